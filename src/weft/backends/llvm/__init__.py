@@ -1,0 +1,1 @@
+"""LLVM IR as text, and what every target's emission shares."""

@@ -1,0 +1,484 @@
+"""Writing LLVM IR as text: types, values, and a function under construction.
+
+LLVM's own builder costs microseconds for each instruction and knows nothing of `bfloat`; text costs a string. A `Value` is a
+type and the operand's spelling, so constants and registers are one thing, and every method appends one line:
+
+    >>> m = Module()
+    >>> f = m.function("add_one", VOID, [("p", PTR)])
+    >>> x = f.load(I32, f.args[0])
+    >>> f.store(f.add(x, f.const(I32, 1)), f.args[0])
+    >>> f.ret()
+    >>> print(m.text().strip())
+    define void @add_one(ptr %p) {
+    entry:
+      %v1 = load i32, ptr %p
+      %v2 = add i32 %v1, 1
+      store i32 %v2, ptr %p
+      ret void
+    }
+
+Vector types are `Type("float", 16)`; arithmetic takes vectors and scalars alike. Loops are written with `loop`, which makes the
+induction variable and the carried values phi nodes:
+
+    with f.loop(start, stop, step) as i: ...            # body
+    out = f.loop_carrying(start, stop, step, inits, lambda i, values: [...new values])
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
+
+
+class Type:
+    """An LLVM first-class type: an element spelled as in LLVM, and a number of lanes (0 for a scalar)."""
+
+    __slots__ = ("elem", "lanes", "text")
+
+    def __init__(self, elem: str, lanes: int = 0) -> None:
+        self.elem, self.lanes = elem, lanes
+        self.text = f"<{lanes} x {elem}>" if lanes else elem
+
+    def __str__(self) -> str:
+        return self.text
+
+    __repr__ = __str__
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Type) and self.text == other.text
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
+    @property
+    def scalar(self) -> Type:
+        """The element type alone."""
+        return vec(self.elem, 0)
+
+    def with_lanes(self, lanes: int) -> Type:
+        """The same element in another number of lanes (0: scalar)."""
+        return vec(self.elem, lanes)
+
+    def with_elem(self, elem: str) -> Type:
+        """Another element in the same number of lanes."""
+        return vec(elem, self.lanes)
+
+    @property
+    def is_float(self) -> bool:
+        return self.elem in FLOAT_BITS
+
+    @property
+    def bits(self) -> int:
+        """Width of one element in bits (pointers: 64)."""
+        if self.elem in FLOAT_BITS:
+            return FLOAT_BITS[self.elem]
+        return 64 if self.elem == "ptr" else int(self.elem[1:])
+
+
+FLOAT_BITS = {"half": 16, "bfloat": 16, "float": 32, "double": 64}
+
+
+@lru_cache(maxsize=None)
+def vec(elem: str, lanes: int) -> Type:
+    """The interned type of `lanes` elements (0: a scalar)."""
+    return Type(elem, lanes)
+
+
+VOID = vec("void", 0)
+PTR = vec("ptr", 0)
+I1, I8, I16, I32, I64 = (vec(f"i{n}", 0) for n in (1, 8, 16, 32, 64))
+HALF, BFLOAT, FLOAT, DOUBLE = (vec(n, 0) for n in ("half", "bfloat", "float", "double"))
+
+
+class Value:
+    """An operand: its type and how it is spelled (`%12`, `42`, `<i32 0, i32 1>`)."""
+
+    __slots__ = ("type", "name")
+
+    def __init__(self, type: Type, name: str) -> None:
+        self.type, self.name = type, name
+
+    def __str__(self) -> str:
+        return f"{self.type.text} {self.name}"
+
+    __repr__ = __str__
+
+
+def float_literal(elem: str, value: float) -> str:
+    """`value` rounded to nearest in `elem`, in LLVM's hexadecimal spelling, which is exact for every value and NaN."""
+    if elem == "double":
+        return f"0x{struct.unpack('<Q', struct.pack('<d', value))[0]:016X}"
+    if elem == "half":
+        return f"0xH{_to_half_bits(value):04X}"
+    try:
+        single = struct.unpack("<f", struct.pack("<f", value))[0]
+    except OverflowError:
+        single = float("inf") if value > 0 else float("-inf")
+    if elem == "bfloat":
+        return f"0xR{_to_bfloat_bits(single):04X}"
+    return f"0x{struct.unpack('<Q', struct.pack('<d', single))[0]:016X}"
+
+
+def _to_half_bits(value: float) -> int:
+    try:
+        return int(struct.unpack("<H", struct.pack("<e", value))[0])
+    except OverflowError:
+        return 0x7C00 if value > 0 else 0xFC00
+
+
+def _to_bfloat_bits(value: float) -> int:
+    bits = int(struct.unpack("<I", struct.pack("<f", value))[0])
+    if value != value:
+        return (bits >> 16) | 0x40
+    return ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16) & 0xFFFF
+
+
+def literal(type: Type, value: int | float) -> str:
+    """The spelling of one constant element of `type`."""
+    if type.is_float:
+        return float_literal(type.elem, float(value))
+    if type.elem == "i1":
+        return "true" if value else "false"
+    return str(int(value))
+
+
+def const(type: Type, value: int | float) -> Value:
+    """A constant; on a vector type, the same in every lane."""
+    text = literal(type, value)
+    if type.lanes:
+        if value == 0 and math.copysign(1.0, value) > 0:
+            return Value(type, "zeroinitializer")
+        return Value(type, f"splat ({type.elem} {text})")
+    return Value(type, text)
+
+
+def const_lanes(type: Type, values: Sequence[int | float]) -> Value:
+    """A vector constant given lane by lane."""
+    return Value(type, "<" + ", ".join(f"{type.elem} {literal(type, v)}" for v in values) + ">")
+
+
+def undef(type: Type) -> Value:
+    return Value(type, "poison")
+
+
+class Module:
+    """LLVM IR under construction: functions, globals, and the declarations of what they call."""
+
+    def __init__(self) -> None:
+        self.functions: list[Function] = []
+        self.globals: list[str] = []
+        self.declarations: dict[str, str] = {}
+        self.defined: set[str] = set()
+        self.attributes: list[str] = []
+        self._strings = 0
+
+    def function(
+        self, name: str, result: Type, params: Sequence[tuple[str, Type]], attributes: str = "", linkage: str = "",
+        param_attributes: Sequence[str] | None = None,
+    ) -> Function:
+        """Begin a function; `linkage` as in `internal`, `attributes` as written after the parameter list."""
+        function = Function(self, name, result, params, attributes, linkage, param_attributes)
+        self.functions.append(function)
+        self.defined.add(name)
+        return function
+
+    def declare(self, name: str, result: Type, params: Sequence[Type]) -> None:
+        """Declare an external function or an intrinsic, once."""
+        if name not in self.declarations and name not in self.defined:
+            self.declarations[name] = f"declare {result} @{name}({', '.join(p.text for p in params)})"
+
+    def bytes_constant(self, data: bytes, align: int = 1) -> Value:
+        """A private constant array of bytes; gives its address."""
+        name = f"@.bytes{self._strings}"
+        self._strings += 1
+        body = "".join(f"\\{byte:02X}" for byte in data)
+        self.globals.append(f'{name} = private unnamed_addr constant [{len(data)} x i8] c"{body}", align {align}')
+        return Value(PTR, name)
+
+    def text(self) -> str:
+        """The module as LLVM assembly."""
+        parts = [*self.globals, *(f.text() for f in self.functions)]
+        parts += self.declarations.values()
+        parts += self.attributes
+        return "\n".join(parts) + "\n"
+
+
+class Function:
+    """A function under construction, appended to at its end: the current block is the last one."""
+
+    def __init__(
+        self, module: Module, name: str, result: Type, params: Sequence[tuple[str, Type]], attributes: str, linkage: str,
+        param_attributes: Sequence[str] | None = None,
+    ) -> None:
+        self.module, self.name, self.result = module, name, result
+        self.args = [Value(t, "%" + n) for n, t in params]
+        extra = param_attributes or [""] * len(params)
+        signature = ", ".join(f"{a.type}{' ' + e if e else ''} {a.name}" for a, e in zip(self.args, extra, strict=True))
+        self.header = f"define {linkage + ' ' if linkage else ''}{result} @{name}({signature}){' ' + attributes if attributes else ''} {{"
+        self.lines: list[str] = ["entry:"]
+        self.allocas: list[str] = []
+        self.block = "entry"
+        self._next = 0
+        self._labels = 0
+        self.fast = ""  # fast-math flags put on floating-point arithmetic, for example "contract "
+
+    # -- plumbing ---------------------------------------------------------------------------------------------------
+
+    def text(self) -> str:
+        lines = [self.header, self.lines[0], *self.allocas, *self.lines[1:], "}"]
+        return "\n".join(lines) + "\n"
+
+    def emit(self, type: Type, text: str) -> Value:
+        """Append an instruction that has a result."""
+        self._next += 1
+        name = f"%v{self._next}"
+        self.lines.append(f"  {name} = {text}")
+        return Value(type, name)
+
+    def do(self, text: str) -> None:
+        """Append an instruction without a result."""
+        self.lines.append("  " + text)
+
+    def reserve(self, type: Type) -> Value:
+        """A register named before the instruction that defines it (for phi nodes): see `define`."""
+        self._labels += 1
+        return Value(type, f"%r{self._labels}")
+
+    def define(self, value: Value, text: str) -> None:
+        """Append the instruction that defines a reserved register."""
+        self.lines.append(f"  {value.name} = {text}")
+
+    def new_label(self, hint: str) -> str:
+        self._labels += 1
+        return f"{hint}{self._labels}"
+
+    def start(self, label: str) -> None:
+        """Begin the block `label`; the one before must have been ended."""
+        self.lines.append(label + ":")
+        self.block = label
+
+    def alloca(self, type: Type, count: int = 1, align: int = 64) -> Value:
+        """Stack memory in the entry block."""
+        self._labels += 1
+        name = f"%a{self._labels}"
+        self.allocas.append(f"  {name} = alloca {type}, i64 {count}, align {align}")
+        return Value(PTR, name)
+
+    # -- control flow -----------------------------------------------------------------------------------------------
+
+    def br(self, label: str) -> None:
+        self.do(f"br label %{label}")
+
+    def cond_br(self, cond: Value, then: str, other: str) -> None:
+        self.do(f"br i1 {cond.name}, label %{then}, label %{other}")
+
+    def ret(self, value: Value | None = None) -> None:
+        self.do("ret void" if value is None else f"ret {value}")
+
+    def phi(self, type: Type, incoming: Sequence[tuple[Value, str]]) -> Value:
+        return self.emit(type, f"phi {type} " + ", ".join(f"[ {v.name}, %{b} ]" for v, b in incoming))
+
+    @contextmanager
+    def loop(self, start: Value, stop: Value, step: Value, at_least_once: bool = False, metadata: str = "") -> Iterator[Value]:
+        """Run the body for start, start+step, ... below stop (signed compare)."""
+        body, done = self.new_label("body"), self.new_label("done")
+        before = self.block
+        if not at_least_once:
+            self.cond_br(self.icmp("slt", start, stop), body, done)
+        else:
+            self.br(body)
+        self.start(body)
+        i, following = self.reserve(start.type), self.reserve(start.type)
+        mark = len(self.lines)
+        yield i
+        self.lines.insert(mark, f"  {i.name} = phi {i.type} [ {start.name}, %{before} ], [ {following.name}, %{self.block} ]")
+        self.define(following, f"add nsw {i.type} {i.name}, {step.name}")
+        self.do(f"br i1 {self.icmp('slt', following, stop).name}, label %{body}, label %{done}{metadata}")
+        self.start(done)
+
+    def loop_carrying(
+        self, start: Value, stop: Value, step: Value, inits: Sequence[Value], body: Callable[[Value, list[Value]], Sequence[Value]],
+        at_least_once: bool = False, metadata: str = "",
+    ) -> list[Value]:
+        """As `loop`, with values carried from one round to the next; gives the last ones (the inits if no round ran)."""
+        head, done = self.new_label("body"), self.new_label("done")
+        before = self.block
+        if not at_least_once:
+            self.cond_br(self.icmp("slt", start, stop), head, done)
+        else:
+            self.br(head)
+        self.start(head)
+        i, following = self.reserve(start.type), self.reserve(start.type)
+        carried = [self.reserve(v.type) for v in inits]
+        mark = len(self.lines)
+        results = list(body(i, carried))
+        phis = [f"  {i.name} = phi {i.type} [ {start.name}, %{before} ], [ {following.name}, %{self.block} ]"]
+        for c, v, r in zip(carried, inits, results, strict=True):
+            phis.append(f"  {c.name} = phi {c.type} [ {v.name}, %{before} ], [ {r.name}, %{self.block} ]")
+        self.lines[mark:mark] = phis
+        self.define(following, f"add nsw {i.type} {i.name}, {step.name}")
+        again = self.icmp("slt", following, stop)
+        last = self.block
+        self.do(f"br i1 {again.name}, label %{head}, label %{done}{metadata}")
+        self.start(done)
+        if at_least_once:
+            return results
+        return [self.phi(v.type, [(v, before), (r, last)]) for v, r in zip(inits, results, strict=True)]
+
+    def if_else(
+        self, cond: Value, then: Callable[[], Sequence[Value]], other: Callable[[], Sequence[Value]] | None = None
+    ) -> list[Value]:
+        """Branch on an i1; the values of both sides are joined."""
+        yes, no, join = self.new_label("then"), self.new_label("else"), self.new_label("join")
+        self.cond_br(cond, yes, no if other else join)
+        self.start(yes)
+        yes_values = list(then())
+        yes_end = self.block
+        self.br(join)
+        if other is None:
+            self.start(join)
+            return []
+        self.start(no)
+        no_values = list(other())
+        no_end = self.block
+        self.br(join)
+        self.start(join)
+        return [self.phi(a.type, [(a, yes_end), (b, no_end)]) for a, b in zip(yes_values, no_values, strict=True)]
+
+    # -- arithmetic -------------------------------------------------------------------------------------------------
+
+    def const(self, type: Type, value: int | float) -> Value:
+        return const(type, value)
+
+    def bin(self, op: str, a: Value, b: Value) -> Value:
+        """A binary instruction by LLVM's name, for example `and`, `lshr`, `sdiv`, `add nsw`."""
+        return self.emit(a.type, f"{op} {a.type} {a.name}, {b.name}")
+
+    def add(self, a: Value, b: Value) -> Value:
+        return self.bin("add", a, b)
+
+    def sub(self, a: Value, b: Value) -> Value:
+        return self.bin("sub", a, b)
+
+    def mul(self, a: Value, b: Value) -> Value:
+        return self.bin("mul", a, b)
+
+    def and_(self, a: Value, b: Value) -> Value:
+        return self.bin("and", a, b)
+
+    def or_(self, a: Value, b: Value) -> Value:
+        return self.bin("or", a, b)
+
+    def xor(self, a: Value, b: Value) -> Value:
+        return self.bin("xor", a, b)
+
+    def shl(self, a: Value, b: Value) -> Value:
+        return self.bin("shl", a, b)
+
+    def lshr(self, a: Value, b: Value) -> Value:
+        return self.bin("lshr", a, b)
+
+    def ashr(self, a: Value, b: Value) -> Value:
+        return self.bin("ashr", a, b)
+
+    def fbin(self, op: str, a: Value, b: Value) -> Value:
+        return self.emit(a.type, f"{op} {self.fast}{a.type} {a.name}, {b.name}")
+
+    def fadd(self, a: Value, b: Value) -> Value:
+        return self.fbin("fadd", a, b)
+
+    def fsub(self, a: Value, b: Value) -> Value:
+        return self.fbin("fsub", a, b)
+
+    def fmul(self, a: Value, b: Value) -> Value:
+        return self.fbin("fmul", a, b)
+
+    def fdiv(self, a: Value, b: Value) -> Value:
+        return self.fbin("fdiv", a, b)
+
+    def frem(self, a: Value, b: Value) -> Value:
+        return self.fbin("frem", a, b)
+
+    def fneg(self, a: Value) -> Value:
+        return self.emit(a.type, f"fneg {a}")
+
+    def fma(self, a: Value, b: Value, c: Value) -> Value:
+        """a*b + c with one rounding."""
+        return self.intrinsic("fma", a.type, [a, b, c])
+
+    def icmp(self, pred: str, a: Value, b: Value) -> Value:
+        return self.emit(a.type.with_elem("i1"), f"icmp {pred} {a.type} {a.name}, {b.name}")
+
+    def fcmp(self, pred: str, a: Value, b: Value) -> Value:
+        return self.emit(a.type.with_elem("i1"), f"fcmp {pred} {a.type} {a.name}, {b.name}")
+
+    def select(self, cond: Value, a: Value, b: Value) -> Value:
+        return self.emit(a.type, f"select {cond}, {a}, {b}")
+
+    def cast(self, op: str, a: Value, to: Type) -> Value:
+        """`zext`, `sext`, `trunc`, `fpext`, `fptrunc`, `sitofp`, `bitcast`, `inttoptr`, ...; none if the types agree."""
+        return a if a.type == to else self.emit(to, f"{op} {a} to {to}")
+
+    def bitcast(self, a: Value, to: Type) -> Value:
+        return self.cast("bitcast", a, to)
+
+    def intrinsic(self, name: str, result: Type, args: Sequence[Value], suffix: str | None = None) -> Value:
+        """Call `llvm.<name>.<suffix>`; the suffix is the result type's mangling unless given."""
+        full = f"llvm.{name}.{mangle(result) if suffix is None else suffix}".removesuffix(".")
+        return self.call(full, result, args)
+
+    def call(self, name: str, result: Type, args: Sequence[Value], flags: str = "") -> Value:
+        """Call a function that returns a value, declaring it if it is not of this module."""
+        self.module.declare(name, result, [a.type for a in args])
+        return self.emit(result, f"call {flags}{result} @{name}({', '.join(map(str, args))})")
+
+    def call_void(self, name: str, args: Sequence[Value]) -> None:
+        self.module.declare(name, VOID, [a.type for a in args])
+        self.do(f"call void @{name}({', '.join(map(str, args))})")
+
+    # -- memory -----------------------------------------------------------------------------------------------------
+
+    def load(self, type: Type, ptr: Value, align: int = 0) -> Value:
+        return self.emit(type, f"load {type}, {ptr}{f', align {align}' if align else ''}")
+
+    def store(self, value: Value, ptr: Value, align: int = 0) -> None:
+        self.do(f"store {value}, {ptr}{f', align {align}' if align else ''}")
+
+    def gep(self, elem: Type, ptr: Value, index: Value) -> Value:
+        """ptr + index * sizeof(elem); with a vector of indices, a vector of pointers."""
+        lanes = index.type.lanes or ptr.type.lanes
+        return self.emit(vec("ptr", lanes), f"getelementptr {elem.scalar}, {ptr}, {index}")
+
+    # -- lanes ------------------------------------------------------------------------------------------------------
+
+    def splat(self, a: Value, lanes: int) -> Value:
+        """A scalar in every lane (a constant stays a constant)."""
+        to = a.type.with_lanes(lanes)
+        if not a.name.startswith("%") and not a.name.startswith("@"):
+            return Value(to, f"splat ({a})" if a.name not in ("poison", "undef") else a.name)
+        one = self.emit(to, f"insertelement {to} poison, {a}, i64 0")
+        return self.emit(to, f"shufflevector {one}, {to} poison, <{lanes} x i32> zeroinitializer")
+
+    def shuffle(self, a: Value, b: Value | None, mask: Sequence[int]) -> Value:
+        """Lanes of a (0..n-1) and b (n..2n-1) by number; -1 is any value."""
+        to = a.type.with_lanes(len(mask))
+        other = b.name if b is not None else "poison"
+        text = ", ".join(f"i32 {m}" if m >= 0 else "i32 poison" for m in mask)
+        return self.emit(to, f"shufflevector {a}, {a.type} {other}, <{len(mask)} x i32> <{text}>")
+
+    def extract(self, a: Value, lane: int | Value) -> Value:
+        where = lane if isinstance(lane, Value) else Value(I64, str(lane))
+        return self.emit(a.type.scalar, f"extractelement {a}, {where}")
+
+    def insert(self, a: Value, element: Value, lane: int | Value) -> Value:
+        where = lane if isinstance(lane, Value) else Value(I64, str(lane))
+        return self.emit(a.type, f"insertelement {a}, {element}, {where}")
+
+
+def mangle(type: Type) -> str:
+    """The suffix LLVM gives overloaded intrinsics: `v16f32`, `i64`, `p0`."""
+    elem = {"half": "f16", "bfloat": "bf16", "float": "f32", "double": "f64", "ptr": "p0", "void": ""}.get(type.elem, type.elem)
+    return f"v{type.lanes}{elem}" if type.lanes else elem

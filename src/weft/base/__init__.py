@@ -1,0 +1,45 @@
+"""Spans, diagnostics and options: what every other room may use and none may do without."""
+
+from .errors import (
+    CacheWarning,
+    CompilationError,
+    CompilerCrash,
+    CompileTimeAssertionFailure,
+    DeviceAssertionError,
+    LaunchError,
+    LaunchTypeError,
+    LayoutError,
+    Note,
+    OutOfResources,
+    Unsupported,
+    UnsupportedLanguageConstruct,
+    WeftError,
+    WeftWarning,
+    render,
+)
+from .options import CompileOptions
+from .spans import Span, caret_line
+
+__all__ = [
+    # places
+    "Span",
+    "caret_line",
+    # diagnostics
+    "Note",
+    "render",
+    "WeftError",
+    "CompilationError",
+    "UnsupportedLanguageConstruct",
+    "CompileTimeAssertionFailure",
+    "Unsupported",
+    "LayoutError",
+    "OutOfResources",
+    "LaunchError",
+    "LaunchTypeError",
+    "DeviceAssertionError",
+    "CompilerCrash",
+    "WeftWarning",
+    "CacheWarning",
+    # options
+    "CompileOptions",
+]

@@ -1,0 +1,304 @@
+"""Everything Weft raises, as one family.
+
+    WeftError
+      CompilationError              the kernel is wrong: where, what was found, what is expected, a way out
+        UnsupportedLanguageConstruct    Python that kernels cannot contain
+        CompileTimeAssertionFailure     `tl.static_assert`
+        Unsupported                     right, but not on this target
+        LayoutError                     a layout that is no layout, or does not fit
+      OutOfResources                the kernel needs more than the machine has
+      LaunchError                   wrong arguments, grid or options in a call (a ValueError)
+        LaunchTypeError                 ... of a wrong type or number (a TypeError)
+      DeviceAssertionError          `tl.device_assert`
+      CompilerCrash                 our fault: what to report and where
+
+The text of a compilation error is laid out like this, and is tested whole:
+
+    k.py:14:11: error: dot needs K >= 16 for f16 operands, got K = 8
+       14 |     acc = tl.dot(a, b)
+          |           ^^^^^^^^^^^^
+    note: `a` has K = 8 because of BLOCK_K, k.py:6
+    hint: choose BLOCK_K = 16 or more
+
+Every error pickles (a compilation may run in another process) and turns into a dictionary (`to_dict`) for editors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from .spans import Span, caret_line
+
+__all__ = [
+    "CacheWarning",
+    "CompilationError",
+    "CompileTimeAssertionFailure",
+    "CompilerCrash",
+    "DeviceAssertionError",
+    "LaunchError",
+    "LaunchTypeError",
+    "LayoutError",
+    "Note",
+    "OutOfResources",
+    "Unsupported",
+    "UnsupportedLanguageConstruct",
+    "WeftError",
+    "WeftWarning",
+    "render",
+]
+
+REPORT_TO = "the issue tracker of Weft"
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A remark under an error: another place that has to do with it."""
+
+    message: str
+    span: Span | None = None
+    source_line: str | None = None
+
+
+def _excerpt(span: Span, source_line: str | None) -> list[str]:
+    """The source line of `span` with its number, and the carets under it."""
+    text = source_line if source_line is not None else span.source_line()
+    if text is None:
+        return []
+    text = text.rstrip()
+    number = f"{span.line:>5}"
+    return [f"{number} | {text}", f"{' ' * len(number)} | {caret_line(text, span)}"]
+
+
+def render(
+    level: str,
+    message: str,
+    span: Span | None,
+    source_line: str | None = None,
+    notes: Sequence[Note] = (),
+    hint: str | None = None,
+) -> str:
+    """Lay out a diagnostic; `level` is the word after the place: error, warning."""
+    lines = [f"{span}: {level}: {message}" if span else f"{level}: {message}"]
+    if span is not None:
+        lines += _excerpt(span, source_line)
+    for note in notes:
+        lines.append(f"{note.span}: note: {note.message}" if note.span else f"note: {note.message}")
+        if note.span is not None:
+            lines += _excerpt(note.span, note.source_line)
+    if hint:
+        lines.append(f"hint: {hint}")
+    return "\n".join(lines)
+
+
+def _rebuild(cls: type[WeftError], state: dict[str, Any]) -> WeftError:
+    """Make an error from its attributes, without running its constructor (used by pickle)."""
+    error = cls.__new__(cls)
+    error.__dict__.update(state)
+    error.args = (state.get("message", ""),)
+    return error
+
+
+class WeftError(Exception):
+    """Root of everything that Weft raises on purpose."""
+
+    message: str
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+
+    def __str__(self) -> str:
+        return self.message
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (type(self), dict(self.__dict__))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The error as plain data (strings, numbers, lists), for editors and logs."""
+        data: dict[str, Any] = {"kind": type(self).__name__}
+        for name, value in self.__dict__.items():
+            if name.startswith("_"):
+                continue
+            if isinstance(value, Span):
+                value = asdict(value)
+            elif isinstance(value, (list, tuple)):
+                value = [asdict(v) if isinstance(v, (Note, Span)) else v for v in value]
+            data[name] = value
+        return data
+
+
+class CompilationError(WeftError):
+    """The kernel cannot be compiled, and it is the kernel's fault.
+
+    `span` is the user's place; errors raised below the frontend without one get it as they pass through
+    (`with_span`).  `notes` tell other places, above all "called from" for functions that were inlined.
+    """
+
+    span: Span | None
+    source_line: str | None
+    notes: tuple[Note, ...]
+    hint: str | None
+
+    def __init__(
+        self,
+        message: str,
+        span: Span | None = None,
+        *,
+        source_line: str | None = None,
+        notes: Sequence[Note] = (),
+        hint: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.span = span
+        self.source_line = source_line if source_line is not None or span is None else span.source_line()
+        self.notes = tuple(notes)
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return render("error", self.message, self.span, self.source_line, self.notes, self.hint)
+
+    @property
+    def error_message(self) -> str:
+        """The message alone (the name Triton gives it)."""
+        return self.message
+
+    def with_span(self, span: Span, source_line: str | None = None) -> CompilationError:
+        """Set the place, where none is known yet; returns the error itself."""
+        if self.span is None:
+            self.span = span
+            self.source_line = source_line if source_line is not None else span.source_line()
+        return self
+
+    def with_note(self, note: Note) -> CompilationError:
+        """Append a note; returns the error itself."""
+        self.notes = (*self.notes, note)
+        return self
+
+
+class UnsupportedLanguageConstruct(CompilationError):
+    """Python syntax or a Python feature that a kernel cannot contain."""
+
+
+class CompileTimeAssertionFailure(CompilationError):
+    """A `tl.static_assert` that does not hold."""
+
+
+class Unsupported(CompilationError):
+    """A correct kernel uses `feature`, which `target` does not have (`works_on` names targets that do)."""
+
+    def __init__(
+        self,
+        feature: str,
+        target: str | None = None,
+        span: Span | None = None,
+        *,
+        works_on: Sequence[str] = (),
+        notes: Sequence[Note] = (),
+        hint: str | None = None,
+    ) -> None:
+        message = f"{feature} is not supported" + (f" on target {target}" if target else "")
+        if hint is None and works_on:
+            hint = f"it works on {', '.join(works_on)}"
+        super().__init__(message, span, notes=notes, hint=hint)
+        self.feature = feature
+        self.target = target
+        self.works_on = tuple(works_on)
+
+
+class LayoutError(CompilationError, ValueError):
+    """A layout is ill-formed, or does not fit the tile or the operation it is used for."""
+
+
+class OutOfResources(WeftError):
+    """The kernel needs `required` of the resource `name`; the machine has `limit`."""
+
+    def __init__(self, required: int, limit: int, name: str, hint: str | None = None) -> None:
+        message = f"out of resource: {name}, Required: {required}, Hardware limit: {limit}."
+        super().__init__(message + (f" {hint}" if hint else " Reducing block sizes or `num_stages` may help."))
+        self.required = required
+        self.limit = limit
+        self.name = name
+        self.hint = hint
+
+
+class LaunchError(WeftError, ValueError):
+    """A call of a kernel with a wrong argument, grid or option; `argument` names the parameter."""
+
+    def __init__(self, message: str, argument: str | None = None, *, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.argument = argument
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return self.message + (f"\nhint: {self.hint}" if self.hint else "")
+
+
+class LaunchTypeError(LaunchError, TypeError):
+    """A call of a kernel with an argument of a type it cannot take, or with too few or too many."""
+
+
+class DeviceAssertionError(WeftError, AssertionError):
+    """A `tl.device_assert` failed while the kernel ran; `program` is the program id (x, y, z) that saw it first."""
+
+    def __init__(
+        self,
+        message: str,
+        span: Span | None = None,
+        program: tuple[int, ...] | None = None,
+        function: str | None = None,
+        *,
+        kernel: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.span = span
+        self.source_line = span.source_line() if span else None
+        self.program = program
+        self.function = function
+        self.kernel = kernel
+
+    def __str__(self) -> str:
+        notes = []
+        if self.program is not None:
+            notes.append(Note(f"in program {self.program}" + (f" of kernel `{self.kernel}`" if self.kernel else "")))
+        text = f"device assertion failed: {self.message}" if self.message else "device assertion failed"
+        return render("error", text, self.span, self.source_line, notes)
+
+
+class CompilerCrash(WeftError):
+    """A fault of Weft itself: `stage` is what it was doing, `ir` what it was doing it to."""
+
+    def __init__(
+        self,
+        message: str,
+        stage: str | None = None,
+        span: Span | None = None,
+        *,
+        ir: str | None = None,
+        traceback: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.stage = stage
+        self.span = span
+        self.source_line = span.source_line() if span else None
+        self.ir = ir
+        self.traceback = traceback
+
+    def __str__(self) -> str:
+        where = f" in {self.stage}" if self.stage else ""
+        text = render("internal error", f"Weft failed{where}: {self.message}", self.span, self.source_line)
+        text += f"\nThis is a fault of Weft, not of your kernel. Please send the kernel and this text to {REPORT_TO}."
+        if self.ir:
+            text += f"\n--- IR before ---\n{self.ir.rstrip()}"
+        if self.traceback:
+            text += f"\n--- traceback ---\n{self.traceback.rstrip()}"
+        return text
+
+
+class WeftWarning(UserWarning):
+    """Root of Weft's warnings."""
+
+
+class CacheWarning(WeftWarning):
+    """The cache of compiled kernels cannot be used; compiling goes on without it."""

@@ -1,0 +1,613 @@
+"""Python functions taken as source: what `jit` wraps, before anything is compiled or launched.
+
+A `JITCallable` keeps a function together with its source text, its syntax tree (columns and lines as in the user's
+file), its parameters, and the answer to "would compiling it again give the same?": `cache_key`.
+
+>>> @jit                                                                                    # doctest: +SKIP
+... def double(x):
+...     return x + x
+>>> double.arg_names                                                                        # doctest: +SKIP
+['x']
+
+The lines of the file are taken when the function is decorated, so editing the file afterwards cannot mix two
+versions; they are cut, parsed and hashed when first asked for, so decorating is cheap.
+
+This file imports nothing of the language, because the language's core builds on it; a `constexpr` is therefore
+recognised by its class's name (`is_constexpr_value`).
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+import functools
+import hashlib
+import inspect
+import linecache
+import re
+import textwrap
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from enum import Enum
+from types import CodeType, FunctionType, MethodType, ModuleType
+from typing import Any, Final
+
+__all__ = [
+    "MISSING",
+    "BoundConstexprFunction",
+    "BoundJITMethod",
+    "ConstexprFunction",
+    "JITCallable",
+    "KernelParam",
+    "constexpr_function",
+    "is_constexpr_value",
+    "jit",
+]
+
+
+class _Missing:
+    def __repr__(self) -> str:
+        return "<missing>"
+
+
+MISSING: Final = _Missing()
+"""Stands for "no such name"."""
+
+# Spellings of an annotation that fix a parameter's type -> the name in a signature.
+_TYPE_NAMES: Final = {
+    "bool": "u1", "int1": "u1", "uint1": "u1", "i1": "u1", "u1": "u1",
+    "int": "i32", "uint": "u32", "float": "fp32",
+    **{f"{word}int{n}": f"{letter}{n}" for word, letter in (("", "i"), ("u", "u")) for n in (8, 16, 32, 64)},
+    **{f"{letter}{n}": f"{letter}{n}" for letter in "iu" for n in (8, 16, 32, 64)},
+    **{f"float{n}": f"fp{n}" for n in (16, 32, 64)},
+    **{f"fp{n}": f"fp{n}" for n in (16, 32, 64)},
+    "half": "fp16", "double": "fp64", "bfloat16": "bf16", "bf16": "bf16",
+    **{f"float8{k}": f"fp8{k}" for k in ("e4nv", "e5", "e4b8", "e5b16", "e4b15")},
+    **{f"fp8{k}": f"fp8{k}" for k in ("e4nv", "e5", "e4b8", "e5b16", "e4b15")},
+    "float8_e4m3fn": "fp8e4nv", "float8_e4m3fnuz": "fp8e4b8",
+    "float8_e5m2": "fp8e5", "float8_e5m2fnuz": "fp8e5b16",
+    "void": "void",
+}  # fmt: skip
+_SIGNATURE_TYPES: Final = frozenset(_TYPE_NAMES.values())
+
+
+def is_constexpr_value(value: object) -> bool:
+    """Whether `value` is a `tl.constexpr` object."""
+    return any(c.__name__ == "constexpr" for c in type(value).__mro__[:-1]) and hasattr(value, "value")
+
+
+def _unwrap(value: Any) -> Any:
+    """Take the Python value out of constexprs, through lists and tuples."""
+    if is_constexpr_value(value):
+        return _unwrap(value.value)
+    if isinstance(value, list):
+        return [_unwrap(v) for v in value]
+    if isinstance(value, tuple):
+        items = [_unwrap(v) for v in value]
+        return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
+    if type(value).__name__ == "tuple" and isinstance(getattr(value, "values", None), list):  # tl.tuple
+        return tuple(_unwrap(v) for v in value.values)
+    return value
+
+
+def _type_name(annotation: Any) -> str:
+    """An annotation in the words of a signature: `tl.float32` -> "fp32", `"const *int32"` -> "*ki32"."""
+    if isinstance(annotation, str):
+        text = annotation.strip().strip("'\"")
+        if text.startswith("const "):
+            inner = _type_name(text.removeprefix("const "))
+            return "*k" + inner[1:] if inner.startswith("*") else "*k" + inner
+        if text.startswith("*"):
+            rest = text[1:]
+            const = rest.startswith("k") and rest[1:] in _TYPE_NAMES
+            return ("*k" if const else "*") + _type_name(rest[1:] if const else rest)
+        text = re.sub(r"^(?:\w+\.)+", "", text)
+        return _TYPE_NAMES.get(text, text)
+    if isinstance(annotation, type):
+        return _type_name(annotation.__name__)
+    element = getattr(annotation, "element_ty", None)
+    if element is not None and not hasattr(annotation, "shape"):
+        return ("*k" if getattr(annotation, "const", False) else "*") + _type_name(element)
+    return _type_name(str(getattr(annotation, "name", annotation)))
+
+
+class KernelParam:
+    """A parameter of a kernel, and what its annotation says about it."""
+
+    def __init__(
+        self, num: int, param: inspect.Parameter, do_not_specialize: bool, do_not_specialize_on_alignment: bool
+    ) -> None:
+        self.num = num
+        self._param = param
+        self.name = param.name
+        self.default: Any = param.default
+        self.has_default = param.default is not inspect.Parameter.empty
+        self.do_not_specialize = do_not_specialize
+        self.do_not_specialize_on_alignment = do_not_specialize_on_alignment
+        annotation = param.annotation
+        self.annotation = "" if annotation in (None, inspect.Parameter.empty) else _type_name(annotation)
+        self.is_constexpr = "constexpr" in self.annotation
+        self.is_const = not self.is_constexpr and (self.annotation == "const" or self.annotation.startswith("*k"))
+
+    @property
+    def annotation_type(self) -> str:
+        """The type that the annotation fixes, "" where it fixes none."""
+        element = self.annotation.removeprefix("*k") if self.annotation.startswith("*k") else self.annotation
+        return self.annotation if element.removeprefix("*") in _SIGNATURE_TYPES else ""
+
+    def __repr__(self) -> str:
+        return f"KernelParam({self._param})"
+
+
+class _FindReferences(ast.NodeVisitor):
+    """Collect the names a function reads before it has bound them, in order: `a`, `module.f`, `module.sub.CONST`."""
+
+    def __init__(self) -> None:
+        self.bound: set[str] = set()
+        self.found: dict[tuple[str, ...], None] = {}
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
+        # Defaults, annotations and decorators were evaluated when the function was defined.
+        a = node.args
+        for arg in (*a.posonlyargs, *a.args, *a.kwonlyargs, *filter(None, (a.vararg, a.kwarg))):
+            self.bound.add(arg.arg)
+        for statement in node.body:
+            self.visit(statement)
+
+    def _value_first(self, node: ast.Assign | ast.AnnAssign | ast.AugAssign) -> None:
+        if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
+            self.visit_Name(ast.Name(node.target.id, ast.Load()))
+        if node.value is not None:
+            self.visit(node.value)
+        if isinstance(node, ast.AnnAssign):
+            self.visit(node.annotation)
+        for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+            self.visit(target)
+
+    visit_Assign = visit_AnnAssign = visit_AugAssign = _value_first
+
+    def visit_For(self, node: ast.For) -> None:
+        self.visit(node.iter)
+        self.visit(node.target)
+        for statement in (*node.body, *node.orelse):
+            self.visit(statement)
+
+    def _comprehension(self, node: Any) -> None:
+        for generator in node.generators:
+            self.visit(generator.iter)
+            self.visit(generator.target)
+            for condition in generator.ifs:
+                self.visit(condition)
+        self.generic_visit(node)
+
+    visit_ListComp = visit_GeneratorExp = visit_SetComp = visit_DictComp = _comprehension
+
+    def visit_Name(self, node: ast.Name) -> None:
+        if isinstance(node.ctx, ast.Load):
+            if node.id not in self.bound:
+                self.found[(node.id,)] = None
+        else:
+            self.bound.add(node.id)
+
+    def visit_Attribute(self, node: ast.Attribute) -> None:
+        path = [node.attr]
+        value = node.value
+        while isinstance(value, ast.Attribute):
+            path.append(value.attr)
+            value = value.value
+        if not isinstance(value, ast.Name):
+            self.visit(value)
+        elif value.id not in self.bound:
+            self.found[(value.id, *reversed(path))] = None
+
+
+def _last_line(code: CodeType) -> int:
+    """The last line that any instruction of a function, or of one inside it, comes from."""
+    last = max((line for _, _, line in code.co_lines() if line), default=code.co_firstlineno)
+    return max([last, *(_last_line(c) for c in code.co_consts if isinstance(c, CodeType))])
+
+
+def _cut_definition(lines: list[str], code: CodeType) -> list[str]:
+    """Cut the definition of `code` out of the lines of its file.
+
+    It ends before the first line that stands no deeper than the definition and comes after the last line with code.
+    Where such a line still belongs to it (a bracket or a string closed at the margin), what is cut does not parse,
+    and the tokenizer, twenty times slower, finds the end.
+    """
+    first = code.co_firstlineno - 1
+    margin = len(lines[first]) - len(lines[first].lstrip())
+    end = max(_last_line(code), first + 1)
+    while end < len(lines):
+        text = lines[end].lstrip()
+        if text and len(lines[end]) - len(text) <= margin:
+            break
+        end += 1
+    cut = lines[first:end]
+    while len(cut) > 1 and not cut[-1].strip():
+        cut.pop()
+    try:
+        ast.parse("if 1:\n" + "".join(cut) if margin else "".join(cut))
+    except SyntaxError:
+        return inspect.getblock(lines[first:])
+    return cut
+
+
+class JITCallable:
+    """A Python function and its source, as compilation sees it.
+
+    `fn` is the function, `src` its text from `def` on, `used_global_vals` the captured globals whose values the
+    compiled code depends on: `(name, id of the dictionary) -> (value, dictionary)`.
+    """
+
+    def __init__(
+        self,
+        fn: Callable[..., Any],
+        *,
+        do_not_specialize: Iterable[int | str] = (),
+        do_not_specialize_on_alignment: Iterable[int | str] = (),
+        noinline: bool = False,
+        needs_source: bool = True,
+    ) -> None:
+        if not callable(fn) or not hasattr(fn, "__code__"):
+            raise TypeError(f"jit needs a Python function, got {fn!r} of type {type(fn).__name__}")
+        self.fn = fn
+        self.noinline = noinline
+        self.do_not_specialize = tuple(do_not_specialize)
+        self.do_not_specialize_on_alignment = tuple(do_not_specialize_on_alignment)
+        self.__doc__ = fn.__doc__
+        self.__name__: str = fn.__name__
+        self.__qualname__: str = fn.__qualname__
+        self.__module__ = fn.__module__
+        self.__globals__: dict[str, Any] = fn.__globals__
+        self.module = fn.__module__
+        self._fn_name = f"{fn.__module__}.{fn.__qualname__}"
+        self._code: CodeType = inspect.unwrap(fn).__code__
+        self.file_name = self._code.co_filename
+        self.starting_line_number = self._code.co_firstlineno
+        linecache.checkcache(self.file_name)
+        self._file_lines = linecache.getlines(self.file_name, self.__globals__)
+        if needs_source and len(self._file_lines) < self.starting_line_number:
+            raise ValueError(
+                f"cannot find the source of {self.__name__} ({self.file_name}:{self.starting_line_number}). "
+                "A jit function must stand in a file or a notebook cell; source given to exec() has to be put into "
+                "linecache.cache first."
+            )
+        self._src: str | None = None
+        self._tree: ast.Module | None = None
+        self._hash: str | None = None
+        self._own_hash: str | None = None
+        self._lock = threading.RLock()
+        self.used_global_vals: dict[tuple[str, int], tuple[Any, dict[str, Any]]] = {}
+        self._used_callees: dict[tuple[str, int], tuple[JITCallable, dict[str, Any]]] = {}
+
+    # -- source ------------------------------------------------------------------------------------------------
+
+    @functools.cached_property
+    def raw_src(self) -> list[str]:
+        """The lines of the definition as they stand in the file, decorators included."""
+        return _cut_definition(self._file_lines, self._code)
+
+    @property
+    def src(self) -> str:
+        """The definition from `def` on, dedented."""
+        if self._src is None:
+            text = textwrap.dedent("".join(self.raw_src))
+            start = re.search(r"^(async\s+)?def\s+\w+", text, re.MULTILINE)
+            if start is None:
+                raise ValueError(
+                    f"{self.file_name}:{self.starting_line_number} is not the definition of {self.__name__}; "
+                    "was the file changed while the program ran?"
+                )
+            self._src = text[start.start() :]
+        return self._src
+
+    def _unsafe_update_src(self, new_src: str) -> None:
+        """Replace the source; the hash and the syntax tree follow.  For tools that rewrite kernels."""
+        with self._lock:
+            self._src = textwrap.dedent(new_src)
+            self._tree = None
+            self.reset()
+            self.__dict__.pop("raw_src", None)
+            self._file_lines = [""] * (self.starting_line_number - 1) + self._src.splitlines(keepends=True)
+
+    def source_line(self, number: int) -> str | None:
+        """The text of a line of the file, by its number from one."""
+        return self._file_lines[number - 1].rstrip("\n") if 0 < number <= len(self._file_lines) else None
+
+    def parse(self) -> ast.Module:
+        """The syntax tree: a module with one function definition, placed as in the user's file."""
+        with self._lock:
+            if self._tree is None:
+                text = "".join(self.raw_src)
+                if text[:1] in (" ", "\t"):  # nested: keep the columns, by giving it something to be nested in
+                    tree = ast.parse("if 1:\n" + text, self.file_name)
+                    body, shift = tree.body[0].body, self.starting_line_number - 2  # type: ignore[attr-defined]
+                else:
+                    body, shift = ast.parse(text, self.file_name).body, self.starting_line_number - 1
+                if len(body) != 1 or not isinstance(body[0], ast.FunctionDef):
+                    raise ValueError(
+                        f"{self.file_name}:{self.starting_line_number} is not the definition of {self.__name__}; "
+                        "was the file changed while the program ran?"
+                    )
+                self._tree = ast.Module(body=[ast.increment_lineno(body[0], shift)], type_ignores=[])
+            return self._tree
+
+    # -- parameters --------------------------------------------------------------------------------------------
+
+    @functools.cached_property
+    def signature(self) -> inspect.Signature:
+        """The Python signature of the function."""
+        return inspect.signature(self.fn)
+
+    @functools.cached_property
+    def params(self) -> list[KernelParam]:
+        """The parameters, in order."""
+        kept = set(self.do_not_specialize)
+        unaligned = set(self.do_not_specialize_on_alignment)
+        return [
+            KernelParam(i, p, bool(kept & {i, p.name}), bool(unaligned & {i, p.name}))
+            for i, p in enumerate(self.signature.parameters.values())
+        ]
+
+    @functools.cached_property
+    def arg_names(self) -> list[str]:
+        """Names of the parameters, in order."""
+        return [p.name for p in self.params]
+
+    @functools.cached_property
+    def constexprs(self) -> list[int]:
+        """Positions of the parameters annotated as constexpr."""
+        return [p.num for p in self.params if p.is_constexpr]
+
+    # -- what it captures --------------------------------------------------------------------------------------
+
+    def nonlocals(self) -> dict[str, Any]:
+        """The variables captured from enclosing functions, those that are set."""
+        captured = {}
+        for name, cell in zip(self.fn.__code__.co_freevars, self.fn.__closure__ or (), strict=True):
+            try:
+                captured[name] = cell.cell_contents
+            except ValueError:
+                continue
+        return captured
+
+    def get_capture_scope(self) -> dict[str, Any]:
+        """Everything that a free name of the function may mean: globals, then captured variables over them."""
+        return self.__globals__ | self.nonlocals()
+
+    def _resolve(self, path: tuple[str, ...], nonlocals: dict[str, Any]) -> tuple[Any, str, dict[str, Any] | None]:
+        """Follow a reference while it goes through modules: the value, its name, and the dictionary it stands in."""
+        name = path[0]
+        where: dict[str, Any] | None = self.__globals__
+        if name in nonlocals:
+            value, where = nonlocals[name], None
+        else:
+            value = self.__globals__.get(name, MISSING)
+        for attribute in path[1:]:
+            if not isinstance(value, ModuleType) or _belongs_to_weft(value.__name__):
+                break
+            name, where = attribute, vars(value)
+            value = where.get(attribute, MISSING)
+        return value, name, where
+
+    def _own_parts(self) -> Iterator[tuple[str, Any, dict[str, Any] | None]]:
+        finder = _FindReferences()
+        finder.visit(self.parse().body[0])
+        nonlocals = self.nonlocals()
+        for path in finder.found:
+            value, name, where = self._resolve(path, nonlocals)
+            if value is not MISSING:
+                yield name, value, where
+
+    @property
+    def cache_key(self) -> str:
+        """SHA-256 over the source of this function and of all it calls, and the values of what they capture."""
+        with self._lock:
+            if self._hash is None:
+                digest = _Digest()
+                digest.function(self)
+                self._hash = digest.hexdigest()
+                self.used_global_vals = digest.constants
+                self._used_callees = digest.callees
+            return self._hash
+
+    @property
+    def hash(self) -> str | None:
+        """The cache key, if it is known already."""
+        return self._hash
+
+    def changed_capture(self) -> tuple[str, Any, Any] | None:
+        """A captured global that no longer is what it was: (name, then, now).  Cheap: asked at every launch."""
+        for (name, _), (value, where) in self.used_global_vals.items():
+            now = where.get(name, MISSING)
+            if now is not value and (now is MISSING or type(now) is not type(value) or not bool(now == value)):
+                return name, value, now
+        for (name, _), (callee, where) in self._used_callees.items():
+            if where.get(name, MISSING) is not callee:
+                return name, callee, where.get(name, MISSING)
+        return None
+
+    def reset(self) -> None:
+        """Forget the cache key; the next question computes it from what is captured then."""
+        with self._lock:
+            self._hash = None
+            self.used_global_vals = {}
+            self._used_callees = {}
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        raise RuntimeError(
+            f"jit function {self.__name__} was called from Python; a kernel is launched as {self.__name__}[grid](...), "
+            "other jit functions are called from kernels"
+        )
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.module}:{self.__qualname__})"
+
+
+def _belongs_to_weft(module: str | None) -> bool:
+    """Whether a module is part of this package (by any of its names): the version in the key stands for it."""
+    return module is not None and module.partition(".")[0] in ("weft", "triton")
+
+
+class _Digest:
+    """Hash functions and values, each function once, in the order they are reached."""
+
+    def __init__(self) -> None:
+        self._sha = hashlib.sha256()
+        self._seen: set[int] = set()
+        self.constants: dict[tuple[str, int], tuple[Any, dict[str, Any]]] = {}
+        self.callees: dict[tuple[str, int], tuple[JITCallable, dict[str, Any]]] = {}
+
+    def hexdigest(self) -> str:
+        return self._sha.hexdigest()
+
+    def _add(self, *parts: str) -> None:
+        for part in parts:
+            data = part.encode("utf-8", "surrogatepass")
+            self._sha.update(len(data).to_bytes(8, "little") + data)
+
+    def function(self, fn: JITCallable) -> None:
+        if id(fn) in self._seen:
+            self._add("again", fn._fn_name)
+            return
+        self._seen.add(id(fn))
+        try:
+            text = fn.src
+        except (ValueError, OSError, IndexError):
+            self.python_function(fn.fn)
+            return
+        self._add("function", fn._fn_name, text, str(fn.noinline))
+        if "assert" in text:  # its place becomes part of the compiled code
+            self._add(fn.file_name, str(fn.starting_line_number))
+        for default in fn.fn.__defaults__ or ():
+            self.value(default)
+        for key, default in sorted((fn.fn.__kwdefaults__ or {}).items()):
+            self._add(key)
+            self.value(default)
+        for name, value, where in fn._own_parts():
+            self._add("uses", name)
+            if isinstance(value, JITCallable):
+                if where is not None:
+                    self.callees[(name, id(where))] = (value, where)
+                self.function(value)
+            else:
+                if where is not None and _is_constant(value):
+                    kept = copy.deepcopy(value) if isinstance(value, (list, dict, set, tuple)) else value
+                    self.constants[(name, id(where))] = (kept, where)
+                self.value(value)
+
+    def python_function(self, fn: Any) -> None:
+        code = getattr(fn, "__code__", None)
+        if code is None or _belongs_to_weft(getattr(fn, "__module__", None)):
+            self._add("python", getattr(fn, "__module__", "") or "", getattr(fn, "__qualname__", type(fn).__name__))
+            return
+        self._add("python", fn.__qualname__, code.co_code.hex(), repr([c for c in code.co_consts if not _is_code(c)]))
+        for inner in filter(_is_code, code.co_consts):
+            self._add(inner.co_code.hex(), repr([c for c in inner.co_consts if not _is_code(c)]))
+        self._add(*code.co_names)
+
+    def class_(self, cls: type) -> None:
+        self._add("class", cls.__module__, cls.__qualname__)
+        if id(cls) in self._seen or _belongs_to_weft(cls.__module__) or cls.__module__ == "builtins":
+            return
+        self._seen.add(id(cls))
+        self._add(repr(getattr(cls, "_fields", "")), repr(vars(cls).get("__annotations__", "")))
+        for base in cls.__mro__:
+            for name, member in vars(base).items():
+                if isinstance(member, JITCallable):
+                    self._add(name)
+                    self.function(member)
+
+    def value(self, value: Any) -> None:
+        if isinstance(value, JITCallable):
+            self.function(value)
+        elif is_constexpr_value(value):
+            self._add("constexpr")
+            self.value(value.value)
+        elif isinstance(value, ModuleType):
+            self._add("module", value.__name__)
+        elif isinstance(value, type):
+            self.class_(value)
+        elif isinstance(value, Enum):
+            self._add("enum", type(value).__qualname__, value.name)
+        elif isinstance(value, (tuple, list)):
+            self._add(type(value).__qualname__, str(len(value)))
+            for item in value:
+                self.value(item)
+        elif isinstance(value, dict):
+            self._add("dict", str(len(value)))
+            for key, item in value.items():
+                self.value(key)
+                self.value(item)
+        elif isinstance(value, (FunctionType, MethodType)):
+            self.python_function(value)
+        elif isinstance(value, functools.partial):
+            for part in (value.func, value.args, value.keywords):
+                self.value(part)
+        else:
+            self._add(type(value).__qualname__, repr(value))
+
+
+def _is_code(value: object) -> bool:
+    return isinstance(value, CodeType)
+
+
+def _is_constant(value: Any) -> bool:
+    """Whether compiled code may depend on the value itself, so that a change of it has to be noticed."""
+    if isinstance(value, (ModuleType, type, FunctionType, MethodType)) or callable(value):
+        return is_constexpr_value(value)
+    return value is not None and not getattr(value, "__triton_builtin__", False)
+
+
+@dataclass(frozen=True, slots=True)
+class BoundJITMethod:
+    """A jit function taken as a method of a value inside a kernel."""
+
+    __self__: Any
+    __func__: JITCallable
+
+
+class ConstexprFunction(JITCallable):
+    """A Python function that runs while the kernel is compiled, on constexpr arguments.
+
+    Called on the host it is the function itself.  Called in a kernel, its result is a constexpr.
+    """
+
+    def __init__(self, fn: Callable[..., Any]) -> None:
+        super().__init__(fn, needs_source=False)
+
+    def __get__(self, obj: Any, objclass: type | None = None) -> ConstexprFunction | BoundConstexprFunction:
+        return self if obj is None else BoundConstexprFunction(obj, self)
+
+    def __call__(self, *args: Any, _semantic: Any = None, **kwargs: Any) -> Any:
+        return self.fn(*map(_unwrap, args), **{k: _unwrap(v) for k, v in kwargs.items()})
+
+
+class BoundConstexprFunction(ConstexprFunction):
+    """A `ConstexprFunction` taken as a method."""
+
+    def __init__(self, instance: Any, function: ConstexprFunction) -> None:
+        self.__self__ = instance
+        self.__func__ = function
+        self.__dict__.update({k: v for k, v in function.__dict__.items() if k not in ("__self__", "__func__")})
+
+    def __call__(self, *args: Any, _semantic: Any = None, **kwargs: Any) -> Any:
+        return self.__func__(self.__self__, *args, **kwargs)
+
+
+def constexpr_function(fn: Callable[..., Any]) -> ConstexprFunction:
+    """Make a Python function callable in kernels: it runs at compile time and gives a constexpr.
+
+    >>> @constexpr_function
+    ... def log2(n):
+    ...     return n.bit_length() - 1
+    >>> log2(8)
+    3
+    """
+    return ConstexprFunction(fn)
+
+
+def jit(fn: Callable[..., Any]) -> JITCallable:
+    """Wrap a function that other jit functions may call; it cannot be launched (see `weft.jit` for kernels)."""
+    return JITCallable(fn)

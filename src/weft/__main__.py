@@ -1,0 +1,5 @@
+"""`python -m weft ...`: see weft.cli."""
+
+from .cli import main
+
+raise SystemExit(main())

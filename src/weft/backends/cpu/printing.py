@@ -1,0 +1,103 @@
+"""`tl.device_print` on the CPU: what a kernel hands over becomes lines of text on `sys.stdout`.
+
+A line looks as Triton prints it on a GPU, one for each element:
+
+    pid (0, 0, 0) idx ( 3) x: 1.500000
+
+Kernels that print run on the calling thread, so lines come in the order of programs, and notebooks and pytest, which
+replace `sys.stdout`, see them.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+__all__ = ["Printer", "format_lines"]
+
+PRINT_FN = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)
+
+# Names of element types, those of signatures and those of the IR -> (NumPy type, format).
+_ELEMENTS: dict[str, tuple[Any, str]] = {
+    **{name: (np.uint8, "u") for name in ("i1", "u1", "bool", "int1")},
+    **{f"i{n}": (np.dtype(f"i{n // 8}"), "i") for n in (8, 16, 32, 64)},
+    **{f"{p}{n}": (np.dtype(f"u{n // 8}"), "u") for n in (8, 16, 32, 64) for p in ("u", "ui")},
+    **{f"{p}{n}": (np.dtype(f"f{n // 8}"), "f") for n in (16, 32, 64) for p in ("fp", "f")},
+    "bf16": (ml_dtypes.bfloat16, "f"),
+    **{name: (ml_dtypes.float8_e5m2, "f") for name in ("fp8e5", "f8E5M2")},
+    **{name: (ml_dtypes.float8_e4m3fn, "f") for name in ("fp8e4nv", "f8E4M3FN")},
+    **{name: (ml_dtypes.float8_e4m3fnuz, "f") for name in ("fp8e4b8", "f8E4M3FNUZ")},
+    **{name: (ml_dtypes.float8_e5m2fnuz, "f") for name in ("fp8e5b16", "f8E5M2FNUZ")},
+    "ptr": (np.uint64, "p"),
+}
+
+
+def _one_format(name: str, hex_: bool) -> tuple[np.dtype[Any], Callable[[Any], str]]:
+    """How to read and write one element of a type."""
+    dtype, kind = _ELEMENTS["ptr" if name.startswith(("*", "!tt.ptr")) else name]
+    dtype = np.dtype(dtype)
+    if hex_ or kind == "p":
+        digits = dtype.itemsize * 2
+        bits = np.dtype(f"u{dtype.itemsize}")
+        return bits, lambda v: f"0x{int(v):0{digits}x}"
+    if kind == "f":
+        return dtype, lambda v: f"{float(v):f}"
+    return dtype, lambda v: str(int(v))
+
+
+def format_lines(data: bytes, fact: Mapping[str, Any], program: tuple[int, int, int]) -> list[str]:
+    """The lines for one value of one program; `fact` is what the compiler noted about the print."""
+    shape = [int(n) for n in fact.get("shape") or ()]
+    dtype, text = _one_format(str(fact["dtype"]), bool(fact.get("hex")))
+    values = np.frombuffer(data, dtype)
+    widths = [len(str(n - 1)) for n in shape]
+    prefix = str(fact.get("prefix", ""))
+    if fact.get("operand") is not None:
+        prefix += f"(operand {fact['operand']}) "
+    head = "pid (" + ", ".join(map(str, program)) + ") idx ("
+    lines = []
+    for index, value in zip(itertools.product(*map(range, shape)), values, strict=False):
+        where = ", ".join(f"{i:>{w}}" for i, w in zip(index, widths, strict=True))
+        lines.append(f"{head}{where}){prefix}{text(value)}")
+    return lines
+
+
+class Printer:
+    """The function that a kernel calls to print; `address` is what goes into the launch state."""
+
+    def __init__(self, prints: Sequence[Mapping[str, Any]]) -> None:
+        self._prints = list(prints)
+        self.grid = (1, 1)
+        self._pending: BaseException | None = None
+        self._callback = PRINT_FN(self._print)
+        self.address: int = ctypes.cast(self._callback, ctypes.c_void_p).value or 0
+
+    def _print(self, index: int, pid: int, data: int | None, size: int) -> None:
+        if self._pending is not None:
+            return
+        try:
+            fact = self._prints[index]
+            nx, ny = self.grid
+            program = (pid % nx, pid // nx % ny, pid // (nx * ny))
+            content = ctypes.string_at(data, size) if data else b""
+            lines = format_lines(content, fact, program) if "dtype" in fact else [_bare(fact, program)]
+            sys.stdout.write("\n".join(lines) + "\n")
+        except BaseException as error:  # must not cross native code: raised by the launch
+            self._pending = error
+
+    def raise_pending(self) -> None:
+        """Raise what went wrong while printing, a KeyboardInterrupt above all."""
+        error, self._pending = self._pending, None
+        if error is not None:
+            raise error
+
+
+def _bare(fact: Mapping[str, Any], program: tuple[int, int, int]) -> str:
+    """A print with a prefix and no value."""
+    return "pid (" + ", ".join(map(str, program)) + ")" + str(fact.get("prefix", "")).rstrip()

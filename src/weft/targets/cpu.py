@@ -1,0 +1,57 @@
+"""Facts about a host processor: what it is called, how wide its vectors are, how large its caches.
+
+A value, not a query: `weft.backends.cpu.driver.host_cpu()` fills one in for the machine this runs on, a test or a
+cross compilation writes one down.
+
+>>> zen4 = CPU("znver4", "x86_64-unknown-linux-gnu", ("avx2", "avx512bf16", "avx512f", "avx512vl", "fma"))
+>>> zen4.vector_bytes, zen4.has("fma"), zen4.arch
+(64, True, 'x86_64')
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["CPU"]
+
+
+@dataclass(frozen=True)
+class CPU:
+    """A processor; `features` are LLVM's names of what it has."""
+
+    name: str
+    triple: str
+    features: tuple[str, ...] = ()
+    feature_string: str = ""
+    cores: int = 1
+    l1_bytes: int = 32 << 10
+    l2_bytes: int = 1 << 20
+    l3_bytes: int = 8 << 20
+
+    def has(self, feature: str) -> bool:
+        """Does it have an LLVM feature such as "avx512f" or "neon"?"""
+        return feature in self.features
+
+    @property
+    def arch(self) -> str:
+        """The family of the instruction set: x86_64, aarch64, ..."""
+        family = self.triple.split("-", 1)[0]
+        return {"arm64": "aarch64", "amd64": "x86_64"}.get(family, family)
+
+    @property
+    def vector_bytes(self) -> int:
+        """The width of its vector registers."""
+        if self.arch == "x86_64":
+            return 64 if self.has("avx512f") else 32 if self.has("avx") else 16
+        return 16
+
+    @property
+    def vector_registers(self) -> int:
+        """How many of them there are."""
+        if self.arch == "x86_64":
+            return 32 if self.has("avx512f") else 16
+        return 32
+
+    def fingerprint(self) -> str:
+        """What generated code may depend on, for cache keys: name and every feature, on or off."""
+        return f"{self.triple}/{self.name}/{self.feature_string or ','.join(self.features)}"

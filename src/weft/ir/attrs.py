@@ -1,0 +1,266 @@
+"""Attributes that operations carry: Triton's enumerations, and makers that keep what they made.
+
+An enumeration is an `i32` in the IR, as in Triton's generic form (`cache = 1 : i32`), and a word in its own text.
+
+>>> str(enum_attr(CacheModifier.CG))
+'3 : i32'
+
+A constant tile of one value is a splat. It is stored as that one value however large the tile is, and read back with
+`splat_value`; xDSL's own `DenseIntOrFPElementsAttr.from_list` would store it once for each element.
+
+>>> from weft.ir.types import f32, tensor_of
+>>> big = splat_attr(tensor_of((1024, 1024), f32), 1.5)
+>>> len(big.data.data), splat_value(big)
+(4, 1.5)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import IntEnum
+from functools import lru_cache
+
+from xdsl.dialects.builtin import (
+    BytesAttr,
+    DenseArrayBase,
+    DenseIntOrFPElementsAttr,
+    DictionaryAttr,
+    FloatAttr,
+    IndexType,
+    IntegerAttr,
+    IntegerType,
+    StringAttr,
+    SymbolRefAttr,
+    TensorType,
+    UnitAttr,
+)
+from xdsl.ir import Attribute
+
+from .types import i1, i32
+
+__all__ = [
+    # enumerations
+    "CacheModifier",
+    "EvictionPolicy",
+    "PaddingOption",
+    "MemSemantic",
+    "MemSyncScope",
+    "RMWOp",
+    "DescriptorReduceKind",
+    "RoundingMode",
+    "PropagateNan",
+    "InputPrecision",
+    "ScaleDotElemType",
+    # makers
+    "int_attr",
+    "i32_attr",
+    "bool_attr",
+    "enum_attr",
+    "float_attr",
+    "str_attr",
+    "unit_attr",
+    "symbol_attr",
+    "i32_array",
+    "segments",
+    "splat_attr",
+    "dense_attr",
+    "empty_dict",
+    # readers
+    "splat_value",
+    "dense_values",
+    "int_value",
+    "ints_of",
+]
+
+
+class CacheModifier(IntEnum):
+    """Where a load or store may be cached; only a hint here."""
+
+    NONE, CA, CG, WB, CS, WT, CV = range(1, 8)
+
+
+class EvictionPolicy(IntEnum):
+    """How soon a cache line may go; only a hint here."""
+
+    NORMAL, EVICT_FIRST, EVICT_LAST = range(1, 4)
+
+
+class PaddingOption(IntEnum):
+    """What a load through a block pointer or descriptor yields outside the tensor."""
+
+    PAD_ZERO, PAD_NAN = range(1, 3)
+
+
+class MemSemantic(IntEnum):
+    """The memory order of an atomic operation."""
+
+    RELAXED, ACQUIRE, RELEASE, ACQUIRE_RELEASE = range(1, 5)
+
+
+class MemSyncScope(IntEnum):
+    """The threads that an atomic operation is ordered for."""
+
+    GPU, CTA, SYSTEM = range(1, 4)
+
+
+class RMWOp(IntEnum):
+    """What `tt.atomic_rmw` does to memory. `XCHG` is written `exch`."""
+
+    AND, OR, XOR, ADD, FADD, MAX, MIN, UMAX, UMIN, XCHG = range(1, 11)
+
+
+class DescriptorReduceKind(IntEnum):
+    """What `tt.descriptor_reduce` does to memory."""
+
+    ADD, MIN, MAX, INC, DEC, AND, OR, XOR = range(1, 9)
+
+
+class RoundingMode(IntEnum):
+    """How `tt.fp_to_fp` rounds: towards zero, or to nearest with ties to even."""
+
+    RTZ, RTNE = range(2)
+
+
+class PropagateNan(IntEnum):
+    """What `tt.clampf` does with a NaN."""
+
+    NONE = 0
+    ALL = 0xFFFF
+
+
+class InputPrecision(IntEnum):
+    """How `tt.dot` treats float32 operands; on the CPU all but the bf16 kinds are exact float32."""
+
+    TF32, TF32x3, IEEE, BF16x3, BF16x6 = range(5)
+
+
+class ScaleDotElemType(IntEnum):
+    """The format of an operand of `tt.dot_scaled`."""
+
+    E4M3, E5M2, E2M3, E3M2, E2M1, BF16, FP16 = range(7)
+
+
+@lru_cache(maxsize=4096)
+def int_attr(value: int, type: IntegerType | IndexType = i32) -> IntegerAttr[IntegerType | IndexType]:
+    """An integer of the given type; a value outside its range is an error."""
+    return IntegerAttr(value, type)
+
+
+def i32_attr(value: int) -> IntegerAttr[IntegerType | IndexType]:
+    """An `i32` attribute."""
+    return int_attr(value, i32)
+
+
+_TRUE, _FALSE = IntegerAttr(1, i1), IntegerAttr(0, i1)
+
+
+def bool_attr(value: bool) -> IntegerAttr[IntegerType]:
+    """`true` or `false`."""
+    return _TRUE if value else _FALSE
+
+
+def enum_attr(value: IntEnum) -> IntegerAttr[IntegerType | IndexType]:
+    """An enumeration's value as the IR stores it."""
+    return int_attr(int(value), i32)
+
+
+def float_attr(value: float, type: Attribute) -> Attribute:
+    """A float attribute, rounded to its type."""
+    return FloatAttr(value, type)  # type: ignore
+
+
+@lru_cache(maxsize=4096)
+def str_attr(value: str) -> StringAttr:
+    """A string attribute."""
+    return StringAttr(value)
+
+
+_UNIT = UnitAttr()
+
+
+def unit_attr() -> UnitAttr:
+    """The attribute whose presence is its value."""
+    return _UNIT
+
+
+def symbol_attr(name: str) -> SymbolRefAttr:
+    """A reference to a function of the module, `@name`."""
+    return SymbolRefAttr(name)
+
+
+@lru_cache(maxsize=1024)
+def _i32_array(values: tuple[int, ...]) -> DenseArrayBase[IntegerType]:
+    return DenseArrayBase.from_list(i32, values)
+
+
+def i32_array(values: Iterable[int]) -> DenseArrayBase[IntegerType]:
+    """`array<i32: ...>`, as in `order` and `boundaryCheck`."""
+    return _i32_array(tuple(values))
+
+
+def segments(*sizes: int) -> DenseArrayBase[IntegerType]:
+    """The value of `operandSegmentSizes`: how many operands each group has."""
+    return _i32_array(sizes)
+
+
+_EMPTY_DICT = DictionaryAttr({})
+
+
+def empty_dict() -> DictionaryAttr:
+    """The dictionary with nothing in it."""
+    return _EMPTY_DICT
+
+
+def splat_attr(type: TensorType[Attribute], value: int | float) -> DenseIntOrFPElementsAttr:
+    """The constant tile whose every element is `value`."""
+    element = type.element_type
+    if isinstance(element, IntegerType):
+        value = element.get_normalized_value(int(value))
+    else:
+        value = float(value)
+    return DenseIntOrFPElementsAttr(type, BytesAttr(element.pack((value,))))  # type: ignore
+
+
+def dense_attr(type: TensorType[Attribute], values: Iterable[int] | Iterable[float]) -> DenseIntOrFPElementsAttr:
+    """The constant tile of these values in row-major order; a tile of equal values becomes a splat."""
+    listed = tuple(values)
+    if len(set(map(repr, listed))) == 1:
+        return splat_attr(type, listed[0])
+    element = type.element_type
+    if isinstance(element, IntegerType):
+        listed = tuple(element.get_normalized_value(int(v)) for v in listed)
+    return DenseIntOrFPElementsAttr(type, BytesAttr(element.pack(listed)))  # type: ignore
+
+
+def splat_value(attr: Attribute) -> int | float | None:
+    """The one value of a splat, an integer or a float attribute; None for anything else."""
+    if isinstance(attr, IntegerAttr):
+        return attr.value.data
+    if isinstance(attr, FloatAttr):
+        return attr.value.data
+    if isinstance(attr, DenseIntOrFPElementsAttr):
+        element = attr.type.element_type
+        size = element.compile_time_size
+        data = attr.data.data
+        if len(data) == size or (len(data) > size and data == data[:size] * (len(data) // size)):
+            return element.unpack(data[:size], 1)[0]  # type: ignore
+    return None
+
+
+def dense_values(attr: DenseIntOrFPElementsAttr) -> tuple[int, ...] | tuple[float, ...]:
+    """The stored values of a constant tile: one for a splat, otherwise all in row-major order."""
+    element = attr.type.element_type
+    count = len(attr.data.data) // element.compile_time_size
+    return element.unpack(attr.data.data, count)  # type: ignore
+
+
+def int_value(attr: Attribute) -> int:
+    """The value of an integer attribute."""
+    if not isinstance(attr, IntegerAttr):
+        raise ValueError(f"expected an integer attribute, got {attr}")
+    return attr.value.data
+
+
+def ints_of(attr: Attribute | None) -> tuple[int, ...]:
+    """The values of an `array<i32: ...>`; `()` where there is none."""
+    return () if attr is None else tuple(attr.get_values())  # type: ignore

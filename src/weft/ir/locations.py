@@ -1,0 +1,76 @@
+"""Where an operation came from: MLIR's locations to and from spans.
+
+>>> from weft.base import Span
+>>> loc_of(Span("k.py", 3, 4))
+FileLineColLoc(filename=StringAttr(data='k.py'), line=IntAttr(data=3), column=IntAttr(data=4))
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    CallSiteLoc,
+    FileLineColLoc,
+    FusedLoc,
+    IntAttr,
+    NameLoc,
+    StringAttr,
+    UnknownLoc,
+)
+from xdsl.ir import Attribute, Operation
+
+from weft.base import Span
+
+__all__ = ["file_loc", "loc_of", "name_loc", "call_site_loc", "span_of", "span_of_loc", "UNKNOWN"]
+
+UNKNOWN = UnknownLoc()
+"""The location of what came from nowhere."""
+
+
+@lru_cache(maxsize=8192)
+def file_loc(file: str, line: int, col: int) -> FileLineColLoc:
+    """`loc("file":line:col)`: lines from one, columns from zero, as Triton writes them."""
+    return FileLineColLoc(StringAttr(file), IntAttr(line), IntAttr(col))
+
+
+def loc_of(span: Span | None) -> FileLineColLoc | UnknownLoc:
+    """The location that stands for a span (its beginning; the end is not kept)."""
+    return UNKNOWN if span is None else file_loc(span.file, span.line, span.col)
+
+
+def name_loc(name: str, inner: Attribute = UNKNOWN) -> NameLoc:
+    """`loc("name"(inner))`: how Triton keeps the names of arguments and variables."""
+    return NameLoc(StringAttr(name), inner)
+
+
+def call_site_loc(callee: Attribute, caller: Attribute) -> CallSiteLoc:
+    """`loc(callsite(callee at caller))`: code that was inlined."""
+    return CallSiteLoc(callee, caller)
+
+
+def span_of_loc(loc: Attribute) -> Span | None:
+    """The innermost place in a file that a location names, or None."""
+    while True:
+        if isinstance(loc, FileLineColLoc):
+            return Span(loc.filename.data, loc.line.data, loc.column.data)
+        if isinstance(loc, NameLoc):
+            loc = loc.location
+        elif isinstance(loc, CallSiteLoc):
+            loc = loc.callee
+        elif isinstance(loc, FusedLoc) and isinstance(loc.locations, ArrayAttr) and loc.locations.data:
+            loc = loc.locations.data[0]
+        else:
+            return None
+
+
+def span_of(op: Operation) -> Span | None:
+    """Where an operation came from; if it does not say, where the one around it did."""
+    at: Operation | None = op
+    while at is not None:
+        span = span_of_loc(at.location)
+        if span is not None:
+            return span
+        at = at.parent_op()
+    return None

@@ -1,0 +1,218 @@
+"""Operations of `tt` whose results depend on many elements, or that call code for each element.
+
+`tt.reduce`, `tt.scan` and `tt.map_elementwise` hold that code in a region on scalars, ended by their own return.
+"""
+
+from xdsl.irdl import (
+    AttrSizedOperandSegments,
+    IRDLOperation,
+    irdl_op_definition,
+    operand_def,
+    opt_operand_def,
+    opt_prop_def,
+    prop_def,
+    region_def,
+    result_def,
+    traits_def,
+    var_operand_def,
+    var_result_def,
+)
+from xdsl.traits import IsTerminator, Pure, RecursiveMemoryEffect
+
+__all__ = [
+    "DotOp",
+    "DotScaledOp",
+    "ElementwiseInlineAsmOp",
+    "ExternElementwiseOp",
+    "GatherOp",
+    "HistogramOp",
+    "MapElementwiseOp",
+    "MapElementwiseReturnOp",
+    "ReduceOp",
+    "ReduceReturnOp",
+    "ScanOp",
+    "ScanReturnOp",
+]
+
+
+@irdl_op_definition
+class DotOp(IRDLOperation):
+    """A matrix product plus an accumulator, batched where there are three dimensions:
+
+    %d = tt.dot %a, %b, %c, inputPrecision = tf32 : tensor<16x32xf16> * tensor<32x16xf16> -> tensor<16x16xf32>
+    """
+
+    name = "tt.dot"
+    a = operand_def()
+    b = operand_def()
+    c = operand_def()
+    inputPrecision = opt_prop_def()
+    maxNumImpreciseAcc = opt_prop_def()
+    d = result_def()
+    traits = traits_def(Pure())
+
+
+@irdl_op_definition
+class DotScaledOp(IRDLOperation):
+    """A matrix product of block-scaled operands plus an accumulator:
+
+    %d = tt.dot_scaled %a scale %sa, %b scale %sb, %c lhs = e4m3 rhs = e2m1 {fastMath = false}
+         : tensor<128x64xf8E4M3FN>, tensor<128x2xi8> * tensor<32x128xi8>, tensor<128x2xi8> -> tensor<128x128xf32>
+    """
+
+    name = "tt.dot_scaled"
+    a = operand_def()
+    b = operand_def()
+    c = operand_def()
+    a_scale = opt_operand_def()
+    b_scale = opt_operand_def()
+    a_elem_type = prop_def()
+    b_elem_type = prop_def()
+    fastMath = prop_def()
+    lhs_k_pack = opt_prop_def()
+    rhs_k_pack = opt_prop_def()
+    d = result_def()
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+    traits = traits_def(Pure())
+
+
+@irdl_op_definition
+class ReduceOp(IRDLOperation):
+    """Tiles combined along one axis by the function in the region, in any order:
+
+    %s = "tt.reduce"(%x) <{axis = 0 : i32}> ({
+    ^bb0(%a: f32, %b: f32):
+      %c = arith.addf %a, %b : f32
+      tt.reduce.return %c : f32
+    }) : (tensor<128xf32>) -> f32
+
+    With n sources the region has 2n arguments: all of the left, then all of the right.
+    """
+
+    name = "tt.reduce"
+    srcs = var_operand_def()
+    axis = prop_def()
+    result = var_result_def()
+    combineOp = region_def()
+    traits = traits_def(RecursiveMemoryEffect())
+
+
+@irdl_op_definition
+class ReduceReturnOp(IRDLOperation):
+    """The end of a combine function:  tt.reduce.return %c : f32"""
+
+    name = "tt.reduce.return"
+    result = var_operand_def()
+    traits = traits_def(Pure(), IsTerminator())
+
+
+@irdl_op_definition
+class ScanOp(IRDLOperation):
+    """All partial combinations along one axis, from the front or (`reverse`) from the back; see `ReduceOp`.
+
+    %s = "tt.scan"(%x) <{axis = 0 : i32, reverse = false}> ({ ... }) : (tensor<128xf32>) -> tensor<128xf32>
+    """
+
+    name = "tt.scan"
+    srcs = var_operand_def()
+    axis = prop_def()
+    reverse = prop_def()
+    result = var_result_def()
+    combineOp = region_def()
+    traits = traits_def(RecursiveMemoryEffect())
+
+
+@irdl_op_definition
+class ScanReturnOp(IRDLOperation):
+    """The end of a scan's combine function:  tt.scan.return %c : f32"""
+
+    name = "tt.scan.return"
+    result = var_operand_def()
+    traits = traits_def(Pure(), IsTerminator())
+
+
+@irdl_op_definition
+class MapElementwiseOp(IRDLOperation):
+    """A function on scalars, which may branch, applied to every element, `pack` elements a call:
+
+    %y = "tt.map_elementwise"(%x) <{pack = 1 : i32}> ({ ... }) : (tensor<128xf32>) -> tensor<128xf32>
+
+    Its region may have several blocks. Arguments and results are repeated `pack` times: all packed elements of the
+    first source, then those of the second.
+    """
+
+    name = "tt.map_elementwise"
+    srcs = var_operand_def()
+    pack = prop_def()
+    result = var_result_def()
+    scalarOp = region_def()
+    traits = traits_def(RecursiveMemoryEffect())
+
+
+@irdl_op_definition
+class MapElementwiseReturnOp(IRDLOperation):
+    """The end of the function of a map:  tt.map_elementwise.return %y : f32"""
+
+    name = "tt.map_elementwise.return"
+    result = var_operand_def()
+    traits = traits_def(Pure(), IsTerminator())
+
+
+@irdl_op_definition
+class ExternElementwiseOp(IRDLOperation):
+    """A library function by name, applied element by element:
+
+    %y = tt.extern_elementwise %x {libname = "libdevice", libpath = "", pure = true, symbol = "__nv_tanf"}
+         : (tensor<128xf32>) -> tensor<128xf32>
+    """
+
+    name = "tt.extern_elementwise"
+    srcs = var_operand_def()
+    libname = prop_def()
+    libpath = prop_def()
+    symbol = prop_def()
+    pure = prop_def()
+    result = result_def()
+
+
+@irdl_op_definition
+class ElementwiseInlineAsmOp(IRDLOperation):
+    """Inline assembly of a GPU; never run on a CPU, kept so that the text round-trips.
+
+    %y = tt.elementwise_inline_asm "..." {constraints = "=r,r", packed_element = 1 : i32, pure = true} %x : i32 -> i32
+    """
+
+    name = "tt.elementwise_inline_asm"
+    asm_string = prop_def()
+    constraints = prop_def()
+    pure = prop_def()
+    packed_element = prop_def()
+    args = var_operand_def()
+    result = var_result_def()
+
+
+@irdl_op_definition
+class HistogramOp(IRDLOperation):
+    """How often each of 0, 1, ... occurs:  %h = tt.histogram %x, %mask : tensor<128xi32> -> tensor<16xi32>"""
+
+    name = "tt.histogram"
+    src = operand_def()
+    mask = opt_operand_def()
+    result = result_def()
+    traits = traits_def(Pure())
+
+
+@irdl_op_definition
+class GatherOp(IRDLOperation):
+    """Elements of a tile picked by indices along one axis:
+
+    %y = tt.gather %x[%i] {axis = 0 : i32} : (tensor<128x4xf32>, tensor<16x4xi32>) -> tensor<16x4xf32>
+    """
+
+    name = "tt.gather"
+    src = operand_def()
+    indices = operand_def()
+    axis = prop_def()
+    efficient_layout = opt_prop_def()
+    result = result_def()
+    traits = traits_def(Pure())

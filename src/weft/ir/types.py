@@ -1,0 +1,224 @@
+"""The types of tile IR, made once each.
+
+Element types are MLIR's own (`i1`, `i32`, `f16`, `bf16`, `f8E4M3FN`, ...); integers carry no sign, the operations do.
+Two types are Triton's: a pointer and a tensor descriptor.
+
+>>> str(ptr_of(f32))
+'!tt.ptr<f32>'
+>>> str(tensor_of((128, 64), f16))
+'tensor<128x64xf16>'
+>>> tensor_of((128, 64), f16) is tensor_of((128, 64), f16)
+True
+
+Making an xDSL type costs microseconds, and a kernel names the same few types thousands of times: use the functions
+here (`int_type`, `tensor_of`, `ptr_of`, `tensordesc_of`), which keep what they made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache, lru_cache
+from math import prod
+
+from xdsl.dialects.builtin import (
+    BFloat16Type,
+    Float8E4M3FNType,
+    Float8E4M3FNUZType,
+    Float8E5M2FNUZType,
+    Float8E5M2Type,
+    Float16Type,
+    Float32Type,
+    Float64Type,
+    FunctionType,
+    IndexType,
+    IntAttr,
+    IntegerType,
+    TensorType,
+)
+from xdsl.ir import Attribute, ParametrizedAttribute, TypeAttribute
+from xdsl.irdl import irdl_attr_definition
+from xdsl.printer import Printer
+
+__all__ = [
+    # Triton's own types
+    "PtrType",
+    "TensorDescType",
+    # element types
+    "i1",
+    "i8",
+    "i16",
+    "i32",
+    "i64",
+    "index",
+    "f16",
+    "bf16",
+    "f32",
+    "f64",
+    "f8E5M2",
+    "f8E4M3FN",
+    "f8E4M3FNUZ",
+    "f8E5M2FNUZ",
+    "FLOAT_TYPES",
+    "FLOAT_BY_NAME",
+    # makers
+    "int_type",
+    "tensor_of",
+    "ptr_of",
+    "tensordesc_of",
+    "like",
+    "function_type",
+    # questions
+    "shape_of",
+    "element_of",
+    "numel_of",
+    "bit_width",
+    "is_float",
+    "is_int",
+    "is_pointer",
+    "is_tensor",
+]
+
+
+@irdl_attr_definition
+class PtrType(ParametrizedAttribute, TypeAttribute):
+    """A pointer to elements of global memory, `!tt.ptr<f32>`, or to a block of a tensor, `!tt.ptr<tensor<8x8xf16>>`.
+
+    Address space 1 (global memory) is not written; another is, as in `!tt.ptr<f16, 3>`.
+    """
+
+    name = "tt.ptr"
+
+    pointee: Attribute
+    address_space: IntAttr
+
+    def __init__(self, pointee: Attribute, address_space: int | IntAttr = 1):
+        space = IntAttr(address_space) if isinstance(address_space, int) else address_space
+        super().__init__(pointee, space)
+
+    def print_parameters(self, printer: Printer) -> None:
+        with printer.in_angle_brackets():
+            printer.print_attribute(self.pointee)
+            if self.address_space.data != 1:
+                printer.print_string(f", {self.address_space.data}")
+
+
+@irdl_attr_definition
+class TensorDescType(ParametrizedAttribute, TypeAttribute):
+    """A descriptor of a tensor in memory that is accessed a block at a time, `!tt.tensordesc<tensor<64x64xf16>>`."""
+
+    name = "tt.tensordesc"
+
+    block_type: TensorType[Attribute]
+
+    def print_parameters(self, printer: Printer) -> None:
+        with printer.in_angle_brackets():
+            printer.print_attribute(self.block_type)
+
+
+@cache
+def int_type(width: int) -> IntegerType:
+    """The signless integer type of `width` bits."""
+    return IntegerType(width)
+
+
+i1, i8, i16, i32, i64 = (int_type(w) for w in (1, 8, 16, 32, 64))
+index = IndexType()
+f16, bf16, f32, f64 = Float16Type(), BFloat16Type(), Float32Type(), Float64Type()
+f8E5M2, f8E4M3FN = Float8E5M2Type(), Float8E4M3FNType()
+f8E4M3FNUZ, f8E5M2FNUZ = Float8E4M3FNUZType(), Float8E5M2FNUZType()
+
+FLOAT_TYPES = (f16, bf16, f32, f64, f8E5M2, f8E4M3FN, f8E4M3FNUZ, f8E5M2FNUZ)
+"""Every float element type of the language; `fp8e4b15` is an `i8` whose meaning only its casts know, as in Triton."""
+
+FLOAT_BY_NAME: dict[str, Attribute] = {t.name: t for t in FLOAT_TYPES}
+
+_FLOAT_CLASSES = frozenset(type(t) for t in FLOAT_TYPES)
+_FLOAT_WIDTH: dict[type[Attribute], int] = {
+    type(t): (8 if t.name.startswith("f8") else t.bitwidth) for t in FLOAT_TYPES
+}
+
+
+@lru_cache(maxsize=4096)
+def _tensor(shape: tuple[int, ...], element: Attribute) -> TensorType[Attribute]:
+    return TensorType(element, shape)
+
+
+def tensor_of(shape: Sequence[int], element: Attribute) -> TensorType[Attribute]:
+    """The type of a tile of this shape and element type."""
+    return _tensor(tuple(shape), element)
+
+
+@lru_cache(maxsize=1024)
+def ptr_of(pointee: Attribute, address_space: int = 1) -> PtrType:
+    """The type of a pointer to `pointee`, an element type or (a block pointer) a tensor type."""
+    return PtrType(pointee, address_space)
+
+
+@lru_cache(maxsize=1024)
+def _tensordesc(block: TensorType[Attribute]) -> TensorDescType:
+    return TensorDescType(block)
+
+
+def tensordesc_of(shape: Sequence[int], element: Attribute) -> TensorDescType:
+    """The type of a descriptor whose block has this shape and element type."""
+    return _tensordesc(tensor_of(shape, element))
+
+
+def like(type: Attribute, element: Attribute) -> Attribute:
+    """`element`, in a tile of the same shape as `type` where that is a tile."""
+    return _tensor(type.get_shape(), element) if isinstance(type, TensorType) else element
+
+
+@lru_cache(maxsize=256)
+def function_type(inputs: tuple[Attribute, ...], outputs: tuple[Attribute, ...]) -> FunctionType:
+    """The type of a function of these inputs and outputs."""
+    return FunctionType.from_lists(inputs, outputs)
+
+
+def is_tensor(type: Attribute) -> bool:
+    """Is this the type of a tile?"""
+    return isinstance(type, TensorType)
+
+
+def shape_of(type: Attribute) -> tuple[int, ...]:
+    """The shape of a tile type; `()` for a scalar."""
+    return tuple(d.data for d in type.shape.data) if isinstance(type, TensorType) else ()
+
+
+def element_of(type: Attribute) -> Attribute:
+    """The element type of a tile type; a scalar type is its own."""
+    element: Attribute = type.element_type if isinstance(type, TensorType) else type
+    return element
+
+
+def numel_of(type: Attribute) -> int:
+    """The number of elements of a tile type; 1 for a scalar."""
+    return prod(shape_of(type))
+
+
+def is_float(type: Attribute) -> bool:
+    """Is the element type a float?"""
+    return element_of(type).__class__ in _FLOAT_CLASSES
+
+
+def is_int(type: Attribute) -> bool:
+    """Is the element type an integer (`i1` and `index` count)?"""
+    return isinstance(element_of(type), IntegerType | IndexType)
+
+
+def is_pointer(type: Attribute) -> bool:
+    """Is the element type a pointer?"""
+    return isinstance(element_of(type), PtrType)
+
+
+def bit_width(type: Attribute) -> int:
+    """Bits of one element; a pointer and an `index` count 64."""
+    element = element_of(type)
+    if isinstance(element, IntegerType):
+        return int(element.width.data)
+    width = _FLOAT_WIDTH.get(element.__class__)
+    if width is not None:
+        return width
+    if isinstance(element, PtrType | IndexType):
+        return 64
+    raise ValueError(f"a value of type {type} has no width in bits")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from .case import Case
 
-FAMILIES = ("elementwise", "reduction", "control", "matmul", "memory")
+FAMILIES = ("elementwise", "reduction", "control", "matmul", "memory", "shape", "attention")
 _HERE = Path(__file__).parent
 _loaded: dict[str, dict[str, Case]] = {}
 

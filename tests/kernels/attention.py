@@ -10,8 +10,22 @@ from .case import BF16, Case, f64, integers, normal, zeros
 
 
 @triton.jit
-def attention_inner(acc, total, top, q, k_ptrs, v_ptrs, start_m, first, last, n_ctx, stride_n,
-                    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, MASKED: tl.constexpr):
+def attention_inner(
+    acc,
+    total,
+    top,
+    q,
+    k_ptrs,
+    v_ptrs,
+    start_m,
+    first,
+    last,
+    n_ctx,
+    stride_n,
+    BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+    MASKED: tl.constexpr,
+):
     m = start_m + tl.arange(0, BLOCK_M)
     for start in range(first, last, BLOCK_N):
         start = tl.multiple_of(start, BLOCK_N)
@@ -34,8 +48,21 @@ def attention_inner(acc, total, top, q, k_ptrs, v_ptrs, start_m, first, last, n_
 
 
 @triton.jit
-def flash_attention(q_ptr, k_ptr, v_ptr, out_ptr, lse_ptr, scale, n_ctx, stride_h, stride_n,
-                    HEAD: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, CAUSAL: tl.constexpr):
+def flash_attention(
+    q_ptr,
+    k_ptr,
+    v_ptr,
+    out_ptr,
+    lse_ptr,
+    scale,
+    n_ctx,
+    stride_h,
+    stride_n,
+    HEAD: tl.constexpr,
+    BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+    CAUSAL: tl.constexpr,
+):
     start_m = tl.program_id(0) * BLOCK_M
     head = tl.program_id(1).to(tl.int64)
     q_ptr += head * stride_h
@@ -53,22 +80,50 @@ def flash_attention(q_ptr, k_ptr, v_ptr, out_ptr, lse_ptr, scale, n_ctx, stride_
     total = tl.zeros([BLOCK_M], tl.float32)
     acc = tl.zeros([BLOCK_M, HEAD], tl.float32)
     if CAUSAL:
-        acc, total, top = attention_inner(acc, total, top, q, k_ptrs, v_ptrs, start_m, 0, start_m, n_ctx, stride_n, BLOCK_M, BLOCK_N, False)
         acc, total, top = attention_inner(
-            acc, total, top, q, k_ptrs, v_ptrs, start_m, start_m, min(start_m + BLOCK_M, n_ctx), n_ctx, stride_n, BLOCK_M, BLOCK_N, True,
+            acc, total, top, q, k_ptrs, v_ptrs, start_m, 0, start_m, n_ctx, stride_n, BLOCK_M, BLOCK_N, False
+        )
+        acc, total, top = attention_inner(
+            acc,
+            total,
+            top,
+            q,
+            k_ptrs,
+            v_ptrs,
+            start_m,
+            start_m,
+            min(start_m + BLOCK_M, n_ctx),
+            n_ctx,
+            stride_n,
+            BLOCK_M,
+            BLOCK_N,
+            True,
         )
     else:
-        acc, total, top = attention_inner(acc, total, top, q, k_ptrs, v_ptrs, start_m, 0, n_ctx, n_ctx, stride_n, BLOCK_M, BLOCK_N, False)
+        acc, total, top = attention_inner(
+            acc, total, top, q, k_ptrs, v_ptrs, start_m, 0, n_ctx, n_ctx, stride_n, BLOCK_M, BLOCK_N, False
+        )
     tl.store(lse_ptr + head * n_ctx + m, top + tl.math.log2(total), mask=m < n_ctx)
-    tl.store(out_ptr + m[:, None] * stride_n + d[None, :], (acc / total[:, None]).to(out_ptr.dtype.element_ty), mask=m[:, None] < n_ctx)
+    tl.store(
+        out_ptr + m[:, None] * stride_n + d[None, :],
+        (acc / total[:, None]).to(out_ptr.dtype.element_ty),
+        mask=m[:, None] < n_ctx,
+    )
 
 
 def attention_case(name, dtype, heads, n_ctx, head, causal, block=(32, 32), rtol=1e-4):
     def inputs(rng):
-        draw = lambda: normal(rng, heads, n_ctx, head, dtype=dtype)  # noqa: E731
+        draw = lambda: normal(rng, heads, n_ctx, head, dtype=dtype)
         return {
-            "q_ptr": draw(), "k_ptr": draw(), "v_ptr": draw(), "out_ptr": zeros(heads, n_ctx, head, dtype=dtype),
-            "lse_ptr": zeros(heads, n_ctx), "scale": head**-0.5, "n_ctx": n_ctx, "stride_h": n_ctx * head, "stride_n": head,
+            "q_ptr": draw(),
+            "k_ptr": draw(),
+            "v_ptr": draw(),
+            "out_ptr": zeros(heads, n_ctx, head, dtype=dtype),
+            "lse_ptr": zeros(heads, n_ctx),
+            "scale": head**-0.5,
+            "n_ctx": n_ctx,
+            "stride_h": n_ctx * head,
+            "stride_n": head,
         }
 
     def reference(a):
@@ -82,8 +137,15 @@ def attention_case(name, dtype, heads, n_ctx, head, causal, block=(32, 32), rtol
         return {"out_ptr": p / total @ v, "lse_ptr": ((top + np.log(total)) / np.log(2))[..., 0]}
 
     return Case(
-        name, flash_attention, inputs, reference, grid=(-(-n_ctx // block[0]), heads),
-        constexprs={"HEAD": head, "BLOCK_M": block[0], "BLOCK_N": block[1], "CAUSAL": causal}, rtol=rtol, atol=rtol, tags=("dot",),
+        name,
+        flash_attention,
+        inputs,
+        reference,
+        grid=(-(-n_ctx // block[0]), heads),
+        constexprs={"HEAD": head, "BLOCK_M": block[0], "BLOCK_N": block[1], "CAUSAL": causal},
+        rtol=rtol,
+        atol=rtol,
+        tags=("dot",),
     )
 
 
@@ -106,8 +168,12 @@ def rotary(x_ptr, cos_ptr, sin_ptr, out_ptr, seq_len, heads, HALF: tl.constexpr,
 def rotary_inputs(rng, batch=2, seq=7, heads=3, half=16):
     angle = rng.uniform(0, 6, (seq, half))
     return {
-        "x_ptr": normal(rng, batch, seq, heads, 2 * half), "cos_ptr": np.cos(angle).astype(np.float32),
-        "sin_ptr": np.sin(angle).astype(np.float32), "out_ptr": zeros(batch, seq, heads, 2 * half), "seq_len": seq, "heads": heads,
+        "x_ptr": normal(rng, batch, seq, heads, 2 * half),
+        "cos_ptr": np.cos(angle).astype(np.float32),
+        "sin_ptr": np.sin(angle).astype(np.float32),
+        "out_ptr": zeros(batch, seq, heads, 2 * half),
+        "seq_len": seq,
+        "heads": heads,
     }
 
 
@@ -160,7 +226,9 @@ def philox(seed, counter, rounds=10):
 def to_uniform(bits):
     """[0, 1) from signed 32 bits as the language defines it: negative x counts as -x - 1."""
     signed = bits.view(np.int32).astype(np.int64)
-    return np.where(signed < 0, -signed - 1, signed).astype(np.float64) * np.float32(4.6566127342e-10).astype(np.float64)
+    return np.where(signed < 0, -signed - 1, signed).astype(np.float64) * np.float32(4.6566127342e-10).astype(
+        np.float64
+    )
 
 
 def random_reference(a):
@@ -197,7 +265,10 @@ def quantise_reference(a):
     x = a["x_ptr"]
     scale = np.abs(x).max(1, keepdims=True) / np.float32(127)
     y = x / scale
-    return {"q_ptr": np.trunc(np.where(y >= 0, y + np.float32(0.5), y - np.float32(0.5))), "scale_ptr": f64(scale)[:, 0]}
+    return {
+        "q_ptr": np.trunc(np.where(y >= 0, y + np.float32(0.5), y - np.float32(0.5))),
+        "scale_ptr": f64(scale)[:, 0],
+    }
 
 
 @triton.jit
@@ -213,7 +284,7 @@ def unpack_int4(packed_ptr, scale_ptr, out_ptr, K: tl.constexpr, N: tl.constexpr
 
 def unpack_reference(a):
     words = a["packed_ptr"].astype(np.int64) & MASK32
-    k, n = a["out_ptr"].shape
+    k = len(a["out_ptr"])
     values = (np.repeat(words, 8, 0) >> (np.arange(k) % 8 * 4)[:, None]) & 15
     return {"out_ptr": (values - 8) * np.repeat(f64(a["scale_ptr"]), k // len(a["scale_ptr"]), 0)}
 
@@ -225,28 +296,51 @@ CASES = [
     attention_case("flash_attention_128_causal", BF16, 1, 64, 128, True, block=(64, 32), rtol=3e-2),
     Case("rotary", rotary, rotary_inputs, rotary_reference, grid=(14,), constexprs={"HALF": 16, "HEADS": 4}),
     Case(
-        "seeded_dropout", seeded_dropout,
+        "seeded_dropout",
+        seeded_dropout,
         lambda rng: {"x_ptr": normal(rng, 500), "out_ptr": zeros(500), "n": 500, "p": 0.25, "seed": 123},
-        dropout_reference, grid=(4,), constexprs={"BLOCK": 128},
+        dropout_reference,
+        grid=(4,),
+        constexprs={"BLOCK": 128},
     ),
     Case(
-        "random_streams", random_streams,
+        "random_streams",
+        random_streams,
         lambda rng: {"out_ptr": zeros(2, 128), "ints_ptr": zeros(5, 128, dtype=np.uint32), "seed": 987654321},
-        random_reference, constexprs={"BLOCK": 128}, atol=1e-5,
+        random_reference,
+        constexprs={"BLOCK": 128},
+        atol=1e-5,
     ),
     Case(
-        "random_streams_long_seed", random_streams,
+        "random_streams_long_seed",
+        random_streams,
         lambda rng: {"out_ptr": zeros(2, 64), "ints_ptr": zeros(5, 64, dtype=np.uint32), "seed": 0x123456789ABCDEF},
-        random_reference, constexprs={"BLOCK": 64}, atol=1e-5,
+        random_reference,
+        constexprs={"BLOCK": 64},
+        atol=1e-5,
     ),
     Case(
-        "quantise_rows", quantise_rows,
-        lambda rng: {"x_ptr": normal(rng, 4, 100), "q_ptr": zeros(4, 100, dtype=np.int8), "scale_ptr": zeros(4), "n_cols": 100},
-        quantise_reference, grid=(4,), constexprs={"BLOCK": 128},
+        "quantise_rows",
+        quantise_rows,
+        lambda rng: {
+            "x_ptr": normal(rng, 4, 100),
+            "q_ptr": zeros(4, 100, dtype=np.int8),
+            "scale_ptr": zeros(4),
+            "n_cols": 100,
+        },
+        quantise_reference,
+        grid=(4,),
+        constexprs={"BLOCK": 128},
     ),
     Case(
-        "unpack_int4", unpack_int4,
-        lambda rng: {"packed_ptr": integers(rng, -(2**31), 2**31, 8, 32), "scale_ptr": normal(rng, 4, 32), "out_ptr": zeros(64, 32)},
-        unpack_reference, constexprs={"K": 64, "N": 32, "GROUP": 16},
+        "unpack_int4",
+        unpack_int4,
+        lambda rng: {
+            "packed_ptr": integers(rng, -(2**31), 2**31, 8, 32),
+            "scale_ptr": normal(rng, 4, 32),
+            "out_ptr": zeros(64, 32),
+        },
+        unpack_reference,
+        constexprs={"K": 64, "N": 32, "GROUP": 16},
     ),
 ]

@@ -170,7 +170,9 @@ def normal(rng: np.random.Generator, *shape: int, dtype: Any = np.float32, scale
     return (rng.standard_normal(shape) * scale).astype(dtype)
 
 
-def uniform(rng: np.random.Generator, *shape: int, low: float = 0.0, high: float = 1.0, dtype: Any = np.float32) -> Array:
+def uniform(
+    rng: np.random.Generator, *shape: int, low: float = 0.0, high: float = 1.0, dtype: Any = np.float32
+) -> Array:
     """Uniform values in [low, high), rounded to `dtype`."""
     return rng.uniform(low, high, shape).astype(dtype)
 

@@ -17,12 +17,13 @@ from typing import Any
 os.environ["TRITON_INTERPRET"] = "1"
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-import numpy as np  # noqa: E402
-import torch  # noqa: E402
-from kernels import load_cases  # noqa: E402
-from kernels.case import Case, Descriptor, copy_arguments, storage  # noqa: E402
-from triton.runtime import interpreter  # noqa: E402
-from triton.tools.tensor_descriptor import TensorDescriptor  # noqa: E402
+import numpy as np
+import torch
+from triton.runtime import interpreter
+from triton.tools.tensor_descriptor import TensorDescriptor
+
+from kernels import load_cases
+from kernels.case import Case, Descriptor, copy_arguments, storage
 
 _patch_tensor = interpreter._patch_lang_tensor
 
@@ -77,7 +78,9 @@ def run(case: Case) -> None:
     for name, value in after.items():
         if isinstance(value, Descriptor):
             tensor = to_torch(value.array)
-            arguments[name] = TensorDescriptor(tensor, list(tensor.shape), list(tensor.stride()), list(value.block_shape), value.padding)
+            arguments[name] = TensorDescriptor(
+                tensor, list(tensor.shape), list(tensor.stride()), list(value.block_shape), value.padding
+            )
         else:
             arguments[name] = to_torch(storage(value)) if isinstance(value, np.ndarray) else value
     case.kernel[case.grid](**arguments, **case.constexprs)

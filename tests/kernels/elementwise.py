@@ -158,11 +158,18 @@ def nonzero(rng, *shape):
 
 def vector_add_case(name, dtype, n, block, **kwargs):
     return Case(
-        name, vector_add,
-        lambda rng: {"x_ptr": normal(rng, n, dtype=dtype), "y_ptr": normal(rng, n, dtype=dtype),
-                     "out_ptr": filled(n + 8, value=7, dtype=dtype), "n": n},
+        name,
+        vector_add,
+        lambda rng: {
+            "x_ptr": normal(rng, n, dtype=dtype),
+            "y_ptr": normal(rng, n, dtype=dtype),
+            "out_ptr": filled(n + 8, value=7, dtype=dtype),
+            "n": n,
+        },
         lambda a: {"out_ptr": np.concatenate([f64(a["x_ptr"]) + f64(a["y_ptr"]), np.full(8, 7.0)])},
-        grid=(-(-n // block),), constexprs={"BLOCK": block}, **kwargs,
+        grid=(-(-n // block),),
+        constexprs={"BLOCK": block},
+        **kwargs,
     )
 
 
@@ -181,8 +188,16 @@ def cast_case(source, target, *, low=-100.0, high=100.0, n=300):
         wide = x.astype(np.float32) if source.kind not in "iu" or target.kind not in "iu" else x
         return {"out_ptr": wide.astype(target)}
 
-    return Case(f"cast_{source.name}_to_{target.name}", cast_through, inputs, reference, grid=(3,),
-                constexprs={"BLOCK": 128}, rtol=0, atol=0)
+    return Case(
+        f"cast_{source.name}_to_{target.name}",
+        cast_through,
+        inputs,
+        reference,
+        grid=(3,),
+        constexprs={"BLOCK": 128},
+        rtol=0,
+        atol=0,
+    )
 
 
 CASES = [
@@ -195,84 +210,150 @@ CASES = [
     vector_add_case("vector_add_four_elements", np.float32, 9, 4),
     vector_add_case("vector_add_large_tile", np.float32, 70000, 65536),
     Case(
-        "copy", copy,
+        "copy",
+        copy,
         lambda rng: {"src_ptr": normal(rng, 1024), "dst_ptr": zeros(1024)},
         lambda a: {"dst_ptr": a["src_ptr"]},
-        grid=(4,), constexprs={"BLOCK": 256},
+        grid=(4,),
+        constexprs={"BLOCK": 256},
     ),
     Case(
-        "copy_int64", copy,
-        lambda rng: {"src_ptr": integers(rng, -(2**62), 2**62, 512, dtype=np.int64), "dst_ptr": zeros(512, dtype=np.int64)},
+        "copy_int64",
+        copy,
+        lambda rng: {
+            "src_ptr": integers(rng, -(2**62), 2**62, 512, dtype=np.int64),
+            "dst_ptr": zeros(512, dtype=np.int64),
+        },
         lambda a: {"dst_ptr": a["src_ptr"]},
-        grid=(4,), constexprs={"BLOCK": 128},
+        grid=(4,),
+        constexprs={"BLOCK": 128},
     ),
     Case(
-        "copy_bool", copy,
+        "copy_bool",
+        copy,
         lambda rng: {"src_ptr": integers(rng, 0, 2, 512).astype(bool), "dst_ptr": zeros(512, dtype=np.bool_)},
         lambda a: {"dst_ptr": a["src_ptr"]},
-        grid=(4,), constexprs={"BLOCK": 128},
+        grid=(4,),
+        constexprs={"BLOCK": 128},
     ),
     Case(
-        "axpy", axpy,
+        "axpy",
+        axpy,
         lambda rng: {"a": 2.5, "x_ptr": normal(rng, 1000), "y_ptr": normal(rng, 1000), "n": 1000},
         lambda a: {"y_ptr": a["a"] * f64(a["x_ptr"]) + f64(a["y_ptr"])},
-        grid=(4,), constexprs={"BLOCK": 256},
+        grid=(4,),
+        constexprs={"BLOCK": 256},
     ),
     Case(
-        "gelu", gelu,
+        "gelu",
+        gelu,
         lambda rng: {"x_ptr": normal(rng, 1000, scale=3), "out_ptr": zeros(1000), "n": 1000},
         lambda a: {"out_ptr": 0.5 * f64(a["x_ptr"]) * (1 + special.erf(f64(a["x_ptr"]) / np.sqrt(2)))},
-        grid=(4,), constexprs={"BLOCK": 256},
+        grid=(4,),
+        constexprs={"BLOCK": 256},
     ),
     Case(
-        "compare_select", compare_select,
-        lambda rng: {"x_ptr": integers(rng, -5, 6, 500), "y_ptr": integers(rng, -5, 6, 500),
-                     "out_ptr": zeros(500, dtype=np.int32), "count_ptr": zeros(500, dtype=np.int32), "n": 500},
-        compare_reference, grid=(4,), constexprs={"BLOCK": 128},
+        "compare_select",
+        compare_select,
+        lambda rng: {
+            "x_ptr": integers(rng, -5, 6, 500),
+            "y_ptr": integers(rng, -5, 6, 500),
+            "out_ptr": zeros(500, dtype=np.int32),
+            "count_ptr": zeros(500, dtype=np.int32),
+            "n": 500,
+        },
+        compare_reference,
+        grid=(4,),
+        constexprs={"BLOCK": 128},
     ),
     Case(
-        "integer_ops", integer_ops,
-        lambda rng: {"x_ptr": integers(rng, -1000, 1000, 256), "y_ptr": nonzero(rng, 256),
-                     "out_ptr": zeros(8, 256, dtype=np.int32)},
-        integer_reference, constexprs={"BLOCK": 256},
+        "integer_ops",
+        integer_ops,
+        lambda rng: {
+            "x_ptr": integers(rng, -1000, 1000, 256),
+            "y_ptr": nonzero(rng, 256),
+            "out_ptr": zeros(8, 256, dtype=np.int32),
+        },
+        integer_reference,
+        constexprs={"BLOCK": 256},
     ),
     Case(
-        "integer_ops_int64", integer_ops,
-        lambda rng: {"x_ptr": integers(rng, -(2**40), 2**40, 64, dtype=np.int64), "y_ptr": nonzero(rng, 64).astype(np.int64),
-                     "out_ptr": zeros(8, 64, dtype=np.int64)},
-        integer_reference, constexprs={"BLOCK": 64},
+        "integer_ops_int64",
+        integer_ops,
+        lambda rng: {
+            "x_ptr": integers(rng, -(2**40), 2**40, 64, dtype=np.int64),
+            "y_ptr": nonzero(rng, 64).astype(np.int64),
+            "out_ptr": zeros(8, 64, dtype=np.int64),
+        },
+        integer_reference,
+        constexprs={"BLOCK": 64},
     ),
     Case(
-        "integer_ops_uint32", integer_ops,
-        lambda rng: {"x_ptr": integers(rng, 0, 2**16, 64, dtype=np.uint32), "y_ptr": integers(rng, 1, 99, 64, dtype=np.uint32),
-                     "out_ptr": zeros(8, 64, dtype=np.uint32)},
-        integer_reference, constexprs={"BLOCK": 64},
+        "integer_ops_uint32",
+        integer_ops,
+        lambda rng: {
+            "x_ptr": integers(rng, 0, 2**16, 64, dtype=np.uint32),
+            "y_ptr": integers(rng, 1, 99, 64, dtype=np.uint32),
+            "out_ptr": zeros(8, 64, dtype=np.uint32),
+        },
+        integer_reference,
+        constexprs={"BLOCK": 64},
     ),
     Case(
-        "bit_tricks", bit_tricks,
+        "bit_tricks",
+        bit_tricks,
         lambda rng: {"x_ptr": normal(rng, 128), "out_ptr": zeros(128)},
         lambda a: {"out_ptr": f64(a["x_ptr"]) / 2},
-        constexprs={"BLOCK": 128}, rtol=0, atol=0,
+        constexprs={"BLOCK": 128},
+        rtol=0,
+        atol=0,
     ),
     Case(
-        "math_functions", math_functions,
+        "math_functions",
+        math_functions,
         lambda rng: {"x_ptr": uniform(rng, 256, low=0.01, high=20.0), "out_ptr": zeros(14, 256)},
-        math_reference, constexprs={"BLOCK": 256}, rtol=2e-6, atol=2e-7,
+        math_reference,
+        constexprs={"BLOCK": 256},
+        rtol=2e-6,
+        atol=2e-7,
     ),
     Case(
-        "math_functions_f64", math_functions,
-        lambda rng: {"x_ptr": uniform(rng, 64, low=0.01, high=20.0, dtype=np.float64), "out_ptr": zeros(14, 64, dtype=np.float64)},
-        lambda a: {"out_ptr": np.stack([
-            *math_reference(a)["out_ptr"][:9], np.floor(a["x_ptr"] * 3), np.ceil(a["x_ptr"] * 3), *math_reference(a)["out_ptr"][11:],
-        ])},
-        constexprs={"BLOCK": 64}, rtol=1e-13, atol=1e-14,
+        "math_functions_f64",
+        math_functions,
+        lambda rng: {
+            "x_ptr": uniform(rng, 64, low=0.01, high=20.0, dtype=np.float64),
+            "out_ptr": zeros(14, 64, dtype=np.float64),
+        },
+        lambda a: {
+            "out_ptr": np.stack(
+                [
+                    *math_reference(a)["out_ptr"][:9],
+                    np.floor(a["x_ptr"] * 3),
+                    np.ceil(a["x_ptr"] * 3),
+                    *math_reference(a)["out_ptr"][11:],
+                ]
+            )
+        },
+        constexprs={"BLOCK": 64},
+        rtol=1e-13,
+        atol=1e-14,
     ),
     *(
         Case(
-            f"swish_chain_{dtype.name}", swish_chain,
-            lambda rng, dtype=dtype: {"x_ptr": normal(rng, 1000, dtype=dtype), "gate_ptr": normal(rng, 1000, dtype=dtype),
-                                      "out_ptr": zeros(1000, dtype=dtype), "scale": 0.5, "n": 1000},
-            swish_reference, grid=(2,), constexprs={"BLOCK": 512}, rtol=tolerance, atol=tolerance,
+            f"swish_chain_{dtype.name}",
+            swish_chain,
+            lambda rng, dtype=dtype: {
+                "x_ptr": normal(rng, 1000, dtype=dtype),
+                "gate_ptr": normal(rng, 1000, dtype=dtype),
+                "out_ptr": zeros(1000, dtype=dtype),
+                "scale": 0.5,
+                "n": 1000,
+            },
+            swish_reference,
+            grid=(2,),
+            constexprs={"BLOCK": 512},
+            rtol=tolerance,
+            atol=tolerance,
         )
         for dtype, tolerance in ((np.dtype(np.float32), 1e-5), (np.dtype(np.float16), 2e-3), (BF16, 1e-2))
     ),

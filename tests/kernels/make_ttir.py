@@ -21,9 +21,9 @@ OUT = ROOT / "tests" / "data" / "ttir"
 def compile_case(case: Any) -> tuple[str, dict[str, Any]]:
     """The TTIR text of a case for cuda:90, and its launch facts."""
     import triton
+    from triton._C.libtriton import ir
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource, make_backend
-    from triton._C.libtriton import ir
 
     signature, values, attributes = case.signature(case.make_inputs())
     target = GPUTarget("cuda", 90, 32)
@@ -33,7 +33,9 @@ def compile_case(case: Any) -> tuple[str, dict[str, Any]]:
     context = ir.context()
     ir.load_dialects(context)
     backend.load_dialects(context)
-    module = source.make_ir(target, options, backend.get_codegen_implementation(options), backend.get_module_map(), context)
+    module = source.make_ir(
+        target, options, backend.get_codegen_implementation(options), backend.get_module_map(), context
+    )
     stages: dict[str, Any] = {}
     backend.add_stages(stages, options, source.language)
     module = stages["ttir"](module, {})

@@ -10,9 +10,27 @@ from .case import BF16, E4M3, E5M2, Case, Descriptor, f64, integers, normal, zer
 
 
 @triton.jit
-def matmul(a_ptr, b_ptr, c_ptr, M, N, K, stride_am, stride_ak, stride_bk, stride_bn, stride_cm, stride_cn,
-           BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP: tl.constexpr, ACTIVATION: tl.constexpr,
-           PRECISION: tl.constexpr, ACC: tl.constexpr):
+def matmul(
+    a_ptr,
+    b_ptr,
+    c_ptr,
+    M,
+    N,
+    K,
+    stride_am,
+    stride_ak,
+    stride_bk,
+    stride_bn,
+    stride_cm,
+    stride_cn,
+    BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+    BLOCK_K: tl.constexpr,
+    GROUP: tl.constexpr,
+    ACTIVATION: tl.constexpr,
+    PRECISION: tl.constexpr,
+    ACC: tl.constexpr,
+):
     pid = tl.program_id(0)
     blocks_m = tl.cdiv(M, BLOCK_M)
     blocks_n = tl.cdiv(N, BLOCK_N)
@@ -27,7 +45,7 @@ def matmul(a_ptr, b_ptr, c_ptr, M, N, K, stride_am, stride_ak, stride_bk, stride
     a_ptrs = a_ptr + m[:, None] * stride_am + k[None, :] * stride_ak
     b_ptrs = b_ptr + k[:, None] * stride_bk + n[None, :] * stride_bn
     acc = tl.zeros((BLOCK_M, BLOCK_N), dtype=ACC)
-    for step in range(0, tl.cdiv(K, BLOCK_K)):
+    for step in range(tl.cdiv(K, BLOCK_K)):
         a = tl.load(a_ptrs, mask=k[None, :] < K - step * BLOCK_K, other=0.0)
         b = tl.load(b_ptrs, mask=k[:, None] < K - step * BLOCK_K, other=0.0)
         acc = tl.dot(a, b, acc, input_precision=PRECISION, out_dtype=ACC)
@@ -41,16 +59,40 @@ def matmul(a_ptr, b_ptr, c_ptr, M, N, K, stride_am, stride_ak, stride_bk, stride
     tl.store(c_ptr + stride_cm * m[:, None] + stride_cn * n[None, :], c, mask=(m[:, None] < M) & (n[None, :] < N))
 
 
-def matmul_case(name, dtype, out_dtype, m, n, k, *, block=(32, 32, 32), acc=tl.float32, activation="", precision="ieee",
-                transpose_b=False, rtol=1e-4, make=None, group=2):
+def matmul_case(
+    name,
+    dtype,
+    out_dtype,
+    m,
+    n,
+    k,
+    *,
+    block=(32, 32, 32),
+    acc=tl.float32,
+    activation="",
+    precision="ieee",
+    transpose_b=False,
+    rtol=1e-4,
+    make=None,
+    group=2,
+):
     def inputs(rng):
         draw = make or (lambda r, *shape: normal(r, *shape, dtype=dtype, scale=0.5))
         b = draw(rng, n, k).T if transpose_b else draw(rng, k, n)
         stored = b.T if transpose_b else b
         return {
-            "a_ptr": draw(rng, m, k), "b_ptr": np.ascontiguousarray(stored), "c_ptr": zeros(m, n, dtype=out_dtype),
-            "M": m, "N": n, "K": k, "stride_am": k, "stride_ak": 1, "stride_bk": 1 if transpose_b else n,
-            "stride_bn": k if transpose_b else 1, "stride_cm": n, "stride_cn": 1,
+            "a_ptr": draw(rng, m, k),
+            "b_ptr": np.ascontiguousarray(stored),
+            "c_ptr": zeros(m, n, dtype=out_dtype),
+            "M": m,
+            "N": n,
+            "K": k,
+            "stride_am": k,
+            "stride_ak": 1,
+            "stride_bk": 1 if transpose_b else n,
+            "stride_bn": k if transpose_b else 1,
+            "stride_cm": n,
+            "stride_cn": 1,
         }
 
     def reference(a):
@@ -59,12 +101,24 @@ def matmul_case(name, dtype, out_dtype, m, n, k, *, block=(32, 32, 32), acc=tl.f
         return {"c_ptr": np.where(c >= 0, c, 0.01 * c) if activation else c}
 
     return Case(
-        name, matmul, inputs, reference, grid=(-(-m // block[0]) * -(-n // block[1]),),
-        constexprs={"BLOCK_M": block[0], "BLOCK_N": block[1], "BLOCK_K": block[2], "GROUP": group, "ACTIVATION": activation,
-                    "PRECISION": precision, "ACC": acc},
-        rtol=rtol, atol=rtol, tags=("dot",),
+        name,
+        matmul,
+        inputs,
+        reference,
+        grid=(-(-m // block[0]) * -(-n // block[1]),),
+        constexprs={
+            "BLOCK_M": block[0],
+            "BLOCK_N": block[1],
+            "BLOCK_K": block[2],
+            "GROUP": group,
+            "ACTIVATION": activation,
+            "PRECISION": precision,
+            "ACC": acc,
+        },
+        rtol=rtol,
+        atol=rtol,
+        tags=("dot",),
     )
-
 
 
 @triton.jit
@@ -104,7 +158,9 @@ def gram(a_ptr, c_ptr, M: tl.constexpr, K: tl.constexpr):
 
 
 @triton.jit
-def block_pointer_matmul(a_ptr, b_ptr, c_ptr, M, N, K, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr):
+def block_pointer_matmul(
+    a_ptr, b_ptr, c_ptr, M, N, K, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr
+):
     m = tl.program_id(0) * BLOCK_M
     n = tl.program_id(1) * BLOCK_N
     a_block = tl.make_block_ptr(a_ptr, (M, K), (K, 1), (m, 0), (BLOCK_M, BLOCK_K), (1, 0))
@@ -133,7 +189,9 @@ def descriptor_matmul(a_desc, b_desc, c_desc, K, BLOCK_M: tl.constexpr, BLOCK_N:
 
 
 @triton.jit
-def device_descriptor_matmul(a_ptr, b_ptr, c_ptr, M, N, K, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr):
+def device_descriptor_matmul(
+    a_ptr, b_ptr, c_ptr, M, N, K, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr
+):
     a_desc = tl.make_tensor_descriptor(a_ptr, [M, K], [K, 1], [BLOCK_M, BLOCK_K])
     b_desc = tl.make_tensor_descriptor(b_ptr, [K, N], [N, 1], [BLOCK_K, BLOCK_N])
     c_desc = tl.make_tensor_descriptor(c_ptr, [M, N], [N, 1], [BLOCK_M, BLOCK_N])
@@ -146,8 +204,18 @@ def device_descriptor_matmul(a_ptr, b_ptr, c_ptr, M, N, K, BLOCK_M: tl.constexpr
 
 
 @triton.jit
-def scaled_matmul(a_ptr, a_scale_ptr, b_ptr, b_scale_ptr, c_ptr, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr,
-                  A_FORMAT: tl.constexpr, B_FORMAT: tl.constexpr):
+def scaled_matmul(
+    a_ptr,
+    a_scale_ptr,
+    b_ptr,
+    b_scale_ptr,
+    c_ptr,
+    M: tl.constexpr,
+    N: tl.constexpr,
+    K: tl.constexpr,
+    A_FORMAT: tl.constexpr,
+    B_FORMAT: tl.constexpr,
+):
     """Microscaling formats: 4-bit values lie two in a byte, one power-of-two scale serves 32 values along K."""
     A_PACK: tl.constexpr = 2 if A_FORMAT == "e2m1" else 1
     B_PACK: tl.constexpr = 2 if B_FORMAT == "e2m1" else 1
@@ -209,14 +277,22 @@ def scaled_operand(rng, kind, *shape, axis):
 def scaled_case(name, a_kind, b_kind, m=32, n=32, k=64):
     def inputs(rng):
         return {
-            "a_ptr": scaled_operand(rng, a_kind, m, k, axis=1), "a_scale_ptr": integers(rng, 124, 131, m, k // 32, dtype=np.uint8),
-            "b_ptr": scaled_operand(rng, b_kind, k, n, axis=0), "b_scale_ptr": integers(rng, 124, 131, n, k // 32, dtype=np.uint8),
+            "a_ptr": scaled_operand(rng, a_kind, m, k, axis=1),
+            "a_scale_ptr": integers(rng, 124, 131, m, k // 32, dtype=np.uint8),
+            "b_ptr": scaled_operand(rng, b_kind, k, n, axis=0),
+            "b_scale_ptr": integers(rng, 124, 131, n, k // 32, dtype=np.uint8),
             "c_ptr": zeros(m, n),
         }
 
     return Case(
-        name, scaled_matmul, inputs, lambda a: scaled_reference({**a, "kinds": (a_kind, b_kind)}),
-        constexprs={"M": m, "N": n, "K": k, "A_FORMAT": a_kind, "B_FORMAT": b_kind}, rtol=1e-5, atol=1e-4, tags=("dot",),
+        name,
+        scaled_matmul,
+        inputs,
+        lambda a: scaled_reference({**a, "kinds": (a_kind, b_kind)}),
+        constexprs={"M": m, "N": n, "K": k, "A_FORMAT": a_kind, "B_FORMAT": b_kind},
+        rtol=1e-5,
+        atol=1e-4,
+        tags=("dot",),
     )
 
 
@@ -236,8 +312,12 @@ def plain_product(a):
 
 def plain_inputs(m, n, k, dtype=np.float32, out_dtype=np.float32):
     return lambda rng: {
-        "a_ptr": normal(rng, m, k, dtype=dtype, scale=0.5), "b_ptr": normal(rng, k, n, dtype=dtype, scale=0.5),
-        "c_ptr": zeros(m, n, dtype=out_dtype), "M": m, "N": n, "K": k,
+        "a_ptr": normal(rng, m, k, dtype=dtype, scale=0.5),
+        "b_ptr": normal(rng, k, n, dtype=dtype, scale=0.5),
+        "c_ptr": zeros(m, n, dtype=out_dtype),
+        "M": m,
+        "N": n,
+        "K": k,
     }
 
 
@@ -247,7 +327,8 @@ def descriptor_inputs(dtype, m, n, k, block):
         return {
             "a_desc": Descriptor(normal(rng, m, k, dtype=dtype, scale=0.5), (bm, bk)),
             "b_desc": Descriptor(normal(rng, n, k, dtype=dtype, scale=0.5), (bn, bk)),
-            "c_desc": Descriptor(zeros(m, n, dtype=dtype), (bm, bn)), "K": k,
+            "c_desc": Descriptor(zeros(m, n, dtype=dtype), (bm, bn)),
+            "K": k,
         }
 
     return inputs
@@ -275,47 +356,114 @@ CASES = [
     matmul_case("matmul_fp8_e4m3", E4M3, np.float32, 64, 64, 64, rtol=1e-4),
     matmul_case("matmul_fp8_e5m2", E5M2, np.float16, 32, 64, 64, rtol=4e-3),
     Case(
-        "batched_matmul", batched_matmul, lambda rng: {
-            "a_ptr": normal(rng, 3, 40, 50), "b_ptr": normal(rng, 3, 50, 60), "c_ptr": zeros(3, 40, 60), "M": 40, "N": 60, "K": 50,
+        "batched_matmul",
+        batched_matmul,
+        lambda rng: {
+            "a_ptr": normal(rng, 3, 40, 50),
+            "b_ptr": normal(rng, 3, 50, 60),
+            "c_ptr": zeros(3, 40, 60),
+            "M": 40,
+            "N": 60,
+            "K": 50,
         },
-        plain_product, grid=(2, 2, 3), constexprs={"BLOCK_M": 32, "BLOCK_N": 32, "BLOCK_K": 16}, rtol=1e-4, atol=1e-4, tags=("dot",),
+        plain_product,
+        grid=(2, 2, 3),
+        constexprs={"BLOCK_M": 32, "BLOCK_N": 32, "BLOCK_K": 16},
+        rtol=1e-4,
+        atol=1e-4,
+        tags=("dot",),
     ),
     Case(
-        "dot_3d", dot_3d, lambda rng: {"a_ptr": normal(rng, 4, 16, 32), "b_ptr": normal(rng, 4, 32, 16), "c_ptr": zeros(4, 16, 16)},
-        plain_product, constexprs={"B": 4, "M": 16, "N": 16, "K": 32}, rtol=1e-4, atol=1e-4, tags=("dot",),
+        "dot_3d",
+        dot_3d,
+        lambda rng: {"a_ptr": normal(rng, 4, 16, 32), "b_ptr": normal(rng, 4, 32, 16), "c_ptr": zeros(4, 16, 16)},
+        plain_product,
+        constexprs={"B": 4, "M": 16, "N": 16, "K": 32},
+        rtol=1e-4,
+        atol=1e-4,
+        tags=("dot",),
     ),
     Case(
-        "gram", gram, lambda rng: {"a_ptr": normal(rng, 32, 16, scale=0.3), "c_ptr": zeros(32, 32)},
-        gram_reference, constexprs={"M": 32, "K": 16}, rtol=1e-4, atol=1e-4, tags=("dot",),
+        "gram",
+        gram,
+        lambda rng: {"a_ptr": normal(rng, 32, 16, scale=0.3), "c_ptr": zeros(32, 32)},
+        gram_reference,
+        constexprs={"M": 32, "K": 16},
+        rtol=1e-4,
+        atol=1e-4,
+        tags=("dot",),
     ),
     Case(
-        "block_pointer_matmul", block_pointer_matmul, plain_inputs(50, 70, 40), plain_product, grid=(2, 3),
-        constexprs={"BLOCK_M": 32, "BLOCK_N": 32, "BLOCK_K": 16}, rtol=1e-4, atol=1e-4, tags=("dot",),
+        "block_pointer_matmul",
+        block_pointer_matmul,
+        plain_inputs(50, 70, 40),
+        plain_product,
+        grid=(2, 3),
+        constexprs={"BLOCK_M": 32, "BLOCK_N": 32, "BLOCK_K": 16},
+        rtol=1e-4,
+        atol=1e-4,
+        tags=("dot",),
     ),
     Case(
-        "block_pointer_matmul_f16", block_pointer_matmul, plain_inputs(64, 64, 64, np.float16, np.float16), plain_product,
-        grid=(2, 2), constexprs={"BLOCK_M": 32, "BLOCK_N": 32, "BLOCK_K": 32}, rtol=4e-3, atol=4e-3, tags=("dot",),
+        "block_pointer_matmul_f16",
+        block_pointer_matmul,
+        plain_inputs(64, 64, 64, np.float16, np.float16),
+        plain_product,
+        grid=(2, 2),
+        constexprs={"BLOCK_M": 32, "BLOCK_N": 32, "BLOCK_K": 32},
+        rtol=4e-3,
+        atol=4e-3,
+        tags=("dot",),
     ),
     Case(
-        "descriptor_matmul", descriptor_matmul, descriptor_inputs(np.float16, 72, 56, 80, (32, 32, 16)), descriptor_reference,
-        grid=(3, 2), constexprs={"BLOCK_M": 32, "BLOCK_N": 32, "BLOCK_K": 16}, rtol=4e-3, atol=4e-3, tags=("dot", "descriptor"),
+        "descriptor_matmul",
+        descriptor_matmul,
+        descriptor_inputs(np.float16, 72, 56, 80, (32, 32, 16)),
+        descriptor_reference,
+        grid=(3, 2),
+        constexprs={"BLOCK_M": 32, "BLOCK_N": 32, "BLOCK_K": 16},
+        rtol=4e-3,
+        atol=4e-3,
+        tags=("dot", "descriptor"),
     ),
     Case(
-        "descriptor_matmul_f32", descriptor_matmul, descriptor_inputs(np.float32, 64, 32, 64, (32, 32, 32)), descriptor_reference,
-        grid=(2, 1), constexprs={"BLOCK_M": 32, "BLOCK_N": 32, "BLOCK_K": 32}, rtol=1e-4, atol=1e-4, tags=("dot", "descriptor"),
+        "descriptor_matmul_f32",
+        descriptor_matmul,
+        descriptor_inputs(np.float32, 64, 32, 64, (32, 32, 32)),
+        descriptor_reference,
+        grid=(2, 1),
+        constexprs={"BLOCK_M": 32, "BLOCK_N": 32, "BLOCK_K": 32},
+        rtol=1e-4,
+        atol=1e-4,
+        tags=("dot", "descriptor"),
     ),
     Case(
-        "device_descriptor_matmul", device_descriptor_matmul, plain_inputs(52, 72, 40), plain_product, grid=(2, 3),
-        constexprs={"BLOCK_M": 32, "BLOCK_N": 32, "BLOCK_K": 16}, rtol=1e-4, atol=1e-4, tags=("dot", "descriptor"),
+        "device_descriptor_matmul",
+        device_descriptor_matmul,
+        plain_inputs(52, 72, 40),
+        plain_product,
+        grid=(2, 3),
+        constexprs={"BLOCK_M": 32, "BLOCK_N": 32, "BLOCK_K": 16},
+        rtol=1e-4,
+        atol=1e-4,
+        tags=("dot", "descriptor"),
     ),
     scaled_case("scaled_matmul_e2m1", "e2m1", "e2m1"),
     scaled_case("scaled_matmul_e4m3", "e4m3", "e5m2"),
     scaled_case("scaled_matmul_mixed", "e5m2", "e2m1"),
     Case(
-        "half_scaled_matmul", half_scaled_matmul, lambda rng: {
-            "a_ptr": normal(rng, 16, 64, dtype=BF16), "b_ptr": integers(rng, 0, 256, 32, 32, dtype=np.uint8),
-            "b_scale_ptr": integers(rng, 124, 130, 32, 2, dtype=np.uint8), "c_ptr": zeros(16, 32),
+        "half_scaled_matmul",
+        half_scaled_matmul,
+        lambda rng: {
+            "a_ptr": normal(rng, 16, 64, dtype=BF16),
+            "b_ptr": integers(rng, 0, 256, 32, 32, dtype=np.uint8),
+            "b_scale_ptr": integers(rng, 124, 130, 32, 2, dtype=np.uint8),
+            "c_ptr": zeros(16, 32),
         },
-        half_scaled_reference, constexprs={"M": 16, "N": 32, "K": 64}, rtol=1e-4, atol=1e-4, tags=("dot",),
+        half_scaled_reference,
+        constexprs={"M": 16, "N": 32, "K": 64},
+        rtol=1e-4,
+        atol=1e-4,
+        tags=("dot",),
     ),
 ]

@@ -44,10 +44,20 @@ def every_atomic(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
 def every_atomic_reference(a):
     x = a["x_ptr"]
     before = a["out_ptr"].astype(x.dtype)
-    return {"out_ptr": np.array([
-        before[0] + x.sum(dtype=x.dtype), max(before[1], x.max()), min(before[2], x.min()), before[3] & np.bitwise_and.reduce(x),
-        before[4] | np.bitwise_or.reduce(x), before[5] ^ np.bitwise_xor.reduce(x), before[6] + x.sum(dtype=x.dtype),
-    ], dtype=x.dtype)}
+    return {
+        "out_ptr": np.array(
+            [
+                before[0] + x.sum(dtype=x.dtype),
+                max(before[1], x.max()),
+                min(before[2], x.min()),
+                before[3] & np.bitwise_and.reduce(x),
+                before[4] | np.bitwise_or.reduce(x),
+                before[5] ^ np.bitwise_xor.reduce(x),
+                before[6] + x.sum(dtype=x.dtype),
+            ],
+            dtype=x.dtype,
+        )
+    }
 
 
 @triton.jit
@@ -62,7 +72,9 @@ def float_atomics(x_ptr, out_ptr, BLOCK: tl.constexpr):
 def float_atomics_reference(a):
     x = f64(a["x_ptr"]).reshape(-1, 4)
     before = f64(a["out_ptr"])
-    return {"out_ptr": np.stack([before[0] + x.sum(0), np.maximum(before[1], x.max(0)), np.minimum(before[2], x.min(0))])}
+    return {
+        "out_ptr": np.stack([before[0] + x.sum(0), np.maximum(before[1], x.max(0)), np.minimum(before[2], x.min(0))])
+    }
 
 
 @triton.jit
@@ -101,7 +113,9 @@ def gather_rows(table_ptr, index_ptr, out_ptr, n_rows, n_cols, BLOCK_M: tl.const
     j = tl.arange(0, BLOCK_N)
     index = tl.load(index_ptr + i).to(tl.int64)
     valid = (index >= 0) & (index < n_rows)
-    rows = tl.load(table_ptr + index[:, None] * n_cols + j[None, :], mask=valid[:, None] & (j[None, :] < n_cols), other=0.0)
+    rows = tl.load(
+        table_ptr + index[:, None] * n_cols + j[None, :], mask=valid[:, None] & (j[None, :] < n_cols), other=0.0
+    )
     tl.store(out_ptr + i[:, None].to(tl.int64) * n_cols + j[None, :], rows, mask=j[None, :] < n_cols)
 
 
@@ -288,11 +302,23 @@ def scalar_memory(x_ptr, out_ptr, n):
 
 
 def atomics_case(name, dtype, low, high):
-    start = [0, np.iinfo(dtype).min, np.iinfo(dtype).max, -1 if np.dtype(dtype).kind == "i" else np.iinfo(dtype).max, 0, 5, 1]
+    start = [
+        0,
+        np.iinfo(dtype).min,
+        np.iinfo(dtype).max,
+        -1 if np.dtype(dtype).kind == "i" else np.iinfo(dtype).max,
+        0,
+        5,
+        1,
+    ]
     return Case(
-        name, every_atomic,
+        name,
+        every_atomic,
         lambda rng: {"x_ptr": integers(rng, low, high, 300, dtype=dtype), "out_ptr": np.array(start, dtype), "n": 300},
-        every_atomic_reference, grid=(5,), constexprs={"BLOCK": 64}, tags=("atomic",),
+        every_atomic_reference,
+        grid=(5,),
+        constexprs={"BLOCK": 64},
+        tags=("atomic",),
     )
 
 
@@ -302,27 +328,51 @@ def float_atomics_case(name, dtype, rtol):
         out[1], out[2] = -np.inf, np.inf
         return {"x_ptr": normal(rng, 256, dtype=dtype), "out_ptr": out}
 
-    return Case(name, float_atomics, inputs, float_atomics_reference, grid=(4,), constexprs={"BLOCK": 64}, rtol=rtol, atol=rtol, tags=("atomic",))
+    return Case(
+        name,
+        float_atomics,
+        inputs,
+        float_atomics_reference,
+        grid=(4,),
+        constexprs={"BLOCK": 64},
+        rtol=rtol,
+        atol=rtol,
+        tags=("atomic",),
+    )
 
 
 CASES = [
     Case(
-        "transpose_copy", transpose_copy,
+        "transpose_copy",
+        transpose_copy,
         lambda rng: {"src_ptr": normal(rng, 50, 70), "dst_ptr": zeros(70, 50), "M": 50, "N": 70},
         lambda a: {"dst_ptr": f64(a["src_ptr"]).T},
-        grid=(4, 3), constexprs={"BLOCK_M": 16, "BLOCK_N": 32},
+        grid=(4, 3),
+        constexprs={"BLOCK_M": 16, "BLOCK_N": 32},
     ),
     Case(
-        "transpose_copy_f16", transpose_copy,
-        lambda rng: {"src_ptr": normal(rng, 64, 128, dtype=np.float16), "dst_ptr": zeros(128, 64, dtype=np.float16), "M": 64, "N": 128},
+        "transpose_copy_f16",
+        transpose_copy,
+        lambda rng: {
+            "src_ptr": normal(rng, 64, 128, dtype=np.float16),
+            "dst_ptr": zeros(128, 64, dtype=np.float16),
+            "M": 64,
+            "N": 128,
+        },
         lambda a: {"dst_ptr": f64(a["src_ptr"]).T},
-        grid=(2, 2), constexprs={"BLOCK_M": 32, "BLOCK_N": 64}, rtol=0, atol=0,
+        grid=(2, 2),
+        constexprs={"BLOCK_M": 32, "BLOCK_N": 64},
+        rtol=0,
+        atol=0,
     ),
     Case(
-        "atomic_histogram", atomic_histogram,
+        "atomic_histogram",
+        atomic_histogram,
         lambda rng: {"x_ptr": integers(rng, 0, 10, 1000), "bins_ptr": zeros(10, dtype=np.int32), "n": 1000},
         lambda a: {"bins_ptr": np.bincount(a["x_ptr"], minlength=10)},
-        grid=(8,), constexprs={"BLOCK": 128}, tags=("atomic",),
+        grid=(8,),
+        constexprs={"BLOCK": 128},
+        tags=("atomic",),
     ),
     atomics_case("every_atomic_int32", np.int32, -1000, 1000),
     atomics_case("every_atomic_uint32", np.uint32, 0, 2**30),
@@ -332,56 +382,112 @@ CASES = [
     float_atomics_case("float_atomics_f64", np.float64, 1e-12),
     *(
         Case(
-            f"half_atomic_add_{np.dtype(dtype).name}", half_atomic_add,
-            lambda rng, dtype=dtype: {"x_ptr": integers(rng, -8, 8, 4, 32).astype(dtype), "out_ptr": zeros(32, dtype=dtype)},
-            lambda a: {"out_ptr": f64(a["x_ptr"]).sum(0)}, grid=(4,), constexprs={"BLOCK": 32}, tags=("atomic",),
+            f"half_atomic_add_{np.dtype(dtype).name}",
+            half_atomic_add,
+            lambda rng, dtype=dtype: {
+                "x_ptr": integers(rng, -8, 8, 4, 32).astype(dtype),
+                "out_ptr": zeros(32, dtype=dtype),
+            },
+            lambda a: {"out_ptr": f64(a["x_ptr"]).sum(0)},
+            grid=(4,),
+            constexprs={"BLOCK": 32},
+            tags=("atomic",),
         )
         for dtype in (np.float16, BF16)
     ),
     Case(
-        "tickets", tickets,
-        lambda rng: {"ticket_ptr": zeros(1, dtype=np.int32), "order_ptr": zeros(12, dtype=np.int32), "last_ptr": zeros(2, dtype=np.int32)},
-        lambda a: {"ticket_ptr": np.array([0]), "order_ptr": np.ones(12), "last_ptr": np.array([12, 11])}, grid=(12,), tags=("atomic",),
+        "tickets",
+        tickets,
+        lambda rng: {
+            "ticket_ptr": zeros(1, dtype=np.int32),
+            "order_ptr": zeros(12, dtype=np.int32),
+            "last_ptr": zeros(2, dtype=np.int32),
+        },
+        lambda a: {"ticket_ptr": np.array([0]), "order_ptr": np.ones(12), "last_ptr": np.array([12, 11])},
+        grid=(12,),
+        tags=("atomic",),
     ),
     Case(
-        "spin_lock", spin_lock,
-        lambda rng: {"x_ptr": integers(rng, -9, 9, 16, 64).astype(np.float32), "lock_ptr": zeros(1, dtype=np.int32), "total_ptr": zeros(64)},
-        lambda a: {"total_ptr": f64(a["x_ptr"]).sum(0), "lock_ptr": np.array([0])}, grid=(16,), constexprs={"BLOCK": 64}, tags=("atomic",),
+        "spin_lock",
+        spin_lock,
+        lambda rng: {
+            "x_ptr": integers(rng, -9, 9, 16, 64).astype(np.float32),
+            "lock_ptr": zeros(1, dtype=np.int32),
+            "total_ptr": zeros(64),
+        },
+        lambda a: {"total_ptr": f64(a["x_ptr"]).sum(0), "lock_ptr": np.array([0])},
+        grid=(16,),
+        constexprs={"BLOCK": 64},
+        tags=("atomic",),
     ),
     Case(
-        "gather_rows", gather_rows,
-        lambda rng: {"table_ptr": normal(rng, 20, 30), "index_ptr": integers(rng, -3, 23, 32, dtype=np.int64), "out_ptr": filled(32, 30, value=9),
-                     "n_rows": 20, "n_cols": 30},
-        gather_rows_reference, grid=(2,), constexprs={"BLOCK_M": 16, "BLOCK_N": 32},
+        "gather_rows",
+        gather_rows,
+        lambda rng: {
+            "table_ptr": normal(rng, 20, 30),
+            "index_ptr": integers(rng, -3, 23, 32, dtype=np.int64),
+            "out_ptr": filled(32, 30, value=9),
+            "n_rows": 20,
+            "n_cols": 30,
+        },
+        gather_rows_reference,
+        grid=(2,),
+        constexprs={"BLOCK_M": 16, "BLOCK_N": 32},
     ),
     Case(
-        "scatter", scatter,
-        lambda rng: {"src_ptr": normal(rng, 200), "index_ptr": rng.permutation(300)[:200].astype(np.int32), "dst_ptr": filled(300, value=4), "n": 200},
-        scatter_reference, grid=(4,), constexprs={"BLOCK": 64},
+        "scatter",
+        scatter,
+        lambda rng: {
+            "src_ptr": normal(rng, 200),
+            "index_ptr": rng.permutation(300)[:200].astype(np.int32),
+            "dst_ptr": filled(300, value=4),
+            "n": 200,
+        },
+        scatter_reference,
+        grid=(4,),
+        constexprs={"BLOCK": 64},
     ),
     Case(
-        "choose_pointer", choose_pointer,
+        "choose_pointer",
+        choose_pointer,
         lambda rng: {"x_ptr": normal(rng, 64), "y_ptr": normal(rng, 64), "out_ptr": zeros(3, 64)},
-        choose_pointer_reference, constexprs={"BLOCK": 64},
+        choose_pointer_reference,
+        constexprs={"BLOCK": 64},
     ),
     Case("sum_lists", sum_lists, sum_lists_inputs, sum_lists_reference, grid=(3,), constexprs={"BLOCK": 64}, atol=1e-5),
     Case(
-        "store_then_load", store_then_load,
+        "store_then_load",
+        store_then_load,
         lambda rng: {"x_ptr": normal(rng, 128), "scratch_ptr": zeros(2, 128), "out_ptr": zeros(2, 128)},
-        store_then_load_reference, grid=(2,), constexprs={"BLOCK": 128},
+        store_then_load_reference,
+        grid=(2,),
+        constexprs={"BLOCK": 128},
     ),
     Case(
-        "in_place", in_place, lambda rng: {"x_ptr": normal(rng, 200), "n": 200},
-        lambda a: {"x_ptr": f64(a["x_ptr"]) ** 2 + 1}, grid=(4,), constexprs={"BLOCK": 64},
+        "in_place",
+        in_place,
+        lambda rng: {"x_ptr": normal(rng, 200), "n": 200},
+        lambda a: {"x_ptr": f64(a["x_ptr"]) ** 2 + 1},
+        grid=(4,),
+        constexprs={"BLOCK": 64},
     ),
     Case(
-        "strided_slice", strided_slice,
-        lambda rng: {"x_ptr": integers(rng, 0, 1000, 200), "out_ptr": zeros(2, 64, dtype=np.int32), "step": 3, "start": 5, "n": 50},
-        strided_slice_reference, constexprs={"BLOCK": 64},
+        "strided_slice",
+        strided_slice,
+        lambda rng: {
+            "x_ptr": integers(rng, 0, 1000, 200),
+            "out_ptr": zeros(2, 64, dtype=np.int32),
+            "step": 3,
+            "start": 5,
+            "n": 50,
+        },
+        strided_slice_reference,
+        constexprs={"BLOCK": 64},
     ),
     *(
         Case(
-            f"block_pointer_copy_{padding}", block_pointer_copy,
+            f"block_pointer_copy_{padding}",
+            block_pointer_copy,
             lambda rng: {"src_ptr": normal(rng, 20, 10), "dst_ptr": zeros(32, 16), "M": 20, "N": 10},
             lambda a, value=value: block_pointer_copy_reference(a, value),
             constexprs={"BLOCK_M": 32, "BLOCK_N": 16, "PADDING": padding},
@@ -389,21 +495,39 @@ CASES = [
         for padding, value in (("zero", 0.0), ("nan", np.nan))
     ),
     Case(
-        "descriptor_window", descriptor_window,
-        lambda rng: {"src_desc": Descriptor(normal(rng, 40, 36), (16, 16)), "dst_desc": Descriptor(zeros(10, 12), (16, 16)), "row": 30, "column": 24},
-        descriptor_window_reference, tags=("descriptor",),
+        "descriptor_window",
+        descriptor_window,
+        lambda rng: {
+            "src_desc": Descriptor(normal(rng, 40, 36), (16, 16)),
+            "dst_desc": Descriptor(zeros(10, 12), (16, 16)),
+            "row": 30,
+            "column": 24,
+        },
+        descriptor_window_reference,
+        tags=("descriptor",),
     ),
     Case(
-        "descriptor_reduce", descriptor_reduce,
+        "descriptor_reduce",
+        descriptor_reduce,
         lambda rng: {"src_ptr": normal(rng, 5, 16, 16), "desc": Descriptor(zeros(12, 16), (16, 16))},
-        lambda a: {"desc": f64(a["src_ptr"]).sum(0)[:12]}, grid=(5,), constexprs={"BLOCK": 16}, atol=1e-5, tags=("descriptor", "atomic"),
+        lambda a: {"desc": f64(a["src_ptr"]).sum(0)[:12]},
+        grid=(5,),
+        constexprs={"BLOCK": 16},
+        atol=1e-5,
+        tags=("descriptor", "atomic"),
     ),
     Case(
-        "cache_hints", cache_hints, lambda rng: {"x_ptr": normal(rng, 200), "out_ptr": zeros(200), "n": 200},
-        lambda a: {"out_ptr": 2 * f64(a["x_ptr"])}, grid=(2,), constexprs={"BLOCK": 128},
+        "cache_hints",
+        cache_hints,
+        lambda rng: {"x_ptr": normal(rng, 200), "out_ptr": zeros(200), "n": 200},
+        lambda a: {"out_ptr": 2 * f64(a["x_ptr"])},
+        grid=(2,),
+        constexprs={"BLOCK": 128},
     ),
     Case(
-        "scalar_memory", scalar_memory, lambda rng: {"x_ptr": normal(rng, 50), "out_ptr": zeros(2), "n": 50},
+        "scalar_memory",
+        scalar_memory,
+        lambda rng: {"x_ptr": normal(rng, 50), "out_ptr": zeros(2), "n": 50},
         lambda a: {"out_ptr": np.array([a["x_ptr"].max(), a["x_ptr"].argmax()])},
     ),
 ]

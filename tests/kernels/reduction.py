@@ -21,7 +21,9 @@ def softmax(x_ptr, out_ptr, x_stride, out_stride, n_cols, BLOCK: tl.constexpr):
 
 
 @triton.jit
-def layer_norm_forward(x_ptr, weight_ptr, bias_ptr, out_ptr, mean_ptr, rstd_ptr, stride, n_cols, eps, BLOCK: tl.constexpr):
+def layer_norm_forward(
+    x_ptr, weight_ptr, bias_ptr, out_ptr, mean_ptr, rstd_ptr, stride, n_cols, eps, BLOCK: tl.constexpr
+):
     row = tl.program_id(0)
     x_ptr += row * stride
     out_ptr += row * stride
@@ -172,7 +174,9 @@ def rms_reference(a):
 
 
 @triton.jit
-def layer_norm_backward(dy_ptr, x_ptr, weight_ptr, mean_ptr, rstd_ptr, dx_ptr, dweight_ptr, dbias_ptr, n_cols, BLOCK: tl.constexpr):
+def layer_norm_backward(
+    dy_ptr, x_ptr, weight_ptr, mean_ptr, rstd_ptr, dx_ptr, dweight_ptr, dbias_ptr, n_cols, BLOCK: tl.constexpr
+):
     row = tl.program_id(0)
     columns = tl.arange(0, BLOCK)
     mask = columns < n_cols
@@ -196,9 +200,15 @@ def layer_norm_backward_inputs(rng, rows=9, columns=200):
     mean = x.astype(np.float64).mean(1)
     rstd = 1 / np.sqrt(x.astype(np.float64).var(1) + 1e-5)
     return {
-        "dy_ptr": normal(rng, rows, columns), "x_ptr": x, "weight_ptr": normal(rng, columns),
-        "mean_ptr": mean.astype(np.float32), "rstd_ptr": rstd.astype(np.float32), "dx_ptr": zeros(rows, columns),
-        "dweight_ptr": zeros(columns), "dbias_ptr": zeros(columns), "n_cols": columns,
+        "dy_ptr": normal(rng, rows, columns),
+        "x_ptr": x,
+        "weight_ptr": normal(rng, columns),
+        "mean_ptr": mean.astype(np.float32),
+        "rstd_ptr": rstd.astype(np.float32),
+        "dx_ptr": zeros(rows, columns),
+        "dweight_ptr": zeros(columns),
+        "dbias_ptr": zeros(columns),
+        "n_cols": columns,
     }
 
 
@@ -278,24 +288,42 @@ def sort_reference(a):
 
 def sort_case(name, make, dtype, m, n, k):
     return Case(
-        name, sort_rows,
-        lambda rng: {"x_ptr": make(rng, m, n, dtype), "up_ptr": zeros(m, n, dtype=dtype), "down_ptr": zeros(m, n, dtype=dtype),
-                     "top_ptr": zeros(m, k, dtype=dtype)},
-        sort_reference, constexprs={"M": m, "N": n, "K": k}, rtol=0, atol=0,
+        name,
+        sort_rows,
+        lambda rng: {
+            "x_ptr": make(rng, m, n, dtype),
+            "up_ptr": zeros(m, n, dtype=dtype),
+            "down_ptr": zeros(m, n, dtype=dtype),
+            "top_ptr": zeros(m, k, dtype=dtype),
+        },
+        sort_reference,
+        constexprs={"M": m, "N": n, "K": k},
+        rtol=0,
+        atol=0,
     )
 
 
 def extremes_reference(a):
     x = a["x_ptr"].astype(np.float64)
-    return {"out_ptr": np.stack([x.max(1), x.min(1), x.max(1)]), "index_ptr": np.stack([x.argmax(1), x.argmin(1), x.argmax(1)])}
+    return {
+        "out_ptr": np.stack([x.max(1), x.min(1), x.max(1)]),
+        "index_ptr": np.stack([x.argmax(1), x.argmin(1), x.argmax(1)]),
+    }
 
 
 def extremes_case(name, make, m, n):
     return Case(
-        name, extremes,
-        lambda rng: {"x_ptr": make(rng, m, n), "out_ptr": zeros(3, m, dtype=make(rng, 1, 1).dtype),
-                     "index_ptr": zeros(3, m, dtype=np.int32)},
-        extremes_reference, constexprs={"M": m, "N": n}, rtol=0, atol=0,
+        name,
+        extremes,
+        lambda rng: {
+            "x_ptr": make(rng, m, n),
+            "out_ptr": zeros(3, m, dtype=make(rng, 1, 1).dtype),
+            "index_ptr": zeros(3, m, dtype=np.int32),
+        },
+        extremes_reference,
+        constexprs={"M": m, "N": n},
+        rtol=0,
+        atol=0,
     )
 
 
@@ -306,27 +334,49 @@ def softmax_case(name, dtype, rows, columns, block, rtol):
         return {"out_ptr": e / e.sum(1, keepdims=True)}
 
     return Case(
-        name, softmax,
-        lambda rng: {"x_ptr": normal(rng, rows, columns, dtype=dtype, scale=4), "out_ptr": zeros(rows, columns, dtype=dtype),
-                     "x_stride": columns, "out_stride": columns, "n_cols": columns},
-        reference, grid=(rows,), constexprs={"BLOCK": block}, rtol=rtol, atol=1e-7,
+        name,
+        softmax,
+        lambda rng: {
+            "x_ptr": normal(rng, rows, columns, dtype=dtype, scale=4),
+            "out_ptr": zeros(rows, columns, dtype=dtype),
+            "x_stride": columns,
+            "out_stride": columns,
+            "n_cols": columns,
+        },
+        reference,
+        grid=(rows,),
+        constexprs={"BLOCK": block},
+        rtol=rtol,
+        atol=1e-7,
     )
 
 
 def layer_norm_case(name, dtype, rows, columns, block, rtol):
     def inputs(rng):
         return {
-            "x_ptr": normal(rng, rows, columns, dtype=dtype), "weight_ptr": normal(rng, columns, dtype=dtype),
-            "bias_ptr": normal(rng, columns, dtype=dtype), "out_ptr": zeros(rows, columns, dtype=dtype),
-            "mean_ptr": zeros(rows), "rstd_ptr": zeros(rows), "stride": columns, "n_cols": columns, "eps": 1e-5,
+            "x_ptr": normal(rng, rows, columns, dtype=dtype),
+            "weight_ptr": normal(rng, columns, dtype=dtype),
+            "bias_ptr": normal(rng, columns, dtype=dtype),
+            "out_ptr": zeros(rows, columns, dtype=dtype),
+            "mean_ptr": zeros(rows),
+            "rstd_ptr": zeros(rows),
+            "stride": columns,
+            "n_cols": columns,
+            "eps": 1e-5,
         }
 
     def reference(a):
         x = f64(a["x_ptr"])
         mean, rstd = x.mean(1, keepdims=True), 1 / np.sqrt(x.var(1, keepdims=True) + a["eps"])
-        return {"out_ptr": (x - mean) * rstd * f64(a["weight_ptr"]) + f64(a["bias_ptr"]), "mean_ptr": mean[:, 0], "rstd_ptr": rstd[:, 0]}
+        return {
+            "out_ptr": (x - mean) * rstd * f64(a["weight_ptr"]) + f64(a["bias_ptr"]),
+            "mean_ptr": mean[:, 0],
+            "rstd_ptr": rstd[:, 0],
+        }
 
-    return Case(name, layer_norm_forward, inputs, reference, grid=(rows,), constexprs={"BLOCK": block}, rtol=rtol, atol=rtol)
+    return Case(
+        name, layer_norm_forward, inputs, reference, grid=(rows,), constexprs={"BLOCK": block}, rtol=rtol, atol=rtol
+    )
 
 
 def running_sums_case(name, make, dtype, m, n, **tolerance):
@@ -335,19 +385,32 @@ def running_sums_case(name, make, dtype, m, n, **tolerance):
         return {"out_ptr": np.stack([x.cumsum(1), x.cumsum(0), x[:, ::-1].cumsum(1)[:, ::-1], x.cumprod(1)])}
 
     return Case(
-        name, running_sums,
+        name,
+        running_sums,
         lambda rng: {"x_ptr": make(rng, m, n), "out_ptr": zeros(4, m, n, dtype=dtype)},
-        reference, constexprs={"M": m, "N": n}, **tolerance,
+        reference,
+        constexprs={"M": m, "N": n},
+        **tolerance,
     )
 
 
 def sums_case(name, make, dtype, m, n, **tolerance):
     return Case(
-        name, sum_both_axes,
-        lambda rng: {"x_ptr": make(rng, m, n), "rows_ptr": zeros(m, dtype=dtype), "columns_ptr": zeros(n, dtype=dtype),
-                     "all_ptr": zeros(1, dtype=dtype)},
-        lambda a: {"rows_ptr": f64(a["x_ptr"]).sum(1), "columns_ptr": f64(a["x_ptr"]).sum(0), "all_ptr": f64(a["x_ptr"]).sum(keepdims=True).ravel()},
-        constexprs={"M": m, "N": n}, **tolerance,
+        name,
+        sum_both_axes,
+        lambda rng: {
+            "x_ptr": make(rng, m, n),
+            "rows_ptr": zeros(m, dtype=dtype),
+            "columns_ptr": zeros(n, dtype=dtype),
+            "all_ptr": zeros(1, dtype=dtype),
+        },
+        lambda a: {
+            "rows_ptr": f64(a["x_ptr"]).sum(1),
+            "columns_ptr": f64(a["x_ptr"]).sum(0),
+            "all_ptr": f64(a["x_ptr"]).sum(keepdims=True).ravel(),
+        },
+        constexprs={"M": m, "N": n},
+        **tolerance,
     )
 
 
@@ -365,51 +428,117 @@ CASES = [
     extremes_case("extremes_ties", lambda r, m, n: integers(r, 0, 4, m, n).astype(np.float32), 8, 32),
     extremes_case("extremes_int32", lambda r, m, n: integers(r, -9, 9, m, n), 4, 128),
     Case(
-        "integer_reductions", integer_reductions,
+        "integer_reductions",
+        integer_reductions,
         lambda rng: {"x_ptr": integers(rng, -(2**20), 2**20, 512), "out_ptr": zeros(5, dtype=np.int32)},
-        lambda a: {"out_ptr": np.array([a["x_ptr"].sum(), a["x_ptr"].max(), a["x_ptr"].min(), np.bitwise_xor.reduce(a["x_ptr"]), np.bitwise_or.reduce(a["x_ptr"])])},
+        lambda a: {
+            "out_ptr": np.array(
+                [
+                    a["x_ptr"].sum(),
+                    a["x_ptr"].max(),
+                    a["x_ptr"].min(),
+                    np.bitwise_xor.reduce(a["x_ptr"]),
+                    np.bitwise_or.reduce(a["x_ptr"]),
+                ]
+            )
+        },
         constexprs={"N": 512},
     ),
     Case(
-        "welford", welford,
-        lambda rng: {"x_ptr": normal(rng, 8, 100) + np.float32(3), "mean_ptr": zeros(8), "variance_ptr": zeros(8), "n_cols": 100},
+        "welford",
+        welford,
+        lambda rng: {
+            "x_ptr": normal(rng, 8, 100) + np.float32(3),
+            "mean_ptr": zeros(8),
+            "variance_ptr": zeros(8),
+            "n_cols": 100,
+        },
         lambda a: {"mean_ptr": f64(a["x_ptr"]).mean(1), "variance_ptr": f64(a["x_ptr"]).var(1)},
-        grid=(2,), constexprs={"M": 4, "N": 128},
+        grid=(2,),
+        constexprs={"M": 4, "N": 128},
     ),
     Case(
-        "product", product,
+        "product",
+        product,
         lambda rng: {"x_ptr": uniform(rng, 8, 32, low=0.5, high=1.6), "out_ptr": zeros(8, 1)},
         lambda a: {"out_ptr": f64(a["x_ptr"]).prod(1, keepdims=True)},
         constexprs={"M": 8, "N": 32},
     ),
-    running_sums_case("running_sums", lambda r, m, n: uniform(r, m, n, low=0.5, high=1.5), np.float32, 8, 64, rtol=2e-5),
+    running_sums_case(
+        "running_sums", lambda r, m, n: uniform(r, m, n, low=0.5, high=1.5), np.float32, 8, 64, rtol=2e-5
+    ),
     running_sums_case("running_sums_int32", lambda r, m, n: integers(r, -3, 4, m, n), np.int32, 4, 16),
     Case(
-        "linear_recurrence", linear_recurrence,
-        lambda rng: {"decay_ptr": uniform(rng, 4, 64), "value_ptr": normal(rng, 4, 64), "out_ptr": zeros(4, 64), "backward_ptr": zeros(4, 64)},
-        recurrence_reference, constexprs={"M": 4, "N": 64}, atol=1e-5,
+        "linear_recurrence",
+        linear_recurrence,
+        lambda rng: {
+            "decay_ptr": uniform(rng, 4, 64),
+            "value_ptr": normal(rng, 4, 64),
+            "out_ptr": zeros(4, 64),
+            "backward_ptr": zeros(4, 64),
+        },
+        recurrence_reference,
+        constexprs={"M": 4, "N": 64},
+        atol=1e-5,
     ),
     Case(
-        "rms_norm", rms_norm,
-        lambda rng: {"x_ptr": normal(rng, 5, 300), "weight_ptr": normal(rng, 300), "out_ptr": zeros(5, 300), "stride": 300,
-                     "n_cols": 300, "eps": 1e-6},
-        rms_reference, grid=(5,), constexprs={"BLOCK": 512},
+        "rms_norm",
+        rms_norm,
+        lambda rng: {
+            "x_ptr": normal(rng, 5, 300),
+            "weight_ptr": normal(rng, 300),
+            "out_ptr": zeros(5, 300),
+            "stride": 300,
+            "n_cols": 300,
+            "eps": 1e-6,
+        },
+        rms_reference,
+        grid=(5,),
+        constexprs={"BLOCK": 512},
     ),
     Case(
-        "rms_norm_bf16", rms_norm,
-        lambda rng: {"x_ptr": normal(rng, 5, 256, dtype=BF16), "weight_ptr": normal(rng, 256, dtype=BF16),
-                     "out_ptr": zeros(5, 256, dtype=BF16), "stride": 256, "n_cols": 256, "eps": 1e-6},
-        rms_reference, grid=(5,), constexprs={"BLOCK": 256}, rtol=1e-2, atol=1e-2,
+        "rms_norm_bf16",
+        rms_norm,
+        lambda rng: {
+            "x_ptr": normal(rng, 5, 256, dtype=BF16),
+            "weight_ptr": normal(rng, 256, dtype=BF16),
+            "out_ptr": zeros(5, 256, dtype=BF16),
+            "stride": 256,
+            "n_cols": 256,
+            "eps": 1e-6,
+        },
+        rms_reference,
+        grid=(5,),
+        constexprs={"BLOCK": 256},
+        rtol=1e-2,
+        atol=1e-2,
     ),
     Case(
-        "layer_norm_backward", layer_norm_backward, layer_norm_backward_inputs, layer_norm_backward_reference,
-        grid=(9,), constexprs={"BLOCK": 256}, rtol=1e-4, atol=1e-5,
+        "layer_norm_backward",
+        layer_norm_backward,
+        layer_norm_backward_inputs,
+        layer_norm_backward_reference,
+        grid=(9,),
+        constexprs={"BLOCK": 256},
+        rtol=1e-4,
+        atol=1e-5,
     ),
     Case(
-        "cross_entropy", cross_entropy,
-        lambda rng: {"logits_ptr": normal(rng, 7, 500, scale=3), "labels_ptr": np.array([3, 0, 499, -100, 17, 250, 1], np.int64),
-                     "loss_ptr": zeros(7), "grad_ptr": zeros(7, 500), "n_cols": 500, "ignore": -100, "smoothing": 0.1},
-        cross_entropy_reference, grid=(7,), constexprs={"BLOCK": 128}, atol=1e-5,
+        "cross_entropy",
+        cross_entropy,
+        lambda rng: {
+            "logits_ptr": normal(rng, 7, 500, scale=3),
+            "labels_ptr": np.array([3, 0, 499, -100, 17, 250, 1], np.int64),
+            "loss_ptr": zeros(7),
+            "grad_ptr": zeros(7, 500),
+            "n_cols": 500,
+            "ignore": -100,
+            "smoothing": 0.1,
+        },
+        cross_entropy_reference,
+        grid=(7,),
+        constexprs={"BLOCK": 128},
+        atol=1e-5,
     ),
     sort_case("sort_rows", lambda r, m, n, t: normal(r, m, n, dtype=t), np.float32, 4, 64, 8),
     sort_case("sort_rows_int32", lambda r, m, n, t: integers(r, -20, 20, m, n, dtype=t), np.int32, 2, 128, 16),

@@ -20,7 +20,9 @@ def reshape_permute(x_ptr, out_ptr, A: tl.constexpr, B: tl.constexpr, C: tl.cons
     y = tl.permute(tl.reshape(x, (A, B, C)), (2, 0, 1))
     tl.store(out_ptr + tl.arange(0, A * B * C), tl.ravel(y) * 2)
     z = tl.trans(x.reshape(A, B * C)).reshape(B, C, A)
-    offsets = tl.arange(0, B)[:, None, None] * (C * A) + tl.arange(0, C)[None, :, None] * A + tl.arange(0, A)[None, None, :]
+    offsets = (
+        tl.arange(0, B)[:, None, None] * (C * A) + tl.arange(0, C)[None, :, None] * A + tl.arange(0, A)[None, None, :]
+    )
     tl.store(out_ptr + A * B * C + offsets, z)
 
 
@@ -195,7 +197,8 @@ def two(n, rows, **extra):
 CASES = [
     *(
         Case(
-            f"reshape_permute_{'x'.join(map(str, shape))}", reshape_permute,
+            f"reshape_permute_{'x'.join(map(str, shape))}",
+            reshape_permute,
             lambda rng, n=int(np.prod(shape)): {"x_ptr": normal(rng, n), "out_ptr": zeros(2, n)},
             lambda a, shape=shape: reshape_permute_reference({**a, "shape": shape}),
             constexprs=dict(zip("ABC", shape, strict=True)),
@@ -204,45 +207,94 @@ CASES = [
     ),
     Case("join_split", join_split, two(64, (320,)), join_split_reference, constexprs={"N": 64}),
     Case(
-        "broadcasts", broadcasts, lambda rng: {"x_ptr": normal(rng, 8), "y_ptr": normal(rng, 32), "out_ptr": zeros(3, 8, 32)},
-        broadcasts_reference, constexprs={"M": 8, "N": 32},
+        "broadcasts",
+        broadcasts,
+        lambda rng: {"x_ptr": normal(rng, 8), "y_ptr": normal(rng, 32), "out_ptr": zeros(3, 8, 32)},
+        broadcasts_reference,
+        constexprs={"M": 8, "N": 32},
     ),
     Case(
-        "flips", flips, lambda rng: {"x_ptr": normal(rng, 8, 32), "out_ptr": zeros(2, 8, 32)},
-        lambda a: {"out_ptr": np.stack([f64(a["x_ptr"])[:, ::-1], f64(a["x_ptr"])[::-1]])}, constexprs={"M": 8, "N": 32},
+        "flips",
+        flips,
+        lambda rng: {"x_ptr": normal(rng, 8, 32), "out_ptr": zeros(2, 8, 32)},
+        lambda a: {"out_ptr": np.stack([f64(a["x_ptr"])[:, ::-1], f64(a["x_ptr"])[::-1]])},
+        constexprs={"M": 8, "N": 32},
     ),
     Case(
-        "gathers", gathers,
-        lambda rng: {"x_ptr": normal(rng, 16, 32), "row_ptr": integers(rng, 0, 16, 16, 32), "column_ptr": integers(rng, 0, 32, 16, 32),
-                     "out_ptr": zeros(2, 16, 32)},
-        lambda a: {"out_ptr": np.stack([np.take_along_axis(f64(a["x_ptr"]), a["row_ptr"], 0), np.take_along_axis(f64(a["x_ptr"]), a["column_ptr"], 1)])},
+        "gathers",
+        gathers,
+        lambda rng: {
+            "x_ptr": normal(rng, 16, 32),
+            "row_ptr": integers(rng, 0, 16, 16, 32),
+            "column_ptr": integers(rng, 0, 32, 16, 32),
+            "out_ptr": zeros(2, 16, 32),
+        },
+        lambda a: {
+            "out_ptr": np.stack(
+                [
+                    np.take_along_axis(f64(a["x_ptr"]), a["row_ptr"], 0),
+                    np.take_along_axis(f64(a["x_ptr"]), a["column_ptr"], 1),
+                ]
+            )
+        },
         constexprs={"M": 16, "N": 32},
     ),
     Case(
-        "histograms", histograms,
-        lambda rng: {"x_ptr": np.where(np.arange(512) < 400, integers(rng, 0, 16, 512), 0).astype(np.int32), "out_ptr": zeros(2, 16, dtype=np.int32), "n": 400},
-        histograms_reference, constexprs={"N": 512, "BINS": 16},
+        "histograms",
+        histograms,
+        lambda rng: {
+            "x_ptr": np.where(np.arange(512) < 400, integers(rng, 0, 16, 512), 0).astype(np.int32),
+            "out_ptr": zeros(2, 16, dtype=np.int32),
+            "n": 400,
+        },
+        histograms_reference,
+        constexprs={"N": 512, "BINS": 16},
     ),
     Case(
-        "volume", volume, lambda rng: {"x_ptr": normal(rng, 4, 8, 16), "out_ptr": zeros(4, 16, 8), "sums_ptr": zeros(4, 1, 16)},
-        volume_reference, constexprs={"A": 4, "B": 8, "C": 16}, atol=1e-5,
+        "volume",
+        volume,
+        lambda rng: {"x_ptr": normal(rng, 4, 8, 16), "out_ptr": zeros(4, 16, 8), "sums_ptr": zeros(4, 1, 16)},
+        volume_reference,
+        constexprs={"A": 4, "B": 8, "C": 16},
+        atol=1e-5,
     ),
     Case(
-        "hadamard", hadamard, lambda rng: {"x_ptr": normal(rng, 64), "out_ptr": zeros(64)},
-        hadamard_reference, constexprs={"N": 64, "STEPS": 6}, atol=1e-4,
+        "hadamard",
+        hadamard,
+        lambda rng: {"x_ptr": normal(rng, 64), "out_ptr": zeros(64)},
+        hadamard_reference,
+        constexprs={"N": 64, "STEPS": 6},
+        atol=1e-4,
     ),
     Case(
-        "swizzle", swizzle, lambda rng: {"out_ptr": zeros(5, 7, dtype=np.int32), "size_i": 5, "size_j": 7},
-        swizzle_reference, grid=(5, 7), constexprs={"GROUP": 2},
+        "swizzle",
+        swizzle,
+        lambda rng: {"out_ptr": zeros(5, 7, dtype=np.int32), "size_i": 5, "size_j": 7},
+        swizzle_reference,
+        grid=(5, 7),
+        constexprs={"GROUP": 2},
     ),
     Case(
-        "concatenate", concatenate, lambda rng: {"x_ptr": normal(rng, 64), "y_ptr": normal(rng, 64), "sum_ptr": zeros(2)},
-        lambda a: {"sum_ptr": np.array([(f64(a["x_ptr"]) ** 2).sum() + (f64(a["y_ptr"]) ** 2).sum(), max(a["x_ptr"].max(), a["y_ptr"].max())])},
-        constexprs={"N": 64}, atol=1e-4,
+        "concatenate",
+        concatenate,
+        lambda rng: {"x_ptr": normal(rng, 64), "y_ptr": normal(rng, 64), "sum_ptr": zeros(2)},
+        lambda a: {
+            "sum_ptr": np.array(
+                [(f64(a["x_ptr"]) ** 2).sum() + (f64(a["y_ptr"]) ** 2).sum(), max(a["x_ptr"].max(), a["y_ptr"].max())]
+            )
+        },
+        constexprs={"N": 64},
+        atol=1e-4,
     ),
     Case(
-        "mapped", mapped,
-        lambda rng: {"x_ptr": integers(rng, -50, 50, 128), "y_ptr": integers(rng, -50, 50, 128), "out_ptr": zeros(3, 128, dtype=np.int32)},
-        mapped_reference, constexprs={"N": 128},
+        "mapped",
+        mapped,
+        lambda rng: {
+            "x_ptr": integers(rng, -50, 50, 128),
+            "y_ptr": integers(rng, -50, 50, 128),
+            "out_ptr": zeros(3, 128, dtype=np.int32),
+        },
+        mapped_reference,
+        constexprs={"N": 128},
     ),
 ]

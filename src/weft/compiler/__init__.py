@@ -1,0 +1,67 @@
+"""From a source and options to a compiled kernel: the only place where the stages are put together.
+
+The names below load when they are first used: the compiler takes a few tenths of a second to import, and a process
+that never compiles should not pay for it.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .compile import Dump, Store, cache_key, compile, compiler_key, make_options, option_names
+    from .kernel import AsmDict, CompiledKernel, Metadata
+    from .sources import ASTSource, IRSource, Source, stable_text
+    from .target import TARGETS, GPUTarget, as_target
+
+_PLACES = {
+    # compiling
+    "compile": "compile",
+    "ASTSource": "sources",
+    "IRSource": "sources",
+    "Source": "sources",
+    "CompiledKernel": "kernel",
+    "Metadata": "kernel",
+    "AsmDict": "kernel",
+    # targets and options
+    "GPUTarget": "target",
+    "TARGETS": "target",
+    "as_target": "target",
+    "make_options": "compile",
+    "option_names": "compile",
+    # keys and stores
+    "cache_key": "compile",
+    "compiler_key": "compile",
+    "stable_text": "sources",
+    "Store": "compile",
+    "Dump": "compile",
+}
+
+__all__ = [
+    "TARGETS",
+    "ASTSource",
+    "AsmDict",
+    "CompiledKernel",
+    "Dump",
+    "GPUTarget",
+    "IRSource",
+    "Metadata",
+    "Source",
+    "Store",
+    "as_target",
+    "cache_key",
+    "compile",
+    "compiler_key",
+    "make_options",
+    "option_names",
+    "stable_text",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PLACES:
+        raise AttributeError(f"module 'weft.compiler' has no attribute {name!r}")
+    module = importlib.import_module(f"weft.compiler.{_PLACES[name]}")
+    for other, place in _PLACES.items():
+        if place == _PLACES[name]:
+            globals()[other] = getattr(module, other)
+    return globals()[name]

@@ -1,0 +1,224 @@
+"""The only wiring: a source and options in, a compiled kernel out.
+
+    kernel = compile(ASTSource(...), "cpu", {"num_warps": 4})
+
+Nothing here reads the environment or touches files.  `store` remembers artefacts (the runtime gives one on disk),
+`dump` is shown every stage as it is made.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import fields
+from functools import lru_cache
+from pathlib import Path
+from time import perf_counter
+from typing import Any, Protocol
+
+import llvmlite
+import llvmlite.binding as llvm
+import numpy as np
+import xdsl
+
+from weft import __version__
+from weft.backends.cpu import CPUOptions, assembly_of, compile_module
+from weft.backends.cpu.driver import host_cpu
+from weft.base import CompilerCrash, LaunchError, WeftError
+from weft.ir import print_module
+
+from .kernel import AsmDict, CompiledKernel
+from .sources import IRSource, Source, stable_text
+from .target import GPUTarget, as_target
+
+__all__ = ["Dump", "Store", "cache_key", "compile", "compiler_key", "make_options", "option_names"]
+
+Dump = Callable[[str, str, str], None]
+"""Called with the kernel's name, the name of a stage, and its text."""
+
+STAGES = ("source", "ttir", "llir", "object")
+
+
+class Store(Protocol):
+    """Where artefacts are kept: facts that are JSON, and blobs of bytes."""
+
+    def get(self, key: str) -> tuple[dict[str, Any], dict[str, bytes]] | None:
+        """What was put under a key, or nothing."""
+        ...
+
+    def put(self, key: str, facts: dict[str, Any], blobs: dict[str, bytes]) -> None:
+        """Keep something; not being able to is no error."""
+        ...
+
+
+# Options that Triton's other targets take: accepted, since they change nothing on a CPU.
+_FOREIGN = frozenset(
+    """maxnreg ptx_version ptx_options ir_override enable_reflect_ftz launch_cooperative_grid launch_pdl arch warp_size
+    instrumentation_mode backend_name extern_libs global_scratch_size waves_per_eu matrix_instr_nonkdim kpack
+    allow_flush_denorm schedule_hint cluster_dims optimize_epilogue""".split()
+)
+
+
+@lru_cache(maxsize=1)
+def option_names() -> frozenset[str]:
+    """Names a launch may give besides the kernel's parameters."""
+    return frozenset(f.name for f in fields(CPUOptions)) | _FOREIGN
+
+
+def _check(name: str, value: Any, allowed: tuple[int, ...], text: str) -> None:
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or int(value) not in allowed:
+        raise LaunchError(f"{name} must be {text}, got {value!r}", name)
+
+
+def make_options(given: Mapping[str, Any]) -> CPUOptions:
+    """Check options and make them one frozen value."""
+    unknown = [name for name in given if name not in option_names()]
+    if unknown:
+        raise LaunchError(f"unknown option {unknown[0]!r}", hint=f"options: {', '.join(sorted(option_names()))}")
+    warps = (1, 2, 4, 8, 16, 32)
+    _check("num_warps", given.get("num_warps", 4), warps, "1, 2, 4, 8, 16 or 32")
+    _check("num_stages", given.get("num_stages", 3), tuple(range(1, 33)), "between 1 and 32")
+    _check("num_ctas", given.get("num_ctas", 1), (1, 2, 4, 8, 16), "1, 2, 4, 8 or 16")
+    known = {f.name for f in fields(CPUOptions)}
+    chosen = {name: value for name, value in given.items() if name in known and value is not None}
+    return CPUOptions(**{k: tuple(v) if isinstance(v, list) else v for k, v in chosen.items()})
+
+
+@lru_cache(maxsize=1)
+def compiler_key() -> str:
+    """A digest of the compiler itself: Weft's source, and the versions of what it is built on."""
+    digest = hashlib.sha256()
+    root = Path(__file__).resolve().parent.parent
+    for path in sorted(root.rglob("*.py")):
+        digest.update(path.relative_to(root).as_posix().encode() + b"\0")
+        digest.update(hashlib.sha256(path.read_bytes()).digest())
+    versions = (__version__, llvmlite.__version__, ".".join(map(str, llvm.llvm_version_info)), xdsl.__version__)
+    digest.update("\0".join((*versions, platform.python_version(), platform.system(), platform.machine())).encode())
+    return digest.hexdigest()
+
+
+def cache_key(src: Source, target: GPUTarget, options: CPUOptions, extra: Mapping[str, str] | None = None) -> str:
+    """The key of an artefact: everything that it depends on."""
+    parts = [
+        compiler_key(),
+        str(target),
+        host_cpu().fingerprint(),
+        src.hash(),
+        src.ext,
+        *(f"{f.name}={stable_text(getattr(options, f.name))}" for f in fields(options)),
+        *(f"{name}={value}" for name, value in sorted((extra or {}).items())),
+    ]
+    return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+@contextmanager
+def _stage(name: str, timings: dict[str, float], ir: Callable[[], str] | None = None) -> Iterator[None]:
+    """Time a stage; whatever goes wrong in it and is not an error of Weft becomes a CompilerCrash."""
+    begin = perf_counter()
+    try:
+        yield
+    except WeftError:
+        raise
+    except Exception as error:
+        raise CompilerCrash(
+            f"{type(error).__name__}: {error}", name, ir=ir() if ir else None, traceback=traceback.format_exc()
+        ) from error
+    finally:
+        timings[name] = timings.get(name, 0.0) + perf_counter() - begin
+
+
+def compile(
+    src: Source | str | os.PathLike[str],
+    target: Any = None,
+    options: Mapping[str, Any] | None = None,
+    *,
+    store: Store | None = None,
+    dump: Dump | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> CompiledKernel:
+    """Compile a kernel or tile IR; `environment` holds further things the artefact may depend on, for the key."""
+    if isinstance(src, (str, os.PathLike)):
+        src = IRSource(src)
+    timings: dict[str, float] = {}
+    chosen = as_target(target)
+    opts = make_options(options or {})
+    with _stage("key", timings):
+        key = cache_key(src, chosen, opts, environment)
+    if store is not None:
+        with _stage("cache", timings):
+            found = store.get(key)
+        if found is not None and all(name in found[1] for name in STAGES):
+            return _kernel(src, chosen, found[0], found[1], key, timings, from_cache=True, dump=dump)
+    with _stage("ttir", timings):
+        module = src.make_ir(opts, chosen)
+        ttir = print_module(module)
+    if dump is not None:
+        dump(src.name, "ttir", ttir)
+    with _stage("llir", timings, lambda: ttir):
+        binary = compile_module(module, opts)
+    facts = {
+        **binary.metadata,
+        "num_warps": opts.num_warps,
+        "num_ctas": opts.num_ctas,
+        "num_stages": opts.num_stages,
+        "debug": opts.debug,
+        "enable_fp_fusion": opts.enable_fp_fusion,
+    }
+    blobs = {
+        "source": src.text().encode("utf-8", "surrogatepass"),
+        "ttir": ttir.encode("utf-8", "surrogatepass"),
+        "llir": binary.llir.encode("utf-8", "surrogatepass"),
+        "object": bytes(binary.object),
+    }
+    if store is not None:
+        with _stage("cache", timings):
+            store.put(key, facts, blobs)
+    return _kernel(src, chosen, facts, blobs, key, timings, from_cache=False, dump=dump)
+
+
+def _kernel(
+    src: Source,
+    target: GPUTarget,
+    facts: Mapping[str, Any],
+    blobs: Mapping[str, bytes],
+    key: str,
+    timings: Mapping[str, float],
+    *,
+    from_cache: bool,
+    dump: Dump | None,
+) -> CompiledKernel:
+    """Put the artefact together."""
+    stages: dict[str, Any] = {name: blobs[name].decode("utf-8", "surrogatepass") for name in STAGES if name != "object"}
+    stages["object"] = blobs["object"]
+    asm = AsmDict(stages, lambda: assembly_of(blobs["object"], stages["llir"]))
+    metadata = {"shared": 0, "warp_size": 1, "backend_name": "cpu", **_TRITON_FACTS, **facts, "arch": target.arch}
+    kernel = CompiledKernel(src, target, asm, metadata, key, timings, from_cache)
+    if dump is not None:
+        if from_cache:
+            dump(src.name, "ttir", stages["ttir"])
+        dump(src.name, "llir", stages["llir"])
+        dump(src.name, "asm", asm["asm"])
+    return kernel
+
+
+# Facts that tools written for Triton look for, and their values where there is no GPU.
+_TRITON_FACTS = {
+    "maxnreg": None,
+    "launch_cooperative_grid": False,
+    "launch_pdl": False,
+    "global_scratch_size": 0,
+    "global_scratch_align": 1,
+    "profile_scratch_size": 0,
+    "profile_scratch_align": 1,
+    "tmem_size": 0,
+    "cluster_dims": (1, 1, 1),
+    "scratch_bytes": 0,
+    "asserts": [],
+    "prints": [],
+    "alias_pairs": [],
+    "params": [],
+}

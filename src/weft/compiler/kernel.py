@@ -1,0 +1,197 @@
+"""The result of a compilation: every stage as text, the object code, and what a launch needs to know.
+
+    kernel = weft.compile(ASTSource(...))
+    print(kernel.asm["ttir"], kernel.metadata.num_warps)
+    kernel[grid](x, y, out, n, 1024)         # all parameters, constants too, as in Triton
+
+Loading the object into the process is left until the kernel is launched or asked for its handle.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, ClassVar
+
+from weft.backends.cpu.driver import LoadedKernel
+from weft.base import WeftError
+
+__all__ = ["AsmDict", "CompiledKernel", "Metadata"]
+
+
+class Metadata:
+    """Facts about a compiled kernel, by attribute; behaves like a named tuple and can be pickled."""
+
+    def __init__(self, facts: Mapping[str, Any]) -> None:
+        self.__dict__.update(facts)
+
+    @property
+    def _fields(self) -> tuple[str, ...]:
+        return tuple(sorted(self.__dict__))
+
+    def _asdict(self) -> dict[str, Any]:
+        return dict(self.__dict__)
+
+    def _replace(self, **facts: Any) -> Metadata:
+        return Metadata({**self.__dict__, **facts})
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self.__dict__[name] for name in self._fields)
+
+    def __len__(self) -> int:
+        return len(self.__dict__)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Metadata) and self.__dict__ == other.__dict__
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(f"metadata has no field {name!r}; it has {', '.join(self._fields)}")
+
+    def __repr__(self) -> str:
+        return f"Metadata({', '.join(f'{k}={v!r}' for k, v in sorted(self.__dict__.items()))})"
+
+
+class AsmDict(dict[str, Any]):
+    """The stages by name; "asm" is made when it is first asked for."""
+
+    def __init__(self, stages: Mapping[str, Any], assembly: Callable[[], str] | None = None) -> None:
+        super().__init__(stages)
+        self._assembly = assembly
+
+    def __missing__(self, key: str) -> Any:
+        if key == "asm" and self._assembly is not None:
+            self["asm"] = self._assembly()
+            return self["asm"]
+        names = [*self, *(["asm"] if self._assembly and "asm" not in self else [])]
+        raise KeyError(f"there is no stage {key!r}; stages of this kernel: {', '.join(names)}")
+
+    def keys(self) -> Any:
+        """The names of the stages that are there, the lazy one included."""
+        return dict.fromkeys([*super().keys(), *(["asm"] if self._assembly else [])]).keys()
+
+    def __reduce__(self) -> Any:
+        return AsmDict, (dict(self),)
+
+
+class CompiledKernel:
+    """A kernel compiled for one specialisation of its arguments."""
+
+    make_launcher: ClassVar[Callable[[CompiledKernel], Callable[..., None]] | None] = None
+    """Set by the runtime: what turns arguments into a launch."""
+
+    def __init__(
+        self,
+        src: Any,
+        target: Any,
+        asm: AsmDict,
+        metadata: Mapping[str, Any],
+        hash_: str,
+        timings: Mapping[str, float] | None = None,
+        from_cache: bool = False,
+    ) -> None:
+        self.src = src
+        self.asm = asm
+        self.hash = hash_
+        self.metadata = Metadata({**metadata, "hash": hash_, "target": target})
+        self.name: str = self.metadata.name
+        self.packed_metadata = (self.metadata.num_warps, self.metadata.num_ctas, self.metadata.shared)
+        self.metadata_group: dict[str, str] = {}
+        self.kernel: bytes = asm["object"]
+        self.timings = dict(timings or {})
+        """Seconds spent in each stage."""
+        self.from_cache = from_cache
+        self.module: Any = None
+        self.function: int | None = None
+        self._loaded: LoadedKernel | None = None
+        self._launch: Callable[..., None] | None = None
+        self._lock = threading.Lock()
+
+    def load(self) -> LoadedKernel:
+        """The kernel in memory."""
+        if self._loaded is None:
+            with self._lock:
+                if self._loaded is None:
+                    loaded = LoadedKernel(self.kernel, self.metadata._asdict())
+                    self.module, self.function = loaded, loaded.address
+                    self._loaded = loaded
+        return self._loaded
+
+    def _init_handles(self) -> None:
+        """Load it (the name Triton gives this)."""
+        self.load()
+
+    @property
+    def n_regs(self) -> int:
+        """Registers of a thread: not a notion of the CPU, 0."""
+        return 0
+
+    @property
+    def n_spills(self) -> int:
+        """Bytes of scratch memory that a thread needs."""
+        return int(self.metadata.scratch_bytes)
+
+    @property
+    def n_max_threads(self) -> int:
+        """The largest number of threads a program may have; the CPU runs a program on one."""
+        return 1024
+
+    def launcher(self) -> Callable[..., None]:
+        """A function (gx, gy, gz, *arguments) that launches the kernel."""
+        if self._launch is None:
+            factory = type(self).make_launcher
+            if factory is None:
+                raise WeftError("to launch a kernel, import weft.runtime")
+            self._launch = factory(self)
+        return self._launch
+
+    def run(
+        self,
+        grid_0: int,
+        grid_1: int,
+        grid_2: int,
+        stream: Any,
+        function: Any,
+        packed_metadata: Any,
+        launch_metadata: Any,
+        launch_enter_hook: Any,
+        launch_exit_hook: Any,
+        *args: Any,
+    ) -> None:
+        """Launch, in the calling convention of Triton's launchers."""
+        if launch_enter_hook is not None:
+            launch_enter_hook(launch_metadata)
+        self.launcher()(grid_0, grid_1, grid_2, *args)
+        if launch_exit_hook is not None:
+            launch_exit_hook(launch_metadata)
+
+    def launch_metadata(self, grid: Any, stream: Any, *args: Any) -> dict[str, Any]:
+        """What launch hooks are told."""
+        facts = {"name": self.name, "function": self.function, "stream": stream}
+        describe = getattr(getattr(self.src, "fn", None), "launch_metadata", None)
+        if describe is not None:
+            names = self.src.fn.arg_names
+            facts.update(describe(grid, self.metadata, dict(zip(names, args, strict=False))))
+        return facts
+
+    def __getitem__(self, grid: Any) -> Callable[..., None]:
+        def runner(*args: Any, stream: Any = None) -> None:
+            size = (*grid, 1, 1)
+            self.launcher()(size[0], size[1], size[2], *args)
+
+        return runner
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(self.__dict__)
+        for name in ("_loaded", "_launch", "module", "function"):
+            state[name] = None
+        del state["_lock"]
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._lock = threading.Lock()
+
+    def __repr__(self) -> str:
+        return f"CompiledKernel({self.name}, {self.metadata.target}, {self.hash[:12]})"

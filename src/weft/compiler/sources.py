@@ -1,0 +1,169 @@
+"""What can be compiled: a Python kernel with the types of its arguments, or tile IR as text.
+
+    ASTSource(kernel, {"x": "*fp32", "n": "i32", "BLOCK": "constexpr"}, {"BLOCK": 128}, {(0,): [["tt.divisibility", 16]]})
+    IRSource("kernel.ttir")
+    IRSource("module { tt.func public @kernel(...) ... }")
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import uuid
+from collections.abc import Mapping
+from enum import Enum
+from typing import Any, Protocol
+
+from weft.base import CompilationError, CompileOptions, Unsupported
+from weft.frontend import ast_to_ttir
+from weft.ir import parse_module
+from weft.language.callable import JITCallable, is_constexpr_value
+
+from .target import GPUTarget
+
+__all__ = ["ASTSource", "IRSource", "Source", "stable_text"]
+
+Path = tuple[int, ...]
+
+
+class Source(Protocol):
+    """Something that can become tile IR."""
+
+    name: str
+    ext: str
+
+    def hash(self) -> str:
+        """A digest of everything that the tile IR depends on, options and target apart."""
+        ...
+
+    def text(self) -> str:
+        """The source as the user wrote it."""
+        ...
+
+    def make_ir(self, options: CompileOptions, target: GPUTarget) -> Any:
+        """The tile IR, an xDSL module."""
+        ...
+
+
+def stable_text(value: Any) -> str:
+    """A text that is equal for equal values, in this process and any other: for cache keys.
+
+    A value whose text would hold its address gets a text that never comes again, so that it is never found.
+    """
+    if isinstance(value, JITCallable):
+        return f"jit:{value.cache_key}"
+    if is_constexpr_value(value):
+        return stable_text(value.value)
+    if isinstance(value, float):
+        return f"float:{value.hex()}"
+    if value is None or isinstance(value, (bool, int, str, bytes)):
+        return f"{type(value).__name__}:{value!r}"
+    if isinstance(value, Enum):
+        return f"enum:{type(value).__module__}.{type(value).__qualname__}.{value.name}"
+    if isinstance(value, type):
+        return f"type:{value.__module__}.{value.__qualname__}"
+    if isinstance(value, Mapping):
+        return "{" + ",".join(sorted(f"{stable_text(k)}={stable_text(v)}" for k, v in value.items())) + "}"
+    if isinstance(value, (tuple, list)):
+        name = type(value).__qualname__
+        return f"{name}({','.join(map(stable_text, value))})"
+    text = repr(value)
+    if re.search(r"\bat 0x[0-9a-fA-F]+", text):
+        text += uuid.uuid4().hex
+    return f"{type(value).__module__}.{type(value).__qualname__}:{text}"
+
+
+class ASTSource:
+    """A kernel, `signature` the types of its parameters by name, `constexprs` values by name or by path."""
+
+    ext = "ttir"
+
+    def __init__(
+        self,
+        fn: Any,
+        signature: Mapping[str, Any],
+        constexprs: Mapping[str | Path, Any] | None = None,
+        attrs: Mapping[Path, list[list[Any]]] | None = None,
+        constants: Mapping[str | Path, Any] | None = None,
+    ) -> None:
+        if not isinstance(fn, JITCallable):
+            raise CompilationError(f"only functions decorated with jit can be compiled, got {fn!r}")
+        self.fn = fn
+        self.name: str = fn.__name__
+        unknown = [name for name in signature if name not in fn.arg_names]
+        if unknown:
+            raise CompilationError(f"the signature names {unknown}, but the parameters of {self.name} are {fn.arg_names}")
+        given = constexprs if constexprs is not None else constants if constants is not None else {}
+        self.constants: dict[Path, Any] = {}
+        for key, value in given.items():
+            if isinstance(key, str):
+                if key not in fn.arg_names:
+                    raise CompilationError(f"{self.name} has no parameter {key!r}; it has {fn.arg_names}")
+                key = (fn.arg_names.index(key),)
+            elif isinstance(key, int):
+                key = (key,)
+            self.constants[key] = value
+        self.signature: dict[str, Any] = {}
+        for i, name in enumerate(fn.arg_names):
+            if name in signature:
+                self.signature[name] = signature[name]
+            elif (i,) in self.constants:
+                self.signature[name] = "constexpr"
+            else:
+                raise CompilationError(f"the signature says nothing about parameter {name!r} of {self.name}")
+        self.attrs: dict[Path, list[list[Any]]] = dict(attrs or {})
+
+    def hash(self) -> str:
+        """A digest of the kernel, all it calls and captures, and what it is specialised for."""
+        parts = [
+            self.fn.cache_key,
+            repr(sorted(self.attrs.items())),
+            repr(list(self.signature.items())),
+            *(f"{path}={stable_text(value)}" for path, value in sorted(self.constants.items())),
+        ]
+        return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
+
+    def text(self) -> str:
+        """The kernel's own definition."""
+        return self.fn.src
+
+    def make_ir(self, options: CompileOptions, target: GPUTarget) -> Any:
+        """Trace the kernel."""
+        return ast_to_ttir(self.fn, self.signature, self.constants, self.attrs, options, target)
+
+
+class IRSource:
+    """Tile IR: the path of a `.ttir` file, or its text."""
+
+    ext = "ttir"
+
+    def __init__(self, source: str | os.PathLike[str], name: str | None = None) -> None:
+        text = os.fspath(source)
+        self.path = "<ttir>"
+        if "\n" not in text and "{" not in text:
+            self.path = text
+            ending = os.path.splitext(text)[1]
+            if ending != ".ttir":
+                raise Unsupported(f"compiling a {ending or 'nameless'} file", "cpu", hint="give tile IR, a .ttir file")
+            try:
+                with open(text, encoding="utf-8") as file:
+                    text = file.read()
+            except (OSError, UnicodeDecodeError) as error:
+                raise CompilationError(f"cannot read {self.path}: {error}") from error
+        self.src = text
+        match = re.search(r"tt\.func\s+(?:public\s+)?@\"?([\w.$]+)", text)
+        self.name: str = name or (match[1] if match else "kernel")
+        self.fn = None
+
+    def hash(self) -> str:
+        """A digest of the text."""
+        return hashlib.sha256(self.src.encode("utf-8", "surrogatepass")).hexdigest()
+
+    def text(self) -> str:
+        """The tile IR as it was given."""
+        return self.src
+
+    def make_ir(self, options: CompileOptions, target: GPUTarget) -> Any:
+        """Read and check it."""
+        return parse_module(self.src, self.path)

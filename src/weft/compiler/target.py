@@ -1,0 +1,49 @@
+"""Which machine to compile for.
+
+    as_target("cpu")        the processor this runs on
+    as_target(GPUTarget("cuda", 90, 32))    raises Unsupported, naming what exists
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from weft.backends.cpu.driver import host_cpu
+from weft.base import Unsupported
+
+__all__ = ["TARGETS", "GPUTarget", "as_target"]
+
+TARGETS = ("cpu",)
+"""The targets that exist."""
+
+
+@dataclass(frozen=True)
+class GPUTarget:
+    """A target in Triton's terms; on the CPU `arch` is LLVM's name of the processor and `warp_size` is 1."""
+
+    backend: str
+    arch: int | str
+    warp_size: int
+
+    def __str__(self) -> str:
+        return self.backend if self.backend == "cpu" else f"{self.backend}:{self.arch}"
+
+
+def as_target(target: Any = None) -> GPUTarget:
+    """Turn a name, a triple (backend, arch, warp size) or nothing into a target that exists."""
+    if target is None or target == "cpu":
+        return GPUTarget("cpu", host_cpu().name, 1)
+    if isinstance(target, str):
+        backend, _, arch = target.partition(":")
+    else:
+        backend, arch = str(getattr(target, "backend", target)), str(getattr(target, "arch", ""))
+    if backend != "cpu":
+        raise Unsupported(
+            "compiling",
+            f"{backend}:{arch}" if arch else backend,
+            hint=f"targets that exist: {', '.join(TARGETS)}; set WEFT_TARGET or use `with weft.target(...)`",
+        )
+    if arch and arch != host_cpu().name:
+        raise Unsupported("compiling for another processor than this one", f"cpu:{arch}", works_on=["cpu"])
+    return GPUTarget("cpu", host_cpu().name, 1)

@@ -1,0 +1,289 @@
+"""Arrays by protocol: where an argument's memory is, what its elements are, and whether a kernel may write there.
+
+    facts = array_facts(x)        # None when x is no array
+    facts.address, facts.element  # 140234..., "fp32"
+
+Taken: NumPy arrays (with the types of ml_dtypes), PyTorch CPU tensors, whatever has `data_ptr()` and `dtype`,
+`__array_interface__`, or DLPack.  An array is a pointer to its first element; shapes and strides are the kernel's
+business.  Arrays that live elsewhere than in host memory are refused, telling which argument and where it is.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from weft.base import LaunchError, LaunchTypeError
+
+__all__ = ["ArrayFacts", "address_of", "array_facts", "dtype_name", "element_bytes", "extent_of", "is_array"]
+
+# Names that NumPy, ml_dtypes, PyTorch, JAX and the language give to element types -> the name in a signature.
+_NAMES = {
+    "bool": "i1", "bool_": "i1", "int1": "i1", "i1": "i1", "u1": "i1",
+    **{f"int{n}": f"i{n}" for n in (8, 16, 32, 64)},
+    **{f"uint{n}": f"u{n}" for n in (8, 16, 32, 64)},
+    **{f"float{n}": f"fp{n}" for n in (16, 32, 64)},
+    "half": "fp16", "float": "fp32", "double": "fp64", "short": "i16", "int": "i32", "long": "i64",
+    "bfloat16": "bf16",
+    "float8_e5m2": "fp8e5", "float8e5": "fp8e5",
+    "float8_e4m3fn": "fp8e4nv", "float8e4nv": "fp8e4nv",
+    "float8_e4m3fnuz": "fp8e4b8", "float8e4b8": "fp8e4b8",
+    "float8_e5m2fnuz": "fp8e5b16", "float8e5b16": "fp8e5b16",
+    "float8e4b15": "fp8e4b15",
+    "float4_e2m1fn_x2": "u8", "float8_e8m0fnu": "u8",
+}  # fmt: skip
+_NAMES |= {name: name for name in list(_NAMES.values())}
+
+_BYTES = {
+    "i1": 1, "i8": 1, "u8": 1, "i16": 2, "u16": 2, "i32": 4, "u32": 4, "i64": 8, "u64": 8,
+    "fp16": 2, "bf16": 2, "fp32": 4, "fp64": 8,
+    "fp8e5": 1, "fp8e4nv": 1, "fp8e4b8": 1, "fp8e5b16": 1, "fp8e4b15": 1,
+}  # fmt: skip
+
+# DLPack's (type code, bits) -> the name in a signature.
+_DLPACK = {
+    **{(0, n): f"i{n}" for n in (8, 16, 32, 64)},
+    **{(1, n): f"u{n}" for n in (8, 16, 32, 64)},
+    **{(2, n): f"fp{n}" for n in (16, 32, 64)},
+    (4, 16): "bf16", (6, 8): "i1",
+    (10, 8): "fp8e4nv", (11, 8): "fp8e4b8", (12, 8): "fp8e5", (13, 8): "fp8e5b16",
+}  # fmt: skip
+_DEVICES = {2: "cuda", 3: "cuda-host", 4: "opencl", 7: "vulkan", 8: "metal", 10: "rocm", 11: "rocm-host", 14: "oneapi"}
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayFacts:
+    """What a launch has to know of an array; `keeper` keeps borrowed memory alive."""
+
+    address: int
+    element: str
+    extent: int
+    """An upper bound of the bytes from the first element to the end of the last."""
+    writeable: bool = True
+    keeper: Any = None
+
+
+def element_bytes(name: str) -> int:
+    """The size of an element, by its name in a signature."""
+    return _BYTES[name]
+
+
+@lru_cache(maxsize=256)
+def dtype_name(dtype: Any) -> str:
+    """The name in a signature of an element type of NumPy, ml_dtypes, PyTorch, JAX or the language.
+
+    >>> dtype_name(np.dtype(np.float32)), dtype_name("torch.bfloat16")
+    ('fp32', 'bf16')
+    """
+    if isinstance(dtype, np.dtype):
+        if not dtype.isnative:
+            raise LaunchTypeError(
+                f"elements of type {dtype} have the byte order of another machine", hint="x.astype(x.dtype.newbyteorder('='))"
+            )
+        text = dtype.name
+    elif isinstance(dtype, type):
+        text = dtype.__name__
+    else:
+        text = str(getattr(dtype, "name", dtype))
+    name = _NAMES.get(text.rpartition(".")[2])
+    if name is None:
+        hint = None
+        if "complex" in text:
+            hint = "pass a view of the parts, x.view(np.float32), and use strides of 2"
+        elif text in ("object", "str") or text.startswith(("str", "bytes", "void", "datetime", "timedelta")):
+            hint = "convert it to an array of numbers"
+        raise LaunchTypeError(f"elements of type {text} cannot be used in a kernel", hint=hint)
+    return name
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# NumPy: the address of the first element, without the microsecond of `ndarray.ctypes`
+
+_DATA_OFFSET = object.__basicsize__
+_word_at = ctypes.c_size_t.from_address
+
+
+def _address_is_in_the_object() -> bool:
+    """Whether an ndarray keeps its data pointer as its first field: NumPy's C API says so, PyPy differs."""
+    for probe in (np.arange(5), np.arange(24, dtype=np.int8)[3:17:2], np.zeros((2, 3))[1:]):
+        try:
+            if _word_at(id(probe) + _DATA_OFFSET).value != probe.__array_interface__["data"][0]:
+                return False
+        except (ValueError, TypeError):
+            return False
+    return True
+
+
+if _address_is_in_the_object():
+
+    def address_of(array: np.ndarray[Any, Any]) -> int:
+        """The address of an array's first element."""
+        return _word_at(id(array) + _DATA_OFFSET).value
+
+else:
+
+    def address_of(array: np.ndarray[Any, Any]) -> int:
+        """The address of an array's first element."""
+        return int(array.__array_interface__["data"][0])
+
+
+def _strided_extent(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int) -> int:
+    """Bytes from the lowest to the highest element (strides in bytes)."""
+    if 0 in shape:
+        return 0
+    return sum((n - 1) * abs(s) for n, s in zip(shape, strides, strict=True)) + itemsize
+
+
+def extent_of(array: Any) -> int:
+    """An upper bound of the bytes an array spans from its first element, by the cheapest means."""
+    if isinstance(array, np.ndarray):
+        if array.base is None:
+            return array.nbytes
+        return _strided_extent(array.shape, array.strides, array.itemsize)
+    if hasattr(array, "is_contiguous") and hasattr(array, "numel"):
+        size = int(array.element_size())
+        if array.is_contiguous():
+            return int(array.numel()) * size
+        return _strided_extent(tuple(array.shape), tuple(s * size for s in array.stride()), size)
+    facts = array_facts(array)
+    return facts.extent if facts is not None else 0
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# One function for each kind of array
+
+
+def is_array(value: Any) -> bool:
+    """Is it something that is passed as a pointer?"""
+    return (
+        isinstance(value, np.ndarray)
+        or hasattr(value, "data_ptr")
+        or hasattr(value, "__cuda_array_interface__")
+        or (hasattr(value, "__array_interface__") and not isinstance(value, np.generic))
+        or hasattr(value, "__dlpack__")
+    ) and not isinstance(value, type)
+
+
+def array_facts(value: Any) -> ArrayFacts | None:
+    """Where an array is and what it holds; None when the value is no array."""
+    reader = reader_of(value)
+    return None if reader is None else reader(value)
+
+
+def reader_of(value: Any) -> Callable[[Any], ArrayFacts] | None:
+    """The function that reads arrays of this value's class."""
+    if isinstance(value, np.ndarray):
+        return _numpy
+    if isinstance(value, (type, np.generic)):
+        return None
+    if hasattr(value, "data_ptr") and hasattr(value, "dtype"):
+        return _pointer
+    if hasattr(value, "__cuda_array_interface__"):
+        return _elsewhere
+    if hasattr(value, "__dlpack__") and hasattr(value, "__dlpack_device__"):
+        return _dlpack
+    if hasattr(value, "__array_interface__"):
+        return _interface
+    return None
+
+
+def _numpy(array: Any) -> ArrayFacts:
+    return ArrayFacts(address_of(array), dtype_name(array.dtype), extent_of(array), array.flags.writeable)
+
+
+def _place(device: Any) -> str:
+    """The kind of memory a device has: "cpu", "cuda", "meta", ..."""
+    return str(getattr(device, "type", device)).partition(":")[0].lower()
+
+
+def refuse_place(what: str, place: str) -> LaunchError:
+    """The error for an array that is not in host memory."""
+    if place == "meta":
+        return LaunchError(f"{what} is a meta tensor: it has no memory", hint="allocate it, or use kernel.warmup(...)")
+    return LaunchError(
+        f"{what} lives in {place} memory, but the kernel runs on target cpu, on arrays in host memory",
+        hint="copy it to the host first: x.cpu() in PyTorch, x.get() in CuPy, numpy.asarray(x) elsewhere",
+    )
+
+
+def _pointer(array: Any) -> ArrayFacts:
+    """Anything with data_ptr(), dtype and, if it is polite, device: PyTorch and its relatives."""
+    name = type(array).__name__
+    device = getattr(array, "device", None)
+    if device is not None and _place(device) not in ("cpu", "none"):
+        raise refuse_place(f"{name} on {device}", _place(device))
+    layout = str(getattr(array, "layout", "strided"))
+    if "strided" not in layout:
+        raise LaunchTypeError(f"a {name} of layout {layout} has no single memory", hint="pass x.values() or x.to_dense()")
+    try:
+        address = int(array.data_ptr())
+    except RuntimeError as error:
+        raise LaunchTypeError(f"a {name} has no memory: {error}".splitlines()[0]) from error
+    count = array.numel() if hasattr(array, "numel") else None
+    if address == 0 and count:
+        raise LaunchError(f"the memory of the {name} has been freed (its address is 0)")
+    return ArrayFacts(address, dtype_name(array.dtype), extent_of(array) if count is not None else 1 << 62)
+
+
+def _elsewhere(array: Any) -> ArrayFacts:
+    module = type(array).__module__.partition(".")[0]
+    raise refuse_place(f"a {module}.{type(array).__name__}", f"cuda (device {getattr(array, 'device', '?')})")
+
+
+def _interface(array: Any) -> ArrayFacts:
+    facts = array.__array_interface__
+    data = facts.get("data")
+    if not isinstance(data, tuple):
+        return _numpy(np.asarray(array))
+    address, read_only = data
+    dtype = np.dtype(facts["typestr"])
+    shape = tuple(facts["shape"])
+    strides = facts.get("strides")
+    extent = _strided_extent(shape, strides, dtype.itemsize) if strides else int(np.prod(shape)) * dtype.itemsize
+    return ArrayFacts(int(address), dtype_name(dtype), extent, not read_only)
+
+
+class _DLTensor(ctypes.Structure):
+    _fields_ = [
+        ("data", ctypes.c_void_p),
+        ("device_type", ctypes.c_int32),
+        ("device_id", ctypes.c_int32),
+        ("ndim", ctypes.c_int32),
+        ("code", ctypes.c_uint8),
+        ("bits", ctypes.c_uint8),
+        ("lanes", ctypes.c_uint16),
+        ("shape", ctypes.POINTER(ctypes.c_int64)),
+        ("strides", ctypes.POINTER(ctypes.c_int64)),
+        ("byte_offset", ctypes.c_uint64),
+    ]
+
+
+_capsule_pointer = ctypes.pythonapi.PyCapsule_GetPointer
+_capsule_pointer.restype = ctypes.c_void_p
+_capsule_pointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
+
+
+def _dlpack(array: Any) -> ArrayFacts:
+    what = f"a {type(array).__module__.partition('.')[0]}.{type(array).__name__}"
+    kind, _ = array.__dlpack_device__()
+    if int(kind) not in (1, 3, 11):
+        raise refuse_place(what, _DEVICES.get(int(kind), f"device {int(kind)}"))
+    capsule = array.__dlpack__()
+    tensor = _DLTensor.from_address(_capsule_pointer(capsule, b"dltensor"))
+    name = _DLPACK.get((tensor.code, tensor.bits)) if tensor.lanes == 1 else None
+    if name is None:
+        raise LaunchTypeError(f"{what} holds elements (DLPack type {tensor.code}, {tensor.bits} bits) kernels cannot use")
+    shape = tuple(tensor.shape[i] for i in range(tensor.ndim))
+    size = _BYTES[name]
+    if tensor.strides:
+        extent = _strided_extent(shape, tuple(tensor.strides[i] * size for i in range(tensor.ndim)), size)
+    else:
+        extent = int(np.prod(shape)) * size
+    address = (tensor.data or 0) + tensor.byte_offset
+    # DLPack before 1.0 cannot say that memory is read-only; JAX's arrays never change.
+    return ArrayFacts(address, name, extent, "jax" not in type(array).__module__, capsule)

@@ -1,0 +1,95 @@
+"""Tensor descriptors made on the host: an array, the shape of it to look at, and the block that is moved at a time.
+
+    desc = TensorDescriptor(x, shape=[M, N], strides=[N, 1], block_shape=[64, 64])
+    desc = TensorDescriptor.from_tensor(x, [64, 64])
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from weft.base import LaunchError
+
+from .arrays import array_facts, element_bytes
+
+__all__ = ["TensorDescriptor"]
+
+
+def _integers(name: str, values: Sequence[Any]) -> list[int]:
+    try:
+        return [operator.index(getattr(v, "value", v)) for v in values]
+    except TypeError as error:
+        raise LaunchError(f"{name} of a tensor descriptor must hold integers, got {list(values)}") from error
+
+
+@dataclass
+class TensorDescriptor:
+    """A view of `base` that kernels load and store block by block; what lies outside reads as `padding`.
+
+    The rules are those of the hardware that has descriptors, so that what runs here runs there: 1 to 5 dimensions,
+    the last one contiguous, address and other strides multiples of 16 bytes.
+    """
+
+    base: Any
+    shape: list[int]
+    strides: list[int]
+    block_shape: list[int]
+    padding: str = "zero"
+
+    def __post_init__(self) -> None:
+        self.shape = _integers("shape", self.shape)
+        self.strides = _integers("strides", self.strides)
+        self.block_shape = _integers("block_shape", self.block_shape)
+        rank = len(self.shape)
+        if not 1 <= rank <= 5:
+            raise LaunchError(f"a tensor descriptor has 1 to 5 dimensions, got the shape {self.shape}")
+        for name, values in (("strides", self.strides), ("block_shape", self.block_shape)):
+            if len(values) != rank:
+                raise LaunchError(f"{name} {values} of a tensor descriptor must have one entry for each of {self.shape}")
+        facts = array_facts(self.base)
+        if facts is None:
+            raise LaunchError(f"the base of a tensor descriptor must be an array, got {type(self.base).__name__}")
+        size = element_bytes(facts.element)
+        if facts.address % 16:
+            raise LaunchError(f"the base of a tensor descriptor must be 16-byte aligned, its address is {facts.address:#x}")
+        if any(n < 1 for n in self.shape):
+            raise LaunchError(f"the shape of a tensor descriptor must be positive, got {self.shape}")
+        if any(n < 1 or n & (n - 1) for n in self.block_shape):
+            raise LaunchError(f"the block shape of a tensor descriptor must be powers of 2, got {self.block_shape}")
+        if self.strides[-1] != 1:
+            raise LaunchError(f"the last dimension of a tensor descriptor must be contiguous, got strides {self.strides}")
+        for stride in self.strides[:-1]:
+            if stride * size % 16:
+                raise LaunchError(
+                    f"strides of a tensor descriptor must be multiples of 16 bytes, got {self.strides} elements of {size} bytes"
+                )
+        if self.padding not in ("zero", "nan"):
+            raise LaunchError(f'the padding of a tensor descriptor is "zero" or "nan", got {self.padding!r}')
+        if self.padding == "nan" and facts.element[:2] not in ("fp", "bf"):
+            raise LaunchError(f'padding "nan" needs floating point elements, the array holds {facts.element}')
+
+    @staticmethod
+    def from_tensor(tensor: Any, block_shape: Sequence[int], padding: str = "zero") -> TensorDescriptor:
+        """Describe the whole of an array, with its own shape and strides."""
+        if callable(getattr(tensor, "stride", None)):
+            strides = list(tensor.stride())
+        else:
+            itemsize = tensor.dtype.itemsize
+            strides = [s // itemsize for s in tensor.strides]
+        return TensorDescriptor(tensor, list(tensor.shape), strides, list(block_shape), padding)
+
+    @property
+    def signature(self) -> str:
+        """Its type in a signature: tensordesc<fp16[64,64]>."""
+        facts = array_facts(self.base)
+        assert facts is not None
+        return f"tensordesc<{facts.element}[{','.join(map(str, self.block_shape))}]>"
+
+    def slots(self) -> tuple[int, ...]:
+        """What is handed to the kernel: address, padding, shape, strides."""
+        facts = array_facts(self.base)
+        assert facts is not None
+        return (facts.address, int(self.padding == "nan"), *self.shape, *self.strides)

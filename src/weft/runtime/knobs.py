@@ -1,0 +1,304 @@
+"""Every setting, each with the environment variable that gives its default.
+
+    from weft import knobs
+    knobs.compilation.always_compile = True          # from now on
+    with knobs.runtime.scope():                      # for a while
+        knobs.runtime.debug = True
+
+Groups and names are those of `triton.knobs` as far as they mean something here; settings of Weft's own stand in the
+group `weft`.  An environment variable is read when a setting is first asked for; `refresh_knobs()` reads again.
+Assigning `knobs.env` goes back to the environment.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, ClassVar, Generic, Self, TypeVar
+
+__all__ = [
+    "HookChain",
+    "autotuning",
+    "cache",
+    "compilation",
+    "env",
+    "language",
+    "refresh_knobs",
+    "runtime",
+    "weft",
+]
+
+T = TypeVar("T")
+
+
+class _Env:
+    """The value `knobs.env`: assign it to a knob to take the environment's value again."""
+
+    def __repr__(self) -> str:
+        return "knobs.env"
+
+
+env = _Env()
+
+_TRUE = ("1", "true", "yes", "on", "y")
+
+
+def _flag(text: str) -> bool:
+    return text.strip().lower() in _TRUE
+
+
+class _Knob(Generic[T]):
+    """A setting: environment variables (the first one that is set counts), how to read them, and a default."""
+
+    def __init__(self, names: str, read: Callable[[str], T], default: T) -> None:
+        self.names = tuple(names.split())
+        self._read = read
+        self._default = default
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def from_environment(self) -> T:
+        for name in self.names:
+            text = os.environ.get(name)
+            if text is not None and text != "":
+                return self._read(text)
+        return self._default
+
+    def __get__(self, group: Any, owner: type | None = None) -> T:
+        # A non-data descriptor: what is found is put into the instance, where the next look-up finds it directly.
+        value = self.from_environment()
+        if group is not None:
+            group.__dict__[self.name] = value
+        return value
+
+
+class HookChain:
+    """Functions that are called one after the other; false when there are none."""
+
+    def __init__(self, reversed: bool = False) -> None:
+        self.calls: list[Callable[..., Any]] = []
+        self.reversed = reversed
+
+    def add(self, function: Callable[..., Any]) -> None:
+        """Call a function too; adding it again does nothing."""
+        if function not in self.calls:
+            self.calls.append(function)
+
+    def remove(self, function: Callable[..., Any]) -> None:
+        """Call it no more."""
+        if function in self.calls:
+            self.calls.remove(function)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> None:
+        for function in self.calls if not self.reversed else reversed(self.calls):
+            function(*args, **kwargs)
+
+    def __bool__(self) -> bool:
+        return bool(self.calls)
+
+
+class _Group:
+    """Settings that belong together."""
+
+    _knobs: ClassVar[dict[str, _Knob[Any]]]
+
+    def __init_subclass__(cls) -> None:
+        cls._knobs = {name: value for name, value in vars(cls).items() if isinstance(value, _Knob)}
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if value is env:
+            self.__dict__.pop(name, None)
+        elif name in self._knobs or name in self.__dict__ or hasattr(type(self), name):
+            self.__dict__[name] = value
+        else:
+            raise AttributeError(f"there is no setting {name!r}; there are {', '.join(sorted(self.knobs))}")
+
+    def __delattr__(self, name: str) -> None:
+        self.__dict__.pop(name, None)
+
+    @property
+    def knobs(self) -> dict[str, Any]:
+        """The settings and their values."""
+        return {name: getattr(self, name) for name in [*self._knobs, *self.__dict__]}
+
+    @property
+    def knob_descriptors(self) -> dict[str, tuple[str, ...]]:
+        """The settings and their environment variables."""
+        return {name: knob.names for name, knob in self._knobs.items()}
+
+    def copy(self) -> Self:
+        """A group of its own with the same values."""
+        other = type(self)()
+        other.__dict__.update(self.__dict__)
+        return other
+
+    def reset(self) -> Self:
+        """Take every value from the environment again."""
+        for name in self._knobs:
+            self.__dict__.pop(name, None)
+        return self
+
+    refresh = reset
+
+    @contextmanager
+    def scope(self) -> Iterator[None]:
+        """Whatever is set inside is set back at the end."""
+        before = dict(self.__dict__)
+        try:
+            yield
+        finally:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+
+
+def _optional(names: str) -> _Knob[str | None]:
+    return _Knob[str | None](names, str, None)
+
+
+def _size(text: str) -> int:
+    """Bytes, with an optional unit: "512M", "2G".
+
+    >>> _size("2k")
+    2048
+    """
+    text = text.strip().lower().removesuffix("b")
+    units = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+    return int(float(text[:-1]) * units[text[-1]]) if text[-1:] in units else int(text)
+
+
+class _Cache(_Group):
+    """Where compiled kernels are kept."""
+
+    home_dir = _optional("WEFT_HOME TRITON_HOME")
+    dir = _optional("WEFT_CACHE_DIR")
+    """The directory; the user's cache directory if not given. `TRITON_CACHE_DIR` counts once compat is installed."""
+    dump_dir = _optional("WEFT_DUMP_DIR TRITON_DUMP_DIR")
+    override_dir = _optional("TRITON_OVERRIDE_DIR")
+    size = _Knob("WEFT_CACHE_SIZE", _size, 1 << 30)
+    """Bytes that the cache may take; the least recently used entries go first."""
+    disabled = _Knob("WEFT_NO_CACHE", _flag, False)
+
+
+class _Compilation(_Group):
+    """How kernels are compiled."""
+
+    always_compile = _Knob("WEFT_ALWAYS_COMPILE TRITON_ALWAYS_COMPILE", _flag, False)
+    dump_ir = _Knob("TRITON_KERNEL_DUMP", _flag, False)
+    dump = _Knob("WEFT_DUMP", str, "")
+    """Stages to show while compiling: "ttir,llir,asm" or "all"; to stderr, or into files of `cache.dump_dir`."""
+    override = _Knob("TRITON_KERNEL_OVERRIDE", _flag, False)
+    disable_line_info = _Knob("TRITON_DISABLE_LINE_INFO", _flag, False)
+    front_end_debugging = _Knob("TRITON_FRONT_END_DEBUGGING", _flag, False)
+    allow_non_constexpr_globals = _Knob("TRITON_ALLOW_NON_CONSTEXPR_GLOBALS", _flag, False)
+    instrumentation_mode = _Knob("TRITON_INSTRUMENTATION_MODE", str, "")
+    timing = _Knob("WEFT_TIMING", _flag, False)
+    """Print the seconds of every stage."""
+    listener: Callable[..., None] | None = None
+    """Called after every compilation with src=, metadata=, metadata_group=, times=, cache_hit=."""
+
+
+class _Autotuning(_Group):
+    """The autotuner."""
+
+    cache = _Knob("TRITON_CACHE_AUTOTUNING", _flag, False)
+    print = _Knob("TRITON_PRINT_AUTOTUNING", _flag, False)
+
+
+class _Runtime(_Group):
+    """Launching, and hooks into it."""
+
+    debug = _Knob("WEFT_DEBUG TRITON_DEBUG", _flag, False)
+    interpret = _Knob("TRITON_INTERPRET", _flag, False)
+    override_arch = _optional("TRITON_OVERRIDE_ARCH")
+    jit_cache_hook: Callable[..., Any] | None = None
+    jit_post_compile_hook: Callable[..., Any] | None = None
+    add_stages_inspection_hook: Callable[..., Any] | None = None
+
+    def __init__(self) -> None:
+        self.__dict__["launch_enter_hook"] = HookChain()
+        self.__dict__["launch_exit_hook"] = HookChain(reversed=True)
+        self.__dict__["kernel_load_start_hook"] = HookChain()
+        self.__dict__["kernel_load_end_hook"] = HookChain(reversed=True)
+
+    launch_enter_hook: Any
+    launch_exit_hook: Any
+    kernel_load_start_hook: Any
+    kernel_load_end_hook: Any
+
+
+class _Language(_Group):
+    """The meaning of kernels."""
+
+    fp32_default = _optional("TRITON_F32_DEFAULT")
+    default_fp_fusion = _Knob("TRITON_DEFAULT_FP_FUSION", _flag, True)
+
+
+class _Nvidia(_Group):
+    """Settings of a target that is not here: kept so that scripts that set them run."""
+
+    cuobjdump = _optional("TRITON_CUOBJDUMP_PATH")
+    nvdisasm = _optional("TRITON_NVDISASM_PATH")
+    ptxas = _optional("TRITON_PTXAS_PATH")
+    libdevice_path = _optional("TRITON_LIBDEVICE_PATH")
+    libcuda_path = _optional("TRITON_LIBCUDA_PATH")
+    dump_nvptx = _Knob("NVPTX_ENABLE_DUMP", _flag, False)
+    disable_ptxas_opt = _Knob("DISABLE_PTXAS_OPT", _flag, False)
+
+
+class _Amd(_Group):
+    """Settings of a target that is not here: kept so that scripts that set them run."""
+
+    use_buffer_ops = _Knob("AMDGCN_USE_BUFFER_OPS", _flag, True)
+    use_buffer_atomics = _Knob("AMDGCN_USE_BUFFER_ATOMICS", _flag, True)
+    use_block_pingpong = _Knob("TRITON_HIP_USE_BLOCK_PINGPONG", _flag, False)
+    use_in_thread_transpose = _Knob("TRITON_HIP_USE_IN_THREAD_TRANSPOSE", _flag, False)
+    use_async_copy = _Knob("TRITON_HIP_USE_ASYNC_COPY", _flag, False)
+    libhip_path = _optional("TRITON_LIBHIP_PATH")
+    dump_amdgcn = _Knob("AMDGCN_ENABLE_DUMP", _flag, False)
+
+
+class _Weft(_Group):
+    """Weft's own."""
+
+    target = _optional("WEFT_TARGET")
+    """The target of launches; "cpu" if not given."""
+    num_threads = _Knob("WEFT_NUM_THREADS", int, 0)
+    """Threads a launch may use, read before the first launch; 0 for all usable cores."""
+
+
+cache = _Cache()
+compilation = _Compilation()
+autotuning = _Autotuning()
+runtime = _Runtime()
+language = _Language()
+nvidia = _Nvidia()
+amd = _Amd()
+weft = _Weft()
+
+_GROUPS: dict[str, _Group] = {
+    "cache": cache,
+    "compilation": compilation,
+    "autotuning": autotuning,
+    "runtime": runtime,
+    "language": language,
+    "nvidia": nvidia,
+    "amd": amd,
+    "weft": weft,
+}
+
+
+def refresh_knobs() -> None:
+    """Read the environment again, for every setting."""
+    for group in _GROUPS.values():
+        group.reset()
+
+
+def table() -> list[tuple[str, str, str]]:
+    """(setting, environment variables, value) of everything, for `weft info`."""
+    return [
+        (f"{name}.{knob}", " ".join(names), repr(getattr(group, knob)))
+        for name, group in _GROUPS.items()
+        for knob, names in group.knob_descriptors.items()
+    ]

@@ -282,9 +282,11 @@ def cache_hints(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
     start = tl.multiple_of(tl.program_id(0) * BLOCK, 16)
     offsets = tl.max_contiguous(tl.multiple_of(start + tl.arange(0, BLOCK), BLOCK), BLOCK)
     tl.assume(n > 0)
-    x = tl.load(x_ptr + offsets, mask=offsets < n, cache_modifier=".cg", eviction_policy="evict_first")
-    y = tl.load(x_ptr + offsets, mask=offsets < n, other=1.0, volatile=True)
-    tl.store(out_ptr + offsets, x + y, mask=offsets < n, cache_modifier=".cs", eviction_policy="evict_last")
+    x = tl.load(x_ptr + offsets, mask=offsets < n, cache_modifier=".cg")
+    y = tl.load(x_ptr + offsets, mask=offsets < n, other=1.0, eviction_policy="evict_first")
+    z = tl.load(x_ptr + offsets, mask=offsets < n, other=1.0, volatile=True)
+    tl.store(out_ptr + offsets, x + y, mask=offsets < n, cache_modifier=".cs")
+    tl.store(out_ptr + offsets, x + z, mask=offsets < n, eviction_policy="evict_last")
 
 
 @triton.jit

@@ -1,0 +1,13 @@
+"""The mathematics of the CPU back end, vectorised: elementary and special functions as LLVM IR.
+
+    vecmath.call(fn, "exp", [x])        # x a float or double, scalar or vector of any width
+
+defines `weft.exp.v16f32` in the module once and calls it. The functions are described in Python on `X` (expr.py), one file a
+family; docs/math.md states the error of each and how it was measured. Every elementary function of CUDA's libdevice is here under
+its generic name, and `symbol_to_name` translates libdevice's symbols.
+"""
+
+from . import exponential  # noqa: F401  (registers its functions)
+from .registry import call, configure, definition, define, has, names
+
+__all__ = ["call", "configure", "define", "definition", "has", "names"]

@@ -1,0 +1,100 @@
+"""Coefficients of the math library's approximations, with the error each leaves (relative, unless said otherwise).
+
+    python tools/vecmath_coefficients.py            # all of them
+    python tools/vecmath_coefficients.py exp log    # those whose name contains a word
+
+Fits are made by tools/minimax.py in 50 digits; each entry prints as a Python list to be put in src/weft/backends/llvm/vecmath.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+
+from minimax import Real, polynomial, quotient
+from mpmath import mp, mpf
+
+LN2 = mp.log(2)
+_entries: dict[str, Callable[[], object]] = {}
+
+
+def fit(
+    name: str, f: Real, degree: int | Sequence[int], a: mpf, b: mpf, weight: Real | None = None, kind: str = "double"
+) -> None:
+    powers = range(degree + 1) if isinstance(degree, int) else degree
+    _entries[name] = lambda: polynomial(f, powers, a, b, weight, kind)
+
+
+def ratio(name: str, f: Real, p: int, q: int, a: mpf, b: mpf, weight: Real | None = None) -> None:
+    _entries[name] = lambda: quotient(f, p, q, a, b, weight)
+
+
+def guarded(f: Real, limit: Real, below: float = 1e-9) -> Real:
+    """f, with its series `limit` where the formula divides by nearly zero."""
+    return lambda x: limit(x) if abs(x) < below else f(x)
+
+
+# -- exponentials: base**r = 1 + r c1 + r^2 Q(r) ----------------------------------------------------------------------
+for kind, degree in (("float", 6), ("double", 11)):
+    for name, scale in (("exp", mpf(1)), ("exp2", LN2), ("exp10", mp.log(10))):
+        half = LN2 / 2 / scale * mpf("1.001")
+        fit(
+            f"{name}.{kind}",
+            guarded(lambda r, s=scale: (mp.expm1(s * r) - s * r) / r**2, lambda r, s=scale: s**2 / 2 + s**3 * r / 6),
+            degree - 2, -half, half, lambda r, s=scale: r * r / mp.exp(s * r), kind,
+        )  # fmt: skip
+for name, scale in (("exp", mpf(1)), ("exp2", LN2), ("exp10", mp.log(10))):
+    half = LN2 / 32 / scale * mpf("1.01")
+    fit(f"{name}.table", guarded(lambda r, s=scale: mp.expm1(s * r) / r, lambda r, s=scale: s + s**2 * r / 2), 2, -half, half,
+        lambda r, s=scale: r / mp.exp(s * r) + mpf("1e-12"), "float")  # fmt: skip
+# sinh(x) = x + x^3 P(x^2)
+for kind, degree in (("float", 3), ("double", 7)):
+    fit(f"sinh.{kind}", guarded(lambda z: (mp.sinh(mp.sqrt(z)) / mp.sqrt(z) - 1) / z, lambda z: mpf(1) / 6 + z / 120), degree, 0,
+        mpf("1.01"), lambda z: z, kind)  # fmt: skip
+
+# -- logarithms: log_b(1+f) = c1 f + f^2 Q(f) on [sqrt(1/2), sqrt(2)] --------------------------------------------------
+LOW, HIGH = mp.sqrt(mpf(1) / 2) - 1, mp.sqrt(mpf(2)) - 1
+for name, scale in (("log", mpf(1)), ("log2", 1 / LN2), ("log10", 1 / mp.log(10))):
+    fit(
+        f"{name}.float",
+        guarded(lambda f, s=scale: s * (mp.log1p(f) - f) / f**2, lambda f, s=scale: s * (-mpf(1) / 2 + f / 3)),
+        8, LOW, HIGH, lambda f, s=scale: f * f / (s * mp.log1p(f)) if f else mpf(0), "float",
+    )  # fmt: skip
+# log((1+s)/(1-s)) = 2s + s^3 R(s^2)
+ZMAX = ((mp.sqrt(2) - 1) / (mp.sqrt(2) + 1)) ** 2 * mpf("1.001")
+fit("log.double", guarded(lambda z: 2 * (mp.atanh(mp.sqrt(z)) / mp.sqrt(z) - 1) / z, lambda z: mpf(2) / 3 + 2 * z / 5, 1e-18), 6, 0,
+    ZMAX, lambda z: z)  # fmt: skip
+fit("log.dd", guarded(lambda z: (2 * (mp.atanh(mp.sqrt(z)) / mp.sqrt(z) - 1) / z - mpf(2) / 3) / z,
+                      lambda z: mpf(2) / 5 + 2 * z / 7, 1e-18), 8, 0, ZMAX, lambda z: z)  # fmt: skip
+
+# -- trigonometric kernels on [-pi/4, pi/4]; z = r^2 -------------------------------------------------------------------
+Z = (mp.pi / 4 * mpf("1.001")) ** 2
+for kind, degree in (("float", 2), ("double", 5)):
+    fit(f"sin.{kind}", guarded(lambda z: (mp.sin(mp.sqrt(z)) / mp.sqrt(z) - 1) / z, lambda z: -mpf(1) / 6 + z / 120, 1e-18), degree,
+        0, Z, lambda z: z, kind)  # fmt: skip
+    fit(f"cos.{kind}", guarded(lambda z: ((mp.cos(mp.sqrt(z)) - 1) / z + mpf(1) / 2) / z, lambda z: mpf(1) / 24 - z / 720, 1e-14),
+        degree, 0, Z, lambda z: z * z, kind)  # fmt: skip
+for kind, degree in (("float", 5), ("double", 12)):
+    fit(f"tan.{kind}", guarded(lambda z: (mp.tan(mp.sqrt(z)) / mp.sqrt(z) - 1) / z, lambda z: mpf(1) / 3 + 2 * z / 15, 1e-18), degree,
+        0, Z, lambda z: z, kind)  # fmt: skip
+# sin(pi r), cos(pi r) on [-1/4, 1/4]
+PI = mp.pi
+for kind, degree in (("float", 3), ("double", 6)):
+    fit(f"sinpi.{kind}", guarded(lambda z: (mp.sin(PI * mp.sqrt(z)) / mp.sqrt(z) - PI) / z, lambda z: -(PI**3) / 6 + z * PI**5 / 120, 1e-18),
+        degree - 1, 0, mpf("0.0626"), lambda z: z, kind)  # fmt: skip
+    fit(f"cospi.{kind}", guarded(lambda z: (mp.cos(PI * mp.sqrt(z)) - 1) / z, lambda z: -(PI**2) / 2 + z * PI**4 / 24, 1e-14),
+        degree, 0, mpf("0.0626"), lambda z: z, kind)  # fmt: skip
+
+# -- float tanh and erf as x P(x^2)/Q(x^2) over the whole range where they are not 1 ------------------------------------
+ratio("tanh.float", guarded(lambda z: mp.tanh(mp.sqrt(z)) / mp.sqrt(z), lambda z: 1 - z / 3), 6, 3, mpf(0), mpf(9.02) ** 2)
+ratio("erf.float", guarded(lambda z: mp.erf(mp.sqrt(z)) / mp.sqrt(z), lambda z: 2 / mp.sqrt(PI) * (1 - z / 3)), 6, 4, mpf(0), mpf(3.93) ** 2)
+
+if __name__ == "__main__":
+    words = sys.argv[1:]
+    for entry, make in _entries.items():
+        if not words or any(word in entry for word in words):
+            *lists, error = make()  # type: ignore[misc]
+            print(f"# {entry}: error {error:.2e} = 2^{float(mp.log(error, 2)):.1f}")
+            for values in lists:
+                print("   ", values)
+            sys.stdout.flush()

@@ -1,0 +1,380 @@
+"""The performance table: Weft on this machine's CPU against what a user would run instead.
+
+    python benchmarks/cpu.py                       # the whole table; PyTorch and Triton must be installed
+    python benchmarks/cpu.py --only softmax        # rows whose name contains a word
+    python benchmarks/cpu.py --json
+
+Both sides use the same number of threads and outputs allocated beforehand; their repetitions alternate; the median
+counts, and "spread" is the larger of the two sides' interquartile ranges. "reached" is how many times faster Weft is
+(for the last rows: the time itself). "of copy" compares the bytes moved per second with PyTorch's copy of 256 MiB.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+
+import ml_dtypes  # noqa: E402
+import numpy as np  # noqa: E402
+import torch  # noqa: E402
+
+import table_kernels as kernels  # noqa: E402
+import weft  # noqa: E402
+from measure import Timing, interleaved, per_call  # noqa: E402
+from weft.backends.cpu.driver import get_num_threads, set_num_threads  # noqa: E402
+
+BF16 = np.dtype(ml_dtypes.bfloat16)
+
+
+@dataclass
+class Row:
+    """One line of the table."""
+
+    work: str
+    least: float
+    aim: str
+    reached: float
+    unit: str
+    ours: float
+    theirs: float | None = None
+    spread: float = 0.0
+    note: str = ""
+
+    @property
+    def met(self) -> bool:
+        """Whether the least that was asked for is reached."""
+        return self.reached >= self.least if self.unit == "x" else self.reached <= self.least
+
+
+def normal(*shape: int, seed: int = 0, dtype: Any = np.float32) -> Any:
+    """Random data of any type."""
+    return np.random.default_rng(seed).standard_normal(shape, np.float32).astype(dtype)
+
+
+def tensor(array: Any) -> torch.Tensor:
+    """The array as a tensor over the same memory."""
+    if array.dtype == BF16:
+        return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
+    return torch.from_numpy(array)
+
+
+def close(actual: Any, expected: torch.Tensor, tolerance: float) -> None:
+    """A figure for a wrong result is no figure."""
+    ours, theirs = np.asarray(actual, np.float32), expected.float().numpy()
+    worst = float(np.max(np.abs(ours - theirs) / np.maximum(1, np.abs(theirs))))
+    if not worst <= tolerance:
+        raise SystemExit(f"the result is wrong: differs by {worst:.1e}")
+
+
+@lru_cache
+def copy_speed() -> float:
+    """Bytes per second that PyTorch's copy of 256 MiB moves, reading and writing counted."""
+    source, target = torch.empty(1 << 26).normal_(), torch.empty(1 << 26)
+    (timing,) = interleaved([lambda: target.copy_(source)])
+    return 2 * source.nbytes / timing.median
+
+
+def compare(
+    work: str,
+    least: float,
+    aim: str,
+    ours: Callable[[], object],
+    theirs: Callable[[], object],
+    moved: float = 0,
+    flops: float = 0,
+) -> Row:
+    """Time both sides in turns."""
+    a, b = interleaved([ours, theirs])
+    note = ""
+    if moved:
+        note = f"{moved / a.median / 1e9:.1f} GB/s, {moved / a.median / copy_speed():.2f} of copy"
+    if flops:
+        note = f"{flops / a.median / 1e9:.0f} GFLOP/s against {flops / b.median / 1e9:.0f}"
+    return Row(work, least, aim, b.median / a.median, "x", a.median, b.median, max(a.spread, b.spread), note)
+
+
+def vector_add() -> Iterator[Row]:
+    n = 1 << 26
+    x, y, out = normal(n), normal(n, seed=1), np.zeros(n, np.float32)
+    a, b, c = tensor(x), tensor(y), torch.zeros(n)
+    kernels.add(x, y, out)
+    close(out, torch.add(a, b, out=c), 0)
+    yield compare(
+        "vector add, 64 Mi fp32", 0.95, "copy", lambda: kernels.add(x, y, out), lambda: torch.add(a, b, out=c), 12 * n
+    )
+
+
+def softmax() -> Iterator[Row]:
+    x, out = normal(4096, 4096), np.zeros((4096, 4096), np.float32)
+    a, b = tensor(x), torch.zeros(x.shape)
+    kernels.softmax(x, out)
+    close(out, torch.softmax(a, 1, out=b), 1e-5)
+    yield compare(
+        "softmax 4096x4096 fp32",
+        1.3,
+        "0.9 copy",
+        lambda: kernels.softmax(x, out),
+        lambda: torch.softmax(a, 1, out=b),
+        2 * x.nbytes,
+    )
+
+
+def layer_norm() -> Iterator[Row]:
+    rows, columns = 4096, 4096
+    x, weight, bias = normal(rows, columns), normal(columns, seed=1), normal(columns, seed=2)
+    out, mean, rstd = np.zeros_like(x), np.zeros(rows, np.float32), np.zeros(rows, np.float32)
+    a, w, b = tensor(x), tensor(weight), tensor(bias)
+    outs = {"out0": torch.zeros(x.shape), "out1": torch.zeros(rows, 1), "out2": torch.zeros(rows, 1)}
+
+    def with_out() -> object:
+        return torch.ops.aten.native_layer_norm.out(a, (columns,), w, b, 1e-5, **outs)
+
+    def without_out() -> object:
+        return torch.nn.functional.layer_norm(a, (columns,), w, b, 1e-5)
+
+    kernels.layer_norm(x, weight, bias, out, mean, rstd)
+    close(out, without_out(), 1e-4)
+    # PyTorch's form with outputs may compute and then copy: it is given whichever of the two is faster here.
+    first, second = interleaved([with_out, without_out], budget=1.0)
+    theirs = with_out if first.median <= second.median else without_out
+    yield compare(
+        "layer norm 4096x4096 fp32",
+        3.0,
+        "0.9 copy",
+        lambda: kernels.layer_norm(x, weight, bias, out, mean, rstd),
+        theirs,
+        2 * x.nbytes,
+    )
+
+
+def gelu() -> Iterator[Row]:
+    n = 1 << 24
+    x, out = normal(n), np.zeros(n, np.float32)
+    a, b = tensor(x), torch.zeros(n)
+    kernels.gelu(x, out)
+    close(out, torch._C._nn.gelu(a, out=b), 1e-5)
+    yield compare(
+        "gelu (erf), 16 Mi fp32",
+        1.3,
+        "0.9 copy",
+        lambda: kernels.gelu(x, out),
+        lambda: torch._C._nn.gelu(a, out=b),
+        8 * n,
+    )
+
+
+def transpose() -> Iterator[Row]:
+    x, out = normal(4096, 4096), np.zeros((4096, 4096), np.float32)
+    a, b = tensor(x), torch.zeros(x.shape)
+    kernels.transpose(x, out)
+    close(out, b.copy_(a.t()), 0)
+    yield compare(
+        "transposed copy 4096x4096",
+        3.0,
+        "0.8 copy",
+        lambda: kernels.transpose(x, out),
+        lambda: b.copy_(a.t()),
+        2 * x.nbytes,
+    )
+
+
+def matmul() -> Iterator[Row]:
+    for dtype, least, aim, tolerance in ((np.dtype(np.float32), 0.8, "1.0x", 1e-3), (BF16, 0.5, "0.9x", 2e-1)):
+        for size in (512, 1024, 2048):
+            a, b = normal(size, size, dtype=dtype), normal(size, size, seed=1, dtype=dtype)
+            c = np.zeros((size, size), dtype)
+            x, y = tensor(a), tensor(b)
+            z = torch.zeros((size, size), dtype=x.dtype)
+            kernels.matmul(a, b, c)
+            close(c, torch.mm(x, y, out=z), tolerance)
+            yield compare(
+                f"matmul {'fp32' if dtype != BF16 else 'bf16'}, {size}",
+                least,
+                aim,
+                lambda: kernels.matmul(a, b, c),
+                lambda: torch.mm(x, y, out=z),
+                flops=2 * size**3,
+            )
+
+
+def attention() -> Iterator[Row]:
+    shape = (4, 8, 1024, 64)
+    q, k, v = (normal(*shape, seed=seed) for seed in range(3))
+    out = np.zeros(shape, np.float32)
+    tensors = [tensor(array) for array in (q, k, v)]
+
+    def theirs() -> torch.Tensor:
+        return torch.nn.functional.scaled_dot_product_attention(*tensors)
+
+    kernels.attention(q, k, v, out)
+    close(out, theirs(), 1e-4)
+    flops = 4 * shape[0] * shape[1] * shape[2] ** 2 * shape[3]
+    yield compare(
+        "flash attention, 4x8x1024x64 fp32", 1.0, "1.5x", lambda: kernels.attention(q, k, v, out), theirs, flops=flops
+    )
+
+
+def script(*command: str, **variables: str) -> Any:
+    """The result that a script of this folder prints."""
+    environment = {**os.environ, **variables}
+    process = subprocess.run([sys.executable, *command], capture_output=True, text=True, env=environment, check=False)
+    marked = [line for line in process.stdout.splitlines() if line.startswith("RESULT")]
+    if not marked:
+        raise SystemExit(f"{' '.join(command)} failed:\n{process.stderr[-3000:]}")
+    return json.loads(marked[-1].removeprefix("RESULT"))
+
+
+def interpreter() -> Iterator[Row]:
+    path = str(HERE / "interpreter.py")
+    ours, theirs = script(path, "weft"), script(path, "triton")
+    ratios = {}
+    for name, row in ours.items():
+        scale = max(1.0, abs(theirs[name]["checksum"]))
+        if abs(row["checksum"] - theirs[name]["checksum"]) > 1e-2 * scale:
+            raise SystemExit(f"interpreter: {name} gives {row['checksum']} here and {theirs[name]['checksum']} there")
+        ratios[name] = theirs[name]["seconds"] / row["seconds"]
+    middle = statistics.geometric_mean(ratios.values())
+    worst = min(ratios, key=lambda name: ratios[name])
+    total, other = (sum(row["seconds"] for row in side.values()) for side in (ours, theirs))
+    note = f"geometric mean of {len(ratios)} small kernels; least {ratios[worst]:.0f}x ({worst})"
+    yield Row("Triton's interpreter", 100, "1000x", middle, "x", total, other, note=note)
+
+
+def compiling() -> Iterator[Row]:
+    path = str(HERE / "compile_time.py")
+    with tempfile.TemporaryDirectory() as folder:
+        specs = str(Path(folder) / "specs.json")
+        subprocess.run([sys.executable, path, "record", specs], check=True)
+        runs: dict[str, list[dict[str, float]]] = {"weft": [], "triton": []}
+        for _ in range(3):
+            for which, results in runs.items():
+                results.append(script(path, which, specs))
+    medians = {
+        which: {name: statistics.median(run[name] for run in results) for name in results[0]}
+        for which, results in runs.items()
+    }
+    ratios = {name: medians["triton"][name] / seconds for name, seconds in medians["weft"].items()}
+    means = {which: statistics.geometric_mean(times.values()) for which, times in medians.items()}
+    worst = min(ratios, key=lambda name: ratios[name])
+    note = f"{len(ratios)} kernels of the examples; least {ratios[worst]:.2f}x ({worst})"
+    yield Row(
+        "cold compile, against Triton", 1.0, "2x", means["triton"] / means["weft"], "x", means["weft"], means["triton"],
+        note=note,
+    )  # fmt: skip
+
+
+def importing() -> Iterator[Row]:
+    for least, aim, statement in (
+        (150.0, "60 ms", "import weft"),
+        (math.inf, "", "import weft.language, weft.runtime"),
+    ):
+        code = f"import time; t = time.perf_counter(); {statement}; print('RESULT' + str(time.perf_counter() - t))"
+        samples = [script("-c", code) for _ in range(7)]
+        middle = statistics.median(samples)
+        yield Row(statement, least, aim, middle * 1e3, "ms", middle, spread=(max(samples) - min(samples)) / middle)
+
+
+def warm_call() -> Iterator[Row]:
+    a, b, c, d = (normal(128, seed=seed) for seed in range(4))
+    launch = kernels.small_kernel[(1,)]
+    arrays: Timing = per_call(lambda: launch(a, b, c, d, 100, 2.5, BLOCK=128))
+    close(d[:100], tensor((a + b) * np.float32(2.5) + c)[:100], 1e-6)
+    yield Row(
+        "warm call, one program, 6 arguments", 15.0, "5 us", arrays.median * 1e6, "us", arrays.median,
+        spread=arrays.spread,
+    )  # fmt: skip
+
+
+GROUPS = {
+    "vector add": vector_add,
+    "softmax": softmax,
+    "layer norm": layer_norm,
+    "gelu": gelu,
+    "transposed copy": transpose,
+    "matmul": matmul,
+    "flash attention": attention,
+    "interpreter": interpreter,
+    "cold compile": compiling,
+    "import": importing,
+    "warm call": warm_call,
+}
+
+
+def duration(seconds: float) -> str:
+    """A time with a fitting unit."""
+    return f"{seconds * 1e3:.2f} ms" if seconds >= 1e-3 else f"{seconds * 1e6:.1f} us"
+
+
+def line(row: Row) -> str:
+    """One line of the table as text."""
+    reached = f"{row.reached:.2f}x" if row.unit == "x" else f"{row.reached:.1f} {row.unit}"
+    least = "" if math.isinf(row.least) else f"{row.least:g}{row.unit if row.unit == 'x' else ' ' + row.unit}"
+    theirs = duration(row.theirs) if row.theirs is not None else ""
+    verdict = "ok" if row.met else "SHORT"
+    cells = (
+        f"{row.work:36}",
+        f"{least:>8}",
+        f"{row.aim:>9}",
+        f"{reached:>10}",
+        f"{verdict:5}",
+        f"{duration(row.ours):>11}",
+    )
+    return " ".join((*cells, f"{theirs:>11}", f"{row.spread:6.0%}", f" {row.note}")).rstrip()
+
+
+def main() -> int:
+    """The command line."""
+    parser = argparse.ArgumentParser(description="Weft's performance on this CPU.")
+    parser.add_argument("--only", action="append", default=[], metavar="WORD", help="only rows whose group contains it")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    parser.add_argument("--threads", type=int, default=get_num_threads(), help="threads on both sides")
+    options = parser.parse_args()
+    set_num_threads(options.threads)
+    torch.set_num_threads(options.threads)
+    chosen = [run for name, run in GROUPS.items() if not options.only or any(word in name for word in options.only)]
+    if not chosen:
+        parser.error(f"no such row; there are {', '.join(GROUPS)}")
+    facts = {
+        "machine": platform.processor() or platform.machine(),
+        "threads": options.threads,
+        "python": platform.python_version(),
+        "weft": weft.__version__,
+        "torch": torch.__version__,
+        "copy_gbytes_per_second": copy_speed() / 1e9,
+    }
+    if not options.json:
+        print(
+            ", ".join(
+                f"{key} {value:.1f}" if isinstance(value, float) else f"{key} {value}" for key, value in facts.items()
+            )
+        )
+        titles = f"{'work':36} {'least':>8} {'aim':>9} {'reached':>10}       {'ours':>11} {'theirs':>11} spread"
+        print(titles, flush=True)
+    rows = []
+    for run in chosen:
+        for row in run():
+            rows.append(row)
+            if not options.json:
+                print(line(row), flush=True)
+    if options.json:
+        print(json.dumps({**facts, "rows": [{**asdict(row), "met": row.met} for row in rows]}, indent=1, default=str))
+    return 0 if all(row.met for row in rows) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

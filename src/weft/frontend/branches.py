@@ -1,0 +1,394 @@
+"""`if`, the conditional expression, `and`, `or`, and `return`.
+
+A condition known at compile time chooses: the other branch is not even traced.  A scalar of the kernel's run makes an
+`scf.if`; both branches are traced, and a variable that they leave with different values becomes a result of it.
+"""
+
+from __future__ import annotations
+
+import ast
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+from xdsl.dialects import scf
+from xdsl.ir import Block, SSAValue
+
+from weft.base import CompilationError, Note, UnsupportedLanguageConstruct
+from weft.language import core
+from weft.language.callable import MISSING
+
+from .calls import call
+from .expressions import get_attribute
+from .frame import Frame, Unavailable, evaluates, runs
+from .returns import OpenBranch, close_flagged, close_returned, emit_if
+from .values import describe, flatten, map_tuple, same_value, snapshot, unflatten, unwrap
+
+__all__ = ["last_assignment", "scalar_condition"]
+
+# Kinds of compile-time values that a condition can have.
+_CONDITIONS = (bool, int, type(None))
+
+
+def scalar_condition(frame: Frame, value: Any, node: ast.expr) -> SSAValue:
+    """A condition of the kernel's run as an `i1`."""
+    if value.type.is_block():
+        if value.type.numel != 1:
+            raise frame.error(
+                f"the truth of a tensor of {value.type.numel} elements is ambiguous ({describe(value)})",
+                node,
+                kind=UnsupportedLanguageConstruct,
+                hint="use tl.where to choose element by element, or reduce the condition to a scalar",
+            )
+        warnings.warn(
+            f"{frame.span(node)}: `if` on a tensor of one element; use ({ast.unparse(node)}).item()", stacklevel=2
+        )
+        value = core.item(value, _semantic=frame.semantic)
+    result = value.to(core.int1, _semantic=frame.semantic)
+    handle: SSAValue = result.handle
+    return handle
+
+
+def _static_condition(frame: Frame, value: Any, node: ast.expr) -> bool:
+    inner = unwrap(value)
+    if type(inner) not in _CONDITIONS:
+        raise frame.error(
+            f"a condition must be a scalar, a bool, an int or None, found {describe(value)}",
+            node,
+            kind=UnsupportedLanguageConstruct,
+        )
+    return bool(inner)
+
+
+# -- if ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Branch:
+    """One traced branch of a dynamic `if`."""
+
+    node: ast.If
+    statements: list[ast.stmt]
+    block: Block
+    """Where it begins."""
+    end: Block
+    """Where it falls through, or has returned."""
+    scope: dict[str, Any]
+    done: bool
+    """Every path returned `value`."""
+    value: Any
+    opens: list[OpenBranch]
+
+
+@runs(ast.If)
+def _if(frame: Frame, node: ast.If) -> bool:
+    condition = frame.eval(node.test)
+    if not isinstance(condition, core.tensor):
+        return frame.run(node.body if _static_condition(frame, condition, node.test) else node.orelse)
+    frame.at(node.test)
+    flag = scalar_condition(frame, condition, node.test)
+    parent, before = frame.builder.block, frame.scope
+    assert parent is not None
+    then = _trace_branch(frame, node, node.body, before)
+    otherwise = _trace_branch(frame, node, node.orelse, before)
+    frame.at(node)
+    location = frame.builder.loc
+    if then.done and otherwise.done:
+        kind = None if frame.returns_nothing else frame.ret_type
+        frame.builder.move_to_end(otherwise.end)
+        opened = OpenBranch(parent, flag, then.block, otherwise.block, then.end, then.value, location)
+        frame.returned = close_returned(frame.builder, [opened], otherwise.value, kind)
+        return True
+    if then.done or otherwise.done:
+        returned, falls = (then, otherwise) if then.done else (otherwise, then)
+        opened = OpenBranch(parent, flag, then.block, otherwise.block, returned.end, returned.value, location)
+        frame.opens += [opened, *falls.opens]
+        frame.builder.move_to_end(falls.end)
+        frame.scope = falls.scope
+        return False
+    _merge(frame, node, parent, flag, before, then, otherwise)
+    return False
+
+
+def _trace_branch(frame: Frame, node: ast.If, statements: list[ast.stmt], before: dict[str, Any]) -> _Branch:
+    block = Block()
+    frame.builder.move_to_end(block)
+    frame.scope = snapshot(before)
+    opens, frame.opens = frame.opens, []
+    done = frame.run(statements)
+    value = frame.returned if done else None
+    if done and frame.opens:
+        kind = None if frame.returns_nothing else frame.ret_type
+        value = close_returned(frame.builder, frame.opens, value, kind)
+    end = frame.builder.block
+    assert end is not None
+    branch = _Branch(node, statements, block, end, frame.scope, done, value, frame.opens)
+    frame.opens = opens
+    return branch
+
+
+def _merge(
+    frame: Frame,
+    node: ast.If,
+    parent: Block,
+    flag: SSAValue,
+    before: dict[str, Any],
+    then: _Branch,
+    otherwise: _Branch,
+) -> None:
+    """Make the `scf.if` of two branches that fall through, and go on behind it."""
+    builder, location = frame.builder, frame.builder.loc
+    # Numbers known at compile time may have to become tensors: inside their branch.
+    names, scope = _join(frame, node, before, then, otherwise)
+    then_handles = flatten(then.scope[n] for n in names)
+    else_handles = flatten(otherwise.scope[n] for n in names)
+    kinds = [then.scope[n].type for n in names]
+    if not (then.opens or otherwise.opens):
+        builder.loc = location
+        for branch, handles in ((then, then_handles), (otherwise, else_handles)):
+            builder.move_to_end(branch.end)
+            builder.create(scf.YieldOp, handles)
+        empty = not node.orelse and not names and otherwise.block.first_op is otherwise.block.last_op
+        results = emit_if(
+            builder, parent, flag, then.block, None if empty else otherwise.block, [h.type for h in then_handles]
+        )
+        frame.scope = _bind_results(scope, names, kinds, results)
+        return
+    kind = None if frame.returns_nothing else frame.ret_type
+    both = []
+    for branch, handles in ((then, then_handles), (otherwise, else_handles)):
+        builder.loc = location
+        builder.move_to_end(branch.end)
+        both.append(close_flagged(builder, branch.opens, handles, kind))
+        builder.create(scf.YieldOp, both[-1])
+    results = emit_if(builder, parent, flag, then.block, otherwise.block, [h.type for h in both[0]])
+    returned_handles = results[1 : len(results) - len(then_handles)]
+    returned = unflatten([kind], returned_handles)[0] if kind is not None else None
+    frame.scope = _bind_results(scope, names, kinds, results[len(results) - len(then_handles) :])
+    end, rest = Block(), Block()
+    frame.opens.append(OpenBranch(parent, results[0], end, rest, end, returned, location))
+    builder.move_to_end(rest)
+
+
+def _bind_results(
+    scope: dict[str, Any], names: list[str], kinds: list[Any], handles: list[SSAValue]
+) -> dict[str, Any]:
+    for name, value in zip(names, unflatten(kinds, handles), strict=True):
+        if type(value) is core.tensor and name.isascii():
+            value.handle.name_hint = name
+        scope[name] = value
+    return scope
+
+
+def _join(
+    frame: Frame, node: ast.If, before: dict[str, Any], then: _Branch, otherwise: _Branch
+) -> tuple[list[str], dict[str, Any]]:
+    """Which variables the branches leave with different values, and the scope behind them, those left out."""
+    scope = dict(otherwise.scope)
+    names = []
+    for name in {**then.scope, **otherwise.scope}:
+        left, right = then.scope.get(name, MISSING), otherwise.scope.get(name, MISSING)
+        if left is right:
+            continue
+        if left is MISSING or right is MISSING or type(left) is Unavailable or type(right) is Unavailable:
+            scope[name] = _one_sided(frame, node, name, left, right)
+            continue
+        if same_value(left, right):
+            continue
+        left, right = _as_equals(frame, left, right, then, otherwise)
+        if not (isinstance(left, core.base_value) and isinstance(right, core.base_value)):
+            scope[name] = _different_objects(frame, node, name, left, right)
+            continue
+        if type(left) is not type(right) or not bool(left.type == right.type):
+            if isinstance(left, core.constexpr) and isinstance(right, core.constexpr):
+                scope[name] = _different_objects(frame, node, name, left, right)
+                continue
+            raise _different_types(frame, node, name, before, left, right, then, otherwise)
+        then.scope[name], otherwise.scope[name] = left, right
+        names.append(name)
+    return names, scope
+
+
+def _as_equals(frame: Frame, left: Any, right: Any, then: _Branch, otherwise: _Branch) -> tuple[Any, Any]:
+    """Where one side is a number known at compile time and the other a tensor, make the number a tensor too."""
+    if isinstance(left, core.constexpr) and type(right) is core.tensor:
+        return _in_branch(frame, left, then), right
+    if isinstance(right, core.constexpr) and type(left) is core.tensor:
+        return left, _in_branch(frame, right, otherwise)
+    return left, right
+
+
+def _in_branch(frame: Frame, value: Any, branch: _Branch) -> Any:
+    if not isinstance(value.value, (bool, int, float)):
+        return value
+    with frame.builder.inside(branch.end):
+        return frame.semantic.to_tensor(value.value)
+
+
+def last_assignment(statements: list[ast.stmt], name: str) -> ast.AST | None:
+    """The last place in some statements where a name is assigned."""
+    found = None
+    for statement in statements:
+        for node in ast.walk(statement):
+            if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Store):
+                found = node
+    return found
+
+
+def _one_sided(frame: Frame, node: ast.If, name: str, left: Any, right: Any) -> Unavailable:
+    for value in (left, right):
+        if type(value) is Unavailable:
+            return value
+    which = "true" if right is MISSING else "false"
+    statements = node.body if right is MISSING else node.orelse
+    place = last_assignment(statements, name)
+    return Unavailable(
+        f"it is set only if the condition on line {node.test.lineno} is {which}",
+        f"give `{name}` a value before the `if`, or in both branches",
+        frame.note(f"`{name}` is set here", place) if place is not None else None,
+    )
+
+
+def _different_objects(frame: Frame, node: ast.If, name: str, left: Any, right: Any) -> Unavailable:
+    place = last_assignment([*node.body, *node.orelse], name)
+    return Unavailable(
+        f"it is {describe(left)} if the condition on line {node.test.lineno} is true, else {describe(right)}, "
+        "which cannot be chosen between when the kernel runs",
+        "choose with a condition known at compile time, or between tensors",
+        frame.note(f"`{name}` is set here", place) if place is not None else None,
+    )
+
+
+def _different_types(
+    frame: Frame,
+    node: ast.If,
+    name: str,
+    before: dict[str, Any],
+    left: Any,
+    right: Any,
+    then: _Branch,
+    otherwise: _Branch,
+) -> CompilationError:
+    notes: list[Note] = []
+    at: ast.AST = node
+    for branch, value in ((then, left), (otherwise, right)):
+        place = last_assignment(branch.statements, name)
+        if place is not None:
+            notes.append(frame.note(f"`{name}` is {describe(value)} here", place))
+            at = place
+    if name in before and len(notes) == 1:
+        message = (
+            f"the initial value of `{name}` is {describe(before[name])}, but a branch of the `if` redefines it as "
+            f"{describe(left if otherwise.scope.get(name) is right and before[name] is right else right)}"
+        )
+        return frame.error(message, at, hint=f"convert with .to(...), so that `{name}` keeps its type")
+    message = f"mismatched type for `{name}` between the branches: {describe(left)} and {describe(right)}"
+    return frame.error(message, node.test, notes=notes, hint="convert one of them with .to(...)")
+
+
+# -- return ----------------------------------------------------------------------------------------------------------
+
+
+@runs(ast.Return)
+def _return(frame: Frame, node: ast.Return) -> bool:
+    if frame.loop_depth:
+        raise frame.error(
+            "cannot have `return` inside a `for`, a `while` or a `with`",
+            node,
+            kind=UnsupportedLanguageConstruct,
+            hint="keep the result in a variable, and put the condition into a `while` or a mask",
+        )
+    value = frame.eval(node.value) if node.value is not None else None
+    frame.at(node)
+    value = _as_result(frame, value)
+    kind = None if value is None else value.type
+    if not frame.set_return_type(kind):
+        first = "nothing" if frame.ret_type is None else frame.ret_type
+        raise frame.error(
+            f"inconsistent return types: {first} before, {'nothing' if kind is None else kind} here",
+            hint="every `return` of a function must return the same type; convert with .to(...)",
+        )
+    frame.returned = value
+    return True
+
+
+def _as_result(frame: Frame, value: Any) -> Any:
+    """What a function returns: numbers become tensors, as a function's result exists when the kernel runs."""
+    if type(value) is core.tensor:
+        return value
+    if isinstance(value, core.tuple):
+        return map_tuple(value, lambda v: _as_result(frame, v))
+    inner = unwrap(value)
+    if inner is None:
+        return None
+    if isinstance(inner, (bool, int, float)):
+        return frame.semantic.to_tensor(inner)
+    return value if isinstance(value, core.base_value) else core.constexpr(inner)
+
+
+# -- expressions with conditions ---------------------------------------------------------------------------------------
+
+
+@evaluates(ast.IfExp)
+def _if_exp(frame: Frame, node: ast.IfExp) -> Any:
+    condition = frame.eval(node.test)
+    if not isinstance(condition, core.tensor):
+        return frame.eval(node.body if _static_condition(frame, condition, node.test) else node.orelse)
+    frame.at(node.test)
+    flag = scalar_condition(frame, condition, node.test)
+    builder = frame.builder
+    parent = builder.block
+    assert parent is not None
+    sides = []
+    for part in (node.body, node.orelse):
+        block = Block()
+        builder.move_to_end(block)
+        value = frame.eval(part)
+        frame.at(part)
+        if not isinstance(value, core.base_value) or isinstance(value, core.constexpr):
+            value = frame.semantic.to_tensor(unwrap(value))
+        end = builder.block
+        assert end is not None
+        sides.append((block, end, value))
+    frame.at(node)
+    (then, then_end, left), (otherwise, else_end, right) = sides
+    if type(left) is not type(right) or not bool(left.type == right.type):
+        raise frame.error(
+            f"the two sides of a conditional expression have different types: {left.type} and {right.type}",
+            hint="convert one of them with .to(...)",
+        )
+    handles = flatten([left])
+    for end, value in ((then_end, left), (else_end, right)):
+        builder.move_to_end(end)
+        builder.create(scf.YieldOp, flatten([value]))
+    results = emit_if(builder, parent, flag, then, otherwise, [h.type for h in handles])
+    return unflatten([left.type], results)[0]
+
+
+@evaluates(ast.BoolOp)
+def _bool_op(frame: Frame, node: ast.BoolOp) -> Any:
+    conjunction = isinstance(node.op, ast.And)
+    dynamic: list[tuple[Any, ast.expr]] = []
+    value: Any = None
+    for part in node.values:
+        value = frame.eval(part)
+        if not isinstance(value, core.tensor):
+            if bool(unwrap(value)) is not conjunction:
+                return value  # decides alone; what follows is not evaluated
+            continue
+        if value.type.is_block():
+            warnings.warn_explicit(
+                "Logical operators 'and' and 'or' are deprecated for non-scalar tensors; please use '&' or '|' instead",
+                UserWarning,
+                frame.file,
+                part.lineno,
+            )
+        dynamic.append((value, part))
+    if not dynamic:
+        return value
+    frame.at(node)
+    result = dynamic[-1][0]
+    for left, _ in reversed(dynamic[:-1]):
+        name = "logical_and" if conjunction else "logical_or"
+        result = call(frame, get_attribute(frame, left, name, node), [result], {})
+    return result

@@ -1,0 +1,176 @@
+"""Calls: of builtins, jit functions, classes, and of Python functions that run while the kernel is compiled."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import inspect
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, Final
+
+from weft.base import CompilationError, CompileTimeAssertionFailure, UnsupportedLanguageConstruct
+from weft.language import core
+from weft.language.callable import (
+    BoundConstexprFunction,
+    BoundJITMethod,
+    ConstexprFunction,
+    JITCallable,
+)
+
+from .frame import Frame, evaluates
+from .names import BUILTIN_FUNCTIONS
+from .values import as_tuple, describe, unwrap, wrap
+
+__all__ = ["call"]
+
+_HOST_FUNCTIONS: Final = frozenset(
+    f for f in BUILTIN_FUNCTIONS.values() if getattr(f, "__module__", None) == "builtins"
+)
+
+
+@evaluates(ast.Call)
+def _call(frame: Frame, node: ast.Call) -> Any:
+    return evaluate_call(frame, node, unused=False)
+
+
+def evaluate_call(frame: Frame, node: ast.Call, unused: bool) -> Any:
+    """The value of a call; `unused` where it is a statement of its own."""
+    fn = unwrap(frame.eval(node.func))
+    if fn in _SPECIAL if isinstance(fn, _HASHABLE) else False:
+        return _SPECIAL[fn](frame, node)
+    if unused:
+        needed = getattr(fn, "_must_use_result", False)
+        if needed:
+            text = f"The result of {ast.unparse(node.func)} is not being used."
+            raise frame.error(text + (f" {needed}" if isinstance(needed, str) else ""), node)
+    args: list[Any] = []
+    for argument in node.args:
+        if isinstance(argument, ast.Starred):
+            starred = frame.eval(argument.value)
+            if not isinstance(starred, core.tuple) and not isinstance(unwrap(starred), (tuple, list)):
+                raise frame.error(f"only a tuple can be unpacked into arguments, not {describe(starred)}", argument)
+            args += starred if isinstance(starred, core.tuple) else as_tuple(tuple(unwrap(starred)))
+        else:
+            args.append(frame.eval(argument))
+    kwargs: dict[str, Any] = {}
+    for keyword in node.keywords:
+        if keyword.arg is None:
+            raise frame.error(
+                "keyword arguments cannot be unpacked from a dictionary in a kernel",
+                keyword.value,
+                kind=UnsupportedLanguageConstruct,
+                hint="name the arguments",
+            )
+        kwargs[keyword.arg] = frame.eval(keyword.value)
+    frame.at(node)
+    return call(frame, fn, args, kwargs)
+
+
+def call(frame: Frame, fn: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """Call `fn`, whatever it is, with values of the language."""
+    fn = unwrap(fn)
+    if isinstance(fn, (BoundJITMethod, BoundConstexprFunction)):
+        args = [fn.__self__, *args]
+        fn = fn.__func__
+    if isinstance(fn, JITCallable):
+        if isinstance(fn, ConstexprFunction):
+            return wrap(fn(*args, **kwargs))
+        if fn.noinline:
+            _check_noinline(frame, fn, args, kwargs)
+        return frame.call_JitFunction(fn, args, kwargs)
+    if core.is_builtin(fn) or isinstance(getattr(fn, "__self__", None), core.base_value):
+        extra = {}
+        for name in _wanted(fn):
+            extra[name] = frame if name == "_generator" else frame.semantic
+        result = fn(*args, **kwargs, **extra)
+        return as_tuple(result) if isinstance(result, tuple) else result
+    if not callable(fn):
+        raise frame.error(f"{describe(fn)} cannot be called")
+    if fn in _HOST_FUNCTIONS if isinstance(fn, _HASHABLE) else False:
+        args = [unwrap(a) for a in args]
+    elif hasattr(fn, "__self__"):  # a method of a host object, or a function of a C module such as math
+        args = [unwrap(a) for a in args]
+        kwargs = {k: unwrap(v) for k, v in kwargs.items()}
+    return wrap(fn(*args, **kwargs))
+
+
+def _wanted(fn: Any) -> tuple[str, ...]:
+    """Which of `_semantic` and `_generator` a builtin takes."""
+    generator = getattr(fn, "_wants_generator", None)
+    if generator is not None:
+        return ("_semantic", "_generator") if generator else ("_semantic",)
+    return _wanted_by_signature(getattr(fn, "__func__", fn))
+
+
+@lru_cache(maxsize=1024)
+def _wanted_by_signature(fn: Callable[..., Any]) -> tuple[str, ...]:
+    parameters = inspect.signature(fn).parameters
+    return tuple(name for name in ("_semantic", "_generator") if name in parameters)
+
+
+def _check_noinline(frame: Frame, fn: JITCallable, args: list[Any], kwargs: dict[str, Any]) -> None:
+    for name, value in [*zip(fn.arg_names, args, strict=False), *kwargs.items()]:
+        if isinstance(value, core.tensor) and value.type.is_block() and value.type.numel != 1:
+            raise frame.error(
+                f"`{fn.__name__}` is marked noinline and takes only scalars, but `{name}` is {describe(value)}",
+                kind=UnsupportedLanguageConstruct,
+                hint="drop noinline=True",
+            )
+
+
+# -- functions that need the syntax of the call ------------------------------------------------------------------
+
+
+def _static_assert(frame: Frame, node: ast.Call) -> Any:
+    if node.keywords or len(node.args) not in (1, 2):
+        raise frame.error("static_assert takes one or two positional arguments: a condition and a message", node)
+    condition = unwrap(frame.eval(node.args[0]))
+    if not isinstance(condition, bool):
+        raise frame.error(
+            f"the condition of static_assert must be a bool known at compile time, found {describe(condition)}",
+            node.args[0],
+            hint="use tl.device_assert for conditions on values that exist when the kernel runs",
+        )
+    if condition:
+        return core.constexpr(None)
+    message = ""
+    if len(node.args) == 2:
+        try:
+            message = str(unwrap(frame.eval(node.args[1])))
+        except CompilationError as error:
+            message = f"(its message could not be evaluated: {error.message})"
+    text = "static assertion failed" + (f": {message}" if message else "")
+    raise frame.error(text, node, kind=CompileTimeAssertionFailure)
+
+
+def _on_host(function: Callable[..., Any]) -> Callable[[Frame, ast.Call], Any]:
+    """Evaluate the arguments to Python values and call a Python function with them."""
+
+    def evaluate(frame: Frame, node: ast.Call) -> Any:
+        args = []
+        for argument in node.args:
+            starred = isinstance(argument, ast.Starred)
+            value = unwrap(frame.eval(argument.value if isinstance(argument, ast.Starred) else argument))
+            args += [unwrap(v) for v in value] if starred else [value]
+        kwargs = {str(k.arg): unwrap(frame.eval(k.value)) for k in node.keywords}
+        frame.at(node)
+        for value in args:
+            if function is int and isinstance(value, core.tensor):
+                raise frame.error(
+                    f"int() needs a value known at compile time, found {describe(value)}",
+                    hint="use x.to(tl.int32) to convert a tensor",
+                )
+        return core.constexpr(function(*args, **kwargs))
+
+    return evaluate
+
+
+_HASHABLE: Final = (type, type(len), type(_on_host))
+_SPECIAL: Final[dict[Any, Callable[[Frame, ast.Call], Any]]] = {
+    core.static_assert: _static_assert,
+    core.static_print: _on_host(builtins.print),
+    int: _on_host(int),
+    len: _on_host(len),
+}
+"""Functions whose calls are not evaluated argument by argument."""

@@ -1,0 +1,182 @@
+"""From a kernel and the types of its arguments to a module of tile IR.
+
+>>> module = ast_to_ttir(kernel, {"x": "*fp32", "n": "i32", "BLOCK": "constexpr"}, {"BLOCK": 128}, {(0,): [["tt.divisibility", 16]]})  # doctest: +SKIP
+
+The module holds one `tt.func`: every function that the kernel calls is traced in its place.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, StringAttr
+from xdsl.ir import Attribute, Block, Region, SSAValue
+
+from weft.base import CompilationError, CompileOptions
+from weft.ir import Builder, attrs, file_loc, function_type, name_loc, tt
+from weft.language import core, semantic, str_to_ty
+from weft.language.callable import JITCallable
+
+from . import branches, expressions, loops, statements
+from .failures import diagnose
+from .frame import Frame, Trace
+
+__all__ = ["ast_to_ttir"]
+
+Path = tuple[int, ...]
+
+# The files whose tables say what each kind of syntax means.
+SYNTAX = (expressions, statements, branches, loops)
+
+
+def _by_path(fn: JITCallable, values: Mapping[Any, Any]) -> dict[Path, Any]:
+    """Constants (or attributes) by the path of their parameter, given by path, position or name."""
+    paths: dict[Path, Any] = {}
+    for key, value in values.items():
+        if isinstance(key, str):
+            key = (fn.arg_names.index(key),)
+        elif isinstance(key, int):
+            key = (key,)
+        paths[tuple(key)] = value
+    return paths
+
+
+class _Parameters:
+    """The parameters of the kernel as values of the language, over the block arguments of its function."""
+
+    def __init__(self, fn: JITCallable, signature: Mapping[str, Any], constants: dict[Path, Any]) -> None:
+        self.fn = fn
+        self.constants = constants
+        self.types = [self._type(signature.get(name, "constexpr"), (i,)) for i, name in enumerate(fn.arg_names)]
+        self.ir_types: list[Attribute] = []
+        self.names: list[str] = []
+        self.first: dict[Path, int] = {}
+        """The position of the first block argument of each parameter that has any."""
+        for position, name in enumerate(fn.arg_names):
+            self._place((position,), self.types[position], name)
+
+    def _type(self, text: Any, path: Path) -> Any:
+        """The type that a signature gives a parameter; None for one known at compile time."""
+        if path in self.constants or text in ("constexpr", None):
+            return None
+        if isinstance(text, (tuple, list)):
+            return [self._type(item, (*path, i)) for i, item in enumerate(text)], getattr(text, "_fields", None)
+        return str_to_ty(text, None)
+
+    def _place(self, path: Path, kind: Any, name: str) -> None:
+        if kind is None:
+            return
+        if isinstance(kind, tuple):
+            for i, item in enumerate(kind[0]):
+                self._place((*path, i), item, f"{name}_{i}")
+            return
+        self.first[path] = len(self.ir_types)
+        kind._flatten_ir_types(None, self.ir_types)
+        count = len(self.ir_types) - self.first[path]
+        self.names += [name] + [f"{name}_{i}" for i in range(1, count)]
+
+    def scope(self, arguments: Sequence[SSAValue]) -> dict[str, Any]:
+        """The variables that the kernel begins with."""
+        return {
+            name: self._value((i,), self.types[i], list(arguments)) for i, name in enumerate(self.fn.arg_names)
+        }
+
+    def _value(self, path: Path, kind: Any, arguments: list[SSAValue]) -> Any:
+        if kind is None:
+            value = self.constants.get(path)
+            return value if isinstance(value, core.base_value) else core.constexpr(value)
+        if isinstance(kind, tuple):
+            kinds, fields = kind
+            items = [self._value((*path, i), item, arguments) for i, item in enumerate(kinds)]
+            return core.tuple(items, core.tuple_type([v.type for v in items], fields) if fields else None)
+        return kind._unflatten_ir(arguments, self.first[path])[0]
+
+
+def _argument_attributes(parameters: _Parameters, given: dict[Path, Any]) -> ArrayAttr[DictionaryAttr]:
+    """What specialisation knows about the arguments, `{tt.divisibility = 16 : i32}`."""
+    dictionaries: list[dict[str, Attribute]] = [{} for _ in parameters.ir_types]
+    for path, pairs in given.items():
+        if path in parameters.first:
+            for name, value in pairs:
+                dictionaries[parameters.first[path]][name] = attrs.i32_attr(int(value))
+    return ArrayAttr([DictionaryAttr(d) if d else attrs.empty_dict() for d in dictionaries])
+
+
+def _check(fn: JITCallable, signature: Mapping[str, Any]) -> None:
+    """Refuse a kernel whose declaration contradicts itself."""
+    unknown = [name for name in signature if name not in fn.arg_names]
+    if unknown:
+        raise CompilationError(f"the signature names `{unknown[0]}`, which is no parameter of `{fn.__name__}`")
+    for parameter in fn.params:
+        if parameter.is_constexpr and (parameter.do_not_specialize or parameter.do_not_specialize_on_alignment):
+            frame_of = fn.parse().body[0]
+            raise CompilationError(
+                f"{parameter.name} marked as constexpr and listed in "
+                "do_not_specialize/do_not_specialize_on_alignment. "
+                "Remove constexpr designation to skip specialization.",
+                _definition_span(fn, frame_of),
+                source_line=fn.source_line(frame_of.lineno),  # type: ignore[attr-defined]
+            )
+
+
+def ast_to_ttir(
+    fn: JITCallable,
+    signature: Mapping[str, Any],
+    constexprs: Mapping[Any, Any] | None = None,
+    attributes: Mapping[Any, Any] | None = None,
+    options: CompileOptions | None = None,
+    target: Any = None,
+    *,
+    name: str | None = None,
+) -> ModuleOp:
+    """Trace a kernel: its tile IR for arguments of these types.
+
+    `signature` maps parameters to types ("*fp32", "i32", "constexpr", tuples of such), `constexprs` and `attributes`
+    map paths, `(position,)` or `(position, index in a tuple)`, to values and to lists of `[name, value]`.
+    """
+    options = options if options is not None else CompileOptions()
+    definition = fn.parse().body[0]
+    location = file_loc(fn.file_name, definition.lineno, definition.col_offset)  # type: ignore[attr-defined]
+    parameters = _Parameters(fn, signature, _by_path(fn, constexprs or {}))
+    entry = Block(arg_types=parameters.ir_types)
+    for argument, hint in zip(entry.args, parameters.names, strict=True):
+        argument.location = name_loc(hint, location)
+        argument.name_hint = hint if hint.isascii() else None
+    builder = Builder.at_end(entry, location)
+    trace = Trace(builder, semantic.TritonSemantic(builder, options, target), options, target)
+    frame = Frame(trace, fn, parameters.scope(entry.args), None)
+    trace.active.append(frame)
+    try:
+        _check(fn, signature)
+        frame.trace_body()
+        if not frame.returns_nothing:
+            raise frame.error("a kernel cannot return a value", hint="store the result with tl.store")
+    except Exception as error:
+        failure = diagnose(frame, error)
+        if failure is error:
+            raise
+        raise failure from error
+    frame.at(definition)
+    builder.create(tt.ReturnOp)
+    builder.block = None
+    function = tt.FuncOp.create(
+        properties={
+            "sym_name": StringAttr(_symbol(name or fn.__name__)),
+            "function_type": function_type(tuple(parameters.ir_types), ()),
+            "sym_visibility": StringAttr("public"),
+            "arg_attrs": _argument_attributes(parameters, _by_path(fn, attributes or {})),
+        },
+        attributes={"noinline": attrs.bool_attr(False)},
+        regions=[Region(entry)],
+        location=location,
+    )
+    module = ModuleOp([function])
+    module.location = location
+    return module
+
+
+def _symbol(name: str) -> str:
+    """A name as a symbol that every stage accepts."""
+    return re.sub(r"\W", "_", name.rpartition(".")[2], flags=re.ASCII)

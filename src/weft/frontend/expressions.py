@@ -1,0 +1,328 @@
+"""Expressions: what each kind of node evaluates to.
+
+On compile-time values everything folds, with Python's meaning; on tensors operators are methods of the tensor, which
+emit operations.
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable
+from typing import Any, Final
+
+from weft.base import UnsupportedLanguageConstruct
+from weft.language import core
+from weft.language.callable import BoundConstexprFunction, BoundJITMethod, ConstexprFunction, JITCallable
+
+from .calls import call
+from .frame import Frame, evaluates
+from .names import did_you_mean
+from .unsupported import unsupported_syntax
+from .values import as_tuple, describe, unwrap, wrap_scalar
+
+__all__ = ["apply_binary", "binary_entry", "elements", "get_attribute", "sequence"]
+
+_tensor = core.tensor
+_constexpr = core.constexpr
+
+# operator -> (its text, name of the method, of the reflected method, the operator on Python values)
+_Operator = tuple[str, str, str, Callable[[Any, Any], Any]]
+_BINARY: Final[dict[type[ast.operator], _Operator]] = {
+    ast.Add: ("+", "__add__", "__radd__", operator.add),
+    ast.Sub: ("-", "__sub__", "__rsub__", operator.sub),
+    ast.Mult: ("*", "__mul__", "__rmul__", operator.mul),
+    ast.Div: ("/", "__truediv__", "__rtruediv__", operator.truediv),
+    ast.FloorDiv: ("//", "__floordiv__", "__rfloordiv__", operator.floordiv),
+    ast.Mod: ("%", "__mod__", "__rmod__", operator.mod),
+    ast.Pow: ("**", "__pow__", "__rpow__", operator.pow),
+    ast.LShift: ("<<", "__lshift__", "__rlshift__", operator.lshift),
+    ast.RShift: (">>", "__rshift__", "__rrshift__", operator.rshift),
+    ast.BitAnd: ("&", "__and__", "__rand__", operator.and_),
+    ast.BitOr: ("|", "__or__", "__ror__", operator.or_),
+    ast.BitXor: ("^", "__xor__", "__rxor__", operator.xor),
+}
+_COMPARISON: Final[dict[type[ast.cmpop], _Operator]] = {
+    ast.Eq: ("==", "__eq__", "__req__", operator.eq),
+    ast.NotEq: ("!=", "__ne__", "__rne__", operator.ne),
+    ast.Lt: ("<", "__lt__", "__rlt__", operator.lt),
+    ast.LtE: ("<=", "__le__", "__rle__", operator.le),
+    ast.Gt: (">", "__gt__", "__rgt__", operator.gt),
+    ast.GtE: (">=", "__ge__", "__rge__", operator.ge),
+}
+_UNARY: Final[dict[type[ast.unaryop], tuple[str, str, Callable[[Any], Any]]]] = {
+    ast.USub: ("-", "__neg__", operator.neg),
+    ast.UAdd: ("+", "__pos__", operator.pos),
+    ast.Not: ("not", "__not__", operator.not_),
+    ast.Invert: ("~", "__invert__", operator.invert),
+}
+_NO_TENSOR_OPERATOR: Final = {
+    "**": "tensors have no power operator: use libdevice.pow, tl.exp2(y * tl.log2(x)), or multiply",
+}
+
+
+@evaluates(ast.Constant)
+def _constant(frame: Frame, node: ast.Constant) -> Any:
+    return _constexpr(node.value)
+
+
+@evaluates(ast.Name)
+def _name(frame: Frame, node: ast.Name) -> Any:
+    return frame.lookup(node)
+
+
+@evaluates(ast.Tuple, ast.List)
+def _tuple(frame: Frame, node: ast.Tuple | ast.List) -> Any:
+    return core.tuple(elements(frame, node.elts))
+
+
+def elements(frame: Frame, nodes: list[ast.expr]) -> list[Any]:
+    """The values of a tuple display or of positional arguments, starred ones unpacked."""
+    values: list[Any] = []
+    for node in nodes:
+        if isinstance(node, ast.Starred):
+            starred = frame.eval(node.value)
+            values += sequence(frame, starred, node, "unpack")
+        else:
+            value = frame.eval(node)
+            values.append(value if isinstance(value, core.base_value) else _constexpr(value))
+    return values
+
+
+def sequence(frame: Frame, value: Any, node: ast.AST, purpose: str) -> list[Any]:
+    """The values of a tuple, or of a constexpr that holds a sequence."""
+    if isinstance(value, core.tuple):
+        return list(value)
+    inner = unwrap(value)
+    if isinstance(inner, (tuple, list, range)):
+        return list(as_tuple(tuple(inner)))
+    raise frame.error(f"cannot {purpose} {describe(value)}: only tuples can be", node)
+
+
+@evaluates(ast.BinOp)
+def _bin_op(frame: Frame, node: ast.BinOp) -> Any:
+    left = frame.eval(node.left)
+    right = frame.eval(node.right)
+    frame.at(node)
+    return apply_binary(frame, binary_entry(frame, node.op), left, right)
+
+
+def binary_entry(frame: Frame, op: ast.operator) -> _Operator:
+    """What an operator is called."""
+    entry = _BINARY.get(type(op))
+    if entry is None:  # `@` is the only one
+        raise frame.error(
+            "the operator `@` cannot be used in a kernel", kind=UnsupportedLanguageConstruct, hint="use tl.dot(a, b)"
+        )
+    return entry
+
+
+def apply_binary(frame: Frame, entry: _Operator, left: Any, right: Any) -> Any:
+    """`left op right`: a tensor on either side decides, then an aggregate's methods, else Python's operator folds."""
+    symbol, method, reflected, python = entry
+    if isinstance(left, _tensor) or isinstance(right, _tensor):
+        first, name, second = (left, method, right) if isinstance(left, _tensor) else (right, reflected, left)
+        function = getattr(type(first), name, None)
+        if function is None:
+            raise frame.error(
+                f"tensors have no operator `{symbol}` (operands are {describe(left)} and {describe(right)})",
+                hint=_NO_TENSOR_OPERATOR.get(symbol),
+            )
+        return function(first, second, _semantic=frame.semantic)
+    for operand, name, other in ((left, method, right), (right, reflected, left)):
+        if isinstance(operand, core.base_value) and not isinstance(operand, _constexpr):
+            function = getattr(operand, name, None)
+            if function is not None:
+                if isinstance(function, JITCallable) and not isinstance(function, ConstexprFunction):
+                    function = BoundJITMethod(operand, function)
+                result = call(frame, function, [other], {})
+                if result is not NotImplemented:
+                    return result
+    left, right = unwrap(left), unwrap(right)
+    if isinstance(left, core.base_value) or isinstance(right, core.base_value):
+        raise frame.error(f"no operator `{symbol}` between {describe(left)} and {describe(right)}")
+    return _constexpr(python(left, right))
+
+
+@evaluates(ast.UnaryOp)
+def _unary_op(frame: Frame, node: ast.UnaryOp) -> Any:
+    operand = frame.eval(node.operand)
+    frame.at(node)
+    symbol, method, python = _UNARY[type(node.op)]
+    if isinstance(operand, _tensor):
+        return getattr(operand, method)(_semantic=frame.semantic)
+    if isinstance(operand, core.base_value) and not isinstance(operand, _constexpr):
+        function = getattr(operand, method, None)
+        if function is not None:
+            if isinstance(function, JITCallable) and not isinstance(function, ConstexprFunction):
+                function = BoundJITMethod(operand, function)
+            return call(frame, function, [], {})
+        if not isinstance(operand, core.tuple) or symbol != "not":
+            raise frame.error(f"no operator `{symbol}` on {describe(operand)}", kind=UnsupportedLanguageConstruct)
+    return _constexpr(python(unwrap(operand)))
+
+
+@evaluates(ast.Compare)
+def _compare(frame: Frame, node: ast.Compare) -> Any:
+    if len(node.ops) != 1:
+        parts = [ast.unparse(p) for p in (node.left, *node.comparators)]
+        pairs = " and ".join(
+            f"{a} {symbol_of(op)} {b}" for a, op, b in zip(parts, node.ops, parts[1:], strict=False)
+        )
+        raise frame.error(
+            "a chain of comparisons cannot be used in a kernel",
+            node,
+            kind=UnsupportedLanguageConstruct,
+            hint=f"write `{pairs}` (with `&` and parentheses for tensors)",
+        )
+    left = frame.eval(node.left)
+    right = frame.eval(node.comparators[0])
+    frame.at(node)
+    kind = type(node.ops[0])
+    if kind is ast.Is:
+        return _constexpr(unwrap(left) is unwrap(right))
+    if kind is ast.IsNot:
+        return _constexpr(unwrap(left) is not unwrap(right))
+    entry = _COMPARISON.get(kind)
+    if entry is None:
+        raise frame.error(
+            f"the operator `{symbol_of(node.ops[0])}` cannot be used in a kernel",
+            kind=UnsupportedLanguageConstruct,
+            hint="compare with each value and combine with `or`",
+        )
+    return apply_binary(frame, entry, left, right)
+
+
+def symbol_of(op: ast.cmpop) -> str:
+    """The text of a comparison operator."""
+    names = {ast.Is: "is", ast.IsNot: "is not", ast.In: "in", ast.NotIn: "not in"}
+    entry = _COMPARISON.get(type(op))
+    return entry[0] if entry else names[type(op)]
+
+
+@evaluates(ast.Attribute)
+def _attribute(frame: Frame, node: ast.Attribute) -> Any:
+    return get_attribute(frame, frame.eval(node.value), node.attr, node)
+
+
+def get_attribute(frame: Frame, owner: Any, name: str, node: ast.AST) -> Any:
+    """`owner.name`."""
+    if isinstance(owner, _tensor) and name == "T":
+        frame.at(node)
+        return frame.semantic.permute(owner, (1, 0))
+    if isinstance(owner, _constexpr) and name not in ("value", "type"):
+        owner = owner.value
+    try:
+        value = getattr(owner, name)
+    except AttributeError:
+        raise _no_attribute(frame, owner, name, node) from None
+    if isinstance(owner, core.base_value) and isinstance(value, JITCallable):
+        if isinstance(value, ConstexprFunction):
+            return value if isinstance(value, BoundConstexprFunction) else BoundConstexprFunction(owner, value)
+        return BoundJITMethod(owner, value)
+    return wrap_scalar(value)
+
+
+def _no_attribute(frame: Frame, owner: Any, name: str, node: ast.AST) -> Exception:
+    what = describe(owner)
+    module = getattr(owner, "__name__", None)
+    if module is not None and not isinstance(owner, (JITCallable, type)):
+        what = f"module `{module}`"
+    known = [n for n in dir(owner) if not n.startswith("_")]
+    if isinstance(owner, core.tuple) and owner._type is not None:
+        known += [f for f in owner._type.fields if f]
+    return frame.error(f"{what} has no attribute `{name}`", node, hint=did_you_mean(name, known))
+
+
+@evaluates(ast.Subscript)
+def _subscript(frame: Frame, node: ast.Subscript) -> Any:
+    owner = frame.eval(node.value)
+    index = frame.eval(node.slice)
+    frame.at(node)
+    if isinstance(owner, _tensor):
+        return owner.__getitem__(index, _semantic=frame.semantic)
+    if isinstance(owner, core.base_value) and not isinstance(owner, _constexpr):
+        method = getattr(owner, "__getitem__", None)
+        if method is None:
+            raise frame.error(f"{describe(owner)} cannot be indexed")
+        if isinstance(method, JITCallable) and not isinstance(method, ConstexprFunction):
+            method = BoundJITMethod(owner, method)
+        return wrap_scalar(call(frame, method, [index], {}))
+    owner, index = unwrap(owner), _python_index(index)
+    if not hasattr(owner, "__getitem__"):
+        raise frame.error(f"{describe(owner)} cannot be indexed")
+    try:
+        return wrap_scalar(owner[index])
+    except (KeyError, IndexError) as error:
+        raise frame.error(f"index {index!r} is not in {describe(owner)} ({type(error).__name__})") from None
+
+
+def _python_index(index: Any) -> Any:
+    """An index in terms of Python, for an object of the host."""
+    index = unwrap(index)
+    if isinstance(index, core.slice):
+        return slice(unwrap(index.start), unwrap(index.stop), unwrap(index.step))
+    if isinstance(index, core.tuple):
+        return tuple(_python_index(i) for i in index.values)
+    return index
+
+
+@evaluates(ast.Slice)
+def _slice(frame: Frame, node: ast.Slice) -> Any:
+    lower, upper, step = (None if n is None else frame.eval(n) for n in (node.lower, node.upper, node.step))
+    return core.slice(lower, upper, step)
+
+
+@evaluates(ast.JoinedStr)
+def _joined_str(frame: Frame, node: ast.JoinedStr) -> Any:
+    parts = []
+    for part in node.values:
+        if isinstance(part, ast.Constant):
+            parts.append(str(part.value))
+            continue
+        assert isinstance(part, ast.FormattedValue)
+        value = frame.eval(part.value)
+        if isinstance(value, core.base_value) and not isinstance(value, _constexpr):
+            raise frame.error(
+                f"an f-string can contain only compile-time values, found {describe(value)}",
+                part.value if hasattr(part.value, "lineno") else node,
+                kind=UnsupportedLanguageConstruct,
+                hint="to print a value while the kernel runs, use tl.device_print",
+            )
+        spec = unwrap(frame.eval(part.format_spec)) if part.format_spec is not None else ""
+        conversion = {-1: lambda v: v, 97: ascii, 114: repr, 115: str}[part.conversion]
+        parts.append(format(conversion(unwrap(value)), spec))
+    return _constexpr("".join(parts))
+
+
+@evaluates(ast.ListComp)
+def _list_comp(frame: Frame, node: ast.ListComp) -> Any:
+    if len(node.generators) != 1:
+        raise frame.error(
+            "a comprehension with several `for` cannot be used in a kernel", node, kind=UnsupportedLanguageConstruct
+        )
+    generator = node.generators[0]
+    if generator.is_async:
+        raise unsupported_syntax(ast.AsyncFor(), frame.span(node), frame.source_line(node))
+    if not isinstance(generator.target, ast.Name):
+        raise frame.error(
+            "the variable of a comprehension must be one name", generator.target, kind=UnsupportedLanguageConstruct
+        )
+    items = sequence(frame, frame.eval(generator.iter), generator.iter, "iterate over")
+    name = generator.target.id
+    outer = frame.scope
+    results = []
+    for item in items:
+        frame.scope = {**outer, name: item}
+        if all(_keeps(frame, condition) for condition in generator.ifs):
+            value = frame.eval(node.elt)
+            results.append(value if isinstance(value, core.base_value) else _constexpr(value))
+    frame.scope = outer
+    return core.tuple(results)
+
+
+def _keeps(frame: Frame, node: ast.expr) -> bool:
+    condition = frame.eval(node)
+    if isinstance(condition, core.base_value) and not isinstance(condition, _constexpr):
+        raise frame.error("the condition of a comprehension must be known at compile time", node)
+    return bool(unwrap(condition))

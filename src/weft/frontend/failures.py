@@ -1,0 +1,87 @@
+"""Turning whatever was raised while tracing into an error at a place in the kernel, or into a report about Weft.
+
+Builtins raise plain ValueError or TypeError with a good message; the place is known here.  Exceptions that no one
+raised on purpose (an AttributeError inside the compiler, say) are faults of Weft and say so.
+"""
+
+from __future__ import annotations
+
+import os
+import traceback
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+import weft.base
+from weft.base import CompilationError, CompilerCrash, WeftError
+
+if TYPE_CHECKING:
+    from .frame import Frame
+
+__all__ = ["diagnose"]
+
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(weft.base.__file__))) + os.sep
+
+# What Python itself raises when it is handed wrong values: the kernel's fault wherever it is raised.
+_ABOUT_VALUES = (ValueError, TypeError, NotImplementedError, ArithmeticError, RuntimeError, NameError)
+
+
+def _innermost(tb: TracebackType | None) -> TracebackType | None:
+    while tb is not None and tb.tb_next is not None:
+        tb = tb.tb_next
+    return tb
+
+
+def _in_package(tb: TracebackType) -> bool:
+    """Whether the code is Weft's, or of the library that its IR is made with."""
+    frame = tb.tb_frame
+    return frame.f_code.co_filename.startswith(_PACKAGE) or str(frame.f_globals.get("__name__")).startswith("xdsl.")
+
+
+def _raised_on_purpose(tb: TracebackType) -> bool:
+    """Whether the innermost instruction is a `raise` (or an assertion with a message) rather than a slip."""
+    code = tb.tb_frame.f_code
+    opcode = code.co_code[tb.tb_lasti] if 0 <= tb.tb_lasti < len(code.co_code) else -1
+    return opcode == _RAISE_VARARGS
+
+
+def diagnose(frame: Frame, error: BaseException) -> WeftError:
+    """The error to raise for `error`, which came out of tracing `frame`."""
+    if isinstance(error, CompilationError):
+        if error.span is None:
+            error.with_span(frame.span(), frame.source_line())
+        return error
+    if isinstance(error, WeftError):
+        return error
+    if isinstance(error, RecursionError):
+        return frame.error("the kernel is nested too deeply to be compiled", hint="split the expression")
+    tb = _innermost(error.__traceback__)
+    text = str(error)
+    if tb is not None and not _in_package(tb) and not isinstance(error, _ABOUT_VALUES):
+        return frame.error(f"{type(error).__name__}: {text}")  # raised by the user's own host code
+    if isinstance(error, _ABOUT_VALUES) or (text and tb is not None and _raised_on_purpose(tb)):
+        if not text:
+            text = type(error).__name__
+        elif tb is not None and not _in_package(tb):
+            text = f"{type(error).__name__}: {text}"
+        return frame.error(text)
+    crash = CompilerCrash(
+        f"{type(error).__name__}: {text}" if text else type(error).__name__,
+        "the frontend",
+        frame.span(),
+        traceback="".join(traceback.format_exception(error)),
+    )
+    crash.source_line = frame.source_line()
+    return crash
+
+
+def _opcode_of_raise() -> int:
+    """The number of the instruction that `raise` compiles to, found by looking at one."""
+    try:
+        raise ValueError
+    except ValueError as error:
+        tb = error.__traceback__
+        assert tb is not None
+        return tb.tb_frame.f_code.co_code[tb.tb_lasti]
+
+
+_RAISE_VARARGS = _opcode_of_raise()

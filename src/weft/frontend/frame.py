@@ -1,0 +1,292 @@
+"""A function while its body is traced: its variables, the place in its source, the ifs it is inside of.
+
+Tracing runs the function's syntax tree once: an expression becomes a value of the language (`Frame.eval`), a
+statement changes the frame (`Frame.run`).  What each kind of node does stands in a table, filled by the decorators
+`evaluates` and `runs` in the files of this folder; a kind that is not in its table is not part of the language.
+
+    Trace      one compilation: the builder, the semantic, the options, the functions being traced
+    Frame      one function of it; a call of a jit function traces the callee, in a frame of its own, at the same place
+
+Whatever goes wrong gets the place of `Frame.node`, so whoever does something that can fail first calls `Frame.at`.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeVar
+
+from xdsl.ir import Attribute
+
+from weft.base import CompilationError, CompileOptions, Note, Span
+from weft.ir import Builder, call_site_loc, file_loc
+from weft.language import core
+from weft.language.callable import MISSING, JITCallable
+
+from .arguments import bind
+from .failures import diagnose
+from .names import lookup_global, undefined_name
+from .returns import OpenBranch, close_returned
+from .unsupported import unsupported_syntax
+from .values import same_value
+
+__all__ = ["EVALUATORS", "RUNNERS", "Frame", "Trace", "Unavailable", "evaluates", "runs"]
+
+Evaluator = Callable[["Frame", Any], Any]
+Runner = Callable[["Frame", Any], bool]
+E = TypeVar("E", bound=Evaluator)
+R = TypeVar("R", bound=Runner)
+
+EVALUATORS: Final[dict[type[ast.AST], Evaluator]] = {}
+"""What each kind of expression means: (frame, node) -> value."""
+
+RUNNERS: Final[dict[type[ast.AST], Runner]] = {}
+"""What each kind of statement does: (frame, node) -> whether every path through it has returned."""
+
+MAX_CALL_DEPTH: Final = 100
+"""How deep calls of jit functions may nest; recursion ends at compile time or not at all."""
+
+
+def evaluates(*kinds: type[ast.expr]) -> Callable[[E], E]:
+    """Register the meaning of kinds of expressions."""
+
+    def register(function: E) -> E:
+        for kind in kinds:
+            if kind in EVALUATORS:
+                raise ValueError(f"{kind.__name__} is registered twice")
+            EVALUATORS[kind] = function
+        return function
+
+    return register
+
+
+def runs(*kinds: type[ast.stmt]) -> Callable[[R], R]:
+    """Register the meaning of kinds of statements."""
+
+    def register(function: R) -> R:
+        for kind in kinds:
+            if kind in RUNNERS:
+                raise ValueError(f"{kind.__name__} is registered twice")
+            RUNNERS[kind] = function
+        return function
+
+    return register
+
+
+@dataclass(frozen=True, slots=True)
+class Unavailable:
+    """What a name means where not every path has given it one value."""
+
+    reason: str
+    hint: str
+    note: Note | None = None
+
+
+@dataclass(slots=True)
+class Trace:
+    """One compilation."""
+
+    builder: Builder
+    semantic: Any
+    options: CompileOptions
+    target: Any
+    active: list[Frame] = field(default_factory=list)
+    """The functions being traced, callers first."""
+    unrolled: int = 0
+    """Bodies unrolled so far, against `options.unroll_budget`."""
+
+
+_UNKNOWN: Final = object()
+
+
+class Frame:
+    """One function being traced."""
+
+    __slots__ = (
+        "_caller_loc",
+        "arguments",
+        "builder",
+        "constexpr_nodes",
+        "file",
+        "fn",
+        "loop_depth",
+        "node",
+        "nonlocals",
+        "opens",
+        "ret_type",
+        "returned",
+        "scope",
+        "semantic",
+        "trace",
+    )
+
+    def __init__(self, trace: Trace, fn: JITCallable, scope: dict[str, Any], caller_loc: Attribute | None) -> None:
+        self.trace = trace
+        self.builder = trace.builder
+        self.semantic = trace.semantic
+        self.fn = fn
+        self.file = fn.file_name
+        self.nonlocals = fn.nonlocals()
+        self.scope = scope
+        """The variables: name -> value of the language, or `Unavailable`."""
+        self.arguments = dict(scope)
+        """What the function was called with."""
+        self.node: ast.AST = fn.parse().body[0]
+        """What is being done: errors get its place."""
+        self.loop_depth = 0
+        """Loops (and `with` blocks) around the current statement: `return` cannot leave them."""
+        self.opens: list[OpenBranch] = []
+        """Ifs of the current region with one branch returned, outermost first."""
+        self.returned: Any = None
+        """What the path that returned last returns."""
+        self.ret_type: Any = _UNKNOWN
+        """The type of what the function returns, None for nothing; known from its first `return` on."""
+        self.constexpr_nodes: dict[str, ast.AST] = {}
+        """The statements that defined the names annotated as constexpr."""
+        self._caller_loc = caller_loc
+
+    # -- tracing -----------------------------------------------------------------------------------------------
+
+    def eval(self, node: ast.expr) -> Any:
+        """The value of an expression."""
+        evaluator = EVALUATORS.get(type(node))
+        if evaluator is None:
+            raise unsupported_syntax(node, self.span(node), self.source_line(node))
+        return evaluator(self, node)
+
+    def run(self, statements: Sequence[ast.stmt]) -> bool:
+        """Trace statements; true if every path has returned (what follows is dead and not traced)."""
+        for node in statements:
+            runner = RUNNERS.get(type(node))
+            if runner is None:
+                raise unsupported_syntax(node, self.span(node), self.source_line(node))
+            if runner(self, node):
+                return True
+        return False
+
+    def at(self, node: ast.AST) -> None:
+        """From now on, operations and errors belong to `node`."""
+        self.node = node
+        loc: Attribute = file_loc(self.file, node.lineno, node.col_offset)  # type: ignore[attr-defined]
+        if self._caller_loc is not None:
+            loc = call_site_loc(loc, self._caller_loc)
+        self.builder.loc = loc
+
+    def trace_body(self) -> Any:
+        """Trace the whole function where the builder stands; gives what it returns, None for nothing."""
+        definition: Any = self.fn.parse().body[0]
+        done = self.run(definition.body)
+        value = self.returned if done else None
+        if self.opens:
+            value = close_returned(self.builder, self.opens, value, None if self.returns_nothing else self.ret_type)
+        return value
+
+    @property
+    def returns_nothing(self) -> bool:
+        """Whether no `return` with a value was traced."""
+        return self.ret_type is _UNKNOWN or self.ret_type is None
+
+    def set_return_type(self, kind: Any) -> bool:
+        """Note the type of a `return`; false if another one returned another type."""
+        if self.ret_type is _UNKNOWN:
+            self.ret_type = kind
+        return (self.ret_type is None) == (kind is None) and bool(self.ret_type == kind)
+
+    # -- names -------------------------------------------------------------------------------------------------
+
+    def lookup(self, node: ast.Name) -> Any:
+        """What a name means here."""
+        name = node.id
+        value = self.scope.get(name, MISSING)
+        if value is MISSING:
+            value = lookup_global(self, name, node)
+            if value is MISSING:
+                raise undefined_name(self, name, node)
+        elif type(value) is Unavailable:
+            notes = (value.note,) if value.note else ()
+            raise self.error(f"`{name}` may have no value here: {value.reason}", node, notes=notes, hint=value.hint)
+        return value
+
+    # -- diagnostics -------------------------------------------------------------------------------------------
+
+    def span(self, node: ast.AST | None = None) -> Span:
+        """The place of a node (of the current one) in the user's file."""
+        at: Any = node if node is not None and hasattr(node, "lineno") else self.node
+        if isinstance(at, ast.FunctionDef):  # its name, not its whole body
+            start = at.col_offset + len("def ")
+            return Span(self.file, at.lineno, start, at.lineno, start + len(at.name))
+        return Span(self.file, at.lineno, at.col_offset, at.end_lineno, at.end_col_offset)
+
+    def source_line(self, node: ast.AST | None = None) -> str | None:
+        """The source line that a node begins on."""
+        return self.fn.source_line(self.span(node).line)
+
+    def note(self, message: str, node: ast.AST | None = None) -> Note:
+        """A remark about a node."""
+        return Note(message, self.span(node), self.source_line(node))
+
+    def error(
+        self,
+        message: str,
+        node: ast.AST | None = None,
+        *,
+        kind: type[CompilationError] = CompilationError,
+        notes: Sequence[Note] = (),
+        hint: str | None = None,
+    ) -> CompilationError:
+        """An error at a node (at the current one), to be raised."""
+        return kind(message, self.span(node), source_line=self.source_line(node), notes=notes, hint=hint)
+
+    # -- calls of jit functions --------------------------------------------------------------------------------
+
+    def call_JitFunction(self, fn: JITCallable, args: Sequence[Any], kwargs: dict[str, Any] | None = None) -> Any:
+        """Trace a jit function here, with these values as its arguments; the value that it returns, or None.
+
+        Builtins that take a function (`tl.reduce`, ...) get the frame as `_generator`, for this method.
+        """
+        builder, trace = self.builder, self.trace
+        call_loc = builder.loc
+        scope = bind(fn, list(args), kwargs or {})
+        self._check_recursion(fn, scope)
+        frame = Frame(trace, fn, scope, call_loc)
+        trace.active.append(frame)
+        try:
+            return frame.trace_body()
+        except Exception as error:
+            failure = diagnose(frame, error)
+            if isinstance(failure, CompilationError):
+                failure.with_note(self.note(f"called from here, in `{self.fn.__name__}`"))
+            if failure is error:
+                raise
+            raise failure from error
+        finally:
+            trace.active.pop()
+            builder.loc = call_loc
+
+    def _check_recursion(self, fn: JITCallable, scope: dict[str, Any]) -> None:
+        active = self.trace.active
+        if len(active) >= MAX_CALL_DEPTH:
+            raise self.error(
+                f"calls nest more than {MAX_CALL_DEPTH} deep, the last one of `{fn.__name__}`",
+                hint="a kernel has no stack: recursion must end on compile-time values; write a loop",
+            )
+        for frame in active:
+            if frame.fn is fn and _same_arguments(frame, scope):
+                raise self.error(
+                    f"`{fn.__name__}` calls itself with arguments of the same types and compile-time values, "
+                    "which would never end",
+                    hint="a kernel has no stack: recursion must end on compile-time values; write a loop",
+                )
+
+
+def _same_arguments(frame: Frame, scope: dict[str, Any]) -> bool:
+    """Whether a call with these arguments would be traced like the one in `frame`."""
+    for name in frame.fn.arg_names:
+        old, new = frame.arguments.get(name), scope.get(name)
+        if isinstance(old, core.constexpr) or isinstance(new, core.constexpr):
+            if not same_value(old, new):
+                return False
+        elif getattr(old, "type", None) != getattr(new, "type", None):
+            return False
+    return True

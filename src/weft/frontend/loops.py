@@ -1,0 +1,357 @@
+"""Loops: `for` over range, tl.range or tl.static_range, and `while`.
+
+The body of a dynamic loop is traced once.  Every variable that it assigns, and that has a value before, is first taken
+to be carried: the body sees an argument of its block in its place.  A variable that turns out unchanged at the end is
+dropped again.  A carried variable must keep its type; a variable first set in the body has no value after the loop,
+which may not have run.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from xdsl.dialects import arith, scf
+from xdsl.dialects.builtin import UnregisteredAttr
+from xdsl.ir import Attribute, Block, BlockArgument, Region, SSAValue
+
+from weft.base import CompilationError, UnsupportedLanguageConstruct
+from weft.ir import i32_attr, unit_attr
+from weft.language import core
+
+from .branches import last_assignment, scalar_condition
+from .frame import Frame, Unavailable, runs
+from .values import describe, flatten, name_value, same_value, snapshot, unflatten, unwrap
+
+__all__: list[str] = []
+
+_NO_LICM = UnregisteredAttr.with_name_and_type("llvm.loop_annotation", False, False, False)(
+    "llvm.loop_annotation", False, False, "licm = <disable = true>"
+)
+"""`#llvm.loop_annotation<licm = <disable = true>>`: do not move code out of this loop."""
+
+
+# -- carried variables -------------------------------------------------------------------------------------------------
+
+
+def assigned_names(statements: Sequence[ast.stmt]) -> dict[str, ast.AST]:
+    """The names that statements assign, in order, each with the last place that does."""
+    found: dict[str, ast.AST] = {}
+    for statement in statements:
+        for node in ast.walk(statement):
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                found[node.id] = node
+    return found
+
+
+class _Carried:
+    """The variables that a loop may change: what they are before it, and which arguments stand for them in it."""
+
+    def __init__(self, frame: Frame, body: Sequence[ast.stmt], variable: str | None) -> None:
+        self.frame = frame
+        self.before = frame.scope
+        self.assigned = assigned_names(body)
+        self.names = [
+            name
+            for name in self.assigned
+            if name != variable and isinstance(self.before.get(name), core.base_value) and flatten([self.before[name]])
+        ]
+        self.kinds = [self.before[name].type for name in self.names]
+        self.initial = flatten(self.before[name] for name in self.names)
+
+    def enter(self, arguments: Sequence[SSAValue]) -> None:
+        """Start a scope in which the variables are these block arguments."""
+        scope = snapshot(self.before)
+        for name, value in zip(self.names, unflatten(self.kinds, arguments), strict=True):
+            name_value(value, name)
+            scope[name] = value
+        self.frame.scope = scope
+
+    def finish(self) -> list[SSAValue]:
+        """What the body leaves in the variables, after checking that they kept their types."""
+        after = self.frame.scope
+        for name, place in self.assigned.items():
+            before, now = self.before.get(name), after.get(name)
+            if name in self.names:
+                if type(now) is Unavailable:
+                    raise self.frame.error(
+                        f"`{name}` may have no value at the end of the loop's body: {now.reason}",
+                        place,
+                        notes=(now.note,) if now.note else (),
+                        hint=now.hint,
+                    )
+                if type(now) is not type(before) or not bool(now.type == before.type):
+                    raise self._changed_type(name, before, now, place)
+            elif self._is_known(name) and now is not before and not same_value(now, before):
+                raise self._changed_constant(name, before, now, place)
+        return flatten(after[name] for name in self.names)
+
+    def _is_known(self, name: str) -> bool:
+        """Whether a variable has a value before the loop, but none that exists when the kernel runs."""
+        return name not in self.names and name in self.before and type(self.before[name]) is not Unavailable
+
+    def _changed_type(self, name: str, before: Any, now: Any, place: ast.AST) -> CompilationError:
+        return self.frame.error(
+            f"loop-carried variable `{name}` has initial type {before.type} but is re-assigned to "
+            f"{now.type if isinstance(now, core.base_value) else describe(now)} in the loop; "
+            "its type must stay the same",
+            place,
+            hint=f"convert with .to(...), or give `{name}` its final type before the loop",
+        )
+
+    def _changed_constant(self, name: str, before: Any, now: Any, place: ast.AST) -> CompilationError:
+        hint = "give it a value of the kernel's run before the loop"
+        if name in self.frame.fn.arg_names:
+            hint += f": an argument equal to 1, or marked constexpr, is known at compile time; assign `{name} = {name} + 0`"
+        return self.frame.error(
+            f"cannot re-assign `{name}` in the loop: it is {describe(before)}, known at compile time", place, hint=hint
+        )
+
+    def leave(self, results: Sequence[SSAValue], node: ast.stmt, variable: str | None) -> None:
+        """The scope after the loop."""
+        scope = self.before
+        for name, value in zip(self.names, unflatten(self.kinds, results), strict=True):
+            name_value(value, name)
+            scope[name] = value
+        for name, place in self.assigned.items():
+            if name not in self.names and not self._is_known(name):
+                scope[name] = Unavailable(
+                    f"it is set only in the loop on line {node.lineno}, which may not run",
+                    f"give `{name}` a value before the loop",
+                    self.frame.note(f"`{name}` is set here", place),
+                )
+        if variable is not None:
+            scope[variable] = Unavailable(
+                f"it is the variable of the loop on line {node.lineno}, which may not run",
+                f"keep what you need of it in another variable, set before the loop (`last = 0`) and in it "
+                f"(`last = {variable}`)",
+            )
+        self.frame.scope = scope
+
+    def drop_unchanged(self, arguments: Sequence[Sequence[BlockArgument]], final: list[SSAValue]) -> _Changed:
+        """Take the values that the body leaves as they were out of the loop.
+
+        `arguments` are the block arguments that stand for each value, the last of them in the body; those of what does
+        not change are replaced by the initial value.
+        """
+        kept = []
+        gone: dict[SSAValue, SSAValue] = {}
+        for index, (start, end, group) in enumerate(zip(self.initial, final, arguments, strict=True)):
+            if end is group[-1] or end is start:
+                for argument in group:
+                    gone[argument] = start
+                    argument.replace_all_uses_with(start)
+                    argument.block.erase_arg(argument)
+            else:
+                kept.append(index)
+        return _Changed(kept, gone, [self.initial[i] for i in kept], [gone.get(final[i], final[i]) for i in kept])
+
+    def after(self, changed: _Changed, results: Sequence[SSAValue]) -> list[SSAValue]:
+        """The values after a loop: its results for what changed, the initial ones for the rest."""
+        values = list(self.initial)
+        for index, result in zip(changed.kept, results, strict=True):
+            values[index] = result
+        return values
+
+
+@dataclass(slots=True)
+class _Changed:
+    """Which of the carried SSA values a loop changes."""
+
+    kept: list[int]
+    gone: dict[SSAValue, SSAValue]
+    """Block arguments that were taken out, and what stands for them now."""
+    initial: list[SSAValue]
+    final: list[SSAValue]
+
+
+# -- for ---------------------------------------------------------------------------------------------------------------
+
+
+@runs(ast.For)
+def _for(frame: Frame, node: ast.For) -> bool:
+    if node.orelse:
+        raise frame.error("`else` after a loop cannot be used in a kernel", node.orelse[0],
+                          kind=UnsupportedLanguageConstruct, hint="put it after the loop")  # fmt: skip
+    if not isinstance(node.target, ast.Name):
+        raise frame.error("the variable of a `for` must be one name", node.target, kind=UnsupportedLanguageConstruct)
+    iterator = unwrap(frame.eval(node.iter.func)) if isinstance(node.iter, ast.Call) else None
+    if not (isinstance(node.iter, ast.Call) and iterator in (builtins.range, core.range, core.static_range)):
+        raise frame.error(
+            "a `for` runs over range, tl.range or tl.static_range only",
+            node.iter,
+            kind=UnsupportedLanguageConstruct,
+            hint="to go through a tuple t, use `for i in tl.static_range(len(t))` and t[i]",
+        )
+    args: list[Any] = []
+    for argument in node.iter.args:
+        if isinstance(argument, ast.Starred):
+            args += list(frame.eval(argument.value))
+        else:
+            args.append(frame.eval(argument))
+    kwargs = {str(k.arg): frame.eval(k.value) for k in node.iter.keywords}
+    frame.at(node.iter)
+    if iterator is core.static_range:
+        return _static_for(frame, node, node.target.id, core.static_range(*args, **kwargs))
+    if iterator is builtins.range:
+        if kwargs or not 1 <= len(args) <= 3:
+            raise frame.error("range takes one to three positional arguments", node.iter, hint="tl.range takes hints")
+        bounds = args if len(args) > 1 else [core.constexpr(0), *args]
+        bounds = bounds if len(bounds) == 3 else [*bounds, core.constexpr(1)]
+        _dynamic_for(frame, node, node.target.id, bounds, {})
+    else:
+        hints = core.range(*args, **kwargs)
+        _dynamic_for(frame, node, node.target.id, [hints.start, hints.end, hints.step], _loop_attributes(hints))
+    return False
+
+
+def _static_for(frame: Frame, node: ast.For, name: str, iterator: Any) -> bool:
+    """Trace the body once for each value."""
+    start, end, step = (unwrap(v) for v in (iterator.start, iterator.end, iterator.step))
+    for value in (start, end, step):
+        if isinstance(value, core.base_value) or not isinstance(value, int):
+            raise frame.error(
+                f"the bounds of static_range must be integers known at compile time, found {describe(value)}",
+                node.iter,
+                hint="use range or tl.range",
+            )
+    if step == 0:
+        raise frame.error("the step of static_range must not be 0", node.iter)
+    values = builtins.range(start, end, step)
+    trace = frame.trace
+    budget = getattr(trace.options, "unroll_budget", 100_000)
+    count = max(0, (end - start + step - (1 if step > 0 else -1)) // step)  # len() refuses very large ranges
+    if trace.unrolled + count > budget:
+        raise frame.error(
+            f"static_range unrolls {count} bodies, {trace.unrolled} were unrolled before, and the limit of one kernel "
+            f"is {budget}",
+            node.iter,
+            hint="use range, which makes a loop",
+        )
+    trace.unrolled += count
+    for value in values:
+        frame.scope[name] = core.constexpr(value)
+        if frame.run(node.body):
+            return True
+    return False
+
+
+def _loop_attributes(hints: Any) -> dict[str, Attribute]:
+    """The hints of a tl.range as attributes of the loop."""
+    attributes: dict[str, Attribute] = {}
+    for name in ("num_stages", "loop_unroll_factor"):
+        value = unwrap(getattr(hints, name))
+        if value is not None:
+            attributes[f"tt.{name}"] = i32_attr(int(value))
+    for name in ("disallow_acc_multi_buffer", "flatten", "warp_specialize"):
+        if unwrap(getattr(hints, name)):
+            attributes[f"tt.{name}"] = unit_attr()
+    if unwrap(hints.disable_licm):
+        attributes["llvm.loop_annotation"] = _NO_LICM
+    return attributes
+
+
+def _dynamic_for(
+    frame: Frame, node: ast.For, name: str, bounds: Sequence[Any], attributes: dict[str, Attribute]
+) -> None:
+    builder, semantic = frame.builder, frame.semantic
+    lower, upper, step = bounds
+    constant_step = unwrap(step)
+    backwards = isinstance(constant_step, int) and constant_step < 0
+    if isinstance(constant_step, int) and constant_step == 0:
+        raise frame.error("the step of a range must not be 0", node.iter)
+    if backwards:  # scf.for only goes up: run over the same values, mirrored
+        lower, upper, step = upper, lower, core.constexpr(-constant_step)
+    scalars = [_bound(frame, value, node) for value in (lower, upper, step)]
+    kind = semantic.integer_promote_impl(scalars[0].dtype, scalars[1].dtype)
+    kind = semantic.integer_promote_impl(kind, scalars[2].dtype)
+    low, high, stride = (semantic.cast(s, kind).handle for s in scalars)
+    location, parent = builder.loc, builder.block
+    assert parent is not None
+    carried = _Carried(frame, node.body, name)
+    body = Block(arg_types=[low.type, *(h.type for h in carried.initial)])
+    builder.move_to_end(body)
+    carried.enter(body.args[1:])
+    induction: SSAValue = body.args[0]
+    if backwards:
+        induction = builder.create(arith.SubiOp, (high, induction), (induction.type,)).results[0]
+        induction = builder.create(arith.AddiOp, (induction, low), (induction.type,)).results[0]
+    induction.name_hint = name if name.isascii() else None
+    frame.scope[name] = core.tensor(induction, kind)
+    _trace_loop_body(frame, node)
+    final = carried.finish()
+    changed = carried.drop_unchanged([(a,) for a in body.args[1:]], final)
+    builder.loc = location
+    builder.create(scf.YieldOp, changed.final)
+    builder.move_to_end(parent)
+    kinds = [v.type for v in changed.initial]
+    loop = builder.create(scf.ForOp, (low, high, stride, *changed.initial), kinds, {}, attributes, (Region(body),))
+    carried.leave(carried.after(changed, loop.results), node, name)
+
+
+def _bound(frame: Frame, value: Any, node: ast.For) -> Any:
+    assert isinstance(node.iter, ast.Call)
+    scalar = frame.semantic.to_tensor(value)
+    if not isinstance(scalar, core.tensor) or scalar.type.is_block() or not scalar.dtype.is_int():
+        raise frame.error(
+            f"the bounds and the step of a `for` must be integer scalars, found {describe(value)}", node.iter
+        )
+    return scalar
+
+
+def _trace_loop_body(frame: Frame, node: ast.For | ast.While) -> None:
+    frame.loop_depth += 1
+    opens, frame.opens = frame.opens, []
+    frame.run(node.body)
+    frame.opens = opens
+    frame.loop_depth -= 1
+    frame.at(node)
+
+
+# -- while -------------------------------------------------------------------------------------------------------------
+
+
+@runs(ast.While)
+def _while(frame: Frame, node: ast.While) -> bool:
+    if node.orelse:
+        raise frame.error("`else` after a loop cannot be used in a kernel", node.orelse[0],
+                          kind=UnsupportedLanguageConstruct, hint="put it after the loop")  # fmt: skip
+    builder = frame.builder
+    frame.at(node)
+    location, parent = builder.loc, builder.block
+    assert parent is not None
+    carried = _Carried(frame, node.body, None)
+    kinds = [h.type for h in carried.initial]
+    before, body = Block(arg_types=kinds), Block(arg_types=kinds)
+    builder.move_to_end(before)
+    carried.enter(before.args)
+    condition = frame.eval(node.test)
+    attributes: dict[str, Attribute] = {}
+    if isinstance(condition, core.condition):
+        if unwrap(condition.disable_licm):
+            attributes["llvm.loop_annotation"] = _NO_LICM
+        condition = condition.condition
+    frame.at(node.test)
+    if not isinstance(condition, core.tensor):
+        condition = frame.semantic.to_tensor(bool(unwrap(condition)))
+    flag = scalar_condition(frame, condition, node.test)
+    before_end = builder.block
+    assert before_end is not None
+    builder.move_to_end(body)
+    carried.enter(body.args)
+    _trace_loop_body(frame, node)
+    final = carried.finish()
+    groups = list(zip(before.args, body.args, strict=True))
+    changed = carried.drop_unchanged(groups, final)
+    builder.loc = location
+    builder.create(scf.YieldOp, changed.final)
+    builder.move_to_end(before_end)
+    builder.create(scf.ConditionOp, (changed.gone.get(flag, flag), *before.args))
+    builder.move_to_end(parent)
+    kinds = [v.type for v in changed.initial]
+    loop = builder.create(scf.WhileOp, changed.initial, kinds, {}, attributes, (Region(before), Region(body)))
+    carried.leave(carried.after(changed, loop.results), node, None)
+    return False

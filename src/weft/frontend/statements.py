@@ -1,0 +1,179 @@
+"""Statements without control flow: assignments, expressions, assertions, `with`.
+
+An assignment makes a value of the kernel's run: `n = 4` is a scalar tensor.  What is to stay known at compile time
+is annotated, `n: tl.constexpr = 4`.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from weft.base import CompilationError, UnsupportedLanguageConstruct
+from weft.language import core
+
+from .calls import call, evaluate_call
+from .expressions import apply_binary, binary_entry, sequence
+from .frame import Frame, runs
+from .values import describe, map_tuple, name_value, unwrap
+
+__all__: list[str] = []
+
+_NUMBERS = (bool, int, float)
+
+
+def as_variable(frame: Frame, value: Any) -> Any:
+    """What a variable holds after it is assigned `value`: numbers become scalar tensors."""
+    if type(value) is core.tensor:
+        return value
+    if isinstance(value, core.tuple):
+        return map_tuple(value, lambda v: as_variable(frame, v))
+    if isinstance(value, core.constexpr):
+        inner = value.value
+        if isinstance(inner, _NUMBERS):
+            return frame.semantic.to_tensor(inner)
+        if inner is None or isinstance(inner, core.dtype):
+            return inner
+    elif isinstance(value, _NUMBERS):
+        return frame.semantic.to_tensor(value)
+    return value
+
+
+def assign(frame: Frame, target: ast.expr, value: Any) -> None:
+    """Bind a target, a name or a tuple of targets, to a value."""
+    if isinstance(target, ast.Name):
+        name_value(value, target.id)
+        frame.scope[target.id] = value
+    elif isinstance(target, (ast.Tuple, ast.List)):
+        values = sequence(frame, value, target, "unpack")
+        if any(isinstance(t, ast.Starred) for t in target.elts):
+            raise frame.error(
+                "a starred target cannot be used in a kernel", target, kind=UnsupportedLanguageConstruct
+            )
+        if len(values) != len(target.elts):
+            raise frame.error(f"cannot unpack {len(values)} values into {len(target.elts)} targets", target)
+        for part, item in zip(target.elts, values, strict=True):
+            assign(frame, part, item)
+    elif isinstance(target, ast.Attribute):
+        raise frame.error(
+            "an attribute cannot be assigned to in a kernel",
+            target,
+            kind=UnsupportedLanguageConstruct,
+            hint="make a new value of the class",
+        )
+    else:
+        raise frame.error(
+            "an element cannot be assigned to: tiles are values (__setitem__ is not supported)",
+            target,
+            kind=UnsupportedLanguageConstruct,
+            hint="use tl.where to change elements, tl.store to write to memory",
+        )
+
+
+@runs(ast.Assign)
+def _assign(frame: Frame, node: ast.Assign) -> bool:
+    value = frame.eval(node.value)
+    if type(value) is not core.tensor:
+        frame.at(node)
+        value = as_variable(frame, value)
+    for target in node.targets:
+        assign(frame, target, value)
+    return False
+
+
+@runs(ast.AugAssign)
+def _aug_assign(frame: Frame, node: ast.AugAssign) -> bool:
+    target = node.target
+    if not isinstance(target, ast.Name):
+        assign(frame, target, None)  # says what is wrong with it
+    assert isinstance(target, ast.Name)
+    left = frame.lookup(target)
+    right = frame.eval(node.value)
+    frame.at(node)
+    value = apply_binary(frame, binary_entry(frame, node.op), left, right)
+    assign(frame, target, as_variable(frame, value))
+    return False
+
+
+def _is_constexpr_annotation(frame: Frame, annotation: ast.expr) -> bool:
+    """Whether an annotation is `tl.constexpr`, also as a string; other annotations mean nothing."""
+    if isinstance(annotation, ast.Constant):
+        return isinstance(annotation.value, str) and annotation.value.rpartition(".")[2] == "constexpr"
+    try:
+        return unwrap(frame.eval(annotation)) is core.constexpr
+    except CompilationError:
+        return False
+
+
+@runs(ast.AnnAssign)
+def _ann_assign(frame: Frame, node: ast.AnnAssign) -> bool:
+    if node.value is None:
+        return False
+    value = frame.eval(node.value)
+    frame.at(node)
+    if _is_constexpr_annotation(frame, node.annotation) and isinstance(node.target, ast.Name):
+        name = node.target.id
+        if name in frame.scope and frame.constexpr_nodes.get(name) is not node:
+            raise frame.error(
+                f"{name} is already defined. constexpr cannot be reassigned.", node.target, hint="use another name"
+            )
+        frame.constexpr_nodes[name] = node
+        frame.scope[name] = value if isinstance(value, core.base_value) else core.constexpr(value)
+        return False
+    assign(frame, node.target, as_variable(frame, value))
+    return False
+
+
+@runs(ast.Expr)
+def _expr(frame: Frame, node: ast.Expr) -> bool:
+    if isinstance(node.value, ast.Call):
+        evaluate_call(frame, node.value, unused=True)
+    elif not isinstance(node.value, ast.Constant):
+        frame.eval(node.value)
+    return False
+
+
+@runs(ast.Pass)
+def _pass(frame: Frame, node: ast.Pass) -> bool:
+    return False
+
+
+@runs(ast.Assert)
+def _assert(frame: Frame, node: ast.Assert) -> bool:
+    test = frame.eval(node.test)
+    message = frame.eval(node.msg) if node.msg is not None else core.constexpr("")
+    frame.at(node)
+    call(frame, core.device_assert, [test, message], {})
+    return False
+
+
+@runs(ast.With)
+def _with(frame: Frame, node: ast.With) -> bool:
+    managers = []
+    for item in node.items:
+        expression = item.context_expr
+        if not isinstance(expression, ast.Call):
+            raise frame.error(
+                "the context manager of a `with` must be a call", expression, kind=UnsupportedLanguageConstruct
+            )
+        fn = unwrap(frame.eval(expression.func))
+        args = [frame.eval(a) for a in expression.args]
+        kwargs = {str(k.arg): frame.eval(k.value) for k in expression.keywords}
+        frame.at(expression)
+        manager = fn(*args, _semantic=frame.semantic, **kwargs)
+        if not (hasattr(manager, "__enter__") and hasattr(manager, "__exit__")):
+            raise frame.error(f"{describe(manager)} is not a context manager", expression)
+        managers.append((manager, item))
+    for manager, item in managers:
+        entered = manager.__enter__()
+        if item.optional_vars is not None:
+            assign(frame, item.optional_vars, entered)
+    frame.loop_depth += 1
+    try:
+        frame.run(node.body)
+    finally:
+        frame.loop_depth -= 1
+    frame.at(node)
+    for manager, _ in reversed(managers):
+        manager.__exit__(None, None, None)
+    return False

@@ -1,0 +1,149 @@
+"""Values of the language as the frontend handles them: wrapping Python's, flattening to SSA values, comparing.
+
+A value is a `base_value` of the language (a tensor, a constexpr, a tuple, an aggregate), or a plain Python object that
+exists only while the kernel is compiled (a module, a type, a jit function).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from xdsl.ir import SSAValue
+
+from weft.language import core
+from weft.language.callable import JITCallable
+
+__all__ = [
+    "as_tuple",
+    "describe",
+    "flatten",
+    "map_tuple",
+    "name_value",
+    "same_value",
+    "snapshot",
+    "unflatten",
+    "unwrap",
+    "wrap",
+]
+
+_SCALARS = (bool, int, float, str, complex, bytes)
+
+
+def unwrap(value: Any) -> Any:
+    """The Python value of a constexpr; anything else as it is."""
+    return value.value if isinstance(value, core.constexpr) else value
+
+
+def wrap(value: Any) -> Any:
+    """A result of host code as a value of the language: scalars become constexprs, Python tuples become tuples."""
+    if isinstance(value, core.base_value):
+        return value
+    if isinstance(value, tuple):
+        return as_tuple(value)
+    return core.constexpr(value)
+
+
+def wrap_scalar(value: Any) -> Any:
+    """Python's numbers and strings as constexprs; anything else as it is."""
+    return core.constexpr(value) if isinstance(value, _SCALARS) else value
+
+
+def as_tuple(values: Sequence[Any]) -> Any:
+    """A Python tuple (its field names are kept) as a tuple of the language."""
+    items = [wrap(v) for v in values]
+    fields = getattr(values, "_fields", None)
+    if fields:
+        return core.tuple(items, core.tuple_type([v.type for v in items], fields))
+    return core.tuple(items)
+
+
+def map_tuple(value: Any, function: Callable[[Any], Any]) -> Any:
+    """Apply a function to each value of a tuple, keeping its field names."""
+    items = [function(v) for v in value.values]
+    items = [core.constexpr(v) if not isinstance(v, core.base_value) else v for v in items]
+    fields = value.type.fields if value._type is not None else None
+    if fields and any(fields):
+        return core.tuple(items, core.tuple_type([v.type for v in items], fields))
+    return core.tuple(items)
+
+
+def flatten(values: Iterable[Any]) -> list[SSAValue]:
+    """The SSA values that values consist of; a plain Python object has none."""
+    handles: list[SSAValue] = []
+    for value in values:
+        if type(value) is core.tensor:
+            handles.append(value.handle)
+        elif isinstance(value, core.base_value):
+            value._flatten_ir(handles)
+    return handles
+
+
+def unflatten(types: Sequence[Any], handles: Sequence[SSAValue]) -> list[Any]:
+    """Values of these types over these SSA values."""
+    values = []
+    cursor = 0
+    given = list(handles)
+    for kind in types:
+        value, cursor = kind._unflatten_ir(given, cursor)
+        values.append(value)
+    assert cursor == len(given), f"{len(given) - cursor} SSA values are left over"
+    return values
+
+
+def same_value(left: Any, right: Any) -> bool:
+    """Whether two values are the same: the same SSA values in the same type, or equal compile-time values."""
+    if left is right:
+        return True
+    if not (isinstance(left, core.base_value) and isinstance(right, core.base_value)):
+        return False
+    if type(left) is not type(right):
+        return False
+    if isinstance(left, core.constexpr):
+        return same_constant(left.value, right.value)
+    mine, theirs = flatten([left]), flatten([right])
+    return len(mine) == len(theirs) and all(a is b for a, b in zip(mine, theirs, strict=True)) and (
+        bool(left.type == right.type)
+    )
+
+
+def same_constant(left: Any, right: Any) -> bool:
+    """Whether two compile-time values are the same (`1`, `1.0` and `True` are not)."""
+    if left is right:
+        return True
+    try:
+        return type(left) is type(right) and bool(left == right)
+    except Exception:  # a comparison of the user's classes may do anything
+        return False
+
+
+def snapshot(scope: dict[str, Any]) -> dict[str, Any]:
+    """A copy of a scope that later changes do not reach; aggregates can change in place, so they are copied too."""
+    copied = dict(scope)
+    for name, value in scope.items():
+        if getattr(value, "__triton_aggregate__", False) and isinstance(value, core.base_value):
+            copied[name] = unflatten([value.type], flatten([value]))[0]
+    return copied
+
+
+def name_value(value: Any, name: str) -> None:
+    """Let the SSA values of `value` print as `name`, unless they have a name already."""
+    if type(value) is core.tensor:
+        handle = value.handle
+        if handle.name_hint is None and name.isascii():
+            handle.name_hint = name
+
+
+def describe(value: Any) -> str:
+    """What a value is, for messages: `fp32[128, 64]`, `constexpr 3`, `module math`."""
+    if isinstance(value, core.constexpr):
+        return "None" if value.value is None else f"constexpr {value.value!r}"
+    if isinstance(value, core.tensor):
+        return f"a tensor {value.type}" if value.type.is_block() else f"a scalar {value.type}"
+    if isinstance(value, core.base_value):
+        return f"a value of type {value.type}"
+    if isinstance(value, JITCallable):
+        return f"the jit function {value.__name__}"
+    if isinstance(value, core.dtype):
+        return f"the type {value}"
+    return f"an object of type {type(value).__name__}"

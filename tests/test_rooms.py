@@ -1,0 +1,168 @@
+"""The rooms of the package import only downwards (DESIGN.md, "The rooms").
+
+The import graph is read from the source, so that nothing has to be imported: every `import` of every module under
+src/weft, those inside functions and under TYPE_CHECKING included.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).resolve().parent.parent / "src"
+PACKAGE = SOURCE / "weft"
+
+# A room may import the rooms before it.
+ROOMS = (
+    "base",
+    "layouts",
+    "targets",
+    "ir",
+    "language",
+    "gluon",
+    "frontend",
+    "analysis",
+    "passes",
+    "lower",
+    "sim",
+    "backends",
+    "compiler",
+    "runtime",
+    "explain",
+    "view",
+    "compat",
+)
+# Rooms that must not know each other although the order would allow it.
+FORBIDDEN = {
+    ("sim", "lower"): "the simulator judges the lowering, so it must not use it",
+    ("sim", "passes"): "the simulator judges the passes, so it must not use them",
+    ("sim", "frontend"): "the simulator runs lane programs, not Python",
+    ("backends", "frontend"): "backends read IR, not Python",
+    ("backends", "language"): "backends read IR, not Python",
+    ("view", "compiler"): "pictures of layouts compile nothing",
+}
+# What is always installed with the package: no reason to import it late.
+DEPENDENCIES = {"numpy", "ml_dtypes", "xdsl", "llvmlite", "platformdirs"}
+
+
+@dataclass(frozen=True)
+class Import:
+    """One name imported by one line."""
+
+    file: Path
+    line: int
+    module: str
+    function: str | None
+    """The function that the import stands in."""
+
+    @property
+    def where(self) -> str:
+        return f"{self.file.relative_to(SOURCE.parent)}:{self.line}"
+
+    @property
+    def room(self) -> str | None:
+        """The room that imports; None for the files at the top of the package."""
+        parts = self.file.relative_to(PACKAGE).parts
+        return parts[0] if len(parts) > 1 else None
+
+    @property
+    def imported_room(self) -> str | None:
+        """The room that is imported, if it is one of ours."""
+        parts = self.module.split(".")
+        return parts[1] if parts[0] == "weft" and len(parts) > 1 and parts[1] in ROOMS else None
+
+
+def _imports(file: Path) -> Iterator[Import]:
+    relative = file.relative_to(SOURCE).with_suffix("").parts
+    package = relative[:-1]  # a module's package; for __init__ the package itself
+
+    def visit(node: ast.AST, function: str | None) -> Iterator[Import]:
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                yield from visit(child, child.name)
+                continue
+            if isinstance(child, ast.Import):
+                for alias in child.names:
+                    yield Import(file, child.lineno, alias.name, function)
+            elif isinstance(child, ast.ImportFrom):
+                base = ".".join(package[: len(package) - child.level + 1]) if child.level else ""
+                module = ".".join(filter(None, (base, child.module)))
+                for alias in child.names:
+                    yield Import(file, child.lineno, f"{module}.{alias.name}" if module == "weft" else module, function)
+            yield from visit(child, function)
+
+    yield from visit(ast.parse(file.read_text(encoding="utf-8"), str(file)), None)
+
+
+@pytest.fixture(scope="module")
+def imports() -> list[Import]:
+    files = sorted(PACKAGE.rglob("*.py"))
+    assert files, f"no source under {PACKAGE}"
+    return [found for file in files for found in _imports(file)]
+
+
+def _fail_on(problems: list[str]) -> None:
+    assert not problems, "\n" + "\n".join(problems)
+
+
+def test_every_folder_is_a_room() -> None:
+    folders = {p.parent.relative_to(PACKAGE).parts[0] for p in PACKAGE.glob("*/**/*.py")}
+    _fail_on([f"src/weft/{name} is not in the list of rooms" for name in sorted(folders - set(ROOMS))])
+
+
+def test_no_back_edges(imports: list[Import]) -> None:
+    problems = []
+    for found in imports:
+        room, other = found.room, found.imported_room
+        if room is None or other is None or room == other:
+            continue
+        if ROOMS.index(other) > ROOMS.index(room):
+            problems.append(f"{found.where}: `{room}` imports `{found.module}`, but `{other}` comes after `{room}`")
+        elif (room, other) in FORBIDDEN:
+            problems.append(f"{found.where}: `{room}` imports `{found.module}`: {FORBIDDEN[room, other]}")
+    _fail_on(problems)
+
+
+def test_no_room_imports_the_public_face(imports: list[Import]) -> None:
+    """`weft/__init__.py` wires everything; a room that imported it would depend on all of it."""
+    _fail_on(
+        [
+            f"{i.where}: `{i.room}` imports `{i.module}`, the face of the whole package"
+            for i in imports
+            if i.room is not None and i.module.partition(".")[0] == "weft" and i.imported_room is None
+            and i.module not in ("weft._version", "weft.version")
+        ]
+    )
+
+
+def test_imports_in_functions_are_optional_packages(imports: list[Import]) -> None:
+    problems = []
+    for found in imports:
+        if found.function is None or found.function == "__getattr__":  # lazy names of a package's face
+            continue
+        top = found.module.partition(".")[0]
+        if top in ("weft", "") or top in DEPENDENCIES or top in sys.stdlib_module_names:
+            problems.append(f"{found.where}: `{found.module}` is imported inside `{found.function}`")
+    _fail_on(problems)
+
+
+def test_only_the_frontend_knows_syntax_trees(imports: list[Import]) -> None:
+    problems = []
+    for found in imports:
+        inside = found.room == "frontend" or found.file == PACKAGE / "language" / "callable.py"
+        if found.module.partition(".")[0] == "ast" and not inside:
+            problems.append(f"{found.where}: `ast` is imported outside the frontend")
+    _fail_on(problems)
+
+
+def test_only_backends_know_llvmlite(imports: list[Import]) -> None:
+    problems = []
+    for found in imports:
+        if found.module.partition(".")[0] == "llvmlite" and found.room != "backends":
+            problems.append(f"{found.where}: `llvmlite` is imported outside the backends")
+    _fail_on(problems)

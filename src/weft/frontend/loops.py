@@ -28,7 +28,7 @@ from .values import describe, flatten, name_value, same_value, snapshot, unflatt
 
 __all__: list[str] = []
 
-_NO_LICM = UnregisteredAttr.with_name_and_type("llvm.loop_annotation", False, False, False)(
+_NO_LICM = UnregisteredAttr.with_name_and_type("llvm.loop_annotation", False)(
     "llvm.loop_annotation", False, False, "licm = <disable = true>"
 )
 """`#llvm.loop_annotation<licm = <disable = true>>`: do not move code out of this loop."""

@@ -27,6 +27,7 @@ from .attrs import (
 from .builder import Builder, pointee_of
 from .extra import AssumeOp, BarrierOp, RemFOp
 from .locations import call_site_loc, file_loc, loc_of, name_loc, span_of, span_of_loc
+from .text import OpaqueAttr, ParseError, parse_module, print_module, type_text
 from .types import (
     PtrType,
     TensorDescType,
@@ -121,6 +122,12 @@ __all__ = [
     "dense_values",
     "int_value",
     "ints_of",
+    # text
+    "parse_module",
+    "print_module",
+    "type_text",
+    "ParseError",
+    "OpaqueAttr",
     # places
     "file_loc",
     "loc_of",

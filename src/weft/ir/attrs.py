@@ -47,6 +47,7 @@ __all__ = [
     "MemSyncScope",
     "RMWOp",
     "DescriptorReduceKind",
+    "ProgramDim",
     "RoundingMode",
     "PropagateNan",
     "InputPrecision",
@@ -113,6 +114,12 @@ class DescriptorReduceKind(IntEnum):
     """What `tt.descriptor_reduce` does to memory."""
 
     ADD, MIN, MAX, INC, DEC, AND, OR, XOR = range(1, 9)
+
+
+class ProgramDim(IntEnum):
+    """An axis of the grid."""
+
+    X, Y, Z = range(3)
 
 
 class RoundingMode(IntEnum):

@@ -44,7 +44,7 @@ _CMPF = {name: i for i, name in enumerate(arith.CMPF_COMPARISON_OPERATIONS)}
 class Builder:
     """An insertion point and a current location."""
 
-    __slots__ = ("block", "anchor", "loc")
+    __slots__ = ("anchor", "block", "loc")
 
     def __init__(self, block: Block | None = None, anchor: Operation | None = None, loc: Attribute = UNKNOWN):
         self.block = block

@@ -1,0 +1,186 @@
+"""Attributes and locations written as MLIR writes them; `values` reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import isfinite
+
+from xdsl.dialects.arith import FastMathFlagsAttr, IntegerOverflowAttr
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    CallSiteLoc,
+    DenseArrayBase,
+    DenseIntOrFPElementsAttr,
+    DictionaryAttr,
+    FileLineColLoc,
+    FloatAttr,
+    FunctionType,
+    FusedLoc,
+    IndexType,
+    IntegerAttr,
+    IntegerType,
+    NameLoc,
+    NoneAttr,
+    NoneType,
+    StringAttr,
+    SymbolRefAttr,
+    UnitAttr,
+)
+from xdsl.ir import Attribute, Data, TypeAttribute
+from xdsl.irdl import irdl_attr_definition
+
+from ..attrs import dense_values
+from ..locations import UNKNOWN
+from ..types import i1
+from .types import function_text, type_text
+
+__all__ = ["OpaqueAttr", "attr_text", "dict_text", "flags_text", "float_text", "loc_text", "quote", "symbol_text"]
+
+
+@irdl_attr_definition
+class OpaqueAttr(Data[str]):
+    """An attribute known only by its text, such as `#llvm.loop_annotation<...>`."""
+
+    name = "weft.opaque"
+
+    @classmethod
+    def parse_parameter(cls, parser: object) -> str:
+        """Not used: Weft reads its own text."""
+        raise NotImplementedError
+
+    def print_parameter(self, printer: object) -> None:
+        """Write the text as it stands."""
+        printer.print_string(self.data)  # type: ignore[attr-defined]
+
+
+def quote(text: str) -> str:
+    """A string as MLIR writes it."""
+    out: list[str] = []
+    for byte in text.encode("utf-8", "surrogateescape"):
+        if byte == 0x5C:
+            out.append("\\\\")
+        elif 0x20 <= byte < 0x7F and byte != 0x22:
+            out.append(chr(byte))
+        else:
+            out.append(f"\\{byte:02X}")
+    return '"' + "".join(out) + '"'
+
+
+def float_text(value: float, type: Attribute, raw: bytes | None = None) -> str:
+    """A float as MLIR writes it: six digits if they are enough, more if not, bits for what is not finite."""
+    if not isfinite(value):
+        packed = raw if raw is not None else type.pack((value,))  # type: ignore[attr-defined]
+        return f"0x{int.from_bytes(packed, 'little'):0{2 * len(packed)}X}"
+    short = f"{value:.6e}"
+    try:
+        same = type.pack((float(short),)) == type.pack((value,))  # type: ignore[attr-defined]
+    except OverflowError:
+        same = False
+    if same:
+        return short
+    exact = f"{value:.17g}"
+    if "e" in exact:
+        mantissa, exponent = exact.split("e")
+        return f"{mantissa if '.' in mantissa else mantissa + '.0'}e{exponent}"
+    return exact if "." in exact else exact + ".0"
+
+
+def _dense_text(attr: DenseIntOrFPElementsAttr) -> str:
+    element = attr.type.element_type
+    size = element.compile_time_size
+    data = attr.data.data
+    values = dense_values(attr)
+    if isinstance(element, IntegerType):
+        texts = [("true" if v else "false") if element == i1 else str(v) for v in values]
+    elif isinstance(element, IndexType):
+        texts = [str(v) for v in values]
+    else:
+        texts = [float_text(v, element, data[i * size : i * size + size]) for i, v in enumerate(values)]
+    if len(texts) == 1 or len(set(texts)) == 1:
+        return texts[0]
+    for extent in reversed([d.data for d in attr.type.shape.data]):
+        texts = [f"[{', '.join(texts[i : i + extent])}]" for i in range(0, len(texts), extent)]
+    return texts[0]
+
+
+def attr_text(attr: Attribute) -> str:
+    """An attribute as MLIR writes it."""
+    if isinstance(attr, IntegerAttr):
+        if attr.type == i1:
+            return "true" if attr.value.data else "false"
+        return f"{attr.value.data} : {type_text(attr.type)}"
+    if isinstance(attr, FloatAttr):
+        return f"{float_text(attr.value.data, attr.type)} : {type_text(attr.type)}"
+    if isinstance(attr, StringAttr):
+        return quote(attr.data)
+    if isinstance(attr, UnitAttr):
+        return "unit"
+    if isinstance(attr, DenseIntOrFPElementsAttr):
+        return f"dense<{_dense_text(attr)}> : {type_text(attr.type)}"
+    if isinstance(attr, DenseArrayBase):
+        element = attr.elt_type
+        values = attr.get_values()
+        if isinstance(element, IntegerType):
+            texts = [("true" if v else "false") if element == i1 else str(v) for v in values]
+        else:
+            texts = [float_text(v, element) for v in values]
+        return f"array<{type_text(element)}{': ' if texts else ''}{', '.join(texts)}>"
+    if isinstance(attr, ArrayAttr):
+        return f"[{', '.join(attr_text(a) for a in attr.data)}]"
+    if isinstance(attr, DictionaryAttr):
+        return dict_text(attr.data)
+    if isinstance(attr, SymbolRefAttr):
+        return "::".join(
+            [symbol_text(attr.root_reference.data), *(symbol_text(n.data) for n in attr.nested_references)]
+        )
+    if isinstance(attr, OpaqueAttr):
+        return attr.data
+    if isinstance(attr, FastMathFlagsAttr | IntegerOverflowAttr):
+        return f"#{attr.name}<{flags_text(attr)}>"
+    if isinstance(attr, FunctionType):
+        return function_text([*attr.inputs.data], [*attr.outputs.data])
+    if isinstance(attr, NoneType):
+        return "none"
+    if isinstance(attr, TypeAttribute):
+        return type_text(attr)
+    return str(attr)
+
+
+def flags_text(attr: FastMathFlagsAttr | IntegerOverflowAttr) -> str:
+    """The words of a set of flags, in the order in which they are defined."""
+    if attr.all_value is not None and len(attr.data) == len(attr.enum_type):
+        return str(attr.all_value)
+    return ", ".join(str(f.value) for f in attr.enum_type if f in attr.data) or "none"
+
+
+def dict_text(attrs: Mapping[str, Attribute]) -> str:
+    """`{name = attribute, name}`, sorted by name as MLIR keeps them."""
+    items = sorted(attrs.items())
+    return "{" + ", ".join(k if isinstance(v, UnitAttr) else f"{_name(k)} = {attr_text(v)}" for k, v in items) + "}"
+
+
+def _name(name: str) -> str:
+    plain = name.replace("_", "").replace(".", "").replace("$", "")
+    return name if name.isascii() and plain.isalnum() and not name[0].isdigit() else quote(name)
+
+
+def symbol_text(name: str) -> str:
+    """`@name`, in quotes where it needs them."""
+    plain = name.replace("_", "").replace(".", "").replace("$", "").replace("-", "x")
+    bare = name.isascii() and plain.isalnum() and not (name[0].isdigit() or name[0] in "-$.") and "-" not in name
+    return "@" + (name if bare else quote(name))
+
+
+def loc_text(loc: Attribute) -> str:
+    """A location without its `loc( )`."""
+    if isinstance(loc, FileLineColLoc):
+        return f"{quote(loc.filename.data)}:{loc.line.data}:{loc.column.data}"
+    if isinstance(loc, NameLoc):
+        inner = "" if loc.location == UNKNOWN else f"({loc_text(loc.location)})"
+        return f"{quote(loc.desc.data)}{inner}"
+    if isinstance(loc, CallSiteLoc):
+        return f"callsite({loc_text(loc.callee)} at {loc_text(loc.caller)})"
+    if isinstance(loc, FusedLoc):
+        meta = "" if isinstance(loc.metadata, NoneAttr) else f"<{attr_text(loc.metadata)}>"
+        return f"fused{meta}[{', '.join(loc_text(p) for p in loc.locations.data)}]"  # type: ignore[attr-defined]
+    return "unknown"

@@ -1,0 +1,123 @@
+"""Types of tile IR as text, both ways.
+
+    tensor<128x64x!tt.ptr<f16>>    !tt.tensordesc<tensor<64x64xf16>>    !tt.ptr<tensor<8x8xf16>>    i32    index
+
+Each distinct text is read once and kept, and each distinct type is written once and kept.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from xdsl.dialects.builtin import FunctionType, IndexType, IntegerType, NoneType, TensorType, TupleType
+from xdsl.ir import Attribute
+
+from ..types import FLOAT_BY_NAME, PtrType, TensorDescType, index, int_type, ptr_of, tensor_of
+
+__all__ = ["BadType", "read_type", "type_text"]
+
+MAX_RANK = 32
+_INT = re.compile(r"i([1-9][0-9]{0,7})", re.ASCII)
+_DIMS = re.compile(r"(?:[0-9]{1,18}x)+", re.ASCII)
+
+
+class BadType(ValueError):
+    """The text is not a type; the message says why."""
+
+
+def _split_space(body: str) -> tuple[str, int]:
+    """The pointee and the address space of what stands between the brackets of a pointer type."""
+    depth = 0
+    for i, char in enumerate(body):
+        if char == "<":
+            depth += 1
+        elif char == ">":
+            depth -= 1
+        elif char == "," and depth == 0:
+            space = body[i + 1 :].strip()
+            if not space.isascii() or not space.isdigit() or len(space) > 9:
+                raise BadType(f"'{space}' is not an address space")
+            return body[:i], int(space)
+    return body, 1
+
+
+def _inside(text: str, prefix: str) -> str:
+    if not text.endswith(">"):
+        raise BadType(f"'{text}' has no closing '>'")
+    return text[len(prefix) : -1].strip()
+
+
+@lru_cache(maxsize=8192)
+def read_type(text: str) -> Attribute:
+    """The type that a text stands for. Raises `BadType` where it is none."""
+    text = text.strip()
+    match = _INT.fullmatch(text)
+    if match:
+        width = int(match[1])
+        if width > 16384:
+            raise BadType(f"an integer of {width} bits is too wide")
+        return int_type(width)
+    if text in FLOAT_BY_NAME:
+        return FLOAT_BY_NAME[text]
+    if text == "index":
+        return index
+    if text == "none":
+        return NoneType()
+    if text.startswith("!tt.ptr<"):
+        pointee, space = _split_space(_inside(text, "!tt.ptr<"))
+        return ptr_of(read_type(pointee), space)
+    if text.startswith("!tt.tensordesc<"):
+        block = read_type(_inside(text, "!tt.tensordesc<"))
+        if not isinstance(block, TensorType):
+            raise BadType(f"a tensor descriptor describes a tensor, not {type_text(block)}")
+        return TensorDescType(block)
+    if text.startswith("tensor<"):
+        return _read_tensor(_inside(text, "tensor<"))
+    raise BadType(f"unknown type '{text[:80]}'")
+
+
+def _read_tensor(body: str) -> Attribute:
+    dims = _DIMS.match(body)
+    shape = tuple(int(d) for d in dims.group()[:-1].split("x")) if dims else ()
+    if len(shape) > MAX_RANK:
+        raise BadType(f"a tensor of {len(shape)} dimensions has too many (at most {MAX_RANK})")
+    rest = body[dims.end() :] if dims else body
+    if rest.startswith(("?", "*")):
+        raise BadType("a tile has a static shape")
+    if "," in rest and "<" not in rest.split(",")[0]:
+        raise BadType("an encoding belongs to Triton's GPU dialects, not to tile IR")
+    element = read_type(rest)
+    if isinstance(element, TensorType | TensorDescType | NoneType):
+        raise BadType(f"{type_text(element)} cannot be the element of a tensor")
+    return tensor_of(shape, element)
+
+
+@lru_cache(maxsize=8192)
+def type_text(type: Attribute) -> str:
+    """A type as MLIR and Triton write it."""
+    if isinstance(type, IntegerType):
+        return f"i{type.width.data}"
+    if isinstance(type, IndexType):
+        return "index"
+    if isinstance(type, TensorType):
+        dims = "".join(f"{d.data}x" for d in type.shape.data)
+        return f"tensor<{dims}{type_text(type.element_type)}>"
+    if isinstance(type, PtrType):
+        space = type.address_space.data
+        return f"!tt.ptr<{type_text(type.pointee)}{'' if space == 1 else f', {space}'}>"
+    if isinstance(type, TensorDescType):
+        return f"!tt.tensordesc<{type_text(type.block_type)}>"
+    if isinstance(type, FunctionType):
+        return function_text([*type.inputs.data], [*type.outputs.data])
+    if isinstance(type, TupleType):
+        return f"tuple<{', '.join(map(type_text, type.types.data))}>"
+    if isinstance(type, NoneType):
+        return "none"
+    return str(type)
+
+
+def function_text(inputs: list[Attribute], outputs: list[Attribute]) -> str:
+    """A functional type, `(i32, f32) -> f32`; a lone result stands without brackets."""
+    right = type_text(outputs[0]) if len(outputs) == 1 else f"({', '.join(map(type_text, outputs))})"
+    return f"({', '.join(map(type_text, inputs))}) -> {right}"

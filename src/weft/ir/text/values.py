@@ -1,0 +1,506 @@
+"""Types, attributes and locations read from text; `spelling` writes them.
+
+    16 : i32   1.5 : f32   true   "text"   [..]   {..}   array<i32: 1, 0>   dense<0.0> : tensor<8xf32>   @symbol
+    loc("k.py":3:4)   loc("x"(#loc1))   loc(callsite(#loc1 at #loc2))   #alias   #llvm.loop_annotation<...>
+
+An attribute of a dialect that is not known here is kept as its text (`OpaqueAttr`).
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    BytesAttr,
+    CallSiteLoc,
+    DenseArrayBase,
+    DenseIntOrFPElementsAttr,
+    DictionaryAttr,
+    FileLineColLoc,
+    FloatAttr,
+    FusedLoc,
+    IndexType,
+    IntegerAttr,
+    IntegerType,
+    NameLoc,
+    NoneAttr,
+    StringAttr,
+    SymbolRefAttr,
+    TensorType,
+)
+from xdsl.ir import Attribute
+
+from ..attrs import splat_attr, unit_attr
+from ..locations import UNKNOWN, call_site_loc, file_loc, name_loc
+from ..types import f64, function_type, i1, i64, is_float
+from .spelling import OpaqueAttr, attr_text
+from .tokens import MAX_DEPTH, Cursor, unescape
+from .types import BadType, read_type, type_text
+
+__all__ = ["ValueReader"]
+
+
+class ValueReader(Cursor):
+    """A cursor that reads types, attributes and locations."""
+
+    __slots__ = ("_aliases", "_open", "_read")
+
+    def __init__(self, text: str, filename: str):
+        super().__init__(text, filename)
+        # `#name = ...` may stand after its uses, as Triton's locations do.
+        kinds, texts = self.kinds, self.texts
+        self._aliases: dict[str, int] = {}
+        for i in range(len(kinds) - 1):
+            if kinds[i] == "a" and texts[i + 1] == "=":
+                if texts[i] in self._aliases:
+                    self.fail(f"'{texts[i]}' is defined twice", i)
+                self._aliases[texts[i]] = i + 2
+        self._read: dict[str, Attribute] = {}
+        self._open: set[str] = set()
+
+    # -- aliases -----------------------------------------------------------------------------------------------
+
+    def alias(self, name: str) -> Attribute:
+        """What `#name` stands for."""
+        known = self._read.get(name)
+        if known is not None:
+            return known
+        place = self._aliases.get(name)
+        if place is None:
+            self.at -= 1
+            self.fail(f"'{name}' is not defined")
+        if name in self._open:
+            self.fail(f"'{name}' is defined by itself", place - 2)
+        self._open.add(name)
+        back, self.at = self.at, place
+        self.enter()
+        value = self.attribute()
+        self.leave()
+        self.at = back
+        self._open.discard(name)
+        self._read[name] = value
+        return value
+
+    # -- types -------------------------------------------------------------------------------------------------
+
+    def type(self, where: str = "") -> Attribute:
+        """A type, which must be next."""
+        found = self.optional_type()
+        if found is None:
+            self.fail(f"expected a type{where}, found {self.found()}")
+        return found
+
+    def optional_type(self) -> Attribute | None:
+        """A type, if one is next."""
+        kind = self.kinds[self.at]
+        text = self.texts[self.at]
+        if kind in "ti":
+            if kind == "i" and text in ("tensor", "vector", "memref", "tuple", "complex"):
+                self.fail(f"the type that begins with '{text}' is not one of tile IR")
+            try:
+                found = read_type(text)
+            except BadType as error:
+                if kind == "i" and not (text[:1] in "if" and text[1:].isdigit()):
+                    return None
+                self.fail(str(error))
+            self.at += 1
+            return found
+        if kind == "a" and text.startswith("!"):
+            if text in self._aliases:
+                self.at += 1
+                return self.alias(text)
+            self.fail(f"unknown type '{text}'")
+        if text == "(" and kind == "p":
+            self.enter()
+            inputs, outputs = self.function_signature()
+            self.leave()
+            return function_type(tuple(inputs), tuple(outputs))
+        return None
+
+    def short_type(self, prefix: str) -> Attribute:
+        """A type in brackets without its dialect's name, `<f16>`; `prefix` is what was left out."""
+        at = self.at
+        self.expect("<")
+        inner = self.type()
+        space = ""
+        if self.accept(","):
+            space = f", {self.integer(', an address space,')}"
+        self.expect(">")
+        try:
+            return read_type(f"{prefix}<{type_text(inner)}{space}>")
+        except BadType as error:
+            self.fail(str(error), at)
+
+    def type_list(self) -> list[Attribute]:
+        """Types between commas, at least one."""
+        types = [self.type()]
+        while self.accept(","):
+            types.append(self.type())
+        return types
+
+    def function_signature(self) -> tuple[list[Attribute], list[Attribute]]:
+        """`(T, T) -> T` or `(T) -> (T, T)`: the inputs and the outputs."""
+        self.expect("(")
+        inputs = [] if self.texts[self.at] == ")" else self.type_list()
+        self.expect(")")
+        self.expect("->")
+        return inputs, self.result_types()
+
+    def result_types(self) -> list[Attribute]:
+        """A type alone, or types in brackets."""
+        if self.accept("("):
+            outputs = [] if self.texts[self.at] == ")" else self.type_list()
+            self.expect(")")
+            return outputs
+        return [self.type()]
+
+    # -- attributes --------------------------------------------------------------------------------------------
+
+    def attribute(self, wanted: Attribute | None = None) -> Attribute:
+        """An attribute, which must be next; `wanted` is the type of a number that does not say its own."""
+        kind, text = self.kinds[self.at], self.texts[self.at]
+        if kind == "n":
+            return self._number(wanted)
+        if kind == "s":
+            self.at += 1
+            return StringAttr(unescape(text))
+        if kind == "y":
+            return self._symbol()
+        if kind == "a" and text.startswith("#"):
+            self.at += 1
+            return self._opaque(text) if "." in text and text not in self._aliases else self.alias(text)
+        if kind == "i":
+            if text in ("true", "false"):
+                self.at += 1
+                return IntegerAttr(int(text == "true"), i1)
+            if text == "unit":
+                self.at += 1
+                return unit_attr()
+            if text == "dense":
+                return self._dense()
+            if text == "array":
+                return self._array()
+            if text == "loc":
+                return self.location()
+        if text == "[":
+            self.at += 1
+            return ArrayAttr(self._items("]"))
+        if text == "{":
+            return DictionaryAttr(self.dictionary())
+        found = self.optional_type()
+        if found is None:
+            self.fail(f"expected an attribute, found {self.found()}")
+        return found
+
+    def dictionary(self) -> dict[str, Attribute]:
+        """`{name = attribute, name}`, which must be next; a bare name is `unit`."""
+        self.expect("{")
+        self.enter()
+        found: dict[str, Attribute] = {}
+        while self.texts[self.at] != "}":
+            kind, text = self.kinds[self.at], self.texts[self.at]
+            if kind not in "ist":
+                self.fail(f"expected the name of an attribute, found {self.found()}")
+            name = unescape(text) if kind == "s" else text
+            if name in found:
+                self.fail(f"attribute '{name}' is given twice")
+            self.at += 1
+            found[name] = self.attribute() if self.accept("=") else unit_attr()
+            if not self.accept(","):
+                break
+        self.expect("}")
+        self.leave()
+        return found
+
+    def _items(self, close: str) -> list[Attribute]:
+        self.enter()
+        items: list[Attribute] = []
+        while self.texts[self.at] != close:
+            items.append(self.attribute())
+            if not self.accept(","):
+                break
+        self.expect(close)
+        self.leave()
+        return items
+
+    def _number(self, wanted: Attribute | None) -> Attribute:
+        at = self.at
+        text = self.need("n")
+        if self.accept(":"):
+            wanted = self.type()
+        if wanted is None:
+            wanted = f64 if "." in text else i64
+        return self._number_of(text, wanted, at)
+
+    def _number_of(self, text: str, type: Attribute, at: int) -> Attribute:
+        if isinstance(type, IntegerType | IndexType):
+            value = self._int_of(text, type, at)
+            return IntegerAttr(value, type)
+        if is_float(type):
+            return FloatAttr(self._float_of(text, type, at), type)  # type: ignore
+        self.fail(f"{type_text(type)} is not the type of a number", at)
+
+    def _int_of(self, text: str, type: Attribute, at: int) -> int:
+        if "." in text or len(text) > 40:
+            self.fail(f"expected an integer, found '{text[:40]}'", at)
+        value = int(text, 16 if "0x" in text else 10)
+        width = 64 if isinstance(type, IndexType) else type.width.data  # type: ignore[attr-defined]
+        if not -(1 << max(width - 1, 0)) <= value < 1 << width:
+            self.fail(f"{text} does not fit in {type_text(type)}", at)
+        return value
+
+    def _float_of(self, text: str, type: Attribute, at: int) -> float:
+        if "0x" in text:
+            size = type.compile_time_size  # type: ignore[attr-defined]
+            bits = int(text, 16)
+            if not 0 <= bits < 1 << (8 * size):
+                self.fail(f"{text[:40]} does not fit in {type_text(type)}", at)
+            return float(type.unpack(bits.to_bytes(size, "little"), 1)[0])  # type: ignore[attr-defined]
+        if len(text) > 400:
+            self.fail("a number of this length is not read", at)
+        return float(text)
+
+    def _symbol(self) -> SymbolRefAttr:
+        names = [self.symbol()]
+        while self.texts[self.at] == "::":
+            self.at += 1
+            names.append(self.symbol())
+        return SymbolRefAttr(names[0], names[1:])
+
+    def symbol(self) -> str:
+        """The name of `@name` or `@"name"`, which must be next."""
+        text = self.need("y", ", the name of a function")[1:]
+        return unescape(text) if text.startswith('"') else text
+
+    def _opaque(self, name: str) -> Attribute:
+        return OpaqueAttr(name + (self._balanced() if self.texts[self.at] == "<" else ""))
+
+    def _balanced(self) -> str:
+        """The text between brackets, with aliases replaced by what they stand for."""
+        closing = {"<": ">", "(": ")", "[": "]", "{": "}"}
+        stack: list[str] = []
+        parts: list[str] = []
+        while True:
+            kind, text = self.kinds[self.at], self.texts[self.at]
+            if kind == "e":
+                self.fail("unclosed '<'")
+            self.at += 1
+            if kind == "a" and text in self._aliases:
+                parts.append(attr_text(self.alias(text)))
+            else:
+                parts.append(text)
+            if text in closing and kind == "p":
+                stack.append(closing[text])
+                if len(stack) > MAX_DEPTH:
+                    self.fail(f"nested too deep: more than {MAX_DEPTH} levels")
+            elif stack and text == stack[-1]:
+                stack.pop()
+                if not stack:
+                    break
+            spaced = kind in "ins" and self.kinds[self.at] in "ins"
+            parts.append(" " if text in ("=", ",", ":") or self.texts[self.at] == "=" or spaced else "")
+        return "".join(parts)
+
+    def _array(self) -> Attribute:
+        self.at += 1
+        self.expect("<", " after 'array'")
+        element = self.type(", the element type of the array,")
+        if not (isinstance(element, IntegerType) or is_float(element)):
+            self.fail(f"an array cannot hold {type_text(element)}", self.at - 1)
+        values: list[int] = []
+        floats: list[float] = []
+        if self.accept(":"):
+            while True:
+                at = self.at
+                if self.texts[at] in ("true", "false"):
+                    self.at += 1
+                    values.append(int(self.texts[at] == "true"))
+                elif isinstance(element, IntegerType):
+                    value = self._int_of(self.need("n"), element, at)
+                    values.append(int(element.get_normalized_value(value)))
+                else:
+                    floats.append(self._float_of(self.need("n"), element, at))
+                if not self.accept(","):
+                    break
+        self.expect(">")
+        return DenseArrayBase.from_list(element, values if isinstance(element, IntegerType) else floats)  # type: ignore
+
+    def _dense(self) -> Attribute:
+        start = self.at
+        self.at += 1
+        self.expect("<", " after 'dense'")
+        shape: tuple[int, ...] = ()
+        items: list[tuple[int, str]] = []
+        blob: str | None = None
+        if self.kinds[self.at] == "s":
+            blob = unescape(self.need("s"))
+        elif self.texts[self.at] != ">":
+            shape = self._nested(items)
+        self.expect(">")
+        self.expect(":", " and a type after 'dense<...>'")
+        at = self.at
+        type = self.type()
+        if not isinstance(type, TensorType):
+            self.fail(f"dense<...> is a tensor, not {type_text(type)}", at)
+        element = type.element_type
+        if not (isinstance(element, IntegerType | IndexType) or is_float(element)):
+            self.fail(f"dense<...> cannot hold {type_text(element)}", at)
+        whole = tuple(d.data for d in type.shape.data)
+        if blob is not None:
+            return self._dense_blob(blob, type, start)
+        if len(items) == 1 and shape == ():
+            return self._dense_splat(items[0], type)
+        if shape != whole:
+            self.fail(f"dense<...> has the shape {list(shape)}, its type the shape {list(whole)}", start)
+        if isinstance(element, IntegerType):
+            ints = [int(element.get_normalized_value(self._element_int(text, element, i))) for i, text in items]
+            return DenseIntOrFPElementsAttr(type, BytesAttr(element.pack(ints)))
+        floats = b"".join(self._element_bytes(text, element, i) for i, text in items)
+        return DenseIntOrFPElementsAttr(type, BytesAttr(floats))
+
+    def _dense_splat(self, item: tuple[int, str], type: TensorType[Attribute]) -> Attribute:
+        at, text = item
+        element = type.element_type
+        if isinstance(element, IntegerType | IndexType):
+            return splat_attr(type, self._element_int(text, element, at))
+        return DenseIntOrFPElementsAttr(type, BytesAttr(self._element_bytes(text, element, at)))  # type: ignore
+
+    def _element_int(self, text: str, element: Attribute, at: int) -> int:
+        if text in ("true", "false"):
+            return int(text == "true")
+        return self._int_of(text, element, at)
+
+    def _element_bytes(self, text: str, element: Attribute, at: int) -> bytes:
+        """The bytes of one float; written in hexadecimal they are kept bit for bit, which keeps a NaN's payload."""
+        if text in ("true", "false"):
+            self.fail(f"expected a number, found '{text}'", at)
+        size = element.compile_time_size  # type: ignore[attr-defined]
+        if "0x" in text:
+            bits = int(text, 16)
+            if not 0 <= bits < 1 << (8 * size):
+                self.fail(f"{text[:40]} does not fit in {type_text(element)}", at)
+            return bits.to_bytes(size, "little")
+        try:
+            packed: bytes = element.pack((self._float_of(text, element, at),))  # type: ignore[attr-defined]
+        except OverflowError:
+            self.fail(f"{text[:40]} does not fit in {type_text(element)}", at)
+        return packed
+
+    def _dense_blob(self, blob: str, type: TensorType[Attribute], at: int) -> Attribute:
+        size = type.element_type.compile_time_size  # type: ignore[attr-defined]
+        count = prod(d.data for d in type.shape.data)
+        try:
+            data = bytes.fromhex(blob[2:]) if blob.startswith("0x") else b""
+        except ValueError:
+            data = b""
+        if len(data) not in (size, size * count) or not data:
+            self.fail(f"dense<...> holds {len(data)} bytes, its type {size * count}", at)
+        return DenseIntOrFPElementsAttr(type, BytesAttr(data))  # type: ignore[arg-type]
+
+    def _nested(self, items: list[tuple[int, str]]) -> tuple[int, ...]:
+        """Numbers, or lists of lists of them of one shape; gives the shape."""
+        if not self.accept("["):
+            text = self.texts[self.at]
+            if self.kinds[self.at] != "n" and text not in ("true", "false"):
+                self.fail(f"expected a number, found {self.found()}")
+            items.append((self.at, text))
+            self.at += 1
+            return ()
+        self.enter()
+        count = 0
+        inner: tuple[int, ...] | None = None
+        while self.texts[self.at] != "]":
+            at = self.at
+            shape = self._nested(items)
+            if inner is not None and shape != inner:
+                self.fail("the rows of dense<...> differ in shape", at)
+            inner = shape
+            count += 1
+            if not self.accept(","):
+                break
+        self.expect("]")
+        self.leave()
+        return (count, *(inner or ()))
+
+    # -- locations ---------------------------------------------------------------------------------------------
+
+    def optional_location(self) -> Attribute:
+        """`loc(...)` if it is next, otherwise the unknown location."""
+        if self.texts[self.at] != "loc" or self.texts[self.at + 1] != "(":
+            return UNKNOWN
+        name = self.texts[self.at + 2]
+        known = self._read.get(name)
+        if known is not None and self.texts[self.at + 3] == ")":
+            self.at += 4
+            return known
+        return self.location()
+
+    def location(self) -> Attribute:
+        """`loc(...)`, which must be next."""
+        self.expect("loc")
+        self.expect("(")
+        found = self._location()
+        self.expect(")")
+        return found
+
+    def _location(self) -> Attribute:
+        kind, text = self.kinds[self.at], self.texts[self.at]
+        at = self.at
+        self.enter()
+        self.at += 1
+        found: Attribute
+        if kind == "a":
+            found = self.alias(text)
+        elif kind == "s":
+            found = self._named_location(unescape(text))
+        elif text == "unknown":
+            found = UNKNOWN
+        elif text == "callsite":
+            self.expect("(")
+            callee = self._location()
+            self.expect("at")
+            found = call_site_loc(callee, self._location())
+            self.expect(")")
+        elif text == "fused":
+            found = self._fused_location()
+        elif text == "loc":
+            self.at -= 1
+            found = self.location()
+        else:
+            self.fail(f"expected a location, found '{text[:60]}'", at)
+        if not isinstance(found, FileLineColLoc | NameLoc | CallSiteLoc | FusedLoc | type(UNKNOWN)):
+            self.fail(f"'{text}' is not a location", at)
+        self.leave()
+        return found
+
+    def _named_location(self, name: str) -> Attribute:
+        if self.accept(":"):
+            line = self.integer(", a line number,")
+            self.expect(":")
+            column = self.integer(", a column number,")
+            if self.accept("to"):  # a range: its end is not kept
+                if self.kinds[self.at] == "n":
+                    self.at += 1
+                self.expect(":")
+                self.integer(", a column number,")
+            return file_loc(name, line, column)
+        if self.accept("("):
+            inner = self._location()
+            self.expect(")")
+            return name_loc(name, inner)
+        return name_loc(name)
+
+    def _fused_location(self) -> Attribute:
+        metadata: Attribute = NoneAttr()
+        if self.accept("<"):
+            metadata = self.attribute()
+            self.expect(">")
+        self.expect("[")
+        parts: list[Attribute] = []
+        while self.texts[self.at] != "]":
+            parts.append(self._location())
+            if not self.accept(","):
+                break
+        self.expect("]")
+        return FusedLoc(parts, metadata)

@@ -267,6 +267,13 @@ class Function:
         self.allocas.append(f"  {name} = alloca {type}, i64 {count}, align {align}")
         return Value(PTR, name)
 
+    def entry_value(self, type: Type, text: str) -> Value:
+        """An instruction in the entry block, where it dominates everything."""
+        self._labels += 1
+        name = f"%e{self._labels}"
+        self.allocas.append(f"  {name} = {text}")
+        return Value(type, name)
+
     # -- control flow -----------------------------------------------------------------------------------------------
 
     def br(self, label: str) -> None:

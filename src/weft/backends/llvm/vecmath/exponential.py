@@ -163,17 +163,17 @@ def cosh(x: X) -> X:
     return half + 0.25 / half
 
 
-_TANH_P = (0.9999999768181552, 0.13379451639395779, 0.003493728883262306, 2.057885741132051e-05, 1.3313407628041647e-08)
-_TANH_Q = (1.0, 0.46712766251389043, 0.02586988320168436, 0.0003282610641225731, 7.759544989573883e-07)
+_TANH = (-0.33331936597824097, 0.1330530345439911, -0.05222586914896965, 0.0170752964913845)
 
 
 @define("tanh", "float")
 def tanh(x: X) -> X:
-    """x P(x^2)/Q(x^2) on the whole range where the result is not 1."""
-    a = at_most(fabs(x), 9.02)
+    """x + x^3 P(x^2) below 0.6; above, 1 - 2/(e^(2|x|) + 1), which is 1 from 9.02 on."""
+    a = at_most(fabs(x), 10.0)
+    large = 1.0 - 2.0 / (exponential("exp", a + a) + 1.0)
     z = a * a
-    y = a * horner(z, _TANH_P) / horner(z, _TANH_Q)
-    return copysign(at_most(y, 1.0), x)
+    small = fma(a * z, horner(z, _TANH), a)
+    return copysign(where(a < 0.6, small, large), x)
 
 
 @define("tanh", "double")

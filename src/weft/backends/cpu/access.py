@@ -1,0 +1,280 @@
+"""Moving lanes between memory and vectors: the cheapest instruction for an address form and a mask.
+
+`load_lanes` and `store_lanes` take a `Pointer` form, the number of lanes and a mask form, and choose:
+
+    the same address everywhere       one scalar access
+    consecutive addresses             one vector access, masked if need be
+    a known pattern in a short window one masked vector access and a lane permutation (strides, reversals, duplicates)
+    two halves that are each simpler  both halves, joined
+    anything else                     a gather or scatter
+"""
+
+from __future__ import annotations
+
+from weft.backends.cpu.forms import Affine, Form, Pointer, Uniform, Varying, is_const, vector_of
+from weft.backends.llvm.emit import I1, I64, PTR, Function, Type, Value, const, const_lanes, mangle, vec
+
+WINDOW = 64  # the widest pattern, in elements, served by one masked access and a permutation
+
+
+def _scalar_address(f: Function, base: Value, offset: Value, elem: Type) -> Value:
+    return base if offset.name == "0" else f.gep(elem, base, offset)
+
+
+def _is_true(mask: Form | None) -> bool:
+    return mask is None or (isinstance(mask, Uniform) and mask.value.name == "true")
+
+
+def _slice_form(f: Function, form: Form, start: int, count: int, lanes: int) -> Form:
+    """The lanes start..start+count-1 of a form."""
+    if isinstance(form, Uniform):
+        return form
+    if isinstance(form, Affine):
+        terms = tuple((s, n[start : start + count]) for s, n in form.terms)
+        first = tuple((s, n[0]) for s, n in terms)
+        base = form.base
+        for scale, number in first:  # fold a constant part into the base so that halves look alike
+            if number:
+                step = const(base.type, number) if scale is None else f.mul(scale, const(scale.type, number))
+                base = f.add(base, step)
+        rest = tuple((s, tuple(x - n[0] for x in n)) for s, n in terms)
+        rest = tuple((s, n) for s, n in rest if any(n))
+        return Affine(base, rest) if rest else Uniform(base)
+    if isinstance(form, Pointer):
+        return Pointer(form.base, _slice_form(f, form.offset, start, count, lanes), form.elem)
+    if count == 1:
+        return Uniform(f.extract(form.value, start))
+    return Varying(f.shuffle(form.value, None, list(range(start, start + count))))
+
+
+def _halves_help(pointer: Pointer, lanes: int) -> bool:
+    """Whether each half of the lanes is consecutive or uniform though the whole is not."""
+    offset = pointer.offset
+    if not isinstance(offset, Affine) or lanes < 4:
+        return False
+    half = lanes // 2
+    while half >= 2:
+        ok = True
+        for start in range(0, lanes, half):
+            moving = [
+                (s, tuple(x - n[start] for x in n[start : start + half]))
+                for s, n in offset.terms
+                if any(x != n[start] for x in n[start : start + half])
+            ]
+            if moving and not (len(moving) == 1 and moving[0][0] is None and moving[0][1] == tuple(range(half))):
+                ok = False
+        if ok:
+            return True
+        half //= 2
+        if lanes // half > 8:
+            break
+    return False
+
+
+def load_lanes(f: Function, elem: Type, pointer: Pointer, lanes: int, mask: Form | None, other: Form | None) -> Form:
+    """Load one element for each lane; where `mask` is false the lane is `other` (zero if absent) and memory is not touched."""
+    offset = pointer.offset
+    if _is_true(mask):
+        mask = None
+    if isinstance(mask, Uniform) and mask.value.name == "false":
+        return other if other is not None else Uniform(const(elem, 0))
+    if isinstance(offset, Uniform):
+        return _load_uniform(f, elem, _scalar_address(f, pointer.base, offset.value, pointer.elem), lanes, mask, other)
+    type = elem.with_lanes(lanes)
+    constant = offset.constant_lanes if isinstance(offset, Affine) else None
+    if isinstance(offset, Affine) and constant is not None:
+        address = _scalar_address(f, pointer.base, offset.base, pointer.elem)
+        if constant == tuple(range(lanes)):
+            return Varying(_load_vector(f, type, address, _mask_vector(f, mask, lanes), _other_vector(f, other, type)))
+        low, high = min(constant), max(constant)
+        if high - low < WINDOW and (mask is None or isinstance(mask, Uniform) or len(set(constant)) == lanes):
+            return Varying(_load_window(f, type, address, constant, low, high, mask, other))
+    if _halves_help(pointer, lanes):
+        half = lanes // 2
+        parts = []
+        for start in (0, half):
+            sub = load_lanes(
+                f, elem, _as_pointer(_slice_form(f, pointer, start, half, lanes)), half,
+                None if mask is None else _slice_form(f, mask, start, half, lanes),
+                None if other is None else _slice_form(f, other, start, half, lanes),
+            )
+            parts.append(vector_of(f, sub, half))
+        return Varying(f.shuffle(parts[0], parts[1], list(range(lanes))))
+    pointers = vector_of(f, pointer, lanes)
+    bits = _mask_vector(f, mask, lanes) or const(vec("i1", lanes), 1)
+    passthru = _other_vector(f, other, type)
+    return Varying(_gather(f, type, pointers, bits, passthru))
+
+
+def _gather(f: Function, type: Type, pointers: Value, bits: Value, passthru: Value) -> Value:
+    name = f"llvm.masked.gather.{mangle(type)}.{mangle(pointers.type)}"
+    f.module.declare(name, type, [pointers.type, bits.type, type])
+    align = max(1, type.bits // 8)
+    return f.emit(type, f"call {type} @{name}({pointers.type} align {align} {pointers.name}, {bits}, {passthru})")
+
+
+def _as_pointer(form: Form) -> Pointer:
+    assert isinstance(form, Pointer)
+    return form
+
+
+def _mask_vector(f: Function, mask: Form | None, lanes: int) -> Value | None:
+    return None if mask is None else vector_of(f, mask, lanes)
+
+
+def _other_vector(f: Function, other: Form | None, type: Type) -> Value:
+    return const(type, 0) if other is None else vector_of(f, other, type.lanes)
+
+
+def _load_uniform(f: Function, elem: Type, address: Value, lanes: int, mask: Form | None, other: Form | None) -> Form:
+    if mask is None:
+        return Uniform(f.load(elem, address, max(1, elem.bits // 8)))
+    if isinstance(mask, Varying) or isinstance(mask, Affine):
+        bits = vector_of(f, mask, lanes)
+        any_lane = f.call(f"llvm.vector.reduce.or.v{lanes}i1", I1, [bits])
+        loaded = _guarded(f, elem, address, any_lane, None)
+        type = elem.with_lanes(lanes)
+        return Varying(f.select(bits, f.splat(loaded, lanes), _other_vector(f, other, type)))
+    assert isinstance(mask, Uniform)
+    if other is None or isinstance(other, Uniform):
+        return Uniform(_guarded(f, elem, address, mask.value, other.value if other is not None else None))
+    loaded = _guarded(f, elem, address, mask.value, None)
+    return Varying(f.select(f.splat(mask.value, lanes), f.splat(loaded, lanes), vector_of(f, other, lanes)))
+
+
+def _guarded(f: Function, elem: Type, address: Value, cond: Value, other: Value | None) -> Value:
+    """A scalar load behind a branch-free guard: where `cond` is false a zero of our own is read instead."""
+    zeros = f.alloca(vec("i64", 0), 1, 8)
+    f.store(const(I64, 0), zeros)
+    loaded = f.load(elem, f.select(cond, address, zeros), max(1, elem.bits // 8))
+    return loaded if other is None else f.select(cond, loaded, other)
+
+
+def _load_vector(f: Function, type: Type, address: Value, bits: Value | None, passthru: Value) -> Value:
+    align = max(1, type.bits // 8)
+    if bits is None:
+        return f.load(type, address, align)
+    name = f"llvm.masked.load.{mangle(type)}.p0"
+    f.module.declare(name, type, [PTR, bits.type, type])
+    return f.emit(type, f"call {type} @{name}(ptr align {align} {address.name}, {bits}, {passthru})")
+
+
+def _window_lanes(span: int) -> int:
+    return 1 << (span - 1).bit_length()
+
+
+def _load_window(
+    f: Function, type: Type, address: Value, constant: tuple[int, ...], low: int, high: int, mask: Form | None, other: Form | None
+) -> Value:
+    width = _window_lanes(high - low + 1)
+    window = type.with_lanes(width)
+    start = address if low == 0 else f.gep(type, address, const(I64, low))
+    touched = [0] * width
+    for c in constant:
+        touched[c - low] = 1
+    if mask is None and all(touched):
+        bits = None
+    elif mask is None:
+        bits = const_lanes(vec("i1", width), touched)
+    elif isinstance(mask, Uniform):
+        bits = f.and_(f.splat(mask.value, width), const_lanes(vec("i1", width), touched))
+    else:
+        where = {c - low: lane for lane, c in enumerate(constant)}
+        lanes_bits = vector_of(f, mask, type.lanes)
+        zero = const(lanes_bits.type, 0)
+        bits = f.shuffle(lanes_bits, zero, [where.get(i, type.lanes) for i in range(width)])
+    loaded = _load_vector(f, window, start, bits, const(window, 0))
+    result = f.shuffle(loaded, None, [c - low for c in constant])
+    if mask is None or other is None:
+        return result
+    return f.select(vector_of(f, mask, type.lanes), result, vector_of(f, other, type.lanes))
+
+
+def store_lanes(f: Function, elem: Type, pointer: Pointer, lanes: int, value: Form, mask: Form | None) -> None:
+    """Store one element for each lane where `mask` holds; of several lanes with one address the highest wins."""
+    offset = pointer.offset
+    if _is_true(mask):
+        mask = None
+    if isinstance(mask, Uniform) and mask.value.name == "false":
+        return
+    if isinstance(offset, Uniform):
+        _store_uniform(f, elem, _scalar_address(f, pointer.base, offset.value, pointer.elem), lanes, value, mask)
+        return
+    type = elem.with_lanes(lanes)
+    constant = offset.constant_lanes if isinstance(offset, Affine) else None
+    if isinstance(offset, Affine) and constant is not None:
+        address = _scalar_address(f, pointer.base, offset.base, pointer.elem)
+        if constant == tuple(range(lanes)):
+            _store_vector(f, vector_of(f, value, lanes), address, _mask_vector(f, mask, lanes))
+            return
+        low, high = min(constant), max(constant)
+        if high - low < WINDOW and len(set(constant)) == lanes:
+            width = _window_lanes(high - low + 1)
+            where = {c - low: lane for lane, c in enumerate(constant)}
+            data = f.shuffle(vector_of(f, value, lanes), None, [where.get(i, -1) for i in range(width)])
+            touched = const_lanes(vec("i1", width), [int(i in where) for i in range(width)])
+            if mask is None:
+                bits: Value | None = None if len(where) == width else touched
+            elif isinstance(mask, Uniform):
+                bits = f.and_(f.splat(mask.value, width), touched)
+            else:
+                lanes_bits = vector_of(f, mask, lanes)
+                bits = f.shuffle(lanes_bits, const(lanes_bits.type, 0), [where.get(i, lanes) for i in range(width)])
+            start = address if low == 0 else f.gep(type, address, const(I64, low))
+            _store_vector(f, data, start, bits)
+            return
+    if _halves_help(pointer, lanes):
+        half = lanes // 2
+        for start_lane in (0, half):
+            store_lanes(
+                f, elem, _as_pointer(_slice_form(f, pointer, start_lane, half, lanes)), half,
+                _slice_form(f, value, start_lane, half, lanes),
+                None if mask is None else _slice_form(f, mask, start_lane, half, lanes),
+            )
+        return
+    pointers = vector_of(f, pointer, lanes)
+    bits = _mask_vector(f, mask, lanes) or const(vec("i1", lanes), 1)
+    name = f"llvm.masked.scatter.{mangle(type)}.{mangle(pointers.type)}"
+    data = vector_of(f, value, lanes)
+    f.module.declare(name, vec("void", 0), [data.type, pointers.type, bits.type])
+    f.do(f"call void @{name}({data}, {pointers.type} align {max(1, elem.bits // 8)} {pointers.name}, {bits})")
+
+
+def _store_vector(f: Function, data: Value, address: Value, bits: Value | None) -> None:
+    align = max(1, data.type.bits // 8)
+    if bits is None:
+        f.store(data, address, align)
+        return
+    name = f"llvm.masked.store.{mangle(data.type)}.p0"
+    f.module.declare(name, vec("void", 0), [data.type, PTR, bits.type])
+    f.do(f"call void @{name}({data}, ptr align {align} {address.name}, {bits})")
+
+
+def _store_uniform(f: Function, elem: Type, address: Value, lanes: int, value: Form, mask: Form | None) -> None:
+    align = max(1, elem.bits // 8)
+    if isinstance(mask, (Varying, Affine)) and lanes:
+        bits = vector_of(f, mask, lanes)
+        whole = f.bitcast(bits, vec(f"i{lanes}", 0))
+        any_lane = f.icmp("ne", whole, const(whole.type, 0))
+        leading = f.call(f"llvm.ctlz.i{lanes}", whole.type, [whole, const(I1, 0)])
+        last = f.sub(const(whole.type, lanes - 1), leading)
+        if isinstance(value, Uniform):
+            chosen = value.value
+        else:
+            last = f.select(any_lane, last, const(whole.type, 0))
+            chosen = f.extract(vector_of(f, value, lanes), last)
+        _store_if(f, chosen, address, any_lane, align)
+        return
+    scalar = value.value if isinstance(value, Uniform) else f.extract(vector_of(f, value, lanes), lanes - 1)
+    if mask is None:
+        f.store(scalar, address, align)
+    else:
+        assert isinstance(mask, Uniform)
+        _store_if(f, scalar, address, mask.value, align)
+
+
+def _store_if(f: Function, value: Value, address: Value, cond: Value, align: int) -> None:
+    if is_const(cond) and cond.name == "true":
+        f.store(value, address, align)
+        return
+    f.if_else(cond, lambda: f.store(value, address, align) or [])

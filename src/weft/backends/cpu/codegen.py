@@ -1,0 +1,191 @@
+"""Compiling a module of tile IR for the CPU: passes, one LLVM function for the kernel, one that runs programs of the grid, an object.
+
+The object exports `void <name>(ptr args, ptr state, ptr scratch)`. `args` has an eight-byte slot for each parameter, `state` tells which
+programs of the grid are left; the function takes chunks of them until none are, so any number of threads may call it at once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from xdsl.dialects.builtin import ModuleOp
+
+from weft.backends.cpu import atoms  # noqa: F401  (registers the anchors of products, scans, gathers and the like)
+from weft.backends.cpu.arena import Arena
+from weft.backends.cpu.control import emit_blocks
+from weft.backends.cpu.elementwise import llvm_type
+from weft.backends.cpu.program import FunctionProgram, Op, read_function
+from weft.backends.cpu.schedule import Scheduler
+from weft.backends.llvm import machine
+from weft.backends.llvm.emit import I8, I32, I64, PTR, VOID, Function, Module, const
+from weft.backends.llvm.emit import Value as Reg
+from weft.base import CompilationError
+from weft.passes import cpu_pipeline
+
+NEXT, TOTAL, CHUNK, NX, NY, NZ, ERROR, ERROR_PID, PRINT = 0, 8, 16, 24, 28, 32, 40, 48, 56  # offsets in the state
+
+
+@dataclass(frozen=True)
+class CPUOptions:
+    """What decides the code: the host, and the launcher's promise about overlapping arrays."""
+
+    cpu: str = ""  # as LLVM names it; empty for this host
+    features: str = ""
+    vector_bits: int = 0  # 0: the widest the host has
+    assume_no_alias: bool = True
+    enable_fp_fusion: bool = True
+    debug: bool = False
+
+
+@dataclass
+class CPUBinary:
+    """A compiled kernel: LLVM IR, object code, and what the launcher must know."""
+
+    llir: str
+    object: bytes
+    metadata: dict[str, Any]
+    _options: CPUOptions = field(default_factory=CPUOptions)
+
+    @cached_property
+    def asm(self) -> str:
+        """The assembly of the object."""
+        return machine.assembly(self.llir, self._options.cpu, self._options.features)
+
+
+class Context:
+    """What the emission of one kernel shares: ids, options, tables of asserts and prints."""
+
+    def __init__(self, options: CPUOptions, vector_bits: int, cpu_features: frozenset[str]) -> None:
+        self.assume_no_alias, self.vector_bits, self.cpu_features = options.assume_no_alias, vector_bits, cpu_features
+        self.program_ids: list[Reg] = []
+        self.num_programs: list[Reg] = []
+        self.state: Reg = Reg(PTR, "null")
+        self.pid: Reg = const(I64, 0)
+        self.asserts: list[dict[str, Any]] = []
+        self.prints: list[dict[str, Any]] = []
+
+    def add_assert(self, op: Op) -> int:
+        span = op.span
+        self.asserts.append({
+            "message": str(op.attrs.get("message", "")), "file": span.file if span else "", "line": span.line if span else 0, "func": "",
+        })
+        return len(self.asserts)
+
+    def add_print(self, op: Op) -> int:
+        index = len(self.prints)
+        signed = op.attrs.get("isSigned") or []
+        for k in range(max(1, len(op.args))):
+            a = op.args[k] if op.args else None
+            self.prints.append({
+                "prefix": op.attrs.get("prefix", ""), "hex": bool(op.attrs.get("hex", False)),
+                "dtype": a.elem if a else "", "shape": list(a.shape) if a else [], "operand": k, "operands": len(op.args),
+                "signed": bool(signed[k]) if k < len(signed) else True,
+            })
+        return index
+
+    def report(self, f: Function, index: int) -> None:
+        """Put an assertion's number into the error slot if it is the first."""
+        slot = f.gep(I8, self.state, const(I64, ERROR))
+        pair = f.emit(Reg(I64, "").type.with_elem("{ i64, i1 }"), f"cmpxchg {slot}, i64 0, i64 {index} monotonic monotonic, align 8")
+        first = f.emit(I8.with_elem("i1"), f"extractvalue {{ i64, i1 }} {pair.name}, 1")
+        f.if_else(first, lambda: f.store(self.pid, f.gep(I8, self.state, const(I64, ERROR_PID))) or [])
+
+    def emit_print(self, f: Function, index: int, operand: int, data: Reg | None, size: int) -> None:
+        """Call back into the launcher with an operand's bytes."""
+        fn = f.load(PTR, f.gep(I8, self.state, const(I64, PRINT)), 8)
+        address = data.name if data is not None else "null"
+        f.do(f"call void {fn.name}(i64 {index + operand}, i64 {self.pid.name}, ptr {address}, i64 {size})")
+
+
+def parameter_type(program: FunctionProgram, index: int) -> str:
+    """A parameter's type string as Triton writes it in a signature."""
+    value = program.params[index]
+    names = {"f16": "fp16", "bf16": "bf16", "f32": "fp32", "f64": "fp64", "f8E5M2": "fp8e5", "f8E4M3FN": "fp8e4nv", "f8E4M3FNUZ": "fp8e4b8",
+             "f8E5M2FNUZ": "fp8e5b16"}
+    if value.elem == "ptr":
+        return "*" + names.get(value.pointee, value.pointee)
+    return names.get(value.elem, value.elem)
+
+
+def compile_module(module: ModuleOp, options: CPUOptions | None = None) -> CPUBinary:
+    """Compile the kernel in a module of tile IR. The module is changed by the passes that run over it."""
+    options = options or CPUOptions()
+    module, parameters = cpu_pipeline(module)
+    func = next((op for op in module.body.block.ops if op.name == "tt.func"), None)
+    if func is None:
+        raise CompilationError("the module has no kernel: expected a `tt.func`")
+    program = read_function(func)
+    text, metadata = emit(program, options, parameters)
+    obj = machine.compile_object(text, options.cpu, options.features)
+    return CPUBinary(text, obj, metadata, options)
+
+
+def emit(program: FunctionProgram, options: CPUOptions, parameters: list[str] | None = None) -> tuple[str, dict[str, Any]]:
+    """The LLVM IR of a kernel and its metadata."""
+    host = machine.host(options.cpu, options.features)
+    vector_bits = options.vector_bits or host.vector_bits
+    context = Context(options, vector_bits, host.features)
+    module = Module()
+    slots = [(f"p{i}", llvm_type(p.elem)) for i, p in enumerate(program.params)]
+    extra = [("x", I32), ("y", I32), ("z", I32), ("nx", I32), ("ny", I32), ("nz", I32), ("pid", I64), ("state", PTR), ("scratch", PTR)]
+    attributes = ["noundef"] * (len(slots) + len(extra) - 1) + ["noalias align 64"]
+    body = module.function("weft.program", VOID, [*slots, *extra], "nounwind noinline", "internal", attributes)
+    if options.enable_fp_fusion:
+        body.fast = "contract "
+    args = body.args[len(slots):]
+    context.program_ids, context.num_programs = args[0:3], args[3:6]
+    context.pid, context.state = args[6], args[7]
+    arena = Arena(body, args[8])
+    scheduler = Scheduler(body, program, arena, context)
+    for value, reg in zip(program.params, body.args, strict=False):
+        scheduler.env[value] = reg
+    emit_blocks(scheduler, program.blocks)
+    _worker(module, program, slots)
+    metadata = {
+        "name": program.name,
+        "params": parameters if parameters is not None else [parameter_type(program, i) for i in range(len(program.params))],
+        "scratch_bytes": arena.size,
+        "asserts": context.asserts,
+        "prints": context.prints,
+        "alias_pairs": [[i, j] for (i, j) in sorted(scheduler.alias_pairs)],
+        "strict_alias_pairs": [[i, j] for (i, j), strict in sorted(scheduler.alias_pairs.items()) if strict],
+    }
+    return module.text(), metadata
+
+
+def _worker(module: Module, program: FunctionProgram, slots: list[tuple[str, Any]]) -> None:
+    """The exported function: take chunks of programs from the state until there are none."""
+    f = module.function(_quoted(program.name), VOID, [("args", PTR), ("state", PTR), ("scratch", PTR)], "nounwind")
+    args, state, scratch = f.args
+    values = []
+    for i, (_, type) in enumerate(slots):
+        values.append(f.load(type, f.gep(I64, args, const(I64, i)), 8))
+
+    def field(offset: int, type: Any) -> Reg:
+        return f.load(type, f.gep(I8, state, const(I64, offset)))
+
+    total, chunk = field(TOTAL, I64), field(CHUNK, I64)
+    nx, ny, nz = field(NX, I32), field(NY, I32), field(NZ, I32)
+    wide_x, wide_y = f.cast("zext", nx, I64), f.cast("zext", ny, I64)
+    head, run, done = f.new_label("take"), f.new_label("run"), f.new_label("finished")
+    f.br(head)
+    f.start(head)
+    first = f.emit(I64, f"atomicrmw add ptr {state.name}, i64 {chunk.name} monotonic, align 8")
+    f.cond_br(f.icmp("slt", first, total), run, done)
+    f.start(run)
+    end = f.intrinsic("smin", I64, [f.add(first, chunk), total])
+    with f.loop(first, end, const(I64, 1), at_least_once=True) as pid:
+        x = f.cast("trunc", f.bin("urem", pid, wide_x), I32)
+        rest = f.bin("udiv", pid, wide_x)
+        y = f.cast("trunc", f.bin("urem", rest, wide_y), I32)
+        z = f.cast("trunc", f.bin("udiv", rest, wide_y), I32)
+        f.call_void("weft.program", [*values, x, y, z, nx, ny, nz, pid, state, scratch])
+    f.br(head)
+    f.start(done)
+    f.ret()
+
+
+def _quoted(name: str) -> str:
+    return name if name.replace("_", "").isalnum() else '"' + name.replace('"', "_") + '"'

@@ -1,0 +1,283 @@
+"""Control flow: loops, branches, and the basic blocks that Triton's early returns make.
+
+Scalars carried by a loop are phi nodes; tiles carried by a loop have a buffer for the whole of it, updated in place where every new
+element depends on the old one at the same place. What a region materialises is forgotten when it ends, because it may not have run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from weft.backends.cpu.coords import identity
+from weft.backends.cpu.elementwise import llvm_type
+from weft.backends.cpu.evaluate import Buffer, row_major
+from weft.backends.cpu.nest import Analysis
+from weft.backends.cpu.program import Block, Op, Value
+from weft.backends.cpu.schedule import EFFECTS, Scheduler, anchor
+
+from weft.backends.llvm.emit import Value as Reg
+
+
+def nested_ops(op: Op) -> Iterable[Op]:
+    """Every operation in an operation's regions."""
+    for region in op.regions:
+        for block in region:
+            for inner in block.ops:
+                yield inner
+                yield from nested_ops(inner)
+
+
+def _prepare_region(s: Scheduler, op: Op) -> None:
+    """Before a region: nothing pending that it could overwrite, nothing expensive that it would compute again."""
+    s.flush()
+    inside = list(nested_ops(op))
+    own = {id(r) for inner in inside for r in inner.results}
+    own |= {id(a) for region in op.regions for block in region for a in block.args}
+    own |= {id(a) for inner in inside for region in inner.regions for block in region for a in block.args}
+    for inner in inside:
+        for a in inner.args:
+            if id(a) not in own:
+                s.prepare(a)
+    s.settle_loads([i for i in inside if i.name in EFFECTS], set())
+
+
+class _Saved:
+    """What is known before a region and again after it."""
+
+    def __init__(self, s: Scheduler) -> None:
+        self.s, self.env, self.loads = s, dict(s.env), list(s.pending_loads)
+
+    def restore(self) -> None:
+        self.s.env.clear()
+        self.s.env.update(self.env)
+        self.s.pending_loads = [op for op in self.loads if op.result not in self.env]
+
+
+def scalar(s: Scheduler, value: Value) -> Reg:
+    """A scalar, closing the open nest if it is still to come from there."""
+    s.require([value])
+    found = s.env[value]
+    assert isinstance(found, Reg)
+    return found
+
+
+def _carried_buffer(s: Scheduler, init: Value, last: int) -> Buffer:
+    buffer = s.arena.allocate(init.elem, init.numel, row_major(init.shape), s.position, last)
+    s.write_into(init, buffer)
+    return buffer
+
+
+def _assign(s: Scheduler, pairs: list[tuple[Value, Buffer]]) -> None:
+    """Write each value into its buffer as if all at once: some values read the buffers' old contents."""
+    todo = [(v, b) for v, b in pairs if s.env.get(v) is not b]
+    targets = {id(b) for _, b in todo}
+    ready: list[tuple[Value, Buffer]] = []
+    for value, buffer in todo:
+        reads_elsewhere = False
+        analysis = Analysis(s.env)
+        start = identity(value.shape)
+        for v, coords in analysis.walk([(value, start)]):
+            have = s.env.get(v)
+            if isinstance(have, Buffer) and id(have) in targets and (have is not buffer or coords != start):
+                reads_elsewhere = True
+        if reads_elsewhere:
+            s.flush()
+            own = s.arena.allocate(value.elem, value.numel, row_major(value.shape), s.position, s.position)
+            s.write_into(value, own)
+            s.flush()
+            s.env[value] = own
+        ready.append((value, buffer))
+    for value, buffer in ready:
+        s.write_into(value, buffer)
+    s.flush()
+
+
+@anchor("scf.for")
+def _for(s: Scheduler, op: Op) -> None:
+    _prepare_region(s, op)
+    lower, upper, step = (scalar(s, a) for a in op.args[:3])
+    block = op.regions[0][0]
+    iv, carried = block.args[0], block.args[1:]
+    inits = op.args[3:]
+    buffers: dict[int, Buffer] = {}
+    scalars = [k for k, v in enumerate(carried) if not v.is_tile]
+    for k, v in enumerate(carried):
+        if v.is_tile:
+            buffers[k] = _carried_buffer(s, inits[k], max(op.last, s.last_use(op.results[k])))
+    s.flush()
+    start = [scalar(s, inits[k]) for k in scalars]
+    saved = _Saved(s)
+
+    def body(i: Reg, values: list[Reg]) -> Sequence[Reg]:
+        s.env[iv] = i
+        for k, reg in zip(scalars, values, strict=True):
+            s.env[carried[k]] = reg
+        for k, buffer in buffers.items():
+            s.env[carried[k]] = buffer
+        s.block(block)
+        end = block.ops[-1]
+        s.position = end.index
+        result = [scalar(s, end.args[k]) for k in scalars]
+        _assign(s, [(end.args[k], b) for k, b in buffers.items()])
+        return result
+
+    finals = s.f.loop_carrying(lower, upper, step, start, body)
+    s.position = op.last
+    saved.restore()
+    for k, reg in zip(scalars, finals, strict=True):
+        s.env[op.results[k]] = reg
+    for k, buffer in buffers.items():
+        s.env[op.results[k]] = buffer
+
+
+@anchor("scf.if")
+def _if(s: Scheduler, op: Op) -> None:
+    _prepare_region(s, op)
+    cond = scalar(s, op.args[0])
+    buffers = {
+        k: s.arena.allocate(r.elem, r.numel, row_major(r.shape), op.index, max(op.last, s.last_use(r)))
+        for k, r in enumerate(op.results) if r.is_tile
+    }
+    scalars = [k for k, r in enumerate(op.results) if not r.is_tile]
+    saved = _Saved(s)
+
+    def side(region: list[Block]) -> Sequence[Reg]:
+        block = region[0]
+        s.block(block)
+        end = block.ops[-1]
+        s.position = end.index
+        result = [scalar(s, end.args[k]) for k in scalars]
+        _assign(s, [(end.args[k], b) for k, b in buffers.items()])
+        saved.restore()
+        return result
+
+    other = op.regions[1] if len(op.regions) > 1 and op.regions[1] else None
+    finals = s.f.if_else(cond, lambda: side(op.regions[0]), (lambda: side(other)) if other else None)
+    s.position = op.last
+    for k, reg in zip(scalars, finals, strict=True):
+        s.env[op.results[k]] = reg
+    for k, buffer in buffers.items():
+        s.env[op.results[k]] = buffer
+
+
+@anchor("scf.while")
+def _while(s: Scheduler, op: Op) -> None:
+    _prepare_region(s, op)
+    f = s.f
+    before, after = op.regions[0][0], op.regions[1][0]
+    last = max([op.last, *(s.last_use(r) for r in op.results)])
+    buffers = {k: _carried_buffer(s, init, last) for k, init in enumerate(op.args) if init.is_tile}
+    s.flush()
+    scalars = [k for k, init in enumerate(op.args) if not init.is_tile]
+    starts = [scalar(s, op.args[k]) for k in scalars]
+    head, inside, done = f.new_label("while"), f.new_label("do"), f.new_label("done")
+    entry = f.block
+    f.br(head)
+    f.start(head)
+    saved = _Saved(s)
+    carried = {k: f.reserve(v.type) for k, v in zip(scalars, starts, strict=True)}
+    mark = len(f.lines)
+    for k, v in enumerate(before.args):
+        s.env[v] = buffers[k] if k in buffers else carried[k]
+    s.block(before)
+    end = before.ops[-1]
+    s.position = end.index
+    cond = scalar(s, end.args[0])
+    forwarded = end.args[1:]
+    out: list[Reg | Buffer] = []
+    for v in forwarded:
+        if not v.is_tile:
+            out.append(scalar(s, v))
+            continue
+        have = s.env.get(v)
+        if isinstance(have, Buffer):
+            out.append(have)
+        else:
+            own = s.arena.allocate(v.elem, v.numel, row_major(v.shape), s.position, last)
+            s.write_into(v, own)
+            s.flush()
+            out.append(own)
+    f.cond_br(cond, inside, done)
+    f.start(inside)
+    for v, have in zip(after.args, out, strict=True):
+        s.env[v] = have
+    s.block(after)
+    end = after.ops[-1]
+    s.position = end.index
+    again = [scalar(s, end.args[k]) for k in scalars]
+    _assign(s, [(end.args[k], b) for k, b in buffers.items()])
+    latch = f.block
+    f.br(head)
+    phis = [
+        f"  {carried[k].name} = phi {carried[k].type} [ {v.name}, %{entry} ], [ {r.name}, %{latch} ]"
+        for k, v, r in zip(scalars, starts, again, strict=True)
+    ]
+    f.lines[mark:mark] = phis
+    f.start(done)
+    s.position = op.last
+    saved.restore()
+    for r, have in zip(op.results, out, strict=True):
+        s.env[r] = have
+
+
+def emit_blocks(s: Scheduler, blocks: list[Block]) -> None:
+    """A function's blocks: one in our own IR, several where Triton made branches of early returns."""
+    f = s.f
+    if len(blocks) == 1:
+        s.block(blocks[0])
+        f.ret()
+        return
+    labels = {id(b): f.new_label("bb") for b in blocks}
+    incoming: dict[int, list[tuple[str, list[Value], dict[Value, Reg | Buffer]]]] = {id(b): [] for b in blocks}
+    tiles = {
+        id(a): s.arena.allocate(a.elem, a.numel, row_major(a.shape), 0, s.program.count)
+        for b in blocks[1:] for a in b.args if a.is_tile
+    }
+    for n, block in enumerate(blocks):
+        if n:
+            f.start(labels[id(block)])
+            _enter_block(s, block, incoming[id(block)], tiles)
+        s.block(block)
+        end = block.ops[-1]
+        s.position = end.index
+        if end.name == "tt.return":
+            f.ret()
+            continue
+        for load in list(s.pending_loads):
+            if load.result not in s.env and s.needed_later(load.result, set(), {}):
+                s.materialise(load.result)
+        for target, args in end.successors:
+            _assign(s, [(a, tiles[id(p)]) for p, a in zip(target.args, args, strict=True) if p.is_tile])
+        regs = [scalar(s, a) for a in end.args if not a.is_tile]
+        for target, args in end.successors:
+            incoming[id(target)].append((f.block, args, dict(s.env)))
+        if end.name == "cf.cond_br":
+            f.cond_br(regs[0], labels[id(end.successors[0][0])], labels[id(end.successors[1][0])])
+        else:
+            f.br(labels[id(end.successors[0][0])])
+
+
+def _enter_block(
+    s: Scheduler, block: Block, incoming: list[tuple[str, list[Value], dict[Value, Reg | Buffer]]], tiles: dict[int, Buffer]
+) -> None:
+    if not incoming:  # not reachable
+        return
+    common = dict(incoming[0][2])
+    for _, _, env in incoming[1:]:
+        common = {k: v for k, v in common.items() if env.get(k) is v}
+    for k, a in enumerate(block.args):
+        if a.is_tile:
+            common[a] = tiles[id(a)]
+            continue
+        pairs = []
+        for label, args, env in incoming:
+            reg = env[args[k]]
+            assert isinstance(reg, Reg)
+            pairs.append((reg, label))
+        common[a] = s.f.phi(llvm_type(a.elem), pairs)
+    s.env.clear()
+    s.env.update(common)
+    s.pending_loads = [op for op in s.pending_loads if op.result not in s.env]
+
+
+__all__ = ["emit_blocks", "nested_ops", "scalar"]

@@ -1,0 +1,248 @@
+"""Matrix products: operands packed into scratch, then a register-blocked kernel.
+
+A (M x K) is packed by rows, B (K x N) in panels as wide as the register block, so that the inner loop reads both in order. The block is
+`rows` x `vectors` accumulators kept in registers over the whole of K; each step loads `vectors` vectors of B and broadcasts one element
+of A for each row (Goto and van de Geijn, Anatomy of High-Performance Matrix Multiplication, 2008, section 4, with the tile in place of
+their cache blocks). The accumulator tile is updated in place wherever nobody else needs its old contents.
+
+Half, fp8 and, without the instruction, bf16 operands are widened to single when they are packed. With AVX512-BF16, pairs along K are
+multiplied by `vdpbf16ps`; with AVX512-VNNI, 8-bit integers as pairs of 16 bits by `vpdpwssd`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from weft.backends.cpu.coords import identity, log2
+from weft.backends.cpu.elementwise import llvm_type
+from weft.backends.cpu.evaluate import Buffer, row_major
+from weft.backends.cpu.nest import Analysis
+from weft.backends.cpu.program import Op, Value
+from weft.backends.cpu.roots import WriteRoot
+from weft.backends.cpu.schedule import Scheduler, anchor
+from weft.backends.llvm.emit import I8, I64, Function, Type, const, vec
+from weft.backends.llvm.emit import Value as Reg
+from weft.base import Unsupported
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a product is computed: the packed element, how many of K go into one lane, the accumulator and the block."""
+
+    packed: str  # element of the packed operands
+    pair: int  # elements of K multiplied by one lane of one instruction
+    accumulator: str
+    instruction: str  # "fma", "muladd", "dpbf16" or "vpdpwssd"
+    lanes: int
+    rows: int
+    vectors: int
+
+
+def plan(a: Value, b: Value, result: Value, vector_bits: int, features: frozenset[str]) -> Plan:
+    """The way to multiply these tiles on a host with these features."""
+    n, m, k = b.shape[-1], a.shape[-2], a.shape[-1]
+    elem = a.elem
+    packed, pair, accumulator, instruction = "f32", 1, "f32", "fma"
+    if elem == "f64" or b.elem == "f64":
+        packed, accumulator = "f64", "f64"
+    elif elem == "bf16" and b.elem == "bf16" and "avx512bf16" in features and vector_bits == 512 and k >= 2 and n >= 16:
+        packed, pair, instruction = "bf16", 2, "dpbf16"
+    elif elem[0] == "i":
+        packed, accumulator, instruction = "i32", "i32", "muladd"
+        if elem == "i8" and "avx512vnni" in features and vector_bits == 512 and k >= 2 and n >= 16:
+            packed, pair, instruction = "i16", 2, "vpdpwssd"
+    width = vector_bits // (64 if accumulator == "f64" else 32)
+    lanes = min(width, n)
+    # Eight accumulators cover the latency of the multiply-add; fewer rows want more vectors.
+    rows = min(m, 4)
+    vectors = min(8 // rows if rows > 1 else 4, max(1, n // lanes))
+    return Plan(packed, pair, accumulator, instruction, lanes, rows, vectors)
+
+
+def panel_weights(shape: Sequence[int], panel: int, pair: int) -> tuple[tuple[int, ...], ...]:
+    """Offset bits of B's packing: pair of K, column within the panel, the rest of K, the panel, then the batch."""
+    k, n = log2(shape[-2]), log2(shape[-1])
+    pair_bits, low = log2(pair), log2(panel)
+    column = [pair_bits + i if i < low else i + k for i in range(n)]
+    row = [i if i < pair_bits else i + low for i in range(k)]
+    leading = [tuple(w + 0 for w in weights) for weights in row_major(shape)[:-2]]
+    return (*leading, tuple(row), tuple(column))
+
+
+def is_zero(value: Value) -> bool:
+    """Whether a tile is known to be all zeros."""
+    op = value.op
+    while op is not None and op.name in ("tt.splat", "tt.broadcast"):
+        op = op.args[0].op
+    return op is not None and op.name == "arith.constant" and not isinstance(op.attrs["value"], list) and op.attrs["value"] == 0
+
+
+def pack(s: Scheduler, value: Value, elem: str, weights: tuple[tuple[int, ...], ...]) -> Buffer:
+    """A tile in scratch with a given element type and layout."""
+    have = s.env.get(value)
+    if isinstance(have, Buffer) and have.elem == elem and have.weights == weights:
+        return have
+    op = value.op
+    again = [u for u in value.users if u.name in ("tt.dot", "tt.load", "tt.store")]
+    if value.elem == elem and not isinstance(have, Buffer) and len(again) == len(value.users) == 1:
+        return s.materialise(value, weights)
+    del op
+    s.flush()
+    buffer = s.arena.allocate(elem, value.numel, weights, s.position, s.position)
+    s.nest([WriteRoot(value, buffer, identity(value.shape), value.shape, keep=False)])
+    return buffer
+
+
+def accumulator_buffer(s: Scheduler, op: Op, elem: str) -> tuple[Buffer, bool]:
+    """The buffer that receives a product, holding the addend; and whether it starts from zero instead."""
+    addend, result = op.args[2], op.result
+    last = s.last_use(result)
+    weights = row_major(result.shape)
+    if is_zero(addend) and addend not in s.env:
+        return s.arena.allocate(elem, result.numel, weights, s.position, last), True
+    s.flush()
+    have = s.env.get(addend)
+    if elem == addend.elem and addend.block is op.block:
+        target = have if isinstance(have, Buffer) else _in_place(s, op, addend)
+        if target is not None and target.weights == weights and not s.needed_later(addend, {op}, {}):
+            target.last = max(target.last, last)
+            if have is not target:
+                s.write_into(addend, target)
+                s.flush()
+            return target, False
+    buffer = s.arena.allocate(elem, result.numel, weights, s.position, last)
+    s.write_into(addend, buffer)
+    s.flush()
+    return buffer, False
+
+
+def _in_place(s: Scheduler, op: Op, addend: Value) -> Buffer | None:
+    """A carried tile that the addend rescales element by element and that nothing else needs: its buffer can be overwritten."""
+    start = identity(addend.shape)
+    for value, coords in Analysis(s.env).walk([(addend, start)]):
+        have = s.env.get(value)
+        if (
+            isinstance(have, Buffer) and value.op is None and coords == start and value.elem == addend.elem
+            and value.block is op.block and not s.needed_later(value, {op}, {})
+        ):
+            return have
+    return None
+
+
+@anchor("tt.dot")
+def _dot(s: Scheduler, op: Op) -> None:
+    a, b, _ = op.args
+    p = plan(a, b, op.result, s.vector_bits, s.context.cpu_features)
+    out = op.result.elem
+    target, from_zero = accumulator_buffer(s, op, p.accumulator)
+    panel = p.lanes * p.vectors
+    left = pack(s, a, p.packed, row_major(a.shape))
+    right = pack(s, b, p.packed, panel_weights(b.shape, panel, p.pair))
+    batch = 1
+    for size in a.shape[:-2]:
+        batch *= size
+    m, k, n = a.shape[-2], a.shape[-1], b.shape[-1]
+    f = s.f
+
+    def one(left_at: Reg, right_at: Reg, out_at: Reg) -> None:
+        multiply(f, p, left_at, right_at, out_at, m, n, k, from_zero)
+
+    if batch == 1:
+        one(left.address, right.address, target.address)
+    else:
+        packed, acc = llvm_type(p.packed), llvm_type(p.accumulator)
+        with f.loop(const(I64, 0), const(I64, batch), const(I64, 1), at_least_once=True) as i:
+            one(
+                f.gep(packed, left.address, f.mul(i, const(I64, m * k))),
+                f.gep(packed, right.address, f.mul(i, const(I64, k * n))),
+                f.gep(acc, target.address, f.mul(i, const(I64, m * n))),
+            )
+    if out == p.accumulator:
+        s.env[op.result] = target
+        return
+    if out not in ("f16", "f32", "f64"):
+        raise Unsupported(f"a product with a result of {out}", "cpu", span=op.span)
+    s.env[op.result] = target  # read as the accumulator's element; narrowed below
+    narrow = s.arena.allocate(out, op.result.numel, row_major(op.result.shape), s.position, s.last_use(op.result))
+    wide = Value(op.result.shape, p.accumulator, "", None, 0, op.block)
+    s.env[wide] = target
+    s.nest([WriteRoot(wide, narrow, identity(wide.shape), wide.shape, keep=False)])
+    s.env[op.result] = narrow
+
+
+def multiply(f: Function, p: Plan, a: Reg, b: Reg, c: Reg, m: int, n: int, k: int, from_zero: bool) -> None:
+    """C (m x n, row-major) = or += A (packed by rows) times B (packed in panels)."""
+    panel = p.lanes * p.vectors
+    packed, acc_type = llvm_type(p.packed), llvm_type(p.accumulator, p.lanes if p.lanes > 1 else 0)
+    step = p.pair * min(4, k // p.pair)
+
+    def block(panel_at: Reg, column: Reg, row: Reg) -> None:
+        rows = [f.gep(packed, a, f.mul(f.add(row, const(I64, i)), const(I64, k))) for i in range(p.rows)]
+        outs = []
+        for i in range(p.rows):
+            at = f.gep(acc_type, c, f.add(f.mul(f.add(row, const(I64, i)), const(I64, n)), column))
+            outs.append([f.gep(acc_type, at, const(I64, j * p.lanes)) for j in range(p.vectors)])
+        if from_zero:
+            start = [const(acc_type, 0) for _ in range(p.rows * p.vectors)]
+        else:
+            start = [f.load(acc_type, at, 4) for row_at in outs for at in row_at]
+
+        def inner(kk: Reg, acc: list[Reg]) -> list[Reg]:
+            state = list(acc)
+            for u in range(0, step, p.pair):
+                at_k = f.add(kk, const(I64, u))
+                b_row = f.gep(packed, panel_at, f.mul(at_k, const(I64, panel)))
+                columns = [_b_vector(f, p, b_row, j) for j in range(p.vectors)]
+                for i in range(p.rows):
+                    left = _a_broadcast(f, p, f.gep(packed, rows[i], at_k))
+                    for j in range(p.vectors):
+                        index = i * p.vectors + j
+                        state[index] = _accumulate(f, p, state[index], left, columns[j])
+            return state
+
+        final = f.loop_carrying(const(I64, 0), const(I64, k), const(I64, step), start, inner, at_least_once=True)
+        for i in range(p.rows):
+            for j in range(p.vectors):
+                f.store(final[i * p.vectors + j], outs[i][j], 4)
+
+    with f.loop(const(I64, 0), const(I64, n), const(I64, panel), at_least_once=True) as column:
+        panel_at = f.gep(packed, b, f.mul(column, const(I64, k)))
+        with f.loop(const(I64, 0), const(I64, m), const(I64, p.rows), at_least_once=True) as row:
+            block(panel_at, column, row)
+
+
+def _lanes_type(p: Plan, elem: str, times: int = 1) -> Type:
+    lanes = p.lanes * times
+    return vec(llvm_type(elem).elem, lanes if lanes > 1 else 0)
+
+
+def _b_vector(f: Function, p: Plan, row: Reg, j: int) -> Reg:
+    at = f.gep(llvm_type(p.packed), row, const(I64, j * p.lanes * p.pair))
+    if p.instruction == "vpdpwssd" or p.instruction == "dpbf16":
+        return f.load(vec("i32", p.lanes), at, 4)
+    return f.load(_lanes_type(p, p.packed), at, 4)
+
+
+def _a_broadcast(f: Function, p: Plan, at: Reg) -> Reg:
+    lanes = p.lanes if p.lanes > 1 else 0
+    if p.pair == 2:
+        return f.splat(f.load(vec("i32", 0), at, 2), p.lanes)
+    value = f.load(llvm_type(p.packed), at, 4)
+    return f.splat(value, lanes) if lanes else value
+
+
+def _accumulate(f: Function, p: Plan, acc: Reg, left: Reg, right: Reg) -> Reg:
+    if p.instruction == "fma":
+        return f.fma(left, right, acc)
+    if p.instruction == "muladd":
+        return f.add(acc, f.mul(left, right))
+    if p.instruction == "dpbf16":
+        pairs = vec("bfloat", 2 * p.lanes)
+        args = [acc, f.bitcast(left, pairs), f.bitcast(right, pairs)]
+        return f.call("llvm.x86.avx512bf16.dpbf16ps.512", acc.type, args)
+    halves = vec("i16", 2 * p.lanes)
+    return f.call("llvm.x86.avx512.vpdpwssd.512", acc.type, [acc, f.bitcast(left, halves), f.bitcast(right, halves)])
+
+
+__all__ = ["I8", "Plan", "multiply", "panel_weights", "plan"]

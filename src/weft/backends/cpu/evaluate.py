@@ -1,0 +1,513 @@
+"""Pulling values: what a tile's elements are at the current point of a loop nest.
+
+A nest iterates over the elements of a tile, some bits of the iteration index being vector lanes, some pinned by unrolling, the rest
+loop variables. `Evaluator.eval(value, coords)` emits what is needed to have `value` at `coords` and says how it looks across the lanes
+(see forms.py). It walks the program backwards: elementwise operations evaluate their operands at the same place, shape operations only
+rewrite coordinates (see coords.py), splats fall back to scalars, and leaves are index ranges, buffers and loads.
+
+What was emitted is remembered for each loop level, so that what does not depend on an inner loop is emitted outside of it (`enter`,
+`leave`; nest.py decides when). Reads of a value whose consecutive elements run along unrolled bits instead of lanes are done as whole
+vectors and transposed in registers (`_transposed`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from weft.backends.cpu import access, forms
+from weft.backends.cpu.coords import ONE, ZERO, Coord, Coords, constant_of, live_bits, log2, pinned, pinned_bit, reshaped, unpin
+from weft.backends.cpu.elementwise import EMITTERS, llvm_type, memory_type
+from weft.backends.cpu.forms import Affine, Form, Pointer, Uniform, Varying, int_const, vector_of
+from weft.backends.cpu.program import Op, Value
+from weft.backends.llvm.emit import I1, I64, Function, const, const_lanes, vec
+from weft.backends.llvm.emit import Value as Reg
+from weft.base import Unsupported
+
+
+@dataclass(eq=False)
+class Buffer:
+    """A tile in scratch memory: its address, its element, and for each bit of each coordinate the bit of the element offset it is."""
+
+    address: Reg
+    elem: str
+    weights: tuple[tuple[int, ...], ...]
+    offset: int = 0
+    size: int = 0
+    last: int = 0
+
+
+def row_major(shape: Sequence[int]) -> tuple[tuple[int, ...], ...]:
+    """The offset bits of a plain row-major buffer."""
+    result = []
+    position = 0
+    for size in reversed(shape):
+        width = log2(size)
+        result.append(tuple(range(position, position + width)))
+        position += width
+    return tuple(reversed(result))
+
+
+@dataclass
+class LoopVar:
+    """A loop of a nest: iteration bits first..first+width-1 are the bits of `var`."""
+
+    var: Reg
+    first: int
+    width: int
+
+
+class Evaluator:
+    """Emits values at points of one nest; `env` holds scalars and buffers already made."""
+
+    def __init__(self, f: Function, env: dict[Value, Reg | Buffer], lane_bits: Sequence[int]) -> None:
+        self.f, self.env = f, env
+        self.lane_bits = tuple(lane_bits)
+        self.lanes = 1 << len(lane_bits) if lane_bits else 0
+        self.loops: dict[int, LoopVar] = {}
+        self.scopes: list[dict[tuple[object, ...], Form]] = [{}]
+        self.transposes: dict[int, tuple[int, ...]] = {}  # id of a leaf value -> unrolled bits along which it is consecutive
+
+    # -- loop levels ------------------------------------------------------------------------------------------------
+
+    def enter(self) -> None:
+        self.scopes.append({})
+
+    def leave(self) -> None:
+        self.scopes.pop()
+
+    def _known(self, key: tuple[object, ...]) -> Form | None:
+        for scope in reversed(self.scopes):
+            found = scope.get(key)
+            if found is not None:
+                return found
+        return None
+
+    # -- coordinates ------------------------------------------------------------------------------------------------
+
+    def number(self, pieces: Sequence[tuple[int, int]]) -> Form:
+        """The integer (i64) whose bit `weight` is the iteration bit `source`, for all (source, weight)."""
+        key = ("number", tuple(pieces), self.lane_bits)
+        known = self._known(key)
+        if known is not None:
+            return known
+        f = self.f
+        constant = 0
+        lanes = [0] * max(1, self.lanes)
+        base: Reg = const(I64, 0)
+        todo = []
+        for source, weight in pieces:
+            if source < 0:
+                constant += constant_of(source) << weight
+            elif source in self.lane_bits:
+                position = self.lane_bits.index(source)
+                for lane in range(self.lanes):
+                    lanes[lane] += (lane >> position & 1) << weight
+            else:
+                todo.append((source, weight))
+        todo.sort()
+        i = 0
+        while i < len(todo):
+            source, weight = todo[i]
+            loop = self.loops[source]
+            n = 1
+            while (
+                i + n < len(todo) and todo[i + n] == (source + n, weight + n) and source + n < loop.first + loop.width
+            ):
+                n += 1
+            term = loop.var
+            shift = source - loop.first
+            if shift:
+                term = f.lshr(term, const(I64, shift))
+            if shift + n < loop.width:
+                term = f.and_(term, const(I64, (1 << n) - 1))
+            if weight:
+                term = f.bin("shl nuw nsw", term, const(I64, weight))
+            base = forms.fold_add(f, base, term)
+            i += n
+        base = forms.fold_add(f, base, const(I64, constant))
+        form: Form = Affine(base, ((None, tuple(lanes)),)) if any(lanes) else Uniform(base)
+        self.scopes[-1][key] = form
+        return form
+
+    # -- values -----------------------------------------------------------------------------------------------------
+
+    def eval(self, value: Value, coords: Coords) -> Form:
+        """`value` at `coords`."""
+        if not value.is_tile:
+            return Uniform(self.scalar(value))
+        key = (value, coords, self.lane_bits)
+        known = self._known(key)
+        if known is not None:
+            return known
+        found = self.env.get(value)
+        if isinstance(found, Buffer):
+            form = self.read(value, found, coords)
+        else:
+            if value.op is None:
+                raise RuntimeError(f"no value for {value!r}")
+            form = self._op(value.op, value, coords)
+        self.scopes[-1][key] = form
+        return form
+
+    def scalar(self, value: Value) -> Reg:
+        found = self.env.get(value)
+        if not isinstance(found, Reg):
+            raise RuntimeError(f"no scalar for {value!r}")
+        return found
+
+    def _op(self, op: Op, value: Value, coords: Coords) -> Form:
+        shape_op = SHAPE_OPS.get(op.name)
+        if shape_op is not None:
+            return shape_op(self, op, value, coords)
+        if op.name == "tt.load":
+            return self.load(op, coords)
+        return self.elementwise(op, [self.eval(a, coords) for a in op.args])
+
+    def elementwise(self, op: Op, args: list[Form]) -> Form:
+        """An elementwise operation on operands already evaluated."""
+        f = self.f
+        quick = AFFINE_OPS.get(op.name)
+        if quick is not None:
+            form = quick(f, op, args)
+            if form is not None:
+                return form
+        emit = EMITTERS.get(op.name)
+        if emit is None:
+            raise Unsupported(f"the operation `{op.name}`", "cpu", span=op.span)
+        if all(isinstance(a, Uniform) for a in args):
+            return Uniform(emit(f, op, [a.value for a in args if isinstance(a, Uniform)]))
+        if not self.lanes:
+            return Uniform(emit(f, op, [vector_of(f, a, 0) for a in args]))
+        return Varying(emit(f, op, [vector_of(f, a, self.lanes) for a in args]))
+
+    def elementwise_offset(self, offset: Reg) -> Reg:
+        """A scalar offset as i64."""
+        return forms.cast_scalar(self.f, "sext", offset, I64)
+
+    # -- leaves -----------------------------------------------------------------------------------------------------
+
+    def buffer_pointer(self, buffer: Buffer, coords: Coords) -> Pointer:
+        pieces = [(s, w) for coord, weights in zip(coords, buffer.weights, strict=True) for s, w in zip(coord, weights, strict=True)]
+        return Pointer(buffer.address, self.number(pieces), memory_type(buffer.elem))
+
+    def read(self, value: Value, buffer: Buffer, coords: Coords) -> Form:
+        """A buffer's elements at `coords`."""
+        turned = self._transposed(value, coords, lambda c: self._read_now(buffer, c))
+        return turned if turned is not None else self._read_now(buffer, coords)
+
+    def _read_now(self, buffer: Buffer, coords: Coords) -> Form:
+        pointer = self.buffer_pointer(buffer, coords)
+        form = access.load_lanes(self.f, memory_type(buffer.elem), pointer, self.lanes, None, None)
+        return self._from_memory(form, buffer.elem)
+
+    def _from_memory(self, form: Form, elem: str) -> Form:
+        if elem != "i1":
+            return form
+        f = self.f
+        if isinstance(form, Uniform):
+            return Uniform(f.icmp("ne", form.value, const(form.value.type, 0)))
+        v = vector_of(f, form, self.lanes)
+        return Varying(f.icmp("ne", v, const(v.type, 0)))
+
+    def load(self, op: Op, coords: Coords) -> Form:
+        """A `tt.load` through a tile of pointers."""
+        turned = self._transposed(op.result, coords, lambda c: self._load_now(op, c))
+        return turned if turned is not None else self._load_now(op, coords)
+
+    def _load_now(self, op: Op, coords: Coords) -> Form:
+        pointer = self.pointer(op.args[0], coords)
+        mask = self.eval(op.args[1], coords) if len(op.args) > 1 else None
+        other = self.eval(op.args[2], coords) if len(op.args) > 2 else None
+        elem = op.result.elem
+        if other is not None and elem == "i1":
+            other = self._widen_bool(other)
+        if not self.lanes:
+            mask = None if mask is None else Uniform(vector_of(self.f, mask, 0))
+            other = None if other is None else Uniform(vector_of(self.f, other, 0))
+        form = access.load_lanes(self.f, memory_type(elem), pointer, self.lanes, mask, other)
+        return self._from_memory(form, elem)
+
+    def _widen_bool(self, form: Form) -> Form:
+        if isinstance(form, Uniform):
+            return Uniform(self.f.cast("zext", form.value, vec("i8", 0)))
+        v = vector_of(self.f, form, self.lanes)
+        return Varying(self.f.cast("zext", v, vec("i8", self.lanes)))
+
+    def pointer(self, value: Value, coords: Coords) -> Pointer:
+        """A pointer value as base and offset."""
+        form = self.eval(value, coords)
+        elem = memory_type(value.pointee or "i8")
+        if isinstance(form, Pointer):
+            return form
+        if isinstance(form, Uniform):
+            return Pointer(form.value, Uniform(const(I64, 0)), elem)
+        # Pointers that differ lane by lane: offsets in bytes from address zero.
+        v = vector_of(self.f, form, self.lanes)
+        offsets = self.f.cast("ptrtoint", v, vec("i64", self.lanes))
+        return Pointer(Reg(vec("ptr", 0), "null"), Varying(offsets), vec("i8", 0))
+
+    # -- transposition ----------------------------------------------------------------------------------------------
+
+    def _transposed(self, value: Value, coords: Coords, read: Callable[[Coords], Form]) -> Form | None:
+        """Read along unrolled bits and turn rows into columns, for all copies of the body at once.
+
+        With lanes l and unrolled bits u, a read at pinned u=k whose consecutive elements run along u becomes 2^|u| vector reads, one for
+        each value of the lane bits, and log2 rounds of exchanging one register bit with one lane bit (the transposition networks of
+        Zhou et al., Linear Layouts, section on register/lane conversion). The results for every k are remembered.
+        """
+        run = self.transposes.get(id(value))
+        if run is None or len(run) != len(self.lane_bits):
+            return None
+        here = {pinned_bit(s): constant_of(s) for coord in coords for s in coord if s <= -10}
+        if not all(b in here for b in run) or not set(self.lane_bits) <= live_bits(coords):
+            return None
+        lane_bits, f = self.lane_bits, self.f
+        n = len(run)
+        free = unpin(coords, run)
+        rows: list[Reg] = []
+        self.lane_bits = run
+        try:
+            for k in range(1 << n):
+                fixed = {b: pinned(b, k >> i & 1) for i, b in enumerate(lane_bits)}
+                at = tuple(tuple(fixed.get(s, s) for s in coord) for coord in free)
+                rows.append(vector_of(f, read(at), self.lanes))
+        finally:
+            self.lane_bits = lane_bits
+        for bit in range(n):
+            rows = _exchange(f, rows, bit)
+        wanted: Form | None = None
+        for k, row in enumerate(rows):
+            fixed = {b: pinned(b, k >> i & 1) for i, b in enumerate(run)}
+            at = tuple(tuple(fixed.get(s, s) for s in coord) for coord in free)
+            form = Varying(row)
+            self.scopes[-1][(value, at, lane_bits)] = form
+            if at == coords:
+                wanted = form
+        return wanted
+
+
+def _exchange(f: Function, rows: list[Reg], bit: int) -> list[Reg]:
+    """Exchange bit `bit` of the register number with bit `bit` of the lane number."""
+    lanes = rows[0].type.lanes
+    result = list(rows)
+    step = 1 << bit
+    low = [lane if not lane & step else lanes + lane - step for lane in range(lanes)]
+    high = [lane + step if not lane & step else lanes + lane for lane in range(lanes)]
+    for i in range(len(rows)):
+        if not i & step:
+            a, b = rows[i], rows[i + step]
+            result[i] = f.shuffle(a, b, low)
+            result[i + step] = f.shuffle(a, b, high)
+    return result
+
+
+# -- shape operations: coordinates only ---------------------------------------------------------------------------------
+
+ShapeOp = Callable[[Evaluator, Op, Value, Coords], Form]
+
+
+def _splat(ev: Evaluator, op: Op, value: Value, coords: Coords) -> Form:
+    return ev.eval(op.args[0], ())
+
+
+def _constant(ev: Evaluator, op: Op, value: Value, coords: Coords) -> Form:
+    data = op.attrs["value"]
+    if isinstance(data, list):
+        raise Unsupported("a constant tile whose elements differ", "cpu", span=op.span)
+    return Uniform(const_of(value.elem, data))
+
+
+def const_of(elem: str, data: float | int) -> Reg:
+    """A constant of an element type, by value (bf16 and fp8 by rounding)."""
+    if elem == "bf16":
+        return const(vec("i16", 0), _signed(_bfloat_bits(float(data)), 16))
+    if elem.startswith("f8"):
+        return const(vec("i8", 0), _signed(_small_bits(elem, float(data)), 8))
+    type = llvm_type(elem)
+    if not type.is_float and type.bits > 1:
+        return const(type, forms.wrap(int(data), type.bits))
+    return const(type, data)
+
+
+def _signed(bits: int, width: int) -> int:
+    return forms.wrap(bits, width)
+
+
+def _bfloat_bits(value: float) -> int:
+    import_free = const(vec("bfloat", 0), value).name  # spelled 0xRhhhh
+    return int(import_free.removeprefix("0xR"), 16)
+
+
+def _small_bits(elem: str, value: float) -> int:
+    import ml_dtypes
+    import numpy as np
+
+    kinds = {
+        "f8E5M2": ml_dtypes.float8_e5m2, "f8E4M3FN": ml_dtypes.float8_e4m3fn, "f8E4M3FNUZ": ml_dtypes.float8_e4m3fnuz,
+        "f8E5M2FNUZ": ml_dtypes.float8_e5m2fnuz, "f8E4M3B11FNUZ": ml_dtypes.float8_e4m3b11fnuz,
+    }
+    return int(np.array(value, kinds[elem]).view(np.uint8))
+
+
+def _make_range(ev: Evaluator, op: Op, value: Value, coords: Coords) -> Form:
+    number = ev.number([(s, i) for i, s in enumerate(coords[0])])
+    narrow = forms.cast_int(ev.f, "trunc", number, llvm_type(value.elem))
+    assert narrow is not None
+    start = op.attrs.get("start", 0)
+    shifted = forms.add(ev.f, narrow, Uniform(const(llvm_type(value.elem), start)))
+    assert shifted is not None
+    return shifted
+
+
+def _expand_dims(ev: Evaluator, op: Op, value: Value, coords: Coords) -> Form:
+    axis = op.attrs["axis"]
+    return ev.eval(op.args[0], coords[:axis] + coords[axis + 1 :])
+
+
+def broadcast_coords(shape: Sequence[int], coords: Coords) -> Coords:
+    """The coordinates in a tile of `shape` (ones allowed) of a place in the tile it is broadcast to."""
+    return tuple(() if size == 1 else coord for size, coord in zip(shape, coords, strict=True))
+
+
+def _broadcast(ev: Evaluator, op: Op, value: Value, coords: Coords) -> Form:
+    return ev.eval(op.args[0], broadcast_coords(op.args[0].shape, coords))
+
+
+def _reshape(ev: Evaluator, op: Op, value: Value, coords: Coords) -> Form:
+    return ev.eval(op.args[0], reshaped(coords, op.args[0].shape))
+
+
+def trans_coords(order: Sequence[int], coords: Coords) -> Coords:
+    """Result dimension i is source dimension order[i]."""
+    source: list[Coord] = [()] * len(order)
+    for i, o in enumerate(order):
+        source[o] = coords[i]
+    return tuple(source)
+
+
+def _trans(ev: Evaluator, op: Op, value: Value, coords: Coords) -> Form:
+    return ev.eval(op.args[0], trans_coords(op.attrs["order"], coords))
+
+
+def _pick(ev: Evaluator, a: Value, b: Value, source: int, rest: Coords) -> Form:
+    """`a` where the bit is 0, `b` where it is 1."""
+    if source < 0:
+        return ev.eval(b if constant_of(source) else a, rest)
+    f = ev.f
+    x, y = ev.eval(a, rest), ev.eval(b, rest)
+    if source in ev.lane_bits:
+        position = ev.lane_bits.index(source)
+        mask = const_lanes(vec("i1", ev.lanes), [lane >> position & 1 for lane in range(ev.lanes)])
+        return Varying(f.select(mask, vector_of(f, y, ev.lanes), vector_of(f, x, ev.lanes)))
+    bit = ev.number([(source, 0)])
+    assert isinstance(bit, Uniform)
+    cond = f.cast("trunc", bit.value, I1)
+    if isinstance(x, Uniform) and isinstance(y, Uniform):
+        return Uniform(f.select(cond, y.value, x.value))
+    return Varying(f.select(cond, vector_of(f, y, ev.lanes), vector_of(f, x, ev.lanes)))
+
+
+def _join(ev: Evaluator, op: Op, value: Value, coords: Coords) -> Form:
+    return _pick(ev, op.args[0], op.args[1], coords[-1][0], coords[:-1])
+
+
+def _cat(ev: Evaluator, op: Op, value: Value, coords: Coords) -> Form:
+    return _pick(ev, op.args[0], op.args[1], coords[0][-1], (coords[0][:-1], *coords[1:]))
+
+
+def _split(ev: Evaluator, op: Op, value: Value, coords: Coords) -> Form:
+    return ev.eval(op.args[0], (*coords, (ONE if value.index else ZERO,)))
+
+
+def _addptr(ev: Evaluator, op: Op, value: Value, coords: Coords) -> Form:
+    f = ev.f
+    pointer = ev.pointer(op.args[0], coords)
+    offset = ev.eval(op.args[1], coords)
+    elem = memory_type(value.pointee)
+    if pointer.elem != elem:  # offsets in bytes: scale
+        wide = _wide(f, offset, ev.lanes)
+        size = max(1, elem.bits // 8)
+        scaled = forms.mul(f, wide, Uniform(const(I64, size)))
+        if scaled is None:
+            v = vector_of(f, wide, ev.lanes)
+            scaled = Varying(f.mul(v, const(v.type, size)))
+        offset = scaled
+    return Pointer(pointer.base, add_offsets(f, pointer.offset, offset, ev.lanes), pointer.elem)
+
+
+def _wide(f: Function, form: Form, lanes: int) -> Form:
+    if isinstance(form, (Uniform, Affine)):
+        wide = forms.cast_int(f, "sext", form, I64)
+        assert wide is not None
+        return wide
+    v = vector_of(f, form, lanes)
+    return Varying(f.cast("sext", v, vec("i64", lanes))) if v.type.bits < 64 else Varying(v)
+
+
+def add_offsets(f: Function, a: Form, b: Form, lanes: int) -> Form:
+    """The sum of two element offsets, as i64 unless one is zero (a 32-bit vector of offsets makes the cheaper gather)."""
+    if isinstance(a, Uniform) and int_const(a.value) == 0 and isinstance(b, Varying):
+        return b
+    x, y = _wide(f, a, lanes), _wide(f, b, lanes)
+    total = forms.add(f, x, y)
+    if total is not None:
+        return total
+    return Varying(f.add(vector_of(f, x, lanes), vector_of(f, y, lanes)))
+
+
+def _same(ev: Evaluator, op: Op, value: Value, coords: Coords) -> Form:
+    return ev.eval(op.args[0], coords)
+
+
+def _pointer_cast(ev: Evaluator, op: Op, value: Value, coords: Coords) -> Form:
+    source = op.args[0]
+    if value.elem != "ptr" or source.elem != "ptr":
+        return ev.elementwise(op, [ev.eval(source, coords)])
+    pointer = ev.pointer(source, coords)
+    elem = memory_type(value.pointee)
+    if elem.bits == pointer.elem.bits:
+        return Pointer(pointer.base, pointer.offset, elem)
+    if isinstance(pointer.offset, Uniform):
+        return Uniform(ev.f.gep(pointer.elem, pointer.base, pointer.offset.value))
+    return Varying(vector_of(ev.f, pointer, ev.lanes))
+
+
+SHAPE_OPS: dict[str, ShapeOp] = {
+    "tt.splat": _splat, "arith.constant": _constant, "tt.make_range": _make_range, "tt.expand_dims": _expand_dims,
+    "tt.broadcast": _broadcast, "tt.reshape": _reshape, "tt.trans": _trans, "tt.join": _join, "tt.cat": _cat, "tt.split": _split,
+    "tt.addptr": _addptr, "tt.bitcast": _pointer_cast,
+}
+
+
+# -- integer arithmetic that stays uniform or affine -----------------------------------------------------------------------
+
+
+def _affine_sub(f: Function, op: Op, a: list[Form]) -> Form | None:
+    return forms.add(f, a[0], a[1], sign=-1)
+
+
+def _affine_shl(f: Function, op: Op, a: list[Form]) -> Form | None:
+    if not isinstance(a[1], Uniform):
+        return None
+    known = int_const(a[1].value)
+    if known is None or not 0 <= known < a[1].value.type.bits - 1:
+        return None
+    return forms.mul(f, a[0], Uniform(const(a[1].value.type, 1 << known)))
+
+
+def _affine_cast(f: Function, op: Op, a: list[Form]) -> Form | None:
+    llvm = {"arith.extsi": "sext", "arith.extui": "zext", "arith.trunci": "trunc"}[op.name]
+    if op.args[0].elem == "i1" or op.result.elem == "i1":
+        return None
+    return forms.cast_int(f, llvm, a[0], llvm_type(op.result.elem))
+
+
+def _no_bool(fn: Callable[[Function, Form, Form], Form | None]) -> Callable[[Function, Op, list[Form]], Form | None]:
+    return lambda f, op, a: None if op.result.elem == "i1" else fn(f, a[0], a[1])
+
+
+AFFINE_OPS: dict[str, Callable[[Function, Op, list[Form]], Form | None]] = {
+    "arith.addi": _no_bool(forms.add), "arith.muli": _no_bool(forms.mul), "arith.subi": _affine_sub, "arith.shli": _affine_shl,
+    "arith.extsi": _affine_cast, "arith.extui": _affine_cast, "arith.trunci": _affine_cast,
+}

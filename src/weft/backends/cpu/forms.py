@@ -1,0 +1,203 @@
+"""How a value looks across the lanes of a vector: the same everywhere, affine in the lane, or different in each.
+
+Index arithmetic is most of a tile program and almost none of its cost, because code generation follows its form:
+
+    Uniform   one scalar, the same in every lane                     pid * BLOCK
+    Affine    base + sum(scale * constant[lane])                     pid * BLOCK + arange(0, BLOCK)
+    Varying   an LLVM vector                                         exp(x)
+    Pointer   a scalar base and an offset that is one of the above   x_ptr + offsets
+
+An address that is affine with step one is a plain vector load; uniform is one scalar load; anything else is a gather.
+Affine arithmetic assumes that an offset does not wrap around its integer type inside one vector (see docs/semantics.md).
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from weft.backends.llvm.emit import Function, Type, Value, const, const_lanes
+
+
+class Uniform:
+    """One scalar for all lanes."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Value) -> None:
+        self.value = value
+
+
+class Varying:
+    """A vector: one value for each lane."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Value) -> None:
+        self.value = value
+
+
+class Affine:
+    """base + sum(scale * lanes[k] for lane k), on integers; a scale of None is one."""
+
+    __slots__ = ("base", "terms")
+
+    def __init__(self, base: Value, terms: tuple[tuple[Value | None, tuple[int, ...]], ...]) -> None:
+        self.base, self.terms = base, terms
+
+    @property
+    def constant_lanes(self) -> tuple[int, ...] | None:
+        """The offset of each lane, where all are known numbers."""
+        if len(self.terms) == 1 and self.terms[0][0] is None:
+            return self.terms[0][1]
+        return None
+
+
+class Pointer:
+    """base (a scalar pointer) + offset elements of `size` bytes."""
+
+    __slots__ = ("base", "elem", "offset")
+
+    def __init__(self, base: Value, offset: Form, elem: Type) -> None:
+        self.base, self.offset, self.elem = base, offset, elem
+
+
+Form: TypeAlias = Uniform | Varying | Affine | Pointer
+
+
+def is_const(value: Value) -> bool:
+    """Whether an operand is a literal."""
+    return not value.name.startswith(("%", "@"))
+
+
+def int_const(value: Value) -> int | None:
+    """The number an integer operand is known to be."""
+    name = value.name
+    if name.startswith("%") or name.startswith("@") or value.type.is_float:
+        return None
+    if name == "true":
+        return 1
+    if name == "false" or name == "zeroinitializer":
+        return 0
+    try:
+        return int(name)
+    except ValueError:
+        return None
+
+
+def vector_of(f: Function, form: Form, lanes: int) -> Value:
+    """The LLVM vector (or, with no lanes, the scalar) that a form stands for."""
+    if isinstance(form, Varying):
+        return form.value
+    if isinstance(form, Uniform):
+        return f.splat(form.value, lanes) if lanes else form.value
+    if isinstance(form, Affine):
+        if not lanes:
+            return form.base
+        total: Value | None = None if int_const(form.base) == 0 else f.splat(form.base, lanes)
+        for scale, numbers in form.terms:
+            term = const_lanes(form.base.type.with_lanes(lanes), numbers)
+            if scale is not None:
+                term = f.mul(f.splat(scale, lanes), term)
+            total = term if total is None else f.add(total, term)
+        assert total is not None
+        return total
+    offset = vector_of(f, form.offset, lanes)
+    return f.gep(form.elem, form.base, offset)
+
+
+def fold_add(f: Function, a: Value, b: Value) -> Value:
+    """a + b on scalars, folding what is known."""
+    x, y = int_const(a), int_const(b)
+    if x == 0:
+        return b
+    if y == 0:
+        return a
+    if x is not None and y is not None:
+        return const(a.type, wrap(x + y, a.type.bits))
+    return f.add(a, b)
+
+
+def fold_mul(f: Function, a: Value, b: Value) -> Value:
+    """a * b on scalars, folding what is known."""
+    x, y = int_const(a), int_const(b)
+    if x is not None and y is not None:
+        return const(a.type, wrap(x * y, a.type.bits))
+    if x == 1 or y == 0:
+        return b
+    if y == 1 or x == 0:
+        return a
+    return f.mul(a, b)
+
+
+def wrap(value: int, bits: int) -> int:
+    """Two's complement of `bits` bits."""
+    value &= (1 << bits) - 1
+    return value - (1 << bits) if bits > 1 and value >> (bits - 1) else value
+
+
+def add(f: Function, a: Form, b: Form, sign: int = 1) -> Form | None:
+    """a + sign*b while both stay uniform or affine; None when a vector is needed."""
+    if isinstance(a, (Varying, Pointer)) or isinstance(b, (Varying, Pointer)):
+        return None
+    base_a = a.value if isinstance(a, Uniform) else a.base
+    base_b = b.value if isinstance(b, Uniform) else b.base
+    if sign > 0:
+        base = fold_add(f, base_a, base_b)
+    else:
+        y = int_const(base_b)
+        base = fold_add(f, base_a, const(base_b.type, wrap(-y, base_b.type.bits))) if y is not None else f.sub(base_a, base_b)
+    terms: list[tuple[Value | None, tuple[int, ...]]] = list(a.terms) if isinstance(a, Affine) else []
+    if isinstance(b, Affine):
+        for scale, numbers in b.terms:
+            _merge(terms, scale, tuple(sign * n for n in numbers))
+    terms = [t for t in terms if any(t[1])]
+    return Affine(base, tuple(terms)) if terms else Uniform(base)
+
+
+def _merge(terms: list[tuple[Value | None, tuple[int, ...]]], scale: Value | None, numbers: tuple[int, ...]) -> None:
+    for i, (other, have) in enumerate(terms):
+        if (other is None and scale is None) or (other is not None and scale is not None and other.name == scale.name):
+            terms[i] = (other, tuple(x + y for x, y in zip(have, numbers, strict=True)))
+            return
+    terms.append((scale, numbers))
+
+
+def mul(f: Function, a: Form, b: Form) -> Form | None:
+    """a * b where one is uniform and neither is a vector; None otherwise."""
+    if isinstance(b, Affine):
+        a, b = b, a
+    if not isinstance(b, Uniform) or isinstance(a, (Varying, Pointer)):
+        return None
+    if isinstance(a, Uniform):
+        return Uniform(fold_mul(f, a.value, b.value))
+    base = fold_mul(f, a.base, b.value)
+    known = int_const(b.value)
+    terms: list[tuple[Value | None, tuple[int, ...]]] = []
+    for scale, numbers in a.terms:
+        if known is not None:
+            terms.append((scale, tuple(n * known for n in numbers)))
+        elif scale is None:
+            terms.append((b.value, numbers))
+        else:
+            terms.append((f.mul(scale, b.value), numbers))
+    terms = [t for t in terms if any(t[1])]
+    return Affine(base, tuple(terms)) if terms else Uniform(base)
+
+
+def cast_int(f: Function, op: str, a: Form, to: Type) -> Form | None:
+    """sext, zext or trunc of a uniform or affine value, lane numbers unchanged."""
+    if isinstance(a, Uniform):
+        return Uniform(cast_scalar(f, op, a.value, to))
+    if isinstance(a, Affine):
+        terms = tuple((None if s is None else cast_scalar(f, op, s, to), n) for s, n in a.terms)
+        return Affine(cast_scalar(f, op, a.base, to), terms)
+    return None
+
+
+def cast_scalar(f: Function, op: str, value: Value, to: Type) -> Value:
+    known = int_const(value)
+    if known is not None and value.type.elem != "i1":
+        if op == "zext":
+            known &= (1 << value.type.bits) - 1
+        return const(to, wrap(known, to.bits))
+    return f.cast(op, value, to)

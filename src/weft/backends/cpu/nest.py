@@ -1,0 +1,395 @@
+"""A loop nest over the elements of a tile: which bits are lanes, which are loops, and what is done at each point.
+
+A nest has an iteration shape and a list of roots: stores, buffer writes, reductions, atomics. All of them see the same points, so what
+they have in common is computed once. The choice of lanes is a small cost model: each candidate (a run of bits along which some access is
+consecutive) is priced by what every access in the nest would cost with it, and the cheapest wins. An access that is consecutive along
+other bits than the lanes can be had by unrolling those bits and transposing in registers (see evaluate.py), at a few shuffles a vector.
+
+Order of the loops, from the inside: lanes, unrolled bits, bits of a reduced axis, the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Protocol
+
+from weft.backends.cpu.coords import Coords, identity, live_bits, log2, pinned, reshaped, substitute
+from weft.backends.cpu.elementwise import memory_type
+from weft.backends.cpu.evaluate import Buffer, Evaluator, LoopVar, broadcast_coords, trans_coords
+from weft.backends.cpu.program import Op, Value, element_bits
+from weft.backends.llvm.emit import I64, Function, const
+from weft.backends.llvm.emit import Value as Reg
+
+GATHER, TRANSPOSE = 14.0, 5.0  # cost of a vector's worth of gathered or transposed elements, where one vector load is 1
+MAX_BODY = 400  # operations in an unrolled body; more is left to the loop
+
+
+class Root(Protocol):
+    """Something done at every point of a nest."""
+
+    shape: tuple[int, ...]
+    op: Op | None
+
+    def inputs(self) -> list[tuple[Value, Coords]]:
+        """Values needed at each point, with their coordinates in the nest."""
+
+    def accesses(self) -> list[tuple[Value | Buffer, Coords, int]]:
+        """Pointers (or a buffer) written at each point, with the element size in bits: for the choice of lanes."""
+
+    def prepare(self, ev: Evaluator, coords: Callable[[Coords], Coords]) -> Callable[[], None]:
+        """Evaluate at one point; the result does the writing (all roots evaluate before any writes)."""
+
+
+def operands_at(op: Op, value: Value, coords: Coords) -> list[tuple[Value, Coords]]:
+    """The operands of a lazily evaluated operation and where they are needed to have `value` at `coords`."""
+    name = op.name
+    if name in ("arith.constant", "tt.make_range"):
+        return []
+    if name == "tt.splat":
+        return [(op.args[0], ())]
+    if name == "tt.expand_dims":
+        axis = op.attrs["axis"]
+        return [(op.args[0], coords[:axis] + coords[axis + 1 :])]
+    if name == "tt.broadcast":
+        return [(op.args[0], broadcast_coords(op.args[0].shape, coords))]
+    if name == "tt.reshape":
+        return [(op.args[0], reshaped(coords, op.args[0].shape))]
+    if name == "tt.trans":
+        return [(op.args[0], trans_coords(op.attrs["order"], coords))]
+    if name == "tt.join":
+        return [(a, coords[:-1]) for a in op.args]
+    if name == "tt.cat":
+        return [(a, (coords[0][:-1], *coords[1:])) for a in op.args]
+    if name == "tt.split":
+        return [(op.args[0], (*coords, (-2 if value.index else -1,)))]
+    return [(a, coords if a.is_tile else ()) for a in op.args]
+
+
+Steps = dict[int, "int | None"]
+
+
+class Analysis:
+    """What a nest would touch, found without emitting anything."""
+
+    def __init__(self, env: dict[Value, Reg | Buffer]) -> None:
+        self.env = env
+        self._steps: dict[tuple[Value, Coords], Steps] = {}
+        self._deps: dict[tuple[Value, Coords], frozenset[int]] = {}
+
+    def walk(self, inputs: Iterable[tuple[Value, Coords]]) -> dict[tuple[Value, Coords], None]:
+        """Every (tile, coords) that evaluation will visit, operands first."""
+        order: dict[tuple[Value, Coords], None] = {}
+        visiting: set[tuple[Value, Coords]] = set()
+        stack = [(item, False) for item in reversed(list(inputs))]
+        while stack:
+            item, finished = stack.pop()
+            if finished:
+                order[item] = None
+                continue
+            if item in visiting or not item[0].is_tile:
+                continue
+            visiting.add(item)
+            stack.append((item, True))
+            value, coords = item
+            if value not in self.env and value.op is not None:
+                stack.extend((i, False) for i in operands_at(value.op, value, coords))
+        return order
+
+    def deps(self, value: Value, coords: Coords) -> frozenset[int]:
+        """The iteration bits that a value really depends on."""
+        if not value.is_tile:
+            return frozenset()
+        key = (value, coords)
+        found = self._deps.get(key)
+        if found is None:
+            op = value.op
+            if value in self.env or op is None or op.name == "tt.make_range":
+                found = frozenset(live_bits(coords))
+            else:
+                found = frozenset().union(*(self.deps(v, c) for v, c in operands_at(op, value, coords)))
+                if op.name == "tt.join":
+                    found |= live_bits(coords[-1:])
+                elif op.name == "tt.cat":
+                    found |= live_bits(coords[:1])
+            self._deps[key] = found
+        return found
+
+    def steps(self, value: Value, coords: Coords) -> Steps:
+        """For each iteration bit, how far an integer or an address (in elements) moves with it: a number, or None if unknown."""
+        if not value.is_tile:
+            return {}
+        key = (value, coords)
+        found = self._steps.get(key)
+        if found is None:
+            found = self._steps[key] = self._find_steps(value, coords)
+        return found
+
+    def _find_steps(self, value: Value, coords: Coords) -> Steps:
+        op = value.op
+        if value in self.env or op is None:
+            return dict.fromkeys(live_bits(coords))
+        name = op.name
+        if name == "tt.make_range":
+            return {s: 1 << i for i, s in enumerate(coords[0]) if s >= 0}
+        if name in ("tt.splat", "arith.constant"):
+            return {}
+        parts = [self.steps(v, c) for v, c in operands_at(op, value, coords)]
+        if name in ("arith.addi", "tt.addptr"):
+            return _sum(parts[0], parts[1], 1)
+        if name == "arith.subi":
+            return _sum(parts[0], parts[1], -1)
+        if name == "arith.muli":
+            for a, b in ((0, 1), (1, 0)):
+                if not parts[b]:
+                    factor = constant_int(op.args[b])
+                    return {k: None if s is None or factor is None else s * factor for k, s in parts[a].items()}
+        if name in ("arith.extsi", "arith.extui", "arith.trunci", "tt.expand_dims", "tt.broadcast", "tt.reshape", "tt.trans", "tt.split",
+                    "tt.bitcast"):
+            return parts[0]
+        return dict.fromkeys(self.deps(value, coords))
+
+
+def _sum(a: Steps, b: Steps, sign: int) -> Steps:
+    result = dict(a)
+    for bit, step in b.items():
+        have = result.get(bit, 0)
+        result[bit] = None if step is None or have is None else have + sign * step
+    return {k: s for k, s in result.items() if s != 0}
+
+
+def constant_int(value: Value) -> int | None:
+    """The integer that a (splat) value is known to be."""
+    op = value.op
+    while op is not None and op.name in ("tt.splat", "tt.broadcast", "tt.expand_dims", "arith.extsi"):
+        op = op.args[0].op
+    if op is not None and op.name == "arith.constant" and isinstance(op.attrs["value"], int):
+        return op.attrs["value"]
+    return None
+
+
+def buffer_steps(buffer: Buffer, coords: Coords) -> Steps:
+    """As `Analysis.steps` for a buffer's address."""
+    return {
+        s: 1 << w for coord, weights in zip(coords, buffer.weights, strict=True) for s, w in zip(coord, weights, strict=True) if s >= 0
+    }
+
+
+def _run(steps: Steps) -> tuple[int, ...]:
+    """The bits along which an address is consecutive, in order."""
+    by_step = {step: bit for bit, step in steps.items() if step is not None and step > 0}
+    run = []
+    step = 1
+    while step in by_step:
+        run.append(by_step[step])
+        step *= 2
+    return tuple(run)
+
+
+def _access_cost(steps: Steps, lanes: Sequence[int], bits: int, may_turn: bool) -> float:
+    """Cost of one vector's worth of an access with these lane bits."""
+    moves = [steps.get(b, 0) for b in lanes]
+    scale = 1.0 if bits >= 32 else 2.0
+    if not any(m != 0 for m in moves):
+        return 0.6
+    good = 0
+    while good < len(moves) and moves[good] == 1 << good:
+        good += 1
+    if good == len(moves):
+        return 1.0
+    run = _run(steps)
+    if may_turn and len(run) >= len(lanes) and not set(run[: len(lanes)]) & set(lanes):
+        return TRANSPOSE
+    if all(m is not None for m in moves) and sum(abs(m or 0) for m in moves) < 64:
+        return 2.5
+    if good >= 2:
+        return float(1 << (len(moves) - good)) * 1.3
+    return GATHER * scale
+
+
+class Nest:
+    """One loop nest about to be emitted."""
+
+    def __init__(
+        self, f: Function, env: dict[Value, Reg | Buffer], roots: list[Root], shape: tuple[int, ...], analysis: Analysis,
+        vector_bits: int, reduce_bits: Sequence[int] = (),
+    ) -> None:
+        self.f, self.env, self.roots, self.shape, self.analysis = f, env, roots, shape, analysis
+        self.count = sum(log2(s) for s in shape)
+        self.coords = identity(shape)
+        self.reduce_bits = tuple(reduce_bits)
+        self.inputs = [i for r in roots for i in r.inputs()]
+        self.visited = analysis.walk(self.inputs)
+        self.vector_bits = vector_bits
+        self._choose()
+
+    # -- planning ---------------------------------------------------------------------------------------------------
+
+    def _accesses(self) -> list[tuple[Steps, int, Value | None]]:
+        found: list[tuple[Steps, int, Value | None]] = []
+        for value, coords in self.visited:
+            have = self.env.get(value)
+            if isinstance(have, Buffer):
+                found.append((buffer_steps(have, coords), element_bits(value.elem), value))
+            elif value.op is not None and value.op.name == "tt.load":
+                found.append((self.analysis.steps(value.op.args[0], coords), element_bits(value.elem), value))
+        for root in self.roots:
+            for target, coords, bits in root.accesses():
+                steps = buffer_steps(target, coords) if isinstance(target, Buffer) else self.analysis.steps(target, coords)
+                found.append((steps, bits, None))
+        return found
+
+    def _data_bits(self, accesses: list[tuple[Steps, int, Value | None]]) -> int:
+        widest = 8
+        for value, _ in self.visited:
+            if value.elem in ("f32", "f64"):
+                widest = max(widest, element_bits(value.elem))
+            elif (value.elem in ("f16", "bf16") or value.elem.startswith("f8")) and value.op is not None:
+                if value.op.name not in SHAPE_NAMES and value not in self.env:
+                    widest = max(widest, 32)
+        for _, bits, _value in accesses:
+            widest = max(widest, bits)
+        return widest
+
+    def _choose(self) -> None:
+        accesses = self._accesses()
+        most = log2(max(1, self.vector_bits // self._data_bits(accesses)))
+        width = min(self.count, most)
+        default = tuple(range(self.count))
+        candidates = {default[:width]}
+        for steps, _, _value in accesses:
+            run = _run(steps)
+            if run:
+                candidates.add((*run, *(b for b in default if b not in run))[:width])
+        if self.reduce_bits:  # lanes along what stays: no sum across lanes at the end
+            kept = tuple(b for b in default if b not in self.reduce_bits)
+            candidates.add((*kept, *(b for b in default if b not in kept))[:width])
+        small = len(self.visited) * (1 << width) <= MAX_BODY * 4
+
+        def price(lanes: tuple[int, ...]) -> float:
+            total = sum(_access_cost(steps, lanes, bits, small and width >= 2) for steps, bits, _ in accesses)
+            return total + 0.1 * sum(b in self.reduce_bits for b in lanes) + 0.001 * sum(lanes)
+
+        self.lane_bits = min(sorted(candidates), key=price)
+        self.turns: dict[int, tuple[int, ...]] = {}
+        unroll: tuple[int, ...] = ()
+        if small and width >= 2:
+            for steps, bits, value in accesses:
+                run = _run(steps)[:width]
+                if value is None or len(run) < width or set(run) & set(self.lane_bits):
+                    continue
+                if _access_cost(steps, self.lane_bits, bits, True) == TRANSPOSE and (not unroll or unroll == run):
+                    unroll = run
+                    self.turns[id(value)] = run
+        rest = [b for b in default if b not in self.lane_bits and b not in unroll]
+        inner = [b for b in rest if b in self.reduce_bits]
+        if self.reduce_bits and not unroll:
+            unroll = tuple(inner[:2])  # four accumulators hide the latency of the combining operation
+            inner = inner[2:]
+        self.unroll = unroll
+        self.inner_bits = inner
+        self.outer_bits = [b for b in rest if b not in self.reduce_bits]
+
+    def _loop_runs(self, bits: Sequence[int]) -> list[tuple[int, ...]]:
+        """Loop bits grouped so that in no coordinate a group is torn apart; innermost first."""
+        together: dict[int, bool] = {}
+        coordinates = {coord for value, coords in self.visited if self._is_leaf(value) for coord in coords}
+        for root in self.roots:
+            for target, coords, _ in root.accesses():
+                if isinstance(target, Buffer):
+                    coordinates |= set(coords)
+        for bit in bits:
+            ok = bit + 1 in bits
+            for coord in coordinates:
+                here, there = bit in coord, bit + 1 in coord
+                if here != there or (here and coord.index(bit) + 1 != coord.index(bit + 1)):
+                    ok = False
+            together[bit] = ok
+        runs: list[tuple[int, ...]] = []
+        current: list[int] = []
+        for bit in sorted(bits):
+            current.append(bit)
+            if not together[bit]:
+                runs.append(tuple(current))
+                current = []
+        if current:
+            runs.append(tuple(current))
+        return runs
+
+    def _is_leaf(self, value: Value) -> bool:
+        return value in self.env or value.op is None or value.op.name == "tt.make_range"
+
+    # -- emission ---------------------------------------------------------------------------------------------------
+
+    def copies(self) -> list[dict[int, int]]:
+        """For each copy of the unrolled body, the sources that replace the unrolled bits."""
+        result = []
+        for k in range(1 << len(self.unroll)):
+            result.append({b: pinned(b, k >> i & 1) for i, b in enumerate(self.unroll)})
+        return result
+
+    def evaluator(self) -> Evaluator:
+        ev = Evaluator(self.f, self.env, self.lane_bits)
+        ev.transposes = self.turns
+        return ev
+
+    def loops(self, ev: Evaluator, bits: Sequence[int], body: Callable[[], None], available: set[int]) -> None:
+        """Emit loops over `bits` around `body`, hoisting what does not depend on the inner ones."""
+        runs = self._loop_runs(bits)
+
+        def level(i: int) -> None:
+            if i < 0:
+                body()
+                return
+            run = runs[i]
+            self.hoist(ev, available)
+            with self.f.loop(const(I64, 0), const(I64, 1 << len(run)), const(I64, 1), at_least_once=True) as var:
+                loop = LoopVar(var, run[0], len(run))
+                for b in run:
+                    ev.loops[b] = loop
+                ev.enter()
+                available.update(run)
+                level(i - 1)
+                available.difference_update(run)
+                ev.leave()
+
+        level(len(runs) - 1)
+
+    def hoist(self, ev: Evaluator, available: set[int]) -> None:
+        """Emit now what depends on nothing but the loops already open."""
+        have = available | set(self.lane_bits)
+        seen: set[tuple[Value, Coords]] = set()
+        for copy in self.copies():
+            stack = [(v, substitute(c, copy)) for v, c in self.inputs]
+            while stack:
+                value, coords = stack.pop()
+                if not value.is_tile or (value, coords) in seen:
+                    continue
+                seen.add((value, coords))
+                if self.analysis.deps(value, coords) <= have:
+                    if id(value) not in self.turns:
+                        ev.eval(value, coords)
+                elif value not in self.env and value.op is not None:
+                    stack.extend(operands_at(value.op, value, coords))
+
+    def emit(self) -> None:
+        """Emit a nest of pointwise roots."""
+        ev = self.evaluator()
+        self.loops(ev, [*self.inner_bits, *self.outer_bits], lambda: self.body(ev, self.roots), set())
+
+    def body(self, ev: Evaluator, roots: Sequence[Root]) -> None:
+        """All roots at all copies: first evaluate everything, then write."""
+        writes = [root.prepare(ev, _substitution(copy)) for copy in self.copies() for root in roots]
+        for write in writes:
+            write()
+
+
+def _substitution(copy: dict[int, int]) -> Callable[[Coords], Coords]:
+    return lambda coords: substitute(coords, copy)
+
+
+SHAPE_NAMES = frozenset({
+    "tt.splat", "arith.constant", "tt.expand_dims", "tt.broadcast", "tt.reshape", "tt.trans", "tt.join", "tt.cat", "tt.split", "tt.load",
+    "arith.select", "tt.bitcast", "arith.bitcast",
+})  # fmt: skip
+
+__all__ = ["Analysis", "Nest", "Root", "buffer_steps", "constant_int", "memory_type", "operands_at"]

@@ -1,0 +1,243 @@
+"""What is done at each point of a nest: writing to a buffer, storing through pointers, atomics, printing and asserting.
+
+Every root evaluates first and writes later (`prepare` gives the write), so that roots sharing a nest see memory as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from weft.backends.cpu import access, casts
+from weft.backends.cpu.coords import Coords, identity
+from weft.backends.cpu.elementwise import llvm_type, memory_type
+from weft.backends.cpu.evaluate import Buffer, Evaluator
+from weft.backends.cpu.forms import Form, Uniform, Varying, vector_of
+from weft.backends.cpu.program import Op, Value, element_bits
+from weft.backends.llvm.emit import I1, I64, PTR, Function, const, vec
+from weft.backends.llvm.emit import Value as Reg
+from weft.base import Unsupported
+
+At = Callable[[Coords], Coords]
+
+
+def stored_form(ev: Evaluator, value: Value, form: Form) -> Form:
+    """A value as it lies in memory: bools as bytes, pointers as numbers."""
+    f = ev.f
+    if value.elem == "i1":
+        if isinstance(form, Uniform):
+            return Uniform(f.cast("zext", form.value, vec("i8", 0)))
+        return Varying(f.cast("zext", vector_of(f, form, ev.lanes), vec("i8", ev.lanes)))
+    if value.elem == "ptr":
+        v = vector_of(f, form, ev.lanes)
+        return Varying(v) if v.type.lanes else Uniform(v)
+    return form
+
+
+class WriteRoot:
+    """Write a value into a buffer; `keep` makes the buffer the value's own, to be read from then on."""
+
+    def __init__(self, value: Value, buffer: Buffer, coords: Coords, shape: tuple[int, ...], keep: bool = True) -> None:
+        self.value, self.buffer, self.coords, self.shape, self.keep = value, buffer, coords, shape, keep
+        self.op: Op | None = None
+
+    def inputs(self) -> list[tuple[Value, Coords]]:
+        return [(self.value, self.coords)]
+
+    def accesses(self) -> list[tuple[Value | Buffer, Coords, int]]:
+        return [(self.buffer, self.coords, element_bits(self.value.elem))]
+
+    def prepare(self, ev: Evaluator, at: At) -> Callable[[], None]:
+        coords = at(self.coords)
+        form = self._converted(ev, stored_form(ev, self.value, ev.eval(self.value, coords)))
+        pointer = ev.buffer_pointer(self.buffer, coords)
+        return lambda: access.store_lanes(ev.f, memory_type(self.buffer.elem), pointer, ev.lanes, form, None)
+
+    def _converted(self, ev: Evaluator, form: Form) -> Form:
+        """The value in the buffer's element type, where that is another (operands of a product are widened)."""
+        source, target = self.value.elem, self.buffer.elem
+        if source == target:
+            return form
+
+        def convert(v: Reg) -> Reg:
+            if source[0] == "i":
+                return ev.f.cast("sext", v, llvm_type(target, v.type.lanes))
+            return casts.convert_float(ev.f, v, source, target)
+
+        if isinstance(form, Uniform):
+            return Uniform(convert(form.value))
+        return Varying(convert(vector_of(ev.f, form, ev.lanes)))
+
+
+class StoreRoot:
+    """`tt.store` through a tile of pointers."""
+
+    def __init__(self, op: Op) -> None:
+        self.op: Op = op
+        self.shape = op.args[0].shape
+        self.coords = identity(self.shape)
+
+    def inputs(self) -> list[tuple[Value, Coords]]:
+        return [(a, self.coords) for a in self.op.args]
+
+    def accesses(self) -> list[tuple[Value | Buffer, Coords, int]]:
+        return [(self.op.args[0], self.coords, element_bits(self.op.args[1].elem))]
+
+    def prepare(self, ev: Evaluator, at: At) -> Callable[[], None]:
+        coords = at(self.coords)
+        value = self.op.args[1]
+        form = stored_form(ev, value, ev.eval(value, coords))
+        pointer = ev.pointer(self.op.args[0], coords)
+        mask = ev.eval(self.op.args[2], coords) if len(self.op.args) > 2 else None
+        if mask is not None and not ev.lanes:
+            mask = Uniform(vector_of(ev.f, mask, 0))
+        return lambda: access.store_lanes(ev.f, memory_type(value.elem), pointer, ev.lanes, form, mask)
+
+
+class AtomicRoot:
+    """`tt.atomic_rmw` and `tt.atomic_cas`, one lane after the other."""
+
+    def __init__(self, op: Op, result: Buffer | None) -> None:
+        self.op: Op = op
+        self.result = result
+        self.shape = op.args[0].shape
+        self.coords = identity(self.shape)
+
+    def inputs(self) -> list[tuple[Value, Coords]]:
+        return [(a, self.coords) for a in self.op.args]
+
+    def accesses(self) -> list[tuple[Value | Buffer, Coords, int]]:
+        return []
+
+    def prepare(self, ev: Evaluator, at: At) -> Callable[[], None]:
+        coords = at(self.coords)
+        op, f = self.op, ev.f
+        pointer = ev.pointer(op.args[0], coords)
+        rest = [ev.eval(a, coords) for a in op.args[1:]]
+        lanes = ev.lanes
+        addresses = vector_of(f, pointer, lanes)
+        if lanes and not addresses.type.lanes:
+            addresses = f.splat(addresses, lanes)
+        values = [vector_of(f, r, lanes) for r in rest]
+        slot = None if self.result is None else ev.buffer_pointer(self.result, coords)
+
+        def write() -> None:
+            type = llvm_type(op.args[1].elem)
+            olds: list[Reg] = []
+            for lane in range(max(1, lanes)):
+                address = f.extract(addresses, lane) if lanes else addresses
+                args = [f.extract(v, lane) if lanes else v for v in values]
+                olds.append(atomic(f, op, address, args))
+            if slot is not None:
+                form: Form
+                if lanes:
+                    whole = Reg(type.with_lanes(lanes), "poison")
+                    for lane, old in enumerate(olds):
+                        whole = f.insert(whole, old, lane)
+                    form = Varying(whole)
+                else:
+                    form = Uniform(olds[0])
+                access.store_lanes(f, type, slot, lanes, form, None)
+
+        return write
+
+
+RMW = {
+    1: "and", 2: "or", 3: "xor", 4: "add", 5: "fadd", 6: "max", 7: "min", 8: "umax", 9: "umin", 10: "xchg",
+    "and": "and", "or": "or", "xor": "xor", "add": "add", "fadd": "fadd", "max": "max", "min": "min", "umax": "umax", "umin": "umin",
+    "exch": "xchg", "xchg": "xchg",
+}  # fmt: skip
+ORDER = {1: "monotonic", 2: "acquire", 3: "release", 4: "acq_rel", "relaxed": "monotonic", "acquire": "acquire", "release": "release",
+         "acq_rel": "acq_rel"}
+
+
+def atomic(f: Function, op: Op, address: Reg, args: list[Reg]) -> Reg:
+    """One element's atomic; args are (value[, mask]) or (compare, value). Gives the old value, 0 where masked off."""
+    type = llvm_type(op.args[1].elem)
+    if op.name == "tt.atomic_cas":
+        return _compare_and_swap(f, op, address, args)
+    mask = args[1] if len(args) > 1 else None
+
+    def change() -> list[Reg]:
+        return [_read_modify_write(f, op, address, args[0])]
+
+    if mask is None or mask.name == "true":
+        return change()[0]
+    return f.if_else(mask, change, lambda: [const(type, 0)])[0]
+
+
+def _order(op: Op) -> str:
+    return ORDER.get(op.attrs.get("sem", 4), "acq_rel")
+
+
+def _read_modify_write(f: Function, op: Op, address: Reg, value: Reg) -> Reg:
+    kind = RMW.get(op.attrs["atomic_rmw_op"])
+    if kind is None:
+        raise Unsupported(f"the atomic `{op.attrs['atomic_rmw_op']}`", "cpu", span=op.span)
+    elem = op.args[1].elem
+    align = max(1, value.type.bits // 8)
+    if elem == "bf16":  # bits: widen, add and round in a compare-exchange loop
+        return _atomic_loop(f, op, address, value)
+    return f.emit(value.type, f"atomicrmw {kind} {address}, {value} {_order(op)}, align {align}")
+
+
+def _atomic_loop(f: Function, op: Op, address: Reg, value: Reg) -> Reg:
+    from weft.backends.cpu.elementwise import narrow, widen
+
+    first = f.emit(value.type, f"load atomic {value.type}, {address} monotonic, align 2")
+    before = f.block
+    head, done = f.new_label("retry"), f.new_label("swapped")
+    f.br(head)
+    f.start(head)
+    seen, again = f.reserve(value.type), f.reserve(value.type)
+    f.define(seen, f"phi {value.type} [ {first.name}, %{before} ], [ {again.name}, %{head} ]")
+    total = narrow(f, "bf16", f.fadd(widen(f, "bf16", seen), widen(f, "bf16", value)))
+    pair_type = vec(f"{{ {value.type}, i1 }}", 0)
+    pair = f.emit(pair_type, f"cmpxchg {address}, {seen}, {total} {_order(op)} monotonic, align 2")
+    f.define(again, f"extractvalue {pair_type} {pair.name}, 0")
+    ok = f.emit(I1, f"extractvalue {pair_type} {pair.name}, 1")
+    f.cond_br(ok, done, head)
+    f.start(done)
+    return seen
+
+
+def _compare_and_swap(f: Function, op: Op, address: Reg, args: list[Reg]) -> Reg:
+    compare, value = args
+    original = compare.type
+    if original.is_float:
+        ints = vec(f"i{original.bits}", 0)
+        compare, value = f.bitcast(compare, ints), f.bitcast(value, ints)
+    type = compare.type
+    pair_type = vec(f"{{ {type}, i1 }}", 0)
+    order = _order(op)
+    failure = "acquire" if order in ("acq_rel", "acquire") else "monotonic"
+    pair = f.emit(pair_type, f"cmpxchg {address}, {compare}, {value} {order} {failure}, align {type.bits // 8}")
+    return f.bitcast(f.emit(type, f"extractvalue {pair_type} {pair.name}, 0"), original)
+
+
+class AssertRoot:
+    """`tt.assert`: where the condition fails (and the mask, if any, holds), report through the state's error slot."""
+
+    def __init__(self, op: Op, report: Callable[[Reg], None]) -> None:
+        self.op: Op = op
+        self.report = report
+        self.shape = op.args[0].shape
+        self.coords = identity(self.shape)
+
+    def inputs(self) -> list[tuple[Value, Coords]]:
+        return [(a, self.coords) for a in self.op.args]
+
+    def accesses(self) -> list[tuple[Value | Buffer, Coords, int]]:
+        return []
+
+    def prepare(self, ev: Evaluator, at: At) -> Callable[[], None]:
+        f = ev.f
+        args = [vector_of(f, ev.eval(a, at(self.coords)), ev.lanes) for a in self.op.args]
+        failed = f.xor(args[0], const(args[0].type, 1))
+        if len(args) > 1:
+            failed = f.and_(failed, args[1])
+        if ev.lanes:
+            failed = f.call(f"llvm.vector.reduce.or.v{ev.lanes}i1", I1, [failed])
+        return lambda: self.report(failed)
+
+
+__all__ = ["At", "AssertRoot", "AtomicRoot", "I64", "PTR", "StoreRoot", "WriteRoot", "atomic", "stored_form"]

@@ -1,0 +1,145 @@
+"""Prefix scans: in a vector by doubling steps (Hillis and Steele, 1986), from vector to vector by a carry.
+
+Along an axis that is not the fastest one there is nothing to do across lanes: the axis is a plain loop and the lanes lie along the rest.
+"""
+
+from __future__ import annotations
+
+
+from weft.backends.cpu.elementwise import memory_type
+from weft.backends.cpu.evaluate import Buffer, row_major
+from weft.backends.cpu.program import Op, Value
+from weft.backends.cpu.reduce import emit_region
+from weft.backends.cpu.schedule import Scheduler, anchor
+from weft.backends.llvm.emit import I64, Function, const, const_lanes, vec
+from weft.backends.llvm.emit import Value as Reg
+
+Regs = list[Reg]
+
+
+@anchor("tt.scan")
+def _scan(s: Scheduler, op: Op) -> None:
+    s.flush()
+    shape = op.args[0].shape
+    axis = op.attrs["axis"]
+    sources = [s.materialise(a, row_major(shape)) for a in op.args]
+    results = [s.allocate(r) for r in op.results]
+    inner = 1
+    for size in shape[axis + 1 :]:
+        inner *= size
+    length, outer = shape[axis], 1
+    for size in shape[:axis]:
+        outer *= size
+    elems = [a.elem for a in op.args]
+    width = max(1, s.vector_bits // max(32, *(memory_type(e).bits for e in elems)))
+    reverse = bool(op.attrs.get("reverse", False))
+    emit = _Emitter(s, op, sources, results)
+    f = s.f
+
+    def at(i: Reg) -> None:
+        base = f.mul(i, const(I64, length * inner))
+        if inner > 1:
+            lanes = min(width, inner)
+            with f.loop(const(I64, 0), const(I64, inner), const(I64, lanes), at_least_once=True) as j:
+                emit.down(f.add(base, j), length, inner, lanes, reverse)
+        else:
+            emit.along(base, length, min(width, length), reverse)
+
+    with f.loop(const(I64, 0), const(I64, outer), const(I64, 1), at_least_once=True) as i:
+        at(i)
+    for r, buffer in zip(op.results, results, strict=True):
+        s.env[r] = buffer
+
+
+class _Emitter:
+    def __init__(self, s: Scheduler, op: Op, sources: list[Buffer], results: list[Buffer]) -> None:
+        self.s, self.f, self.op, self.sources, self.results = s, s.f, op, sources, results
+        self.block = op.regions[0][0]
+
+    def combine(self, a: Regs, b: Regs) -> Regs:
+        return emit_region(self.f, self.block, [*a, *b], self.s.env)
+
+    def load(self, offset: Reg, lanes: int) -> Regs:
+        return [load_elements(self.f, a, b, offset, lanes) for a, b in zip(self.op.args, self.sources, strict=True)]
+
+    def store(self, values: Regs, offset: Reg) -> None:
+        for value, result, buffer in zip(values, self.op.results, self.results, strict=True):
+            store_elements(self.f, result, buffer, offset, value)
+
+    def down(self, base: Reg, length: int, stride: int, lanes: int, reverse: bool) -> None:
+        """Scan a column of vectors."""
+        f = self.f
+
+        def place(i: Reg) -> Reg:
+            k = f.sub(const(I64, length - 1), i) if reverse else i
+            return f.add(base, f.mul(k, const(I64, stride)))
+
+        first_at = place(const(I64, 0))
+        first = self.load(first_at, lanes)
+        self.store(first, first_at)
+
+        def step(i: Reg, carried: Regs) -> Regs:
+            where = place(i)
+            total = self.combine(carried, self.load(where, lanes))
+            self.store(total, where)
+            return total
+
+        f.loop_carrying(const(I64, 1), const(I64, length), const(I64, 1), first, step)
+
+    def along(self, base: Reg, length: int, lanes: int, reverse: bool) -> None:
+        """Scan consecutive elements, `lanes` at a time."""
+        f = self.f
+        chunks = length // lanes
+
+        def place(i: Reg) -> Reg:
+            k = f.sub(const(I64, chunks - 1), i) if reverse else i
+            return f.add(base, f.mul(k, const(I64, lanes)))
+
+        def turned(values: Regs) -> Regs:
+            if not reverse or lanes == 1:
+                return values
+            return [f.shuffle(v, None, list(range(lanes - 1, -1, -1))) for v in values]
+
+        def within(values: Regs) -> Regs:
+            shift = 1
+            while shift < lanes:
+                moved = [f.shuffle(v, None, [max(0, lane - shift) for lane in range(lanes)]) for v in values]
+                mixed = self.combine(moved, values)
+                keep = const_lanes(vec("i1", lanes), [int(lane >= shift) for lane in range(lanes)])
+                values = [f.select(keep, m, v) for m, v in zip(mixed, values, strict=True)]
+                shift *= 2
+            return values
+
+        def last(values: Regs) -> Regs:
+            return [f.splat(f.extract(v, lanes - 1), lanes) if lanes > 1 else v for v in values]
+
+        first_at = place(const(I64, 0))
+        first = within(turned(self.load(first_at, lanes)))
+        self.store(turned(first), first_at)
+
+        def step(i: Reg, carried: Regs) -> Regs:
+            where = place(i)
+            total = self.combine(carried, within(turned(self.load(where, lanes))))
+            self.store(turned(total), where)
+            return last(total)
+
+        f.loop_carrying(const(I64, 1), const(I64, chunks), const(I64, 1), last(first), step)
+
+
+def load_elements(f: Function, value: Value, buffer: Buffer, offset: Reg, lanes: int) -> Reg:
+    """Consecutive elements of a row-major buffer (a scalar for one lane)."""
+    type = memory_type(buffer.elem, lanes if lanes > 1 else 0)
+    loaded = f.load(type, f.gep(type, buffer.address, offset), max(1, type.bits // 8))
+    if value.elem == "i1":
+        return f.icmp("ne", loaded, const(type, 0))
+    return loaded
+
+
+def store_elements(f: Function, value: Value, buffer: Buffer, offset: Reg, data: Reg) -> None:
+    """The inverse of `load_elements`."""
+    if value.elem == "i1":
+        data = f.cast("zext", data, data.type.with_elem("i8"))
+    f.store(data, f.gep(data.type, buffer.address, offset), max(1, data.type.bits // 8))
+
+
+__all__ = ["load_elements", "store_elements"]

@@ -1,0 +1,575 @@
+"""From a tile program to loop nests: what is fused, what is materialised, and in which order memory is touched.
+
+The walk over a block is in program order. Scalars are emitted at once. Elementwise and shape operations are *lazy*: nothing is emitted
+until an *anchor* (a store, a reduction, a product, a loop's carried value) pulls them into its nest. Anchors over the same space that do
+not need each other's results share one nest (`_open`). When a nest is emitted, what it computes at every point and somebody needs later
+is written to a scratch buffer on the way, if computing it again would cost more than reading it (`_side_writes`).
+
+Memory order is that of the program. A load is lazy too, so before anything may overwrite what it reads it is materialised; a load and
+a later store share a nest only if they are the same address at every point, or their base pointers are different parameters. The latter
+is a promise that the launcher checks (`alias_pairs`): where it does not hold, a variant compiled without it runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from weft.backends.cpu import reduce as reduction
+from weft.backends.cpu.arena import Arena
+from weft.backends.cpu.coords import Coords, identity, live_bits, log2
+from weft.backends.cpu.elementwise import EMITTERS, llvm_type, memory_type
+from weft.backends.cpu.evaluate import AFFINE_OPS, SHAPE_OPS, Buffer, Evaluator, const_of, row_major
+from weft.backends.cpu.forms import Uniform
+from weft.backends.cpu.nest import Analysis, Nest, Root, constant_int
+from weft.backends.cpu.program import Block, FunctionProgram, Op, Value, element_bits
+from weft.backends.cpu.roots import AssertRoot, AtomicRoot, StoreRoot, WriteRoot, atomic
+from weft.backends.llvm.emit import I1, Function, const
+from weft.backends.llvm.emit import Value as Reg
+from weft.base import Unsupported
+
+EFFECTS = {"tt.store", "tt.atomic_rmw", "tt.atomic_cas"}
+HEAVY = 12  # cost from which a value is materialised rather than computed again under a broadcast
+COSTS = {"math": 20, "arith.divf": 6, "arith.remf": 20, "tt.precise_divf": 6, "math.sqrt": 6, "math.absf": 1, "math.floor": 1, "math.ceil": 1,
+         "math.fma": 1, "tt.extern_elementwise": 20, "tt.load": 10, "arith.divsi": 8, "arith.remsi": 8, "arith.divui": 8, "arith.remui": 8,
+         "tt.fp_to_fp": 4}  # fmt: skip
+
+AnchorHandler = Callable[["Scheduler", Op], None]
+ANCHORS: dict[str, AnchorHandler] = {}
+
+
+def anchor(*names: str) -> Callable[[AnchorHandler], AnchorHandler]:
+    """Register how an operation that is not lazy is emitted."""
+
+    def register(fn: AnchorHandler) -> AnchorHandler:
+        for name in names:
+            ANCHORS[name] = fn
+        return fn
+
+    return register
+
+
+def is_lazy(op: Op) -> bool:
+    """Whether an operation on tiles is evaluated only where it is needed."""
+    if not op.results or not op.results[0].is_tile:
+        return False
+    return op.name in SHAPE_OPS or op.name in EMITTERS or op.name == "tt.load"
+
+
+class Scheduler:
+    """Emits the body of a kernel; one for each function."""
+
+    def __init__(self, f: Function, program: FunctionProgram, arena: Arena, context: Any) -> None:
+        self.f, self.program, self.arena, self.context = f, program, arena, context
+        self.env: dict[Value, Reg | Buffer] = {}
+        self.vector_bits: int = context.vector_bits
+        self.position = 0
+        self.open: list[Root] = []
+        self.pending_loads: list[Op] = []
+        self.alias_pairs: dict[tuple[int, int], bool] = {}
+        self._cost: dict[Value, int] = {}
+        self._last: dict[Value, int] = {}
+        self._index_like: dict[Value, bool] = {}
+        self._emitting: set[Op] = set()
+
+    # -- walking ----------------------------------------------------------------------------------------------------
+
+    def block(self, block: Block) -> None:
+        """Emit the operations of a block up to its terminator, which the caller handles."""
+        for op in block.ops:
+            self.position = op.index
+            if op.name in ("scf.yield", "scf.condition", "tt.return", "cf.br", "cf.cond_br"):
+                self.flush()
+                return
+            self.operation(op)
+
+    def operation(self, op: Op) -> None:
+        if is_lazy(op):
+            if op.name == "tt.load":
+                self.pending_loads.append(op)
+            return
+        handler = ANCHORS.get(op.name)
+        if handler is not None:
+            handler(self, op)
+        elif op.results and not op.results[0].is_tile:
+            self.scalar_op(op)
+        else:
+            raise Unsupported(f"the operation `{op.name}`", "cpu", span=op.span)
+
+    def scalar_op(self, op: Op) -> None:
+        """An operation on scalars."""
+        self.require(op.args)
+        ev = Evaluator(self.f, self.env, ())
+        if op.name == "arith.constant":
+            self.env[op.result] = const_of(op.result.elem, op.attrs["value"])
+            return
+        if op.name == "tt.addptr":
+            pointer, offset = ev.scalar(op.args[0]), ev.scalar(op.args[1])
+            wide = ev.elementwise_offset(offset)
+            self.env[op.result] = self.f.gep(memory_type(op.args[0].pointee), pointer, wide)
+            return
+        if op.name == "tt.bitcast" and op.result.elem == "ptr":
+            self.env[op.result] = ev.scalar(op.args[0])
+            return
+        if op.name not in EMITTERS and op.name not in AFFINE_OPS:
+            raise Unsupported(f"the operation `{op.name}`", "cpu", span=op.span)
+        form = ev.elementwise(op, [Uniform(ev.scalar(a)) for a in op.args])
+        assert isinstance(form, Uniform)
+        self.env[op.result] = form.value
+
+    def require(self, values: Sequence[Value]) -> None:
+        """Make sure that scalars computed by a nest still open are there."""
+        if self.open and any(v not in self.env for v in values if not v.is_tile):
+            self.flush()
+
+    # -- nests ------------------------------------------------------------------------------------------------------
+
+    def add_root(self, root: Root) -> None:
+        """Put an anchor into the open nest, or begin another."""
+        if self.open and not self._joins(root):
+            self.flush()
+        self.open.append(root)
+
+    def _joins(self, root: Root) -> bool:
+        first = self.open[0]
+        if root.shape != first.shape:
+            return False
+        axes = {r.axis for r in self.open if isinstance(r, reduction.ReduceRoot)}
+        if isinstance(root, reduction.ReduceRoot) and axes and root.axis not in axes:
+            return False
+        if any(isinstance(r, (AtomicRoot, AssertRoot)) for r in (*self.open, root)):
+            return False
+        produced = {v for r in self.open if r.op is not None for v in r.op.results}
+        analysis = Analysis(self.env)
+        walked = analysis.walk(root.inputs())
+        for value, _ in walked:
+            if value in produced:
+                return False
+            op = value.op
+            if op is not None and value not in self.env and any(a in produced for a in op.args):
+                return False
+        stores = [r.op for r in self.open if isinstance(r, StoreRoot)]
+        loads = [v.op for v, _ in walked if v.op is not None and v.op.name == "tt.load" and v not in self.env]
+        for store in stores:
+            for load in loads:
+                if load.index > store.index and self.may_alias(load.args[0], store.args[0], False):
+                    return False
+        return True
+
+    def flush(self) -> None:
+        """Emit the open nest."""
+        if self.open:
+            roots, self.open = self.open, []
+            self.nest(roots)
+
+    def nest(self, roots: list[Root]) -> None:
+        """Emit one nest: first what it needs materialised, then itself with its side writes."""
+        shape = roots[0].shape
+        count = sum(log2(s) for s in shape)
+        ops = {r.op for r in roots if r.op is not None}
+        while True:
+            analysis = Analysis(self.env)
+            inputs = [i for r in roots for i in r.inputs()]
+            visited = analysis.walk(inputs)
+            before = self._needed_first(roots, visited, count, ops)
+            if before is None:
+                break
+            self.materialise(before)
+        roots = roots + self._side_writes(visited, count, shape, ops)
+        reductions = [r for r in roots if isinstance(r, reduction.ReduceRoot)]
+        reduce_bits: list[int] = []
+        if reductions:
+            reduce_bits = list(identity(shape)[reductions[0].axis])
+        nest = Nest(self.f, self.env, roots, shape, analysis, self.vector_bits, reduce_bits)
+        if reductions:
+            pointwise = [r for r in roots if not isinstance(r, reduction.ReduceRoot)]
+            reduction.emit_nest(nest, reductions, pointwise, self.env)
+        else:
+            nest.emit()
+        for root in roots:
+            if isinstance(root, WriteRoot) and root.keep:
+                self.env.setdefault(root.value, root.buffer)
+        self.pending_loads = [op for op in self.pending_loads if op.result not in self.env]
+
+    def _needed_first(
+        self, roots: list[Root], visited: dict[tuple[Value, Coords], None], count: int, ops: set[Op]
+    ) -> Value | None:
+        """A value to materialise before the nest: expensive under a broadcast, or a load that a store of the nest might overwrite."""
+        stores = [r.op for r in roots if r.op is not None and r.op.name in EFFECTS]
+        places: dict[Value, Coords] = {}
+        for value, coords in visited:
+            if value in self.env or value.op is None:
+                continue
+            broadcast = len(live_bits(coords)) < count
+            elsewhere = value in places and places[value] != coords
+            places[value] = coords
+            if (broadcast or elsewhere) and self.own_cost(value) >= HEAVY and value.numel > 1:
+                if not any(isinstance(r, WriteRoot) and r.value is value for r in roots):
+                    return value
+            if value.op.name != "tt.load":
+                continue
+            for store in stores:
+                if store.index < value.op.index or store.args[0] is value.op.args[0]:
+                    continue
+                same_place = coords == identity(store.args[0].shape) and offset_key(store.args[0]) == offset_key(value.op.args[0])
+                if self.may_alias(value.op.args[0], store.args[0], same_place):
+                    return value
+        if stores:
+            for load in self.pending_loads:
+                if load.result in self.env or any(load.result is v for v, _ in visited):
+                    continue
+                if not self.needed_later(load.result, ops, {}):
+                    continue
+                if any(s.index > load.index and self.may_alias(load.args[0], s.args[0], False) for s in stores):
+                    return load.result
+        return None
+
+    def _side_writes(
+        self, visited: dict[tuple[Value, Coords], None], count: int, shape: tuple[int, ...], ops: set[Op]
+    ) -> list[Root]:
+        writes: list[Root] = []
+        memo: dict[Value, bool] = {}
+        made: set[Value] = set()
+        for value, coords in reversed(visited):
+            if value in self.env or value in made or value.op is None or not is_lazy(value.op):
+                continue
+            bits = [s for coord in coords for s in coord]
+            if len(bits) != count or len(set(bits)) != count or min(bits, default=0) < 0:
+                continue
+            if not self.worth_keeping(value) or not self.needed_later(value, ops, memo, made):
+                continue
+            buffer = self.allocate(value)
+            writes.append(WriteRoot(value, buffer, coords, shape))
+            made.add(value)
+        return writes
+
+    def materialise(self, value: Value, weights: tuple[tuple[int, ...], ...] | None = None) -> Buffer:
+        """Have a tile in a buffer, computing it now if it is not; with `weights`, in one laid out so."""
+        self.flush()
+        have = self.env.get(value)
+        if isinstance(have, Buffer) and (weights is None or have.weights == weights):
+            return have
+        target = self.allocate(value, weights)
+        self.nest([WriteRoot(value, target, identity(value.shape), value.shape, keep=have is None)])
+        return target
+
+    def write_into(self, value: Value, buffer: Buffer) -> None:
+        """Write a tile into a buffer that is somebody else's."""
+        self.add_root(WriteRoot(value, buffer, identity(value.shape), value.shape, keep=False))
+
+    def prepare(self, value: Value) -> None:
+        """Before a region that pulls `value`, perhaps many times: materialise what is not cheap to compute."""
+        if not value.is_tile or value in self.env or value.op is None:
+            return
+        if self.worth_keeping(value):
+            self.materialise(value)
+            return
+        for a in value.op.args:
+            self.prepare(a)
+
+    def allocate(self, value: Value, weights: tuple[tuple[int, ...], ...] | None = None) -> Buffer:
+        """A scratch buffer that lives until the last use of `value`."""
+        return self.arena.allocate(value.elem, value.numel, weights or row_major(value.shape), self.position, self.last_use(value))
+
+    # -- questions --------------------------------------------------------------------------------------------------
+
+    def own_cost(self, value: Value) -> int:
+        """The cost of the operation that defines a value, alone."""
+        op = value.op
+        if op is None or op.name in SHAPE_OPS or op.name == "tt.load":
+            return 0
+        found = COSTS.get(op.name)
+        if found is None:
+            found = COSTS["math"] if op.name.startswith("math.") else 1
+        return found
+
+    def cost(self, value: Value) -> int:
+        """The cost of computing one element of a value from buffers and memory."""
+        if not value.is_tile or value in self.env or value.op is None:
+            return 0
+        found = self._cost.get(value)
+        if found is None:
+            own = COSTS["tt.load"] if value.op.name == "tt.load" else self.own_cost(value)
+            found = self._cost[value] = min(1000, own + sum(self.cost(a) for a in value.op.args))
+        return found
+
+    def index_like(self, value: Value) -> bool:
+        """Whether a value is integers or addresses computed from nothing but indices and scalars."""
+        if not value.is_tile:
+            return True
+        found = self._index_like.get(value)
+        if found is None:
+            op = value.op
+            found = (
+                op is not None and value not in self.env and op.name != "tt.load" and is_lazy(op)
+                and value.elem[0] in "ip" and all(self.index_like(a) for a in op.args)
+            )
+            self._index_like[value] = found
+        return found
+
+    def worth_keeping(self, value: Value) -> bool:
+        op = value.op
+        if op is None or value.elem == "ptr" or op.name in SHAPE_OPS or self.index_like(value):
+            return False
+        return self.cost(value) >= 3
+
+    def needed_later(self, value: Value, now: set[Op], memo: dict[Value, bool], made: set[Value] | frozenset[Value] = frozenset()) -> bool:
+        """Whether some anchor beyond `now` will pull `value`, other than through a value that has a buffer."""
+        found = memo.get(value)
+        if found is not None:
+            return found
+        memo[value] = False
+        result = False
+        for user in value.users:
+            if user in now:
+                continue
+            if is_lazy(user):
+                for r in user.results:
+                    if r not in self.env and r not in made and self.needed_later(r, now, memo, made):
+                        result = True
+                        break
+            elif user.last >= self.position and user not in self._emitting:
+                result = True
+            if result:
+                break
+        if not made:
+            memo[value] = result
+        else:
+            memo.pop(value, None)
+        return result
+
+    def last_use(self, value: Value) -> int:
+        """The index of the last operation that may read `value`, directly or through lazy ones."""
+        found = self._last.get(value)
+        if found is not None:
+            return found
+        self._last[value] = 0
+        home = value.block
+        last = 0
+        for user in value.users:
+            if is_lazy(user):
+                for r in user.results:
+                    last = max(last, self._climb_index(r.block, home, self.last_use(r)))
+            last = max(last, self._climb(user, home))
+        self._last[value] = last
+        return last
+
+    def _climb(self, op: Op, home: Block | None) -> int:
+        """The end of the operation in block `home` that contains `op`."""
+        while op.block is not home:
+            if op.block.parent is None:
+                return self.program.count
+            op = op.block.parent
+        return op.last
+
+    def _climb_index(self, block: Block | None, home: Block | None, index: int) -> int:
+        last = index
+        while block is not home and block is not None:
+            if block.parent is None:
+                return self.program.count
+            last = max(last, block.parent.last)
+            block = block.parent.block
+        return last
+
+    # -- aliasing ---------------------------------------------------------------------------------------------------
+
+    def may_alias(self, a: Value, b: Value, same_place: bool) -> bool:
+        """Whether two pointers may meet, given what the launcher promises about parameters."""
+        x, y = root_of(a), root_of(b)
+        if x is None or y is None or x is y:
+            return not (x is not None and same_place)
+        if not self.context.assume_no_alias:
+            return True
+        params = self.program.params
+        i, j = sorted((params.index(x), params.index(y)))
+        self.alias_pairs[(i, j)] = self.alias_pairs.get((i, j), False) or not same_place
+        return False
+
+    def settle_loads(self, effects: Sequence[Op], now: set[Op]) -> None:
+        """Materialise loads still pending that `effects` (about to happen out of their nest) might overwrite."""
+        for load in list(self.pending_loads):
+            if load.result in self.env or not self.needed_later(load.result, now, {}):
+                continue
+            if any(e.index > load.index and self.may_alias(load.args[0], e.args[0], False) for e in effects):
+                self.materialise(load.result)
+
+
+def root_of(value: Value) -> Value | None:
+    """The parameter a pointer is derived from, if there is exactly one."""
+    seen = 0
+    while seen < 1000:
+        seen += 1
+        op = value.op
+        if op is None:
+            parent = value.block.parent if value.block else None
+            if parent is None:
+                return value if value.block is not None and not value.block.predecessors else None
+            if parent.name != "scf.for" or value.index == 0:
+                return None
+            value = parent.args[3 + value.index - 1]
+        elif op.name in ("tt.addptr", "tt.splat", "tt.broadcast", "tt.expand_dims", "tt.reshape", "tt.trans", "tt.bitcast", "tt.split"):
+            value = op.args[0]
+        elif op.name == "scf.for":
+            value = op.args[3 + value.index]
+        else:
+            return None
+    return None
+
+
+def offset_key(value: Value) -> tuple[Any, ...]:
+    """What two address tiles have in common but for the base pointer: equal keys mean equal offsets at equal places."""
+    key: list[Any] = []
+    for _ in range(1000):
+        op = value.op
+        if op is None:
+            parent = value.block.parent if value.block else None
+            key.append("parameter" if parent is None else value)
+            return tuple(key)
+        if op.name == "tt.addptr":
+            key.append(("add", op.args[1], element_bits(value.pointee)))
+            value = op.args[0]
+        elif op.name in ("tt.splat", "tt.broadcast", "tt.expand_dims", "tt.reshape"):
+            key.append((op.name, value.shape, op.attrs.get("axis")))
+            value = op.args[0]
+        else:
+            key.append(value)
+            return tuple(key)
+    return (value,)
+
+
+# -- anchors: the ones that only make a nest -------------------------------------------------------------------------------
+
+
+@anchor("tt.store")
+def _store(s: Scheduler, op: Op) -> None:
+    if op.args[0].is_tile:
+        s.add_root(StoreRoot(op))
+        return
+    s.flush()
+    s.settle_loads([op], {op})
+    f = s.f
+    address, value = s.env[op.args[0]], s.env[op.args[1]]
+    assert isinstance(address, Reg) and isinstance(value, Reg)
+    if op.args[1].elem == "i1":
+        value = f.cast("zext", value, memory_type("i1"))
+    if op.args[1].elem == "ptr":
+        value = f.cast("ptrtoint", value, llvm_type("i64"))
+    align = max(1, value.type.bits // 8)
+    if len(op.args) > 2:
+        mask = s.env[op.args[2]]
+        assert isinstance(mask, Reg)
+        stored = value
+        f.if_else(mask, lambda: f.store(stored, address, align) or [])
+    else:
+        f.store(value, address, align)
+
+
+@anchor("tt.load")
+def _scalar_load(s: Scheduler, op: Op) -> None:
+    s.flush()
+    form = Evaluator(s.f, s.env, ())._load_now(op, ())
+    assert isinstance(form, Uniform)
+    s.env[op.result] = form.value
+
+
+@anchor("tt.reduce")
+def _reduce(s: Scheduler, op: Op) -> None:
+    outputs: list[Buffer | None] = [s.allocate(r) if r.is_tile else None for r in op.results]
+    s.add_root(reduction.ReduceRoot(op, outputs))
+    for r, buffer in zip(op.results, outputs, strict=True):
+        if buffer is not None:
+            s.env[r] = buffer  # reading it closes the nest first: see _joins
+
+
+@anchor("tt.atomic_rmw", "tt.atomic_cas")
+def _atomic(s: Scheduler, op: Op) -> None:
+    s.flush()
+    if op.args[0].is_tile:
+        result = s.allocate(op.result) if op.result.users else None
+        s.add_root(AtomicRoot(op, result))
+        s.flush()
+        if result is not None:
+            s.env[op.result] = result
+        return
+    s.settle_loads([op], {op})
+    regs = []
+    for a in op.args:
+        reg = s.env[a]
+        assert isinstance(reg, Reg)
+        regs.append(reg)
+    s.env[op.result] = atomic(s.f, op, regs[0], regs[1:])
+
+
+@anchor("tt.unsplat")
+def _unsplat(s: Scheduler, op: Op) -> None:
+    s.flush()
+    source = op.args[0]
+    ev = Evaluator(s.f, s.env, ())
+    form = ev.eval(source, tuple(() for _ in source.shape))
+    assert isinstance(form, Uniform)
+    s.env[op.result] = form.value
+
+
+@anchor("tt.get_program_id", "tt.get_num_programs")
+def _program(s: Scheduler, op: Op) -> None:
+    axis = op.attrs["axis"]
+    axis = {"x": 0, "y": 1, "z": 2}.get(axis, axis)
+    s.env[op.result] = (s.context.program_ids if op.name == "tt.get_program_id" else s.context.num_programs)[axis]
+
+
+@anchor("gpu.barrier", "ttg.barrier", "tt.debug_barrier", "ttg.local_barrier", "llvm.intr.assume", "ub.poison")
+def _nothing(s: Scheduler, op: Op) -> None:
+    for r in op.results:
+        if not r.is_tile:
+            s.env[r] = const(llvm_type(r.elem), 0)
+
+
+@anchor("tt.elementwise_inline_asm")
+def _inline_asm(s: Scheduler, op: Op) -> None:
+    raise Unsupported("inline_asm_elementwise", "cpu", span=op.span)
+
+
+@anchor("tt.assert")
+def _assert(s: Scheduler, op: Op) -> None:
+    index = s.context.add_assert(op)
+
+    def report(failed: Reg) -> None:
+        s.f.if_else(failed, lambda: s.context.report(s.f, index) or [])
+
+    if op.args[0].is_tile:
+        s.flush()
+        s.add_root(AssertRoot(op, report))
+        s.flush()
+        return
+    s.require(op.args)
+    regs = [s.env[a] for a in op.args]
+    cond = regs[0]
+    assert isinstance(cond, Reg)
+    failed = s.f.xor(cond, const(I1, 1))
+    if len(regs) > 1 and isinstance(regs[1], Reg):
+        failed = s.f.and_(failed, regs[1])
+    report(failed)
+
+
+@anchor("tt.print")
+def _print(s: Scheduler, op: Op) -> None:
+    s.flush()
+    index = s.context.add_print(op)
+    if not op.args:
+        s.context.emit_print(s.f, index, 0, None, 0)
+        return
+    for k, a in enumerate(op.args):
+        if a.is_tile:
+            buffer = s.materialise(a)
+            size = a.numel * memory_type(a.elem).bits // 8
+            s.context.emit_print(s.f, index, k, buffer.address, size)
+        else:
+            reg = s.env[a]
+            assert isinstance(reg, Reg)
+            slot = s.f.alloca(memory_type("i64"), 1, 8)
+            value = s.f.cast("zext", reg, memory_type("i1")) if reg.type.elem == "i1" else reg
+            s.f.store(value, slot)
+            s.context.emit_print(s.f, index, k, slot, max(1, value.type.bits // 8))
+
+
+__all__ = ["ANCHORS", "EFFECTS", "Scheduler", "anchor", "constant_int", "is_lazy", "root_of"]

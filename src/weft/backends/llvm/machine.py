@@ -1,0 +1,94 @@
+"""LLVM as a library: parse, optimise, and emit an object or assembly for a CPU.
+
+The IR is verified before any pass runs, because what LLVM does with broken IR is end the process.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import llvmlite.binding as llvm
+
+from weft.base import CompilerCrash
+
+
+@dataclass(frozen=True)
+class Host:
+    """A CPU as LLVM knows it."""
+
+    name: str
+    feature_string: str
+    features: frozenset[str]
+    vector_bits: int
+
+
+@lru_cache(maxsize=1)
+def initialize() -> str:
+    """Register the native target; gives the default triple."""
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    return str(llvm.get_process_triple())
+
+
+@lru_cache(maxsize=8)
+def host(name: str = "", features: str = "") -> Host:
+    """The CPU of that name, or the one this process runs on."""
+    initialize()
+    if not name:
+        name = llvm.get_host_cpu_name()
+        features = llvm.get_host_cpu_features().flatten()
+    enabled = frozenset(f[1:] for f in features.split(",") if f.startswith("+"))
+    bits = 512 if "avx512f" in enabled else 256 if "avx2" in enabled or "avx" in enabled else 128
+    return Host(name, features, enabled, bits)
+
+
+@lru_cache(maxsize=8)
+def target_machine(name: str = "", features: str = "", level: int = 2) -> llvm.TargetMachine:
+    """A target machine for a CPU (default: this one)."""
+    triple = initialize()
+    cpu = host(name, features)
+    flags = cpu.feature_string
+    if cpu.vector_bits == 512:  # LLVM would rather use half of a 512-bit register
+        flags += ",-prefer-256-bit"
+    target = llvm.Target.from_triple(triple)
+    return target.create_target_machine(cpu=cpu.name, features=flags, opt=level, reloc="pic", codemodel="default")
+
+
+def parse(text: str) -> llvm.ModuleRef:
+    """Parse and verify LLVM assembly."""
+    initialize()
+    try:
+        module = llvm.parse_assembly(text)
+        module.verify()
+    except RuntimeError as error:
+        raise CompilerCrash(f"LLVM refuses the code generated for this kernel: {error}") from error
+    return module
+
+
+def optimised(text: str, name: str = "", features: str = "") -> tuple[llvm.ModuleRef, llvm.TargetMachine]:
+    """Parse and run LLVM's pass pipeline."""
+    machine = target_machine(name, features)
+    module = parse(text)
+    module.triple = machine.triple
+    module.data_layout = str(machine.target_data)
+    options = llvm.create_pipeline_tuning_options(speed_level=2)
+    options.loop_vectorization = False
+    options.slp_vectorization = False
+    options.loop_unrolling = True
+    builder = llvm.create_pass_builder(machine, options)
+    manager = builder.getModulePassManager()
+    manager.run(module, builder)
+    return module, machine
+
+
+def compile_object(text: str, name: str = "", features: str = "") -> bytes:
+    """The object code of a module."""
+    module, machine = optimised(text, name, features)
+    return bytes(machine.emit_object(module))
+
+
+def assembly(text: str, name: str = "", features: str = "") -> str:
+    """The assembly of a module, as it is in the object."""
+    module, machine = optimised(text, name, features)
+    return str(machine.emit_assembly(module))

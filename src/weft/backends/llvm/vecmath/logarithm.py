@@ -1,0 +1,200 @@
+"""log, log2, log10, log1p, and the inverse hyperbolic functions.
+
+x = 2^e m with m in [sqrt(1/2), sqrt(2)); denormals are scaled first. float: log_b m is a polynomial in f = m - 1. double: log m =
+2 artanh(s), s = f/(2+f), as a series in s^2 (Muller, Elementary Functions, chapter 4; the way of fdlibm's logarithm), arranged so
+that f itself enters unrounded. `log_pair` gives the logarithm of a double to about 2^-66, for pow, the gamma function and others.
+"""
+
+from __future__ import annotations
+
+from . import dd
+from .dd import Pair
+from .expr import BIAS, MANTISSA, X, copysign, estrin, fabs, fma, horner, sqrt, where
+from .registry import define
+
+_SQRT_HALF = {"float": 0x3F3504F3, "double": 0x3FE6A09E667F3BCD}
+_INF = float("inf")
+_NAN = float("nan")
+
+_FLOAT = {  # (log_b e in two parts, log_b 2 in two parts, Q with log_b(1+f) = f log_b e + f^2 Q(f))
+    "log": (
+        (1.0, 0.0),
+        (0.693145751953125, 1.42860682030941723212e-06),
+        (-0.49999988079071045, 0.33333325386047363, -0.2500160038471222, 0.20001958310604095, -0.16608726978302002,
+         0.14182409644126892, -0.13246352970600128, 0.12900203466415405, -0.07607673853635788),
+    ),
+    "log2": (
+        (1.4426950216293335, 1.925963033500149e-08),
+        (1.0, 0.0),
+        (-0.7213473320007324, 0.4808981716632843, -0.3606984317302704, 0.2885737717151642, -0.23958122730255127,
+         0.20444652438163757, -0.19118867814540863, 0.18724843859672546, -0.11102619022130966),
+    ),
+    "log10": (
+        (0.4342944920063019, -1.0103050118726031e-08),
+        (0.301025390625, 4.605038981195214e-06),
+        (-0.21714718639850616, 0.14476478099822998, -0.10858084261417389, 0.08686871081590652, -0.07212546467781067,
+         0.06156148388981819, -0.057536546140909195, 0.05624233931303024, -0.03329848870635033),
+    ),
+}  # fmt: skip
+_SERIES = (0.6666666666666735, 0.3999999999940988, 0.2857142874348038, 0.22222198457623596, 0.18183570530387397,
+           0.15313886479306962, 0.14797646017196384)  # fmt: skip
+_SERIES_PAIR = (0.4, 0.2857142857142611, 0.22222222223154803, 0.18181818010659084, 0.1538463280751348, 0.13332295024027638,
+                0.11800932515250798, 0.0983157476679584, 0.1551808870150815)  # fmt: skip
+_TWO_THIRDS = (0.6666666666666666, 3.700743415417188e-17)
+LN2 = (0.6931471803691238, 1.9082149292705877e-10)
+"""ln 2; the high part has 33 bits, so that times an exponent it is exact."""
+LN2_PAIR = (0.6931471805599453, 2.3190468138462996e-17)
+LOG2_E = (1.4426950408889634, 2.0355273740931033e-17)
+LOG10_E = (0.4342944819032518, 1.098319650216765e-17)
+LOG10_2 = (0.3010299956639812, -2.8037281277851704e-18)
+
+
+def split_exponent(x: X) -> tuple[X, X]:
+    """(e as a float, m) with x = 2^e m, for positive finite x, denormals too."""
+    mantissa = MANTISSA[x.elem]
+    tiny = x < 2.0 ** (1 - BIAS[x.elem])
+    bits = where(tiny, x * 2.0 ** (mantissa + 1), x).bits() - _SQRT_HALF[x.elem]
+    m = ((bits & ((1 << mantissa) - 1)) + _SQRT_HALF[x.elem]).as_float()
+    e = (bits >> mantissa).to_float(x.elem)
+    return where(tiny, e - float(mantissa + 1), e), m
+
+
+def log_domain(x: X, y: X) -> X:
+    """y, or what a logarithm gives outside of the positive numbers."""
+    y = where(x < _INF, y, x)
+    return where(x > 0.0, y, where(x == 0.0, x.const(-_INF), x.const(_NAN)))
+
+
+def _log_float(name: str, x: X) -> X:
+    (unit, unit_low), (two, two_low), q = _FLOAT[name]
+    e, m = split_exponent(x)
+    f = m - 1.0
+    tail = f * f * horner(f, q)
+    if unit_low:
+        tail = fma(f, unit_low, tail)
+    if two_low:
+        tail = fma(e, two_low, tail)
+    if unit == 1.0:
+        y = fma(e, two, f + tail)
+    else:
+        head, rest = dd.two_prod(f, unit)
+        s, lost = dd.two_sum(e if two == 1.0 else e * two, head)
+        y = s + (tail + (rest + lost))
+    return log_domain(x, y)
+
+
+@define("log", "float")
+def log_float(x: X) -> X:
+    return _log_float("log", x)
+
+
+@define("log2", "float")
+def log2_float(x: X) -> X:
+    return _log_float("log2", x)
+
+
+@define("log10", "float")
+def log10_float(x: X) -> X:
+    return _log_float("log10", x)
+
+
+def _log_near_one(f: X, e: X, extra: X | None = None) -> X:
+    """log(1 + f) + e ln 2 for f in [-0.3, 0.42], double; `extra` is added to what is small."""
+    s = f / (f + 2.0)
+    z = s * s
+    half_square = f * f * 0.5
+    series = z * estrin(z, _SERIES)
+    small = fma(e, LN2[1], s * (half_square + series))
+    if extra is not None:
+        small = small + extra
+    return fma(e, LN2[0], f - (half_square - small))
+
+
+@define("log", "double")
+def log_double(x: X) -> X:
+    e, m = split_exponent(x)
+    return log_domain(x, _log_near_one(m - 1.0, e))
+
+
+def log_mantissa_pair(m: X, m_low: X | None = None) -> Pair:
+    """log m as a pair, for m (plus m_low) in [0.7, 1.42]."""
+    top: Pair = (m - 1.0, m.const(0.0) if m_low is None else m_low)
+    if m_low is not None:
+        top = dd.quick_two_sum(*top)
+    s = dd.div(top, dd.add_single(top, 2.0))
+    z = dd.mul(s, s)
+    tail = estrin(z[0], _SERIES_PAIR)
+    series = dd.add_quick(dd.constant(m, _TWO_THIRDS), dd.two_prod(z[0], tail))
+    cube = dd.mul(dd.mul(s, z), series)
+    return dd.add_quick((s[0] + s[0], s[1] + s[1]), cube)
+
+
+def log_pair(x: X, x_low: X | None = None) -> Pair:
+    """The logarithm of a positive finite double (plus x_low, small beside it) as a pair."""
+    e, m = split_exponent(x)
+    low = None if x_low is None else x_low * (m / x)
+    head = dd.mul_const(e, LN2_PAIR)
+    return dd.add(head, log_mantissa_pair(m, low))
+
+
+@define("log2", "double")
+def log2_double(x: X) -> X:
+    e, m = split_exponent(x)
+    high, low = dd.mul(log_mantissa_pair(m), dd.constant(x, LOG2_E))
+    s, lost = dd.two_sum(e, high)
+    return log_domain(x, s + (lost + low))
+
+
+@define("log10", "double")
+def log10_double(x: X) -> X:
+    e, m = split_exponent(x)
+    y = dd.mul(log_mantissa_pair(m), dd.constant(x, LOG10_E))
+    high, low = dd.add(dd.mul_const(e, LOG10_2), y)
+    return log_domain(x, high + low)
+
+
+@define("log1p", "float double")
+def log1p(x: X) -> X:
+    """log of u = 1 + x, corrected by what rounding u lost, over u."""
+    u = x + 1.0
+    lost = x - (u - 1.0)
+    lost = where(x > 1.0, 1.0 - (u - x), lost)
+    e, m = split_exponent(u)
+    correction = lost / u
+    if x.elem == "double":
+        y = _log_near_one(m - 1.0, e, correction)
+    else:
+        _, (two, two_low), q = _FLOAT["log"]
+        f = m - 1.0
+        tail = fma(e, two_low, f * f * horner(f, q)) + correction
+        y = fma(e, two, f + tail)
+    y = where(x < _INF, y, x)
+    y = where(x > -1.0, y, where(x == -1.0, x.const(-_INF), x.const(_NAN)))
+    return where(fabs(x) < 2.0 ** -(MANTISSA[x.elem] + 2), x, y)
+
+
+@define("asinh", "double", long=True)
+def asinh(x: X) -> X:
+    """log(a + sqrt(a^2+1)), a = |x|: by log1p(a + a^2/(1 + sqrt(a^2+1))) below 2^28, above by log 2a."""
+    a = fabs(x)
+    huge = a > 2.0**28
+    b = where(huge, 1.0, a)
+    square = b * b
+    y = log1p(b + square / (1.0 + sqrt(square + 1.0)))
+    return copysign(where(huge, log_double(a) + LN2_PAIR[0], y), x)
+
+
+@define("acosh", "double", long=True)
+def acosh(x: X) -> X:
+    """log1p(t + sqrt(2t + t^2)), t = x - 1; above 2^28 log 2x."""
+    huge = x > 2.0**28
+    t = where(huge, 1.0, x - 1.0)
+    y = log1p(t + sqrt(fma(t, t, t + t)))
+    return where(x >= 1.0, where(huge, log_double(x) + LN2_PAIR[0], y), float("nan"))
+
+
+@define("atanh", "double", long=True)
+def atanh(x: X) -> X:
+    """log1p(2a/(1-a))/2, a = |x|."""
+    a = fabs(x)
+    return copysign(log1p((a + a) / (1.0 - a)) * 0.5, x)

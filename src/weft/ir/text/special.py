@@ -285,7 +285,7 @@ def _write_while(w: Writer, op: Operation, left: str) -> None:
     w.line(f"{left}scf.while{f' ({pairs})' if pairs else ''} : {signature} {{")
     w.blocks(op.regions[0])
     w.line("} do {")
-    w.blocks(op.regions[1], labelled=True, skip_end="scf.yield")
+    w.blocks(op.regions[1], labelled=True)
     w.line("}" + _maybe_dict(op.attributes, "attributes ") + w.location(op.location))
 
 

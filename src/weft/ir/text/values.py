@@ -237,9 +237,9 @@ class ValueReader(Cursor):
         if isinstance(type, IntegerType | IndexType):
             value = self._int_of(text, type, at)
             return IntegerAttr(value, type)
-        if is_float(type):
-            return FloatAttr(self._float_of(text, type, at), type)  # type: ignore
-        self.fail(f"{type_text(type)} is not the type of a number", at)
+        if not is_float(type):
+            self.fail(f"{type_text(type)} is not the type of a number", at)
+        return FloatAttr(self._float_of(text, type, at), type)  # type: ignore
 
     def _int_of(self, text: str, type: Attribute, at: int) -> int:
         if "." in text or len(text) > 40:

@@ -30,6 +30,7 @@ Special = Callable[["Writer", Operation, str], None]
 WRITE: dict[str, Special] = {}
 """How the operations that `special` reads are written; the last argument is the text of the results, `%x = `."""
 
+_SUFFIX = re.compile(r"(_\d+)+$", re.ASCII)
 _CLEAN = re.compile(r"[^\w$.]", re.ASCII)
 _NO_NAMES: frozenset[str] = frozenset()
 
@@ -79,7 +80,7 @@ class Writer:
             hint = _CLEAN.sub("_", location.desc.data)
         if not hint or hint[0].isdigit():
             return None
-        return hint
+        return _SUFFIX.sub("", hint) or None
 
     def define_argument(self, value: SSAValue, location: Attribute) -> str:
         """Name an argument of a block."""

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ..emit import Function, Type, Value, const, const_lanes, vec
+from ..emit import Function, Type, Value, const, const_lanes, mangle, vec
 
 Number = int | float
 MANTISSA = {"float": 23, "double": 52}
@@ -327,28 +327,17 @@ def while_any(state: Sequence[X], cond: Callable[[Sequence[X]], X], step: Callab
     return carried
 
 
-def table(x: X, elem: str, values: Sequence[Number], index: X) -> X:
+def table(elem: str, values: Sequence[Number], index: X) -> X:
     """values[index] in each lane, from a constant array (i32 or i64 indices, in range)."""
-    f = x.f
-    address = constant_array(f, elem, values)
-    count = x.type.lanes
+    f, count, one = index.f, index.type.lanes, vec(elem, 0)
+    places = f.gep(one, constant_array(f, elem, values), index.v)
     if not count:
-        return X(f, f.load(vec(elem, 0), f.gep(vec(elem, 0), address, index.v)))
-    places = f.gep(vec(elem, 0), address, index.v)
-    result = vec(elem, count)
-    align = result.bits // 8
-    loaded = f.emit(
-        result,
-        f"call {result} @llvm.masked.gather.{_mangle(result)}.v{count}p0({places.type} align {align} {places.name}, "
-        f"{const(vec('i1', count), 1)}, {result} poison)",
-    )
-    f.module.declare(f"llvm.masked.gather.{_mangle(result)}.v{count}p0", result, [places.type, vec("i1", count), result])
-    return X(f, loaded)
-
-
-def _mangle(type: Type) -> str:
-    elem = {"float": "f32", "double": "f64"}.get(type.elem, type.elem)
-    return f"v{type.lanes}{elem}" if type.lanes else elem
+        return X(f, f.load(one, places))
+    result, mask = vec(elem, count), vec("i1", count)
+    name = f"llvm.masked.gather.{mangle(result)}.{mangle(places.type)}"
+    f.module.declarations.setdefault(name, f"declare {result} @{name}({places.type}, {mask}, {result})")
+    aligned = f"{places.type} align {result.bits // 8} {places.name}"
+    return X(f, f.emit(result, f"call {result} @{name}({aligned}, {const(mask, 1)}, {result} poison)"))
 
 
 def constant_array(f: Function, elem: str, values: Sequence[Number]) -> Value:

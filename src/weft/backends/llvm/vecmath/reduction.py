@@ -1,23 +1,145 @@
 """Taking the multiples of pi/2 out of an argument, however large: x = n pi/2 + r with |r| <= pi/4.
 
 Usual arguments: Cody and Waite's subtraction in three parts, made exact by fma. Large ones: Payne and Hanek (Muller, Elementary
-Functions, chapter 11). With x = m 2^q, m an integer, only the bits of 2/pi around place q matter: those far above give multiples of
-four quarter turns, those far below nothing. A window of 192 bits leaves, in the worst case for doubles (61 bits cancel), more than
-64 good bits of r.
+Functions, chapter 11). With |x| = m 2^q, m an integer, only the bits of 2/pi around place q matter: those far above give multiples
+of four quarter turns, those far below nothing. The product of m with 192 of these bits, of which the top 128 are kept, leaves more
+than 60 good bits of r in the worst case for doubles, where 61 bits cancel.
 """
 
 from __future__ import annotations
 
-from ..emit import Type, Value, mangle, vec
-from . import dd
-from .expr import X, constant_table, fabs, fma, rarely, where
+from functools import lru_cache
 
-_FLOAT_PARTS = (1.5707962512969971, 7.5497894158615964e-08, 5.390302953474239e-15)
+from ..emit import Function, Module, Type, mangle, vec
+from . import dd
+from .expr import X, fabs, fma, rarely, table
+
+_FLOAT_PARTS = (1.5707962512969971, 7.549790126404332e-08, -1.7151245100058819e-15)
 _DOUBLE_PARTS = (1.5707963267341256, 6.077100506303966e-11, 2.0222662487959506e-21)
-FLOAT_LIMIT = 100000.0
-DOUBLE_LIMIT = 1000000.0
+_FLOAT_LIMIT = 100000.0
+_DOUBLE_LIMIT = 1000000.0
 PI_HALF = (1.5707963267948966, 6.123233995736766e-17)
 _TWO_OVER_PI = 0.6366197723675814
+_LOW32 = 0xFFFFFFFF
 
-TWO_OVER_PI_BITS = (
-)
+
+def reduce_float(x: X) -> tuple[X, X]:
+    """(n as i32, right in its low bits; r), exact to about half a unit in the last place of r for every finite float."""
+    magic = 1.5 * 2.0**23
+    shifted = fma(x, _TWO_OVER_PI, magic)
+    n, r = shifted - magic, x
+    for part in _FLOAT_PARTS:
+        r = fma(n, -part, r)
+    size = fabs(x)
+
+    def large() -> tuple[X, X]:
+        quarter, high, _ = reduce_large(x.widen())
+        return quarter.cast("trunc", "i32"), high.narrow()
+
+    bits, r = rarely((size >= _FLOAT_LIMIT) & (size < float("inf")), (shifted.bits(), r), large)
+    return bits, r
+
+
+def reduce_double(x: X) -> tuple[X, X, X]:
+    """(n as i64, right in its low bits; r in two parts) for every finite double."""
+    magic = 1.5 * 2.0**52
+    shifted = fma(x, _TWO_OVER_PI, magic)
+    n = shifted - magic
+    first = fma(n, -_DOUBLE_PARTS[0], x)
+    second = fma(n, -_DOUBLE_PARTS[1], first)
+    lost = fma(n, -_DOUBLE_PARTS[1], first - second)
+    high, low = dd.quick_two_sum(second, fma(n, -_DOUBLE_PARTS[2], lost))
+    size = fabs(x)
+    cond = (size >= _DOUBLE_LIMIT) & (size < float("inf"))
+    bits, high, low = rarely(cond, (shifted.bits(), high, low), lambda: reduce_large(x))
+    return bits, high, low
+
+
+@lru_cache(maxsize=1)
+def _two_over_pi_words() -> tuple[int, ...]:
+    """64 zero bits, then the binary digits of 2/pi, in signed 64-bit words; pi by Machin's formula in integers."""
+    places = 1500
+
+    def arctan_inverse(n: int) -> int:
+        total = term = (1 << places) // n
+        k, sign = 1, -1
+        while term:
+            term //= n * n
+            k += 2
+            total += sign * (term // k)
+            sign = -sign
+        return total
+
+    pi = 4 * (4 * arctan_inverse(5) - arctan_inverse(239))
+    count = 21
+    digits = ((2 << (2 * places)) // pi) >> (places - 64 * (count - 1))
+    words = [0] + [(digits >> (64 * (count - 2 - i))) & (2**64 - 1) for i in range(count - 1)]
+    return tuple(w - 2**64 if w >> 63 else w for w in words)
+
+
+def multiply_high(a: X, b: X) -> X:
+    """The upper 64 bits of the unsigned product of two i64."""
+    a_low, a_high, b_low, b_high = a & _LOW32, a.lshr(32), b & _LOW32, b.lshr(32)
+    middle = a_low * b_high + (a_low * b_low).lshr(32)
+    other = a_high * b_low + (middle & _LOW32)
+    return a_high * b_high + middle.lshr(32) + other.lshr(32)
+
+
+def reduce_large(x: X) -> tuple[X, X, X]:
+    """(n as i64, r in two parts) for a double of at least 2^-10 in size, by a function of its own in the module."""
+    f, lanes = x.f, x.type.lanes
+    result = Type(f"{{ {x.type}, {x.type}, {vec('i64', lanes)} }}")
+    symbol = f"weft.reduce_large.{mangle(x.type)}"
+    if symbol not in f.module.defined:
+        _define_large(f.module, symbol, x.type, result)
+    whole = f.call(symbol, result, [x.v])
+    n, high, low = (
+        X(f, f.emit(t, f"extractvalue {whole}, {i}")) for i, t in ((2, vec("i64", lanes)), (0, x.type), (1, x.type))
+    )
+    return n, high, low
+
+
+def _define_large(module: Module, symbol: str, type: Type, result: Type) -> None:
+    f: Function = module.function(symbol, result, [("x", type)], "noinline memory(none) nounwind willreturn", "internal")
+    high, low, n = _payne_hanek(X(f, f.args[0]))
+    whole = f.emit(result, f"insertvalue {result} poison, {high.v}, 0")
+    whole = f.emit(result, f"insertvalue {whole}, {low.v}, 1")
+    f.ret(f.emit(result, f"insertvalue {whole}, {n.v}, 2"))
+
+
+def _payne_hanek(x: X) -> tuple[X, X, X]:
+    bits = x.bits()
+    m = (bits & ((1 << 52) - 1)) | (1 << 52)
+    q = (bits.lshr(52) & 0x7FF) - 1075
+    # the window begins at the digit of weight 2 in 2^q (2/pi); the table has 64 zeros before the digits
+    start = q + 62
+    start = start & ~(start >> 63)  # lanes that are not large may hold anything: stay within the table
+    start = start.const(1033) + ((start - 1033) & ((start - 1033) >> 63))
+    index, shift = start.lshr(6), start & 63
+    words = [table("i64", _two_over_pi_words(), index + i) for i in range(4)]
+    window = [_funnel(a, b, shift) for a, b in zip(words, words[1:])]
+    low_part = m * window[1]
+    second = low_part + multiply_high(m, window[2])
+    carry = second.ult(low_part).cast("zext", "i64")
+    first = m * window[0] + multiply_high(m, window[1]) + carry
+    # first: two bits of quarter turns, then the fraction, which goes on in second
+    n = (first + (1 << 61)) >> 62
+    fraction = first - (n << 62)
+    parts = [
+        (fraction >> 32).to_float("double") * 2.0**-30,
+        (fraction & _LOW32).to_float("double") * 2.0**-62,
+        second.lshr(32).to_float("double") * 2.0**-94,
+        (second & _LOW32).to_float("double") * 2.0**-126,
+    ]
+    high, low = dd.quick_two_sum(parts[0], parts[1])
+    turn = dd.quick_two_sum(high, low + (parts[2] + parts[3]))
+    high, low = dd.mul(turn, dd.constant(x, PI_HALF))
+    negative = bits >> 63
+    n = (n ^ negative) - negative
+    sign = bits & -(1 << 63)
+    return (high.bits() ^ sign).as_float(), (low.bits() ^ sign).as_float(), n
+
+
+def _funnel(a: X, b: X, shift: X) -> X:
+    """The upper word of (a:b) shifted left."""
+    return X(a.f, a.f.intrinsic("fshl", a.type, [a.v, b.v, shift.v]))

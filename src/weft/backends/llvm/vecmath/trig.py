@@ -1,0 +1,142 @@
+"""sin, cos, tan and their forms for multiples of pi.
+
+After the reduction to |r| <= pi/4 (reduction.py) the quadrant says which of the two kernels, sin r or cos r, is the result and with
+which sign (Muller, Elementary Functions, chapter 11; kernels are minimax polynomials in r^2). The float kernels are one polynomial
+whose coefficients are chosen lane by lane, which halves the multiplications.
+"""
+
+from __future__ import annotations
+
+from .expr import X, copysign, estrin, flip_sign, fma, horner, rint, where
+from .reduction import reduce_double, reduce_float
+from .registry import define
+
+_SIN_FLOAT = (-0.16666655242443085, 0.008332190103828907, -0.00019518409681040794)
+_COS_FLOAT = (0.04166664555668831, -0.00138873013202101, 2.443066841806285e-05)
+_SIN = (-0.16666666666666632, 0.008333333333322455, -0.00019841269829813616, 2.755731368771887e-06, -2.505075674826554e-08,
+        1.589668439298927e-10)  # fmt: skip
+_COS = (0.0416666666666666, -0.0013888888888874441, 2.4801587289636473e-05, -2.7557314387574614e-07, 2.0875727081469586e-09,
+        -1.1359804048626833e-11)  # fmt: skip
+
+
+def _kernels_float(r: X) -> tuple[X, X]:
+    """sin r, cos r for float."""
+    z = r * r
+    return fma(r * z, horner(z, _SIN_FLOAT), r), fma(z, horner(z, (-0.5, *_COS_FLOAT)), 1.0)
+
+
+def _pick(odd: X, r: X) -> X:
+    """sin r, or where `odd` cos r (float): u + u z (c0 + z c1 + ...), u = r or 1."""
+    z = r * r
+    u = where(odd, 1.0, r)
+    c = [where(odd, r.const(a), r.const(b)) for a, b in zip((-0.5, *_COS_FLOAT), (*_SIN_FLOAT, 0.0))]
+    return fma(u * z, horner(z, c), u)
+
+
+def _by_quadrant(n: X, r: X, shift: int) -> X:
+    """sin(r + (n + shift) pi/2) for float."""
+    if shift:
+        n = n + shift
+    y = _pick((n & 1) != 0, r)
+    return flip_sign(y, n << (n.type.bits - 2))
+
+
+def _kernels(r: X, low: X) -> tuple[X, X]:
+    """sin(r + low), cos(r + low) for double."""
+    z = r * r
+    half = z * 0.5
+    sine = r + fma(r * z, horner(z, _SIN), low * (1.0 - half))
+    base = 1.0 - half
+    cosine = base + (((1.0 - base) - half) + fma(z * z, horner(z, _COS), -(r * low)))
+    return sine, cosine
+
+
+def _double_by_quadrant(x: X, shift: int) -> X:
+    n, r, low = reduce_double(x)
+    sine, cosine = _kernels(r, low)
+    n = n + shift if shift else n
+    return flip_sign(where((n & 1) != 0, cosine, sine), n << 62)
+
+
+@define("sin", "float")
+def sin_float(x: X) -> X:
+    n, r = reduce_float(x)
+    return where(x == 0.0, x, _by_quadrant(n, r, 0))
+
+
+@define("cos", "float")
+def cos_float(x: X) -> X:
+    n, r = reduce_float(x)
+    return _by_quadrant(n, r, 1)
+
+
+@define("tan", "float")
+def tan_float(x: X) -> X:
+    n, r = reduce_float(x)
+    odd = (n & 1) != 0
+    sine, cosine = _kernels_float(r)
+    y = where(odd, cosine, sine) / where(odd, -sine, cosine)
+    return where(x == 0.0, x, y)
+
+
+@define("sin", "double")
+def sin_double(x: X) -> X:
+    return where(x == 0.0, x, _double_by_quadrant(x, 0))
+
+
+@define("cos", "double")
+def cos_double(x: X) -> X:
+    return _double_by_quadrant(x, 1)
+
+
+@define("tan", "double")
+def tan_double(x: X) -> X:
+    n, r, low = reduce_double(x)
+    sine, cosine = _kernels(r, low)
+    odd = (n & 1) != 0
+    y = where(odd, cosine, sine) / where(odd, -sine, cosine)
+    return where(x == 0.0, x, y)
+
+
+# -- multiples of pi ----------------------------------------------------------------------------------------------------
+
+_SINPI = {
+    "float": ((3.1415927410125732, -8.742277657347586e-08), (-5.1677093505859375, 2.549819231033325, -0.5895665287971497)),
+    "double": (
+        (3.141592653589793, 1.2246467991473532e-16),
+        (-5.16771278004996, 2.550164039874051, -0.5992645289770748, 0.08214587017773531, -0.007370034275507573,
+         0.0004615936928872653),
+    ),
+}  # fmt: skip
+_COSPI = {
+    "float": (-4.934802055358887, 4.058696269989014, -1.3347351551055908, 0.22872664034366608),
+    "double": (-4.934802200544679, 4.058712126416665, -1.3352627688430958, 0.23533062976281927, -0.025806875203857223,
+               0.001929340670743304, -0.00010298337873806699),
+}  # fmt: skip
+
+
+def sin_cos_pi(x: X) -> tuple[X, X, X]:
+    """(n, sin(pi r), cos(pi r)) with x = n/2 + r, |r| <= 1/4, n an integer below 4 in size."""
+    turn = x - 2.0 * rint(x * 0.5)
+    n = rint(turn + turn)
+    r = turn - n * 0.5
+    z = r * r
+    (pi, pi_low), s = _SINPI[x.elem]
+    sine = fma(r, pi, r * fma(z, horner(z, s), pi_low))
+    cosine = fma(z, horner(z, _COSPI[x.elem]), 1.0)
+    return n.to_int("i32" if x.elem == "float" else "i64"), sine, cosine
+
+
+@define("sinpi", "float double")
+def sinpi(x: X) -> X:
+    n, sine, cosine = sin_cos_pi(x)
+    y = flip_sign(where((n & 1) != 0, cosine, sine), n << (n.type.bits - 2))
+    return where(y == 0.0, copysign(y, x), y)
+
+
+@define("cospi", "float double")
+def cospi(x: X) -> X:
+    n, sine, cosine = sin_cos_pi(x)
+    n = n + 1
+    y = flip_sign(where((n & 1) != 0, cosine, sine), n << (n.type.bits - 2))
+    return where(y == 0.0, 0.0, y)

@@ -22,7 +22,7 @@ from .calls import call
 from .expressions import get_attribute
 from .frame import Frame, Unavailable, evaluates, runs
 from .returns import OpenBranch, close_flagged, close_returned, emit_if
-from .values import describe, flatten, map_tuple, same_value, snapshot, unflatten, unwrap
+from .values import describe, describe_type, flatten, map_tuple, same_value, snapshot, unflatten, unwrap
 
 __all__ = ["last_assignment", "scalar_condition"]
 
@@ -170,9 +170,7 @@ def _merge(
     builder.move_to_end(rest)
 
 
-def _bind_results(
-    scope: dict[str, Any], names: list[str], kinds: list[Any], handles: list[SSAValue]
-) -> dict[str, Any]:
+def _bind_results(scope: dict[str, Any], names: list[str], kinds: list[Any], handles: list[SSAValue]) -> dict[str, Any]:
     for name, value in zip(names, unflatten(kinds, handles), strict=True):
         if type(value) is core.tensor and name.isascii():
             value.handle.name_hint = name
@@ -303,9 +301,9 @@ def _return(frame: Frame, node: ast.Return) -> bool:
     value = _as_result(frame, value)
     kind = None if value is None else value.type
     if not frame.set_return_type(kind):
-        first = "nothing" if frame.ret_type is None else frame.ret_type
+        first, second = ("nothing" if k is None else describe_type(k) for k in (frame.ret_type, kind))
         raise frame.error(
-            f"inconsistent return types: {first} before, {'nothing' if kind is None else kind} here",
+            f"inconsistent return types: {first} before, {second} here",
             hint="every `return` of a function must return the same type; convert with .to(...)",
         )
     frame.returned = value
@@ -354,7 +352,8 @@ def _if_exp(frame: Frame, node: ast.IfExp) -> Any:
     (then, then_end, left), (otherwise, else_end, right) = sides
     if type(left) is not type(right) or not bool(left.type == right.type):
         raise frame.error(
-            f"the two sides of a conditional expression have different types: {left.type} and {right.type}",
+            f"the two sides of a conditional expression have different types: {describe_type(left.type)} "
+            f"and {describe_type(right.type)}",
             hint="convert one of them with .to(...)",
         )
     handles = flatten([left])

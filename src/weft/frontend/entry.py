@@ -1,6 +1,11 @@
 """From a kernel and the types of its arguments to a module of tile IR.
 
->>> module = ast_to_ttir(kernel, {"x": "*fp32", "n": "i32", "BLOCK": "constexpr"}, {"BLOCK": 128}, {(0,): [["tt.divisibility", 16]]})  # doctest: +SKIP
+    module = ast_to_ttir(
+        kernel,
+        signature={"x": "*fp32", "n": "i32", "BLOCK": "constexpr"},
+        constexprs={"BLOCK": 128},
+        attributes={(0,): [["tt.divisibility", 16]]},
+    )
 
 The module holds one `tt.func`: every function that the kernel calls is traced in its place.
 """
@@ -14,9 +19,9 @@ from typing import Any
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, StringAttr
 from xdsl.ir import Attribute, Block, Region, SSAValue
 
-from weft.base import CompilationError, CompileOptions
+from weft.base import CompilationError, CompileOptions, Span
 from weft.ir import Builder, attrs, file_loc, function_type, name_loc, tt
-from weft.language import core, semantic, str_to_ty
+from weft.language import core, semantic
 from weft.language.callable import JITCallable
 
 from . import branches, expressions, loops, statements
@@ -63,7 +68,7 @@ class _Parameters:
             return None
         if isinstance(text, (tuple, list)):
             return [self._type(item, (*path, i)) for i, item in enumerate(text)], getattr(text, "_fields", None)
-        return str_to_ty(text, None)
+        return core.str_to_ty(text, None)
 
     def _place(self, path: Path, kind: Any, name: str) -> None:
         if kind is None:
@@ -79,9 +84,7 @@ class _Parameters:
 
     def scope(self, arguments: Sequence[SSAValue]) -> dict[str, Any]:
         """The variables that the kernel begins with."""
-        return {
-            name: self._value((i,), self.types[i], list(arguments)) for i, name in enumerate(self.fn.arg_names)
-        }
+        return {name: self._value((i,), self.types[i], list(arguments)) for i, name in enumerate(self.fn.arg_names)}
 
     def _value(self, path: Path, kind: Any, arguments: list[SSAValue]) -> Any:
         if kind is None:
@@ -111,13 +114,14 @@ def _check(fn: JITCallable, signature: Mapping[str, Any]) -> None:
         raise CompilationError(f"the signature names `{unknown[0]}`, which is no parameter of `{fn.__name__}`")
     for parameter in fn.params:
         if parameter.is_constexpr and (parameter.do_not_specialize or parameter.do_not_specialize_on_alignment):
-            frame_of = fn.parse().body[0]
+            definition: Any = fn.parse().body[0]
+            line, start = definition.lineno, definition.col_offset + len("def ")
             raise CompilationError(
                 f"{parameter.name} marked as constexpr and listed in "
                 "do_not_specialize/do_not_specialize_on_alignment. "
                 "Remove constexpr designation to skip specialization.",
-                _definition_span(fn, frame_of),
-                source_line=fn.source_line(frame_of.lineno),  # type: ignore[attr-defined]
+                Span(fn.file_name, line, start, line, start + len(fn.__name__)),
+                source_line=fn.source_line(line),
             )
 
 
@@ -137,8 +141,8 @@ def ast_to_ttir(
     map paths, `(position,)` or `(position, index in a tuple)`, to values and to lists of `[name, value]`.
     """
     options = options if options is not None else CompileOptions()
-    definition = fn.parse().body[0]
-    location = file_loc(fn.file_name, definition.lineno, definition.col_offset)  # type: ignore[attr-defined]
+    definition: Any = fn.parse().body[0]
+    location = file_loc(fn.file_name, definition.lineno, definition.col_offset)
     parameters = _Parameters(fn, signature, _by_path(fn, constexprs or {}))
     entry = Block(arg_types=parameters.ir_types)
     for argument, hint in zip(entry.args, parameters.names, strict=True):

@@ -18,7 +18,6 @@ from weft.language.callable import BoundConstexprFunction, BoundJITMethod, Const
 from .calls import call
 from .frame import Frame, evaluates
 from .names import did_you_mean
-from .unsupported import unsupported_syntax
 from .values import as_tuple, describe, unwrap, wrap_scalar
 
 __all__ = ["apply_binary", "binary_entry", "elements", "get_attribute", "sequence"]
@@ -56,6 +55,7 @@ _UNARY: Final[dict[type[ast.unaryop], tuple[str, str, Callable[[Any], Any]]]] = 
     ast.Not: ("not", "__not__", operator.not_),
     ast.Invert: ("~", "__invert__", operator.invert),
 }
+_CONVERSIONS: Final[dict[int, Callable[[Any], str]]] = {ord("a"): ascii, ord("r"): repr, ord("s"): str}
 _NO_TENSOR_OPERATOR: Final = {
     "**": "tensors have no power operator: use libdevice.pow, tl.exp2(y * tl.log2(x)), or multiply",
 }
@@ -166,9 +166,7 @@ def _unary_op(frame: Frame, node: ast.UnaryOp) -> Any:
 def _compare(frame: Frame, node: ast.Compare) -> Any:
     if len(node.ops) != 1:
         parts = [ast.unparse(p) for p in (node.left, *node.comparators)]
-        pairs = " and ".join(
-            f"{a} {symbol_of(op)} {b}" for a, op, b in zip(parts, node.ops, parts[1:], strict=False)
-        )
+        pairs = " and ".join(f"{a} {symbol_of(op)} {b}" for a, op, b in zip(parts, node.ops, parts[1:], strict=False))
         raise frame.error(
             "a chain of comparisons cannot be used in a kernel",
             node,
@@ -290,8 +288,10 @@ def _joined_str(frame: Frame, node: ast.JoinedStr) -> Any:
                 hint="to print a value while the kernel runs, use tl.device_print",
             )
         spec = unwrap(frame.eval(part.format_spec)) if part.format_spec is not None else ""
-        conversion = {-1: lambda v: v, 97: ascii, 114: repr, 115: str}[part.conversion]
-        parts.append(format(conversion(unwrap(value)), spec))
+        shown = unwrap(value)
+        if part.conversion in _CONVERSIONS:
+            shown = _CONVERSIONS[part.conversion](shown)
+        parts.append(format(shown, spec))
     return _constexpr("".join(parts))
 
 
@@ -302,8 +302,6 @@ def _list_comp(frame: Frame, node: ast.ListComp) -> Any:
             "a comprehension with several `for` cannot be used in a kernel", node, kind=UnsupportedLanguageConstruct
         )
     generator = node.generators[0]
-    if generator.is_async:
-        raise unsupported_syntax(ast.AsyncFor(), frame.span(node), frame.source_line(node))
     if not isinstance(generator.target, ast.Name):
         raise frame.error(
             "the variable of a comprehension must be one name", generator.target, kind=UnsupportedLanguageConstruct

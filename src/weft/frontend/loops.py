@@ -22,9 +22,9 @@ from weft.base import CompilationError, UnsupportedLanguageConstruct
 from weft.ir import i32_attr, unit_attr
 from weft.language import core
 
-from .branches import last_assignment, scalar_condition
+from .branches import scalar_condition
 from .frame import Frame, Unavailable, runs
-from .values import describe, flatten, name_value, same_value, snapshot, unflatten, unwrap
+from .values import describe, describe_type, flatten, name_value, same_value, snapshot, unflatten, unwrap
 
 __all__: list[str] = []
 
@@ -83,7 +83,7 @@ class _Carried:
                         notes=(now.note,) if now.note else (),
                         hint=now.hint,
                     )
-                if type(now) is not type(before) or not bool(now.type == before.type):
+                if now is None or type(now) is not type(before) or not bool(now.type == self.kinds[self.names.index(name)]):
                     raise self._changed_type(name, before, now, place)
             elif self._is_known(name) and now is not before and not same_value(now, before):
                 raise self._changed_constant(name, before, now, place)
@@ -95,17 +95,20 @@ class _Carried:
 
     def _changed_type(self, name: str, before: Any, now: Any, place: ast.AST) -> CompilationError:
         return self.frame.error(
-            f"loop-carried variable `{name}` has initial type {before.type} but is re-assigned to "
-            f"{now.type if isinstance(now, core.base_value) else describe(now)} in the loop; "
+            f"loop-carried variable `{name}` has initial type {describe_type(before.type)} but is re-assigned to "
+            f"{describe_type(now.type) if isinstance(now, core.base_value) else describe(now)} in the loop; "
             "its type must stay the same",
             place,
             hint=f"convert with .to(...), or give `{name}` its final type before the loop",
         )
 
     def _changed_constant(self, name: str, before: Any, now: Any, place: ast.AST) -> CompilationError:
-        hint = "give it a value of the kernel's run before the loop"
+        hint = f"assign `{name}` before the loop: what is assigned exists when the kernel runs"
         if name in self.frame.fn.arg_names:
-            hint += f": an argument equal to 1, or marked constexpr, is known at compile time; assign `{name} = {name} + 0`"
+            hint = (
+                "an argument that is 1, or marked constexpr, is known at compile time: "
+                f"write `{name} = {name} + 0` before the loop"
+            )
         return self.frame.error(
             f"cannot re-assign `{name}` in the loop: it is {describe(before)}, known at compile time", place, hint=hint
         )

@@ -91,7 +91,7 @@ def _not_constant(frame: Frame, name: str, value: Any, node: ast.AST) -> Compila
         return frame.error(
             f"`{name}` is an ordinary Python function, which a kernel cannot call",
             node,
-            hint="decorate it with @jit to run it in the kernel, or with @constexpr_function to run it while the kernel "
+            hint="decorate it with @jit to run it in the kernel, or with @constexpr_function to run it when the kernel "
             "is compiled",
         )
     if isinstance(value, (bool, int, float, str, tuple, list)):

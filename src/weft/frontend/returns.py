@@ -51,7 +51,12 @@ def poison(builder: Builder, kinds: Sequence[Attribute]) -> list[SSAValue]:
 
 
 def emit_if(
-    builder: Builder, parent: Block, condition: SSAValue, then: Block, otherwise: Block | None, kinds: Sequence[Attribute]
+    builder: Builder,
+    parent: Block,
+    condition: SSAValue,
+    then: Block,
+    otherwise: Block | None,
+    kinds: Sequence[Attribute],
 ) -> list[SSAValue]:
     """Make an `scf.if` of two finished blocks at the end of `parent`, and go on behind it."""
     builder.move_to_end(parent)

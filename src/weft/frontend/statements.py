@@ -47,9 +47,7 @@ def assign(frame: Frame, target: ast.expr, value: Any) -> None:
     elif isinstance(target, (ast.Tuple, ast.List)):
         values = sequence(frame, value, target, "unpack")
         if any(isinstance(t, ast.Starred) for t in target.elts):
-            raise frame.error(
-                "a starred target cannot be used in a kernel", target, kind=UnsupportedLanguageConstruct
-            )
+            raise frame.error("a starred target cannot be used in a kernel", target, kind=UnsupportedLanguageConstruct)
         if len(values) != len(target.elts):
             raise frame.error(f"cannot unpack {len(values)} values into {len(target.elts)} targets", target)
         for part, item in zip(target.elts, values, strict=True):

@@ -45,6 +45,4 @@ def unsupported_syntax(node: ast.AST, span: Span, source_line: str | None) -> Un
     """The error for a kind of node that is not part of the language."""
     kind = type(node).__name__
     what, hint = _ADVICE.get(kind, (f"`{kind}`", None))
-    return UnsupportedLanguageConstruct(
-        f"{what} cannot be used in a kernel", span, source_line=source_line, hint=hint
-    )
+    return UnsupportedLanguageConstruct(f"{what} cannot be used in a kernel", span, source_line=source_line, hint=hint)

@@ -17,6 +17,7 @@ from weft.language.callable import JITCallable
 __all__ = [
     "as_tuple",
     "describe",
+    "describe_type",
     "flatten",
     "map_tuple",
     "name_value",
@@ -56,6 +57,13 @@ def as_tuple(values: Sequence[Any]) -> Any:
     if fields:
         return core.tuple(items, core.tuple_type([v.type for v in items], fields))
     return core.tuple(items)
+
+
+def describe_type(kind: Any) -> str:
+    """A type of the language as messages show it: `fp32[128, 64]`."""
+    if isinstance(kind, core.block_type):
+        return f"{kind.scalar}[{', '.join(str(s) for s in kind.shape)}]"
+    return str(kind)
 
 
 def map_tuple(value: Any, function: Callable[[Any], Any]) -> Any:
@@ -102,8 +110,10 @@ def same_value(left: Any, right: Any) -> bool:
     if isinstance(left, core.constexpr):
         return same_constant(left.value, right.value)
     mine, theirs = flatten([left]), flatten([right])
-    return len(mine) == len(theirs) and all(a is b for a, b in zip(mine, theirs, strict=True)) and (
-        bool(left.type == right.type)
+    return (
+        len(mine) == len(theirs)
+        and all(a is b for a, b in zip(mine, theirs, strict=True))
+        and (bool(left.type == right.type))
     )
 
 
@@ -139,7 +149,9 @@ def describe(value: Any) -> str:
     if isinstance(value, core.constexpr):
         return "None" if value.value is None else f"constexpr {value.value!r}"
     if isinstance(value, core.tensor):
-        return f"a tensor {value.type}" if value.type.is_block() else f"a scalar {value.type}"
+        if not value.type.is_block():
+            return f"a scalar {value.type}"
+        return f"a tensor {describe_type(value.type)}"
     if isinstance(value, core.base_value):
         return f"a value of type {value.type}"
     if isinstance(value, JITCallable):

@@ -73,8 +73,10 @@ class _Carried:
     def finish(self) -> list[SSAValue]:
         """What the body leaves in the variables, after checking that they kept their types."""
         after = self.frame.scope
+        kinds = dict(zip(self.names, self.kinds, strict=True))
         for name, place in self.assigned.items():
-            before, now = self.before.get(name), after.get(name)
+            before: Any = self.before.get(name)
+            now: Any = after.get(name)
             if name in self.names:
                 if type(now) is Unavailable:
                     raise self.frame.error(
@@ -83,7 +85,7 @@ class _Carried:
                         notes=(now.note,) if now.note else (),
                         hint=now.hint,
                     )
-                if now is None or type(now) is not type(before) or not bool(now.type == self.kinds[self.names.index(name)]):
+                if type(now) is not type(before) or not bool(now.type == kinds[name]):
                     raise self._changed_type(name, before, now, place)
             elif self._is_known(name) and now is not before and not same_value(now, before):
                 raise self._changed_constant(name, before, now, place)

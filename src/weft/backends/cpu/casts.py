@@ -61,8 +61,6 @@ def convert_float(f: Function, v: Value, source: str, target: str, toward_zero: 
     if source == "f64":
         if target == "f32" and not toward_zero:
             return f.cast("fptrunc", v, v.type.with_elem("float"))
-        if target == "f16" and not toward_zero:
-            return f.cast("fptrunc", v, v.type.with_elem("half"))
         # Rounding to odd keeps what a second rounding to nearest needs to know.
         return convert_float(f, _double_to_float(f, v, odd=not toward_zero), "f32", target, toward_zero)
     if target == "f64":

@@ -83,19 +83,16 @@ def pack(s: Scheduler, value: Value, elem: str, weights: tuple[tuple[int, ...], 
     have = s.env.get(value)
     if isinstance(have, Buffer) and have.elem == elem and have.weights == weights:
         return have
-    op = value.op
-    again = [u for u in value.users if u.name in ("tt.dot", "tt.load", "tt.store")]
-    if value.elem == elem and not isinstance(have, Buffer) and len(again) == len(value.users) == 1:
+    if value.elem == elem and not isinstance(have, Buffer) and len(value.users) == 1:
         return s.materialise(value, weights)
-    del op
     s.flush()
     buffer = s.arena.allocate(elem, value.numel, weights, s.position, s.position)
     s.nest([WriteRoot(value, buffer, identity(value.shape), value.shape, keep=False)])
     return buffer
 
 
-def accumulator_buffer(s: Scheduler, op: Op, elem: str) -> tuple[Buffer, bool]:
-    """The buffer that receives a product, holding the addend; and whether it starts from zero instead."""
+def accumulator_buffer(s: Scheduler, op: Op, elem: str, operands: tuple[Buffer, Buffer]) -> tuple[Buffer, bool]:
+    """The buffer that receives a product, holding the addend; and whether it starts from zero instead. Not an operand's."""
     addend, result = op.args[2], op.result
     last = s.last_use(result)
     weights = row_major(result.shape)
@@ -105,7 +102,8 @@ def accumulator_buffer(s: Scheduler, op: Op, elem: str) -> tuple[Buffer, bool]:
     have = s.env.get(addend)
     if elem == addend.elem and addend.block is op.block:
         target = have if isinstance(have, Buffer) else _in_place(s, op, addend)
-        if target is not None and target.weights == weights and not s.needed_later(addend, {op}, {}):
+        free = target is not None and all(target is not o for o in operands)
+        if free and target is not None and target.weights == weights and not s.needed_later(addend, {op}, {}):
             target.last = max(target.last, last)
             if have is not target:
                 s.write_into(addend, target)
@@ -135,10 +133,10 @@ def _dot(s: Scheduler, op: Op) -> None:
     a, b, _ = op.args
     p = plan(a, b, op.result, s.vector_bits, s.context.cpu_features)
     out = op.result.elem
-    target, from_zero = accumulator_buffer(s, op, p.accumulator)
     panel = p.lanes * p.vectors
     left = pack(s, a, p.packed, row_major(a.shape))
     right = pack(s, b, p.packed, panel_weights(b.shape, panel, p.pair))
+    target, from_zero = accumulator_buffer(s, op, p.accumulator, (left, right))
     batch = 1
     for size in a.shape[:-2]:
         batch *= size

@@ -32,6 +32,7 @@ from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter_ns
 from typing import Any
 
+import llvmlite
 import llvmlite.binding as llvm
 import numpy as np
 
@@ -40,7 +41,7 @@ from weft.targets.cpu import CPU
 
 from .printing import Printer
 
-__all__ = ["LoadedKernel", "Pool", "get_num_threads", "host_cpu", "set_num_threads", "usable_cores"]
+__all__ = ["LoadedKernel", "Pool", "get_num_threads", "host_cpu", "llvm_version", "set_num_threads", "usable_cores"]
 
 # struct {i64 next, total, chunk; i32 nx, ny, nz, reserved; i64 error, error_pid; ptr print_fn}
 STATE_FORMAT = "qqqiiiiqqQ"
@@ -117,6 +118,11 @@ def _cache_sizes() -> dict[str, int]:
 
 
 _host: CPU | None = None
+
+
+def llvm_version() -> str:
+    """The versions of LLVM and of its binding, for cache keys."""
+    return f"{llvmlite.__version__}/{'.'.join(map(str, llvm.llvm_version_info))}"
 
 
 # --------------------------------------------------------------------------------------------------------------------

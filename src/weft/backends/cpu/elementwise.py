@@ -310,7 +310,7 @@ def _int_to_float(f: Function, op: Op, a: list[Value]) -> Value:
         target = "double"  # half of 2^24 and more is infinite, and double holds the integer: rounded once
     wide = f.cast(llvm, a[0], a[0].type.with_elem(target))
     if elem == "f16":
-        return f.cast("fptrunc", wide, a[0].type.with_elem("half"))
+        return casts.convert_float(f, wide, "f64" if target == "double" else "f32", "f16")
     return narrow(f, elem, wide)
 
 

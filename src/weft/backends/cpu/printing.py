@@ -54,11 +54,14 @@ def _one_format(name: str, hex_: bool) -> tuple[np.dtype[Any], Callable[[Any], s
 def format_lines(data: bytes, fact: Mapping[str, Any], program: tuple[int, int, int]) -> list[str]:
     """The lines for one value of one program; `fact` is what the compiler noted about the print."""
     shape = [int(n) for n in fact.get("shape") or ()]
-    dtype, text = _one_format(str(fact["dtype"]), bool(fact.get("hex")))
+    name = str(fact["dtype"])
+    if not fact.get("signed", True) and name.startswith("i"):
+        name = "u" + name[1:]
+    dtype, text = _one_format(name, bool(fact.get("hex")))
     values = np.frombuffer(data, dtype)
     widths = [len(str(n - 1)) for n in shape]
     prefix = str(fact.get("prefix", ""))
-    if fact.get("operand") is not None:
+    if int(fact.get("operands", 1)) > 1:
         prefix += f"(operand {fact['operand']}) "
     head = "pid (" + ", ".join(map(str, program)) + ") idx ("
     lines = []
@@ -86,7 +89,7 @@ class Printer:
             nx, ny = self.grid
             program = (pid % nx, pid // nx % ny, pid // (nx * ny))
             content = ctypes.string_at(data, size) if data else b""
-            lines = format_lines(content, fact, program) if "dtype" in fact else [_bare(fact, program)]
+            lines = format_lines(content, fact, program) if fact.get("dtype") else [_bare(fact, program)]
             sys.stdout.write("\n".join(lines) + "\n")
         except BaseException as error:  # must not cross native code: raised by the launch
             self._pending = error

@@ -89,6 +89,16 @@ for kind, degree in (("float", 3), ("double", 6)):
 fit("tanh.float", guarded(lambda z: (mp.tanh(mp.sqrt(z)) / mp.sqrt(z) - 1) / z, lambda z: -mpf(1) / 3 + 2 * z / 15, 1e-14), 4, 0,
     mpf("0.37"), lambda z: z, "float")  # fmt: skip
 
+# -- float erf: a P(a^2) below 1, 1 - 2^-(a Q(a)) to where it is 1; or 16 pieces around k*STEP (the first: a P(a)) ---------
+fit("erf.float.small", guarded(lambda z: mp.erf(mp.sqrt(z)) / mp.sqrt(z), lambda z: 2 / mp.sqrt(PI) * (1 - z / 3)), 6, 0, mpf("1.001"),
+    None, "float")  # fmt: skip
+fit("erf.float.large", lambda a: -mp.log(mp.erfc(a), 2) / a, 6, mpf("0.999"), mpf("3.95"), lambda a: a * mp.erfc(a), "float")
+STEP = mpf(0.25390625)
+fit("erf.float.piece0", guarded(lambda a: mp.erf(a) / a, lambda a: 2 / mp.sqrt(PI) * (1 - a * a / 3)), 4, mpf("1e-9"), STEP / 2 * mpf("1.001"),
+    None, "float")  # fmt: skip
+for k in range(1, 16):
+    fit(f"erf.float.piece{k}", lambda r, k=k: mp.erf(k * STEP + r), 5, -STEP / 2 * mpf("1.001"), STEP / 2 * mpf("1.001"), None, "float")
+
 if __name__ == "__main__":
     words = sys.argv[1:]
     for entry, make in _entries.items():

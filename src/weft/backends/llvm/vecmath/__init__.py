@@ -7,7 +7,7 @@ family; docs/math.md states the error of each and how it was measured. Every ele
 its generic name, and `symbol_to_name` translates libdevice's symbols.
 """
 
-from . import exponential, logarithm, trig  # noqa: F401  (each registers its functions)
+from . import error_function, exponential, logarithm, trig  # noqa: F401  (each registers its functions)
 from .registry import call, configure, definition, define, has, names
 
 __all__ = ["call", "configure", "define", "definition", "has", "names"]

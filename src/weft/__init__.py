@@ -33,7 +33,7 @@ if TYPE_CHECKING:
         Unsupported,
         WeftError,
     )
-    from .compiler import ASTSource, CompiledKernel, IRSource, compile
+    from .compiler import ASTSource, CompiledKernel, IRSource
     from .language.callable import constexpr_function
     from .language.core import must_use_result
     from .runtime import (
@@ -49,6 +49,7 @@ if TYPE_CHECKING:
         TensorWrapper,
         autotune,
         cdiv,
+        compile,
         heuristics,
         jit,
         knobs,
@@ -75,7 +76,7 @@ _PLACES = {
     "Autotuner": "weft.runtime",
     "Heuristics": "weft.runtime",
     # compiling
-    "compile": "weft.compiler",
+    "compile": "weft.runtime",
     "ASTSource": "weft.compiler",
     "IRSource": "weft.compiler",
     "CompiledKernel": "weft.compiler",

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from .compile import Dump, Store, cache_key, compile, compiler_key, make_options, option_names
     from .kernel import AsmDict, CompiledKernel, Metadata
     from .sources import ASTSource, IRSource, Source, stable_text
-    from .target import TARGETS, GPUTarget, as_target
+    from .target import TARGETS, GPUTarget, as_target, host_cpu
 
 _PLACES = {
     # compiling
@@ -26,6 +26,7 @@ _PLACES = {
     "GPUTarget": "target",
     "TARGETS": "target",
     "as_target": "target",
+    "host_cpu": "target",
     "make_options": "compile",
     "option_names": "compile",
     # keys and stores
@@ -51,6 +52,7 @@ __all__ = [
     "cache_key",
     "compile",
     "compiler_key",
+    "host_cpu",
     "make_options",
     "option_names",
     "stable_text",

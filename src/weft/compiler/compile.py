@@ -14,25 +14,24 @@ import platform
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from functools import lru_cache
 from pathlib import Path
 from time import perf_counter
 from typing import Any, Protocol
 
-import llvmlite
-import llvmlite.binding as llvm
 import numpy as np
 import xdsl
 
 from weft import __version__
-from weft.backends.cpu import CPUOptions, assembly_of, compile_module
-from weft.backends.cpu.driver import host_cpu
-from weft.base import CompilerCrash, LaunchError, WeftError
+from weft.backends.cpu import CPUBinary, CPUOptions, compile_module
+from weft.backends.cpu.driver import host_cpu, llvm_version
+from weft.base import CompileOptions, CompilerCrash, LaunchError, WeftError
 from weft.ir import print_module
 
 from .kernel import AsmDict, CompiledKernel
 from .sources import IRSource, Source, stable_text
+from .stores import stored_params
 from .target import GPUTarget, as_target
 
 __all__ = ["Dump", "Store", "cache_key", "compile", "compiler_key", "make_options", "option_names"]
@@ -63,10 +62,27 @@ _FOREIGN = frozenset(
 )
 
 
+_LANGUAGE = tuple(f.name for f in fields(CompileOptions))
+_BACKEND = tuple(f.name for f in fields(CPUOptions))
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a compilation is told: the language's part, and the back end's."""
+
+    language: CompileOptions
+    backend: CPUOptions
+
+    def key(self) -> str:
+        """A text with every value, for cache keys."""
+        parts = [f"{n}={stable_text(getattr(self.language, n))}" for n in _LANGUAGE]
+        return "\0".join([*parts, *(f"{n}={stable_text(getattr(self.backend, n))}" for n in _BACKEND)])
+
+
 @lru_cache(maxsize=1)
 def option_names() -> frozenset[str]:
     """Names a launch may give besides the kernel's parameters."""
-    return frozenset(f.name for f in fields(CPUOptions)) | _FOREIGN
+    return frozenset((*_LANGUAGE, *_BACKEND)) | _FOREIGN
 
 
 def _check(name: str, value: Any, allowed: tuple[int, ...], text: str) -> None:
@@ -74,7 +90,7 @@ def _check(name: str, value: Any, allowed: tuple[int, ...], text: str) -> None:
         raise LaunchError(f"{name} must be {text}, got {value!r}", name)
 
 
-def make_options(given: Mapping[str, Any]) -> CPUOptions:
+def make_options(given: Mapping[str, Any]) -> Options:
     """Check options and make them one frozen value."""
     unknown = [name for name in given if name not in option_names()]
     if unknown:
@@ -83,9 +99,11 @@ def make_options(given: Mapping[str, Any]) -> CPUOptions:
     _check("num_warps", given.get("num_warps", 4), warps, "1, 2, 4, 8, 16 or 32")
     _check("num_stages", given.get("num_stages", 3), tuple(range(1, 33)), "between 1 and 32")
     _check("num_ctas", given.get("num_ctas", 1), (1, 2, 4, 8, 16), "1, 2, 4, 8 or 16")
-    known = {f.name for f in fields(CPUOptions)}
-    chosen = {name: value for name, value in given.items() if name in known and value is not None}
-    return CPUOptions(**{k: tuple(v) if isinstance(v, list) else v for k, v in chosen.items()})
+    chosen = {k: tuple(v) if isinstance(v, list) else v for k, v in given.items() if v is not None}
+    return Options(
+        CompileOptions(**{k: v for k, v in chosen.items() if k in _LANGUAGE}),
+        CPUOptions(**{k: v for k, v in chosen.items() if k in _BACKEND}),
+    )
 
 
 @lru_cache(maxsize=1)
@@ -96,12 +114,12 @@ def compiler_key() -> str:
     for path in sorted(root.rglob("*.py")):
         digest.update(path.relative_to(root).as_posix().encode() + b"\0")
         digest.update(hashlib.sha256(path.read_bytes()).digest())
-    versions = (__version__, llvmlite.__version__, ".".join(map(str, llvm.llvm_version_info)), xdsl.__version__)
+    versions = (__version__, llvm_version(), xdsl.__version__)
     digest.update("\0".join((*versions, platform.python_version(), platform.system(), platform.machine())).encode())
     return digest.hexdigest()
 
 
-def cache_key(src: Source, target: GPUTarget, options: CPUOptions, extra: Mapping[str, str] | None = None) -> str:
+def cache_key(src: Source, target: GPUTarget, options: Options, extra: Mapping[str, str] | None = None) -> str:
     """The key of an artefact: everything that it depends on."""
     parts = [
         compiler_key(),
@@ -109,7 +127,7 @@ def cache_key(src: Source, target: GPUTarget, options: CPUOptions, extra: Mappin
         host_cpu().fingerprint(),
         src.hash(),
         src.ext,
-        *(f"{f.name}={stable_text(getattr(options, f.name))}" for f in fields(options)),
+        options.key(),
         *(f"{name}={value}" for name, value in sorted((extra or {}).items())),
     ]
     return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
@@ -152,21 +170,23 @@ def compile(
         with _stage("cache", timings):
             found = store.get(key)
         if found is not None and all(name in found[1] for name in STAGES):
-            return _kernel(src, chosen, found[0], found[1], key, timings, from_cache=True, dump=dump)
+            return _kernel(src, chosen, opts, found[0], found[1], key, timings, from_cache=True, dump=dump)
     with _stage("ttir", timings):
-        module = src.make_ir(opts, chosen)
+        module = src.make_ir(opts.language, chosen)
         ttir = print_module(module)
+        stored = stored_params(module)
     if dump is not None:
         dump(src.name, "ttir", ttir)
     with _stage("llir", timings, lambda: ttir):
-        binary = compile_module(module, opts)
+        binary = compile_module(module, opts.backend)
     facts = {
         **binary.metadata,
-        "num_warps": opts.num_warps,
-        "num_ctas": opts.num_ctas,
-        "num_stages": opts.num_stages,
-        "debug": opts.debug,
-        "enable_fp_fusion": opts.enable_fp_fusion,
+        "stored_params": stored,
+        "num_warps": opts.language.num_warps,
+        "num_ctas": opts.language.num_ctas,
+        "num_stages": opts.language.num_stages,
+        "debug": opts.language.debug,
+        "enable_fp_fusion": opts.language.enable_fp_fusion,
     }
     blobs = {
         "source": src.text().encode("utf-8", "surrogatepass"),
@@ -177,12 +197,13 @@ def compile(
     if store is not None:
         with _stage("cache", timings):
             store.put(key, facts, blobs)
-    return _kernel(src, chosen, facts, blobs, key, timings, from_cache=False, dump=dump)
+    return _kernel(src, chosen, opts, facts, blobs, key, timings, from_cache=False, dump=dump)
 
 
 def _kernel(
     src: Source,
     target: GPUTarget,
+    opts: Options,
     facts: Mapping[str, Any],
     blobs: Mapping[str, bytes],
     key: str,
@@ -194,7 +215,11 @@ def _kernel(
     """Put the artefact together."""
     stages: dict[str, Any] = {name: blobs[name].decode("utf-8", "surrogatepass") for name in STAGES if name != "object"}
     stages["object"] = blobs["object"]
-    asm = AsmDict(stages, lambda: assembly_of(blobs["object"], stages["llir"]))
+
+    def assembly() -> str:
+        return CPUBinary(stages["llir"], blobs["object"], dict(facts), opts.backend).asm
+
+    asm = AsmDict(stages, assembly)
     metadata = {"shared": 0, "warp_size": 1, "backend_name": "cpu", **_TRITON_FACTS, **facts, "arch": target.arch}
     kernel = CompiledKernel(src, target, asm, metadata, key, timings, from_cache)
     if dump is not None:

@@ -12,7 +12,7 @@ from typing import Any
 from weft.backends.cpu.driver import host_cpu
 from weft.base import Unsupported
 
-__all__ = ["TARGETS", "GPUTarget", "as_target"]
+__all__ = ["TARGETS", "GPUTarget", "as_target", "host_cpu"]
 
 TARGETS = ("cpu",)
 """The targets that exist."""

@@ -11,6 +11,7 @@ business.  Arrays that live elsewhere than in host memory are refused, telling w
 from __future__ import annotations
 
 import ctypes
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -104,32 +105,26 @@ def dtype_name(dtype: Any) -> str:
 # --------------------------------------------------------------------------------------------------------------------
 # NumPy: the address of the first element, without the microsecond of `ndarray.ctypes`
 
-_DATA_OFFSET = object.__basicsize__
-_word_at = ctypes.c_size_t.from_address
+DATA_OFFSET = object.__basicsize__
+word_at = ctypes.c_size_t.from_address
 
 
 def _address_is_in_the_object() -> bool:
-    """Whether an ndarray keeps its data pointer as its first field: NumPy's C API says so, PyPy differs."""
-    for probe in (np.arange(5), np.arange(24, dtype=np.int8)[3:17:2], np.zeros((2, 3))[1:]):
-        try:
-            if _word_at(id(probe) + _DATA_OFFSET).value != probe.__array_interface__["data"][0]:
-                return False
-        except (ValueError, TypeError):
-            return False
-    return True
+    """Whether an ndarray keeps its data pointer as its first field, as NumPy's C API says (other Pythons differ)."""
+    if sys.implementation.name != "cpython":
+        return False
+    probes: tuple[Any, ...] = (np.arange(5), np.arange(24, dtype=np.int8)[3:17:2], np.zeros((2, 3))[1:])
+    return all(word_at(id(p) + DATA_OFFSET).value == p.__array_interface__["data"][0] for p in probes)
 
 
-if _address_is_in_the_object():
+DIRECT = _address_is_in_the_object()
 
-    def address_of(array: np.ndarray[Any, Any]) -> int:
-        """The address of an array's first element."""
-        return _word_at(id(array) + _DATA_OFFSET).value
 
-else:
-
-    def address_of(array: np.ndarray[Any, Any]) -> int:
-        """The address of an array's first element."""
-        return int(array.__array_interface__["data"][0])
+def address_of(array: np.ndarray[Any, Any]) -> int:
+    """The address of an array's first element."""
+    if DIRECT:
+        return word_at(id(array) + DATA_OFFSET).value
+    return int(array.__array_interface__["data"][0])
 
 
 def _strided_extent(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int) -> int:

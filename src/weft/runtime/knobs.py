@@ -24,8 +24,10 @@ __all__ = [
     "compilation",
     "env",
     "language",
+    "parse_size",
     "refresh_knobs",
     "runtime",
+    "table",
     "weft",
 ]
 
@@ -157,10 +159,10 @@ def _optional(names: str) -> _Knob[str | None]:
     return _Knob[str | None](names, str, None)
 
 
-def _size(text: str) -> int:
+def parse_size(text: str) -> int:
     """Bytes, with an optional unit: "512M", "2G".
 
-    >>> _size("2k")
+    >>> parse_size("2k")
     2048
     """
     text = text.strip().lower().removesuffix("b")
@@ -176,7 +178,7 @@ class _Cache(_Group):
     """The directory; the user's cache directory if not given. `TRITON_CACHE_DIR` counts once compat is installed."""
     dump_dir = _optional("WEFT_DUMP_DIR TRITON_DUMP_DIR")
     override_dir = _optional("TRITON_OVERRIDE_DIR")
-    size = _Knob("WEFT_CACHE_SIZE", _size, 1 << 30)
+    size = _Knob("WEFT_CACHE_SIZE", parse_size, 1 << 30)
     """Bytes that the cache may take; the least recently used entries go first."""
     disabled = _Knob("WEFT_NO_CACHE", _flag, False)
 

@@ -1,0 +1,14 @@
+"""Weft under the name `triton`: scripts and libraries written for Triton run as they stand.
+
+    import weft
+    weft.compat.install()
+    import triton                      # finds Weft
+    import triton.language as tl
+
+`python -m weft run script.py args...` does the same for a script.
+"""
+
+from .finder import install, installed, uninstall
+from .script import run_script
+
+__all__ = ["install", "installed", "run_script", "uninstall"]

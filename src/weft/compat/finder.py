@@ -1,0 +1,152 @@
+"""The import hook: every module of the name `triton` or below it is one of Weft's.
+
+    triton                        weft.compat.shim
+    triton.runtime.jit            weft.compat.shim.runtime.jit
+    triton.language.core          weft.language.core         the same object: there is one language
+
+A module found this way is the very module of Weft, under a second name in `sys.modules`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from collections.abc import Iterable, Sequence
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from importlib.metadata import Distribution, DistributionFinder
+from types import ModuleType
+from typing import Any
+
+from weft.base import WeftError
+from weft.runtime import cache
+
+__all__ = ["VERSION", "install", "installed", "uninstall"]
+
+VERSION = "3.6.0"
+"""The version of Triton whose names and meaning these are."""
+
+# The longest prefix counts.
+ALIASES = {
+    "triton": "weft.compat.shim",
+    "triton.language": "weft.language",
+    "triton.knobs": "weft.runtime.knobs",
+    "triton.testing": "weft.runtime.testing",
+    "triton.runtime.autotuner": "weft.runtime.autotuner",
+    "triton.runtime.driver": "weft.runtime.driver",
+    "triton.runtime._allocation": "weft.runtime.allocation",
+    "triton.runtime.errors": "weft.runtime.errors",
+    "triton.errors": "weft.runtime.errors",
+    "triton.compiler.errors": "weft.runtime.errors",
+}
+
+# Parts of Triton that Weft has nothing for, and what to say of them.
+ABSENT = {
+    "triton._C": "Triton's compiled library",
+    "triton.experimental": "Gluon and other experimental languages",
+    "triton.profiler": "the profiler Proton",
+    "triton.interpreter": "Triton's interpreter",
+}
+
+
+def _target(name: str) -> str:
+    """The module of Weft that a name of Triton stands for."""
+    prefix = name
+    while prefix not in ALIASES:
+        prefix = prefix.rpartition(".")[0]
+    return ALIASES[prefix] + name[len(prefix) :]
+
+
+class _AliasLoader(Loader):
+    """Gives a module that exists under another name."""
+
+    def __init__(self, target: str) -> None:
+        self.target = target
+        self._kept: dict[str, Any] = {}
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        module = importlib.import_module(self.target)
+        self._kept = {name: getattr(module, name, None) for name in ("__spec__", "__loader__", "__package__", "__path__")}
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        # The import system has written the alias's facts into the module; it keeps its own.
+        for name, value in self._kept.items():
+            if value is not None:
+                setattr(module, name, value)
+
+
+class _Distribution(Distribution):
+    """What `importlib.metadata.version("triton")` finds."""
+
+    def read_text(self, filename: str) -> str | None:
+        return f"Metadata-Version: 2.1\nName: triton\nVersion: {VERSION}\n" if filename == "METADATA" else None
+
+    def locate_file(self, path: Any) -> Any:
+        raise FileNotFoundError(f"triton is provided by weft; it has no file {path}")
+
+
+class _Finder(MetaPathFinder):
+    """Answers for `triton` and everything below it."""
+
+    def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
+        if name != "triton" and not name.startswith("triton."):
+            return None
+        for absent, what in ABSENT.items():
+            if name == absent or name.startswith(absent + "."):
+                raise ModuleNotFoundError(f"{name} is not there: Weft, which runs as triton here, has no {what}", name=name)
+        where = _target(name)
+        try:
+            found = importlib.util.find_spec(where)
+        except ModuleNotFoundError:
+            found = None
+        if found is None:
+            return None
+        spec = ModuleSpec(name, _AliasLoader(where), is_package=found.submodule_search_locations is not None)
+        spec.origin = found.origin
+        return spec
+
+    def find_distributions(self, context: Any = DistributionFinder.Context()) -> Iterable[Distribution]:  # noqa: B008
+        return [_Distribution()] if context.name == "triton" else []
+
+
+_finder = _Finder()
+
+
+def installed() -> bool:
+    """Does `import triton` find Weft?"""
+    return _finder in sys.meta_path
+
+
+def install(*, replace: bool = False) -> None:
+    """Make `import triton` find Weft, from now on and in this process.
+
+    Where the real Triton is imported already, this is an error: modules that use it would keep it.  `replace=True`
+    lets `import triton` find Weft all the same from now on.
+    """
+    if installed():
+        return
+    loaded = sys.modules.get("triton")
+    if loaded is not None:
+        if not replace:
+            raise WeftError(
+                f"triton is imported already, from {getattr(loaded, '__file__', '?')}: call weft.compat.install() "
+                "before anything imports triton, or install(replace=True) to use Weft from here on"
+            )
+        _forget()
+    sys.meta_path.insert(0, _finder)
+    cache.triton_variables = True
+
+
+def uninstall() -> None:
+    """Undo `install`; modules that imported Weft as triton keep it."""
+    if installed():
+        sys.meta_path.remove(_finder)
+        _forget()
+        cache.triton_variables = False
+
+
+def _forget() -> None:
+    for name in [n for n in sys.modules if n == "triton" or n.startswith("triton.")]:
+        del sys.modules[name]

@@ -1,0 +1,25 @@
+"""`python -m weft run script.py args...`: a script written for Triton, run on Weft."""
+
+from __future__ import annotations
+
+import os
+import runpy
+import sys
+from collections.abc import Sequence
+
+from .finder import install
+
+__all__ = ["run_script"]
+
+
+def run_script(arguments: Sequence[str], *, module: bool = False) -> None:
+    """Run a script (or with `module`, a module by name) as `__main__`, with `import triton` finding Weft."""
+    install()
+    name = arguments[0]
+    sys.argv = list(arguments)
+    if module:
+        sys.path.insert(0, os.getcwd())
+        runpy.run_module(name, run_name="__main__", alter_sys=True)
+        return
+    sys.path.insert(0, os.path.dirname(os.path.abspath(name)))
+    runpy.run_path(name, run_name="__main__")

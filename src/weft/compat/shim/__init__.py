@@ -1,0 +1,70 @@
+"""The package `triton`, as `weft.compat` shows it: the names of Triton 3.6.0, the things of Weft."""
+
+from weft import language
+from weft.compiler import ASTSource, CompiledKernel, IRSource
+from weft.language.callable import constexpr_function
+from weft.language.core import must_use_result
+from weft.runtime import (
+    AsyncCompileMode,
+    Autotuner,
+    Config,
+    FutureKernel,
+    InterpreterError,
+    JITFunction,
+    KernelInterface,
+    MockTensor,
+    OutOfResources,
+    TensorWrapper,
+    TritonError,
+    autotune,
+    cdiv,
+    compile,
+    heuristics,
+    jit,
+    knobs,
+    next_power_of_2,
+    reinterpret,
+    set_allocator,
+    testing,
+)
+from weft.runtime.errors import CompilationError
+
+from . import backends, compiler, errors, runtime, tools
+
+__version__ = "3.6.0"
+
+__all__ = [
+    "ASTSource",
+    "AsyncCompileMode",
+    "Autotuner",
+    "CompilationError",
+    "CompiledKernel",
+    "Config",
+    "FutureKernel",
+    "IRSource",
+    "InterpreterError",
+    "JITFunction",
+    "KernelInterface",
+    "MockTensor",
+    "OutOfResources",
+    "TensorWrapper",
+    "TritonError",
+    "autotune",
+    "backends",
+    "cdiv",
+    "compile",
+    "compiler",
+    "constexpr_function",
+    "errors",
+    "heuristics",
+    "jit",
+    "knobs",
+    "language",
+    "must_use_result",
+    "next_power_of_2",
+    "reinterpret",
+    "runtime",
+    "set_allocator",
+    "testing",
+    "tools",
+]

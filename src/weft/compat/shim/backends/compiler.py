@@ -1,0 +1,91 @@
+"""triton.backends.compiler."""
+
+from __future__ import annotations
+
+import hashlib
+from enum import Enum
+from types import SimpleNamespace
+from typing import Any
+
+from weft.compiler import GPUTarget, as_target, compiler_key, host_cpu, make_options
+
+__all__ = ["BaseBackend", "CPUBackend", "GPUTarget", "Language"]
+
+
+class Language(Enum):
+    """What a kernel is written in."""
+
+    TRITON = 0
+    GLUON = 1
+
+
+class BaseBackend:
+    """What back ends have in common."""
+
+    supports_native_tensor_specialization = True
+
+    def __init__(self, target: GPUTarget) -> None:
+        self.target = target
+
+    @staticmethod
+    def supports_target(target: GPUTarget) -> bool:
+        """Is the target this back end's?"""
+        return False
+
+    @staticmethod
+    def parse_attr(desc: str) -> list[list[Any]]:
+        """The attributes that a letter of a specialisation key stands for."""
+        return [["tt.divisibility", 16]] if "D" in desc else []
+
+    @staticmethod
+    def get_int_specialization(arg: int, **kwargs: Any) -> str:
+        """The key of an integer."""
+        return "D" if arg % 16 == 0 and kwargs.get("align", False) else ""
+
+    @staticmethod
+    def get_tensor_specialization(arg: Any, **kwargs: Any) -> str:
+        """The key of an array."""
+        return "D" if arg.data_ptr() % 16 == 0 and kwargs.get("align", False) else ""
+
+    get_arg_specialization = get_tensor_specialization
+
+
+class CPUBackend(BaseBackend):
+    """The CPU, as tools written for Triton ask for it."""
+
+    binary_ext = "object"
+
+    def __init__(self, target: Any = None) -> None:
+        super().__init__(as_target(target))
+
+    @staticmethod
+    def supports_target(target: GPUTarget) -> bool:
+        """Is it the CPU?"""
+        return target.backend == "cpu"
+
+    def hash(self) -> str:
+        """A digest of the compiler and the machine."""
+        return hashlib.sha256(f"{compiler_key()}{host_cpu().fingerprint()}".encode()).hexdigest()
+
+    def parse_options(self, opts: dict[str, Any]) -> Any:
+        """Options, checked, as attributes."""
+        options = make_options(opts)
+        return SimpleNamespace(
+            **{"extern_libs": (), "backend_name": "cpu", **vars(options.language), **vars(options.backend)},
+            language=options.language,
+        )
+
+    def pack_metadata(self, metadata: Any) -> tuple[Any, ...]:
+        """What a launcher is told."""
+        return metadata.num_warps, metadata.num_ctas, metadata.shared
+
+    def load_dialects(self, context: Any) -> None:
+        """Dialects need no loading."""
+
+    def get_codegen_implementation(self, options: Any) -> dict[str, Any]:
+        """The smallest dot a target has: any."""
+        return {"min_dot_size": lambda lhs, rhs: (1, 1, 1)}
+
+    def get_module_map(self) -> dict[str, Any]:
+        """Modules that stand in for others: none."""
+        return {}

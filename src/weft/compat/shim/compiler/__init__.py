@@ -1,0 +1,20 @@
+"""triton.compiler."""
+
+from weft.compiler import ASTSource, CompiledKernel, IRSource
+from weft.runtime import compile
+from weft.runtime.errors import CompilationError
+
+from . import code_generator, compiler
+from .compiler import LazyDict, make_backend
+
+__all__ = [
+    "ASTSource",
+    "CompilationError",
+    "CompiledKernel",
+    "IRSource",
+    "LazyDict",
+    "code_generator",
+    "compile",
+    "compiler",
+    "make_backend",
+]

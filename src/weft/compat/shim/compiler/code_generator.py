@@ -1,0 +1,15 @@
+"""triton.compiler.code_generator."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft.frontend import ast_to_ttir as _trace
+from weft.runtime.errors import CompilationError, CompileTimeAssertionFailure, UnsupportedLanguageConstruct
+
+__all__ = ["CompilationError", "CompileTimeAssertionFailure", "UnsupportedLanguageConstruct", "ast_to_ttir"]
+
+
+def ast_to_ttir(fn: Any, src: Any, context: Any, options: Any, codegen_fns: Any, module_map: Any, module: Any = None) -> Any:
+    """Trace a kernel; the module is xDSL's."""
+    return _trace(fn, src.signature, src.constants, src.attrs, getattr(options, "language", options))

@@ -1,0 +1,5 @@
+"""triton.errors."""
+
+from weft.runtime.errors import TritonError
+
+__all__ = ["TritonError"]

@@ -1,0 +1,197 @@
+"""triton.runtime.cache: files by key, for libraries that keep things of their own beside the kernels."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import hashlib
+import json
+import os
+from abc import ABC, abstractmethod
+from typing import Any
+
+from weft.compiler import compiler_key
+from weft.runtime import knobs
+from weft.runtime.cache import default_store
+
+__all__ = [
+    "CacheManager",
+    "FileCacheManager",
+    "RedisRemoteCacheBackend",
+    "RemoteCacheBackend",
+    "RemoteCacheManager",
+    "default_cache_dir",
+    "default_dump_dir",
+    "get_cache_manager",
+    "get_dump_manager",
+    "get_override_manager",
+    "triton_key",
+]
+
+
+def _base32(key: str) -> str:
+    """A hexadecimal digest, shorter."""
+    return base64.b32encode(bytes.fromhex(key)).decode().rstrip("=")
+
+
+def _base64(key: str) -> str:
+    """A hexadecimal digest, shorter still."""
+    return base64.urlsafe_b64encode(bytes.fromhex(key)).decode().rstrip("=")
+
+
+def default_cache_dir() -> str:
+    """Where kernels are kept."""
+    store = default_store()
+    return os.path.join(os.path.expanduser("~"), ".triton", "cache") if store is None else store.directory
+
+
+def default_dump_dir() -> str:
+    """Where stages are dumped."""
+    return knobs.cache.dump_dir or os.path.join(default_cache_dir(), "dump")
+
+
+class CacheManager(ABC):
+    """Files under a key."""
+
+    @abstractmethod
+    def get_file(self, filename: str) -> str | None:
+        """The path of a file, if it is there."""
+
+    @abstractmethod
+    def put(self, data: Any, filename: str, binary: bool = True) -> str:
+        """Write a file; its path."""
+
+    @abstractmethod
+    def get_group(self, filename: str) -> dict[str, str] | None:
+        """Paths by name, of a group of files."""
+
+    @abstractmethod
+    def put_group(self, filename: str, group: dict[str, str]) -> str:
+        """Remember a group of files."""
+
+
+class FileCacheManager(CacheManager):
+    """Files in a directory of their own below the cache's."""
+
+    def __init__(self, key: str, override: bool = False, dump: bool = False) -> None:
+        self.key = key
+        if override and knobs.cache.override_dir:
+            base = knobs.cache.override_dir
+        else:
+            base = default_dump_dir() if dump else default_cache_dir()
+        self.cache_dir = os.path.join(base, key)
+        self.lock_path = None
+        if not override:
+            os.makedirs(self.cache_dir, exist_ok=True)
+
+    def _make_path(self, filename: str) -> str:
+        return os.path.join(self.cache_dir, filename)
+
+    def has_file(self, filename: str) -> bool:
+        """Is it there?"""
+        return os.path.exists(self._make_path(filename))
+
+    def get_file(self, filename: str) -> str | None:
+        """The path of a file, if it is there."""
+        return self._make_path(filename) if self.has_file(filename) else None
+
+    def put(self, data: Any, filename: str, binary: bool = True) -> str:
+        """Write a file beside its place and rename it; its path."""
+        content = data if isinstance(data, bytes) else str(data).encode()
+        path = self._make_path(filename)
+        temporary = f"{path}.{os.getpid()}.{os.urandom(4).hex()}.tmp"
+        os.makedirs(self.cache_dir, exist_ok=True)
+        try:
+            with open(temporary, "wb") as file:
+                file.write(content)
+            os.replace(temporary, path)
+        finally:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
+        return path
+
+    def get_group(self, filename: str) -> dict[str, str] | None:
+        """Paths by name, of a group of files; None when it is not there or not whole."""
+        path = self.get_file(f"__grp__{filename}")
+        if path is None:
+            return None
+        try:
+            with open(path, encoding="utf-8") as file:
+                paths = json.load(file)["child_paths"]
+            return {name: p for name, p in paths.items() if os.path.exists(p)}
+        except (OSError, ValueError, KeyError, AttributeError):
+            return None
+
+    def put_group(self, filename: str, group: dict[str, str]) -> str:
+        """Remember a group of files."""
+        return self.put(json.dumps({"child_paths": group}), f"__grp__{filename}", binary=False)
+
+
+class RemoteCacheBackend(ABC):
+    """Files somewhere else."""
+
+    def __init__(self, key: str) -> None:
+        self.key = key
+
+    @abstractmethod
+    def get(self, filenames: list[str]) -> dict[str, bytes]:
+        """The contents of those files that are there."""
+
+    @abstractmethod
+    def put(self, filename: str, data: bytes) -> None:
+        """Write a file."""
+
+
+class RedisRemoteCacheBackend(RemoteCacheBackend):
+    """Files in Redis (needs the package `redis`)."""
+
+    def __init__(self, key: str) -> None:
+        import redis
+
+        super().__init__(key)
+        host, port = os.environ.get("TRITON_REDIS_HOST", "localhost"), int(os.environ.get("TRITON_REDIS_PORT", "6379"))
+        self._redis = redis.Redis(host=host, port=port)
+        self._format = os.environ.get("TRITON_REDIS_KEY_FORMAT", "triton:{key}:{filename}")
+
+    def _name(self, filename: str) -> str:
+        return self._format.format(key=self.key, filename=filename)
+
+    def get(self, filenames: list[str]) -> dict[str, bytes]:
+        """The contents of those files that are there."""
+        found = self._redis.mget([self._name(f) for f in filenames])
+        return {name: data for name, data in zip(filenames, found, strict=True) if data is not None}
+
+    def put(self, filename: str, data: bytes) -> None:
+        """Write a file."""
+        self._redis.set(self._name(filename), data)
+
+
+class RemoteCacheManager(FileCacheManager):
+    """Files here, for want of elsewhere: kernels themselves are never kept remotely."""
+
+
+def get_cache_manager(key: str) -> CacheManager:
+    """Files under a key."""
+    return FileCacheManager(_base32(key) if _is_hex(key) else hashlib.sha256(key.encode()).hexdigest())
+
+
+def get_override_manager(key: str) -> CacheManager:
+    """Files that override stages."""
+    return FileCacheManager(key, override=True)
+
+
+def get_dump_manager(key: str) -> CacheManager:
+    """Files that stages are dumped into."""
+    return FileCacheManager(key, dump=True)
+
+
+def _is_hex(text: str) -> bool:
+    try:
+        return bool(bytes.fromhex(text))
+    except ValueError:
+        return False
+
+
+def triton_key() -> str:
+    """A digest of the compiler."""
+    return compiler_key()

@@ -1,0 +1,80 @@
+"""triton.runtime.jit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from weft.language.callable import (
+    BoundConstexprFunction,
+    ConstexprFunction,
+    JITCallable,
+    KernelParam,
+    constexpr_function,
+)
+from weft.runtime import (
+    JITFunction,
+    JitFunctionInfo,
+    KernelInterface,
+    MockTensor,
+    TensorWrapper,
+    driver,
+    jit,
+    knobs,
+    reinterpret,
+)
+from weft.runtime.arrays import array_facts, dtype_name
+from weft.runtime.specialize import native_specialize_impl, specialize
+
+__all__ = [
+    "BoundConstexprFunction",
+    "ConstexprFunction",
+    "JITCallable",
+    "JITFunction",
+    "JitFunctionInfo",
+    "KernelInterface",
+    "KernelParam",
+    "MockTensor",
+    "T",
+    "TensorWrapper",
+    "constexpr_function",
+    "create_specialize_impl",
+    "driver",
+    "get_full_name",
+    "jit",
+    "knobs",
+    "mangle_type",
+    "native_specialize_impl",
+    "reinterpret",
+    "specialize_impl",
+]
+
+T = TypeVar("T")
+
+
+def specialize_impl(backend: Any, arg: Any, is_const: bool, specialize_value: bool, align: bool) -> Any:
+    """The type of an argument and what is known of its value."""
+    return specialize(arg, is_const, specialize_value, align)
+
+
+def create_specialize_impl(specialize_extra: Any = None) -> Callable[..., Any]:
+    """`specialize` in the calling convention of older versions."""
+
+    def impl(arg: Any, is_const: bool = False, specialize_value: bool = True, align: bool = True) -> Any:
+        return specialize(arg, is_const, specialize_value, align)
+
+    return impl
+
+
+def mangle_type(arg: Any, specialize_value: bool = False) -> str:
+    """The type of an argument in a signature."""
+    facts = array_facts(arg)
+    if facts is not None:
+        return f"*{dtype_name(facts.element)}"
+    kind = specialize(arg, False, specialize_value, specialize_value)[0]
+    return str(kind)
+
+
+def get_full_name(fn: Any) -> str:
+    """module.qualified name of a function."""
+    return f"{fn.__module__}.{fn.__qualname__}"

@@ -1,0 +1,5 @@
+"""triton.tools.tensor_descriptor."""
+
+from weft.runtime import TensorDescriptor
+
+__all__ = ["TensorDescriptor"]

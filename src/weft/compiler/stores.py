@@ -1,0 +1,72 @@
+"""Which parameters a kernel stores through: so that a launch can refuse arrays that are read-only.
+
+    tt.func @k(%x: !tt.ptr<f32>, %out: !tt.ptr<f32>)     # ... tt.store (tt.addptr %out, %i), %v
+    stored_params(module) == [1]
+
+A pointer's origins are the parameters it was computed from, through any operation and around loops.  Pointers that
+come out of memory have none.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, Operation, SSAValue
+
+from weft.ir import TensorDescType, is_pointer
+
+__all__ = ["stored_params"]
+
+_WRITES = frozenset(
+    """tt.store tt.atomic_rmw tt.atomic_cas tt.descriptor_store tt.descriptor_scatter tt.descriptor_reduce""".split()
+)
+
+
+def _is_address(value: SSAValue) -> bool:
+    return isinstance(value.type, TensorDescType) or is_pointer(value.type)
+
+
+def stored_params(module: ModuleOp) -> list[int]:
+    """Positions of the kernel's parameters that it stores through, in order."""
+    function = next((op for op in module.body.block.ops if op.name == "tt.func"), None)
+    if function is None:
+        return []
+    entry = function.regions[0].blocks[0]
+    found: set[int] = set()
+    seen: set[SSAValue] = set()
+    work = [op.operands[0] for op in function.walk() if op.name in _WRITES]
+    while work:
+        value = work.pop()
+        if value in seen:
+            continue
+        seen.add(value)
+        owner: Any = value.owner
+        if isinstance(owner, Operation):
+            work += filter(_is_address, owner.operands)
+            work += _yielded(owner)
+        elif owner is entry:
+            found.add(value.index)  # type: ignore[attr-defined]
+        elif isinstance(owner, Block):
+            # An argument of a loop's body, or of a block that is branched to: whatever may come in.
+            parent = owner.parent_op()
+            if parent is function:
+                for block in function.regions[0].blocks:
+                    if block.last_op is not None and owner in block.last_op.successors:
+                        work += filter(_is_address, block.last_op.operands)
+            elif parent is not None:
+                work += filter(_is_address, parent.operands)
+                work += _yielded(parent)
+    return sorted(found)
+
+
+def _yielded(op: Operation) -> list[SSAValue]:
+    """Addresses that the regions of an operation end with."""
+    return [
+        value
+        for region in op.regions
+        for block in region.blocks
+        if block.last_op is not None
+        for value in block.last_op.operands
+        if _is_address(value)
+    ]

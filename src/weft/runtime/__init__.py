@@ -1,0 +1,53 @@
+"""Kernels that can be launched: decorating, specialising, launching, caching, tuning, measuring."""
+
+from . import errors, knobs, testing
+from .allocation import set_allocator
+from .autotuner import Autotuner, Heuristics, autotune, heuristics
+from .compiling import compile, current_target, target
+from .config import Config
+from .descriptor import TensorDescriptor
+from .driver import driver
+from .errors import AutotunerError, InterpreterError, OutOfResources, PTXASError, TritonError
+from .futures import AsyncCompileMode, FutureKernel
+from .jit import JITFunction, JitFunctionInfo, KernelInterface, jit
+from .numbers import cdiv, next_power_of_2
+from .tensors import MockTensor, TensorWrapper, reinterpret
+
+__all__ = [
+    # kernels
+    "jit",
+    "JITFunction",
+    "JitFunctionInfo",
+    "KernelInterface",
+    "compile",
+    "AsyncCompileMode",
+    "FutureKernel",
+    # where they run
+    "target",
+    "current_target",
+    "driver",
+    "set_allocator",
+    # choosing parameters
+    "autotune",
+    "Autotuner",
+    "Config",
+    "heuristics",
+    "Heuristics",
+    # arguments
+    "TensorDescriptor",
+    "TensorWrapper",
+    "MockTensor",
+    "reinterpret",
+    "cdiv",
+    "next_power_of_2",
+    # settings, measuring, errors
+    "knobs",
+    "testing",
+    "errors",
+    "AutotunerError",
+    "InterpreterError",
+    "OutOfResources",
+    "PTXASError",
+    "TritonError",
+]
+

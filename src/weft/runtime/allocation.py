@@ -1,0 +1,44 @@
+"""Memory that kernels ask for while they run, by `set_allocator`.
+
+On a CPU no kernel asks: descriptors made in a kernel live on its stack.  The allocator is kept for the targets that do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextvars import ContextVar
+from typing import Any
+
+__all__ = ["Allocator", "NullAllocator", "get_allocator", "set_allocator", "set_profile_allocator"]
+
+Allocator = Callable[[int, int, int | None], Any]
+"""(size, alignment, stream) -> something with data_ptr()."""
+
+
+class NullAllocator:
+    """What is there before an allocator is set."""
+
+    def __call__(self, size: int, alignment: int, stream: int | None) -> Any:
+        raise RuntimeError(
+            "the kernel needs memory while it runs, and no allocator was set: call weft.set_allocator(fn) with "
+            "fn(size, alignment, stream) first"
+        )
+
+
+_allocator: ContextVar[Allocator] = ContextVar("weft_allocator", default=NullAllocator())
+_profile_allocator: ContextVar[Allocator | None] = ContextVar("weft_profile_allocator", default=None)
+
+
+def set_allocator(allocator: Allocator) -> None:
+    """Use a function `(size, alignment, stream)` for memory that kernels need while they run."""
+    _allocator.set(allocator)
+
+
+def get_allocator() -> Allocator:
+    """The allocator of this context."""
+    return _allocator.get()
+
+
+def set_profile_allocator(allocator: Allocator | None) -> None:
+    """Use a function for memory that profilers need while a kernel runs."""
+    _profile_allocator.set(allocator)

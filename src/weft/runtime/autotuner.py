@@ -1,0 +1,371 @@
+"""Choosing a kernel's parameters: by measuring (`autotune`) or by a rule (`heuristics`).
+
+    @autotune([Config({"BLOCK": 256}), Config({"BLOCK": 1024})], key=["n"])
+    @heuristics({"EVEN": lambda args: args["n"] % args["BLOCK"] == 0})
+    @jit
+    def kernel(x, n, BLOCK: tl.constexpr, EVEN: tl.constexpr): ...
+
+The first launch with new values of the key arguments measures every configuration and keeps the fastest.  On a CPU the
+options num_warps, num_stages and num_ctas change nothing, so configurations that differ in nothing else are measured
+once; and one that is four times slower than the best so far in a single run is not measured further.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import json
+import time
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from weft import compiler
+from weft.base import CompileTimeAssertionFailure, LaunchError, LaunchTypeError, OutOfResources
+
+from . import knobs
+from .cache import default_store
+from .config import Config
+from .errors import AutotunerError, PTXASError
+from .jit import JITFunction, KernelInterface
+from .testing import do_bench, do_bench_cudagraph
+
+__all__ = ["Autotuner", "Config", "Heuristics", "autotune", "heuristics"]
+
+HOPELESS = 4.0
+"""A configuration this many times slower than the best in its first run is given up."""
+_FAILED = [float("inf")] * 3
+
+
+def _zero(array: Any) -> None:
+    if hasattr(array, "zero_"):
+        array.zero_()
+    else:
+        array[...] = np.zeros((), array.dtype)
+
+
+def _clone(array: Any) -> Any:
+    return array.clone() if hasattr(array, "clone") else array.copy()
+
+
+def _restore(array: Any, saved: Any) -> None:
+    if hasattr(array, "copy_"):
+        array.copy_(saved)
+    else:
+        array[...] = saved
+
+
+class Autotuner(KernelInterface[Any]):
+    """A kernel with configurations to choose from."""
+
+    def __init__(
+        self,
+        fn: Any,
+        arg_names: Sequence[str],
+        configs: list[Config],
+        key: Sequence[str],
+        reset_to_zero: Sequence[str] | None,
+        restore_value: Sequence[str] | None,
+        pre_hook: Callable[..., Any] | None = None,
+        post_hook: Callable[..., Any] | None = None,
+        prune_configs_by: Mapping[str, Any] | None = None,
+        warmup: int | None = None,
+        rep: int | None = None,
+        use_cuda_graph: bool = False,
+        do_bench: Callable[..., Any] | None = None,
+        cache_results: bool = False,
+    ) -> None:
+        self.configs = configs if configs else [Config({}, num_warps=4, num_stages=3, num_ctas=1)]
+        self.keys = list(key)
+        self.cache: dict[tuple[Any, ...], Config] = {}
+        self.arg_names = list(arg_names)
+        self.cache_results = cache_results or knobs.autotuning.cache
+        self.reset_to_zero = list(reset_to_zero or ())
+        self.restore_value = list(restore_value or ())
+        self.restore_copies: dict[str, Any] = {}
+        self.user_defined_pre_hook = pre_hook is not None
+        self.user_defined_post_hook = post_hook is not None
+        self.pre_hook: Callable[..., Any] = pre_hook or self._prepare
+        self.post_hook: Callable[..., Any] = post_hook or self._clean_up
+        prune = dict(prune_configs_by or {})
+        self.perf_model = prune.get("perf_model")
+        self.configs_top_k = prune.get("top_k", 1.0)
+        self.early_config_prune = prune.get("early_config_prune")
+        self.fn = fn
+        base = fn
+        while not inspect.isfunction(base):
+            base = base.fn
+        self.base_fn = base
+        self.num_warmups, self.num_reps, self.use_cuda_graph = warmup, rep, use_cuda_graph
+        self._do_bench = do_bench
+        self.nargs: dict[str, Any] | None = None
+        self.best_config: Config | None = None
+        self.configs_timings: dict[Config, Any] = {}
+        self.bench_time = 0.0
+        for names, what in ((self.reset_to_zero, "reset_to_zero"), (self.restore_value, "restore_value")):
+            for name in names:
+                if name not in self.arg_names:
+                    raise LaunchError(f"{what} names {name!r}, which is no parameter of {base.__name__}", name)
+        if warmup is not None or rep is not None or use_cuda_graph:
+            warnings.warn(
+                "warmup, rep and use_cuda_graph of autotune are deprecated, give do_bench instead",
+                DeprecationWarning,
+                stacklevel=3,
+            )
+            self._do_bench = self._old_bench
+
+    def _old_bench(self, kernel_call: Callable[[], Any], quantiles: Sequence[float]) -> Any:
+        rep = 100 if self.num_reps is None else self.num_reps
+        if self.use_cuda_graph:
+            return do_bench_cudagraph(kernel_call, rep=rep, quantiles=quantiles)
+        return do_bench(kernel_call, warmup=25 if self.num_warmups is None else self.num_warmups, rep=rep, quantiles=quantiles)
+
+    # -- around a trial --------------------------------------------------------------------------------------------
+
+    def _prepare(self, kwargs: dict[str, Any], reset_only: bool = False) -> None:
+        for name in self.reset_to_zero:
+            _zero(kwargs[name])
+        if not reset_only:
+            self.restore_copies = {name: _clone(kwargs[name]) for name in self.restore_value}
+
+    def _clean_up(self, kwargs: dict[str, Any], exception: BaseException | None) -> None:
+        for name in self.restore_value:
+            _restore(kwargs[name], self.restore_copies[name])
+        self.restore_copies = {}
+
+    @property
+    def do_bench(self) -> Callable[..., Any]:
+        """What measures a trial: (function, quantiles=) -> milliseconds."""
+        return self._do_bench if self._do_bench is not None else do_bench
+
+    def _bench(self, *args: Any, config: Config, **meta: Any) -> Any:
+        """Milliseconds of a configuration (median and two quantiles); infinite when it cannot be run."""
+        verbose = knobs.autotuning.print
+        if verbose:
+            print(f"Autotuning kernel {self.base_fn.__name__} with config {config}")
+        conflicts = meta.keys() & config.kwargs.keys()
+        if conflicts:
+            raise LaunchError(
+                f"Conflicting meta-parameters: {', '.join(sorted(conflicts))}. "
+                "Make sure that you don't re-define auto-tuned symbols."
+            )
+        current = {**meta, **config.all_kwargs()}
+        full = {**(self.nargs or {}), **current}
+
+        def kernel_call() -> None:
+            if config.pre_hook is not None:
+                config.pre_hook(full)
+            self.pre_hook(full)
+            try:
+                self.fn.run(*args, **current)
+            except Exception as error:
+                self.post_hook(full, exception=error)
+                raise
+            self.post_hook(full, exception=None)
+
+        try:
+            if self._do_bench is None:
+                kernel_call()  # compiles
+                begin = time.perf_counter()
+                kernel_call()
+                first = 1e3 * (time.perf_counter() - begin)
+                best = min((t[0] for t in self.configs_timings.values() if isinstance(t, list)), default=float("inf"))
+                if first > HOPELESS * best:
+                    return [first] * 3
+            return self.do_bench(kernel_call, quantiles=(0.5, 0.2, 0.8))
+        except (OutOfResources, CompileTimeAssertionFailure, PTXASError) as error:
+            if verbose:
+                print(f"Autotuning failed with {error}")
+            return list(_FAILED)
+
+    def _same_code(self, config: Config) -> Any:
+        """Configurations with the same answer make the same code on a CPU; None when that is not known."""
+        if config.pre_hook is not None or config.ir_override is not None or self._do_bench is not None:
+            return None
+        return tuple(sorted((k, repr(v)) for k, v in config.kwargs.items()))
+
+    def _measure(self, configs: Iterable[Config], args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[Config, Any]:
+        self.configs_timings = {}
+        known: dict[Any, Any] = {}
+        for config in configs:
+            same = self._same_code(config)
+            timing = known.get(same) if same is not None else None
+            if timing is None:
+                timing = self._bench(*args, config=config, **kwargs)
+                known[same] = timing
+            self.configs_timings[config] = timing
+        return self.configs_timings
+
+    # -- launching -------------------------------------------------------------------------------------------------
+
+    def _key(self, kwargs: Mapping[str, Any]) -> tuple[Any, ...]:
+        named = {k: v for k, v in {**(self.nargs or {}), **kwargs}.items() if k in self.arg_names}
+        key = [named[name] for name in self.keys if name in named]
+        key += [str(value.dtype) for value in named.values() if hasattr(value, "dtype")]
+        return tuple(key)
+
+    def run(self, *args: Any, **kwargs: Any) -> Any:
+        """Launch with the best configuration, found by measuring when the key is new."""
+        self.nargs = dict(zip(self.arg_names, args, strict=False))
+        if len(self.configs) > 1:
+            key = self._key(kwargs)
+            if key not in self.cache:
+                pruned = self.prune_configs(kwargs)
+
+                def benchmark() -> None:
+                    begin = time.perf_counter()
+                    timings = self._measure(pruned, args, kwargs)
+                    self.bench_time = time.perf_counter() - begin
+                    self.cache[key] = min(timings, key=lambda c: _number(timings[c]))
+                    full = {**(self.nargs or {}), **kwargs, **self.cache[key].all_kwargs()}
+                    self.pre_hook(full, reset_only=True)
+
+                found = self.check_disk_cache(key, pruned, benchmark) if self.cache_results else benchmark()
+                if knobs.autotuning.print and not found:
+                    print(
+                        f"Triton autotuning for function {self.base_fn.__name__},\nwith key as {key},\n"
+                        f"finished after {self.bench_time:.2f}s,\nbest config selected: {self.cache[key]};"
+                    )
+            config = self.cache[key]
+        else:
+            config = self.configs[0]
+        self.best_config = config
+        if config.pre_hook is not None:
+            config.pre_hook({**self.nargs, **kwargs, **config.all_kwargs()})
+        result = self.fn.run(*args, **kwargs, **config.all_kwargs())
+        self.nargs = None
+        return result
+
+    def check_disk_cache(self, tuning_key: Any, configs: Sequence[Config], bench_fn: Callable[[], Any]) -> bool:
+        """Take the timings from the cache on disk, or measure and put them there; whether they were found."""
+        store = default_store()
+        if not tuning_key or store is None or any(c.pre_hook for c in configs):
+            bench_fn()
+            return False
+        fn = self.fn
+        while not isinstance(fn, JITFunction):
+            fn = fn.fn
+        parts = ["autotune", compiler.compiler_key(), fn.cache_key, str(compiler.as_target()), str(tuning_key)]
+        digest = hashlib.sha256("\0".join([*parts, *map(str, configs)]).encode()).hexdigest()
+        found = store.get(digest)
+        if found is not None:
+            timings = {Config(**facts): timing for facts, timing in found[0]["timings"]}
+            self.configs_timings = timings
+            self.cache[tuning_key] = min(timings, key=lambda c: _number(timings[c]))
+            return True
+        bench_fn()
+        facts = [(_plain(c), t) for c, t in self.configs_timings.items() if c.pre_hook is None]
+        try:
+            json.dumps(facts)
+        except TypeError:
+            return False
+        store.put(digest, {"name": f"{fn.__name__}.autotune", "timings": facts}, {})
+        return False
+
+    def prune_configs(self, kwargs: dict[str, Any]) -> list[Config]:
+        """The configurations that are worth measuring for these arguments."""
+        pruned = self.configs
+        named = self.nargs or {}
+        if self.early_config_prune is not None:
+            pruned = self.early_config_prune(self.configs, named, **kwargs)
+            if not pruned:
+                raise AutotunerError(
+                    "No valid autotuner configs after pruning. `early_config_prune` should return at least one config."
+                )
+        if self.perf_model is not None:
+            top_k = self.configs_top_k
+            if isinstance(top_k, float) and top_k <= 1.0:
+                top_k = int(len(self.configs) * top_k)
+            elif not isinstance(top_k, int):
+                raise LaunchTypeError(
+                    "Error while pruning configs, top_k must be either 1) a float <= 1.0 or 2) an int"
+                )
+            if len(pruned) > top_k:
+                model = self.perf_model
+                estimates = {c: model(**named, **kwargs, **c.all_kwargs()) for c in pruned}
+                pruned = sorted(estimates, key=lambda c: estimates[c])[:top_k]
+        return list(pruned)
+
+    def warmup(self, *args: Any, **kwargs: Any) -> list[Any]:
+        """Compile every configuration."""
+        self.nargs = dict(zip(self.arg_names, args, strict=False))
+        kernels = [self.fn.warmup(*args, **kwargs, **c.all_kwargs()) for c in self.prune_configs(kwargs)]
+        self.nargs = None
+        return kernels
+
+
+def _number(timing: Any) -> Any:
+    """What timings are compared by: the numbers themselves, the first one leading."""
+    return timing if isinstance(timing, (int, float)) else tuple(timing)
+
+
+def _plain(config: Config) -> dict[str, Any]:
+    return {k: v for k, v in config.__dict__.items() if k != "pre_hook"}
+
+
+class Heuristics(KernelInterface[Any]):
+    """A kernel some of whose parameters follow from others."""
+
+    def __init__(self, fn: Any, arg_names: Sequence[str], values: Mapping[str, Callable[[dict[str, Any]], Any]]) -> None:
+        self.fn = fn
+        self.values = values
+        self.arg_names = list(arg_names)
+
+    def run(self, *args: Any, **kwargs: Any) -> Any:
+        """Compute the parameters, then launch."""
+        for name, rule in self.values.items():
+            kwargs[name] = rule({**dict(zip(self.arg_names, args, strict=False)), **kwargs})
+        return self.fn.run(*args, **kwargs)
+
+
+def autotune(
+    configs: list[Config],
+    key: Sequence[str],
+    prune_configs_by: Mapping[str, Any] | None = None,
+    reset_to_zero: Sequence[str] | None = None,
+    restore_value: Sequence[str] | None = None,
+    pre_hook: Callable[..., Any] | None = None,
+    post_hook: Callable[..., Any] | None = None,
+    warmup: int | None = None,
+    rep: int | None = None,
+    use_cuda_graph: bool = False,
+    do_bench: Callable[..., Any] | None = None,
+    cache_results: bool = False,
+) -> Callable[[Any], Autotuner]:
+    """Measure `configs` whenever an argument named in `key` has a new value, and launch the fastest.
+
+    A trial really runs the kernel: name arrays that it adds to in `reset_to_zero`, arrays that it changes in place in
+    `restore_value`.  `prune_configs_by` may hold `early_config_prune(configs, args, **kwargs)`, and `perf_model(**args)`
+    with `top_k`.  `cache_results` keeps the timings on disk.
+    """
+
+    def decorate(fn: Any) -> Autotuner:
+        return Autotuner(
+            fn,
+            fn.arg_names,
+            configs,
+            key,
+            reset_to_zero,
+            restore_value,
+            pre_hook=pre_hook,
+            post_hook=post_hook,
+            prune_configs_by=prune_configs_by,
+            warmup=warmup,
+            rep=rep,
+            use_cuda_graph=use_cuda_graph,
+            do_bench=do_bench,
+            cache_results=cache_results,
+        )
+
+    return decorate
+
+
+def heuristics(values: Mapping[str, Callable[[dict[str, Any]], Any]]) -> Callable[[Any], Heuristics]:
+    """Compute parameters from the other arguments: `{"EVEN": lambda args: args["n"] % args["BLOCK"] == 0}`."""
+
+    def decorate(fn: Any) -> Heuristics:
+        return Heuristics(fn, fn.arg_names, values)
+
+    return decorate

@@ -1,0 +1,417 @@
+"""The warm path of a call, as Python source made for each kernel.
+
+For a kernel `add(x, y, out, n, BLOCK)` this makes a function
+
+    def add(_grid, /, x, y, out, n, BLOCK, **_options):
+        ...                                   # v0: address of x; k0: its dtype; a0: aligned to 16?  n: range, 1, %16
+        entry = cache.get((k0, a0, ..., BLOCK))
+        ...                                   # a miss compiles
+        entry.fire(gx, gy, gz, v0, v1, v2, v3)
+
+so that one call of a Python function does it all: binds defaults and keywords, finds the key, the grid, and launches.
+Classes other than ndarray and int go through a table of small functions (`handler_for`), found by class; those in
+`quick` never raise, they answer REFUSED, which is in no cache, and the miss then says what is wrong.
+
+Every name in the launcher that is not a parameter of the kernel begins with `_w_`.
+"""
+
+from __future__ import annotations
+
+import inspect
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from weft.base import LaunchError, LaunchTypeError
+from weft.language.callable import MISSING, JITCallable, KernelParam, is_constexpr_value
+
+from .arrays import DATA_OFFSET, DIRECT, address_of, reader_of, word_at
+from .descriptor import TensorDescriptor
+from .specialize import check_annotated
+
+__all__ = ["constexpr_key", "grid_of", "handler_for", "launcher_source", "make_binder", "make_collector"]
+
+MAX_GRID = ((1 << 31) - 1, 65535, 65535)
+
+Handler = Callable[[Any, bool, bool], tuple[Any, Any]]
+"""(value, specialise, by alignment too) -> (what the key holds, what is handed to the kernel)."""
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# Grids
+
+
+def grid_of(grid: Any) -> tuple[int, int, int]:
+    """The three sizes of a grid; a size of 0 is a launch that does nothing."""
+    if grid.__class__ is not tuple and not isinstance(grid, (tuple, list)):
+        if hasattr(grid, "__index__"):
+            grid = (grid,)
+        else:
+            try:
+                grid = tuple(grid)
+            except TypeError:
+                raise LaunchTypeError(
+                    f"a grid is a tuple of 1 to 3 integers or a function that returns one, got a {type(grid).__name__}"
+                ) from None
+    count = len(grid)
+    if not 1 <= count <= 3:
+        raise LaunchError(
+            f"a grid has 1 to 3 dimensions, got {count}: {tuple(grid)}",
+            hint="flatten some: launch their product, and divide the program id in the kernel",
+        )
+    sizes = [1, 1, 1]
+    for axis, size in enumerate(grid):
+        if size.__class__ is not int:
+            size = getattr(size, "value", size) if is_constexpr_value(size) else size
+            try:
+                size = operator.index(size)
+            except TypeError:
+                raise LaunchTypeError(
+                    f"grid sizes are integers, got {size!r} of type {type(size).__name__} on axis {axis}",
+                    hint="use weft.cdiv(n, BLOCK), or // instead of /",
+                ) from None
+        if not 0 <= size <= MAX_GRID[axis]:
+            what = "is negative" if size < 0 else f"exceeds {MAX_GRID[axis]}, the most on that axis"
+            raise LaunchError(
+                f"grid size {size} on axis {axis} {what}",
+                hint="" if size < 0 else "put the long axis first, or flatten: launch the product, divide in the kernel",
+            )
+        sizes[axis] = size
+    return sizes[0], sizes[1], sizes[2]
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# Keys of values
+
+
+class _Kind:
+    """A part of a key that is equal to nothing but itself."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+FLOAT, BOOL, NONE, INT64, UINT64, ONE, REFUSED = map(
+    _Kind, ("fp32", "u1", "None", "i64", "u64", "1", "refused")
+)
+
+
+def int_key(value: int, specialise: bool, align: bool) -> Any:
+    """The key of an integer: its range, and whether it is 1 or divisible by 16."""
+    if specialise and value == 1:
+        return ONE
+    if -2147483648 <= value <= 2147483647:
+        kind: Any = 32
+    elif -(1 << 63) <= value < 1 << 63:
+        kind = INT64
+    elif value < 1 << 64 and value > 0:
+        kind = UINT64
+    else:
+        raise LaunchError(f"the integer {value} does not fit 64 bits", hint="pass it in parts, or as a float")
+    return (kind, align and value % 16 == 0) if specialise else kind
+
+
+def constexpr_key(value: Any) -> Any:
+    """A key for a constant: equal for equal values of the same type only (1, True and 1.0 differ)."""
+    if is_constexpr_value(value):
+        value = value.value
+    if isinstance(value, float):
+        return float, value.hex()
+    if isinstance(value, (tuple, list)):
+        return type(value), tuple(map(constexpr_key, value))
+    if isinstance(value, dict):
+        return dict, tuple((constexpr_key(k), constexpr_key(v)) for k, v in value.items())
+    try:
+        hash(value)
+    except TypeError:
+        return type(value), repr(value)
+    return type(value), value
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# Handlers by class
+
+
+def _none(value: Any, specialise: bool, align: bool) -> tuple[Any, Any]:
+    return NONE, None
+
+
+def _float(value: Any, specialise: bool, align: bool) -> tuple[Any, Any]:
+    return FLOAT, float(value)
+
+
+def _bool(value: Any, specialise: bool, align: bool) -> tuple[Any, Any]:
+    return BOOL, int(value)
+
+
+def _int(value: Any, specialise: bool, align: bool) -> tuple[Any, Any]:
+    value = int(value)
+    return int_key(value, specialise, align), value
+
+
+def _ndarray(value: Any, specialise: bool, align: bool) -> tuple[Any, Any]:
+    address = address_of(value)
+    return (value.dtype, align and address % 16 == 0) if specialise else value.dtype, address
+
+
+def _torch(value: Any, specialise: bool, align: bool) -> tuple[Any, Any]:
+    if not value.is_cpu:
+        return REFUSED, None
+    address = value.data_ptr()
+    if address == 0 and value.numel():
+        return REFUSED, None
+    return (value.dtype, address & 15 == 0 and align) if specialise else value.dtype, address
+
+
+def _array(value: Any, specialise: bool, align: bool) -> tuple[Any, Any]:
+    reader = reader_of(value)
+    assert reader is not None
+    facts = reader(value)
+    return (facts.element, align and facts.address % 16 == 0) if specialise else facts.element, facts.address
+
+
+def _descriptor(value: Any, specialise: bool, align: bool) -> tuple[Any, Any]:
+    return value.signature, value.slots()
+
+
+def _like_descriptor(value: Any, specialise: bool, align: bool) -> tuple[Any, Any]:
+    own = TensorDescriptor(value.base, value.shape, value.strides, value.block_shape, getattr(value, "padding", "zero"))
+    return own.signature, own.slots()
+
+
+def _tuple(value: Any, specialise: bool, align: bool) -> tuple[Any, Any]:
+    parts = [handler_for(item)(item, specialise, align) for item in value]
+    return (type(value), *(key for key, _ in parts)), tuple(v for _, v in parts)
+
+
+def _constant(value: Any, specialise: bool, align: bool) -> tuple[Any, Any]:
+    return constexpr_key(value), None
+
+
+def _function(value: Any, specialise: bool, align: bool) -> tuple[Any, Any]:
+    return value, None
+
+
+handlers: dict[type, Handler] = {
+    type(None): _none,
+    float: _float,
+    bool: _bool,
+    int: _int,
+    np.ndarray: _ndarray,
+    tuple: _tuple,
+    list: _tuple,
+    TensorDescriptor: _descriptor,
+}
+
+quick: dict[type, Handler] = {type(None): _none, float: _float, bool: _bool}
+
+
+def handler_for(value: Any) -> Handler:
+    """The function for values of this class; found once for each class."""
+    cls = value.__class__
+    handler = handlers.get(cls)
+    if handler is None:
+        handler = handlers[cls] = _find_handler(value)
+    return handler
+
+
+def _find_handler(value: Any) -> Handler:
+    if isinstance(value, JITCallable):
+        return _function
+    if is_constexpr_value(value):
+        return _constant
+    for cls, handler in (
+        ((bool, np.bool_), _bool),
+        ((int, np.integer), _int),
+        ((float, np.floating), _float),
+        (np.ndarray, _ndarray),
+        ((tuple, list), _tuple),
+        (TensorDescriptor, _descriptor),
+    ):
+        if isinstance(value, cls):
+            return handler
+    if any(c.__module__ == "torch" and c.__name__ == "Tensor" for c in type(value).__mro__):
+        if type(value).__module__ in ("torch", "torch.nn.parameter"):  # a subclass may do anything in data_ptr()
+            quick[type(value)] = _torch
+        return _array
+    if reader_of(value) is not None:
+        return _array
+    if all(hasattr(value, name) for name in ("base", "shape", "strides", "block_shape")):
+        return _like_descriptor
+    raise LaunchTypeError(
+        f"failed to specialize argument of type {type(value).__name__}: kernels take arrays, numbers, None, tuples of "
+        "these, tensor descriptors and jit functions"
+    )
+
+
+def bind_slowly(param: KernelParam, value: Any) -> tuple[Any, Any]:
+    """(key, value) of an argument of a class that the generated code does not know, with errors that name it."""
+    if value is MISSING:
+        raise LaunchTypeError(f"argument `{param.name}` is missing", param.name)
+    try:
+        if param.annotation_type:
+            check_annotated(param, value)
+        key, result = handler_for(value)(
+            value, not param.do_not_specialize, not param.do_not_specialize_on_alignment
+        )
+    except LaunchError as error:
+        if error.argument is None:
+            error.argument = param.name
+            error.message = f"argument `{param.name}`: {error.message}"
+            error.args = (error.message,)
+        raise
+    return key, result
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# The generated function
+
+
+def _parameter_list(params: Sequence[KernelParam], spaces: dict[str, Any]) -> str:
+    """The parameters as in the kernel's own definition; those without a default get MISSING, which no key holds."""
+    parts = []
+    keyword_only = False
+    for p in params:
+        if p._param.kind is inspect.Parameter.KEYWORD_ONLY and not keyword_only:
+            parts.append("*_w_extra")
+            keyword_only = True
+        spaces[f"_w_d{p.num}"] = p.default if p.has_default else MISSING
+        parts.append(f"{p.name}=_w_d{p.num}")
+    if not keyword_only:
+        parts.append("*_w_extra")
+    return ", ".join(parts)
+
+
+def _refuse_extra(params: Sequence[KernelParam], extra: tuple[Any, ...]) -> None:
+    """Say that there are too many positional arguments."""
+    names = ", ".join(p.name for p in params)
+    raise LaunchTypeError(f"{len(params) + len(extra)} arguments were given, the kernel has {len(params)}: {names}")
+
+
+def bind_constant(param: KernelParam, value: Any) -> Any:
+    """The key of a constexpr argument."""
+    if value is MISSING:
+        raise LaunchTypeError(f"argument `{param.name}` (a constexpr) is missing", param.name)
+    return constexpr_key(value)
+
+
+def launcher_source(name: str, params: Sequence[KernelParam], spaces: dict[str, Any]) -> str:
+    """The source of a kernel's launcher; what it needs besides the names of `make_binder` is put into `spaces`."""
+    lines = [
+        f"def {name}(_w_grid, /, {_parameter_list(params, spaces)}, **_w_options):",
+        "    if _w_extra:",
+        "        _w_refuse_extra(_w_params, _w_extra)",
+    ]
+    keys: list[str] = []
+    values: list[str] = []
+    for p in params:
+        x, k, v = p.name, f"_w_k{p.num}", f"_w_v{p.num}"
+        keys.append(k)
+        spaces[f"_w_p{p.num}"] = p
+        if p.is_constexpr:
+            lines.append(f"    {k} = {x} if {x}.__class__ in _w_plain else _w_constant(_w_p{p.num}, {x})")
+            continue
+        values.append(v)
+        bind = f"_w_bind(_w_p{p.num}, {x})"
+        if p.annotation_type:
+            # The annotation fixes the type; what the value adds to the key is found the general way.
+            lines.append(f"    {k}, {v} = {bind}")
+            continue
+        specialise, align = not p.do_not_specialize, not p.do_not_specialize_on_alignment
+        address = f"_w_word_at(_w_id({x}) + {DATA_OFFSET}).value" if DIRECT else f"_w_address({x})"
+        kind = f"({x}.dtype, {f'{v} & 15 == 0' if align else 'False'})" if specialise else f"{x}.dtype"
+        number = f"_w_int_key({x}, {specialise}, {align})"
+        if specialise and align:
+            number = f"(_w_i32d if not {x} & 15 else _w_one if {x} == 1 else _w_i32)"
+            number += f" if -2147483648 <= {x} <= 2147483647 else {bind}[0]"
+        lines += [
+            f"    if {x}.__class__ is _w_ndarray:",
+            f"        {v} = {address}; {k} = {kind}",
+            f"    elif {x}.__class__ is _w_int:",
+            f"        {v} = {x}; {k} = {number}",
+            f"    elif {x}.__class__ in _w_quick:",
+            f"        {k}, {v} = _w_quick[{x}.__class__]({x}, {specialise}, {align})",
+            "    else:",
+            f"        {k}, {v} = {bind}",
+        ]
+    arguments = "".join(f"{p.name}, " for p in params)
+    by_name = ", ".join(f"{p.name!r}: {p.name}" for p in params)
+    lines += [
+        f"    _w_key = ({''.join(k + ', ' for k in keys)}_w_rt.debug, _w_options_key(_w_options) if _w_options else None)",
+        "    if _w_pre_hooks:",
+        f"        _w_run_pre_hooks({arguments}**_w_options)",
+        "    try:",
+        "        _w_entry = _w_cache[_w_key]",
+        "    except KeyError:",
+        f"        _w_entry = _w_miss(_w_key, ({arguments}), _w_options)",
+        "        if _w_entry is None:",
+        "            return None",
+        "    if _w_self.watched:",
+        f"        _w_entry = _w_recheck(_w_entry, _w_key, ({arguments}), _w_options)",
+        "    if _w_grid.__class__ is not _w_tuple and _w_callable(_w_grid):",
+        f"        _w_grid = _w_grid({{{by_name}}})",
+        "    _w_x, _w_y, _w_z = _w_grid_of(_w_grid)",
+        "    _w_kernel, _w_guard, _w_fire = _w_entry",
+        f"    if _w_guard is not None and not _w_guard({arguments}{', '.join(values)}):",
+        f"        _w_kernel, _w_guard, _w_fire = _w_fallback(_w_key, ({arguments}), _w_options)",
+        "    if _w_rt.launch_enter_hook or _w_rt.launch_exit_hook:",
+        f"        _w_hooked(_w_kernel, _w_fire, (_w_x, _w_y, _w_z), ({arguments}), ({''.join(v + ', ' for v in values)}))",
+        "    else:",
+        f"        _w_fire(_w_x, _w_y, _w_z{''.join(', ' + v for v in values)})",
+        "    return _w_kernel",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def make_binder(name: str, params: Sequence[KernelParam], spaces: dict[str, Any]) -> Callable[..., Any]:
+    """Compile a kernel's launcher; `spaces` holds what it calls back: _w_miss, _w_cache and so on."""
+    spaces = {
+        **spaces,
+        "_w_plain": frozenset((int, str, type(None))),
+        "_w_constant": bind_constant,
+        "_w_params": params,
+        "_w_refuse_extra": _refuse_extra,
+        "_w_bind": bind_slowly,
+        "_w_quick": quick,
+        "_w_int": int,
+        "_w_tuple": tuple,
+        "_w_callable": callable,
+        "_w_ndarray": np.ndarray,
+        "_w_id": id,
+        "_w_word_at": word_at,
+        "_w_int_key": int_key,
+        "_w_i32d": (32, True),
+        "_w_i32": (32, False),
+        "_w_one": ONE,
+        "_w_grid_of": grid_of,
+        "_w_address": address_of,
+    }
+    name = name if name.isidentifier() else "kernel"
+    exec(compile(launcher_source(name, params, spaces), f"<launcher of {name}>", "exec"), spaces)
+    return spaces[name]  # type: ignore[no-any-return]
+
+
+def make_collector(params: Sequence[KernelParam]) -> Callable[..., tuple[tuple[Any, ...], dict[str, Any]]]:
+    """A function that binds a call's arguments: (values of all parameters, options)."""
+    spaces: dict[str, Any] = {"_w_refuse_extra": _refuse_extra, "_w_params": params}
+    source = (
+        f"def collect({_parameter_list(params, spaces)}, **_w_options):\n"
+        f"    if _w_extra:\n        _w_refuse_extra(_w_params, _w_extra)\n"
+        f"    return ({''.join(p.name + ', ' for p in params)}), _w_options\n"
+    )
+    exec(compile(source, "<binder>", "exec"), spaces)
+    collect = spaces["collect"]
+
+    def checked(*args: Any, **kwargs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        values, options = collect(*args, **kwargs)
+        for param, value in zip(params, values, strict=True):
+            if value is MISSING:
+                raise LaunchTypeError(f"argument `{param.name}` is missing", param.name)
+        return values, options
+
+    return checked

@@ -1,0 +1,131 @@
+"""`weft.compile`: the compiler, with the cache, the dumps and the settings of this process."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from weft import compiler
+from weft.base import LaunchError
+
+from . import knobs
+from .cache import default_store
+from .launch import make_launcher
+
+__all__ = ["compile", "current_target", "target"]
+
+_target: str | None = None
+
+
+def current_target() -> str:
+    """The target of launches: that of the innermost `with weft.target(...)`, WEFT_TARGET, or "cpu"."""
+    name = _target or knobs.weft.target or "cpu"
+    if name != "cpu":
+        compiler.as_target(name)  # says what exists
+    return name
+
+
+@contextmanager
+def target(name: str) -> Iterator[None]:
+    """Launch for a target inside a `with`.
+
+    >>> with target("cpu"):
+    ...     current_target()
+    'cpu'
+    """
+    global _target
+    compiler.as_target(name)
+    before, _target = _target, name
+    try:
+        yield
+    finally:
+        _target = before
+
+
+def _dump_stages() -> set[str]:
+    """The stages that the settings ask to show."""
+    text = knobs.compilation.dump or ("all" if knobs.compilation.dump_ir else "")
+    names = {part.strip() for part in text.split(",") if part.strip()}
+    known = {"all", "1", "ttir", "llir", "asm"}
+    if names - known:
+        raise LaunchError(f"WEFT_DUMP names {sorted(names - known)[0]!r}; stages are ttir, llir, asm, all")
+    return {"ttir", "llir", "asm"} if names & {"all", "1"} else names
+
+
+def _make_dump() -> compiler.Dump | None:
+    stages = _dump_stages()
+    if not stages:
+        return None
+    directory = knobs.cache.dump_dir
+
+    def dump(kernel: str, stage: str, text: str) -> None:
+        if stage not in stages:
+            return
+        if directory:
+            os.makedirs(directory, exist_ok=True)
+            with open(os.path.join(directory, f"{kernel[:150]}.{stage}"), "w", encoding="utf-8") as file:
+                file.write(text)
+        else:
+            print(f"// ---- {kernel}: {stage}\n{text}", file=sys.stderr)
+
+    return dump
+
+
+def compile(
+    src: Any, target: Any = None, options: Mapping[str, Any] | None = None, _env_vars: Mapping[str, str] | None = None
+) -> Any:
+    """Compile an `ASTSource`, an `IRSource` or a `.ttir` file, by way of the cache; returns a CompiledKernel."""
+    compiler.CompiledKernel.make_launcher = staticmethod(make_launcher)
+    given = dict(options or {})
+    if hasattr(options, "__dict__") and not isinstance(options, Mapping):
+        given = dict(vars(options))
+    if knobs.compilation.allow_non_constexpr_globals:
+        given.setdefault("allow_non_constexpr_globals", True)
+    if knobs.language.fp32_default:
+        given.setdefault("default_dot_input_precision", knobs.language.fp32_default)
+    if not knobs.language.default_fp_fusion:
+        given.setdefault("enable_fp_fusion", False)
+    store = None if knobs.compilation.always_compile else default_store()
+    kernel = compiler.compile(
+        src,
+        current_target() if target is None else target,
+        given,
+        store=store,
+        dump=_make_dump(),
+        environment={"line_info": str(knobs.compilation.disable_line_info), **(_env_vars or {})},
+    )
+    if knobs.compilation.timing:
+        stages = "  ".join(f"{name} {1e3 * seconds:.1f} ms" for name, seconds in kernel.timings.items())
+        print(f"weft: {kernel.name}: {stages}{'  (from the cache)' if kernel.from_cache else ''}", file=sys.stderr)
+    listener = knobs.compilation.listener
+    if listener is not None:
+        listener(
+            src=kernel.src,
+            metadata=kernel.metadata._asdict(),
+            metadata_group=kernel.metadata_group,
+            times=CompileTimes(kernel.timings),
+            cache_hit=kernel.from_cache,
+        )
+    return kernel
+
+
+class CompileTimes:
+    """Microseconds of a compilation, as Triton's listeners expect them."""
+
+    def __init__(self, timings: Mapping[str, float]) -> None:
+        self.ir_initialization = int(1e6 * timings.get("ttir", 0.0))
+        self.lowering_stages = [(name, int(1e6 * s)) for name, s in timings.items() if name not in ("ttir", "cache", "key")]
+        self.store_results = int(1e6 * timings.get("cache", 0.0))
+
+    @property
+    def total_lowering(self) -> int:
+        """All lowering stages."""
+        return sum(t for _, t in self.lowering_stages)
+
+    @property
+    def total(self) -> int:
+        """All of it."""
+        return self.ir_initialization + self.total_lowering + self.store_results

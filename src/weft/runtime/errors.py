@@ -1,0 +1,42 @@
+"""Errors under the names that Triton gives them, and those that only the runtime raises."""
+
+from __future__ import annotations
+
+from weft.base import (
+    CompilationError,
+    CompileTimeAssertionFailure,
+    LaunchError,
+    OutOfResources,
+    UnsupportedLanguageConstruct,
+    WeftError,
+)
+
+__all__ = [
+    "AutotunerError",
+    "CompilationError",
+    "CompileTimeAssertionFailure",
+    "InterpreterError",
+    "OutOfResources",
+    "PTXASError",
+    "TritonError",
+    "UnknownKeyword",
+    "UnsupportedLanguageConstruct",
+]
+
+TritonError = WeftError
+
+
+class UnknownKeyword(LaunchError, KeyError):
+    """A launch names something that is neither a parameter of the kernel nor an option."""
+
+
+class AutotunerError(WeftError):
+    """The autotuner has nothing to choose from, or cannot choose."""
+
+
+class PTXASError(WeftError):
+    """An assembler failed; no target that is here has one, the name is for `except` clauses."""
+
+
+class InterpreterError(WeftError):
+    """Triton's interpreter failed; Weft has none, the name is for `except` clauses."""

@@ -1,0 +1,88 @@
+"""Compiling many kernels at once: inside `AsyncCompileMode`, warm-ups hand their work to an executor.
+
+    with ThreadPoolExecutor(8) as executor, AsyncCompileMode(executor):
+        a = kernel.warmup(..., grid=(1,))        # a FutureKernel
+        b = kernel.warmup(..., grid=(1,))
+    # leaving the block waits for all of them
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from concurrent.futures import Executor, Future, as_completed
+from contextvars import ContextVar
+from types import TracebackType
+from typing import Any
+
+__all__ = ["AsyncCompileMode", "FutureKernel", "active_mode"]
+
+
+class FutureKernel:
+    """A kernel that is being compiled; `result()` waits for it."""
+
+    def __init__(self, finish: Callable[[Any], None], future: Future[Any]) -> None:
+        self._finish = finish
+        self.future = future
+        self.kernel: Any = None
+
+    def result(self, ignore_errors: bool = False) -> Any:
+        """The compiled kernel; None when compiling it failed and errors are to be ignored."""
+        if self.kernel is not None:
+            return self.kernel
+        try:
+            kernel = self.future.result()
+        except Exception:
+            if ignore_errors:
+                return None
+            raise
+        self._finish(kernel)
+        self.kernel = kernel
+        return kernel
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.result(), name)
+
+
+_mode: ContextVar[AsyncCompileMode | None] = ContextVar("weft_async_compile", default=None)
+
+
+def active_mode() -> AsyncCompileMode | None:
+    """The mode that is on in this context."""
+    return _mode.get()
+
+
+class AsyncCompileMode:
+    """While it is on, kernels are compiled by `executor`; the same kernel asked for twice is compiled once."""
+
+    def __init__(self, executor: Executor, *, ignore_errors: bool = False) -> None:
+        self.executor = executor
+        self.ignore_errors = ignore_errors
+        self.raw_futures: list[Future[Any]] = []
+        self.future_kernels: dict[str, FutureKernel] = {}
+
+    def submit(self, key: str, work: Callable[[], Any], finish: Callable[[Any], None]) -> FutureKernel:
+        """Compile something, unless it is under way."""
+        known = self.future_kernels.get(key)
+        if known is not None:
+            return known
+        future = self.executor.submit(work)
+        self.raw_futures.append(future)
+        kernel = FutureKernel(finish, future)
+        self.future_kernels[key] = kernel
+        return kernel
+
+    def __enter__(self) -> AsyncCompileMode:
+        if _mode.get() is not None:
+            raise RuntimeError("another AsyncCompileMode is on already")
+        _mode.set(self)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        _mode.set(None)
+        by_future = {k.future: k for k in self.future_kernels.values()}
+        for future in as_completed(self.raw_futures):
+            with contextlib.suppress(*((Exception,) if error is not None else ())):
+                by_future[future].result(self.ignore_errors)

@@ -1,0 +1,491 @@
+"""`jit`: Python functions that can be launched over a grid.
+
+    @jit
+    def add(x, y, out, n, BLOCK: tl.constexpr): ...
+
+    add[(1024,)](x, y, out, n, BLOCK=128)        # launch; compiled when first seen with arguments of these kinds
+    add.warmup(x, y, out, n, BLOCK=128, grid=(1,))   # compile only
+
+A launch runs one generated function (see `binder`).  It finds an entry (kernel, guard, fire) under a key that says of
+each argument what the code depends on; where there is none, `_miss` works out the exact specialisation and compiles.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Generic, TypeVar, overload
+
+from weft import compiler
+from weft.base import LaunchError, LaunchTypeError
+from weft.language.callable import JITCallable, is_constexpr_value
+from weft.language.dtypes import dtype
+
+from . import knobs
+from .binder import constexpr_key, make_binder, make_collector
+from .compiling import compile, current_target
+from .errors import UnknownKeyword
+from .futures import FutureKernel, active_mode
+from .launch import make_fire, make_guard, runtime_leaves
+from .specialize import signature_of, specialize_param
+from .tensors import MockTensor, looks_like_dtype
+
+__all__ = ["JITFunction", "JitFunctionInfo", "KernelInterface", "jit"]
+
+T = TypeVar("T")
+Entry = tuple[Any, Callable[..., bool] | None, Callable[..., None]]
+"""(compiled kernel, guard, fire), see `launch`."""
+
+
+class KernelInterface(Generic[T]):
+    """Something that can be launched: `kernel[grid](*args, **kwargs)` is `kernel.run(*args, grid=grid, warmup=False, ...)`."""
+
+    run: T
+
+    def warmup(self, *args: Any, grid: Any, **kwargs: Any) -> Any:
+        """Compile for arguments of these kinds, launch nothing; element types may stand for arrays."""
+        args = tuple(MockTensor.wrap_dtype(a) for a in args)
+        kwargs = {k: MockTensor.wrap_dtype(v) if looks_like_dtype(v) else v for k, v in kwargs.items()}
+        return self.run(*args, grid=grid, warmup=True, **kwargs)  # type: ignore[operator]
+
+    def __getitem__(self, grid: Any) -> T:
+        """The launcher for a grid: a tuple of 1 to 3 sizes, or a function of the arguments by name that returns one."""
+        return lambda *args, **kwargs: self.run(*args, grid=grid, warmup=False, **kwargs)  # type: ignore
+
+
+@dataclass(frozen=True)
+class JitFunctionInfo:
+    """A kernel, as hooks are told of it."""
+
+    module: str
+    name: str
+    jit_function: Any
+
+
+class _KernelCache(dict[str, Any]):
+    """Compiled kernels by specialisation; clearing it forgets the entries of the warm path too."""
+
+    def __init__(self, entries: dict[Any, Any]) -> None:
+        super().__init__()
+        self._entries = entries
+
+    def clear(self) -> None:
+        super().clear()
+        self._entries.clear()
+
+
+class JITFunction(JITCallable, KernelInterface[Any]):
+    """A kernel: a function with its source, its compiled forms, and a way to launch them."""
+
+    def __init__(
+        self,
+        fn: Callable[..., Any],
+        version: Any = None,
+        do_not_specialize: Iterable[int | str] | None = None,
+        do_not_specialize_on_alignment: Iterable[int | str] | None = None,
+        debug: bool | None = None,
+        noinline: bool | None = None,
+        repr: Callable[[Any], str] | None = None,
+        launch_metadata: Callable[..., Mapping[str, Any]] | None = None,
+    ) -> None:
+        super().__init__(
+            fn,
+            do_not_specialize=do_not_specialize or (),
+            do_not_specialize_on_alignment=do_not_specialize_on_alignment or (),
+            noinline=bool(noinline),
+        )
+        self.version = version
+        self.debug = debug
+        self._repr = repr
+        self.launch_metadata = launch_metadata
+        self.pre_run_hooks: list[Callable[..., Any]] = []
+        self.watched = False
+        """Whether the kernel captures anything that could change between launches."""
+        self._entries: dict[Any, Entry] = {}
+        self._fallbacks: dict[Any, Entry] = {}
+        self._kernels = _KernelCache(self._entries)
+        self._key_cache: dict[Any, str] = {}
+        self._compile_lock = threading.RLock()
+        self._launcher: Callable[..., Any] = self._first_launch
+        self._collect: Callable[..., tuple[tuple[Any, ...], dict[str, Any]]] | None = None
+        self.kernel: Any = None
+
+    # -- launching -------------------------------------------------------------------------------------------------
+
+    def __getitem__(self, grid: Any) -> Any:
+        """The launcher for a grid."""
+        if type(self).run is not JITFunction.run:
+            return KernelInterface.__getitem__(self, grid)
+        return partial(self._launcher, grid)
+
+    def _first_launch(self, grid: Any, /, *args: Any, **kwargs: Any) -> Any:
+        return self._make_launcher()(grid, *args, **kwargs)
+
+    def _make_launcher(self) -> Callable[..., Any]:
+        spaces = {
+            "_w_self": self,
+            "_w_cache": self._entries,
+            "_w_rt": knobs.runtime,
+            "_w_pre_hooks": self.pre_run_hooks,
+            "_w_run_pre_hooks": self._run_pre_hooks,
+            "_w_options_key": constexpr_key,
+            "_w_miss": self._miss,
+            "_w_recheck": self._recheck,
+            "_w_fallback": self._fallback,
+            "_w_hooked": self._launch_with_hooks,
+        }
+        self._launcher = make_binder(self.__name__, self.params, spaces)
+        return self._launcher
+
+    def run(self, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
+        """Launch over `grid`, or only compile."""
+        if warmup:
+            return self._compile_for(*self._bind(*args, **kwargs), warmup=True)
+        return self._launcher(grid, *args, **kwargs)
+
+    def _bind(self, *args: Any, **kwargs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        if self._collect is None:
+            self._collect = make_collector(self.params)
+        return self._collect(*args, **kwargs)
+
+    def _run_pre_hooks(self, *args: Any, **kwargs: Any) -> None:
+        for hook in self.pre_run_hooks:
+            hook(*args, **kwargs)
+
+    def add_pre_run_hook(self, hook: Callable[..., Any]) -> None:
+        """Call a function with the arguments of every launch, before it."""
+        if not callable(hook):
+            raise LaunchTypeError(f"a pre-run hook must be callable, got {hook!r}")
+        self.pre_run_hooks.append(hook)
+
+    # -- misses ----------------------------------------------------------------------------------------------------
+
+    def _miss(self, key: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Entry | None:
+        """Make the entry of a key."""
+        with self._compile_lock:
+            if key in self._entries:
+                return self._entries[key]
+            kernel = self._compile_for(args, options, warmup=False)
+            if kernel is None:
+                return None
+            entry = self._entry(kernel, args, alias=True)
+            self._entries[key] = entry
+            return entry
+
+    def _specialization(self, args: tuple[Any, ...]) -> list[tuple[Any, Any]]:
+        return [specialize_param(p, a) for p, a in zip(self.params, args, strict=True)]
+
+    def _options(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        given = {k: v.value if is_constexpr_value(v) else v for k, v in options.items()}
+        for name in ("device_type", "device", "stream"):
+            if name in given:
+                raise UnknownKeyword(f"{name} option is deprecated; the current target is used", name)
+        for name in given:
+            if name not in compiler.option_names():
+                raise UnknownKeyword(f"Keyword argument {name} was specified but unrecognised", name)
+        given["debug"] = bool(given.get("debug", self.debug) or knobs.runtime.debug)
+        return given
+
+    def _compile_for(
+        self, args: tuple[Any, ...], options: Mapping[str, Any], warmup: bool, specialization: Any = None, **more: Any
+    ) -> Any:
+        """The kernel for arguments of these kinds, from memory or compiled."""
+        target = current_target()
+        given = {**self._options(options), **more}
+        specialization = specialization or self._specialization(args)
+        key = f"{[(t, self._key_of(k)) for t, k in specialization]}{sorted(given.items())}{target}"
+        kernel = self._kernels.get(key)
+        if kernel is None:
+            with self._compile_lock:
+                kernel = self._kernels.get(key)
+                if kernel is None:
+                    kernel = self._do_compile(key, args, specialization, given, warmup)
+        if kernel is not None and not warmup and isinstance(kernel, FutureKernel):
+            kernel = kernel.result()
+        return kernel
+
+    @staticmethod
+    def _key_of(fact: Any) -> Any:
+        return fact if isinstance(fact, str) else constexpr_key(fact)
+
+    def _do_compile(
+        self, key: str, args: tuple[Any, ...], specialization: Any, options: dict[str, Any], warmup: bool
+    ) -> Any:
+        signature, constants, attrs = signature_of(self.arg_names, specialization, list(args))
+        src = compiler.ASTSource(self, signature, constants, attrs)
+        hook = knobs.runtime.jit_cache_hook
+        if hook is not None and self._call_hook(hook, key, src, options, warmup, before=True):
+            return None
+        mode = active_mode()
+        if mode is not None:
+            store_key = f"{src.hash()}{sorted(options.items())}"
+
+            def finish(kernel: Any) -> None:
+                self._kernels[key] = kernel
+                self._after_compile(key, src, options, warmup)
+
+            future = mode.submit(store_key, lambda: compile(src, options=options), finish)
+            self._kernels[key] = future
+            return future
+        kernel = compile(src, options=options)
+        self._kernels[key] = kernel
+        self._after_compile(key, src, options, warmup)
+        return kernel
+
+    def _after_compile(self, key: str, src: Any, options: Mapping[str, Any], warmup: bool) -> None:
+        self.watched = bool(self.used_global_vals or self._used_callees)
+        hook = knobs.runtime.jit_post_compile_hook
+        if hook is not None:
+            self._call_hook(hook, key, src, options, warmup, before=False)
+
+    def _call_hook(
+        self, hook: Callable[..., Any], key: str, src: Any, options: Mapping[str, Any], warmup: bool, before: bool
+    ) -> bool:
+        name = self.__qualname__
+        opts = compiler.make_options(options)
+        args = ", ".join(f"{p.name}: {t}" for p, t in zip(self.params, src.signature.values(), strict=True))
+        facts = {
+            "signature": src.signature,
+            "device": 0,
+            "constants": src.constants,
+            "num_warps": opts.num_warps,
+            "num_ctas": opts.num_ctas,
+            "num_stages": opts.num_stages,
+            "enable_fp_fusion": opts.enable_fp_fusion,
+            "launch_cooperative_grid": False,
+            "extern_libs": None,
+            "configs": [src.attrs],
+            "specialization_data": json.dumps(
+                {
+                    "name": self._fn_name,
+                    "signature": src.signature,
+                    "constant_keys": [list(p) for p in src.constants],
+                    "constant_vals": [_json_constant(v) for v in src.constants.values()],
+                    "attrs_keys": [list(p) for p in src.attrs],
+                    "attrs_vals": list(src.attrs.values()),
+                    "options": dict(options),
+                    "key": key,
+                },
+                default=str,
+            ),
+            "is_warmup": warmup,
+            "key": key,
+        }
+        return bool(
+            hook(
+                key=key,
+                repr=f"{name}[num_warps={opts.num_warps}, num_ctas={opts.num_ctas}, num_stages={opts.num_stages}]({args})",
+                fn=JitFunctionInfo(self.module, name, self),
+                compile=facts,
+                is_manual_warmup=warmup,
+                already_compiled=False,
+            )
+        )
+
+    def preload(self, specialization_data: str) -> Any:
+        """Compile for a specialisation that a hook was told of (`specialization_data`), before anybody launches it."""
+        facts = json.loads(specialization_data)
+        if facts["name"] != self._fn_name:
+            raise LaunchError(f"the specialisation is of {facts['name']}, this is {self._fn_name}")
+        signature = {name: _tuples(t) for name, t in facts["signature"].items()}
+        constants = {
+            tuple(k): _from_json_constant(v) for k, v in zip(facts["constant_keys"], facts["constant_vals"], strict=True)
+        }
+        attrs = {tuple(k): v for k, v in zip(facts["attrs_keys"], facts["attrs_vals"], strict=True)}
+        kernel = compile(compiler.ASTSource(self, signature, constants, attrs), options=facts["options"])
+        self._kernels[facts["key"]] = kernel
+        self.watched = bool(self.used_global_vals or self._used_callees)
+        return kernel
+
+    def _entry(self, kernel: Any, args: tuple[Any, ...], *, alias: bool) -> Entry:
+        """How to launch a kernel from the values that the binder takes."""
+        signature = list(kernel.src.signature.values())
+        found = runtime_leaves(signature)
+        values = [p.num for p in self.params if not p.is_constexpr]
+        start, end = knobs.runtime.kernel_load_start_hook, knobs.runtime.kernel_load_end_hook
+        if start:
+            start(kernel.module, kernel.function, kernel.name, kernel.metadata_group, kernel.hash)
+        fire = make_fire(kernel, found, values)
+        if end:
+            end(kernel.module, kernel.function, kernel.name, kernel.metadata_group, kernel.hash)
+        return kernel, make_guard(kernel, found, self.arg_names, args, values, alias=alias), fire
+
+    def _fallback(self, key: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Entry:
+        """The entry for arrays that overlap: the kernel compiled without assuming that they do not."""
+        entry = self._fallbacks.get(key)
+        if entry is None:
+            with self._compile_lock:
+                kernel = self._compile_for(args, options, warmup=False, assume_no_alias=False)
+                entry = self._fallbacks[key] = self._entry(kernel, args, alias=False)
+        return entry
+
+    def _recheck(self, entry: Entry, key: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Entry:
+        """Look at what the kernel captures: a changed constant is an error, a changed function is compiled anew."""
+        changed = self.changed_capture()
+        if changed is None:
+            return entry
+        name, before, now = changed
+        if not isinstance(before, JITCallable):
+            raise RuntimeError(
+                f"Global variable {name} has changed since we compiled this kernel, from {before} to {now}. "
+                "Pass it as a constexpr argument if it is meant to change."
+            )
+        with self._compile_lock:
+            self.reset()
+            self._kernels.clear()
+            self._fallbacks.clear()
+            fresh = self._miss(key, args, options)
+        assert fresh is not None
+        return fresh
+
+    def _launch_with_hooks(
+        self, kernel: Any, fire: Callable[..., None], grid: tuple[int, ...], args: tuple[Any, ...], values: tuple[Any, ...]
+    ) -> None:
+        metadata = kernel.launch_metadata(grid, None, *args)
+        enter, leave = knobs.runtime.launch_enter_hook, knobs.runtime.launch_exit_hook
+        if enter:
+            enter(metadata)
+        fire(*grid, *values)
+        if leave:
+            leave(metadata)
+
+    # -- what tools look at ----------------------------------------------------------------------------------------
+
+    @property
+    def cache(self) -> Mapping[str, Any]:
+        """Compiled kernels by specialisation."""
+        return self._kernels
+
+    @property
+    def device_caches(self) -> Any:
+        """Triton's form of the cache: device -> (kernels, keys, target, backend, binder)."""
+        return _DeviceCaches(self)
+
+    def create_binder(self) -> tuple[Any, ...]:
+        """(kernels, keys, target, backend, binder) for the current device."""
+
+        def binder(*args: Any, **kwargs: Any) -> tuple[dict[str, Any], list[tuple[Any, Any]], dict[str, Any]]:
+            values, options = self._bind(*args, **kwargs)
+            return dict(zip(self.arg_names, values, strict=True)), self._specialization(values), options
+
+        return self._kernels, self._key_cache, compiler.as_target(), None, binder
+
+    def repr(self, specialization: Any = None) -> str:
+        """The name of the kernel for profilers and logs."""
+        return self._repr(specialization) if self._repr is not None else self.__name__
+
+    def is_gluon(self) -> bool:
+        """Is it a Gluon kernel?"""
+        return False
+
+    def reset(self) -> None:
+        super().reset()
+        if hasattr(self, "_kernels"):
+            self._kernels.clear()
+
+
+class _DeviceCaches:
+    """`kernel.device_caches[device]`: one device, whatever it is called."""
+
+    def __init__(self, function: JITFunction) -> None:
+        self._function = function
+
+    def __getitem__(self, device: Any) -> tuple[Any, ...]:
+        return self._function.create_binder()
+
+    def __iter__(self) -> Any:
+        return iter((0,))
+
+    def __len__(self) -> int:
+        return 1
+
+    def keys(self) -> tuple[int]:
+        """The devices."""
+        return (0,)
+
+    def values(self) -> list[tuple[Any, ...]]:
+        """The caches."""
+        return [self[0]]
+
+    def items(self) -> list[tuple[int, tuple[Any, ...]]]:
+        """Devices and caches."""
+        return [(0, self[0])]
+
+    def clear(self) -> None:
+        """Forget every compiled kernel."""
+        self._function._kernels.clear()
+
+
+def _json_constant(value: Any) -> Any:
+    value = value.value if is_constexpr_value(value) else value
+    if isinstance(value, (tuple, list)):
+        return {"tuple": [_json_constant(v) for v in value]}
+    if isinstance(value, dtype):
+        return {"dtype": str(value)}
+    return value
+
+
+def _from_json_constant(value: Any) -> Any:
+    if isinstance(value, dict) and "tuple" in value:
+        return tuple(_from_json_constant(v) for v in value["tuple"])
+    if isinstance(value, dict) and "dtype" in value:
+        from_name = getattr(__import__("weft.language", fromlist=["dtype"]), "dtype")
+        return dtype(value["dtype"])
+    return value
+
+
+def _tuples(value: Any) -> Any:
+    return tuple(map(_tuples, value)) if isinstance(value, list) else value
+
+
+@overload
+def jit(fn: Callable[..., Any]) -> JITFunction: ...
+@overload
+def jit(
+    fn: None = None,
+    *,
+    version: Any = None,
+    repr: Callable[[Any], str] | None = None,
+    launch_metadata: Callable[..., Mapping[str, Any]] | None = None,
+    do_not_specialize: Iterable[int | str] | None = None,
+    do_not_specialize_on_alignment: Iterable[int | str] | None = None,
+    debug: bool | None = None,
+    noinline: bool | None = None,
+) -> Callable[[Callable[..., Any]], JITFunction]: ...
+def jit(
+    fn: Callable[..., Any] | None = None,
+    *,
+    version: Any = None,
+    repr: Callable[[Any], str] | None = None,
+    launch_metadata: Callable[..., Mapping[str, Any]] | None = None,
+    do_not_specialize: Iterable[int | str] | None = None,
+    do_not_specialize_on_alignment: Iterable[int | str] | None = None,
+    debug: bool | None = None,
+    noinline: bool | None = None,
+) -> Any:
+    """Make a Python function a kernel, or a function that kernels call.
+
+    `do_not_specialize` names parameters (or gives their positions) whose values 1 and multiples of 16 get no code of
+    their own; `do_not_specialize_on_alignment` keeps the 1 and drops the multiples.  `debug` switches device_assert on.
+    """
+
+    def decorate(function: Callable[..., Any]) -> JITFunction:
+        if isinstance(function, JITFunction):
+            function = function.fn
+        return JITFunction(
+            function,
+            version=version,
+            do_not_specialize=do_not_specialize,
+            do_not_specialize_on_alignment=do_not_specialize_on_alignment,
+            debug=debug,
+            noinline=noinline,
+            repr=repr,
+            launch_metadata=launch_metadata,
+        )
+
+    return decorate if fn is None else decorate(fn)
+
+

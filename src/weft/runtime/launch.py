@@ -1,0 +1,196 @@
+"""From a compiled kernel to a function that launches it: the format of its argument slots, and what is checked first.
+
+    fire = make_fire(kernel, leaves)            # fire(gx, gy, gz, v0, v1, ...)
+    guard = make_guard(kernel, ...)             # guard(x, y, ..., v0, v1, ...) -> may it run as it was compiled?
+
+`v0, v1, ...` are what the binder took from the arguments: addresses, numbers, tuples of these.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from weft.base import LaunchError, LaunchTypeError
+
+from .arrays import array_facts, extent_of
+from .binder import grid_of, handler_for
+from .specialize import leaves
+
+__all__ = ["make_fire", "make_guard", "make_launcher", "runtime_leaves"]
+
+Leaf = tuple[tuple[int, ...], str]
+"""Where a value is (parameter, index in a tuple, ...) and its type in the signature."""
+
+_SMALL_FLOATS = {
+    "fp16": np.float16,
+    "bf16": ml_dtypes.bfloat16,
+    "fp8e5": ml_dtypes.float8_e5m2,
+    "fp8e4nv": ml_dtypes.float8_e4m3fn,
+    "fp8e4b8": ml_dtypes.float8_e4m3fnuz,
+    "fp8e5b16": ml_dtypes.float8_e5m2fnuz,
+}
+
+
+def _bits_of(kind: Any) -> Callable[[Any], int]:
+    """Numbers as the bits of a small float type."""
+    dtype = np.dtype(kind)
+    bits = np.dtype(f"u{dtype.itemsize}")
+    return lambda value: int(np.asarray(value, np.float64).astype(dtype).view(bits))
+
+
+def _single(value: float) -> float:
+    """A Python float as the nearest single, infinite where it is too large."""
+    with np.errstate(over="ignore"):
+        return float(np.float32(value))
+
+
+def descriptor_rank(type_name: str) -> int:
+    """The rank of a descriptor type: tensordesc<fp16[64,64]> has 2."""
+    match = re.search(r"\[([^\]]*)\]", type_name)
+    return len(match[1].split(",")) if match else 0
+
+
+def runtime_leaves(signature: Sequence[Any]) -> list[Leaf]:
+    """The values that a kernel gets at run time: every leaf of the signature that is not constant."""
+    return [(path, name) for path, name in leaves(tuple(signature)) if name != "constexpr"]
+
+
+def _at(path: tuple[int, ...]) -> str:
+    return f"v{path[0]}" + "".join(f"[{i}]" for i in path[1:])
+
+
+def make_fire(kernel: Any, found: Sequence[Leaf], count: int | Sequence[int]) -> Callable[..., None]:
+    """A function (gx, gy, gz, *values); `count` says which parameters the values are of."""
+    names = [f"v{i}" for i in (range(count) if isinstance(count, int) else count)]
+    codes, given = [], []
+    spaces: dict[str, Any] = {"single": _single}
+    for path, name in found:
+        value = _at(path)
+        if name.startswith("*"):
+            code = "Q"
+        elif name.startswith("tensordesc"):
+            code, value = "Q" + "q" * (1 + 2 * descriptor_rank(name)), f"*{value}"
+        elif name == "fp32":
+            code = "f4x"
+            value = f"{value} if -3.4028234e38 <= {value} <= 3.4028234e38 else single({value})"
+        elif name == "fp64":
+            code = "d"
+        elif name in _SMALL_FLOATS:
+            code, value = "Q", f"to_{name}({value})"
+            spaces[f"to_{name}"] = _bits_of(_SMALL_FLOATS[name])
+        elif name in ("u1", "i1"):
+            code, value = "q", f"1 if {value} else 0"
+        elif name == "u64":
+            code = "Q"
+        elif name[:1] in "iu" and name[1:].isdigit():
+            code = "q"
+        else:
+            raise LaunchTypeError(f"an argument of type {name} cannot be passed to a kernel")
+        codes.append(code)
+        given.append(value)
+    launch = kernel.load().launcher("".join(codes))
+    if given == names:
+        return launch  # type: ignore[no-any-return]
+    spaces["launch"] = launch
+    source = f"lambda x, y, z{''.join(', ' + n for n in names)}: launch(x, y, z{''.join(', ' + g for g in given)})"
+    return eval(source, spaces)  # type: ignore[no-any-return]
+
+
+def _refuse_read_only(name: str) -> None:
+    raise LaunchError(
+        f"argument `{name}` is read-only, and the kernel stores to it",
+        name,
+        hint="pass a writeable copy: x.copy(); or x.flags.writeable = True where the memory is yours",
+    )
+
+
+def _writeable(array: Any) -> bool:
+    facts = array_facts(array)
+    return facts is None or facts.writeable
+
+
+def make_guard(
+    kernel: Any, found: Sequence[Leaf], params: Sequence[str], args: Sequence[Any], values: Sequence[int], *, alias: bool
+) -> Callable[..., bool] | None:
+    """A function (*arguments, *values): false when arrays overlap in a way the code was compiled not to expect.
+
+    It raises when the kernel stores to an array that is read-only.  `args` are the arguments of the first call: the
+    kinds of arrays they are decide what has to be looked at.  None when there is nothing to check.
+    """
+    spaces: dict[str, Any] = {
+        "ndarray": np.ndarray,
+        "refuse": _refuse_read_only,
+        "writeable": _writeable,
+        "extent": extent_of,
+    }
+    lines: list[str] = []
+
+    def argument(path: tuple[int, ...]) -> str:
+        return f"a{path[0]}" + "".join(f"[{i}]" for i in path[1:])
+
+    def actual(path: tuple[int, ...]) -> Any:
+        value: Any = args
+        for i in path:
+            value = value[i]
+        return value
+
+    pointers = [(path, name) for path, name in found if name.startswith(("*", "tensordesc"))]
+    slots = {i: leaf for i, leaf in enumerate(found)}
+    for i in kernel.metadata._asdict().get("stored_params", range(len(found))):
+        path, name = slots[i]
+        if (path, name) not in pointers:
+            continue
+        x, label = argument(path), params[path[0]]
+        value = actual(path)
+        if name.startswith("tensordesc"):
+            x, value = f"{x}.base", value.base
+        if isinstance(value, np.ndarray):
+            lines.append(f"if {x}.__class__ is ndarray and not {x}.flags.writeable: refuse({label!r})")
+        elif not hasattr(value, "data_ptr"):
+            lines.append(f"if not writeable({x}): refuse({label!r})")
+    for i, j in kernel.metadata.alias_pairs if alias else ():
+        (first, kind_i), (second, kind_j) = slots[i], slots[j]
+        x, y = argument(first), argument(second)
+        v, w = _at(first), _at(second)
+        if kind_i.startswith("tensordesc"):
+            x, v = f"{x}.base", f"{v}[0]"
+        if kind_j.startswith("tensordesc"):
+            y, w = f"{y}.base", f"{w}[0]"
+        lines += [
+            f"d = {w} - {v}",
+            f"if d > 0 and d < ({x}.nbytes if {x}.__class__ is ndarray and {x}.base is None else extent({x})): return False",
+            f"if d < 0 and -d < ({y}.nbytes if {y}.__class__ is ndarray and {y}.base is None else extent({y})): return False",
+        ]
+    if not lines:
+        return None
+    names = [f"a{i}" for i in range(len(params))] + [f"v{i}" for i in values]
+    body = "\n    ".join([*lines, "return True"])
+    exec(f"def guard({', '.join(names)}):\n    {body}\n", spaces)
+    return spaces["guard"]  # type: ignore[no-any-return]
+
+
+def make_launcher(kernel: Any) -> Callable[..., None]:
+    """For a CompiledKernel called by itself: (gx, gy, gz, *arguments), constants of the signature included or left out."""
+    signature = getattr(kernel.src, "signature", None)
+    types = list(signature.values()) if signature is not None else list(kernel.metadata.params)
+    found = runtime_leaves(types)
+    fire = make_fire(kernel, found, len(types))
+    dynamic = [i for i, t in enumerate(types) if t != "constexpr"]
+
+    def launch(gx: Any, gy: Any, gz: Any, *args: Any) -> None:
+        if len(args) == len(dynamic) != len(types):
+            full: list[Any] = [None] * len(types)
+            for i, value in zip(dynamic, args, strict=True):
+                full[i] = value
+            args = tuple(full)
+        if len(args) != len(types):
+            raise LaunchTypeError(f"{kernel.name} takes {len(types)} arguments, {len(args)} were given")
+        values = [None if t == "constexpr" else handler_for(a)(a, False, False)[1] for a, t in zip(args, types, strict=True)]
+        fire(*grid_of((gx, gy, gz)), *values)
+
+    return launch

@@ -1,0 +1,169 @@
+"""What a kernel is compiled for, given its arguments: the slow and exact answer.
+
+    specialize(7)                 ("i32", "")
+    specialize(1)                 ("constexpr", 1)      int 1 becomes a constant
+    specialize(32)                ("i32", "D")          divisible by 16
+    specialize(np.zeros(4, "f4")) ("*fp32", "D")        an address divisible by 16
+
+The first part is the type, the second what else is known; `D` becomes the attribute tt.divisibility = 16.  A warm call
+does not come here: `binder` makes a function that finds out only whether the answer could have changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from weft.base import LaunchError, LaunchTypeError
+from weft.language.callable import JITCallable, KernelParam, is_constexpr_value
+
+from .arrays import array_facts
+from .descriptor import TensorDescriptor
+
+__all__ = ["find_paths", "leaves", "native_specialize_impl", "signature_of", "specialize", "specialize_param"]
+
+Path = tuple[int, ...]
+INT32 = (-(1 << 31), (1 << 31) - 1)
+INT64 = (-(1 << 63), (1 << 63) - 1)
+
+
+def _integer(value: int, specialize: bool, align: bool) -> tuple[Any, Any]:
+    if specialize and value == 1:
+        return "constexpr", 1
+    if INT32[0] <= value <= INT32[1]:
+        name = "i32"
+    elif INT64[0] <= value <= INT64[1]:
+        name = "i64"
+    elif INT64[1] < value < 1 << 64:
+        name = "u64"
+    else:
+        raise LaunchError(f"the integer {value} does not fit 64 bits", hint="pass it in parts, or as a float")
+    if not specialize:
+        return name, None
+    return name, "D" if align and value % 16 == 0 else ""
+
+
+def _rebuild(like: Any, items: list[Any]) -> Any:
+    return type(like)(*items) if hasattr(like, "_fields") else tuple(items)
+
+
+def specialize(arg: Any, is_const: bool = False, specialize_value: bool = True, align: bool = True) -> tuple[Any, Any]:
+    """The type of an argument and what is known of its value, in Triton's terms."""
+    if arg is None:
+        return "constexpr", None
+    if isinstance(arg, (bool, np.bool_)):
+        return "u1", None
+    if isinstance(arg, (int, np.integer)):
+        return _integer(int(arg), specialize_value, align)
+    if isinstance(arg, (float, np.floating)):
+        return "fp32", None
+    if isinstance(arg, TensorDescriptor):
+        return arg.signature, None
+    if isinstance(arg, JITCallable):
+        return "constexpr", arg.cache_key
+    if is_constexpr_value(arg):
+        return "constexpr", arg.value
+    if isinstance(arg, (tuple, list)):
+        parts = [specialize(a, is_const, specialize_value, align) for a in arg]
+        return _rebuild(arg, [p[0] for p in parts]), _rebuild(arg, [p[1] for p in parts])
+    facts = array_facts(arg)
+    if facts is not None:
+        name = f"*k{facts.element}" if is_const else f"*{facts.element}"
+        return name, ("D" if align and facts.address % 16 == 0 else "") if specialize_value else None
+    if all(hasattr(arg, name) for name in ("base", "shape", "strides", "block_shape")):
+        copy = TensorDescriptor(arg.base, arg.shape, arg.strides, arg.block_shape, getattr(arg, "padding", "zero"))
+        return copy.signature, None
+    raise LaunchTypeError(
+        f"failed to specialize argument of type {type(arg).__name__}: kernels take arrays, numbers, None, tuples of "
+        "these, tensor descriptors and jit functions"
+    )
+
+
+def native_specialize_impl(backend: Any, arg: Any, is_const: bool, specialize_value: bool, align: bool) -> Any:
+    """`specialize` in the calling convention of Triton's own."""
+    return specialize(arg, is_const, specialize_value, align)
+
+
+_INT_RANGES = {
+    **{f"i{n}": (-(1 << (n - 1)), (1 << (n - 1)) - 1) for n in (8, 16, 32, 64)},
+    **{f"u{n}": (0, (1 << n) - 1) for n in (8, 16, 32, 64)},
+}
+
+
+def check_annotated(param: KernelParam, value: Any) -> None:
+    """Whether a value fits the type that a parameter is annotated with."""
+    name = param.annotation_type
+    if name in _INT_RANGES:
+        low, high = _INT_RANGES[name]
+        if not isinstance(value, (int, np.integer)):
+            raise LaunchTypeError(f"argument `{param.name}` is annotated {name}, got a {type(value).__name__}", param.name)
+        if not low <= int(value) <= high:
+            raise LaunchError(f"argument `{param.name}` is annotated {name}, {value} does not fit", param.name)
+    elif name[:2] in ("fp", "bf") and not isinstance(value, (int, float, np.integer, np.floating)):
+        raise LaunchTypeError(f"argument `{param.name}` is annotated {name}, got a {type(value).__name__}", param.name)
+
+
+def specialize_param(param: KernelParam, value: Any) -> tuple[Any, Any]:
+    """The specialisation of one parameter, its annotation taken into account."""
+    if param.is_constexpr:
+        return "constexpr", value
+    wanted = not param.do_not_specialize
+    try:
+        fixed = param.annotation_type
+        if fixed:
+            check_annotated(param, value)
+            if fixed == "u1" or fixed[:2] in ("fp", "bf") or not wanted:
+                return fixed, None
+            return fixed, specialize(value, param.is_const, wanted, not param.do_not_specialize_on_alignment)[1]
+        return specialize(value, param.is_const, wanted, not param.do_not_specialize_on_alignment)
+    except LaunchError as error:
+        if error.argument is None:
+            error.argument = param.name
+            error.message = f"argument `{param.name}`: {error.message}"
+            error.args = (error.message,)
+        raise
+
+
+def find_paths(values: Any, wanted: Callable[[Any], bool]) -> list[Path]:
+    """Paths of the leaves of nested tuples for which `wanted` holds."""
+    found: list[Path] = []
+
+    def walk(value: Any, path: Path) -> None:
+        if path and wanted(value):
+            found.append(path)
+        if isinstance(value, (tuple, list)):
+            for i, item in enumerate(value):
+                walk(item, (*path, i))
+
+    walk(values, ())
+    return found
+
+
+def leaves(value: Any, path: Path = ()) -> list[tuple[Path, Any]]:
+    """The leaves of nested tuples with their paths."""
+    if isinstance(value, (tuple, list)):
+        return [leaf for i, item in enumerate(value) for leaf in leaves(item, (*path, i))]
+    return [(path, value)]
+
+
+def _at(values: Any, path: Path) -> Any:
+    for i in path:
+        values = values[i]
+    return values
+
+
+def signature_of(
+    names: list[str], specialization: list[tuple[Any, Any]], values: list[Any]
+) -> tuple[Mapping[str, Any], dict[Path, Any], dict[Path, list[list[Any]]]]:
+    """(signature, constants, attributes) for an ASTSource."""
+    types = [t for t, _ in specialization]
+    facts = [k for _, k in specialization]
+    constants = {path: _at(values, path) for path in find_paths(types, lambda t: isinstance(t, str) and t == "constexpr")}
+    attrs = {
+        path: [["tt.divisibility", 16]]
+        for path in find_paths(facts, lambda k: isinstance(k, str))
+        if "D" in _at(facts, path) and path not in constants
+    }
+    return dict(zip(names, types, strict=True)), constants, attrs

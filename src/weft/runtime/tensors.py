@@ -1,0 +1,132 @@
+"""Stand-ins for arrays: one without memory, and one that looks at memory as another type.
+
+    kernel.warmup(MockTensor("fp32"), MockTensor("fp32"), 1024, grid=(1,))
+    kernel[grid](reinterpret(bytes_array, tl.float8e5), ...)
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from weft.base import LaunchError, LaunchTypeError
+
+from .arrays import array_facts, dtype_name
+
+__all__ = ["MockTensor", "TensorWrapper", "looks_like_dtype", "reinterpret"]
+
+
+def looks_like_dtype(value: Any) -> bool:
+    """Is it an element type of PyTorch or NumPy (and so, in a warm-up, stands for an array)?"""
+    return isinstance(value, np.dtype) or (type(value).__name__ == "dtype" and type(value).__module__ == "torch")
+
+
+class MockTensor:
+    """An array of which only the type is known; its address counts as divisible by 16."""
+
+    def __init__(self, dtype: Any, shape: Any = None) -> None:
+        self.dtype = dtype
+        self.shape = [1] if shape is None else list(shape)
+
+    @staticmethod
+    def wrap_dtype(value: Any) -> Any:
+        """An element type becomes a stand-in, anything else stays."""
+        return MockTensor(value) if looks_like_dtype(value) else value
+
+    def stride(self) -> tuple[int, ...]:
+        """Strides of a contiguous array of this shape, in elements."""
+        strides = [1]
+        for size in self.shape[:0:-1]:
+            strides.append(strides[-1] * size)
+        return tuple(reversed(strides))
+
+    @staticmethod
+    def data_ptr() -> int:
+        """No memory."""
+        return 0
+
+    @staticmethod
+    def ptr_range() -> int:
+        """No memory."""
+        return 0
+
+
+class TensorWrapper:
+    """The memory of `base`, with elements of another type."""
+
+    def __init__(self, base: Any, dtype: Any) -> None:
+        self.base = base
+        self.dtype = dtype
+        self.data = getattr(base, "data", base)
+        self.device = getattr(base, "device", "cpu")
+        self.shape = tuple(base.shape)
+
+    def data_ptr(self) -> int:
+        """The address of the first element."""
+        facts = array_facts(self.base)
+        if facts is None:
+            raise LaunchTypeError(f"{type(self.base).__name__} is not an array")
+        return facts.address
+
+    def numel(self) -> int:
+        """The number of elements."""
+        return int(np.prod(self.shape, dtype=np.int64))
+
+    def stride(self, *args: Any) -> Any:
+        """Strides in elements, or one of them."""
+        base = self.base
+        if callable(getattr(base, "stride", None)):
+            return base.stride(*args)
+        strides = tuple(s // base.dtype.itemsize for s in base.strides)
+        return strides[args[0]] if args else strides
+
+    def element_size(self) -> int:
+        """Bytes of an element."""
+        size = getattr(self.base, "element_size", None)
+        return int(size()) if size is not None else int(self.base.dtype.itemsize)
+
+    def is_contiguous(self) -> bool:
+        """Are the elements dense and in order?"""
+        check = getattr(self.base, "is_contiguous", None)
+        return bool(check()) if check is not None else bool(self.base.flags.c_contiguous)
+
+    def cpu(self) -> TensorWrapper:
+        """The same, in host memory."""
+        return TensorWrapper(self.base.cpu() if hasattr(self.base, "cpu") else self.base, self.dtype)
+
+    def copy_(self, other: Any) -> None:
+        """Take over the bits of another."""
+        if hasattr(self.base, "copy_"):
+            self.base.copy_(other.base)
+        else:
+            self.base[...] = other.base
+
+    def clone(self) -> TensorWrapper:
+        """A copy."""
+        return TensorWrapper(self.base.clone() if hasattr(self.base, "clone") else self.base.copy(), self.dtype)
+
+    def to(self, device: Any) -> TensorWrapper:
+        """The same, on a device."""
+        return TensorWrapper(self.base.to(device) if hasattr(self.base, "to") else self.base, self.dtype)
+
+    def new_empty(self, sizes: Any) -> TensorWrapper:
+        """An uninitialised array of the same type."""
+        base = self.base.new_empty(sizes) if hasattr(self.base, "new_empty") else np.empty(sizes, self.base.dtype)
+        return TensorWrapper(base, self.dtype)
+
+    def __str__(self) -> str:
+        return f"TensorWrapper[{self.dtype}]({self.base})"
+
+
+def reinterpret(tensor: Any, dtype: Any) -> Any:
+    """The same memory with elements of another type of the same size (`dtype` may be one of the language)."""
+    if isinstance(tensor, TensorWrapper):
+        return tensor.base if dtype == tensor.base.dtype else TensorWrapper(tensor.base, dtype)
+    if array_facts(tensor) is None:
+        raise LaunchTypeError(f"cannot reinterpret a {type(tensor).__name__}: it is not an array")
+    try:
+        dtype_name(dtype)
+    except TypeError:
+        raise LaunchError(f"{dtype!r} is not an element type") from None
+    return TensorWrapper(tensor, dtype)

@@ -1,0 +1,359 @@
+"""Measuring kernels, comparing arrays, and tables of measurements.
+
+    ms = do_bench(lambda: kernel[grid](x, y, n))
+    assert_close(out, expected, rtol=1e-5)
+
+Times are of the wall clock, in milliseconds, and of cold caches: before each run more memory is written than the last
+level of cache holds.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import os
+import statistics
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+__all__ = [
+    "Benchmark",
+    "Mark",
+    "assert_close",
+    "do_bench",
+    "do_bench_cudagraph",
+    "get_dram_gbps",
+    "get_max_simd_tflops",
+    "get_max_tensorcore_tflops",
+    "nvsmi",
+    "perf_report",
+    "set_gpu_clock",
+]
+
+MODES = ("min", "max", "mean", "median", "all")
+
+
+def _quantile(values: Sequence[float], q: Sequence[float]) -> list[float]:
+    """Quantiles, linear between neighbours.
+
+    >>> _quantile([3.0, 1.0, 2.0], [0.0, 0.5, 0.75])
+    [1.0, 2.0, 2.5]
+    """
+    ordered = sorted(values)
+    result = []
+    for p in q:
+        if not 0 <= p <= 1:
+            raise ValueError(f"quantiles are between 0 and 1, got {p}")
+        place = p * (len(ordered) - 1)
+        low = int(place)
+        high = min(low + 1, len(ordered) - 1)
+        result.append(ordered[low] + (ordered[high] - ordered[low]) * (place - low))
+    return result
+
+
+def _summarize_statistics(times: Sequence[float], quantiles: Sequence[float] | None, return_mode: str) -> Any:
+    """What do_bench returns of a list of times."""
+    if quantiles is not None:
+        values = _quantile(times, quantiles)
+        return values[0] if len(values) == 1 else values
+    if return_mode == "all":
+        return list(times)
+    if return_mode == "min":
+        return min(times)
+    if return_mode == "max":
+        return max(times)
+    return statistics.mean(times) if return_mode == "mean" else statistics.median(times)
+
+
+_flush_buffer: np.ndarray[Any, Any] | None = None
+
+
+def _flush_size() -> int:
+    size = 64 << 20
+    with contextlib.suppress(OSError, ValueError):
+        base = "/sys/devices/system/cpu/cpu0/cache"
+        for index in os.listdir(base):
+            if index.startswith("index"):
+                with open(f"{base}/{index}/size") as file:
+                    text = file.read().strip()
+                size = max(size, 2 * int(text.rstrip("KM")) * (1 << 10 if text.endswith("K") else 1 << 20))
+    return min(size, 256 << 20)
+
+
+def clear_cache() -> None:
+    """Write more memory than the last level of cache holds."""
+    global _flush_buffer
+    if _flush_buffer is None:
+        _flush_buffer = np.zeros(_flush_size() // 8, np.int64)
+    _flush_buffer.fill(1)
+
+
+def do_bench(
+    fn: Callable[[], Any],
+    warmup: float = 25,
+    rep: float = 100,
+    grad_to_none: Sequence[Any] | None = None,
+    quantiles: Sequence[float] | None = None,
+    return_mode: str = "mean",
+    *,
+    cold: bool = True,
+) -> Any:
+    """Milliseconds that `fn` takes: about `warmup` ms unmeasured, then about `rep` ms measured.
+
+    With `quantiles` the answer is those of the times, otherwise what `return_mode` says: mean, median, min, max, all.
+    """
+    if return_mode not in MODES:
+        raise ValueError(f"return_mode is one of {', '.join(MODES)}, got {return_mode!r}")
+    fn()
+
+    def once() -> float:
+        for tensor in grad_to_none or ():
+            tensor.grad = None
+        if cold:
+            clear_cache()
+        begin = perf_counter()
+        fn()
+        return 1e3 * (perf_counter() - begin)
+
+    begin = perf_counter()
+    for _ in range(3):
+        once()
+    estimate = max(1e-3, 1e3 * (perf_counter() - begin) / 3)
+    for _ in range(int(warmup / estimate)):
+        fn()
+    times = [once() for _ in range(max(3, min(10_000, int(rep / estimate))))]
+    return _summarize_statistics(times, quantiles, return_mode)
+
+
+def do_bench_cudagraph(
+    fn: Callable[[], Any],
+    rep: float = 20,
+    grad_to_none: Sequence[Any] | None = None,
+    quantiles: Sequence[float] | None = None,
+    return_mode: str = "mean",
+) -> Any:
+    """As do_bench, with warm caches; there are no graphs on a CPU."""
+    return do_bench(fn, rep / 4, rep, grad_to_none, quantiles, return_mode, cold=False)
+
+
+def _as_numpy(value: Any) -> np.ndarray[Any, Any]:
+    """An array as NumPy's, small floats as float32."""
+    if hasattr(value, "detach"):
+        value = value.detach().cpu()
+        name = str(value.dtype)
+        value = value.float().numpy() if "bfloat16" in name or "float8" in name else value.numpy()
+    array = np.asarray(value)
+    if array.dtype.kind == "V" or array.dtype.name in ("bfloat16",) or array.dtype.name.startswith("float8"):
+        array = array.astype(np.float32)
+    return array
+
+
+def assert_close(x: Any, y: Any, atol: float | None = None, rtol: float | None = None, err_msg: str = "") -> None:
+    """Raise AssertionError unless |x - y| <= atol + rtol * |y| everywhere (atol 0.01 and rtol 0 if not given)."""
+    a, b = _as_numpy(x), _as_numpy(y)
+    atol = 1e-2 if atol is None else (atol(a.dtype) if callable(atol) else atol)
+    rtol = 0.0 if rtol is None else (rtol(a.dtype) if callable(rtol) else rtol)
+    if a.size > 1 or b.size > 1:
+        np.testing.assert_allclose(a, b, atol=atol, rtol=rtol, equal_nan=True, err_msg=err_msg)
+    elif not np.allclose(a, b, atol=atol, rtol=rtol):
+        raise AssertionError(f"{err_msg} {x} is not close to {y} (atol={atol}, rtol={rtol})")
+
+
+class Benchmark:
+    """What `perf_report` varies, and how the result is drawn."""
+
+    def __init__(
+        self,
+        x_names: Sequence[str],
+        x_vals: Sequence[Any],
+        line_arg: str,
+        line_vals: Sequence[Any],
+        line_names: Sequence[str],
+        plot_name: str,
+        args: dict[str, Any],
+        xlabel: str = "",
+        ylabel: str = "",
+        x_log: bool = False,
+        y_log: bool = False,
+        styles: Sequence[tuple[str, str]] | None = None,
+    ) -> None:
+        self.x_names = list(x_names)
+        self.x_vals = list(x_vals)
+        self.line_arg = line_arg
+        self.line_vals = list(line_vals)
+        self.line_names = list(line_names)
+        self.plot_name = plot_name
+        self.args = args
+        self.xlabel, self.ylabel = xlabel, ylabel
+        self.x_log, self.y_log = x_log, y_log
+        self.styles = styles
+
+
+class Mark:
+    """A function that measures, with the benchmarks to run it on."""
+
+    def __init__(self, fn: Callable[..., Any], benchmarks: Benchmark | Sequence[Benchmark]) -> None:
+        self.fn = fn
+        self.benchmarks = benchmarks
+
+    def _rows(self, bench: Benchmark, **kwargs: Any) -> Iterator[list[Any]]:
+        for x in bench.x_vals:
+            values = x if isinstance(x, (list, tuple)) else [x] * len(bench.x_names)
+            if len(values) != len(bench.x_names):
+                raise ValueError(f"{len(bench.x_names)} values expected for {bench.x_names}, got {x}")
+            x_args = dict(zip(bench.x_names, values, strict=True))
+            row: list[Any] = [*values]
+            low_high: list[Any] = []
+            for line in bench.line_vals:
+                result = self.fn(**x_args, **{bench.line_arg: line}, **bench.args, **kwargs)
+                mean, low, high = result if isinstance(result, (tuple, list)) else (result, None, None)
+                row.append(mean)
+                low_high += [low, high]
+            yield row + low_high
+
+    def _run(
+        self,
+        bench: Benchmark,
+        save_path: str,
+        show_plots: bool,
+        print_data: bool,
+        diff_col: bool = False,
+        save_precision: int = 6,
+        **kwargs: Any,
+    ) -> Any:
+        names = [f"{name} ({bench.ylabel})" if bench.ylabel else name for name in bench.line_names]
+        rows = list(self._rows(bench, **kwargs))
+        width = len(bench.x_names) + len(names)
+        columns = [*bench.x_names, *names]
+        table = [row[:width] for row in rows]
+        if diff_col and len(names) == 2:
+            columns.append("Diff")
+            table = [[*row, row[-1] - row[-2]] for row in table]
+        if show_plots or save_path:
+            self._plot(bench, rows, save_path, show_plots)
+        if print_data:
+            print(f"{bench.plot_name}:")
+            print(_format_table(columns, table))
+        if save_path:
+            with open(os.path.join(save_path, f"{bench.plot_name}.csv"), "w", newline="") as file:
+                writer = csv.writer(file)
+                writer.writerow(columns)
+                for row in table:
+                    writer.writerow([f"{v:.{save_precision}f}" if isinstance(v, float) else v for v in row])
+        return _frame(columns, table)
+
+    def _plot(self, bench: Benchmark, rows: list[list[Any]], save_path: str, show: bool) -> None:
+        try:
+            import matplotlib.pyplot as plt
+        except ImportError:
+            if show:
+                print("(no plot: matplotlib is not installed, see the extra `viz`)", file=sys.stderr)
+            return
+        figure, axes = plt.subplots()
+        start = len(bench.x_names)
+        xs = [row[0] for row in rows]
+        for i, name in enumerate(bench.line_names):
+            color, style = bench.styles[i] if bench.styles else (None, None)
+            axes.plot(xs, [row[start + i] for row in rows], label=name, color=color, ls=style)
+            bounds = [(row[start + len(bench.line_names) + 2 * i : start + len(bench.line_names) + 2 * i + 2]) for row in rows]
+            if all(b[0] is not None for b in bounds):
+                axes.fill_between(xs, [b[0] for b in bounds], [b[1] for b in bounds], alpha=0.15, color=color)
+        axes.set_xlabel(bench.xlabel or bench.x_names[0])
+        axes.set_ylabel(bench.ylabel)
+        axes.set_xscale("log" if bench.x_log else "linear")
+        axes.set_yscale("log" if bench.y_log else "linear")
+        axes.legend()
+        if save_path:
+            figure.savefig(os.path.join(save_path, f"{bench.plot_name}.png"))
+        if show:
+            plt.show()
+        plt.close(figure)
+
+    def run(
+        self,
+        show_plots: bool = False,
+        print_data: bool = False,
+        save_path: str = "",
+        return_df: bool = False,
+        **kwargs: Any,
+    ) -> Any:
+        """Run every benchmark; with `save_path` a CSV file, a picture where matplotlib is there, and an HTML page."""
+        single = isinstance(self.benchmarks, Benchmark)
+        benchmarks: list[Benchmark] = [self.benchmarks] if isinstance(self.benchmarks, Benchmark) else list(self.benchmarks)
+        if save_path:
+            os.makedirs(save_path, exist_ok=True)
+        frames = [self._run(bench, save_path, show_plots, print_data, **kwargs) for bench in benchmarks]
+        if save_path:
+            with open(os.path.join(save_path, "results.html"), "w") as page:
+                images = "".join(f'<image src="{bench.plot_name}.png"/>\n' for bench in benchmarks)
+                page.write(f"<html><body>\n{images}</body></html>\n")
+        if return_df:
+            return frames[0] if single else frames
+        return None
+
+
+def _format_table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+    cells = [[""] + list(columns)]
+    cells += [[str(i), *(f"{v:.6f}" if isinstance(v, float) else str(v) for v in row)] for i, row in enumerate(rows)]
+    widths = [max(len(row[i]) for row in cells) for i in range(len(cells[0]))]
+    return "\n".join("  ".join(c.rjust(w) for c, w in zip(row, widths, strict=True)) for row in cells)
+
+
+def _frame(columns: list[str], rows: list[list[Any]]) -> Any:
+    """A pandas DataFrame where pandas is installed, else a list of dictionaries."""
+    try:
+        import pandas
+    except ImportError:
+        return [dict(zip(columns, row, strict=True)) for row in rows]
+    return pandas.DataFrame(rows, columns=columns)
+
+
+def perf_report(benchmarks: Benchmark | Sequence[Benchmark]) -> Callable[[Callable[..., Any]], Mark]:
+    """Decorate a function that measures one point; `.run(print_data=True)` then measures them all."""
+
+    def decorate(fn: Callable[..., Any]) -> Mark:
+        return Mark(fn, benchmarks)
+
+    return decorate
+
+
+def nvsmi(attrs: Sequence[str]) -> list[int]:
+    """Attributes of the first NVIDIA GPU, as nvidia-smi tells them."""
+    command = ["nvidia-smi", "-i", "0", f"--query-gpu={','.join(attrs)}", "--format=csv,noheader,nounits"]
+    try:
+        text = subprocess.check_output(command, text=True)
+    except (OSError, subprocess.CalledProcessError) as error:
+        raise RuntimeError(f"nvidia-smi cannot be asked: {error}") from error
+    return [int(part) for part in text.strip().split(",")]
+
+
+def get_dram_gbps(device: Any = None) -> float:
+    """The memory bandwidth of this machine in GB/s, measured by copying."""
+    source = np.ones(1 << 24, np.float32)
+    target = np.empty_like(source)
+    ms: float = do_bench(lambda: np.copyto(target, source), warmup=5, rep=50, return_mode="min", cold=False)
+    return 2 * source.nbytes / ms * 1e-6
+
+
+def get_max_tensorcore_tflops(dtype: Any = None, clock_rate: float = 0, device: Any = None) -> float:
+    """What this machine reaches in a matrix product, in TFLOP/s, measured."""
+    size = 1024
+    a = np.ones((size, size), np.float32)
+    ms: float = do_bench(lambda: a @ a, warmup=5, rep=50, return_mode="min", cold=False)
+    return 2 * size**3 / ms * 1e-9
+
+
+def get_max_simd_tflops(dtype: Any = None, clock_rate: float = 0, device: Any = None) -> float:
+    """As get_max_tensorcore_tflops: a CPU has one kind of arithmetic."""
+    return get_max_tensorcore_tflops(dtype)
+
+
+@contextlib.contextmanager
+def set_gpu_clock(ref_sm_clock: int = 1350, ref_mem_clock: int = 1215) -> Iterator[tuple[float, float]]:
+    """There is no GPU whose clock could be set: gives zeros."""
+    yield 0.0, 0.0

@@ -21,7 +21,7 @@ from xdsl.ir import Attribute, Block, Region, SSAValue
 
 from weft.base import CompilationError, CompileOptions, Span
 from weft.ir import Builder, attrs, file_loc, function_type, name_loc, tt
-from weft.language import core, semantic
+from weft.language import core, semantic, str_to_ty
 from weft.language.callable import JITCallable
 
 from . import branches, expressions, loops, statements
@@ -68,7 +68,7 @@ class _Parameters:
             return None
         if isinstance(text, (tuple, list)):
             return [self._type(item, (*path, i)) for i, item in enumerate(text)], getattr(text, "_fields", None)
-        return core.str_to_ty(text, None)
+        return str_to_ty(text, None)
 
     def _place(self, path: Path, kind: Any, name: str) -> None:
         if kind is None:

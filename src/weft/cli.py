@@ -1,10 +1,10 @@
 """The command line: `python -m weft ...`, or `weft ...`.
 
-    weft run script.py args...       a script written for Triton, as it stands
-    weft run -m module args...
-    weft demo                        every example, checked and timed
-    weft cache ls | verify | prune | clear | dir
-    weft info                        this machine, versions, settings
+weft run script.py args...       a script written for Triton, as it stands
+weft run -m module args...
+weft demo                        every example, checked and timed
+weft cache ls | verify | prune | clear | dir
+weft info                        this machine, versions, settings
 """
 
 from __future__ import annotations
@@ -159,7 +159,9 @@ def _parser() -> argparse.ArgumentParser:
     info.add_argument("--json", action="store_true")
     info.add_argument("--settings", action="store_true", help="every setting, its variables and value")
     info.set_defaults(run=_info)
-    cache = commands.add_parser("cache", help="the cache of compiled kernels").add_subparsers(dest="what", required=True)
+    cache = commands.add_parser("cache", help="the cache of compiled kernels").add_subparsers(
+        dest="what", required=True
+    )
     for name, action, text in (
         ("ls", _cache_ls, "list the kernels"),
         ("verify", _cache_verify, "check every byte; exit code 1 when something is damaged"),

@@ -16,7 +16,8 @@ import llvmlite.binding as llvm
 import numpy as np
 import pytest
 
-from weft.backends.cpu import driver
+from weft.backends.cpu import driver, native
+from weft.backends.cpu import pool as pool_module
 from weft.base import DeviceAssertionError
 
 # Adds 1 to out[pid], and optionally burns time, raises or prints.
@@ -128,9 +129,9 @@ def test_workers_take_part() -> None:
     out = np.zeros(400, np.int32)
     for _ in range(3):
         launch(400, 1, 1, out.ctypes.data, 20_000, -1)
-    pool = driver._pool
+    pool = pool_module._pool
     assert pool is not None and pool.workers == 1
-    joined = ctypes.c_int64.from_address(pool._address + driver._JOINED).value
+    joined = ctypes.c_int64.from_address(pool._address + native.JOINED).value
     assert joined == 1
 
 
@@ -206,13 +207,13 @@ def test_a_forked_child_can_launch() -> None:
         """
         import os, sys
         import numpy as np
-        from runtime.test_driver import build, driver
+        from runtime.test_driver import build, driver, pool_module
         driver.set_num_threads(2)
         launch = build().launcher("Qqq")
         out = np.zeros(1000, np.int32)
         launch(1000, 1, 1, out.ctypes.data, 2000, -1)
         launch(1000, 1, 1, out.ctypes.data, 2000, -1)
-        assert driver._pool is not None
+        assert pool_module._pool is not None
         pid = os.fork()
         launch(1000, 1, 1, out.ctypes.data, 2000, -1)
         assert (out == 3).all()

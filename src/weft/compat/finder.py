@@ -67,7 +67,9 @@ class _AliasLoader(Loader):
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         module = importlib.import_module(self.target)
-        self._kept = {name: getattr(module, name, None) for name in ("__spec__", "__loader__", "__package__", "__path__")}
+        self._kept = {
+            name: getattr(module, name, None) for name in ("__spec__", "__loader__", "__package__", "__path__")
+        }
         return module
 
     def exec_module(self, module: ModuleType) -> None:
@@ -95,7 +97,9 @@ class _Finder(MetaPathFinder):
             return None
         for absent, what in ABSENT.items():
             if name == absent or name.startswith(absent + "."):
-                raise ModuleNotFoundError(f"{name} is not there: Weft, which runs as triton here, has no {what}", name=name)
+                raise ModuleNotFoundError(
+                    f"{name} is not there: Weft, which runs as triton here, has no {what}", name=name
+                )
         where = _target(name)
         try:
             found = importlib.util.find_spec(where)

@@ -56,9 +56,12 @@ class Store(Protocol):
 
 # Options that Triton's other targets take: accepted, since they change nothing on a CPU.
 _FOREIGN = frozenset(
-    """maxnreg ptx_version ptx_options ir_override enable_reflect_ftz launch_cooperative_grid launch_pdl arch warp_size
-    instrumentation_mode backend_name extern_libs global_scratch_size waves_per_eu matrix_instr_nonkdim kpack
-    allow_flush_denorm schedule_hint cluster_dims optimize_epilogue""".split()
+    (
+        *("maxnreg", "ptx_version", "ptx_options", "ir_override", "enable_reflect_ftz", "launch_cooperative_grid"),
+        *("launch_pdl", "arch", "warp_size", "instrumentation_mode", "backend_name", "extern_libs", "cluster_dims"),
+        *("global_scratch_size", "waves_per_eu", "matrix_instr_nonkdim", "kpack", "allow_flush_denorm"),
+        *("schedule_hint", "optimize_epilogue"),
+    )
 )
 
 
@@ -99,7 +102,7 @@ def make_options(given: Mapping[str, Any]) -> Options:
     _check("num_warps", given.get("num_warps", 4), warps, "1, 2, 4, 8, 16 or 32")
     _check("num_stages", given.get("num_stages", 3), tuple(range(1, 33)), "between 1 and 32")
     _check("num_ctas", given.get("num_ctas", 1), (1, 2, 4, 8, 16), "1, 2, 4, 8 or 16")
-    chosen = {k: tuple(v) if isinstance(v, list) else v for k, v in given.items() if v is not None}
+    chosen: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in given.items() if v is not None}
     return Options(
         CompileOptions(**{k: v for k, v in chosen.items() if k in _LANGUAGE}),
         CPUOptions(**{k: v for k, v in chosen.items() if k in _BACKEND}),
@@ -114,7 +117,7 @@ def compiler_key() -> str:
     for path in sorted(root.rglob("*.py")):
         digest.update(path.relative_to(root).as_posix().encode() + b"\0")
         digest.update(hashlib.sha256(path.read_bytes()).digest())
-    versions = (__version__, llvm_version(), xdsl.__version__)
+    versions = (__version__, llvm_version(), str(xdsl.__version__))
     digest.update("\0".join((*versions, platform.python_version(), platform.system(), platform.machine())).encode())
     return digest.hexdigest()
 
@@ -231,7 +234,7 @@ def _kernel(
 
 
 # Facts that tools written for Triton look for, and their values where there is no GPU.
-_TRITON_FACTS = {
+_TRITON_FACTS: dict[str, Any] = {
     "maxnreg": None,
     "launch_cooperative_grid": False,
     "launch_pdl": False,

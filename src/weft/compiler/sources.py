@@ -1,8 +1,8 @@
 """What can be compiled: a Python kernel with the types of its arguments, or tile IR as text.
 
-    ASTSource(kernel, {"x": "*fp32", "n": "i32", "BLOCK": "constexpr"}, {"BLOCK": 128}, {(0,): [["tt.divisibility", 16]]})
-    IRSource("kernel.ttir")
-    IRSource("module { tt.func public @kernel(...) ... }")
+ASTSource(kernel, {"x": "*fp32", "n": "i32", "BLOCK": "constexpr"}, {"BLOCK": 128}, {(0,): [["tt.divisibility", 16]]})
+IRSource("kernel.ttir")
+IRSource("module { tt.func public @kernel(...) ... }")
 """
 
 from __future__ import annotations
@@ -83,9 +83,9 @@ class ASTSource:
         self,
         fn: Any,
         signature: Mapping[str, Any],
-        constexprs: Mapping[str | Path, Any] | None = None,
+        constexprs: Mapping[Any, Any] | None = None,
         attrs: Mapping[Path, list[list[Any]]] | None = None,
-        constants: Mapping[str | Path, Any] | None = None,
+        constants: Mapping[Any, Any] | None = None,
     ) -> None:
         if not isinstance(fn, JITCallable):
             raise CompilationError(f"only functions decorated with jit can be compiled, got {fn!r}")
@@ -93,7 +93,9 @@ class ASTSource:
         self.name: str = fn.__name__
         unknown = [name for name in signature if name not in fn.arg_names]
         if unknown:
-            raise CompilationError(f"the signature names {unknown}, but the parameters of {self.name} are {fn.arg_names}")
+            raise CompilationError(
+                f"the signature names {unknown}, but the parameters of {self.name} are {fn.arg_names}"
+            )
         given = constexprs if constexprs is not None else constants if constants is not None else {}
         self.constants: dict[Path, Any] = {}
         for key, value in given.items():

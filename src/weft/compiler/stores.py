@@ -18,8 +18,9 @@ from weft.ir import TensorDescType, is_pointer
 
 __all__ = ["stored_params"]
 
-_WRITES = frozenset(
-    """tt.store tt.atomic_rmw tt.atomic_cas tt.descriptor_store tt.descriptor_scatter tt.descriptor_reduce""".split()
+_WRITES = (
+    *("tt.store", "tt.atomic_rmw", "tt.atomic_cas"),
+    *("tt.descriptor_store", "tt.descriptor_scatter", "tt.descriptor_reduce"),
 )
 
 
@@ -29,7 +30,7 @@ def _is_address(value: SSAValue) -> bool:
 
 def stored_params(module: ModuleOp) -> list[int]:
     """Positions of the kernel's parameters that it stores through, in order."""
-    function = next((op for op in module.body.block.ops if op.name == "tt.func"), None)
+    function: Operation | None = next((op for op in module.body.block.ops if op.name == "tt.func"), None)
     if function is None:
         return []
     entry = function.regions[0].blocks[0]
@@ -46,11 +47,11 @@ def stored_params(module: ModuleOp) -> list[int]:
             work += filter(_is_address, owner.operands)
             work += _yielded(owner)
         elif owner is entry:
-            found.add(value.index)  # type: ignore[attr-defined]
+            found.add(value.index)
         elif isinstance(owner, Block):
             # An argument of a loop's body, or of a block that is branched to: whatever may come in.
             parent = owner.parent_op()
-            if parent is function:
+            if parent is function and function is not None:
                 for block in function.regions[0].blocks:
                     if block.last_op is not None and owner in block.last_op.successors:
                         work += filter(_is_address, block.last_op.operands)

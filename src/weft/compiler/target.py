@@ -1,7 +1,7 @@
 """Which machine to compile for.
 
-    as_target("cpu")        the processor this runs on
-    as_target(GPUTarget("cuda", 90, 32))    raises Unsupported, naming what exists
+as_target("cpu")        the processor this runs on
+as_target(GPUTarget("cuda", 90, 32))    raises Unsupported, naming what exists
 """
 
 from __future__ import annotations

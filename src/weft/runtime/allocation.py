@@ -25,7 +25,7 @@ class NullAllocator:
         )
 
 
-_allocator: ContextVar[Allocator] = ContextVar("weft_allocator", default=NullAllocator())
+_allocator: ContextVar[Allocator | None] = ContextVar("weft_allocator", default=None)
 _profile_allocator: ContextVar[Allocator | None] = ContextVar("weft_profile_allocator", default=None)
 
 
@@ -36,7 +36,7 @@ def set_allocator(allocator: Allocator) -> None:
 
 def get_allocator() -> Allocator:
     """The allocator of this context."""
-    return _allocator.get()
+    return _allocator.get() or NullAllocator()
 
 
 def set_profile_allocator(allocator: Allocator | None) -> None:

@@ -84,7 +84,8 @@ def dtype_name(dtype: Any) -> str:
     if isinstance(dtype, np.dtype):
         if not dtype.isnative:
             raise LaunchTypeError(
-                f"elements of type {dtype} have the byte order of another machine", hint="x.astype(x.dtype.newbyteorder('='))"
+                f"elements of type {dtype} have the byte order of another machine",
+                hint="x.astype(x.dtype.newbyteorder('='))",
             )
         text = dtype.name
     elif isinstance(dtype, type):
@@ -214,7 +215,9 @@ def _pointer(array: Any) -> ArrayFacts:
         raise refuse_place(f"{name} on {device}", _place(device))
     layout = str(getattr(array, "layout", "strided"))
     if "strided" not in layout:
-        raise LaunchTypeError(f"a {name} of layout {layout} has no single memory", hint="pass x.values() or x.to_dense()")
+        raise LaunchTypeError(
+            f"a {name} of layout {layout} has no single memory", hint="pass x.values() or x.to_dense()"
+        )
     try:
         address = int(array.data_ptr())
     except RuntimeError as error:
@@ -272,7 +275,9 @@ def _dlpack(array: Any) -> ArrayFacts:
     tensor = _DLTensor.from_address(_capsule_pointer(capsule, b"dltensor"))
     name = _DLPACK.get((tensor.code, tensor.bits)) if tensor.lanes == 1 else None
     if name is None:
-        raise LaunchTypeError(f"{what} holds elements (DLPack type {tensor.code}, {tensor.bits} bits) kernels cannot use")
+        raise LaunchTypeError(
+            f"{what} holds elements (DLPack type {tensor.code}, {tensor.bits} bits) kernels cannot use"
+        )
     shape = tuple(tensor.shape[i] for i in range(tensor.ndim))
     size = _BYTES[name]
     if tensor.strides:

@@ -120,7 +120,9 @@ class Autotuner(KernelInterface[Any]):
         rep = 100 if self.num_reps is None else self.num_reps
         if self.use_cuda_graph:
             return do_bench_cudagraph(kernel_call, rep=rep, quantiles=quantiles)
-        return do_bench(kernel_call, warmup=25 if self.num_warmups is None else self.num_warmups, rep=rep, quantiles=quantiles)
+        return do_bench(
+            kernel_call, warmup=25 if self.num_warmups is None else self.num_warmups, rep=rep, quantiles=quantiles
+        )
 
     # -- around a trial --------------------------------------------------------------------------------------------
 
@@ -214,13 +216,14 @@ class Autotuner(KernelInterface[Any]):
             if key not in self.cache:
                 pruned = self.prune_configs(kwargs)
 
-                def benchmark() -> None:
+                def benchmark() -> bool:
                     begin = time.perf_counter()
                     timings = self._measure(pruned, args, kwargs)
                     self.bench_time = time.perf_counter() - begin
                     self.cache[key] = min(timings, key=lambda c: _number(timings[c]))
                     full = {**(self.nargs or {}), **kwargs, **self.cache[key].all_kwargs()}
                     self.pre_hook(full, reset_only=True)
+                    return False
 
                 found = self.check_disk_cache(key, pruned, benchmark) if self.cache_results else benchmark()
                 if knobs.autotuning.print and not found:
@@ -308,7 +311,9 @@ def _plain(config: Config) -> dict[str, Any]:
 class Heuristics(KernelInterface[Any]):
     """A kernel some of whose parameters follow from others."""
 
-    def __init__(self, fn: Any, arg_names: Sequence[str], values: Mapping[str, Callable[[dict[str, Any]], Any]]) -> None:
+    def __init__(
+        self, fn: Any, arg_names: Sequence[str], values: Mapping[str, Callable[[dict[str, Any]], Any]]
+    ) -> None:
         self.fn = fn
         self.values = values
         self.arg_names = list(arg_names)
@@ -337,8 +342,8 @@ def autotune(
     """Measure `configs` whenever an argument named in `key` has a new value, and launch the fastest.
 
     A trial really runs the kernel: name arrays that it adds to in `reset_to_zero`, arrays that it changes in place in
-    `restore_value`.  `prune_configs_by` may hold `early_config_prune(configs, args, **kwargs)`, and `perf_model(**args)`
-    with `top_k`.  `cache_results` keeps the timings on disk.
+    `restore_value`.  `prune_configs_by` may hold `early_config_prune(configs, args, **kwargs)`, and
+    `perf_model(**args)` with `top_k`.  `cache_results` keeps the timings on disk.
     """
 
     def decorate(fn: Any) -> Autotuner:

@@ -76,7 +76,9 @@ def grid_of(grid: Any) -> tuple[int, int, int]:
             what = "is negative" if size < 0 else f"exceeds {MAX_GRID[axis]}, the most on that axis"
             raise LaunchError(
                 f"grid size {size} on axis {axis} {what}",
-                hint="" if size < 0 else "put the long axis first, or flatten: launch the product, divide in the kernel",
+                hint=""
+                if size < 0
+                else "put the long axis first, or flatten: launch the product, divide in the kernel",
             )
         sizes[axis] = size
     return sizes[0], sizes[1], sizes[2]
@@ -96,9 +98,7 @@ class _Kind:
         return self.name
 
 
-FLOAT, BOOL, NONE, INT64, UINT64, ONE, REFUSED = map(
-    _Kind, ("fp32", "u1", "None", "i64", "u64", "1", "refused")
-)
+FLOAT, BOOL, NONE, INT64, UINT64, ONE, REFUSED = map(_Kind, ("fp32", "u1", "None", "i64", "u64", "1", "refused"))
 
 
 def int_key(value: int, specialise: bool, align: bool) -> Any:
@@ -256,9 +256,7 @@ def bind_slowly(param: KernelParam, value: Any) -> tuple[Any, Any]:
     try:
         if param.annotation_type:
             check_annotated(param, value)
-        key, result = handler_for(value)(
-            value, not param.do_not_specialize, not param.do_not_specialize_on_alignment
-        )
+        key, result = handler_for(value)(value, not param.do_not_specialize, not param.do_not_specialize_on_alignment)
     except LaunchError as error:
         if error.argument is None:
             error.argument = param.name
@@ -342,7 +340,8 @@ def launcher_source(name: str, params: Sequence[KernelParam], spaces: dict[str, 
     arguments = "".join(f"{p.name}, " for p in params)
     by_name = ", ".join(f"{p.name!r}: {p.name}" for p in params)
     lines += [
-        f"    _w_key = ({''.join(k + ', ' for k in keys)}_w_rt.debug, _w_options_key(_w_options) if _w_options else None)",
+        f"    _w_key = ({''.join(k + ', ' for k in keys)}_w_rt.debug,",
+        "              _w_options_key(_w_options) if _w_options else None)",
         "    if _w_pre_hooks:",
         f"        _w_run_pre_hooks({arguments}**_w_options)",
         "    try:",
@@ -360,7 +359,8 @@ def launcher_source(name: str, params: Sequence[KernelParam], spaces: dict[str, 
         f"    if _w_guard is not None and not _w_guard({arguments}{', '.join(values)}):",
         f"        _w_kernel, _w_guard, _w_fire = _w_fallback(_w_key, ({arguments}), _w_options)",
         "    if _w_rt.launch_enter_hook or _w_rt.launch_exit_hook:",
-        f"        _w_hooked(_w_kernel, _w_fire, (_w_x, _w_y, _w_z), ({arguments}), ({''.join(v + ', ' for v in values)}))",
+        "        _w_hooked(_w_kernel, _w_fire, (_w_x, _w_y, _w_z), "
+        f"({arguments}), ({''.join(v + ', ' for v in values)}))",
         "    else:",
         f"        _w_fire(_w_x, _w_y, _w_z{''.join(', ' + v for v in values)})",
         "    return _w_kernel",

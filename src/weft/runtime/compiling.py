@@ -117,7 +117,9 @@ class CompileTimes:
 
     def __init__(self, timings: Mapping[str, float]) -> None:
         self.ir_initialization = int(1e6 * timings.get("ttir", 0.0))
-        self.lowering_stages = [(name, int(1e6 * s)) for name, s in timings.items() if name not in ("ttir", "cache", "key")]
+        self.lowering_stages = [
+            (name, int(1e6 * s)) for name, s in timings.items() if name not in ("ttir", "cache", "key")
+        ]
         self.store_results = int(1e6 * timings.get("cache", 0.0))
 
     @property

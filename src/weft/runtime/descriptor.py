@@ -1,7 +1,7 @@
 """Tensor descriptors made on the host: an array, the shape of it to look at, and the block that is moved at a time.
 
-    desc = TensorDescriptor(x, shape=[M, N], strides=[N, 1], block_shape=[64, 64])
-    desc = TensorDescriptor.from_tensor(x, [64, 64])
+desc = TensorDescriptor(x, shape=[M, N], strides=[N, 1], block_shape=[64, 64])
+desc = TensorDescriptor.from_tensor(x, [64, 64])
 """
 
 from __future__ import annotations
@@ -48,23 +48,30 @@ class TensorDescriptor:
             raise LaunchError(f"a tensor descriptor has 1 to 5 dimensions, got the shape {self.shape}")
         for name, values in (("strides", self.strides), ("block_shape", self.block_shape)):
             if len(values) != rank:
-                raise LaunchError(f"{name} {values} of a tensor descriptor must have one entry for each of {self.shape}")
+                raise LaunchError(
+                    f"{name} {values} of a tensor descriptor must have one entry for each of {self.shape}"
+                )
         facts = array_facts(self.base)
         if facts is None:
             raise LaunchError(f"the base of a tensor descriptor must be an array, got {type(self.base).__name__}")
         size = element_bytes(facts.element)
         if facts.address % 16:
-            raise LaunchError(f"the base of a tensor descriptor must be 16-byte aligned, its address is {facts.address:#x}")
+            raise LaunchError(
+                f"the base of a tensor descriptor must be 16-byte aligned, its address is {facts.address:#x}"
+            )
         if any(n < 1 for n in self.shape):
             raise LaunchError(f"the shape of a tensor descriptor must be positive, got {self.shape}")
         if any(n < 1 or n & (n - 1) for n in self.block_shape):
             raise LaunchError(f"the block shape of a tensor descriptor must be powers of 2, got {self.block_shape}")
         if self.strides[-1] != 1:
-            raise LaunchError(f"the last dimension of a tensor descriptor must be contiguous, got strides {self.strides}")
+            raise LaunchError(
+                f"the last dimension of a tensor descriptor must be contiguous, got strides {self.strides}"
+            )
         for stride in self.strides[:-1]:
             if stride * size % 16:
                 raise LaunchError(
-                    f"strides of a tensor descriptor must be multiples of 16 bytes, got {self.strides} elements of {size} bytes"
+                    f"strides of a tensor descriptor must be multiples of 16 bytes, "
+                    f"got {self.strides} elements of {size} bytes"
                 )
         if self.padding not in ("zero", "nan"):
             raise LaunchError(f'the padding of a tensor descriptor is "zero" or "nan", got {self.padding!r}')

@@ -1,7 +1,7 @@
 """The device, as code written for Triton asks for it: `driver.active.get_current_target()` and so on.
 
-    >>> driver.active.get_current_target().backend
-    'cpu'
+>>> driver.active.get_current_target().backend
+'cpu'
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Compiling many kernels at once: inside `AsyncCompileMode`, warm-ups hand their work to an executor.
 
-    with ThreadPoolExecutor(8) as executor, AsyncCompileMode(executor):
-        a = kernel.warmup(..., grid=(1,))        # a FutureKernel
-        b = kernel.warmup(..., grid=(1,))
-    # leaving the block waits for all of them
+with ThreadPoolExecutor(8) as executor, AsyncCompileMode(executor):
+    a = kernel.warmup(..., grid=(1,))        # a FutureKernel
+    b = kernel.warmup(..., grid=(1,))
+# leaving the block waits for all of them
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ Entry = tuple[Any, Callable[..., bool] | None, Callable[..., None]]
 
 
 class KernelInterface(Generic[T]):
-    """Something that can be launched: `kernel[grid](*args, **kwargs)` is `kernel.run(*args, grid=grid, warmup=False, ...)`."""
+    """Something that can be launched: `kernel[grid](*args)` is `kernel.run(*args, grid=grid, warmup=False)`."""
 
     run: T
 
@@ -245,7 +245,7 @@ class JITFunction(JITCallable, KernelInterface[Any]):
         self, hook: Callable[..., Any], key: str, src: Any, options: Mapping[str, Any], warmup: bool, before: bool
     ) -> bool:
         name = self.__qualname__
-        opts = compiler.make_options(options)
+        opts = compiler.make_options(options).language
         args = ", ".join(f"{p.name}: {t}" for p, t in zip(self.params, src.signature.values(), strict=True))
         facts = {
             "signature": src.signature,
@@ -277,7 +277,8 @@ class JITFunction(JITCallable, KernelInterface[Any]):
         return bool(
             hook(
                 key=key,
-                repr=f"{name}[num_warps={opts.num_warps}, num_ctas={opts.num_ctas}, num_stages={opts.num_stages}]({args})",
+                repr=f"{name}[num_warps={opts.num_warps}, num_ctas={opts.num_ctas}, "
+                f"num_stages={opts.num_stages}]({args})",
                 fn=JitFunctionInfo(self.module, name, self),
                 compile=facts,
                 is_manual_warmup=warmup,
@@ -292,7 +293,8 @@ class JITFunction(JITCallable, KernelInterface[Any]):
             raise LaunchError(f"the specialisation is of {facts['name']}, this is {self._fn_name}")
         signature = {name: _tuples(t) for name, t in facts["signature"].items()}
         constants = {
-            tuple(k): _from_json_constant(v) for k, v in zip(facts["constant_keys"], facts["constant_vals"], strict=True)
+            tuple(k): _from_json_constant(v)
+            for k, v in zip(facts["constant_keys"], facts["constant_vals"], strict=True)
         }
         attrs = {tuple(k): v for k, v in zip(facts["attrs_keys"], facts["attrs_vals"], strict=True)}
         kernel = compile(compiler.ASTSource(self, signature, constants, attrs), options=facts["options"])
@@ -342,7 +344,12 @@ class JITFunction(JITCallable, KernelInterface[Any]):
         return fresh
 
     def _launch_with_hooks(
-        self, kernel: Any, fire: Callable[..., None], grid: tuple[int, ...], args: tuple[Any, ...], values: tuple[Any, ...]
+        self,
+        kernel: Any,
+        fire: Callable[..., None],
+        grid: tuple[int, ...],
+        args: tuple[Any, ...],
+        values: tuple[Any, ...],
     ) -> None:
         metadata = kernel.launch_metadata(grid, None, *args)
         enter, leave = knobs.runtime.launch_enter_hook, knobs.runtime.launch_exit_hook
@@ -432,7 +439,6 @@ def _from_json_constant(value: Any) -> Any:
     if isinstance(value, dict) and "tuple" in value:
         return tuple(_from_json_constant(v) for v in value["tuple"])
     if isinstance(value, dict) and "dtype" in value:
-        from_name = getattr(__import__("weft.language", fromlist=["dtype"]), "dtype")
         return dtype(value["dtype"])
     return value
 
@@ -487,5 +493,3 @@ def jit(
         )
 
     return decorate if fn is None else decorate(fn)
-
-

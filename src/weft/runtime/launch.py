@@ -114,8 +114,18 @@ def _writeable(array: Any) -> bool:
     return facts is None or facts.writeable
 
 
+def _extent_text(x: str) -> str:
+    return f"({x}.nbytes if {x}.__class__ is ndarray and {x}.base is None else extent({x}))"
+
+
 def make_guard(
-    kernel: Any, found: Sequence[Leaf], params: Sequence[str], args: Sequence[Any], values: Sequence[int], *, alias: bool
+    kernel: Any,
+    found: Sequence[Leaf],
+    params: Sequence[str],
+    args: Sequence[Any],
+    values: Sequence[int],
+    *,
+    alias: bool,
 ) -> Callable[..., bool] | None:
     """A function (*arguments, *values): false when arrays overlap in a way the code was compiled not to expect.
 
@@ -140,7 +150,7 @@ def make_guard(
         return value
 
     pointers = [(path, name) for path, name in found if name.startswith(("*", "tensordesc"))]
-    slots = {i: leaf for i, leaf in enumerate(found)}
+    slots = dict(enumerate(found))
     for i in kernel.metadata._asdict().get("stored_params", range(len(found))):
         path, name = slots[i]
         if (path, name) not in pointers:
@@ -163,8 +173,8 @@ def make_guard(
             y, w = f"{y}.base", f"{w}[0]"
         lines += [
             f"d = {w} - {v}",
-            f"if d > 0 and d < ({x}.nbytes if {x}.__class__ is ndarray and {x}.base is None else extent({x})): return False",
-            f"if d < 0 and -d < ({y}.nbytes if {y}.__class__ is ndarray and {y}.base is None else extent({y})): return False",
+            f"if d > 0 and d < {_extent_text(x)}: return False",
+            f"if d < 0 and -d < {_extent_text(y)}: return False",
         ]
     if not lines:
         return None
@@ -175,7 +185,7 @@ def make_guard(
 
 
 def make_launcher(kernel: Any) -> Callable[..., None]:
-    """For a CompiledKernel called by itself: (gx, gy, gz, *arguments), constants of the signature included or left out."""
+    """For a CompiledKernel called by itself: (gx, gy, gz, *arguments), with or without the constants."""
     signature = getattr(kernel.src, "signature", None)
     types = list(signature.values()) if signature is not None else list(kernel.metadata.params)
     found = runtime_leaves(types)
@@ -190,7 +200,9 @@ def make_launcher(kernel: Any) -> Callable[..., None]:
             args = tuple(full)
         if len(args) != len(types):
             raise LaunchTypeError(f"{kernel.name} takes {len(types)} arguments, {len(args)} were given")
-        values = [None if t == "constexpr" else handler_for(a)(a, False, False)[1] for a, t in zip(args, types, strict=True)]
+        values = [
+            None if t == "constexpr" else handler_for(a)(a, False, False)[1] for a, t in zip(args, types, strict=True)
+        ]
         fire(*grid_of((gx, gy, gz)), *values)
 
     return launch

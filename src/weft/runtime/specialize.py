@@ -98,7 +98,9 @@ def check_annotated(param: KernelParam, value: Any) -> None:
     if name in _INT_RANGES:
         low, high = _INT_RANGES[name]
         if not isinstance(value, (int, np.integer)):
-            raise LaunchTypeError(f"argument `{param.name}` is annotated {name}, got a {type(value).__name__}", param.name)
+            raise LaunchTypeError(
+                f"argument `{param.name}` is annotated {name}, got a {type(value).__name__}", param.name
+            )
         if not low <= int(value) <= high:
             raise LaunchError(f"argument `{param.name}` is annotated {name}, {value} does not fit", param.name)
     elif name[:2] in ("fp", "bf") and not isinstance(value, (int, float, np.integer, np.floating)):
@@ -160,7 +162,9 @@ def signature_of(
     """(signature, constants, attributes) for an ASTSource."""
     types = [t for t, _ in specialization]
     facts = [k for _, k in specialization]
-    constants = {path: _at(values, path) for path in find_paths(types, lambda t: isinstance(t, str) and t == "constexpr")}
+    constants = {
+        path: _at(values, path) for path in find_paths(types, lambda t: isinstance(t, str) and t == "constexpr")
+    }
     attrs = {
         path: [["tt.divisibility", 16]]
         for path in find_paths(facts, lambda k: isinstance(k, str))

@@ -1,7 +1,7 @@
 """Stand-ins for arrays: one without memory, and one that looks at memory as another type.
 
-    kernel.warmup(MockTensor("fp32"), MockTensor("fp32"), 1024, grid=(1,))
-    kernel[grid](reinterpret(bytes_array, tl.float8e5), ...)
+kernel.warmup(MockTensor("fp32"), MockTensor("fp32"), 1024, grid=(1,))
+kernel[grid](reinterpret(bytes_array, tl.float8e5), ...)
 """
 
 from __future__ import annotations

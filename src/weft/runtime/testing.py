@@ -260,7 +260,9 @@ class Mark:
         for i, name in enumerate(bench.line_names):
             color, style = bench.styles[i] if bench.styles else (None, None)
             axes.plot(xs, [row[start + i] for row in rows], label=name, color=color, ls=style)
-            bounds = [(row[start + len(bench.line_names) + 2 * i : start + len(bench.line_names) + 2 * i + 2]) for row in rows]
+            bounds = [
+                (row[start + len(bench.line_names) + 2 * i : start + len(bench.line_names) + 2 * i + 2]) for row in rows
+            ]
             if all(b[0] is not None for b in bounds):
                 axes.fill_between(xs, [b[0] for b in bounds], [b[1] for b in bounds], alpha=0.15, color=color)
         axes.set_xlabel(bench.xlabel or bench.x_names[0])
@@ -284,7 +286,9 @@ class Mark:
     ) -> Any:
         """Run every benchmark; with `save_path` a CSV file, a picture where matplotlib is there, and an HTML page."""
         single = isinstance(self.benchmarks, Benchmark)
-        benchmarks: list[Benchmark] = [self.benchmarks] if isinstance(self.benchmarks, Benchmark) else list(self.benchmarks)
+        benchmarks: list[Benchmark] = (
+            [self.benchmarks] if isinstance(self.benchmarks, Benchmark) else list(self.benchmarks)
+        )
         if save_path:
             os.makedirs(save_path, exist_ok=True)
         frames = [self._run(bench, save_path, show_plots, print_data, **kwargs) for bench in benchmarks]
@@ -298,7 +302,7 @@ class Mark:
 
 
 def _format_table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    cells = [[""] + list(columns)]
+    cells = [["", *columns]]
     cells += [[str(i), *(f"{v:.6f}" if isinstance(v, float) else str(v) for v in row)] for i, row in enumerate(rows)]
     widths = [max(len(row[i]) for row in cells) for i in range(len(cells[0]))]
     return "\n".join("  ".join(c.rjust(w) for c, w in zip(row, widths, strict=True)) for row in cells)

@@ -25,15 +25,15 @@ PRINT_FN = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_
 
 # Names of element types, those of signatures and those of the IR -> (NumPy type, format).
 _ELEMENTS: dict[str, tuple[Any, str]] = {
-    **{name: (np.uint8, "u") for name in ("i1", "u1", "bool", "int1")},
+    **dict.fromkeys(("i1", "u1", "bool", "int1"), (np.uint8, "u")),
     **{f"i{n}": (np.dtype(f"i{n // 8}"), "i") for n in (8, 16, 32, 64)},
     **{f"{p}{n}": (np.dtype(f"u{n // 8}"), "u") for n in (8, 16, 32, 64) for p in ("u", "ui")},
     **{f"{p}{n}": (np.dtype(f"f{n // 8}"), "f") for n in (16, 32, 64) for p in ("fp", "f")},
     "bf16": (ml_dtypes.bfloat16, "f"),
-    **{name: (ml_dtypes.float8_e5m2, "f") for name in ("fp8e5", "f8E5M2")},
-    **{name: (ml_dtypes.float8_e4m3fn, "f") for name in ("fp8e4nv", "f8E4M3FN")},
-    **{name: (ml_dtypes.float8_e4m3fnuz, "f") for name in ("fp8e4b8", "f8E4M3FNUZ")},
-    **{name: (ml_dtypes.float8_e5m2fnuz, "f") for name in ("fp8e5b16", "f8E5M2FNUZ")},
+    **dict.fromkeys(("fp8e5", "f8E5M2"), (ml_dtypes.float8_e5m2, "f")),
+    **dict.fromkeys(("fp8e4nv", "f8E4M3FN"), (ml_dtypes.float8_e4m3fn, "f")),
+    **dict.fromkeys(("fp8e4b8", "f8E4M3FNUZ"), (ml_dtypes.float8_e4m3fnuz, "f")),
+    **dict.fromkeys(("fp8e5b16", "f8E5M2FNUZ"), (ml_dtypes.float8_e5m2fnuz, "f")),
     "ptr": (np.uint64, "p"),
 }
 

@@ -37,4 +37,3 @@ def get_primitive_bitwidth(dtype: str) -> int:
 def canonicalize_dtype(dtype: Any) -> str:
     """The name in a signature of an element type."""
     return dtype_name(dtype)
-

@@ -10,6 +10,8 @@ from weft.runtime.errors import CompilationError, CompileTimeAssertionFailure, U
 __all__ = ["CompilationError", "CompileTimeAssertionFailure", "UnsupportedLanguageConstruct", "ast_to_ttir"]
 
 
-def ast_to_ttir(fn: Any, src: Any, context: Any, options: Any, codegen_fns: Any, module_map: Any, module: Any = None) -> Any:
+def ast_to_ttir(
+    fn: Any, src: Any, context: Any, options: Any, codegen_fns: Any, module_map: Any, module: Any = None
+) -> Any:
     """Trace a kernel; the module is xDSL's."""
     return _trace(fn, src.signature, src.constants, src.attrs, getattr(options, "language", options))

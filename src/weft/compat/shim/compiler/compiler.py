@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from weft.compiler import ASTSource, AsmDict, CompiledKernel, IRSource, compiler_key
+from weft.compiler import AsmDict, ASTSource, CompiledKernel, IRSource, compiler_key
 from weft.runtime import compile
 from weft.runtime.errors import OutOfResources
 

@@ -1,0 +1,73 @@
+"""What this machine is: its processor as LLVM names it, its caches, the cores that may be used."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+
+import llvmlite
+import llvmlite.binding as llvm
+
+from weft.targets import CPU
+
+__all__ = ["host_cpu", "llvm_version", "usable_cores"]
+
+
+def usable_cores() -> int:
+    """Cores this process may use: its affinity, cut down to the quota of its control group."""
+    count = getattr(os, "process_cpu_count", None)
+    if count is not None:
+        cores = count() or 1
+    elif hasattr(os, "sched_getaffinity"):
+        cores = len(os.sched_getaffinity(0))
+    else:
+        cores = os.cpu_count() or 1
+    with contextlib.suppress(OSError, ValueError), open("/sys/fs/cgroup/cpu.max") as file:
+        quota, period = file.read().split()
+        if quota != "max":
+            cores = min(cores, max(1, round(int(quota) / int(period))))
+    return max(1, cores)
+
+
+def host_cpu() -> CPU:
+    """Facts about the processor this runs on, as LLVM and the system report them."""
+    global _host
+    if _host is None:
+        features = llvm.get_host_cpu_features()
+        _host = CPU(
+            name=llvm.get_host_cpu_name(),
+            triple=llvm.get_process_triple(),
+            features=tuple(sorted(name for name, on in features.items() if on)),
+            feature_string=features.flatten(),
+            cores=usable_cores(),
+            **_cache_sizes(),
+        )
+    return _host
+
+
+def _cache_sizes() -> dict[str, int]:
+    """Sizes in bytes of the caches of one core, where the system tells (Linux)."""
+    sizes: dict[str, int] = {}
+    base = "/sys/devices/system/cpu/cpu0/cache"
+    with contextlib.suppress(OSError, ValueError):
+        for index in sorted(os.listdir(base)):
+            if not index.startswith("index"):
+                continue
+            fact = {}
+            for name in ("level", "type", "size"):
+                with open(f"{base}/{index}/{name}") as file:
+                    fact[name] = file.read().strip()
+            match = re.fullmatch(r"(\d+)([KMG]?)", fact["size"])
+            if match and fact["type"] != "Instruction":
+                unit = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}[match[2]]
+                sizes[f"l{fact['level']}_bytes"] = int(match[1]) * unit
+    return {name: size for name, size in sizes.items() if name in ("l1_bytes", "l2_bytes", "l3_bytes")}
+
+
+_host: CPU | None = None
+
+
+def llvm_version() -> str:
+    """The versions of LLVM and of its binding, for cache keys."""
+    return f"{llvmlite.__version__}/{'.'.join(map(str, llvm.llvm_version_info))}"

@@ -1,0 +1,372 @@
+"""Native code that serves every kernel: the worker loop, the two ends of a job, the caller's part; and the linker.
+
+The code is LLVM IR, so that it exists wherever LLVM does; locks and condition variables are the system's.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import platform
+import sys
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import llvmlite.binding as llvm
+
+from weft.base import CompilerCrash
+
+__all__ = ["Loader", "Native", "after_fork", "loader", "native", "system_functions"]
+
+_i64 = ctypes.c_int64
+_ptr = ctypes.c_void_p
+
+# The pool, as bytes; locks have 128 bytes each, more than any system needs.
+MUTEX, WORK, DONE = 0, 128, 256
+EPOCH, ACTIVE, OPEN, WANTED, JOINED, STOP = 384, 448, 456, 464, 472, 480
+FN, ARGS, STATE, SCRATCH, STRIDE = 488, 496, 504, 512, 520
+LOCK_FN, UNLOCK_FN, WAIT_FN, SIGNAL_FN, BROADCAST_FN = 528, 536, 544, 552, 560
+POOL_BYTES = 640
+
+SPINS = 1000
+"""Rounds of a busy wait before sleeping, each a pause instruction (15 to 140 cycles)."""
+
+
+def _native_ir(machine: str, windows: bool) -> str:
+    """The worker loop, the caller's part and the two ends of a job, as LLVM IR."""
+    if machine in ("x86_64", "amd64", "i686", "x86"):
+        pause, declare = "call void @llvm.x86.sse2.pause()", "declare void @llvm.x86.sse2.pause()"
+    elif machine in ("aarch64", "arm64"):
+        pause, declare = "call void @llvm.aarch64.hint(i32 1)", "declare void @llvm.aarch64.hint(i32)"
+    else:
+        pause, declare = 'call void asm sideeffect "", ""()', ""
+    names = iter(range(10_000))
+
+    def call(fn: int, *operands: int, extra: str = "") -> str:
+        """Call the system function whose address stands at offset `fn` of the pool."""
+        n = next(names)
+        lines = [f"%f{n}p = getelementptr i8, ptr %pool, i64 {fn}", f"%f{n} = load ptr, ptr %f{n}p"]
+        for k, offset in enumerate(operands):
+            lines.append(f"%o{n}_{k} = getelementptr i8, ptr %pool, i64 {offset}")
+        arguments = ", ".join(f"ptr %o{n}_{k}" for k in range(len(operands)))
+        lines.append(f"call i32 %f{n}({arguments}{extra})")
+        return "\n  ".join(lines)
+
+    def at(name: str, offset: int, atomic: str = "") -> str:
+        """%name = the i64 at an offset of the pool."""
+        order = f" {atomic}, align 8" if atomic else ", align 8"
+        return (
+            f"%{name}.p = getelementptr i8, ptr %pool, i64 {offset}\n  "
+            f"%{name} = load {'atomic ' if atomic else ''}i64, ptr %{name}.p{order}"
+        )
+
+    def put(offset: int, value: str, kind: str = "i64", atomic: str = "") -> str:
+        n = next(names)
+        order = f" {atomic}, align 8" if atomic else ", align 8"
+        return (
+            f"%s{n} = getelementptr i8, ptr %pool, i64 {offset}\n  "
+            f"store {'atomic ' if atomic else ''}{kind} {value}, ptr %s{n}{order}"
+        )
+
+    forever = ", i32 -1, i32 0" if windows else ""  # SleepConditionVariableSRW(cv, lock, INFINITE, 0)
+    return f"""
+{declare}
+
+define void @weft_worker(ptr %pool) {{
+entry:
+  br label %idle
+idle:
+  %seen = phi i64 [ 0, %entry ], [ %e3, %rest ], [ %e3, %work.done ]
+  br label %spin
+spin:
+  %k = phi i64 [ 0, %idle ], [ %k1, %spin.more ]
+  {at("e1", EPOCH, "acquire")}
+  %new1 = icmp ne i64 %e1, %seen
+  br i1 %new1, label %take, label %spin.more
+spin.more:
+  {pause}
+  %k1 = add i64 %k, 1
+  %enough = icmp uge i64 %k1, {SPINS}
+  br i1 %enough, label %take, label %spin
+take:
+  {call(LOCK_FN, MUTEX)}
+  br label %sleep
+sleep:
+  {at("stop", STOP)}
+  %stopping = icmp ne i64 %stop, 0
+  br i1 %stopping, label %leave, label %look
+look:
+  {at("e3", EPOCH, "acquire")}
+  %new3 = icmp ne i64 %e3, %seen
+  br i1 %new3, label %join, label %wait
+wait:
+  {call(WAIT_FN, WORK, MUTEX, extra=forever)}
+  br label %sleep
+join:
+  {at("open", OPEN)}
+  {at("joined", JOINED)}
+  {at("wanted", WANTED)}
+  %isopen = icmp ne i64 %open, 0
+  %room = icmp slt i64 %joined, %wanted
+  %go = and i1 %isopen, %room
+  br i1 %go, label %work, label %rest
+rest:
+  {call(UNLOCK_FN, MUTEX)}
+  br label %idle
+work:
+  %joined1 = add i64 %joined, 1
+  store i64 %joined1, ptr %joined.p
+  {at("active", ACTIVE)}
+  %active1 = add i64 %active, 1
+  store atomic i64 %active1, ptr %active.p monotonic, align 8
+  {at("fni", FN)}
+  {at("argsi", ARGS)}
+  {at("statei", STATE)}
+  {at("scratchi", SCRATCH)}
+  {at("stride", STRIDE)}
+  %fn = inttoptr i64 %fni to ptr
+  %args = inttoptr i64 %argsi to ptr
+  %state = inttoptr i64 %statei to ptr
+  %skip = mul i64 %joined, %stride
+  %minei = add i64 %scratchi, %skip
+  %mine = inttoptr i64 %minei to ptr
+  {call(UNLOCK_FN, MUTEX)}
+  call void %fn(ptr %args, ptr %state, ptr %mine)
+  {call(LOCK_FN, MUTEX)}
+  {at("left", ACTIVE)}
+  %left1 = sub i64 %left, 1
+  store atomic i64 %left1, ptr %left.p release, align 8
+  %last = icmp eq i64 %left1, 0
+  br i1 %last, label %tell, label %work.done.pre
+tell:
+  {call(BROADCAST_FN, DONE)}
+  br label %work.done.pre
+work.done.pre:
+  {call(UNLOCK_FN, MUTEX)}
+  br label %work.done
+work.done:
+  br label %idle
+leave:
+  {call(UNLOCK_FN, MUTEX)}
+  ret void
+}}
+
+; Offer a job to at most %wanted workers.
+define void @weft_begin(ptr %pool, ptr %fn, ptr %args, ptr %state, i64 %wanted) {{
+  {call(LOCK_FN, MUTEX)}
+  {put(FN, "%fn", "ptr")}
+  {put(ARGS, "%args", "ptr")}
+  {put(STATE, "%state", "ptr")}
+  {put(WANTED, "%wanted")}
+  {put(JOINED, "0")}
+  {put(OPEN, "1")}
+  {at("e", EPOCH)}
+  %e1 = add i64 %e, 1
+  {put(EPOCH, "%e1", atomic="release")}
+  {call(BROADCAST_FN, WORK)}
+  {call(UNLOCK_FN, MUTEX)}
+  ret void
+}}
+
+; Close the job: nobody joins any more; wait for those who did.
+define void @weft_end(ptr %pool) {{
+entry:
+  {call(LOCK_FN, MUTEX)}
+  {put(OPEN, "0")}
+  {call(UNLOCK_FN, MUTEX)}
+  br label %spin
+spin:
+  %k = phi i64 [ 0, %entry ], [ %k1, %more ]
+  {at("a1", ACTIVE, "acquire")}
+  %none = icmp eq i64 %a1, 0
+  br i1 %none, label %done, label %more
+more:
+  {pause}
+  %k1 = add i64 %k, 1
+  %enough = icmp uge i64 %k1, {SPINS}
+  br i1 %enough, label %block, label %spin
+block:
+  {call(LOCK_FN, MUTEX)}
+  br label %test
+test:
+  {at("a2", ACTIVE, "acquire")}
+  %none2 = icmp eq i64 %a2, 0
+  br i1 %none2, label %unblock, label %sleep
+sleep:
+  {call(WAIT_FN, DONE, MUTEX, extra=forever)}
+  br label %test
+unblock:
+  {call(UNLOCK_FN, MUTEX)}
+  br label %done
+done:
+  ret void
+}}
+
+define void @weft_stop(ptr %pool) {{
+  {call(LOCK_FN, MUTEX)}
+  {put(STOP, "1")}
+  {at("e", EPOCH)}
+  %e1 = add i64 %e, 1
+  {put(OPEN, "0")}
+  {put(EPOCH, "%e1", atomic="release")}
+  {call(BROADCAST_FN, WORK)}
+  {call(UNLOCK_FN, MUTEX)}
+  ret void
+}}
+
+; Run at most %most chunks of %shared, through the state %own; 1 when nothing is left, else 0.
+define i32 @weft_help(ptr %fn, ptr %args, ptr %shared, ptr %own, ptr %scratch, i64 %most) {{
+entry:
+  %total.p = getelementptr i8, ptr %shared, i64 8
+  %chunk.p = getelementptr i8, ptr %shared, i64 16
+  %total = load i64, ptr %total.p
+  %chunk = load i64, ptr %chunk.p
+  %own.total = getelementptr i8, ptr %own, i64 8
+  %own.error = getelementptr i8, ptr %own, i64 40
+  %own.pid = getelementptr i8, ptr %own, i64 48
+  br label %loop
+loop:
+  %n = phi i64 [ 0, %entry ], [ %n1, %next ]
+  %full = icmp uge i64 %n, %most
+  br i1 %full, label %pause, label %claim
+claim:
+  %first = atomicrmw add ptr %shared, i64 %chunk monotonic
+  %over = icmp sge i64 %first, %total
+  br i1 %over, label %finished, label %run
+run:
+  %last = add i64 %first, %chunk
+  %cut = icmp slt i64 %last, %total
+  %end = select i1 %cut, i64 %last, i64 %total
+  store atomic i64 %first, ptr %own monotonic, align 8
+  store i64 %end, ptr %own.total
+  call void %fn(ptr %args, ptr %own, ptr %scratch)
+  %e = load atomic i64, ptr %own.error acquire, align 8
+  %bad = icmp ne i64 %e, 0
+  br i1 %bad, label %fail, label %next
+next:
+  %n1 = add i64 %n, 1
+  br label %loop
+fail:
+  %shared.error = getelementptr i8, ptr %shared, i64 40
+  %shared.pid = getelementptr i8, ptr %shared, i64 48
+  %pair = cmpxchg ptr %shared.error, i64 0, i64 %e acq_rel monotonic
+  %won = extractvalue {{ i64, i1 }} %pair, 1
+  br i1 %won, label %tell, label %cancel
+tell:
+  %pid = load i64, ptr %own.pid
+  store i64 %pid, ptr %shared.pid
+  br label %cancel
+cancel:
+  store atomic i64 %total, ptr %shared monotonic, align 8
+  ret i32 1
+finished:
+  ret i32 1
+pause:
+  ret i32 0
+}}
+"""
+
+
+def system_functions() -> dict[int, int]:
+    """Offsets in the pool and the addresses of the functions of the system that lock, wait and wake."""
+    if sys.platform == "win32":
+        library = ctypes.WinDLL("kernel32")
+        names = {
+            LOCK_FN: "AcquireSRWLockExclusive",
+            UNLOCK_FN: "ReleaseSRWLockExclusive",
+            WAIT_FN: "SleepConditionVariableSRW",
+            SIGNAL_FN: "WakeConditionVariable",
+            BROADCAST_FN: "WakeAllConditionVariable",
+        }
+    else:
+        library = ctypes.CDLL(None)
+        names = {
+            LOCK_FN: "pthread_mutex_lock",
+            UNLOCK_FN: "pthread_mutex_unlock",
+            WAIT_FN: "pthread_cond_wait",
+            SIGNAL_FN: "pthread_cond_signal",
+            BROADCAST_FN: "pthread_cond_broadcast",
+        }
+    return {offset: ctypes.cast(getattr(library, name), _ptr).value or 0 for offset, name in names.items()}
+
+
+class Loader:
+    """The process-wide LLVM linker: object files in, addresses out."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._count = 0
+        llvm.initialize_native_target()
+        llvm.initialize_native_asmprinter()
+        self._machine = llvm.Target.from_default_triple().create_target_machine(jit=True)
+        self._lljit = llvm.create_lljit_compiler(self._machine, suppress_errors=True)
+
+    def load(self, code: bytes, names: Sequence[str]) -> tuple[Any, list[int]]:
+        """Link an object file; a handle to keep, and the addresses of `names`."""
+        with self._lock:
+            self._count += 1
+            builder = llvm.JITLibraryBuilder().add_object_img(code).add_current_process()
+            for name in names:
+                builder = builder.export_symbol(name)
+            try:
+                tracker = builder.link(self._lljit, f"weft.{self._count}")
+            except RuntimeError as error:
+                raise CompilerCrash(f"the object of {names[0]} does not link: {error}", "loading") from error
+            return tracker, [int(tracker[name]) for name in names]
+
+    def compile(self, text: str) -> bytes:
+        """The object of a module of LLVM IR, not optimised much: for the code of this file only."""
+        machine = llvm.Target.from_default_triple().create_target_machine(opt=1, jit=True)
+        module = llvm.parse_assembly(text)
+        module.verify()
+        code: bytes = machine.emit_object(module)
+        return code
+
+
+class Native:
+    """The functions of `_native_ir`, callable."""
+
+    def __init__(self, linker: Loader) -> None:
+        windows = sys.platform == "win32"
+        names = ["weft_worker", "weft_begin", "weft_end", "weft_stop", "weft_help"]
+        code = linker.compile(_native_ir(platform.machine().lower(), windows))
+        self._keep, addresses = linker.load(code, names)
+        worker, begin, end, stop, help_ = addresses
+        self.worker = ctypes.CFUNCTYPE(None, _ptr)(worker)
+        self.begin = ctypes.CFUNCTYPE(None, _ptr, _ptr, _ptr, _ptr, _i64)(begin)
+        self.end = ctypes.CFUNCTYPE(None, _ptr)(end)
+        self.stop = ctypes.CFUNCTYPE(None, _ptr)(stop)
+        self.help = ctypes.CFUNCTYPE(ctypes.c_int32, _ptr, _ptr, _ptr, _ptr, _ptr, _i64)(help_)
+
+
+_setup_lock = threading.RLock()
+_loader_instance: Loader | None = None
+_native_instance: Native | None = None
+
+
+def loader() -> Loader:
+    """The linker of this process."""
+    global _loader_instance
+    if _loader_instance is None:
+        with _setup_lock:
+            if _loader_instance is None:
+                _loader_instance = Loader()
+    return _loader_instance
+
+
+def native() -> Native:
+    """The native functions, compiled when first asked for."""
+    global _native_instance
+    if _native_instance is None:
+        with _setup_lock:
+            if _native_instance is None:
+                _native_instance = Native(loader())
+    return _native_instance
+
+
+def after_fork() -> None:
+    """In the child of a fork locks may be in any state: make new ones."""
+    global _setup_lock
+    _setup_lock = threading.RLock()
+    if _loader_instance is not None:
+        _loader_instance._lock = threading.Lock()

@@ -1,0 +1,163 @@
+"""Worker threads, and the memory they work in.
+
+Workers are Python threads that spend their life in native code: they spin for a moment, then sleep on a condition
+variable, and hold no lock of the interpreter.
+"""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import os
+import sys
+import threading
+from typing import Any
+
+import numpy as np
+
+from . import native
+from .host import usable_cores
+
+__all__ = ["Pool", "get_num_threads", "get_pool", "scratch", "set_num_threads"]
+
+_i64 = ctypes.c_int64
+_ptr = ctypes.c_void_p
+
+
+def _aligned(size: int, alignment: int = 64) -> tuple[Any, int]:
+    """Uninitialised memory: an object that keeps it alive, and its aligned address."""
+    memory = np.empty(size + alignment, np.uint8)
+    return memory, (int(memory.ctypes.data) + alignment - 1) & -alignment
+
+
+class _Scratch:
+    """Scratch memory of callers; used last in, first out, so that it stays warm; never cleared."""
+
+    def __init__(self) -> None:
+        self._free: list[tuple[int, int, Any]] = []
+
+    def take(self, size: int) -> tuple[int, int, Any]:
+        """(address, size, keeper) of at least `size` bytes."""
+        try:
+            block = self._free.pop()
+        except IndexError:
+            block = (0, 0, None)
+        if block[1] < size:
+            rounded = max(1 << (size - 1).bit_length(), 1 << 14)
+            memory, address = _aligned(rounded)
+            block = (address, rounded, memory)
+        return block
+
+    def give(self, block: tuple[int, int, Any]) -> None:
+        if len(self._free) < 64:
+            self._free.append(block)
+
+
+scratch = _Scratch()
+
+
+class Pool:
+    """Worker threads that take part in launches; one job at a time, a second meanwhile runs on its caller alone."""
+
+    def __init__(self, workers: int) -> None:
+        self.workers = workers
+        self._busy = threading.Lock()
+        self._native = native.native()
+        self._keep, self._address = _aligned(native.POOL_BYTES)
+        ctypes.memset(self._address, 0, native.POOL_BYTES)
+        for offset, function in native.system_functions().items():
+            _i64.from_address(self._address + offset).value = function
+        if sys.platform != "win32":
+            library = ctypes.CDLL(None)
+            for init, offset in (("mutex", native.MUTEX), ("cond", native.WORK), ("cond", native.DONE)):
+                getattr(library, f"pthread_{init}_init")(_ptr(self._address + offset), None)
+        self._scratch_bytes = 0
+        self._scratch: Any = None
+        self._threads = [
+            threading.Thread(target=self._native.worker, args=(self._address,), name=f"weft-{i}", daemon=True)
+            for i in range(workers)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def try_begin(self, fn: int, args: int, state: int, wanted: int, scratch_bytes: int) -> bool:
+        """Offer a job to `wanted` workers; False when the pool is busy with another thread's launch."""
+        if not self._busy.acquire(blocking=False):
+            return False
+        if scratch_bytes > self._scratch_bytes:
+            size = max(1 << (scratch_bytes - 1).bit_length(), 1 << 14)
+            self._scratch, address = _aligned(size * self.workers)
+            self._scratch_bytes = size
+            _i64.from_address(self._address + native.SCRATCH).value = address
+            _i64.from_address(self._address + native.STRIDE).value = size
+        self._native.begin(self._address, fn, args, state, wanted)
+        return True
+
+    def end(self) -> None:
+        """Wait for the workers that joined."""
+        self._native.end(self._address)
+        self._busy.release()
+
+    def stop(self) -> None:
+        """End the worker threads."""
+        self._native.stop(self._address)
+        for thread in self._threads:
+            thread.join(timeout=1.0)
+
+
+_pool: Pool | None = None
+_pool_lock = threading.Lock()
+_num_threads: int | None = None
+
+
+def get_num_threads() -> int:
+    """Threads a launch may use, the caller included: `WEFT_NUM_THREADS`, or the usable cores."""
+    global _num_threads
+    if _num_threads is None:
+        text = os.environ.get("WEFT_NUM_THREADS", "")
+        _num_threads = int(text) if text.isdigit() and int(text) > 0 else usable_cores()
+    return _num_threads
+
+
+def set_num_threads(count: int) -> None:
+    """Use `count` threads from the next launch on."""
+    global _num_threads, _pool
+    if count < 1:
+        raise ValueError(f"the number of threads must be at least 1, got {count}")
+    with _pool_lock:
+        old, _pool, _num_threads = _pool, None, count
+    if old is not None:
+        with old._busy:
+            old.stop()
+
+
+def get_pool(threads: int) -> Pool:
+    """The pool, with workers for that many threads, started when first asked for."""
+    global _pool
+    pool = _pool
+    if pool is None:
+        with _pool_lock:
+            if _pool is None:
+                _pool = Pool(threads - 1)
+            pool = _pool
+    return pool
+
+
+def _after_fork() -> None:
+    """In the child of a fork there are no workers, and locks may be in any state: begin anew."""
+    global _pool, _pool_lock
+    _pool = None
+    _pool_lock = threading.Lock()
+    native.after_fork()
+
+
+def _at_exit() -> None:
+    global _pool
+    pool, _pool = _pool, None
+    if pool is not None and pool._busy.acquire(timeout=1.0):
+        pool.stop()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+atexit.register(_at_exit)

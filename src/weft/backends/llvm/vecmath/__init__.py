@@ -7,7 +7,11 @@ family; docs/math.md states the error of each and how it was measured. Every ele
 its generic name, and `symbol_to_name` translates libdevice's symbols.
 """
 
-from . import error_function, exponential, logarithm, trig  # noqa: F401  (each registers its functions)
+from . import directed, error_function, exponential, integers, logarithm, simple, trig  # noqa: F401  (each registers its functions)
 from .registry import call, configure, definition, define, has, names
+from .symbols import all_symbols
 
-__all__ = ["call", "configure", "define", "definition", "has", "names"]
+symbol_to_name: dict[str, tuple[str, str]] = all_symbols()
+"""libdevice symbol -> (generic name, element type), for example `__nv_expf` -> ("exp", "float")."""
+
+__all__ = ["call", "configure", "define", "definition", "has", "names", "symbol_to_name"]

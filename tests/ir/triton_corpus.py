@@ -117,6 +117,20 @@ def descriptor_rows(d, i):
     d.scatter(x * 2, rows, 0)
 
 
+@kernel({}, d="tensordesc<i32[8,32]>", e="tensordesc<u32[8,32]>", p="*u64", n="i32")
+def descriptor_integers(d, e, p, n):
+    x = d.load([n, 0])
+    d.atomic_min([0, 0], x)
+    d.atomic_or([0, 0], x)
+    e.atomic_max([0, 0], e.load([0, n]))
+    f = tl.make_tensor_descriptor(p, [n, n, n], [n * n, n, 1], [2, 4, 8])
+    f.atomic_xor([0, 0, 0], f.load([0, 0, n]))
+    for i in range(n):
+        if i > 3:
+            f = tl.make_tensor_descriptor(p + i, [n, n, n], [n * n, n, 1], [2, 4, 8])
+        f.store([i, i, i], f.load([0, 0, i]))
+
+
 @kernel({"BLOCK": 128}, p="*fp32", q="*i32", r="*u64", h="*fp16", n="i32")
 def atomics(p, q, r, h, n, BLOCK: tl.constexpr):
     offs = tl.arange(0, BLOCK)

@@ -27,6 +27,7 @@ from .attrs import (
 from .builder import Builder, pointee_of
 from .extra import AssumeOp, BarrierOp, RemFOp
 from .locations import call_site_loc, file_loc, loc_of, name_loc, span_of, span_of_loc
+from .signature import flattened_descriptor, signature_of, type_string
 from .text import OpaqueAttr, ParseError, parse_module, print_module, type_text
 from .types import (
     PtrType,
@@ -57,6 +58,8 @@ from .types import (
     numel_of,
     ptr_of,
     shape_of,
+    signed_int_type,
+    signless,
     tensor_of,
     tensordesc_of,
 )
@@ -90,6 +93,8 @@ __all__ = [
     "f8E4M3FNUZ",
     "f8E5M2FNUZ",
     "int_type",
+    "signed_int_type",
+    "signless",
     "tensor_of",
     "ptr_of",
     "tensordesc_of",
@@ -122,6 +127,10 @@ __all__ = [
     "dense_values",
     "int_value",
     "ints_of",
+    # signatures
+    "signature_of",
+    "type_string",
+    "flattened_descriptor",
     # text
     "parse_module",
     "print_module",

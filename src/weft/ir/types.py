@@ -33,6 +33,7 @@ from xdsl.dialects.builtin import (
     IndexType,
     IntAttr,
     IntegerType,
+    Signedness,
     TensorType,
 )
 from xdsl.ir import Attribute, ParametrizedAttribute, TypeAttribute
@@ -62,6 +63,8 @@ __all__ = [
     "FLOAT_BY_NAME",
     # makers
     "int_type",
+    "signed_int_type",
+    "signless",
     "tensor_of",
     "ptr_of",
     "tensordesc_of",
@@ -119,6 +122,20 @@ class TensorDescType(ParametrizedAttribute, TypeAttribute):
 def int_type(width: int) -> IntegerType:
     """The signless integer type of `width` bits."""
     return IntegerType(width)
+
+
+@cache
+def signed_int_type(width: int, signed: bool) -> IntegerType:
+    """`si32` or `ui32`: only the block of a tensor descriptor has such elements, for its minimum and maximum."""
+    return IntegerType(width, Signedness.SIGNED if signed else Signedness.UNSIGNED)
+
+
+def signless(type: Attribute) -> Attribute:
+    """The type without the sign of its integers."""
+    element = element_of(type)
+    if isinstance(element, IntegerType) and element.signedness.data != Signedness.SIGNLESS:
+        return like(type, int_type(element.width.data))
+    return type
 
 
 i1, i8, i16, i32, i64 = (int_type(w) for w in (1, 8, 16, 32, 64))

@@ -92,7 +92,9 @@ class Expander:
         old = []
         for argument in list(block.args):
             types = self.part_types(argument.type)
-            if types is not None:
+            if argument in self.parts:
+                old.append(argument)
+            elif types is not None:
                 old.append(argument)
                 made = [block.insert_arg(type, argument.index + 1 + i) for i, type in enumerate(types)]
                 for part in made:

@@ -4,12 +4,28 @@ from __future__ import annotations
 
 from xdsl.dialects.builtin import ModuleOp
 
+from weft.ir import signature_of, tt
+
+from .inline_calls import inline_calls
+from .rewrite_block_pointers import rewrite_block_pointers
+from .rewrite_descriptors import rewrite_descriptors
 from .scalarize_carried import scalarize_carried
+from .structure_branches import structure_branches
 
 __all__ = ["cpu_pipeline"]
 
 
 def cpu_pipeline(module: ModuleOp) -> tuple[ModuleOp, list[str] | None]:
-    """Prepare a module for the CPU; also gives the type strings of the kernel's parameters, where they changed."""
-    scalarize_carried(module)
-    return module, None
+    """Prepare a module for the CPU; also gives the type strings of the kernel's parameters.
+
+    Afterwards: one function for each kernel, of one block, with no calls, block pointers or tensor descriptors; an
+    argument that was a descriptor is 2 + 2 * rank arguments (see `rewrite_descriptors`).
+    """
+    structure_branches(module)  # first: only a function of one block can be copied into a loop's body
+    inline_calls(module)  # before all that follows: a descriptor may be passed to a function
+    kernel = next((op for op in module.body.block.ops if isinstance(op, tt.FuncOp) and op.body.blocks), None)
+    signature = signature_of(kernel) if kernel is not None else None  # before descriptors become many arguments
+    rewrite_block_pointers(module)
+    rewrite_descriptors(module)
+    scalarize_carried(module)  # late: it sees the tiles of pointers that the rewrites made
+    return module, signature

@@ -64,7 +64,10 @@ class _Structure:
         self.place = {block: i for i, block in enumerate(self.order)}
         self.join = self._joins()
         self.left = MAX_GROWTH * (sum(1 for block in self.order for _ in block.ops) + 64)
-        returns = [b.last_op for b in self.order if b.last_op is not None and not b.last_op.successors]
+        ends = [b.last_op for b in self.order if b.last_op is not None]
+        returns = [op for op in ends if isinstance(op, tt.ReturnOp | tt.MapElementwiseReturnOp)]
+        if not returns:
+            raise Unsupported("a function that never returns", span=span_of(function))
         self.end = type(returns[0])
         self.results = [v.type for v in returns[0].operands]
 

@@ -10,16 +10,19 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from xdsl.dialects.builtin import FunctionType, IndexType, IntegerType, NoneType, TensorType, TupleType
+from xdsl.dialects.builtin import FunctionType, IndexType, IntegerType, NoneType, Signedness, TensorType, TupleType
 from xdsl.ir import Attribute
 
-from ..types import FLOAT_BY_NAME, PtrType, TensorDescType, index, int_type, ptr_of, tensor_of
+from ..types import FLOAT_BY_NAME, PtrType, TensorDescType, index, int_type, ptr_of, signed_int_type, tensor_of
 
 __all__ = ["BadType", "read_type", "type_text"]
 
 MAX_RANK = 32
-_INT = re.compile(r"i([1-9][0-9]{0,7})", re.ASCII)
+_INT = re.compile(r"([su]?)i([1-9][0-9]{0,7})", re.ASCII)
 _DIMS = re.compile(r"(?:[0-9]{1,18}x)+", re.ASCII)
+
+
+_SIGNS = {Signedness.SIGNLESS: "", Signedness.SIGNED: "s", Signedness.UNSIGNED: "u"}
 
 
 class BadType(ValueError):
@@ -54,10 +57,10 @@ def read_type(text: str) -> Attribute:
     text = text.strip()
     match = _INT.fullmatch(text)
     if match:
-        width = int(match[1])
+        width = int(match[2])
         if width > 16384:
             raise BadType(f"an integer of {width} bits is too wide")
-        return int_type(width)
+        return signed_int_type(width, match[1] == "s") if match[1] else int_type(width)
     if text in FLOAT_BY_NAME:
         return FLOAT_BY_NAME[text]
     if text == "index":
@@ -97,7 +100,7 @@ def _read_tensor(body: str) -> Attribute:
 def type_text(type: Attribute) -> str:
     """A type as MLIR and Triton write it."""
     if isinstance(type, IntegerType):
-        return f"i{type.width.data}"
+        return f"{_SIGNS[type.signedness.data]}i{type.width.data}"
     if isinstance(type, IndexType):
         return "index"
     if isinstance(type, TensorType):

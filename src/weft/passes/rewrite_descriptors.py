@@ -1,0 +1,240 @@
+"""Replace tensor descriptors by pointers to their elements, with masks.
+
+    %d = tt.make_tensor_descriptor %base, [%m, %n], [%s, %c1] : <f32>, <tensor<8x16xf32>>
+    %v = tt.descriptor_load %d[%i, %j] : !tt.tensordesc<tensor<8x16xf32>> -> tensor<8x16xf32>
+becomes
+    %rows = ... %i + 0, 1, ..., 7 ...          %cols = ... %j + 0, 1, ..., 15 ...
+    %places = %base + %rows * %s + %cols * 1
+    %v = tt.load %places, (0 <= %rows < %m) & (0 <= %cols < %n), 0.0 : tensor<8x16x!tt.ptr<f32>>
+
+A descriptor that is an argument of the kernel becomes 2 + 2 * rank arguments: the base, the padding (0 for zero, 1 for
+NaN), the shape and the strides, all but the base in 64 bits; the shape and strides that Triton passes after it (see
+`weft.ir.flattened_descriptor`) are then taken from these. Loops and branches carry the parts that change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import ArrayAttr, Signedness, TensorType
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+
+from weft.base import Unsupported
+from weft.ir import (
+    Builder,
+    TensorDescType,
+    element_of,
+    empty_dict,
+    enum_attr,
+    flattened_descriptor,
+    function_type,
+    i1,
+    i64,
+    int_value,
+    is_float,
+    ptr_of,
+    shape_of,
+    signless,
+    span_of,
+    splat_value,
+    tt,
+)
+
+from .blocks_of_memory import indices_of, inside, places, widen
+from .drop_unchanged import drop_unchanged
+from .expand import Expander
+
+__all__ = ["rewrite_descriptors"]
+
+
+def rewrite_descriptors(root: Operation) -> bool:
+    """Rewrite a function, or every function of a module. Gives whether there was anything to do."""
+    functions = [op for op in root.walk() if isinstance(op, tt.FuncOp) and op.body.blocks]
+    found = [
+        f
+        for f in functions
+        if any(isinstance(a.type, TensorDescType) for a in f.entry.args)
+        or any(isinstance(r.type, TensorDescType) for op in f.walk() for r in op.results)
+    ]
+    for function in found:
+        expander = Expander(_part_types, _HANDLERS, "tensor descriptor")
+        _arguments(function, expander)
+        expander.run(function.body)
+        entry = function.entry
+        outputs = tuple(function.function_type.outputs.data)
+        function.properties["function_type"] = function_type(tuple(a.type for a in entry.args), outputs)
+        drop_unchanged(function)
+    return bool(found)
+
+
+def _part_types(type: Attribute) -> Sequence[Attribute] | None:
+    """A descriptor is its base, whether it pads with NaN, then shape and strides."""
+    if not isinstance(type, TensorDescType):
+        return None
+    block = type.block_type
+    return (ptr_of(element_of(signless(block))), i1, *(i64,) * (2 * len(shape_of(block))))
+
+
+def _split(parts: Sequence[SSAValue]) -> tuple[SSAValue, SSAValue, Sequence[SSAValue], Sequence[SSAValue]]:
+    rank = (len(parts) - 2) // 2
+    return parts[0], parts[1], parts[2 : 2 + rank], parts[2 + rank :]
+
+
+def _arguments(function: tt.FuncOp, expander: Expander) -> None:
+    """Give the function an argument for each part of each descriptor that it takes."""
+    entry = function.entry
+    b = Builder.at_start(entry, function.location)
+    old_attrs = function.properties.get("arg_attrs")
+    attrs: list[Attribute] = []
+    given = list(entry.args)
+    index = 0
+    while index < len(given):
+        argument = given[index]
+        own = old_attrs.data[index] if isinstance(old_attrs, ArrayAttr) else empty_dict()
+        types = _part_types(argument.type)
+        if types is None:
+            attrs.append(own)
+            index += 1
+            continue
+        extra = flattened_descriptor(function, argument.index)
+        parts = [
+            _new_argument(entry, argument.index + 1 + i, t if i != 1 else i64, argument) for i, t in enumerate(types)
+        ]
+        attrs += [empty_dict()] * len(parts)
+        wide = parts[2:]
+        expander.parts[argument] = [parts[0], b.cmpi("ne", parts[1], b.constant(0, i64)), *wide]
+        for value, part in zip(given[index + 1 : index + 1 + extra], wide, strict=False):
+            narrow = part if value.type == i64 else b.create(arith.TruncIOp, (part,), (value.type,)).results[0]
+            value.replace_all_uses_with(narrow)
+            entry.erase_arg(value)
+        index += 1 + extra
+    if isinstance(old_attrs, ArrayAttr):
+        function.properties["arg_attrs"] = ArrayAttr(attrs)
+
+
+def _new_argument(entry: Block, index: int, type: Attribute, like: SSAValue) -> SSAValue:
+    made = entry.insert_arg(type, index)
+    made.name_hint = like.name_hint
+    made.location = like.location  # type: ignore[attr-defined]
+    return made
+
+
+def _make(expander: Expander, op: Operation, b: Builder) -> None:
+    base, *rest = op.operands
+    padding = op.properties.get("padding")
+    nan = padding is not None and int_value(padding) == tt.PaddingOption.PAD_NAN
+    expander.define(op, [base, b.constant(nan, i1), *(widen(b, v) for v in rest)])
+
+
+def _block(op: Operation, operand: int = 0) -> TensorType[Attribute]:
+    type = op.operands[operand].type
+    if not isinstance(type, TensorDescType):
+        raise ValueError(f"{op.name} without a descriptor")
+    return type.block_type
+
+
+def _padding(b: Builder, flag: SSAValue, tile: Attribute) -> SSAValue:
+    """The tile of padding: zero, or NaN where the descriptor says so and the elements have one."""
+    known = splat_value(flag.owner.value) if isinstance(flag.owner, arith.ConstantOp) else None
+    if not is_float(tile) or known == 0:
+        return b.constant(0, tile)
+    if known is not None:
+        return b.constant(float("nan"), tile)
+    element = element_of(tile)
+    chosen = b.select(flag, b.constant(float("nan"), element), b.constant(0, element))
+    return b.splat(chosen, shape_of(tile))
+
+
+def _reach(
+    expander: Expander, op: Operation, b: Builder, offsets: Sequence[SSAValue], shape: Sequence[int]
+) -> tuple[SSAValue, SSAValue, SSAValue]:
+    """The pointers of a block, where they lie inside the tensor, and the padding flag."""
+    base, flag, extents, strides = _split(expander.of(op.operands[0], op))
+    indices = indices_of(b, offsets, shape)
+    mask = inside(b, indices, extents, range(len(shape)), shape)
+    if mask is None:
+        raise ValueError("a descriptor has at least one dimension")
+    return places(b, base, indices, strides, shape), mask, flag
+
+
+def _shaped(b: Builder, value: SSAValue, type: Attribute) -> SSAValue:
+    return value if value.type == type else b.create(tt.ReshapeOp, (value,), (type,)).results[0]
+
+
+def _loaded(expander: Expander, op: Operation, b: Builder, offsets: Sequence[SSAValue], tile: Attribute) -> None:
+    pointers, mask, flag = _reach(expander, op, b, offsets, shape_of(tile))
+    value = b.load(pointers, mask, _padding(b, flag, tile))
+    if isinstance(value.owner, Operation):
+        value.owner.properties.update({k: op.properties[k] for k in ("cache", "evict") if k in op.properties})
+    value = _shaped(b, value, op.results[0].type)
+    value.name_hint = op.results[0].name_hint
+    op.results[0].replace_all_uses_with(value)
+    expander.drop(op)
+
+
+def _load(expander: Expander, op: Operation, b: Builder) -> None:
+    _loaded(expander, op, b, op.operands[1:], signless(_block(op)))
+
+
+def _gather(expander: Expander, op: Operation, b: Builder) -> None:
+    _loaded(expander, op, b, op.operands[1:], op.results[0].type)
+
+
+def _store(expander: Expander, op: Operation, b: Builder) -> None:
+    tile = signless(_block(op))
+    pointers, mask, _ = _reach(expander, op, b, op.operands[2:], shape_of(tile))
+    b.store(pointers, _shaped(b, op.operands[1], tile), mask)
+    expander.drop(op)
+
+
+def _scatter(expander: Expander, op: Operation, b: Builder) -> None:
+    value = op.operands[3]
+    pointers, mask, _ = _reach(expander, op, b, op.operands[1:3], shape_of(value.type))
+    b.store(pointers, value, mask)
+    expander.drop(op)
+
+
+def _reduce(expander: Expander, op: Operation, b: Builder) -> None:
+    block = _block(op)
+    tile = signless(block)
+    pointers, mask, _ = _reach(expander, op, b, op.operands[2:], shape_of(tile))
+    value = _shaped(b, op.operands[1], tile)
+    properties: dict[str, Attribute] = {
+        "atomic_rmw_op": enum_attr(_combiner(op, block)),
+        "sem": enum_attr(tt.MemSemantic.RELAXED),
+        "scope": enum_attr(tt.MemSyncScope.GPU),
+    }
+    b.create(tt.AtomicRMWOp, (pointers, value, mask), (tile,), properties)
+    expander.drop(op)
+
+
+def _combiner(op: Operation, block: TensorType[Attribute]) -> tt.RMWOp:
+    kind = tt.DescriptorReduceKind(int_value(op.properties["kind"]))
+    element = block.element_type
+    simple = {
+        tt.DescriptorReduceKind.AND: tt.RMWOp.AND,
+        tt.DescriptorReduceKind.OR: tt.RMWOp.OR,
+        tt.DescriptorReduceKind.XOR: tt.RMWOp.XOR,
+        tt.DescriptorReduceKind.ADD: tt.RMWOp.FADD if is_float(block) else tt.RMWOp.ADD,
+    }
+    if kind in simple:
+        return simple[kind]
+    if kind in (tt.DescriptorReduceKind.MIN, tt.DescriptorReduceKind.MAX) and not is_float(block):
+        low = kind == tt.DescriptorReduceKind.MIN
+        if element.signedness.data == Signedness.UNSIGNED:  # type: ignore[attr-defined]
+            return tt.RMWOp.UMIN if low else tt.RMWOp.UMAX
+        return tt.RMWOp.MIN if low else tt.RMWOp.MAX
+    raise Unsupported(
+        f"combining a block of {element} with memory by {kind.name.lower()}", "cpu", span_of(op), works_on=("cuda:90",)
+    )
+
+
+_HANDLERS = {
+    tt.MakeTensorDescriptorOp: _make,
+    tt.DescriptorLoadOp: _load,
+    tt.DescriptorStoreOp: _store,
+    tt.DescriptorReduceOp: _reduce,
+    tt.DescriptorGatherOp: _gather,
+    tt.DescriptorScatterOp: _scatter,
+}

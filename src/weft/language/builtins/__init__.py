@@ -1,0 +1,1 @@
+"""The builtins of the language by family; `weft.language.core` gathers them."""

@@ -1,0 +1,202 @@
+"""Arithmetic helpers, choice, products."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any
+
+from weft.ir.tt import PropagateNan
+
+from .. import dtypes as dt
+from ..constants import constexpr, unwrap
+from ..dtypes import dtype
+from ..protocol import base_value, builtin
+from ..semantic import TritonSemantic, block_shape
+from ..tensors import tensor
+
+__all__ = [
+    "PropagateNan",
+    "add",
+    "builtin_max",
+    "builtin_min",
+    "clamp",
+    "dot",
+    "dot_scaled",
+    "maximum",
+    "minimum",
+    "mul",
+    "promote_bfloat16_to_float32",
+    "sub",
+    "where",
+]
+
+_NOTHING = object()
+
+
+@builtin
+def add(x: Any, y: Any, sanitize_overflow: Any = True, _semantic: TritonSemantic | None = None) -> tensor:
+    """`x + y`; `sanitize_overflow=False` leaves out the check that debugging adds."""
+    return _semantic.add(unwrap(x), unwrap(y), bool(unwrap(sanitize_overflow)))  # type: ignore[union-attr]
+
+
+@builtin
+def sub(x: Any, y: Any, sanitize_overflow: Any = True, _semantic: TritonSemantic | None = None) -> tensor:
+    """`x - y`; `sanitize_overflow=False` leaves out the check that debugging adds."""
+    return _semantic.sub(unwrap(x), unwrap(y), bool(unwrap(sanitize_overflow)))  # type: ignore[union-attr]
+
+
+@builtin
+def mul(x: Any, y: Any, sanitize_overflow: Any = True, _semantic: TritonSemantic | None = None) -> tensor:
+    """`x * y`; `sanitize_overflow=False` leaves out the check that debugging adds."""
+    return _semantic.mul(unwrap(x), unwrap(y), bool(unwrap(sanitize_overflow)))  # type: ignore[union-attr]
+
+
+def promote_bfloat16_to_float32(t: Any, _semantic: TritonSemantic | None = None) -> Any:
+    """bfloat16 as float32; anything else as it is."""
+    assert _semantic is not None
+    return _semantic.cast(t, dt.float32) if t.type.scalar.is_bf16() else t
+
+
+def _operand(x: Any, semantic: TritonSemantic) -> Any:
+    return promote_bfloat16_to_float32(semantic.to_tensor(x), _semantic=semantic)
+
+
+@builtin
+def minimum(
+    x: Any, y: Any, propagate_nan: Any = PropagateNan.NONE, _semantic: TritonSemantic | None = None
+) -> tensor:
+    """The smaller of two values, element by element; bfloat16 is done in float32.
+
+    Of a NaN and a number the number, unless `propagate_nan` is `PropagateNan.ALL`.
+    """
+    assert _semantic is not None
+    return _semantic.minimum(_operand(x, _semantic), _operand(y, _semantic), unwrap(propagate_nan))
+
+
+@builtin
+def maximum(
+    x: Any, y: Any, propagate_nan: Any = PropagateNan.NONE, _semantic: TritonSemantic | None = None
+) -> tensor:
+    """The larger of two values, element by element; bfloat16 is done in float32.
+
+    Of a NaN and a number the number, unless `propagate_nan` is `PropagateNan.ALL`.
+    """
+    assert _semantic is not None
+    return _semantic.maximum(_operand(x, _semantic), _operand(y, _semantic), unwrap(propagate_nan))
+
+
+@builtin
+def clamp(
+    x: Any, min: Any, max: Any, propagate_nan: Any = PropagateNan.NONE, _semantic: TritonSemantic | None = None
+) -> tensor:
+    """A float held between two bounds; bfloat16 is done in float32. Bounds that cross or are NaN mean nothing."""
+    assert _semantic is not None
+    x, low, high = (_operand(v, _semantic) for v in (x, min, max))
+    return _semantic.clamp(x, low, high, unwrap(propagate_nan))
+
+
+def _fold_extremum(args: tuple[Any, ...], propagate_nan: Any, semantic: Any, larger: bool) -> Any:
+    """Python's `min` and `max` in kernels: folded where known, else `minimum` and `maximum` of scalars."""
+    name = "max" if larger else "min"
+    values = [unwrap(a) for a in args]
+    if len(values) == 1 and hasattr(values[0], "__iter__"):
+        values = [unwrap(v) for v in values[0]]
+    if len(values) < 2:
+        raise ValueError(f"min/max need two values or more, got {len(values)}")
+    if not any(isinstance(v, base_value) for v in values):
+        for v in values:
+            if isinstance(v, float) and (math.isnan(v) or (v == 0 and math.copysign(1, v) < 0)):
+                raise ValueError(f"{name} of constexprs does not take {v}: use tl.{name}imum")
+        return constexpr((max if larger else min)(values))
+    if any(isinstance(v, tensor) and block_shape(v) for v in values):
+        warnings.warn(
+            f"builtin {name} on non-scalar tensor values is deprecated; use tl.{name}imum instead", stacklevel=4
+        )
+    nan = PropagateNan.NONE if propagate_nan is _NOTHING else unwrap(propagate_nan)
+    function = maximum if larger else minimum
+    result = values[0]
+    for value in values[1:]:
+        result = function(result, value, propagate_nan=nan, _semantic=semantic)
+    return result
+
+
+@builtin
+def builtin_max(*args: Any, propagate_nan: Any = _NOTHING, _semantic: TritonSemantic | None = None) -> Any:
+    """Python's `max` in kernels: of constexprs a constexpr, of scalars `maximum`."""
+    return _fold_extremum(args, propagate_nan, _semantic, larger=True)
+
+
+@builtin
+def builtin_min(*args: Any, propagate_nan: Any = _NOTHING, _semantic: TritonSemantic | None = None) -> Any:
+    """Python's `min` in kernels: of constexprs a constexpr, of scalars `minimum`."""
+    return _fold_extremum(args, propagate_nan, _semantic, larger=False)
+
+
+@builtin
+def where(condition: Any, x: Any, y: Any, _semantic: TritonSemantic | None = None) -> tensor:
+    """`x` where the condition holds, else `y`; both are always computed, in a common type."""
+    assert _semantic is not None
+    return _semantic.where(_semantic.to_tensor(condition), unwrap(x), unwrap(y))
+
+
+@builtin
+def dot(
+    input: tensor,
+    other: tensor,
+    acc: Any = None,
+    input_precision: Any = None,
+    allow_tf32: Any = None,
+    max_num_imprecise_acc: Any = None,
+    out_dtype: dtype = dt.float32,
+    _semantic: TritonSemantic | None = None,
+) -> tensor:
+    """The product of two matrices (or of stacks of them: leading dimensions are batches), plus `acc`.
+
+    int8 makes int32; float32 and bfloat16 make float32; float16 and fp8 make `out_dtype`. `input_precision` says how
+    float32 operands may be taken; on the CPU "ieee", "tf32" and "tf32x3" are all exact float32.
+    """
+    assert _semantic is not None
+    input_precision, allow_tf32 = unwrap(input_precision), unwrap(allow_tf32)
+    if allow_tf32 is not None:
+        if input_precision is not None:
+            raise ValueError("Only one of input_precision and allow_tf32 can be specified")
+        input_precision = "tf32" if allow_tf32 and "tf32" in _semantic.options.allowed_dot_input_precisions else "ieee"
+    acc = unwrap(acc)
+    acc = _semantic.to_tensor(acc) if acc is not None else None
+    return _semantic.dot(input, other, acc, input_precision, unwrap(max_num_imprecise_acc), unwrap(out_dtype))
+
+
+@builtin
+def dot_scaled(
+    lhs: tensor,
+    lhs_scale: Any,
+    lhs_format: Any,
+    rhs: tensor,
+    rhs_scale: Any,
+    rhs_format: Any,
+    acc: Any = None,
+    fast_math: Any = False,
+    lhs_k_pack: Any = True,
+    rhs_k_pack: Any = True,
+    out_dtype: dtype = dt.float32,
+    _semantic: TritonSemantic | None = None,
+) -> tensor:
+    """The product of two microscaled matrices: every 32 elements along K share a power of two.
+
+    Formats are e2m1 (two in a byte, low nibble first), e4m3, e5m2, bf16 and fp16. Scales are bytes (e8m0), [M, K / 32]
+    on the left and [N, K / 32] on the right, or None. `fast_math` leaves NaN scales out of account.
+    """
+    return _semantic.dot_scaled(  # type: ignore[union-attr]
+        lhs,
+        unwrap(lhs_scale),
+        unwrap(lhs_format),
+        rhs,
+        unwrap(rhs_scale),
+        unwrap(rhs_format),
+        unwrap(acc),
+        bool(unwrap(fast_math)),
+        bool(unwrap(lhs_k_pack)),
+        bool(unwrap(rhs_k_pack)),
+        unwrap(out_dtype),
+    )

@@ -1,0 +1,213 @@
+"""Reductions, scans and maps with a function of the user's; gather and histogram."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from xdsl.ir import Block, Operation
+
+from weft.ir import tt
+
+from ..callable import JITCallable
+from ..constants import unwrap
+from ..dtypes import block_type
+from ..protocol import builtin, is_builtin
+from ..semantic import TritonSemantic, block_shape
+from ..tensors import member, tensor
+from ..tuples import tuple as _tuple
+
+__all__ = [
+    "associative_scan",
+    "call_function",
+    "gather",
+    "histogram",
+    "map_elementwise",
+    "reduce",
+    "reduce_with_indices",
+]
+
+
+def call_function(fn: Any, args: Sequence[Any], semantic: Any, generator: Any) -> Any:
+    """Call a function of a kernel, @jit or builtin, at the builder's place."""
+    fn = unwrap(fn)
+    if is_builtin(fn):
+        extra = {"_generator": generator} if getattr(fn, "_wants_generator", False) else {}
+        return fn(*args, _semantic=semantic, **extra)
+    if isinstance(fn, JITCallable):
+        if generator is None:
+            raise ValueError(f"`{fn.__name__}` can be called only while a kernel is compiled")
+        return generator.call_JitFunction(fn, args, kwargs={})
+    raise TypeError(f"expected a @jit function, got {fn!r}")
+
+
+def _results(value: Any) -> list[tensor]:
+    """What a combine function returned, as a list."""
+    return [value] if isinstance(value, tensor) else list(unwrap(value))
+
+
+def _combine_region(
+    what: str, combine_fn: Any, inputs: Sequence[tensor], terminator: type[Operation], semantic: Any, generator: Any
+) -> Callable[[Operation], None]:
+    """A region builder that calls the user's function on the region's arguments."""
+    types = [t.type.scalar for t in inputs]
+
+    def fill(made: Operation) -> None:
+        block = semantic.builder.block
+        arguments = [tensor(a, t) for a, t in zip(block.args, [*types, *types], strict=True)]
+        results = [semantic.to_tensor(r) for r in _results(call_function(combine_fn, arguments, semantic, generator))]
+        found = [r.type for r in results]
+        if found != types:
+            raise TypeError(
+                f"the function of a {what} must return what it combines, ({', '.join(map(str, types))}), "
+                f"but returns ({', '.join(map(str, found))})"
+            )
+        semantic.builder.create(terminator, [r.handle for r in results])
+
+    return fill
+
+
+@member
+@builtin
+def reduce(
+    input: Any,
+    axis: Any,
+    combine_fn: Any,
+    keep_dims: Any = False,
+    _semantic: TritonSemantic | None = None,
+    _generator: Any = None,
+) -> Any:
+    """Combine all elements along an axis with a function of pairs; without an axis all there are.
+
+    `input` may be a tuple of tensors of one shape; the function then takes and returns that many values. The order of
+    combination is not promised. `keep_dims` keeps the axis with size 1.
+    """
+    assert _semantic is not None
+    if isinstance(input, tensor):
+        return reduce((input,), axis, combine_fn, keep_dims, _semantic=_semantic, _generator=_generator)[0]
+    inputs = [_semantic.to_tensor(t) for t in unwrap(input)]
+    dim = unwrap(axis)
+    region = _combine_region("reduction", combine_fn, inputs, tt.ReduceReturnOp, _semantic, _generator)
+    results = _semantic.reduction(inputs, dim, region)
+    if unwrap(keep_dims):
+        rank = len(block_shape(inputs[0]))
+        results = tuple(restore_axis(r, dim, rank, _semantic) for r in results)
+    return _tuple(results)
+
+
+def restore_axis(value: tensor, axis: int | None, rank: int, semantic: Any) -> tensor:
+    """Put back an axis (or, for None, all of them) that a reduction took away, with size 1."""
+    if axis is not None:
+        return semantic.expand_dims(value, axis if axis >= 0 else axis + rank)  # type: ignore[no-any-return]
+    for _ in range(rank):
+        value = semantic.expand_dims(value, 0)
+    return value
+
+
+def reduce_with_indices(
+    input: tensor,
+    axis: Any,
+    combine_fn: Any,
+    keep_dims: Any = False,
+    _semantic: TritonSemantic | None = None,
+    _generator: Any = None,
+) -> Any:
+    """Reduce values together with their positions along the axis."""
+    assert _semantic is not None
+    axis = unwrap(axis)
+    shape = block_shape(input)
+    rank = len(shape)
+    if axis is None:
+        input, axis = _semantic.reshape(input, (input.numel.value,), can_reorder=False), 0
+        shape = block_shape(input)
+        all_axes = True
+    else:
+        all_axes = False
+    axis = axis if axis >= 0 else axis + len(shape)
+    if not 0 <= axis < len(shape):
+        raise ValueError(f"invalid axis {axis - len(shape) if axis < 0 else axis}: the tensor has {len(shape)} dimensions")
+    index = _semantic.arange(0, shape[axis])
+    for other in range(len(shape)):
+        if other != axis:
+            index = _semantic.expand_dims(index, other)
+    index = _semantic.broadcast_impl_shape(index, shape)
+    region = _combine_region("reduction", combine_fn, [input, index], tt.ReduceReturnOp, _semantic, _generator)
+    results = _semantic.reduction([input, index], axis, region)
+    if unwrap(keep_dims):
+        results = tuple(restore_axis(r, None if all_axes else axis, rank, _semantic) for r in results)
+    return _tuple(results)
+
+
+@member
+@builtin
+def associative_scan(
+    input: Any,
+    axis: Any,
+    combine_fn: Any,
+    reverse: Any = False,
+    _semantic: TritonSemantic | None = None,
+    _generator: Any = None,
+) -> Any:
+    """All partial combinations along an axis, from the front or with `reverse` from the end; see `reduce`."""
+    assert _semantic is not None
+    if isinstance(input, tensor):
+        return associative_scan((input,), axis, combine_fn, reverse, _semantic=_semantic, _generator=_generator)[0]
+    inputs = [_semantic.to_tensor(t) for t in unwrap(input)]
+    region = _combine_region("scan", combine_fn, inputs, tt.ScanReturnOp, _semantic, _generator)
+    return _tuple(_semantic.associative_scan(inputs, unwrap(axis), region, bool(unwrap(reverse))))
+
+
+@builtin
+def map_elementwise(
+    scalar_fn: Callable[..., tuple[tensor, ...]],
+    *args: tensor,
+    pack: Any = 1,
+    _semantic: TritonSemantic | None = None,
+    _generator: Any = None,
+) -> Any:
+    """Apply a function on scalars, which may branch, to every element.
+
+    With `pack` greater than 1 the function gets and returns that many elements of each tensor at once: all of the first
+    tensor's, then all of the second's.
+    """
+    assert _semantic is not None
+    pack = unwrap(pack)
+    if not isinstance(pack, int) or pack < 1:
+        raise ValueError(f"pack must be a positive integer, got {pack}")
+    inputs = _semantic.broadcast_tensors(*[_semantic.to_tensor(a) for a in args])
+    types = [t.type.scalar for t in inputs for _ in range(pack)]
+    block = Block(arg_types=[t.to_ir() for t in types])
+    with _semantic.builder.inside(block):
+        scalars = [tensor(a, t) for a, t in zip(block.args, types, strict=True)]
+        value = call_function(scalar_fn, scalars, _semantic, _generator)
+        results = [_semantic.to_tensor(r) for r in _results(value)]
+        _semantic.builder.create(tt.MapElementwiseReturnOp, [r.handle for r in results])
+    found = [r.type for r in results]
+    for given in found:
+        if isinstance(given, block_type):
+            raise TypeError(f"the function of map_elementwise must return scalars, got {given}")
+    kinds = found[::pack]
+    if any(found[offset::pack] != kinds for offset in range(1, pack)):
+        raise TypeError(f"the function of map_elementwise must return {pack} values of each type, got {found}")
+    mapped = _semantic.map_elementwise(inputs, kinds, pack, block)
+    return mapped[0] if isinstance(value, tensor) else _tuple(mapped)
+
+
+@member
+@builtin
+def gather(src: tensor, index: tensor, axis: Any, _semantic: TritonSemantic | None = None) -> tensor:
+    """Elements of `src` picked by `index` along an axis; the other axes agree. Indices wrap around the axis."""
+    return _semantic.gather(src, index, unwrap(axis))  # type: ignore[union-attr]
+
+
+@member
+@builtin
+def histogram(
+    input: tensor, num_bins: Any, mask: Any = None, _semantic: TritonSemantic | None = None, _generator: Any = None
+) -> tensor:
+    """How often each of 0 .. num_bins - 1 occurs among integers, as int32; others and masked-off ones do not count."""
+    assert _semantic is not None
+    mask = unwrap(mask)
+    return _semantic.histogram(input, unwrap(num_bins), None if mask is None else _semantic.to_tensor(mask))
+
+

@@ -1,0 +1,128 @@
+"""Code from elsewhere: library functions by name, inline assembly."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from weft import ir
+from weft.ir import tt
+
+from ..constants import unwrap
+from ..dtypes import block_of, dtype
+from ..protocol import builtin
+from ..semantic import TritonSemantic, block_shape
+from ..tensors import tensor
+from ..tuples import tuple as _tuple
+
+__all__ = ["binary_op_type_legalization", "dispatch", "extern", "extern_elementwise", "inline_asm_elementwise"]
+
+
+@builtin
+def inline_asm_elementwise(
+    asm: str,
+    constraints: str,
+    args: Sequence[Any],
+    dtype: dtype | Sequence[dtype],
+    is_pure: bool,
+    pack: int,
+    _semantic: TritonSemantic | None = None,
+) -> Any:
+    """Assembly of the target, applied to `pack` elements at once; not on the CPU.
+
+    `constraints` are LLVM's; with several result types the result is a tuple; without arguments it is a scalar.
+    """
+    assert _semantic is not None
+    types = unwrap(dtype)
+    single = not hasattr(types, "__iter__")
+    types = [types] if single else [unwrap(t) for t in types]
+    inputs = _semantic.broadcast_tensors(*[_semantic.to_tensor(a) for a in unwrap(args)])
+    shape = block_shape(inputs[0]) if inputs else ()
+    results = [block_of(t, shape) if shape else t for t in types]
+    properties: dict[str, Any] = {
+        "asm_string": ir.str_attr(unwrap(asm)),
+        "constraints": ir.str_attr(unwrap(constraints)),
+        "pure": ir.bool_attr(bool(unwrap(is_pure))),
+        "packed_element": ir.i32_attr(unwrap(pack)),
+    }
+    made = _semantic.builder.create(
+        tt.ElementwiseInlineAsmOp, [t.handle for t in inputs], [t.to_ir() for t in results], properties
+    )
+    values = [tensor(r, t) for r, t in zip(made.results, results, strict=True)]
+    return values[0] if single else _tuple(values)
+
+
+def dispatch(
+    func: Any,
+    lib_name: str,
+    lib_path: str,
+    args: list[tensor],
+    arg_type_symbol_dict: dict[tuple[dtype, ...], tuple[str, dtype]],
+    ret_type: Any,
+    is_pure: bool,
+    _semantic: TritonSemantic | None,
+) -> tensor:
+    """Call the library function for the types of `args`, which have one shape; `func` makes the operation."""
+    assert _semantic is not None
+    key = tuple(a.dtype for a in args)
+    entry = arg_type_symbol_dict.get(key)
+    if entry is None:
+        known = "; ".join("(" + ", ".join(map(str, types)) + ")" for types in arg_type_symbol_dict)
+        raise TypeError(
+            f"input argument type ({', '.join(map(str, key))}) is not supported by this function: it takes {known}"
+        )
+    symbol, element = entry
+    shape = block_shape(args[0]) if args else ()
+    result = ret_type if ret_type is not None else (block_of(element, shape) if shape else element)
+    make = func if func is not None else _extern_op(_semantic)
+    handle = make(lib_name, lib_path, symbol, [a.handle for a in args], result.to_ir(), is_pure)
+    return tensor(handle, result)
+
+
+def _extern_op(semantic: TritonSemantic) -> Any:
+    def make(lib_name: str, lib_path: str, symbol: str, operands: list[Any], type: Any, is_pure: bool) -> Any:
+        properties: dict[str, Any] = {
+            "libname": ir.str_attr(lib_name),
+            "libpath": ir.str_attr(lib_path),
+            "symbol": ir.str_attr(symbol),
+            "pure": ir.bool_attr(is_pure),
+        }
+        return semantic.builder.create(tt.ExternElementwiseOp, operands, (type,), properties).result
+
+    return make
+
+
+@builtin
+def extern_elementwise(
+    lib_name: str,
+    lib_path: str,
+    args: list[Any],
+    arg_type_symbol_dict: dict[tuple[dtype, ...], tuple[str, dtype]],
+    is_pure: bool,
+    _semantic: TritonSemantic | None = None,
+) -> tensor:
+    """A library function on every element: `arg_type_symbol_dict` says which one for which types.
+
+    Arguments are broadcast, and promoted to a common type where their own types are not in the table.
+    """
+    assert _semantic is not None
+    inputs = [_semantic.to_tensor(a) for a in args]
+    if tuple(t.dtype for t in inputs) not in arg_type_symbol_dict and len(inputs) > 1:
+        common = inputs[0].dtype
+        if all(not t.dtype.is_ptr() for t in inputs):
+            for value in inputs[1:]:
+                common = _semantic.computation_type_impl(common, False, value.dtype, False, False)
+            if (common,) * len(inputs) in arg_type_symbol_dict:
+                inputs = [_semantic.cast(t, common) for t in inputs]
+    inputs = _semantic.broadcast_tensors(*inputs)
+    return dispatch(None, lib_name, lib_path, inputs, arg_type_symbol_dict, None, is_pure, _semantic)
+
+
+def binary_op_type_legalization(lhs: Any, rhs: Any, semantic: TritonSemantic) -> tuple[tensor, tensor]:
+    """Two operands in one type and one shape."""
+    return semantic.binary_op_type_checking_impl(lhs, rhs)
+
+
+def extern(fn: Any) -> Any:
+    """Mark a function that calls a library function: a builtin."""
+    return builtin(fn)

@@ -1,0 +1,86 @@
+"""Hints to the compiler, prints and assertions, barriers."""
+
+from __future__ import annotations
+
+import string
+from typing import Any
+
+from ..constants import unwrap
+from ..protocol import builtin
+from ..semantic import TritonSemantic
+from ..tensors import tensor
+
+__all__ = [
+    "debug_barrier",
+    "device_assert",
+    "device_print",
+    "max_constancy",
+    "max_contiguous",
+    "multiple_of",
+]
+
+
+def _values(values: Any) -> list[int]:
+    """A hint's numbers: one, or one for each dimension."""
+    values = unwrap(values)
+    listed = list(values) if hasattr(values, "__iter__") and not isinstance(values, tensor) else [values]
+    numbers = []
+    for position, value in enumerate(listed):
+        if isinstance(value, tensor):
+            raise TypeError(f"values element {position} must have type `constexpr`, got a tensor")
+        value = unwrap(value)
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise TypeError(f"values element {position} must have type `constexpr[int]`, got {value!r}")
+        numbers.append(value)
+    return numbers
+
+
+@builtin
+def multiple_of(input: tensor, values: Any, _semantic: TritonSemantic | None = None) -> tensor:
+    """Promise that the first of each run of contiguous elements is a multiple of `values`."""
+    return _semantic.multiple_of(input, _values(values))  # type: ignore[union-attr]
+
+
+@builtin
+def max_contiguous(input: tensor, values: Any, _semantic: TritonSemantic | None = None) -> tensor:
+    """Promise that the first `values` elements of each such group are contiguous."""
+    return _semantic.max_contiguous(input, _values(values))  # type: ignore[union-attr]
+
+
+@builtin
+def max_constancy(input: tensor, values: Any, _semantic: TritonSemantic | None = None) -> tensor:
+    """Promise that the first `values` elements of each such group are equal."""
+    return _semantic.max_constancy(input, _values(values))  # type: ignore[union-attr]
+
+
+@builtin
+def debug_barrier(_semantic: TritonSemantic | None = None) -> None:
+    """Let all threads of the program wait for each other."""
+    _semantic.debug_barrier()  # type: ignore[union-attr]
+
+
+@builtin
+def device_print(prefix: Any, *args: Any, hex: Any = False, _semantic: TritonSemantic | None = None) -> None:
+    """Print values when the kernel runs, one line for each element, after the program's place and `prefix`."""
+    assert _semantic is not None
+    text = unwrap(prefix)
+    if not isinstance(text, str):
+        raise TypeError(f"the first argument of device_print must be a string known when compiling, got {text}")
+    if not all(character in string.printable for character in text):
+        raise ValueError(f"the text of device_print must be printable ASCII, got {text!r}")
+    _semantic.device_print(text, [_semantic.to_tensor(a) for a in args], bool(unwrap(hex)))
+
+
+@builtin
+def device_assert(cond: Any, msg: Any = "", mask: Any = None, _semantic: TritonSemantic | None = None) -> None:
+    """With the option `debug`, end the launch with an error where `cond` is false (and `mask` true)."""
+    assert _semantic is not None
+    mask = unwrap(mask)
+    if not _semantic.options.debug:
+        return
+    condition = _semantic.to_tensor(cond)
+    if not condition.dtype.is_int1():
+        condition = _semantic.not_equal(condition, 0)
+    _semantic.device_assert(condition, str(unwrap(msg)), None if mask is None else _semantic.to_tensor(mask))
+
+

@@ -1,0 +1,221 @@
+"""Loads, stores, block pointers, tensor descriptors, atomics."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..constants import constexpr, unwrap
+from ..descriptors import tensor_descriptor, tensor_descriptor_base
+from ..protocol import builtin
+from ..results import must_use_result
+from ..semantic import TritonSemantic
+from ..tensors import member, tensor
+
+__all__ = [
+    "advance",
+    "atomic_add",
+    "atomic_and",
+    "atomic_cas",
+    "atomic_max",
+    "atomic_min",
+    "atomic_or",
+    "atomic_xchg",
+    "atomic_xor",
+    "load",
+    "load_tensor_descriptor",
+    "make_block_ptr",
+    "make_tensor_descriptor",
+    "store",
+    "store_tensor_descriptor",
+]
+
+
+@builtin
+def load(
+    pointer: tensor,
+    mask: Any = None,
+    other: Any = None,
+    boundary_check: Any = (),
+    padding_option: Any = "",
+    cache_modifier: Any = "",
+    eviction_policy: Any = "",
+    volatile: Any = False,
+    _semantic: TritonSemantic | None = None,
+) -> tensor:
+    """Read what a pointer, a tile of pointers or a block pointer points to.
+
+    Where `mask` is false nothing is read and the result is `other`, or 0 without it. A block pointer takes neither:
+    dimensions named in `boundary_check` are kept inside the tensor, and outside is `padding_option` ("zero", "nan").
+    """
+    return _semantic.load(  # type: ignore[union-attr]
+        pointer,
+        unwrap(mask),
+        unwrap(other),
+        unwrap(boundary_check),
+        unwrap(padding_option),
+        unwrap(cache_modifier),
+        unwrap(eviction_policy),
+        unwrap(volatile),
+    )
+
+
+@member
+@builtin
+def store(
+    pointer: tensor,
+    value: Any,
+    mask: Any = None,
+    boundary_check: Any = (),
+    cache_modifier: Any = "",
+    eviction_policy: Any = "",
+    _semantic: TritonSemantic | None = None,
+) -> None:
+    """Write a value to where a pointer, a tile of pointers or a block pointer points; nothing where `mask` is false.
+
+    Where several lanes name one address, the last of them stays.
+    """
+    _semantic.store(  # type: ignore[union-attr]
+        pointer, unwrap(value), unwrap(mask), unwrap(boundary_check), unwrap(cache_modifier), unwrap(eviction_policy)
+    )
+
+
+@builtin
+def make_block_ptr(
+    base: tensor,
+    shape: Any,
+    strides: Any,
+    offsets: Any,
+    block_shape: Any,
+    order: Any,
+    _semantic: TritonSemantic | None = None,
+) -> tensor:
+    """A pointer to a block of the tensor of `shape` and `strides` at `base`, beginning at `offsets`."""
+    return _semantic.make_block_ptr(base, shape, strides, offsets, block_shape, order)  # type: ignore[union-attr]
+
+
+@must_use_result("Note that tl.advance does not have any side effects. To move the block pointer, you need to assign the result of tl.advance to a variable.")
+@member
+@builtin
+def advance(base: tensor, offsets: Any, _semantic: TritonSemantic | None = None) -> tensor:
+    """A block pointer moved by offsets; the argument itself does not move."""
+    return _semantic.advance(base, offsets)  # type: ignore[union-attr]
+
+
+@builtin
+def make_tensor_descriptor(
+    base: tensor,
+    shape: Any,
+    strides: Any,
+    block_shape: Any,
+    padding_option: Any = "zero",
+    _semantic: TritonSemantic | None = None,
+) -> tensor_descriptor:
+    """A descriptor of the tensor at `base`, read and written in blocks of `block_shape` and kept inside `shape`.
+
+    The last stride is 1; the last dimension of the block has at least 16 bytes.
+    """
+    return _semantic.make_tensor_descriptor(  # type: ignore[union-attr]
+        base, list(unwrap(shape)), list(unwrap(strides)), list(unwrap(block_shape)), unwrap(padding_option)
+    )
+
+
+@builtin
+def load_tensor_descriptor(
+    desc: tensor_descriptor_base, offsets: Sequence[constexpr | tensor], _semantic: TritonSemantic | None = None
+) -> tensor:
+    """`desc.load(offsets)`."""
+    return desc.load(offsets, _semantic=_semantic)  # type: ignore[no-any-return]
+
+
+@builtin
+def store_tensor_descriptor(
+    desc: tensor_descriptor_base,
+    offsets: Sequence[constexpr | tensor],
+    value: tensor,
+    _semantic: TritonSemantic | None = None,
+) -> Any:
+    """`desc.store(offsets, value)`."""
+    return desc.store(offsets, value, _semantic=_semantic)
+
+
+@member
+@builtin
+def atomic_cas(
+    pointer: tensor, cmp: Any, val: Any, sem: Any = None, scope: Any = None, _semantic: TritonSemantic | None = None
+) -> tensor:
+    """Where memory holds `cmp`, put `val`, in one step; gives what was there before."""
+    assert _semantic is not None
+    return _semantic.atomic_cas(
+        pointer, _semantic.to_tensor(cmp), _semantic.to_tensor(val), unwrap(sem), unwrap(scope)
+    )
+
+
+@member
+@builtin
+def atomic_xchg(
+    pointer: tensor, val: Any, mask: Any = None, sem: Any = None, scope: Any = None,
+    _semantic: TritonSemantic | None = None,
+) -> tensor:  # fmt: skip
+    """Put `val` into memory, in one step; gives what was there before."""
+    return _semantic.atomic_xchg(pointer, unwrap(val), unwrap(mask), unwrap(sem), unwrap(scope))  # type: ignore[union-attr]
+
+
+@member
+@builtin
+def atomic_add(
+    pointer: tensor, val: Any, mask: Any = None, sem: Any = None, scope: Any = None,
+    _semantic: TritonSemantic | None = None,
+) -> tensor:  # fmt: skip
+    """Add `val` to memory, in one step; gives what was there before."""
+    return _semantic.atomic_add(pointer, unwrap(val), unwrap(mask), unwrap(sem), unwrap(scope))  # type: ignore[union-attr]
+
+
+@member
+@builtin
+def atomic_max(
+    pointer: tensor, val: Any, mask: Any = None, sem: Any = None, scope: Any = None,
+    _semantic: TritonSemantic | None = None,
+) -> tensor:  # fmt: skip
+    """Raise memory to the maximum with `val`, in one step; gives what was there before."""
+    return _semantic.atomic_max(pointer, unwrap(val), unwrap(mask), unwrap(sem), unwrap(scope))  # type: ignore[union-attr]
+
+
+@member
+@builtin
+def atomic_min(
+    pointer: tensor, val: Any, mask: Any = None, sem: Any = None, scope: Any = None,
+    _semantic: TritonSemantic | None = None,
+) -> tensor:  # fmt: skip
+    """Lower memory to the minimum with `val`, in one step; gives what was there before."""
+    return _semantic.atomic_min(pointer, unwrap(val), unwrap(mask), unwrap(sem), unwrap(scope))  # type: ignore[union-attr]
+
+
+@member
+@builtin
+def atomic_and(
+    pointer: tensor, val: Any, mask: Any = None, sem: Any = None, scope: Any = None,
+    _semantic: TritonSemantic | None = None,
+) -> tensor:  # fmt: skip
+    """Bitwise and of memory with `val`, in one step; gives what was there before."""
+    return _semantic.atomic_and(pointer, unwrap(val), unwrap(mask), unwrap(sem), unwrap(scope))  # type: ignore[union-attr]
+
+
+@member
+@builtin
+def atomic_or(
+    pointer: tensor, val: Any, mask: Any = None, sem: Any = None, scope: Any = None,
+    _semantic: TritonSemantic | None = None,
+) -> tensor:  # fmt: skip
+    """Bitwise or of memory with `val`, in one step; gives what was there before."""
+    return _semantic.atomic_or(pointer, unwrap(val), unwrap(mask), unwrap(sem), unwrap(scope))  # type: ignore[union-attr]
+
+
+@member
+@builtin
+def atomic_xor(
+    pointer: tensor, val: Any, mask: Any = None, sem: Any = None, scope: Any = None,
+    _semantic: TritonSemantic | None = None,
+) -> tensor:  # fmt: skip
+    """Bitwise exclusive or of memory with `val`, in one step; gives what was there before."""
+    return _semantic.atomic_xor(pointer, unwrap(val), unwrap(mask), unwrap(sem), unwrap(scope))  # type: ignore[union-attr]

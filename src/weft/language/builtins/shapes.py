@@ -1,0 +1,180 @@
+"""Making tiles, changing their shape, changing their element type."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+from ..constants import unwrap, unwrap_iterable, unwrap_shape, wrap_axis
+from ..dtypes import dtype
+from ..protocol import builtin
+from ..semantic import TritonSemantic, block_shape
+from ..tensors import cast_value, member, tensor
+from ..tuples import tuple as _tuple
+
+__all__ = [
+    "arange",
+    "broadcast",
+    "broadcast_to",
+    "cast",
+    "cat",
+    "expand_dims",
+    "full",
+    "item",
+    "join",
+    "permute",
+    "reshape",
+    "split",
+    "to_tensor",
+    "trans",
+    "unsplat",
+    "view",
+]
+
+
+@builtin
+def to_tensor(x: Any, _semantic: TritonSemantic | None = None) -> Any:
+    """A Python number as a scalar tensor; a tensor as it is."""
+    return _semantic.to_tensor(x)  # type: ignore[union-attr]
+
+
+@builtin
+def arange(start: Any, end: Any, _semantic: TritonSemantic | None = None) -> tensor:
+    """The integers of [start, end) as int32; both known when compiling, a power of two of them."""
+    return _semantic.arange(unwrap(start), unwrap(end))  # type: ignore[union-attr]
+
+
+@builtin
+def full(shape: Any, value: Any, dtype: dtype, _semantic: TritonSemantic | None = None) -> tensor:
+    """A tile filled with one value (a number, or a tensor of one element) of a type."""
+    return _semantic.full(unwrap_shape(shape), unwrap(value), unwrap(dtype))  # type: ignore[union-attr]
+
+
+@builtin
+def broadcast(input: Any, other: Any, _semantic: TritonSemantic | None = None) -> Any:
+    """Two tiles in their common shape, as numpy does it."""
+    assert _semantic is not None
+    return _tuple(_semantic.broadcast_impl_value(_semantic.to_tensor(input), _semantic.to_tensor(other)))
+
+
+@member
+@builtin
+def broadcast_to(input: tensor, *shape: Any, _semantic: TritonSemantic | None = None) -> tensor:
+    """A tile repeated to a shape of the same rank; dimensions of size 1 are repeated."""
+    assert _semantic is not None
+    return _semantic.broadcast_impl_shape(_semantic.to_tensor(input), unwrap_shape(unwrap_iterable(shape)))
+
+
+@member
+@builtin
+def trans(input: tensor, *dims: Any, _semantic: TritonSemantic | None = None) -> tensor:
+    """Axes permuted; without `dims` the last two are swapped."""
+    assert _semantic is not None
+    order = unwrap_iterable(dims)
+    if not order:
+        rank = len(block_shape(input))
+        if rank < 2:
+            raise ValueError("tl.trans invoked with a 0- or 1-dimensional tensor")
+        order = [*range(rank - 2), rank - 1, rank - 2]
+    return _semantic.permute(input, [unwrap(d) for d in order])
+
+
+@member
+@builtin
+def permute(input: tensor, *dims: Any, _semantic: TritonSemantic | None = None) -> tensor:
+    """Axes permuted: axis i of the result is axis `dims[i]` of the input."""
+    return _semantic.permute(input, [unwrap(d) for d in unwrap_iterable(dims)])  # type: ignore[union-attr]
+
+
+@builtin
+def cat(input: tensor, other: tensor, can_reorder: Any = False, _semantic: TritonSemantic | None = None) -> tensor:
+    """Two 1-D tiles as one, in any order; only with `can_reorder=True`."""
+    return _semantic.cat(input, other, unwrap(can_reorder))  # type: ignore[union-attr]
+
+
+@builtin
+def join(a: Any, b: Any, _semantic: TritonSemantic | None = None) -> tensor:
+    """Two tiles side by side in a new last axis of size 2."""
+    assert _semantic is not None
+    return _semantic.join(_semantic.to_tensor(a), _semantic.to_tensor(b))
+
+
+@builtin
+def unsplat(x: tensor, _semantic: TritonSemantic | None = None, _generator: Any = None) -> tensor:
+    """The element of a tile that has one, as a scalar."""
+    assert _semantic is not None
+    return _semantic.unsplat(_semantic.to_tensor(x))
+
+
+@member
+@builtin
+def split(a: tensor, _semantic: TritonSemantic | None = None, _generator: Any = None) -> Any:
+    """The two tiles that `join` put together: the halves along a last axis of size 2."""
+    return _tuple(_semantic.split(a))  # type: ignore[union-attr]
+
+
+@member
+@builtin
+def view(input: tensor, *shape: Any, _semantic: TritonSemantic | None = None) -> tensor:
+    """Deprecated: `reshape` with `can_reorder=True`."""
+    warnings.warn("view is deprecated, please use reshape with can_reorder being true.", stacklevel=3)
+    return _semantic.reshape(input, unwrap_shape(unwrap_iterable(shape)), can_reorder=True)  # type: ignore[union-attr]
+
+
+@member
+@builtin
+def item(input: tensor, _semantic: TritonSemantic | None = None, _generator: Any = None) -> tensor:
+    """The element of a tile that has one, as a scalar."""
+    return _semantic.unsplat(input)  # type: ignore[union-attr]
+
+
+@member
+@builtin
+def reshape(
+    input: tensor,
+    *shape: Any,
+    can_reorder: Any = False,
+    _semantic: TritonSemantic | None = None,
+    _generator: Any = None,
+) -> tensor:
+    """The same elements in another shape, row-major; with `can_reorder` in any order."""
+    assert _semantic is not None
+    dims = unwrap_shape(unwrap_iterable(shape))
+    return _semantic.reshape(_semantic.to_tensor(input), dims, bool(unwrap(can_reorder)))
+
+
+@member
+@builtin
+def expand_dims(input: Any, axis: Any, _semantic: TritonSemantic | None = None) -> tensor:
+    """New axes of size 1; `axis` (one or several) counts in the result, from the end where negative."""
+    assert _semantic is not None
+    input = _semantic.to_tensor(input)
+    axes = unwrap(axis)
+    axes = [unwrap(a) for a in axes] if isinstance(axes, Sequence) or hasattr(axes, "values") else [axes]
+    rank = len(block_shape(input)) + len(axes)
+    axes = [wrap_axis(a, rank) for a in axes]
+    if len(set(axes)) != len(axes):
+        raise ValueError(f"expand_dims received duplicate axes, normalized axes = {axes}")
+    result: tensor = input
+    for position in sorted(axes):
+        result = _semantic.expand_dims(result, position)
+    return result
+
+
+@member
+@builtin
+def cast(
+    input: Any,
+    dtype: dtype,
+    fp_downcast_rounding: str | None = None,
+    bitcast: Any = False,
+    _semantic: TritonSemantic | None = None,
+) -> tensor:
+    """Another element type; with `bitcast` the same bits, otherwise the same value as far as the type holds it.
+
+    `fp_downcast_rounding` ("rtne" or "rtz") only where a float gets narrower.
+    """
+    return cast_value(input, dtype, fp_downcast_rounding, bitcast, _semantic)  # type: ignore[no-any-return]
+
+

@@ -1,0 +1,284 @@
+"""Values known when a kernel is compiled: `constexpr`, and the helpers that look through it.
+
+>>> constexpr(7) // 2 + 1
+constexpr[4]
+
+All of Python's operators fold, with Python's meaning: `//` and `%` round down, unlike on tensors. A constexpr of a
+constexpr is the inner one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+from .protocol import base_type, base_value
+
+__all__ = [
+    "CONSTEXPR_0",
+    "constexpr",
+    "constexpr_type",
+    "unwrap",
+    "unwrap_all",
+    "unwrap_iterable",
+    "unwrap_shape",
+    "wrap_axis",
+]
+
+
+class constexpr_type(base_type):
+    """The type of a constexpr: its value is part of it."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, constexpr_type) and bool(self.value == other.value)
+
+    def __repr__(self) -> str:
+        return f"constexpr_type[{self.value}]"
+
+    def __hash__(self) -> int:
+        return hash(self.value)
+
+    def mangle(self) -> str:
+        return repr(self)
+
+    def _flatten_ir_types(self, builder: Any, out: list[Any]) -> None:
+        return
+
+    def _unflatten_ir(self, handles: list[Any], cursor: int) -> tuple[Any, int]:
+        return constexpr(self.value), cursor
+
+
+class constexpr(base_value):
+    """A value known when the kernel is compiled; also the annotation of a parameter that is one."""
+
+    __slots__ = ("_type", "value")
+
+    def __init__(self, value: Any) -> None:
+        while isinstance(value, constexpr):
+            value = value.value
+        self.value = value
+        self._type: constexpr_type | None = None
+
+    @property
+    def type(self) -> constexpr_type:  # type: ignore[override]
+        """The type, which holds the value."""
+        if self._type is None:
+            self._type = constexpr_type(self.value)
+        return self._type
+
+    def _flatten_ir(self, handles: list[Any]) -> None:
+        return
+
+    def __repr__(self) -> str:
+        return f"constexpr[{self.value}]"
+
+    def __hash__(self) -> int:
+        return hash((self.value, self.type))
+
+    # As a plain Python value.
+
+    def __index__(self) -> int:
+        return self.value  # type: ignore[no-any-return]
+
+    def __int__(self) -> int:
+        return int(self.value)
+
+    def __float__(self) -> float:
+        return float(self.value)
+
+    def __bool__(self) -> bool:
+        return bool(self.value)
+
+    def __len__(self) -> int:
+        return len(self.value)
+
+    def __iter__(self) -> Iterator[Any]:
+        if isinstance(self.value, (int, float, complex)) or not hasattr(type(self.value), "__iter__"):
+            raise TypeError(f"cannot iterate over {self!r}: the value is of type {type(self.value).__name__}")
+        return iter(self.value)
+
+    def __getitem__(self, *args: Any) -> Any:
+        keys = tuple(unwrap(a) for a in args)
+        return self.value.__getitem__(*keys)
+
+    def __call__(self, *args: Any, **kwds: Any) -> Any:
+        return self.value(*args, **kwds)
+
+    # Operators: each folds, and leaves a tensor on the other side to the tensor's own reflected operator.
+
+    def __add__(self, other: Any) -> Any:
+        return _fold(self, other, lambda a, b: a + b)
+
+    def __radd__(self, other: Any) -> Any:
+        return _fold(self, other, lambda a, b: b + a)
+
+    def __sub__(self, other: Any) -> Any:
+        return _fold(self, other, lambda a, b: a - b)
+
+    def __rsub__(self, other: Any) -> Any:
+        return _fold(self, other, lambda a, b: b - a)
+
+    def __mul__(self, other: Any) -> Any:
+        return _fold(self, other, lambda a, b: a * b)
+
+    def __rmul__(self, other: Any) -> Any:
+        return _fold(self, other, lambda a, b: b * a)
+
+    def __truediv__(self, other: Any) -> Any:
+        return _fold(self, other, lambda a, b: a / b)
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return _fold(self, other, lambda a, b: b / a)
+
+    def __floordiv__(self, other: Any) -> Any:
+        return _fold(self, other, lambda a, b: a // b)
+
+    def __rfloordiv__(self, other: Any) -> Any:
+        return _fold(self, other, lambda a, b: b // a)
+
+    def __mod__(self, other: Any) -> Any:
+        return _fold(self, other, lambda a, b: a % b)
+
+    def __rmod__(self, other: Any) -> Any:
+        return _fold(self, other, lambda a, b: b % a)
+
+    def __pow__(self, other: Any) -> Any:
+        return _fold(self, other, lambda a, b: a**b)
+
+    def __rpow__(self, other: Any) -> Any:
+        return _fold(self, other, lambda a, b: b**a)
+
+    def __lshift__(self, other: Any) -> Any:
+        return _fold(self, other, lambda a, b: a << b)
+
+    def __rlshift__(self, other: Any) -> Any:
+        return _fold(self, other, lambda a, b: b << a)
+
+    def __rshift__(self, other: Any) -> Any:
+        return _fold(self, other, lambda a, b: a >> b)
+
+    def __rrshift__(self, other: Any) -> Any:
+        return _fold(self, other, lambda a, b: b >> a)
+
+    def __and__(self, other: Any) -> Any:
+        return _fold(self, other, lambda a, b: a & b)
+
+    def __rand__(self, other: Any) -> Any:
+        return _fold(self, other, lambda a, b: b & a)
+
+    def __or__(self, other: Any) -> Any:
+        return _fold(self, other, lambda a, b: a | b)
+
+    def __ror__(self, other: Any) -> Any:
+        return _fold(self, other, lambda a, b: b | a)
+
+    def __xor__(self, other: Any) -> Any:
+        return _fold(self, other, lambda a, b: a ^ b)
+
+    def __rxor__(self, other: Any) -> Any:
+        return _fold(self, other, lambda a, b: b ^ a)
+
+    def __lt__(self, other: Any) -> Any:
+        return _fold(self, other, lambda a, b: a < b)
+
+    def __rlt__(self, other: Any) -> Any:
+        return _fold(self, other, lambda a, b: b < a)
+
+    def __le__(self, other: Any) -> Any:
+        return _fold(self, other, lambda a, b: a <= b)
+
+    def __rle__(self, other: Any) -> Any:
+        return _fold(self, other, lambda a, b: b <= a)
+
+    def __gt__(self, other: Any) -> Any:
+        return _fold(self, other, lambda a, b: a > b)
+
+    def __rgt__(self, other: Any) -> Any:
+        return _fold(self, other, lambda a, b: b > a)
+
+    def __ge__(self, other: Any) -> Any:
+        return _fold(self, other, lambda a, b: a >= b)
+
+    def __rge__(self, other: Any) -> Any:
+        return _fold(self, other, lambda a, b: b >= a)
+
+    def __eq__(self, other: Any) -> Any:
+        return _fold(self, other, lambda a, b: a == b)
+
+    def __ne__(self, other: Any) -> Any:
+        return _fold(self, other, lambda a, b: a != b)
+
+    def __neg__(self) -> constexpr:
+        return constexpr(-self.value)
+
+    def __pos__(self) -> constexpr:
+        return constexpr(+self.value)
+
+    def __invert__(self) -> constexpr:
+        return constexpr(~self.value)
+
+    def __not__(self) -> constexpr:
+        """`not x` (Python has no method for it; the frontend calls this one)."""
+        return constexpr(not self.value)
+
+    def logical_and(self, other: Any) -> Any:
+        """`x and y`."""
+        return _fold(self, other, lambda a, b: a and b)
+
+    def logical_or(self, other: Any) -> Any:
+        """`x or y`."""
+        return _fold(self, other, lambda a, b: a or b)
+
+
+def _fold(left: constexpr, right: Any, operator: Callable[[Any, Any], Any]) -> Any:
+    if isinstance(right, constexpr):
+        right = right.value
+    elif isinstance(right, base_value):
+        return NotImplemented
+    return constexpr(operator(left.value, right))
+
+
+CONSTEXPR_0 = constexpr(0)
+"""The default of parameters such as `descending`."""
+
+
+def unwrap(value: Any) -> Any:
+    """The value of a constexpr; lists and tuples are looked through; anything else is returned as it is."""
+    if isinstance(value, constexpr):
+        return value.value
+    if type(value) in (list, tuple):
+        return type(value)(unwrap(v) for v in value)
+    return value
+
+
+def unwrap_all(values: Iterable[Any]) -> list[Any]:
+    """`unwrap` each."""
+    return [unwrap(v) for v in values]
+
+
+def unwrap_shape(shape: Any) -> list[int]:
+    """A shape given as constexprs, integers, or one constexpr of a sequence, as a list of integers."""
+    return [unwrap(s) for s in unwrap(shape)]
+
+
+def unwrap_iterable(values: Any) -> Any:
+    """The one iterable of `values`, or `values`: `f(1, 2)` and `f((1, 2))` mean the same."""
+    if len(values) == 1:
+        only = unwrap(values[0])
+        if isinstance(only, (list, tuple)) or (isinstance(only, base_value) and hasattr(only, "values")):
+            return only
+        if isinstance(only, Sequence) and not isinstance(only, str):
+            return only
+    return values
+
+
+def wrap_axis(axis: int, ndim: int) -> int:
+    """An axis counted from the end as one counted from the start."""
+    if not -ndim <= axis < ndim:
+        raise ValueError(f"invalid axis {axis}. Expected {-ndim} <= axis < {ndim}")
+    return axis if axis >= 0 else axis + ndim

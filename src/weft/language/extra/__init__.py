@@ -1,0 +1,5 @@
+"""Library functions by the names of the vendors: `libdevice`, and what exists on one kind of GPU only."""
+
+from . import cuda, hip, libdevice
+
+__all__ = ["cuda", "hip", "libdevice"]

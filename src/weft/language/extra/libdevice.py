@@ -1,0 +1,80 @@
+"""The math library by its CUDA names: `tl.extra.libdevice.pow(x, y)`.
+
+A function takes the types that its table lists and no others (float16 must be cast); arguments are broadcast, and
+promoted where their own types are not listed. Each call is one `tt.extern_elementwise` with the symbol that a GPU would
+link, `__nv_powf`; the CPU has code of its own for it.
+
+Functions are made when they are first asked for.
+"""
+
+from __future__ import annotations
+
+import inspect
+from functools import lru_cache
+from typing import Any
+
+from .. import dtypes as dt
+from ..builtins.external import extern_elementwise
+from ..dtypes import dtype
+from ..protocol import builtin
+from .libdevice_table import BOOLEAN, OVERLOADS
+
+_LETTERS = {"f": dt.float32, "d": dt.float64, "i": dt.int32, "l": dt.int64, "u": dt.uint32, "U": dt.uint64}
+
+Table = dict[tuple[dtype, ...], tuple[str, dtype]]
+
+
+@lru_cache(maxsize=1)
+def _lines() -> dict[str, str]:
+    """Function name -> its entries."""
+    return {name: entries for name, _, entries in (line.partition(" ") for line in OVERLOADS.strip().splitlines())}
+
+
+def _table(entries: str) -> Table:
+    """`f>f:expf d>d:exp` as the table that `extern_elementwise` takes."""
+    table: Table = {}
+    for entry in entries.split():
+        types, _, symbol = entry.partition(":")
+        arguments, _, result = types.partition(">")
+        table[tuple(_LETTERS[a] for a in arguments)] = (f"__nv_{symbol}", _LETTERS[result])
+    return table
+
+
+def names() -> list[str]:
+    """All functions of the library."""
+    return list(_lines())
+
+
+def _make(name: str, entries: str) -> Any:
+    table = _table(entries)
+    count = len(next(iter(table)))
+    boolean = name in BOOLEAN
+
+    def function(*args: Any, _semantic: Any = None) -> Any:
+        if len(args) != count:
+            raise TypeError(f"libdevice.{name} takes {count} arguments, got {len(args)}")
+        result = extern_elementwise("libdevice", "", list(args), table, True, _semantic=_semantic)
+        return _semantic.cast(result, dt.int1) if boolean else result
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"`{name}` of the CUDA math library, for " + "; ".join(
+        "(" + ", ".join(map(str, types)) + f") -> {result}" for types, (_, result) in table.items()
+    )
+    made: Any = builtin(function)
+    positional = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    parameters = [inspect.Parameter(f"arg{i}", positional) for i in range(count)]
+    parameters.append(inspect.Parameter("_semantic", positional, default=None))
+    made.__signature__ = inspect.Signature(parameters)
+    return made
+
+
+def __getattr__(name: str) -> Any:
+    entries = _lines().get(name)
+    if entries is None:
+        raise AttributeError(f"libdevice has no function `{name}`")
+    made = globals()[name] = _make(name, entries)
+    return made
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_lines()})

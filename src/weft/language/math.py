@@ -1,0 +1,196 @@
+"""Mathematical functions, element by element.
+
+They take float32 and float64 and nothing else (cast first), except where they say otherwise.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from xdsl.dialects import arith
+from xdsl.dialects import math as math_dialect
+from xdsl.ir import Operation
+
+from weft.ir import tt
+
+from . import core
+from .constants import unwrap
+from .protocol import builtin
+from .semantic import TritonSemantic
+from .tensors import member, tensor
+
+__all__ = [
+    "abs",
+    "ceil",
+    "cos",
+    "div_rn",
+    "erf",
+    "exp",
+    "exp2",
+    "fdiv",
+    "floor",
+    "fma",
+    "log",
+    "log2",
+    "rsqrt",
+    "sin",
+    "sqrt",
+    "sqrt_rn",
+    "umulhi",
+]
+
+_FLOATS = ("fp32", "fp64")
+_WIDE_INTS = ("int32", "int64", "uint32", "uint64")
+
+
+def _checked(value: tensor, types: tuple[str, ...]) -> tensor:
+    """Refuse an element type that a function does not take."""
+    name = value.type.scalar.name
+    if name not in types:
+        hint = ": cast it with .to(tl.float32)" if "fp32" in types else ""
+        raise ValueError(f"Expected dtype {list(types)} but got {name}{hint}")
+    return value
+
+
+def _unary(op: type[Operation], x: Any, semantic: Any, types: tuple[str, ...] = _FLOATS) -> tensor:
+    return semantic._same(op, _checked(semantic.to_tensor(x), types))  # type: ignore[no-any-return]
+
+
+@builtin
+def umulhi(x: Any, y: Any, _semantic: TritonSemantic | None = None) -> tensor:
+    """The upper half of the product of two 32-bit or 64-bit integers, taken as unsigned."""
+    assert _semantic is not None
+    x, y = (_checked(_semantic.to_tensor(v), _WIDE_INTS) for v in (x, y))
+    x, y = _semantic.binary_op_type_checking_impl(x, y)
+    return _semantic._same(tt.MulhiUIOp, x, y)
+
+
+@member
+@builtin
+def exp(x: Any, _semantic: TritonSemantic | None = None) -> tensor:
+    """e to the power of x."""
+    return _unary(math_dialect.ExpOp, x, _semantic)
+
+
+@member
+@builtin
+def exp2(x: Any, _semantic: TritonSemantic | None = None) -> tensor:
+    """2 to the power of x."""
+    return _unary(math_dialect.Exp2Op, x, _semantic)
+
+
+@member
+@builtin
+def log(x: Any, _semantic: TritonSemantic | None = None) -> tensor:
+    """The natural logarithm."""
+    return _unary(math_dialect.LogOp, x, _semantic)
+
+
+@member
+@builtin
+def log2(x: Any, _semantic: TritonSemantic | None = None) -> tensor:
+    """The logarithm to base 2."""
+    return _unary(math_dialect.Log2Op, x, _semantic)
+
+
+@member
+@builtin
+def cos(x: Any, _semantic: TritonSemantic | None = None) -> tensor:
+    """The cosine of an angle in radians."""
+    return _unary(math_dialect.CosOp, x, _semantic)
+
+
+@member
+@builtin
+def sin(x: Any, _semantic: TritonSemantic | None = None) -> tensor:
+    """The sine of an angle in radians."""
+    return _unary(math_dialect.SinOp, x, _semantic)
+
+
+@member
+@builtin
+def sqrt(x: Any, _semantic: TritonSemantic | None = None) -> tensor:
+    """The square root, fast."""
+    return _unary(math_dialect.SqrtOp, x, _semantic)
+
+
+@member
+@builtin
+def sqrt_rn(x: Any, _semantic: TritonSemantic | None = None) -> tensor:
+    """The square root of a float32, correctly rounded."""
+    return _unary(tt.PreciseSqrtOp, x, _semantic, ("fp32",))
+
+
+@member
+@builtin
+def rsqrt(x: Any, _semantic: TritonSemantic | None = None) -> tensor:
+    """One over the square root."""
+    return _unary(math_dialect.RsqrtOp, x, _semantic)
+
+
+@member
+@builtin
+def abs(x: Any, _semantic: TritonSemantic | None = None) -> tensor:
+    """The magnitude: of floats without their sign, of signed integers (the smallest one wraps to itself)."""
+    assert _semantic is not None
+    x = _semantic.to_tensor(x)
+    scalar = x.dtype
+    if scalar.is_fp8e4b15():
+        return _semantic._same(arith.AndIOp, x, _semantic._constant(0x7F, x.type.with_element_ty(core.int8)))
+    if scalar.is_floating():
+        return _semantic._same(math_dialect.AbsFOp, x)
+    if scalar.is_int_signed():
+        return _semantic._same(math_dialect.AbsIOp, x)
+    if scalar.is_int_unsigned():
+        return x  # type: ignore[no-any-return]
+    raise TypeError(f"abs takes integers and floats, got {scalar}")
+
+
+@builtin
+def fdiv(x: Any, y: Any, ieee_rounding: Any = False, _semantic: TritonSemantic | None = None) -> tensor:
+    """The quotient of two floats of one type."""
+    assert _semantic is not None
+    return _semantic.fdiv(_semantic.to_tensor(x), _semantic.to_tensor(y), unwrap(ieee_rounding))
+
+
+@builtin
+def div_rn(x: Any, y: Any, _semantic: TritonSemantic | None = None) -> tensor:
+    """The quotient of two float32 values, correctly rounded."""
+    assert _semantic is not None
+    x, y = (_checked(_semantic.to_tensor(v), ("fp32",)) for v in (x, y))
+    x, y = _semantic.binary_op_type_checking_impl(x, y)
+    return _semantic._same(tt.PreciseDivFOp, x, y)
+
+
+@member
+@builtin
+def erf(x: Any, _semantic: TritonSemantic | None = None) -> tensor:
+    """The error function."""
+    return _unary(math_dialect.ErfOp, x, _semantic)
+
+
+@member
+@builtin
+def floor(x: Any, _semantic: TritonSemantic | None = None) -> tensor:
+    """The largest whole number that is not larger."""
+    return _unary(math_dialect.FloorOp, x, _semantic)
+
+
+@member
+@builtin
+def ceil(x: Any, _semantic: TritonSemantic | None = None) -> tensor:
+    """The smallest whole number that is not smaller."""
+    return _unary(math_dialect.CeilOp, x, _semantic)
+
+
+@builtin
+def fma(x: Any, y: Any, z: Any, _semantic: TritonSemantic | None = None) -> tensor:
+    """`x * y + z` in a common type; on floats with one rounding."""
+    assert _semantic is not None
+    x, y, z = (_semantic.to_tensor(v) for v in (x, y, z))
+    x, y = _semantic.binary_op_type_checking_impl(x, y)
+    z, x = _semantic.binary_op_type_checking_impl(z, x)
+    z, y = _semantic.binary_op_type_checking_impl(z, y)
+    if x.type.scalar.is_int():
+        return _semantic._same(arith.AddiOp, _semantic._same(arith.MuliOp, x, y), z)
+    return _semantic._same(math_dialect.FmaOp, x, y, z)

@@ -1,0 +1,18 @@
+"""`must_use_result`: functions whose result must not be dropped (`advance` gives a new pointer, it moves nothing)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = ["must_use_result"]
+
+
+def must_use_result(x: Any, s: Any = True) -> Any:
+    """Mark a function whose result a kernel must use; `s` may be a text that says why.
+
+    Works as `@must_use_result`, and as `@must_use_result("why")`.
+    """
+    if isinstance(x, str):
+        return lambda fn: must_use_result(fn, x)
+    x._must_use_result = s
+    return x

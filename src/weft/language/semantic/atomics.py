@@ -1,0 +1,175 @@
+"""Atomic operations on memory; each yields what memory held before.
+
+Float extrema are done on integers: of bits with equal signs the order is that of integers, so where the value is not
+negative its signed extremum is taken, and where it is negative the opposite unsigned one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from xdsl.dialects import arith
+
+from weft import ir
+from weft.ir import tt
+
+from .. import dtypes as dt
+from ..constants import unwrap
+from ..dtypes import block_of, pointer_type
+from ..tensors import tensor
+from .arithmetic import Arithmetic
+from .base import block_shape
+from .memory import Memory
+
+__all__ = ["Atomics"]
+
+_SEMANTICS = {
+    "acquire": tt.MemSemantic.ACQUIRE,
+    "release": tt.MemSemantic.RELEASE,
+    "acq_rel": tt.MemSemantic.ACQUIRE_RELEASE,
+    "relaxed": tt.MemSemantic.RELAXED,
+}
+_SCOPES = {"gpu": tt.MemSyncScope.GPU, "cta": tt.MemSyncScope.CTA, "sys": tt.MemSyncScope.SYSTEM}
+
+
+class Atomics(Memory, Arithmetic):
+    """`atomic_add` and its kind."""
+
+    def _str_to_sem(self, sem_option: str | None) -> tt.MemSemantic:
+        if not sem_option:
+            return tt.MemSemantic.ACQUIRE_RELEASE
+        if sem_option not in _SEMANTICS:
+            raise ValueError(f"Memory semantic {sem_option} not supported; supported: {', '.join(_SEMANTICS)}")
+        return _SEMANTICS[sem_option]
+
+    def _str_to_scope(self, scope_option: str | None) -> tt.MemSyncScope:
+        if not scope_option:
+            return tt.MemSyncScope.GPU
+        if scope_option not in _SCOPES:
+            raise ValueError(f"Memory scope {scope_option} not supported; supported: {', '.join(_SCOPES)}")
+        return _SCOPES[scope_option]
+
+    def _order(self, sem: str | None, scope: str | None) -> dict[str, Any]:
+        return {"sem": ir.enum_attr(self._str_to_sem(sem)), "scope": ir.enum_attr(self._str_to_scope(scope))}
+
+    def atomic_cas(self, ptr: tensor, cmp: tensor, val: tensor, sem: str | None, scope: str | None) -> tensor:
+        """Write `val` where memory holds `cmp`."""
+        order = self._order(sem, scope)
+        element = self._pointee(ptr, "atomic_cas")
+        if element.primitive_bitwidth not in (16, 32, 64):
+            raise ValueError("atomic_cas only supports elements with width {16, 32, 64}, got " + str(element))
+        if ptr.type.scalar.is_const():
+            raise ValueError("Cannot store to a constant pointer")
+        for name, value in (("cmp", cmp), ("val", val)):
+            if value.type.scalar.to_ir() != element.to_ir():
+                raise TypeError(
+                    f"atomic_cas needs `{name}` to have the element type {element}, got {value.type.scalar}: cast it"
+                )
+        shape = block_shape(ptr)
+        cmp, val = self.broadcast_impl_shape(cmp, shape), self.broadcast_impl_shape(val, shape)
+        result = block_of(element, shape) if shape else element
+        return self._value(tt.AtomicCASOp, (ptr.handle, cmp.handle, val.handle), result, order)
+
+    def atom_red_typechecking_impl(self, ptr: tensor, val: Any, mask: Any, op: str) -> tuple[tensor, tensor, tensor]:
+        """Pointers, values and a mask of one shape, values cast to the element type."""
+        if not ptr.type.scalar.is_ptr():
+            raise ValueError(f"Pointer argument of atomic_{op} is {ptr.type!r}: expected a pointer or a tensor of them")
+        element = self._pointee(ptr, f"atomic_{op}")
+        if ptr.type.scalar.is_const() or element.is_const():
+            raise ValueError("Cannot store to a constant pointer")
+        if element.is_fp16() and op != "add" or element.is_bf16() and op != "add":
+            raise ValueError(f"atomic_{op} does not support {element}")
+        if element.is_fp8() or element.is_int() and element.int_bitwidth < 32 or element.is_ptr():
+            raise ValueError(f"atomic_{op} does not support {element}")
+        shape = block_shape(ptr)
+        val = unwrap(val)
+        if mask is not None:
+            mask = self._checked_mask(mask)
+        if not shape:
+            for name, value in (("Value", val), ("Mask", mask)):
+                if isinstance(value, tensor) and block_shape(value):
+                    raise ValueError(f"{name} argument cannot be block type if pointer argument is not a block")
+        if isinstance(val, tensor):
+            val = self.cast(self.broadcast_impl_shape(val, shape) if shape else val, element)
+        else:
+            val = self._constant_as(val, element, shape)
+        if mask is None:
+            mask = self._constant(True, block_of(dt.int1, shape) if shape else dt.int1)
+        elif shape:
+            mask = self.broadcast_impl_shape(mask, shape)
+        return ptr, val, mask
+
+    def _rmw(self, op: tt.RMWOp, ptr: tensor, val: tensor, mask: tensor, order: dict[str, Any]) -> tensor:
+        properties = {"atomic_rmw_op": ir.enum_attr(op), **order}
+        return self._value(tt.AtomicRMWOp, (ptr.handle, val.handle, mask.handle), val.type, properties)
+
+    def _extremum_in_memory(
+        self, name: str, ptr: tensor, val: Any, mask: Any, sem: str | None, scope: str | None
+    ) -> tensor:
+        order = self._order(sem, scope)
+        ptr, val, mask = self.atom_red_typechecking_impl(ptr, val, mask, name)
+        scalar = val.type.scalar
+        signed, unsigned = getattr(tt.RMWOp, name.upper()), getattr(tt.RMWOp, "U" + name.upper())
+        if scalar.is_int():
+            return self._rmw(signed if scalar.is_int_signed() else unsigned, ptr, val, mask, order)
+        if not scalar.is_fp32() and not scalar.is_fp64():
+            raise TypeError(f"atomic_{name} not supported for dtype {scalar}")
+        opposite = tt.RMWOp.UMIN if name == "max" else tt.RMWOp.UMAX
+        bits = dt.int32 if scalar.is_fp32() else dt.int64
+        int_val = self.bitcast(val, bits)
+        pointer: Any = ptr.type.scalar
+        int_ptr = self.cast(ptr, pointer_type(bits, pointer.address_space))
+        negative = self._signbit(val)
+        positive = self.not_(negative)
+        at_positive = self._rmw(signed, int_ptr, int_val, self.and_(mask, positive), order)
+        at_negative = self._rmw(opposite, int_ptr, int_val, self.and_(mask, negative), order)
+        return self.bitcast(self.where(positive, at_positive, at_negative), scalar)
+
+    def _signbit(self, x: tensor) -> tensor:
+        """Whether the sign of a float is set."""
+        width = x.type.scalar.primitive_bitwidth
+        bits = self.bitcast(x, dt.get_int_dtype(width, signed=False))
+        top = self._same(arith.ShRUIOp, bits, self._constant(width - 1, bits.type))
+        return self.cast(top, dt.int1)
+
+    def atomic_max(self, ptr: tensor, val: Any, mask: Any, sem: str | None, scope: str | None) -> tensor:
+        """Raise memory to the maximum with `val`."""
+        return self._extremum_in_memory("max", ptr, val, mask, sem, scope)
+
+    def atomic_min(self, ptr: tensor, val: Any, mask: Any, sem: str | None, scope: str | None) -> tensor:
+        """Lower memory to the minimum with `val`."""
+        return self._extremum_in_memory("min", ptr, val, mask, sem, scope)
+
+    def atomic_add(self, ptr: tensor, val: Any, mask: Any, sem: str | None, scope: str | None) -> tensor:
+        """Add `val` to memory."""
+        order = self._order(sem, scope)
+        ptr, val, mask = self.atom_red_typechecking_impl(ptr, val, mask, "add")
+        op = tt.RMWOp.FADD if val.type.scalar.is_floating() else tt.RMWOp.ADD
+        return self._rmw(op, ptr, val, mask, order)
+
+    def _bitwise_in_memory(
+        self, name: str, ptr: tensor, val: Any, mask: Any, sem: str | None, scope: str | None
+    ) -> tensor:
+        order = self._order(sem, scope)
+        ptr, val, mask = self.atom_red_typechecking_impl(ptr, val, mask, name)
+        if not val.type.scalar.is_int():
+            raise ValueError(f"atomic_{name} does not support {val.type.scalar}: only integers")
+        return self._rmw(getattr(tt.RMWOp, name.upper()), ptr, val, mask, order)
+
+    def atomic_and(self, ptr: tensor, val: Any, mask: Any, sem: str | None, scope: str | None) -> tensor:
+        """Bitwise and of memory with `val`."""
+        return self._bitwise_in_memory("and", ptr, val, mask, sem, scope)
+
+    def atomic_or(self, ptr: tensor, val: Any, mask: Any, sem: str | None, scope: str | None) -> tensor:
+        """Bitwise or of memory with `val`."""
+        return self._bitwise_in_memory("or", ptr, val, mask, sem, scope)
+
+    def atomic_xor(self, ptr: tensor, val: Any, mask: Any, sem: str | None, scope: str | None) -> tensor:
+        """Bitwise exclusive or of memory with `val`."""
+        return self._bitwise_in_memory("xor", ptr, val, mask, sem, scope)
+
+    def atomic_xchg(self, ptr: tensor, val: Any, mask: Any, sem: str | None, scope: str | None) -> tensor:
+        """Put `val` into memory."""
+        order = self._order(sem, scope)
+        ptr, val, mask = self.atom_red_typechecking_impl(ptr, val, mask, "xchg")
+        return self._rmw(tt.RMWOp.XCHG, ptr, val, mask, order)

@@ -1,0 +1,102 @@
+"""Hints to the compiler, prints and assertions from the device, barriers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr
+
+from weft import ir
+from weft.ir import tt
+
+
+from ..tensors import tensor
+from .arithmetic import Arithmetic
+from .base import block_shape, shape_text
+
+__all__ = ["Diagnostics"]
+
+
+class Diagnostics(Arithmetic):
+    """What a kernel says about itself."""
+
+    def _hint(self, name: str, attribute: str, x: tensor, values: Sequence[int]) -> tensor:
+        """Put a hint on the operation that makes `x`, or on the argument that it is."""
+        rank = max(1, len(block_shape(x)))
+        if len(values) != rank:
+            raise ValueError(
+                f"Shape of input to {name} does not match the length of values: "
+                f"{shape_text(block_shape(x))} and {list(values)}"
+            )
+        for value in values:
+            if value <= 0:
+                raise ValueError(f"{name} takes positive integers, got {value}")
+        attr = ir.dense_attr(ir.tensor_of((len(values),), ir.i32), values)
+        owner: Any = x.handle.owner
+        if hasattr(owner, "attributes"):
+            owner.attributes[attribute] = attr
+        elif not block_shape(x):
+            self._hint_argument(x, attribute, values[0])
+        return x
+
+    def _hint_argument(self, x: tensor, attribute: str, value: int) -> None:
+        """A hint on an argument of the kernel becomes one of the function's attributes for it."""
+        if attribute != "tt.divisibility":
+            return
+        block: Any = x.handle.owner
+        function = block.parent_op()
+        if not isinstance(function, tt.FuncOp):
+            return
+        index = x.handle.index
+        known = list(function.arg_attrs.data) if function.arg_attrs is not None else [ir.empty_dict() for _ in block.args]
+        own = dict(known[index].data)
+        before = own.get(attribute)
+        if before is not None and ir.int_value(before) % value == 0:
+            return
+        own[attribute] = ir.i32_attr(value)
+        known[index] = DictionaryAttr(own)
+        function.properties["arg_attrs"] = ArrayAttr(known)
+
+    def multiple_of(self, x: tensor, values: Sequence[int]) -> tensor:
+        """All elements (of each row) are multiples of a number."""
+        return self._hint("multiple_of", "tt.divisibility", x, values)
+
+    def max_contiguous(self, x: tensor, values: Sequence[int]) -> tensor:
+        """The first elements of each so many are one after the other."""
+        return self._hint("max_contiguous", "tt.contiguity", x, values)
+
+    def max_constancy(self, x: tensor, values: Sequence[int]) -> tensor:
+        """Each so many elements are equal."""
+        return self._hint("max_constancy", "tt.constancy", x, values)
+
+    def debug_barrier(self) -> None:
+        """Wait for all threads of the program."""
+        self.builder.create(ir.BarrierOp)
+
+    def device_print(self, prefix: str, args: Sequence[tensor], hex: bool) -> None:
+        """Print values when the kernel runs."""
+        # The text begins with a space and ends with a colon, which is how it is shown after a program's place.
+        if not prefix.endswith(" ") and args:
+            prefix += " "
+        if not prefix.endswith(": ") and args:
+            prefix = prefix[:-1] + ": "
+        if len(prefix) > 2 and not prefix.startswith(" "):
+            prefix = " " + prefix
+        signed = ir.i32_array([int(a.dtype.is_int_signed()) for a in args])
+        properties = {"prefix": ir.str_attr(prefix), "hex": ir.bool_attr(bool(hex)), "isSigned": signed}
+        self.builder.create(tt.PrintOp, [a.handle for a in args], (), properties)
+
+    def device_assert(self, cond: Any, msg: str, mask: Any) -> None:
+        """With the option `debug`, end the launch with an error where the condition does not hold."""
+        if not self.options.debug:
+            return
+        if mask is not None:
+            cond = self.or_(cond, self.not_(mask))
+        self.builder.create(tt.AssertOp, (cond.handle,), (), {"message": ir.str_attr(msg)})
+
+    def assume(self, cond: tensor) -> None:
+        """Promise the compiler that a condition holds."""
+        self.builder.create(ir.AssumeOp, (cond.handle,), (), {"op_bundle_sizes": ir.i32_array(())})
+
+

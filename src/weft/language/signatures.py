@@ -1,0 +1,80 @@
+"""Types from their names in a kernel's signature.
+
+>>> str_to_ty("*kfp16", None), str_to_ty("i32", None)
+(const_pointer<fp16>, weft.language.int32)
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+from . import dtypes as dt
+from .constants import constexpr_type
+from .descriptors import tensor_descriptor_type
+from .dtypes import block_type, pointer_type
+from .tuples import tuple_type
+
+__all__ = ["str_to_ty"]
+
+_SCALARS = {
+    "fp8e4nv": dt.float8e4nv,
+    "fp8e4b8": dt.float8e4b8,
+    "fp8e5": dt.float8e5,
+    "fp8e5b16": dt.float8e5b16,
+    "fp8e4b15": dt.float8e4b15,
+    "fp16": dt.float16,
+    "bf16": dt.bfloat16,
+    "fp32": dt.float32,
+    "fp64": dt.float64,
+    "i1": dt.int1,
+    "i8": dt.int8,
+    "i16": dt.int16,
+    "i32": dt.int32,
+    "i64": dt.int64,
+    "u1": dt.int1,
+    "u8": dt.uint8,
+    "u16": dt.uint16,
+    "u32": dt.uint32,
+    "u64": dt.uint64,
+    "B": dt.int1,
+    "void": dt.void,
+}
+
+
+def str_to_ty(name: Any, c: Any) -> Any:
+    """The type that a name in a signature stands for; `c` is the value of a `constexpr`, or of those in a tuple."""
+    if isinstance(name, (tuple, list)):
+        values = c if isinstance(c, (tuple, list)) else [c] * len(name)
+        fields = getattr(name, "_fields", None)
+        return tuple_type([str_to_ty(n, v) for n, v in zip(name, values, strict=True)], fields)
+    if name == "constexpr":
+        return constexpr_type(c)
+    return _named(name)
+
+
+@lru_cache(maxsize=512)
+def _named(name: str) -> Any:
+    if name.startswith("*"):
+        inner = name[1:]
+        const = inner.startswith("k")
+        return pointer_type(_named(inner[1:] if const else inner), const=const)
+    if name.startswith("tensordesc<"):
+        return _descriptor(name)
+    found = _SCALARS.get(name)
+    if found is None:
+        raise ValueError(f"unknown type {name!r} in a signature: known are {', '.join(_SCALARS)}, *T, *kT, tensordesc<T[shape]>")
+    return found
+
+
+def _descriptor(name: str) -> tensor_descriptor_type:
+    """`tensordesc<fp16[64,64]>`."""
+    inner = name.removeprefix("tensordesc<").removesuffix(">")
+    element, bracket, rest = inner.partition("[")
+    sizes = rest.partition("]")[0]
+    if not bracket or not sizes:
+        raise ValueError(f"a descriptor is written tensordesc<fp16[64,64]>, got {name!r}")
+    shape = [int(s) for s in sizes.split(",")]
+    rank = len(shape)
+    block = block_type(_named(element), shape)
+    return tensor_descriptor_type(block, tuple_type([dt.int32] * rank), tuple_type([dt.int64] * rank))

@@ -1,0 +1,334 @@
+"""`tensor`: a tile or a scalar in a kernel, as an SSA value of the IR and a type; its operators and methods.
+
+The operators take the semantic from the frontend (`x + y` becomes `x.__add__(y, _semantic=s)`) and pass on to its
+methods; those that are library functions too (`x.sum()`, `x.exp()`) are put here by `member`.
+"""
+
+from __future__ import annotations
+
+import builtins
+import warnings
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from . import dtypes
+from .constants import constexpr, unwrap
+from .dtypes import block_of, block_type, dtype
+from .protocol import base_value, builtin
+from .tuples import slice as _slice_class
+from .tuples import tuple as _tuple_class
+
+__all__ = ["add_type", "check_bit_width", "member", "tensor"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class tensor(base_value):
+    """A tile (or, with a scalar type, one number or pointer) that exists when the kernel runs."""
+
+    __slots__ = ("handle", "type")
+
+    def __init__(self, handle: Any, type: dtype) -> None:
+        self.handle = handle
+        self.type: dtype = type  # type: ignore[assignment]
+
+    @property
+    def shape(self) -> Any:
+        """The shape as a tuple of constexprs; empty for a scalar."""
+        type = self.type
+        if not isinstance(type, block_type):
+            return _NO_SHAPE
+        if type._const_shape is None:
+            type._const_shape = _tuple_class([constexpr(s) for s in type.shape])
+        return type._const_shape
+
+    @property
+    def numel(self) -> constexpr:
+        """The number of elements."""
+        return constexpr(self.type.numel if isinstance(self.type, block_type) else 1)
+
+    @property
+    def dtype(self) -> dtype:
+        """The element type."""
+        return self.type.scalar
+
+    def _flatten_ir(self, handles: list[Any]) -> None:
+        handles.append(self.handle)
+
+    def __str__(self) -> str:
+        return f"{self.dtype}[{', '.join(str(unwrap(s)) for s in self.shape)}]"
+
+    def __repr__(self) -> str:
+        return f"tensor<{self}>"
+
+    # Arithmetic.
+
+    @builtin
+    def __add__(self, other: Any, _semantic: Any = None) -> Any:
+        return add_type(self, other, _semantic)
+
+    @builtin
+    def __radd__(self, other: Any, _semantic: Any = None) -> Any:
+        return add_type(other, self, _semantic)
+
+    @builtin
+    def __sub__(self, other: Any, _semantic: Any = None) -> Any:
+        return _semantic.sub(self, unwrap(other), sanitize_overflow=True)
+
+    @builtin
+    def __rsub__(self, other: Any, _semantic: Any = None) -> Any:
+        return _semantic.sub(unwrap(other), self, sanitize_overflow=True)
+
+    @builtin
+    def __mul__(self, other: Any, _semantic: Any = None) -> Any:
+        return _semantic.mul(self, unwrap(other), sanitize_overflow=True)
+
+    @builtin
+    def __rmul__(self, other: Any, _semantic: Any = None) -> Any:
+        return _semantic.mul(unwrap(other), self, sanitize_overflow=True)
+
+    @builtin
+    def __truediv__(self, other: Any, _semantic: Any = None) -> Any:
+        return _semantic.truediv(self, unwrap(other))
+
+    @builtin
+    def __rtruediv__(self, other: Any, _semantic: Any = None) -> Any:
+        return _semantic.truediv(unwrap(other), self)
+
+    @builtin
+    def __floordiv__(self, other: Any, _semantic: Any = None) -> Any:
+        return _semantic.floordiv(self, unwrap(other))
+
+    @builtin
+    def __rfloordiv__(self, other: Any, _semantic: Any = None) -> Any:
+        return _semantic.floordiv(unwrap(other), self)
+
+    @builtin
+    def __mod__(self, other: Any, _semantic: Any = None) -> Any:
+        return _semantic.mod(self, unwrap(other))
+
+    @builtin
+    def __rmod__(self, other: Any, _semantic: Any = None) -> Any:
+        return _semantic.mod(unwrap(other), self)
+
+    @builtin
+    def __neg__(self, _semantic: Any = None) -> Any:
+        return _semantic.minus(self)
+
+    @builtin
+    def __pos__(self, _semantic: Any = None) -> Any:
+        return _semantic.plus(self)
+
+    @builtin
+    def __invert__(self, _semantic: Any = None) -> Any:
+        return _semantic.invert(self)
+
+    # Bits.
+
+    @builtin
+    def __and__(self, other: Any, _semantic: Any = None) -> Any:
+        return _semantic.and_(self, unwrap(other))
+
+    @builtin
+    def __rand__(self, other: Any, _semantic: Any = None) -> Any:
+        return _semantic.and_(unwrap(other), self)
+
+    @builtin
+    def __or__(self, other: Any, _semantic: Any = None) -> Any:
+        return _semantic.or_(self, unwrap(other))
+
+    @builtin
+    def __ror__(self, other: Any, _semantic: Any = None) -> Any:
+        return _semantic.or_(unwrap(other), self)
+
+    @builtin
+    def __xor__(self, other: Any, _semantic: Any = None) -> Any:
+        return _semantic.xor_(self, unwrap(other))
+
+    @builtin
+    def __rxor__(self, other: Any, _semantic: Any = None) -> Any:
+        return _semantic.xor_(unwrap(other), self)
+
+    @builtin
+    def __lshift__(self, other: Any, _semantic: Any = None) -> Any:
+        check_bit_width(self, other)
+        return _semantic.shl(self, unwrap(other))
+
+    @builtin
+    def __rlshift__(self, other: Any, _semantic: Any = None) -> Any:
+        check_bit_width(other, self)
+        return _semantic.shl(unwrap(other), self)
+
+    @builtin
+    def __rshift__(self, other: Any, _semantic: Any = None) -> Any:
+        check_bit_width(self, other)
+        shift = _semantic.ashr if self.dtype.is_int_signed() else _semantic.lshr
+        return shift(self, unwrap(other))
+
+    @builtin
+    def __rrshift__(self, other: Any, _semantic: Any = None) -> Any:
+        check_bit_width(other, self)
+        shift = _semantic.ashr if self.dtype.is_int_signed() else _semantic.lshr
+        return shift(unwrap(other), self)
+
+    # Comparisons.
+
+    @builtin
+    def __gt__(self, other: Any, _semantic: Any = None) -> Any:
+        return _semantic.greater_than(self, _semantic.to_tensor(other))
+
+    @builtin
+    def __rgt__(self, other: Any, _semantic: Any = None) -> Any:
+        return _semantic.greater_than(_semantic.to_tensor(other), self)
+
+    @builtin
+    def __ge__(self, other: Any, _semantic: Any = None) -> Any:
+        return _semantic.greater_equal(self, _semantic.to_tensor(other))
+
+    @builtin
+    def __rge__(self, other: Any, _semantic: Any = None) -> Any:
+        return _semantic.greater_equal(_semantic.to_tensor(other), self)
+
+    @builtin
+    def __lt__(self, other: Any, _semantic: Any = None) -> Any:
+        return _semantic.less_than(self, _semantic.to_tensor(other))
+
+    @builtin
+    def __rlt__(self, other: Any, _semantic: Any = None) -> Any:
+        return _semantic.less_than(_semantic.to_tensor(other), self)
+
+    @builtin
+    def __le__(self, other: Any, _semantic: Any = None) -> Any:
+        return _semantic.less_equal(self, _semantic.to_tensor(other))
+
+    @builtin
+    def __rle__(self, other: Any, _semantic: Any = None) -> Any:
+        return _semantic.less_equal(_semantic.to_tensor(other), self)
+
+    @builtin
+    def __eq__(self, other: Any, _semantic: Any = None) -> Any:
+        return _semantic.equal(self, _semantic.to_tensor(other))
+
+    @builtin
+    def __req__(self, other: Any, _semantic: Any = None) -> Any:
+        return _semantic.equal(_semantic.to_tensor(other), self)
+
+    @builtin
+    def __ne__(self, other: Any, _semantic: Any = None) -> Any:
+        return _semantic.not_equal(self, _semantic.to_tensor(other))
+
+    @builtin
+    def __rne__(self, other: Any, _semantic: Any = None) -> Any:
+        return _semantic.not_equal(_semantic.to_tensor(other), self)
+
+    __hash__ = object.__hash__
+
+    @builtin
+    def logical_and(self, other: Any, _semantic: Any = None) -> Any:
+        """`x and y`, for one-bit types."""
+        return _semantic.logical_and(self, _semantic.to_tensor(other))
+
+    @builtin
+    def logical_or(self, other: Any, _semantic: Any = None) -> Any:
+        """`x or y`, for one-bit types."""
+        return _semantic.logical_or(self, _semantic.to_tensor(other))
+
+    @builtin
+    def __not__(self, _semantic: Any = None) -> Any:
+        """`not x` (Python has no method for it; the frontend calls this one)."""
+        return _semantic.not_(self)
+
+    # Shape and type.
+
+    @builtin
+    def __getitem__(self, slices: Any, _semantic: Any = None) -> Any:
+        """`x[None, :]`: new axes of size one; nothing else can be selected."""
+        if isinstance(slices, (type(None), constexpr, _slice_class)) or _is_python_slice(slices):
+            slices = (slices,)
+        if isinstance(slices, _tuple_class):
+            slices = slices.values
+        result, axis = self, 0
+        if not isinstance(slices, (list, type(()))):
+            slices = (slices,)
+        for item in slices:
+            if item is None or (isinstance(item, constexpr) and item.value is None):
+                result = _semantic.expand_dims(result, axis)
+            elif not _is_full_slice(item):
+                raise ValueError(
+                    f"unsupported tensor index: {_index_text(item)} "
+                    "(a tensor is indexed only with None and with full slices `:`; load elements by pointers)"
+                )
+            axis += 1
+        return result
+
+    @property
+    def T(self) -> Any:
+        """The transpose of a matrix (in kernels; here only so that the name is known)."""
+        raise TypeError("`T` of a tensor exists only inside kernels: use trans(x)")
+
+    @builtin
+    def to(
+        self, dtype: dtype, fp_downcast_rounding: str | None = None, bitcast: bool = False, _semantic: Any = None
+    ) -> Any:
+        """The same as `cast`."""
+        return cast_value(self, dtype, fp_downcast_rounding, bitcast, _semantic)
+
+
+dtypes._tensor_class.append(tensor)
+_NO_SHAPE = _tuple_class([])
+
+
+def cast_value(value: Any, target: Any, rounding: Any, bitcast: Any, semantic: Any) -> Any:
+    """`cast`: a change of the element type; see the function of that name."""
+    value = semantic.to_tensor(value)
+    target, rounding, bitcast = unwrap(target), unwrap(rounding), unwrap(bitcast)
+    if not isinstance(target, dtype):
+        raise TypeError(f"cast needs an element type, got {target!r}")
+    if isinstance(value.type, block_type) and not isinstance(target, block_type):
+        target = block_of(target, value.type.shape)
+    if bitcast:
+        return semantic.bitcast(value, target)
+    return semantic.cast(value, target, rounding)
+
+
+def add_type(left: Any, right: Any, semantic: Any) -> Any:
+    """`x + y`; two tuples are joined."""
+    if isinstance(left, _tuple_class) or isinstance(right, _tuple_class):
+        raise TypeError("cannot add a tensor and a tuple")
+    return semantic.add(unwrap(left), unwrap(right), sanitize_overflow=True)
+
+
+def check_bit_width(value: Any, shift_value: Any) -> None:
+    """Warn about a shift by at least the width of what is shifted, where the distance is known."""
+    if isinstance(value, tensor) and isinstance(shift_value, constexpr):
+        width = value.dtype.primitive_bitwidth
+        if shift_value.value >= width:
+            warnings.warn(
+                f"Value {shift_value.value} exceeds the maximum bitwidth ({width}) for type '{value.dtype}'. "
+                "This may result in undefined behavior.",
+                stacklevel=3,
+            )
+
+
+def _is_python_slice(item: Any) -> bool:
+    return isinstance(item, builtins.slice)
+
+
+def _is_full_slice(item: Any) -> bool:
+    if not (isinstance(item, _slice_class) or _is_python_slice(item)):
+        return False
+    return unwrap(item.start) is None and unwrap(item.stop) is None and unwrap(item.step) is None
+
+
+def _index_text(item: Any) -> str:
+    if isinstance(item, _slice_class) or _is_python_slice(item):
+        ends = [unwrap(e) for e in (item.start, item.stop, item.step)]
+        text = ":".join("" if e is None else str(e) for e in ends[:2])
+        return text + (f":{ends[2]}" if ends[2] is not None else "")
+    return str(unwrap(item))
+
+
+def member(fn: F) -> F:
+    """Make a library function also a method of `tensor`: `f(x, ...)` and `x.f(...)`."""
+    setattr(tensor, fn.__name__, fn)
+    return fn

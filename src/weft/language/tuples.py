@@ -1,0 +1,199 @@
+"""Tuples of values in kernels, their types, and slices.
+
+    a, b = tl.tuple((x, y))
+    t.field                       # where the tuple came from a namedtuple
+
+A tuple of n values is their IR values one after the other.
+"""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from .constants import constexpr, constexpr_type, unwrap
+from .dtypes import dtype
+from .protocol import base_type, base_value
+
+__all__ = ["normalize_tuple", "slice", "tuple", "tuple_type", "type_for_tuple_values"]
+
+_list, _tuple, _slice = builtins.list, builtins.tuple, builtins.slice
+
+
+class slice:
+    """A slice in an index, `a:b:c`."""
+
+    def __init__(self, start: Any, stop: Any, step: Any) -> None:
+        self.start = start
+        self.stop = stop
+        self.step = step
+        self.type: Any = None
+
+
+class tuple_type(base_type):
+    """The types of the values of a tuple, and the names of its fields where it has some."""
+
+    def __init__(self, types: Sequence[Any], fields: Sequence[str] | None = None) -> None:
+        self.types = _list(types)
+        self.fields = _list(fields) if fields else [""] * len(self.types)
+
+    @property
+    def name(self) -> str:
+        """The text of the type, `[x:fp32,y:int32]`."""
+        return "[" + ",".join(f"{f}:{t}" for f, t in zip(self.fields, self.types, strict=True)) + "]"
+
+    def __str__(self) -> str:
+        return self.name
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.types)
+
+    def __len__(self) -> int:
+        return len(self.types)
+
+    def __getitem__(self, index: int) -> Any:
+        return self.types[index]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, tuple_type) and self.types == other.types and self.fields == other.fields
+
+    def __hash__(self) -> int:
+        return hash((_tuple(self.types), _tuple(self.fields)))
+
+    def _flatten_ir_types(self, builder: Any, out: list[Any]) -> None:
+        for type in self.types:
+            type._flatten_ir_types(builder, out)
+
+    def _unflatten_ir(self, handles: list[Any], cursor: int) -> Any:
+        values = []
+        for type in self.types:
+            value, cursor = type._unflatten_ir(handles, cursor)
+            values.append(value)
+        return tuple(values, self), cursor
+
+    def mangle(self) -> str:
+        return "T" + "_".join(type.mangle() for type in self.types) + "T"
+
+
+def type_for_tuple_values(values: Sequence[Any], fields: Sequence[str] | None = None) -> tuple_type:
+    """The type of a tuple of these values."""
+    return tuple_type([constexpr_type(v) if isinstance(v, (int, float, dtype)) else v.type for v in values], fields)
+
+
+class tuple(base_value):
+    """A tuple of values of the language."""
+
+    def __init__(self, args: Sequence[Any], type: tuple_type | None = None) -> None:
+        self.values = _list(args)
+        if isinstance(type, tuple_type):
+            self._type: tuple_type | None = type
+        elif type is not None:
+            self._type = type_for_tuple_values(self.values, type)
+        else:
+            self._type = None
+
+    @property
+    def type(self) -> tuple_type:  # type: ignore[override]
+        """The types of the values; computed when asked for."""
+        if self._type is None:
+            self._type = type_for_tuple_values(self.values)
+        return self._type
+
+    def __getitem__(self, idx: Any) -> Any:
+        idx = unwrap(idx)
+        if isinstance(idx, int):
+            if not -len(self.values) <= idx < len(self.values):
+                raise IndexError(f"index {idx} is outside a tuple of {len(self.values)} values")
+            return self.values[idx]
+        if isinstance(idx, (_slice, slice)):
+            return tuple(self.values[_slice(unwrap(idx.start), unwrap(idx.stop), unwrap(idx.step))])
+        raise TypeError(f"a tuple is indexed with an integer known at compile time or a slice, not {idx}")
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        if self._type is None or name not in self._type.fields:
+            fields = ", ".join(f for f in self._type.fields if f) if self._type is not None else ""
+            raise AttributeError(f"this tuple has no field `{name}`" + (f"; its fields are {fields}" if fields else ""))
+        return self.values[self._type.fields.index(name)]
+
+    def _setitem(self, idx: Any, value: Any) -> None:
+        """Replace a value; the type follows."""
+        self.values[unwrap(idx)] = value
+        self._type = type_for_tuple_values(self.values, self._type.fields if self._type is not None else None)
+
+    def __add__(self, other: Any) -> tuple:
+        return tuple(self.values + _list(unwrap(other)))
+
+    def __radd__(self, other: Any) -> tuple:
+        return tuple(_list(unwrap(other)) + self.values)
+
+    def __mul__(self, other: Any) -> tuple:
+        if not isinstance(unwrap(other), int):
+            raise TypeError("a tuple can be repeated only a number of times known at compile time")
+        return tuple(self.values * unwrap(other))
+
+    def __eq__(self, other: object) -> Any:
+        other = _as_values(other)
+        if other is None:
+            return constexpr(False)
+        return constexpr(len(self.values) == len(other) and all(map(_same, self.values, other)))
+
+    def __ne__(self, other: object) -> Any:
+        return constexpr(not self.__eq__(other).value)
+
+    def __hash__(self) -> int:
+        return hash(_tuple(self.values))
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(constexpr(v) if isinstance(v, (int, float)) else v for v in self.values)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __str__(self) -> str:
+        return str([str(v) for v in self.values])
+
+    def __repr__(self) -> str:
+        return "(" + ", ".join(repr(v) for v in self.values) + ("," if len(self.values) == 1 else "") + ")"
+
+    def _flatten_ir(self, handles: list[Any]) -> None:
+        for value in self.values:
+            value._flatten_ir(handles)
+
+
+def _as_values(other: Any) -> Any:
+    if isinstance(other, constexpr):
+        other = other.value
+    if isinstance(other, tuple):
+        return other.values
+    return other if isinstance(other, (_list, _tuple)) else None
+
+
+def _same(left: Any, right: Any) -> bool:
+    """Equal as compile-time values; values of the IR are equal when they are the same value."""
+    left, right = unwrap(left), unwrap(right)
+    if isinstance(left, base_value) and isinstance(right, base_value) and not isinstance(left, tuple):
+        mine: list[Any] = []
+        theirs: list[Any] = []
+        left._flatten_ir(mine)
+        right._flatten_ir(theirs)
+        return bool(left.type == right.type) and len(mine) == len(theirs) and all(map(lambda a, b: a is b, mine, theirs))
+    return bool(left == right)
+
+
+def normalize_tuple(value: Any) -> Any:
+    """Python's tuples and lists (also inside one another) as tuples of the language."""
+    if isinstance(value, (_list, _tuple)):
+        converted = tuple([normalize_tuple(v) for v in value])
+        fields = getattr(value, "_fields", None)
+        if fields:
+            converted._type = type_for_tuple_values(converted.values, fields)
+        return converted
+    if isinstance(value, tuple):
+        return tuple([normalize_tuple(v) for v in value.values], value._type)
+    return value

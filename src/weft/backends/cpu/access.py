@@ -190,8 +190,13 @@ def _load_window(
     return f.select(vector_of(f, mask, type.lanes), result, vector_of(f, other, type.lanes))
 
 
-def store_lanes(f: Function, elem: Type, pointer: Pointer, lanes: int, value: Form, mask: Form | None) -> None:
-    """Store one element for each lane where `mask` holds; of several lanes with one address the highest wins."""
+def store_lanes(
+    f: Function, elem: Type, pointer: Pointer, lanes: int, value: Form, mask: Form | None, streaming: bool = False
+) -> None:
+    """Store one element for each lane where `mask` holds; of several lanes with one address the highest wins.
+
+    `streaming`: the addresses are known to be aligned whole vectors that nobody reads soon, so that they may go around the cache.
+    """
     offset = pointer.offset
     if _is_true(mask):
         mask = None
@@ -205,6 +210,11 @@ def store_lanes(f: Function, elem: Type, pointer: Pointer, lanes: int, value: Fo
     if isinstance(offset, Affine) and constant is not None:
         address = _scalar_address(f, pointer.base, offset.base, pointer.elem)
         if constant == tuple(range(lanes)):
+            if streaming and mask is None:
+                data = vector_of(f, value, lanes)
+                f.module.use_nontemporal()
+                f.do(f"store {data}, {address}, align {lanes * elem.bits // 8}, !nontemporal !0")
+                return
             _store_vector(f, vector_of(f, value, lanes), address, _mask_vector(f, mask, lanes))
             return
         low, high = min(constant), max(constant)

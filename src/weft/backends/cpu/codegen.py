@@ -66,6 +66,10 @@ class Context:
         self.asserts: list[dict[str, Any]] = []
         self.prints: list[dict[str, Any]] = []
 
+    def total_programs(self, f: Function) -> Reg:
+        """The number of programs in the launch."""
+        return f.load(I64, f.gep(I8, self.state, const(I64, TOTAL)), 8)
+
     def add_assert(self, op: Op) -> int:
         span = op.span
         self.asserts.append({
@@ -184,6 +188,8 @@ def _worker(module: Module, program: FunctionProgram, slots: list[tuple[str, Any
         f.call_void("weft.program", [*values, x, y, z, nx, ny, nz, pid, state, scratch])
     f.br(head)
     f.start(done)
+    if module.streams and machine.host().is_x86:
+        f.call_void("llvm.x86.sse.sfence", [])
     f.ret()
 
 

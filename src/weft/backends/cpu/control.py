@@ -15,6 +15,7 @@ from weft.backends.cpu.nest import Analysis
 from weft.backends.cpu.program import Block, Op, Value
 from weft.backends.cpu.schedule import EFFECTS, Scheduler, anchor
 
+from weft.backends.llvm.emit import I64, const
 from weft.backends.llvm.emit import Value as Reg
 
 
@@ -107,6 +108,10 @@ def _for(s: Scheduler, op: Op) -> None:
     s.flush()
     start = [scalar(s, inits[k]) for k in scalars]
     saved = _Saved(s)
+    f = s.f
+    safe_step = f.intrinsic("smax", step.type, [step, const(step.type, 1)])
+    trips = f.cast("sext", f.bin("sdiv", f.sub(upper, lower), safe_step), I64)
+    s.trip_counts.append(trips)
 
     def body(i: Reg, values: list[Reg]) -> Sequence[Reg]:
         s.env[iv] = i
@@ -121,7 +126,8 @@ def _for(s: Scheduler, op: Op) -> None:
         _assign(s, [(end.args[k], b) for k, b in buffers.items()])
         return result
 
-    finals = s.f.loop_carrying(lower, upper, step, start, body)
+    finals = f.loop_carrying(lower, upper, step, start, body)
+    s.trip_counts.pop()
     s.position = op.last
     saved.restore()
     for k, reg in zip(scalars, finals, strict=True):

@@ -66,6 +66,8 @@ class Evaluator:
         self.lanes = 1 << len(lane_bits) if lane_bits else 0
         self.loops: dict[int, LoopVar] = {}
         self.scopes: list[dict[tuple[object, ...], Form]] = [{}]
+        self.full: set[Value] = set()  # masks known to hold everywhere in this version of the nest
+        self.streaming: set[int] = set()  # ids of stores that go around the cache in this version
         self.transposes: dict[int, tuple[int, ...]] = {}  # id of a leaf value -> unrolled bits along which it is consecutive
 
     # -- loop levels ------------------------------------------------------------------------------------------------
@@ -136,6 +138,8 @@ class Evaluator:
         """`value` at `coords`."""
         if not value.is_tile:
             return Uniform(self.scalar(value))
+        if value in self.full:
+            return Uniform(const(I1, 1))
         key = (value, coords, self.lane_bits)
         known = self._known(key)
         if known is not None:
@@ -172,6 +176,8 @@ class Evaluator:
             form = quick(f, op, args)
             if form is not None:
                 return form
+        if op.name == "arith.select" and isinstance(args[0], Uniform) and args[0].value.name in ("true", "false"):
+            return args[1] if args[0].value.name == "true" else args[2]
         emit = EMITTERS.get(op.name)
         if emit is None:
             raise Unsupported(f"the operation `{op.name}`", "cpu", span=op.span)

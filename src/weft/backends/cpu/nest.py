@@ -16,11 +16,13 @@ from typing import Protocol
 from weft.backends.cpu.coords import Coords, identity, live_bits, log2, pinned, reshaped, substitute
 from weft.backends.cpu.elementwise import memory_type
 from weft.backends.cpu.evaluate import Buffer, Evaluator, LoopVar, broadcast_coords, trans_coords
+from weft.backends.cpu.forms import Uniform, vector_of
 from weft.backends.cpu.program import Op, Value, element_bits
 from weft.backends.llvm.emit import I64, Function, const
 from weft.backends.llvm.emit import Value as Reg
 
 GATHER, TRANSPOSE = 14.0, 5.0  # cost of a vector's worth of gathered or transposed elements, where one vector load is 1
+MAX_TWICE = 160  # operations in a body that is emitted in two versions
 MAX_BODY = 400  # operations in an unrolled body; more is left to the loop
 
 
@@ -371,10 +373,123 @@ class Nest:
                 elif value not in self.env and value.op is not None:
                     stack.extend(operands_at(value.op, value, coords))
 
-    def emit(self) -> None:
+    def emit(self, streaming: Callable[[int], Reg | None]) -> None:
         """Emit a nest of pointwise roots."""
-        ev = self.evaluator()
-        self.loops(ev, [*self.inner_bits, *self.outer_bits], lambda: self.body(ev, self.roots), set())
+
+        def version(ev: Evaluator) -> Sequence[Reg]:
+            self.loops(ev, [*self.inner_bits, *self.outer_bits], lambda: self.body(ev, self.roots), set())
+            return []
+
+        self.versions(version, streaming)
+
+    def versions(self, emit: Callable[[Evaluator], Sequence[Reg]], streaming: Callable[[int], Reg | None]) -> Sequence[Reg]:
+        """Emit the nest once, or twice: for tiles that lie wholly inside their masks, without them, and for the others.
+
+        In the first version, stores of whole aligned vectors go around the cache if the launch writes more than fits into it:
+        `streaming(bytes)` gives that condition for a nest that writes so many bytes each time.
+        """
+        if len(self.visited) << len(self.unroll) > MAX_TWICE:
+            return emit(self.evaluator())
+        masks, holds = self._full_masks()
+        stores, goes = self._streamed(masks, streaming)
+        conditions = [*holds, *goes]
+        if not conditions:
+            return emit(self.evaluator())
+        whole = conditions[0]
+        for c in conditions[1:]:
+            whole = self.f.and_(whole, c)
+
+        def fast() -> Sequence[Reg]:
+            ev = self.evaluator()
+            ev.full, ev.streaming = masks, stores
+            return emit(ev)
+
+        return self.f.if_else(whole, fast, lambda: emit(self.evaluator()))
+
+    def _full_masks(self) -> tuple[set[Value], list[Reg]]:
+        """Masks that hold everywhere if they hold at the last point, and that condition for each."""
+        asked: dict[Value, Coords] = {}
+        for value, coords in self.visited:
+            if value not in self.env and value.op is not None and value.op.name == "tt.load" and len(value.op.args) > 1:
+                asked[value.op.args[1]] = coords
+        for root in self.roots:
+            if root.op is not None and root.op.name == "tt.store" and len(root.op.args) > 2:
+                asked[root.op.args[2]] = identity(root.shape)
+        masks: set[Value] = set()
+        conditions: dict[tuple[Value, Coords], None] = {}
+        for mask, coords in asked.items():
+            parts = self._monotone(mask, coords)
+            if parts is not None:
+                masks.add(mask)
+                conditions.update(dict.fromkeys(parts))
+        last = Evaluator(self.f, self.env, ())
+        regs = []
+        for value, coords in conditions:
+            form = last.eval(value, tuple(tuple(-2 if s >= 0 else s for s in coord) for coord in coords))
+            if isinstance(form, Uniform):
+                regs.append(form.value)
+        return masks, regs
+
+    def _monotone(self, mask: Value, coords: Coords) -> list[tuple[Value, Coords]] | None:
+        """The comparisons a mask is the conjunction of, if each can only become false as the index grows."""
+        op = mask.op
+        if not mask.is_tile:
+            return None
+        if op is None or mask in self.env:
+            return None
+        if op.name in ("tt.broadcast", "tt.expand_dims", "tt.reshape", "tt.trans"):
+            (inner, at), = operands_at(op, mask, coords)
+            return self._monotone(inner, at)
+        if op.name == "arith.andi":
+            parts: list[tuple[Value, Coords]] = []
+            for inner, at in operands_at(op, mask, coords):
+                found = self._monotone(inner, at)
+                if found is None:
+                    return None
+                parts += found
+            return parts
+        if op.name == "tt.splat":
+            return [(mask, coords)]
+        if op.name != "arith.cmpi":
+            return None
+        predicate = op.attrs["predicate"]
+        low, high = (0, 1) if predicate in (2, 3, 6, 7) else (1, 0) if predicate in (4, 5, 8, 9) else (-1, -1)
+        if low < 0:
+            return None
+        moving, fixed = self.analysis.steps(op.args[low], coords), self.analysis.steps(op.args[high], coords)
+        if any(s is None or s < 0 for s in moving.values()) or any(s is None or s > 0 for s in fixed.values()):
+            return None
+        return [(mask, coords)]
+
+    def _streamed(self, masks: set[Value], streaming: Callable[[int], Reg | None]) -> tuple[set[int], list[Reg]]:
+        """Stores that may go around the cache in the version without masks, and when."""
+        stores: set[int] = set()
+        conditions: list[Reg] = []
+        f = self.f
+        written = 0
+        for root in self.roots:
+            op = root.op
+            if op is None or op.name != "tt.store" or (len(op.args) > 2 and op.args[2] not in masks):
+                continue
+            bits = element_bits(op.args[1].elem)
+            size = bits // 8 << len(self.lane_bits)
+            if size * 8 != self.vector_bits or bits < 8:
+                continue
+            steps = self.analysis.steps(op.args[0], identity(root.shape))
+            if _run(steps)[: len(self.lane_bits)] != self.lane_bits:
+                continue
+            if any(s is None or s * bits // 8 % size for b, s in steps.items() if b not in self.lane_bits):
+                continue
+            first = Evaluator(f, self.env, ())
+            pointer = first.pointer(op.args[0], tuple(tuple(-1 if s >= 0 else s for s in coord) for coord in identity(root.shape)))
+            address = f.cast("ptrtoint", vector_of(f, pointer, 0), I64)
+            conditions.append(f.icmp("eq", f.and_(address, const(I64, size - 1)), const(I64, 0)))
+            stores.add(id(op))
+            written += bits // 8 << self.count
+        if not stores:
+            return stores, []
+        large = streaming(written)
+        return (stores, [large, *conditions]) if large is not None else (set(), [])
 
     def body(self, ev: Evaluator, roots: Sequence[Root]) -> None:
         """All roots at all copies: first evaluate everything, then write."""

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from weft.backends.cpu import access
+from weft.backends.cpu import access, casts
 from weft.backends.cpu.coords import Coords, identity, substitute
 from weft.backends.cpu.elementwise import EMITTERS, llvm_type, memory_type
 from weft.backends.cpu.evaluate import Buffer, Evaluator, LoopVar, const_of
 from weft.backends.cpu.forms import Form, Uniform, Varying, vector_of
-from weft.backends.cpu.nest import Nest
+from weft.backends.cpu.nest import Nest, Root
 from weft.backends.cpu.program import Block, Op, Value
 from weft.backends.llvm.emit import I64, Function, const, undef, vec
 from weft.backends.llvm.emit import Value as Reg
@@ -91,6 +91,16 @@ def identity_of(op: Op) -> float | int | None:
     return _IDENTITIES[ops[0].name](elem)
 
 
+class _Wide:
+    """Stands for an operation whose result is single precision."""
+
+    class result:
+        elem = "f32"
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+
 class ReduceRoot:
     """One `tt.reduce`: its accumulators while the nest runs, its results when an output point is finished."""
 
@@ -102,6 +112,11 @@ class ReduceRoot:
         self.axis: int = op.attrs["axis"]
         self.identity = identity_of(op)
         self.block = op.regions[0][0]
+        self.name = self.block.ops[0].name if self.identity is not None else ""
+        self.elem = op.args[0].elem
+        # Known operations accumulate halves in single precision and round once.
+        self.wide = "f32" if self.name.endswith("f") and self.elem in ("f16", "bf16") else self.elem
+        self.pick = {"arith.maxnumf": "ogt", "arith.minnumf": "olt"}.get(self.name)
 
     def inputs(self) -> list[tuple[Value, Coords]]:
         return [(a, self.coords) for a in self.op.args]
@@ -120,18 +135,49 @@ class ReduceRoot:
             v = vector_of(ev.f, ev.eval(a, coords), ev.lanes)
             if ev.lanes and not v.type.lanes:
                 v = ev.f.splat(v, ev.lanes)
+            if self.wide != self.elem:
+                v = casts.convert_float(ev.f, v, self.elem, self.wide)
             result.append(v)
-        return result
+        return result * 2 if self.pick else result
 
     def combine(self, ev: Evaluator, a: Regs, b: Regs) -> Regs:
-        return emit_region(ev.f, self.block, [*a, *b], ev.env)
+        f = ev.f
+        if self.pick:
+            # One instruction each, in which a NaN element loses to any accumulator. Both extremes are kept, because only a tile without
+            # a single number leaves both at their start: see `finish`.
+            other = "olt" if self.pick == "ogt" else "ogt"
+            return [f.select(f.fcmp(p, y, x), y, x) for p, x, y in zip((self.pick, other), a, b, strict=True)]
+        if self.wide != self.elem:
+            return [f.fadd(a[0], b[0]) if self.name == "arith.addf" else
+                    f.fmul(a[0], b[0]) if self.name == "arith.mulf" else EMITTERS[self.name](f, _Wide(self.name), [a[0], b[0]])]
+        return emit_region(f, self.block, [*a, *b], ev.env)
 
     def start(self, ev: Evaluator) -> Regs | None:
         if self.identity is None:
             return None
-        elem = self.op.args[0].elem
-        one = const_of(elem, self.identity)
-        return [ev.f.splat(one, ev.lanes) if ev.lanes else one]
+        numbers: list[float | int] = [self.identity]
+        if self.pick:
+            worst = float("-inf") if self.pick == "ogt" else float("inf")
+            numbers = [worst, -worst]
+        ones = [const_of(self.wide, n) for n in numbers]
+        return [ev.f.splat(one, ev.lanes) if ev.lanes else one for one in ones]
+
+    def finish(self, ev: Evaluator, values: Regs) -> Regs:
+        """From accumulators to results."""
+        f = ev.f
+        if self.pick:
+            best, worst = values
+            start = float("-inf") if self.pick == "ogt" else float("inf")
+            nothing = f.and_(f.fcmp("oeq", best, const(best.type, start)), f.fcmp("oeq", worst, const(best.type, -start)))
+            values = [f.select(nothing, const(best.type, float("nan")), best)]
+        if self.wide != self.elem:
+            values = [casts.convert_float(f, values[0], self.wide, self.elem)]
+        return values
+
+    @property
+    def width(self) -> int:
+        """Number of accumulators of one copy."""
+        return 2 if self.pick else len(self.op.args)
 
     def across_lanes(self, ev: Evaluator, accumulators: Regs, reduce_bits: Sequence[int]) -> tuple[Regs, tuple[int, ...]]:
         """Combine the lanes that lie on the axis; gives the values and the lane bits that remain."""
@@ -151,9 +197,25 @@ class ReduceRoot:
         return values, tuple(bits)
 
 
-def emit_nest(nest: Nest, reductions: list[ReduceRoot], pointwise: list, env: dict[Value, Reg | Buffer]) -> None:  # type: ignore[type-arg]
+def emit_nest(
+    nest: Nest, reductions: list[ReduceRoot], pointwise: Sequence[Root], env: dict[Value, Reg | Buffer],
+    streaming: Callable[[int], Reg | None],
+) -> None:
     """A nest with reductions (all over the same axis of the same shape) and pointwise roots beside them."""
-    ev = nest.evaluator()
+    scalars = [r for root in reductions for r, buffer in zip(root.op.results, root.outputs, strict=True) if buffer is None]
+
+    def version(ev: Evaluator) -> Regs:
+        _emit(nest, ev, reductions, pointwise, env)
+        found = [env.pop(r) for r in scalars]
+        return [v for v in found if isinstance(v, Reg)]
+
+    for r, reg in zip(scalars, nest.versions(version, streaming), strict=True):
+        env[r] = reg
+
+
+def _emit(
+    nest: Nest, ev: Evaluator, reductions: list[ReduceRoot], pointwise: Sequence[Root], env: dict[Value, Reg | Buffer]
+) -> None:
     f = nest.f
     copies = nest.copies()
     off_axis = [b for b in nest.unroll if b not in nest.reduce_bits]
@@ -188,8 +250,8 @@ def emit_nest(nest: Nest, reductions: list[ReduceRoot], pointwise: list, env: di
         for root in reductions:
             row = []
             for _ in copies:
-                row.append(regs[i : i + len(root.op.args)])
-                i += len(root.op.args)
+                row.append(regs[i : i + root.width])
+                i += root.width
             state.append(row)
         return state
 
@@ -216,6 +278,7 @@ def emit_nest(nest: Nest, reductions: list[ReduceRoot], pointwise: list, env: di
                 where.setdefault(key, copies[k])
             for key, regs in merged.items():
                 values, bits = root.across_lanes(ev, regs, nest.reduce_bits)
+                values = root.finish(ev, values)
                 _write_results(ev, root, values, bits, where[key], env)
 
     if nest.outer_bits:

@@ -24,11 +24,12 @@ from weft.backends.cpu.forms import Uniform
 from weft.backends.cpu.nest import Analysis, Nest, Root, constant_int
 from weft.backends.cpu.program import Block, FunctionProgram, Op, Value, element_bits
 from weft.backends.cpu.roots import AssertRoot, AtomicRoot, StoreRoot, WriteRoot, atomic
-from weft.backends.llvm.emit import I1, Function, const
+from weft.backends.llvm.emit import I1, I64, Function, const
 from weft.backends.llvm.emit import Value as Reg
 from weft.base import Unsupported
 
 EFFECTS = {"tt.store", "tt.atomic_rmw", "tt.atomic_cas"}
+STREAM_BYTES = 24 << 20  # a launch that writes more than this writes around the cache
 HEAVY = 12  # cost from which a value is materialised rather than computed again under a broadcast
 COSTS = {"math": 20, "arith.divf": 6, "arith.remf": 20, "tt.precise_divf": 6, "math.sqrt": 6, "math.absf": 1, "math.floor": 1, "math.ceil": 1,
          "math.fma": 1, "tt.extern_elementwise": 20, "tt.load": 10, "arith.divsi": 8, "arith.remsi": 8, "arith.divui": 8, "arith.remui": 8,
@@ -71,6 +72,8 @@ class Scheduler:
         self._last: dict[Value, int] = {}
         self._index_like: dict[Value, bool] = {}
         self._emitting: set[Op] = set()
+        self.trip_counts: list[Reg] = []
+        self._taken: set[Buffer] = set()
 
     # -- walking ----------------------------------------------------------------------------------------------------
 
@@ -183,13 +186,23 @@ class Scheduler:
         nest = Nest(self.f, self.env, roots, shape, analysis, self.vector_bits, reduce_bits)
         if reductions:
             pointwise = [r for r in roots if not isinstance(r, reduction.ReduceRoot)]
-            reduction.emit_nest(nest, reductions, pointwise, self.env)
+            reduction.emit_nest(nest, reductions, pointwise, self.env, self.streaming)
         else:
-            nest.emit()
+            nest.emit(self.streaming)
         for root in roots:
             if isinstance(root, WriteRoot) and root.keep:
                 self.env.setdefault(root.value, root.buffer)
         self.pending_loads = [op for op in self.pending_loads if op.result not in self.env]
+
+    def streaming(self, written: int) -> Reg | None:
+        """Whether the launch writes more than the caches hold, if a nest here writes `written` bytes each time it runs."""
+        if self.vector_bits < 512:
+            return None
+        f = self.f
+        total = self.context.total_programs(f)
+        for count in self.trip_counts:
+            total = f.mul(total, count)
+        return f.icmp("sge", total, const(I64, -(-STREAM_BYTES // written)))
 
     def _needed_first(
         self, roots: list[Root], visited: dict[tuple[Value, Coords], None], count: int, ops: set[Op]
@@ -238,10 +251,25 @@ class Scheduler:
                 continue
             if not self.worth_keeping(value) or not self.needed_later(value, ops, memo, made):
                 continue
-            buffer = self.allocate(value)
+            buffer = self._dying(value, coords, visited, ops) or self.allocate(value)
             writes.append(WriteRoot(value, buffer, coords, shape))
             made.add(value)
         return writes
+
+    def _dying(self, value: Value, coords: Coords, visited: dict[tuple[Value, Coords], None], ops: set[Op]) -> Buffer | None:
+        """A buffer read for the last time by this nest, at the same places, which `value` can take over."""
+        for other, at in visited:
+            have = self.env.get(other)
+            if (
+                at == coords and isinstance(have, Buffer) and have.elem == value.elem and have.weights == row_major(value.shape)
+                and other.op is not None and other.op.name != "scf.for" and other.block is value.block and have not in self._taken
+                and not self.needed_later(other, ops, {}, {value})
+                and all(v is other or self.env.get(v) is not have for v in self.env)
+            ):
+                have.last = max(have.last, self.last_use(value))
+                self._taken.add(have)
+                return have
+        return None
 
     def materialise(self, value: Value, weights: tuple[tuple[int, ...], ...] | None = None) -> Buffer:
         """Have a tile in a buffer, computing it now if it is not; with `weights`, in one laid out so."""

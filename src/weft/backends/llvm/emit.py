@@ -190,6 +190,17 @@ class Module:
         if name not in self.declarations and name not in self.defined:
             self.declarations[name] = f"declare {result} @{name}({', '.join(p.text for p in params)})"
 
+    def use_nontemporal(self) -> None:
+        """Define `!0` as the metadata that marks stores around the cache."""
+        line = "!0 = !{i32 1}"
+        if line not in self.attributes:
+            self.attributes.append(line)
+
+    @property
+    def streams(self) -> bool:
+        """Whether some store goes around the cache."""
+        return bool(self.attributes)
+
     def bytes_constant(self, data: bytes, align: int = 1) -> Value:
         """A private constant array of bytes; gives its address."""
         name = f"@.bytes{self._strings}"

@@ -21,6 +21,7 @@ class Host:
     feature_string: str
     features: frozenset[str]
     vector_bits: int
+    is_x86: bool = False
 
 
 @lru_cache(maxsize=1)
@@ -40,7 +41,7 @@ def host(name: str = "", features: str = "") -> Host:
         features = llvm.get_host_cpu_features().flatten()
     enabled = frozenset(f[1:] for f in features.split(",") if f.startswith("+"))
     bits = 512 if "avx512f" in enabled else 256 if "avx2" in enabled or "avx" in enabled else 128
-    return Host(name, features, enabled, bits)
+    return Host(name, features, enabled, bits, initialize().startswith(("x86_64", "amd64", "i686")))
 
 
 @lru_cache(maxsize=8)

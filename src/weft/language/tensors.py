@@ -250,8 +250,8 @@ class tensor(base_value):
         result, axis = self, 0
         if not isinstance(slices, (list, type(()))):
             slices = (slices,)
-        for item in slices:
-            if item is None or (isinstance(item, constexpr) and item.value is None):
+        for item in map(unwrap, slices):
+            if item is None:
                 result = _semantic.expand_dims(result, axis)
             elif not _is_full_slice(item):
                 raise ValueError(

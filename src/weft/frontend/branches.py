@@ -184,7 +184,8 @@ def _join(
     """Which variables the branches leave with different values, and the scope behind them, those left out."""
     scope = dict(otherwise.scope)
     names = []
-    for name in {**then.scope, **otherwise.scope}:
+    new = {**then.scope, **otherwise.scope}.keys() - before.keys()
+    for name in [*before, *sorted(new)]:
         left, right = then.scope.get(name, MISSING), otherwise.scope.get(name, MISSING)
         if left is right:
             continue

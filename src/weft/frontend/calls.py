@@ -44,15 +44,7 @@ def evaluate_call(frame: Frame, node: ast.Call, unused: bool) -> Any:
         if needed:
             text = f"The result of {ast.unparse(node.func)} is not being used."
             raise frame.error(text + (f" {needed}" if isinstance(needed, str) else ""), node)
-    args: list[Any] = []
-    for argument in node.args:
-        if isinstance(argument, ast.Starred):
-            starred = frame.eval(argument.value)
-            if not isinstance(starred, core.tuple) and not isinstance(unwrap(starred), (tuple, list)):
-                raise frame.error(f"only a tuple can be unpacked into arguments, not {describe(starred)}", argument)
-            args += starred if isinstance(starred, core.tuple) else as_tuple(tuple(unwrap(starred)))
-        else:
-            args.append(frame.eval(argument))
+    # Keywords first, as Triton evaluates them.
     kwargs: dict[str, Any] = {}
     for keyword in node.keywords:
         if keyword.arg is None:
@@ -63,6 +55,15 @@ def evaluate_call(frame: Frame, node: ast.Call, unused: bool) -> Any:
                 hint="name the arguments",
             )
         kwargs[keyword.arg] = frame.eval(keyword.value)
+    args: list[Any] = []
+    for argument in node.args:
+        if isinstance(argument, ast.Starred):
+            starred = frame.eval(argument.value)
+            if not isinstance(starred, core.tuple) and not isinstance(unwrap(starred), (tuple, list)):
+                raise frame.error(f"only a tuple can be unpacked into arguments, not {describe(starred)}", argument)
+            args += starred if isinstance(starred, core.tuple) else as_tuple(tuple(unwrap(starred)))
+        else:
+            args.append(frame.eval(argument))
     frame.at(node)
     return call(frame, fn, args, kwargs)
 

@@ -85,7 +85,7 @@ def elements(frame: Frame, nodes: list[ast.expr]) -> list[Any]:
             values += sequence(frame, starred, node, "unpack")
         else:
             value = frame.eval(node)
-            values.append(value if isinstance(value, core.base_value) else _constexpr(value))
+            values.append(value if isinstance(value, (core.base_value, core.slice)) else _constexpr(value))
     return values
 
 

@@ -56,8 +56,8 @@ class _Carried:
         self.assigned = assigned_names(body)
         self.names = [
             name
-            for name in self.assigned
-            if name != variable and isinstance(self.before.get(name), core.base_value) and flatten([self.before[name]])
+            for name, value in self.before.items()
+            if name in self.assigned and name != variable and isinstance(value, core.base_value) and flatten([value])
         ]
         self.kinds = [self.before[name].type for name in self.names]
         self.initial = flatten(self.before[name] for name in self.names)

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from xdsl.dialects import arith
 from xdsl.ir import SSAValue
 
-from weft.ir import Builder, element_of, i64, is_tensor, like, shape_of
+from weft.ir import Builder, element_of, i64, is_tensor, like, shape_of, splat_value
 
 __all__ = ["inside", "indices_of", "places", "widen"]
 
@@ -55,13 +55,17 @@ def _spread(b: Builder, scalar: SSAValue, like_: SSAValue) -> SSAValue:
     return b.splat(widen(b, scalar), shape_of(like_.type))
 
 
+def _is_one(value: SSAValue) -> bool:
+    return isinstance(value.owner, arith.ConstantOp) and splat_value(value.owner.properties["value"]) == 1
+
+
 def places(
     b: Builder, base: SSAValue, indices: Sequence[SSAValue], strides: Sequence[SSAValue], shape: Sequence[int]
 ) -> SSAValue:
     """The pointers to the elements at these positions."""
     pointers = b.splat(base, shape)
     for index, stride in zip(indices, strides, strict=True):
-        step = b.binary(arith.MuliOp, index, _spread(b, stride, index))
+        step = index if _is_one(stride) else b.binary(arith.MuliOp, index, _spread(b, stride, index))
         pointers = b.addptr(pointers, b.broadcast(step, shape))
     return pointers
 

@@ -6,6 +6,8 @@ from xdsl.dialects.builtin import ModuleOp
 
 from weft.ir import signature_of, tt
 
+from .cse_dce import cse_dce
+from .drop_unchanged import drop_unchanged
 from .inline_calls import inline_calls
 from .rewrite_block_pointers import rewrite_block_pointers
 from .rewrite_descriptors import rewrite_descriptors
@@ -27,5 +29,7 @@ def cpu_pipeline(module: ModuleOp) -> tuple[ModuleOp, list[str] | None]:
     signature = signature_of(kernel) if kernel is not None else None  # before descriptors become many arguments
     rewrite_block_pointers(module)
     rewrite_descriptors(module)
+    cse_dce(module)  # the rewrites repeat themselves; and what is constant is seen to be
+    drop_unchanged(module)
     scalarize_carried(module)  # late: it sees the tiles of pointers that the rewrites made
     return module, signature

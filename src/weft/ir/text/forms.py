@@ -226,16 +226,16 @@ FORMS: dict[str, Form] = {
         ", ", Type("result", "!tt.tensordesc"), shape=_all(i32, "shape"), strides=_all(i64, "strides"),
     ),
     "tt.descriptor_load": _form(
-        Value("desc"), "[", Values("indices"), "]", _HINTS, ATTRS, " : ", Type("desc", "!tt.tensordesc"), " -> ",
+        Value("desc"), "[", Values("indices"), "]", _HINTS, ATTRS, " : ", Type("desc"), " -> ",
         Type("result"), hidden="cache evict", indices=_all(i32, "indices"),
     ),
     "tt.descriptor_store": _form(
-        Value("desc"), "[", Values("indices"), "], ", Value("src"), ATTRS, " : ", Type("desc", "!tt.tensordesc"),
+        Value("desc"), "[", Values("indices"), "], ", Value("src"), ATTRS, " : ", Type("desc"),
         ", ", Type("src"), indices=_all(i32, "indices"),
     ),
     "tt.descriptor_reduce": _form(
         Choice("kind", words(tt.DescriptorReduceKind)), ", ", Value("desc"), "[", Values("indices"), "], ",
-        Value("src"), ATTRS, " : ", Type("desc", "!tt.tensordesc"), ", ", Type("src"), hidden="kind",
+        Value("src"), ATTRS, " : ", Type("desc"), ", ", Type("src"), hidden="kind",
         indices=_all(i32, "indices"),
     ),
     "tt.descriptor_gather": _form(
@@ -244,7 +244,7 @@ FORMS: dict[str, Form] = {
     ),
     "tt.descriptor_scatter": _form(
         Value("desc"), "[", Value("x_offsets"), ", ", Value("y_offset"), "], ", Value("src"), ATTRS, " : ",
-        Type("desc", "!tt.tensordesc"), ", ", Type("x_offsets"), ", ", Type("y_offset"), ", ", Type("src"),
+        Type("desc"), ", ", Type("x_offsets"), ", ", Type("y_offset"), ", ", Type("src"),
     ),
     # many elements at once
     "tt.dot": _form(

@@ -88,7 +88,7 @@ class Reader(ValueReader):
         self._log.append((name, self._values.get(name)))
         self._values[name] = values
         hint = name[1:]
-        if not hint[0].isdigit() and "-" not in hint and (hint[0] != "_" or not hint.lstrip("_0123456789") == ""):
+        if not hint[0].isdigit() and "-" not in hint and hint.lstrip("_0123456789"):
             for value in values:
                 value.name_hint = hint
         if self._pending:

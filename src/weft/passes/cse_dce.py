@@ -1,0 +1,194 @@
+"""Fold constants, share equal operations and drop unused ones, in one walk forward and one back.
+
+    %a = arith.muli %pid, %c64           %a = arith.muli %pid, %c64
+    %b = arith.muli %pid, %c64     ->    %s = arith.addi %a, %a
+    %z = arith.addi %b, %c0
+    %s = arith.addi %a, %z
+
+An operation is shared with an equal one before it in the same block or in a block around it (an operation inside of a
+branch is not seen outside). Linear in the number of operations: an operation is looked up by its name, operands,
+properties and result types. Also: a load or store whose mask is known, an `scf.if` whose condition is known, and pure
+loops and branches whose results nobody uses. Not done here: moving operations out of loops; sharing reductions.
+"""
+
+from __future__ import annotations
+
+from xdsl.dialects import scf
+from xdsl.ir import Block, Operation, SSAValue
+
+from weft.ir import Builder, is_float, is_int, segments, tt
+
+from .effects import droppable, shareable
+from .fold import Folder, constant_of
+
+__all__ = ["cse_dce"]
+
+_ISOLATED = (tt.FuncOp,)
+_COMMUTES = frozenset(f"arith.{name}" for name in "addi muli andi ori xori minsi maxsi minui maxui addf mulf".split())
+
+
+def cse_dce(root: Operation) -> None:
+    """Rewrite what `root` (a module, a function) holds."""
+    walk = _Walk()
+    walk.inside(root)
+    _sweep(root)
+
+
+class _Walk:
+    """The walk forward: operations seen, in scopes."""
+
+    def __init__(self) -> None:
+        self.folder = Folder()
+        self._seen: dict[object, Operation] = {}
+        self._log: list[object] = []
+
+    def inside(self, op: Operation) -> None:
+        """Walk the regions of `op`."""
+        saved = self._seen, self._log
+        if isinstance(op, _ISOLATED):
+            self._seen, self._log = {}, []
+        for region in op.regions:
+            mark = len(self._log)
+            first_end = mark
+            for i, block in enumerate(list(region.blocks)):
+                if i == 1:
+                    first_end = len(self._log)
+                self._block(block)
+                if i > 0:  # only the first block dominates the others for sure
+                    self._forget(first_end)
+            self._forget(mark)
+        self._seen, self._log = saved
+
+    def _forget(self, mark: int) -> None:
+        while len(self._log) > mark:
+            del self._seen[self._log.pop()]
+
+    def _block(self, block: Block) -> None:
+        op = block.first_op
+        while op is not None:
+            following = op.next_op
+            before = op.prev_op
+            if self._operation(op) and op.parent is None:
+                # What a fold put in the place of the operation is looked at like any other.
+                made = before.next_op if before is not None else block.first_op
+                while made is not None and made is not following:
+                    after = made.next_op
+                    self._operation(made)
+                    made = after
+            op = following
+
+    def _operation(self, op: Operation) -> bool:
+        """Fold or share one operation. True if it is gone."""
+        if op.regions:
+            if isinstance(op, scf.IfOp) and _known_branch(op):
+                return True
+            self.inside(op)
+            return False
+        if len(op.results) == 1:
+            value = self.folder.fold(op)
+            if value is not None:
+                _replace(op, value)
+                return True
+        elif isinstance(op, tt.StoreOp | tt.LoadOp):
+            return _known_mask(op)
+        if isinstance(op, tt.LoadOp):
+            return _known_mask(op)
+        if not shareable(op):
+            return False
+        key = _key(op)
+        known = self._seen.get(key)
+        if known is None:
+            self._seen[key] = op
+            self._log.append(key)
+            return False
+        for old, new in zip(op.results, known.results, strict=True):
+            old.replace_all_uses_with(new)
+        op.detach()
+        op.erase(safe_erase=False)
+        return True
+
+
+def _key(op: Operation) -> object:
+    operands = tuple([id(v) for v in op.operands])
+    if len(operands) == 2 and operands[0] > operands[1] and op.name in _COMMUTES:
+        operands = operands[::-1]
+    properties = tuple(op.properties.items())
+    attributes = tuple(op.attributes.items()) if op.attributes else ()
+    return op.name, operands, properties, attributes, tuple([r.type for r in op.results])
+
+
+def _replace(op: Operation, value: SSAValue) -> None:
+    result = op.results[0]
+    if value.name_hint is None and result.name_hint is not None:
+        value.name_hint = result.name_hint
+    result.replace_all_uses_with(value)
+    op.detach()
+    op.erase(safe_erase=False)
+
+
+def _known_branch(op: scf.IfOp) -> bool:
+    """Put the branch that is taken in the place of an `scf.if` whose condition is known."""
+    known = constant_of(op.operands[0])
+    if known is None:
+        return False
+    region = op.regions[0] if known else op.regions[1]
+    values: list[SSAValue] = []
+    blocks = list(region.blocks)
+    if len(blocks) > 1:
+        return False
+    parent = op.parent
+    if parent is None:
+        return False
+    for inner in list(blocks[0].ops) if blocks else ():
+        if isinstance(inner, scf.YieldOp):
+            values = list(inner.operands)
+        else:
+            inner.detach()
+            parent.insert_op_before(inner, op)
+    for old, new in zip(op.results, values, strict=True):
+        old.replace_all_uses_with(new)
+    op.detach()
+    op.erase(safe_erase=False)
+    return True
+
+
+def _known_mask(op: tt.LoadOp | tt.StoreOp) -> bool:
+    """Drop a mask that is always true, and an access whose mask never is. True if the access is gone."""
+    mask = op.mask
+    known = constant_of(mask) if mask is not None else None
+    if known is None:
+        return False
+    if isinstance(op, tt.StoreOp):
+        if known:
+            op.operands = list(op.operands)[:2]
+            return False
+        op.detach()
+        op.erase()
+        return True
+    if known:
+        op.operands = [op.ptr]
+        op.properties["operandSegmentSizes"] = segments(1, 0, 0)
+        return False
+    other = op.other
+    if other is None:
+        type = op.results[0].type
+        if not (is_int(type) or is_float(type)):
+            return False
+        other = Builder.before(op).constant(0, type)
+    _replace(op, other)
+    return True
+
+
+def _sweep(root: Operation) -> None:
+    """The walk back: drop what nobody uses, users before what they use."""
+    for region in root.regions:
+        for block in reversed(list(region.blocks)):
+            op = block.last_op
+            while op is not None:
+                before = op.prev_op
+                if op.regions:
+                    _sweep(op)
+                if all(r.first_use is None for r in op.results) and droppable(op):
+                    op.detach()
+                    op.erase(safe_erase=False)
+                op = before

@@ -1,0 +1,362 @@
+"""What single operations on constants, zeros and ones come to.
+
+    %y = arith.addi %x, %c0        ->  %x
+    %y = arith.muli %c3, %c4       ->  12
+    %y = arith.cmpi sge, %pid, %c0 ->  true            (program ids are not negative)
+    %y = tt.broadcast (tt.splat %s)  ->  tt.splat %s   of the larger shape
+    %y = arith.addf %acc, (tt.dot %a, %b, %zero)  ->  tt.dot %a, %b, %acc
+
+A rule looks at one operation, whose operands have been folded before, and gives the value that takes its place, or
+nothing. Integers wrap to their width; a division by zero is left alone. Floats are folded only where no rounding,
+sign of zero or NaN could tell the difference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from xdsl.dialects import arith
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+
+from weft.ir import Builder, bit_width, int_value, is_float, is_int, numel_of, shape_of, splat_value, tt
+
+from .signs import Signs
+
+__all__ = ["Folder"]
+
+Rule = Callable[["Folder", Operation], "SSAValue | None"]
+
+
+def constant_of(value: SSAValue) -> int | float | None:
+    """The number that a value is known to be (for a tile: every element of it), or None."""
+    owner = value.owner
+    return splat_value(owner.properties["value"]) if isinstance(owner, arith.ConstantOp) else None
+
+
+def int_of(value: SSAValue) -> int | None:
+    """The integer that a value is known to be, signed; a true `i1` is -1."""
+    found = constant_of(value)
+    return int(found) if isinstance(found, int) else None
+
+
+def _wrap(value: int, type: Attribute) -> int:
+    width = bit_width(type)
+    value &= (1 << width) - 1
+    return value - (1 << width) if value >> (width - 1) else value
+
+
+def _unsigned(value: int, type: Attribute) -> int:
+    return value & ((1 << bit_width(type)) - 1)
+
+
+class Folder:
+    """The rules, and where the constants that they make go."""
+
+    def __init__(self) -> None:
+        self.signs = Signs()
+
+    def fold(self, op: Operation) -> SSAValue | None:
+        """The value that can take the place of the only result of `op`, or None."""
+        rule = _RULES.get(type(op))
+        return None if rule is None else rule(self, op)
+
+    def constant(self, op: Operation, value: int | float) -> SSAValue:
+        """A constant of the type of `op`'s result."""
+        return Builder.before(op).constant(value, op.results[0].type)
+
+
+# -- integers ------------------------------------------------------------------------------------------------------
+
+
+def _binary(
+    compute: Callable[[int, int, Attribute], int | None],
+    zero: str = "",
+    one: str = "",
+    same: str = "",
+) -> Rule:
+    """A rule for two integers. `zero` and `one`: what `x op 0` and `x op 1` come to, `same`: what `x op x` does.
+
+    `x` is the other operand, `0` zero; after `|` the same for the number on the left.
+    """
+    zero_right, _, zero_left = zero.partition("|")
+    one_right, _, one_left = one.partition("|")
+
+    def pick(folder: Folder, op: Operation, what: str, other: SSAValue) -> SSAValue | None:
+        if what == "x":
+            return other
+        return folder.constant(op, 0) if what == "0" else None
+
+    def rule(folder: Folder, op: Operation) -> SSAValue | None:
+        x, y = op.operands
+        if not is_int(x.type):
+            return None
+        b = int_of(y)
+        a = int_of(x)
+        if a is not None and b is not None:
+            found = compute(a, b, x.type)
+            return None if found is None else folder.constant(op, _wrap(found, x.type))
+        is_one = 1 if bit_width(x.type) > 1 else -1
+        if b is not None and b in (0, is_one):
+            return pick(folder, op, zero_right if b == 0 else one_right, x)
+        if a is not None and a in (0, is_one):
+            return pick(folder, op, zero_left if a == 0 else one_left, y)
+        if same and x is y:
+            return pick(folder, op, same, x)
+        return None
+
+    return rule
+
+
+def _quotient(a: int, b: int, type: Attribute) -> int | None:
+    if b == 0 or (b == -1 and a == _wrap(1 << (bit_width(type) - 1), type)):
+        return None
+    return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+
+
+def _remainder(a: int, b: int, type: Attribute) -> int | None:
+    quotient = _quotient(a, b, type)
+    return None if quotient is None else a - quotient * b
+
+
+def _unsigned_quotient(a: int, b: int, type: Attribute) -> int | None:
+    return None if b == 0 else _unsigned(a, type) // _unsigned(b, type)
+
+
+def _unsigned_remainder(a: int, b: int, type: Attribute) -> int | None:
+    return None if b == 0 else _unsigned(a, type) % _unsigned(b, type)
+
+
+def _shifted(shift: Callable[[int, int, Attribute], int]) -> Callable[[int, int, Attribute], int | None]:
+    def compute(a: int, b: int, type: Attribute) -> int | None:
+        return shift(a, b, type) if 0 <= b < bit_width(type) else None
+
+    return compute
+
+
+def _and(folder: Folder, op: Operation) -> SSAValue | None:
+    x, y = op.operands
+    for known, other in ((int_of(x), y), (int_of(y), x)):
+        if known == -1:
+            return other
+        if known == 0:
+            return folder.constant(op, 0)
+    a, b = int_of(x), int_of(y)
+    if a is not None and b is not None:
+        return folder.constant(op, a & b)
+    return x if x is y else None
+
+
+def _or(folder: Folder, op: Operation) -> SSAValue | None:
+    x, y = op.operands
+    for known, other in ((int_of(x), y), (int_of(y), x)):
+        if known == 0:
+            return other
+        if known == -1:
+            return folder.constant(op, -1)
+    a, b = int_of(x), int_of(y)
+    if a is not None and b is not None:
+        return folder.constant(op, a | b)
+    return x if x is y else None
+
+
+_COMPARE: list[Callable[[int, int], bool]] = [
+    lambda a, b: a == b,
+    lambda a, b: a != b,
+    lambda a, b: a < b,
+    lambda a, b: a <= b,
+    lambda a, b: a > b,
+    lambda a, b: a >= b,
+] * 2
+_REFLEXIVE = (0, 3, 5, 7, 9)
+
+
+def _cmpi(folder: Folder, op: Operation) -> SSAValue | None:
+    x, y = op.operands
+    predicate = int_value(op.properties["predicate"])
+    if x is y:
+        return folder.constant(op, int(predicate in _REFLEXIVE))
+    b = int_of(y)
+    if b is not None:
+        a = int_of(x)
+        if a is not None:
+            if predicate >= 6:
+                a, b, predicate = _unsigned(a, x.type), _unsigned(b, x.type), predicate - 4
+            return folder.constant(op, int(_COMPARE[predicate](a, b)))
+        # x < 0 and x >= 0, also as x <= -1 and x > -1
+        below = (predicate == 2 and b == 0) or (predicate == 3 and b == -1)
+        above = (predicate == 5 and b == 0) or (predicate == 4 and b == -1)
+        if (below or above) and folder.signs.non_negative(x):
+            return folder.constant(op, int(above))
+    elif int_of(x) == 0 and predicate in (3, 4) and folder.signs.non_negative(y):
+        return folder.constant(op, int(predicate == 3))
+    return None
+
+
+def _widened(signed: bool) -> Rule:
+    def rule(folder: Folder, op: Operation) -> SSAValue | None:
+        x = op.operands[0]
+        value = int_of(x)
+        if value is None:
+            return None
+        return folder.constant(op, value if signed else _unsigned(value, x.type))
+
+    return rule
+
+
+def _trunci(folder: Folder, op: Operation) -> SSAValue | None:
+    x = op.operands[0]
+    value = int_of(x)
+    if value is not None:
+        return folder.constant(op, _wrap(value, op.results[0].type))
+    inner = x.owner
+    if isinstance(inner, arith.ExtSIOp | arith.ExtUIOp) and inner.operands[0].type == op.results[0].type:
+        return inner.operands[0]
+    return None
+
+
+def _number(folder: Folder, op: Operation) -> SSAValue | None:
+    """An integer as a float: folded where the float holds it exactly."""
+    value = int_of(op.operands[0])
+    if value is None or not is_float(op.results[0].type):
+        return None
+    if isinstance(op, arith.UIToFPOp):
+        value = _unsigned(value, op.operands[0].type)
+    exact = {16: 1 << 8, 32: 1 << 24, 64: 1 << 53}.get(bit_width(op.results[0].type), 0)
+    return folder.constant(op, float(value)) if abs(value) <= exact else None
+
+
+# -- choices, floats, pointers -------------------------------------------------------------------------------------
+
+
+def _select(folder: Folder, op: Operation) -> SSAValue | None:
+    condition, x, y = op.operands
+    if x is y:
+        return x
+    known = constant_of(condition)
+    return None if known is None else (x if known else y)
+
+
+def _same_type(folder: Folder, op: Operation) -> SSAValue | None:
+    x = op.operands[0]
+    return x if x.type == op.results[0].type else None
+
+
+def _into_dot(folder: Folder, op: Operation) -> SSAValue | None:
+    """A product that began at zero and is added to something may as well begin there."""
+    x, y = op.operands
+    for product, start in ((x, y), (y, x)):
+        dot = product.owner
+        if isinstance(dot, tt.DotOp) and product.has_one_use() and constant_of(dot.operands[2]) == 0:
+            operands = (dot.operands[0], dot.operands[1], start)
+            return Builder.before(op).create(tt.DotOp, operands, (product.type,), dot.properties).results[0]
+    return None
+
+
+def _addi(folder: Folder, op: Operation) -> SSAValue | None:
+    found = _ADDED(folder, op)
+    return found if found is not None else _into_dot(folder, op)
+
+
+_ADDED = _binary(lambda a, b, t: a + b, zero="x|x")
+
+
+def _times_one(folder: Folder, op: Operation) -> SSAValue | None:
+    x, y = op.operands
+    if constant_of(y) == 1.0:
+        return x
+    return y if constant_of(x) == 1.0 and not isinstance(op, arith.DivfOp) else None
+
+
+def _addptr(folder: Folder, op: Operation) -> SSAValue | None:
+    return op.operands[0] if int_of(op.operands[1]) == 0 else None
+
+
+# -- shapes --------------------------------------------------------------------------------------------------------
+
+
+def _reshaped(folder: Folder, op: Operation) -> SSAValue | None:
+    """A constant or a splat stays one in any shape."""
+    x = op.operands[0]
+    result = op.results[0].type
+    if x.type == result:
+        return x
+    owner = x.owner
+    if isinstance(owner, Block):
+        return None
+    if isinstance(owner, tt.SplatOp):
+        return Builder.before(op).splat(owner.operands[0], shape_of(result))
+    if isinstance(owner, arith.ConstantOp) and (is_int(result) or is_float(result)):
+        value = constant_of(x)
+        return None if value is None else folder.constant(op, value)
+    return None
+
+
+def _splat(folder: Folder, op: Operation) -> SSAValue | None:
+    value = constant_of(op.operands[0])
+    if value is None or value != value:  # the bits of a NaN are kept
+        return None
+    return folder.constant(op, value)
+
+
+def _unsplat(folder: Folder, op: Operation) -> SSAValue | None:
+    x = op.operands[0]
+    owner = x.owner
+    if isinstance(owner, tt.SplatOp):
+        return owner.operands[0]
+    value = constant_of(x)
+    return None if value is None or value != value else folder.constant(op, value)
+
+
+def _make_range(folder: Folder, op: Operation) -> SSAValue | None:
+    if numel_of(op.results[0].type) != 1:
+        return None
+    return folder.constant(op, int_value(op.properties["start"]))
+
+
+def _trans(folder: Folder, op: Operation) -> SSAValue | None:
+    order = op.properties["order"].get_values()  # type: ignore[attr-defined]
+    if tuple(order) == tuple(range(len(order))):
+        return op.operands[0]
+    return _reshaped(folder, op)
+
+
+_RULES: dict[type[Operation], Rule] = {
+    arith.AddiOp: _addi,
+    arith.AddfOp: _into_dot,
+    arith.SubiOp: _binary(lambda a, b, t: a - b, zero="x|", same="0"),
+    arith.MuliOp: _binary(lambda a, b, t: a * b, zero="0|0", one="x|x"),
+    arith.DivSIOp: _binary(_quotient, one="x|"),
+    arith.DivUIOp: _binary(_unsigned_quotient, one="x|"),
+    arith.RemSIOp: _binary(_remainder, one="0|"),
+    arith.RemUIOp: _binary(_unsigned_remainder, one="0|"),
+    arith.ShLIOp: _binary(_shifted(lambda a, b, t: a << b), zero="x|0"),
+    arith.ShRSIOp: _binary(_shifted(lambda a, b, t: a >> b), zero="x|0"),
+    arith.ShRUIOp: _binary(_shifted(lambda a, b, t: _unsigned(a, t) >> b), zero="x|0"),
+    arith.MinSIOp: _binary(lambda a, b, t: min(a, b), same="x"),
+    arith.MaxSIOp: _binary(lambda a, b, t: max(a, b), same="x"),
+    arith.MinUIOp: _binary(lambda a, b, t: min(_unsigned(a, t), _unsigned(b, t)), zero="0|0", same="x"),
+    arith.MaxUIOp: _binary(lambda a, b, t: max(_unsigned(a, t), _unsigned(b, t)), zero="x|x", same="x"),
+    arith.XOrIOp: _binary(lambda a, b, t: a ^ b, zero="x|x", same="0"),
+    arith.AndIOp: _and,
+    arith.OrIOp: _or,
+    arith.CmpiOp: _cmpi,
+    arith.SelectOp: _select,
+    arith.ExtSIOp: _widened(signed=True),
+    arith.ExtUIOp: _widened(signed=False),
+    arith.IndexCastOp: _widened(signed=True),
+    arith.TruncIOp: _trunci,
+    arith.SIToFPOp: _number,
+    arith.UIToFPOp: _number,
+    arith.BitcastOp: _same_type,
+    arith.MulfOp: _times_one,
+    arith.DivfOp: _times_one,
+    tt.BitcastOp: _same_type,
+    tt.AddPtrOp: _addptr,
+    tt.SplatOp: _splat,
+    tt.UnsplatOp: _unsplat,
+    tt.BroadcastOp: _reshaped,
+    tt.ExpandDimsOp: _reshaped,
+    tt.ReshapeOp: _reshaped,
+    tt.TransOp: _trans,
+    tt.MakeRangeOp: _make_range,
+}

@@ -45,7 +45,6 @@ KNOWN = {
     "cast_float32_to_bfloat16": "truncates instead of rounding",
     "cast_float32_to_float8_e4m3fn": "loses the carry when the mantissa rounds up",
     "cast_float32_to_float8_e5m2": "loses the carry when the mantissa rounds up",
-    "sum_both_axes_tall": "sums float64 in float32",
     "scaled_matmul_e2m1": "no dot_scaled",
     "scaled_matmul_e4m3": "no dot_scaled",
     "scaled_matmul_mixed": "no dot_scaled",

@@ -118,6 +118,16 @@ def _extent_text(x: str) -> str:
     return f"({x}.nbytes if {x}.__class__ is ndarray and {x}.base is None else extent({x}))"
 
 
+def _first_slots(found: Sequence[Leaf]) -> dict[int, Leaf]:
+    """The parameters by the argument slot where each begins: a descriptor takes several."""
+    slots: dict[int, Leaf] = {}
+    position = 0
+    for path, name in found:
+        slots[position] = (path, name)
+        position += 2 + 2 * descriptor_rank(name) if name.startswith("tensordesc") else 1
+    return slots
+
+
 def make_guard(
     kernel: Any,
     found: Sequence[Leaf],
@@ -150,8 +160,8 @@ def make_guard(
         return value
 
     pointers = [(path, name) for path, name in found if name.startswith(("*", "tensordesc"))]
-    slots = dict(enumerate(found))
-    for i in kernel.metadata._asdict().get("stored_params", range(len(found))):
+    slots = _first_slots(found)
+    for i in kernel.metadata._asdict().get("stored_params", slots):
         path, name = slots[i]
         if (path, name) not in pointers:
             continue

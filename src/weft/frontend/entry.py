@@ -80,7 +80,7 @@ class _Parameters:
         self.first[path] = len(self.ir_types)
         kind._flatten_ir_types(None, self.ir_types)
         count = len(self.ir_types) - self.first[path]
-        self.names += [name] + [f"{name}_{i}" for i in range(1, count)]
+        self.names += [name] * count  # as Triton: the shape and strides of a descriptor have its name
 
     def scope(self, arguments: Sequence[SSAValue]) -> dict[str, Any]:
         """The variables that the kernel begins with."""

@@ -61,19 +61,17 @@ def test_only_what_changes_is_a_result(x, n):
     tl.store(x, a + c + b)
 
 
-@checks({"x": "*i32", "n": "i32"})
-def test_a_number_known_in_one_branch_becomes_a_tensor(x, n):
+@checks({"x": "*i32", "n": "i32"}, m=4)
+def test_a_number_known_in_one_branch_becomes_a_tensor(x, n, m):
     # CHECK: [[R:%.*]] = scf.if {{%.*}} -> (i32) {
     # CHECK:   scf.yield %n
     # CHECK: } else {
-    # CHECK:   arith.constant 4
-    # CHECK:   scf.yield
+    # CHECK:   [[M:%.*]] = arith.constant 4
+    # CHECK:   scf.yield [[M]]
     # CHECK: tt.store %x, [[R]]
-    m: tl.constexpr = 4
-    k = m
     if n > 3:
-        k = n
-    tl.store(x, k)
+        m = n
+    tl.store(x, m)
 
 
 @checks({"x": "*i32", "n": "i1"})

@@ -1,6 +1,6 @@
 """docs/errors.md holds kernels with mistakes, and under each the whole text of its error.
 
-    python tests/frontend/test_errors_page.py --update      # write what Weft says now; then read the difference
+python tests/frontend/test_errors_page.py --update      # write what Weft says now; then read the difference
 """
 
 from __future__ import annotations
@@ -63,5 +63,6 @@ def test_there_are_examples() -> None:
 if __name__ == "__main__" and "--update" in sys.argv:
     page = PAGE.read_text(encoding="utf-8")
     PAGE.write_text(
-        EXAMPLE.sub(lambda m: f"```python\n{m['code']}```\n```text\n{error_text(m['code'])}\n```\n", page), encoding="utf-8"
+        EXAMPLE.sub(lambda m: f"```python\n{m['code']}```\n```text\n{error_text(m['code'])}\n```\n", page),
+        encoding="utf-8",
     )

@@ -248,5 +248,7 @@ _TRITON_FACTS: dict[str, Any] = {
     "asserts": [],
     "prints": [],
     "alias_pairs": [],
+    "strict_alias_pairs": [],
+    "stored_params": [],
     "params": [],
 }

@@ -160,10 +160,11 @@ def _ndarray(value: Any, specialise: bool, align: bool) -> tuple[Any, Any]:
 
 
 def _torch(value: Any, specialise: bool, align: bool) -> tuple[Any, Any]:
-    if not value.is_cpu:
-        return REFUSED, None
-    address = value.data_ptr()
-    if address == 0 and value.numel():
+    try:
+        address = value.data_ptr() if value.is_cpu else 0
+        if address == 0 and (value.numel() or not value.is_cpu):
+            return REFUSED, None
+    except RuntimeError:  # no memory at all
         return REFUSED, None
     return (value.dtype, address & 15 == 0 and align) if specialise else value.dtype, address
 

@@ -114,6 +114,21 @@ def _writeable(array: Any) -> bool:
     return facts is None or facts.writeable
 
 
+def _positions(found: Sequence[Leaf]) -> tuple[dict[int, Leaf], dict[int, Leaf]]:
+    """The leaves by their position among the arguments of the tile IR, and among the slots of a launch.
+
+    A descriptor is followed by its shape and strides in the IR, and takes an address, a padding, shape and strides.
+    """
+    by_argument, by_slot = {}, {}
+    argument = slot = 0
+    for leaf in found:
+        by_argument[argument], by_slot[slot] = leaf, leaf
+        rank = descriptor_rank(leaf[1]) if leaf[1].startswith("tensordesc") else 0
+        argument += 1 + 2 * rank
+        slot += 2 + 2 * rank if rank else 1
+    return by_argument, by_slot
+
+
 def _extent_text(x: str) -> str:
     return f"({x}.nbytes if {x}.__class__ is ndarray and {x}.base is None else extent({x}))"
 
@@ -174,7 +189,7 @@ def make_guard(
         elif not hasattr(value, "data_ptr"):
             lines.append(f"if not writeable({x}): refuse({label!r})")
     for i, j in kernel.metadata.alias_pairs if alias else ():
-        (first, kind_i), (second, kind_j) = slots[i], slots[j]
+        (first, kind_i), (second, kind_j) = by_slot[i], by_slot[j]
         x, y = argument(first), argument(second)
         v, w = _at(first), _at(second)
         if kind_i.startswith("tensordesc"):

@@ -7,7 +7,18 @@ family; docs/math.md states the error of each and how it was measured. Every ele
 its generic name, and `symbol_to_name` translates libdevice's symbols.
 """
 
-from . import directed, error_function, exponential, integers, logarithm, simple, trig  # noqa: F401  (each registers its functions)
+from . import (  # noqa: F401  (each registers its functions)
+    directed,
+    error_function,
+    exponential,
+    fast,
+    integers,
+    inverse_trig,
+    logarithm,
+    power,
+    simple,
+    trig,
+)
 from .registry import call, configure, definition, define, has, names
 from .symbols import all_symbols
 

@@ -73,14 +73,16 @@ _BASES = {
 _SIXTEENTHS = [2.0 ** (i / 16) for i in range(16)]
 
 
-def exponential(name: str, x: X, shift: int = 0) -> X:
-    """b^x times 2^shift, which does not overflow before the product does."""
+def exponential(name: str, x: X, shift: int = 0, low: X | None = None) -> X:
+    """b^x times 2^shift, which does not overflow before the product does; `low` is a small part of x (exp of doubles only)."""
     base = _BASES[name, x.elem]
     x = at_least(at_most(x, base.highest - min(shift, 0)), base.lowest - max(shift, 0))
     if x.elem == "float" and wide_scale(x) and x.type.lanes % 16 == 0:
         return _with_table(x, base, shift)
     n, bits = round_to_integer(x, base.factor, BIAS[x.elem])
     p = _reduced(x, n, base)
+    if low is not None:
+        p = fma(p, low, p)
     if shift:
         n, bits = n + float(shift), bits + shift
     return scale(p, n, bits)

@@ -198,3 +198,12 @@ def atanh(x: X) -> X:
     """log1p(2a/(1-a))/2, a = |x|."""
     a = fabs(x)
     return copysign(log1p((a + a) / (1.0 - a)) * 0.5, x)
+
+
+def _through_double(name: str) -> None:
+    body = {"asinh": asinh, "acosh": acosh, "atanh": atanh}[name]
+    define(name, "float", long=True)(lambda x: body(x.widen()).narrow())
+
+
+for _name in ("asinh", "acosh", "atanh"):
+    _through_double(_name)

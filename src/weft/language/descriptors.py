@@ -10,7 +10,10 @@ A descriptor's IR values are the handle, then its shape (int32) and its strides 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
+
+from xdsl.dialects.builtin import IntegerType, Signedness
 
 from weft.ir import types as irt
 
@@ -28,6 +31,18 @@ __all__ = [
 ]
 
 
+@lru_cache(maxsize=256)
+def _ir_type(block: block_type) -> Any:
+    """The IR type of a descriptor. Its integers have a sign, which a minimum in memory must know."""
+    element = block.element_ty
+    ir_element = element.to_ir()
+    if element.is_int():
+        ir_element = IntegerType(
+            element.int_bitwidth, Signedness.SIGNED if element.is_int_signed() else Signedness.UNSIGNED
+        )
+    return irt.tensordesc_of(block.shape, ir_element)
+
+
 class tensor_descriptor_base_type(base_type):
     """The type of a descriptor: the type of the block it moves."""
 
@@ -38,7 +53,7 @@ class tensor_descriptor_base_type(base_type):
         return tensor_descriptor_base(handles[cursor], self.block_type), cursor + 1
 
     def _flatten_ir_types(self, builder: Any, out: list[Any]) -> None:
-        out.append(irt.tensordesc_of(self.block_type.shape, self.block_type.element_ty.to_ir(builder)))
+        out.append(_ir_type(self.block_type))
 
     def __str__(self) -> str:
         return f"tensor_descriptor<{self.block_type}>"

@@ -75,8 +75,9 @@ class _Network:
             mask = self.s._same(arith.XOrIOp, mask, self._at(place, bit))
         width = self.key_type.int_bitwidth
         mask = self.s.cast(mask, dt.get_int_dtype(width, signed=True)) if width > 1 else self.s.cast(mask, dt.int1)
-        mask = self.s._broadcast(tensor(mask.handle, block_of(self.key_type, (self.length,))), block_shape(self.keys))
-        self.keys = self.s._same(arith.XOrIOp, self.keys, mask)
+        keys = self._shaped(self.rows, self.length)
+        mask = self.s._broadcast(tensor(mask.handle, block_of(self.key_type, (self.length,))), block_shape(keys))
+        self.keys = self.s._same(arith.XOrIOp, keys, mask)
 
     def flip_all(self) -> None:
         """Invert all keys, which reverses their order."""
@@ -87,11 +88,19 @@ class _Network:
         up = self.s._same(arith.ShLIOp, place, self.s._constant(31 - bit, place.type))
         return self.s._same(arith.ShRSIOp, up, self.s._constant(31, up.type))  # type: ignore[no-any-return]
 
+    def _shaped(self, *shape: int) -> tensor:
+        """The keys in a shape."""
+        if block_shape(self.keys) == shape:
+            return self.keys
+        return self.s.reshape(self.keys, shape, can_reorder=False)  # type: ignore[no-any-return]
+
     def _halves(self, distance: int) -> tuple[tensor, tensor]:
         """The keys whose positions differ by a distance, side by side; each of shape [groups, distance]."""
         groups = self.rows * self.length // (2 * distance)
-        keys = self.s.reshape(self.keys, (groups, 2, distance), can_reorder=False)
-        low, high = self.s.split(self.s.permute(keys, (0, 2, 1)))
+        if distance == 1:
+            low, high = self.s.split(self._shaped(groups, 2))
+        else:
+            low, high = self.s.split(self.s.permute(self._shaped(groups, 2, distance), (0, 2, 1)))
         return low, high
 
     def merge(self, length: int) -> None:
@@ -100,8 +109,7 @@ class _Network:
         while distance:
             low, high = self._halves(distance)
             keys = self.s.join(self.s._same(self.least, low, high), self.s._same(self.most, low, high))
-            keys = self.s.permute(keys, (0, 2, 1))
-            self.keys = self.s.reshape(keys, (self.rows, self.length), can_reorder=False)
+            self.keys = self.s.permute(keys, (0, 2, 1)) if distance > 1 else keys
             distance //= 2
 
     def sort_runs(self, phases: int) -> None:
@@ -119,7 +127,7 @@ class _Network:
             low, high = self._halves(count)
             # One goes up, the other down: the minima are the smaller half of both, and bitonic.
             self.length //= 2
-            self.keys = self.s.reshape(self.s._same(self.least, low, high), (self.rows, self.length), can_reorder=False)
+            self.keys = self.s._same(self.least, low, high)
             if phases:
                 self.flip_runs(phases)
                 self.merge(count)

@@ -92,6 +92,8 @@ class SemanticBase:
         element = scalar.to_ir()
         if not scalar.is_int():
             value = _as_float(value, scalar)
+        elif not isinstance(value, bool):
+            value = int(value) & (2**scalar.int_bitwidth - 1)
         if isinstance(type, block_type):
             handle = self.builder.splat_constant(value, type.shape, element)
         else:

@@ -59,6 +59,8 @@ class Casts(SemanticBase):
         """The same value as another type, as far as that can hold it."""
         target = self._target(input, dst_ty)
         source, to = input.type.scalar, target.scalar
+        if source == to:
+            return input
         narrowing = (
             source.is_floating()
             and to.is_floating()
@@ -70,8 +72,6 @@ class Casts(SemanticBase):
                 "fp_downcast_rounding should be set only for truncating fp conversions. "
                 f"Source scalar type is {source} and destination type is {to}"
             )
-        if source == to:
-            return input
         if source.is_floating() and to.is_floating():
             return self._float_to_float(input, target, rounding, narrowing)
         if source.is_int() and to.is_int():

@@ -29,11 +29,7 @@ def run_ir(case: Case, text: str) -> None:
     for name in case.kernel.arg_names:
         if types[name] == "constexpr":
             continue
-        value = after[name]
-        arguments.append(for_weft(value))
-        if isinstance(value, Descriptor):
-            # In the IR a descriptor is followed by its shape and strides as arguments of their own.
-            arguments += [*value.array.shape, *element_strides(value.array)]
+        arguments.append(for_weft(after[name]))
     weft.compile(text)[case.grid](*arguments)
     case.check(before, after)
 

@@ -133,16 +133,6 @@ def _extent_text(x: str) -> str:
     return f"({x}.nbytes if {x}.__class__ is ndarray and {x}.base is None else extent({x}))"
 
 
-def _first_slots(found: Sequence[Leaf]) -> dict[int, Leaf]:
-    """The parameters by the argument slot where each begins: a descriptor takes several."""
-    slots: dict[int, Leaf] = {}
-    position = 0
-    for path, name in found:
-        slots[position] = (path, name)
-        position += 2 + 2 * descriptor_rank(name) if name.startswith("tensordesc") else 1
-    return slots
-
-
 def make_guard(
     kernel: Any,
     found: Sequence[Leaf],
@@ -175,9 +165,9 @@ def make_guard(
         return value
 
     pointers = [(path, name) for path, name in found if name.startswith(("*", "tensordesc"))]
-    slots = _first_slots(found)
-    for i in kernel.metadata._asdict().get("stored_params", slots):
-        path, name = slots[i]
+    by_argument, by_slot = _positions(found)
+    for i in kernel.metadata.stored_params:
+        path, name = by_argument[i]
         if (path, name) not in pointers:
             continue
         x, label = argument(path), params[path[0]]

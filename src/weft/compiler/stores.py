@@ -29,7 +29,7 @@ def _is_address(value: SSAValue) -> bool:
 
 
 def stored_params(module: ModuleOp) -> list[int]:
-    """Argument slots of the kernel's parameters that it stores through, in order."""
+    """Positions of the kernel's parameters that it stores through, in order."""
     function: Operation | None = next((op for op in module.body.block.ops if op.name == "tt.func"), None)
     if function is None:
         return []
@@ -47,9 +47,7 @@ def stored_params(module: ModuleOp) -> list[int]:
             work += filter(_is_address, owner.operands)
             work += _yielded(owner)
         elif owner is entry:
-            before = entry.args[: value.index]
-            # A launch gives a descriptor one slot more than the function has arguments for it: the padding.
-            found.add(value.index + sum(isinstance(arg.type, TensorDescType) for arg in before))
+            found.add(value.index)
         elif isinstance(owner, Block):
             # An argument of a loop's body, or of a block that is branched to: whatever may come in.
             parent = owner.parent_op()

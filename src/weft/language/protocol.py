@@ -62,9 +62,11 @@ class base_type:
         raise NotImplementedError(f"{type(self).__name__} has no short name")
 
 
-def _mark(wrapper: Any, fn: Callable[..., Any], parameters: Any) -> None:
+def _mark(wrapper: Any, fn: Any) -> None:
+    code = fn.__code__
+    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     wrapper.__dict__[TRITON_BUILTIN] = True
-    wrapper.__dict__["_wants_generator"] = "_generator" in parameters
+    wrapper.__dict__["_wants_generator"] = "_generator" in names
 
 
 def builtin(fn: F) -> F:
@@ -79,7 +81,7 @@ def builtin(fn: F) -> F:
             )
         return fn(*args, **kwargs)
 
-    _mark(wrapper, fn, inspect.signature(fn).parameters)
+    _mark(wrapper, fn)
     return wrapper  # type: ignore[return-value]
 
 

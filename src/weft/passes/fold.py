@@ -275,11 +275,15 @@ def _addptr(folder: Folder, op: Operation) -> SSAValue | None:
 
 
 def _reshaped(folder: Folder, op: Operation) -> SSAValue | None:
-    """A constant or a splat stays one in any shape."""
+    """A constant or a splat stays one in any shape; a tile of the shape asked for is what it was."""
+    x = op.operands[0]
+    return x if x.type == op.results[0].type else _uniform(folder, op)
+
+
+def _uniform(folder: Folder, op: Operation) -> SSAValue | None:
+    """The result as a constant or a splat, where the operand is one."""
     x = op.operands[0]
     result = op.results[0].type
-    if x.type == result:
-        return x
     owner = x.owner
     if isinstance(owner, Block):
         return None
@@ -317,7 +321,7 @@ def _trans(folder: Folder, op: Operation) -> SSAValue | None:
     order = op.properties["order"].get_values()  # type: ignore[attr-defined]
     if tuple(order) == tuple(range(len(order))):
         return op.operands[0]
-    return _reshaped(folder, op)
+    return _uniform(folder, op)  # a square tile is not what it was, though its type is
 
 
 _RULES: dict[type[Operation], Rule] = {

@@ -1,14 +1,14 @@
 """Branches, loops and early returns as structured control flow."""
 
-# ruff: noqa: F841
+# ruff: noqa: RET503
 
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
-from frontend.tracing import checks, filecheck, ir_text
 
+from frontend.tracing import checks, filecheck, ir_text
 from weft import language as tl
 from weft.base import CompilationError, CompileOptions
 from weft.language.callable import jit
@@ -259,7 +259,8 @@ def test_backwards(x, n):
 
 @checks({"x": "*i32", "n": "i32"})
 def test_hints(x, n):
-    # CHECK: tt.disallow_acc_multi_buffer, tt.flatten, tt.loop_unroll_factor = 2 : i32, tt.num_stages = 3 : i32, tt.warp_specialize}
+    # CHECK: tt.disallow_acc_multi_buffer, tt.flatten, tt.loop_unroll_factor = 2 : i32, tt.num_stages = 3 : i32
+    # CHECK-SAME: tt.warp_specialize}
     # CHECK: {llvm.loop_annotation = #llvm.loop_annotation<licm = <disable = true>>}
     for i in tl.range(
         n, num_stages=3, loop_unroll_factor=2, flatten=True, disallow_acc_multi_buffer=True, warp_specialize=True
@@ -322,7 +323,7 @@ def test_swapped_in_a_loop(x, n):
     tl.store(x, a - b)
 
 
-# -- while ---------------------------------------------------------------------------------------------------------------
+# -- while -------------------------------------------------------------------------------------------------------------
 
 
 @checks({"x": "*i32", "n": "i32"})
@@ -354,7 +355,7 @@ def test_while_with_hints(x, n):
     tl.store(x, n)
 
 
-# -- what is wrong -------------------------------------------------------------------------------------------------------
+# -- what is wrong -----------------------------------------------------------------------------------------------------
 
 
 def message(fn: Any, signature: dict[str, Any], **constants: Any) -> str:
@@ -383,6 +384,7 @@ def test_none_cannot_be_carried() -> None:
         y = None
         for i in range(n):
             y = 1.0
+        tl.store(x, y)
 
     assert message(kernel, {"x": "*fp32", "n": "i32"}) == (
         "cannot re-assign `y` in the loop: it is an object of type NoneType, known at compile time"

@@ -1,7 +1,5 @@
 """What each kind of statement and expression becomes."""
 
-# ruff: noqa: F841
-
 from __future__ import annotations
 
 import collections
@@ -10,11 +8,10 @@ from typing import NamedTuple
 
 import pytest
 
+from frontend.tracing import checks, filecheck, ir_text
 from weft import language as tl
 from weft.base import CompilationError, CompileOptions
 from weft.language.callable import constexpr_function, jit
-
-from frontend.tracing import checks, filecheck, ir_text
 
 N = tl.constexpr(7)
 ANNOTATED: tl.constexpr = 5
@@ -186,7 +183,7 @@ def test_named_tuples(x, n):
     tl.store(x, q.x * q.y + p[0])
 
 
-@checks({"x": ("*i32", "i32"), "y": Point("i32", "constexpr")}, **{})
+@checks({"x": ("*i32", "i32"), "y": Point("i32", "constexpr")})
 def test_tuple_parameters(x, y):
     # CHECK: tt.func public @test_tuple_parameters(%x: !tt.ptr<i32>, [[N:%.*]]: i32, [[Y:%.*]]: i32)
     # CHECK: arith.addi [[N]], [[Y]]
@@ -304,7 +301,7 @@ def test_questions_about_values(x, n):
     # CHECK: tt.store
     tl.static_assert(isinstance(n, tl.tensor))
     tl.static_assert(hasattr(x, "dtype") and not hasattr(x, "nonsense"))
-    tl.static_assert(getattr(x, "dtype").is_ptr())  # noqa: B009
+    tl.static_assert(getattr(x, "dtype").is_ptr())
     tl.static_assert(x.dtype.element_ty == tl.float32)
     tl.static_assert(n.dtype.primitive_bitwidth == 32)
     tl.store(x, 1.0)
@@ -340,7 +337,7 @@ def test_functions_of_a_reduction(x):
     tl.store(x, tl.reduce(tl.load(x + tl.arange(0, 16)), 0, take_larger))
 
 
-# -- options and globals -------------------------------------------------------------------------------------------------
+# -- options and globals -----------------------------------------------------------------------------------------------
 
 
 def test_any_global_may_be_read_by_option() -> None:

@@ -25,6 +25,7 @@ from .attrs import (
     unit_attr,
 )
 from .builder import Builder, pointee_of
+from .check import verify
 from .extra import AssumeOp, BarrierOp, RemFOp
 from .locations import call_site_loc, file_loc, loc_of, name_loc, span_of, span_of_loc
 from .signature import flattened_descriptor, signature_of, type_string
@@ -136,6 +137,7 @@ __all__ = [
     "print_module",
     "type_text",
     "ParseError",
+    "verify",
     "OpaqueAttr",
     # places
     "file_loc",

@@ -13,7 +13,7 @@ loops and branches whose results nobody uses. Not done here: moving operations o
 
 from __future__ import annotations
 
-from xdsl.dialects import scf
+from xdsl.dialects import arith, scf
 from xdsl.ir import Block, Operation, SSAValue
 
 from weft.ir import Builder, is_float, is_int, segments, tt
@@ -24,7 +24,22 @@ from .fold import Folder, constant_of
 __all__ = ["cse_dce"]
 
 _ISOLATED = (tt.FuncOp,)
-_COMMUTES = frozenset(f"arith.{name}" for name in "addi muli andi ori xori minsi maxsi minui maxui addf mulf".split())
+_COMMUTES = frozenset(
+    op.name
+    for op in (
+        arith.AddiOp,
+        arith.MuliOp,
+        arith.AndIOp,
+        arith.OrIOp,
+        arith.XOrIOp,
+        arith.MinSIOp,
+        arith.MaxSIOp,
+        arith.MinUIOp,
+        arith.MaxUIOp,
+        arith.AddfOp,
+        arith.MulfOp,
+    )
+)
 
 
 def cse_dce(root: Operation) -> None:

@@ -1,0 +1,240 @@
+"""Rules of the operations that reach memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from .. import tt
+from ..attrs import int_value, ints_of
+from ..types import (
+    TensorDescType,
+    element_of,
+    i1,
+    i32,
+    i64,
+    is_float,
+    is_int,
+    like,
+    ptr_of,
+    shape_of,
+    signless,
+)
+from .rules import dims, fail, need_int, need_same, need_tile, rule, show
+
+__all__: list[str] = []
+
+
+def _pointee(op: Operation, pointer: SSAValue) -> Attribute:
+    """What the pointers point to, in their shape; for a block pointer, the block."""
+    element = element_of(pointer.type)
+    if not isinstance(element, tt.PtrType):
+        fail(op, f"expected pointers, got {show(pointer)}")
+    return like(pointer.type, element.pointee)
+
+
+def _block(type: Attribute) -> TensorType[Attribute] | None:
+    if isinstance(type, tt.PtrType) and isinstance(type.pointee, TensorType):
+        return type.pointee
+    return None
+
+
+def _boundary(op: Operation, pointer: SSAValue) -> None:
+    axes = ints_of(op.properties.get("boundaryCheck"))
+    block = _block(pointer.type)
+    if block is None:
+        if axes or "padding" in op.properties:
+            fail(op, f"boundaryCheck and padding belong to block pointers, not to {show(pointer)}")
+        return
+    rank = len(shape_of(block))
+    if any(not 0 <= a < rank for a in axes) or len(set(axes)) != len(axes):
+        fail(op, f"boundaryCheck {dims(axes)} must name different ones of {rank} dimensions")
+
+
+def _mask(op: Operation, mask: SSAValue | None, pointer: SSAValue) -> None:
+    if mask is None:
+        return
+    if _block(pointer.type) is not None:
+        fail(op, "a block pointer takes no mask", "boundaryCheck says which dimensions to check")
+    if mask.type != like(pointer.type, i1):
+        fail(op, f"the mask of {show(pointer)} is {show(like(pointer.type, i1))}, got {show(mask)}")
+
+
+@rule(tt.LoadOp)
+def _load(op: tt.LoadOp) -> None:
+    pointee = _pointee(op, op.ptr)
+    if op.result.type != pointee:
+        fail(op, f"through {show(op.ptr)} comes {show(pointee)}, not {show(op.result)}")
+    _boundary(op, op.ptr)
+    _mask(op, op.mask, op.ptr)
+    if op.other is not None:
+        if op.mask is None:
+            fail(op, "`other` without a mask")
+        if op.other.type != pointee:
+            fail(op, f"`other` must be {show(pointee)}, got {show(op.other)}")
+    padding = op.properties.get("padding")
+    if padding is not None and int_value(padding) == tt.PaddingOption.PAD_NAN and not is_float(pointee):
+        fail(op, f"{show(pointee)} has no NaN to pad with", "padding zero works for all types")
+
+
+@rule(tt.StoreOp)
+def _store(op: tt.StoreOp) -> None:
+    pointee = _pointee(op, op.ptr)
+    if op.value.type != pointee:
+        fail(op, f"through {show(op.ptr)} goes {show(pointee)}, not {show(op.value)}")
+    _boundary(op, op.ptr)
+    _mask(op, op.mask, op.ptr)
+
+
+@rule(tt.AtomicRMWOp)
+def _rmw(op: tt.AtomicRMWOp) -> None:
+    pointee = _pointee(op, op.ptr)
+    need_same(op, "value and result", op.val, op.result)
+    if op.val.type != pointee:
+        fail(op, f"through {show(op.ptr)} goes {show(pointee)}, not {show(op.val)}")
+    _mask(op, op.mask, op.ptr)
+    kind = int_value(op.properties["atomic_rmw_op"])
+    if kind not in tt.RMWOp._value2member_map_:
+        fail(op, f"{kind} is not an operation on memory")
+    if (kind == tt.RMWOp.FADD) != is_float(op.val.type) and kind != tt.RMWOp.XCHG:
+        fail(op, f"{tt.RMWOp(kind).name.lower()} does not work on {show(op.val)}")
+    _order(op)
+
+
+@rule(tt.AtomicCASOp)
+def _cas(op: tt.AtomicCASOp) -> None:
+    pointee = _pointee(op, op.ptr)
+    need_same(op, "values and result", op.cmp, op.val, op.result)
+    if op.val.type != pointee:
+        fail(op, f"through {show(op.ptr)} goes {show(pointee)}, not {show(op.val)}")
+    _order(op)
+
+
+def _order(op: Operation) -> None:
+    if int_value(op.properties["sem"]) not in tt.MemSemantic._value2member_map_:
+        fail(op, f"{int_value(op.properties['sem'])} is not a memory order")
+    if int_value(op.properties["scope"]) not in tt.MemSyncScope._value2member_map_:
+        fail(op, f"{int_value(op.properties['scope'])} is not a scope")
+
+
+# -- block pointers ------------------------------------------------------------------------------------------------
+
+
+def _each(op: Operation, values: Sequence[SSAValue], type: Attribute, what: str, count: int) -> None:
+    if len(values) != count:
+        fail(op, f"{count} {what} are needed, got {len(values)}")
+    for value in values:
+        if value.type != type:
+            fail(op, f"{what} are {show(type)}, got {show(value)}")
+
+
+@rule(tt.MakeTensorPtrOp)
+def _make_tensor_ptr(op: tt.MakeTensorPtrOp) -> None:
+    block = _block(op.result.type)
+    if block is None:
+        fail(op, f"yields a pointer to a tensor, not {show(op.result)}")
+    if op.base.type != ptr_of(block.element_type, op.result.type.address_space.data):  # type: ignore[attr-defined]
+        fail(op, f"the base of {show(op.result)} cannot be {show(op.base)}")
+    rank = len(shape_of(block))
+    if rank == 0:
+        fail(op, "a block has at least one dimension")
+    _each(op, op.shape, i64, "sizes", rank)
+    _each(op, op.strides, i64, "strides", rank)
+    _each(op, op.offsets, i32, "offsets", rank)
+    order = ints_of(op.properties["order"])
+    if sorted(order) != list(range(rank)):
+        fail(op, f"the order {dims(order)} is not a permutation of the {rank} dimensions")
+
+
+@rule(tt.AdvanceOp)
+def _advance(op: tt.AdvanceOp) -> None:
+    need_same(op, "pointer and result", op.ptr, op.result)
+    block = _block(op.ptr.type)
+    if block is None:
+        fail(op, f"expected a pointer to a tensor, got {show(op.ptr)}", "tt.addptr moves other pointers")
+    _each(op, op.offsets, i32, "offsets", len(shape_of(block)))
+
+
+# -- descriptors ---------------------------------------------------------------------------------------------------
+
+
+def _described(op: Operation, value: SSAValue) -> TensorType[Attribute]:
+    if not isinstance(value.type, TensorDescType):
+        fail(op, f"expected a tensor descriptor, got {show(value)}")
+    return value.type.block_type
+
+
+@rule(tt.MakeTensorDescriptorOp)
+def _make_descriptor(op: tt.MakeTensorDescriptorOp) -> None:
+    block = _described(op, op.result)
+    rank = len(shape_of(block))
+    if not 1 <= rank <= 5:
+        fail(op, f"a descriptor has 1 to 5 dimensions, not {rank}")
+    if op.base.type != ptr_of(element_of(signless(block))):
+        fail(op, f"the base of {show(op.result)} cannot be {show(op.base)}")
+    _each(op, op.shape, i32, "sizes", rank)
+    _each(op, op.strides, i64, "strides", rank)
+    padding = op.properties.get("padding")
+    if padding is not None and int_value(padding) == tt.PaddingOption.PAD_NAN and not is_float(block):
+        fail(op, f"{show(element_of(block))} has no NaN to pad with")
+
+
+def _same_elements(op: Operation, block: TensorType[Attribute], value: SSAValue) -> None:
+    if element_of(signless(block)) != element_of(value.type):
+        fail(op, f"a block of {show(block)} cannot be {show(value)}")
+
+
+def _is_block(op: Operation, block: TensorType[Attribute], value: SSAValue) -> None:
+    """`value` is the block; dimensions of size 1 may be missing."""
+    _same_elements(op, block, value)
+    want, got = shape_of(block), need_tile(op, value)
+    if [n for n in want if n != 1] != [n for n in got if n != 1]:
+        fail(op, f"the block {dims(want)} cannot be {show(value)}")
+
+
+@rule(tt.DescriptorLoadOp)
+def _descriptor_load(op: tt.DescriptorLoadOp) -> None:
+    block = _described(op, op.desc)
+    _each(op, op.indices, i32, "indices", len(shape_of(block)))
+    _is_block(op, block, op.result)
+
+
+@rule(tt.DescriptorStoreOp, tt.DescriptorReduceOp)
+def _descriptor_store(op: tt.DescriptorStoreOp | tt.DescriptorReduceOp) -> None:
+    block = _described(op, op.desc)
+    _each(op, op.indices, i32, "indices", len(shape_of(block)))
+    _is_block(op, block, op.src)
+    if isinstance(op, tt.DescriptorReduceOp):
+        kind = int_value(op.properties["kind"])
+        if kind not in tt.DescriptorReduceKind._value2member_map_:
+            fail(op, f"{kind} is not an operation on memory")
+        if kind >= tt.DescriptorReduceKind.INC and not is_int(op.src.type):
+            fail(op, f"{tt.DescriptorReduceKind(kind).name.lower()} does not work on {show(op.src)}")
+
+
+def _rows(op: Operation, desc: SSAValue, rows: SSAValue, column: SSAValue, value: SSAValue) -> None:
+    block = _described(op, desc)
+    shape = shape_of(block)
+    if len(shape) != 2 or shape[0] != 1:
+        fail(op, f"rows are read through a block of one row, got {dims(shape)}")
+    if len(need_tile(op, rows)) != 1:
+        fail(op, f"the row numbers have one dimension, got {show(rows)}")
+    need_int(op, rows)
+    need_int(op, column)
+    if shape_of(column.type):
+        fail(op, f"the column is a scalar, got {show(column)}")
+    _same_elements(op, block, value)
+    if shape_of(value.type) != (shape_of(rows.type)[0], shape[1]):
+        fail(op, f"{shape_of(rows.type)[0]} rows of {shape[1]} are not {show(value)}")
+
+
+@rule(tt.DescriptorGatherOp)
+def _gather(op: tt.DescriptorGatherOp) -> None:
+    _rows(op, op.desc, op.x_offsets, op.y_offset, op.result)
+
+
+@rule(tt.DescriptorScatterOp)
+def _scatter(op: tt.DescriptorScatterOp) -> None:
+    _rows(op, op.desc, op.x_offsets, op.y_offset, op.src)

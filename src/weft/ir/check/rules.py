@@ -1,0 +1,112 @@
+"""The rules of single operations: a table filled by the modules beside this one, and words for what is wrong.
+
+A rule is a function on one operation that calls `fail` where it does not hold. What it may take for granted: the
+operation has the operands, results, regions and properties that its class says, and all types are ones that tile IR
+has (see `structure`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, NoReturn, TypeVar
+
+from xdsl.dialects.builtin import IntegerType
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from weft.base import CompilationError
+
+from ..locations import span_of
+from ..text import type_text
+from ..types import element_of, i1, is_float, is_int, is_tensor, shape_of
+
+__all__ = [
+    "RULES",
+    "dims",
+    "fail",
+    "need_float",
+    "need_int",
+    "need_same",
+    "need_same_shape",
+    "need_tile",
+    "need_truth",
+    "rule",
+    "show",
+]
+
+Rule = Callable[[Any], None]
+RULES: dict[type[Operation], Rule] = {}
+"""For each class of operation, the rule that it obeys beside its structure."""
+
+F = TypeVar("F", bound=Rule)
+
+
+def rule(*classes: type[Operation]) -> Callable[[F], F]:
+    """Make a function the rule of these operations."""
+
+    def register(function: F) -> F:
+        for cls in classes:
+            if cls in RULES:
+                raise ValueError(f"{cls.name} has two rules")
+            RULES[cls] = function
+        return function
+
+    return register
+
+
+def fail(op: Operation, message: str, hint: str | None = None) -> NoReturn:
+    """Say what is wrong with an operation."""
+    raise CompilationError(f"{op.name}: {message}", span_of(op), hint=hint)
+
+
+def show(type: Attribute | SSAValue) -> str:
+    """A type (or the type of a value) for a message."""
+    return type_text(type.type if isinstance(type, SSAValue) else type)
+
+
+def dims(shape: Iterable[int]) -> str:
+    """A shape for a message, `[8, 16]`."""
+    return str(list(shape))
+
+
+def need_same(op: Operation, what: str, *values: SSAValue) -> None:
+    """All of these values are of one type."""
+    first = values[0].type
+    for value in values[1:]:
+        if value.type is not first and value.type != first:
+            fail(op, f"{what} must be of one type, got {', '.join(show(v) for v in values)}")
+
+
+def need_same_shape(op: Operation, *values: SSAValue) -> None:
+    """All of these values have one shape (a scalar has none)."""
+    first = values[0].type
+    for value in values[1:]:
+        if is_tensor(value.type) != is_tensor(first) or shape_of(value.type) != shape_of(first):
+            fail(op, f"operands and result must have one shape, got {', '.join(show(v) for v in values)}")
+
+
+def need_int(op: Operation, value: SSAValue, width: int | None = None) -> None:
+    """An integer or a tile of integers, of `width` bits where it is given."""
+    element = element_of(value.type)
+    if not is_int(element) or (
+        width is not None and not (isinstance(element, IntegerType) and element.width.data == width)
+    ):
+        fail(op, f"expected {'integers' if width is None else f'i{width}'}, got {show(value)}")
+
+
+def need_float(op: Operation, value: SSAValue) -> None:
+    """A float or a tile of floats."""
+    if not is_float(value.type):
+        fail(op, f"expected floats, got {show(value)}")
+
+
+def need_tile(op: Operation, value: SSAValue) -> tuple[int, ...]:
+    """A tile; gives its shape."""
+    if not is_tensor(value.type):
+        fail(op, f"expected a tile, got {show(value)}")
+    return shape_of(value.type)
+
+
+def need_truth(op: Operation, value: SSAValue) -> None:
+    """A truth value or a tile of them."""
+    if element_of(value.type) != i1:
+        fail(op, f"expected i1, got {show(value)}")

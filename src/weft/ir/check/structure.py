@@ -1,0 +1,363 @@
+"""The checks that every operation passes before its own rule, and the walk over a module: `verify`.
+
+For each operation: it has the operands, results, regions and properties that its class says; its types are ones that
+tile IR has (tiles with dimensions that are powers of two, at most 2^20 elements); what it uses is defined before it.
+For each block: it ends in what may end it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+
+from xdsl.dialects.builtin import (
+    DenseArrayBase,
+    FunctionType,
+    IndexType,
+    IntegerAttr,
+    IntegerType,
+    ModuleOp,
+    Signedness,
+    StringAttr,
+    SymbolRefAttr,
+    TensorType,
+)
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.irdl import (
+    AttrSizedOperandSegments,
+    OptOperandDef,
+    OptResultDef,
+    SameVariadicOperandSize,
+    VarOperandDef,
+    VarResultDef,
+)
+from xdsl.traits import IsTerminator
+from xdsl.utils.exceptions import VerifyException
+
+from weft.base import CompilationError
+
+from .. import tt
+from ..locations import span_of
+from ..text import OPERATIONS, type_text
+from ..types import PtrType, TensorDescType, is_float
+from .control import ENDS
+from .rules import RULES, fail
+
+__all__ = ["MAX_NUMEL", "verify"]
+
+MAX_NUMEL = 1 << 20
+"""Most elements of a tile (`TRITON_MAX_TENSOR_NUMEL`)."""
+
+MAX_DEPTH = 120
+"""Deepest nesting of regions."""
+
+_WIDTHS = (1, 8, 16, 32, 64)
+
+_WORDS: dict[str, type[Attribute]] = {
+    **dict.fromkeys(("axis", "start", "end", "pack", "packed_element", "predicate", "maxNumImpreciseAcc"), IntegerAttr),
+    **dict.fromkeys(("cache", "evict", "padding", "rounding", "propagateNan", "inputPrecision", "kind"), IntegerAttr),
+    **dict.fromkeys(("atomic_rmw_op", "sem", "scope", "a_elem_type", "b_elem_type", "fastMath"), IntegerAttr),
+    **dict.fromkeys(("lhs_k_pack", "rhs_k_pack", "isVolatile", "reverse", "hex", "pure"), IntegerAttr),
+    **dict.fromkeys(("order", "boundaryCheck", "isSigned", "operandSegmentSizes"), DenseArrayBase),
+    **dict.fromkeys(("sym_name", "sym_visibility", "prefix", "message", "asm_string", "constraints"), StringAttr),
+    "callee": SymbolRefAttr,
+    "function_type": FunctionType,
+}
+"""What kind of attribute each property is, by name."""
+
+
+# -- types ---------------------------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=4096)
+def type_error(type: Attribute) -> str | None:
+    """Why a type is not one of tile IR; None where it is."""
+    if isinstance(type, IntegerType):
+        if type.signedness.data != Signedness.SIGNLESS:
+            return f"{type_text(type)} has a sign, which only the block of a descriptor may have"
+        if type.width.data not in _WIDTHS:
+            return f"integers have 1, 8, 16, 32 or 64 bits, not {type.width.data}"
+        return None
+    if isinstance(type, IndexType) or (is_float(type) and not isinstance(type, TensorType)):
+        return None
+    if isinstance(type, TensorType):
+        return _tile_error(type)
+    if isinstance(type, PtrType):
+        return type_error(type.pointee)
+    if isinstance(type, TensorDescType):
+        return _tile_error(type.block_type)
+    return f"{type_text(type)} is not a type of tile IR"
+
+
+def _tile_error(type: TensorType[Attribute]) -> str | None:
+    shape = tuple(d.data for d in type.shape.data)
+    numel = 1
+    for extent in shape:
+        if extent < 1 or extent & (extent - 1):
+            near = f" (the nearest are {_below(extent)} and {_below(extent) * 2})" if extent > 0 else ""
+            return f"{type_text(type)}: every dimension of a tile is a power of two, {extent} is not{near}"
+        numel *= extent
+    if numel > MAX_NUMEL:
+        return f"{type_text(type)}: a tile has at most {MAX_NUMEL} elements, not {numel}"
+    if not isinstance(type.encoding, type.encoding.__class__) or type.encoding.name != "none":
+        return f"{type_text(type)}: a tile has no encoding yet"
+    element = type.element_type
+    if isinstance(element, TensorType | TensorDescType):
+        return f"{type_text(type)}: the elements of a tile are scalars"
+    if isinstance(element, IntegerType):
+        return None if element.width.data in _WIDTHS else type_error(element)
+    return type_error(element)
+
+
+def _below(extent: int) -> int:
+    return 1 << (extent.bit_length() - 1)
+
+
+# -- one operation -------------------------------------------------------------------------------------------------
+
+
+class _Form:
+    """What the class of an operation says, looked up once."""
+
+    def __init__(self, cls: type[Operation]):
+        definition = cls.get_irdl_definition()  # type: ignore[attr-defined]
+        self.operands = [(name, isinstance(d, VarOperandDef)) for name, d in definition.operands]
+        self.results = [(name, isinstance(d, VarResultDef)) for name, d in definition.results]
+        self.optional = any(isinstance(d, OptOperandDef | OptResultDef) for _, d in definition.operands)
+        self.sized = any(isinstance(o, AttrSizedOperandSegments) for o in definition.options)
+        self.equal = any(isinstance(o, SameVariadicOperandSize) for o in definition.options)
+        self.regions = len(definition.regions)
+        self.successors = len(definition.successors)
+        known = OPERATIONS.get(cls.name)
+        defaults = ("overflowFlags", "fastmath", "value") if cls.name != "arith.constant" else ()
+        self.required = [
+            (d.attr_name if getattr(d, "attr_name", None) else getattr(d, "prop_name", None)) or name
+            for name, d in definition.properties.items()
+            if type(d).__name__ == "PropertyDef" and name not in defaults
+        ]
+        self.known = known is cls
+        self.ends = cls.has_trait(IsTerminator)
+
+
+_FORMS: dict[type[Operation], _Form] = {}
+
+
+def _form(cls: type[Operation]) -> _Form:
+    known = _FORMS.get(cls)
+    if known is None:
+        known = _FORMS[cls] = _Form(cls)
+    return known
+
+
+def _count(op: Operation, groups: Sequence[tuple[str, bool]], have: int, what: str, equal: bool) -> None:
+    """Check a number of operands or results against groups of one (or none) and groups of any number."""
+    single = sum(1 for _, many in groups if not many)
+    many = len(groups) - single
+    if many == 0 and have != single:
+        fail(op, f"{what}: {have}, expected {single}")
+    if have < single:
+        fail(op, f"{what}: {have}, expected at least {single}")
+    if equal and many > 1 and (have - single) % many:
+        fail(op, f"{what}: {have - single} cannot be {many} groups of one size")
+
+
+def _structure(op: Operation) -> _Form:
+    form = _form(type(op))
+    if not form.known:
+        fail(op, "is not an operation of tile IR")
+    if form.sized:
+        sizes = op.properties.get("operandSegmentSizes")
+        values = list(sizes.get_values()) if isinstance(sizes, DenseArrayBase) else []
+        if len(values) != len(form.operands) or sum(values) != len(op.operands) or min(values, default=0) < 0:
+            fail(op, f"operandSegmentSizes must split {len(op.operands)} operands into {len(form.operands)} groups")
+    else:
+        _count(op, form.operands, len(op.operands), "operands", form.equal)
+    _count(op, form.results, len(op.results), "results", False)
+    if len(op.regions) != form.regions:
+        fail(op, f"regions: {len(op.regions)}, expected {form.regions}")
+    if len(op.successors) != form.successors:
+        fail(op, f"successors: {len(op.successors)}, expected {form.successors}")
+    for name in form.required:
+        if name not in op.properties:
+            fail(op, f"'{name}' is missing")
+    for name, value in op.properties.items():
+        wanted = _WORDS.get(name)
+        if wanted is not None and not isinstance(value, wanted):
+            fail(op, f"'{name}' must be {_KINDS[wanted]}")
+    return form
+
+
+_KINDS = {
+    IntegerAttr: "an integer",
+    DenseArrayBase: "an array of integers",
+    StringAttr: "a string",
+    SymbolRefAttr: "the name of a function",
+    FunctionType: "the type of a function",
+}
+
+
+# -- the walk ------------------------------------------------------------------------------------------------------
+
+
+class _Walk:
+    """What is defined at the place that the walk has reached."""
+
+    def __init__(self) -> None:
+        self.visible: set[SSAValue] = set()
+        self.depth = 0
+
+    def operation(self, op: Operation, reachable: bool = True) -> None:
+        form = _structure(op)
+        for result in op.results:
+            problem = type_error(result.type)
+            if problem is not None:
+                fail(op, problem)
+        if reachable:
+            for i, value in enumerate(op.operands):
+                if value not in self.visible:
+                    fail(op, f"operand {i} ({type_text(value.type)}) is not defined before it is used")
+        rule = RULES.get(type(op))
+        if op.regions:
+            self.depth += 1
+            if self.depth > MAX_DEPTH:
+                fail(op, f"nested too deep: more than {MAX_DEPTH} levels")
+            if isinstance(op, tt.FuncOp | ModuleOp):
+                outer, self.visible = self.visible, set()
+                for region in op.regions:
+                    self.region(region, op)
+                self.visible = outer
+            else:
+                for region in op.regions:
+                    self.region(region, op)
+            self.depth -= 1
+        if rule is not None:
+            rule(op)
+        if form.ends and op.next_op is not None:
+            fail(op, "ends a block, but more follows")
+        self.visible.update(op.results)
+
+    def region(self, region: Region, parent: Operation) -> None:
+        blocks = list(region.blocks)
+        if len(blocks) > 1 and not isinstance(parent, tt.FuncOp | tt.MapElementwiseOp):
+            fail(parent, f"a region of {len(blocks)} blocks, it must have one")
+        if len(blocks) < 2:
+            for block in blocks:
+                marked = self.block(block, parent, True)
+                self.visible.difference_update(marked)
+            return
+        children, unreachable = _dominator_tree(blocks)
+        stack: list[tuple[Block, bool]] = [(blocks[0], True)]
+        marks: dict[Block, list[SSAValue]] = {}
+        while stack:
+            block, enter = stack.pop()
+            if not enter:
+                self.visible.difference_update(marks.pop(block))
+                continue
+            marks[block] = self.block(block, parent, True)
+            stack.append((block, False))
+            stack.extend((child, True) for child in children.get(block, ()))
+        for block in unreachable:
+            self.visible.difference_update(self.block(block, parent, False))
+
+    def block(self, block: Block, parent: Operation, reachable: bool) -> list[SSAValue]:
+        marked: list[SSAValue] = list(block.args)
+        for argument in block.args:
+            problem = type_error(argument.type)
+            if problem is not None:
+                fail(parent, problem)
+        self.visible.update(block.args)
+        for op in block.ops:
+            self.operation(op, reachable)
+            marked.extend(op.results)
+        ends = ENDS.get(type(parent))
+        if ends is not None:
+            last = block.last_op
+            if last is None or not (isinstance(last, ends) or (last.successors and _form(type(last)).ends)):
+                if last is None or last.name != "ub.unreachable":
+                    fail(last or parent, f"a block of {parent.name} ends in {' or '.join(e.name for e in ends)}")
+        return marked
+
+
+def _dominator_tree(blocks: list[Block]) -> tuple[dict[Block, list[Block]], list[Block]]:
+    """For each block, those that it immediately dominates; and the blocks that nothing reaches."""
+    order: list[Block] = []
+    seen = {blocks[0]}
+    stack = [(blocks[0], iter(_successors(blocks[0])))]
+    while stack:
+        block, rest = stack[-1]
+        for successor in rest:
+            if successor not in seen:
+                seen.add(successor)
+                stack.append((successor, iter(_successors(successor))))
+                break
+        else:
+            order.append(block)
+            stack.pop()
+    number = {block: i for i, block in enumerate(order)}
+    before: dict[Block, list[Block]] = {block: [] for block in order}
+    for block in order:
+        for successor in _successors(block):
+            if successor in before:
+                before[successor].append(block)
+    parent: dict[Block, Block] = {blocks[0]: blocks[0]}
+    changed = True
+    while changed:
+        changed = False
+        for block in reversed(order):
+            if block is blocks[0]:
+                continue
+            known = [b for b in before[block] if b in parent]
+            best = known[0]
+            for other in known[1:]:
+                while best is not other:
+                    while number[best] < number[other]:
+                        best = parent[best]
+                    while number[other] < number[best]:
+                        other = parent[other]
+            if parent.get(block) is not best:
+                parent[block] = best
+                changed = True
+    children: dict[Block, list[Block]] = {}
+    for block, above in parent.items():
+        if block is not above:
+            children.setdefault(above, []).append(block)
+    return children, [b for b in blocks if b not in seen]
+
+
+def _successors(block: Block) -> Sequence[Block]:
+    last = block.last_op
+    return () if last is None else tuple(last.successors)
+
+
+_AFTER_PASSES = (tt.CallOp, tt.MakeTensorPtrOp, tt.AdvanceOp, tt.MakeTensorDescriptorOp, tt.DotScaledOp)
+
+
+def _only_tiles(op: Operation) -> None:
+    """Stage `cpu`: what the passes for the CPU have replaced is gone."""
+    if isinstance(op, _AFTER_PASSES) or op.successors:
+        fail(op, "should have been rewritten")
+    for value in (*op.operands, *op.results):
+        if isinstance(value.type, TensorDescType):
+            fail(op, "should have no tensor descriptor")
+
+
+STAGES: dict[str, Callable[[Operation], None] | None] = {"tile": None, "cpu": _only_tiles}
+"""The forms that a module has on its way: as written, and as the CPU back end takes it."""
+
+
+def verify(module: Operation, stage: str = "tile") -> None:
+    """Check a module (or a function). Raises `CompilationError`, at the place of the first operation that is wrong.
+
+    `stage` is `tile` for a module as written, `cpu` after the passes for the CPU.
+    """
+    if stage not in STAGES:
+        raise ValueError(f"unknown stage {stage!r}, expected one of {', '.join(STAGES)}")
+    extra = STAGES[stage]
+    try:
+        _Walk().operation(module)
+        if extra is not None:
+            for op in module.walk():
+                extra(op)
+    except (VerifyException, ValueError, AttributeError, KeyError, IndexError, TypeError) as error:
+        # A property of a kind that no rule expects: say so rather than show the rule's own trouble.
+        raise CompilationError(f"the module is not well formed: {error}", span_of(module)) from error

@@ -11,9 +11,8 @@ from collections.abc import Iterable, Sequence
 from weft.backends.cpu.coords import identity
 from weft.backends.cpu.elementwise import llvm_type
 from weft.backends.cpu.evaluate import Buffer, row_major
-from weft.backends.cpu.nest import Analysis
 from weft.backends.cpu.program import Block, Op, Value
-from weft.backends.cpu.schedule import EFFECTS, Scheduler, anchor
+from weft.backends.cpu.schedule import EFFECTS, Loop, Scheduler, anchor
 
 from weft.backends.llvm.emit import I64, const
 from weft.backends.llvm.emit import Value as Reg
@@ -75,7 +74,7 @@ def _assign(s: Scheduler, pairs: list[tuple[Value, Buffer]]) -> None:
     ready: list[tuple[Value, Buffer]] = []
     for value, buffer in todo:
         reads_elsewhere = False
-        analysis = Analysis(s.env)
+        analysis = s.analysis()
         start = identity(value.shape)
         for v, coords in analysis.walk([(value, start)]):
             have = s.env.get(v)
@@ -115,6 +114,7 @@ def _for(s: Scheduler, op: Op) -> None:
 
     def body(i: Reg, values: list[Reg]) -> Sequence[Reg]:
         s.env[iv] = i
+        s.loops.append(Loop(block, iv, f.add(i, step), list(zip(carried, block.ops[-1].args, strict=True))))
         for k, reg in zip(scalars, values, strict=True):
             s.env[carried[k]] = reg
         for k, buffer in buffers.items():
@@ -124,6 +124,7 @@ def _for(s: Scheduler, op: Op) -> None:
         s.position = end.index
         result = [scalar(s, end.args[k]) for k in scalars]
         _assign(s, [(end.args[k], b) for k, b in buffers.items()])
+        s.loops.pop()
         return result
 
     finals = f.loop_carrying(lower, upper, step, start, body)

@@ -14,10 +14,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from weft.backends.cpu import prefetch
 from weft.backends.cpu.coords import identity, log2
 from weft.backends.cpu.elementwise import llvm_type
 from weft.backends.cpu.evaluate import Buffer, row_major
-from weft.backends.cpu.nest import Analysis
 from weft.backends.cpu.program import Op, Value
 from weft.backends.cpu.roots import WriteRoot
 from weft.backends.cpu.schedule import Scheduler, anchor
@@ -118,7 +118,7 @@ def accumulator_buffer(s: Scheduler, op: Op, elem: str, operands: tuple[Buffer, 
 def _in_place(s: Scheduler, op: Op, addend: Value) -> Buffer | None:
     """A carried tile that the addend rescales element by element and that nothing else needs: its buffer can be overwritten."""
     start = identity(addend.shape)
-    for value, coords in Analysis(s.env).walk([(addend, start)]):
+    for value, coords in s.analysis().walk([(addend, start)]):
         have = s.env.get(value)
         if (
             isinstance(have, Buffer) and value.op is None and coords == start and value.elem == addend.elem
@@ -134,6 +134,8 @@ def _dot(s: Scheduler, op: Op) -> None:
     p = plan(a, b, op.result, s.vector_bits, s.context.cpu_features)
     out = op.result.elem
     panel = p.lanes * p.vectors
+    s.flush()
+    ahead = prefetch.find(s, op, (a, b))
     left = pack(s, a, p.packed, row_major(a.shape))
     right = pack(s, b, p.packed, panel_weights(b.shape, panel, p.pair))
     target, from_zero = accumulator_buffer(s, op, p.accumulator, (left, right))
@@ -143,8 +145,10 @@ def _dot(s: Scheduler, op: Op) -> None:
     m, k, n = a.shape[-2], a.shape[-1], b.shape[-1]
     f = s.f
 
+    between = prefetch.between(s, ahead, (m // p.rows) * (n // panel)) if batch == 1 else None
+
     def one(left_at: Reg, right_at: Reg, out_at: Reg) -> None:
-        multiply(f, p, left_at, right_at, out_at, m, n, k, from_zero)
+        multiply(f, p, left_at, right_at, out_at, (m, n, k), from_zero, between)
 
     if batch == 1:
         one(left.address, right.address, target.address)
@@ -169,8 +173,11 @@ def _dot(s: Scheduler, op: Op) -> None:
     s.env[op.result] = narrow
 
 
-def multiply(f: Function, p: Plan, a: Reg, b: Reg, c: Reg, m: int, n: int, k: int, from_zero: bool) -> None:
-    """C (m x n, row-major) = or += A (packed by rows) times B (packed in panels)."""
+def multiply(
+    f: Function, p: Plan, a: Reg, b: Reg, c: Reg, size: tuple[int, int, int], from_zero: bool, between: prefetch.Between | None = None
+) -> None:
+    """C (m x n, row-major) = or += A (packed by rows) times B (packed in panels); `between` runs once in each register block."""
+    m, n, k = size
     panel = p.lanes * p.vectors
     packed, acc_type = llvm_type(p.packed), llvm_type(p.accumulator, p.lanes if p.lanes > 1 else 0)
     step = p.pair * min(4, k // p.pair)
@@ -207,6 +214,10 @@ def multiply(f: Function, p: Plan, a: Reg, b: Reg, c: Reg, m: int, n: int, k: in
     with f.loop(const(I64, 0), const(I64, n), const(I64, panel), at_least_once=True) as column:
         panel_at = f.gep(packed, b, f.mul(column, const(I64, k)))
         with f.loop(const(I64, 0), const(I64, m), const(I64, p.rows), at_least_once=True) as row:
+            if between is not None:
+                blocks_down = const(I64, m // p.rows)
+                number = f.add(f.mul(f.bin("udiv", column, const(I64, panel)), blocks_down), f.bin("udiv", row, const(I64, p.rows)))
+                between(number)
             block(panel_at, column, row)
 
 

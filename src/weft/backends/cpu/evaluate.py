@@ -67,6 +67,8 @@ class Evaluator:
         self.loops: dict[int, LoopVar] = {}
         self.scopes: list[dict[tuple[object, ...], Form]] = [{}]
         self.full: set[Value] = set()  # masks known to hold everywhere in this version of the nest
+        self.identities: set[Value] = set()  # remainders known to change nothing in this version of the nest
+        self.aligned: Callable[[Op, Coords, Sequence[int]], bool] = lambda op, coords, lanes: False
         self.streaming: set[int] = set()  # ids of stores that go around the cache in this version
         self.transposes: dict[int, tuple[int, ...]] = {}  # id of a leaf value -> unrolled bits along which it is consecutive
 
@@ -166,7 +168,25 @@ class Evaluator:
             return shape_op(self, op, value, coords)
         if op.name == "tt.load":
             return self.load(op, coords)
+        if op.name in DIVISIONS:
+            form = self._divided(op, value, coords)
+            if form is not None:
+                return form
         return self.elementwise(op, [self.eval(a, coords) for a in op.args])
+
+    def _divided(self, op: Op, value: Value, coords: Coords) -> Form | None:
+        """A remainder or quotient whose form is that of its dividend: one that does not wrap, or aligned runs of lanes."""
+        if value in self.identities:
+            return self.eval(op.args[0], coords)
+        if not self.lanes or not self.aligned(op, coords, self.lane_bits):
+            return None
+        x, y = self.eval(op.args[0], coords), self.eval(op.args[1], coords)
+        if not isinstance(x, Affine) or not isinstance(y, Uniform) or x.constant_lanes is None:
+            return None
+        if max(x.constant_lanes) >= self.lanes or min(x.constant_lanes) < 0:
+            return None
+        whole = EMITTERS[op.name](self.f, op, [x.base, y.value])
+        return Affine(whole, x.terms) if "rem" in op.name else Uniform(whole)
 
     def elementwise(self, op: Op, args: list[Form]) -> Form:
         """An elementwise operation on operands already evaluated."""
@@ -309,6 +329,8 @@ def _exchange(f: Function, rows: list[Reg], bit: int) -> list[Reg]:
 
 
 # -- shape operations: coordinates only ---------------------------------------------------------------------------------
+
+DIVISIONS = frozenset({"arith.remsi", "arith.remui", "arith.divsi", "arith.divui"})
 
 ShapeOp = Callable[[Evaluator, Op, Value, Coords], Form]
 

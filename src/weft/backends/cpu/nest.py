@@ -73,8 +73,9 @@ Steps = dict[int, "int | None"]
 class Analysis:
     """What a nest would touch, found without emitting anything."""
 
-    def __init__(self, env: dict[Value, Reg | Buffer]) -> None:
+    def __init__(self, env: dict[Value, Reg | Buffer], divisors: dict[Value, int] | None = None) -> None:
         self.env = env
+        self.divisors = divisors or {}  # of parameters, as the launch promises them
         self._steps: dict[tuple[Value, Coords], Steps] = {}
         self._deps: dict[tuple[Value, Coords], frozenset[int]] = {}
 
@@ -145,10 +146,72 @@ class Analysis:
                 if not parts[b]:
                     factor = constant_int(op.args[b])
                     return {k: None if s is None or factor is None else s * factor for k, s in parts[a].items()}
+        if name in REMAINDERS or name in QUOTIENTS:
+            if parts[1]:
+                return dict.fromkeys(self.deps(value, coords))
+            (_, _), (divisor, at) = operands_at(op, value, coords)
+            known = self.align(divisor, at, ())
+            if name in QUOTIENTS:
+                return {k: None for k, s in parts[0].items() if s is None or abs(s) >= known}
+            if known == 1:  # most likely a wrap around the end of an array, which few tiles reach: see Nest.versions
+                return parts[0]
+            return {k: s if s is not None and abs(s) < known else None for k, s in parts[0].items()}
         if name in ("arith.extsi", "arith.extui", "arith.trunci", "tt.expand_dims", "tt.broadcast", "tt.reshape", "tt.trans", "tt.split",
                     "tt.bitcast"):
             return parts[0]
         return dict.fromkeys(self.deps(value, coords))
+
+
+    def align(self, value: Value, coords: Coords, lanes: Sequence[int]) -> int:
+        """A power of two that divides an integer wherever the bits in `lanes` are zero."""
+        op = value.op
+        if op is None:
+            return _two_part(self.divisors.get(value, 1))
+        name = op.name
+        if name == "arith.constant":
+            data = op.attrs["value"]
+            return _two_part(data) if isinstance(data, int) else 1
+        if value in self.env and value.is_tile:
+            return 1
+        if name == "tt.make_range":
+            bits = [1 << i for i, s in enumerate(coords[0]) if s not in lanes and s != -1]
+            return min([_two_part(op.attrs.get("start", 0)), *bits])
+        parts = operands_at(op, value, coords)
+        if name in ("arith.muli", "arith.shli"):
+            if name == "arith.shli":
+                shift = constant_int(op.args[1])
+                return min(LARGE, self.align(*parts[0], lanes) << shift) if shift is not None and 0 <= shift < 31 else 1
+            return min(LARGE, self.align(*parts[0], lanes) * self.align(*parts[1], lanes))
+        if name in ("arith.addi", "arith.subi", "arith.remsi", "arith.remui", "arith.minsi", "arith.maxsi"):
+            return min(self.align(*p, lanes) for p in parts)
+        if name in ("tt.splat", "tt.broadcast", "tt.expand_dims", "tt.reshape", "tt.trans", "arith.extsi", "arith.extui"):
+            return self.align(*parts[0], lanes)
+        return 1
+
+    def nonnegative(self, value: Value) -> bool:
+        """Whether an integer is known not to be negative (arithmetic on indices is taken not to overflow)."""
+        op = value.op
+        if op is None:
+            return False
+        name = op.name
+        if name in ("tt.make_range", "tt.get_program_id", "tt.get_num_programs", "arith.extui"):
+            return True
+        if name == "arith.constant":
+            return isinstance(op.attrs["value"], int) and op.attrs["value"] >= 0
+        if name in ("arith.addi", "arith.muli", "arith.divsi", "arith.remsi", "arith.minsi", "tt.splat", "tt.broadcast", "tt.expand_dims",
+                    "tt.reshape", "tt.trans", "arith.extsi", "arith.shli", "arith.divui", "arith.remui"):
+            return all(self.nonnegative(a) for a in op.args)
+        return name == "arith.maxsi" and any(self.nonnegative(a) for a in op.args)
+
+
+REMAINDERS = ("arith.remsi", "arith.remui")
+QUOTIENTS = ("arith.divsi", "arith.divui")
+LARGE = 1 << 30
+
+
+def _two_part(n: int) -> int:
+    """The largest power of two that divides n (at most `LARGE`)."""
+    return LARGE if n == 0 else min(LARGE, n & -n)
 
 
 def _sum(a: Steps, b: Steps, sign: int) -> Steps:
@@ -332,7 +395,15 @@ class Nest:
     def evaluator(self) -> Evaluator:
         ev = Evaluator(self.f, self.env, self.lane_bits)
         ev.transposes = self.turns
+        ev.aligned = self._aligned
         return ev
+
+    def _aligned(self, op: Op, coords: Coords, lanes: Sequence[int]) -> bool:
+        """Whether a quotient or remainder is taken of aligned runs of lanes by a multiple of their number."""
+        count = 1 << len(lanes)
+        (x, at), (y, there) = operands_at(op, op.result, coords)
+        analysis = self.analysis
+        return analysis.nonnegative(x) and analysis.align(x, at, lanes) >= count and analysis.align(y, there, lanes) >= count
 
     def loops(self, ev: Evaluator, bits: Sequence[int], body: Callable[[], None], available: set[int]) -> None:
         """Emit loops over `bits` around `body`, hoisting what does not depend on the inner ones."""
@@ -392,7 +463,8 @@ class Nest:
             return emit(self.evaluator())
         masks, holds = self._full_masks()
         stores, goes = self._streamed(masks, streaming)
-        conditions = [*holds, *goes]
+        identities, below = self._unwrapped()
+        conditions = [*holds, *goes, *below]
         if not conditions:
             return emit(self.evaluator())
         whole = conditions[0]
@@ -401,7 +473,7 @@ class Nest:
 
         def fast() -> Sequence[Reg]:
             ev = self.evaluator()
-            ev.full, ev.streaming = masks, stores
+            ev.full, ev.streaming, ev.identities = masks, stores, identities
             return emit(ev)
 
         return self.f.if_else(whole, fast, lambda: emit(self.evaluator()))
@@ -425,10 +497,35 @@ class Nest:
         last = Evaluator(self.f, self.env, ())
         regs = []
         for value, coords in conditions:
-            form = last.eval(value, tuple(tuple(-2 if s >= 0 else s for s in coord) for coord in coords))
+            form = last.eval(value, substitute_live(coords, -2))
             if isinstance(form, Uniform):
                 regs.append(form.value)
         return masks, regs
+
+    def _unwrapped(self) -> tuple[set[Value], list[Reg]]:
+        """Remainders that change nothing because all of the tile lies below the divisor, and that condition for each."""
+        found: dict[Value, Coords] = {}
+        for value, coords in self.visited:
+            op = value.op
+            if op is None or value in self.env or op.name not in REMAINDERS or self._aligned(op, coords, self.lane_bits):
+                continue
+            x, y = operands_at(op, value, coords)
+            if self.analysis.steps(*y) or any(s is None or s < 0 for s in self.analysis.steps(*x).values()):
+                continue
+            if self.analysis.steps(*x):
+                found[value] = coords
+        f, conditions = self.f, []
+        for value, coords in found.items():
+            assert value.op is not None
+            (x, at), (y, there) = operands_at(value.op, value, coords)
+            ends = Evaluator(f, self.env, ())
+            last = vector_of(f, ends.eval(x, substitute_live(at, -2)), 0)
+            divisor = vector_of(f, ends.eval(y, there), 0)
+            conditions.append(f.icmp("slt", last, divisor))
+            if not self.analysis.nonnegative(x):
+                first = vector_of(f, ends.eval(x, substitute_live(at, -1)), 0)
+                conditions.append(f.icmp("sge", first, const(first.type, 0)))
+        return set(found), conditions
 
     def _monotone(self, mask: Value, coords: Coords) -> list[tuple[Value, Coords]] | None:
         """The comparisons a mask is the conjunction of, if each can only become false as the index grows."""
@@ -481,7 +578,7 @@ class Nest:
             if any(s is None or s * bits // 8 % size for b, s in steps.items() if b not in self.lane_bits):
                 continue
             first = Evaluator(f, self.env, ())
-            pointer = first.pointer(op.args[0], tuple(tuple(-1 if s >= 0 else s for s in coord) for coord in identity(root.shape)))
+            pointer = first.pointer(op.args[0], substitute_live(identity(root.shape), -1))
             address = f.cast("ptrtoint", vector_of(f, pointer, 0), I64)
             conditions.append(f.icmp("eq", f.and_(address, const(I64, size - 1)), const(I64, 0)))
             stores.add(id(op))
@@ -496,6 +593,11 @@ class Nest:
         writes = [root.prepare(ev, _substitution(copy)) for copy in self.copies() for root in roots]
         for write in writes:
             write()
+
+
+def substitute_live(coords: Coords, source: int) -> Coords:
+    """The coordinates with every live bit replaced by a constant: the first point of a nest, or the last."""
+    return tuple(tuple(source if s >= 0 else s for s in coord) for coord in coords)
 
 
 def _substitution(copy: dict[int, int]) -> Callable[[Coords], Coords]:

@@ -13,6 +13,7 @@ is a promise that the launcher checks (`alias_pairs`): where it does not hold, a
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from weft.backends.cpu import reduce as reduction
@@ -57,6 +58,16 @@ def is_lazy(op: Op) -> bool:
     return op.name in SHAPE_OPS or op.name in EMITTERS or op.name == "tt.load"
 
 
+@dataclass
+class Loop:
+    """A loop being emitted: its body, its counter now and one step on, and what each carried value becomes."""
+
+    block: Block
+    iv: Value
+    next_iv: Reg
+    carried: list[tuple[Value, Value]]
+
+
 class Scheduler:
     """Emits the body of a kernel; one for each function."""
 
@@ -72,7 +83,12 @@ class Scheduler:
         self._last: dict[Value, int] = {}
         self._index_like: dict[Value, bool] = {}
         self._emitting: set[Op] = set()
+        self.divisors = {
+            p: int(attrs["tt.divisibility"]) for p, attrs in zip(program.params, program.arg_attrs, strict=True)
+            if p.elem != "ptr" and "tt.divisibility" in attrs
+        }
         self.trip_counts: list[Reg] = []
+        self.loops: list[Loop] = []
         self._taken: set[Buffer] = set()
 
     # -- walking ----------------------------------------------------------------------------------------------------
@@ -143,7 +159,7 @@ class Scheduler:
         if any(isinstance(r, (AtomicRoot, AssertRoot)) for r in (*self.open, root)):
             return False
         produced = {v for r in self.open if r.op is not None for v in r.op.results}
-        analysis = Analysis(self.env)
+        analysis = self.analysis()
         walked = analysis.walk(root.inputs())
         for value, _ in walked:
             if value in produced:
@@ -171,7 +187,7 @@ class Scheduler:
         count = sum(log2(s) for s in shape)
         ops = {r.op for r in roots if r.op is not None}
         while True:
-            analysis = Analysis(self.env)
+            analysis = self.analysis()
             inputs = [i for r in roots for i in r.inputs()]
             visited = analysis.walk(inputs)
             before = self._needed_first(roots, visited, count, ops)
@@ -400,6 +416,10 @@ class Scheduler:
         return last
 
     # -- aliasing ---------------------------------------------------------------------------------------------------
+
+    def analysis(self) -> Analysis:
+        """Questions about what a nest would touch, given what is known now."""
+        return Analysis(self.env, self.divisors)
 
     def may_alias(self, a: Value, b: Value, same_place: bool) -> bool:
         """Whether two pointers may meet, given what the launcher promises about parameters."""

@@ -1,0 +1,149 @@
+"""Fetching the next iteration's tiles while this one's are multiplied.
+
+A product inside a loop loads tiles whose addresses move with the loop. Packing them first would wait for memory, line after line; so the
+register blocks of the product each issue a few prefetches for the lines that the next iteration will load. The addresses are the same
+expressions, evaluated with the loop's carried scalars one step ahead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from weft.backends.cpu.coords import Coords, identity, log2, pinned
+from weft.backends.cpu.elementwise import EMITTERS
+from weft.backends.cpu.evaluate import AFFINE_OPS, Buffer, Evaluator, LoopVar, const_of
+from weft.backends.cpu.forms import Uniform, vector_of
+from weft.backends.cpu.nest import _run
+from weft.backends.cpu.program import Op, Value, element_bits
+from weft.backends.cpu.schedule import Scheduler
+from weft.backends.llvm.emit import I32, I64, PTR, VOID, const
+from weft.backends.llvm.emit import Value as Reg
+
+LINE = 64  # bytes
+MOST = 5  # log2 of the lines that one register block may prefetch for one load
+
+Between = Callable[[Reg], None]
+
+
+@dataclass
+class Tile:
+    """A load to be prefetched: its pointers, their coordinates, and the bits that count lines."""
+
+    pointers: Value
+    coords: Coords
+    lines: list[int]
+
+
+def find(s: Scheduler, op: Op, operands: Sequence[Value]) -> list[Tile]:
+    """The loads that feed these operands and move with the loop around `op`. To be asked before the operands are packed."""
+    if not s.loops or s.loops[-1].block is not op.block:
+        return []
+    analysis = s.analysis()
+    tiles = []
+    for operand in operands:
+        for value, coords in analysis.walk([(operand, identity(operand.shape))]):
+            load = value.op
+            if load is None or load.name != "tt.load" or value in s.env or load.block is not op.block or not value.is_tile:
+                continue
+            steps = analysis.steps(load.args[0], coords)
+            width = log2(max(1, LINE * 8 // element_bits(value.elem)))
+            within = _run(steps)[:width]
+            bits = [b for coord in coords for b in coord if b >= 0]
+            tiles.append(Tile(load.args[0], coords, sorted(b for b in bits if b not in within)))
+    return tiles
+
+
+def ahead(s: Scheduler, value: Value, known: dict[Value, Reg | Buffer]) -> Reg | None:
+    """A scalar of the loop body, computed now from what is known, if it is plain arithmetic."""
+    have = known.get(value)
+    if isinstance(have, Reg):
+        return have
+    op = value.op
+    if op is None or op.regions or (op.name not in EMITTERS and op.name not in AFFINE_OPS and op.name != "arith.constant"):
+        return None
+    if op.name == "arith.constant":
+        return const_of(value.elem, op.attrs["value"])
+    args = []
+    for a in op.args:
+        reg = ahead(s, a, known)
+        if reg is None:
+            return None
+        args.append(Uniform(reg))
+    ev = Evaluator(s.f, known, ())
+    form = ev.elementwise(op, list(args))
+    return form.value if isinstance(form, Uniform) else None
+
+
+def between(s: Scheduler, tiles: list[Tile], blocks: int) -> Between | None:
+    """What a register block, given its number of `blocks`, does to fetch its share of the tiles."""
+    if not tiles:
+        return None
+    loop = s.loops[-1]
+    following: dict[Value, Reg | Buffer] = dict(s.env)
+    for arg, yielded in loop.carried:
+        if not arg.is_tile:
+            reg = ahead(s, yielded, s.env)
+            if reg is None:
+                return None
+            following[arg] = reg
+    following[loop.iv] = loop.next_iv
+    # What was computed from this iteration's scalars must be computed again from the next one's.
+    for value in _computed_in(loop.block, following):
+        del following[value]
+    width = log2(blocks)
+
+    def emit(block: Reg) -> None:
+        f = s.f
+        f.module.declare("llvm.prefetch.p0", VOID, [PTR, I32, I32, I32])
+        for tile in tiles:
+            unrolled = tile.lines[: max(0, len(tile.lines) - width)]
+            if len(unrolled) > MOST:
+                continue
+            env = _Lazily(s, following)
+            ev = Evaluator(f, env, ())
+            _bind(ev, block, tile.lines[len(unrolled):])
+            for k in range(1 << len(unrolled)):
+                fixed = {b: pinned(b, k >> i & 1) for i, b in enumerate(unrolled)}
+                bound = {b: fixed.get(b, b if b in ev.loops else -1) for coord in tile.coords for b in coord if b >= 0}
+                at = tuple(tuple(bound.get(b, b) for b in coord) for coord in tile.coords)
+                address = vector_of(f, ev.pointer(tile.pointers, at), 0)
+                f.do(f"call void @llvm.prefetch.p0({address}, i32 0, i32 2, i32 1)")
+
+    return emit
+
+
+def _bind(ev: Evaluator, block: Reg, bits: list[int]) -> None:
+    """Make iteration bits the bits of the block number, in order."""
+    f = ev.f
+    start = 0
+    while start < len(bits):
+        n = 1
+        while start + n < len(bits) and bits[start + n] == bits[start] + n:
+            n += 1
+        var = f.and_(f.lshr(block, const(I64, start)), const(I64, (1 << n) - 1))
+        loop = LoopVar(var, bits[start], n)
+        for b in bits[start : start + n]:
+            ev.loops[b] = loop
+        start += n
+
+
+def _computed_in(block: object, env: dict[Value, Reg | Buffer]) -> list[Value]:
+    return [v for v, have in env.items() if isinstance(have, Reg) and v.op is not None and v.block is block]
+
+
+class _Lazily(dict[Value, "Reg | Buffer"]):
+    """The scalars of the next iteration, computed when they are asked for."""
+
+    def __init__(self, s: Scheduler, known: dict[Value, Reg | Buffer]) -> None:
+        super().__init__(known)
+        self.s = s
+
+    def get(self, key: Value, default: object = None) -> Reg | Buffer | None:  # type: ignore[override]
+        have = super().get(key)
+        if have is not None or key.is_tile:
+            return have
+        reg = ahead(self.s, key, self)
+        if reg is not None:
+            self[key] = reg
+        return reg

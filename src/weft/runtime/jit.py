@@ -131,7 +131,6 @@ class JITFunction(JITCallable, KernelInterface[Any]):
             "_w_rt": knobs.runtime,
             "_w_pre_hooks": self.pre_run_hooks,
             "_w_run_pre_hooks": self._run_pre_hooks,
-            "_w_options_key": constexpr_key,
             "_w_miss": self._miss,
             "_w_recheck": self._recheck,
             "_w_fallback": self._fallback,
@@ -165,6 +164,7 @@ class JITFunction(JITCallable, KernelInterface[Any]):
 
     def _miss(self, key: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Entry | None:
         """Make the entry of a key."""
+        key = _hashable(key)
         with self._compile_lock:
             if key in self._entries:
                 return self._entries[key]
@@ -317,6 +317,7 @@ class JITFunction(JITCallable, KernelInterface[Any]):
 
     def _fallback(self, key: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Entry:
         """The entry for arrays that overlap: the kernel compiled without assuming that they do not."""
+        key = _hashable(key)
         entry = self._fallbacks.get(key)
         if entry is None:
             with self._compile_lock:
@@ -424,6 +425,15 @@ class _DeviceCaches:
     def clear(self) -> None:
         """Forget every compiled kernel."""
         self._function._kernels.clear()
+
+
+def _hashable(key: Any) -> Any:
+    """A key of the warm path, or a text-like one where an option cannot be hashed."""
+    try:
+        hash(key)
+    except TypeError:
+        return constexpr_key(key)
+    return key
 
 
 def _json_constant(value: Any) -> Any:

@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
-from weft.language.callable import constexpr_function
+from typing import Any
+
+from weft.language.callable import ConstexprFunction
 
 __all__ = ["cdiv", "next_power_of_2"]
 
 
-@constexpr_function
+class _OfIntegers(ConstexprFunction):
+    """A constexpr function that is called often on the host with plain integers: those skip the unwrapping."""
+
+    def __call__(self, *args: Any, _semantic: Any = None, **kwargs: Any) -> Any:
+        for arg in args:
+            if arg.__class__ is not int:
+                return super().__call__(*args, _semantic=_semantic, **kwargs)
+        return self.fn(*args, **kwargs)
+
+
+@_OfIntegers
 def cdiv(x: int, y: int) -> int:
     """x / y rounded up.
 
@@ -17,7 +29,7 @@ def cdiv(x: int, y: int) -> int:
     return (x + y - 1) // y
 
 
-@constexpr_function
+@_OfIntegers
 def next_power_of_2(n: int) -> int:
     """The smallest power of 2 that is at least n.
 

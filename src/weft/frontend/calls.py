@@ -90,10 +90,22 @@ def call(frame: Frame, fn: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
         raise frame.error(f"{describe(fn)} cannot be called")
     if fn in _HOST_FUNCTIONS if isinstance(fn, _HASHABLE) else False:
         args = [unwrap(a) for a in args]
+        if fn is float:
+            _check_known(frame, args, "float", "x.to(tl.float32)")
     elif hasattr(fn, "__self__"):  # a method of a host object, or a function of a C module such as math
         args = [unwrap(a) for a in args]
         kwargs = {k: unwrap(v) for k, v in kwargs.items()}
     return wrap(fn(*args, **kwargs))
+
+
+def _check_known(frame: Frame, args: list[Any], name: str, instead: str) -> None:
+    """Refuse tensors where Python's own conversion of numbers is called."""
+    for value in args:
+        if isinstance(value, core.tensor):
+            raise frame.error(
+                f"{name}() needs a value known at compile time, found {describe(value)}",
+                hint=f"use {instead} to convert a tensor",
+            )
 
 
 def _wanted(fn: Any) -> tuple[str, ...]:
@@ -156,12 +168,8 @@ def _on_host(function: Callable[..., Any]) -> Callable[[Frame, ast.Call], Any]:
             args += [unwrap(v) for v in value] if starred else [value]
         kwargs = {str(k.arg): unwrap(frame.eval(k.value)) for k in node.keywords}
         frame.at(node)
-        for value in args:
-            if function is int and isinstance(value, core.tensor):
-                raise frame.error(
-                    f"int() needs a value known at compile time, found {describe(value)}",
-                    hint="use x.to(tl.int32) to convert a tensor",
-                )
+        if function is int:
+            _check_known(frame, args, "int", "x.to(tl.int32)")
         return core.constexpr(function(*args, **kwargs))
 
     return evaluate

@@ -19,7 +19,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from .callable import JITCallable
+from .callable import ConstexprFunction, JITCallable
 from .constants import constexpr
 from .protocol import TRITON_BUILTIN, base_type, base_value
 
@@ -75,7 +75,7 @@ def aggregate(cls: type) -> type:
             instance = this_cls._get_instance()
             init = cls.__init__  # type: ignore[misc]
             extra: dict[str, Any] = {}
-            if isinstance(init, JITCallable):
+            if isinstance(init, JITCallable) and not isinstance(init, ConstexprFunction):
                 raise ValueError(f"__init__ of {cls.__name__} cannot be a @jit function: make it a @constexpr_function")
             if getattr(init, TRITON_BUILTIN, False):
                 extra["_semantic"] = _semantic

@@ -78,7 +78,10 @@ def is_constexpr_value(value: object) -> bool:
 
 
 def _unwrap(value: Any) -> Any:
-    """Take the Python value out of constexprs, through lists and tuples."""
+    """Take the Python value out of constexprs, through lists and tuples.
+
+    A tuple of the language becomes Python's, if all its values are known; else it stays, for host code to pass on.
+    """
     if is_constexpr_value(value):
         return _unwrap(value.value)
     if isinstance(value, list):
@@ -86,9 +89,14 @@ def _unwrap(value: Any) -> Any:
     if isinstance(value, tuple):
         items = [_unwrap(v) for v in value]
         return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
-    if type(value).__name__ == "tuple" and isinstance(getattr(value, "values", None), list):  # tl.tuple
-        return tuple(_unwrap(v) for v in value.values)
+    if _is_language_tuple(value):
+        known = tuple(_unwrap(v) for v in value.values)
+        return value if any(hasattr(v, "_flatten_ir") for v in known) else known
     return value
+
+
+def _is_language_tuple(value: Any) -> bool:
+    return type(value).__name__ == "tuple" and isinstance(getattr(value, "values", None), list)
 
 
 def _type_name(annotation: Any) -> str:
@@ -513,6 +521,8 @@ class _Digest:
             return
         self._seen.add(id(cls))
         self._add(repr(getattr(cls, "_fields", "")), repr(vars(cls).get("__annotations__", "")))
+        for member in getattr(cls, "hash_attrs", ()):  # an aggregate lists what its values do
+            self.value(member)
         for base in cls.__mro__:
             for name, member in vars(base).items():
                 if isinstance(member, JITCallable):

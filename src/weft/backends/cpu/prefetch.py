@@ -56,7 +56,7 @@ def find(s: Scheduler, op: Op, operands: Sequence[Value]) -> list[Tile]:
 
 def ahead(s: Scheduler, value: Value, known: dict[Value, Reg | Buffer]) -> Reg | None:
     """A scalar of the loop body, computed now from what is known, if it is plain arithmetic."""
-    have = known.get(value)
+    have = dict.get(known, value)
     if isinstance(have, Reg):
         return have
     op = value.op

@@ -7,6 +7,7 @@ from xdsl.dialects.builtin import ModuleOp
 from weft.ir import signature_of, tt
 
 from .cse_dce import cse_dce
+from .decompose_dot_scaled import decompose_dot_scaled
 from .drop_unchanged import drop_unchanged
 from .inline_calls import inline_calls
 from .rewrite_block_pointers import rewrite_block_pointers
@@ -29,6 +30,7 @@ def cpu_pipeline(module: ModuleOp) -> tuple[ModuleOp, list[str] | None]:
     signature = signature_of(kernel) if kernel is not None else None  # before descriptors become many arguments
     rewrite_block_pointers(module)
     rewrite_descriptors(module)
+    decompose_dot_scaled(module)
     cse_dce(module)  # the rewrites repeat themselves; and what is constant is seen to be
     drop_unchanged(module)
     scalarize_carried(module)  # late: it sees the tiles of pointers that the rewrites made

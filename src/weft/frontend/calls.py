@@ -124,7 +124,7 @@ def _wanted_by_signature(fn: Callable[..., Any]) -> tuple[str, ...]:
 
 def _check_noinline(frame: Frame, fn: JITCallable, args: list[Any], kwargs: dict[str, Any]) -> None:
     for name, value in [*zip(fn.arg_names, args, strict=False), *kwargs.items()]:
-        if isinstance(value, core.tensor) and value.type.is_block() and value.type.numel != 1:
+        if isinstance(value, core.tensor) and unwrap(value.numel) != 1:
             raise frame.error(
                 f"`{fn.__name__}` is marked noinline and takes only scalars, but `{name}` is {describe(value)}",
                 kind=UnsupportedLanguageConstruct,

@@ -21,8 +21,9 @@ from xdsl.ir import Attribute, Block, Region, SSAValue
 
 from weft.base import CompilationError, CompileOptions, Span
 from weft.ir import Builder, attrs, file_loc, function_type, name_loc, tt
-from weft.language import core, semantic, str_to_ty
+from weft.language import core, semantic
 from weft.language.callable import JITCallable
+from weft.language.signatures import str_to_ty
 
 from . import branches, expressions, loops, statements
 from .failures import diagnose

@@ -238,7 +238,7 @@ def _subscript(frame: Frame, node: ast.Subscript) -> Any:
     index = frame.eval(node.slice)
     frame.at(node)
     if isinstance(owner, _tensor):
-        return owner.__getitem__(index, _semantic=frame.semantic)
+        return _tensor.__getitem__(owner, index, _semantic=frame.semantic)  # type: ignore[call-arg]
     if isinstance(owner, core.base_value) and not isinstance(owner, _constexpr):
         method = getattr(owner, "__getitem__", None)
         if method is None:

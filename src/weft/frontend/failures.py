@@ -6,13 +6,15 @@ raised on purpose (an AttributeError inside the compiler, say) are faults of Wef
 
 from __future__ import annotations
 
+import ast
 import os
 import traceback
 from types import TracebackType
 from typing import TYPE_CHECKING
 
 import weft.base
-from weft.base import CompilationError, CompilerCrash, WeftError
+from weft.base import CompilationError, CompilerCrash, Note, WeftError
+from weft.language import core
 
 if TYPE_CHECKING:
     from .frame import Frame
@@ -63,6 +65,9 @@ def diagnose(frame: Frame, error: BaseException) -> WeftError:
             text = type(error).__name__
         elif tb is not None and not _in_package(tb):
             text = f"{type(error).__name__}: {text}"
+        if "constexpr" in text:
+            notes, hint = _not_known(frame)
+            return frame.error(text, notes=notes, hint=hint)
         return frame.error(text)
     crash = CompilerCrash(
         f"{type(error).__name__}: {text}" if text else type(error).__name__,
@@ -72,6 +77,25 @@ def diagnose(frame: Frame, error: BaseException) -> WeftError:
     )
     crash.source_line = frame.source_line()
     return crash
+
+
+def _not_known(frame: Frame) -> tuple[list[Note], str | None]:
+    """Which argument of a call should have been known at compile time, and how it can be."""
+    call = frame.node
+    if not isinstance(call, ast.Call):
+        return [], None
+    arguments = [*call.args, *(k.value for k in call.keywords)]
+    for name in [n.id for a in arguments for n in ast.walk(a) if isinstance(n, ast.Name)]:
+        if not isinstance(frame.scope.get(name), core.tensor) or frame.scope[name].type.is_block():
+            continue
+        for statement in ast.walk(frame.fn.parse()):
+            targets = statement.targets if isinstance(statement, ast.Assign) else []
+            if any(isinstance(t, ast.Name) and t.id == name for t in targets):
+                note = frame.note(f"`{name}` is assigned here, so it exists only when the kernel runs", statement)
+                return [note], f"annotate it, `{name}: tl.constexpr = ...`, if its value is known at compile time"
+        if name in frame.fn.arg_names:
+            return [], f"mark the parameter, `{name}: tl.constexpr`"
+    return [], None
 
 
 def _opcode_of_raise() -> int:

@@ -107,7 +107,7 @@ def same_value(left: Any, right: Any) -> bool:
         return False
     if type(left) is not type(right):
         return False
-    if isinstance(left, core.constexpr):
+    if isinstance(left, core.constexpr) and isinstance(right, core.constexpr):
         return same_constant(left.value, right.value)
     mine, theirs = flatten([left]), flatten([right])
     return (

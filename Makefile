@@ -23,7 +23,7 @@ types: $(VENV)/.test
 	$(BIN)/mypy
 
 suite: $(VENV)/.test
-	$(BIN)/python -m pytest -m "not slow" $(PYTEST_ARGS)
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
 
 test-long: $(VENV)/.test
 	$(BIN)/python -m pytest -m slow $(PYTEST_ARGS)

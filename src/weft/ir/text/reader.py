@@ -7,6 +7,8 @@ it; a stand-in takes its place until then.
 
 from __future__ import annotations
 
+import re
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 
@@ -16,7 +18,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.irdl import AttrSizedOperandSegments
 
 from ..attrs import segments, unit_attr
-from ..locations import UNKNOWN
+from ..locations import UNKNOWN, file_loc
 from .elements import Form, Parts
 from .forms import CASTS, FORMS, OPERATIONS, SAME, property_names
 from .types import type_text
@@ -28,7 +30,7 @@ Special = Callable[["Reader", str], Operation]
 SPECIAL: dict[str, Special] = {}
 """How the operations that hold regions, name blocks or begin with something unusual are read; see `special`."""
 
-Result = tuple[str, int]
+_NEWLINE = re.compile("\n")
 
 
 class _Shape:
@@ -47,7 +49,7 @@ _SHAPES: dict[type[Operation], _Shape] = {}
 class Reader(ValueReader):
     """A cursor that reads operations, blocks and regions."""
 
-    __slots__ = ("_blocks", "_log", "_pending", "_values")
+    __slots__ = ("_blocks", "_lines", "_log", "_pending", "_values")
 
     def __init__(self, text: str, filename: str):
         super().__init__(text, filename)
@@ -55,6 +57,7 @@ class Reader(ValueReader):
         self._log: list[tuple[str, tuple[SSAValue, ...] | None]] = []
         self._pending: dict[str, tuple[SSAValue, int]] = {}
         self._blocks: list[dict[str, tuple[Block, int | None]]] = []
+        self._lines: list[int] = []
 
     # -- values ------------------------------------------------------------------------------------------------
 
@@ -243,10 +246,19 @@ class Reader(ValueReader):
                 self.unknown(name, at)
         else:
             self.fail(f"expected an operation, found {self.found()}")
-        op.location = self.optional_location()  # type: ignore[assignment]
+        op.location = self.optional_location() if self.texts[self.at] == "loc" else self._place(start)  # type: ignore
         if results:
             self._name_results(op, results, start)
         return op
+
+    def _place(self, at: int) -> Attribute:
+        """The location of a token: that of an operation whose text names none."""
+        if not self._lines:
+            self._lines = [match.end() for match in _NEWLINE.finditer(self.text)]
+        start = self.starts[at]
+        line = bisect_right(self._lines, start)
+        begin = self._lines[line - 1] if line else 0
+        return file_loc(self.filename, line + 1, start - begin)
 
     def _name_results(self, op: Operation, results: list[tuple[str, int, int]], start: int) -> None:
         values = op.results

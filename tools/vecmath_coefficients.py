@@ -107,10 +107,10 @@ for kind, degree in (("float", 4), ("double", 11)):
     fit(f"asin.{kind}", guarded(lambda z: (mp.asin(mp.sqrt(z)) / mp.sqrt(z) - 1) / z, lambda z: mpf(1) / 6 + 3 * z / 40, 1e-18), degree, 0,
         mpf("0.2502"), lambda z: z, kind)  # fmt: skip
 
-# -- powers: log2((1+s)/(1-s))/s for float pow; cbrt on [1, 8] to begin with ----------------------------------------------
+# -- powers: log2((1+s)/(1-s))/s for float pow; cbrt on [0.7, 5.7] to begin with-------------------------------------------
 fit("log2.pow", guarded(lambda z: 2 * mp.atanh(mp.sqrt(z)) / mp.sqrt(z) / LN2, lambda z: 2 / LN2 * (1 + z / 3), 1e-18), 5, 0, ZMAX)
 fit("exp2.pow", lambda r: mpf(2) ** r, 7, mpf("-0.5005"), mpf("0.5005"))
-fit("cbrt.start", lambda x: mp.cbrt(x), 4, mpf(1), mpf(8))
+fit("cbrt.start", lambda x: mp.cbrt(x), 4, mpf("0.7"), mpf("5.7"))
 
 if __name__ == "__main__":
     words = sys.argv[1:]

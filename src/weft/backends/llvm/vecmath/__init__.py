@@ -8,10 +8,12 @@ its generic name, and `symbol_to_name` translates libdevice's symbols.
 """
 
 from . import (  # noqa: F401  (each registers its functions)
+    bessel,
     directed,
     error_function,
     exponential,
     fast,
+    gamma,
     integers,
     inverse_trig,
     logarithm,

@@ -14,8 +14,9 @@ the unsigned forms are methods: `ult`, `lshr`, `to_float_unsigned`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 
-from ..emit import Function, Type, Value, const, const_lanes, mangle, vec
+from ..emit import Function, Module, Type, Value, const, const_lanes, mangle, vec
 
 Number = int | float
 MANTISSA = {"float": 23, "double": 52}
@@ -327,27 +328,29 @@ def while_any(state: Sequence[X], cond: Callable[[Sequence[X]], X], step: Callab
     return carried
 
 
-def table(elem: str, values: Sequence[Number], index: X) -> X:
-    """values[index] in each lane, from a constant array (i32 or i64 indices, in range)."""
+def table(name: str, elem: str, values: Sequence[Number], index: X) -> X:
+    """values[index] in each lane, from the constant array `name` of the module (i32 or i64 indices, in range)."""
     f, count, one = index.f, index.type.lanes, vec(elem, 0)
-    places = f.gep(one, constant_array(f, elem, values), index.v)
+    address = _constant_array(f.module, f"weft.table.{name}", elem, values)
+    places = f.gep(one, address, index.v)
     if not count:
         return X(f, f.load(one, places))
     result, mask = vec(elem, count), vec("i1", count)
-    name = f"llvm.masked.gather.{mangle(result)}.{mangle(places.type)}"
-    f.module.declarations.setdefault(name, f"declare {result} @{name}({places.type}, {mask}, {result})")
+    intrinsic_name = f"llvm.masked.gather.{mangle(result)}.{mangle(places.type)}"
+    f.module.declarations.setdefault(intrinsic_name, f"declare {result} @{intrinsic_name}({places.type}, {mask}, {result})")
     aligned = f"{places.type} align {result.bits // 8} {places.name}"
-    return X(f, f.emit(result, f"call {result} @{name}({aligned}, {const(mask, 1)}, {result} poison)"))
+    return X(f, f.emit(result, f"call {result} @{intrinsic_name}({aligned}, {const(mask, 1)}, {result} poison)"))
 
 
-def constant_array(f: Function, elem: str, values: Sequence[Number]) -> Value:
-    """The address of a private constant array, made once in each module for the same contents."""
-    scalar = vec(elem, 0)
+def _constant_array(module: Module, name: str, elem: str, values: Sequence[Number]) -> Value:
+    """The address of a private constant array, written when it is first needed."""
+    if name not in module.defined:
+        module.defined.add(name)
+        module.globals.append(_array_text(name, elem, tuple(values)))
+    return Value(vec("ptr", 0), f"@{name}")
+
+
+@lru_cache(maxsize=64)
+def _array_text(name: str, elem: str, values: tuple[Number, ...]) -> str:
     body = const_lanes(vec(elem, len(values)), values).name[1:-1]
-    line_end = f" = private unnamed_addr constant [{len(values)} x {elem}] [{body}], align 64"
-    for line in f.module.globals:
-        if line.endswith(line_end):
-            return Value(vec("ptr", 0), line[: line.index(" ")])
-    name = f"@weft.table{len(f.module.globals)}"
-    f.module.globals.append(name + line_end)
-    return Value(vec("ptr", 0), name)
+    return f"@{name} = private unnamed_addr constant [{len(values)} x {elem}] [{body}], align 64"

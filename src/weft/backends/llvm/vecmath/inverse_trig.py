@@ -60,8 +60,10 @@ def atan2(y: X, x: X) -> X:
     zeros = (ax == 0.0) & (ay == 0.0)
     px = where(any_inf, where(ax == inf, x.const(1.0), x.const(0.0)), where(zeros, 1.0, ax))
     py = where(any_inf, where(ay == inf, x.const(1.0), x.const(0.0)), ay)
-    shrink = where((px > 1e30) | (py > 1e30), x.const(2.0**-30), x.const(1.0))
-    high, low = _angle(py * shrink, px * shrink)
+    # away from the ends of the range, where products with constants would lose bits
+    small = (px < 2.0**-60) & (py < 2.0**-60)
+    scale = where((px > 2.0**100) | (py > 2.0**100), x.const(2.0**-30), where(small, x.const(2.0**60), x.const(1.0)))
+    high, low = _angle(py * scale, px * scale)
     pi, pi_low = (2 * part for part in _HALF_PI[x.elem])
     s = pi - high
     behind = s + (((pi - s) - high) + (pi_low - low))

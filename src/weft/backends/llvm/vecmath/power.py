@@ -45,6 +45,7 @@ def _pow_positive(x: X, y: X) -> X:
     s = (m - 1.0) / (m + 1.0)
     z = s * s
     logarithm = fma(s, estrin(z, LOG2_SERIES), e)
+    y = at_least(at_most(y, 2.0**40), -(2.0**40))  # |log2 x| is 0 or above 2^-25
     t = at_least(at_most(logarithm * y, 200.0), -200.0)
     magic = 1.5 * 2.0**52
     shifted = t + magic
@@ -152,14 +153,13 @@ def rsqrt_rn(x: X) -> X:
     return (1.0 / sqrt(x.widen())).narrow()
 
 
-_CUBE_START = (0.6272969839085002, 0.44919516457919795, -0.08377703802331325, 0.009584334627844996, -0.00043213985637388435)
+_CUBE_START = (0.558430909126255, 0.5663150402517996, -0.14920720264788873, 0.024068037144741816, -0.0015281084168179257)
 
 
 def _cube_root(x: X, steps: int) -> tuple[X, X, X]:
-    """(c, m, 2^k): |x| = 2^(3k) m with m in [1, 8) up to rounding, c near the cube root of m; double."""
+    """(c, m, 2^k): |x| = 2^(3k) m with m in [0.7, 5.7), c near the cube root of m; double."""
     a = _sane(x)
     e, m = split_exponent(a)
-    m, e = m + m, e - 1.0  # [1.41, 2.83)
     k = floor(e * (1.0 / 3.0) + 0.0001)
     m = m * power_of_two((e - 3.0 * k).to_int("i64"), "double")
     c = horner(m, _CUBE_START)

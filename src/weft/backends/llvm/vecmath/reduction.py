@@ -116,7 +116,7 @@ def _payne_hanek(x: X) -> tuple[X, X, X]:
     start = start & ~(start >> 63)  # lanes that are not large may hold anything: stay within the table
     start = start.const(1033) + ((start - 1033) & ((start - 1033) >> 63))
     index, shift = start.lshr(6), start & 63
-    words = [table("i64", _two_over_pi_words(), index + i) for i in range(4)]
+    words = [table("two_over_pi", "i64", _two_over_pi_words(), index + i) for i in range(4)]
     window = [_funnel(a, b, shift) for a, b in zip(words, words[1:])]
     low_part = m * window[1]
     second = low_part + multiply_high(m, window[2])

@@ -41,7 +41,7 @@ def _by_quadrant(n: X, r: X, shift: int) -> X:
     return flip_sign(y, n << (n.type.bits - 2))
 
 
-def _kernels(r: X, low: X) -> tuple[X, X]:
+def sin_cos_kernels(r: X, low: X) -> tuple[X, X]:
     """sin(r + low), cos(r + low) for double."""
     z = r * r
     half = z * 0.5
@@ -53,7 +53,7 @@ def _kernels(r: X, low: X) -> tuple[X, X]:
 
 def _double_by_quadrant(x: X, shift: int) -> X:
     n, r, low = reduce_double(x)
-    sine, cosine = _kernels(r, low)
+    sine, cosine = sin_cos_kernels(r, low)
     n = n + shift if shift else n
     return flip_sign(where((n & 1) != 0, cosine, sine), n << 62)
 
@@ -92,7 +92,7 @@ def cos_double(x: X) -> X:
 @define("tan", "double")
 def tan_double(x: X) -> X:
     n, r, low = reduce_double(x)
-    sine, cosine = _kernels(r, low)
+    sine, cosine = sin_cos_kernels(r, low)
     odd = (n & 1) != 0
     y = where(odd, cosine, sine) / where(odd, -sine, cosine)
     return where(x == 0.0, x, y)

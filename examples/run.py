@@ -87,6 +87,8 @@ def measure(name: str, work: Work, torch: Any, budget: float) -> dict[str, Any]:
 
 def cells(row: Mapping[str, Any]) -> tuple[str, ...]:
     """One line of the table as text."""
+    if "problem" in row:
+        return row["kernel"], row["size"], "FAILED", "", "", "", ""
     seconds = row["seconds"]
     duration = f"{seconds * 1e3:.2f} ms" if seconds >= 1e-3 else f"{seconds * 1e6:.0f} us"
     rate = f"{row['gflops']:.1f} GFLOP/s" if "gflops" in row else f"{row['gbytes']:.1f} GB/s" if "gbytes" in row else ""
@@ -95,7 +97,7 @@ def cells(row: Mapping[str, Any]) -> tuple[str, ...]:
     return row["kernel"], row["size"], duration, rate, *ratios, verdict if row["ok"] else f"WRONG {verdict}"
 
 
-WIDTHS = (22, 30, 10, 14, 8, 8, 12)
+WIDTHS = (22, 35, 10, 14, 8, 8, 8)
 
 
 def line(texts: tuple[str, ...]) -> str:
@@ -122,13 +124,24 @@ def report(examples: Mapping[str, Callable[[], Iterator[Work]]], as_json: bool =
             work = next(generator, None)
             if work is None:
                 break
-            row = measure(name, work, torch, 0.02 if quick else 0.3)
+            try:
+                row = measure(name, work, torch, 0.02 if quick else 0.3)
+            except Exception as problem:  # the other examples still run; the status says that this one did not
+                row = {
+                    "kernel": name,
+                    "size": work.size,
+                    "ok": False,
+                    "problem": f"{type(problem).__name__}: {problem}",
+                }
             rows.append(row)
             if progress:
                 print(" " * 60, end="\r", file=sys.stderr, flush=True)
             if not as_json:
                 print(line(cells(row)), flush=True)
     wrong = [row for row in rows if not row["ok"]]
+    for row in wrong:
+        if "problem" in row:
+            print(f"\n{row['kernel']}, {row['size']}: {row['problem']}", file=sys.stderr)
     if as_json:
         print(json.dumps(rows, indent=1))
     else:

@@ -141,6 +141,14 @@ def _evaluate(op: Any, values: list[Any]) -> list[Any]:
         return [np.stack(values, axis=-1)]
     if name == "tt.split":
         return [values[0][..., 0], values[0][..., 1]]
+    if name == "tt.reduce" and len(values) == 1:
+        combine = next(iter(op.regions[0].block.ops))
+        ufunc = BINARY[combine.name]
+        axis = ir.int_value(op.axis)
+        result = np.take(values[0], 0, axis)
+        for i in range(1, values[0].shape[axis]):
+            result = np.asarray(ufunc(result, np.take(values[0], i, axis))).astype(values[0].dtype)
+        return [result]
     if name == "tt.gather":
         axis = ir.int_value(op.axis)
         return [np.take_along_axis(values[0], values[1], axis)]

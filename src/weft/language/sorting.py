@@ -7,9 +7,9 @@ included: positive NaN sorts after infinity, negative NaN before minus infinity,
 Instead of sorting blocks alternately up and down, the keys of the blocks that go down are inverted, which reverses
 their order; two neighbouring phases' inversions are done at once. A stage on n elements then is
 
-    [rows, 2, distance] --trans--> [rows, distance, 2] --split--> low, high --join--> --trans--> [rows, 2, distance]
+    [groups, 2, distance] --minimum, maximum along the middle axis--> two of [groups, distance] --join, trans--> again
 
-with everything but the minimum and the maximum a mere renaming of elements.
+that is, two reductions, and three renamings of elements.
 """
 
 from __future__ import annotations
@@ -94,22 +94,17 @@ class _Network:
             return self.keys
         return self.s.reshape(self.keys, shape, can_reorder=False)  # type: ignore[no-any-return]
 
-    def _halves(self, distance: int) -> tuple[tensor, tensor]:
-        """The keys whose positions differ by a distance, side by side; each of shape [groups, distance]."""
-        groups = self.rows * self.length // (2 * distance)
-        if distance == 1:
-            low, high = self.s.split(self._shaped(groups, 2))
-        else:
-            low, high = self.s.split(self.s.permute(self._shaped(groups, 2, distance), (0, 2, 1)))
-        return low, high
+    def _pairs(self, distance: int) -> tensor:
+        """The keys as [groups, 2, distance]: those whose positions differ by a distance lie along the middle axis."""
+        return self._shaped(self.rows * self.length // (2 * distance), 2, distance)
 
     def merge(self, length: int) -> None:
         """Sort every run of `length` keys, each bitonic, upwards."""
         distance = length // 2
         while distance:
-            low, high = self._halves(distance)
-            keys = self.s.join(self.s._same(self.least, low, high), self.s._same(self.most, low, high))
-            self.keys = self.s.permute(keys, (0, 2, 1)) if distance > 1 else keys
+            pairs = self._pairs(distance)
+            both = [self.s.reduce_with(op, pairs, 1) for op in (self.least, self.most)]
+            self.keys = self.s.permute(self.s.join(*both), (0, 2, 1))
             distance //= 2
 
     def sort_runs(self, phases: int) -> None:
@@ -124,10 +119,9 @@ class _Network:
         """From sorted runs of 2 ** phases keys, the one run of the smallest keys, upwards."""
         count = 2**phases
         while self.length > count:
-            low, high = self._halves(count)
-            # One goes up, the other down: the minima are the smaller half of both, and bitonic.
+            # One run goes up, its neighbour down: the minima are the smaller half of both, and bitonic.
+            self.keys = self.s.reduce_with(self.least, self._pairs(count), 1)
             self.length //= 2
-            self.keys = self.s._same(self.least, low, high)
             if phases:
                 self.flip_runs(phases)
                 self.merge(count)

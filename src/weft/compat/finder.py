@@ -31,6 +31,8 @@ VERSION = "3.6.0"
 ALIASES = {
     "triton": "weft.compat.shim",
     "triton.language": "weft.language",
+    "triton.language.extra.cuda.libdevice": "weft.language.extra.libdevice",
+    "triton.language.extra.hip.libdevice": "weft.language.extra.libdevice",
     "triton.knobs": "weft.runtime.knobs",
     "triton.testing": "weft.runtime.testing",
     "triton.runtime.autotuner": "weft.runtime.autotuner",
@@ -77,6 +79,10 @@ class _AliasLoader(Loader):
         for name, value in self._kept.items():
             if value is not None:
                 setattr(module, name, value)
+        if self.target == "weft.compat.shim.runtime":
+            # `triton.runtime.driver` is both a module and, as an attribute, the object in it. A module that is known
+            # already is not bound to its parent again, so the attribute stays what it is.
+            sys.modules.setdefault("triton.runtime.driver", importlib.import_module("weft.runtime.driver"))
 
 
 class _Distribution(Distribution):

@@ -88,6 +88,8 @@ class Reader(ValueReader):
         """Give values a name, from here to the end of the region."""
         if name in self._values:
             self.fail(f"'{name}' is defined twice", at)
+        if "#" in name:
+            self.fail(f"'{name}' cannot name a value", at)
         self._log.append((name, self._values.get(name)))
         self._values[name] = values
         hint = name[1:]
@@ -220,8 +222,6 @@ class Reader(ValueReader):
             while True:
                 at = self.at
                 name = self.need("v", ", a result,")
-                if "#" in name:
-                    self.fail(f"'{name}' cannot name a result", at)
                 count = self.integer(", a number of results,") if self.accept(":") else 1
                 results.append((name, count, at))
                 if not self.accept(","):

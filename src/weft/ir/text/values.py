@@ -33,7 +33,7 @@ from xdsl.ir import Attribute
 
 from ..attrs import splat_attr, unit_attr
 from ..locations import UNKNOWN, call_site_loc, file_loc, name_loc
-from ..types import f64, function_type, i1, i64, is_float
+from ..types import f64, function_type, i1, i64, is_float, is_tensor
 from .spelling import OpaqueAttr, attr_text
 from .tokens import MAX_DEPTH, Cursor, unescape
 from .types import BadType, read_type, type_text
@@ -237,7 +237,7 @@ class ValueReader(Cursor):
         if isinstance(type, IntegerType | IndexType):
             value = self._int_of(text, type, at)
             return IntegerAttr(value, type)
-        if not is_float(type):
+        if not is_float(type) or is_tensor(type):
             self.fail(f"{type_text(type)} is not the type of a number", at)
         return FloatAttr(self._float_of(text, type, at), type)  # type: ignore
 
@@ -306,7 +306,7 @@ class ValueReader(Cursor):
         self.at += 1
         self.expect("<", " after 'array'")
         element = self.type(", the element type of the array,")
-        if not (isinstance(element, IntegerType) or is_float(element)):
+        if not (isinstance(element, IntegerType) or (is_float(element) and not is_tensor(element))):
             self.fail(f"an array cannot hold {type_text(element)}", self.at - 1)
         values: list[int] = []
         floats: list[float] = []

@@ -33,7 +33,7 @@ def error_text(code: str) -> str:
     linecache.cache["k.py"] = (len(code), None, code.splitlines(keepends=True), "k.py")
     space: dict[str, Any] = {"weft": _Weft, "tl": tl, "__name__": "k"}
     try:
-        exec(compile(code, "k.py", "exec"), space)
+        exec(compile(code, "k.py", "exec", dont_inherit=True), space)
         kernel = space["kernel"]
         signature, constants = {}, {}
         for name in kernel.arg_names:

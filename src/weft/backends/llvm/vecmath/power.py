@@ -27,7 +27,7 @@ from .exponential import exponential
 from .logarithm import log_pair, split_exponent
 from .registry import define
 from .scaling import power_of_two, wide_scale
-from .simple import BOTH
+from .simple import BOTH, exponent_and_mantissa
 
 _INF = float("inf")
 _NAN = float("nan")
@@ -244,12 +244,13 @@ _define_norms()
 
 def _remainder_of(a: X, b: X) -> X:
     """a mod b for finite double a >= 0, b > 0: while a >= b, take q*b 2^k away, q the truncated quotient of at most 52 bits."""
+    exponent, _ = exponent_and_mantissa(b)
 
     def step(state: list[X]) -> list[X]:
         (r,) = state
-        # b 2^k so near below r that the quotient has at most 52 bits
-        distance = r.bits().lshr(52) - where(b < 2.0**-1022, b.bits().const(1), b.bits().lshr(52))
-        k = where(distance > 50, distance - 50, 0)
+        # b 2^k so near below r that the quotient has at most 52 bits; a denormal r is less than 2^52 b
+        distance = r.bits().lshr(52) - 1023 - exponent
+        k = where(distance > 52, distance - 50, 0)
         half = k >> 1
         scaled = b * power_of_two(half, "double") * power_of_two(k - half, "double")
         q = trunc(r / scaled)

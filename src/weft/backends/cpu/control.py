@@ -251,7 +251,7 @@ def emit_blocks(s: Scheduler, blocks: list[Block]) -> None:
             f.ret()
             continue
         for load in list(s.pending_loads):
-            if load.result not in s.env and s.needed_later(load.result, set(), {}):
+            if load.result not in s.env and s.needed_later(load.result, set()):
                 s.materialise(load.result)
         for target, args in end.successors:
             _assign(s, [(a, tiles[id(p)]) for p, a in zip(target.args, args, strict=True) if p.is_tile])

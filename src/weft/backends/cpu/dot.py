@@ -103,7 +103,7 @@ def accumulator_buffer(s: Scheduler, op: Op, elem: str, operands: tuple[Buffer, 
     if elem == addend.elem and addend.block is op.block:
         target = have if isinstance(have, Buffer) else _in_place(s, op, addend)
         free = target is not None and all(target is not o for o in operands)
-        if free and target is not None and target.weights == weights and not s.needed_later(addend, {op}, {}):
+        if free and target is not None and target.weights == weights and not s.needed_later(addend, {op}):
             target.last = max(target.last, last)
             if have is not target:
                 s.write_into(addend, target)
@@ -122,7 +122,7 @@ def _in_place(s: Scheduler, op: Op, addend: Value) -> Buffer | None:
         have = s.env.get(value)
         if (
             isinstance(have, Buffer) and value.op is None and coords == start and value.elem == addend.elem
-            and value.block is op.block and not s.needed_later(value, {op}, {})
+            and value.block is op.block and not s.needed_later(value, {op})
         ):
             return have
     return None

@@ -23,6 +23,7 @@ from weft.backends.llvm.emit import Value as Reg
 
 GATHER, TRANSPOSE = 14.0, 5.0  # cost of a vector's worth of gathered or transposed elements, where one vector load is 1
 MAX_TWICE = 160  # operations in a body that is emitted in two versions
+DEEP = 150  # operations from which a nest is evaluated in order rather than by recursion
 MAX_BODY = 400  # operations in an unrolled body; more is left to the loop
 
 
@@ -284,6 +285,9 @@ class Nest:
         self.reduce_bits = tuple(reduce_bits)
         self.inputs = [i for r in roots for i in r.inputs()]
         self.visited = analysis.walk(self.inputs)
+        for value, coords in self.visited:  # operands first: no question about a value asks many more
+            analysis.deps(value, coords)
+            analysis.steps(value, coords)
         self.vector_bits = vector_bits
         self._choose()
 
@@ -430,19 +434,11 @@ class Nest:
     def hoist(self, ev: Evaluator, available: set[int]) -> None:
         """Emit now what depends on nothing but the loops already open."""
         have = available | set(self.lane_bits)
-        seen: set[tuple[Value, Coords]] = set()
         for copy in self.copies():
-            stack = [(v, substitute(c, copy)) for v, c in self.inputs]
-            while stack:
-                value, coords = stack.pop()
-                if not value.is_tile or (value, coords) in seen:
-                    continue
-                seen.add((value, coords))
-                if self.analysis.deps(value, coords) <= have:
-                    if id(value) not in self.turns:
-                        ev.eval(value, coords)
-                elif value not in self.env and value.op is not None:
-                    stack.extend(operands_at(value.op, value, coords))
+            for value, coords in self.visited:  # operands first
+                at = substitute(coords, copy)
+                if id(value) not in self.turns and self.analysis.deps(value, at) <= have:
+                    ev.eval(value, at)
 
     def emit(self, streaming: Callable[[int], Reg | None]) -> None:
         """Emit a nest of pointwise roots."""
@@ -588,8 +584,16 @@ class Nest:
         large = streaming(written)
         return (stores, [large, *conditions]) if large is not None else (set(), [])
 
+    def evaluate_in_order(self, ev: Evaluator) -> None:
+        """In a long chain of operations, evaluate operands first, so that pulling never nests deeply."""
+        if len(self.visited) > DEEP:
+            for copy in self.copies():
+                for value, coords in self.visited:
+                    ev.eval(value, substitute(coords, copy))
+
     def body(self, ev: Evaluator, roots: Sequence[Root]) -> None:
         """All roots at all copies: first evaluate everything, then write."""
+        self.evaluate_in_order(ev)
         writes = [root.prepare(ev, _substitution(copy)) for copy in self.copies() for root in roots]
         for write in writes:
             write()

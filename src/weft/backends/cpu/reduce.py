@@ -230,6 +230,7 @@ def _emit(
 
     def body(accumulators: list[list[Regs]] | None) -> list[list[Regs]]:
         """One point: evaluate all, combine, then write. accumulators[root][copy]."""
+        nest.evaluate_in_order(ev)
         writes = [root.prepare(ev, lambda c, s=copy: substitute(c, s)) for copy in copies for root in pointwise]
         result = []
         for r, root in enumerate(reductions):

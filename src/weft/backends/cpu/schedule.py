@@ -81,8 +81,8 @@ class Scheduler:
         self.alias_pairs: dict[tuple[int, int], bool] = {}
         self._cost: dict[Value, int] = {}
         self._last: dict[Value, int] = {}
-        self._index_like: dict[Value, bool] = {}
-        self._emitting: set[Op] = set()
+        self._find_last_uses(program.blocks)
+        self._index_like: set[Value] = set()
         self.divisors = {
             p: int(attrs["tt.divisibility"]) for p, attrs in zip(program.params, program.arg_attrs, strict=True)
             if p.elem != "ptr" and "tt.divisibility" in attrs
@@ -104,6 +104,7 @@ class Scheduler:
 
     def operation(self, op: Op) -> None:
         if is_lazy(op):
+            self._appraise(op)
             if op.name == "tt.load":
                 self.pending_loads.append(op)
             return
@@ -179,7 +180,10 @@ class Scheduler:
         """Emit the open nest."""
         if self.open:
             roots, self.open = self.open, []
+            position = self.position
+            self.position = min([position, *(r.op.index for r in roots if r.op is not None)])  # when the nest is, not when it ends
             self.nest(roots)
+            self.position = position
 
     def nest(self, roots: list[Root]) -> None:
         """Emit one nest: first what it needs materialised, then itself with its side writes."""
@@ -232,7 +236,8 @@ class Scheduler:
             broadcast = len(live_bits(coords)) < count
             elsewhere = value in places and places[value] != coords
             places[value] = coords
-            if (broadcast or elsewhere) and self.own_cost(value) >= HEAVY and value.numel > 1:
+            dear = self.own_cost(value) >= HEAVY if not elsewhere else self.worth_keeping(value)
+            if (broadcast or elsewhere) and dear and value.numel > 1:
                 if not any(isinstance(r, WriteRoot) and r.value is value for r in roots):
                     return value
             if value.op.name != "tt.load":
@@ -247,7 +252,7 @@ class Scheduler:
             for load in self.pending_loads:
                 if load.result in self.env or any(load.result is v for v, _ in visited):
                     continue
-                if not self.needed_later(load.result, ops, {}):
+                if not self.needed_later(load.result, ops):
                     continue
                 if any(s.index > load.index and self.may_alias(load.args[0], s.args[0], False) for s in stores):
                     return load.result
@@ -257,7 +262,6 @@ class Scheduler:
         self, visited: dict[tuple[Value, Coords], None], count: int, shape: tuple[int, ...], ops: set[Op]
     ) -> list[Root]:
         writes: list[Root] = []
-        memo: dict[Value, bool] = {}
         made: set[Value] = set()
         for value, coords in reversed(visited):
             if value in self.env or value in made or value.op is None or not is_lazy(value.op):
@@ -265,7 +269,7 @@ class Scheduler:
             bits = [s for coord in coords for s in coord]
             if len(bits) != count or len(set(bits)) != count or min(bits, default=0) < 0:
                 continue
-            if not self.worth_keeping(value) or not self.needed_later(value, ops, memo, made):
+            if not self.worth_keeping(value) or not self.needed_later(value, ops, made):
                 continue
             buffer = self._dying(value, coords, visited, ops) or self.allocate(value)
             writes.append(WriteRoot(value, buffer, coords, shape))
@@ -279,7 +283,7 @@ class Scheduler:
             if (
                 at == coords and isinstance(have, Buffer) and have.elem == value.elem and have.weights == row_major(value.shape)
                 and other.op is not None and other.op.name != "scf.for" and other.block is value.block and have not in self._taken
-                and not self.needed_later(other, ops, {}, {value})
+                and not self.needed_later(other, ops, {value})
                 and all(v is other or self.env.get(v) is not have for v in self.env)
             ):
                 have.last = max(have.last, self.last_use(value))
@@ -329,27 +333,24 @@ class Scheduler:
 
     def cost(self, value: Value) -> int:
         """The cost of computing one element of a value from buffers and memory."""
-        if not value.is_tile or value in self.env or value.op is None:
-            return 0
-        found = self._cost.get(value)
-        if found is None:
-            own = COSTS["tt.load"] if value.op.name == "tt.load" else self.own_cost(value)
-            found = self._cost[value] = min(1000, own + sum(self.cost(a) for a in value.op.args))
-        return found
+        return 0 if value in self.env else self._cost.get(value, 0)
 
     def index_like(self, value: Value) -> bool:
         """Whether a value is integers or addresses computed from nothing but indices and scalars."""
-        if not value.is_tile:
-            return True
-        found = self._index_like.get(value)
-        if found is None:
-            op = value.op
-            found = (
-                op is not None and value not in self.env and op.name != "tt.load" and is_lazy(op)
-                and value.elem[0] in "ip" and all(self.index_like(a) for a in op.args)
-            )
-            self._index_like[value] = found
-        return found
+        return not value.is_tile or (value not in self.env and value in self._index_like)
+
+    def _appraise(self, op: Op) -> None:
+        """Note the cost and the kind of a lazy operation's results; its operands have been seen."""
+        own = COSTS["tt.load"] if op.name == "tt.load" else self.own_cost(op.results[0])
+        cost = min(1000, own + sum(self.cost(a) for a in op.args if a.is_tile))
+        index = op.name != "tt.load" and op.results[0].elem[0] in "ip"
+        if index:
+            for a in op.args:
+                index = index and self.index_like(a)
+        for r in op.results:
+            self._cost[r] = cost
+            if index:
+                self._index_like.add(r)
 
     def worth_keeping(self, value: Value) -> bool:
         op = value.op
@@ -357,46 +358,46 @@ class Scheduler:
             return False
         return self.cost(value) >= 3
 
-    def needed_later(self, value: Value, now: set[Op], memo: dict[Value, bool], made: set[Value] | frozenset[Value] = frozenset()) -> bool:
-        """Whether some anchor beyond `now` will pull `value`, other than through a value that has a buffer."""
-        found = memo.get(value)
-        if found is not None:
-            return found
-        memo[value] = False
-        result = False
-        for user in value.users:
-            if user in now:
-                continue
-            if is_lazy(user):
-                for r in user.results:
-                    if r not in self.env and r not in made and self.needed_later(r, now, memo, made):
-                        result = True
-                        break
-            elif user.last >= self.position and user not in self._emitting:
-                result = True
-            if result:
-                break
-        if not made:
-            memo[value] = result
-        else:
-            memo.pop(value, None)
-        return result
+    def needed_later(self, value: Value, now: set[Op], made: set[Value] | frozenset[Value] = frozenset()) -> bool:
+        """Whether some anchor beyond `now` will pull `value`, other than through a value that has a buffer (or is in `made`)."""
+        seen = {value}
+        stack = [value]
+        while stack:
+            for user in stack.pop().users:
+                if user in now:
+                    continue
+                if is_lazy(user):
+                    for r in user.results:
+                        if r not in seen and r not in self.env and r not in made:
+                            seen.add(r)
+                            stack.append(r)
+                elif user.last >= self.position:
+                    return True
+        return False
 
     def last_use(self, value: Value) -> int:
         """The index of the last operation that may read `value`, directly or through lazy ones."""
-        found = self._last.get(value)
-        if found is not None:
-            return found
-        self._last[value] = 0
-        home = value.block
+        return self._last.get(value, 0)
+
+    def _find_last_uses(self, blocks: Sequence[Block]) -> None:
+        """Last uses of everything defined in some blocks and within: users first."""
+        for block in reversed(blocks):
+            for op in reversed(block.ops):
+                for region in op.regions:
+                    self._find_last_uses(region)
+                for r in op.results:
+                    self._note_last_use(r)
+            for a in block.args:
+                self._note_last_use(a)
+
+    def _note_last_use(self, value: Value) -> None:
         last = 0
         for user in value.users:
+            last = max(last, self._climb(user, value.block))
             if is_lazy(user):
                 for r in user.results:
-                    last = max(last, self._climb_index(r.block, home, self.last_use(r)))
-            last = max(last, self._climb(user, home))
+                    last = max(last, self._climb_index(r.block, value.block, self._last.get(r, 0)))
         self._last[value] = last
-        return last
 
     def _climb(self, op: Op, home: Block | None) -> int:
         """The end of the operation in block `home` that contains `op`."""
@@ -436,7 +437,7 @@ class Scheduler:
     def settle_loads(self, effects: Sequence[Op], now: set[Op]) -> None:
         """Materialise loads still pending that `effects` (about to happen out of their nest) might overwrite."""
         for load in list(self.pending_loads):
-            if load.result in self.env or not self.needed_later(load.result, now, {}):
+            if load.result in self.env or not self.needed_later(load.result, now):
                 continue
             if any(e.index > load.index and self.may_alias(load.args[0], e.args[0], False) for e in effects):
                 self.materialise(load.result)

@@ -1,8 +1,8 @@
 """A place to drive builtins without a frontend, and a small evaluator for what they build.
 
-    x, n = bench.args("*fp32", "i32")
-    y = bench(tl.sort, x)                     # calls the builtin with the semantic
-    bench.run(y, {x: values})                 # numpy evaluates the IR behind y
+x, n = bench.args("*fp32", "i32")
+y = bench(tl.sort, x)                     # calls the builtin with the semantic
+bench.run(y, {x: values})                 # numpy evaluates the IR behind y
 """
 
 from __future__ import annotations
@@ -84,7 +84,14 @@ def _compare(op: Any, x: Any, y: Any) -> Any:
     ]
     if name.startswith("u") and op.name == "arith.cmpi":
         x, y = _unsigned(x), _unsigned(y)
-    functions = {"eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal}
+    functions = {
+        "eq": np.equal,
+        "ne": np.not_equal,
+        "lt": np.less,
+        "le": np.less_equal,
+        "gt": np.greater,
+        "ge": np.greater_equal,
+    }
     return functions[name[-2:]](x, y)
 
 

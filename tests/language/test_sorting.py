@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 import weft.language as tl
-from weft.base import CompileTimeAssertionFailure
-
 from language.bench_ir import Bench
+from weft.base import CompileTimeAssertionFailure
 
 RNG = np.random.default_rng(0)
 
@@ -108,7 +107,10 @@ def test_size_of_a_sort_of_1024() -> None:
 
 def test_only_the_last_axis() -> None:
     bench, x, _ = tile("fp32", (4, 8))
-    with pytest.raises(CompileTimeAssertionFailure, match=r"^error: only minor dimension is currently supported: got dim = 0 for shape \[4, 8\]$"):
+    with pytest.raises(
+        CompileTimeAssertionFailure,
+        match=r"^error: only minor dimension is currently supported: got dim = 0 for shape \[4, 8\]$",
+    ):
         bench(tl.sort, x, 0)
     with pytest.raises(ValueError, match=r"^k must be a power of two between 1 and 8, got 3$"):
         bench(tl.topk, x, 3)

@@ -10,11 +10,14 @@
 Names and meanings are those of `triton.language` 3.6.0; `docs/semantics.md` says what happens in every corner.
 """
 
-from . import core, extra, math, random, semantic, standard, target_info
+from . import core as core
+from . import extra, math, target_info
+from . import random as random
+from . import semantic as semantic
+from . import standard as standard
 from .core import (
     TRITON_MAX_TENSOR_NUMEL,
     PropagateNan,
-    _aggregate,
     add,
     advance,
     arange,
@@ -28,8 +31,6 @@ from .core import (
     atomic_or,
     atomic_xchg,
     atomic_xor,
-    base_type,
-    base_value,
     bfloat16,
     block_type,
     broadcast,
@@ -77,7 +78,6 @@ from .core import (
     minimum,
     mul,
     multiple_of,
-    must_use_result,
     num_programs,
     permute,
     pi32_t,
@@ -98,7 +98,6 @@ from .core import (
     tensor_descriptor,
     trans,
     tuple,
-    tuple_type,
     uint8,
     uint16,
     uint32,
@@ -107,6 +106,11 @@ from .core import (
     void,
     where,
 )
+from .core import _aggregate as _aggregate
+from .core import base_type as base_type
+from .core import base_value as base_value
+from .core import must_use_result as must_use_result
+from .core import tuple_type as tuple_type
 from .math import (
     abs,
     ceil,
@@ -138,7 +142,7 @@ from .random import (
     randn4x,
     uint_to_uniform_float,
 )
-from .signatures import str_to_ty
+from .signatures import str_to_ty as str_to_ty
 from .standard import (
     argmax,
     argmin,

@@ -16,6 +16,7 @@ the class that its annotation says.
 
 from __future__ import annotations
 
+import inspect
 import sys
 from typing import Any
 
@@ -60,7 +61,7 @@ class aggregate_type(base_type):
 
 def aggregate(cls: type) -> type:
     """Class decorator: instances become values of the language. The class must have annotated fields."""
-    own = {k: v for k, v in cls.__dict__.get("__annotations__", {}).items()}
+    own = inspect.get_annotations(cls)
     module = vars(sys.modules[cls.__module__]) if cls.__module__ in sys.modules else {}
     fields = {name: eval(a, module, dict(vars(cls))) if isinstance(a, str) else a for name, a in own.items()}
 
@@ -96,9 +97,7 @@ def aggregate(cls: type) -> type:
                 if expected is constexpr and not isinstance(value, constexpr):
                     value = constexpr(value)
                 if isinstance(expected, type) and not isinstance(value, expected):
-                    raise TypeError(
-                        f"Expected {expected} for attribute '{name}' of {cls.__name__}, got {type(value)}"
-                    )
+                    raise TypeError(f"Expected {expected} for attribute '{name}' of {cls.__name__}, got {type(value)}")
             super().__setattr__(name, value)
 
         def _flatten_ir(self, handles: list[Any]) -> None:
@@ -123,7 +122,7 @@ def aggregate(cls: type) -> type:
     aggregate_value.__module__ = cls.__module__
     aggregate_value.__doc__ = cls.__doc__
     setattr(aggregate_value, TRITON_BUILTIN, True)
-    setattr(aggregate_value, "_wants_generator", True)
-    setattr(aggregate_value, "__triton_aggregate__", True)
-    setattr(aggregate_value, "hash_attrs", hash_attrs)
+    aggregate_value._wants_generator = True  # type: ignore[attr-defined]
+    aggregate_value.__triton_aggregate__ = True  # type: ignore[attr-defined]
+    aggregate_value.hash_attrs = hash_attrs  # type: ignore[attr-defined]
     return aggregate_value

@@ -61,7 +61,7 @@ class constexpr(base_value):
     def __init__(self, value: Any) -> None:
         while isinstance(value, constexpr):
             value = value.value
-        self.value = value
+        self.value: Any = value
         self._type: constexpr_type | None = None
 
     @property

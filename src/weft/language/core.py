@@ -1,6 +1,6 @@
 """Everything that the language is made of, under the names that user code knows.
 
-Types and values: `dtype`, `block_type`, `pointer_type`, `tensor`, `constexpr`, `tuple`, `tensor_descriptor`, `_aggregate`.
+Types and values: `dtype`, `block_type`, `pointer_type`, `tensor`, `constexpr`, `tuple`, `tensor_descriptor`, ...
 Builtins: `load`, `store`, `arange`, `dot`, `reduce`, ... The library built on them is in `standard`, `math`, `random`.
 """
 

@@ -24,6 +24,7 @@ from .tuples import tuple as _tuple
 from .tuples import tuple_type
 
 __all__ = [
+    "descriptor_ir_type",
     "tensor_descriptor",
     "tensor_descriptor_base",
     "tensor_descriptor_base_type",
@@ -32,7 +33,7 @@ __all__ = [
 
 
 @lru_cache(maxsize=256)
-def _ir_type(block: block_type) -> Any:
+def descriptor_ir_type(block: block_type) -> Any:
     """The IR type of a descriptor. Its integers have a sign, which a minimum in memory must know."""
     element = block.element_ty
     ir_element = element.to_ir()
@@ -53,7 +54,7 @@ class tensor_descriptor_base_type(base_type):
         return tensor_descriptor_base(handles[cursor], self.block_type), cursor + 1
 
     def _flatten_ir_types(self, builder: Any, out: list[Any]) -> None:
-        out.append(_ir_type(self.block_type))
+        out.append(descriptor_ir_type(self.block_type))
 
     def __str__(self) -> str:
         return f"tensor_descriptor<{self.block_type}>"
@@ -62,7 +63,7 @@ class tensor_descriptor_base_type(base_type):
         return str(self)
 
     def __eq__(self, other: object) -> bool:
-        return type(other) is type(self) and self.block_type == other.block_type  # type: ignore[attr-defined]
+        return type(other) is type(self) and self.block_type == other.block_type
 
     def __hash__(self) -> int:
         return hash(self.block_type)

@@ -356,8 +356,10 @@ def check_shape(shape: Sequence[Any]) -> int:
 
 def _describe(value: Any) -> str:
     value = value.value if isinstance(value, constexpr) else value
-    return f"constexpr[{type(value).__name__}]" if isinstance(value, (bool, float, str, type(None))) else (
-        str(getattr(value, "type", type(value).__name__))
+    return (
+        f"constexpr[{type(value).__name__}]"
+        if isinstance(value, (bool, float, str, type(None)))
+        else (str(getattr(value, "type", type(value).__name__)))
     )
 
 

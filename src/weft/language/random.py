@@ -192,9 +192,7 @@ def uint_to_uniform_float(x: Any, _semantic: TritonSemantic | None = None) -> te
 
 
 @standard_function
-def rand(
-    seed: Any, offset: Any, n_rounds: Any = N_ROUNDS_DEFAULT, _semantic: TritonSemantic | None = None
-) -> tensor:
+def rand(seed: Any, offset: Any, n_rounds: Any = N_ROUNDS_DEFAULT, _semantic: TritonSemantic | None = None) -> tensor:
     """A random float32 in [0, 1) for each offset."""
     return uint_to_uniform_float(_draw(seed, offset, n_rounds, _semantic, 1)[0], _semantic=_semantic)
 
@@ -220,9 +218,7 @@ def pair_uniform_to_normal(u1: Any, u2: Any, _semantic: TritonSemantic | None = 
 
 
 @standard_function
-def randn(
-    seed: Any, offset: Any, n_rounds: Any = N_ROUNDS_DEFAULT, _semantic: TritonSemantic | None = None
-) -> tensor:
+def randn(seed: Any, offset: Any, n_rounds: Any = N_ROUNDS_DEFAULT, _semantic: TritonSemantic | None = None) -> tensor:
     """A normally distributed float32 for each offset."""
     u1, u2 = (uint_to_uniform_float(u, _semantic=_semantic) for u in _draw(seed, offset, n_rounds, _semantic, 2))
     return pair_uniform_to_normal(u1, u2, _semantic=_semantic)[0]  # type: ignore[no-any-return]

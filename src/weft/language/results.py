@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar, overload
 
 __all__ = ["must_use_result"]
 
 
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@overload
+def must_use_result(x: str, s: Any = True) -> Callable[[F], F]: ...
+@overload
+def must_use_result(x: F, s: Any = True) -> F: ...
 def must_use_result(x: Any, s: Any = True) -> Any:
     """Mark a function whose result a kernel must use; `s` may be a text that says why.
 

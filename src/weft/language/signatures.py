@@ -63,7 +63,9 @@ def _named(name: str) -> Any:
         return _descriptor(name)
     found = _SCALARS.get(name)
     if found is None:
-        raise ValueError(f"unknown type {name!r} in a signature: known are {', '.join(_SCALARS)}, *T, *kT, tensordesc<T[shape]>")
+        raise ValueError(
+            f"unknown type {name!r} in a signature: known are {', '.join(_SCALARS)}, *T, *kT, tensordesc<T[shape]>"
+        )
     return found
 
 

@@ -62,10 +62,10 @@ class _Network:
         width = self.key_type.int_bitwidth
         sign = self.s._same(arith.ShRSIOp, bits, self.s._constant(width - 1, bits.type))
         mask = self.s._same(arith.AndIOp, sign, self.s._constant(2 ** (width - 1) - 1, bits.type))
-        return self.s._same(arith.XOrIOp, bits, mask)
+        return self.s._same(arith.XOrIOp, bits, mask)  # type: ignore[no-any-return]
 
     def flip_runs(self, *phases: int) -> None:
-        """Invert the keys where an odd number of these bits of the position are set (bits beyond the length are not)."""
+        """Invert the keys where an odd number of these bits of the position are set."""
         bits = [p for p in phases if (1 << p) < self.length]
         if not bits:
             return
@@ -172,9 +172,7 @@ def sort_impl(
 
 @member
 @standard_function
-def sort(
-    x: tensor, dim: Any = None, descending: Any = CONSTEXPR_0, _semantic: TritonSemantic | None = None
-) -> tensor:
+def sort(x: tensor, dim: Any = None, descending: Any = CONSTEXPR_0, _semantic: TritonSemantic | None = None) -> tensor:
     """Sort along the last axis (the only one `dim` may name), upwards or with `descending` downwards."""
     return sort_impl(x, dim=dim, descending=descending, _semantic=_semantic)
 

@@ -122,9 +122,7 @@ def ravel(x: tensor, can_reorder: Any = False, _semantic: TritonSemantic | None 
 
 
 @standard_function
-def swizzle2d(
-    i: Any, j: Any, size_i: Any, size_j: Any, size_g: Any, _semantic: TritonSemantic | None = None
-) -> _tuple:
+def swizzle2d(i: Any, j: Any, size_i: Any, size_j: Any, size_g: Any, _semantic: TritonSemantic | None = None) -> _tuple:
     """Indices of a row-major walk as those of a walk down the columns of groups of `size_g` rows.
 
     The last group may be smaller. Used so that programs that run together share what they load.
@@ -383,9 +381,7 @@ def sum(
 
 @member
 @standard_function
-def xor_sum(
-    input: tensor, axis: Any = None, keep_dims: Any = False, _semantic: TritonSemantic | None = None
-) -> tensor:
+def xor_sum(input: tensor, axis: Any = None, keep_dims: Any = False, _semantic: TritonSemantic | None = None) -> tensor:
     """The exclusive or of integers along an axis, or of all."""
     _integers_only(input, "xor_sum")
     return _reduce(arith.XOrIOp, input, axis, keep_dims, _semantic)
@@ -417,13 +413,9 @@ def cumsum(
 
 @member
 @standard_function
-def cumprod(
-    input: tensor, axis: Any = 0, reverse: Any = False, _semantic: TritonSemantic | None = None
-) -> tensor:
+def cumprod(input: tensor, axis: Any = 0, reverse: Any = False, _semantic: TritonSemantic | None = None) -> tensor:
     """Partial products along an axis. bfloat16 is done in float32; integers keep their type."""
     assert _semantic is not None
     input = core._promote_bfloat16_to_float32(input, _semantic=_semantic)
     op = arith.MulfOp if input.dtype.is_floating() else arith.MuliOp
     return _semantic.scan_with(op, input, unwrap(axis), bool(unwrap(reverse)))
-
-

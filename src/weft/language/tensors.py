@@ -30,7 +30,7 @@ class tensor(base_value):
 
     def __init__(self, handle: Any, type: dtype) -> None:
         self.handle = handle
-        self.type: dtype = type  # type: ignore[assignment]
+        self.type: dtype = type
 
     @property
     def shape(self) -> Any:
@@ -247,10 +247,10 @@ class tensor(base_value):
             slices = (slices,)
         if isinstance(slices, _tuple_class):
             slices = slices.values
-        result, axis = self, 0
+        result = self
         if not isinstance(slices, (list, type(()))):
             slices = (slices,)
-        for item in map(unwrap, slices):
+        for axis, item in enumerate(map(unwrap, slices)):
             if item is None:
                 result = _semantic.expand_dims(result, axis)
             elif not _is_full_slice(item):
@@ -258,7 +258,6 @@ class tensor(base_value):
                     f"unsupported tensor index: {_index_text(item)} "
                     "(a tensor is indexed only with None and with full slices `:`; load elements by pointers)"
                 )
-            axis += 1
         return result
 
     @property
@@ -268,7 +267,7 @@ class tensor(base_value):
 
     @builtin
     def to(
-        self, dtype: dtype, fp_downcast_rounding: str | None = None, bitcast: bool = False, _semantic: Any = None
+        self, dtype: Any, fp_downcast_rounding: str | None = None, bitcast: bool = False, _semantic: Any = None
     ) -> Any:
         """The same as `cast`."""
         return cast_value(self, dtype, fp_downcast_rounding, bitcast, _semantic)

@@ -138,10 +138,10 @@ class tuple(base_value):
         return tuple(self.values * unwrap(other))
 
     def __eq__(self, other: object) -> Any:
-        other = _as_values(other)
-        if other is None:
+        values = _as_values(other)
+        if values is None:
             return constexpr(False)
-        return constexpr(len(self.values) == len(other) and all(map(_same, self.values, other)))
+        return constexpr(len(self.values) == len(values) and all(map(_same, self.values, values)))
 
     def __ne__(self, other: object) -> Any:
         return constexpr(not self.__eq__(other).value)
@@ -182,7 +182,7 @@ def _same(left: Any, right: Any) -> bool:
         theirs: list[Any] = []
         left._flatten_ir(mine)
         right._flatten_ir(theirs)
-        return bool(left.type == right.type) and len(mine) == len(theirs) and all(map(lambda a, b: a is b, mine, theirs))
+        return bool(left.type == right.type) and list(map(id, mine)) == list(map(id, theirs))
     return bool(left == right)
 
 

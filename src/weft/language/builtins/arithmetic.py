@@ -63,9 +63,7 @@ def _operand(x: Any, semantic: TritonSemantic) -> Any:
 
 
 @builtin
-def minimum(
-    x: Any, y: Any, propagate_nan: Any = PropagateNan.NONE, _semantic: TritonSemantic | None = None
-) -> tensor:
+def minimum(x: Any, y: Any, propagate_nan: Any = PropagateNan.NONE, _semantic: TritonSemantic | None = None) -> tensor:
     """The smaller of two values, element by element; bfloat16 is done in float32.
 
     Of a NaN and a number the number, unless `propagate_nan` is `PropagateNan.ALL`.
@@ -75,9 +73,7 @@ def minimum(
 
 
 @builtin
-def maximum(
-    x: Any, y: Any, propagate_nan: Any = PropagateNan.NONE, _semantic: TritonSemantic | None = None
-) -> tensor:
+def maximum(x: Any, y: Any, propagate_nan: Any = PropagateNan.NONE, _semantic: TritonSemantic | None = None) -> tensor:
     """The larger of two values, element by element; bfloat16 is done in float32.
 
     Of a NaN and a number the number, unless `propagate_nan` is `PropagateNan.ALL`.

@@ -123,9 +123,11 @@ def reduce_with_indices(
         all_axes = True
     else:
         all_axes = False
+    if not -len(shape) <= axis < len(shape):
+        raise ValueError(
+            f"invalid axis {axis - len(shape) if axis < 0 else axis}: the tensor has {len(shape)} dimensions"
+        )
     axis = axis if axis >= 0 else axis + len(shape)
-    if not 0 <= axis < len(shape):
-        raise ValueError(f"invalid axis {axis - len(shape) if axis < 0 else axis}: the tensor has {len(shape)} dimensions")
     index = _semantic.arange(0, shape[axis])
     for other in range(len(shape)):
         if other != axis:
@@ -209,5 +211,3 @@ def histogram(
     assert _semantic is not None
     mask = unwrap(mask)
     return _semantic.histogram(input, unwrap(num_bins), None if mask is None else _semantic.to_tensor(mask))
-
-

@@ -82,5 +82,3 @@ def device_assert(cond: Any, msg: Any = "", mask: Any = None, _semantic: TritonS
     if not condition.dtype.is_int1():
         condition = _semantic.not_equal(condition, 0)
     _semantic.device_assert(condition, str(unwrap(msg)), None if mask is None else _semantic.to_tensor(mask))
-
-

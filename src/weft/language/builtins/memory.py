@@ -94,7 +94,10 @@ def make_block_ptr(
     return _semantic.make_block_ptr(base, shape, strides, offsets, block_shape, order)  # type: ignore[union-attr]
 
 
-@must_use_result("Note that tl.advance does not have any side effects. To move the block pointer, you need to assign the result of tl.advance to a variable.")
+@must_use_result(
+    "Note that tl.advance does not have any side effects. "
+    "To move the block pointer, you need to assign the result of tl.advance to a variable."
+)
 @member
 @builtin
 def advance(base: tensor, offsets: Any, _semantic: TritonSemantic | None = None) -> tensor:
@@ -146,9 +149,7 @@ def atomic_cas(
 ) -> tensor:
     """Where memory holds `cmp`, put `val`, in one step; gives what was there before."""
     assert _semantic is not None
-    return _semantic.atomic_cas(
-        pointer, _semantic.to_tensor(cmp), _semantic.to_tensor(val), unwrap(sem), unwrap(scope)
-    )
+    return _semantic.atomic_cas(pointer, _semantic.to_tensor(cmp), _semantic.to_tensor(val), unwrap(sem), unwrap(scope))
 
 
 @member

@@ -176,5 +176,3 @@ def cast(
     `fp_downcast_rounding` ("rtne" or "rtz") only where a float gets narrower.
     """
     return cast_value(input, dtype, fp_downcast_rounding, bitcast, _semantic)  # type: ignore[no-any-return]
-
-

@@ -7,7 +7,7 @@ Letters are types: f and d are float32 and float64, i and l int32 and int64, u a
 
 from __future__ import annotations
 
-__all__ = ["BOOLEAN", "HIP_NAMES", "OVERLOADS"]
+__all__ = ["BOOLEAN", "OVERLOADS"]
 
 BOOLEAN = frozenset(("isnan", "isinf", "finitef", "isfinited"))
 """Functions whose int32 result is turned into a boolean."""
@@ -212,13 +212,3 @@ logb f>f:logbf d>d:logb
 isfinited d>i:isfinited
 fast_tanhf f>f:tanhf
 """
-
-HIP_NAMES = frozenset(
-    """
-    abs acos acosh asin asinh atan atan2 atanh ceil copysign cos cosh cyl_bessel_i0 cyl_bessel_i1 erf erfc
-    erfcx erfinv exp exp2 expm1 fast_dividef fast_expf fast_tanhf floor fma fmod hypot ilogb isinf isnan j0 j1
-    ldexp lgamma llrint log log10 log1p log2 nearbyint nextafter pow round rsqrt signbit sin sinh sqrt tan
-    tanh trunc y0 y1
-    """.split()
-)
-"""The functions that AMD's library has."""

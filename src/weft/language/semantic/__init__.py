@@ -11,6 +11,9 @@ The parts are mixins, one family of operations each: `base` (constants, promotio
 
 from __future__ import annotations
 
+from typing import ClassVar
+
+from .. import tensors
 from .atomics import Atomics
 from .base import IncompatibleTypeErrorImpl, SemanticBase, block_shape, shape_text
 from .casts import Casts
@@ -24,3 +27,5 @@ __all__ = ["IncompatibleTypeErrorImpl", "SemanticBase", "TritonSemantic", "block
 
 class TritonSemantic(Casts, Diagnostics, Atomics, Descriptors, LinearAlgebra, Collectives):
     """The semantic of the language, over one builder."""
+
+    tensor: ClassVar[type] = tensors.tensor

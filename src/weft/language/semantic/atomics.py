@@ -77,9 +77,9 @@ class Atomics(Memory, Arithmetic):
         element = self._pointee(ptr, f"atomic_{op}")
         if ptr.type.scalar.is_const() or element.is_const():
             raise ValueError("Cannot store to a constant pointer")
-        if element.is_fp16() and op != "add" or element.is_bf16() and op != "add":
+        if (element.is_fp16() and op != "add") or (element.is_bf16() and op != "add"):
             raise ValueError(f"atomic_{op} does not support {element}")
-        if element.is_fp8() or element.is_int() and element.int_bitwidth < 32 or element.is_ptr():
+        if element.is_fp8() or (element.is_int() and element.int_bitwidth < 32) or element.is_ptr():
             raise ValueError(f"atomic_{op} does not support {element}")
         shape = block_shape(ptr)
         val = unwrap(val)

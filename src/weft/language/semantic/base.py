@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from xdsl.dialects import arith
@@ -60,8 +60,6 @@ def shape_text(shape: Sequence[int]) -> str:
 class SemanticBase:
     """What all parts of the semantic share."""
 
-    tensor = tensor
-
     def __init__(self, builder: ir.Builder, options: CompileOptions | None = None, target: str = "cpu") -> None:
         self.builder = builder
         self.options = options if options is not None else CompileOptions()
@@ -70,7 +68,11 @@ class SemanticBase:
     # -- making values -----------------------------------------------------------------------------------------
 
     def _value(
-        self, op: type[Operation], operands: Sequence[SSAValue], type: dtype, properties: dict[str, Attribute] | None = None
+        self,
+        op: type[Operation],
+        operands: Sequence[SSAValue],
+        type: dtype,
+        properties: Mapping[str, Attribute] | None = None,
     ) -> tensor:
         """An operation with one result, as a tensor of `type`."""
         made = self.builder.create(op, operands, (type.to_ir(),), properties or {})
@@ -197,9 +199,9 @@ class SemanticBase:
 
     def check_ptr_type_impl(self, type_a: dtype, type_b: dtype, allow_ptr_a: bool) -> None:
         """Refuse pointers where they make no sense: unless allowed, with floats, with pointers of another type."""
-        if type_a.is_ptr():
-            if not allow_ptr_a or (type_b.is_ptr() and type_a != type_b) or type_b.is_floating():
-                raise IncompatibleTypeErrorImpl(type_a, type_b)
+        alien = type_b.is_floating() or (type_b.is_ptr() and type_a != type_b)
+        if type_a.is_ptr() and (alien or not allow_ptr_a):
+            raise IncompatibleTypeErrorImpl(type_a, type_b)
 
     def binary_op_type_checking_impl(
         self,

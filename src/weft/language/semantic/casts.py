@@ -1,7 +1,7 @@
 """Casts: which conversion for which pair of types.
 
-A boolean target is `x != 0`. Integers are truncated, or extended by the sign of their source. Floats go down by rounding
-to nearest (ties to even) unless told otherwise; float16 and bfloat16 meet in float32; fp8 types go through
+A boolean target is `x != 0`. Integers are truncated, or extended by the sign of their source. Floats are rounded to
+nearest (ties to even) unless told otherwise; float16 and bfloat16 meet in float32; fp8 types go through
 `tt.fp_to_fp`. fp8e4b15 is kept as its bits in an `i8` and converted by integer operations, exactly as Triton's GPU
 code does.
 """
@@ -61,11 +61,7 @@ class Casts(SemanticBase):
         source, to = input.type.scalar, target.scalar
         if source == to:
             return input
-        narrowing = (
-            source.is_floating()
-            and to.is_floating()
-            and to.primitive_bitwidth < source.primitive_bitwidth
-        )
+        narrowing = source.is_floating() and to.is_floating() and to.primitive_bitwidth < source.primitive_bitwidth
         rounding = self._str_to_rounding_mode(fp_downcast_rounding)
         if rounding is not None and not narrowing:
             raise ValueError(
@@ -144,9 +140,7 @@ class Casts(SemanticBase):
             return self._value(arith.TruncFOp, (input.handle,), target)
         return self._value(arith.ExtFOp, (input.handle,), target)
 
-    def _fp_to_fp(
-        self, input: tensor, target: dtype, rounding: tt.RoundingMode | None, narrowing: bool
-    ) -> tensor:
+    def _fp_to_fp(self, input: tensor, target: dtype, rounding: tt.RoundingMode | None, narrowing: bool) -> tensor:
         if not narrowing:
             return self._value(tt.FpToFpOp, (input.handle,), target)
         mode = ir.enum_attr(rounding if rounding is not None else tt.RoundingMode.RTNE)

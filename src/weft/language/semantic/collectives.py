@@ -40,7 +40,8 @@ class Collectives(Shapes):
         for value in inputs[1:]:
             if block_shape(value) != shape:
                 raise ValueError(
-                    f"{what} needs all tensors in one shape, got {shape_text(shape)} and {shape_text(block_shape(value))}"
+                    f"{what} needs all tensors in one shape, "
+                    f"got {shape_text(shape)} and {shape_text(block_shape(value))}"
                 )
         return shape
 
@@ -168,5 +169,3 @@ class Collectives(Shapes):
 
         region = self.combine_region(combine, [input.type.scalar], tt.ScanReturnOp)
         return self.associative_scan([input], axis, region, reverse)[0]
-
-

@@ -13,7 +13,7 @@ from weft.ir import tt
 
 from .. import dtypes as dt
 from ..constants import unwrap, unwrap_shape
-from ..descriptors import tensor_descriptor, tensor_descriptor_base
+from ..descriptors import descriptor_ir_type, tensor_descriptor, tensor_descriptor_base
 from ..dtypes import block_of, block_type, pointer_type
 from ..tensors import tensor
 from .base import block_shape, shape_text
@@ -64,11 +64,11 @@ class Descriptors(Memory):
         steps = [self.make_scalar(unwrap(s), dt.int64) for s in strides]
         block = block_type(element, unwrap_shape(block_shape))
         made = tensor_descriptor(None, sizes, steps, block)
-        types: list[Any] = []
-        super(type(made.type), made.type)._flatten_ir_types(self.builder, types)
         properties = {} if padding in (None, tt.PaddingOption.PAD_ZERO) else {"padding": ir.enum_attr(padding)}
         operands = [base.handle, *[s.handle for s in sizes], *[s.handle for s in steps]]
-        made.handle = self.builder.create(tt.MakeTensorDescriptorOp, operands, (types[0],), properties).result
+        made.handle = self.builder.create(
+            tt.MakeTensorDescriptorOp, operands, (descriptor_ir_type(block),), properties
+        ).result
         return made
 
     def _checked(self, desc: Any) -> None:
@@ -124,7 +124,9 @@ class Descriptors(Memory):
         value = self.to_tensor(value)
         self.validate_store_like(desc, value, offsets)
         if desc.dtype.name not in types:
-            raise TypeError(f"Unsupported dtype {desc.dtype} for atomic_{kind.name.lower()}: it takes {', '.join(types)}")
+            raise TypeError(
+                f"Unsupported dtype {desc.dtype} for atomic_{kind.name.lower()}: it takes {', '.join(types)}"
+            )
         value = self.cast(value, desc.dtype)
         operands = (desc.handle, value.handle, *self._offsets(desc, offsets))
         self.builder.create(tt.DescriptorReduceOp, operands, (), {"kind": ir.enum_attr(kind)})
@@ -206,5 +208,3 @@ class Descriptors(Memory):
         value = self.cast(value, desc.dtype)
         operands = (desc.handle, self.cast(x_offsets, dt.int32).handle, column, value.handle)
         self.builder.create(tt.DescriptorScatterOp, operands)
-
-

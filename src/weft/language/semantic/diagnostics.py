@@ -10,7 +10,6 @@ from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr
 from weft import ir
 from weft.ir import tt
 
-
 from ..tensors import tensor
 from .arithmetic import Arithmetic
 from .base import block_shape, shape_text
@@ -49,7 +48,8 @@ class Diagnostics(Arithmetic):
         if not isinstance(function, tt.FuncOp):
             return
         index = x.handle.index
-        known = list(function.arg_attrs.data) if function.arg_attrs is not None else [ir.empty_dict() for _ in block.args]
+        given: Any = function.arg_attrs
+        known = list(given.data) if given is not None else [ir.empty_dict() for _ in block.args]
         own = dict(known[index].data)
         before = own.get(attribute)
         if before is not None and ir.int_value(before) % value == 0:
@@ -98,5 +98,3 @@ class Diagnostics(Arithmetic):
     def assume(self, cond: tensor) -> None:
         """Promise the compiler that a condition holds."""
         self.builder.create(ir.AssumeOp, (cond.handle,), (), {"op_bundle_sizes": ir.i32_array(())})
-
-

@@ -1,7 +1,7 @@
 """Matrix products: `dot` and `dot_scaled`.
 
-A product has the type that its operands say: int8 makes int32, float32 and bfloat16 make float32, float64 stays, float16
-and fp8 make `out_dtype` (float32 or float16). Every rule that is broken is told with the operands' types and shapes.
+A product has the type that its operands say: int8 makes int32, float32 and bfloat16 make float32, float64 stays,
+float16 and fp8 make `out_dtype` (float32 or float16). A broken rule is told with the operands' types and shapes.
 """
 
 from __future__ import annotations
@@ -67,7 +67,8 @@ class LinearAlgebra(Shapes):
             raise ValueError(f"input and other must have equal batch shapes: got {_both(lhs, rhs)}")
         if left[-1] != right[-2]:
             raise ValueError(
-                f"input and other must have equal reduction dimensions: got {_both(lhs, rhs)}, K = {left[-1]} and {right[-2]}"
+                f"input and other must have equal reduction dimensions: got {_both(lhs, rhs)}, "
+                f"K = {left[-1]} and {right[-2]}"
             )
 
     def dot(
@@ -88,7 +89,8 @@ class LinearAlgebra(Shapes):
         precision = self._str_to_dot_input_precision(input_precision)
         if out_dtype.is_bf16():
             raise ValueError(
-                "out_dtype=bfloat16 is unsupported. Please use out_dtype=float32/float16 and cast with `.to(tl.bfloat16)`"
+                "out_dtype=bfloat16 is unsupported. "
+                "Please use out_dtype=float32/float16 and cast with `.to(tl.bfloat16)`"
             )
         scalar = lhs.type.scalar
         if scalar.is_int():
@@ -116,8 +118,11 @@ class LinearAlgebra(Shapes):
         product_type = block_of(element, (*flat, m, n))
         if acc is None:
             acc = self._constant(0, product_type)
-        properties = {"inputPrecision": ir.enum_attr(precision), "maxNumImpreciseAcc": ir.i32_attr(max_num_imprecise_acc)}
-        product = self._value(tt.DotOp, (lhs.handle, rhs.handle, acc.handle), product_type, properties)  # type: ignore[arg-type]
+        properties = {
+            "inputPrecision": ir.enum_attr(precision),
+            "maxNumImpreciseAcc": ir.i32_attr(max_num_imprecise_acc),
+        }
+        product = self._value(tt.DotOp, (lhs.handle, rhs.handle, acc.handle), product_type, properties)
         return self.reshape(product, result.shape, can_reorder=False) if len(batch) > 1 else product
 
     def _without_odd_fp8(self, value: tensor) -> tensor:
@@ -128,7 +133,8 @@ class LinearAlgebra(Shapes):
     def _check_accumulator(self, acc: tensor, result: block_type) -> None:
         if block_shape(acc) != result.shape:
             raise ValueError(
-                f"accumulator shape is incompatible: got {shape_text(block_shape(acc))}, the product has {shape_text(result.shape)}"
+                f"accumulator shape is incompatible: got {shape_text(block_shape(acc))}, "
+                f"the product has {shape_text(result.shape)}"
             )
         if acc.type.scalar != result.element_ty:
             raise TypeError(
@@ -166,7 +172,8 @@ class LinearAlgebra(Shapes):
             wanted = (rows, K // factor)
             if block_shape(scale)[-2:] != wanted or K % factor:
                 raise ValueError(
-                    f"{name} must be a tensor of shape {shape_text(wanted)}. Got {shape_text(block_shape(scale))} for K = {K}"
+                    f"{name} must be a tensor of shape {shape_text(wanted)}. "
+                    f"Got {shape_text(block_shape(scale))} for K = {K}"
                 )
             if scale.dtype not in (dt.uint8, dt.int8, dt.float8e4nv):
                 raise TypeError(f"{name} must be uint8 (e8m0) or fp8e4nv, got {scale.dtype}")

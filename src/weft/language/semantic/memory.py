@@ -91,7 +91,15 @@ class Memory(SemanticBase):
         return self._load_legacy(ptr, mask, other, boundary_check, padding, cache, eviction, is_volatile)
 
     def _load_block_pointer(
-        self, ptr: Any, mask: Any, other: Any, boundary_check: Any, padding: Any, cache: Any, eviction: Any, volatile: Any
+        self,
+        ptr: Any,
+        mask: Any,
+        other: Any,
+        boundary_check: Any,
+        padding: Any,
+        cache: Any,
+        eviction: Any,
+        volatile: Any,
     ) -> tensor:
         if mask is not None or other is not None:
             raise ValueError("`mask` and `other` arguments cannot be specified for loading block pointers")
@@ -110,7 +118,9 @@ class Memory(SemanticBase):
         """The element type behind a pointer, or behind a tile of them."""
         scalar = ptr.type.scalar
         if not isinstance(scalar, pointer_type):
-            raise ValueError(f"Unsupported ptr type {ptr.type!r} in `tl.{what}`: expected a pointer or a tensor of them")
+            raise ValueError(
+                f"Unsupported ptr type {ptr.type!r} in `tl.{what}`: expected a pointer or a tensor of them"
+            )
         return scalar.element_ty
 
     def _bool_as_byte(self, ptr: tensor, element: dtype) -> tuple[tensor, dtype]:
@@ -127,7 +137,15 @@ class Memory(SemanticBase):
         return mask  # type: ignore[no-any-return]
 
     def _load_legacy(
-        self, ptr: tensor, mask: Any, other: Any, boundary_check: Any, padding: Any, cache: Any, eviction: Any, volatile: Any
+        self,
+        ptr: tensor,
+        mask: Any,
+        other: Any,
+        boundary_check: Any,
+        padding: Any,
+        cache: Any,
+        eviction: Any,
+        volatile: Any,
     ) -> tensor:
         element = self._pointee(ptr, "load")
         if mask is None and other is not None:
@@ -215,9 +233,7 @@ class Memory(SemanticBase):
         dims = self._canonicalize_boundary_check(boundary_check, block.shape)
         self.builder.store(ptr.handle, val.handle, boundary_check=dims, cache=cache, evict=eviction)
 
-    def _store_legacy(
-        self, ptr: tensor, val: Any, mask: Any, boundary_check: Any, cache: Any, eviction: Any
-    ) -> None:
+    def _store_legacy(self, ptr: tensor, val: Any, mask: Any, boundary_check: Any, cache: Any, eviction: Any) -> None:
         element = self._pointee(ptr, "store")
         if boundary_check:
             raise ValueError(
@@ -310,15 +326,11 @@ class Memory(SemanticBase):
         dims = [unwrap(d) for d in dims] if hasattr(dims, "__iter__") else [dims]
         for dim in dims:
             if not isinstance(dim, int) or not -(2**31) <= dim < 2**31:
-                raise ValueError(
-                    f"Expected a list of constant integers (`int32_t` range) in `block_shape`, got {dim}"
-                )
+                raise ValueError(f"Expected a list of constant integers (`int32_t` range) in `block_shape`, got {dim}")
         permutation = unwrap(order)
         permutation = [unwrap(d) for d in permutation] if hasattr(permutation, "__iter__") else [permutation]
         if sorted(permutation) != list(range(len(permutation))):
-            raise ValueError(
-                f"Expected a permutation of (0, 1, ..., len(order)-1) in order, got {permutation}"
-            )
+            raise ValueError(f"Expected a permutation of (0, 1, ..., len(order)-1) in order, got {permutation}")
         if not all(length == len(dims) for length in (*lengths, len(permutation))):
             raise ValueError("Expected shape/strides/offsets/block_shape to have the same length")
         element: Any = base.type

@@ -88,7 +88,7 @@ class Shapes(SemanticBase):
         if not block_shape(input):
             return self.splat(input, shape)
         properties = {"allow_reorder": ir.unit_attr()} if can_reorder else {}
-        return self._value(tt.ReshapeOp, (input.handle,), result, properties)  # type: ignore[arg-type]
+        return self._value(tt.ReshapeOp, (input.handle,), result, properties)
 
     def expand_dims(self, input: tensor, axis: int) -> tensor:
         """A new axis of size 1; a scalar becomes a tile of one element."""
@@ -138,7 +138,8 @@ class Shapes(SemanticBase):
         order = tuple(d.value if isinstance(d, constexpr) else d for d in dims)
         if len(order) != len(shape):
             raise ValueError(
-                f"permute dims must have the same length as input shape: got {list(order)} for shape {shape_text(shape)}"
+                "permute dims must have the same length as input shape: "
+                f"got {list(order)} for shape {shape_text(shape)}"
             )
         if sorted(order) != list(range(len(shape))):
             raise ValueError(f"permute dims must be a permutation of 0, 1, ..., n-1, but were {list(order)}")

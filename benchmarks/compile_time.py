@@ -92,11 +92,12 @@ def measure(which: str, path: str) -> dict[str, float]:
         kernels = importlib.import_module("kernels_for_warming")
         warm = {"x_ptr": "*fp32", "BLOCK": "constexpr"}
         compiler.compile(ASTSource(kernels.warming, warm, {"BLOCK": 128}), target=target)
+        types = {value.name: value for value in vars(tl).values() if isinstance(value, tl.dtype)}
         times: dict[str, float] = {}
         for spec in json.loads(Path(path).read_text()):
             kernel = getattr(importlib.import_module(spec["module"]), spec["kernel"])
             constexprs = {
-                name: getattr(tl, value[3:]) if isinstance(value, str) and value.startswith("tl.") else value
+                name: types[value[3:]] if isinstance(value, str) and value.startswith("tl.") else value
                 for name, value in spec["constexprs"].items()
             }
             attributes = {(int(position),): value for position, value in spec["attributes"].items()}

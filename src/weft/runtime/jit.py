@@ -122,7 +122,10 @@ class JITFunction(JITCallable, KernelInterface[Any]):
         return partial(self._launcher, grid)
 
     def _first_launch(self, grid: Any, /, *args: Any, **kwargs: Any) -> Any:
-        return self._make_launcher()(grid, *args, **kwargs)
+        # What was indexed before the first launch comes here at every launch.
+        made = self._launcher
+        launcher = self._make_launcher() if made == self._first_launch else made
+        return launcher(grid, *args, **kwargs)
 
     def _make_launcher(self) -> Callable[..., Any]:
         spaces = {

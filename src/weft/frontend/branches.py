@@ -322,7 +322,11 @@ def _as_result(frame: Frame, value: Any) -> Any:
         return None
     if isinstance(inner, (bool, int, float)):
         return frame.semantic.to_tensor(inner)
-    return value if isinstance(value, core.base_value) else core.constexpr(inner)
+    if not isinstance(value, core.base_value):
+        return core.constexpr(inner)
+    if getattr(value, "type", None) is None:
+        raise frame.error(f"{describe(value)} cannot be returned")
+    return value
 
 
 # -- expressions with conditions ---------------------------------------------------------------------------------------

@@ -7,9 +7,10 @@ import builtins
 import inspect
 from collections.abc import Callable
 from functools import lru_cache
+from types import BuiltinFunctionType, FunctionType, MemberDescriptorType, MethodType, ModuleType
 from typing import Any, Final
 
-from weft.base import CompilationError, CompileTimeAssertionFailure, UnsupportedLanguageConstruct
+from weft.base import CompilationError, CompileTimeAssertionFailure, UnsupportedLanguageConstruct, WeftError
 from weft.language import core
 from weft.language.callable import (
     BoundConstexprFunction,
@@ -24,6 +25,7 @@ from .values import as_tuple, describe, unwrap, wrap
 
 __all__ = ["call"]
 
+_FUNCTIONS: Final = (BuiltinFunctionType, FunctionType, MethodType, MemberDescriptorType)
 _HOST_FUNCTIONS: Final = frozenset(
     f for f in BUILTIN_FUNCTIONS.values() if getattr(f, "__module__", None) == "builtins"
 )
@@ -76,7 +78,7 @@ def call(frame: Frame, fn: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
         fn = fn.__func__
     if isinstance(fn, JITCallable):
         if isinstance(fn, ConstexprFunction):
-            return wrap(fn(*args, **kwargs))
+            return _call_host(frame, fn, args, kwargs)
         if fn.noinline:
             _check_noinline(frame, fn, args, kwargs)
         return frame.call_JitFunction(fn, args, kwargs)
@@ -84,10 +86,14 @@ def call(frame: Frame, fn: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
         extra = {}
         for name in _wanted(fn):
             extra[name] = frame if name == "_generator" else frame.semantic
-        result = fn(*args, **kwargs, **extra)
+        try:
+            result = fn(*args, **kwargs, **extra)
+        except AttributeError as error:
+            raise _wrong_kind(frame, fn, args, kwargs, error) from error
         return as_tuple(result) if isinstance(result, tuple) else result
-    if not callable(fn):
-        raise frame.error(f"{describe(fn)} cannot be called")
+    if not callable(fn) or fn is core.tensor:
+        hint = "use tl.full, tl.zeros or tl.cast" if fn is core.tensor else None
+        raise frame.error(f"{describe(fn)} cannot be called", hint=hint)
     if fn in _HOST_FUNCTIONS if isinstance(fn, _HASHABLE) else False:
         args = [unwrap(a) for a in args]
         if fn is float:
@@ -95,7 +101,29 @@ def call(frame: Frame, fn: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
     elif hasattr(fn, "__self__"):  # a method of a host object, or a function of a C module such as math
         args = [unwrap(a) for a in args]
         kwargs = {k: unwrap(v) for k, v in kwargs.items()}
-    return wrap(fn(*args, **kwargs))
+    return _call_host(frame, fn, args, kwargs)
+
+
+def _call_host(frame: Frame, fn: Callable[..., Any], args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """Call a Python function while compiling; what it raises is about the kernel or the function, not about Weft."""
+    try:
+        return wrap(fn(*args, **kwargs))
+    except WeftError:
+        raise
+    except Exception as error:
+        raise frame.error(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__) from error
+
+
+def _wrong_kind(
+    frame: Frame, fn: Any, args: list[Any], kwargs: dict[str, Any], error: AttributeError
+) -> CompilationError | AttributeError:
+    """The error for a builtin that stumbled over an argument of a kind it cannot take (a module, a type, None, ...)."""
+    culprit = getattr(error, "obj", None)
+    if not isinstance(culprit, (core.base_value, core.base_type, *_HOST_KINDS)):
+        return error
+    name = getattr(fn, "__name__", "this function")
+    given = [describe(a) for a in args] + [f"{k} = {describe(v)}" for k, v in kwargs.items()]
+    return frame.error(f"`{name}` cannot take these arguments: {', '.join(given) or 'none'}")
 
 
 def _check_known(frame: Frame, args: list[Any], name: str, instead: str) -> None:
@@ -175,7 +203,9 @@ def _on_host(function: Callable[..., Any]) -> Callable[[Frame, ast.Call], Any]:
     return evaluate
 
 
-_HASHABLE: Final = (type, type(len), type(_on_host))
+_SCALARS: Final = (type(None), bool, int, float, str)
+_HOST_KINDS: Final = (type, property, tuple, list, JITCallable, ModuleType, *_SCALARS, *_FUNCTIONS)
+_HASHABLE: Final = (type, BuiltinFunctionType, FunctionType)
 _SPECIAL: Final[dict[Any, Callable[[Frame, ast.Call], Any]]] = {
     core.static_assert: _static_assert,
     core.static_print: _on_host(builtins.print),

@@ -7,6 +7,7 @@ exists only while the kernel is compiled (a module, a type, a jit function).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from types import ModuleType
 from typing import Any
 
 from xdsl.ir import SSAValue
@@ -153,9 +154,16 @@ def describe(value: Any) -> str:
             return f"a scalar {value.type}"
         return f"a tensor {describe_type(value.type)}"
     if isinstance(value, core.base_value):
-        return f"a value of type {value.type}"
+        kind = getattr(value, "type", None)
+        return f"a value of type {kind}" if kind is not None else f"a {type(value).__name__}"
     if isinstance(value, JITCallable):
         return f"the jit function {value.__name__}"
     if isinstance(value, core.dtype):
         return f"the type {value}"
+    if value is None:
+        return "None"
+    if isinstance(value, (ModuleType, type)):
+        return f"the {'module' if isinstance(value, ModuleType) else 'class'} {value.__name__}"
+    if callable(value) and hasattr(value, "__name__"):
+        return f"the function {value.__name__}"
     return f"an object of type {type(value).__name__}"

@@ -1,9 +1,9 @@
 """Best approximations by polynomials and quotients, for the coefficient tables of the math library.
 
-`polynomial` is the Remez exchange (Muller, Elementary Functions, chapter 3) on any set of powers, with a weight; when coefficients
-must be rounded to float or double they are rounded one at a time, the most important first, and the rest fitted anew.
-`quotient` fits P/Q: linearised least squares whose weights are raised where the error is large (Lawson), which comes close to the
-best without the delicate rational exchange.
+`polynomial` is the Remez exchange (Muller, Elementary Functions, chapter 3) on any set of powers, with a weight; when
+coefficients must be rounded to float or double they are rounded one at a time, the most important first, and the rest
+fitted anew. `quotient` fits P/Q: linearised least squares whose weights are raised where the error is large (Lawson),
+which comes close to the best without the delicate rational exchange.
 
     python tools/minimax.py            # a self-check: exp on a small interval
 """
@@ -24,7 +24,7 @@ def _nodes(a: mpf, b: mpf, count: int) -> list[mpf]:
 
 
 def _extrema(error: Callable[[mpf], mpf], a: mpf, b: mpf, count: int) -> list[mpf]:
-    """Where |error| is greatest on each run of one sign; exactly `count` of them, the outermost runs dropped if more."""
+    """Where |error| is greatest on each run of one sign; exactly `count`, the outermost dropped if more."""
     grid = _nodes(a, b, 24 * count)
     values = [error(x) for x in grid]
     best: list[tuple[mpf, mpf]] = []
@@ -80,21 +80,23 @@ def _lawson(f: Real, powers: Sequence[int], xs: list[mpf], weight: Real) -> list
     best: tuple[mpf, list[mpf]] | None = None
     for _ in range(60):
         matrix, right = mp.matrix(count, count), mp.matrix(count, 1)
-        for row, fx, wx, l in zip(rows, fs, ws, lawson):
-            scale = l * wx * wx
+        for row, fx, wx, share in zip(rows, fs, ws, lawson):
+            scale = share * wx * wx
             for i in range(count):
                 s = scale * row[i]
                 right[i] += s * fx
                 for j in range(count):
                     matrix[i, j] += s * row[j]
         c = list(mp.lu_solve(matrix, right))
-        errors = [abs(wx * (sum((ci * ri for ci, ri in zip(c, row)), mpf(0)) - fx)) for row, fx, wx in zip(rows, fs, ws)]
+        errors = [
+            abs(wx * (sum((ci * ri for ci, ri in zip(c, row)), mpf(0)) - fx)) for row, fx, wx in zip(rows, fs, ws)
+        ]
         worst = max(errors)
         if best is None or worst < best[0]:
             best = (worst, c)
-        lawson = [l * (e / worst + mpf("0.02")) for l, e in zip(lawson, errors)]
+        lawson = [share * (e / worst + mpf("0.02")) for share, e in zip(lawson, errors)]
         total = sum(lawson) / len(lawson)
-        lawson = [l / total for l in lawson]
+        lawson = [share / total for share in lawson]
     assert best is not None
     return best[1]
 
@@ -102,7 +104,7 @@ def _lawson(f: Real, powers: Sequence[int], xs: list[mpf], weight: Real) -> list
 def polynomial(
     f: Real, powers: Sequence[int], a: float, b: float, weight: Real | None = None, kind: str = "double"
 ) -> tuple[list[float], float]:
-    """Coefficients of `powers` for f on [a, b] with the least greatest weight*|error| (default: relative error), and that error.
+    """Coefficients of `powers` for f on [a, b] with the least greatest weight*|error| (relative if none), and that error.
 
     The coefficients are numbers of `kind` (float or double).
     """
@@ -123,12 +125,15 @@ def polynomial(
         def rest(x: mpf) -> mpf:
             return f(x) - sum((c * x**p for c, p in zip(fixed, powers)), mpf(0))
 
-        coefficients = _remez(rest, left, low, high, w) if not fixed else _lawson(rest, left, _nodes(low, high, 203)[1:-1], w)
+        coefficients = (
+            _remez(rest, left, low, high, w) if not fixed else _lawson(rest, left, _nodes(low, high, 203)[1:-1], w)
+        )
         c = coefficients[0]
         fixed.append(mpf(float(np.float32(float(c)))) if kind == "float" else mpf(float(c)))
         left.pop(0)
     error = max(
-        abs(w(x) * (sum((c * x**p for c, p in zip(fixed, powers)), mpf(0)) - f(x))) for x in _nodes(low, high, 401)[1:-1]
+        abs(w(x) * (sum((c * x**p for c, p in zip(fixed, powers)), mpf(0)) - f(x)))
+        for x in _nodes(low, high, 401)[1:-1]
     )
     return [float(c) for c in fixed], float(error)
 
@@ -136,7 +141,9 @@ def polynomial(
 def quotient(
     f: Real, p: int, q: int, a: float, b: float, weight: Real | None = None, rounds: int = 40, q_odd: bool = False
 ) -> tuple[list[float], list[float], float]:
-    """Coefficients (constant first) of P of degree p and Q of degree q, Q(0) = 1, with P/Q close to f on [a, b]; and the error."""
+    """Coefficients (constant first) of P of degree p and Q of degree q, Q(0) = 1, with P/Q close to f on [a, b]; and
+    the error.
+    """
     w = weight or (lambda x: 1 / f(x))
     xs = _nodes(mpf(a), mpf(b), 12 * (p + q + 2))[1:-1]
     fs, ws = [f(x) for x in xs], [w(x) for x in xs]
@@ -147,9 +154,9 @@ def quotient(
     best: tuple[list[mpf], mpf] | None = None
     for _ in range(rounds):
         matrix, right = mp.matrix(count, count), mp.matrix(count, 1)
-        for x, fx, wx, l, d in zip(powers, fs, ws, lawson, below):
+        for x, fx, wx, share, d in zip(powers, fs, ws, lawson, below):
             row = [*x[: p + 1], *(-fx * x[k] for k in range(1, q + 1))]
-            scale = l * (wx / d) ** 2
+            scale = share * (wx / d) ** 2
             for i in range(count):
                 s = scale * row[i]
                 right[i] += s * fx
@@ -165,9 +172,9 @@ def quotient(
         worst = max(errors)
         if best is None or worst < best[1]:
             best = (c, worst)
-        lawson = [l * (e / worst + mpf("0.02")) for l, e in zip(lawson, errors)]
+        lawson = [share * (e / worst + mpf("0.02")) for share, e in zip(lawson, errors)]
         total = sum(lawson) / len(lawson)
-        lawson = [l / total for l in lawson]
+        lawson = [share / total for share in lawson]
     assert best is not None
     c, worst = best
     return [float(v) for v in c[: p + 1]], [1.0, *(float(v) for v in c[p + 1 :])], float(worst)

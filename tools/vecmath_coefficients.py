@@ -3,7 +3,8 @@
     python tools/vecmath_coefficients.py            # all of them
     python tools/vecmath_coefficients.py exp log    # those whose name contains a word
 
-Fits are made by tools/minimax.py in 50 digits; each entry prints as a Python list to be put in src/weft/backends/llvm/vecmath.
+Fits are made by tools/minimax.py in 50 digits; each entry prints as a Python list to be put in
+src/weft/backends/llvm/vecmath.
 """
 
 from __future__ import annotations
@@ -41,16 +42,34 @@ for kind, degree in (("float", 6), ("double", 11)):
         fit(
             f"{name}.{kind}",
             guarded(lambda r, s=scale: (mp.expm1(s * r) - s * r) / r**2, lambda r, s=scale: s**2 / 2 + s**3 * r / 6),
-            degree - 2, -half, half, lambda r, s=scale: r * r / mp.exp(s * r), kind,
-        )  # fmt: skip
+            degree - 2,
+            -half,
+            half,
+            lambda r, s=scale: r * r / mp.exp(s * r),
+            kind,
+        )
 for name, scale in (("exp", mpf(1)), ("exp2", LN2), ("exp10", mp.log(10))):
     half = LN2 / 32 / scale * mpf("1.01")
-    fit(f"{name}.table", guarded(lambda r, s=scale: mp.expm1(s * r) / r, lambda r, s=scale: s + s**2 * r / 2), 2, -half, half,
-        lambda r, s=scale: r / mp.exp(s * r) + mpf("1e-12"), "float")  # fmt: skip
+    fit(
+        f"{name}.table",
+        guarded(lambda r, s=scale: mp.expm1(s * r) / r, lambda r, s=scale: s + s**2 * r / 2),
+        2,
+        -half,
+        half,
+        lambda r, s=scale: r / mp.exp(s * r) + mpf("1e-12"),
+        "float",
+    )
 # sinh(x) = x + x^3 P(x^2)
 for kind, degree in (("float", 3), ("double", 7)):
-    fit(f"sinh.{kind}", guarded(lambda z: (mp.sinh(mp.sqrt(z)) / mp.sqrt(z) - 1) / z, lambda z: mpf(1) / 6 + z / 120), degree, 0,
-        mpf("1.01"), lambda z: z, kind)  # fmt: skip
+    fit(
+        f"sinh.{kind}",
+        guarded(lambda z: (mp.sinh(mp.sqrt(z)) / mp.sqrt(z) - 1) / z, lambda z: mpf(1) / 6 + z / 120),
+        degree,
+        0,
+        mpf("1.01"),
+        lambda z: z,
+        kind,
+    )
 
 # -- logarithms: log_b(1+f) = c1 f + f^2 Q(f) on [sqrt(1/2), sqrt(2)] --------------------------------------------------
 LOW, HIGH = mp.sqrt(mpf(1) / 2) - 1, mp.sqrt(mpf(2)) - 1
@@ -58,59 +77,173 @@ for name, scale in (("log", mpf(1)), ("log2", 1 / LN2), ("log10", 1 / mp.log(10)
     fit(
         f"{name}.float",
         guarded(lambda f, s=scale: s * (mp.log1p(f) - f) / f**2, lambda f, s=scale: s * (-mpf(1) / 2 + f / 3)),
-        8, LOW, HIGH, lambda f, s=scale: f * f / (s * mp.log1p(f)) if f else mpf(0), "float",
-    )  # fmt: skip
+        8,
+        LOW,
+        HIGH,
+        lambda f, s=scale: f * f / (s * mp.log1p(f)) if f else mpf(0),
+        "float",
+    )
 # log((1+s)/(1-s)) = 2s + s^3 R(s^2)
 ZMAX = ((mp.sqrt(2) - 1) / (mp.sqrt(2) + 1)) ** 2 * mpf("1.001")
-fit("log.double", guarded(lambda z: 2 * (mp.atanh(mp.sqrt(z)) / mp.sqrt(z) - 1) / z, lambda z: mpf(2) / 3 + 2 * z / 5, 1e-18), 6, 0,
-    ZMAX, lambda z: z)  # fmt: skip
-fit("log.dd", guarded(lambda z: (2 * (mp.atanh(mp.sqrt(z)) / mp.sqrt(z) - 1) / z - mpf(2) / 3) / z,
-                      lambda z: mpf(2) / 5 + 2 * z / 7, 1e-18), 8, 0, ZMAX, lambda z: z)  # fmt: skip
+fit(
+    "log.double",
+    guarded(lambda z: 2 * (mp.atanh(mp.sqrt(z)) / mp.sqrt(z) - 1) / z, lambda z: mpf(2) / 3 + 2 * z / 5, 1e-18),
+    6,
+    0,
+    ZMAX,
+    lambda z: z,
+)
+fit(
+    "log.dd",
+    guarded(
+        lambda z: (2 * (mp.atanh(mp.sqrt(z)) / mp.sqrt(z) - 1) / z - mpf(2) / 3) / z,
+        lambda z: mpf(2) / 5 + 2 * z / 7,
+        1e-18,
+    ),
+    8,
+    0,
+    ZMAX,
+    lambda z: z,
+)
 
 # -- trigonometric kernels on [-pi/4, pi/4]; z = r^2 -------------------------------------------------------------------
 Z = (mp.pi / 4 * mpf("1.001")) ** 2
 for kind, degree in (("float", 2), ("double", 5)):
-    fit(f"sin.{kind}", guarded(lambda z: (mp.sin(mp.sqrt(z)) / mp.sqrt(z) - 1) / z, lambda z: -mpf(1) / 6 + z / 120, 1e-18), degree,
-        0, Z, lambda z: z, kind)  # fmt: skip
-    fit(f"cos.{kind}", guarded(lambda z: ((mp.cos(mp.sqrt(z)) - 1) / z + mpf(1) / 2) / z, lambda z: mpf(1) / 24 - z / 720, 1e-14),
-        degree, 0, Z, lambda z: z * z, kind)  # fmt: skip
+    fit(
+        f"sin.{kind}",
+        guarded(lambda z: (mp.sin(mp.sqrt(z)) / mp.sqrt(z) - 1) / z, lambda z: -mpf(1) / 6 + z / 120, 1e-18),
+        degree,
+        0,
+        Z,
+        lambda z: z,
+        kind,
+    )
+    fit(
+        f"cos.{kind}",
+        guarded(lambda z: ((mp.cos(mp.sqrt(z)) - 1) / z + mpf(1) / 2) / z, lambda z: mpf(1) / 24 - z / 720, 1e-14),
+        degree,
+        0,
+        Z,
+        lambda z: z * z,
+        kind,
+    )
 for kind, degree in (("float", 5), ("double", 12)):
-    fit(f"tan.{kind}", guarded(lambda z: (mp.tan(mp.sqrt(z)) / mp.sqrt(z) - 1) / z, lambda z: mpf(1) / 3 + 2 * z / 15, 1e-18), degree,
-        0, Z, lambda z: z, kind)  # fmt: skip
+    fit(
+        f"tan.{kind}",
+        guarded(lambda z: (mp.tan(mp.sqrt(z)) / mp.sqrt(z) - 1) / z, lambda z: mpf(1) / 3 + 2 * z / 15, 1e-18),
+        degree,
+        0,
+        Z,
+        lambda z: z,
+        kind,
+    )
 # sin(pi r), cos(pi r) on [-1/4, 1/4]
 PI = mp.pi
 for kind, degree in (("float", 3), ("double", 6)):
-    fit(f"sinpi.{kind}", guarded(lambda z: (mp.sin(PI * mp.sqrt(z)) / mp.sqrt(z) - PI) / z, lambda z: -(PI**3) / 6 + z * PI**5 / 120, 1e-18),
-        degree - 1, 0, mpf("0.0626"), lambda z: z, kind)  # fmt: skip
-    fit(f"cospi.{kind}", guarded(lambda z: (mp.cos(PI * mp.sqrt(z)) - 1) / z, lambda z: -(PI**2) / 2 + z * PI**4 / 24, 1e-14),
-        degree, 0, mpf("0.0626"), lambda z: z, kind)  # fmt: skip
+    fit(
+        f"sinpi.{kind}",
+        guarded(
+            lambda z: (mp.sin(PI * mp.sqrt(z)) / mp.sqrt(z) - PI) / z, lambda z: -(PI**3) / 6 + z * PI**5 / 120, 1e-18
+        ),
+        degree - 1,
+        0,
+        mpf("0.0626"),
+        lambda z: z,
+        kind,
+    )
+    fit(
+        f"cospi.{kind}",
+        guarded(lambda z: (mp.cos(PI * mp.sqrt(z)) - 1) / z, lambda z: -(PI**2) / 2 + z * PI**4 / 24, 1e-14),
+        degree,
+        0,
+        mpf("0.0626"),
+        lambda z: z,
+        kind,
+    )
 
 # -- tanh(x) = x + x^3 P(x^2) below 0.6 -------------------------------------------------------------------------------
-fit("tanh.float", guarded(lambda z: (mp.tanh(mp.sqrt(z)) / mp.sqrt(z) - 1) / z, lambda z: -mpf(1) / 3 + 2 * z / 15, 1e-14), 4, 0,
-    mpf("0.37"), lambda z: z, "float")  # fmt: skip
+fit(
+    "tanh.float",
+    guarded(lambda z: (mp.tanh(mp.sqrt(z)) / mp.sqrt(z) - 1) / z, lambda z: -mpf(1) / 3 + 2 * z / 15, 1e-14),
+    4,
+    0,
+    mpf("0.37"),
+    lambda z: z,
+    "float",
+)
 
-# -- float erf: a P(a^2) below 1, 1 - 2^-(a Q(a)) to where it is 1; or 16 pieces around k*STEP (the first: a P(a)) ---------
-fit("erf.float.small", guarded(lambda z: mp.erf(mp.sqrt(z)) / mp.sqrt(z), lambda z: 2 / mp.sqrt(PI) * (1 - z / 3)), 6, 0, mpf("1.001"),
-    None, "float")  # fmt: skip
-fit("erf.float.large", lambda a: -mp.log(mp.erfc(a), 2) / a, 6, mpf("0.999"), mpf("3.95"), lambda a: a * mp.erfc(a), "float")
+# -- float erf: a P(a^2) below 1, 1 - 2^-(a Q(a)) to where it is 1; or 16 pieces around k*STEP (the first: a P(a)) ----
+fit(
+    "erf.float.small",
+    guarded(lambda z: mp.erf(mp.sqrt(z)) / mp.sqrt(z), lambda z: 2 / mp.sqrt(PI) * (1 - z / 3)),
+    6,
+    0,
+    mpf("1.001"),
+    None,
+    "float",
+)
+fit(
+    "erf.float.large",
+    lambda a: -mp.log(mp.erfc(a), 2) / a,
+    6,
+    mpf("0.999"),
+    mpf("3.95"),
+    lambda a: a * mp.erfc(a),
+    "float",
+)
 STEP = mpf(0.25390625)
-fit("erf.float.piece0", guarded(lambda a: mp.erf(a) / a, lambda a: 2 / mp.sqrt(PI) * (1 - a * a / 3)), 4, mpf("1e-9"), STEP / 2 * mpf("1.001"),
-    None, "float")  # fmt: skip
+fit(
+    "erf.float.piece0",
+    guarded(lambda a: mp.erf(a) / a, lambda a: 2 / mp.sqrt(PI) * (1 - a * a / 3)),
+    4,
+    mpf("1e-9"),
+    STEP / 2 * mpf("1.001"),
+    None,
+    "float",
+)
 for k in range(1, 16):
-    fit(f"erf.float.piece{k}", lambda r, k=k: mp.erf(k * STEP + r), 5, -STEP / 2 * mpf("1.001"), STEP / 2 * mpf("1.001"), None, "float")
+    fit(
+        f"erf.float.piece{k}",
+        lambda r, k=k: mp.erf(k * STEP + r),
+        5,
+        -STEP / 2 * mpf("1.001"),
+        STEP / 2 * mpf("1.001"),
+        None,
+        "float",
+    )
 
-# -- inverse trigonometric: x + x^3 P(x^2), atan to tan(pi/8), asin to 1/2 ----------------------------------------------
+# -- inverse trigonometric: x + x^3 P(x^2), atan to tan(pi/8), asin to 1/2 --------------------------------------------
 for kind, degree in (("float", 4), ("double", 10)):
-    fit(f"atan.{kind}", guarded(lambda z: (mp.atan(mp.sqrt(z)) / mp.sqrt(z) - 1) / z, lambda z: -mpf(1) / 3 + z / 5, 1e-18), degree, 0,
-        mpf("0.1718"), lambda z: z, kind)  # fmt: skip
+    fit(
+        f"atan.{kind}",
+        guarded(lambda z: (mp.atan(mp.sqrt(z)) / mp.sqrt(z) - 1) / z, lambda z: -mpf(1) / 3 + z / 5, 1e-18),
+        degree,
+        0,
+        mpf("0.1718"),
+        lambda z: z,
+        kind,
+    )
 for kind, degree in (("float", 4), ("double", 11)):
-    fit(f"asin.{kind}", guarded(lambda z: (mp.asin(mp.sqrt(z)) / mp.sqrt(z) - 1) / z, lambda z: mpf(1) / 6 + 3 * z / 40, 1e-18), degree, 0,
-        mpf("0.2502"), lambda z: z, kind)  # fmt: skip
+    fit(
+        f"asin.{kind}",
+        guarded(lambda z: (mp.asin(mp.sqrt(z)) / mp.sqrt(z) - 1) / z, lambda z: mpf(1) / 6 + 3 * z / 40, 1e-18),
+        degree,
+        0,
+        mpf("0.2502"),
+        lambda z: z,
+        kind,
+    )
 
-# -- powers: log2((1+s)/(1-s))/s for float pow; cbrt on [0.7, 5.7] to begin with-------------------------------------------
-fit("log2.pow", guarded(lambda z: 2 * mp.atanh(mp.sqrt(z)) / mp.sqrt(z) / LN2, lambda z: 2 / LN2 * (1 + z / 3), 1e-18), 5, 0, ZMAX)
+# -- powers: log2((1+s)/(1-s))/s for float pow; cbrt on [0.7, 5.7] to begin with --------------------------------------
+fit(
+    "log2.pow",
+    guarded(lambda z: 2 * mp.atanh(mp.sqrt(z)) / mp.sqrt(z) / LN2, lambda z: 2 / LN2 * (1 + z / 3), 1e-18),
+    5,
+    0,
+    ZMAX,
+)
 fit("exp2.pow", lambda r: mpf(2) ** r, 7, mpf("-0.5005"), mpf("0.5005"))
-fit("cbrt.start", lambda x: mp.cbrt(x), 4, mpf("0.7"), mpf("5.7"))
+fit("cbrt.start", mp.cbrt, 4, mpf("0.7"), mpf("5.7"))
 
 if __name__ == "__main__":
     words = sys.argv[1:]

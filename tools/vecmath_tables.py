@@ -1,8 +1,8 @@
 """Writes src/weft/backends/llvm/vecmath/tables.py: the special functions as polynomials on many small intervals.
 
-Each row is the interpolation, in 50 digits, at the Chebyshev nodes of its interval, in powers of r = x - centre. Where a function has
-a zero in or beside an interval the row holds f(x)/(x - zero) instead, and the zero in two parts, so that the result keeps its
-relative precision; rows begin with these two numbers (NaN where there is no zero).
+Each row is the interpolation, in 50 digits, at the Chebyshev nodes of its interval, in powers of r = x - centre.
+Where a function has a zero in or beside an interval the row holds f(x)/(x - zero) instead, and the zero in two parts,
+so that the result keeps its relative precision; rows begin with these two numbers (NaN where there is no zero).
 
     python tools/vecmath_tables.py     # some minutes
 """
@@ -84,7 +84,7 @@ def bessel_zeros(kind: Callable[[int, int], mpf], order: int, below: float) -> l
 
 
 def scaled_erfc(t: mpf) -> mpf:
-    """(1 + 2a) exp(a^2) erfc(a), a = 4 (1+t)/(1-t): the whole half line in one interval (Shepherd & Laframboise 1981)."""
+    """(1 + 2a) exp(a^2) erfc(a), a = 4 (1+t)/(1-t): the half line in one interval (Shepherd & Laframboise 1981)."""
     a = 4 * (1 + t) / (1 - t)
     if a > 1000:
         term = total = mpf(1)
@@ -98,7 +98,9 @@ def scaled_erfc(t: mpf) -> mpf:
 def stirling_rest(u: mpf) -> mpf:
     """x (lgamma(x) - ((x - 1/2) log x - x + log(2 pi)/2)), u = 1/x^2."""
     if u < mpf("1e-6"):
-        return mp.polyval([mpf(1) / 156 * -691 / 2310, mpf(1) / 1188, -mpf(1) / 1680, mpf(1) / 1260, -mpf(1) / 360, mpf(1) / 12], u)
+        return mp.polyval(
+            [mpf(1) / 156 * -691 / 2310, mpf(1) / 1188, -mpf(1) / 1680, mpf(1) / 1260, -mpf(1) / 360, mpf(1) / 12], u
+        )
     x = 1 / mp.sqrt(u)
     return (mp.loggamma(x) - ((x - mpf("0.5")) * mp.log(x) - x + mp.log(2 * mp.pi) / 2)) * x
 
@@ -149,7 +151,9 @@ def even(f: Real) -> Real:
 def tables() -> dict[str, tuple[float, float, int, list[float], float]]:
     made: dict[str, tuple[float, float, int, list[float], float]] = {}
 
-    def add(name: str, f: Real, start: float, step: float, count: int, degree: int, zeros: list[mpf] | None = None) -> None:
+    def add(
+        name: str, f: Real, start: float, step: float, count: int, degree: int, zeros: list[mpf] | None = None
+    ) -> None:
         rows, error = pieces(f, start, step, count, degree, zeros or [])
         made[name] = (start, step, degree + 3, rows, error)
         print(name, count, "pieces, relative error", error, flush=True)
@@ -178,7 +182,7 @@ def tables() -> dict[str, tuple[float, float, int, list[float], float]]:
 
 def main() -> None:
     lines = [
-        '"""Polynomials on small intervals, written by tools/vecmath_tables.py: start, step, numbers a row, rows (doubles, base64)."""',
+        '"""Polynomials on small intervals, written by tools/vecmath_tables.py: start, step, row length, rows (base 85)."""',
         "",
         "TABLES: dict[str, tuple[float, float, int, str]] = {",
     ]

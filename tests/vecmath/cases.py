@@ -1,8 +1,8 @@
 """What each function of the math library is checked against, where, and the error that is stated for it.
 
-References are more precise than the function under test: for floats the same function in double or long double, for doubles long
-double (glibc's, on x86) or mpmath in 40 digits on fewer points. `stated` is the greatest error in units in the last place, for float
-and double; docs/math.md prints it beside what was measured.
+References are more precise than the function under test: for floats the same function in double or long double, for
+doubles long double (glibc's, on x86) or mpmath in 40 digits on fewer points. `stated` is the greatest error in units
+in the last place, for float and double; docs/math.md prints it beside what was measured.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Case:
 
 def mp():
     """mpmath with 40 digits."""
-    import mpmath  # noqa: PLC0415
+    import mpmath
 
     mpmath.mp.dps = 40
     return mpmath.mp
@@ -155,7 +155,12 @@ def _bessel_n(kind: str) -> Callable[[object, object], object]:
 
 def _modulus_n(n: np.ndarray, x: np.ndarray) -> np.ndarray:
     m = mp()
-    return np.array([float(abs(m.mpc(m.besselj(int(k), m.mpf(float(v))), m.bessely(int(k), m.mpf(float(v)))))) for k, v in zip(n, x)])
+    return np.array(
+        [
+            float(abs(m.mpc(m.besselj(int(k), m.mpf(float(v))), m.bessely(int(k), m.mpf(float(v))))))
+            for k, v in zip(n, x)
+        ]
+    )
 
 
 _SMALL = ("log", 1e-12, 1.0)
@@ -164,8 +169,14 @@ _WIDE = lin(-1e3, 1e3, -1e6, 1e6) + log(1e5, 1e30)
 CASES = [
     Case("exp", (1, 1), (lin(-110, 90, -750, 710, -1, 1),), np.exp),
     Case("exp2", (1, 1), (lin(-160, 130, -1080, 1025, -1, 1),), np.exp2),
-    Case("exp10", (1, 1.1), (lin(-46, 39, -325, 309, -1, 1),), exact=lambda x: mp().mpf(10) ** x if abs(x) < 400 else mp().inf * (x > 0),
-         double=lambda x: np.power(LD(10), x.astype(LD)), patterns=False),
+    Case(
+        "exp10",
+        (1, 1.1),
+        (lin(-46, 39, -325, 309, -1, 1),),
+        exact=lambda x: mp().mpf(10) ** x if abs(x) < 400 else mp().inf * (x > 0),
+        double=lambda x: np.power(LD(10), x.astype(LD)),
+        patterns=False,
+    ),
     Case("expm1", (1.5, 2), (lin(-1, 1, -40, 90, -40, 710) + (_SMALL,),), np.expm1),
     Case("log", (1, 1), (lin(0, 10, 0.5, 2, 0.98, 1.02) + log(1e-45, 1e38, 1e-300, 1e300),), np.log),
     Case("log2", (1.5, 1), (lin(0, 10, 0.5, 2, 0.98, 1.02) + log(1e-45, 1e38, 1e-300, 1e300),), np.log2),
@@ -200,30 +211,95 @@ CASES = [
     Case("rnorm4d", (1, 2.5), (lin(-3, 3),) * 4, lambda *xs: 1 / _norm(*xs)),
     Case("fmod", (0, 0), (lin(-100, 100, -1e6, 1e6), lin(-3, 3, -1, 1)), np.fmod),
     Case("fdim", (0.51, 0.51), (lin(-3, 3), lin(-3, 3)), _fdim),
-    Case("ldexp", (0.51, 0.51), (lin(-3, 3, -3, 3), lin(-150, 150, -1100, 1100)), lambda x, n: np.ldexp(x, np.clip(n, -16000, 16000)), ints=(1,)),
+    Case(
+        "ldexp",
+        (0.51, 0.51),
+        (lin(-3, 3, -3, 3), lin(-150, 150, -1100, 1100)),
+        lambda x, n: np.ldexp(x, np.clip(n, -16000, 16000)),
+        ints=(1,),
+    ),
     Case("erf", (2.5, 2), (lin(-4, 4, -7, 7) + (_SMALL,),), double=special.erf, exact=lambda x: mp().erf(x)),
     Case("erfc", (1, 3), (lin(-4, 4, 0, 28) + (_SMALL,),), double=special.erfc, exact=lambda x: mp().erfc(x)),
-    Case("erfcx", (1, 3.5), (lin(-4, 4, -27, 28) + (_SMALL, ("log", 1e-3, 1e10)),), double=special.erfcx, exact=_scaled_erfc),
-    Case("erfinv", (1, 3), (lin(-1, 1, 0.99, 1) + (_SMALL,),), double=special.erfinv,
-         exact=lambda x: mp().erfinv(x) if abs(x) < 1 else (x * mp().inf if abs(x) == 1 else mp().nan)),
+    Case(
+        "erfcx",
+        (1, 3.5),
+        (lin(-4, 4, -27, 28) + (_SMALL, ("log", 1e-3, 1e10)),),
+        double=special.erfcx,
+        exact=_scaled_erfc,
+    ),
+    Case(
+        "erfinv",
+        (1, 3),
+        (lin(-1, 1, 0.99, 1) + (_SMALL,),),
+        double=special.erfinv,
+        exact=lambda x: mp().erfinv(x) if abs(x) < 1 else (x * mp().inf if abs(x) == 1 else mp().nan),
+    ),
     Case("erfcinv", (1, 3), (lin(0, 2) + log(1e-300, 1, 1e-20, 1),), double=special.erfcinv, exact=_tail_inverse),
-    Case("normcdf", (1, 3.5), (lin(-6, 6, -38, 10),), double=special.ndtr, exact=lambda x: mp().erfc(-x / mp().sqrt(2)) / 2),
-    Case("normcdfinv", (1, 3), (lin(0, 1) + log(1e-300, 1, 1e-20, 1),), double=special.ndtri,
-         exact=lambda p: -mp().sqrt(2) * _tail_inverse(2 * p)),
-    Case("lgamma", (1, 3), (lin(0, 5, 0.9, 1.1, 1.9, 2.1, 0, 100) + log(1e-10, 1e30),), double=special.gammaln, exact=_log_gamma,
-         patterns=False, absolute="below 0, near its zeros, 3 units of 1"),
+    Case(
+        "normcdf",
+        (1, 3.5),
+        (lin(-6, 6, -38, 10),),
+        double=special.ndtr,
+        exact=lambda x: mp().erfc(-x / mp().sqrt(2)) / 2,
+    ),
+    Case(
+        "normcdfinv",
+        (1, 3),
+        (lin(0, 1) + log(1e-300, 1, 1e-20, 1),),
+        double=special.ndtri,
+        exact=lambda p: -mp().sqrt(2) * _tail_inverse(2 * p),
+    ),
+    Case(
+        "lgamma",
+        (1, 3),
+        (lin(0, 5, 0.9, 1.1, 1.9, 2.1, 0, 100) + log(1e-10, 1e30),),
+        double=special.gammaln,
+        exact=_log_gamma,
+        patterns=False,
+        absolute="below 0, near its zeros, 3 units of 1",
+    ),
     Case("tgamma", (1, 4), (lin(0, 5, 0, 172, -5, 0, -180, 0) + log(1e-30, 1),), exact=_gamma, patterns=False),
     Case("j0", (1, 4), (lin(-30, 30, 0, 1000) + log(1e-10, 1e4),), exact=_bessel("besselj", 0), patterns=False),
     Case("j1", (1, 4), (lin(-30, 30, 0, 1000) + log(1e-10, 1e4),), exact=_bessel("besselj", 1), patterns=False),
     Case("y0", (1, 4), (lin(0, 3, 0, 30, 0, 1000) + log(1e-10, 1e4),), exact=_bessel("bessely", 0), patterns=False),
     Case("y1", (1, 4), (lin(0, 3, 0, 30, 0, 1000) + log(1e-10, 1e4),), exact=_bessel("bessely", 1), patterns=False),
-    Case("jn", (1, 40), (lin(0, 40, 0, 40), lin(0, 50) + log(1e-3, 50)), exact=_bessel_n("besselj"), patterns=False, ints=(0,),
-         absolute="double: relative to sqrt(J^2 + Y^2), for orders to 40; about one unit more for each order", modulus=_modulus_n),
-    Case("yn", (1, 40), (lin(0, 40, 0, 40), lin(0.1, 50) + log(1e-1, 50)), exact=_bessel_n("bessely"), patterns=False, ints=(0,),
-         absolute="double: relative to sqrt(J^2 + Y^2), for orders to 40; about one unit more for each order", modulus=_modulus_n),
-    Case("cyl_bessel_i0", (1, 3.5), (lin(-30, 30, 0, 713) + log(1e-10, 100),), double=special.i0, exact=_bessel("besseli", 0), patterns=False),
-    Case("cyl_bessel_i1", (1, 3.5), (lin(-30, 30, 0, 713) + log(1e-10, 100),), double=special.i1, exact=_bessel("besseli", 1), patterns=False),
-]  # fmt: skip
+    Case(
+        "jn",
+        (1, 40),
+        (lin(0, 40, 0, 40), lin(0, 50) + log(1e-3, 50)),
+        exact=_bessel_n("besselj"),
+        patterns=False,
+        ints=(0,),
+        absolute="double: relative to sqrt(J^2 + Y^2), for orders to 40; about one unit more for each order",
+        modulus=_modulus_n,
+    ),
+    Case(
+        "yn",
+        (1, 40),
+        (lin(0, 40, 0, 40), lin(0.1, 50) + log(1e-1, 50)),
+        exact=_bessel_n("bessely"),
+        patterns=False,
+        ints=(0,),
+        absolute="double: relative to sqrt(J^2 + Y^2), for orders to 40; about one unit more for each order",
+        modulus=_modulus_n,
+    ),
+    Case(
+        "cyl_bessel_i0",
+        (1, 3.5),
+        (lin(-30, 30, 0, 713) + log(1e-10, 100),),
+        double=special.i0,
+        exact=_bessel("besseli", 0),
+        patterns=False,
+    ),
+    Case(
+        "cyl_bessel_i1",
+        (1, 3.5),
+        (lin(-30, 30, 0, 713) + log(1e-10, 100),),
+        double=special.i1,
+        exact=_bessel("besseli", 1),
+        patterns=False,
+    ),
+]
 BY_NAME = {case.name: case for case in CASES}
 
 
@@ -238,7 +314,10 @@ def samples(case: Case, elem: str, count: int, seed: int = 7) -> list[np.ndarray
             if shape == "lin":
                 parts.append(random.uniform(low, high, count))
             else:
-                parts.append(np.exp(random.uniform(np.log(low), np.log(high), count)) * random.choice([1.0, -1.0] if low == 1e-12 else [1.0], count))
+                parts.append(
+                    np.exp(random.uniform(np.log(low), np.log(high), count))
+                    * random.choice([1.0, -1.0] if low == 1e-12 else [1.0], count)
+                )
         columns.append(np.concatenate(parts))
     longest = max(map(len, columns))
     with np.errstate(all="ignore"):
@@ -284,5 +363,9 @@ def special_points(case: Case, elem: str, values: np.ndarray) -> list[np.ndarray
     while len(grids) < count:
         grids.append(np.roll(grids[0], 5 * len(grids)))
     with np.errstate(all="ignore"):
-        return [np.clip(np.nan_to_num(g), -(2.0**31), 2.0**31 - 1).astype(np.int64).astype(np.int32) if i in case.ints else g
-                for i, g in enumerate(grids)]  # fmt: skip
+        return [
+            np.clip(np.nan_to_num(g), -(2.0**31), 2.0**31 - 1).astype(np.int64).astype(np.int32)
+            if i in case.ints
+            else g
+            for i, g in enumerate(grids)
+        ]

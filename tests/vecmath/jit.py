@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import time
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cache
 
 import llvmlite.binding as llvm
 import numpy as np
@@ -28,7 +28,9 @@ _ROUNDS = 16
 
 
 def loop_module(name: str, elem: str, lanes: int, wide_scale: bool = AVX512, body=None) -> Module:
-    """A module with `run(rounds, n, inputs..., output)`: the function over n elements, n a multiple of lanes, repeated."""
+    """A module with `run(rounds, n, inputs..., output)`: the function over n elements, n a multiple of lanes,
+    repeated.
+    """
     found = vecmath.definition(name, elem)
     module = Module()
     vecmath.configure(module, avx512=wide_scale)
@@ -116,14 +118,16 @@ def aligned(count: int, kind: type) -> np.ndarray:
     return raw[-raw.ctypes.data % 64 :][: count * np.dtype(kind).itemsize].view(kind)
 
 
-@lru_cache(maxsize=None)
+@cache
 def compiled(name: str, elem: str, lanes: int = 0) -> Compiled:
     """The function on the host, in as many lanes as fill 512 bits unless told otherwise."""
     return Compiled(name, elem, lanes or (8 if elem in ("double", "i64") else 16))
 
 
 def ulps(got: np.ndarray, wanted: np.ndarray, elem: str) -> np.ndarray:
-    """Distance from `wanted` (more precise than `elem`) in units of the last place of `elem` at wanted; NaN and inf must agree."""
+    """Distance from `wanted` (more precise than `elem`) in units of the last place of `elem` at wanted; NaN and inf
+    must agree.
+    """
     kind = NUMPY[elem]
     info = np.finfo(kind)
     with np.errstate(all="ignore"):
@@ -154,9 +158,25 @@ def specials(elem: str) -> np.ndarray:
     """The values where definitions turn: zeros, ones, infinities, NaN, the ends of the ranges, and neighbours."""
     info = np.finfo(NUMPY[elem])
     base: Sequence[float] = [
-        0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 10.0, 100.0, np.pi, np.e, float(info.tiny), float(info.smallest_subnormal),
-        float(info.max), np.inf, np.nan, float(info.eps),
-    ]  # fmt: skip
+        0.0,
+        0.5,
+        1.0,
+        1.5,
+        2.0,
+        2.5,
+        3.0,
+        4.0,
+        10.0,
+        100.0,
+        np.pi,
+        np.e,
+        float(info.tiny),
+        float(info.smallest_subnormal),
+        float(info.max),
+        np.inf,
+        np.nan,
+        float(info.eps),
+    ]
     with np.errstate(all="ignore"):
         values = np.array([*base, *(-b for b in base)], dtype=NUMPY[elem])
         near = [np.nextafter(values, NUMPY[elem](np.inf)), np.nextafter(values, NUMPY[elem](-np.inf))]

@@ -1,9 +1,10 @@
-"""The error of every function stays within what docs/math.md states: in its ranges, on random bits, on special values."""
+"""The error of every function stays within what docs/math.md states: in its ranges, on random bits, on specials."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
+
 from vecmath.cases import CASES, PRECISE_LONG_DOUBLE, Case, reference, samples, special_points
 from vecmath.jit import NUMPY, Compiled, bit_patterns, compiled, specials, ulps
 
@@ -21,7 +22,9 @@ def worst(case: Case, elem: str, args: list[np.ndarray], function: Compiled) -> 
     if case.modulus is not None and elem == "double":
         error = np.abs((got - wanted).astype(np.float64)) / case.modulus(*args) / 2.0**-52
     at = int(np.argmax(error))
-    return float(error[at]), f"{case.name}({', '.join(repr(a[at]) for a in args)}) = {got[at]!r}, not {NUMPY[elem](wanted[at])!r}"
+    return float(
+        error[at]
+    ), f"{case.name}({', '.join(repr(a[at]) for a in args)}) = {got[at]!r}, not {NUMPY[elem](wanted[at])!r}"
 
 
 def check(case: Case, elem: str, args: list[np.ndarray], function: Compiled) -> None:
@@ -41,12 +44,16 @@ def test_error(case: Case, elem: str) -> None:
         count = 60 if slow else 20000
         args = [bit_patterns(elem, count, seed) for seed in range(len(case.ranges))]
         with np.errstate(all="ignore"):
-            args = [np.nan_to_num(a).astype(np.int64).astype(np.int32) if i in case.ints else a for i, a in enumerate(args)]
+            args = [
+                np.nan_to_num(a).astype(np.int64).astype(np.int32) if i in case.ints else a for i, a in enumerate(args)
+            ]
         check(case, elem, args, function)
         check(case, elem, special_points(case, elem, specials(elem)), function)
 
 
-@pytest.mark.parametrize("name", ["exp", "exp2", "exp10", "sinh", "cosh", "tanh", "erf", "rsqrt", "ldexp", "log", "sin"])
+@pytest.mark.parametrize(
+    "name", ["exp", "exp2", "exp10", "sinh", "cosh", "tanh", "erf", "rsqrt", "ldexp", "log", "sin"]
+)
 @pytest.mark.parametrize("elem", ["float", "double"])
 def test_without_avx512(name: str, elem: str) -> None:
     """The forms for machines that have no instruction for scaling and looking up."""

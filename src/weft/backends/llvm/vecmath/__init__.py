@@ -2,9 +2,9 @@
 
     vecmath.call(fn, "exp", [x])        # x a float or double, scalar or vector of any width
 
-defines `weft.exp.v16f32` in the module once and calls it. The functions are described in Python on `X` (expr.py), one file a
-family; docs/math.md states the error of each and how it was measured. Every elementary function of CUDA's libdevice is here under
-its generic name, and `symbol_to_name` translates libdevice's symbols.
+defines `weft.exp.v16f32` in the module once and calls it. The functions are described in Python on `X` (expr.py), one
+file a family; docs/math.md states the error of each and how it was measured. Every elementary function of CUDA's
+libdevice is here under its generic name, and `symbol_to_name` translates libdevice's symbols.
 """
 
 from . import (  # noqa: F401  (each registers its functions)
@@ -21,7 +21,7 @@ from . import (  # noqa: F401  (each registers its functions)
     simple,
     trig,
 )
-from .registry import call, configure, definition, define, has, names
+from .registry import call, configure, define, definition, has, names
 from .symbols import all_symbols
 
 symbol_to_name: dict[str, tuple[str, str]] = all_symbols()

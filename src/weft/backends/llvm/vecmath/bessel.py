@@ -1,9 +1,9 @@
 """Bessel functions of integer order: j0 j1 jn, y0 y1 yn, and the modified i0 i1. Doubles; floats are done as doubles.
 
-Up to 26: polynomials on intervals of a half, relative to their zeros. Beyond: modulus and phase, J + iY = M e^(i theta) (Abramowitz &
-Stegun 9.2.17), with the phase added to the reduced argument, so that large arguments cost no accuracy; there the error is relative to
-the modulus, not to a value near a zero. Y near 0: its logarithm apart (9.1.13). jn: upward recurrence where n < x, else Miller's
-downward one (9.12); yn upward.
+Up to 26: polynomials on intervals of a half, relative to their zeros. Beyond: modulus and phase, J + iY = M e^(i
+theta) (Abramowitz & Stegun 9.2.17), with the phase added to the reduced argument, so that large arguments cost no
+accuracy; there the error is relative to the modulus, not to a value near a zero. Y near 0: its logarithm apart
+(9.1.13). jn: upward recurrence where n < x, else Miller's downward one (9.12); yn upward.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from . import dd
-from .expr import X, fabs, flip_sign, sqrt, where, while_any
 from .exponential import exponential
+from .expr import X, fabs, flip_sign, sqrt, where, while_any
 from .logarithm import log1p, log_double
 from .piecewise import piecewise
 from .reduction import reduce_double
@@ -79,7 +79,9 @@ def y0(x: X) -> X:
     s = where(small & (x > 0.0), x, 1.0)
     distance = (s - _Y0_ZERO[0]) - _Y0_ZERO[1]
     logarithm = where(fabs(distance) < 0.25, log1p(distance / _Y0_ZERO[0]), log_double(s) - _LOG_Y0_ZERO)
-    below = piecewise("y0_small", s * s) * (distance * (s + _Y0_ZERO[0])) + _TWO_OVER_PI * logarithm * piecewise("j0", s)
+    below = piecewise("y0_small", s * s) * (distance * (s + _Y0_ZERO[0])) + _TWO_OVER_PI * logarithm * piecewise(
+        "j0", s
+    )
     y = where(small, below, where(near, piecewise("y0", x), _far(0, where(near, 100.0, x), True)))
     return _second_kind_domain(x, y)
 

@@ -1,7 +1,8 @@
 """Numbers as unevaluated sums of two floats of one type (about twice the precision), for steps where one is not enough.
 
-A pair (high, low) has |low| at most half a unit in the last place of high. The operations are those of Dekker (1971) and Knuth, with
-the product exact by fma; see Muller et al., Handbook of Floating-Point Arithmetic, chapter 14. Names: `two_*` are exact.
+A pair (high, low) has |low| at most half a unit in the last place of high. The operations are those of Dekker (1971)
+and Knuth, with the product exact by fma; see Muller et al., Handbook of Floating-Point Arithmetic, chapter 14. Names:
+`two_*` are exact.
 """
 
 from __future__ import annotations

@@ -1,10 +1,12 @@
 """Arithmetic and conversions in the four rounding modes: rn (nearest even), rz (toward zero), rd (down), ru (up).
 
-No mode of the processor is changed. An operation is done to nearest, the sign of what it lost is found without error (two-sum for
-addition, fma for the rest; Handbook of Floating-Point Arithmetic, chapters 4 and 5), and the result is moved to its neighbour when
-it lies on the wrong side. Where the error itself would underflow the operands are first scaled by a power of two.
+No mode of the processor is changed. An operation is done to nearest, the sign of what it lost is found without error
+(two-sum for addition, fma for the rest; Handbook of Floating-Point Arithmetic, chapters 4 and 5), and the result is
+moved to its neighbour when it lies on the wrong side. Where the error itself would underflow the operands are first
+scaled by a power of two.
 
-Conversions to integers saturate. NaN becomes 0 from float to 32 bits, else the integer with only its top bit set, as PTX says.
+Conversions to integers saturate. NaN becomes 0 from float to 32 bits, else the integer with only its top bit set, as
+PTX says.
 """
 
 from __future__ import annotations
@@ -61,7 +63,9 @@ def _finite(*xs: X) -> X:
 
 
 def _round_to_odd(s: X, lost: X) -> X:
-    """A double next to s + lost whose last bit tells that something was lost, so that rounding it to float rounds the exact value."""
+    """A double next to s + lost whose last bit tells that something was lost, so that rounding it to float rounds the
+    exact value.
+    """
     bits = s.bits()
     inward = where(bits < 0, lost > 0.0, lost < 0.0)
     truncated = where(inward, bits - 1, bits)
@@ -202,7 +206,7 @@ def _with_mode(operation: Callable[..., X], mode: str) -> Callable[..., X]:
 _define_arithmetic()
 
 
-# -- conversions ----------------------------------------------------------------------------------------------------------
+# -- conversions ------------------------------------------------------------------------------------------------------
 
 
 def saturating(x: X, to: str, unsigned: bool) -> X:
@@ -246,7 +250,12 @@ def _from_integer(mode: str, to: str, unsigned: bool) -> Callable[[X], X]:
 def _define_conversions() -> None:
     for mode in ("rn", *_MODES):
         for source in ("float", "double"):
-            for short, to, unsigned in (("int", "i32", False), ("uint", "i32", True), ("ll", "i64", False), ("ull", "i64", True)):
+            for short, to, unsigned in (
+                ("int", "i32", False),
+                ("uint", "i32", True),
+                ("ll", "i64", False),
+                ("ull", "i64", True),
+            ):
                 define(f"{source}2{short}_{mode}", source, result=to)(_to_integer(mode, to, unsigned))
                 define(f"{short}2{source}_{mode}", to, result=source)(_from_integer(mode, source, unsigned))
         define(f"double2float_{mode}", "double", result="float")(_narrowing(mode))

@@ -1,14 +1,15 @@
 """Writing a function on vectors as Python expressions.
 
-An `X` is an LLVM value together with the function it is computed in; the operators of Python append the instruction that fits
-the element type, numbers become constants of the other operand's type, and nothing is ever contracted or reordered:
+An `X` is an LLVM value together with the function it is computed in; the operators of Python append the instruction
+that fits the element type, numbers become constants of the other operand's type, and nothing is ever contracted or
+reordered:
 
     def gain(x: X) -> X:
         y = fma(x, x, 1.0)                      # fused, because it is written so
         return where(y > 3.0, x * 0.5, sqrt(y))
 
-Floats compare as C does (a NaN makes everything false except `!=`). Integers are signed where it matters (`<`, `>>`, `to_float`);
-the unsigned forms are methods: `ult`, `lshr`, `to_float_unsigned`.
+Floats compare as C does (a NaN makes everything false except `!=`). Integers are signed where it matters (`<`, `>>`,
+`to_float`); the unsigned forms are methods: `ult`, `lshr`, `to_float_unsigned`.
 """
 
 from __future__ import annotations
@@ -267,7 +268,9 @@ def horner(x: X, coefficients: Sequence[Number | X]) -> X:
 
 
 def estrin(x: X, coefficients: Sequence[Number | X]) -> X:
-    """The same value by Estrin's scheme: a shorter chain of dependent operations, one multiplication more for each halving."""
+    """The same value by Estrin's scheme: a shorter chain of dependent operations, one multiplication more for each
+    halving.
+    """
     terms = [x.const(c) for c in coefficients]
     power = x
     while len(terms) > 1:
@@ -293,7 +296,7 @@ def rarely(cond: X, usual: X | Sequence[X], path: Callable[[], X | Sequence[X]])
     values = [usual] if isinstance(usual, X) else list(usual)
     before = f.block
     slow, done = f.new_label("rare"), f.new_label("usual")
-    f.do(f"br i1 {any_lane(cond).name}, label %{slow}, label %{done}, !prof !{{!\"branch_weights\", i32 1, i32 1000}}")
+    f.do(f'br i1 {any_lane(cond).name}, label %{slow}, label %{done}, !prof !{{!"branch_weights", i32 1, i32 1000}}')
     f.start(slow)
     result = path()
     others = [result] if isinstance(result, X) else list(result)
@@ -304,7 +307,9 @@ def rarely(cond: X, usual: X | Sequence[X], path: Callable[[], X | Sequence[X]])
     return [X(f, f.phi(u.type, [(u.v, before), (m.v, end)])) for u, m in zip(values, merged, strict=True)]
 
 
-def while_any(state: Sequence[X], cond: Callable[[Sequence[X]], X], step: Callable[[Sequence[X]], Sequence[X]]) -> list[X]:
+def while_any(
+    state: Sequence[X], cond: Callable[[Sequence[X]], X], step: Callable[[Sequence[X]], Sequence[X]]
+) -> list[X]:
     """Repeat `step` on the lanes where cond holds, until it holds in none."""
     f = state[0].f
     before, head, body, done = f.block, f.new_label("again"), f.new_label("step"), f.new_label("end")
@@ -337,7 +342,9 @@ def table(name: str, elem: str, values: Sequence[Number], index: X) -> X:
         return X(f, f.load(one, places))
     result, mask = vec(elem, count), vec("i1", count)
     intrinsic_name = f"llvm.masked.gather.{mangle(result)}.{mangle(places.type)}"
-    f.module.declarations.setdefault(intrinsic_name, f"declare {result} @{intrinsic_name}({places.type}, {mask}, {result})")
+    f.module.declarations.setdefault(
+        intrinsic_name, f"declare {result} @{intrinsic_name}({places.type}, {mask}, {result})"
+    )
     aligned = f"{places.type} align {result.bits // 8} {places.name}"
     return X(f, f.emit(result, f"call {result} @{intrinsic_name}({aligned}, {const(mask, 1)}, {result} poison)"))
 

@@ -1,16 +1,16 @@
 """The gamma function and its logarithm. Doubles; floats are done as doubles.
 
-From 8 on, Stirling's series (Abramowitz & Stegun 6.1.40), its large terms added as pairs; below, polynomials on intervals of an eighth:
-of gamma itself, and of lgamma(x)/((x-1)(x-2)), which keeps the zeros at 1 and 2. Negative arguments by reflection (6.1.17); near the
-zeros that lgamma has there its error is absolute, as CUDA's is.
+From 8 on, Stirling's series (Abramowitz & Stegun 6.1.40), its large terms added as pairs; below, polynomials on
+intervals of an eighth: of gamma itself, and of lgamma(x)/((x-1)(x-2)), which keeps the zeros at 1 and 2. Negative
+arguments by reflection (6.1.17); near the zeros that lgamma has there its error is absolute, as CUDA's is.
 """
 
 from __future__ import annotations
 
 from . import dd
 from .dd import Pair
-from .expr import X, at_most, copysign, fabs, floor, where
 from .exponential import exponential
+from .expr import X, at_most, copysign, fabs, floor, where
 from .logarithm import log_double, log_pair
 from .piecewise import piecewise
 from .registry import define, invoke

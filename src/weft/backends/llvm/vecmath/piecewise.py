@@ -1,20 +1,21 @@
 """Evaluating the tables of polynomials on small intervals (tables.py).
 
-`piecewise("j0", x)` finds the interval of each lane, gathers its row of coefficients and applies it. A row that begins with a number
-is for a function with a zero there: the polynomial is multiplied by x - zero, which keeps the result precise near the zero.
+`piecewise("j0", x)` finds the interval of each lane, gathers its row of coefficients and applies it. A row that
+begins with a number is for a function with a zero there: the polynomial is multiplied by x - zero, which keeps the
+result precise near the zero.
 """
 
 from __future__ import annotations
 
 import base64
 import struct
-from functools import lru_cache
+from functools import cache
 
 from .expr import X, at_least, at_most, horner, table, where
 from .tables import TABLES
 
 
-@lru_cache(maxsize=None)
+@cache
 def _rows(name: str) -> tuple[float, float, int, tuple[float, ...]]:
     start, step, width, text = TABLES[name]
     data = base64.b85decode(text)

@@ -1,13 +1,16 @@
 """Powers, roots, norms and remainders.
 
-pow of doubles: the logarithm to 2^-66 (logarithm.log_pair), times y as a pair, then exp with the pair's low part. pow of floats does
-the same in double arithmetic of ordinary precision. Roots: an approximation improved by Newton's or Halley's iteration. Remainders
-are exact: each round takes up to 52 bits of the quotient away by one fma.
+pow of doubles: the logarithm to 2^-66 (logarithm.log_pair), times y as a pair, then exp with the pair's low part. pow
+of floats does the same in double arithmetic of ordinary precision. Roots: an approximation improved by Newton's or
+Halley's iteration. Remainders are exact: each round takes up to 52 bits of the quotient away by one fma.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from . import dd
+from .exponential import exponential
 from .expr import (
     X,
     at_least,
@@ -23,7 +26,6 @@ from .expr import (
     where,
     while_any,
 )
-from .exponential import exponential
 from .logarithm import log_pair, split_exponent
 from .registry import define
 from .scaling import power_of_two, wide_scale
@@ -33,10 +35,23 @@ _INF = float("inf")
 _NAN = float("nan")
 
 LOG2_SERIES = (
-    2.8853900817778495, 0.9617966941142487, 0.5770779420841953, 0.41220928256869743, 0.3199043860262176, 0.2829198772448005,
+    2.8853900817778495,
+    0.9617966941142487,
+    0.5770779420841953,
+    0.41220928256869743,
+    0.3199043860262176,
+    0.2829198772448005,
 )
-_EXP2 = (0.9999999999613808, 0.6931471807296627, 0.24022651200904568, 0.055504103506320346, 0.009618026887491618,
-         0.0013333923939669984, 0.0001546940870875613, 1.5201809181704902e-05)  # fmt: skip
+_EXP2 = (
+    0.9999999999613808,
+    0.6931471807296627,
+    0.24022651200904568,
+    0.055504103506320346,
+    0.009618026887491618,
+    0.0013333923939669984,
+    0.0001546940870875613,
+    1.5201809181704902e-05,
+)
 
 
 def _pow_positive(x: X, y: X) -> X:
@@ -118,7 +133,7 @@ def powi_double(x: X, n: X) -> X:
     return _power_cases(x, y, _pow_pair(_sane(x), y), (n & 1) != 0, n == n)
 
 
-# -- roots ----------------------------------------------------------------------------------------------------------------
+# -- roots ------------------------------------------------------------------------------------------------------------
 
 
 @define("rsqrt", "float")
@@ -153,7 +168,13 @@ def rsqrt_rn(x: X) -> X:
     return (1.0 / sqrt(x.widen())).narrow()
 
 
-_CUBE_START = (0.558430909126255, 0.5663150402517996, -0.14920720264788873, 0.024068037144741816, -0.0015281084168179257)
+_CUBE_START = (
+    0.558430909126255,
+    0.5663150402517996,
+    -0.14920720264788873,
+    0.024068037144741816,
+    -0.0015281084168179257,
+)
 
 
 def _cube_root(x: X, steps: int) -> tuple[X, X, X]:
@@ -198,7 +219,7 @@ def rcbrt_float(x: X) -> X:
     return where(finite, copysign((1.0 / (c * scale)).narrow(), x), 1.0 / x)
 
 
-# -- norms ----------------------------------------------------------------------------------------------------------------
+# -- norms ------------------------------------------------------------------------------------------------------------
 
 
 def _norm(invert: bool, *parts: X) -> X:
@@ -239,20 +260,28 @@ def _define_norms() -> None:
 _define_norms()
 
 
-# -- remainders -----------------------------------------------------------------------------------------------------------
+# -- remainders -------------------------------------------------------------------------------------------------------
 
 
 def _remainder_of(a: X, b: X) -> X:
-    """a mod b for finite double a >= 0, b > 0: while a >= b, take q*b 2^k away, q the truncated quotient of at most 52 bits."""
+    """a mod b for finite double a >= 0, b > 0: while a >= b, take q*b 2^k away, q the truncated quotient of at most 52
+    bits.
+    """
     exponent, _ = exponent_and_mantissa(b)
 
-    def step(state: list[X]) -> list[X]:
+    def step(state: Sequence[X]) -> Sequence[X]:
         (r,) = state
         # b 2^k so near below r that the quotient has at most 52 bits; a denormal r is less than 2^52 b
         distance = r.bits().lshr(52) - 1023 - exponent
         k = where(distance > 52, distance - 50, 0)
         half = k >> 1
-        scaled = b * power_of_two(half, "double") * power_of_two(k - half, "double")
+        quarter = half >> 1
+        scaled = (
+            b
+            * power_of_two(half, "double")
+            * power_of_two(quarter, "double")
+            * power_of_two(k - half - quarter, "double")
+        )
         q = trunc(r / scaled)
         left = fma(-q, scaled, r)
         return [where(left < 0.0, left + scaled, left)]
@@ -278,13 +307,13 @@ def remainder(x: X, y: X) -> X:
     """From the remainder by 2|y|, at most twice |y| is taken away: halves go to even quotients."""
     usable = _usable(x, y)
     a, b = where(usable, fabs(x), 0.0), where(usable, at_most(fabs(y), 1.7976931348623157e308), 1.0)
-    double_fits = b <= 2.0**1022
+    double_fits = b < 2.0**1023
     r = where(double_fits, _remainder_of(where(double_fits, a, 0.0), where(double_fits, b + b, 1.0)), a)
-    for strict in (True, False):
-        small = b < 1.0
-        twice, half = where(small, r + r, r), where(small, b, b * 0.5)
-        beyond = twice > half if strict else twice >= half
-        r = where(beyond, r - b, r)
+    small = b < 1.0  # doubled there, since halves of denormals are inexact; halved elsewhere, since doubles overflow
+    half = where(small, b, b * 0.5)
+    once = where(small, r + r, r) > half
+    r = where(once, r - b, r)
+    r = where(once & (where(small, r + r, r) >= half), r - b, r)
     r = where(fabs(y) == _INF, fabs(x), r)
     signed = (r.bits() ^ (x.bits() & -(1 << 63))).as_float()
     return where(usable, where(r == 0.0, copysign(r, x), signed), _NAN)

@@ -1,14 +1,15 @@
 """Taking the multiples of pi/2 out of an argument, however large: x = n pi/2 + r with |r| <= pi/4.
 
-Usual arguments: Cody and Waite's subtraction in three parts, made exact by fma. Large ones: Payne and Hanek (Muller, Elementary
-Functions, chapter 11). With |x| = m 2^q, m an integer, only the bits of 2/pi around place q matter: those far above give multiples
-of four quarter turns, those far below nothing. The product of m with 192 of these bits, of which the top 128 are kept, leaves more
-than 60 good bits of r in the worst case for doubles, where 61 bits cancel.
+Usual arguments: Cody and Waite's subtraction in three parts, made exact by fma. Large ones: Payne and Hanek (Muller,
+Elementary Functions, chapter 11). With |x| = m 2^q, m an integer, only the bits of 2/pi around place q matter: those
+far above give multiples of four quarter turns, those far below nothing. The product of m with 192 of these bits, of
+which the top 128 are kept, leaves more than 60 good bits of r in the worst case for doubles, where 61 bits cancel.
 """
 
 from __future__ import annotations
 
 from functools import lru_cache
+from itertools import pairwise
 
 from ..emit import Function, Module, Type, mangle, vec
 from . import dd
@@ -24,7 +25,7 @@ _LOW32 = 0xFFFFFFFF
 
 
 def reduce_float(x: X) -> tuple[X, X]:
-    """(n as i32, right in its low bits; r), exact to about half a unit in the last place of r for every finite float."""
+    """(n as i32, right in its low bits; r), to about half a unit in its last place, for every finite float."""
     magic = 1.5 * 2.0**23
     shifted = fma(x, _TWO_OVER_PI, magic)
     n, r = shifted - magic, x
@@ -100,7 +101,9 @@ def reduce_large(x: X) -> tuple[X, X, X]:
 
 
 def _define_large(module: Module, symbol: str, type: Type, result: Type) -> None:
-    f: Function = module.function(symbol, result, [("x", type)], "noinline memory(none) nounwind willreturn", "internal")
+    f: Function = module.function(
+        symbol, result, [("x", type)], "noinline memory(none) nounwind willreturn", "internal"
+    )
     high, low, n = _payne_hanek(X(f, f.args[0]))
     whole = f.emit(result, f"insertvalue {result} poison, {high.v}, 0")
     whole = f.emit(result, f"insertvalue {whole}, {low.v}, 1")
@@ -117,7 +120,7 @@ def _payne_hanek(x: X) -> tuple[X, X, X]:
     start = start.const(1033) + ((start - 1033) & ((start - 1033) >> 63))
     index, shift = start.lshr(6), start & 63
     words = [table("two_over_pi", "i64", _two_over_pi_words(), index + i) for i in range(4)]
-    window = [_funnel(a, b, shift) for a, b in zip(words, words[1:])]
+    window = [_funnel(a, b, shift) for a, b in pairwise(words)]
     low_part = m * window[1]
     second = low_part + multiply_high(m, window[2])
     carry = second.ult(low_part).cast("zext", "i64")

@@ -6,8 +6,8 @@ A function is described once, for scalars and vectors of any width, as a Python 
     def rcp(x: X) -> X:
         return 1.0 / x
 
-`call` defines `weft.rcp.v16f32` in the module when it is first needed and calls it. Functions are found by name and by the
-element type of their first floating-point argument (of their first argument where all are integers).
+`call` defines `weft.rcp.v16f32` in the module when it is first needed and calls it. Functions are found by name and
+by the element type of their first floating-point argument (of their first argument where all are integers).
 """
 
 from __future__ import annotations

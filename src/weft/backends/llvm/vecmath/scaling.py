@@ -1,9 +1,9 @@
 """Multiplying by powers of two, and the steps that every exponential begins with.
 
-An exponential writes x = n log_b(2) + r and gives 2^n b^r. Its n is found by adding a large number whose last place is 1 (so the
-sum is rounded to an integer), and that number is chosen so that the sum's low bits are n plus twice the exponent's bias. Halving
-these bits gives two exponent fields whose powers of two multiply to 2^n: neither over- nor underflows, and a denormal result is
-rounded once. With AVX-512 the same is one instruction.
+An exponential writes x = n log_b(2) + r and gives 2^n b^r. Its n is found by adding a large number whose last place
+is 1 (so the sum is rounded to an integer), and that number is chosen so that the sum's low bits are n plus twice the
+exponent's bias. Halving these bits gives two exponent fields whose powers of two multiply to 2^n: neither over- nor
+underflows, and a denormal result is rounded once. With AVX-512 the same is one instruction.
 """
 
 from __future__ import annotations
@@ -76,5 +76,3 @@ def _halves(x: X) -> tuple[X, X]:
 def power_of_two(n: X, elem: str) -> X:
     """2^n for an integer n (i32 for float, i64 for double) within the normal range."""
     return ((n + BIAS[elem]) << MANTISSA[elem]).as_float()
-
-

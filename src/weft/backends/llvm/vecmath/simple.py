@@ -1,7 +1,7 @@
 """Rounding, signs, classification, and taking floats apart: functions that are exact.
 
-Classifications give an i32 that is 0 or 1, as libdevice's do. Special values follow C99 annex F and CUDA: `ilogb` is INT_MIN for 0
-and NaN and INT_MAX for infinity; `round` takes halves away from zero, `rint` and `nearbyint` to even.
+Classifications give an i32 that is 0 or 1, as libdevice's do. Special values follow C99 annex F and CUDA: `ilogb` is
+INT_MIN for 0 and NaN and INT_MAX for infinity; `round` takes halves away from zero, `rint` and `nearbyint` to even.
 """
 
 from __future__ import annotations
@@ -183,7 +183,7 @@ def ldexp(x: X, n: X) -> X:
 alias("scalbn", "ldexp")
 
 
-# -- bits as they are -----------------------------------------------------------------------------------------------------
+# -- bits as they are -------------------------------------------------------------------------------------------------
 
 
 @define("float_as_int", "float", result="i32")

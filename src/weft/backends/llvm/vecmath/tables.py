@@ -1,4 +1,4 @@
-"""Polynomials on small intervals, written by tools/vecmath_tables.py: start, step, numbers a row, rows (doubles, base64)."""
+"""Polynomials on small intervals, written by tools/vecmath_tables.py: start, step, row length, rows (base 85)."""
 
 TABLES: dict[str, tuple[float, float, int, str]] = {
     # greatest relative error between nodes: 1.2e-19

@@ -1,22 +1,34 @@
 """sin, cos, tan and their forms for multiples of pi.
 
-After the reduction to |r| <= pi/4 (reduction.py) the quadrant says which of the two kernels, sin r or cos r, is the result and with
-which sign (Muller, Elementary Functions, chapter 11; kernels are minimax polynomials in r^2). The float kernels are one polynomial
-whose coefficients are chosen lane by lane, which halves the multiplications.
+After the reduction to |r| <= pi/4 (reduction.py) the quadrant says which of the two kernels, sin r or cos r, is the
+result and with which sign (Muller, Elementary Functions, chapter 11; kernels are minimax polynomials in r^2). The
+float kernels are one polynomial whose coefficients are chosen lane by lane, which halves the multiplications.
 """
 
 from __future__ import annotations
 
-from .expr import X, copysign, estrin, flip_sign, fma, horner, rint, where
+from .expr import X, copysign, flip_sign, fma, horner, rint, where
 from .reduction import reduce_double, reduce_float
 from .registry import define
 
 _SIN_FLOAT = (-0.16666655242443085, 0.008332190103828907, -0.00019518409681040794)
 _COS_FLOAT = (0.04166664555668831, -0.00138873013202101, 2.443066841806285e-05)
-_SIN = (-0.16666666666666632, 0.008333333333322455, -0.00019841269829813616, 2.755731368771887e-06, -2.505075674826554e-08,
-        1.589668439298927e-10)  # fmt: skip
-_COS = (0.0416666666666666, -0.0013888888888874441, 2.4801587289636473e-05, -2.7557314387574614e-07, 2.0875727081469586e-09,
-        -1.1359804048626833e-11)  # fmt: skip
+_SIN = (
+    -0.16666666666666632,
+    0.008333333333322455,
+    -0.00019841269829813616,
+    2.755731368771887e-06,
+    -2.505075674826554e-08,
+    1.589668439298927e-10,
+)
+_COS = (
+    0.0416666666666666,
+    -0.0013888888888874441,
+    2.4801587289636473e-05,
+    -2.7557314387574614e-07,
+    2.0875727081469586e-09,
+    -1.1359804048626833e-11,
+)
 
 
 def _kernels_float(r: X) -> tuple[X, X]:
@@ -98,21 +110,37 @@ def tan_double(x: X) -> X:
     return where(x == 0.0, x, y)
 
 
-# -- multiples of pi ----------------------------------------------------------------------------------------------------
+# -- multiples of pi --------------------------------------------------------------------------------------------------
 
 _SINPI = {
-    "float": ((3.1415927410125732, -8.742277657347586e-08), (-5.1677093505859375, 2.549819231033325, -0.5895665287971497)),
+    "float": (
+        (3.1415927410125732, -8.742277657347586e-08),
+        (-5.1677093505859375, 2.549819231033325, -0.5895665287971497),
+    ),
     "double": (
         (3.141592653589793, 1.2246467991473532e-16),
-        (-5.16771278004996, 2.550164039874051, -0.5992645289770748, 0.08214587017773531, -0.007370034275507573,
-         0.0004615936928872653),
+        (
+            -5.16771278004996,
+            2.550164039874051,
+            -0.5992645289770748,
+            0.08214587017773531,
+            -0.007370034275507573,
+            0.0004615936928872653,
+        ),
     ),
-}  # fmt: skip
+}
 _COSPI = {
     "float": (-4.934802055358887, 4.058696269989014, -1.3347351551055908, 0.22872664034366608),
-    "double": (-4.934802200544679, 4.058712126416665, -1.3352627688430958, 0.23533062976281927, -0.025806875203857223,
-               0.001929340670743304, -0.00010298337873806699),
-}  # fmt: skip
+    "double": (
+        -4.934802200544679,
+        4.058712126416665,
+        -1.3352627688430958,
+        0.23533062976281927,
+        -0.025806875203857223,
+        0.001929340670743304,
+        -0.00010298337873806699,
+    ),
+}
 
 
 def sin_cos_pi(x: X) -> tuple[X, X, X]:

@@ -28,6 +28,7 @@ from weft.backends.cpu import CPUBinary, CPUOptions, compile_module
 from weft.backends.cpu.driver import host_cpu, llvm_version
 from weft.base import CompileOptions, CompilerCrash, LaunchError, WeftError
 from weft.ir import print_module
+from weft.passes import tile_pipeline
 
 from .kernel import AsmDict, CompiledKernel
 from .sources import IRSource, Source, stable_text
@@ -175,7 +176,7 @@ def compile(
         if found is not None and all(name in found[1] for name in STAGES):
             return _kernel(src, chosen, opts, found[0], found[1], key, timings, from_cache=True, dump=dump)
     with _stage("ttir", timings):
-        module = src.make_ir(opts.language, chosen)
+        module = tile_pipeline(src.make_ir(opts.language, chosen))
         ttir = print_module(module)
         stored = stored_params(module)
     if dump is not None:

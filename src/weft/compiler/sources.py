@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 from weft.base import CompilationError, CompileOptions, Unsupported
 from weft.frontend import ast_to_ttir
-from weft.ir import parse_module
+from weft.ir import parse_module, verify
 from weft.language.callable import JITCallable, is_constexpr_value
 
 from .target import GPUTarget
@@ -168,4 +168,6 @@ class IRSource:
 
     def make_ir(self, options: CompileOptions, target: GPUTarget) -> Any:
         """Read and check it."""
-        return parse_module(self.src, self.path)
+        module = parse_module(self.src, self.path)
+        verify(module)
+        return module

@@ -1,4 +1,11 @@
-"""The passes for each target, in order, with the reason for the order."""
+"""The passes for each target, in order, with the reason for the order.
+
+`tile_pipeline` is what every target wants, and what `.asm["ttir"]` shows; it does what Triton's own first stage does,
+so that Triton takes its result too. `cpu_pipeline` goes on to what the CPU back end takes.
+
+`tt.loop_unroll_factor` (and the other attributes of loops) are hints; on the CPU nothing is unrolled here, LLVM
+unrolls what is worth it.
+"""
 
 from __future__ import annotations
 
@@ -15,20 +22,28 @@ from .rewrite_descriptors import rewrite_descriptors
 from .scalarize_carried import scalarize_carried
 from .structure_branches import structure_branches
 
-__all__ = ["cpu_pipeline"]
+__all__ = ["cpu_pipeline", "tile_pipeline"]
+
+
+def tile_pipeline(module: ModuleOp) -> ModuleOp:
+    """One function of one block for each kernel: no calls, no branches between blocks, no block pointers."""
+    structure_branches(module)  # first: only a function of one block can be copied into a loop's body
+    inline_calls(module)  # before the rewrites: a block pointer or descriptor may be passed to a function
+    if rewrite_block_pointers(module):
+        cse_dce(module)  # the rewrite repeats itself for each access
+        drop_unchanged(module)  # and only then is it seen which offsets stay the same
+    return module
 
 
 def cpu_pipeline(module: ModuleOp) -> tuple[ModuleOp, list[str] | None]:
     """Prepare a module for the CPU; also gives the type strings of the kernel's parameters.
 
-    Afterwards: one function for each kernel, of one block, with no calls, block pointers or tensor descriptors; an
-    argument that was a descriptor is 2 + 2 * rank arguments (see `rewrite_descriptors`).
+    Afterwards (stage `cpu` of `weft.ir.verify`) there are no tensor descriptors and scaled products either; an argument
+    that was a descriptor is 2 + 2 * rank arguments (see `rewrite_descriptors`).
     """
-    structure_branches(module)  # first: only a function of one block can be copied into a loop's body
-    inline_calls(module)  # before all that follows: a descriptor may be passed to a function
+    tile_pipeline(module)
     kernel = next((op for op in module.body.block.ops if isinstance(op, tt.FuncOp) and op.body.blocks), None)
     signature = signature_of(kernel) if kernel is not None else None  # before descriptors become many arguments
-    rewrite_block_pointers(module)
     rewrite_descriptors(module)
     decompose_dot_scaled(module)
     cse_dce(module)  # the rewrites repeat themselves; and what is constant is seen to be

@@ -72,7 +72,9 @@ def _halves_help(pointer: Pointer, lanes: int) -> bool:
 
 
 def load_lanes(f: Function, elem: Type, pointer: Pointer, lanes: int, mask: Form | None, other: Form | None) -> Form:
-    """Load one element for each lane; where `mask` is false the lane is `other` (zero if absent) and memory is not touched."""
+    """Load one element for each lane; where `mask` is false the lane is `other` (zero if absent) and memory is not
+    touched.
+    """
     offset = pointer.offset
     if _is_true(mask):
         mask = None
@@ -94,7 +96,10 @@ def load_lanes(f: Function, elem: Type, pointer: Pointer, lanes: int, mask: Form
         parts = []
         for start in (0, half):
             sub = load_lanes(
-                f, elem, _as_pointer(_slice_form(f, pointer, start, half, lanes)), half,
+                f,
+                elem,
+                _as_pointer(_slice_form(f, pointer, start, half, lanes)),
+                half,
                 None if mask is None else _slice_form(f, mask, start, half, lanes),
                 None if other is None else _slice_form(f, other, start, half, lanes),
             )
@@ -129,7 +134,7 @@ def _other_vector(f: Function, other: Form | None, type: Type) -> Value:
 def _load_uniform(f: Function, elem: Type, address: Value, lanes: int, mask: Form | None, other: Form | None) -> Form:
     if mask is None:
         return Uniform(f.load(elem, address, max(1, elem.bits // 8)))
-    if isinstance(mask, Varying) or isinstance(mask, Affine):
+    if isinstance(mask, (Varying, Affine)):
         bits = vector_of(f, mask, lanes)
         any_lane = f.call(f"llvm.vector.reduce.or.v{lanes}i1", I1, [bits])
         loaded = _guarded(f, elem, address, any_lane, None)
@@ -164,7 +169,14 @@ def _window_lanes(span: int) -> int:
 
 
 def _load_window(
-    f: Function, type: Type, address: Value, constant: tuple[int, ...], low: int, high: int, mask: Form | None, other: Form | None
+    f: Function,
+    type: Type,
+    address: Value,
+    constant: tuple[int, ...],
+    low: int,
+    high: int,
+    mask: Form | None,
+    other: Form | None,
 ) -> Value:
     width = _window_lanes(high - low + 1)
     window = type.with_lanes(width)
@@ -195,7 +207,8 @@ def store_lanes(
 ) -> None:
     """Store one element for each lane where `mask` holds; of several lanes with one address the highest wins.
 
-    `streaming`: the addresses are known to be aligned whole vectors that nobody reads soon, so that they may go around the cache.
+    `streaming`: the addresses are known to be aligned whole vectors that nobody reads soon, so that they may go around
+    the cache.
     """
     offset = pointer.offset
     if _is_true(mask):
@@ -237,7 +250,10 @@ def store_lanes(
         half = lanes // 2
         for start_lane in (0, half):
             store_lanes(
-                f, elem, _as_pointer(_slice_form(f, pointer, start_lane, half, lanes)), half,
+                f,
+                elem,
+                _as_pointer(_slice_form(f, pointer, start_lane, half, lanes)),
+                half,
                 _slice_form(f, value, start_lane, half, lanes),
                 None if mask is None else _slice_form(f, mask, start_lane, half, lanes),
             )
@@ -287,4 +303,4 @@ def _store_if(f: Function, value: Value, address: Value, cond: Value, align: int
     if is_const(cond) and cond.name == "true":
         f.store(value, address, align)
         return
-    f.if_else(cond, lambda: f.store(value, address, align) or [])
+    f.when(cond, lambda: f.store(value, address, align))

@@ -1,4 +1,6 @@
-"""Scratch memory of one program: buffers placed by lifetime, so that memory used early is used again while it is in the cache."""
+"""Scratch memory of one program: buffers placed by lifetime, so that memory used early is used again while it is in the
+cache.
+"""
 
 from __future__ import annotations
 

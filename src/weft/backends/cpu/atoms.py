@@ -1,4 +1,6 @@
-"""The operations that are neither elementwise nor a plain nest, one module each: importing them registers their emission."""
+"""The operations that are neither elementwise nor a plain nest, one module each: importing them registers their
+emission.
+"""
 
 from weft.backends.cpu import control, dot, indexed, scan
 

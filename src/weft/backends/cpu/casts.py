@@ -1,11 +1,13 @@
 """Conversions between floating-point formats, exact in rounding and special values.
 
-Half to and from single are instructions. bfloat16 is the upper half of a single: widening is a shift, narrowing adds the rounding
-increment to the bits. The fp8 kinds go through single precision: widening by integer arithmetic with denormals by one multiplication,
-narrowing by rounding the bits at the right place, saturating to the largest finite number as `cvt.rn.satfinite` does, NaN to NaN.
+Half to and from single are instructions. bfloat16 is the upper half of a single: widening is a shift, narrowing adds
+the rounding increment to the bits. The fp8 kinds go through single precision: widening by integer arithmetic with
+denormals by one multiplication, narrowing by rounding the bits at the right place, saturating to the largest finite
+number as `cvt.rn.satfinite` does, NaN to NaN.
 
-The formats (exponent bits, mantissa bits, bias): e5m2 (5, 2, 15) is IEEE-like, with infinities; e4m3fn (4, 3, 7) has no infinity and one
-NaN pattern a sign; the `fnuz` kinds (e4m3 bias 8, e5m2 bias 16) have one NaN, 0x80, and no negative zero.
+The formats (exponent bits, mantissa bits, bias): e5m2 (5, 2, 15) is IEEE-like, with infinities; e4m3fn (4, 3, 7) has no
+infinity and one NaN pattern a sign; the `fnuz` kinds (e4m3 bias 8, e5m2 bias 16) have one NaN, 0x80, and no negative
+zero.
 """
 
 from __future__ import annotations
@@ -119,7 +121,8 @@ def _widen_small(f: Function, v: Value, kind: SmallFloat) -> Value:
     bits = f.cast("zext", v, ints)
     sign = f.shl(f.and_(bits, const(ints, 0x80)), const(ints, 24))
     magnitude = f.and_(bits, const(ints, 0x7F))
-    # As a single with the exponent too small by 127 - bias, which one multiplication by a power of two repairs, denormals included.
+    # As a single with the exponent too small by 127 - bias, which one multiplication by a power of two repairs,
+    # denormals included.
     shifted = f.bitcast(f.shl(magnitude, const(ints, 23 - kind.mantissa)), floats)
     scaled = f.bitcast(f.fmul(shifted, const(floats, 2.0 ** (127 - kind.bias))), ints)
     infinity, nan = const(ints, 0x7F800000), const(ints, 0x7FC00000)

@@ -1,7 +1,9 @@
-"""Compiling a module of tile IR for the CPU: passes, one LLVM function for the kernel, one that runs programs of the grid, an object.
+"""Compiling a module of tile IR for the CPU: passes, one LLVM function for the kernel, one that runs programs of the
+grid, an object.
 
-The object exports `void <name>(ptr args, ptr state, ptr scratch)`. `args` has an eight-byte slot for each parameter, `state` tells which
-programs of the grid are left; the function takes chunks of them until none are, so any number of threads may call it at once.
+The object exports `void <name>(ptr args, ptr state, ptr scratch)`. `args` has an eight-byte slot for each parameter,
+`state` tells which programs of the grid are left; the function takes chunks of them until none are, so any number of
+threads may call it at once.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from weft.backends.cpu.control import emit_blocks
 from weft.backends.cpu.elementwise import llvm_type
 from weft.backends.cpu.program import FunctionProgram, Op, read_function
 from weft.backends.cpu.schedule import Scheduler
-from weft.backends.llvm import machine
+from weft.backends.llvm import machine, vecmath
 from weft.backends.llvm.emit import I8, I32, I64, PTR, VOID, Function, Module, const
 from weft.backends.llvm.emit import Value as Reg
 from weft.base import CompilationError
@@ -72,9 +74,14 @@ class Context:
 
     def add_assert(self, op: Op) -> int:
         span = op.span
-        self.asserts.append({
-            "message": str(op.attrs.get("message", "")), "file": span.file if span else "", "line": span.line if span else 0, "func": "",
-        })
+        self.asserts.append(
+            {
+                "message": str(op.attrs.get("message", "")),
+                "file": span.file if span else "",
+                "line": span.line if span else 0,
+                "func": "",
+            }
+        )
         return len(self.asserts)
 
     def add_print(self, op: Op) -> int:
@@ -82,19 +89,28 @@ class Context:
         signed = op.attrs.get("isSigned") or []
         for k in range(max(1, len(op.args))):
             a = op.args[k] if op.args else None
-            self.prints.append({
-                "prefix": op.attrs.get("prefix", ""), "hex": bool(op.attrs.get("hex", False)),
-                "dtype": a.elem if a else "", "shape": list(a.shape) if a else [], "operand": k, "operands": len(op.args),
-                "signed": bool(signed[k]) if k < len(signed) else True,
-            })
+            self.prints.append(
+                {
+                    "prefix": op.attrs.get("prefix", ""),
+                    "hex": bool(op.attrs.get("hex", False)),
+                    "dtype": a.elem if a else "",
+                    "shape": list(a.shape) if a else [],
+                    "operand": k,
+                    "operands": len(op.args),
+                    "signed": bool(signed[k]) if k < len(signed) else True,
+                }
+            )
         return index
 
     def report(self, f: Function, index: int) -> None:
         """Put an assertion's number into the error slot if it is the first."""
         slot = f.gep(I8, self.state, const(I64, ERROR))
-        pair = f.emit(Reg(I64, "").type.with_elem("{ i64, i1 }"), f"cmpxchg {slot}, i64 0, i64 {index} monotonic monotonic, align 8")
+        pair = f.emit(
+            Reg(I64, "").type.with_elem("{ i64, i1 }"),
+            f"cmpxchg {slot}, i64 0, i64 {index} monotonic monotonic, align 8",
+        )
         first = f.emit(I8.with_elem("i1"), f"extractvalue {{ i64, i1 }} {pair.name}, 1")
-        f.if_else(first, lambda: f.store(self.pid, f.gep(I8, self.state, const(I64, ERROR_PID))) or [])
+        f.when(first, lambda: f.store(self.pid, f.gep(I8, self.state, const(I64, ERROR_PID))))
 
     def emit_print(self, f: Function, index: int, operand: int, data: Reg | None, size: int) -> None:
         """Call back into the launcher with an operand's bytes."""
@@ -106,8 +122,16 @@ class Context:
 def parameter_type(program: FunctionProgram, index: int) -> str:
     """A parameter's type string as Triton writes it in a signature."""
     value = program.params[index]
-    names = {"f16": "fp16", "bf16": "bf16", "f32": "fp32", "f64": "fp64", "f8E5M2": "fp8e5", "f8E4M3FN": "fp8e4nv", "f8E4M3FNUZ": "fp8e4b8",
-             "f8E5M2FNUZ": "fp8e5b16"}
+    names = {
+        "f16": "fp16",
+        "bf16": "bf16",
+        "f32": "fp32",
+        "f64": "fp64",
+        "f8E5M2": "fp8e5",
+        "f8E4M3FN": "fp8e4nv",
+        "f8E4M3FNUZ": "fp8e4b8",
+        "f8E5M2FNUZ": "fp8e5b16",
+    }
     if value.elem == "ptr":
         return "*" + names.get(value.pointee, value.pointee)
     return names.get(value.elem, value.elem)
@@ -126,19 +150,32 @@ def compile_module(module: ModuleOp, options: CPUOptions | None = None) -> CPUBi
     return CPUBinary(text, obj, metadata, options)
 
 
-def emit(program: FunctionProgram, options: CPUOptions, parameters: list[str] | None = None) -> tuple[str, dict[str, Any]]:
+def emit(
+    program: FunctionProgram, options: CPUOptions, parameters: list[str] | None = None
+) -> tuple[str, dict[str, Any]]:
     """The LLVM IR of a kernel and its metadata."""
     host = machine.host(options.cpu, options.features)
     vector_bits = options.vector_bits or host.vector_bits
     context = Context(options, vector_bits, host.features)
     module = Module()
+    vecmath.configure(module, avx512=vector_bits == 512 and {"avx512f", "avx512vl"} <= host.features)
     slots = [(f"p{i}", llvm_type(p.elem)) for i, p in enumerate(program.params)]
-    extra = [("x", I32), ("y", I32), ("z", I32), ("nx", I32), ("ny", I32), ("nz", I32), ("pid", I64), ("state", PTR), ("scratch", PTR)]
+    extra = [
+        ("x", I32),
+        ("y", I32),
+        ("z", I32),
+        ("nx", I32),
+        ("ny", I32),
+        ("nz", I32),
+        ("pid", I64),
+        ("state", PTR),
+        ("scratch", PTR),
+    ]
     attributes = ["noundef"] * (len(slots) + len(extra) - 1) + ["noalias align 64"]
     body = module.function("weft.program", VOID, [*slots, *extra], "nounwind noinline", "internal", attributes)
     if options.enable_fp_fusion:
         body.fast = "contract "
-    args = body.args[len(slots):]
+    args = body.args[len(slots) :]
     context.program_ids, context.num_programs = args[0:3], args[3:6]
     context.pid, context.state = args[6], args[7]
     arena = Arena(body, args[8])
@@ -149,7 +186,9 @@ def emit(program: FunctionProgram, options: CPUOptions, parameters: list[str] | 
     _worker(module, program, slots)
     metadata = {
         "name": program.name,
-        "params": parameters if parameters is not None else [parameter_type(program, i) for i in range(len(program.params))],
+        "params": parameters
+        if parameters is not None
+        else [parameter_type(program, i) for i in range(len(program.params))],
         "scratch_bytes": arena.size,
         "asserts": context.asserts,
         "prints": context.prints,

@@ -1,7 +1,8 @@
 """Control flow: loops, branches, and the basic blocks that Triton's early returns make.
 
-Scalars carried by a loop are phi nodes; tiles carried by a loop have a buffer for the whole of it, updated in place where every new
-element depends on the old one at the same place. What a region materialises is forgotten when it ends, because it may not have run.
+Scalars carried by a loop are phi nodes; tiles carried by a loop have a buffer for the whole of it, updated in place
+where every new element depends on the old one at the same place. What a region materialises is forgotten when it ends,
+because it may not have run.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ from weft.backends.cpu.elementwise import llvm_type
 from weft.backends.cpu.evaluate import Buffer, row_major
 from weft.backends.cpu.program import Block, Op, Value
 from weft.backends.cpu.schedule import EFFECTS, Loop, Scheduler, anchor
-
 from weft.backends.llvm.emit import I64, const
 from weft.backends.llvm.emit import Value as Reg
 
@@ -143,7 +143,8 @@ def _if(s: Scheduler, op: Op) -> None:
     cond = scalar(s, op.args[0])
     buffers = {
         k: s.arena.allocate(r.elem, r.numel, row_major(r.shape), op.index, max(op.last, s.last_use(r)))
-        for k, r in enumerate(op.results) if r.is_tile
+        for k, r in enumerate(op.results)
+        if r.is_tile
     }
     scalars = [k for k, r in enumerate(op.results) if not r.is_tile]
     saved = _Saved(s)
@@ -238,7 +239,9 @@ def emit_blocks(s: Scheduler, blocks: list[Block]) -> None:
     incoming: dict[int, list[tuple[str, list[Value], dict[Value, Reg | Buffer]]]] = {id(b): [] for b in blocks}
     tiles = {
         id(a): s.arena.allocate(a.elem, a.numel, row_major(a.shape), 0, s.program.count)
-        for b in blocks[1:] for a in b.args if a.is_tile
+        for b in blocks[1:]
+        for a in b.args
+        if a.is_tile
     }
     for n, block in enumerate(blocks):
         if n:
@@ -265,7 +268,10 @@ def emit_blocks(s: Scheduler, blocks: list[Block]) -> None:
 
 
 def _enter_block(
-    s: Scheduler, block: Block, incoming: list[tuple[str, list[Value], dict[Value, Reg | Buffer]]], tiles: dict[int, Buffer]
+    s: Scheduler,
+    block: Block,
+    incoming: list[tuple[str, list[Value], dict[Value, Reg | Buffer]]],
+    tiles: dict[int, Buffer],
 ) -> None:
     if not incoming:  # not reachable
         return

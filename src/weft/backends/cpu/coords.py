@@ -1,9 +1,9 @@
 """Where in a tile: coordinates as bits of the nest's iteration index.
 
-Every tile extent is a power of two, so an element of an iteration space of 2^n points is n bits, and every shape operation (trans,
-reshape, broadcast, expand_dims, join, split) only moves, drops or fixes bits: it is a linear map over F2 whose basis vectors are unit
-vectors or zero. A coordinate is a tuple of *sources*, least significant bit first; a tile's coordinates are one such tuple for each
-dimension. A source is
+Every tile extent is a power of two, so an element of an iteration space of 2^n points is n bits, and every shape
+operation (trans, reshape, broadcast, expand_dims, join, split) only moves, drops or fixes bits: it is a linear map over
+F2 whose basis vectors are unit vectors or zero. A coordinate is a tuple of *sources*, least significant bit first; a
+tile's coordinates are one such tuple for each dimension. A source is
 
     k >= 0          bit k of the iteration index (bit 0 moves fastest in row-major order)
     ZERO, ONE       a constant
@@ -96,6 +96,4 @@ def substitute(coords: Coords, mapping: Mapping[int, int]) -> Coords:
 def unpin(coords: Coords, bits: Iterable[int]) -> Coords:
     """Make the pinned sources of these iteration bits live again."""
     wanted = set(bits)
-    return tuple(
-        tuple(b if (b := pinned_bit(s)) is not None and b in wanted else s for s in coord) for coord in coords
-    )
+    return tuple(tuple(b if (b := pinned_bit(s)) is not None and b in wanted else s for s in coord) for coord in coords)

@@ -1,12 +1,13 @@
 """Matrix products: operands packed into scratch, then a register-blocked kernel.
 
-A (M x K) is packed by rows, B (K x N) in panels as wide as the register block, so that the inner loop reads both in order. The block is
-`rows` x `vectors` accumulators kept in registers over the whole of K; each step loads `vectors` vectors of B and broadcasts one element
-of A for each row (Goto and van de Geijn, Anatomy of High-Performance Matrix Multiplication, 2008, section 4, with the tile in place of
-their cache blocks). The accumulator tile is updated in place wherever nobody else needs its old contents.
+A (M x K) is packed by rows, B (K x N) in panels as wide as the register block, so that the inner loop reads both in
+order. The block is `rows` x `vectors` accumulators kept in registers over the whole of K; each step loads `vectors`
+vectors of B and broadcasts one element of A for each row (Goto and van de Geijn, Anatomy of High-Performance Matrix
+Multiplication, 2008, section 4, with the tile in place of their cache blocks). The accumulator tile is updated in place
+wherever nobody else needs its old contents.
 
-Half, fp8 and, without the instruction, bf16 operands are widened to single when they are packed. With AVX512-BF16, pairs along K are
-multiplied by `vdpbf16ps`; with AVX512-VNNI, 8-bit integers as pairs of 16 bits by `vpdpwssd`.
+Half, fp8 and, without the instruction, bf16 operands are widened to single when they are packed. With AVX512-BF16,
+pairs along K are multiplied by `vdpbf16ps`; with AVX512-VNNI, 8-bit integers as pairs of 16 bits by `vpdpwssd`.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from weft.backends.cpu.evaluate import Buffer, row_major
 from weft.backends.cpu.program import Op, Value
 from weft.backends.cpu.roots import WriteRoot
 from weft.backends.cpu.schedule import Scheduler, anchor
-from weft.backends.llvm.emit import I8, I64, Function, Type, const, vec
+from weft.backends.llvm.emit import I64, Function, Type, const, vec
 from weft.backends.llvm.emit import Value as Reg
 from weft.base import Unsupported
 
@@ -75,7 +76,12 @@ def is_zero(value: Value) -> bool:
     op = value.op
     while op is not None and op.name in ("tt.splat", "tt.broadcast"):
         op = op.args[0].op
-    return op is not None and op.name == "arith.constant" and not isinstance(op.attrs["value"], list) and op.attrs["value"] == 0
+    return (
+        op is not None
+        and op.name == "arith.constant"
+        and not isinstance(op.attrs["value"], list)
+        and op.attrs["value"] == 0
+    )
 
 
 def pack(s: Scheduler, value: Value, elem: str, weights: tuple[tuple[int, ...], ...]) -> Buffer:
@@ -92,7 +98,9 @@ def pack(s: Scheduler, value: Value, elem: str, weights: tuple[tuple[int, ...], 
 
 
 def accumulator_buffer(s: Scheduler, op: Op, elem: str, operands: tuple[Buffer, Buffer]) -> tuple[Buffer, bool]:
-    """The buffer that receives a product, holding the addend; and whether it starts from zero instead. Not an operand's."""
+    """The buffer that receives a product, holding the addend; and whether it starts from zero instead. Not an
+    operand's.
+    """
     addend, result = op.args[2], op.result
     last = s.last_use(result)
     weights = row_major(result.shape)
@@ -116,13 +124,19 @@ def accumulator_buffer(s: Scheduler, op: Op, elem: str, operands: tuple[Buffer, 
 
 
 def _in_place(s: Scheduler, op: Op, addend: Value) -> Buffer | None:
-    """A carried tile that the addend rescales element by element and that nothing else needs: its buffer can be overwritten."""
+    """A carried tile that the addend rescales element by element and that nothing else needs: its buffer can be
+    overwritten.
+    """
     start = identity(addend.shape)
     for value, coords in s.analysis().walk([(addend, start)]):
         have = s.env.get(value)
         if (
-            isinstance(have, Buffer) and value.op is None and coords == start and value.elem == addend.elem
-            and value.block is op.block and not s.needed_later(value, {op})
+            isinstance(have, Buffer)
+            and value.op is None
+            and coords == start
+            and value.elem == addend.elem
+            and value.block is op.block
+            and not s.needed_later(value, {op})
         ):
             return have
     return None
@@ -174,9 +188,18 @@ def _dot(s: Scheduler, op: Op) -> None:
 
 
 def multiply(
-    f: Function, p: Plan, a: Reg, b: Reg, c: Reg, size: tuple[int, int, int], from_zero: bool, between: prefetch.Between | None = None
+    f: Function,
+    p: Plan,
+    a: Reg,
+    b: Reg,
+    c: Reg,
+    size: tuple[int, int, int],
+    from_zero: bool,
+    between: prefetch.Between | None = None,
 ) -> None:
-    """C (m x n, row-major) = or += A (packed by rows) times B (packed in panels); `between` runs once in each register block."""
+    """C (m x n, row-major) = or += A (packed by rows) times B (packed in panels); `between` runs once in each register
+    block.
+    """
     m, n, k = size
     panel = p.lanes * p.vectors
     packed, acc_type = llvm_type(p.packed), llvm_type(p.accumulator, p.lanes if p.lanes > 1 else 0)
@@ -216,7 +239,9 @@ def multiply(
         with f.loop(const(I64, 0), const(I64, m), const(I64, p.rows), at_least_once=True) as row:
             if between is not None:
                 blocks_down = const(I64, m // p.rows)
-                number = f.add(f.mul(f.bin("udiv", column, const(I64, panel)), blocks_down), f.bin("udiv", row, const(I64, p.rows)))
+                number = f.add(
+                    f.mul(f.bin("udiv", column, const(I64, panel)), blocks_down), f.bin("udiv", row, const(I64, p.rows))
+                )
                 between(number)
             block(panel_at, column, row)
 
@@ -254,4 +279,4 @@ def _accumulate(f: Function, p: Plan, acc: Reg, left: Reg, right: Reg) -> Reg:
     return f.call("llvm.x86.avx512.vpdpwssd.512", acc.type, [acc, f.bitcast(left, halves), f.bitcast(right, halves)])
 
 
-__all__ = ["I8", "Plan", "multiply", "panel_weights", "plan"]
+__all__ = ["Plan", "multiply", "panel_weights", "plan"]

@@ -1,9 +1,9 @@
 """Elementwise operations on LLVM scalars and vectors, one table from the IR's operation names.
 
-Each entry takes the function under construction, the program's op and its operands as LLVM values of one lane count, and gives the
-result. Half precision is computed by LLVM in single precision and rounded after each operation; bfloat16 is kept as its bits (`i16`)
-and widened, computed and rounded here, because not every host has instructions for it. Integer division follows docs/semantics.md:
-it never traps.
+Each entry takes the function under construction, the program's op and its operands as LLVM values of one lane count,
+and gives the result. Half precision is computed by LLVM in single precision and rounded after each operation; bfloat16
+is kept as its bits (`i16`) and widened, computed and rounded here, because not every host has instructions for it.
+Integer division follows docs/semantics.md: it never traps.
 """
 
 from __future__ import annotations
@@ -19,7 +19,15 @@ from weft.base import Unsupported
 Emitter = Callable[[Function, Op, list[Value]], Value]
 
 LLVM_ELEMENT = {
-    "i1": "i1", "i8": "i8", "i16": "i16", "i32": "i32", "i64": "i64", "f16": "half", "bf16": "i16", "f32": "float", "f64": "double",
+    "i1": "i1",
+    "i8": "i8",
+    "i16": "i16",
+    "i32": "i32",
+    "i64": "i64",
+    "f16": "half",
+    "bf16": "i16",
+    "f32": "float",
+    "f64": "double",
     "ptr": "ptr",
 }
 
@@ -58,7 +66,12 @@ def _integer(name: str, llvm: str) -> None:
 
 
 for _name, _llvm in {
-    "arith.addi": "add", "arith.subi": "sub", "arith.muli": "mul", "arith.andi": "and", "arith.ori": "or", "arith.xori": "xor",
+    "arith.addi": "add",
+    "arith.subi": "sub",
+    "arith.muli": "mul",
+    "arith.andi": "and",
+    "arith.ori": "or",
+    "arith.xori": "xor",
 }.items():
     _integer(_name, _llvm)
 
@@ -78,7 +91,9 @@ def _shift(f: Function, op: Op, a: list[Value]) -> Value:
     return f.select(inside, shifted, const(a[0].type, 0))
 
 
-@emitter("arith.divsi", "arith.remsi", "arith.divui", "arith.remui", "arith.floordivsi", "arith.ceildivsi", "arith.ceildivui")
+@emitter(
+    "arith.divsi", "arith.remsi", "arith.divui", "arith.remui", "arith.floordivsi", "arith.ceildivsi", "arith.ceildivui"
+)
 def _divide(f: Function, op: Op, a: list[Value]) -> Value:
     x, y = a
     name = op.name.removeprefix("arith.")
@@ -104,7 +119,9 @@ def _divide(f: Function, op: Op, a: list[Value]) -> Value:
 
 
 def _quotient(f: Function, llvm: str, x: Value, y: Value) -> Value:
-    """Division by a safe divisor; 32-bit vectors through double precision, which is exact and, unlike integer division, has lanes."""
+    """Division by a safe divisor; 32-bit vectors through double precision, which is exact and, unlike integer division,
+    has lanes.
+    """
     if not x.type.lanes or x.type.bits > 32:
         return f.bin(llvm, x, y)
     signed = llvm.startswith("s")
@@ -131,7 +148,22 @@ def _rounded_division(f: Function, name: str, x: Value, y: Value) -> Value:
 
 INT_PREDICATES = ["eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge"]
 FLOAT_PREDICATES = [
-    "false", "oeq", "ogt", "oge", "olt", "ole", "one", "ord", "ueq", "ugt", "uge", "ult", "ule", "une", "uno", "true",
+    "false",
+    "oeq",
+    "ogt",
+    "oge",
+    "olt",
+    "ole",
+    "one",
+    "ord",
+    "ueq",
+    "ugt",
+    "uge",
+    "ult",
+    "ule",
+    "une",
+    "uno",
+    "true",
 ]
 
 
@@ -152,7 +184,12 @@ def _select(f: Function, op: Op, a: list[Value]) -> Value:
     return f.select(a[0], a[1], a[2])
 
 
-for _name, _llvm in {"arith.maxsi": "smax", "arith.minsi": "smin", "arith.maxui": "umax", "arith.minui": "umin"}.items():
+for _name, _llvm in {
+    "arith.maxsi": "smax",
+    "arith.minsi": "smin",
+    "arith.maxui": "umax",
+    "arith.minui": "umin",
+}.items():
     EMITTERS[_name] = lambda f, op, a, llvm=_llvm: f.intrinsic(llvm, a[0].type, a)  # type: ignore[misc]
 
 
@@ -170,7 +207,13 @@ def narrow(f: Function, elem: str, v: Value) -> Value:
     return v
 
 
+FLOAT_ARITHMETIC: dict[str, Callable[[Function, list[Value]], Value]] = {}
+"""The same operations on values that LLVM computes with as they are."""
+
+
 def _float(name: str, compute: Callable[[Function, list[Value]], Value]) -> None:
+    FLOAT_ARITHMETIC[name] = compute
+
     def emit(f: Function, op: Op, a: list[Value]) -> Value:
         elem = op.result.elem
         return narrow(f, elem, compute(f, [widen(f, elem, v) for v in a]))
@@ -202,7 +245,7 @@ _float("arith.remf", lambda f, a: vecmath.call(f, "fmod", a))
 
 
 def _extremum(f: Function, pred: str, a: list[Value], propagate: bool) -> Value:
-    """max or min where a NaN wins (`propagate`) or loses. One compare-and-select is a single instruction on most hosts."""
+    """max or min where a NaN wins (`propagate`) or loses. Compare-and-select is one instruction on most hosts."""
     x, y = a
     best = f.select(f.fcmp(pred, x, y), x, y)  # a NaN in either operand gives y
     if propagate:
@@ -224,8 +267,32 @@ def _math(name: str, function: str) -> None:
     EMITTERS[name] = emit
 
 
-for _name in ("exp", "exp2", "log", "log2", "sin", "cos", "tan", "tanh", "erf", "rsqrt", "log1p", "log10", "expm1", "atan", "atan2", "powf", "cbrt",
-              "asin", "acos", "sinh", "cosh", "asinh", "acosh", "atanh"):
+for _name in (
+    "exp",
+    "exp2",
+    "log",
+    "log2",
+    "sin",
+    "cos",
+    "tan",
+    "tanh",
+    "erf",
+    "rsqrt",
+    "log1p",
+    "log10",
+    "expm1",
+    "atan",
+    "atan2",
+    "powf",
+    "cbrt",
+    "asin",
+    "acos",
+    "sinh",
+    "cosh",
+    "asinh",
+    "acosh",
+    "atanh",
+):
     _math(f"math.{_name}", "pow" if _name == "powf" else _name)
 
 
@@ -295,7 +362,9 @@ def _float_cast(f: Function, op: Op, a: list[Value]) -> Value:
 
 
 def _rounds_to_zero(op: Op) -> bool:
-    """tt.fp_to_fp has `rounding`: rtz (0) or rtne (1); arith.truncf has none, or MLIR's numbering, where toward zero is 1."""
+    """tt.fp_to_fp has `rounding`: rtz (0) or rtne (1); arith.truncf has none, or MLIR's numbering, where toward zero is
+    1.
+    """
     if op.name == "tt.fp_to_fp":
         return op.attrs.get("rounding") in (0, "rtz")
     return op.attrs.get("roundingmode") in (1, 3, "toward_zero")

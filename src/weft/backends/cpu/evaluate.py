@@ -1,13 +1,14 @@
 """Pulling values: what a tile's elements are at the current point of a loop nest.
 
-A nest iterates over the elements of a tile, some bits of the iteration index being vector lanes, some pinned by unrolling, the rest
-loop variables. `Evaluator.eval(value, coords)` emits what is needed to have `value` at `coords` and says how it looks across the lanes
-(see forms.py). It walks the program backwards: elementwise operations evaluate their operands at the same place, shape operations only
-rewrite coordinates (see coords.py), splats fall back to scalars, and leaves are index ranges, buffers and loads.
+A nest iterates over the elements of a tile, some bits of the iteration index being vector lanes, some pinned by
+unrolling, the rest loop variables. `Evaluator.eval(value, coords)` emits what is needed to have `value` at `coords` and
+says how it looks across the lanes (see forms.py). It walks the program backwards: elementwise operations evaluate their
+operands at the same place, shape operations only rewrite coordinates (see coords.py), splats fall back to scalars, and
+leaves are index ranges, buffers and loads.
 
-What was emitted is remembered for each loop level, so that what does not depend on an inner loop is emitted outside of it (`enter`,
-`leave`; nest.py decides when). Reads of a value whose consecutive elements run along unrolled bits instead of lanes are done as whole
-vectors and transposed in registers (`_transposed`).
+What was emitted is remembered for each loop level, so that what does not depend on an inner loop is emitted outside of
+it (`enter`, `leave`; nest.py decides when). Reads of a value whose consecutive elements run along unrolled bits instead
+of lanes are done as whole vectors and transposed in registers (`_transposed`).
 """
 
 from __future__ import annotations
@@ -15,8 +16,23 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import ml_dtypes
+import numpy as np
+
 from weft.backends.cpu import access, forms
-from weft.backends.cpu.coords import ONE, ZERO, Coord, Coords, constant_of, live_bits, log2, pinned, pinned_bit, reshaped, unpin
+from weft.backends.cpu.coords import (
+    ONE,
+    ZERO,
+    Coord,
+    Coords,
+    constant_of,
+    live_bits,
+    log2,
+    pinned,
+    pinned_bit,
+    reshaped,
+    unpin,
+)
 from weft.backends.cpu.elementwise import EMITTERS, llvm_type, memory_type
 from weft.backends.cpu.forms import Affine, Form, Pointer, Uniform, Varying, int_const, vector_of
 from weft.backends.cpu.program import Op, Value
@@ -27,7 +43,9 @@ from weft.base import Unsupported
 
 @dataclass(eq=False)
 class Buffer:
-    """A tile in scratch memory: its address, its element, and for each bit of each coordinate the bit of the element offset it is."""
+    """A tile in scratch memory: its address, its element, and for each bit of each coordinate the bit of the element
+    offset it is.
+    """
 
     address: Reg
     elem: str
@@ -70,7 +88,9 @@ class Evaluator:
         self.identities: set[Value] = set()  # remainders known to change nothing in this version of the nest
         self.aligned: Callable[[Op, Coords, Sequence[int]], bool] = lambda op, coords, lanes: False
         self.streaming: set[int] = set()  # ids of stores that go around the cache in this version
-        self.transposes: dict[int, tuple[int, ...]] = {}  # id of a leaf value -> unrolled bits along which it is consecutive
+        self.transposes: dict[
+            int, tuple[int, ...]
+        ] = {}  # id of a leaf value -> unrolled bits along which it is consecutive
 
     # -- loop levels ------------------------------------------------------------------------------------------------
 
@@ -175,7 +195,7 @@ class Evaluator:
         return self.elementwise(op, [self.eval(a, coords) for a in op.args])
 
     def _divided(self, op: Op, value: Value, coords: Coords) -> Form | None:
-        """A remainder or quotient whose form is that of its dividend: one that does not wrap, or aligned runs of lanes."""
+        """A remainder or quotient with the form of its dividend: one that does not wrap, or aligned runs of lanes."""
         if value in self.identities:
             return self.eval(op.args[0], coords)
         if not self.lanes or not self.aligned(op, coords, self.lane_bits):
@@ -214,7 +234,11 @@ class Evaluator:
     # -- leaves -----------------------------------------------------------------------------------------------------
 
     def buffer_pointer(self, buffer: Buffer, coords: Coords) -> Pointer:
-        pieces = [(s, w) for coord, weights in zip(coords, buffer.weights, strict=True) for s, w in zip(coord, weights, strict=True)]
+        pieces = [
+            (s, w)
+            for coord, weights in zip(coords, buffer.weights, strict=True)
+            for s, w in zip(coord, weights, strict=True)
+        ]
         return Pointer(buffer.address, self.number(pieces), memory_type(buffer.elem))
 
     def read(self, value: Value, buffer: Buffer, coords: Coords) -> Form:
@@ -278,9 +302,10 @@ class Evaluator:
     def _transposed(self, value: Value, coords: Coords, read: Callable[[Coords], Form]) -> Form | None:
         """Read along unrolled bits and turn rows into columns, for all copies of the body at once.
 
-        With lanes l and unrolled bits u, a read at pinned u=k whose consecutive elements run along u becomes 2^|u| vector reads, one for
-        each value of the lane bits, and log2 rounds of exchanging one register bit with one lane bit (the transposition networks of
-        Zhou et al., Linear Layouts, section on register/lane conversion). The results for every k are remembered.
+        With lanes l and unrolled bits u, a read at pinned u=k whose consecutive elements run along u becomes 2^|u|
+        vector reads, one for each value of the lane bits, and log2 rounds of exchanging one register bit with one lane
+        bit (the transposition networks of Zhou et al., Linear Layouts, section on register/lane conversion). The
+        results for every k are remembered.
         """
         run = self.transposes.get(id(value))
         if run is None or len(run) != len(self.lane_bits):
@@ -328,7 +353,8 @@ def _exchange(f: Function, rows: list[Reg], bit: int) -> list[Reg]:
     return result
 
 
-# -- shape operations: coordinates only ---------------------------------------------------------------------------------
+# -- shape operations: coordinates only
+# ---------------------------------------------------------------------------------
 
 DIVISIONS = frozenset({"arith.remsi", "arith.remui", "arith.divsi", "arith.divui"})
 
@@ -363,17 +389,16 @@ def _signed(bits: int, width: int) -> int:
 
 
 def _bfloat_bits(value: float) -> int:
-    import_free = const(vec("bfloat", 0), value).name  # spelled 0xRhhhh
-    return int(import_free.removeprefix("0xR"), 16)
+    return int(const(vec("bfloat", 0), value).name.removeprefix("0xR"), 16)  # spelled 0xRhhhh
 
 
 def _small_bits(elem: str, value: float) -> int:
-    import ml_dtypes
-    import numpy as np
-
     kinds = {
-        "f8E5M2": ml_dtypes.float8_e5m2, "f8E4M3FN": ml_dtypes.float8_e4m3fn, "f8E4M3FNUZ": ml_dtypes.float8_e4m3fnuz,
-        "f8E5M2FNUZ": ml_dtypes.float8_e5m2fnuz, "f8E4M3B11FNUZ": ml_dtypes.float8_e4m3b11fnuz,
+        "f8E5M2": ml_dtypes.float8_e5m2,
+        "f8E4M3FN": ml_dtypes.float8_e4m3fn,
+        "f8E4M3FNUZ": ml_dtypes.float8_e4m3fnuz,
+        "f8E5M2FNUZ": ml_dtypes.float8_e5m2fnuz,
+        "f8E4M3B11FNUZ": ml_dtypes.float8_e4m3b11fnuz,
     }
     return int(np.array(value, kinds[elem]).view(np.uint8))
 
@@ -474,7 +499,7 @@ def _wide(f: Function, form: Form, lanes: int) -> Form:
 
 
 def add_offsets(f: Function, a: Form, b: Form, lanes: int) -> Form:
-    """The sum of two element offsets, as i64 unless one is zero (a 32-bit vector of offsets makes the cheaper gather)."""
+    """The sum of two element offsets, as i64 unless one is zero (32-bit vectors of offsets make cheaper gathers)."""
     if isinstance(a, Uniform) and int_const(a.value) == 0 and isinstance(b, Varying):
         return b
     x, y = _wide(f, a, lanes), _wide(f, b, lanes)
@@ -502,13 +527,23 @@ def _pointer_cast(ev: Evaluator, op: Op, value: Value, coords: Coords) -> Form:
 
 
 SHAPE_OPS: dict[str, ShapeOp] = {
-    "tt.splat": _splat, "arith.constant": _constant, "tt.make_range": _make_range, "tt.expand_dims": _expand_dims,
-    "tt.broadcast": _broadcast, "tt.reshape": _reshape, "tt.trans": _trans, "tt.join": _join, "tt.cat": _cat, "tt.split": _split,
-    "tt.addptr": _addptr, "tt.bitcast": _pointer_cast,
+    "tt.splat": _splat,
+    "arith.constant": _constant,
+    "tt.make_range": _make_range,
+    "tt.expand_dims": _expand_dims,
+    "tt.broadcast": _broadcast,
+    "tt.reshape": _reshape,
+    "tt.trans": _trans,
+    "tt.join": _join,
+    "tt.cat": _cat,
+    "tt.split": _split,
+    "tt.addptr": _addptr,
+    "tt.bitcast": _pointer_cast,
 }
 
 
-# -- integer arithmetic that stays uniform or affine -----------------------------------------------------------------------
+# -- integer arithmetic that stays uniform or affine
+# -----------------------------------------------------------------------
 
 
 def _affine_sub(f: Function, op: Op, a: list[Form]) -> Form | None:
@@ -536,6 +571,11 @@ def _no_bool(fn: Callable[[Function, Form, Form], Form | None]) -> Callable[[Fun
 
 
 AFFINE_OPS: dict[str, Callable[[Function, Op, list[Form]], Form | None]] = {
-    "arith.addi": _no_bool(forms.add), "arith.muli": _no_bool(forms.mul), "arith.subi": _affine_sub, "arith.shli": _affine_shl,
-    "arith.extsi": _affine_cast, "arith.extui": _affine_cast, "arith.trunci": _affine_cast,
+    "arith.addi": _no_bool(forms.add),
+    "arith.muli": _no_bool(forms.mul),
+    "arith.subi": _affine_sub,
+    "arith.shli": _affine_shl,
+    "arith.extsi": _affine_cast,
+    "arith.extui": _affine_cast,
+    "arith.trunci": _affine_cast,
 }

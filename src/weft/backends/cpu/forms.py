@@ -8,7 +8,8 @@ Index arithmetic is most of a tile program and almost none of its cost, because 
     Pointer   a scalar base and an offset that is one of the above   x_ptr + offsets
 
 An address that is affine with step one is a plain vector load; uniform is one scalar load; anything else is a gather.
-Affine arithmetic assumes that an offset does not wrap around its integer type inside one vector (see docs/semantics.md).
+Affine arithmetic assumes that an offset does not wrap around its integer type inside one vector (see
+docs/semantics.md).
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ def is_const(value: Value) -> bool:
 def int_const(value: Value) -> int | None:
     """The number an integer operand is known to be."""
     name = value.name
-    if name.startswith("%") or name.startswith("@") or value.type.is_float:
+    if name.startswith(("%", "@")) or value.type.is_float:
         return None
     if name == "true":
         return 1
@@ -145,7 +146,11 @@ def add(f: Function, a: Form, b: Form, sign: int = 1) -> Form | None:
         base = fold_add(f, base_a, base_b)
     else:
         y = int_const(base_b)
-        base = fold_add(f, base_a, const(base_b.type, wrap(-y, base_b.type.bits))) if y is not None else f.sub(base_a, base_b)
+        base = (
+            fold_add(f, base_a, const(base_b.type, wrap(-y, base_b.type.bits)))
+            if y is not None
+            else f.sub(base_a, base_b)
+        )
     terms: list[tuple[Value | None, tuple[int, ...]]] = list(a.terms) if isinstance(a, Affine) else []
     if isinstance(b, Affine):
         for scale, numbers in b.terms:

@@ -1,4 +1,4 @@
-"""Operations whose places depend on data: gather, histogram, and functions mapped over elements with real control flow."""
+"""Operations whose places depend on data: gather, histogram, and functions mapped with real control flow."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _count(f: Function, bins: Reg, value: Reg, counted: Reg) -> None:
 
 @anchor("tt.map_elementwise")
 def _map_elementwise(s: Scheduler, op: Op) -> None:
-    """A scalar function applied to each element (or to `pack` neighbours at once), with branches and loops of its own."""
+    """A scalar function applied to each element (or to `pack` neighbours at once), with control flow of its own."""
     pack = int(op.attrs.get("pack", 1))
     block = op.regions[0][0]
     if len(op.regions[0]) > 1:

@@ -1,23 +1,24 @@
 """A loop nest over the elements of a tile: which bits are lanes, which are loops, and what is done at each point.
 
-A nest has an iteration shape and a list of roots: stores, buffer writes, reductions, atomics. All of them see the same points, so what
-they have in common is computed once. The choice of lanes is a small cost model: each candidate (a run of bits along which some access is
-consecutive) is priced by what every access in the nest would cost with it, and the cheapest wins. An access that is consecutive along
-other bits than the lanes can be had by unrolling those bits and transposing in registers (see evaluate.py), at a few shuffles a vector.
+A nest has an iteration shape and a list of roots: stores, buffer writes, reductions, atomics. All of them see the same
+points, so what they have in common is computed once. The choice of lanes is a small cost model: each candidate (a run
+of bits along which some access is consecutive) is priced by what every access in the nest would cost with it, and the
+cheapest wins. An access that is consecutive along other bits than the lanes can be had by unrolling those bits and
+transposing in registers (see evaluate.py), at a few shuffles a vector.
 
 Order of the loops, from the inside: lanes, unrolled bits, bits of a reduced axis, the rest.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from weft.backends.cpu.coords import Coords, identity, live_bits, log2, pinned, reshaped, substitute
-from weft.backends.cpu.elementwise import memory_type
-from weft.backends.cpu.evaluate import Buffer, Evaluator, LoopVar, broadcast_coords, trans_coords
+from weft.backends.cpu.coords import Coords, identity, log2, pinned, substitute
+from weft.backends.cpu.evaluate import Buffer, Evaluator, LoopVar
 from weft.backends.cpu.forms import Uniform, vector_of
 from weft.backends.cpu.program import Op, Value, element_bits
+from weft.backends.cpu.questions import REMAINDERS, Analysis, Steps, buffer_steps, consecutive_run, operands_at
 from weft.backends.llvm.emit import I64, Function, const
 from weft.backends.llvm.emit import Value as Reg
 
@@ -31,7 +32,10 @@ class Root(Protocol):
     """Something done at every point of a nest."""
 
     shape: tuple[int, ...]
-    op: Op | None
+
+    @property
+    def op(self) -> Op | None:
+        """The anchor, where there is one."""
 
     def inputs(self) -> list[tuple[Value, Coords]]:
         """Values needed at each point, with their coordinates in the nest."""
@@ -41,214 +45,6 @@ class Root(Protocol):
 
     def prepare(self, ev: Evaluator, coords: Callable[[Coords], Coords]) -> Callable[[], None]:
         """Evaluate at one point; the result does the writing (all roots evaluate before any writes)."""
-
-
-def operands_at(op: Op, value: Value, coords: Coords) -> list[tuple[Value, Coords]]:
-    """The operands of a lazily evaluated operation and where they are needed to have `value` at `coords`."""
-    name = op.name
-    if name in ("arith.constant", "tt.make_range"):
-        return []
-    if name == "tt.splat":
-        return [(op.args[0], ())]
-    if name == "tt.expand_dims":
-        axis = op.attrs["axis"]
-        return [(op.args[0], coords[:axis] + coords[axis + 1 :])]
-    if name == "tt.broadcast":
-        return [(op.args[0], broadcast_coords(op.args[0].shape, coords))]
-    if name == "tt.reshape":
-        return [(op.args[0], reshaped(coords, op.args[0].shape))]
-    if name == "tt.trans":
-        return [(op.args[0], trans_coords(op.attrs["order"], coords))]
-    if name == "tt.join":
-        return [(a, coords[:-1]) for a in op.args]
-    if name == "tt.cat":
-        return [(a, (coords[0][:-1], *coords[1:])) for a in op.args]
-    if name == "tt.split":
-        return [(op.args[0], (*coords, (-2 if value.index else -1,)))]
-    return [(a, coords if a.is_tile else ()) for a in op.args]
-
-
-Steps = dict[int, "int | None"]
-
-
-class Analysis:
-    """What a nest would touch, found without emitting anything."""
-
-    def __init__(self, env: dict[Value, Reg | Buffer], divisors: dict[Value, int] | None = None) -> None:
-        self.env = env
-        self.divisors = divisors or {}  # of parameters, as the launch promises them
-        self._steps: dict[tuple[Value, Coords], Steps] = {}
-        self._deps: dict[tuple[Value, Coords], frozenset[int]] = {}
-
-    def walk(self, inputs: Iterable[tuple[Value, Coords]]) -> dict[tuple[Value, Coords], None]:
-        """Every (tile, coords) that evaluation will visit, operands first."""
-        order: dict[tuple[Value, Coords], None] = {}
-        visiting: set[tuple[Value, Coords]] = set()
-        stack = [(item, False) for item in reversed(list(inputs))]
-        while stack:
-            item, finished = stack.pop()
-            if finished:
-                order[item] = None
-                continue
-            if item in visiting or not item[0].is_tile:
-                continue
-            visiting.add(item)
-            stack.append((item, True))
-            value, coords = item
-            if value not in self.env and value.op is not None:
-                stack.extend((i, False) for i in operands_at(value.op, value, coords))
-        return order
-
-    def deps(self, value: Value, coords: Coords) -> frozenset[int]:
-        """The iteration bits that a value really depends on."""
-        if not value.is_tile:
-            return frozenset()
-        key = (value, coords)
-        found = self._deps.get(key)
-        if found is None:
-            op = value.op
-            if value in self.env or op is None or op.name == "tt.make_range":
-                found = frozenset(live_bits(coords))
-            else:
-                found = frozenset().union(*(self.deps(v, c) for v, c in operands_at(op, value, coords)))
-                if op.name == "tt.join":
-                    found |= live_bits(coords[-1:])
-                elif op.name == "tt.cat":
-                    found |= live_bits(coords[:1])
-            self._deps[key] = found
-        return found
-
-    def steps(self, value: Value, coords: Coords) -> Steps:
-        """For each iteration bit, how far an integer or an address (in elements) moves with it: a number, or None if unknown."""
-        if not value.is_tile:
-            return {}
-        key = (value, coords)
-        found = self._steps.get(key)
-        if found is None:
-            found = self._steps[key] = self._find_steps(value, coords)
-        return found
-
-    def _find_steps(self, value: Value, coords: Coords) -> Steps:
-        op = value.op
-        if value in self.env or op is None:
-            return dict.fromkeys(live_bits(coords))
-        name = op.name
-        if name == "tt.make_range":
-            return {s: 1 << i for i, s in enumerate(coords[0]) if s >= 0}
-        if name in ("tt.splat", "arith.constant"):
-            return {}
-        parts = [self.steps(v, c) for v, c in operands_at(op, value, coords)]
-        if name in ("arith.addi", "tt.addptr"):
-            return _sum(parts[0], parts[1], 1)
-        if name == "arith.subi":
-            return _sum(parts[0], parts[1], -1)
-        if name == "arith.muli":
-            for a, b in ((0, 1), (1, 0)):
-                if not parts[b]:
-                    factor = constant_int(op.args[b])
-                    return {k: None if s is None or factor is None else s * factor for k, s in parts[a].items()}
-        if name in REMAINDERS or name in QUOTIENTS:
-            if parts[1]:
-                return dict.fromkeys(self.deps(value, coords))
-            (_, _), (divisor, at) = operands_at(op, value, coords)
-            known = self.align(divisor, at, ())
-            if name in QUOTIENTS:
-                return {k: None for k, s in parts[0].items() if s is None or abs(s) >= known}
-            if known == 1:  # most likely a wrap around the end of an array, which few tiles reach: see Nest.versions
-                return parts[0]
-            return {k: s if s is not None and abs(s) < known else None for k, s in parts[0].items()}
-        if name in ("arith.extsi", "arith.extui", "arith.trunci", "tt.expand_dims", "tt.broadcast", "tt.reshape", "tt.trans", "tt.split",
-                    "tt.bitcast"):
-            return parts[0]
-        return dict.fromkeys(self.deps(value, coords))
-
-
-    def align(self, value: Value, coords: Coords, lanes: Sequence[int]) -> int:
-        """A power of two that divides an integer wherever the bits in `lanes` are zero."""
-        op = value.op
-        if op is None:
-            return _two_part(self.divisors.get(value, 1))
-        name = op.name
-        if name == "arith.constant":
-            data = op.attrs["value"]
-            return _two_part(data) if isinstance(data, int) else 1
-        if value in self.env and value.is_tile:
-            return 1
-        if name == "tt.make_range":
-            bits = [1 << i for i, s in enumerate(coords[0]) if s not in lanes and s != -1]
-            return min([_two_part(op.attrs.get("start", 0)), *bits])
-        parts = operands_at(op, value, coords)
-        if name in ("arith.muli", "arith.shli"):
-            if name == "arith.shli":
-                shift = constant_int(op.args[1])
-                return min(LARGE, self.align(*parts[0], lanes) << shift) if shift is not None and 0 <= shift < 31 else 1
-            return min(LARGE, self.align(*parts[0], lanes) * self.align(*parts[1], lanes))
-        if name in ("arith.addi", "arith.subi", "arith.remsi", "arith.remui", "arith.minsi", "arith.maxsi"):
-            return min(self.align(*p, lanes) for p in parts)
-        if name in ("tt.splat", "tt.broadcast", "tt.expand_dims", "tt.reshape", "tt.trans", "arith.extsi", "arith.extui"):
-            return self.align(*parts[0], lanes)
-        return 1
-
-    def nonnegative(self, value: Value) -> bool:
-        """Whether an integer is known not to be negative (arithmetic on indices is taken not to overflow)."""
-        op = value.op
-        if op is None:
-            return False
-        name = op.name
-        if name in ("tt.make_range", "tt.get_program_id", "tt.get_num_programs", "arith.extui"):
-            return True
-        if name == "arith.constant":
-            return isinstance(op.attrs["value"], int) and op.attrs["value"] >= 0
-        if name in ("arith.addi", "arith.muli", "arith.divsi", "arith.remsi", "arith.minsi", "tt.splat", "tt.broadcast", "tt.expand_dims",
-                    "tt.reshape", "tt.trans", "arith.extsi", "arith.shli", "arith.divui", "arith.remui"):
-            return all(self.nonnegative(a) for a in op.args)
-        return name == "arith.maxsi" and any(self.nonnegative(a) for a in op.args)
-
-
-REMAINDERS = ("arith.remsi", "arith.remui")
-QUOTIENTS = ("arith.divsi", "arith.divui")
-LARGE = 1 << 30
-
-
-def _two_part(n: int) -> int:
-    """The largest power of two that divides n (at most `LARGE`)."""
-    return LARGE if n == 0 else min(LARGE, n & -n)
-
-
-def _sum(a: Steps, b: Steps, sign: int) -> Steps:
-    result = dict(a)
-    for bit, step in b.items():
-        have = result.get(bit, 0)
-        result[bit] = None if step is None or have is None else have + sign * step
-    return {k: s for k, s in result.items() if s != 0}
-
-
-def constant_int(value: Value) -> int | None:
-    """The integer that a (splat) value is known to be."""
-    op = value.op
-    while op is not None and op.name in ("tt.splat", "tt.broadcast", "tt.expand_dims", "arith.extsi"):
-        op = op.args[0].op
-    if op is not None and op.name == "arith.constant" and isinstance(op.attrs["value"], int):
-        return op.attrs["value"]
-    return None
-
-
-def buffer_steps(buffer: Buffer, coords: Coords) -> Steps:
-    """As `Analysis.steps` for a buffer's address."""
-    return {
-        s: 1 << w for coord, weights in zip(coords, buffer.weights, strict=True) for s, w in zip(coord, weights, strict=True) if s >= 0
-    }
-
-
-def _run(steps: Steps) -> tuple[int, ...]:
-    """The bits along which an address is consecutive, in order."""
-    by_step = {step: bit for bit, step in steps.items() if step is not None and step > 0}
-    run = []
-    step = 1
-    while step in by_step:
-        run.append(by_step[step])
-        step *= 2
-    return tuple(run)
 
 
 def _access_cost(steps: Steps, lanes: Sequence[int], bits: int, may_turn: bool) -> float:
@@ -262,7 +58,7 @@ def _access_cost(steps: Steps, lanes: Sequence[int], bits: int, may_turn: bool) 
         good += 1
     if good == len(moves):
         return 1.0
-    run = _run(steps)
+    run = consecutive_run(steps)
     if may_turn and len(run) >= len(lanes) and not set(run[: len(lanes)]) & set(lanes):
         return TRANSPOSE
     if all(m is not None for m in moves) and sum(abs(m or 0) for m in moves) < 64:
@@ -276,8 +72,14 @@ class Nest:
     """One loop nest about to be emitted."""
 
     def __init__(
-        self, f: Function, env: dict[Value, Reg | Buffer], roots: list[Root], shape: tuple[int, ...], analysis: Analysis,
-        vector_bits: int, reduce_bits: Sequence[int] = (),
+        self,
+        f: Function,
+        env: dict[Value, Reg | Buffer],
+        roots: list[Root],
+        shape: tuple[int, ...],
+        analysis: Analysis,
+        vector_bits: int,
+        reduce_bits: Sequence[int] = (),
     ) -> None:
         self.f, self.env, self.roots, self.shape, self.analysis = f, env, roots, shape, analysis
         self.count = sum(log2(s) for s in shape)
@@ -303,7 +105,9 @@ class Nest:
                 found.append((self.analysis.steps(value.op.args[0], coords), element_bits(value.elem), value))
         for root in self.roots:
             for target, coords, bits in root.accesses():
-                steps = buffer_steps(target, coords) if isinstance(target, Buffer) else self.analysis.steps(target, coords)
+                steps = (
+                    buffer_steps(target, coords) if isinstance(target, Buffer) else self.analysis.steps(target, coords)
+                )
                 found.append((steps, bits, None))
         return found
 
@@ -312,9 +116,10 @@ class Nest:
         for value, _ in self.visited:
             if value.elem in ("f32", "f64"):
                 widest = max(widest, element_bits(value.elem))
-            elif (value.elem in ("f16", "bf16") or value.elem.startswith("f8")) and value.op is not None:
-                if value.op.name not in SHAPE_NAMES and value not in self.env:
-                    widest = max(widest, 32)
+                continue
+            small = value.elem in ("f16", "bf16") or value.elem.startswith("f8")
+            if small and value.op is not None and value.op.name not in SHAPE_NAMES and value not in self.env:
+                widest = max(widest, 32)  # computed in single precision
         for _, bits, _value in accesses:
             widest = max(widest, bits)
         return widest
@@ -326,7 +131,7 @@ class Nest:
         default = tuple(range(self.count))
         candidates = {default[:width]}
         for steps, _, _value in accesses:
-            run = _run(steps)
+            run = consecutive_run(steps)
             if run:
                 candidates.add((*run, *(b for b in default if b not in run))[:width])
         if self.reduce_bits:  # lanes along what stays: no sum across lanes at the end
@@ -343,7 +148,7 @@ class Nest:
         unroll: tuple[int, ...] = ()
         if small and width >= 2:
             for steps, bits, value in accesses:
-                run = _run(steps)[:width]
+                run = consecutive_run(steps)[:width]
                 if value is None or len(run) < width or set(run) & set(self.lane_bits):
                     continue
                 if _access_cost(steps, self.lane_bits, bits, True) == TRANSPOSE and (not unroll or unroll == run):
@@ -407,7 +212,11 @@ class Nest:
         count = 1 << len(lanes)
         (x, at), (y, there) = operands_at(op, op.result, coords)
         analysis = self.analysis
-        return analysis.nonnegative(x) and analysis.align(x, at, lanes) >= count and analysis.align(y, there, lanes) >= count
+        return (
+            analysis.nonnegative(x)
+            and analysis.align(x, at, lanes) >= count
+            and analysis.align(y, there, lanes) >= count
+        )
 
     def loops(self, ev: Evaluator, bits: Sequence[int], body: Callable[[], None], available: set[int]) -> None:
         """Emit loops over `bits` around `body`, hoisting what does not depend on the inner ones."""
@@ -449,11 +258,13 @@ class Nest:
 
         self.versions(version, streaming)
 
-    def versions(self, emit: Callable[[Evaluator], Sequence[Reg]], streaming: Callable[[int], Reg | None]) -> Sequence[Reg]:
+    def versions(
+        self, emit: Callable[[Evaluator], Sequence[Reg]], streaming: Callable[[int], Reg | None]
+    ) -> Sequence[Reg]:
         """Emit the nest once, or twice: for tiles that lie wholly inside their masks, without them, and for the others.
 
-        In the first version, stores of whole aligned vectors go around the cache if the launch writes more than fits into it:
-        `streaming(bytes)` gives that condition for a nest that writes so many bytes each time.
+        In the first version, stores of whole aligned vectors go around the cache if the launch writes more than fits
+        into it: `streaming(bytes)` gives that condition for a nest that writes so many bytes each time.
         """
         if len(self.visited) << len(self.unroll) > MAX_TWICE:
             return emit(self.evaluator())
@@ -499,16 +310,22 @@ class Nest:
         return masks, regs
 
     def _unwrapped(self) -> tuple[set[Value], list[Reg]]:
-        """Remainders that change nothing because all of the tile lies below the divisor, and that condition for each."""
+        """Remainders that change nothing as all of the tile lies below the divisor, and that condition for each."""
         found: dict[Value, Coords] = {}
         for value, coords in self.visited:
             op = value.op
-            if op is None or value in self.env or op.name not in REMAINDERS or self._aligned(op, coords, self.lane_bits):
+            if (
+                op is None
+                or value in self.env
+                or op.name not in REMAINDERS
+                or self._aligned(op, coords, self.lane_bits)
+            ):
                 continue
-            x, y = operands_at(op, value, coords)
-            if self.analysis.steps(*y) or any(s is None or s < 0 for s in self.analysis.steps(*x).values()):
+            dividend, divided_by = operands_at(op, value, coords)
+            moving = self.analysis.steps(*dividend)
+            if self.analysis.steps(*divided_by) or any(s is None or s < 0 for s in moving.values()):
                 continue
-            if self.analysis.steps(*x):
+            if moving:
                 found[value] = coords
         f, conditions = self.f, []
         for value, coords in found.items():
@@ -531,7 +348,7 @@ class Nest:
         if op is None or mask in self.env:
             return None
         if op.name in ("tt.broadcast", "tt.expand_dims", "tt.reshape", "tt.trans"):
-            (inner, at), = operands_at(op, mask, coords)
+            ((inner, at),) = operands_at(op, mask, coords)
             return self._monotone(inner, at)
         if op.name == "arith.andi":
             parts: list[tuple[Value, Coords]] = []
@@ -569,7 +386,7 @@ class Nest:
             if size * 8 != self.vector_bits or bits < 8:
                 continue
             steps = self.analysis.steps(op.args[0], identity(root.shape))
-            if _run(steps)[: len(self.lane_bits)] != self.lane_bits:
+            if consecutive_run(steps)[: len(self.lane_bits)] != self.lane_bits:
                 continue
             if any(s is None or s * bits // 8 % size for b, s in steps.items() if b not in self.lane_bits):
                 continue
@@ -594,7 +411,7 @@ class Nest:
     def body(self, ev: Evaluator, roots: Sequence[Root]) -> None:
         """All roots at all copies: first evaluate everything, then write."""
         self.evaluate_in_order(ev)
-        writes = [root.prepare(ev, _substitution(copy)) for copy in self.copies() for root in roots]
+        writes = [root.prepare(ev, substitution(copy)) for copy in self.copies() for root in roots]
         for write in writes:
             write()
 
@@ -604,13 +421,13 @@ def substitute_live(coords: Coords, source: int) -> Coords:
     return tuple(tuple(source if s >= 0 else s for s in coord) for coord in coords)
 
 
-def _substitution(copy: dict[int, int]) -> Callable[[Coords], Coords]:
+def substitution(copy: dict[int, int]) -> Callable[[Coords], Coords]:
+    """The coordinates of one copy of an unrolled body."""
     return lambda coords: substitute(coords, copy)
 
 
 SHAPE_NAMES = frozenset({
-    "tt.splat", "arith.constant", "tt.expand_dims", "tt.broadcast", "tt.reshape", "tt.trans", "tt.join", "tt.cat", "tt.split", "tt.load",
+    "tt.splat", "arith.constant", "tt.expand_dims", "tt.broadcast", "tt.reshape", "tt.trans",
+    "tt.join", "tt.cat", "tt.split", "tt.load",
     "arith.select", "tt.bitcast", "arith.bitcast",
-})  # fmt: skip
-
-__all__ = ["Analysis", "Nest", "Root", "buffer_steps", "constant_int", "memory_type", "operands_at"]
+})

@@ -1,8 +1,8 @@
 """Fetching the next iteration's tiles while this one's are multiplied.
 
-A product inside a loop loads tiles whose addresses move with the loop. Packing them first would wait for memory, line after line; so the
-register blocks of the product each issue a few prefetches for the lines that the next iteration will load. The addresses are the same
-expressions, evaluated with the loop's carried scalars one step ahead.
+A product inside a loop loads tiles whose addresses move with the loop. Packing them first would wait for memory, line
+after line; so the register blocks of the product each issue a few prefetches for the lines that the next iteration will
+load. The addresses are the same expressions, evaluated with the loop's carried scalars one step ahead.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from weft.backends.cpu.coords import Coords, identity, log2, pinned
 from weft.backends.cpu.elementwise import EMITTERS
 from weft.backends.cpu.evaluate import AFFINE_OPS, Buffer, Evaluator, LoopVar, const_of
 from weft.backends.cpu.forms import Uniform, vector_of
-from weft.backends.cpu.nest import _run
 from weft.backends.cpu.program import Op, Value, element_bits
+from weft.backends.cpu.questions import consecutive_run
 from weft.backends.cpu.schedule import Scheduler
 from weft.backends.llvm.emit import I32, I64, PTR, VOID, const
 from weft.backends.llvm.emit import Value as Reg
@@ -36,7 +36,9 @@ class Tile:
 
 
 def find(s: Scheduler, op: Op, operands: Sequence[Value]) -> list[Tile]:
-    """The loads that feed these operands and move with the loop around `op`. To be asked before the operands are packed."""
+    """The loads that feed these operands and move with the loop around `op`. To be asked before the operands are
+    packed.
+    """
     if not s.loops or s.loops[-1].block is not op.block:
         return []
     analysis = s.analysis()
@@ -44,11 +46,17 @@ def find(s: Scheduler, op: Op, operands: Sequence[Value]) -> list[Tile]:
     for operand in operands:
         for value, coords in analysis.walk([(operand, identity(operand.shape))]):
             load = value.op
-            if load is None or load.name != "tt.load" or value in s.env or load.block is not op.block or not value.is_tile:
+            if (
+                load is None
+                or load.name != "tt.load"
+                or value in s.env
+                or load.block is not op.block
+                or not value.is_tile
+            ):
                 continue
             steps = analysis.steps(load.args[0], coords)
             width = log2(max(1, LINE * 8 // element_bits(value.elem)))
-            within = _run(steps)[:width]
+            within = consecutive_run(steps)[:width]
             bits = [b for coord in coords for b in coord if b >= 0]
             tiles.append(Tile(load.args[0], coords, sorted(b for b in bits if b not in within)))
     return tiles
@@ -60,7 +68,11 @@ def ahead(s: Scheduler, value: Value, known: dict[Value, Reg | Buffer]) -> Reg |
     if isinstance(have, Reg):
         return have
     op = value.op
-    if op is None or op.regions or (op.name not in EMITTERS and op.name not in AFFINE_OPS and op.name != "arith.constant"):
+    if (
+        op is None
+        or op.regions
+        or (op.name not in EMITTERS and op.name not in AFFINE_OPS and op.name not in ("arith.constant", "tt.addptr"))
+    ):
         return None
     if op.name == "arith.constant":
         return const_of(value.elem, op.attrs["value"])
@@ -71,6 +83,8 @@ def ahead(s: Scheduler, value: Value, known: dict[Value, Reg | Buffer]) -> Reg |
             return None
         args.append(Uniform(reg))
     ev = Evaluator(s.f, known, ())
+    if op.name == "tt.addptr":
+        return s.f.gep(memory_type(op.args[0].pointee), args[0].value, ev.elementwise_offset(args[1].value))
     form = ev.elementwise(op, list(args))
     return form.value if isinstance(form, Uniform) else None
 
@@ -102,7 +116,7 @@ def between(s: Scheduler, tiles: list[Tile], blocks: int) -> Between | None:
                 continue
             env = _Lazily(s, following)
             ev = Evaluator(f, env, ())
-            _bind(ev, block, tile.lines[len(unrolled):])
+            _bind(ev, block, tile.lines[len(unrolled) :])
             for k in range(1 << len(unrolled)):
                 fixed = {b: pinned(b, k >> i & 1) for i, b in enumerate(unrolled)}
                 bound = {b: fixed.get(b, b if b in ev.loops else -1) for coord in tile.coords for b in coord if b >= 0}

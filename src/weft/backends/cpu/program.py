@@ -1,10 +1,12 @@
 """The tile program: tile IR read once into light objects that code generation can walk cheaply.
 
-xDSL objects are made for rewriting; code generation asks the same few questions of each value thousands of times (its shape, its
-element, who uses it). `read_function` copies a verified `tt.func` into `Op`s and `Value`s with plain Python attributes:
+xDSL objects are made for rewriting; code generation asks the same few questions of each value thousands of times (its
+shape, its element, who uses it). `read_function` copies a verified `tt.func` into `Op`s and `Value`s with plain Python
+attributes:
 
-    Value: shape () for a scalar, element by name ("f32", "i1", "ptr", ...), `op` that defines it (None for a block argument), `users`
-    Op:    name ("tt.load"), args, results, attrs (ints, floats, strings, lists), regions (lists of blocks), span
+    Value: shape () for a scalar, element by name ("f32", "i1", "ptr", ...), `op` that defines it (None for a block
+    argument), `users` Op:    name ("tt.load"), args, results, attrs (ints, floats, strings, lists), regions (lists of
+    blocks), span
 
 Ops are numbered in program order (`index`), which is the order of side effects.
 """
@@ -34,7 +36,16 @@ from weft.ir import span_of
 from weft.ir.types import PtrType
 
 ELEMENT_BITS = {
-    "i1": 1, "i8": 8, "i16": 16, "i32": 32, "i64": 64, "f16": 16, "bf16": 16, "f32": 32, "f64": 64, "ptr": 64,
+    "i1": 1,
+    "i8": 8,
+    "i16": 16,
+    "i32": 32,
+    "i64": 64,
+    "f16": 16,
+    "bf16": 16,
+    "f32": 32,
+    "f64": 64,
+    "ptr": 64,
 }
 
 
@@ -51,7 +62,9 @@ class Value:
 
     __slots__ = ("block", "elem", "index", "op", "pointee", "shape", "users")
 
-    def __init__(self, shape: tuple[int, ...], elem: str, pointee: str, op: Op | None, index: int, block: Block | None) -> None:
+    def __init__(
+        self, shape: tuple[int, ...], elem: str, pointee: str, op: Op | None, index: int, block: Block | None
+    ) -> None:
         self.shape, self.elem, self.pointee = shape, elem, pointee
         self.op, self.index, self.block = op, index, block
         self.users: list[Op] = []
@@ -75,9 +88,23 @@ class Value:
 class Op:
     """An operation of the program."""
 
-    __slots__ = ("args", "attrs", "block", "index", "last", "name", "regions", "results", "source", "successors", "span")
+    __slots__ = (
+        "args",
+        "attrs",
+        "block",
+        "index",
+        "last",
+        "name",
+        "regions",
+        "results",
+        "source",
+        "span",
+        "successors",
+    )
 
-    def __init__(self, name: str, args: list[Value], attrs: dict[str, Any], block: Block, index: int, source: Operation) -> None:
+    def __init__(
+        self, name: str, args: list[Value], attrs: dict[str, Any], block: Block, index: int, source: Operation
+    ) -> None:
         self.name, self.args, self.attrs, self.block, self.index = name, args, attrs, block, index
         self.last = index  # the index of the last op nested within
         self.results: list[Value] = []
@@ -231,7 +258,7 @@ def read_function(func: Operation) -> FunctionProgram:
     raw = func.properties.get("arg_attrs") or func.attributes.get("arg_attrs")
     arg_attrs: list[dict[str, Any]] = []
     if isinstance(raw, ArrayAttr):
-        arg_attrs = [{k: python_attr(v) for k, v in d.data.items()} for d in raw.data]  # type: ignore[attr-defined]
+        arg_attrs = [{k: python_attr(v) for k, v in d.data.items()} for d in raw.data]
     while len(arg_attrs) < len(blocks[0].args):
         arg_attrs.append({})
     return FunctionProgram(str(name), blocks, arg_attrs, reader.count)

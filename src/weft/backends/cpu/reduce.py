@@ -1,8 +1,8 @@
 """Reductions: a combining region applied over an axis, in vector registers.
 
-Each lane (and each of four unrolled copies) accumulates on its own; at the end copies and then lanes are combined pairwise. The order of
-combination is unspecified, as in Triton: the region must be associative and commutative. Where the region is one known operation its
-identity starts the accumulators; otherwise the first element does.
+Each lane (and each of four unrolled copies) accumulates on its own; at the end copies and then lanes are combined
+pairwise. The order of combination is unspecified, as in Triton: the region must be associative and commutative. Where
+the region is one known operation its identity starts the accumulators; otherwise the first element does.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from collections.abc import Callable, Sequence
 
 from weft.backends.cpu import access, casts
 from weft.backends.cpu.coords import Coords, identity, substitute
-from weft.backends.cpu.elementwise import EMITTERS, llvm_type, memory_type
+from weft.backends.cpu.elementwise import EMITTERS, FLOAT_ARITHMETIC, memory_type
 from weft.backends.cpu.evaluate import Buffer, Evaluator, LoopVar, const_of
 from weft.backends.cpu.forms import Form, Uniform, Varying, vector_of
-from weft.backends.cpu.nest import Nest, Root
+from weft.backends.cpu.nest import Nest, Root, substitution
 from weft.backends.cpu.program import Block, Op, Value
-from weft.backends.llvm.emit import I64, Function, const, undef, vec
+from weft.backends.llvm.emit import I64, Function, const
 from weft.backends.llvm.emit import Value as Reg
 from weft.base import Unsupported
 
@@ -52,7 +52,9 @@ def emit_region(f: Function, block: Block, args: Sequence[Reg], env: dict[Value,
     return []
 
 
-def _emit_if(f: Function, op: Op, local: dict[Value, Reg], get: Callable[[Value], Reg], env: dict[Value, Reg | Buffer]) -> None:
+def _emit_if(
+    f: Function, op: Op, local: dict[Value, Reg], get: Callable[[Value], Reg], env: dict[Value, Reg | Buffer]
+) -> None:
     """A branch inside a combine function becomes selects: both sides are free of side effects."""
     cond = get(op.args[0])
     merged: dict[Value, Reg | Buffer] = {**env, **local}
@@ -71,7 +73,8 @@ _IDENTITIES: dict[str, Callable[[str], float | int]] = {
     "arith.addf": lambda e: -0.0, "arith.mulf": lambda e: 1.0, "arith.addi": lambda e: 0, "arith.muli": lambda e: 1,
     "arith.maxnumf": lambda e: float("nan"), "arith.minnumf": lambda e: float("nan"),
     "arith.maximumf": lambda e: float("-inf"), "arith.minimumf": lambda e: float("inf"),
-    "arith.andi": lambda e: -1, "arith.ori": lambda e: 0, "arith.xori": lambda e: 0, "arith.maxui": lambda e: 0, "arith.minui": lambda e: -1,
+    "arith.andi": lambda e: -1, "arith.ori": lambda e: 0, "arith.xori": lambda e: 0,
+    "arith.maxui": lambda e: 0, "arith.minui": lambda e: -1,
     "arith.maxsi": lambda e: -(1 << (int(e[1:]) - 1)), "arith.minsi": lambda e: (1 << (int(e[1:]) - 1)) - 1,
 }  # fmt: skip
 
@@ -89,16 +92,6 @@ def identity_of(op: Op) -> float | int | None:
     if elem == "i1" and ops[0].name in ("arith.maxsi", "arith.minsi"):
         return None
     return _IDENTITIES[ops[0].name](elem)
-
-
-class _Wide:
-    """Stands for an operation whose result is single precision."""
-
-    class result:
-        elem = "f32"
-
-    def __init__(self, name: str) -> None:
-        self.name = name
 
 
 class ReduceRoot:
@@ -143,13 +136,12 @@ class ReduceRoot:
     def combine(self, ev: Evaluator, a: Regs, b: Regs) -> Regs:
         f = ev.f
         if self.pick:
-            # One instruction each, in which a NaN element loses to any accumulator. Both extremes are kept, because only a tile without
-            # a single number leaves both at their start: see `finish`.
+            # One instruction each, in which a NaN element loses to any accumulator. Both extremes are kept, because
+            # only a tile without a single number leaves both at their start: see `finish`.
             other = "olt" if self.pick == "ogt" else "ogt"
             return [f.select(f.fcmp(p, y, x), y, x) for p, x, y in zip((self.pick, other), a, b, strict=True)]
         if self.wide != self.elem:
-            return [f.fadd(a[0], b[0]) if self.name == "arith.addf" else
-                    f.fmul(a[0], b[0]) if self.name == "arith.mulf" else EMITTERS[self.name](f, _Wide(self.name), [a[0], b[0]])]
+            return [FLOAT_ARITHMETIC[self.name](f, [a[0], b[0]])]
         return emit_region(f, self.block, [*a, *b], ev.env)
 
     def start(self, ev: Evaluator) -> Regs | None:
@@ -168,7 +160,9 @@ class ReduceRoot:
         if self.pick:
             best, worst = values
             start = float("-inf") if self.pick == "ogt" else float("inf")
-            nothing = f.and_(f.fcmp("oeq", best, const(best.type, start)), f.fcmp("oeq", worst, const(best.type, -start)))
+            nothing = f.and_(
+                f.fcmp("oeq", best, const(best.type, start)), f.fcmp("oeq", worst, const(best.type, -start))
+            )
             values = [f.select(nothing, const(best.type, float("nan")), best)]
         if self.wide != self.elem:
             values = [casts.convert_float(f, values[0], self.wide, self.elem)]
@@ -179,7 +173,9 @@ class ReduceRoot:
         """Number of accumulators of one copy."""
         return 2 if self.pick else len(self.op.args)
 
-    def across_lanes(self, ev: Evaluator, accumulators: Regs, reduce_bits: Sequence[int]) -> tuple[Regs, tuple[int, ...]]:
+    def across_lanes(
+        self, ev: Evaluator, accumulators: Regs, reduce_bits: Sequence[int]
+    ) -> tuple[Regs, tuple[int, ...]]:
         """Combine the lanes that lie on the axis; gives the values and the lane bits that remain."""
         f = ev.f
         bits = list(ev.lane_bits)
@@ -192,17 +188,24 @@ class ReduceRoot:
             if len(low) == 1:
                 values = self.combine(ev, [f.extract(v, 0) for v in values], [f.extract(v, 1) for v in values])
             else:
-                values = self.combine(ev, [f.shuffle(v, None, low) for v in values], [f.shuffle(v, None, high) for v in values])
+                values = self.combine(
+                    ev, [f.shuffle(v, None, low) for v in values], [f.shuffle(v, None, high) for v in values]
+                )
             bits.remove(bit)
         return values, tuple(bits)
 
 
 def emit_nest(
-    nest: Nest, reductions: list[ReduceRoot], pointwise: Sequence[Root], env: dict[Value, Reg | Buffer],
+    nest: Nest,
+    reductions: list[ReduceRoot],
+    pointwise: Sequence[Root],
+    env: dict[Value, Reg | Buffer],
     streaming: Callable[[int], Reg | None],
 ) -> None:
     """A nest with reductions (all over the same axis of the same shape) and pointwise roots beside them."""
-    scalars = [r for root in reductions for r, buffer in zip(root.op.results, root.outputs, strict=True) if buffer is None]
+    scalars = [
+        r for root in reductions for r, buffer in zip(root.op.results, root.outputs, strict=True) if buffer is None
+    ]
 
     def version(ev: Evaluator) -> Regs:
         _emit(nest, ev, reductions, pointwise, env)
@@ -216,7 +219,6 @@ def emit_nest(
 def _emit(
     nest: Nest, ev: Evaluator, reductions: list[ReduceRoot], pointwise: Sequence[Root], env: dict[Value, Reg | Buffer]
 ) -> None:
-    f = nest.f
     copies = nest.copies()
     off_axis = [b for b in nest.unroll if b not in nest.reduce_bits]
 
@@ -231,7 +233,7 @@ def _emit(
     def body(accumulators: list[list[Regs]] | None) -> list[list[Regs]]:
         """One point: evaluate all, combine, then write. accumulators[root][copy]."""
         nest.evaluate_in_order(ev)
-        writes = [root.prepare(ev, lambda c, s=copy: substitute(c, s)) for copy in copies for root in pointwise]
+        writes = [root.prepare(ev, substitution(copy)) for copy in copies for root in pointwise]
         result = []
         for r, root in enumerate(reductions):
             row = []
@@ -289,8 +291,13 @@ def _emit(
 
 
 def _reduce_loop(
-    ev: Evaluator, bits: Sequence[int], starts: list[Regs | None], copies: int, body: Callable[[list[list[Regs]] | None], list[list[Regs]]],
-    flatten: Callable[[list[list[Regs]]], Regs], unflatten: Callable[[Regs], list[list[Regs]]],
+    ev: Evaluator,
+    bits: Sequence[int],
+    starts: list[Regs | None],
+    copies: int,
+    body: Callable[[list[list[Regs]] | None], list[list[Regs]]],
+    flatten: Callable[[list[list[Regs]]], Regs],
+    unflatten: Callable[[Regs], list[list[Regs]]],
 ) -> list[list[Regs]]:
     f = ev.f
     count = 1 << len(bits)
@@ -326,7 +333,12 @@ def _reduce_loop(
 
 
 def _write_results(
-    ev: Evaluator, root: ReduceRoot, values: Regs, bits: tuple[int, ...], copy: dict[int, int], env: dict[Value, Reg | Buffer]
+    ev: Evaluator,
+    root: ReduceRoot,
+    values: Regs,
+    bits: tuple[int, ...],
+    copy: dict[int, int],
+    env: dict[Value, Reg | Buffer],
 ) -> None:
     f = ev.f
     coords = substitute(root.coords, copy)
@@ -346,4 +358,4 @@ def _write_results(
         ev.lane_bits, ev.lanes = lane_bits, lanes
 
 
-__all__ = ["ReduceRoot", "emit_nest", "emit_region", "identity_of", "llvm_type", "undef", "vec"]
+__all__ = ["ReduceRoot", "emit_nest", "emit_region", "identity_of"]

@@ -1,6 +1,7 @@
 """What is done at each point of a nest: writing to a buffer, storing through pointers, atomics, printing and asserting.
 
-Every root evaluates first and writes later (`prepare` gives the write), so that roots sharing a nest see memory as it was.
+Every root evaluates first and writes later (`prepare` gives the write), so that roots sharing a nest see memory as it
+was.
 """
 
 from __future__ import annotations
@@ -9,11 +10,11 @@ from collections.abc import Callable
 
 from weft.backends.cpu import access, casts
 from weft.backends.cpu.coords import Coords, identity
-from weft.backends.cpu.elementwise import llvm_type, memory_type
+from weft.backends.cpu.elementwise import llvm_type, memory_type, narrow, widen
 from weft.backends.cpu.evaluate import Buffer, Evaluator
 from weft.backends.cpu.forms import Form, Uniform, Varying, vector_of
 from weft.backends.cpu.program import Op, Value, element_bits
-from weft.backends.llvm.emit import I1, I64, PTR, Function, const, vec
+from weft.backends.llvm.emit import I1, Function, const, vec
 from weft.backends.llvm.emit import Value as Reg
 from weft.base import Unsupported
 
@@ -144,11 +145,20 @@ class AtomicRoot:
 
 RMW = {
     1: "and", 2: "or", 3: "xor", 4: "add", 5: "fadd", 6: "max", 7: "min", 8: "umax", 9: "umin", 10: "xchg",
-    "and": "and", "or": "or", "xor": "xor", "add": "add", "fadd": "fadd", "max": "max", "min": "min", "umax": "umax", "umin": "umin",
+    "and": "and", "or": "or", "xor": "xor", "add": "add", "fadd": "fadd",
+    "max": "max", "min": "min", "umax": "umax", "umin": "umin",
     "exch": "xchg", "xchg": "xchg",
 }  # fmt: skip
-ORDER = {1: "monotonic", 2: "acquire", 3: "release", 4: "acq_rel", "relaxed": "monotonic", "acquire": "acquire", "release": "release",
-         "acq_rel": "acq_rel"}
+ORDER = {
+    1: "monotonic",
+    2: "acquire",
+    3: "release",
+    4: "acq_rel",
+    "relaxed": "monotonic",
+    "acquire": "acquire",
+    "release": "release",
+    "acq_rel": "acq_rel",
+}
 
 
 def atomic(f: Function, op: Op, address: Reg, args: list[Reg]) -> Reg:
@@ -182,8 +192,6 @@ def _read_modify_write(f: Function, op: Op, address: Reg, value: Reg) -> Reg:
 
 
 def _atomic_loop(f: Function, op: Op, address: Reg, value: Reg) -> Reg:
-    from weft.backends.cpu.elementwise import narrow, widen
-
     first = f.emit(value.type, f"load atomic {value.type}, {address} monotonic, align 2")
     before = f.block
     head, done = f.new_label("retry"), f.new_label("swapped")
@@ -241,4 +249,4 @@ class AssertRoot:
         return lambda: self.report(failed)
 
 
-__all__ = ["At", "AssertRoot", "AtomicRoot", "I64", "PTR", "StoreRoot", "WriteRoot", "atomic", "stored_form"]
+__all__ = ["AssertRoot", "AtomicRoot", "StoreRoot", "WriteRoot", "atomic", "stored_form"]

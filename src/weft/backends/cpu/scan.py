@@ -1,10 +1,10 @@
 """Prefix scans: in a vector by doubling steps (Hillis and Steele, 1986), from vector to vector by a carry.
 
-Along an axis that is not the fastest one there is nothing to do across lanes: the axis is a plain loop and the lanes lie along the rest.
+Along an axis that is not the fastest one there is nothing to do across lanes: the axis is a plain loop and the lanes
+lie along the rest.
 """
 
 from __future__ import annotations
-
 
 from weft.backends.cpu.elementwise import memory_type
 from weft.backends.cpu.evaluate import Buffer, row_major

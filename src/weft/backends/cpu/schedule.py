@@ -1,13 +1,15 @@
 """From a tile program to loop nests: what is fused, what is materialised, and in which order memory is touched.
 
-The walk over a block is in program order. Scalars are emitted at once. Elementwise and shape operations are *lazy*: nothing is emitted
-until an *anchor* (a store, a reduction, a product, a loop's carried value) pulls them into its nest. Anchors over the same space that do
-not need each other's results share one nest (`_open`). When a nest is emitted, what it computes at every point and somebody needs later
-is written to a scratch buffer on the way, if computing it again would cost more than reading it (`_side_writes`).
+The walk over a block is in program order. Scalars are emitted at once. Elementwise and shape operations are *lazy*:
+nothing is emitted until an *anchor* (a store, a reduction, a product, a loop's carried value) pulls them into its
+nest. Anchors over the same space that do not need each other's results share one nest (`_open`). When a nest is
+emitted, what it computes at every point and somebody needs later is written to a scratch buffer on the way, if
+computing it again would cost more than reading it (`_side_writes`).
 
-Memory order is that of the program. A load is lazy too, so before anything may overwrite what it reads it is materialised; a load and
-a later store share a nest only if they are the same address at every point, or their base pointers are different parameters. The latter
-is a promise that the launcher checks (`alias_pairs`): where it does not hold, a variant compiled without it runs.
+Memory order is that of the program. A load is lazy too, so before anything may overwrite what it reads it is
+materialised; a load and a later store share a nest only if they are the same address at every point, or their base
+pointers are different parameters. The latter is a promise that the launcher checks (`alias_pairs`): where it does not
+hold, a variant compiled without it runs.
 """
 
 from __future__ import annotations
@@ -16,14 +18,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from weft.backends.cpu import reduce as reduction
 from weft.backends.cpu.arena import Arena
 from weft.backends.cpu.coords import Coords, identity, live_bits, log2
 from weft.backends.cpu.elementwise import EMITTERS, llvm_type, memory_type
 from weft.backends.cpu.evaluate import AFFINE_OPS, SHAPE_OPS, Buffer, Evaluator, const_of, row_major
 from weft.backends.cpu.forms import Uniform
-from weft.backends.cpu.nest import Analysis, Nest, Root, constant_int
+from weft.backends.cpu.nest import Nest, Root
 from weft.backends.cpu.program import Block, FunctionProgram, Op, Value, element_bits
+from weft.backends.cpu.questions import Analysis
+from weft.backends.cpu.reduce import ReduceRoot
+from weft.backends.cpu.reduce import emit_nest as emit_reductions
 from weft.backends.cpu.roots import AssertRoot, AtomicRoot, StoreRoot, WriteRoot, atomic
 from weft.backends.llvm.emit import I1, I64, Function, const
 from weft.backends.llvm.emit import Value as Reg
@@ -32,9 +36,14 @@ from weft.base import Unsupported
 EFFECTS = {"tt.store", "tt.atomic_rmw", "tt.atomic_cas"}
 STREAM_BYTES = 24 << 20  # a launch that writes more than this writes around the cache
 HEAVY = 12  # cost from which a value is materialised rather than computed again under a broadcast
-COSTS = {"math": 20, "arith.divf": 6, "arith.remf": 20, "tt.precise_divf": 6, "math.sqrt": 6, "math.absf": 1, "math.floor": 1, "math.ceil": 1,
-         "math.fma": 1, "tt.extern_elementwise": 20, "tt.load": 10, "arith.divsi": 8, "arith.remsi": 8, "arith.divui": 8, "arith.remui": 8,
-         "tt.fp_to_fp": 4}  # fmt: skip
+COSTS = {
+    **dict.fromkeys(("math", "arith.remf", "tt.extern_elementwise"), 20),
+    **dict.fromkeys(("arith.divsi", "arith.remsi", "arith.divui", "arith.remui"), 8),
+    **dict.fromkeys(("arith.divf", "tt.precise_divf", "math.sqrt"), 6),
+    **dict.fromkeys(("math.absf", "math.floor", "math.ceil", "math.fma"), 1),
+    "tt.fp_to_fp": 4,
+    "tt.load": 10,
+}  # of one element, where an addition is 1
 
 AnchorHandler = Callable[["Scheduler", Op], None]
 ANCHORS: dict[str, AnchorHandler] = {}
@@ -84,7 +93,8 @@ class Scheduler:
         self._find_last_uses(program.blocks)
         self._index_like: set[Value] = set()
         self.divisors = {
-            p: int(attrs["tt.divisibility"]) for p, attrs in zip(program.params, program.arg_attrs, strict=True)
+            p: int(attrs["tt.divisibility"])
+            for p, attrs in zip(program.params, program.arg_attrs, strict=True)
             if p.elem != "ptr" and "tt.divisibility" in attrs
         }
         self.trip_counts: list[Reg] = []
@@ -154,8 +164,8 @@ class Scheduler:
         first = self.open[0]
         if root.shape != first.shape:
             return False
-        axes = {r.axis for r in self.open if isinstance(r, reduction.ReduceRoot)}
-        if isinstance(root, reduction.ReduceRoot) and axes and root.axis not in axes:
+        axes = {r.axis for r in self.open if isinstance(r, ReduceRoot)}
+        if isinstance(root, ReduceRoot) and axes and root.axis not in axes:
             return False
         if any(isinstance(r, (AtomicRoot, AssertRoot)) for r in (*self.open, root)):
             return False
@@ -169,7 +179,7 @@ class Scheduler:
             if op is not None and value not in self.env and any(a in produced for a in op.args):
                 return False
         stores = [r.op for r in self.open if isinstance(r, StoreRoot)]
-        loads = [v.op for v, _ in walked if v.op is not None and v.op.name == "tt.load" and v not in self.env]
+        loads = [v.op for v, _ in walked if v not in self.env and v.op is not None and v.op.name == "tt.load"]
         for store in stores:
             for load in loads:
                 if load.index > store.index and self.may_alias(load.args[0], store.args[0], False):
@@ -181,7 +191,9 @@ class Scheduler:
         if self.open:
             roots, self.open = self.open, []
             position = self.position
-            self.position = min([position, *(r.op.index for r in roots if r.op is not None)])  # when the nest is, not when it ends
+            self.position = min(
+                [position, *(r.op.index for r in roots if r.op is not None)]
+            )  # when the nest is, not when it ends
             self.nest(roots)
             self.position = position
 
@@ -199,14 +211,14 @@ class Scheduler:
                 break
             self.materialise(before)
         roots = roots + self._side_writes(visited, count, shape, ops)
-        reductions = [r for r in roots if isinstance(r, reduction.ReduceRoot)]
+        reductions = [r for r in roots if isinstance(r, ReduceRoot)]
         reduce_bits: list[int] = []
         if reductions:
             reduce_bits = list(identity(shape)[reductions[0].axis])
         nest = Nest(self.f, self.env, roots, shape, analysis, self.vector_bits, reduce_bits)
         if reductions:
-            pointwise = [r for r in roots if not isinstance(r, reduction.ReduceRoot)]
-            reduction.emit_nest(nest, reductions, pointwise, self.env, self.streaming)
+            pointwise = [r for r in roots if not isinstance(r, ReduceRoot)]
+            emit_reductions(nest, reductions, pointwise, self.env, self.streaming)
         else:
             nest.emit(self.streaming)
         for root in roots:
@@ -215,7 +227,7 @@ class Scheduler:
         self.pending_loads = [op for op in self.pending_loads if op.result not in self.env]
 
     def streaming(self, written: int) -> Reg | None:
-        """Whether the launch writes more than the caches hold, if a nest here writes `written` bytes each time it runs."""
+        """Whether the launch writes more than the caches hold, if a nest here writes `written` bytes each time."""
         if self.vector_bits < 512:
             return None
         f = self.f
@@ -227,7 +239,7 @@ class Scheduler:
     def _needed_first(
         self, roots: list[Root], visited: dict[tuple[Value, Coords], None], count: int, ops: set[Op]
     ) -> Value | None:
-        """A value to materialise before the nest: expensive under a broadcast, or a load that a store of the nest might overwrite."""
+        """A value to materialise before the nest: dear under a broadcast, or a load that a store of the nest may hit."""
         stores = [r.op for r in roots if r.op is not None and r.op.name in EFFECTS]
         places: dict[Value, Coords] = {}
         for value, coords in visited:
@@ -237,15 +249,17 @@ class Scheduler:
             elsewhere = value in places and places[value] != coords
             places[value] = coords
             dear = self.own_cost(value) >= HEAVY if not elsewhere else self.worth_keeping(value)
-            if (broadcast or elsewhere) and dear and value.numel > 1:
-                if not any(isinstance(r, WriteRoot) and r.value is value for r in roots):
-                    return value
+            again = (broadcast or elsewhere) and dear and value.numel > 1
+            if again and not any(isinstance(r, WriteRoot) and r.value is value for r in roots):
+                return value
             if value.op.name != "tt.load":
                 continue
             for store in stores:
                 if store.index < value.op.index or store.args[0] is value.op.args[0]:
                     continue
-                same_place = coords == identity(store.args[0].shape) and offset_key(store.args[0]) == offset_key(value.op.args[0])
+                same_place = coords == identity(store.args[0].shape) and offset_key(store.args[0]) == offset_key(
+                    value.op.args[0]
+                )
                 if self.may_alias(value.op.args[0], store.args[0], same_place):
                     return value
         if stores:
@@ -276,13 +290,21 @@ class Scheduler:
             made.add(value)
         return writes
 
-    def _dying(self, value: Value, coords: Coords, visited: dict[tuple[Value, Coords], None], ops: set[Op]) -> Buffer | None:
+    def _dying(
+        self, value: Value, coords: Coords, visited: dict[tuple[Value, Coords], None], ops: set[Op]
+    ) -> Buffer | None:
         """A buffer read for the last time by this nest, at the same places, which `value` can take over."""
         for other, at in visited:
             have = self.env.get(other)
             if (
-                at == coords and isinstance(have, Buffer) and have.elem == value.elem and have.weights == row_major(value.shape)
-                and other.op is not None and other.op.name != "scf.for" and other.block is value.block and have not in self._taken
+                at == coords
+                and isinstance(have, Buffer)
+                and have.elem == value.elem
+                and have.weights == row_major(value.shape)
+                and other.op is not None
+                and other.op.name != "scf.for"
+                and other.block is value.block
+                and have not in self._taken
                 and not self.needed_later(other, ops, {value})
                 and all(v is other or self.env.get(v) is not have for v in self.env)
             ):
@@ -317,7 +339,9 @@ class Scheduler:
 
     def allocate(self, value: Value, weights: tuple[tuple[int, ...], ...] | None = None) -> Buffer:
         """A scratch buffer that lives until the last use of `value`."""
-        return self.arena.allocate(value.elem, value.numel, weights or row_major(value.shape), self.position, self.last_use(value))
+        return self.arena.allocate(
+            value.elem, value.numel, weights or row_major(value.shape), self.position, self.last_use(value)
+        )
 
     # -- questions --------------------------------------------------------------------------------------------------
 
@@ -359,7 +383,7 @@ class Scheduler:
         return self.cost(value) >= 3
 
     def needed_later(self, value: Value, now: set[Op], made: set[Value] | frozenset[Value] = frozenset()) -> bool:
-        """Whether some anchor beyond `now` will pull `value`, other than through a value that has a buffer (or is in `made`)."""
+        """Whether some anchor beyond `now` will pull `value`, not through a value with a buffer (or one in `made`)."""
         seen = {value}
         stack = [value]
         while stack:
@@ -456,7 +480,16 @@ def root_of(value: Value) -> Value | None:
             if parent.name != "scf.for" or value.index == 0:
                 return None
             value = parent.args[3 + value.index - 1]
-        elif op.name in ("tt.addptr", "tt.splat", "tt.broadcast", "tt.expand_dims", "tt.reshape", "tt.trans", "tt.bitcast", "tt.split"):
+        elif op.name in (
+            "tt.addptr",
+            "tt.splat",
+            "tt.broadcast",
+            "tt.expand_dims",
+            "tt.reshape",
+            "tt.trans",
+            "tt.bitcast",
+            "tt.split",
+        ):
             value = op.args[0]
         elif op.name == "scf.for":
             value = op.args[3 + value.index]
@@ -486,7 +519,7 @@ def offset_key(value: Value) -> tuple[Any, ...]:
     return (value,)
 
 
-# -- anchors: the ones that only make a nest -------------------------------------------------------------------------------
+# -- anchors: the ones that only make a nest ----------------------------------------------------------------------
 
 
 @anchor("tt.store")
@@ -508,7 +541,7 @@ def _store(s: Scheduler, op: Op) -> None:
         mask = s.env[op.args[2]]
         assert isinstance(mask, Reg)
         stored = value
-        f.if_else(mask, lambda: f.store(stored, address, align) or [])
+        f.when(mask, lambda: f.store(stored, address, align))
     else:
         f.store(value, address, align)
 
@@ -524,7 +557,7 @@ def _scalar_load(s: Scheduler, op: Op) -> None:
 @anchor("tt.reduce")
 def _reduce(s: Scheduler, op: Op) -> None:
     outputs: list[Buffer | None] = [s.allocate(r) if r.is_tile else None for r in op.results]
-    s.add_root(reduction.ReduceRoot(op, outputs))
+    s.add_root(ReduceRoot(op, outputs))
     for r, buffer in zip(op.results, outputs, strict=True):
         if buffer is not None:
             s.env[r] = buffer  # reading it closes the nest first: see _joins
@@ -583,7 +616,7 @@ def _assert(s: Scheduler, op: Op) -> None:
     index = s.context.add_assert(op)
 
     def report(failed: Reg) -> None:
-        s.f.if_else(failed, lambda: s.context.report(s.f, index) or [])
+        s.f.when(failed, lambda: s.context.report(s.f, index))
 
     if op.args[0].is_tile:
         s.flush()
@@ -621,4 +654,4 @@ def _print(s: Scheduler, op: Op) -> None:
             s.context.emit_print(s.f, index, k, slot, max(1, value.type.bits // 8))
 
 
-__all__ = ["ANCHORS", "EFFECTS", "Scheduler", "anchor", "constant_int", "is_lazy", "root_of"]
+__all__ = ["ANCHORS", "EFFECTS", "Loop", "Scheduler", "anchor", "is_lazy", "root_of"]

@@ -1,7 +1,8 @@
 """Writing LLVM IR as text: types, values, and a function under construction.
 
-LLVM's own builder costs microseconds for each instruction and knows nothing of `bfloat`; text costs a string. A `Value` is a
-type and the operand's spelling, so constants and registers are one thing, and every method appends one line:
+LLVM's own builder costs microseconds for each instruction and knows nothing of `bfloat`; text costs a string. A
+`Value` is a type and the operand's spelling, so constants and registers are one thing, and every method appends one
+line:
 
     >>> m = Module()
     >>> f = m.function("add_one", VOID, [("p", PTR)])
@@ -17,8 +18,8 @@ type and the operand's spelling, so constants and registers are one thing, and e
       ret void
     }
 
-Vector types are `Type("float", 16)`; arithmetic takes vectors and scalars alike. Loops are written with `loop`, which makes the
-induction variable and the carried values phi nodes:
+Vector types are `Type("float", 16)`; arithmetic takes vectors and scalars alike. Loops are written with `loop`, which
+makes the induction variable and the carried values phi nodes:
 
     with f.loop(start, stop, step) as i: ...            # body
     out = f.loop_carrying(start, stop, step, inits, lambda i, values: [...new values])
@@ -30,7 +31,7 @@ import math
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import lru_cache
+from functools import cache
 
 
 class Type:
@@ -81,7 +82,7 @@ class Type:
 FLOAT_BITS = {"half": 16, "bfloat": 16, "float": 32, "double": 64}
 
 
-@lru_cache(maxsize=None)
+@cache
 def vec(elem: str, lanes: int) -> Type:
     """The interned type of `lanes` elements (0: a scalar)."""
     return Type(elem, lanes)
@@ -96,7 +97,7 @@ HALF, BFLOAT, FLOAT, DOUBLE = (vec(n, 0) for n in ("half", "bfloat", "float", "d
 class Value:
     """An operand: its type and how it is spelled (`%12`, `42`, `<i32 0, i32 1>`)."""
 
-    __slots__ = ("type", "name")
+    __slots__ = ("name", "type")
 
     def __init__(self, type: Type, name: str) -> None:
         self.type, self.name = type, name
@@ -176,7 +177,12 @@ class Module:
         self._strings = 0
 
     def function(
-        self, name: str, result: Type, params: Sequence[tuple[str, Type]], attributes: str = "", linkage: str = "",
+        self,
+        name: str,
+        result: Type,
+        params: Sequence[tuple[str, Type]],
+        attributes: str = "",
+        linkage: str = "",
         param_attributes: Sequence[str] | None = None,
     ) -> Function:
         """Begin a function; `linkage` as in `internal`, `attributes` as written after the parameter list."""
@@ -221,14 +227,21 @@ class Function:
     """A function under construction, appended to at its end: the current block is the last one."""
 
     def __init__(
-        self, module: Module, name: str, result: Type, params: Sequence[tuple[str, Type]], attributes: str, linkage: str,
+        self,
+        module: Module,
+        name: str,
+        result: Type,
+        params: Sequence[tuple[str, Type]],
+        attributes: str,
+        linkage: str,
         param_attributes: Sequence[str] | None = None,
     ) -> None:
         self.module, self.name, self.result = module, name, result
         self.args = [Value(t, "%" + n) for n, t in params]
         extra = param_attributes or [""] * len(params)
         signature = ", ".join(f"{a.type}{' ' + e if e else ''} {a.name}" for a, e in zip(self.args, extra, strict=True))
-        self.header = f"define {linkage + ' ' if linkage else ''}{result} @{name}({signature}){' ' + attributes if attributes else ''} {{"
+        before, after = (f"{linkage} " if linkage else ""), (f" {attributes}" if attributes else "")
+        self.header = f"define {before}{result} @{name}({signature}){after} {{"
         self.lines: list[str] = ["entry:"]
         self.allocas: list[str] = []
         self.block = "entry"
@@ -300,7 +313,9 @@ class Function:
         return self.emit(type, f"phi {type} " + ", ".join(f"[ {v.name}, %{b} ]" for v, b in incoming))
 
     @contextmanager
-    def loop(self, start: Value, stop: Value, step: Value, at_least_once: bool = False, metadata: str = "") -> Iterator[Value]:
+    def loop(
+        self, start: Value, stop: Value, step: Value, at_least_once: bool = False, metadata: str = ""
+    ) -> Iterator[Value]:
         """Run the body for start, start+step, ... below stop (signed compare)."""
         body, done = self.new_label("body"), self.new_label("done")
         before = self.block
@@ -312,16 +327,24 @@ class Function:
         i, following = self.reserve(start.type), self.reserve(start.type)
         mark = len(self.lines)
         yield i
-        self.lines.insert(mark, f"  {i.name} = phi {i.type} [ {start.name}, %{before} ], [ {following.name}, %{self.block} ]")
+        self.lines.insert(
+            mark, f"  {i.name} = phi {i.type} [ {start.name}, %{before} ], [ {following.name}, %{self.block} ]"
+        )
         self.define(following, f"add nsw {i.type} {i.name}, {step.name}")
         self.do(f"br i1 {self.icmp('slt', following, stop).name}, label %{body}, label %{done}{metadata}")
         self.start(done)
 
     def loop_carrying(
-        self, start: Value, stop: Value, step: Value, inits: Sequence[Value], body: Callable[[Value, list[Value]], Sequence[Value]],
-        at_least_once: bool = False, metadata: str = "",
+        self,
+        start: Value,
+        stop: Value,
+        step: Value,
+        inits: Sequence[Value],
+        body: Callable[[Value, list[Value]], Sequence[Value]],
+        at_least_once: bool = False,
+        metadata: str = "",
     ) -> list[Value]:
-        """As `loop`, with values carried from one round to the next; gives the last ones (the inits if no round ran)."""
+        """As `loop`, with values carried from round to round; gives the last ones (the inits if no round ran)."""
         head, done = self.new_label("body"), self.new_label("done")
         before = self.block
         if not at_least_once:
@@ -365,6 +388,15 @@ class Function:
         self.br(join)
         self.start(join)
         return [self.phi(a.type, [(a, yes_end), (b, no_end)]) for a, b in zip(yes_values, no_values, strict=True)]
+
+    def when(self, cond: Value, then: Callable[[], None]) -> None:
+        """Do something only if an i1 holds."""
+
+        def body() -> list[Value]:
+            then()
+            return []
+
+        self.if_else(cond, body)
 
     # -- arithmetic -------------------------------------------------------------------------------------------------
 
@@ -437,7 +469,7 @@ class Function:
         return self.emit(a.type, f"select {cond}, {a}, {b}")
 
     def cast(self, op: str, a: Value, to: Type) -> Value:
-        """`zext`, `sext`, `trunc`, `fpext`, `fptrunc`, `sitofp`, `bitcast`, `inttoptr`, ...; none if the types agree."""
+        """`zext`, `sext`, `trunc`, `fpext`, `sitofp`, `bitcast`, `inttoptr`, ...; none if the types agree."""
         return a if a.type == to else self.emit(to, f"{op} {a} to {to}")
 
     def bitcast(self, a: Value, to: Type) -> Value:
@@ -498,5 +530,7 @@ class Function:
 
 def mangle(type: Type) -> str:
     """The suffix LLVM gives overloaded intrinsics: `v16f32`, `i64`, `p0`."""
-    elem = {"half": "f16", "bfloat": "bf16", "float": "f32", "double": "f64", "ptr": "p0", "void": ""}.get(type.elem, type.elem)
+    elem = {"half": "f16", "bfloat": "bf16", "float": "f32", "double": "f64", "ptr": "p0", "void": ""}.get(
+        type.elem, type.elem
+    )
     return f"v{type.lanes}{elem}" if type.lanes else elem

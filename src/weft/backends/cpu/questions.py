@@ -1,0 +1,261 @@
+"""Questions about lazily evaluated tiles, answered without emitting anything.
+
+What would be visited to have a value at some coordinates; which bits of the iteration index it depends on; how far an
+address moves with each bit (its *steps*); what power of two divides it. The form of every access, and with it the
+choice of lanes, follows from the steps:
+
+    a_ptr + row * stride + column       steps {column bits: 1, 2, 4, ...; row bits: None, because the stride is not
+    known}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from weft.backends.cpu.coords import Coords, live_bits, reshaped
+from weft.backends.cpu.evaluate import Buffer, broadcast_coords, trans_coords
+from weft.backends.cpu.program import Op, Value
+from weft.backends.llvm.emit import Value as Reg
+
+
+def operands_at(op: Op, value: Value, coords: Coords) -> list[tuple[Value, Coords]]:
+    """The operands of a lazily evaluated operation and where they are needed to have `value` at `coords`."""
+    name = op.name
+    if name in ("arith.constant", "tt.make_range"):
+        return []
+    if name == "tt.splat":
+        return [(op.args[0], ())]
+    if name == "tt.expand_dims":
+        axis = op.attrs["axis"]
+        return [(op.args[0], coords[:axis] + coords[axis + 1 :])]
+    if name == "tt.broadcast":
+        return [(op.args[0], broadcast_coords(op.args[0].shape, coords))]
+    if name == "tt.reshape":
+        return [(op.args[0], reshaped(coords, op.args[0].shape))]
+    if name == "tt.trans":
+        return [(op.args[0], trans_coords(op.attrs["order"], coords))]
+    if name == "tt.join":
+        return [(a, coords[:-1]) for a in op.args]
+    if name == "tt.cat":
+        return [(a, (coords[0][:-1], *coords[1:])) for a in op.args]
+    if name == "tt.split":
+        return [(op.args[0], (*coords, (-2 if value.index else -1,)))]
+    return [(a, coords if a.is_tile else ()) for a in op.args]
+
+
+Steps = dict[int, "int | None"]
+
+
+class Analysis:
+    """What a nest would touch, found without emitting anything."""
+
+    def __init__(self, env: dict[Value, Reg | Buffer], divisors: dict[Value, int] | None = None) -> None:
+        self.env = env
+        self.divisors = divisors or {}  # of parameters, as the launch promises them
+        self._steps: dict[tuple[Value, Coords], Steps] = {}
+        self._deps: dict[tuple[Value, Coords], frozenset[int]] = {}
+
+    def walk(self, inputs: Iterable[tuple[Value, Coords]]) -> dict[tuple[Value, Coords], None]:
+        """Every (tile, coords) that evaluation will visit, operands first."""
+        order: dict[tuple[Value, Coords], None] = {}
+        visiting: set[tuple[Value, Coords]] = set()
+        stack = [(item, False) for item in reversed(list(inputs))]
+        while stack:
+            item, finished = stack.pop()
+            if finished:
+                order[item] = None
+                continue
+            if item in visiting or not item[0].is_tile:
+                continue
+            visiting.add(item)
+            stack.append((item, True))
+            value, coords = item
+            if value not in self.env and value.op is not None:
+                stack.extend((i, False) for i in operands_at(value.op, value, coords))
+        return order
+
+    def deps(self, value: Value, coords: Coords) -> frozenset[int]:
+        """The iteration bits that a value really depends on."""
+        if not value.is_tile:
+            return frozenset()
+        key = (value, coords)
+        found = self._deps.get(key)
+        if found is None:
+            op = value.op
+            if value in self.env or op is None or op.name == "tt.make_range":
+                found = frozenset(live_bits(coords))
+            else:
+                found = frozenset().union(*(self.deps(v, c) for v, c in operands_at(op, value, coords)))
+                if op.name == "tt.join":
+                    found |= live_bits(coords[-1:])
+                elif op.name == "tt.cat":
+                    found |= live_bits(coords[:1])
+            self._deps[key] = found
+        return found
+
+    def steps(self, value: Value, coords: Coords) -> Steps:
+        """For each iteration bit, how far an integer or an address (in elements) moves with it: a number, or None if
+        unknown.
+        """
+        if not value.is_tile:
+            return {}
+        key = (value, coords)
+        found = self._steps.get(key)
+        if found is None:
+            found = self._steps[key] = self._find_steps(value, coords)
+        return found
+
+    def _find_steps(self, value: Value, coords: Coords) -> Steps:
+        op = value.op
+        if value in self.env or op is None:
+            return dict.fromkeys(live_bits(coords))
+        name = op.name
+        if name == "tt.make_range":
+            return {s: 1 << i for i, s in enumerate(coords[0]) if s >= 0}
+        if name in ("tt.splat", "arith.constant"):
+            return {}
+        parts = [self.steps(v, c) for v, c in operands_at(op, value, coords)]
+        if name in ("arith.addi", "tt.addptr"):
+            return _sum(parts[0], parts[1], 1)
+        if name == "arith.subi":
+            return _sum(parts[0], parts[1], -1)
+        if name == "arith.muli":
+            for a, b in ((0, 1), (1, 0)):
+                if not parts[b]:
+                    factor = constant_int(op.args[b])
+                    return {k: None if s is None or factor is None else s * factor for k, s in parts[a].items()}
+        if name in REMAINDERS or name in QUOTIENTS:
+            if parts[1]:
+                return dict.fromkeys(self.deps(value, coords))
+            (_, _), (divisor, at) = operands_at(op, value, coords)
+            known = self.align(divisor, at, ())
+            if name in QUOTIENTS:
+                return {k: None for k, s in parts[0].items() if s is None or abs(s) >= known}
+            if known == 1:  # most likely a wrap around the end of an array, which few tiles reach: see Nest.versions
+                return parts[0]
+            return {k: s if s is not None and abs(s) < known else None for k, s in parts[0].items()}
+        if name in (
+            "arith.extsi",
+            "arith.extui",
+            "arith.trunci",
+            "tt.expand_dims",
+            "tt.broadcast",
+            "tt.reshape",
+            "tt.trans",
+            "tt.split",
+            "tt.bitcast",
+        ):
+            return parts[0]
+        return dict.fromkeys(self.deps(value, coords))
+
+    def align(self, value: Value, coords: Coords, lanes: Sequence[int]) -> int:
+        """A power of two that divides an integer wherever the bits in `lanes` are zero."""
+        op = value.op
+        if op is None:
+            return _two_part(self.divisors.get(value, 1))
+        name = op.name
+        if name == "arith.constant":
+            data = op.attrs["value"]
+            return _two_part(data) if isinstance(data, int) else 1
+        if value in self.env and value.is_tile:
+            return 1
+        if name == "tt.make_range":
+            bits = [1 << i for i, s in enumerate(coords[0]) if s not in lanes and s != -1]
+            return min([_two_part(op.attrs.get("start", 0)), *bits])
+        parts = operands_at(op, value, coords)
+        if name in ("arith.muli", "arith.shli"):
+            if name == "arith.shli":
+                shift = constant_int(op.args[1])
+                return min(LARGE, self.align(*parts[0], lanes) << shift) if shift is not None and 0 <= shift < 31 else 1
+            return min(LARGE, self.align(*parts[0], lanes) * self.align(*parts[1], lanes))
+        if name in ("arith.addi", "arith.subi", "arith.remsi", "arith.remui", "arith.minsi", "arith.maxsi"):
+            return min(self.align(*p, lanes) for p in parts)
+        if name in (
+            "tt.splat",
+            "tt.broadcast",
+            "tt.expand_dims",
+            "tt.reshape",
+            "tt.trans",
+            "arith.extsi",
+            "arith.extui",
+        ):
+            return self.align(*parts[0], lanes)
+        return 1
+
+    def nonnegative(self, value: Value) -> bool:
+        """Whether an integer is known not to be negative (arithmetic on indices is taken not to overflow)."""
+        op = value.op
+        if op is None:
+            return False
+        name = op.name
+        if name in ("tt.make_range", "tt.get_program_id", "tt.get_num_programs", "arith.extui"):
+            return True
+        if name == "arith.constant":
+            return isinstance(op.attrs["value"], int) and op.attrs["value"] >= 0
+        if name in (
+            "arith.addi",
+            "arith.muli",
+            "arith.divsi",
+            "arith.remsi",
+            "arith.minsi",
+            "tt.splat",
+            "tt.broadcast",
+            "tt.expand_dims",
+            "tt.reshape",
+            "tt.trans",
+            "arith.extsi",
+            "arith.shli",
+            "arith.divui",
+            "arith.remui",
+        ):
+            return all(self.nonnegative(a) for a in op.args)
+        return name == "arith.maxsi" and any(self.nonnegative(a) for a in op.args)
+
+
+REMAINDERS = ("arith.remsi", "arith.remui")
+QUOTIENTS = ("arith.divsi", "arith.divui")
+LARGE = 1 << 30
+
+
+def _two_part(n: int) -> int:
+    """The largest power of two that divides n (at most `LARGE`)."""
+    return LARGE if n == 0 else min(LARGE, n & -n)
+
+
+def _sum(a: Steps, b: Steps, sign: int) -> Steps:
+    result = dict(a)
+    for bit, step in b.items():
+        have = result.get(bit, 0)
+        result[bit] = None if step is None or have is None else have + sign * step
+    return {k: s for k, s in result.items() if s != 0}
+
+
+def constant_int(value: Value) -> int | None:
+    """The integer that a (splat) value is known to be."""
+    op = value.op
+    while op is not None and op.name in ("tt.splat", "tt.broadcast", "tt.expand_dims", "arith.extsi"):
+        op = op.args[0].op
+    if op is not None and op.name == "arith.constant" and isinstance(op.attrs["value"], int):
+        return op.attrs["value"]
+    return None
+
+
+def buffer_steps(buffer: Buffer, coords: Coords) -> Steps:
+    """As `Analysis.steps` for a buffer's address."""
+    return {
+        s: 1 << w
+        for coord, weights in zip(coords, buffer.weights, strict=True)
+        for s, w in zip(coord, weights, strict=True)
+        if s >= 0
+    }
+
+
+def consecutive_run(steps: Steps) -> tuple[int, ...]:
+    """The bits along which an address is consecutive, in order."""
+    by_step = {step: bit for bit, step in steps.items() if step is not None and step > 0}
+    run = []
+    step = 1
+    while step in by_step:
+        run.append(by_step[step])
+        step *= 2
+    return tuple(run)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from weft.backends.cpu.coords import Coords, identity, log2, pinned
-from weft.backends.cpu.elementwise import EMITTERS
+from weft.backends.cpu.elementwise import EMITTERS, memory_type
 from weft.backends.cpu.evaluate import AFFINE_OPS, Buffer, Evaluator, LoopVar, const_of
 from weft.backends.cpu.forms import Uniform, vector_of
 from weft.backends.cpu.program import Op, Value, element_bits

@@ -287,6 +287,8 @@ class Arithmetic(SemanticBase):
             )
         condition = self.cast(condition, dt.int1)
         x, y = self.binary_op_type_checking_impl(x, y, True, True, shape=block_shape(condition))
+        if x.type.scalar != y.type.scalar:  # a pointer and a number
+            raise IncompatibleTypeErrorImpl(x.type, y.type)
         if block_shape(condition):
             condition, x = self.broadcast_impl_value(condition, x)
             x, y = self.broadcast_impl_value(x, y)

@@ -18,6 +18,7 @@ from weft.backends.cpu import atoms  # noqa: F401  (registers the anchors of pro
 from weft.backends.cpu.arena import Arena
 from weft.backends.cpu.control import emit_blocks
 from weft.backends.cpu.elementwise import llvm_type
+from weft.backends.cpu.prefetch import next_program
 from weft.backends.cpu.program import FunctionProgram, Op, read_function
 from weft.backends.cpu.schedule import Scheduler
 from weft.backends.llvm import machine, vecmath
@@ -61,6 +62,7 @@ class Context:
 
     def __init__(self, options: CPUOptions, vector_bits: int, cpu_features: frozenset[str]) -> None:
         self.assume_no_alias, self.vector_bits, self.cpu_features = options.assume_no_alias, vector_bits, cpu_features
+        self.fetch_ahead = next_program
         self.program_ids: list[Reg] = []
         self.num_programs: list[Reg] = []
         self.state: Reg = Reg(PTR, "null")

@@ -426,8 +426,20 @@ def substitution(copy: dict[int, int]) -> Callable[[Coords], Coords]:
     return lambda coords: substitute(coords, copy)
 
 
-SHAPE_NAMES = frozenset({
-    "tt.splat", "arith.constant", "tt.expand_dims", "tt.broadcast", "tt.reshape", "tt.trans",
-    "tt.join", "tt.cat", "tt.split", "tt.load",
-    "arith.select", "tt.bitcast", "arith.bitcast",
-})
+SHAPE_NAMES = frozenset(
+    {
+        "tt.splat",
+        "arith.constant",
+        "tt.expand_dims",
+        "tt.broadcast",
+        "tt.reshape",
+        "tt.trans",
+        "tt.join",
+        "tt.cat",
+        "tt.split",
+        "tt.load",
+        "arith.select",
+        "tt.bitcast",
+        "arith.bitcast",
+    }
+)

@@ -1,4 +1,4 @@
-"""Fetching the next iteration's tiles while this one's are multiplied.
+"""Fetching what comes next while this is computed: the next iteration's tiles, the next program's.
 
 A product inside a loop loads tiles whose addresses move with the loop. Packing them first would wait for memory, line
 after line; so the register blocks of the product each issue a few prefetches for the lines that the next iteration will
@@ -144,6 +144,56 @@ def _bind(ev: Evaluator, block: Reg, bits: list[int]) -> None:
 
 def _computed_in(block: object, env: dict[Value, Reg | Buffer]) -> list[Value]:
     return [v for v, have in env.items() if isinstance(have, Reg) and v.op is not None and v.block is block]
+
+
+class NextProgramRoot:
+    """At each point of a nest that only computes, fetch what the next program will load at that point.
+
+    Programs of the grid that follow each other run one after the other on a core, most of the time.
+    """
+
+    def __init__(self, pointers: Value, env: _Lazily) -> None:
+        self.pointers, self.env = pointers, env
+        self.shape = pointers.shape
+        self.coords = identity(self.shape)
+        self.op: Op | None = None
+
+    def inputs(self) -> list[tuple[Value, Coords]]:
+        return []
+
+    def accesses(self) -> list[tuple[Value | Buffer, Coords, int]]:
+        return []
+
+    def prepare(self, ev: Evaluator, at: Callable[[Coords], Coords]) -> Callable[[], None]:
+        first = dict.fromkeys(ev.lane_bits, -1)
+        coords = tuple(tuple(first.get(b, b) for b in coord) for coord in at(self.coords))
+        ahead_of_us = Evaluator(ev.f, self.env, ())
+        ahead_of_us.loops = ev.loops
+        address = vector_of(ev.f, ahead_of_us.pointer(self.pointers, coords), 0)
+        ev.f.module.declare("llvm.prefetch.p0", VOID, [PTR, I32, I32, I32])
+        return lambda: ev.f.do(f"call void @llvm.prefetch.p0({address}, i32 0, i32 2, i32 1)")
+
+
+def next_program(s: Scheduler, pointers: Value) -> NextProgramRoot | None:
+    """The prefetch of a load by the next program, if its addresses are plain arithmetic of the program's number."""
+    known: dict[Value, Reg | Buffer] = {}
+    moves = False
+    for value, have in s.env.items():
+        op = value.op
+        if op is None and not value.is_tile:
+            known[value] = have
+        elif op is not None and op.name in ("tt.get_program_id", "tt.get_num_programs") and isinstance(have, Reg):
+            first = op.name == "tt.get_program_id" and op.attrs["axis"] in (0, "x")
+            known[value] = s.f.add(have, const(have.type, 1)) if first else have
+            moves = moves or first
+    env = _Lazily(s, known)
+    visited = s.analysis().walk([(pointers, identity(pointers.shape))])
+    for value, _ in visited:
+        if value.op is None or value in s.env or value.op.name == "tt.load":
+            return None
+        if any(env.get(a) is None for a in value.op.args if not a.is_tile):
+            return None
+    return NextProgramRoot(pointers, env) if moves else None
 
 
 class _Lazily(dict[Value, "Reg | Buffer"]):

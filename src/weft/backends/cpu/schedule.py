@@ -35,6 +35,7 @@ from weft.base import Unsupported
 
 EFFECTS = {"tt.store", "tt.atomic_rmw", "tt.atomic_cas"}
 STREAM_BYTES = 24 << 20  # a launch that writes more than this writes around the cache
+FETCH_LEAST, FETCH_MOST = 4 << 10, 256 << 10  # bytes of a tile worth fetching for the next program
 HEAVY = 12  # cost from which a value is materialised rather than computed again under a broadcast
 COSTS = {
     **dict.fromkeys(("math", "arith.remf", "tt.extern_elementwise"), 20),
@@ -99,6 +100,8 @@ class Scheduler:
         }
         self.trip_counts: list[Reg] = []
         self.loops: list[Loop] = []
+        self.loaded: list[Value] = []  # pointers of tiles loaded so far, outside of loops
+        self.fetch_ahead: Callable[[Scheduler, Value], Root | None] = context.fetch_ahead
         self._taken: set[Buffer] = set()
 
     # -- walking ----------------------------------------------------------------------------------------------------
@@ -211,6 +214,7 @@ class Scheduler:
                 break
             self.materialise(before)
         roots = roots + self._side_writes(visited, count, shape, ops)
+        roots += self._fetch_ahead(visited, roots)
         reductions = [r for r in roots if isinstance(r, ReduceRoot)]
         reduce_bits: list[int] = []
         if reductions:
@@ -235,6 +239,25 @@ class Scheduler:
         for count in self.trip_counts:
             total = f.mul(total, count)
         return f.icmp("sge", total, const(I64, -(-STREAM_BYTES // written)))
+
+    def _fetch_ahead(self, visited: dict[tuple[Value, Coords], None], roots: list[Root]) -> list[Root]:
+        """In a nest that leaves memory alone, prefetches of what the next program will load where this one did."""
+        loads = [(v.op, c) for v, c in visited if v not in self.env and v.op is not None and v.op.name == "tt.load"]
+        if self.loops or roots[0].shape == ():
+            return []
+        if loads:
+            self.loaded += [
+                op.args[0]
+                for op, coords in loads
+                if coords == identity(op.result.shape)
+                and FETCH_LEAST <= op.result.numel * element_bits(op.result.elem) // 8 <= FETCH_MOST
+            ]
+            return []
+        if any(r.op is not None and r.op.name in EFFECTS for r in roots):
+            return []
+        found = [self.fetch_ahead(self, p) for p in self.loaded if p.shape == roots[0].shape]
+        self.loaded = [p for p in self.loaded if p.shape != roots[0].shape]
+        return [r for r in found if r is not None]
 
     def _needed_first(
         self, roots: list[Root], visited: dict[tuple[Value, Coords], None], count: int, ops: set[Op]

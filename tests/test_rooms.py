@@ -134,7 +134,9 @@ def test_no_room_imports_the_public_face(imports: list[Import]) -> None:
         [
             f"{i.where}: `{i.room}` imports `{i.module}`, the face of the whole package"
             for i in imports
-            if i.room is not None and i.module.partition(".")[0] == "weft" and i.imported_room is None
+            if i.room is not None
+            and i.module.partition(".")[0] == "weft"
+            and i.imported_room is None
             and i.module not in ("weft.__version__", "weft._version")
         ]
     )

@@ -387,7 +387,7 @@ def test_none_cannot_be_carried() -> None:
         tl.store(x, y)
 
     assert message(kernel, {"x": "*fp32", "n": "i32"}) == (
-        "cannot re-assign `y` in the loop: it is an object of type NoneType, known at compile time"
+        "cannot re-assign `y` in the loop: it is None, known at compile time"
     )
 
 

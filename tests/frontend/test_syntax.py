@@ -10,7 +10,7 @@ import pytest
 
 from frontend.tracing import checks, filecheck, ir_text
 from weft import language as tl
-from weft.base import CompilationError, CompileOptions
+from weft.base import CompilationError, CompileOptions, CompilerCrash
 from weft.language.callable import constexpr_function, jit
 
 N = tl.constexpr(7)
@@ -388,3 +388,76 @@ def test_argument_attributes_and_names() -> None:
         "CHECK: tt.func public @kernel(%x: !tt.ptr<f32> {tt.divisibility = 16 : i32}, "
         "%n: i32 {tt.divisibility = 16 : i32}) attributes {noinline = false}",
     )
+
+
+# -- with --------------------------------------------------------------------------------------------------------------
+
+
+class _Scope:
+    """A context manager that takes the semantic, as builtins do."""
+
+    __module__ = "weft.language.testing"
+    entered: int = 0
+
+    def __init__(self, value, _semantic=None):
+        assert _semantic is not None
+        self.value = value
+
+    def __enter__(self):
+        _Scope.entered += 1
+        return self.value
+
+    def __exit__(self, *ignored):
+        _Scope.entered -= 1
+
+
+def test_context_managers() -> None:
+    def kernel(x, n):
+        with _Scope(n + 1) as m, _Scope(2):
+            tl.store(x, m)
+        tl.store(x, n)
+
+    filecheck(ir_text(kernel, {"x": "*i32", "n": "i32"}), "CHECK: [[M:%.*]] = arith.addi\nCHECK: tt.store %x, [[M]]")
+    assert _Scope.entered == 0
+
+
+def test_no_return_out_of_a_context_manager() -> None:
+    def kernel(x, n):
+        with _Scope(n):
+            return
+
+    with pytest.raises(CompilationError, match="cannot have `return` inside a `for`, a `while` or a `with`"):
+        ir_text(kernel, {"x": "*i32", "n": "i32"})
+
+
+def test_warnings_point_to_the_kernel() -> None:
+    def kernel(x, n):
+        v = tl.load(x + tl.arange(0, 1))
+        if v > 3:
+            tl.store(x, 1.0)
+
+    with pytest.warns(UserWarning, match=r"a condition is a tensor of one element; use \(v > 3\).item\(\)") as caught:
+        ir_text(kernel, {"x": "*fp32", "n": "i32"})
+    assert caught[0].filename == __file__
+    assert caught[0].lineno == kernel.__code__.co_firstlineno + 2
+
+
+# -- faults of Weft ----------------------------------------------------------------------------------------------------
+
+
+def test_a_fault_of_weft_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(self, *args, **kwargs):
+        return self.builder.cmpi("nonsense", None, None)
+
+    def kernel(x, n):
+        tl.store(x, n)
+
+    monkeypatch.setattr(tl.semantic.TritonSemantic, "store", broken)
+    with pytest.raises(CompilerCrash) as caught:
+        ir_text(kernel, {"x": "*i32", "n": "i32"})
+    error = caught.value
+    assert error.stage == "the frontend"
+    assert error.span is not None and error.span.line == kernel.__code__.co_firstlineno + 1
+    assert "KeyError: 'nonsense'" in str(error)
+    assert "tl.store(x, n)" in str(error)
+    assert error.traceback is not None and "in broken" in error.traceback

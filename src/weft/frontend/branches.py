@@ -40,9 +40,8 @@ def scalar_condition(frame: Frame, value: Any, node: ast.expr) -> SSAValue:
                 kind=UnsupportedLanguageConstruct,
                 hint="use tl.where to choose element by element, or reduce the condition to a scalar",
             )
-        warnings.warn(
-            f"{frame.span(node)}: `if` on a tensor of one element; use ({ast.unparse(node)}).item()", stacklevel=2
-        )
+        text = f"a condition is a tensor of one element; use ({ast.unparse(node)}).item()"
+        warnings.warn_explicit(text, UserWarning, frame.file, node.lineno)
         value = core.item(value, _semantic=frame.semantic)
     result = value.to(core.int1, _semantic=frame.semantic)
     handle: SSAValue = result.handle

@@ -13,11 +13,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects import arith
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 
-from weft.ir import Builder, element_of, i64, is_tensor, like, shape_of, splat_value
+from weft.ir import Builder, element_of, i64, is_tensor, like, shape_of, splat_value, unit_attr
 
-__all__ = ["inside", "indices_of", "places", "widen"]
+__all__ = ["OFFSET_CHECK", "inside", "indices_of", "places", "widen"]
+
+OFFSET_CHECK = "offset_check"
+"""Marks a comparison of an offset with zero, which is dropped where the offset is made of non-negative parts (see
+`signs`)."""
 
 
 def widen(b: Builder, value: SSAValue) -> SSAValue:
@@ -79,6 +83,8 @@ def inside(
         index = indices[axis]
         zero = b.constant(0, index.type)
         low = b.cmpi("sge", index, zero)
+        if isinstance(low.owner, Operation):
+            low.owner.attributes[OFFSET_CHECK] = unit_attr()
         high = b.cmpi("slt", index, _spread(b, extents[axis], index))
         ok = b.broadcast(b.binary(arith.AndIOp, low, high), shape)
         mask = ok if mask is None else b.binary(arith.AndIOp, mask, ok)

@@ -20,6 +20,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from weft.ir import Builder, bit_width, int_value, is_float, is_int, numel_of, shape_of, splat_value, tt
 
+from .blocks_of_memory import OFFSET_CHECK
 from .signs import Signs
 
 __all__ = ["Folder"]
@@ -54,6 +55,7 @@ class Folder:
 
     def __init__(self) -> None:
         self.signs = Signs()
+        self.offset_signs = Signs(wrapping=False)
 
     def fold(self, op: Operation) -> SSAValue | None:
         """The value that can take the place of the only result of `op`, or None."""
@@ -185,7 +187,8 @@ def _cmpi(folder: Folder, op: Operation) -> SSAValue | None:
         # x < 0 and x >= 0, also as x <= -1 and x > -1
         below = (predicate == 2 and b == 0) or (predicate == 3 and b == -1)
         above = (predicate == 5 and b == 0) or (predicate == 4 and b == -1)
-        if (below or above) and folder.signs.non_negative(x):
+        signs = folder.offset_signs if OFFSET_CHECK in op.attributes else folder.signs
+        if (below or above) and signs.non_negative(x):
             return folder.constant(op, int(above))
     elif int_of(x) == 0 and predicate in (3, 4) and folder.signs.non_negative(y):
         return folder.constant(op, int(predicate == 3))

@@ -1,10 +1,12 @@
 """Which integers are never negative: so that a check against zero can be dropped.
 
     %pid = tt.get_program_id x : i32               never negative
-    %at  = arith.muli %pid, %c128                  nor this: products and sums are taken not to overflow
-    %k   (counter of `scf.for` from 0, or carried from 0 and only ever added to)
+    %at  = arith.extsi %pid to i64, + 0, 1, .. 7   nor this: a sum of two such cannot reach 64 bits
+    %k   (the counter of `scf.for` from 0 up)      nor this
+    %n   = arith.muli %pid, %c128 : i32            may wrap around, so it may be
 
-A sum or product that does overflow is an offset outside of any tensor, and its element a program's own mistake.
+The last is where offsets of blocks come from. `Signs(wrapping=False)` takes sums and products not to wrap; it is used
+for such offsets alone, which wrap only in tensors of more than 2^31 rows.
 """
 
 from __future__ import annotations
@@ -13,18 +15,18 @@ from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, IntegerAttr
 from xdsl.ir import Block, BlockArgument, SSAValue
 
-from weft.ir import dense_values, int_value, is_int, tt
+from weft.ir import bit_width, dense_values, int_value, is_int, tt
 
 __all__ = ["Signs"]
 
 _DEPTH = 40
 
-_BOTH = (arith.AddiOp, arith.MuliOp, arith.DivSIOp, arith.MaxUIOp, arith.MinSIOp, arith.OrIOp, arith.XOrIOp)
+_BOTH = (arith.DivSIOp, arith.MinSIOp, arith.MaxUIOp, arith.OrIOp, arith.XOrIOp)
+_EITHER = (arith.AndIOp, arith.MaxSIOp, arith.MinUIOp)
 _FIRST = (
     arith.ShRSIOp,
     arith.ExtSIOp,
     arith.RemSIOp,
-    arith.IndexCastOp,
     tt.SplatOp,
     tt.UnsplatOp,
     tt.BroadcastOp,
@@ -33,12 +35,14 @@ _FIRST = (
     tt.TransOp,
 )
 _ALWAYS = (tt.GetProgramIdOp, tt.GetNumProgramsOp, arith.ExtUIOp, tt.HistogramOp)
+_SAME_VALUE = (tt.SplatOp, tt.UnsplatOp, tt.BroadcastOp, tt.ExpandDimsOp, tt.ReshapeOp, tt.TransOp, arith.ExtSIOp)
 
 
 class Signs:
     """Answers, kept."""
 
-    def __init__(self) -> None:
+    def __init__(self, wrapping: bool = True) -> None:
+        self.wrapping = wrapping
         self._known: dict[SSAValue, bool] = {}
         self._trail: list[SSAValue] = []
 
@@ -76,9 +80,13 @@ class Signs:
             return int_value(op.properties["start"]) >= 0
         if isinstance(op, _ALWAYS):
             return True
+        if isinstance(op, arith.AddiOp | arith.MuliOp):
+            if self.wrapping and _bits(value, 0) >= bit_width(value.type):
+                return False
+            return self.non_negative(op.operands[0], depth) and self.non_negative(op.operands[1], depth)
         if isinstance(op, _BOTH):
             return self.non_negative(op.operands[0], depth) and self.non_negative(op.operands[1], depth)
-        if isinstance(op, arith.AndIOp | arith.MaxSIOp):
+        if isinstance(op, _EITHER):
             return self.non_negative(op.operands[0], depth) or self.non_negative(op.operands[1], depth)
         if isinstance(op, arith.SelectOp):
             return self.non_negative(op.operands[1], depth) and self.non_negative(op.operands[2], depth)
@@ -97,3 +105,28 @@ class Signs:
             return False
         first = loop.operands[2 + value.index]
         return self.non_negative(first, depth) and self.non_negative(end.operands[value.index - 1], depth)
+
+
+def _bits(value: SSAValue, depth: int) -> int:
+    """How many bits hold the value, if it is not negative; sums and products are taken not to wrap."""
+    most = bit_width(value.type) - 1
+    op = value.owner
+    if depth > _DEPTH or isinstance(op, Block):
+        return most
+    if isinstance(op, arith.ConstantOp):
+        attr = op.value
+        values = [attr.value.data] if isinstance(attr, IntegerAttr) else [0]
+        if isinstance(attr, DenseIntOrFPElementsAttr):
+            values = [int(v) for v in dense_values(attr)]
+        return max(v.bit_length() for v in values)
+    if isinstance(op, tt.MakeRangeOp):
+        return (int_value(op.properties["end"]) - 1).bit_length()
+    if isinstance(op, _SAME_VALUE):
+        return _bits(op.operands[0], depth + 1)
+    if isinstance(op, arith.ExtUIOp):
+        return bit_width(op.operands[0].type)
+    if isinstance(op, arith.AddiOp):
+        return max(_bits(op.operands[0], depth + 1), _bits(op.operands[1], depth + 1)) + 1
+    if isinstance(op, arith.MuliOp):
+        return _bits(op.operands[0], depth + 1) + _bits(op.operands[1], depth + 1)
+    return most

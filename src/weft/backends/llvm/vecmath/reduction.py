@@ -11,9 +11,9 @@ from __future__ import annotations
 from functools import lru_cache
 from itertools import pairwise
 
-from ..emit import Function, Module, Type, mangle, vec
+from ..emit import DOUBLE, I64, PTR, VOID, Module, Value
 from . import dd
-from .expr import X, fabs, fma, rarely, table
+from .expr import X, fabs, fma, rarely, table, where
 
 _FLOAT_PARTS = (1.5707962512969971, 7.549790126404332e-08, -1.7151245100058819e-15)
 _DOUBLE_PARTS = (1.5707963267341256, 6.077100506303966e-11, 2.0222662487959506e-21)
@@ -87,44 +87,61 @@ def multiply_high(a: X, b: X) -> X:
 
 
 def reduce_large(x: X) -> tuple[X, X, X]:
-    """(n as i64, r in two parts) for a double of at least 2^-10 in size, by a function of its own in the module."""
-    f, lanes = x.f, x.type.lanes
-    result = Type(f"{{ {x.type}, {x.type}, {vec('i64', lanes)} }}")
-    symbol = f"weft.reduce_large.{mangle(x.type)}"
-    if symbol not in f.module.defined:
-        _define_large(f.module, symbol, x.type, result)
-    whole = f.call(symbol, result, [x.v])
-    n, high, low = (
-        X(f, f.emit(t, f"extractvalue {whole}, {i}")) for i, t in ((2, vec("i64", lanes)), (0, x.type), (1, x.type))
-    )
-    return n, high, low
+    """(n as i64, r in two parts) for doubles of at least 2^16 in size (other lanes: anything).
+
+    Rare, so it is kept small: the lanes go through memory to one scalar function that the whole module shares.
+    """
+    f, type = x.f, x.type
+    whole = type.with_elem("i64")
+    if _LARGE not in f.module.defined:
+        _define_large(f.module)
+    high, low, n = f.alloca(type), f.alloca(type), f.alloca(whole)
+    f.store(x.v, high)
+    f.do(f"call void @{_LARGE}({high}, {low}, {n}, i64 {max(type.lanes, 1)})")
+    return X(f, f.load(whole, n)), X(f, f.load(type, high)), X(f, f.load(type, low))
 
 
-def _define_large(module: Module, symbol: str, type: Type, result: Type) -> None:
-    f: Function = module.function(
-        symbol, result, [("x", type)], "noinline memory(none) nounwind willreturn", "internal"
+_LARGE = "weft.reduce_large"
+
+
+def _define_large(module: Module) -> None:
+    """`void weft.reduce_large(ptr high, ptr low, ptr n, i64 count)`; high holds x when called."""
+    f = module.function(
+        _LARGE,
+        VOID,
+        [("high", PTR), ("low", PTR), ("n", PTR), ("count", I64)],
+        "noinline optnone cold nounwind willreturn memory(read, argmem: readwrite)",
+        "internal",
     )
-    high, low, n = _payne_hanek(X(f, f.args[0]))
-    whole = f.emit(result, f"insertvalue {result} poison, {high.v}, 0")
-    whole = f.emit(result, f"insertvalue {whole}, {low.v}, 1")
-    f.ret(f.emit(result, f"insertvalue {whole}, {n.v}, 2"))
+    places, count = f.args[:3], f.args[3]
+    with f.loop(f.const(I64, 0), count, f.const(I64, 1)) as i:
+        at = [f.gep(DOUBLE, place, i) for place in places]
+        x = X(f, f.load(DOUBLE, at[0]))
+
+        def large() -> list[Value]:
+            for value, place in zip(_payne_hanek(x), at):
+                f.store(value.v, place)
+            return []
+
+        f.if_else((fabs(x) >= 65536.0).v, large)
+    f.ret()
 
 
 def _payne_hanek(x: X) -> tuple[X, X, X]:
+    """(high, low, n) for a scalar double."""
     bits = x.bits()
     m = (bits & ((1 << 52) - 1)) | (1 << 52)
-    q = (bits.lshr(52) & 0x7FF) - 1075
-    # the window begins at the digit of weight 2 in 2^q (2/pi); the table has 64 zeros before the digits
-    start = q + 62
-    start = start & ~(start >> 63)  # lanes that are not large may hold anything: stay within the table
-    start = start.const(1033) + ((start - 1033) & ((start - 1033) >> 63))
+    # the window begins at the digit of weight 2 in 2^q (2/pi), q = exponent - 52; before the digits stand 64 zeros
+    start = (bits.lshr(52) & 0x7FF) - (1075 - 62)
+    last = start.const(1033)
+    start = where(start < last, start, last)  # infinity and NaN stay within the table
     index, shift = start.lshr(6), start & 63
     words = [table("two_over_pi", "i64", _two_over_pi_words(), index + i) for i in range(4)]
-    window = [_funnel(a, b, shift) for a, b in pairwise(words)]
-    low_part = m * window[1]
-    second = low_part + multiply_high(m, window[2])
-    carry = second.ult(low_part).cast("zext", "i64")
-    first = m * window[0] + multiply_high(m, window[1]) + carry
+    window = [_funnel(a, b, shift).cast("zext", "i128") for a, b in pairwise(words)]
+    wide = m.cast("zext", "i128")
+    middle = wide * window[1] + (wide * window[2]).lshr(64)
+    total = ((wide * window[0]) << 64) + middle
+    first, second = total.lshr(64).cast("trunc", "i64"), total.cast("trunc", "i64")
     # first: two bits of quarter turns, then the fraction, which goes on in second
     n = (first + (1 << 61)) >> 62
     fraction = first - (n << 62)
@@ -138,9 +155,8 @@ def _payne_hanek(x: X) -> tuple[X, X, X]:
     turn = dd.quick_two_sum(high, low + (parts[2] + parts[3]))
     high, low = dd.mul(turn, dd.constant(x, PI_HALF))
     negative = bits >> 63
-    n = (n ^ negative) - negative
     sign = bits & -(1 << 63)
-    return (high.bits() ^ sign).as_float(), (low.bits() ^ sign).as_float(), n
+    return (high.bits() ^ sign).as_float(), (low.bits() ^ sign).as_float(), (n ^ negative) - negative
 
 
 def _funnel(a: X, b: X, shift: X) -> X:

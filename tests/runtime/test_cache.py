@@ -175,9 +175,7 @@ ERRORS = (errno.EBUSY, errno.ESTALE, errno.ENOENT, errno.ENOSPC, errno.EROFS, er
 
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("error", ERRORS, ids=lambda e: errno.errorcode[e])
-def test_a_failing_disk_costs_a_warning(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str, error: int
-) -> None:
+def test_a_failing_disk_costs_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str, error: int) -> None:
     store = Store(tmp_path / "cache")
     store.put(KEY, FACTS, BLOBS)
     real = getattr(os, call)

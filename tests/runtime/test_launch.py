@@ -328,7 +328,7 @@ def test_tuples() -> None:
 
 
 @weft.jit
-def annotated(x: tl.const, out: "*fp32", n: tl.int64, f: "fp64", b: "i1", half: "fp16", brain: "bf16"):
+def annotated(x: tl.const, out: "*fp32", n: tl.int64, f: fp64, b: i1, half: fp16, brain: bf16):
     i = tl.arange(0, 4)
     value = tl.load(x + i).to(tl.float64) * f + half.to(tl.float64) + brain.to(tl.float64)
     tl.store(out + i, tl.where(b, value, 0.0).to(tl.float32), mask=i < n)

@@ -301,7 +301,7 @@ class Autotuner(KernelInterface[Any]):
 
 def _number(timing: Any) -> Any:
     """What timings are compared by: the numbers themselves, the first one leading."""
-    return timing if isinstance(timing, (int, float)) else tuple(timing)
+    return (timing,) if isinstance(timing, (int, float)) else tuple(timing)
 
 
 def _plain(config: Config) -> dict[str, Any]:

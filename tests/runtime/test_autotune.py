@@ -1,0 +1,230 @@
+"""Autotuning, heuristics, and what measures them."""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import weft
+import weft.language as tl
+from weft import knobs
+from weft.base import LaunchError, LaunchTypeError
+from weft.runtime.errors import AutotunerError, OutOfResources
+from weft.runtime.testing import Benchmark, _quantile, assert_close, do_bench, perf_report
+
+
+def add_one(x, n, BLOCK: tl.constexpr, EXTRA: tl.constexpr = 0):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(x + i, tl.load(x + i, mask=i < n) + 1 + EXTRA, mask=i < n)
+
+
+CONFIGS = [weft.Config({"BLOCK": b}) for b in (16, 32, 64)]
+
+
+def grid(meta: dict[str, Any]) -> tuple[int]:
+    return (weft.cdiv(meta["n"], meta["BLOCK"]),)
+
+
+def tuned(configs: Any = None, key: Any = ("n",), **options: Any) -> Any:
+    times = options.pop("times", None)
+    if times is not None:
+        options["do_bench"] = lambda call, quantiles: (call(), times.pop(0))[1]
+    return weft.autotune(CONFIGS if configs is None else configs, key=list(key), **options)(weft.jit(add_one))
+
+
+def test_the_fastest_is_kept_for_each_key() -> None:
+    kernel = tuned(times=[3.0, 1.0, 2.0, 5.0, 4.0, 3.0], restore_value=["x"])
+    x = np.zeros(100, np.float32)
+    kernel[grid](x, 100)
+    assert (x == 1).all()
+    assert kernel.best_config.kwargs == {"BLOCK": 32}
+    assert kernel.configs_timings[CONFIGS[0]] == 3.0
+    kernel[grid](x, 100)
+    assert (x == 2).all()
+    kernel[grid](x, 50)
+    assert kernel.best_config.kwargs == {"BLOCK": 64}
+    assert len(kernel.cache) == 2
+    kernel[grid](x.astype(np.float64), 50) if False else None
+
+
+def test_trials_are_undone() -> None:
+    x = np.zeros(64, np.float32)
+    tuned(times=[[1.0], [2.0], [3.0]], reset_to_zero=["x"])[grid](x, 64)
+    assert (x == 1).all()
+    torch = pytest.importorskip("torch")
+    t = torch.full((64,), 5.0)
+    tuned(times=[1.0, 2.0, 3.0], restore_value=["x"])[grid](t, 64)
+    assert (t == 6).all()
+
+
+def test_hooks() -> None:
+    seen: list[Any] = []
+    configs = [weft.Config({"BLOCK": 16}, pre_hook=lambda args: seen.append(("config", args["BLOCK"], args["n"])))]
+    kernel = tuned(configs)
+    kernel[grid](np.zeros(64, np.float32), 64)
+    assert seen == [("config", 16, 64)]
+    seen.clear()
+    kernel = tuned(
+        times=[1.0, 2.0, 3.0],
+        pre_hook=lambda args, reset_only=False: seen.append(("pre", reset_only)),
+        post_hook=lambda args, exception: seen.append(("post", exception)),
+    )
+    kernel[grid](np.zeros(64, np.float32), 64)
+    assert seen == [("pre", False), ("post", None)] * 3 + [("pre", True)]
+
+
+def test_pruning() -> None:
+    def early(configs: list[weft.Config], named: dict[str, Any], **kwargs: Any) -> list[weft.Config]:
+        assert named["n"] == 64
+        return configs[1:]
+
+    x = np.zeros(64, np.float32)
+    kernel = tuned(times=[1.0, 2.0], prune_configs_by={"early_config_prune": early})
+    kernel[grid](x, 64)
+    assert kernel.best_config is CONFIGS[1]
+    model = {"perf_model": lambda **args: -args["BLOCK"], "top_k": 1}
+    kernel = tuned(times=[1.0], prune_configs_by=model)
+    kernel[grid](x, 64)
+    assert kernel.best_config is CONFIGS[2]
+    kernel = tuned(times=[1.0, 1.0], prune_configs_by={**model, "top_k": 0.7})
+    kernel[grid](x, 64)
+    assert len(kernel.configs_timings) == 2
+    with pytest.raises(LaunchTypeError, match="top_k must be"):
+        tuned(prune_configs_by={**model, "top_k": "1"})[grid](x, 64)
+    with pytest.raises(AutotunerError, match="No valid autotuner configs after pruning"):
+        tuned(prune_configs_by={"early_config_prune": lambda *a, **k: []})[grid](x, 64)
+
+
+def test_configurations_that_cannot_run_are_passed_over() -> None:
+    x = np.zeros(64, np.float32)
+
+    def bench(call: Any, quantiles: Any) -> float:
+        call()
+        if len(failures) < 2:
+            failures.append(1)
+            raise OutOfResources(2, 1, "scratch")
+        return 1.0
+
+    failures: list[int] = []
+    kernel = tuned(do_bench=bench)
+    kernel[grid](x, 64)
+    assert kernel.best_config is CONFIGS[2]
+
+
+def test_conflicts_and_wrong_names() -> None:
+    x = np.zeros(64, np.float32)
+    with pytest.raises(ValueError, match="Conflicting meta-parameters: BLOCK"):
+        tuned()[grid](x, 64, BLOCK=16)
+    with pytest.raises(LaunchError, match="reset_to_zero names 'y'"):
+        tuned(reset_to_zero=["y"])
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        tuned(warmup=1, rep=1)
+    assert caught[0].category is DeprecationWarning
+
+
+def test_measuring_for_real() -> None:
+    x = np.zeros(1000, np.float32)
+    configs = [weft.Config({"BLOCK": b}, num_warps=w) for b in (16, 64) for w in (1, 2, 4)]
+    kernel = tuned(configs, restore_value=["x"])
+    kernel[grid](x, 1000)
+    assert (x == 1).all() and kernel.bench_time < 20
+    assert len(kernel.configs_timings) == 6
+    assert len(set(map(str, kernel.configs_timings.values()))) == 2  # num_warps makes no difference on a CPU
+
+
+def test_no_configurations() -> None:
+    kernel = weft.autotune([], key=[])(weft.jit(add_one))
+    x = np.zeros(64, np.float32)
+    kernel[(2,)](x, 64, BLOCK=32)
+    assert (x == 1).all() and kernel.best_config.num_warps == 4
+
+
+def test_warmup() -> None:
+    kernels = tuned().warmup(np.dtype(np.float32), 64, grid=(1,))
+    assert len(kernels) == 3 and all("tt.store" in k.asm["ttir"] for k in kernels)
+
+
+def test_results_on_disk(fresh_cache: Path) -> None:
+    x = np.zeros(64, np.float32)
+    tuned(times=[3.0, 1.0, 2.0], cache_results=True)[grid](x, 64)
+    again = tuned(times=[], cache_results=True)
+    again[grid](x, 64)
+    assert again.best_config == CONFIGS[1]
+
+
+def test_printing(capsys: pytest.CaptureFixture[str]) -> None:
+    knobs.autotuning.print = True
+    tuned(times=[3.0, 1.0, 2.0])[grid](np.zeros(64, np.float32), 64)
+    text = capsys.readouterr().out
+    assert "Autotuning kernel add_one with config BLOCK: 16" in text
+    assert "best config selected: BLOCK: 32, num_warps: 4, num_ctas: 1, num_stages: 3, maxnreg: None" in text
+
+
+def test_config() -> None:
+    a, b = weft.Config({"B": 1}, num_warps=8), weft.Config({"B": 1}, num_warps=8)
+    assert a == b and hash(a) == hash(b) and a != weft.Config({"B": 1})
+    assert a.all_kwargs() == {"B": 1, "num_warps": 8, "num_ctas": 1, "num_stages": 3}
+    assert pickle.loads(pickle.dumps(a)) == a
+
+
+def test_heuristics_under_and_over_autotune() -> None:
+    even = weft.heuristics({"EXTRA": lambda args: 10 if args["n"] % args["BLOCK"] == 0 else 20})
+    x = np.zeros(64, np.float32)
+    weft.autotune([weft.Config({"BLOCK": 64})], key=[])(even(weft.jit(add_one)))[grid](x, 64)
+    assert (x == 11).all()
+    even(weft.jit(add_one))[grid](x, 63, BLOCK=16)
+    assert (x[:63] == 32).all() and x[63] == 11
+
+
+# -- measuring ---------------------------------------------------------------------------------------------------------
+
+
+def test_do_bench() -> None:
+    calls: list[int] = []
+    ms = do_bench(lambda: calls.append(1), warmup=1, rep=1)
+    assert 0 <= ms < 100 and calls
+    assert len(do_bench(lambda: None, warmup=1, rep=1, quantiles=[0.5, 0.2, 0.8])) == 3
+    assert isinstance(do_bench(lambda: None, warmup=1, rep=1, quantiles=[0.5]), float)
+    assert len(do_bench(lambda: None, warmup=1, rep=1, return_mode="all")) >= 3
+    with pytest.raises(ValueError, match="return_mode is one of"):
+        do_bench(lambda: None, return_mode="best")
+
+
+def test_quantiles_are_numpys() -> None:
+    values = np.random.default_rng(0).random(37)
+    q = [0.0, 0.1, 0.5, 0.99, 1.0]
+    np.testing.assert_allclose(_quantile(list(values), q), np.quantile(values, q))
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        _quantile([1.0], [1.5])
+
+
+def test_assert_close() -> None:
+    assert_close(np.ones(3), np.ones(3) + 1e-3)
+    assert_close(1.0, 1.001)
+    with pytest.raises(AssertionError, match="here"):
+        assert_close(np.ones(3), np.ones(3) + 0.1, err_msg="here")
+    with pytest.raises(AssertionError):
+        assert_close(1.0, 1.1)
+    torch = pytest.importorskip("torch")
+    assert_close(torch.ones(3, dtype=torch.bfloat16), np.ones(3, np.float32))
+
+
+def test_perf_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    benchmark = Benchmark(["n"], [1, 2, 4], "who", ["a", "b"], ["A", "B"], "speed", {"c": 3}, ylabel="GB/s")
+
+    @perf_report(benchmark)
+    def measure(n: int, who: str, c: int) -> Any:
+        return (n * c, n * c - 1, n * c + 1) if who == "a" else float(n)
+
+    measure.run(print_data=True, save_path=str(tmp_path / "out"))
+    text = capsys.readouterr().out.splitlines()
+    assert text[0] == "speed:" and text[1].split() == ["n", "A", "(GB/s)", "B", "(GB/s)"]
+    assert text[4].split() == ["2", "4", "12", "4.000000"]
+    assert (tmp_path / "out" / "speed.csv").read_text().splitlines()[:2] == ["n,A (GB/s),B (GB/s)", "1,3,1.000000"]
+    assert len(measure.run(return_df=True)) == 3

@@ -1,0 +1,53 @@
+"""`import weft` is cheap: what it loads is counted, which unlike time is the same on every machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+SOURCE = Path(__file__).resolve().parents[2] / "src"
+
+
+def modules_after(statement: str) -> set[str]:
+    """Modules that a statement loads in a new interpreter."""
+    script = (
+        f"import sys, json; before = set(sys.modules); {statement}; print(json.dumps(list(set(sys.modules) - before)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        env={**os.environ, "PYTHONPATH": str(SOURCE)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    return set(json.loads(done.stdout))
+
+
+def test_import_weft_loads_next_to_nothing() -> None:
+    loaded = modules_after("import weft")
+    assert not {m.partition(".")[0] for m in loaded} & {"numpy", "ml_dtypes", "xdsl", "llvmlite", "torch", "triton"}
+    assert len(loaded) < 40, sorted(loaded)
+
+
+def test_no_part_of_weft_loads_torch_or_triton() -> None:
+    loaded = modules_after(
+        "import weft, weft.language, weft.runtime, weft.compiler, weft.compat, weft.cli; weft.compile"
+    )
+    assert not {m.partition(".")[0] for m in loaded} & {"torch", "triton", "matplotlib", "pandas"}
+
+
+def test_jit_loads_no_code_generator() -> None:
+    loaded = modules_after("import weft; weft.jit; weft.Config; weft.autotune; weft.testing")
+    assert "llvmlite" not in loaded
+
+
+def test_every_public_name_is_there() -> None:
+    import weft
+
+    for name in weft.__all__:
+        assert getattr(weft, name) is not None
+    assert set(weft.__all__) <= set(dir(weft))

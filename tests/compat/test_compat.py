@@ -208,19 +208,25 @@ def test_command_line(tmp_path: Path) -> None:
     assert run("", "-m", "weft", "--version").stdout.startswith("weft ")
 
 
-def test_torch_finds_it() -> None:
+TORCH = """
+import torch
+from torch.utils._triton import has_triton_package
+assert has_triton_package()
+import triton, triton.language as tl
+
+@triton.jit
+def double(x):
+    tl.store(x + tl.arange(0, 8), tl.load(x + tl.arange(0, 8)) * 2)
+
+x = torch.ones(8, dtype=torch.bfloat16)
+double[(1,)](x)
+assert (x == 2).all()
+"""
+
+
+def test_torch_finds_it(tmp_path: Path) -> None:
     pytest.importorskip("torch")
-    check("""
-        import torch
-        from torch.utils._triton import has_triton_package
-        assert has_triton_package()
-        import triton, triton.language as tl
-
-        @triton.jit
-        def double(x):
-            tl.store(x + tl.arange(0, 8), tl.load(x + tl.arange(0, 8)) * 2)
-
-        x = torch.ones(8, dtype=torch.bfloat16)
-        double[(1,)](x)
-        assert (x == 2).all()
-        """)
+    script = tmp_path / "script.py"
+    script.write_text(TORCH)
+    done = run("", "-m", "weft", "run", str(script), WEFT_CACHE_DIR=str(tmp_path / "cache"))
+    assert done.returncode == 0, done.stderr

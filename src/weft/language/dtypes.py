@@ -292,6 +292,9 @@ _tensor_class: list[Any] = []
 class pointer_type(dtype):
     """A pointer to elements of memory; `const` ones cannot be stored through."""
 
+    primitive_bitwidth = 64
+    itemsize = 8
+
     def __init__(self, element_ty: Any, address_space: Any = 1, const: Any = False) -> None:
         if isinstance(element_ty, constexpr):
             element_ty = element_ty.value

@@ -284,6 +284,8 @@ def _reduce(op: type[Operation], input: tensor, axis: Any, keep_dims: Any, seman
     """A reduction by one operation."""
     dim = unwrap(axis)
     rank = len(block_shape(input))
+    if input.dtype.is_ptr():
+        raise TypeError(f"a reduction takes numbers, got {input.dtype}")
     result = semantic.reduce_with(op, input, dim)
     return restore_axis(result, dim, rank, semantic) if unwrap(keep_dims) else result
 

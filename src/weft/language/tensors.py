@@ -299,7 +299,7 @@ def add_type(left: Any, right: Any, semantic: Any) -> Any:
 
 def check_bit_width(value: Any, shift_value: Any) -> None:
     """Warn about a shift by at least the width of what is shifted, where the distance is known."""
-    if isinstance(value, tensor) and isinstance(shift_value, constexpr):
+    if isinstance(value, tensor) and isinstance(shift_value, constexpr) and isinstance(shift_value.value, int):
         width = value.dtype.primitive_bitwidth
         if shift_value.value >= width:
             warnings.warn(

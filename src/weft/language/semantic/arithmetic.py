@@ -17,6 +17,7 @@ from weft.ir import tt
 
 from .. import dtypes as dt
 from ..constants import constexpr
+from ..dtypes import pointer_type
 from ..tensors import tensor
 from .base import IncompatibleTypeErrorImpl, SemanticBase, block_shape
 
@@ -43,7 +44,10 @@ class Arithmetic(SemanticBase):
             raise TypeError("cannot add pointers together")
         if other.type.scalar.is_ptr():
             input, other = other, input
-        if input.type.scalar.is_ptr():
+        pointer = input.type.scalar
+        if isinstance(pointer, pointer_type):
+            if pointer.element_ty.is_block():
+                raise TypeError("a block pointer is moved with tl.advance(pointer, offsets), not by adding to it")
             return self._same(tt.AddPtrOp, input, self._offset(other))
         if sanitize_overflow:
             self.binary_op_sanitize_overflow_impl(input, other, self.add)

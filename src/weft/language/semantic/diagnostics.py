@@ -97,4 +97,8 @@ class Diagnostics(Arithmetic):
 
     def assume(self, cond: tensor) -> None:
         """Promise the compiler that a condition holds."""
+        if block_shape(cond):
+            raise ValueError(f"assume takes a scalar condition, got {cond}")
+        if not cond.dtype.is_int1():
+            raise TypeError(f"assume takes a condition of type int1, got {cond.dtype}: write it as a comparison")
         self.builder.create(ir.AssumeOp, (cond.handle,), (), {"op_bundle_sizes": ir.i32_array(())})

@@ -136,6 +136,8 @@ class Shapes(SemanticBase):
         """Axes in another order."""
         shape = block_shape(input)
         order = tuple(d.value if isinstance(d, constexpr) else d for d in dims)
+        if not shape:
+            raise ValueError(f"permute needs a tensor, got the scalar {input}")
         if len(order) != len(shape):
             raise ValueError(
                 "permute dims must have the same length as input shape: "

@@ -315,8 +315,8 @@ class Loader:
             return tracker, [int(tracker[name]) for name in names]
 
     def compile(self, text: str) -> bytes:
-        """The object of a module of LLVM IR, not optimised much: for the code of this file only."""
-        machine = llvm.Target.from_default_triple().create_target_machine(opt=1, jit=True)
+        """The object of a module of LLVM IR, not optimised: for the code of this file only."""
+        machine = llvm.Target.from_default_triple().create_target_machine(opt=0, jit=True)
         module = llvm.parse_assembly(text)
         module.verify()
         code: bytes = machine.emit_object(module)

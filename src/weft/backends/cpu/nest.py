@@ -301,10 +301,10 @@ class Nest:
             if parts is not None:
                 masks.add(mask)
                 conditions.update(dict.fromkeys(parts))
-        last = Evaluator(self.f, self.env, ())
+        ends = Evaluator(self.f, self.env, ())
         regs = []
-        for value, coords in conditions:
-            form = last.eval(value, substitute_live(coords, -2))
+        for value, at in conditions:
+            form = ends.eval(value, at)
             if isinstance(form, Uniform):
                 regs.append(form.value)
         return masks, regs
@@ -341,11 +341,9 @@ class Nest:
         return set(found), conditions
 
     def _monotone(self, mask: Value, coords: Coords) -> list[tuple[Value, Coords]] | None:
-        """The comparisons a mask is the conjunction of, if each can only become false as the index grows."""
+        """The comparisons a mask is the conjunction of, each at the point of the nest where it is the least likely to hold."""
         op = mask.op
-        if not mask.is_tile:
-            return None
-        if op is None or mask in self.env:
+        if not mask.is_tile or op is None or mask in self.env:
             return None
         if op.name in ("tt.broadcast", "tt.expand_dims", "tt.reshape", "tt.trans"):
             ((inner, at),) = operands_at(op, mask, coords)
@@ -358,18 +356,24 @@ class Nest:
                     return None
                 parts += found
             return parts
-        if op.name == "tt.splat":
+        if op.name in ("tt.splat", "arith.constant"):
             return [(mask, coords)]
-        if op.name != "arith.cmpi":
+        if op.name != "arith.cmpi" or op.attrs["predicate"] in (0, 1):
             return None
-        predicate = op.attrs["predicate"]
-        low, high = (0, 1) if predicate in (2, 3, 6, 7) else (1, 0) if predicate in (4, 5, 8, 9) else (-1, -1)
-        if low < 0:
+        less = op.attrs["predicate"] in (2, 3, 6, 7)  # a < b in some form, otherwise a > b
+        low, high = (op.args[0], op.args[1]) if less else (op.args[1], op.args[0])
+        rising, falling = (
+            list(self.analysis.steps(low, coords).values()),
+            list(self.analysis.steps(high, coords).values()),
+        )
+        if None in rising or None in falling:
             return None
-        moving, fixed = self.analysis.steps(op.args[low], coords), self.analysis.steps(op.args[high], coords)
-        if any(s is None or s < 0 for s in moving.values()) or any(s is None or s > 0 for s in fixed.values()):
-            return None
-        return [(mask, coords)]
+        gaps = [-(s or 0) for s in rising] + [s or 0 for s in falling]  # how the room between them changes
+        if all(g <= 0 for g in gaps):
+            return [(mask, substitute_live(coords, -2))]
+        if all(g >= 0 for g in gaps):
+            return [(mask, substitute_live(coords, -1))]
+        return None
 
     def _streamed(self, masks: set[Value], streaming: Callable[[int], Reg | None]) -> tuple[set[int], list[Reg]]:
         """Stores that may go around the cache in the version without masks, and when."""

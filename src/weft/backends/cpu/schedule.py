@@ -262,7 +262,7 @@ class Scheduler:
     def _needed_first(
         self, roots: list[Root], visited: dict[tuple[Value, Coords], None], count: int, ops: set[Op]
     ) -> Value | None:
-        """A value to materialise before the nest: dear under a broadcast, or a load that a store of the nest may hit."""
+        """A value to materialise before the nest: dear under a broadcast, or a load that a store here may hit."""
         stores = [r.op for r in roots if r.op is not None and r.op.name in EFFECTS]
         places: dict[Value, Coords] = {}
         for value, coords in visited:

@@ -8,6 +8,7 @@ Triton is needed to run this file and for nothing else.
 from __future__ import annotations
 
 import pathlib
+import re
 import sys
 from typing import Any
 
@@ -15,7 +16,6 @@ import triton
 import triton.language as tl
 from triton._C.libtriton import ir
 from triton.backends.compiler import GPUTarget
-from triton.compiler.code_generator import ast_to_ttir  # noqa: F401
 from triton.language.extra import libdevice
 
 KERNELS: dict[str, tuple[Any, dict[str, str], dict[str, Any]]] = {}
@@ -406,8 +406,9 @@ def main() -> None:
         except Exception as error:
             print(f"{name}: {str(error)[-600:]} {error.__cause__}")
             continue
-        (out / f"{name}.raw.ttir").write_text(texts["raw"])
-        (out / f"{name}.ttir").write_text(texts["ttir"])
+        for stage, text in texts.items():
+            ending = "ttir" if stage == "ttir" else f"{stage}.ttir"
+            (out / f"{name}.{ending}").write_text(re.sub(r'"[^"\n]*/([\w.]+\.py)":', r'"\1":', text))
 
 
 if __name__ == "__main__":

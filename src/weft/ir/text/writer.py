@@ -95,6 +95,9 @@ class Writer:
         results = op.results
         if not results:
             return ""
+        known = self._names.get(results[0])
+        if known is not None:  # named when a block before this one used it
+            return f"{known} = " if len(results) == 1 else f"{known.removesuffix('#0')}:{len(results)} = "
         base = self._suggested(results[0], op.location)
         if base is None and isinstance(op, ConstantOp):
             base = _constant_name(op)
@@ -239,6 +242,10 @@ class Writer:
         saved = self._labels
         blocks = list(region.blocks)
         self._labels = {block: f"^bb{i}" for i, block in enumerate(blocks)}
+        for block in blocks if len(blocks) > 1 else ():
+            for op in block.ops:
+                if any(use.operation.parent is not block for result in op.results for use in result.uses):
+                    self._define_results(op)
         for i, block in enumerate(blocks):
             if i > 0 or (labelled and block.args):
                 arguments = ", ".join(

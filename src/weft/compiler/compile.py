@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from functools import lru_cache
-from pathlib import Path
 from time import perf_counter
 from typing import Any, Protocol
 
@@ -110,17 +109,29 @@ def make_options(given: Mapping[str, Any]) -> Options:
     )
 
 
+def _files(directory: str) -> Iterator[str]:
+    """Every source file below a directory: its name, size and time of change."""
+    with os.scandir(directory) as listing:
+        items = sorted(listing, key=lambda item: item.name)
+    for item in items:
+        if item.is_dir(follow_symlinks=False):
+            yield from _files(item.path)
+        elif item.name.endswith(".py"):
+            facts = item.stat()
+            yield f"{item.name} {facts.st_size} {facts.st_mtime_ns}"
+
+
 @lru_cache(maxsize=1)
 def compiler_key() -> str:
-    """A digest of the compiler itself: Weft's source, and the versions of what it is built on."""
-    digest = hashlib.sha256()
-    root = Path(__file__).resolve().parent.parent
-    for path in sorted(root.rglob("*.py")):
-        digest.update(path.relative_to(root).as_posix().encode() + b"\0")
-        digest.update(hashlib.sha256(path.read_bytes()).digest())
-    versions = (__version__, llvm_version(), str(xdsl.__version__))
-    digest.update("\0".join((*versions, platform.python_version(), platform.system(), platform.machine())).encode())
-    return digest.hexdigest()
+    """A digest of the compiler itself: Weft's version and files, and the versions of what it is built on.
+
+    The files count by size and time of change: reading them all would take longer than compiling a small kernel.
+    """
+    parts = [__version__, *_files(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))]
+    parts += [llvm_version(), platform.python_version(), platform.system(), platform.machine()]
+    installed = os.stat(xdsl.__file__)  # asking for its version would take ten times as long as all of this
+    parts.append(f"xdsl {installed.st_size} {installed.st_mtime_ns}")
+    return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def cache_key(src: Source, target: GPUTarget, options: Options, extra: Mapping[str, str] | None = None) -> str:

@@ -51,7 +51,6 @@ if TYPE_CHECKING:
         cdiv,
         compile,
         heuristics,
-        jit,
         knobs,
         next_power_of_2,
         reinterpret,
@@ -59,6 +58,7 @@ if TYPE_CHECKING:
         target,
         testing,
     )
+    from .runtime.jit import jit
 
 # Where each public name lives, grouped by idea.
 _PLACES = {

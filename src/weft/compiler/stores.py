@@ -47,7 +47,7 @@ def stored_params(module: ModuleOp) -> list[int]:
             work += filter(_is_address, owner.operands)
             work += _yielded(owner)
         elif owner is entry:
-            found.add(value.index)
+            found.add(entry.args.index(value))
         elif isinstance(owner, Block):
             # An argument of a loop's body, or of a block that is branched to: whatever may come in.
             parent = owner.parent_op()

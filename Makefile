@@ -4,7 +4,8 @@
 #   make test    lint, types, the test suite
 #   make bench   the performance table of docs/performance.md (installs PyTorch and Triton for comparison)
 
-PYTHON ?= $(shell command -v python3.13 || command -v python3.12 || command -v python3.11 || command -v python3)
+PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 python; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
 VENV ?= .venv
 BIN := $(VENV)/bin
 PYTEST_ARGS ?=
@@ -35,7 +36,7 @@ wheel: $(VENV)/.test
 	$(BIN)/python -m pip wheel --no-deps -w dist .
 
 $(VENV)/bin/python:
-	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "weft needs Python 3.11 or later, this is " + sys.version.split()[0])'
+	$(if $(PYTHON),,$(error no Python 3.11 or later was found: set PYTHON=...))
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.base: $(VENV)/bin/python pyproject.toml

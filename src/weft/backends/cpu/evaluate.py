@@ -88,6 +88,10 @@ class Evaluator:
         self.identities: set[Value] = set()  # remainders known to change nothing in this version of the nest
         self.aligned: Callable[[Op, Coords, Sequence[int]], bool] = lambda op, coords, lanes: False
         self.streaming: set[int] = set()  # ids of stores that go around the cache in this version
+        self.zips: dict[
+            int, int
+        ] = {}  # id of a write -> unrolled bit whose two copies interleave to consecutive elements
+        self.zipped: dict[int, tuple[Pointer, Reg]] = {}  # the first copies of those writes
         self.transposes: dict[
             int, tuple[int, ...]
         ] = {}  # id of a leaf value -> unrolled bits along which it is consecutive

@@ -61,6 +61,8 @@ def _access_cost(steps: Steps, lanes: Sequence[int], bits: int, may_turn: bool) 
     run = consecutive_run(steps)
     if may_turn and len(run) >= len(lanes) and not set(run[: len(lanes)]) & set(lanes):
         return TRANSPOSE
+    if moves == [2 << i for i in range(len(moves))]:
+        return 1.5  # every other element: two copies of the body make whole vectors
     if all(m is not None for m in moves) and sum(abs(m or 0) for m in moves) < 64:
         return 2.5
     if good >= 2:
@@ -154,6 +156,14 @@ class Nest:
                 if _access_cost(steps, self.lane_bits, bits, True) == TRANSPOSE and (not unroll or unroll == run):
                     unroll = run
                     self.turns[id(value)] = run
+        self.zips: dict[int, int] = {}
+        for root in self.roots:
+            for target, coords, _ in root.accesses():
+                run = consecutive_run(buffer_steps(target, coords)) if isinstance(target, Buffer) else ()
+                alternate = 0 < width < len(run) and run[1 : 1 + width] == self.lane_bits
+                if alternate and (not unroll or unroll == run[:1]) and not self.reduce_bits:
+                    unroll = run[:1]
+                    self.zips[id(root)] = run[0]
         rest = [b for b in default if b not in self.lane_bits and b not in unroll]
         inner = [b for b in rest if b in self.reduce_bits]
         if self.reduce_bits and not unroll:
@@ -203,7 +213,7 @@ class Nest:
 
     def evaluator(self) -> Evaluator:
         ev = Evaluator(self.f, self.env, self.lane_bits)
-        ev.transposes = self.turns
+        ev.transposes, ev.zips = self.turns, self.zips
         ev.aligned = self._aligned
         return ev
 
@@ -341,7 +351,7 @@ class Nest:
         return set(found), conditions
 
     def _monotone(self, mask: Value, coords: Coords) -> list[tuple[Value, Coords]] | None:
-        """The comparisons a mask is the conjunction of, each at the point of the nest where it is the least likely to hold."""
+        """The comparisons a mask is the conjunction of, each at the point where it is the least likely to hold."""
         op = mask.op
         if not mask.is_tile or op is None or mask in self.env:
             return None

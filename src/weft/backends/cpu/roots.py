@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from weft.backends.cpu import access, casts
-from weft.backends.cpu.coords import Coords, identity
+from weft.backends.cpu.coords import Coords, constant_of, identity, pinned_bit
 from weft.backends.cpu.elementwise import llvm_type, memory_type, narrow, widen
 from weft.backends.cpu.evaluate import Buffer, Evaluator
-from weft.backends.cpu.forms import Form, Uniform, Varying, vector_of
+from weft.backends.cpu.forms import Affine, Form, Pointer, Uniform, Varying, vector_of
 from weft.backends.cpu.program import Op, Value, element_bits
 from weft.backends.llvm.emit import I1, Function, const, vec
 from weft.backends.llvm.emit import Value as Reg
@@ -51,7 +51,23 @@ class WriteRoot:
         coords = at(self.coords)
         form = self._converted(ev, stored_form(ev, self.value, ev.eval(self.value, coords)))
         pointer = ev.buffer_pointer(self.buffer, coords)
+        bit = ev.zips.get(id(self))
+        if bit is not None:
+            return self._zipped(ev, bit, coords, pointer, vector_of(ev.f, form, ev.lanes))
         return lambda: access.store_lanes(ev.f, memory_type(self.buffer.elem), pointer, ev.lanes, form, None)
+
+    def _zipped(self, ev: Evaluator, bit: int, coords: Coords, pointer: Pointer, here: Reg) -> Callable[[], None]:
+        """Write two copies of the body, whose elements alternate, as one vector."""
+        second = any(constant_of(s) for coord in coords for s in coord if pinned_bit(s) == bit)
+        if not second:
+            ev.zipped[id(self)] = (pointer, here)
+            return lambda: None
+        start, there = ev.zipped.pop(id(self))
+        lanes = ev.lanes
+        both = Varying(ev.f.shuffle(there, here, [k // 2 + (k % 2) * lanes for k in range(2 * lanes)]))
+        base = start.offset.base if isinstance(start.offset, Affine) else vector_of(ev.f, start.offset, 0)
+        whole = Pointer(start.base, Affine(base, ((None, tuple(range(2 * lanes))),)), start.elem)
+        return lambda: access.store_lanes(ev.f, memory_type(self.buffer.elem), whole, 2 * lanes, both, None)
 
     def _converted(self, ev: Evaluator, form: Form) -> Form:
         """The value in the buffer's element type, where that is another (operands of a product are widened)."""

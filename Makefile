@@ -10,7 +10,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PYTEST_ARGS ?=
 
-.PHONY: demo test lint types suite test-long bench wheel clean
+.PHONY: demo test lint types suite test-long math-exhaustive bench wheel clean
 
 demo: $(VENV)/.base
 	$(BIN)/python -m weft demo
@@ -28,6 +28,10 @@ suite: $(VENV)/.test
 
 test-long: $(VENV)/.test
 	$(BIN)/python -m pytest -m slow $(PYTEST_ARGS)
+
+# the elementary functions on every float there is; some hours
+math-exhaustive: $(VENV)/.test
+	$(BIN)/python -m pytest -m slow tests/vecmath $(PYTEST_ARGS)
 
 bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/cpu.py

@@ -12,6 +12,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 
+import numpy as np
 from minimax import Real, polynomial, quotient
 from mpmath import mp, mpf
 
@@ -83,6 +84,46 @@ for name, scale in (("log", mpf(1)), ("log2", 1 / LN2), ("log10", 1 / mp.log(10)
         lambda f, s=scale: f * f / (s * mp.log1p(f)) if f else mpf(0),
         "float",
     )
+# the same after taking a factor out (AVX-512), on [-1/32, 1/16]
+for name, scale in (("log", mpf(1)), ("log2", 1 / LN2), ("log10", 1 / mp.log(10))):
+    fit(
+        f"{name}.table",
+        guarded(lambda f, s=scale: s * (mp.log1p(f) - f) / f**2, lambda f, s=scale: s * (-mpf(1) / 2 + f / 3)),
+        3,
+        mpf("-0.0318"),
+        mpf("0.0626"),
+        lambda f, s=scale: f * f / (s * mp.log1p(f)) if f else mpf(0),
+        "float",
+    )
+
+
+def log_factors(name: str) -> tuple[list[float], list[float], float]:
+    """Floats near the inverses of the middles of sixteen intervals, chosen so that their logarithms are nearly floats, too.
+
+    (Gal & Bachelis 1991.) Intervals 0..7 are sixteenths of [1, 1.5), 8..15 thirty-seconds of [0.75, 1).
+    """
+    scale = {"log": mpf(1), "log2": 1 / LN2, "log10": 1 / mp.log(10)}[name]
+    inverses, logarithms, worst = [], [], mpf(0)
+    for i in range(16):
+        middle = mpf(1 if i in (0, 15) else (1 + (i + 0.5) / 16) / (1 if i < 8 else 2))
+        start = np.float32(float(1 / middle))
+        best: tuple[mpf, float, float] | None = None
+        for step in range(-3000, 3001) if middle != 1 else (0,):
+            inverse = float((start.view(np.int32) + step).astype(np.int32).view(np.float32))
+            exact = -scale * mp.log(mpf(inverse))
+            rounded = float(np.float32(float(exact)))
+            error = abs(exact - rounded)
+            if best is None or error < best[0]:
+                best = (error, inverse, rounded)
+        assert best is not None
+        worst = max(worst, best[0])
+        inverses.append(best[1])
+        logarithms.append(best[2])
+    return inverses, logarithms, float(worst)
+
+
+for name in ("log", "log2", "log10"):
+    _entries[f"{name}.factors"] = lambda name=name: log_factors(name)  # type: ignore[misc]
 # log((1+s)/(1-s)) = 2s + s^3 R(s^2)
 ZMAX = ((mp.sqrt(2) - 1) / (mp.sqrt(2) + 1)) ** 2 * mpf("1.001")
 fit(

@@ -8,6 +8,8 @@ underflows, and a denormal result is rounded once. With AVX-512 the same is one 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ..emit import const_lanes
 from .expr import BIAS, MANTISSA, X, fma
 from .registry import has_wide_scale
@@ -56,7 +58,7 @@ def scalef(p: X, n: X) -> X:
     return X(f, f.emit(type, f"call {type} @{name}({p.v}, {n.v}, {type} zeroinitializer, {mask} -1{rounding})"))
 
 
-def lookup16(index: X, values: list[float]) -> X:
+def lookup16(index: X, values: Sequence[float]) -> X:
     """values[index mod 16] from a register (AVX-512 float; the number of lanes a multiple of 16)."""
     f, lanes = index.f, index.type.lanes
     if lanes > 16:
@@ -66,6 +68,28 @@ def lookup16(index: X, values: list[float]) -> X:
     name = "llvm.x86.avx512.permvar.sf.512"
     f.module.declarations.setdefault(name, f"declare {type} @{name}({type}, {index.type})")
     return X(f, f.emit(type, f"call {type} @{name}({const_lanes(type, values)}, {index.v})"))
+
+
+def exponent(x: X) -> X:
+    """floor(log2 |x|) as a float: -inf for 0, inf for inf (AVX-512; floats in multiples of 16 lanes)."""
+    return _unary512("getexp", "", x)
+
+
+def mantissa(x: X) -> X:
+    """m in [3/4, 3/2) with x = 2^e m; NaN for negative x, 1 for 0 and infinity (AVX-512; floats, as above)."""
+    return _unary512("getmant", "i32 11, ", x)
+
+
+def _unary512(name: str, extra: str, x: X) -> X:
+    f, type = x.f, x.type
+    if type.lanes > 16:
+        low, high = (_unary512(name, extra, half) for half in _halves(x))
+        return X(f, f.shuffle(low.v, high.v, range(type.lanes)))
+    full = f"llvm.x86.avx512.mask.{name}.ps.512"
+    f.module.declarations.setdefault(
+        full, f"declare {type} @{full}({type}, {'i32, ' if extra else ''}{type}, i16, i32)"
+    )
+    return X(f, f.emit(type, f"call {type} @{full}({x.v}, {extra}{type} zeroinitializer, i16 -1, i32 4)"))
 
 
 def _halves(x: X) -> tuple[X, X]:

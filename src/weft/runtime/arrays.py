@@ -135,6 +135,17 @@ def _strided_extent(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: 
     return sum((n - 1) * abs(s) for n, s in zip(shape, strides, strict=True)) + itemsize
 
 
+def _unbounded_extent(array: Any) -> int:
+    """The extent of something that has an address and perhaps a shape; without a bound, so large that it meets all."""
+    shape, strides = getattr(array, "shape", None), getattr(array, "stride", None)
+    size = getattr(array.dtype, "itemsize", None)
+    if shape is None or not callable(strides) or not isinstance(size, int):
+        return 1 << 62
+    steps = tuple(int(s) * size for s in strides())
+    # A negative stride leads to elements before the address.
+    return _strided_extent(tuple(shape), steps, size) if all(s >= 0 for s in steps) else 1 << 62
+
+
 def extent_of(array: Any) -> int:
     """An upper bound of the bytes an array spans from its first element, by the cheapest means."""
     if isinstance(array, np.ndarray):
@@ -146,6 +157,8 @@ def extent_of(array: Any) -> int:
         if array.is_contiguous():
             return int(array.numel()) * size
         return _strided_extent(tuple(array.shape), tuple(s * size for s in array.stride()), size)
+    if hasattr(array, "data_ptr"):
+        return _unbounded_extent(array)
     facts = array_facts(array)
     return facts.extent if facts is not None else 0
 
@@ -225,7 +238,7 @@ def _pointer(array: Any) -> ArrayFacts:
     count = array.numel() if hasattr(array, "numel") else None
     if address == 0 and count:
         raise LaunchError(f"the memory of the {name} has been freed (its address is 0)")
-    return ArrayFacts(address, dtype_name(array.dtype), extent_of(array) if count is not None else 1 << 62)
+    return ArrayFacts(address, dtype_name(array.dtype), extent_of(array))
 
 
 def _elsewhere(array: Any) -> ArrayFacts:

@@ -1,9 +1,9 @@
 """Kernels of a few lines (agreement.txt), here and in Triton: the same tile IR, or both refuse.
 
-    same        the same tile IR after Triton's clean-up
-    refused     both refuse
-    extension   only Weft accepts
-    stricter    only Weft refuses
+same        the same tile IR after Triton's clean-up
+refused     both refuse
+extension   only Weft accepts
+stricter    only Weft refuses
 """
 
 from __future__ import annotations

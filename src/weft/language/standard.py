@@ -128,6 +128,9 @@ def swizzle2d(i: Any, j: Any, size_i: Any, size_j: Any, size_g: Any, _semantic: 
     The last group may be smaller. Used so that programs that run together share what they load.
     """
     i, j, size_i, size_j, size_g = (unwrap(v) for v in (i, j, size_i, size_j, size_g))
+    for value in (i, j, size_i, size_j, size_g):
+        if not isinstance(value, (int, tensor)):
+            raise TypeError(f"swizzle2d takes integers, got {value!r}")
     do = _Arithmetic(_semantic)
     place = do.add(do.mul(i, size_j), j)
     per_group = do.mul(size_g, size_j)

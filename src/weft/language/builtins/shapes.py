@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..constants import unwrap, unwrap_iterable, unwrap_shape, wrap_axis
-from ..dtypes import dtype
+from ..dtypes import check_shape, dtype
 from ..protocol import builtin
 from ..semantic import TritonSemantic, block_shape
 from ..tensors import cast_value, member, tensor
@@ -63,7 +63,9 @@ def broadcast(input: Any, other: Any, _semantic: TritonSemantic | None = None) -
 def broadcast_to(input: tensor, *shape: Any, _semantic: TritonSemantic | None = None) -> tensor:
     """A tile repeated to a shape of the same rank; dimensions of size 1 are repeated."""
     assert _semantic is not None
-    return _semantic.broadcast_impl_shape(_semantic.to_tensor(input), unwrap_shape(unwrap_iterable(shape)))
+    dims = unwrap_shape(unwrap_iterable(shape))
+    check_shape(dims)
+    return _semantic.broadcast_impl_shape(_semantic.to_tensor(input), dims)
 
 
 @member

@@ -34,6 +34,8 @@ class Collectives(Shapes):
         return tensor(x, block_of(scalar_ty, tuple(ret_shape)) if ret_shape else scalar_ty)
 
     def _check_equal_shapes(self, inputs: Sequence[tensor], what: str) -> tuple[int, ...]:
+        if not inputs:
+            raise ValueError(f"{what} needs at least one tensor")
         shape = block_shape(inputs[0])
         if not shape:
             raise ValueError(f"{what} needs tensors, got the scalar {inputs[0]}")
@@ -163,6 +165,8 @@ class Collectives(Shapes):
 
     def scan_with(self, op: type[Operation], input: tensor, axis: int, reverse: bool) -> tensor:
         """A scan whose function is one operation on two scalars."""
+        if input.dtype.is_ptr():
+            raise TypeError(f"a scan takes numbers, got {input.dtype}")
 
         def combine(args: list[tensor]) -> list[tensor]:
             return [self._same(op, args[0], args[1])]

@@ -6,6 +6,7 @@ bytes and are read as `byte != 0`. A place whose mask is false reads as `other`,
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Sequence
 from typing import Any
 
@@ -121,6 +122,8 @@ class Memory(SemanticBase):
             raise ValueError(
                 f"Unsupported ptr type {ptr.type!r} in `tl.{what}`: expected a pointer or a tensor of them"
             )
+        if scalar.element_ty.is_block():
+            raise ValueError(f"`tl.{what}` does not take block pointers: make a tensor of pointers")
         return scalar.element_ty
 
     def _bool_as_byte(self, ptr: tensor, element: dtype) -> tuple[tensor, dtype]:
@@ -192,6 +195,8 @@ class Memory(SemanticBase):
         if element.is_ptr() or element.is_fp8() or (own.is_floating() and element.is_int()):
             value = self._constant(number, block_of(own, shape) if shape else own)
             return self.cast(value, target)
+        if own.is_fp32():
+            number = struct.unpack("f", struct.pack("f", number))[0]
         return self._constant(number, target)
 
     # -- store -------------------------------------------------------------------------------------------------

@@ -1,0 +1,103 @@
+"""The names of the language and their parameters, against Triton 3.6.0."""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+from typing import Any
+
+import pytest
+
+import weft.language as tl
+from weft.language import core, math, random, semantic, standard
+
+HAVE_TRITON = importlib.util.find_spec("triton") is not None
+needs_triton = pytest.mark.skipif(not HAVE_TRITON, reason="Triton is not installed")
+
+
+def test_every_public_name_is_there() -> None:
+    assert len(tl.__all__) == len(set(tl.__all__)) == 140
+    assert all(hasattr(tl, name) for name in tl.__all__)
+
+
+def parameters(function: Any) -> list[tuple[str, Any, str]]:
+    """Names, kinds and defaults of what users pass."""
+    function = getattr(function, "fn", function)
+    found = []
+    for parameter in inspect.signature(function).parameters.values():
+        if parameter.name in ("_semantic", "_generator"):
+            continue
+        default = parameter.default
+        default = getattr(default, "value", default)
+        shown = "none" if default is inspect.Parameter.empty else str(getattr(default, "name", default))
+        found.append((parameter.name, parameter.kind, shown))
+    return found
+
+
+@needs_triton
+def test_names_are_tritons() -> None:
+    import triton.language as theirs
+
+    assert set(tl.__all__) == set(theirs.__all__)
+
+
+@needs_triton
+@pytest.mark.parametrize("name", sorted(tl.__all__))
+def test_parameters_are_tritons(name: str) -> None:
+    import triton.language as theirs
+
+    ours, other = getattr(tl, name), getattr(theirs, name)
+    if not callable(ours) or inspect.ismodule(ours) or name in ("PropagateNan",):
+        pytest.skip("not a function")
+    if isinstance(ours, core.dtype):
+        pytest.skip("a type")
+    assert parameters(ours) == parameters(other)
+
+
+@needs_triton
+def test_methods_of_tensor() -> None:
+    import triton.language as theirs
+
+    wanted = {n for n in vars(theirs.tensor) if not n.startswith("__init")}
+    wanted -= {"__module__", "__doc__", "__dict__", "__weakref__", "__annotations__"}
+    assert {n for n in wanted if not hasattr(tl.tensor, n)} == set()
+    for name in wanted:
+        other = getattr(theirs.tensor, name)
+        if callable(other) and not isinstance(other, property) and name not in ("__hash__", "__str__", "_flatten_ir"):
+            assert [p[0] for p in parameters(getattr(tl.tensor, name))][1:] == [p[0] for p in parameters(other)][1:], (
+                name
+            )
+
+
+@needs_triton
+@pytest.mark.parametrize("module", ["core", "standard", "math", "random", "semantic"])
+def test_internals_that_user_code_reaches_for(module: str) -> None:
+    import importlib
+
+    theirs = importlib.import_module(f"triton.language.{module}")
+    ours = {"core": core, "standard": standard, "math": math, "random": random, "semantic": semantic}[module]
+    helpers = {
+        "_NOTHING", "_add_atomic_docstr", "_add_math_1arg_docstr", "_add_math_2arg_docstr", "_add_math_3arg_docstr",
+        "_add_reduction_docstr", "_add_scan_docstr", "_check_dtype", "_insertion_guard", "_shape_check_impl",
+        "is_negative_zero", "_bitonic_merge", "_bitonic_merge_hypercube", "_compare_and_swap", "_get_flip_dim",
+        "_indicator", "_pick_sum_dtype", "T", "TensorTy", "_tensor_member_fn",
+    }  # fmt: skip
+    missing = [
+        name
+        for name, value in vars(theirs).items()
+        if getattr(value, "__module__", None) == theirs.__name__ and not hasattr(ours, name) and name not in helpers
+    ]
+    assert missing == []
+
+
+@needs_triton
+def test_methods_of_the_semantic() -> None:
+    from triton.language.semantic import TritonSemantic
+
+    missing = [n for n in vars(TritonSemantic) if not n.startswith("__") and not hasattr(semantic.TritonSemantic, n)]
+    assert [n for n in missing if n not in ("lang", "_abc_impl")] == []
+
+
+def test_builtins_only_work_in_kernels() -> None:
+    with pytest.raises(ValueError, match=r"^`load` builds kernel code and works only inside a kernel: did you forget"):
+        tl.load(1)

@@ -62,6 +62,8 @@ def test_without_avx512(name: str, elem: str) -> None:
         pytest.importorskip("mpmath")
     function = Compiled(name, elem, 16 if elem == "float" else 8, wide_scale=False)
     check(case, elem, samples(case, elem, 40 if needs_mpmath(case, elem) else 5000), function)
+    if case.patterns:
+        check(case, elem, special_points(case, elem, specials(elem)), function)
 
 
 @pytest.mark.parametrize(("case", "elem"), POINTS, ids=[f"{c.name}-{e}" for c, e in POINTS])

@@ -182,7 +182,7 @@ def erf_float(x: X) -> X:
     else:
         z = at_most(a * a, 1.0)
         small = a * horner(z, _SMALL)
-        y = where(a < 1.0, small, 1.0 - exponential("exp2", -(a * horner(a, _LARGE))))
+        y = where(a < 1.0, small, 1.0 - exponential("exp2", -(a * horner(a, _LARGE)), normal=True))
     return copysign(y, x)
 
 
@@ -212,7 +212,7 @@ def _small_erf(x: X) -> X:
 @define("erf", "double")
 def erf_double(x: X) -> X:
     a = at_most(fabs(x), 6.5)
-    far = 1.0 - exponential("exp", -(a * a)) * _scaled_tail(a)
+    far = 1.0 - exponential("exp", -(a * a), normal=True) * _scaled_tail(a)
     return where(a < 1.0, _small_erf(x), copysign(far, x))
 
 

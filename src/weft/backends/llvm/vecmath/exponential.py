@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .expr import BIAS, X, at_least, at_most, copysign, estrin, fabs, fma, horner, where
+from .expr import BIAS, MANTISSA, X, at_least, at_most, copysign, estrin, fabs, fma, horner, where
 from .registry import define
 from .scaling import lookup16, round_to_integer, scale, scalef, wide_scale
 
@@ -141,12 +141,14 @@ rounded.
 _SIXTEENTHS = [2.0 ** (i / 16) for i in range(16)]
 
 
-def exponential(name: str, x: X, shift: int = 0, low: X | None = None) -> X:
-    """b^x times 2^shift, which does not overflow before the product does; `low` is a small part of x (exp of doubles
-    only).
+def exponential(name: str, x: X, shift: int = 0, low: X | None = None, normal: bool = False) -> X:
+    """b^x times 2^shift, which does not overflow before the product does.
+
+    `low` is a small part of x (exp of doubles only); `normal` says that the result is known to be a normal number.
     """
     base = _BASES[name, x.elem]
-    x = at_least(at_most(x, base.highest - min(shift, 0)), base.lowest - max(shift, 0))
+    if not normal:
+        x = at_least(at_most(x, base.highest - min(shift, 0)), base.lowest - max(shift, 0))
     if x.elem == "float" and wide_scale(x) and x.type.lanes % 16 == 0:
         return _with_table(x, base, shift)
     n, bits = round_to_integer(x, base.factor, BIAS[x.elem])
@@ -155,6 +157,8 @@ def exponential(name: str, x: X, shift: int = 0, low: X | None = None) -> X:
         p = fma(p, low, p)
     if shift:
         n, bits = n + float(shift), bits + shift
+    if normal:
+        return p * ((bits - BIAS[x.elem]) << MANTISSA[x.elem]).as_float()  # a product, so that NaN stays NaN
     return scale(p, n, bits)
 
 
@@ -250,7 +254,7 @@ _TANH = (-0.33333295583724976, 0.13331833481788635, -0.05377436801791191, 0.0207
 def tanh(x: X) -> X:
     """x + x^3 P(x^2) below 0.6; above, 1 - 2/(e^(2|x|) + 1), which is 1 from 9.02 on."""
     a = at_most(fabs(x), 10.0)
-    large = 1.0 - 2.0 / (exponential("exp", a + a) + 1.0)
+    large = 1.0 - 2.0 / (exponential("exp", a + a, normal=True) + 1.0)
     z = a * a
     small = fma(a * z, horner(z, _TANH), a)
     return copysign(where(a < 0.6, small, large), x)

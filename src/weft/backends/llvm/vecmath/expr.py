@@ -225,7 +225,7 @@ def sqrt(x: X) -> X:
 
 def rint(x: X) -> X:
     """To the nearest integer, halves to even."""
-    return intrinsic("roundeven", x)
+    return intrinsic("nearbyint", x)  # the processor is always left rounding to nearest
 
 
 def trunc(x: X) -> X:

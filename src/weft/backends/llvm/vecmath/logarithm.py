@@ -15,6 +15,7 @@ from .registry import define
 from .scaling import exponent, lookup16, mantissa, wide_scale
 
 _SQRT_HALF = {"float": 0x3F3504F3, "double": 0x3FE6A09E667F3BCD}
+Pair2 = tuple[float, float]
 _INF = float("inf")
 _NAN = float("nan")
 
@@ -225,7 +226,8 @@ LN2 = (0.6931471803691238, 1.9082149292705877e-10)
 LN2_PAIR = (0.6931471805599453, 2.3190468138462996e-17)
 LOG2_E = (1.4426950408889634, 2.0355273740931033e-17)
 LOG10_E = (0.4342944819032518, 1.098319650216765e-17)
-LOG10_2 = (0.3010299956639812, -2.8037281277851704e-18)
+LOG10_2 = (0.3010299956367817, 2.7199517610017277e-11)
+"""log10 2; the high part has 34 bits."""
 
 
 def split_exponent(x: X) -> tuple[X, X]:
@@ -337,20 +339,31 @@ def log_pair(x: X, x_low: X | None = None) -> Pair:
     return dd.add(head, log_mantissa_pair(m, low))
 
 
+def _log_scaled(x: X, unit: Pair2, two: Pair2) -> X:
+    """e log_b 2 + log(m) log_b e in double: log m as f - f^2/2 (a pair) and the small rest, each times log_b e."""
+    e, m = split_exponent(x)
+    f = m - 1.0
+    s = f / (f + 2.0)
+    z = s * s
+    square, square_low = dd.two_prod(f, f)
+    half = square * 0.5
+    high, low = dd.quick_two_sum(f, -half)
+    low = low + (s * (half + z * estrin(z, _SERIES)) - square_low * 0.5)
+    head, rest = dd.two_prod(high, unit[0])
+    rest = fma(high, unit[1], fma(low, unit[0], rest))
+    total, lost = dd.two_sum(e if two[0] == 1.0 else e * two[0], head)
+    rest = rest + lost
+    return log_domain(x, total + (fma(e, two[1], rest) if two[1] else rest))
+
+
 @define("log2", "double")
 def log2_double(x: X) -> X:
-    e, m = split_exponent(x)
-    high, low = dd.mul(log_mantissa_pair(m), dd.constant(x, LOG2_E))
-    s, lost = dd.two_sum(e, high)
-    return log_domain(x, s + (lost + low))
+    return _log_scaled(x, LOG2_E, (1.0, 0.0))
 
 
 @define("log10", "double")
 def log10_double(x: X) -> X:
-    e, m = split_exponent(x)
-    y = dd.mul(log_mantissa_pair(m), dd.constant(x, LOG10_E))
-    high, low = dd.add(dd.mul_const(e, LOG10_2), y)
-    return log_domain(x, high + low)
+    return _log_scaled(x, LOG10_E, LOG10_2)
 
 
 @define("log1p", "float double")

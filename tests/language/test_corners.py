@@ -1,0 +1,152 @@
+"""The corners that docs/semantics.md defines, on the CPU."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import weft
+import weft.language as tl
+
+NAN, INF = float("nan"), float("inf")
+
+
+@weft.jit
+def binary(p, q, o, OP: tl.constexpr, N: tl.constexpr):
+    i = tl.arange(0, N)
+    x = tl.load(p + i)
+    y = tl.load(q + i)
+    if OP == "//":
+        r = x // y
+    elif OP == "%":
+        r = x % y
+    elif OP == "<<":
+        r = x << y
+    elif OP == ">>":
+        r = x >> y
+    elif OP == "maximum":
+        r = tl.maximum(x, y)
+    elif OP == "maximum, all":
+        r = tl.maximum(x, y, propagate_nan=tl.PropagateNan.ALL)
+    elif OP == "clamp to 1":
+        r = tl.clamp(x, y, 1.0)
+    elif OP == "clamp to 1, all":
+        r = tl.clamp(x, y, 1.0, propagate_nan=tl.PropagateNan.ALL)
+    elif OP == "minus":
+        r = -x
+    elif OP == "abs":
+        r = tl.abs(x)
+    elif OP == "gather":
+        r = tl.gather(x, y, 0)
+    tl.store(o + i, r)
+
+
+MIN = -(2**31)
+
+
+@pytest.mark.parametrize(
+    ("op", "type", "x", "y", "want"),
+    [
+        ("//", np.int32, [7, -7, MIN, -7], [0, 2, -1, -2], [0, -3, MIN, 3]),
+        ("//", np.int8, [7, -7, -128, 5], [0, 2, -1, 0], [0, -3, -128, 0]),
+        ("//", np.uint32, [7, 7, 0, 2**32 - 1], [0, 2, 1, 2], [0, 3, 0, 2**31 - 1]),
+        ("//", np.int64, [7, -7, -(2**63), 5], [0, 2, -1, 0], [0, -3, -(2**63), 0]),
+        ("%", np.int32, [7, -7, MIN, 7], [0, 2, -1, -4], [7, -1, 0, 3]),
+        ("%", np.uint32, [7, 7, 0, 5], [0, 2, 1, 0], [7, 1, 0, 5]),
+        ("%", np.float32, [5.5, -5.5, 1.0, INF], [2.0, 2.0, 0.0, 2.0], [1.5, -1.5, NAN, NAN]),
+        ("<<", np.int32, [1, 1, 1, 1], [31, 32, 100, -1], [MIN, 0, 0, 0]),
+        ("<<", np.int64, [1, 1, 1, 1], [31, 63, 64, -1], [2**31, -(2**63), 0, 0]),
+        (">>", np.int32, [-8, -8, 8, 8], [1, 100, 100, -1], [-4, -1, 0, 0]),
+        (">>", np.uint32, [2**31] * 4, [31, 32, 33, 1], [1, 0, 0, 2**30]),
+        ("maximum", np.float32, [NAN, 1.0, NAN, 2.0], [1.0, NAN, NAN, 0.0], [1.0, 1.0, NAN, 2.0]),
+        ("maximum, all", np.float32, [NAN, 1.0, NAN, 2.0], [1.0, NAN, NAN, 0.0], [NAN, NAN, NAN, 2.0]),
+        ("clamp to 1", np.float32, [NAN, 5.0, -5.0, 2.0], [0.0, 0.0, 0.0, 3.0], [0.0, 1.0, 0.0, 1.0]),
+        ("clamp to 1, all", np.float32, [NAN, 5.0, -5.0, 2.0], [0.0, 0.0, 0.0, 3.0], [NAN, 1.0, 0.0, 1.0]),
+        ("minus", np.float32, [0.0, -0.0, 1.0, NAN], [0.0] * 4, [0.0, 0.0, -1.0, NAN]),
+        ("minus", np.int32, [MIN, 0, 1, -1], [0] * 4, [MIN, 0, -1, 1]),
+        ("abs", np.int32, [MIN, 0, 1, -1], [0] * 4, [MIN, 0, 1, 1]),
+        ("gather", np.int32, [10, 11, 12, 13], [5, -1, 4, 2], [11, 13, 10, 12]),
+    ],
+)
+def test_binary(op: str, type: Any, x: list[Any], y: list[Any], want: list[Any]) -> None:
+    a, b = np.array(x, type), np.array(y, type)
+    got = np.zeros_like(a)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        binary[(1,)](a, b, got, op, len(a))
+    np.testing.assert_array_equal(got, np.array(want, type))
+    if type is np.float32:
+        np.testing.assert_array_equal(
+            np.signbit(got), np.signbit(np.array(want, type)) | (np.isnan(got) & np.signbit(got))
+        )
+
+
+@weft.jit
+def converted(p, o, T: tl.constexpr, N: tl.constexpr):
+    i = tl.arange(0, N)
+    tl.store(o + i, tl.load(p + i).to(T))
+
+
+def convert(values: list[float], source: Any, target: Any, name: Any) -> list[float]:
+    given = np.array(values).astype(source)
+    got = np.zeros(len(values), target)
+    converted[(1,)](given, got, name, len(values))
+    return [float(x) for x in got]
+
+
+@pytest.mark.parametrize("source", [np.float32, np.float64, np.float16])
+@pytest.mark.parametrize(
+    ("target", "name"),
+    [
+        (np.int8, tl.int8), (np.uint8, tl.uint8), (np.int16, tl.int16), (np.int32, tl.int32), (np.uint32, tl.uint32),
+        (np.int64, tl.int64), (np.uint64, tl.uint64),
+    ],
+)  # fmt: skip
+def test_float_to_integer_saturates(source: Any, target: Any, name: Any) -> None:
+    info = np.iinfo(target)
+    low = -1.0 if info.min else 0.0
+    want = [float(info.max), float(info.min), 0.0, low, 2.0, float(info.max), float(info.min), 0.0]
+    assert convert([INF, -INF, NAN, -1.9, 2.9, INF, -INF, -0.5], source, target, name) == want
+
+
+@pytest.mark.parametrize("source", [np.float32, np.float16])
+@pytest.mark.parametrize(
+    ("target", "name", "largest"),
+    [
+        (ml_dtypes.float8_e4m3fn, tl.float8e4nv, 448.0), (ml_dtypes.float8_e5m2, tl.float8e5, 57344.0),
+        (ml_dtypes.float8_e4m3fnuz, tl.float8e4b8, 240.0), (ml_dtypes.float8_e5m2fnuz, tl.float8e5b16, 57344.0),
+    ],
+)  # fmt: skip
+def test_float_to_fp8_saturates(source: Any, target: Any, name: Any, largest: float) -> None:
+    got = convert([65504.0, -INF, NAN, 0.3, 0.28125, -0.0, 0.0, 1.0], source, target, name)
+    np.testing.assert_array_equal(
+        got, [largest, -largest, NAN, 0.3125, 0.25 if name.fp_mantissa_width == 2 else 0.28125, 0.0, 0.0, 1.0]
+    )
+    assert np.signbit(got[5]) == (name in (tl.float8e4nv, tl.float8e5))
+
+
+@weft.jit
+def in_memory(p, q, o):
+    i = tl.arange(0, 8)
+    tl.store(o + i, tl.load(p + i, mask=i < 3))
+    tl.store(o + 8 + i * 0, i)
+    tl.store(o + 16 + i, tl.histogram(tl.load(q + i), 8))
+    tl.store(o + 24 + i, tl.atomic_add(o + 32 + i, 1, mask=i < 2))
+    tl.store(o + 40 + i, tl.atomic_add(o + 48 + i * 0, i))
+
+
+def test_memory() -> None:
+    p = np.arange(1, 9, dtype=np.int32)
+    q = np.array([-1, 0, 8, 7, 100, 7, -9, 0], np.int32)
+    o = np.full(56, 7, np.int32)
+    in_memory[(1,)](p, q, o)
+    loaded, stored, counted, before, added, order, total = o.reshape(7, 8)
+    assert loaded.tolist() == [1, 2, 3, 0, 0, 0, 0, 0]
+    assert stored.tolist() == [7] * 8  # lane 7 was the last
+    assert counted.tolist() == [2, 0, 0, 0, 0, 0, 0, 2]
+    assert before.tolist() == [7, 7, 0, 0, 0, 0, 0, 0] and added.tolist() == [8, 8, 7, 7, 7, 7, 7, 7]
+    assert order.tolist() == [7 + sum(range(i)) for i in range(8)] and total[0] == 7 + 28

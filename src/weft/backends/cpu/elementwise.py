@@ -227,7 +227,7 @@ _float("arith.mulf", lambda f, a: f.fmul(a[0], a[1]))
 _float("arith.divf", lambda f, a: f.fdiv(a[0], a[1]))
 _float("tt.precise_divf", lambda f, a: f.fdiv(a[0], a[1]))
 _float("arith.negf", lambda f, a: f.fneg(a[0]))
-_float("math.fma", lambda f, a: f.fma(a[0], a[1], a[2]))
+_float("math.fma", lambda f, a: _half_fma(f, a) if a[0].type.elem == "half" else f.fma(a[0], a[1], a[2]))
 _float("math.absf", lambda f, a: f.intrinsic("fabs", a[0].type, a))
 _float("math.copysign", lambda f, a: f.intrinsic("copysign", a[0].type, a))
 _float("math.sqrt", lambda f, a: f.intrinsic("sqrt", a[0].type, a))
@@ -242,6 +242,28 @@ _float("arith.minimumf", lambda f, a: _extremum(f, "olt", a, True))
 _float("arith.maxnumf", lambda f, a: _extremum(f, "ogt", a, False))
 _float("arith.minnumf", lambda f, a: _extremum(f, "olt", a, False))
 _float("arith.remf", lambda f, a: vecmath.call(f, "fmod", a))
+
+
+def _half_fma(f: Function, a: list[Value]) -> Value:
+    """a*b + c in half precision, rounded once.
+
+    The product of two halves is exact in single precision. Their sum with the third is rounded to odd: of the two
+    singles around the exact value the one with the odd last bit, from which rounding to half goes the right way.
+    """
+    x, y, z = (f.cast("fpext", v, v.type.with_elem("float")) for v in a)
+    ints = x.type.with_elem("i32")
+    product = f.fmul(x, y)
+    total = f.fadd(product, z)
+    part = f.fsub(total, product)
+    error = f.fadd(f.fsub(product, f.fsub(total, part)), f.fsub(z, part))  # total + error is exact
+    bits = f.bitcast(total, ints)
+    zero = const(x.type, 0.0)
+    even = f.icmp("eq", f.and_(bits, const(ints, 1)), const(ints, 0))
+    larger = f.icmp("eq", f.fcmp("ogt", error, zero), f.fcmp("ogt", total, zero))  # the exact one, in magnitude
+    step = f.select(larger, const(ints, 1), const(ints, -1))
+    moved = f.select(even, f.add(bits, step), bits)
+    odd = f.select(f.fcmp("one", error, zero), moved, bits)
+    return f.cast("fptrunc", f.bitcast(odd, x.type), a[0].type)
 
 
 def _extremum(f: Function, pred: str, a: list[Value], propagate: bool) -> Value:

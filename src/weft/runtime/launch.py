@@ -178,6 +178,7 @@ def make_guard(
             lines.append(f"if {x}.__class__ is ndarray and not {x}.flags.writeable: refuse({label!r})")
         elif not hasattr(value, "data_ptr"):
             lines.append(f"if not writeable({x}): refuse({label!r})")
+    strict = {tuple(pair) for pair in kernel.metadata.strict_alias_pairs}  # those that may not start together either
     for i, j in kernel.metadata.alias_pairs if alias else ():
         (first, kind_i), (second, kind_j) = by_slot[i], by_slot[j]
         x, y = argument(first), argument(second)
@@ -188,7 +189,7 @@ def make_guard(
             y, w = f"{y}.base", f"{w}[0]"
         lines += [
             f"d = {w} - {v}",
-            f"if d > 0 and d < {_extent_text(x)}: return False",
+            f"if d {'>=' if (i, j) in strict else '>'} 0 and d < {_extent_text(x)}: return False",
             f"if d < 0 and -d < {_extent_text(y)}: return False",
         ]
     if not lines:

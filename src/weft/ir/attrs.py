@@ -258,7 +258,7 @@ def dense_values(attr: DenseIntOrFPElementsAttr) -> tuple[int, ...] | tuple[floa
     """The stored values of a constant tile: one for a splat, otherwise all in row-major order."""
     element = attr.type.element_type
     count = len(attr.data.data) // element.compile_time_size
-    return element.unpack(attr.data.data, count)  # type: ignore
+    return element.unpack(attr.data.data, count)
 
 
 def int_value(attr: Attribute) -> int:

@@ -20,6 +20,7 @@ from weft.ir import Builder, is_float, is_int, segments, tt
 
 from .effects import droppable, shareable
 from .fold import Folder, constant_of
+from .removal import remove
 
 __all__ = ["cse_dce"]
 
@@ -118,8 +119,7 @@ class _Walk:
             return False
         for old, new in zip(op.results, known.results, strict=True):
             old.replace_all_uses_with(new)
-        op.detach()
-        op.erase(safe_erase=False)
+        remove(op)
         return True
 
 
@@ -137,8 +137,7 @@ def _replace(op: Operation, value: SSAValue) -> None:
     if value.name_hint is None and result.name_hint is not None:
         value.name_hint = result.name_hint
     result.replace_all_uses_with(value)
-    op.detach()
-    op.erase(safe_erase=False)
+    remove(op)
 
 
 def _known_branch(op: scf.IfOp) -> bool:
@@ -162,8 +161,7 @@ def _known_branch(op: scf.IfOp) -> bool:
             parent.insert_op_before(inner, op)
     for old, new in zip(op.results, values, strict=True):
         old.replace_all_uses_with(new)
-    op.detach()
-    op.erase(safe_erase=False)
+    remove(op)
     return True
 
 
@@ -177,8 +175,7 @@ def _known_mask(op: tt.LoadOp | tt.StoreOp) -> bool:
         if known:
             op.operands = list(op.operands)[:2]
             return False
-        op.detach()
-        op.erase()
+        remove(op)
         return True
     if known:
         op.operands = [op.ptr]
@@ -204,6 +201,5 @@ def _sweep(root: Operation) -> None:
                 if op.regions:
                     _sweep(op)
                 if all(r.first_use is None for r in op.results) and droppable(op):
-                    op.detach()
-                    op.erase(safe_erase=False)
+                    remove(op)
                 op = before

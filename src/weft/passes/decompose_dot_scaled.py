@@ -42,6 +42,8 @@ from weft.ir import (
     tt,
 )
 
+from .removal import remove
+
 __all__ = ["decompose_dot_scaled"]
 
 _E2M1 = tt.ScaleDotElemType.E2M1
@@ -87,8 +89,7 @@ def _rewrite(op: tt.DotScaledOp) -> None:
     result = b.create(tt.DotOp, (*sides, op.c), (op.d.type,), properties).d
     result.name_hint = op.d.name_hint
     op.d.replace_all_uses_with(result)
-    op.detach()
-    op.erase()
+    remove(op)
 
 
 def _upcast(b: Builder, value: SSAValue, element: Attribute) -> SSAValue:

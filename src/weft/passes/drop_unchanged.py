@@ -22,6 +22,8 @@ from collections.abc import Sequence
 from xdsl.dialects import scf
 from xdsl.ir import Block, Operation, Region, SSAValue
 
+from .removal import remove
+
 __all__ = ["drop_unchanged"]
 
 
@@ -47,7 +49,7 @@ def _outside(value: SSAValue, op: Operation) -> bool:
     while inner is not None:
         if inner is op:
             return False
-        inner = inner.parent  # type: ignore[assignment]
+        inner = inner.parent
     return owner is not op
 
 
@@ -68,8 +70,7 @@ def _remake(op: Operation, operands: Sequence[SSAValue], kept: Sequence[int]) ->
     for new_result, i in zip(new.results, kept, strict=True):
         new_result.name_hint = op.results[i].name_hint
         op.results[i].replace_all_uses_with(new_result)
-    op.detach()
-    op.erase()
+    remove(op)
 
 
 def _for(op: scf.ForOp) -> None:

@@ -19,12 +19,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from xdsl.dialects import arith, cf, scf, ub
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 
 from weft.base import CompilationError
 from weft.ir import Builder, segments, span_of, type_text
 
-__all__ = ["Expander"]
+from .removal import remove
+
+__all__ = ["Expander", "Handler"]
 
 Handler = Callable[["Expander", Operation, Builder], None]
 
@@ -55,8 +57,7 @@ class Expander:
         """Rewrite a region and all that it holds."""
         self._region(region)
         for op in reversed(self._dead):
-            op.detach()
-            op.erase(safe_erase=False)
+            remove(op)
         self._dead.clear()
 
     def define(self, op: Operation, parts: Sequence[SSAValue]) -> None:
@@ -87,9 +88,9 @@ class Expander:
             for argument in old:
                 block.erase_arg(argument, safe_erase=False)
 
-    def _arguments(self, block: Block) -> list[object]:
+    def _arguments(self, block: Block) -> list[BlockArgument]:
         """Add the parts of a block's arguments as arguments; gives those that they replace."""
-        old = []
+        old: list[BlockArgument] = []
         for argument in list(block.args):
             types = self.part_types(argument.type)
             if argument in self.parts:
@@ -100,7 +101,7 @@ class Expander:
                 for part in made:
                     part.location = argument.location
                 self.parts[argument] = made
-        return old  # type: ignore[return-value]
+        return old
 
     def _operation(self, op: Operation) -> None:
         handler = self.handlers.get(type(op))

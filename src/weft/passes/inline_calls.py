@@ -16,6 +16,8 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from weft.base import CompilationError
 from weft.ir import call_site_loc, span_of, tt, type_text
 
+from .removal import remove
+
 __all__ = ["inline_calls"]
 
 MAX_OPERATIONS = 1_000_000
@@ -34,8 +36,7 @@ def inline_calls(module: ModuleOp) -> bool:
         _Inliner(functions, calls).run(kernels or functions[:1])
     for f in functions:
         if f not in kernels and kernels:
-            f.detach()
-            f.erase(safe_erase=False)
+            remove(f)
     return True
 
 
@@ -113,8 +114,7 @@ def _copy_body(call: tt.CallOp, callee: tt.FuncOp) -> None:
         block.insert_op_before(copy, call)
     for old, new in zip(call.results, results, strict=True):
         old.replace_all_uses_with(new)
-    call.detach()
-    call.erase()
+    remove(call)
 
 
 def _relocate(op: Operation, caller: Attribute, known: dict[int, Attribute]) -> None:

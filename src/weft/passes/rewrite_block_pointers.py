@@ -26,7 +26,7 @@ from weft.ir import Builder, i64, int_value, ints_of, is_float, ptr_of, shape_of
 
 from .blocks_of_memory import indices_of, inside, places, widen
 from .drop_unchanged import drop_unchanged
-from .expand import Expander
+from .expand import Expander, Handler
 
 __all__ = ["rewrite_block_pointers"]
 
@@ -106,7 +106,9 @@ def _load(expander: Expander, op: Operation, b: Builder) -> None:
         if nan and not is_float(block):
             raise CompilationError("padding with NaN needs a float element type", span_of(op))
         other = b.constant(float("nan") if nan else 0, block)
-    hints = {key: op.properties[key] for key in ("cache", "evict", "isVolatile") if key in op.properties}
+    hints: dict[str, Attribute] = {
+        key: op.properties[key] for key in ("cache", "evict", "isVolatile") if key in op.properties
+    }
     value = b.load(pointers, mask, other)
     loaded = value.owner
     if isinstance(loaded, Operation):
@@ -120,9 +122,14 @@ def _store(expander: Expander, op: Operation, b: Builder) -> None:
     if not isinstance(op, tt.StoreOp):
         raise ValueError("not a store")
     pointers, mask, _ = _access(expander, op, b)
-    hints = {key: op.properties[key] for key in ("cache", "evict") if key in op.properties}
+    hints: dict[str, Attribute] = {key: op.properties[key] for key in ("cache", "evict") if key in op.properties}
     b.store(pointers, op.operands[1], mask).properties.update(hints)
     expander.drop(op)
 
 
-_HANDLERS = {tt.MakeTensorPtrOp: _make, tt.AdvanceOp: _advance, tt.LoadOp: _load, tt.StoreOp: _store}
+_HANDLERS: dict[type[Operation], Handler] = {
+    tt.MakeTensorPtrOp: _make,
+    tt.AdvanceOp: _advance,
+    tt.LoadOp: _load,
+    tt.StoreOp: _store,
+}

@@ -43,7 +43,7 @@ from weft.ir import (
 
 from .blocks_of_memory import indices_of, inside, places, widen
 from .drop_unchanged import drop_unchanged
-from .expand import Expander
+from .expand import Expander, Handler
 
 __all__ = ["rewrite_descriptors"]
 
@@ -230,7 +230,7 @@ def _combiner(op: Operation, block: TensorType[Attribute]) -> tt.RMWOp:
     )
 
 
-_HANDLERS = {
+_HANDLERS: dict[type[Operation], Handler] = {
     tt.MakeTensorDescriptorOp: _make,
     tt.DescriptorLoadOp: _load,
     tt.DescriptorStoreOp: _store,

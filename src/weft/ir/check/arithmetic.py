@@ -13,13 +13,13 @@ from .rules import fail, need_float, need_int, need_same, need_same_shape, need_
 
 __all__: list[str] = []
 
-_INTS = (
+_INTS: tuple[type[Operation], ...] = (
     arith.AddiOp, arith.SubiOp, arith.MuliOp, arith.DivSIOp, arith.DivUIOp, arith.RemSIOp, arith.RemUIOp,
     arith.FloorDivSIOp, arith.CeilDivSIOp, arith.CeilDivUIOp, arith.AndIOp, arith.OrIOp, arith.XOrIOp, arith.ShLIOp,
     arith.ShRSIOp, arith.ShRUIOp, arith.MinSIOp, arith.MaxSIOp, arith.MinUIOp, arith.MaxUIOp, tt.MulhiUIOp,
     math.AbsIOp, math.CountLeadingZerosOp, math.CountTrailingZerosOp, math.CtPopOp, math.IPowIOp,
 )  # fmt: skip
-_FLOATS = (
+_FLOATS: tuple[type[Operation], ...] = (
     arith.AddfOp, arith.SubfOp, arith.MulfOp, arith.DivfOp, arith.NegfOp, arith.MaximumfOp, arith.MinimumfOp,
     arith.MaxnumfOp, arith.MinnumfOp, RemFOp, tt.ClampFOp, tt.PreciseDivFOp, tt.PreciseSqrtOp,
     *(op for op in math.Math.operations if op not in _INTS and op is not math.FPowIOp),

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 
+from xdsl.dialects import ub
 from xdsl.dialects.builtin import (
     DenseArrayBase,
     FunctionType,
@@ -272,9 +273,11 @@ class _Walk:
         ends = ENDS.get(type(parent))
         if ends is not None:
             last = block.last_op
-            if last is None or not (isinstance(last, ends) or (last.successors and _form(type(last)).ends)):
-                if last is None or last.name != "ub.unreachable":
-                    fail(last or parent, f"a block of {parent.name} ends in {' or '.join(e.name for e in ends)}")
+            branches = last is not None and (
+                last.name == "ub.unreachable" or (last.successors and _form(type(last)).ends)
+            )
+            if not (leaves or isinstance(last, (*ends, ub.UnreachableOp))):
+                fail(last or parent, f"a block of {parent.name} ends in {' or '.join(e.name for e in ends)}")
         return marked
 
 

@@ -153,9 +153,9 @@ class Reader(ValueReader):
         while self.kinds[self.at] == "b":
             blocks.append(self._labelled_block())
         self.expect("}")
-        for label, (_, at) in self._blocks.pop().items():
-            if at is not None:
-                self.fail(f"there is no block '{label}'", at)
+        for label, (_, used) in self._blocks.pop().items():
+            if used is not None:
+                self.fail(f"there is no block '{label}'", used)
         if isolated:
             self.undefined()
             self._values, self._pending, self._log = outer

@@ -396,7 +396,7 @@ class ValueReader(Cursor):
             data = b""
         if len(data) not in (size, size * count) or not data:
             self.fail(f"dense<...> holds {len(data)} bytes, its type {size * count}", at)
-        return DenseIntOrFPElementsAttr(type, BytesAttr(data))  # type: ignore[arg-type]
+        return DenseIntOrFPElementsAttr(type, BytesAttr(data))  # type: ignore
 
     def _nested(self, items: list[tuple[int, str]]) -> tuple[int, ...]:
         """Numbers, or lists of lists of them of one shape; gives the shape."""
@@ -503,4 +503,4 @@ class ValueReader(Cursor):
             if not self.accept(","):
                 break
         self.expect("]")
-        return FusedLoc(parts, metadata)
+        return FusedLoc(parts, metadata)  # type: ignore[arg-type]

@@ -254,10 +254,11 @@ class Writer:
                 )
                 self.line(f"^bb{i}{f'({arguments})' if arguments else ''}:")
             self.indent += 1
+            last = block.last_op
+            skipped = last is not None and last.name == skip_end and not last.operands and not last.attributes
             for op in block.ops:
-                if skip_end and op.name == skip_end and not op.operands and op is block.last_op and not op.attributes:
-                    continue
-                self.operation(op)
+                if not (skipped and op is last):
+                    self.operation(op)
             self.indent -= 1
         self._labels = saved
 

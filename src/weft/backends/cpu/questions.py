@@ -148,6 +148,33 @@ class Analysis:
             return parts[0]
         return dict.fromkeys(self.deps(value, coords))
 
+    def injective(self, value: Value, coords: Coords) -> bool:
+        """Whether no two points have the same integer or address, as far as the program tells: a stride that is only
+        known at run time is taken to keep rows apart.
+        """
+        if not self._linear(value, coords):
+            return False
+        steps = self.steps(value, coords)
+        if set(steps) != live_bits(coords):
+            return False
+        reach = 0
+        for step in sorted(abs(s) for s in steps.values() if s is not None):
+            if step <= reach:
+                return False
+            reach += step
+        return True
+
+    def _linear(self, value: Value, coords: Coords) -> bool:
+        """Whether a value is a sum of index ranges times scalars."""
+        for v, c in self.walk([(value, coords)]):
+            if not c or not live_bits(c):
+                continue
+            if v in self.env or v.op is None or v.op.name not in LINEAR:
+                return False
+            if v.op.name == "arith.muli" and all(self.steps(*o) for o in operands_at(v.op, v, c)):
+                return False
+        return True
+
     def align(self, value: Value, coords: Coords, lanes: Sequence[int]) -> int:
         """A power of two that divides an integer wherever the bits in `lanes` are zero."""
         op = value.op
@@ -182,6 +209,20 @@ class Analysis:
             return self.align(*parts[0], lanes)
         return 1
 
+    def pointer_align(self, value: Value, coords: Coords, lanes: Sequence[int]) -> int:
+        """As `align`, for the offset of a pointer from the scalar pointer it was made of, in elements."""
+        op = value.op
+        if not value.is_tile:
+            return LARGE
+        if op is None or value in self.env:
+            return 1
+        parts = operands_at(op, value, coords)
+        if op.name == "tt.addptr":
+            return min(self.pointer_align(*parts[0], lanes), self.align(*parts[1], lanes))
+        if op.name in ("tt.splat", "tt.broadcast", "tt.expand_dims", "tt.reshape", "tt.trans"):
+            return self.pointer_align(*parts[0], lanes)
+        return 1
+
     def nonnegative(self, value: Value) -> bool:
         """Whether an integer is known not to be negative (arithmetic on indices is taken not to overflow)."""
         op = value.op
@@ -212,6 +253,24 @@ class Analysis:
         return name == "arith.maxsi" and any(self.nonnegative(a) for a in op.args)
 
 
+LINEAR = frozenset(
+    {
+        "tt.make_range",
+        "tt.splat",
+        "tt.broadcast",
+        "tt.expand_dims",
+        "tt.reshape",
+        "tt.trans",
+        "tt.split",
+        "tt.addptr",
+        "arith.constant",
+        "arith.addi",
+        "arith.subi",
+        "arith.muli",
+        "arith.extsi",
+        "arith.extui",
+    }
+)
 REMAINDERS = ("arith.remsi", "arith.remui")
 QUOTIENTS = ("arith.divsi", "arith.divui")
 LARGE = 1 << 30

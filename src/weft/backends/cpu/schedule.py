@@ -187,7 +187,17 @@ class Scheduler:
             for load in loads:
                 if load.index > store.index and self.may_alias(load.args[0], store.args[0], False):
                     return False
+        if isinstance(root, StoreRoot):
+            for store in stores:
+                if self.may_alias(store.args[0], root.op.args[0], self._same_places(store.args[0], root.op.args[0])):
+                    return False
         return True
+
+    def _same_places(self, a: Value, b: Value) -> bool:
+        """Whether two tiles of pointers are the same offset from their bases at each point, and no two points share
+        one.
+        """
+        return a.shape == b.shape and offset_key(a) == offset_key(b) and self.analysis().injective(a, identity(a.shape))
 
     def flush(self) -> None:
         """Emit the open nest."""
@@ -278,11 +288,13 @@ class Scheduler:
             if value.op.name != "tt.load":
                 continue
             for store in stores:
-                if store.index < value.op.index or store.args[0] is value.op.args[0]:
+                if store.index < value.op.index:
                     continue
-                same_place = coords == identity(store.args[0].shape) and offset_key(store.args[0]) == offset_key(
-                    value.op.args[0]
+                same_place = coords == identity(store.args[0].shape) and self._same_places(
+                    store.args[0], value.op.args[0]
                 )
+                if same_place and store.args[0] is value.op.args[0]:
+                    continue
                 if self.may_alias(value.op.args[0], store.args[0], same_place):
                     return value
         if stores:

@@ -320,7 +320,8 @@ CASES: list[tuple[str, type[BaseException], str, Callable[..., Any]]] = [
     (
         "dot accumulator",
         TypeError,
-        "the accumulator is fp16 but the product is fp32: cast it, or say out_dtype (which float16 and fp8 operands follow)",
+        "the accumulator is fp16 but the product is fp32: cast it, or say out_dtype "
+        "(which float16 and fp8 operands follow)",
         lambda B, **_: B(tl.dot, tile(B, 16, 16), tile(B, 16, 16), acc=tile(B, 16, 16, type=tl.float16)),
     ),
     (

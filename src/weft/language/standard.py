@@ -18,8 +18,9 @@ from weft.base import CompileTimeAssertionFailure
 
 from . import core, math
 from .builtins.collectives import reduce_with_indices, restore_axis
+from .callable import constexpr_function
 from .constants import constexpr, unwrap, unwrap_shape
-from .protocol import builtin, standard_function
+from .protocol import standard_function
 from .semantic import TritonSemantic, block_shape
 from .sorting import bitonic_merge, flip, sort, sort_impl, topk
 from .tensors import member, tensor
@@ -54,17 +55,17 @@ __all__ = [
 # -- compile-time helpers --------------------------------------------------------------------------------------
 
 
-@builtin
-def _log2(i: Any, _semantic: TritonSemantic | None = None) -> constexpr:
+@constexpr_function
+def _log2(i: Any) -> int:
     """The logarithm of a power of two known when compiling."""
-    return constexpr(unwrap(i).bit_length() - 1)
+    return int(unwrap(i).bit_length() - 1)
 
 
-@builtin
-def _is_power_of_two(i: Any, _semantic: TritonSemantic | None = None) -> constexpr:
+@constexpr_function
+def _is_power_of_two(i: Any) -> bool:
     """Whether an integer known when compiling is a power of two."""
     value = unwrap(i)
-    return constexpr(value > 0 and value & (value - 1) == 0)
+    return bool(value > 0 and value & (value - 1) == 0)
 
 
 def _integers_only(input: tensor, name: str) -> None:

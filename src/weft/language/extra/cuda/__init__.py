@@ -1,6 +1,6 @@
 """What NVIDIA GPUs have: `libdevice` works everywhere, the rest only there."""
 
-from .. import libdevice
+from . import libdevice
 from ..gpu_only import gpu_only
 
 __all__ = [

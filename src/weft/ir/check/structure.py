@@ -273,9 +273,7 @@ class _Walk:
         ends = ENDS.get(type(parent))
         if ends is not None:
             last = block.last_op
-            branches = last is not None and (
-                last.name == "ub.unreachable" or (last.successors and _form(type(last)).ends)
-            )
+            leaves = last is not None and bool(last.successors) and _form(type(last)).ends
             if not (leaves or isinstance(last, (*ends, ub.UnreachableOp))):
                 fail(last or parent, f"a block of {parent.name} ends in {' or '.join(e.name for e in ends)}")
         return marked

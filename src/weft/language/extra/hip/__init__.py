@@ -1,7 +1,7 @@
 """What AMD GPUs have: `libdevice` works everywhere, the rest only there."""
 
-from . import libdevice
 from ..gpu_only import gpu_only
+from . import libdevice
 
 __all__ = ["libdevice", "memrealtime"]
 

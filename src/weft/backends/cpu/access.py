@@ -29,6 +29,8 @@ def _slice_form(f: Function, form: Form, start: int, count: int, lanes: int) -> 
     """The lanes start..start+count-1 of a form."""
     if isinstance(form, Uniform):
         return form
+    if isinstance(form, Affine) and form.exact is not None:
+        form = Varying(vector_of(f, form, lanes))
     if isinstance(form, Affine):
         terms = tuple((s, n[start : start + count]) for s, n in form.terms)
         first = tuple((s, n[0]) for s, n in terms)
@@ -41,7 +43,10 @@ def _slice_form(f: Function, form: Form, start: int, count: int, lanes: int) -> 
         rest = tuple((s, n) for s, n in rest if any(n))
         return Affine(base, rest) if rest else Uniform(base)
     if isinstance(form, Pointer):
-        return Pointer(form.base, _slice_form(f, form.offset, start, count, lanes), form.elem)
+        offset = form.offset
+        if isinstance(offset, Affine):
+            offset = Affine(offset.base, offset.terms)
+        return Pointer(form.base, _slice_form(f, offset, start, count, lanes), form.elem)
     if count == 1:
         return Uniform(f.extract(form.value, start))
     return Varying(f.shuffle(form.value, None, list(range(start, start + count))))

@@ -496,8 +496,8 @@ def _addptr(ev: Evaluator, op: Op, value: Value, coords: Coords) -> Form:
 def _wide(f: Function, form: Form, lanes: int) -> Form:
     if isinstance(form, (Uniform, Affine)):
         wide = forms.cast_int(f, "sext", form, I64)
-        assert wide is not None
-        return wide
+        if wide is not None:
+            return wide
     v = vector_of(f, form, lanes)
     return Varying(f.cast("sext", v, vec("i64", lanes))) if v.type.bits < 64 else Varying(v)
 

@@ -8,12 +8,13 @@ Index arithmetic is most of a tile program and almost none of its cost, because 
     Pointer   a scalar base and an offset that is one of the above   x_ptr + offsets
 
 An address that is affine with step one is a plain vector load; uniform is one scalar load; anything else is a gather.
-Affine arithmetic assumes that an offset does not wrap around its integer type inside one vector (see
-docs/semantics.md).
+Addresses are taken not to wrap around their integer type inside one vector (see docs/semantics.md). Numbers that are
+data may: where an integer that is widened might have wrapped, the affine form carries how to compute it exactly.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TypeAlias
 
 from weft.backends.llvm.emit import Function, Type, Value, const, const_lanes
@@ -38,12 +39,20 @@ class Varying:
 
 
 class Affine:
-    """base + sum(scale * lanes[k] for lane k), on integers; a scale of None is one."""
+    """base + sum(scale * lanes[k] for lane k), on integers; a scale of None is one.
 
-    __slots__ = ("base", "terms")
+    `exact` gives the vector where the form holds only if nothing wrapped: what is not an address asks for it.
+    """
 
-    def __init__(self, base: Value, terms: tuple[tuple[Value | None, tuple[int, ...]], ...]) -> None:
-        self.base, self.terms = base, terms
+    __slots__ = ("base", "exact", "terms")
+
+    def __init__(
+        self,
+        base: Value,
+        terms: tuple[tuple[Value | None, tuple[int, ...]], ...],
+        exact: Callable[[int], Value] | None = None,
+    ) -> None:
+        self.base, self.terms, self.exact = base, terms, exact
 
     @property
     def constant_lanes(self) -> tuple[int, ...] | None:
@@ -94,9 +103,12 @@ def vector_of(f: Function, form: Form, lanes: int) -> Value:
     if isinstance(form, Affine):
         if not lanes:
             return form.base
+        if form.exact is not None:
+            return form.exact(lanes)
+        bits = form.base.type.bits
         total: Value | None = None if int_const(form.base) == 0 else f.splat(form.base, lanes)
         for scale, numbers in form.terms:
-            term = const_lanes(form.base.type.with_lanes(lanes), numbers)
+            term = const_lanes(form.base.type.with_lanes(lanes), [wrap(n, bits) for n in numbers])
             if scale is not None:
                 term = f.mul(f.splat(scale, lanes), term)
             total = term if total is None else f.add(total, term)
@@ -156,7 +168,16 @@ def add(f: Function, a: Form, b: Form, sign: int = 1) -> Form | None:
         for scale, numbers in b.terms:
             _merge(terms, scale, tuple(sign * n for n in numbers))
     terms = [t for t in terms if any(t[1])]
+    if _may_wrap(a) or _may_wrap(b):
+        if not terms:
+            return None
+        bin = f.add if sign > 0 else f.sub
+        return Affine(base, tuple(terms), lambda lanes: bin(vector_of(f, a, lanes), vector_of(f, b, lanes)))
     return Affine(base, tuple(terms)) if terms else Uniform(base)
+
+
+def _may_wrap(form: Form) -> bool:
+    return isinstance(form, Affine) and form.exact is not None
 
 
 def _merge(terms: list[tuple[Value | None, tuple[int, ...]]], scale: Value | None, numbers: tuple[int, ...]) -> None:
@@ -186,17 +207,35 @@ def mul(f: Function, a: Form, b: Form) -> Form | None:
         else:
             terms.append((f.mul(scale, b.value), numbers))
     terms = [t for t in terms if any(t[1])]
+    if _may_wrap(a) and terms:
+        return Affine(base, tuple(terms), lambda lanes: f.mul(vector_of(f, a, lanes), vector_of(f, b, lanes)))
     return Affine(base, tuple(terms)) if terms else Uniform(base)
 
 
 def cast_int(f: Function, op: str, a: Form, to: Type) -> Form | None:
-    """sext, zext or trunc of a uniform or affine value, lane numbers unchanged."""
+    """sext, zext or trunc of a uniform or affine value, lane numbers unchanged; None when a vector is needed."""
     if isinstance(a, Uniform):
         return Uniform(cast_scalar(f, op, a.value, to))
     if isinstance(a, Affine):
         terms = tuple((None if s is None else cast_scalar(f, op, s, to), n) for s, n in a.terms)
-        return Affine(cast_scalar(f, op, a.base, to), terms)
+        exact: Callable[[int], Value] | None = None
+        if a.exact is not None or (op != "trunc" and not _fits(op, a)):
+            if a.base.type.bits < 32:  # small enough to wrap in earnest
+                return None
+            exact = lambda lanes: f.cast(op, vector_of(f, a, lanes), to.with_lanes(lanes))  # noqa: E731
+        return Affine(cast_scalar(f, op, a.base, to), terms, exact)
     return None
+
+
+def _fits(op: str, a: Affine) -> bool:
+    """Whether all lanes are known to lie in the range of the type, signed or not, that is widened from."""
+    base, lanes = int_const(a.base), a.constant_lanes
+    if base is None or lanes is None:
+        return False
+    bits = a.base.type.bits
+    if op == "sext":
+        return -(1 << (bits - 1)) <= base + min(lanes) and base + max(lanes) < 1 << (bits - 1)
+    return 0 <= base + min(lanes) and base + max(lanes) < 1 << bits
 
 
 def cast_scalar(f: Function, op: str, value: Value, to: Type) -> Value:

@@ -147,6 +147,7 @@ class Nest:
 
         self.lane_bits = min(sorted(candidates), key=price)
         self.turns: dict[int, tuple[int, ...]] = {}
+        self.along: tuple[int, ...] = ()  # bits to loop over first: a transposed read goes on where it is
         unroll: tuple[int, ...] = ()
         if small and width >= 2:
             for steps, bits, value in accesses:
@@ -156,6 +157,7 @@ class Nest:
                 if _access_cost(steps, self.lane_bits, bits, True) == TRANSPOSE and (not unroll or unroll == run):
                     unroll = run
                     self.turns[id(value)] = run
+                    self.along = consecutive_run(steps)[width:]
         self.zips: dict[int, int] = {}
         for root in self.roots:
             for target, coords, _ in root.accesses():
@@ -190,13 +192,12 @@ class Nest:
             together[bit] = ok
         runs: list[tuple[int, ...]] = []
         current: list[int] = []
-        for bit in sorted(bits):
+        order = sorted(bits, key=lambda b: (b not in self.along, b))
+        for bit, following in zip(order, [*order[1:], -1]):
             current.append(bit)
-            if not together[bit]:
+            if not together[bit] or following != bit + 1:
                 runs.append(tuple(current))
                 current = []
-        if current:
-            runs.append(tuple(current))
         return runs
 
     def _is_leaf(self, value: Value) -> bool:
@@ -276,7 +277,7 @@ class Nest:
         In the first version, stores of whole aligned vectors go around the cache if the launch writes more than fits
         into it: `streaming(bytes)` gives that condition for a nest that writes so many bytes each time.
         """
-        if len(self.visited) << len(self.unroll) > MAX_TWICE:
+        if len(self.visited) > MAX_TWICE or len(self.visited) << len(self.unroll) > 4 * MAX_TWICE:
             return emit(self.evaluator())
         masks, holds = self._full_masks()
         stores, goes = self._streamed(masks, streaming)
@@ -402,7 +403,7 @@ class Nest:
             steps = self.analysis.steps(op.args[0], identity(root.shape))
             if consecutive_run(steps)[: len(self.lane_bits)] != self.lane_bits:
                 continue
-            if any(s is None or s * bits // 8 % size for b, s in steps.items() if b not in self.lane_bits):
+            if self.analysis.pointer_align(op.args[0], identity(root.shape), self.lane_bits) * (bits // 8) < size:
                 continue
             first = Evaluator(f, self.env, ())
             pointer = first.pointer(op.args[0], substitute_live(identity(root.shape), -1))

@@ -45,6 +45,7 @@ class Signs:
         self.wrapping = wrapping
         self._known: dict[SSAValue, bool] = {}
         self._trail: list[SSAValue] = []
+        self._width: dict[SSAValue, int] = {}
 
     def non_negative(self, value: SSAValue, depth: int = 0) -> bool:
         """Is the integer (are all integers of the tile) known to be at least zero, read as signed?"""
@@ -81,7 +82,7 @@ class Signs:
         if isinstance(op, _ALWAYS):
             return True
         if isinstance(op, arith.AddiOp | arith.MuliOp):
-            if self.wrapping and _bits(value, 0) >= bit_width(value.type):
+            if self.wrapping and self._bits(value, 0) >= bit_width(value.type):
                 return False
             return self.non_negative(op.operands[0], depth) and self.non_negative(op.operands[1], depth)
         if isinstance(op, _BOTH):
@@ -106,27 +107,32 @@ class Signs:
         first = loop.operands[2 + value.index]
         return self.non_negative(first, depth) and self.non_negative(end.operands[value.index - 1], depth)
 
+    def _bits(self, value: SSAValue, depth: int) -> int:
+        """How many bits hold the value, if it is not negative; sums and products are taken not to wrap."""
+        known = self._width.get(value)
+        if known is None:
+            known = self._width[value] = self._ask_bits(value, depth)
+        return known
 
-def _bits(value: SSAValue, depth: int) -> int:
-    """How many bits hold the value, if it is not negative; sums and products are taken not to wrap."""
-    most = bit_width(value.type) - 1
-    op = value.owner
-    if depth > _DEPTH or isinstance(op, Block):
+    def _ask_bits(self, value: SSAValue, depth: int) -> int:
+        most = bit_width(value.type) - 1
+        op = value.owner
+        if depth > _DEPTH or isinstance(op, Block):
+            return most
+        if isinstance(op, arith.ConstantOp):
+            attr = op.value
+            values = [attr.value.data] if isinstance(attr, IntegerAttr) else [0]
+            if isinstance(attr, DenseIntOrFPElementsAttr):
+                values = [int(v) for v in dense_values(attr)]
+            return max(v.bit_length() for v in values)
+        if isinstance(op, tt.MakeRangeOp):
+            return (int_value(op.properties["end"]) - 1).bit_length()
+        if isinstance(op, _SAME_VALUE):
+            return self._bits(op.operands[0], depth + 1)
+        if isinstance(op, arith.ExtUIOp):
+            return bit_width(op.operands[0].type)
+        if isinstance(op, arith.AddiOp):
+            return max(self._bits(op.operands[0], depth + 1), self._bits(op.operands[1], depth + 1)) + 1
+        if isinstance(op, arith.MuliOp):
+            return self._bits(op.operands[0], depth + 1) + self._bits(op.operands[1], depth + 1)
         return most
-    if isinstance(op, arith.ConstantOp):
-        attr = op.value
-        values = [attr.value.data] if isinstance(attr, IntegerAttr) else [0]
-        if isinstance(attr, DenseIntOrFPElementsAttr):
-            values = [int(v) for v in dense_values(attr)]
-        return max(v.bit_length() for v in values)
-    if isinstance(op, tt.MakeRangeOp):
-        return (int_value(op.properties["end"]) - 1).bit_length()
-    if isinstance(op, _SAME_VALUE):
-        return _bits(op.operands[0], depth + 1)
-    if isinstance(op, arith.ExtUIOp):
-        return bit_width(op.operands[0].type)
-    if isinstance(op, arith.AddiOp):
-        return max(_bits(op.operands[0], depth + 1), _bits(op.operands[1], depth + 1)) + 1
-    if isinstance(op, arith.MuliOp):
-        return _bits(op.operands[0], depth + 1) + _bits(op.operands[1], depth + 1)
-    return most

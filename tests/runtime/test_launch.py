@@ -395,6 +395,38 @@ def test_overlapping_arrays(offset: int) -> None:
     assert (target == expected).all()
 
 
+@weft.jit
+def reversed_copy(x, out, n, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(out + i, tl.load(x - i, mask=i < n) + 1, mask=i < n)
+
+
+@pytest.mark.parametrize("gap", [0, 10, 60, 200])
+def test_overlapping_arrays_that_run_backwards(gap: int) -> None:
+    base = np.arange(400, dtype=np.float32)
+    source, target = base[100 + gap : 30 + gap : -1], base[60:130]
+    expected = source.copy() + 1
+    reversed_copy[(1,)](source, target, 70, BLOCK=128)
+    assert (target == expected).all()
+
+
+def test_spans() -> None:
+    from weft.runtime.arrays import meet, span_of
+
+    x = np.zeros((4, 6), np.float32)
+    assert span_of(x) == (0, 96)
+    assert span_of(x[:, ::-1]) == (-20, 76)
+    assert span_of(x[1:3, 2:4]) == (0, 32)
+    assert span_of(x[:0]) == (0, 0)
+    assert span_of(Interface(x)) == span_of(DLPack(x)) == (0, 96)
+    assert span_of(weft.MockTensor("fp32"))[1] == 1 << 62
+    a, b = x[:2], x[2:]
+    assert not meet(a, b, 48) and meet(a, b, 47) and not meet(b, a, -48)
+    torch = pytest.importorskip("torch")
+    t = torch.zeros(4, 6)
+    assert span_of(t) == (0, 96) and span_of(t.T) == (0, 96) and span_of(t[:, 2]) == (0, 76)
+
+
 # -- specialisation ----------------------------------------------------------------------------------------------------
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -21,7 +21,7 @@ import numpy as np
 
 from weft.base import LaunchError, LaunchTypeError
 
-__all__ = ["ArrayFacts", "address_of", "array_facts", "dtype_name", "element_bytes", "extent_of", "is_array"]
+__all__ = ["ArrayFacts", "address_of", "array_facts", "dtype_name", "element_bytes", "is_array", "meet", "span_of"]
 
 # Names that NumPy, ml_dtypes, PyTorch, JAX and the language give to element types -> the name in a signature.
 _NAMES = {
@@ -63,8 +63,8 @@ class ArrayFacts:
 
     address: int
     element: str
-    extent: int
-    """An upper bound of the bytes from the first element to the end of the last."""
+    span: tuple[int, int]
+    """The bytes from the address where its elements may be."""
     writeable: bool = True
     keeper: Any = None
 
@@ -128,39 +128,45 @@ def address_of(array: np.ndarray[Any, Any]) -> int:
     return int(array.__array_interface__["data"][0])
 
 
-def _strided_extent(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int) -> int:
-    """Bytes from the lowest to the highest element (strides in bytes)."""
+Span = tuple[int, int]
+"""Where an array's bytes are, from the address of its first element: from (0 or less) and up to."""
+
+ANYWHERE: Span = (-(1 << 62), 1 << 62)
+
+
+def _span(shape: Sequence[int], strides: Sequence[int], itemsize: int) -> Span:
+    """The span of an array with these strides in bytes.
+
+    >>> _span((3, 4), (16, -4), 4)
+    (-12, 36)
+    """
     if 0 in shape:
-        return 0
-    return sum((n - 1) * abs(s) for n, s in zip(shape, strides, strict=True)) + itemsize
+        return 0, 0
+    steps = [(n - 1) * s for n, s in zip(shape, strides, strict=True)]
+    return sum(s for s in steps if s < 0), sum(s for s in steps if s > 0) + itemsize
 
 
-def _unbounded_extent(array: Any) -> int:
-    """The extent of something that has an address and perhaps a shape; without a bound, so large that it meets all."""
-    shape, strides = getattr(array, "shape", None), getattr(array, "stride", None)
-    size = getattr(array.dtype, "itemsize", None)
-    if shape is None or not callable(strides) or not isinstance(size, int):
-        return 1 << 62
-    steps = tuple(int(s) * size for s in strides())
-    # A negative stride leads to elements before the address.
-    return _strided_extent(tuple(shape), steps, size) if all(s >= 0 for s in steps) else 1 << 62
-
-
-def extent_of(array: Any) -> int:
-    """An upper bound of the bytes an array spans from its first element, by the cheapest means."""
+def span_of(array: Any) -> Span:
+    """The bytes that an array spans, by the cheapest means; anywhere, where it does not say."""
     if isinstance(array, np.ndarray):
-        if array.base is None:
-            return array.nbytes
-        return _strided_extent(array.shape, array.strides, array.itemsize)
-    if hasattr(array, "is_contiguous") and hasattr(array, "numel"):
-        size = int(array.element_size())
-        if array.is_contiguous():
-            return int(array.numel()) * size
-        return _strided_extent(tuple(array.shape), tuple(s * size for s in array.stride()), size)
+        return (0, array.nbytes) if array.base is None else _span(array.shape, array.strides, array.itemsize)
     if hasattr(array, "data_ptr"):
-        return _unbounded_extent(array)
+        if hasattr(array, "is_contiguous") and hasattr(array, "numel") and array.is_contiguous():
+            return 0, int(array.numel()) * int(array.element_size())
+        shape, strides = getattr(array, "shape", None), getattr(array, "stride", None)
+        size = getattr(array.dtype, "itemsize", None)
+        if shape is None or not callable(strides) or not isinstance(size, int):
+            return ANYWHERE
+        return _span(tuple(shape), tuple(int(s) * size for s in strides()), size)
     facts = array_facts(array)
-    return facts.extent if facts is not None else 0
+    return facts.span if facts is not None else (0, 0)
+
+
+def meet(first: Any, second: Any, distance: int) -> bool:
+    """Whether two arrays may have bytes in common; `distance` is from the address of the first to the second's."""
+    low, high = span_of(first)
+    other_low, other_high = span_of(second)
+    return low < distance + other_high and distance + other_low < high
 
 
 # --------------------------------------------------------------------------------------------------------------------
@@ -202,7 +208,7 @@ def reader_of(value: Any) -> Callable[[Any], ArrayFacts] | None:
 
 
 def _numpy(array: Any) -> ArrayFacts:
-    return ArrayFacts(address_of(array), dtype_name(array.dtype), extent_of(array), array.flags.writeable)
+    return ArrayFacts(address_of(array), dtype_name(array.dtype), span_of(array), array.flags.writeable)
 
 
 def _place(device: Any) -> str:
@@ -238,7 +244,7 @@ def _pointer(array: Any) -> ArrayFacts:
     count = array.numel() if hasattr(array, "numel") else None
     if address == 0 and count:
         raise LaunchError(f"the memory of the {name} has been freed (its address is 0)")
-    return ArrayFacts(address, dtype_name(array.dtype), extent_of(array))
+    return ArrayFacts(address, dtype_name(array.dtype), span_of(array))
 
 
 def _elsewhere(array: Any) -> ArrayFacts:
@@ -255,8 +261,8 @@ def _interface(array: Any) -> ArrayFacts:
     dtype = np.dtype(facts["typestr"])
     shape = tuple(facts["shape"])
     strides = facts.get("strides")
-    extent = _strided_extent(shape, strides, dtype.itemsize) if strides else int(np.prod(shape)) * dtype.itemsize
-    return ArrayFacts(int(address), dtype_name(dtype), extent, not read_only)
+    span = _span(shape, strides, dtype.itemsize) if strides else (0, int(np.prod(shape)) * dtype.itemsize)
+    return ArrayFacts(int(address), dtype_name(dtype), span, not read_only)
 
 
 class _DLTensor(ctypes.Structure):
@@ -294,9 +300,9 @@ def _dlpack(array: Any) -> ArrayFacts:
     shape = tuple(tensor.shape[i] for i in range(tensor.ndim))
     size = _BYTES[name]
     if tensor.strides:
-        extent = _strided_extent(shape, tuple(tensor.strides[i] * size for i in range(tensor.ndim)), size)
+        span = _span(shape, tuple(tensor.strides[i] * size for i in range(tensor.ndim)), size)
     else:
-        extent = int(np.prod(shape)) * size
+        span = (0, int(np.prod(shape)) * size)
     address = (tensor.data or 0) + tensor.byte_offset
     # DLPack before 1.0 cannot say that memory is read-only; JAX's arrays never change.
-    return ArrayFacts(address, name, extent, "jax" not in type(array).__module__, capsule)
+    return ArrayFacts(address, name, span, "jax" not in type(array).__module__, capsule)

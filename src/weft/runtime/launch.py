@@ -17,7 +17,7 @@ import numpy as np
 
 from weft.base import LaunchError, LaunchTypeError
 
-from .arrays import array_facts, extent_of
+from .arrays import array_facts, meet
 from .binder import grid_of, handler_for
 from .specialize import leaves
 
@@ -129,10 +129,6 @@ def _positions(found: Sequence[Leaf]) -> tuple[dict[int, Leaf], dict[int, Leaf]]
     return by_argument, by_slot
 
 
-def _extent_text(x: str) -> str:
-    return f"({x}.nbytes if {x}.__class__ is ndarray and {x}.base is None else extent({x}))"
-
-
 def make_guard(
     kernel: Any,
     found: Sequence[Leaf],
@@ -151,7 +147,7 @@ def make_guard(
         "ndarray": np.ndarray,
         "refuse": _refuse_read_only,
         "writeable": _writeable,
-        "extent": extent_of,
+        "meet": meet,
     }
     lines: list[str] = []
 
@@ -179,18 +175,31 @@ def make_guard(
         elif not hasattr(value, "data_ptr"):
             lines.append(f"if not writeable({x}): refuse({label!r})")
     strict = {tuple(pair) for pair in kernel.metadata.strict_alias_pairs}  # those that may not start together either
+    sizes: dict[str, str] = {}
+
+    def place(slot: int) -> tuple[str, str, str]:
+        """The array, its address, and a variable for its size where it is dense and does not run backwards, or None."""
+        path, kind = by_slot[slot]
+        x, v, value = argument(path), _at(path), actual(path)
+        if kind.startswith("tensordesc"):
+            x, v, value = f"{x}.base", f"{v}[0]", value.base
+        if x not in sizes:
+            sizes[x] = f"size{len(sizes)}"
+            if type(value).__module__.partition(".")[0] == "torch":
+                text = f"{x}.numel() * {value.element_size()} if {x}.is_contiguous() else None"
+            else:
+                text = f"{x}.nbytes if {x}.__class__ is ndarray and {x}.base is None else None"
+            lines.append(f"{sizes[x]} = {text}")
+        return x, v, sizes[x]
+
     for i, j in kernel.metadata.alias_pairs if alias else ():
-        (first, kind_i), (second, kind_j) = by_slot[i], by_slot[j]
-        x, y = argument(first), argument(second)
-        v, w = _at(first), _at(second)
-        if kind_i.startswith("tensordesc"):
-            x, v = f"{x}.base", f"{v}[0]"
-        if kind_j.startswith("tensordesc"):
-            y, w = f"{y}.base", f"{w}[0]"
+        (x, v, size), (y, w, other) = place(i), place(j)
         lines += [
             f"d = {w} - {v}",
-            f"if d {'>=' if (i, j) in strict else '>'} 0 and d < {_extent_text(x)}: return False",
-            f"if d < 0 and -d < {_extent_text(y)}: return False",
+            f"if {'True' if (i, j) in strict else 'd'}:",
+            f"    if {size} is not None and {other} is not None:",
+            f"        if -{other} < d < {size}: return False",
+            f"    elif meet({x}, {y}, d): return False",
         ]
     if not lines:
         return None

@@ -18,7 +18,7 @@ demo: $(VENV)/.base
 test: lint types suite
 
 lint: $(VENV)/.test
-	$(BIN)/ruff check src tests examples
+	$(BIN)/ruff check src tests examples benchmarks tools
 
 types: $(VENV)/.test
 	$(BIN)/mypy

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from kernels import load_cases
 from kernels.running import run_case
 

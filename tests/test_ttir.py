@@ -13,9 +13,9 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from kernels import load_cases
 from kernels.running import our_ttir, run_ir
-
 from weft.ir import parse_module, print_module, verify
 
 HERE = Path(__file__).resolve().parent

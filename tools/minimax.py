@@ -104,7 +104,7 @@ def _lawson(f: Real, powers: Sequence[int], xs: list[mpf], weight: Real) -> list
 def polynomial(
     f: Real, powers: Sequence[int], a: float, b: float, weight: Real | None = None, kind: str = "double"
 ) -> tuple[list[float], float]:
-    """Coefficients of `powers` for f on [a, b] with the least greatest weight*|error| (relative if none), and that error.
+    """Coefficients of `powers` for f on [a, b] with the least greatest weight*|error| (relative if none), and it.
 
     The coefficients are numbers of `kind` (float or double).
     """

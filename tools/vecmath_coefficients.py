@@ -98,7 +98,7 @@ for name, scale in (("log", mpf(1)), ("log2", 1 / LN2), ("log10", 1 / mp.log(10)
 
 
 def log_factors(name: str) -> tuple[list[float], list[float], float]:
-    """Floats near the inverses of the middles of sixteen intervals, chosen so that their logarithms are nearly floats, too.
+    """Floats near the inverses of the middles of sixteen intervals, chosen so that their logarithms are nearly floats.
 
     (Gal & Bachelis 1991.) Intervals 0..7 are sixteenths of [1, 1.5), 8..15 thirty-seconds of [0.75, 1).
     """

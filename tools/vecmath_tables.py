@@ -182,7 +182,8 @@ def tables() -> dict[str, tuple[float, float, int, list[float], float]]:
 
 def main() -> None:
     lines = [
-        '"""Polynomials on small intervals, written by tools/vecmath_tables.py: start, step, row length, rows (base 85)."""',
+        '"""Polynomials on small intervals, written by tools/vecmath_tables.py: '
+        'start, step, row length, rows (base 85)."""',
         "",
         "TABLES: dict[str, tuple[float, float, int, str]] = {",
     ]

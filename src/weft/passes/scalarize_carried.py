@@ -17,8 +17,9 @@ becomes
     }
     %r = tt.addptr %init, splat(%r0)
 
-so that addresses stay expressions of indices, and their form (consecutive, uniform) stays visible. Integer tiles moved by a splat are
-treated alike. Not done here: tiles moved by different amounts at different places (they are carried as they are).
+so that addresses stay expressions of indices, and their form (consecutive, uniform) stays visible. Integer tiles moved
+by a splat are treated alike. Not done here: tiles moved by different amounts at different places (they are carried as
+they are).
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 from xdsl.rewriter import Rewriter
 
 from weft.ir import Builder, element_of, i64, is_int, is_pointer, is_tensor, like, tt
+
+from .fold import int_of
 
 __all__ = ["scalarize_carried"]
 
@@ -46,10 +49,9 @@ def _uniform(value: SSAValue, b: Builder) -> SSAValue | None:
     owner = value.owner
     if isinstance(owner, tt.SplatOp):
         return owner.operands[0]
-    if isinstance(owner, arith.ConstantOp):
-        data = owner.value
-        if hasattr(data, "is_splat") and data.is_splat():
-            return b.constant(int(data.get_values()[0]), element_of(value.type))
+    known = int_of(value)
+    if known is not None:
+        return b.constant(known, element_of(value.type))
     if isinstance(owner, (tt.BroadcastOp, tt.ExpandDimsOp)):
         return _uniform(owner.operands[0], b)
     if isinstance(owner, arith.MuliOp):

@@ -234,7 +234,8 @@ def _fits(op: str, a: Affine) -> bool:
         return False
     bits = a.base.type.bits
     if op == "sext":
-        return -(1 << (bits - 1)) <= base + min(lanes) and base + max(lanes) < 1 << (bits - 1)
+        half = 1 << (bits - 1)
+        return base + min(lanes) >= -half and half > base + max(lanes)
     return 0 <= base + min(lanes) and base + max(lanes) < 1 << bits
 
 

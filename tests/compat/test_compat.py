@@ -230,3 +230,41 @@ def test_torch_finds_it(tmp_path: Path) -> None:
     script.write_text(TORCH)
     done = run("", "-m", "weft", "run", str(script), WEFT_CACHE_DIR=str(tmp_path / "cache"))
     assert done.returncode == 0, done.stderr
+
+
+PERSISTENT = """
+import torch
+import triton, triton.language as tl
+from triton.runtime import driver
+
+DEVICE = triton.runtime.driver.active.get_active_torch_device()
+properties = driver.active.utils.get_device_properties(DEVICE.index)
+
+@triton.jit
+def softmax(out, x, stride, rows, columns, BLOCK: tl.constexpr, num_stages: tl.constexpr):
+    for row in tl.range(tl.program_id(0), rows, tl.num_programs(0), num_stages=num_stages):
+        i = tl.arange(0, BLOCK)
+        v = tl.load(x + row * stride + i, mask=i < columns, other=-float("inf"))
+        e = tl.exp(v - tl.max(v, axis=0))
+        tl.store(out + row * stride + i, e / tl.sum(e, axis=0), mask=i < columns)
+
+x = torch.randn(100, 781, device=DEVICE)
+out = torch.empty_like(x)
+rows, columns = x.shape
+BLOCK = triton.next_power_of_2(columns)
+kernel = softmax.warmup(out, x, x.stride(0), rows, columns, BLOCK=BLOCK, num_stages=2, num_warps=8, grid=(1,))
+kernel._init_handles()
+occupancy = properties["max_num_regs"] // (kernel.n_regs * properties["warpSize"] * 8)
+occupancy = min(occupancy, properties["max_shared_mem"] // kernel.metadata.shared)
+programs = min(properties["multiprocessor_count"] * occupancy, rows)
+softmax[(programs, 1, 1)](out, x, x.stride(0), rows, columns, BLOCK, 2)
+torch.testing.assert_close(out, torch.softmax(x, 1))
+"""
+
+
+def test_a_persistent_kernel_that_asks_for_the_device(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    script = tmp_path / "script.py"
+    script.write_text(PERSISTENT)
+    done = run("", "-m", "weft", "run", str(script), WEFT_CACHE_DIR=str(tmp_path / "cache"))
+    assert done.returncode == 0, done.stderr

@@ -235,7 +235,10 @@ def _kernel(
         return CPUBinary(stages["llir"], blobs["object"], dict(facts), opts.backend).asm
 
     asm = AsmDict(stages, assembly)
-    metadata = {"shared": 0, "warp_size": 1, "backend_name": "cpu", **_TRITON_FACTS, **facts, "arch": target.arch}
+    # A program's scratch memory takes the place of a GPU's shared memory; never 0, because scripts divide by it.
+    shared = max(16, int(facts.get("scratch_bytes", 0)))
+    own = {"shared": shared, "warp_size": 1, "backend_name": "cpu", "arch": target.arch}
+    metadata = {**_TRITON_FACTS, **facts, **own}
     kernel = CompiledKernel(src, target, asm, metadata, key, timings, from_cache)
     if dump is not None:
         if from_cache:

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar
 
-from weft.backends.cpu.driver import LoadedKernel
+from weft.backends.cpu.driver import LoadedKernel, host_cpu
 from weft.base import WeftError
 
 __all__ = ["AsmDict", "CompiledKernel", "Metadata"]
@@ -124,13 +124,13 @@ class CompiledKernel:
 
     @property
     def n_regs(self) -> int:
-        """Registers of a thread: not a notion of the CPU, 0."""
-        return 0
+        """The vector registers that a program may use: all that the processor has."""
+        return host_cpu().vector_registers
 
     @property
     def n_spills(self) -> int:
-        """Bytes of scratch memory that a thread needs."""
-        return int(self.metadata.scratch_bytes)
+        """Spilled registers: LLVM does not tell; what is counted is scratch memory, see `metadata.scratch_bytes`."""
+        return 0
 
     @property
     def n_max_threads(self) -> int:

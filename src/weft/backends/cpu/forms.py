@@ -233,10 +233,8 @@ def _fits(op: str, a: Affine) -> bool:
     if base is None or lanes is None:
         return False
     bits = a.base.type.bits
-    if op == "sext":
-        half = 1 << (bits - 1)
-        return base + min(lanes) >= -half and half > base + max(lanes)
-    return 0 <= base + min(lanes) and base + max(lanes) < 1 << bits
+    held = range(-1 << (bits - 1), 1 << (bits - 1)) if op == "sext" else range(1 << bits)
+    return base + min(lanes) in held and base + max(lanes) in held
 
 
 def cast_scalar(f: Function, op: str, value: Value, to: Type) -> Value:

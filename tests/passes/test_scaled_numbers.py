@@ -1,0 +1,80 @@
+"""Scaled products against a reference in float64: every format, both packings, with NaN and zero scales."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import weft
+import weft.language as tl
+
+E2M1 = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -6])
+M, N, K = 16, 32, 64
+
+
+@weft.jit
+def scaled_product(
+    a, b, sa, sb, c,
+    M: tl.constexpr, N: tl.constexpr, K: tl.constexpr, A_ROWS: tl.constexpr, A_COLS: tl.constexpr,
+    B_ROWS: tl.constexpr, B_COLS: tl.constexpr, A: tl.constexpr, B: tl.constexpr,
+    A_PACK: tl.constexpr, B_PACK: tl.constexpr, FAST: tl.constexpr,
+):  # fmt: skip
+    m, n, k = tl.arange(0, M), tl.arange(0, N), tl.arange(0, K // 32)
+    x = tl.load(a + tl.arange(0, A_ROWS)[:, None] * A_COLS + tl.arange(0, A_COLS)[None, :])
+    y = tl.load(b + tl.arange(0, B_ROWS)[:, None] * B_COLS + tl.arange(0, B_COLS)[None, :])
+    xs = tl.load(sa + m[:, None] * (K // 32) + k[None, :])
+    ys = tl.load(sb + n[:, None] * (K // 32) + k[None, :])
+    z = tl.dot_scaled(x, xs, A, y, ys, B, fast_math=FAST, lhs_k_pack=A_PACK, rhs_k_pack=B_PACK)
+    tl.store(c + m[:, None] * N + n[None, :], z)
+
+
+def operand(kind: str, rows: int, cols: int, axis: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """An operand as the kernel takes it (e2m1 packed along `axis`) and as numbers."""
+    if kind == "e2m1":
+        codes = rng.integers(0, 16, (rows, cols)).astype(np.uint8)
+        low = codes[::2] if axis == 0 else codes[:, ::2]
+        high = codes[1::2] if axis == 0 else codes[:, 1::2]
+        return low | (high << 4), E2M1[codes]
+    types = {
+        "e4m3": ml_dtypes.float8_e4m3fn,
+        "e5m2": ml_dtypes.float8_e5m2,
+        "bf16": ml_dtypes.bfloat16,
+        "fp16": np.float16,
+    }
+    values = rng.normal(size=(rows, cols)).astype(types[kind])
+    return values, values.astype(np.float64)
+
+
+def scales(rows: int, rng: np.random.Generator, odd: bool) -> tuple[np.ndarray, np.ndarray]:
+    codes = rng.integers(122, 133, (rows, K // 32)).astype(np.uint8)
+    if odd:
+        codes[1, 0], codes[2, 1] = 255, 0
+    factors = np.where(codes == 255, np.nan, np.where(codes == 0, 0.0, np.exp2(codes.astype(np.float64) - 127)))
+    return codes, np.repeat(factors, 32, axis=1)
+
+
+@pytest.mark.parametrize(
+    ("a_kind", "b_kind", "a_pack", "b_pack", "odd"),
+    [
+        ("e2m1", "e2m1", True, True, False),
+        ("e2m1", "e4m3", False, True, False),
+        ("e5m2", "e2m1", True, False, True),
+        ("e2m1", "bf16", True, True, True),
+        ("fp16", "e2m1", True, False, False),
+        ("e4m3", "e5m2", True, True, True),
+    ],
+)
+def test_scaled_product(a_kind: str, b_kind: str, a_pack: bool, b_pack: bool, odd: bool) -> None:
+    rng = np.random.default_rng(7)
+    a, x = operand(a_kind, M, K, 1 if a_pack else 0, rng)
+    b, y = operand(b_kind, K, N, 0 if b_pack else 1, rng)
+    sa, fa = scales(M, rng, odd)
+    sb, fb = scales(N, rng, odd)
+    c = np.zeros((M, N), np.float32)
+    shapes = {"A_ROWS": a.shape[0], "A_COLS": a.shape[1], "B_ROWS": b.shape[0], "B_COLS": b.shape[1]}
+    kinds = {"A": a_kind, "B": b_kind, "A_PACK": a_pack, "B_PACK": b_pack, "FAST": False}
+    scaled_product[(1,)](np.ascontiguousarray(a), np.ascontiguousarray(b), sa, sb, c, M=M, N=N, K=K, **shapes, **kinds)
+    wanted = (x * fa) @ (y * fb.T)
+    assert np.array_equal(np.isnan(c), np.isnan(wanted))
+    np.testing.assert_allclose(c, wanted, rtol=1e-5, atol=1e-3)

@@ -105,6 +105,8 @@ def between(s: Scheduler, tiles: list[Tile], blocks: int) -> Between | None:
     # What was computed from this iteration's scalars must be computed again from the next one's.
     for value in _computed_in(loop.block, following):
         del following[value]
+    env = _Lazily(s, following)
+    tiles = [t for t in tiles if _computable(s, env, t.pointers, t.coords)]
     width = log2(blocks)
 
     def emit(block: Reg) -> None:
@@ -114,7 +116,6 @@ def between(s: Scheduler, tiles: list[Tile], blocks: int) -> Between | None:
             unrolled = tile.lines[: max(0, len(tile.lines) - width)]
             if len(unrolled) > MOST:
                 continue
-            env = _Lazily(s, following)
             ev = Evaluator(f, env, ())
             _bind(ev, block, tile.lines[len(unrolled) :])
             for k in range(1 << len(unrolled)):
@@ -174,8 +175,18 @@ class NextProgramRoot:
         return lambda: ev.f.do(f"call void @llvm.prefetch.p0({address}, i32 0, i32 2, i32 1)")
 
 
+def _computable(s: Scheduler, env: _Lazily, pointers: Value, coords: Coords) -> bool:
+    """Whether addresses of the future are plain arithmetic of what is known now: nothing loaded, nothing in a buffer."""
+    for value, _ in s.analysis().walk([(pointers, coords)]):
+        if value.op is None or value in s.env or value.op.name == "tt.load":
+            return False
+        if any(env.get(a) is None for a in value.op.args if not a.is_tile):
+            return False
+    return True
+
+
 def next_program(s: Scheduler, pointers: Value) -> NextProgramRoot | None:
-    """The prefetch of a load by the next program, if its addresses are plain arithmetic of the program's number."""
+    """The prefetch of a load by the next program, if its addresses are arithmetic of the program's number."""
     known: dict[Value, Reg | Buffer] = {}
     moves = False
     for value, have in s.env.items():
@@ -187,13 +198,9 @@ def next_program(s: Scheduler, pointers: Value) -> NextProgramRoot | None:
             known[value] = s.f.add(have, const(have.type, 1)) if first else have
             moves = moves or first
     env = _Lazily(s, known)
-    visited = s.analysis().walk([(pointers, identity(pointers.shape))])
-    for value, _ in visited:
-        if value.op is None or value in s.env or value.op.name == "tt.load":
-            return None
-        if any(env.get(a) is None for a in value.op.args if not a.is_tile):
-            return None
-    return NextProgramRoot(pointers, env) if moves else None
+    if not moves or not _computable(s, env, pointers, identity(pointers.shape)):
+        return None
+    return NextProgramRoot(pointers, env)
 
 
 class _Lazily(dict[Value, "Reg | Buffer"]):

@@ -176,7 +176,7 @@ class NextProgramRoot:
 
 
 def _computable(s: Scheduler, env: _Lazily, pointers: Value, coords: Coords) -> bool:
-    """Whether addresses of the future are plain arithmetic of what is known now: nothing loaded, nothing in a buffer."""
+    """Whether future addresses are plain arithmetic of what is known now: nothing loaded, nothing in a buffer."""
     for value, _ in s.analysis().walk([(pointers, coords)]):
         if value.op is None or value in s.env or value.op.name == "tt.load":
             return False

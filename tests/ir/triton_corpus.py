@@ -272,13 +272,13 @@ def control(x, out, n, m, k, B: tl.constexpr):
     tl.assume(j > 0)
     if (cnt == 0) and (n > 3):
         acc += 1
-    acc = acc + _helper(n, m)
+    acc = acc + _chosen(n, m)
     s = tl.sum(acc) if n > 2 else 0.0
     tl.store(out + o, acc + s + j)
 
 
 @triton.jit(noinline=True)
-def _helper(a, b):
+def _chosen(a, b):
     if a > 3:
         return a + b
     else:
@@ -297,7 +297,7 @@ def _sideways(p, a):
 def calls(p, n):
     _sideways(p, n)
     _sideways(p + 2, n + 1)
-    tl.store(p + 3, _helper(n, n.to(tl.int64)).to(tl.int32))
+    tl.store(p + 3, _chosen(n, n.to(tl.int64)).to(tl.int32))
     if n > 7:
         return
     tl.store(p, 3)

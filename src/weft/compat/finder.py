@@ -20,6 +20,7 @@ from types import ModuleType
 from typing import Any
 
 from weft.base import WeftError
+from weft.language.dtypes import dtype
 from weft.runtime import cache
 
 __all__ = ["VERSION", "install", "installed", "uninstall"]
@@ -147,6 +148,7 @@ def install(*, replace: bool = False) -> None:
         _forget()
     sys.meta_path.insert(0, _finder)
     cache.triton_variables = True
+    dtype.package = "triton.language"
 
 
 def uninstall() -> None:
@@ -155,6 +157,7 @@ def uninstall() -> None:
         sys.meta_path.remove(_finder)
         _forget()
         cache.triton_variables = False
+        dtype.package = "weft.language"
 
 
 def _forget() -> None:

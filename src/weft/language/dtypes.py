@@ -81,6 +81,8 @@ class dtype(base_type):
     STANDARD_FP_TYPES: ClassVar[list[str]] = ["fp16", "bf16", "fp32", "fp64"]
     OTHER_TYPES: ClassVar[list[str]] = ["void"]
 
+    package: ClassVar[str] = "weft.language"  # under which `repr` names a type: where the language was imported from
+
     class SIGNEDNESS(Enum):
         """Whether an integer has a sign."""
 
@@ -255,7 +257,7 @@ class dtype(base_type):
         return self.name
 
     def __repr__(self) -> str:
-        return f"weft.language.{self.codegen_name()}"
+        return f"{dtype.package}.{self.codegen_name()}"
 
     def codegen_name(self) -> str:
         """The name under which this module exports the type (`float32` for `fp32`)."""

@@ -26,6 +26,8 @@ from weft.runtime import (
 from weft.runtime.arrays import array_facts, dtype_name
 from weft.runtime.specialize import native_specialize_impl, specialize
 
+from .._utils import type_canonicalisation_dict
+
 __all__ = [
     "BoundConstexprFunction",
     "ConstexprFunction",
@@ -47,6 +49,7 @@ __all__ = [
     "native_specialize_impl",
     "reinterpret",
     "specialize_impl",
+    "type_canonicalisation_dict",
 ]
 
 T = TypeVar("T")

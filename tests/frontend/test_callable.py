@@ -36,14 +36,15 @@ def alone(x):
 
 
 def load_module(directory: Path, source: str, name: str = "kernels_under_test") -> ModuleType:
-    """Import source text as a module of its own."""
+    """Import source text as a module of its own, also if the file held another of the same length a moment before."""
     path = directory / f"{name}.py"
     path.write_text(textwrap.dedent(source), encoding="utf-8")
+    Path(importlib.util.cache_from_source(str(path))).unlink(missing_ok=True)
+    linecache.cache.pop(str(path), None)
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec and spec.loader
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
-    linecache.checkcache(str(path))
     spec.loader.exec_module(module)
     return module
 

@@ -78,6 +78,12 @@ def _tail_inverse(p: object) -> object:
     return y
 
 
+def _erfc(x: object) -> object:
+    """erfc(x); 0 where that is less than any double, since mpmath 1.4 fails on very large arguments."""
+    m = mp()
+    return m.erfc(x) if not x > 100 else m.mpf(0)
+
+
 def _scaled_erfc(x: object) -> object:
     m = mp()
     if m.isnan(x):
@@ -219,7 +225,7 @@ CASES = [
         ints=(1,),
     ),
     Case("erf", (2.5, 2), (lin(-4, 4, -7, 7) + (_SMALL,),), double=special.erf, exact=lambda x: mp().erf(x)),
-    Case("erfc", (1, 3), (lin(-4, 4, 0, 28) + (_SMALL,),), double=special.erfc, exact=lambda x: mp().erfc(x)),
+    Case("erfc", (1, 3), (lin(-4, 4, 0, 28) + (_SMALL,),), double=special.erfc, exact=_erfc),
     Case(
         "erfcx",
         (1, 2.5),
@@ -240,7 +246,7 @@ CASES = [
         (1, 3.5),
         (lin(-6, 6, -38, 10),),
         double=special.ndtr,
-        exact=lambda x: mp().erfc(-x / mp().sqrt(2)) / 2,
+        exact=lambda x: _erfc(-x / mp().sqrt(2)) / 2,
     ),
     Case(
         "normcdfinv",

@@ -23,7 +23,11 @@ class Arena:
         self.live: list[Buffer] = []
 
     def allocate(self, elem: str, numel: int, weights: Sequence[Sequence[int]], now: int, last: int) -> Buffer:
-        """A buffer in use from operation `now` to operation `last`; those whose time is over give way."""
+        """A buffer in use from operation `now` to operation `last`; those whose time is over give way.
+
+        A result that nothing reads is in use all the same while the operation that writes it runs.
+        """
+        last = max(now, last)
         size = -(-numel * memory_type(elem).bits // 8 // ALIGN) * ALIGN
         self.live = sorted((b for b in self.live if b.last >= now), key=lambda b: b.offset)
         offset = 0

@@ -25,7 +25,7 @@ from weft.backends.llvm.emit import Value as Reg
 GATHER, TRANSPOSE = 14.0, 5.0  # cost of a vector's worth of gathered or transposed elements, where one vector load is 1
 MAX_TWICE = 160  # operations in a body that is emitted in two versions
 DEEP = 150  # operations from which a nest is evaluated in order rather than by recursion
-MAX_BODY = 400  # operations in an unrolled body; more is left to the loop
+MOST_TURNED = 40  # operations in a nest that is unrolled in order to turn rows into columns in registers
 
 
 class Root(Protocol):
@@ -139,7 +139,7 @@ class Nest:
         if self.reduce_bits:  # lanes along what stays: no sum across lanes at the end
             kept = tuple(b for b in default if b not in self.reduce_bits)
             candidates.add((*kept, *(b for b in default if b not in kept))[:width])
-        small = len(self.visited) * (1 << width) <= MAX_BODY * 4
+        small = len(self.visited) <= MOST_TURNED
 
         def price(lanes: tuple[int, ...]) -> float:
             total = sum(_access_cost(steps, lanes, bits, small and width >= 2) for steps, bits, _ in accesses)
@@ -147,6 +147,7 @@ class Nest:
 
         self.lane_bits = min(sorted(candidates), key=price)
         self.turns: dict[int, tuple[int, ...]] = {}
+        self.turn_first: list[tuple[Value, tuple[tuple[int, ...], ...]]] = []
         self.along: tuple[int, ...] = ()  # bits to loop over first: a transposed read goes on where it is
         unroll: tuple[int, ...] = ()
         if small and width >= 2:
@@ -158,6 +159,8 @@ class Nest:
                     unroll = run
                     self.turns[id(value)] = run
                     self.along = consecutive_run(steps)[width:]
+        if not small and width >= 2:
+            self._turn_first(width)
         self.zips: dict[int, int] = {}
         for root in self.roots:
             for target, coords, _ in root.accesses():
@@ -174,6 +177,18 @@ class Nest:
         self.unroll = unroll
         self.inner_bits = inner
         self.outer_bits = [b for b in rest if b not in self.reduce_bits]
+
+    def _turn_first(self, width: int) -> None:
+        """Loads that a nest too large to unroll wants turned by one of their own, with the layout it would read best."""
+        rest = [b for b in range(self.count) if b not in self.lane_bits]
+        rank = {b: i for i, b in enumerate([*self.lane_bits, *rest])}
+        for value, coords in self.visited:
+            if value in self.env or value.op is None or value.op.name != "tt.load":
+                continue
+            bits = [s for coord in coords for s in coord]
+            run = consecutive_run(self.analysis.steps(value.op.args[0], coords))[:width]
+            if len(run) == width and not set(run) & set(self.lane_bits) and sorted(bits) == list(range(self.count)):
+                self.turn_first.append((value, tuple(tuple(rank[s] for s in coord) for coord in coords)))
 
     def _loop_runs(self, bits: Sequence[int]) -> list[tuple[int, ...]]:
         """Loop bits grouped so that in no coordinate a group is torn apart; innermost first."""

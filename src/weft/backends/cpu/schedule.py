@@ -23,7 +23,7 @@ from weft.backends.cpu.coords import Coords, identity, live_bits, log2
 from weft.backends.cpu.elementwise import EMITTERS, llvm_type, memory_type
 from weft.backends.cpu.evaluate import AFFINE_OPS, SHAPE_OPS, Buffer, Evaluator, const_of, row_major
 from weft.backends.cpu.forms import Uniform
-from weft.backends.cpu.nest import Nest, Root
+from weft.backends.cpu.nest import MOST_TURNED, Nest, Root
 from weft.backends.cpu.program import Block, FunctionProgram, Op, Value, element_bits
 from weft.backends.cpu.questions import Analysis
 from weft.backends.cpu.reduce import ReduceRoot
@@ -220,9 +220,18 @@ class Scheduler:
             inputs = [i for r in roots for i in r.inputs()]
             visited = analysis.walk(inputs)
             before = self._needed_first(roots, visited, count, ops)
-            if before is None:
+            if before is not None:
+                self.materialise(before)
+                continue
+            turned = (
+                Nest(self.f, self.env, roots, shape, analysis, self.vector_bits).turn_first
+                if len(visited) > MOST_TURNED
+                else []
+            )
+            if not turned:
                 break
-            self.materialise(before)
+            for value, weights in turned:
+                self.materialise(value, weights)
         roots = roots + self._side_writes(visited, count, shape, ops)
         roots += self._fetch_ahead(visited, roots)
         reductions = [r for r in roots if isinstance(r, ReduceRoot)]

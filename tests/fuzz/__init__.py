@@ -1,0 +1,10 @@
+"""A differential fuzzer: random kernels, compiled, against a NumPy interpreter that shares nothing with the compiler.
+
+elements    the element types and what integer arithmetic means
+program     statements: how they are written in the language and what they do to NumPy arrays
+scope       the generator's state: variables with their types and the range of their values
+operations  elementwise operations, shapes, reductions, scans, products
+memory      loads, stores and atomics with all kinds of addresses and masks
+control     loops, branches, early returns
+run         a seed from start to end: generate, launch, compare, reduce; `python -m fuzz.run` for long campaigns
+"""

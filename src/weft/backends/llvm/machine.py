@@ -76,7 +76,7 @@ def optimised(text: str, name: str = "", features: str = "") -> tuple[llvm.Modul
     options = llvm.create_pipeline_tuning_options(speed_level=2)
     options.loop_vectorization = False
     options.slp_vectorization = False
-    options.loop_unrolling = True
+    options.loop_unrolling = False  # nests are unrolled where it pays
     builder = llvm.create_pass_builder(machine, options)
     manager = builder.getModulePassManager()
     manager.run(module, builder)

@@ -114,8 +114,10 @@ def vector_of(f: Function, form: Form, lanes: int) -> Value:
             total = term if total is None else f.add(total, term)
         assert total is not None
         return total
-    offset = vector_of(f, form.offset, lanes)
-    return f.gep(form.elem, form.base, offset)
+    offset = form.offset
+    if isinstance(offset, Affine):  # addresses are taken not to wrap
+        offset = Affine(offset.base, offset.terms)
+    return f.gep(form.elem, form.base, vector_of(f, offset, lanes))
 
 
 def fold_add(f: Function, a: Value, b: Value) -> Value:

@@ -16,9 +16,17 @@ from typing import Protocol
 
 from weft.backends.cpu.coords import Coords, identity, log2, pinned, substitute
 from weft.backends.cpu.evaluate import Buffer, Evaluator, LoopVar
-from weft.backends.cpu.forms import Uniform, vector_of
+from weft.backends.cpu.forms import int_const, vector_of
 from weft.backends.cpu.program import Op, Value, element_bits
-from weft.backends.cpu.questions import REMAINDERS, Analysis, Steps, buffer_steps, consecutive_run, operands_at
+from weft.backends.cpu.questions import (
+    REMAINDERS,
+    Analysis,
+    Steps,
+    Widened,
+    buffer_steps,
+    consecutive_run,
+    operands_at,
+)
 from weft.backends.llvm.emit import I64, Function, const
 from weft.backends.llvm.emit import Value as Reg
 
@@ -312,62 +320,88 @@ class Nest:
         return self.f.if_else(whole, fast, lambda: emit(self.evaluator()))
 
     def _full_masks(self) -> tuple[set[Value], list[Reg]]:
-        """Masks that hold everywhere if they hold at the last point, and that condition for each."""
-        asked: dict[Value, Coords] = {}
-        for value, coords in self.visited:
+        """Masks that hold everywhere if they hold at one point, and the conditions for that."""
+        asked: set[Value] = set()
+        for value, _ in self.visited:
             if value not in self.env and value.op is not None and value.op.name == "tt.load" and len(value.op.args) > 1:
-                asked[value.op.args[1]] = coords
+                asked.add(value.op.args[1])
         for root in self.roots:
             if root.op is not None and root.op.name == "tt.store" and len(root.op.args) > 2:
-                asked[root.op.args[2]] = identity(root.shape)
-        masks: set[Value] = set()
-        conditions: dict[tuple[Value, Coords], None] = {}
-        for mask, coords in asked.items():
-            parts = self._monotone(mask, coords)
-            if parts is not None:
-                masks.add(mask)
-                conditions.update(dict.fromkeys(parts))
-        ends = Evaluator(self.f, self.env, ())
-        regs = []
-        for value, at in conditions:
-            form = ends.eval(value, at)
-            if isinstance(form, Uniform):
-                regs.append(form.value)
-        return masks, regs
+                asked.add(root.op.args[2])
+        found: dict[Value, list[Condition]] = {}
+        refused: set[Value] = set()
+        for mask, coords in self.visited:
+            if mask in asked and mask not in refused:
+                parts = self._monotone(mask, coords)
+                if parts is None:
+                    refused.add(mask)
+                    found.pop(mask, None)
+                else:
+                    found.setdefault(mask, []).extend(parts)
+        emit = _Conditions(self.f, self.env)
+        for condition in dict.fromkeys(c for parts in found.values() for c in parts):
+            emit.add(condition)
+        return set(found), emit.regs
 
     def _unwrapped(self) -> tuple[set[Value], list[Reg]]:
-        """Remainders that change nothing as all of the tile lies below the divisor, and that condition for each."""
-        found: dict[Value, Coords] = {}
+        """Remainders that change nothing as all of the tile lies below the divisor, and the conditions for that."""
+        found: dict[Value, list[tuple[Value, Coords, Value, Coords]]] = {}
+        refused: set[Value] = set()
+        emit = _Conditions(self.f, self.env)
+        ordered: list[Condition] = []
         for value, coords in self.visited:
             op = value.op
-            if (
-                op is None
-                or value in self.env
-                or op.name not in REMAINDERS
-                or self._aligned(op, coords, self.lane_bits)
-            ):
+            if op is None or value in self.env or op.name not in REMAINDERS or value in refused:
                 continue
             dividend, divided_by = operands_at(op, value, coords)
-            moving = self.analysis.steps(*dividend)
-            if self.analysis.steps(*divided_by) or any(s is None or s < 0 for s in moving.values()):
+            order = None if self._aligned(op, coords, self.lane_bits) else self._ordered(*dividend, "si" in op.name)
+            still = not self.analysis.deps(*divided_by)
+            moving = self.analysis.exact_steps(*dividend, [])
+            if order is None or not still or not moving or any(s is None or s < 0 for s in moving.values()):
+                refused.add(value)
+                found.pop(value, None)
                 continue
-            if moving:
-                found[value] = coords
-        f, conditions = self.f, []
-        for value, coords in found.items():
+            ordered += order
+            found.setdefault(value, []).append((*dividend, *divided_by))
+        if not found:
+            return set(), []
+        for condition in dict.fromkeys(ordered):
+            emit.add(condition)
+        f = self.f
+        for value, places in found.items():
             assert value.op is not None
-            (x, at), (y, there) = operands_at(value.op, value, coords)
-            ends = Evaluator(f, self.env, ())
-            last = vector_of(f, ends.eval(x, substitute_live(at, -2)), 0)
-            divisor = vector_of(f, ends.eval(y, there), 0)
-            conditions.append(f.icmp("slt", last, divisor))
-            if not self.analysis.nonnegative(x):
-                first = vector_of(f, ends.eval(x, substitute_live(at, -1)), 0)
-                conditions.append(f.icmp("sge", first, const(first.type, 0)))
-        return set(found), conditions
+            signed = value.op.name == "arith.remsi"
+            for x, at, y, there in places:
+                last, divisor = emit.scalar(x, substitute_live(at, -2)), emit.scalar(y, there)
+                emit.regs.append(f.icmp("slt" if signed else "ult", last, divisor))
+                if signed and not self.analysis.nonnegative(x):
+                    first = emit.scalar(x, substitute_live(at, -1))
+                    emit.regs.append(f.icmp("sge", first, const(first.type, 0)))
+        return set(found), emit.regs
 
-    def _monotone(self, mask: Value, coords: Coords) -> list[tuple[Value, Coords]] | None:
-        """The comparisons a mask is the conjunction of, each at the point where it is the least likely to hold."""
+    def _ordered(self, value: Value, coords: Coords, signed: bool) -> list[Condition] | None:
+        """Conditions under which an integer, and what it was widened from, does not wrap around within the tile: that
+        its least element is below its greatest. None where its steps are not known.
+        """
+        needs: list[Widened] = []
+        steps = self.analysis.exact_steps(value, coords, needs)
+        if steps is None:
+            return None
+        result: list[Condition] = []
+        for v, at, moves, sign in [*needs, (value, coords, steps, signed)]:
+            if not moves:
+                continue
+            if sum(abs(s or 0) for s in moves.values()) >= 1 << (element_bits(v.elem) - 1):
+                return None
+            low = tuple(tuple(c if c < 0 else -1 if (moves.get(c) or 0) >= 0 else -2 for c in coord) for coord in at)
+            high = tuple(tuple(c if c < 0 else -2 if (moves.get(c) or 0) >= 0 else -1 for c in coord) for coord in at)
+            result.append(("sle" if sign else "ule", v, low, high))
+        return result
+
+    def _monotone(self, mask: Value, coords: Coords) -> list[Condition] | None:
+        """The comparisons a mask is the conjunction of, each at the point where it is the least likely to hold, and
+        what must be so for there to be such a point.
+        """
         op = mask.op
         if not mask.is_tile or op is None or mask in self.env:
             return None
@@ -375,7 +409,7 @@ class Nest:
             ((inner, at),) = operands_at(op, mask, coords)
             return self._monotone(inner, at)
         if op.name == "arith.andi":
-            parts: list[tuple[Value, Coords]] = []
+            parts: list[Condition] = []
             for inner, at in operands_at(op, mask, coords):
                 found = self._monotone(inner, at)
                 if found is None:
@@ -383,22 +417,20 @@ class Nest:
                 parts += found
             return parts
         if op.name in ("tt.splat", "arith.constant"):
-            return [(mask, coords)]
+            return [("holds", mask, coords, coords)]
         if op.name != "arith.cmpi" or op.attrs["predicate"] in (0, 1):
             return None
         less = op.attrs["predicate"] in (2, 3, 6, 7)  # a < b in some form, otherwise a > b
         low, high = (op.args[0], op.args[1]) if less else (op.args[1], op.args[0])
-        rising, falling = (
-            list(self.analysis.steps(low, coords).values()),
-            list(self.analysis.steps(high, coords).values()),
-        )
-        if None in rising or None in falling:
+        ordered = [self._ordered(v, coords, op.attrs["predicate"] < 6) for v in (low, high)]
+        if ordered[0] is None or ordered[1] is None:
             return None
+        rising, falling = (list((self.analysis.exact_steps(v, coords, []) or {}).values()) for v in (low, high))
         gaps = [-(s or 0) for s in rising] + [s or 0 for s in falling]  # how the room between them changes
         if all(g <= 0 for g in gaps):
-            return [(mask, substitute_live(coords, -2))]
+            return [*ordered[0], *ordered[1], ("holds", mask, substitute_live(coords, -2), coords)]
         if all(g >= 0 for g in gaps):
-            return [(mask, substitute_live(coords, -1))]
+            return [*ordered[0], *ordered[1], ("holds", mask, substitute_live(coords, -1), coords)]
         return None
 
     def _streamed(self, masks: set[Value], streaming: Callable[[int], Reg | None]) -> tuple[set[int], list[Reg]]:
@@ -444,6 +476,31 @@ class Nest:
         writes = [root.prepare(ev, substitution(copy)) for copy in self.copies() for root in roots]
         for write in writes:
             write()
+
+
+Condition = tuple[str, Value, Coords, Coords]
+"""("holds", a mask, a place, -) or ("sle" or "ule", an integer, where it must be at most what it is, there)."""
+
+
+class _Conditions:
+    """Conditions at single points of a tile, emitted as scalars; those known to hold are left out."""
+
+    def __init__(self, f: Function, env: dict[Value, Reg | Buffer]) -> None:
+        self.f, self.points = f, Evaluator(f, env, ())
+        self.regs: list[Reg] = []
+
+    def scalar(self, value: Value, at: Coords) -> Reg:
+        return vector_of(self.f, self.points.eval(value, at), 0)
+
+    def add(self, condition: Condition) -> None:
+        kind, value, first, second = condition
+        if kind == "holds":
+            self.regs.append(self.scalar(value, first))
+            return
+        low, high = self.scalar(value, first), self.scalar(value, second)
+        x, y = int_const(low), int_const(high)
+        if x is None or y is None or x > y or (kind == "ule" and x < 0 <= y):
+            self.regs.append(self.f.icmp(kind, low, high))
 
 
 def substitute_live(coords: Coords, source: int) -> Coords:

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 
 from weft.backends.cpu.coords import Coords, live_bits, reshaped
 from weft.backends.cpu.evaluate import Buffer, broadcast_coords, trans_coords
-from weft.backends.cpu.program import Op, Value
+from weft.backends.cpu.program import Op, Value, element_bits
 from weft.backends.llvm.emit import Value as Reg
 
 
@@ -44,6 +44,8 @@ def operands_at(op: Op, value: Value, coords: Coords) -> list[tuple[Value, Coord
 
 
 Steps = dict[int, "int | None"]
+Widened = tuple[Value, Coords, Steps, bool]  # an integer that moves by these steps, and whether it is signed
+MOVES = ("tt.expand_dims", "tt.broadcast", "tt.reshape", "tt.trans", "tt.split")
 
 
 class Analysis:
@@ -148,6 +150,41 @@ class Analysis:
             return parts[0]
         return dict.fromkeys(self.deps(value, coords))
 
+    def exact_steps(self, value: Value, coords: Coords, needs: list[Widened], depth: int = 0) -> Steps | None:
+        """As `steps`, but true of every element, in the arithmetic of the value's own type; None where that is not
+        known. What was widened on the way, and must not have wrapped for this to hold, is added to `needs`.
+        """
+        if not self.deps(value, coords):
+            return {}
+        op = value.op
+        if op is None or value in self.env or depth > 60:
+            return None
+        name = op.name
+        if name == "tt.make_range":
+            return {s: 1 << i for i, s in enumerate(coords[0]) if s >= 0}
+        parts = operands_at(op, value, coords)
+        if name in ("arith.addi", "arith.subi"):
+            found = [self.exact_steps(v, c, needs, depth + 1) for v, c in parts]
+            if found[0] is None or found[1] is None:
+                return None
+            return _wrapped(_sum(found[0], found[1], -1 if name == "arith.subi" else 1), value)
+        if name in ("arith.muli", "arith.shli"):
+            a, b = (1, 0) if name == "arith.muli" and constant_int(op.args[0]) is not None else (0, 1)
+            factor, inner = constant_int(op.args[b]), self.exact_steps(*parts[a], needs, depth + 1)
+            if name == "arith.shli":
+                factor = 1 << factor if factor is not None and 0 <= factor < element_bits(value.elem) else None
+            if inner is None or factor is None:
+                return None
+            return _wrapped({k: s * factor for k, s in inner.items() if s is not None}, value)
+        if name in ("arith.extsi", "arith.extui", "arith.trunci", *MOVES):
+            inner = self.exact_steps(*parts[0], needs, depth + 1)
+            if name == "arith.trunci" and inner is not None:
+                return _wrapped(inner, value)
+            if inner and name.startswith("arith.ext"):
+                needs.append((*parts[0], inner, name == "arith.extsi"))
+            return inner
+        return None
+
     def injective(self, value: Value, coords: Coords) -> bool:
         """Whether no two points have the same integer or address, as far as the program tells: a stride that is only
         known at run time is taken to keep rows apart.
@@ -249,6 +286,8 @@ class Analysis:
             "arith.divui",
             "arith.remui",
         ):
+            if name in ("arith.muli", "arith.shli") and any((constant_int(a) or 0) >= 1 << 24 for a in op.args):
+                return False  # a hash rather than an index: it wraps
             return all(self.nonnegative(a) for a in op.args)
         return name == "arith.maxsi" and any(self.nonnegative(a) for a in op.args)
 
@@ -279,6 +318,14 @@ LARGE = 1 << 30
 def _two_part(n: int) -> int:
     """The largest power of two that divides n (at most `LARGE`)."""
     return LARGE if n == 0 else min(LARGE, n & -n)
+
+
+def _wrapped(steps: Steps, value: Value) -> Steps:
+    """Steps as numbers of the value's own type."""
+    bits = element_bits(value.elem)
+    half = 1 << (bits - 1)
+    wrapped = {k: (s + half) % (1 << bits) - half for k, s in steps.items() if s is not None}
+    return {k: s for k, s in wrapped.items() if s}
 
 
 def _sum(a: Steps, b: Steps, sign: int) -> Steps:

@@ -232,7 +232,7 @@ class Scheduler:
                 break
             for value, weights in turned:
                 self.materialise(value, weights)
-        roots = roots + self._side_writes(visited, count, shape, ops)
+        roots = roots + self._side_writes(roots, visited, count, shape, ops)
         roots += self._fetch_ahead(visited, roots)
         reductions = [r for r in roots if isinstance(r, ReduceRoot)]
         reduce_bits: list[int] = []
@@ -317,10 +317,15 @@ class Scheduler:
         return None
 
     def _side_writes(
-        self, visited: dict[tuple[Value, Coords], None], count: int, shape: tuple[int, ...], ops: set[Op]
+        self,
+        roots: list[Root],
+        visited: dict[tuple[Value, Coords], None],
+        count: int,
+        shape: tuple[int, ...],
+        ops: set[Op],
     ) -> list[Root]:
         writes: list[Root] = []
-        made: set[Value] = set()
+        made = {r.value for r in roots if isinstance(r, WriteRoot) and r.keep}
         for value, coords in reversed(visited):
             if value in self.env or value in made or value.op is None or not is_lazy(value.op):
                 continue

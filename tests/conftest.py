@@ -1,0 +1,46 @@
+"""For all tests: a cache of their own, and tile IR verified after each stage, which production leaves out for its time."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator
+
+import pytest
+from xdsl.dialects.builtin import ModuleOp
+
+from weft.backends.cpu import codegen
+from weft.ir import verify
+from weft.passes import cpu_pipeline, tile_pipeline
+from weft.runtime import knobs
+
+
+def verified_tile_pipeline(module: ModuleOp) -> ModuleOp:
+    """What the frontend or a file gives, checked; and what the passes make of it."""
+    verify(module)
+    module = tile_pipeline(module)
+    verify(module)
+    return module
+
+
+def verified_cpu_pipeline(module: ModuleOp) -> tuple[ModuleOp, list[str] | None]:
+    """What the CPU back end is given, checked."""
+    module, signature = cpu_pipeline(module)
+    verify(module, "cpu")
+    return module, signature
+
+
+@pytest.fixture(autouse=True, scope="session")
+def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Nothing compiled before this run is used, and the user's cache is left alone."""
+    with knobs.cache.scope():
+        knobs.cache.dir = str(tmp_path_factory.mktemp("kernels"))
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def verify_every_stage() -> Iterator[None]:
+    """Patch the compiler for the whole run."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(importlib.import_module("weft.compiler.compile"), "tile_pipeline", verified_tile_pipeline)
+        patch.setattr(codegen, "cpu_pipeline", verified_cpu_pipeline)
+        yield

@@ -1,4 +1,4 @@
-"""For all tests: a cache of their own, and tile IR verified after each stage, which production leaves out for its time."""
+"""For all tests: a cache of their own, and tile IR verified after each stage, which takes time that users save."""
 
 from __future__ import annotations
 

@@ -105,7 +105,9 @@ class LoadedKernel:
         threads = 1 if self._printer is not None else get_num_threads()
         begin = perf_counter_ns()
         per_program = self._ns
-        if per_program == 0.0:
+        if per_program == 0.0 and total <= threads:
+            per_program = float(AIR_NS)  # nothing is known, and a thread for each: they may even wait for each other
+        elif per_program == 0.0:
             # Nothing is known: the first program tells the order of magnitude.
             words[_CHUNK] = 1
             own = (ctypes.c_char * STATE_BYTES)()

@@ -21,7 +21,7 @@ from weft.backends.cpu.elementwise import llvm_type
 from weft.backends.cpu.prefetch import next_program
 from weft.backends.cpu.program import FunctionProgram, Op, read_function
 from weft.backends.cpu.schedule import Scheduler
-from weft.backends.llvm import machine, vecmath
+from weft.backends.llvm import half, machine, vecmath
 from weft.backends.llvm.emit import I8, I32, I64, PTR, VOID, Function, Module, const
 from weft.backends.llvm.emit import Value as Reg
 from weft.base import CompilationError
@@ -71,8 +71,9 @@ class Context:
         self.prints: list[dict[str, Any]] = []
 
     def total_programs(self, f: Function) -> Reg:
-        """The number of programs in the launch."""
-        return f.load(I64, f.gep(I8, self.state, const(I64, TOTAL)), 8)
+        """The number of programs in the launch; the total in the state may be that of a part of it."""
+        x, y, z = (f.cast("zext", n, I64) for n in self.num_programs)
+        return f.mul(f.mul(x, y), z)
 
     def add_assert(self, op: Op) -> int:
         span = op.span
@@ -186,6 +187,8 @@ def emit(
         scheduler.env[value] = reg
     emit_blocks(scheduler, program.blocks)
     _worker(module, program, slots)
+    if not host.converts_half:
+        half.define_conversions(module)
     metadata = {
         "name": program.name,
         "params": parameters

@@ -38,6 +38,8 @@ WAKE_NS = 30_000
 """Work below this is not worth waking a worker for: waking costs 5 to 50 us."""
 AIR_NS = 50_000_000
 """How long the caller may stay in native code: bounds the time until Ctrl-C is seen."""
+DIRECT_NS = 300_000_000
+"""Work of a known cost below this is done in one go: Ctrl-C may have to wait for it."""
 CHUNK_NS = 5_000_000
 """The longest a chunk should take: bounds how long the last worker is waited for."""
 CHUNKS_PER_THREAD = 16
@@ -141,7 +143,7 @@ class LoadedKernel:
 
     def _take_part(self, words: Any, args: int, state: int, scratch: int, expected_ns: float) -> None:
         """Run chunks on the calling thread until none is left; long work comes up between for signals."""
-        if expected_ns < AIR_NS and self._ns != 0.0:
+        if expected_ns < DIRECT_NS and self._ns != 0.0:
             self._call(args, state, scratch)
             return
         own = (ctypes.c_char * STATE_BYTES)()

@@ -22,6 +22,8 @@ class Host:
     features: frozenset[str]
     vector_bits: int
     is_x86: bool = False
+    converts_half: bool = True
+    """Whether converting to and from half precision are instructions."""
 
 
 @lru_cache(maxsize=1)
@@ -41,7 +43,10 @@ def host(name: str = "", features: str = "") -> Host:
         features = llvm.get_host_cpu_features().flatten()
     enabled = frozenset(f[1:] for f in features.split(",") if f.startswith("+"))
     bits = 512 if "avx512f" in enabled else 256 if "avx2" in enabled or "avx" in enabled else 128
-    return Host(name, features, enabled, bits, initialize().startswith(("x86_64", "amd64", "i686")))
+    triple = initialize()
+    is_x86 = triple.startswith(("x86_64", "amd64", "i686"))
+    converts_half = "f16c" in enabled if is_x86 else triple.startswith(("aarch64", "arm64"))
+    return Host(name, features, enabled, bits, is_x86, converts_half)
 
 
 @lru_cache(maxsize=8)

@@ -41,6 +41,6 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 def verify_every_stage() -> Iterator[None]:
     """Patch the compiler for the whole run."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(importlib.import_module("weft.compiler.compile"), "tile_pipeline", verified_tile_pipeline)
+        patch.setattr(importlib.import_module("weft.compiler.stages"), "tile_pipeline", verified_tile_pipeline)
         patch.setattr(codegen, "cpu_pipeline", verified_cpu_pipeline)
         yield

@@ -8,14 +8,14 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .compile import Dump, Store, cache_key, compile, compiler_key, make_options, option_names
+    from .stages import Dump, Store, cache_key, compile, compiler_key, make_options, option_names
     from .kernel import AsmDict, CompiledKernel, Metadata
     from .sources import ASTSource, IRSource, Source, stable_text
     from .target import TARGETS, GPUTarget, as_target, host_cpu
 
 _PLACES = {
     # compiling
-    "compile": "compile",
+    "compile": "stages",
     "ASTSource": "sources",
     "IRSource": "sources",
     "Source": "sources",
@@ -27,14 +27,14 @@ _PLACES = {
     "TARGETS": "target",
     "as_target": "target",
     "host_cpu": "target",
-    "make_options": "compile",
-    "option_names": "compile",
+    "make_options": "stages",
+    "option_names": "stages",
     # keys and stores
-    "cache_key": "compile",
-    "compiler_key": "compile",
+    "cache_key": "stages",
+    "compiler_key": "stages",
     "stable_text": "sources",
-    "Store": "compile",
-    "Dump": "compile",
+    "Store": "stages",
+    "Dump": "stages",
 }
 
 __all__ = [

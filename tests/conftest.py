@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
+import importlib
 from collections.abc import Iterator
 
 import pytest
 from xdsl.dialects.builtin import ModuleOp
 
 from weft.backends.cpu import codegen
-from weft.compiler import compile
 from weft.ir import verify
 from weft.passes import cpu_pipeline, tile_pipeline
 from weft.runtime import knobs

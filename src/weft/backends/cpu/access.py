@@ -276,9 +276,27 @@ def _store_vector(f: Function, data: Value, address: Value, bits: Value | None) 
     if bits is None:
         f.store(data, address, align)
         return
+    if data.type.bits * data.type.lanes == 16:  # two bytes: as four, see _opaque
+        data = f.shuffle(data, None, [0, 1, -1, -1])
+        bits = f.shuffle(bits, const(bits.type, 0), [0, 1, 2, 2])
+    data = _opaque(f, data)
     name = f"llvm.masked.store.{mangle(data.type)}.p0"
     f.module.declare(name, vec("void", 0), [data.type, PTR, bits.type])
     f.do(f"call void @{name}({data}, ptr align {align} {address.name}, {bits})")
+
+
+def _opaque(f: Function, data: Value) -> Value:
+    """The same integers, of which LLVM cannot see that they were truncated.
+
+    It would make a truncation and a masked store one, and where the mask turns out to be a single known lane it then
+    stores as many bytes as were there before truncation, over what lies beyond (LLVM 22, AVX-512).
+    """
+    size = data.type.bits * data.type.lanes
+    if data.type.is_float or data.type.bits > 32 or size % 32:
+        return data
+    floats = vec("float", size // 32 if size > 32 else 0)
+    fenced = f.call(f"llvm.arithmetic.fence.{mangle(floats)}", floats, [f.bitcast(data, floats)])
+    return f.bitcast(fenced, data.type)
 
 
 def _store_uniform(f: Function, elem: Type, address: Value, lanes: int, value: Form, mask: Form | None) -> None:

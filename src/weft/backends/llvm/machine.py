@@ -13,6 +13,10 @@ import llvmlite.binding as llvm
 from weft.base import CompilerCrash
 
 
+# On Windows an object that computes with floats refers to this symbol, which a linker would find in the C library.
+_USES_FLOATS = "@_fltused = weak_odr hidden constant i32 0\n"
+
+
 @dataclass(frozen=True)
 class Host:
     """A CPU as LLVM knows it."""
@@ -75,6 +79,8 @@ def parse(text: str) -> llvm.ModuleRef:
 def optimised(text: str, name: str = "", features: str = "") -> tuple[llvm.ModuleRef, llvm.TargetMachine]:
     """Parse and run LLVM's pass pipeline."""
     machine = target_machine(name, features)
+    if "windows" in machine.triple and "@_fltused" not in text:
+        text += _USES_FLOATS
     module = parse(text)
     module.triple = machine.triple
     module.data_layout = str(machine.target_data)

@@ -1,5 +1,5 @@
 """triton.tools."""
 
-from . import tensor_descriptor
+from . import mxfp, tensor_descriptor
 
-__all__ = ["tensor_descriptor"]
+__all__ = ["mxfp", "tensor_descriptor"]

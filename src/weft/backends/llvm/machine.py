@@ -12,7 +12,6 @@ import llvmlite.binding as llvm
 
 from weft.base import CompilerCrash
 
-
 # On Windows an object that computes with floats refers to this symbol, which a linker would find in the C library.
 _USES_FLOATS = "@_fltused = weak_odr hidden constant i32 0\n"
 

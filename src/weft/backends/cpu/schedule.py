@@ -87,6 +87,7 @@ class Scheduler:
         self.vector_bits: int = context.vector_bits
         self.position = 0
         self.open: list[Root] = []
+        self.opened = 0  # the position of the first of them
         self.pending_loads: list[Op] = []
         self.alias_pairs: dict[tuple[int, int], bool] = {}
         self._cost: dict[Value, int] = {}
@@ -161,6 +162,8 @@ class Scheduler:
         """Put an anchor into the open nest, or begin another."""
         if self.open and not self._joins(root):
             self.flush()
+        if not self.open:
+            self.opened = self.position
         self.open.append(root)
 
     def _joins(self, root: Root) -> bool:
@@ -387,9 +390,10 @@ class Scheduler:
             self.prepare(a)
 
     def allocate(self, value: Value, weights: tuple[tuple[int, ...], ...] | None = None) -> Buffer:
-        """A scratch buffer that lives until the last use of `value`."""
+        """A scratch buffer that lives until the last use of `value`. What the open nest reads is still in use."""
+        now = min(self.position, self.opened) if self.open else self.position
         return self.arena.allocate(
-            value.elem, value.numel, weights or row_major(value.shape), self.position, self.last_use(value)
+            value.elem, value.numel, weights or row_major(value.shape), now, self.last_use(value)
         )
 
     # -- questions --------------------------------------------------------------------------------------------------

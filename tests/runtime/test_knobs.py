@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from weft import knobs
+from weft.backends.cpu import driver
+from weft.base import LaunchError
+from weft.runtime.cache import default_store
 from weft.runtime.knobs import HookChain, parse_size
 
 
@@ -67,3 +72,32 @@ def test_the_table_names_every_setting() -> None:
     table = {name: variables for name, variables, _ in knobs.table()}
     assert table["cache.dir"] == "WEFT_CACHE_DIR"
     assert table["runtime.debug"] == "WEFT_DEBUG TRITON_DEBUG"
+
+
+def test_a_variable_that_cannot_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WEFT_CACHE_SIZE", "much")
+    message = r"^the environment variable WEFT_CACHE_SIZE is 'much': "
+    with knobs.cache.scope(), pytest.raises(LaunchError, match=message):
+        knobs.cache.reset()
+        _ = knobs.cache.size
+
+
+def test_threads_take_effect_when_set() -> None:
+    before = driver.get_num_threads()
+    try:
+        knobs.weft.num_threads = 3
+        assert driver.get_num_threads() == 3
+        knobs.weft.num_threads = 0
+        assert driver.get_num_threads() == driver.usable_cores()
+        with pytest.raises(LaunchError, match="at least 1"):
+            knobs.weft.num_threads = -1
+    finally:
+        driver.set_num_threads(before)
+        knobs.weft.num_threads = knobs.env
+
+
+def test_home_of_the_cache(tmp_path: Path) -> None:
+    with knobs.cache.scope():
+        knobs.cache.dir, knobs.cache.home_dir = None, str(tmp_path)
+        store = default_store()
+        assert store is not None and store.directory == str(tmp_path / ".weft" / "cache")

@@ -8,10 +8,10 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .stages import Dump, Store, cache_key, compile, compiler_key, make_options, option_names
     from .kernel import AsmDict, CompiledKernel, Metadata
     from .sources import ASTSource, IRSource, Source, stable_text
-    from .target import TARGETS, GPUTarget, as_target, host_cpu
+    from .stages import Dump, Store, cache_key, compile, compiler_key, make_options, option_names
+    from .target import TARGETS, GPUTarget, as_target, host_cpu, set_num_threads
 
 _PLACES = {
     # compiling
@@ -27,6 +27,7 @@ _PLACES = {
     "TARGETS": "target",
     "as_target": "target",
     "host_cpu": "target",
+    "set_num_threads": "target",
     "make_options": "stages",
     "option_names": "stages",
     # keys and stores
@@ -55,6 +56,7 @@ __all__ = [
     "host_cpu",
     "make_options",
     "option_names",
+    "set_num_threads",
     "stable_text",
 ]
 

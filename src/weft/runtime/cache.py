@@ -274,7 +274,8 @@ def default_store() -> Store | None:
     from_triton = os.environ.get("TRITON_CACHE_DIR") if triton_variables else None
     if knobs.cache.disabled:
         return None
-    directory = knobs.cache.dir or from_triton or platformdirs.user_cache_dir("weft", appauthor=False)
+    home = os.path.join(knobs.cache.home_dir, ".weft", "cache") if knobs.cache.home_dir else None
+    directory = knobs.cache.dir or from_triton or home or platformdirs.user_cache_dir("weft", appauthor=False)
     key = (directory, knobs.cache.size)
     if key not in _stores:
         _stores[key] = Store(*key)

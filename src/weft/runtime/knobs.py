@@ -17,6 +17,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
+from weft import compiler
+from weft.base import LaunchError
+
 __all__ = [
     "HookChain",
     "autotuning",
@@ -65,7 +68,10 @@ class _Knob(Generic[T]):
         for name in self.names:
             text = os.environ.get(name)
             if text is not None and text != "":
-                return self._read(text)
+                try:
+                    return self._read(text)
+                except ValueError as error:
+                    raise LaunchError(f"the environment variable {name} is {text!r}: {error}") from None
         return self._default
 
     def __get__(self, group: Any, owner: type | None = None) -> T:
@@ -174,6 +180,7 @@ class _Cache(_Group):
     """Where compiled kernels are kept."""
 
     home_dir = _optional("WEFT_HOME TRITON_HOME")
+    """Where `.weft/cache` is, if `dir` is not given."""
     dir = _optional("WEFT_CACHE_DIR")
     """The directory; the user's cache directory if not given. `TRITON_CACHE_DIR` counts once compat is installed."""
     dump_dir = _optional("WEFT_DUMP_DIR TRITON_DUMP_DIR")
@@ -267,7 +274,13 @@ class _Weft(_Group):
     target = _optional("WEFT_TARGET")
     """The target of launches; "cpu" if not given."""
     num_threads = _Knob("WEFT_NUM_THREADS", int, 0)
-    """Threads a launch may use, read before the first launch; 0 for all usable cores."""
+    """Threads a launch may use; 0 for all usable cores."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name == "num_threads":
+            count = type(self)._knobs[name].from_environment() if value is env else value
+            compiler.set_num_threads(count or None)
+        super().__setattr__(name, value)
 
 
 cache = _Cache()

@@ -15,6 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from weft.base import LaunchError
+
 from . import native
 from .host import usable_cores
 
@@ -114,16 +116,20 @@ def get_num_threads() -> int:
     """Threads a launch may use, the caller included: `WEFT_NUM_THREADS`, or the usable cores."""
     global _num_threads
     if _num_threads is None:
-        text = os.environ.get("WEFT_NUM_THREADS", "")
-        _num_threads = int(text) if text.isdigit() and int(text) > 0 else usable_cores()
+        text = os.environ.get("WEFT_NUM_THREADS", "0")
+        if not text.strip().isdigit():
+            raise LaunchError(f"the environment variable WEFT_NUM_THREADS is {text!r}, not a number of threads")
+        _num_threads = int(text) or usable_cores()
     return _num_threads
 
 
-def set_num_threads(count: int) -> None:
-    """Use `count` threads from the next launch on."""
+def set_num_threads(count: int | None) -> None:
+    """Use `count` threads from the next launch on; None for all usable cores."""
     global _num_threads, _pool
+    if count is None:
+        count = usable_cores()
     if count < 1:
-        raise ValueError(f"the number of threads must be at least 1, got {count}")
+        raise LaunchError(f"the number of threads must be at least 1, got {count}")
     with _pool_lock:
         old, _pool, _num_threads = _pool, None, count
     if old is not None:

@@ -187,7 +187,7 @@ class Nest:
         self.outer_bits = [b for b in rest if b not in self.reduce_bits]
 
     def _turn_first(self, width: int) -> None:
-        """Loads that a nest too large to unroll wants turned by one of their own, with the layout it would read best."""
+        """Loads that a nest too large to unroll wants turned by one of their own, in the layout it would read best."""
         rest = [b for b in range(self.count) if b not in self.lane_bits]
         rank = {b: i for i, b in enumerate([*self.lane_bits, *rest])}
         for value, coords in self.visited:

@@ -99,8 +99,12 @@ def _divide(f: Function, op: Op, a: list[Value]) -> Value:
     name = op.name.removeprefix("arith.")
     if name in ("floordivsi", "ceildivsi", "ceildivui"):
         return _rounded_division(f, name, x, y)
-    signed, remainder = name.endswith("si"), name.startswith("rem")
-    llvm = ("s" if signed else "u") + ("rem" if remainder else "div")
+    return _defined(f, ("s" if name.endswith("si") else "u") + ("rem" if name.startswith("rem") else "div"), x, y)
+
+
+def _defined(f: Function, llvm: str, x: Value, y: Value) -> Value:
+    """A quotient or remainder that is defined for every divisor: by 0 the quotient is 0 and the remainder x."""
+    signed, remainder = llvm.startswith("s"), llvm.endswith("rem")
     known = y.name.removeprefix("splat (").rstrip(")").split(" ")[-1]
     if known.lstrip("-").isdigit() and int(known) not in (0, -1):
         return f.bin(llvm, x, y)
@@ -134,11 +138,12 @@ def _quotient(f: Function, llvm: str, x: Value, y: Value) -> Value:
 def _rounded_division(f: Function, name: str, x: Value, y: Value) -> Value:
     if name == "ceildivui":
         one = const(x.type, 1)
-        q = f.bin("udiv", f.sub(x, one), y)
-        return f.select(f.icmp("eq", x, const(x.type, 0)), const(x.type, 0), f.add(q, one))
-    q = f.bin("sdiv", x, y)
+        q = _defined(f, "udiv", f.sub(x, one), y)
+        none = f.or_(f.icmp("eq", x, const(x.type, 0)), f.icmp("eq", y, const(y.type, 0)))
+        return f.select(none, const(x.type, 0), f.add(q, one))
+    q = _defined(f, "sdiv", x, y)
     r = f.sub(x, f.mul(q, y))
-    inexact = f.icmp("ne", r, const(x.type, 0))
+    inexact = f.and_(f.icmp("ne", r, const(x.type, 0)), f.icmp("ne", y, const(y.type, 0)))
     differ = f.icmp("slt", f.xor(x, y), const(x.type, 0))
     if name == "floordivsi":
         return f.sub(q, f.cast("zext", f.and_(inexact, differ), x.type))

@@ -22,7 +22,7 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FloatAttr, IndexType, IntegerAttr, IntegerType, TensorType
+from xdsl.dialects.builtin import IndexType, IntegerType, TensorType
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from weft.base import Span
@@ -175,10 +175,6 @@ class Builder:
     def splat_constant(self, value: int | float, shape: Sequence[int], element: Attribute) -> SSAValue:
         """A tile of one constant."""
         return self.constant(value, tensor_of(shape, element))
-
-    def constant_attr(self, attr: IntegerAttr | FloatAttr | DenseIntOrFPElementsAttr) -> SSAValue:
-        """A constant given as its attribute."""
-        return self.create(arith.ConstantOp, (), (attr.get_type(),), {"value": attr}).results[0]
 
     # -- arithmetic --------------------------------------------------------------------------------------------
 

@@ -1,6 +1,6 @@
 """Operations of `tt` for functions, the place of a program in its grid, and diagnostics from the device."""
 
-from xdsl.dialects.builtin import DictionaryAttr, FunctionType, StringAttr
+from xdsl.dialects.builtin import FunctionType, StringAttr
 from xdsl.ir import Block
 from xdsl.irdl import (
     IRDLOperation,
@@ -54,14 +54,6 @@ class FuncOp(IRDLOperation):
     def is_public(self) -> bool:
         """Is this a kernel, to be launched?"""
         return self.sym_visibility is None or self.sym_visibility.data == "public"
-
-    def arg_attr(self, index: int) -> DictionaryAttr:
-        """The attributes of an argument, such as `tt.divisibility`."""
-        if self.arg_attrs is None:
-            return DictionaryAttr({})
-        attrs: DictionaryAttr = self.arg_attrs.data[index]  # type: ignore[attr-defined]
-        return attrs
-
 
 @irdl_op_definition
 class CallOp(IRDLOperation):

@@ -76,18 +76,22 @@ class Context:
         return f.mul(f.mul(x, y), z)
 
     def add_assert(self, op: Op) -> int:
+        """Note an assertion; gives its number, from 1."""
         span = op.span
         self.asserts.append(
             {
                 "message": str(op.attrs.get("message", "")),
                 "file": span.file if span else "",
                 "line": span.line if span else 0,
-                "func": "",
+                "col": span.col if span else 0,
+                "end_line": span.end_line if span else None,
+                "end_col": span.end_col if span else None,
             }
         )
         return len(self.asserts)
 
     def add_print(self, op: Op) -> int:
+        """Note a print, once for each operand; gives the number of the first, from 0."""
         index = len(self.prints)
         signed = op.attrs.get("isSigned") or []
         for k in range(max(1, len(op.args))):
@@ -122,30 +126,12 @@ class Context:
         f.do(f"call void {fn.name}(i64 {index + operand}, i64 {self.pid.name}, ptr {address}, i64 {size})")
 
 
-def parameter_type(program: FunctionProgram, index: int) -> str:
-    """A parameter's type string as Triton writes it in a signature."""
-    value = program.params[index]
-    names = {
-        "f16": "fp16",
-        "bf16": "bf16",
-        "f32": "fp32",
-        "f64": "fp64",
-        "f8E5M2": "fp8e5",
-        "f8E4M3FN": "fp8e4nv",
-        "f8E4M3FNUZ": "fp8e4b8",
-        "f8E5M2FNUZ": "fp8e5b16",
-    }
-    if value.elem == "ptr":
-        return "*" + names.get(value.pointee, value.pointee)
-    return names.get(value.elem, value.elem)
-
-
 def compile_module(module: ModuleOp, options: CPUOptions | None = None) -> CPUBinary:
     """Compile the kernel in a module of tile IR. The module is changed by the passes that run over it."""
     options = options or CPUOptions()
     module, parameters = cpu_pipeline(module)
     func = next((op for op in module.body.block.ops if op.name == "tt.func"), None)
-    if func is None:
+    if func is None or parameters is None:
         raise CompilationError("the module has no kernel: expected a `tt.func`")
     program = read_function(func)
     text, metadata = emit(program, options, parameters)
@@ -153,10 +139,8 @@ def compile_module(module: ModuleOp, options: CPUOptions | None = None) -> CPUBi
     return CPUBinary(text, obj, metadata, options)
 
 
-def emit(
-    program: FunctionProgram, options: CPUOptions, parameters: list[str] | None = None
-) -> tuple[str, dict[str, Any]]:
-    """The LLVM IR of a kernel and its metadata."""
+def emit(program: FunctionProgram, options: CPUOptions, parameters: list[str]) -> tuple[str, dict[str, Any]]:
+    """The LLVM IR of a kernel and its metadata; `parameters` are the types that a launch gives it."""
     host = machine.host(options.cpu, options.features)
     vector_bits = options.vector_bits or host.vector_bits
     context = Context(options, vector_bits, host.features)
@@ -191,9 +175,7 @@ def emit(
         half.define_conversions(module)
     metadata = {
         "name": program.name,
-        "params": parameters
-        if parameters is not None
-        else [parameter_type(program, i) for i in range(len(program.params))],
+        "params": parameters,
         "scratch_bytes": arena.size,
         "asserts": context.asserts,
         "prints": context.prints,

@@ -39,10 +39,6 @@ def pinned(bit: int, value: int) -> int:
     return -(10 + 2 * bit + value)
 
 
-def is_constant(source: int) -> bool:
-    return source < 0
-
-
 def constant_of(source: int) -> int:
     """The value of a constant source."""
     if source > -10:

@@ -161,10 +161,6 @@ def const_lanes(type: Type, values: Sequence[int | float]) -> Value:
     return Value(type, "<" + ", ".join(f"{type.elem} {literal(type, v)}" for v in values) + ">")
 
 
-def undef(type: Type) -> Value:
-    return Value(type, "poison")
-
-
 class Module:
     """LLVM IR under construction: functions, globals, and the declarations of what they call."""
 
@@ -174,7 +170,6 @@ class Module:
         self.declarations: dict[str, str] = {}
         self.defined: set[str] = set()
         self.attributes: list[str] = []
-        self._strings = 0
 
     def function(
         self,
@@ -206,14 +201,6 @@ class Module:
     def streams(self) -> bool:
         """Whether some store goes around the cache."""
         return bool(self.attributes)
-
-    def bytes_constant(self, data: bytes, align: int = 1) -> Value:
-        """A private constant array of bytes; gives its address."""
-        name = f"@.bytes{self._strings}"
-        self._strings += 1
-        body = "".join(f"\\{byte:02X}" for byte in data)
-        self.globals.append(f'{name} = private unnamed_addr constant [{len(data)} x i8] c"{body}", align {align}')
-        return Value(PTR, name)
 
     def text(self) -> str:
         """The module as LLVM assembly."""
@@ -448,9 +435,6 @@ class Function:
 
     def fdiv(self, a: Value, b: Value) -> Value:
         return self.fbin("fdiv", a, b)
-
-    def frem(self, a: Value, b: Value) -> Value:
-        return self.fbin("frem", a, b)
 
     def fneg(self, a: Value) -> Value:
         return self.emit(a.type, f"fneg {a}")

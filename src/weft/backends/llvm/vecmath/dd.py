@@ -7,8 +7,6 @@ and Knuth, with the product exact by fma; see Muller et al., Handbook of Floatin
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from .expr import Number, X, fma
 
 Pair = tuple[X, X]
@@ -57,11 +55,6 @@ def mul(a: Pair, b: Pair) -> Pair:
     return quick_two_sum(p, fma(a[0], b[1], fma(a[1], b[0], e)))
 
 
-def mul_single(a: Pair, b: X | Number) -> Pair:
-    p, e = two_prod(a[0], b)
-    return quick_two_sum(p, fma(a[1], b, e))
-
-
 def mul_const(a: X, c: tuple[float, float]) -> Pair:
     """a times a constant given in two parts."""
     p, e = two_prod(a, c[0])
@@ -75,21 +68,6 @@ def div(a: Pair, b: Pair) -> Pair:
     return quick_two_sum(q, r / b[0])
 
 
-def sqrt_pair(a: Pair, root: X) -> Pair:
-    """The square root of a, given `root`, the rounded root of a[0], which is not 0."""
-    r = fma(-root, root, a[0]) + a[1]
-    return quick_two_sum(root, r / (root + root))
-
-
 def constant(x: X, parts: tuple[float, float]) -> Pair:
     return x.const(parts[0]), x.const(parts[1])
 
-
-def horner_dd(x: Pair, coefficients: Sequence[tuple[float, float]], tail: X) -> Pair:
-    """c[0] + x (c[1] + x (... + x tail)): the tail in single precision, the rest in pairs."""
-    total: Pair = two_prod(x[0], tail)
-    total = quick_two_sum(total[0], fma(x[1], tail, total[1]))
-    total = add(constant(x[0], coefficients[-1]), total)
-    for c in reversed(coefficients[:-1]):
-        total = add(constant(x[0], c), mul(x, total))
-    return total

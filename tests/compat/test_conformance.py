@@ -34,3 +34,29 @@ def test_a_scan_with_a_result_that_nothing_reads(shape: tuple[int, int], axis: i
     best = np.maximum.accumulate(x, axis=axis)
     steps = np.broadcast_to(np.expand_dims(np.arange(shape[axis]), 1 - axis), shape)
     np.testing.assert_array_equal(z, np.maximum.accumulate(np.where(x == best, steps, 0), axis=axis))
+
+
+@weft.jit
+def _integers_from_a_float_zero(Z, N: tl.constexpr, VALUE: tl.constexpr):
+    tl.store(Z + tl.arange(0, N), tl.full((N,), VALUE, tl.int8) + 1)
+
+
+def test_a_float_zero_is_a_zero_of_any_type() -> None:
+    z = np.zeros(8, np.int8)
+    _integers_from_a_float_zero[(1,)](z, 8, 0.0)
+    np.testing.assert_array_equal(z, 1)
+    with pytest.raises(weft.CompilationError, match=r"1\.5 is a float"):
+        _integers_from_a_float_zero[(1,)](z, 8, 1.5)
+
+
+def test_an_error_in_a_replaced_source_points_to_its_place() -> None:
+    @weft.jit
+    def kernel(Z):
+        tl.store(Z, 1)
+
+    kernel._unsafe_update_src(kernel.src.replace("tl.store(Z, 1)", "tl.store(Z, missing)"))
+    with pytest.raises(weft.CompilationError) as e:
+        kernel[(1,)](np.zeros(1))
+    line = kernel.starting_line_number + 2
+    assert f"test_conformance.py:{line}:21: " in str(e.value)
+    assert "tl.store(Z, missing)" in str(e.value)

@@ -177,6 +177,9 @@ def _cut_definition(lines: list[str], code: CodeType) -> list[str]:
     return cut
 
 
+_DEFINITION = re.compile(r"\s*(async\s+)?def\s")
+
+
 class JITCallable:
     """A Python function and its source, as compilation sees it.
 
@@ -249,11 +252,16 @@ class JITCallable:
     def _unsafe_update_src(self, new_src: str) -> None:
         """Replace the source; the hash and the syntax tree follow.  For tools that rewrite kernels."""
         with self._lock:
+            # In the place of the old one, below the decorators and as far to the right, so that errors point there.
+            old = self.raw_src
+            first = next((i for i, line in enumerate(old) if _DEFINITION.match(line)), 0)
+            margin = old[first][: len(old[first]) - len(old[first].lstrip())] if old else ""
             self._src = textwrap.dedent(new_src)
             self._tree = None
             self.reset()
             self.__dict__.pop("raw_src", None)
-            self._file_lines = [""] * (self.starting_line_number - 1) + self._src.splitlines(keepends=True)
+            new = textwrap.indent(self._src, margin).splitlines(keepends=True)
+            self._file_lines = [""] * (self.starting_line_number - 1) + old[:first] + new
 
     def source_line(self, number: int) -> str | None:
         """The text of a line of the file, by its number from one."""

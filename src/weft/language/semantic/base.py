@@ -106,7 +106,7 @@ class SemanticBase:
         """A scalar constant of a type that must be given."""
         if dtype is None:
             raise ValueError("dtype must be specified when value is not a tensor")
-        if isinstance(value, float) and dtype.is_int():
+        if isinstance(value, float) and value != 0 and dtype.is_int():
             raise TypeError(f"the value {value} is a float and does not fit the integer type {dtype}: cast it first")
         return self._constant(value, dtype)
 

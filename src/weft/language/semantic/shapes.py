@@ -66,7 +66,7 @@ class Shapes(SemanticBase):
             return self.splat(self.unsplat(value), shape)
         if dtype is None:
             raise ValueError("dtype must be specified when value is not a tensor")
-        if isinstance(value, float) and dtype.is_int():
+        if isinstance(value, float) and value != 0 and dtype.is_int():
             raise TypeError(f"the value {value} is a float and does not fit the integer type {dtype}: cast it first")
         if dtype.is_int_unsigned() and not dtype.is_bool() and value < 0:
             raise TypeError(f"the value {value} is negative and does not fit the unsigned type {dtype}")

@@ -393,6 +393,7 @@ class JITFunction(JITCallable, KernelInterface[Any]):
         return False
 
     def reset(self) -> None:
+        """Forget everything that was compiled."""
         super().reset()
         if hasattr(self, "_kernels"):
             self._kernels.clear()

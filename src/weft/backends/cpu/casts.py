@@ -35,6 +35,7 @@ class SmallFloat:
 
     @property
     def nan(self) -> int:
+        """Bits of NaN."""
         return 0x80 if self.kind == "fnuz" else 0x7F
 
 

@@ -99,9 +99,11 @@ class Evaluator:
     # -- loop levels ------------------------------------------------------------------------------------------------
 
     def enter(self) -> None:
+        """Go into a loop: what is emitted from now on is forgotten when it ends."""
         self.scopes.append({})
 
     def leave(self) -> None:
+        """Come out of a loop."""
         self.scopes.pop()
 
     def _known(self, key: tuple[object, ...]) -> Form | None:
@@ -181,6 +183,7 @@ class Evaluator:
         return form
 
     def scalar(self, value: Value) -> Reg:
+        """The register of a scalar that has been emitted."""
         found = self.env.get(value)
         if not isinstance(found, Reg):
             raise RuntimeError(f"no scalar for {value!r}")
@@ -238,6 +241,7 @@ class Evaluator:
     # -- leaves -----------------------------------------------------------------------------------------------------
 
     def buffer_pointer(self, buffer: Buffer, coords: Coords) -> Pointer:
+        """Where in a buffer the element at `coords` is."""
         pieces = [
             (s, w)
             for coord, weights in zip(coords, buffer.weights, strict=True)

@@ -240,6 +240,7 @@ def _fits(op: str, a: Affine) -> bool:
 
 
 def cast_scalar(f: Function, op: str, value: Value, to: Type) -> Value:
+    """sext, zext or trunc of a scalar, folded where it is known."""
     known = int_const(value)
     if known is not None and value.type.elem != "i1":
         if op == "zext":

@@ -236,6 +236,7 @@ class Nest:
         return result
 
     def evaluator(self) -> Evaluator:
+        """An evaluator for the points of this nest."""
         ev = Evaluator(self.f, self.env, self.lane_bits)
         ev.transposes, ev.zips = self.turns, self.zips
         ev.aligned = self._aligned

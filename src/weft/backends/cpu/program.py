@@ -71,10 +71,12 @@ class Value:
 
     @property
     def is_tile(self) -> bool:
+        """Whether it is a tile, not a scalar."""
         return self.shape != ()
 
     @property
     def numel(self) -> int:
+        """How many elements it has."""
         n = 1
         for s in self.shape:
             n *= s
@@ -115,6 +117,7 @@ class Op:
 
     @property
     def result(self) -> Value:
+        """The result, of an operation that has one."""
         return self.results[0]
 
     def __repr__(self) -> str:
@@ -142,6 +145,7 @@ class FunctionProgram:
 
     @property
     def params(self) -> list[Value]:
+        """The parameters: the arguments of the first block."""
         return self.blocks[0].args
 
 

@@ -134,6 +134,7 @@ class ReduceRoot:
         return result * 2 if self.pick else result
 
     def combine(self, ev: Evaluator, a: Regs, b: Regs) -> Regs:
+        """Accumulators with more elements, or other accumulators, combined in."""
         f = ev.f
         if self.pick:
             # One instruction each, in which a NaN element loses to any accumulator. Both extremes are kept, because
@@ -145,6 +146,7 @@ class ReduceRoot:
         return emit_region(f, self.block, [*a, *b], ev.env)
 
     def start(self, ev: Evaluator) -> Regs | None:
+        """The accumulators before the first element; None where that has to be the first element itself."""
         if self.identity is None:
             return None
         numbers: list[float | int] = [self.identity]

@@ -117,6 +117,7 @@ class Scheduler:
             self.operation(op)
 
     def operation(self, op: Op) -> None:
+        """Emit an operation, or put it off until somebody needs it."""
         if is_lazy(op):
             self._appraise(op)
             if op.name == "tt.load":
@@ -430,6 +431,7 @@ class Scheduler:
                 self._index_like.add(r)
 
     def worth_keeping(self, value: Value) -> bool:
+        """Whether reading a value back is cheaper than computing it again."""
         op = value.op
         if op is None or value.elem == "ptr" or op.name in SHAPE_OPS or self.index_like(value):
             return False

@@ -69,6 +69,7 @@ class Type:
 
     @property
     def is_float(self) -> bool:
+        """Whether the element is a float."""
         return self.elem in FLOAT_BITS
 
     @property
@@ -239,6 +240,7 @@ class Function:
     # -- plumbing ---------------------------------------------------------------------------------------------------
 
     def text(self) -> str:
+        """The function as LLVM assembly."""
         lines = [self.header, self.lines[0], *self.allocas, *self.lines[1:], "}"]
         return "\n".join(lines) + "\n"
 
@@ -263,6 +265,7 @@ class Function:
         self.lines.append(f"  {value.name} = {text}")
 
     def new_label(self, hint: str) -> str:
+        """A name for a block, not used before."""
         self._labels += 1
         return f"{hint}{self._labels}"
 
@@ -288,15 +291,19 @@ class Function:
     # -- control flow -----------------------------------------------------------------------------------------------
 
     def br(self, label: str) -> None:
+        """Go on at a block."""
         self.do(f"br label %{label}")
 
     def cond_br(self, cond: Value, then: str, other: str) -> None:
+        """Go on at one of two blocks."""
         self.do(f"br i1 {cond.name}, label %{then}, label %{other}")
 
     def ret(self, value: Value | None = None) -> None:
+        """Return."""
         self.do("ret void" if value is None else f"ret {value}")
 
     def phi(self, type: Type, incoming: Sequence[tuple[Value, str]]) -> Value:
+        """A value that depends on the block one comes from."""
         return self.emit(type, f"phi {type} " + ", ".join(f"[ {v.name}, %{b} ]" for v, b in incoming))
 
     @contextmanager
@@ -388,6 +395,7 @@ class Function:
     # -- arithmetic -------------------------------------------------------------------------------------------------
 
     def const(self, type: Type, value: int | float) -> Value:
+        """See `const`."""
         return const(type, value)
 
     def bin(self, op: str, a: Value, b: Value) -> Value:
@@ -395,48 +403,63 @@ class Function:
         return self.emit(a.type, f"{op} {a.type} {a.name}, {b.name}")
 
     def add(self, a: Value, b: Value) -> Value:
+        """`a + b`"""
         return self.bin("add", a, b)
 
     def sub(self, a: Value, b: Value) -> Value:
+        """`a - b`"""
         return self.bin("sub", a, b)
 
     def mul(self, a: Value, b: Value) -> Value:
+        """`a * b`"""
         return self.bin("mul", a, b)
 
     def and_(self, a: Value, b: Value) -> Value:
+        """`a & b`"""
         return self.bin("and", a, b)
 
     def or_(self, a: Value, b: Value) -> Value:
+        """`a | b`"""
         return self.bin("or", a, b)
 
     def xor(self, a: Value, b: Value) -> Value:
+        """`a ^ b`"""
         return self.bin("xor", a, b)
 
     def shl(self, a: Value, b: Value) -> Value:
+        """`a << b`"""
         return self.bin("shl", a, b)
 
     def lshr(self, a: Value, b: Value) -> Value:
+        """`a >> b, zeros from the left`"""
         return self.bin("lshr", a, b)
 
     def ashr(self, a: Value, b: Value) -> Value:
+        """`a >> b, the sign from the left`"""
         return self.bin("ashr", a, b)
 
     def fbin(self, op: str, a: Value, b: Value) -> Value:
+        """A floating-point instruction with the flags in `fast`."""
         return self.emit(a.type, f"{op} {self.fast}{a.type} {a.name}, {b.name}")
 
     def fadd(self, a: Value, b: Value) -> Value:
+        """`a + b, floats`"""
         return self.fbin("fadd", a, b)
 
     def fsub(self, a: Value, b: Value) -> Value:
+        """`a - b, floats`"""
         return self.fbin("fsub", a, b)
 
     def fmul(self, a: Value, b: Value) -> Value:
+        """`a * b, floats`"""
         return self.fbin("fmul", a, b)
 
     def fdiv(self, a: Value, b: Value) -> Value:
+        """`a / b, floats`"""
         return self.fbin("fdiv", a, b)
 
     def fneg(self, a: Value) -> Value:
+        """`-a`"""
         return self.emit(a.type, f"fneg {a}")
 
     def fma(self, a: Value, b: Value, c: Value) -> Value:
@@ -444,12 +467,15 @@ class Function:
         return self.intrinsic("fma", a.type, [a, b, c])
 
     def icmp(self, pred: str, a: Value, b: Value) -> Value:
+        """Compare integers or pointers: eq, ne, slt, ule, ..."""
         return self.emit(a.type.with_elem("i1"), f"icmp {pred} {a.type} {a.name}, {b.name}")
 
     def fcmp(self, pred: str, a: Value, b: Value) -> Value:
+        """Compare floats: oeq, une, olt, uno, ..."""
         return self.emit(a.type.with_elem("i1"), f"fcmp {pred} {a.type} {a.name}, {b.name}")
 
     def select(self, cond: Value, a: Value, b: Value) -> Value:
+        """`a` where the condition holds, else `b`."""
         return self.emit(a.type, f"select {cond}, {a}, {b}")
 
     def cast(self, op: str, a: Value, to: Type) -> Value:
@@ -457,6 +483,7 @@ class Function:
         return a if a.type == to else self.emit(to, f"{op} {a} to {to}")
 
     def bitcast(self, a: Value, to: Type) -> Value:
+        """The same bits as another type; nothing where it is the same."""
         return self.cast("bitcast", a, to)
 
     def intrinsic(self, name: str, result: Type, args: Sequence[Value], suffix: str | None = None) -> Value:
@@ -470,15 +497,18 @@ class Function:
         return self.emit(result, f"call {flags}{result} @{name}({', '.join(map(str, args))})")
 
     def call_void(self, name: str, args: Sequence[Value]) -> None:
+        """Call a function that returns nothing."""
         self.module.declare(name, VOID, [a.type for a in args])
         self.do(f"call void @{name}({', '.join(map(str, args))})")
 
     # -- memory -----------------------------------------------------------------------------------------------------
 
     def load(self, type: Type, ptr: Value, align: int = 0) -> Value:
+        """Load from an address."""
         return self.emit(type, f"load {type}, {ptr}{f', align {align}' if align else ''}")
 
     def store(self, value: Value, ptr: Value, align: int = 0) -> None:
+        """Store to an address."""
         self.do(f"store {value}, {ptr}{f', align {align}' if align else ''}")
 
     def gep(self, elem: Type, ptr: Value, index: Value) -> Value:
@@ -504,10 +534,12 @@ class Function:
         return self.emit(to, f"shufflevector {a}, {a.type} {other}, <{len(mask)} x i32> <{text}>")
 
     def extract(self, a: Value, lane: int | Value) -> Value:
+        """One lane of a vector."""
         where = lane if isinstance(lane, Value) else Value(I64, str(lane))
         return self.emit(a.type.scalar, f"extractelement {a}, {where}")
 
     def insert(self, a: Value, element: Value, lane: int | Value) -> Value:
+        """A vector with one lane replaced."""
         where = lane if isinstance(lane, Value) else Value(I64, str(lane))
         return self.emit(a.type, f"insertelement {a}, {element}, {where}")
 

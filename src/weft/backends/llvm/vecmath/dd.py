@@ -33,6 +33,7 @@ def two_prod(a: X, b: X | Number) -> Pair:
 
 
 def add(a: Pair, b: Pair) -> Pair:
+    """The sum of two pairs."""
     s, e = two_sum(a[0], b[0])
     t, u = two_sum(a[1], b[1])
     s, e = quick_two_sum(s, e + t)
@@ -46,11 +47,13 @@ def add_quick(a: Pair, b: Pair) -> Pair:
 
 
 def add_single(a: Pair, b: X | Number) -> Pair:
+    """A pair plus a number."""
     s, e = two_sum(a[0], b)
     return quick_two_sum(s, e + a[1])
 
 
 def mul(a: Pair, b: Pair) -> Pair:
+    """The product of two pairs."""
     p, e = two_prod(a[0], b[0])
     return quick_two_sum(p, fma(a[0], b[1], fma(a[1], b[0], e)))
 
@@ -62,6 +65,7 @@ def mul_const(a: X, c: tuple[float, float]) -> Pair:
 
 
 def div(a: Pair, b: Pair) -> Pair:
+    """The quotient of two pairs."""
     q = a[0] / b[0]
     r = fma(-q, b[0], a[0])
     r = fma(-q, b[1], r + a[1])
@@ -69,5 +73,6 @@ def div(a: Pair, b: Pair) -> Pair:
 
 
 def constant(x: X, parts: tuple[float, float]) -> Pair:
+    """A pair from two numbers."""
     return x.const(parts[0]), x.const(parts[1])
 

@@ -42,14 +42,17 @@ class X:
 
     @property
     def type(self) -> Type:
+        """Its LLVM type."""
         return self.v.type
 
     @property
     def elem(self) -> str:
+        """The element of its type."""
         return self.v.type.elem
 
     @property
     def is_float(self) -> bool:
+        """Whether it is a float."""
         return self.v.type.is_float
 
     def const(self, value: Number | X) -> X:
@@ -157,11 +160,13 @@ class X:
         return X(self.f, self.f.fcmp("uno", self.v, self.const(other).v))
 
     def isnan(self) -> X:
+        """Where it is NaN."""
         return self.unordered(self)
 
     # -- changing the type ------------------------------------------------------------------------------------------
 
     def cast(self, op: str, elem: str) -> X:
+        """An LLVM cast to another element."""
         return X(self.f, self.f.cast(op, self.v, self.v.type.with_elem(elem)))
 
     def bits(self) -> X:
@@ -173,9 +178,11 @@ class X:
         return self.cast("bitcast", FLOAT_OF[self.elem])
 
     def to_float(self, elem: str) -> X:
+        """A signed integer as a float."""
         return self.cast("sitofp", elem)
 
     def to_float_unsigned(self, elem: str) -> X:
+        """An unsigned integer as a float."""
         return self.cast("uitofp", elem)
 
     def to_int(self, elem: str) -> X:
@@ -212,14 +219,17 @@ def where(cond: X, a: X | Number, b: X | Number) -> X:
 
 
 def fabs(x: X) -> X:
+    """The magnitude."""
     return intrinsic("fabs", x)
 
 
 def copysign(x: X, sign: X | Number) -> X:
+    """The magnitude of one with the sign of the other."""
     return intrinsic("copysign", x, sign)
 
 
 def sqrt(x: X) -> X:
+    """The square root, rounded once."""
     return intrinsic("sqrt", x)
 
 
@@ -229,14 +239,17 @@ def rint(x: X) -> X:
 
 
 def trunc(x: X) -> X:
+    """Rounded toward zero."""
     return intrinsic("trunc", x)
 
 
 def floor(x: X) -> X:
+    """Rounded down."""
     return intrinsic("floor", x)
 
 
 def ceil(x: X) -> X:
+    """Rounded up."""
     return intrinsic("ceil", x)
 
 

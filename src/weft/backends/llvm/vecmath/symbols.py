@@ -197,6 +197,7 @@ _OTHERS = {
 
 
 def all_symbols() -> dict[str, tuple[str, str]]:
+    """Every symbol, CUDA's and AMD's, with the name and element type it stands for."""
     found = dict(_OTHERS)
     for name in _BOTH:
         found[f"__nv_{name}f"], found[f"__nv_{name}"] = (name, "float"), (name, "double")

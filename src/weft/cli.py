@@ -106,7 +106,7 @@ def _info(options: argparse.Namespace) -> int:
         "target": str(compiler.as_target()),
         "processor": cpu.name,
         "vectors": f"{8 * cpu.vector_bytes} bits",
-        "threads": cpu.cores,
+        "threads": compiler.get_num_threads(),
         "caches": f"L1 {_size(cpu.l1_bytes)}, L2 {_size(cpu.l2_bytes)}, L3 {_size(cpu.l3_bytes)}",
         "kernel cache": store.directory if store else "off",
         **packages,

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from .kernel import AsmDict, CompiledKernel, Metadata
     from .sources import ASTSource, IRSource, Source, stable_text
     from .stages import Dump, Store, cache_key, compile, compiler_key, make_options, option_names
-    from .target import TARGETS, GPUTarget, as_target, host_cpu, set_num_threads
+    from .target import TARGETS, GPUTarget, as_target, get_num_threads, host_cpu, set_num_threads
 
 _PLACES = {
     # compiling
@@ -27,6 +27,7 @@ _PLACES = {
     "TARGETS": "target",
     "as_target": "target",
     "host_cpu": "target",
+    "get_num_threads": "target",
     "set_num_threads": "target",
     "make_options": "stages",
     "option_names": "stages",
@@ -53,6 +54,7 @@ __all__ = [
     "cache_key",
     "compile",
     "compiler_key",
+    "get_num_threads",
     "host_cpu",
     "make_options",
     "option_names",

@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from weft.backends.cpu.driver import host_cpu, set_num_threads
+from weft.backends.cpu.driver import get_num_threads, host_cpu, set_num_threads
 from weft.base import Unsupported
 
-__all__ = ["TARGETS", "GPUTarget", "as_target", "host_cpu", "set_num_threads"]
+__all__ = ["TARGETS", "GPUTarget", "as_target", "get_num_threads", "host_cpu", "set_num_threads"]
 
 TARGETS = ("cpu",)
 """The targets that exist."""

@@ -21,6 +21,8 @@ from typing import Any
 
 import numpy as np
 
+from weft import compiler
+
 __all__ = [
     "Benchmark",
     "Mark",
@@ -74,15 +76,8 @@ _flush_buffer: np.ndarray[Any, Any] | None = None
 
 
 def _flush_size() -> int:
-    size = 64 << 20
-    with contextlib.suppress(OSError, ValueError):
-        base = "/sys/devices/system/cpu/cpu0/cache"
-        for index in os.listdir(base):
-            if index.startswith("index"):
-                with open(f"{base}/{index}/size") as file:
-                    text = file.read().strip()
-                size = max(size, 2 * int(text.rstrip("KM")) * (1 << 10 if text.endswith("K") else 1 << 20))
-    return min(size, 256 << 20)
+    """Twice the last level of cache, within reason."""
+    return min(max(64 << 20, 2 * compiler.host_cpu().l3_bytes), 256 << 20)
 
 
 def clear_cache() -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
 
-from weft.backends.cpu import atoms  # noqa: F401  (registers the anchors of products, scans, gathers and the like)
+from weft.backends.cpu import anchors, control, dot, indexed, scan  # noqa: F401  (they register their anchors)
 from weft.backends.cpu.arena import Arena
 from weft.backends.cpu.control import emit_blocks
 from weft.backends.cpu.elementwise import llvm_type

@@ -1,0 +1,158 @@
+"""Anchors that only make a nest or a scalar: stores, reductions, atomics, program ids, assertions, prints.
+
+An anchor is a function that gets the scheduler and the operation, and leaves what the operation yields in `env`:
+
+    @anchor("tt.unsplat")
+    def _unsplat(s: Scheduler, op: Op) -> None:
+        s.flush()                                           # close the open nest
+        s.env[op.result] = ...
+
+Those with more to them have files of their own: control, dot, scan, indexed.
+"""
+
+from __future__ import annotations
+
+from weft.backends.cpu.elementwise import llvm_type, memory_type
+from weft.backends.cpu.evaluate import Buffer, Evaluator
+from weft.backends.cpu.forms import Uniform
+from weft.backends.cpu.program import Op
+from weft.backends.cpu.reduce import ReduceRoot
+from weft.backends.cpu.roots import AssertRoot, AtomicRoot, StoreRoot, atomic
+from weft.backends.cpu.schedule import Scheduler, anchor
+from weft.backends.llvm.emit import I1, const
+from weft.backends.llvm.emit import Value as Reg
+from weft.base import Unsupported
+
+__all__: list[str] = []
+
+
+@anchor("tt.store")
+def _store(s: Scheduler, op: Op) -> None:
+    if op.args[0].is_tile:
+        s.add_root(StoreRoot(op))
+        return
+    s.flush()
+    s.settle_loads([op], {op})
+    f = s.f
+    address, value = s.env[op.args[0]], s.env[op.args[1]]
+    assert isinstance(address, Reg) and isinstance(value, Reg)
+    if op.args[1].elem == "i1":
+        value = f.cast("zext", value, memory_type("i1"))
+    if op.args[1].elem == "ptr":
+        value = f.cast("ptrtoint", value, llvm_type("i64"))
+    align = max(1, value.type.bits // 8)
+    if len(op.args) > 2:
+        mask = s.env[op.args[2]]
+        assert isinstance(mask, Reg)
+        stored = value
+        f.when(mask, lambda: f.store(stored, address, align))
+    else:
+        f.store(value, address, align)
+
+
+@anchor("tt.load")
+def _scalar_load(s: Scheduler, op: Op) -> None:
+    s.flush()
+    form = Evaluator(s.f, s.env, ())._load_now(op, ())
+    assert isinstance(form, Uniform)
+    s.env[op.result] = form.value
+
+
+@anchor("tt.reduce")
+def _reduce(s: Scheduler, op: Op) -> None:
+    outputs: list[Buffer | None] = [s.allocate(r) if r.is_tile else None for r in op.results]
+    s.add_root(ReduceRoot(op, outputs))
+    for r, buffer in zip(op.results, outputs, strict=True):
+        if buffer is not None:
+            s.env[r] = buffer  # reading it closes the nest first: see _joins
+
+
+@anchor("tt.atomic_rmw", "tt.atomic_cas")
+def _atomic(s: Scheduler, op: Op) -> None:
+    s.flush()
+    if op.args[0].is_tile:
+        result = s.allocate(op.result) if op.result.users else None
+        s.add_root(AtomicRoot(op, result))
+        s.flush()
+        if result is not None:
+            s.env[op.result] = result
+        return
+    s.settle_loads([op], {op})
+    regs = []
+    for a in op.args:
+        reg = s.env[a]
+        assert isinstance(reg, Reg)
+        regs.append(reg)
+    s.env[op.result] = atomic(s.f, op, regs[0], regs[1:])
+
+
+@anchor("tt.unsplat")
+def _unsplat(s: Scheduler, op: Op) -> None:
+    s.flush()
+    source = op.args[0]
+    ev = Evaluator(s.f, s.env, ())
+    form = ev.eval(source, tuple(() for _ in source.shape))
+    assert isinstance(form, Uniform)
+    s.env[op.result] = form.value
+
+
+@anchor("tt.get_program_id", "tt.get_num_programs")
+def _program(s: Scheduler, op: Op) -> None:
+    axis = op.attrs["axis"]
+    axis = {"x": 0, "y": 1, "z": 2}.get(axis, axis)
+    s.env[op.result] = (s.context.program_ids if op.name == "tt.get_program_id" else s.context.num_programs)[axis]
+
+
+@anchor("gpu.barrier", "ttg.barrier", "tt.debug_barrier", "ttg.local_barrier", "llvm.intr.assume", "ub.poison")
+def _nothing(s: Scheduler, op: Op) -> None:
+    for r in op.results:
+        if not r.is_tile:
+            s.env[r] = const(llvm_type(r.elem), 0)
+
+
+@anchor("tt.elementwise_inline_asm")
+def _inline_asm(s: Scheduler, op: Op) -> None:
+    raise Unsupported("inline_asm_elementwise", "cpu", span=op.span)
+
+
+@anchor("tt.assert")
+def _assert(s: Scheduler, op: Op) -> None:
+    index = s.context.add_assert(op)
+
+    def report(failed: Reg) -> None:
+        s.f.when(failed, lambda: s.context.report(s.f, index))
+
+    if op.args[0].is_tile:
+        s.flush()
+        s.add_root(AssertRoot(op, report))
+        s.flush()
+        return
+    s.require(op.args)
+    regs = [s.env[a] for a in op.args]
+    cond = regs[0]
+    assert isinstance(cond, Reg)
+    failed = s.f.xor(cond, const(I1, 1))
+    if len(regs) > 1 and isinstance(regs[1], Reg):
+        failed = s.f.and_(failed, regs[1])
+    report(failed)
+
+
+@anchor("tt.print")
+def _print(s: Scheduler, op: Op) -> None:
+    s.flush()
+    index = s.context.add_print(op)
+    if not op.args:
+        s.context.emit_print(s.f, index, 0, None, 0)
+        return
+    for k, a in enumerate(op.args):
+        if a.is_tile:
+            buffer = s.materialise(a)
+            size = a.numel * memory_type(a.elem).bits // 8
+            s.context.emit_print(s.f, index, k, buffer.address, size)
+        else:
+            reg = s.env[a]
+            assert isinstance(reg, Reg)
+            slot = s.f.alloca(memory_type("i64"), 1, 8)
+            value = s.f.cast("zext", reg, memory_type("i1")) if reg.type.elem == "i1" else reg
+            s.f.store(value, slot)
+            s.context.emit_print(s.f, index, k, slot, max(1, value.type.bits // 8))

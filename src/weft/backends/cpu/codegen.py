@@ -39,7 +39,6 @@ class CPUOptions:
     vector_bits: int = 0  # 0: the widest the host has
     assume_no_alias: bool = True
     enable_fp_fusion: bool = True
-    debug: bool = False
 
 
 @dataclass

@@ -39,7 +39,7 @@ def _aligned(n: int, axis: int, rank: int) -> tuple[str, tuple[int, ...]]:
 
 def _number(g: Generator, n: int) -> str:
     """A number in the text: itself, or a run-time argument with its value."""
-    return g.scalar(n) if g.rng.random() < 0.3 else str(n)
+    return g.scalar(n) if g.rng.random() < 0.3 and not g.literal else str(n)
 
 
 def _term(g: Generator, n: int, axis: int, rank: int, stride: int, backward: bool) -> Term:
@@ -161,7 +161,7 @@ def mask(g: Generator, off: Var) -> Mask | None:
     if kind < 0.85:
         n, k = rng.choice((2, 3, 7)), rng.choice((1, 2))
         return Mask(f"({off.name} % {n}) < {k}", lambda s: s[off.name] % n < k, None)
-    m = g.pick(lambda v: v.elem == "i1" and (v.shape == () or joined(v.shape, off.shape) == off.shape))
+    m = g.pick(lambda v: v.elem == "i1" and (v.shape == () or (len(v.shape) == len(off.shape) and joined(v.shape, off.shape) == off.shape)))
     return Mask(m.name, lambda s: np.broadcast_to(s[m.name], off.shape), None)
 
 
@@ -215,8 +215,8 @@ def load(g: Generator) -> None:
     if g.rng.random() < 0.12:
         off = found_offsets(g, None)
     elif shape == ():
-        n = g.rng.randrange(40)
-        off = g.define(f"tl.cast({_number(g, n)}, tl.int32)", lambda s: np.asarray(n, np.int32), (), "i32", n, n)
+        k = g.rng.randrange(40)
+        off = g.define(f"tl.cast({_number(g, k)}, tl.int32)", lambda s: np.asarray(k, np.int32), (), "i32", k, k)
     else:
         off = offsets(g, shape, injective=False)
     m = mask(g, off)
@@ -311,7 +311,10 @@ def update(g: Generator) -> None:
     array = choose_array(g, ("inout",))
     if array.elem == "i1":
         raise Impossible("numbers only")
-    off = offsets(g, access_shape(g), injective=g.rng.random() < 0.8)
+    injective = g.rng.random() < 0.8
+    g.literal = not injective  # strides at run time are taken to keep rows apart
+    off = offsets(g, access_shape(g), injective)
+    g.literal = False
     m = mask(g, off)
     where, index = place(g, array, off)
     touch(g, array, reach(off, m))

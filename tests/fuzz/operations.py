@@ -238,7 +238,7 @@ def extremum(g: Generator) -> None:
     function = getattr(np, name)
     pick = min if name == "minimum" else max
     g.define(
-        f"tl.{name}({x.name}, {y.name})",
+        f"tl.{name}({x.name}, {y.name}){'.to(tl.bfloat16)' if x.elem == 'bf16' else ''}",
         lambda s: function(s[x.name], s[y.name]),
         shape, x.elem, pick(x.lo, y.lo), pick(x.hi, y.hi),
     )  # fmt: skip

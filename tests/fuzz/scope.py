@@ -42,7 +42,7 @@ def checked(var: Var, value: Array) -> Array:
         raise AssertionError(
             f"{var.name}: {value.dtype}{value.shape} where {var.elem}{var.shape} was expected: a fault of the fuzzer"
         )
-    if value.size and var.elem != "i1" and not (var.lo <= float(value.min()) and float(value.max()) <= var.hi):
+    if value.size and var.elem != "i1" and not (var.lo <= int(value.min()) and int(value.max()) <= var.hi):
         raise AssertionError(f"{var.name} is not between {var.lo} and {var.hi}: a fault of the fuzzer")
     return value
 
@@ -57,6 +57,7 @@ class Generator:
         self.blocks: list[list[Any]] = [self.program.body]
         self.scopes: list[list[Var]] = [[]]
         self.count = 0
+        self.literal = False  # numbers are written down, not given at the launch
         self.rounds = 1  # how often the current block is run at most
         self.dims = self._choose_dims()
         self.max_numel = rng.choice((64, 256, 1024, 4096))
@@ -175,9 +176,14 @@ class Generator:
         if lo <= var.lo and var.hi <= hi:
             return var
         dtype = DTYPES[var.elem]
-        literal = (lambda n: f"{n}.0") if is_float(var.elem) else str
+
+        def literal(n: int) -> str:
+            text = f"{n}.0" if is_float(var.elem) else str(n)
+            return f"tl.cast({text}, {NAMES[var.elem]})"  # a plain number would be taken for an i32 or an f32
+
+        narrow = ".to(tl.bfloat16)" if var.elem == "bf16" else ""  # minimum and maximum of these are f32
         return self.define(
-            f"tl.minimum(tl.maximum({var.name}, {literal(lo)}), {literal(hi)})",
+            f"tl.minimum(tl.maximum({var.name}, {literal(lo)}), {literal(hi)}){narrow}",
             lambda s: np.minimum(np.maximum(s[var.name], dtype.type(lo)), dtype.type(hi)),
             var.shape,
             var.elem,

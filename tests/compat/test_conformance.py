@@ -60,3 +60,80 @@ def test_an_error_in_a_replaced_source_points_to_its_place() -> None:
     line = kernel.starting_line_number + 2
     assert f"test_conformance.py:{line}:21: " in str(e.value)
     assert "tl.store(Z, missing)" in str(e.value)
+
+
+def test_the_name_that_repr_makes() -> None:
+    def name(facts):
+        return f"scale_{facts.signature['X']}_{facts.constants['BLOCK']}".replace("*", "p")
+
+    @weft.jit(repr=name)
+    def scale(X, BLOCK: tl.constexpr):
+        at = X + tl.arange(0, BLOCK)
+        tl.store(at, tl.load(at) * 2)
+
+    x = np.ones(8, np.float32)
+    assert scale[(1,)](x, 8).name == "scale_pfp32_8"
+    assert "@scale_pfp32_8(" in scale[(1,)](x, 8).asm["ttir"]
+
+
+@pytest.mark.parametrize("value", [2**64, -(2**63) - 1])
+def test_an_integer_that_no_type_holds(value: int) -> None:
+    @weft.jit
+    def kernel(value, X):
+        pass
+
+    with pytest.raises(OverflowError, match="does not fit 64 bits"):
+        kernel[(1,)](value, np.zeros(1))
+
+
+def test_what_is_said_of_a_tuple_does_not_count_for_its_items() -> None:
+    @weft.jit(do_not_specialize=["strides"])
+    def kernel(X, strides):
+        one = tl.arange(0, strides[1])  # a bound has to be constant
+        tl.store(X + one, strides[0] + strides[1])
+
+    x = np.zeros(1, np.int32)
+    kernel[(1,)](x, (3, 1))
+    assert x[0] == 4
+
+
+@pytest.mark.parametrize("how", ["reset_to_zero", "restore_value"])
+def test_tuning_around_an_argument_that_is_not_given(how: str) -> None:
+    @weft.autotune([weft.Config({"BLOCK": 8}), weft.Config({"BLOCK": 16})], key=["n"], **{how: ["extra"]})
+    @weft.jit
+    def fill(out, extra, n, BLOCK: tl.constexpr):
+        i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+        tl.store(out + i, 1 if extra is None else tl.load(extra), mask=i < n)
+
+    out = np.zeros(20, np.float32)
+    fill[lambda meta: (weft.cdiv(20, meta["BLOCK"]),)](out, None, 20)
+    np.testing.assert_array_equal(out, 1)
+
+
+def test_tile_ir_from_a_file_in_the_place_of_a_kernels(tmp_path) -> None:
+    @weft.jit
+    def add_one(X, BLOCK: tl.constexpr):
+        at = X + tl.arange(0, BLOCK)
+        tl.store(at, tl.load(at) + 1)
+
+    x = np.zeros(8, np.float32)
+    text = add_one[(1,)](x, 8).asm["ttir"]
+    file = tmp_path / "add_three.ttir"
+    file.write_text(text.replace("dense<1.000000e+00>", "dense<3.000000e+00>"))
+    add_one[(1,)](x, 8, ir_override=str(file))
+    np.testing.assert_array_equal(x, 4)
+    file = tmp_path / "of_doubles.ttir"
+    file.write_text(text.replace("f32", "f64"))
+    with pytest.raises(weft.CompilationError, match="the kernel add_one that it stands for takes"):
+        add_one[(1,)](x, 8, ir_override=str(file))
+
+
+def test_the_hash_of_a_function_can_be_forgotten() -> None:
+    @weft.jit
+    def kernel(X):
+        tl.store(X, 1)
+
+    key = kernel.cache_key
+    kernel.hash = None
+    assert kernel.hash is None
+    assert kernel.cache_key == key == kernel.hash

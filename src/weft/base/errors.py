@@ -235,6 +235,10 @@ class LaunchError(WeftError, ValueError):
         return self.message + (f"\nhint: {self.hint}" if self.hint else "")
 
 
+class LaunchOverflowError(LaunchError, OverflowError):
+    """A call of a kernel with an integer that no type holds."""
+
+
 class LaunchTypeError(LaunchError, TypeError):
     """A call of a kernel with an argument of a type it cannot take, or with too few or too many."""
 

@@ -13,16 +13,16 @@ import re
 import uuid
 from collections.abc import Mapping
 from enum import Enum
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from weft.base import CompilationError, CompileOptions, Unsupported
 from weft.frontend import ast_to_ttir
-from weft.ir import parse_module, verify
+from weft.ir import parse_module, tt, verify
 from weft.language.callable import JITCallable, is_constexpr_value
 
 from .target import GPUTarget
 
-__all__ = ["ASTSource", "IRSource", "Source", "stable_text"]
+__all__ = ["ASTSource", "IRSource", "OverriddenSource", "Source", "Specialization", "stable_text"]
 
 Path = tuple[int, ...]
 
@@ -74,6 +74,13 @@ def stable_text(value: Any) -> str:
     return f"{type(value).__module__}.{type(value).__qualname__}:{text}"
 
 
+class Specialization(NamedTuple):
+    """What a function given as `jit(repr=...)` may make a kernel's name of."""
+
+    constants: dict[str, Any]
+    signature: dict[str, Any]
+
+
 class ASTSource:
     """A kernel, `signature` the types of its parameters by name, `constexprs` values by name or by path."""
 
@@ -115,6 +122,14 @@ class ASTSource:
             else:
                 raise CompilationError(f"the signature says nothing about parameter {name!r} of {self.name}")
         self.attrs: dict[Path, list[list[Any]]] = dict(attrs or {})
+        self.symbol = self._symbol()
+
+    def _symbol(self) -> str | None:
+        """The name of the compiled kernel where its author has said how to make one."""
+        if getattr(self.fn, "_repr", None) is None:
+            return None
+        named = {self.fn.arg_names[path[0]]: value for path, value in self.constants.items() if len(path) == 1}
+        return str(self.fn.repr(Specialization(named, self.signature)))
 
     def hash(self) -> str:
         """A digest of the kernel, all it calls and captures, and what it is specialised for."""
@@ -123,6 +138,7 @@ class ASTSource:
             repr(sorted(self.attrs.items())),
             repr(list(self.signature.items())),
             *(f"{path}={stable_text(value)}" for path, value in sorted(self.constants.items())),
+            *([] if self.symbol is None else [f"name={self.symbol}"]),
         ]
         return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
 
@@ -132,7 +148,7 @@ class ASTSource:
 
     def make_ir(self, options: CompileOptions, target: GPUTarget) -> Any:
         """Trace the kernel."""
-        return ast_to_ttir(self.fn, self.signature, self.constants, self.attrs, options, target)
+        return ast_to_ttir(self.fn, self.signature, self.constants, self.attrs, options, target, name=self.symbol)
 
 
 class IRSource:
@@ -171,3 +187,43 @@ class IRSource:
         module = parse_module(self.src, self.path)
         verify(module)
         return module
+
+
+class OverriddenSource:
+    """A kernel whose tile IR is taken from a file: the option `ir_override`, for trying changes to it."""
+
+    ext = "ttir"
+
+    def __init__(self, kernel: Source, path: str | os.PathLike[str]) -> None:
+        self.kernel, self.instead = kernel, IRSource(path)
+        self.fn, self.name = kernel.fn, kernel.name
+        for fact in ("signature", "constants", "attrs"):
+            if hasattr(kernel, fact):
+                setattr(self, fact, getattr(kernel, fact))
+
+    def hash(self) -> str:
+        """A digest of both."""
+        return hashlib.sha256((self.kernel.hash() + self.instead.hash()).encode()).hexdigest()
+
+    def text(self) -> str:
+        """The kernel's own definition."""
+        return self.kernel.text()
+
+    def make_ir(self, options: CompileOptions, target: GPUTarget) -> Any:
+        """Read the file; what the kernel is called with has to fit it."""
+        wanted = self.kernel.make_ir(options, target)
+        module = self.instead.make_ir(options, target)
+        if _inputs(module) != _inputs(wanted):
+            raise CompilationError(
+                f"{self.instead.path} takes ({', '.join(_inputs(module))}), "
+                f"the kernel {self.name} that it stands for takes ({', '.join(_inputs(wanted))})"
+            )
+        return module
+
+
+def _inputs(module: Any) -> list[str]:
+    """The types of a kernel's parameters."""
+    for op in module.body.block.ops:
+        if isinstance(op, tt.FuncOp):
+            return [str(kind) for kind in op.function_type.inputs]
+    return []

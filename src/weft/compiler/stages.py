@@ -30,7 +30,7 @@ from weft.ir import print_module
 from weft.passes import tile_pipeline
 
 from .kernel import AsmDict, CompiledKernel
-from .sources import IRSource, Source, stable_text
+from .sources import IRSource, OverriddenSource, Source, stable_text
 from .stores import stored_params
 from .target import GPUTarget, as_target
 
@@ -57,7 +57,7 @@ class Store(Protocol):
 # Options that Triton's other targets take: accepted, since they change nothing on a CPU.
 _FOREIGN = frozenset(
     (
-        *("maxnreg", "ptx_version", "ptx_options", "ir_override", "enable_reflect_ftz", "launch_cooperative_grid"),
+        *("maxnreg", "ptx_version", "ptx_options", "enable_reflect_ftz", "launch_cooperative_grid"),
         *("launch_pdl", "arch", "warp_size", "instrumentation_mode", "backend_name", "extern_libs", "cluster_dims"),
         *("global_scratch_size", "waves_per_eu", "matrix_instr_nonkdim", "kpack", "allow_flush_denorm"),
         *("schedule_hint", "optimize_epilogue"),
@@ -85,7 +85,7 @@ class Options:
 @lru_cache(maxsize=1)
 def option_names() -> frozenset[str]:
     """Names a launch may give besides the kernel's parameters."""
-    return frozenset((*_LANGUAGE, *_BACKEND)) | _FOREIGN
+    return frozenset((*_LANGUAGE, *_BACKEND, "ir_override")) | _FOREIGN
 
 
 def _check(name: str, value: Any, allowed: tuple[int, ...], text: str) -> None:
@@ -179,6 +179,9 @@ def compile(
     timings: dict[str, float] = {}
     chosen = as_target(target)
     opts = make_options(options or {})
+    instead = (options or {}).get("ir_override")
+    if instead is not None:
+        src = OverriddenSource(src, instead)
     with _stage("key", timings):
         key = cache_key(src, chosen, opts, environment)
     if store is not None:

@@ -366,8 +366,14 @@ class JITCallable:
 
     @property
     def hash(self) -> str | None:
-        """The cache key, if it is known already."""
+        """The cache key, if it is known already; setting it to None makes the next question compute it."""
         return self._hash
+
+    @hash.setter
+    def hash(self, value: str | None) -> None:
+        if value is None:
+            self.reset()
+        self._hash = value
 
     def changed_capture(self) -> tuple[str, Any, Any] | None:
         """A captured global that no longer is what it was: (name, then, now).  Cheap: asked at every launch."""

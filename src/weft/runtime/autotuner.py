@@ -128,13 +128,16 @@ class Autotuner(KernelInterface[Any]):
 
     def _prepare(self, kwargs: dict[str, Any], reset_only: bool = False) -> None:
         for name in self.reset_to_zero:
-            _zero(kwargs[name])
+            if kwargs[name] is not None:
+                _zero(kwargs[name])
         if not reset_only:
-            self.restore_copies = {name: _clone(kwargs[name]) for name in self.restore_value}
+            self.restore_copies = {
+                name: _clone(kwargs[name]) for name in self.restore_value if kwargs[name] is not None
+            }
 
     def _clean_up(self, kwargs: dict[str, Any], exception: BaseException | None) -> None:
-        for name in self.restore_value:
-            _restore(kwargs[name], self.restore_copies[name])
+        for name, saved in self.restore_copies.items():
+            _restore(kwargs[name], saved)
         self.restore_copies = {}
 
     @property

@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from weft.base import LaunchError, LaunchTypeError
+from weft.base import LaunchError, LaunchOverflowError, LaunchTypeError
 from weft.language.callable import MISSING, JITCallable, KernelParam, is_constexpr_value
 
 from .arrays import DATA_OFFSET, DIRECT, address_of, reader_of, word_at
@@ -112,7 +112,7 @@ def int_key(value: int, specialise: bool, align: bool) -> Any:
     elif value < 1 << 64 and value > 0:
         kind = UINT64
     else:
-        raise LaunchError(f"the integer {value} does not fit 64 bits", hint="pass it in parts, or as a float")
+        raise LaunchOverflowError(f"the integer {value} does not fit 64 bits", hint="pass it in parts, or as a float")
     return (kind, align and value % 16 == 0) if specialise else kind
 
 
@@ -186,7 +186,7 @@ def _like_descriptor(value: Any, specialise: bool, align: bool) -> tuple[Any, An
 
 
 def _tuple(value: Any, specialise: bool, align: bool) -> tuple[Any, Any]:
-    parts = [handler_for(item)(item, specialise, align) for item in value]
+    parts = [handler_for(item)(item, True, True) for item in value]  # always in full, as `specialize` does
     return (type(value), *(key for key, _ in parts)), tuple(v for _, v in parts)
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from weft.base import LaunchError, LaunchTypeError
+from weft.base import LaunchError, LaunchOverflowError, LaunchTypeError
 from weft.language.callable import JITCallable, KernelParam, is_constexpr_value
 
 from .arrays import array_facts
@@ -39,7 +39,7 @@ def _integer(value: int, specialize: bool, align: bool) -> tuple[Any, Any]:
     elif INT64[1] < value < 1 << 64:
         name = "u64"
     else:
-        raise LaunchError(f"the integer {value} does not fit 64 bits", hint="pass it in parts, or as a float")
+        raise LaunchOverflowError(f"the integer {value} does not fit 64 bits", hint="pass it in parts, or as a float")
     if not specialize:
         return name, None
     return name, "D" if align and value % 16 == 0 else ""
@@ -66,7 +66,7 @@ def specialize(arg: Any, is_const: bool = False, specialize_value: bool = True, 
     if is_constexpr_value(arg):
         return "constexpr", arg.value
     if isinstance(arg, (tuple, list)):
-        parts = [specialize(a, is_const, specialize_value, align) for a in arg]
+        parts = [specialize(a) for a in arg]  # always in full: what is said of a parameter counts for its own value
         return _rebuild(arg, [p[0] for p in parts]), _rebuild(arg, [p[1] for p in parts])
     facts = array_facts(arg)
     if facts is not None:

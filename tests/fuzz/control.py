@@ -76,7 +76,9 @@ def assign(g: Generator, target: Var) -> None:
     g.line(f"{target.name} = {source.name}", run)
 
 
-def body(g: Generator, into: list[Any], targets: list[Var], depth: int, rounds: int = 1, index: Var | None = None) -> None:
+def body(
+    g: Generator, into: list[Any], targets: list[Var], depth: int, rounds: int = 1, index: Var | None = None
+) -> None:
     """Fill a region that assigns `targets`."""
     with g.block(into, rounds):
         if index is not None:
@@ -95,10 +97,24 @@ def mix(g: Generator, target: Var) -> None:
     """A new value from a carried one, perhaps turned around."""
     kind = g.rng.random()
     if len(target.shape) == 2 and target.shape[0] == target.shape[1] and kind < 0.3:
-        g.define(f"tl.trans({target.name})", lambda s: s[target.name].T.copy(), target.shape, target.elem, target.lo, target.hi)
+        g.define(
+            f"tl.trans({target.name})",
+            lambda s: s[target.name].T.copy(),
+            target.shape,
+            target.elem,
+            target.lo,
+            target.hi,
+        )
         return
     if target.shape and kind < 0.45:
-        g.define(f"tl.flip({target.name}, 0)", lambda s: np.flip(s[target.name], 0).copy(), target.shape, target.elem, target.lo, target.hi)
+        g.define(
+            f"tl.flip({target.name}, 0)",
+            lambda s: np.flip(s[target.name], 0).copy(),
+            target.shape,
+            target.elem,
+            target.lo,
+            target.hi,
+        )
         return
     if target.elem == "i1":
         g.define(f"~{target.name}", lambda s: ~s[target.name], target.shape, "i1", 0, 1)

@@ -72,9 +72,7 @@ def offsets(g: Generator, shape: Shape, injective: bool, plain: bool = False) ->
             step += rng.choice((1, 2, 5, 8, 16))
     if not injective and rng.random() < 0.3:
         strides = [rng.choice((0, 1, 2, 3, s)) for s in strides]
-    terms = [
-        _term(g, n, k, rank, strides[k], not plain and rng.random() < 0.12) for k, n in enumerate(shape)
-    ]
+    terms = [_term(g, n, k, rank, strides[k], not plain and rng.random() < 0.12) for k, n in enumerate(shape)]
     base = 0 if plain or rng.random() < 0.6 else rng.choice((1, 3, 4, 16, 33))
     text = " + ".join(t.text for t in terms)
     if base:
@@ -161,7 +159,12 @@ def mask(g: Generator, off: Var) -> Mask | None:
     if kind < 0.85:
         n, k = rng.choice((2, 3, 7)), rng.choice((1, 2))
         return Mask(f"({off.name} % {n}) < {k}", lambda s: s[off.name] % n < k, None)
-    m = g.pick(lambda v: v.elem == "i1" and (v.shape == () or (len(v.shape) == len(off.shape) and joined(v.shape, off.shape) == off.shape)))
+    m = g.pick(
+        lambda v: (
+            v.elem == "i1"
+            and (v.shape == () or (len(v.shape) == len(off.shape) and joined(v.shape, off.shape) == off.shape))
+        )
+    )
     return Mask(m.name, lambda s: np.broadcast_to(s[m.name], off.shape), None)
 
 
@@ -281,7 +284,7 @@ def fitting(g: Generator, v: Var, array: Array1D) -> Var:
     if array.elem == "i1" and v.elem != "i1":
         given = v
         return g.define(f"{given.name} > 0", lambda s: s[given.name] > 0, given.shape, "i1", 0, 1)
-    if v.elem == "i1" and array.elem != "i1" or g.rng.random() < 0.7:
+    if (v.elem == "i1" and array.elem != "i1") or g.rng.random() < 0.7:
         return g.converted(v, array.elem)
     return v  # converted by the store
 

@@ -128,7 +128,7 @@ def arithmetic(g: Generator) -> None:
 def with_literal(g: Generator) -> None:
     x = g.pick(is_number)
     op = g.rng.choice("+-*")
-    least, most = limits(x.elem)
+    _, most = limits(x.elem)
     n = g.rng.choice((0, 1, 2, 3, 5, 16, 20, 100, most) if is_int(x.elem) else (1, 2, 3))
     n = min(n, most)
     if is_float(x.elem):
@@ -136,9 +136,7 @@ def with_literal(g: Generator) -> None:
     lo, hi = corners(x, Var("", (), x.elem, n, n), PLAIN[op])
     text = f"{n}.0" if is_float(x.elem) else str(n)
     constant = DTYPES[x.elem].type(n)
-    g.define(
-        f"{x.name} {op} {text}", lambda s: apply(op, s[x.name], np.asarray(constant)), x.shape, x.elem, lo, hi
-    )
+    g.define(f"{x.name} {op} {text}", lambda s: apply(op, s[x.name], np.asarray(constant)), x.shape, x.elem, lo, hi)
 
 
 def division(g: Generator) -> None:
@@ -347,9 +345,7 @@ def reshape(g: Generator) -> None:
     shape.append(left)
     g.rng.shuffle(shape)
     final = tuple(shape)
-    g.define(
-        f"tl.reshape({x.name}, {list(final)})", lambda s: s[x.name].reshape(final), final, x.elem, x.lo, x.hi
-    )
+    g.define(f"tl.reshape({x.name}, {list(final)})", lambda s: s[x.name].reshape(final), final, x.elem, x.lo, x.hi)
 
 
 def transpose(g: Generator) -> None:
@@ -442,15 +438,22 @@ def reduce(g: Generator) -> None:
     elif kind in ("argmax", "argmin"):
         finder = np.argmax if kind == "argmax" else np.argmin
         g.define(f"tl.{kind}({x.name}{rest})",
-                 lambda s: finder(s[x.name], axis=axis, keepdims=keep).astype(np.int32), shape, "i32", 0, length - 1)  # fmt: skip
+                 lambda s: finder(s[x.name], axis=axis, keepdims=keep).astype(np.int32),
+                 shape, "i32", 0, length - 1)  # fmt: skip
     elif kind in ("xor_sum", "both"):
         if not is_int(x.elem):
             raise Impossible("integers only")
         function = np.bitwise_xor if kind == "xor_sum" else np.bitwise_and
-        text = f"tl.xor_sum({x.name}{rest})" if kind == "xor_sum" else f"tl.reduce({x.name}{rest.replace(', ', ', ', 1)}, both)"
+        text = (
+            f"tl.xor_sum({x.name}{rest})"
+            if kind == "xor_sum"
+            else f"tl.reduce({x.name}{rest.replace(', ', ', ', 1)}, both)"
+        )
         if kind == "both":
             text = f"tl.reduce({x.name}, {axis}, both{', keep_dims=True' if keep else ''})"
-        g.define(text, lambda s: np.asarray(reduce_with(function, s[x.name], axis, keep)), shape, x.elem, *limits(x.elem))
+        g.define(
+            text, lambda s: np.asarray(reduce_with(function, s[x.name], axis, keep)), shape, x.elem, *limits(x.elem)
+        )
     elif kind == "pair":
         assert axis is not None
         _best_pair(g, x, axis, length, shape, keep)
@@ -551,11 +554,11 @@ def sort(g: Generator) -> None:
     if g.rng.random() < 0.3 and x.shape[-1] > 1:
         k = 1 << g.rng.randrange(x.shape[-1].bit_length() - 1)
         shape = (*x.shape[:-1], k)
-        g.define(f"tl.topk({x.name}, {k})", lambda s: ordered(s[x.name], True)[..., :k].copy(), shape, x.elem, x.lo, x.hi)
+        g.define(
+            f"tl.topk({x.name}, {k})", lambda s: ordered(s[x.name], True)[..., :k].copy(), shape, x.elem, x.lo, x.hi
+        )
         return
-    g.define(
-        f"tl.sort({x.name}, descending={down})", lambda s: ordered(s[x.name], down), x.shape, x.elem, x.lo, x.hi
-    )
+    g.define(f"tl.sort({x.name}, descending={down})", lambda s: ordered(s[x.name], down), x.shape, x.elem, x.lo, x.hi)
 
 
 def ordered(x: Array, down: bool) -> Array:
@@ -578,7 +581,12 @@ def gather(g: Generator) -> None:
     if index.lo < 0 or index.hi >= length:
         given = index
         index = g.define(
-            f"{given.name} & {length - 1}", lambda s: s[given.name] & np.int32(length - 1), given.shape, "i32", 0, length - 1
+            f"{given.name} & {length - 1}",
+            lambda s: s[given.name] & np.int32(length - 1),
+            given.shape,
+            "i32",
+            0,
+            length - 1,
         )
     g.define(
         f"tl.gather({x.name}, {index.name}, {axis})",
@@ -625,7 +633,9 @@ def dot(g: Generator) -> None:
         order = (*range(rank - 2), rank - 1, rank - 2)
         text = f"tl.permute({given.name}, {order})"
         shape = tuple(given.shape[o] for o in order)
-        b = g.define(text, lambda s: np.ascontiguousarray(s[given.name].transpose(order)), shape, elem, given.lo, given.hi)
+        b = g.define(
+            text, lambda s: np.ascontiguousarray(s[given.name].transpose(order)), shape, elem, given.lo, given.hi
+        )
     if a.numel * b.shape[-1] > 1 << 16:
         raise Impossible("too much work")
     out = {"f32": "f32", "f16": "f32", "bf16": "f32", "i8": "i32", "f64": "f64"}[elem]
@@ -648,8 +658,8 @@ def dot(g: Generator) -> None:
 
 def product(a: Array, b: Array, out: str) -> Array:
     wide = np.int64 if out == "i32" else np.float64
-    return np.asarray(np.matmul(a.astype(np.float32).astype(wide) if a.dtype == DTYPES["bf16"] else a.astype(wide),
-                     b.astype(np.float32).astype(wide) if b.dtype == DTYPES["bf16"] else b.astype(wide)).astype(DTYPES[out]))  # fmt: skip
+    x, y = ((v.astype(np.float32) if v.dtype == DTYPES["bf16"] else v).astype(wide) for v in (a, b))
+    return np.asarray(np.matmul(x, y).astype(DTYPES[out]))
 
 
 OPERATIONS: list[tuple[Operation, int]] = [

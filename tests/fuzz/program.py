@@ -193,7 +193,7 @@ class Program:
                     continue
 
 
-HELPERS = '''import weft
+HELPERS = """import weft
 import weft.language as tl
 
 
@@ -230,4 +230,4 @@ def first_greatest(v0, i0, v1, i1):
 @weft.jit
 def affine(a0, b0, a1, b1):
     return a0 * a1, b0 * a1 + b1
-'''
+"""

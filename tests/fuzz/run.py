@@ -1,8 +1,8 @@
 """A seed from start to end: generate the kernel, launch it, interpret it, compare; reduce what fails.
 
-    PYTHONPATH=src:tests python -m fuzz.run --seeds 0:1000              a campaign, in processes of their own
-    PYTHONPATH=src:tests python -m fuzz.run --seed 17 --show            one kernel
-    PYTHONPATH=src:tests python -m fuzz.run --seed 17 --reduce          the smallest kernel that still fails
+PYTHONPATH=src:tests python -m fuzz.run --seeds 0:1000              a campaign, in processes of their own
+PYTHONPATH=src:tests python -m fuzz.run --seed 17 --show            one kernel
+PYTHONPATH=src:tests python -m fuzz.run --seed 17 --reduce          the smallest kernel that still fails
 """
 
 from __future__ import annotations
@@ -103,7 +103,11 @@ def contents(rng: np.random.Generator, program: Program, array: Array1D) -> Arra
     values = rng.integers(lo, hi, n, endpoint=True, dtype=np.int64)
     if not is_float(array.elem) and n > 3 and array.kind in ("in", "inout"):
         values[rng.integers(0, n, 3)] = (array.lo, array.hi, max(array.lo, 0))
-    return values.astype(np.float32).astype(DTYPES[array.elem]) if is_float(array.elem) else values.astype(DTYPES[array.elem])
+    return (
+        values.astype(np.float32).astype(DTYPES[array.elem])
+        if is_float(array.elem)
+        else values.astype(DTYPES[array.elem])
+    )
 
 
 def memories(program: Program, guarded: bool) -> tuple[dict[str, Array], list[Any]]:
@@ -364,7 +368,9 @@ def main() -> None:
         return
     program = reduced(program, lambda p: fails_alike(p, chosen, like))
     print("\n".join(written(program.body, 1)))
-    print({a.name: (a.elem, elements_of(program, a)) for a in program.arrays}, program.launch_values(), program.programs)
+    print(
+        {a.name: (a.elem, elements_of(program, a)) for a in program.arrays}, program.launch_values(), program.programs
+    )
     print("overlaps", program.overlaps)
     try:
         print(like, difference(program, chosen) if like != "crash" else "")

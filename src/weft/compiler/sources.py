@@ -126,10 +126,11 @@ class ASTSource:
 
     def _symbol(self) -> str | None:
         """The name of the compiled kernel where its author has said how to make one."""
-        if getattr(self.fn, "_repr", None) is None:
+        named_by = getattr(self.fn, "repr", None)
+        if getattr(self.fn, "_repr", None) is None or named_by is None:
             return None
         named = {self.fn.arg_names[path[0]]: value for path, value in self.constants.items() if len(path) == 1}
-        return str(self.fn.repr(Specialization(named, self.signature)))
+        return str(named_by(Specialization(named, self.signature)))
 
     def hash(self) -> str:
         """A digest of the kernel, all it calls and captures, and what it is specialised for."""
@@ -196,7 +197,7 @@ class OverriddenSource:
 
     def __init__(self, kernel: Source, path: str | os.PathLike[str]) -> None:
         self.kernel, self.instead = kernel, IRSource(path)
-        self.fn, self.name = kernel.fn, kernel.name
+        self.fn, self.name = getattr(kernel, "fn", None), kernel.name
         for fact in ("signature", "constants", "attrs"):
             if hasattr(kernel, fact):
                 setattr(self, fact, getattr(kernel, fact))

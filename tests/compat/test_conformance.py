@@ -137,3 +137,24 @@ def test_the_hash_of_a_function_can_be_forgotten() -> None:
     kernel.hash = None
     assert kernel.hash is None
     assert kernel.cache_key == key == kernel.hash
+
+
+def test_hooks_ask_for_all_that_is_known_of_a_launch() -> None:
+    seen = []
+
+    def hook(metadata):
+        metadata.add(lambda extra: {"extra": extra}, (7,))
+        seen.append(dict(metadata.get()))
+
+    @weft.jit(launch_metadata=lambda grid, kernel, args: {"grid": grid, "x": args["x"]})
+    def kernel(x):
+        pass
+
+    weft.knobs.runtime.launch_enter_hook.add(hook)
+    try:
+        kernel[(1, 3, 2)](6)
+    finally:
+        weft.knobs.runtime.launch_enter_hook.remove(hook)
+    assert seen[0]["grid"] == (1, 3, 2)
+    assert seen[0]["x"] == 6
+    assert seen[0]["extra"] == 7

@@ -8,7 +8,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .kernel import AsmDict, CompiledKernel, Metadata
+    from .kernel import AsmDict, CompiledKernel, LazyDict, Metadata
     from .sources import ASTSource, IRSource, Source, stable_text
     from .stages import Dump, Store, cache_key, compile, compiler_key, make_options, option_names
     from .target import TARGETS, GPUTarget, as_target, get_num_threads, host_cpu, set_num_threads
@@ -22,6 +22,7 @@ _PLACES = {
     "CompiledKernel": "kernel",
     "Metadata": "kernel",
     "AsmDict": "kernel",
+    "LazyDict": "kernel",
     # targets and options
     "GPUTarget": "target",
     "TARGETS": "target",
@@ -47,6 +48,7 @@ __all__ = [
     "Dump",
     "GPUTarget",
     "IRSource",
+    "LazyDict",
     "Metadata",
     "Source",
     "Store",

@@ -75,6 +75,18 @@ class AsmDict(dict[str, Any]):
         return AsmDict, (dict(self),)
 
 
+class LazyDict(dict[str, Any]):
+    """Facts about a launch.  Hooks written for Triton ask with `get()` for all of them."""
+
+    def get(self, *key_and_default: Any) -> Any:
+        """Everything; or, as of any dictionary, the value of a key."""
+        return super().get(*key_and_default) if key_and_default else self
+
+    def add(self, function: Callable[..., Mapping[str, Any]], args: tuple[Any, ...]) -> None:
+        """Add what a function returns."""
+        self.update(function(*args))
+
+
 class CompiledKernel:
     """A kernel compiled for one specialisation of its arguments."""
 
@@ -166,9 +178,9 @@ class CompiledKernel:
         if launch_exit_hook is not None:
             launch_exit_hook(launch_metadata)
 
-    def launch_metadata(self, grid: Any, stream: Any, *args: Any) -> dict[str, Any]:
+    def launch_metadata(self, grid: Any, stream: Any, *args: Any) -> LazyDict:
         """What launch hooks are told."""
-        facts = {"name": self.name, "function": self.function, "stream": stream}
+        facts = LazyDict({"name": self.name, "function": self.function, "stream": stream})
         describe = getattr(getattr(self.src, "fn", None), "launch_metadata", None)
         if describe is not None:
             names = self.src.fn.arg_names

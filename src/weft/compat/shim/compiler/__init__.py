@@ -1,7 +1,7 @@
 """triton.compiler."""
 
 from weft.compiler import ASTSource, CompiledKernel, IRSource
-from weft.runtime import compile
+from weft.runtime import compile, errors
 from weft.runtime.errors import CompilationError
 
 from . import code_generator, compiler
@@ -16,5 +16,6 @@ __all__ = [
     "code_generator",
     "compile",
     "compiler",
+    "errors",
     "make_backend",
 ]

@@ -158,3 +158,17 @@ def test_hooks_ask_for_all_that_is_known_of_a_launch() -> None:
     assert seen[0]["grid"] == (1, 3, 2)
     assert seen[0]["x"] == 6
     assert seen[0]["extra"] == 7
+
+
+@weft.jit
+def _shape_of_a_descriptor(X, Z, M, N, BM: tl.constexpr, BN: tl.constexpr):
+    block = tl.make_tensor_descriptor(X, shape=[M, N], strides=[N, 1], block_shape=[BM, BN])
+    tl.static_assert(block.block_shape == [BM, BN])
+    tl.static_assert(block.block_shape != [BN, BM])
+    tl.store(Z, tl.sum(block.load([0, 0])))
+
+
+def test_a_list_of_python_compared_with_a_list_of_the_kernel() -> None:
+    x, z = np.ones((8, 16), np.float32), np.zeros(1, np.float32)
+    _shape_of_a_descriptor[(1,)](x, z, 8, 16, 4, 8)
+    assert z[0] == 32

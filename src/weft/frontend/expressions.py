@@ -139,6 +139,8 @@ def apply_binary(frame: Frame, entry: _Operator, left: Any, right: Any) -> Any:
                 if result is not NotImplemented:
                     return result
     left, right = unwrap(left), unwrap(right)
+    if isinstance(right, core.tuple) and isinstance(left, (list, tuple)) and python in (operator.eq, operator.ne):
+        return python(right, left)
     if isinstance(left, core.base_value) or isinstance(right, core.base_value):
         raise frame.error(f"no operator `{symbol}` between {describe(left)} and {describe(right)}")
     return _constexpr(python(left, right))

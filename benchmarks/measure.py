@@ -25,20 +25,30 @@ def summary(samples: Sequence[float]) -> Timing:
     return Timing(middle, (high - low) / middle)
 
 
+SETTLE = 0.02
+"""Seconds between two sides. OpenMP's threads, PyTorch's among them, keep their cores busy for some milliseconds after
+their work is done; whoever runs next would share the cores with them."""
+
+
 def interleaved(
-    works: Sequence[Callable[[], object]], budget: float = 4.0, least: int = 7, most: int = 60
+    works: Sequence[Callable[[], object]], budget: float = 5.0, least: int = 8, most: int = 60
 ) -> list[Timing]:
-    """Time several works in turns, so that what disturbs the machine disturbs all of them alike."""
-    for work in works:  # the first run compiles, touches memory, wakes threads
-        work()
+    """Time several works in turns, so that what disturbs the machine disturbs all of them alike.
+
+    Each turn waits until the threads of the turn before are asleep, runs once to wake its own, and counts two runs.
+    """
+    for work in works:  # the first run compiles and touches memory
         work()
     samples: list[list[float]] = [[] for _ in works]
     begin = time.perf_counter()
     while len(samples[0]) < least or (len(samples[0]) < most and time.perf_counter() - begin < budget):
         for work, times in zip(works, samples, strict=True):
-            start = time.perf_counter()
+            time.sleep(SETTLE)
             work()
-            times.append(time.perf_counter() - start)
+            for _ in range(2):
+                start = time.perf_counter()
+                work()
+                times.append(time.perf_counter() - start)
     return [summary(times) for times in samples]
 
 

@@ -172,3 +172,42 @@ def test_a_list_of_python_compared_with_a_list_of_the_kernel() -> None:
     x, z = np.ones((8, 16), np.float32), np.zeros(1, np.float32)
     _shape_of_a_descriptor[(1,)](x, z, 8, 16, 4, 8)
     assert z[0] == 32
+
+
+@weft.jit
+def _checked_sum(a, b):
+    tl.device_assert(a.to(tl.int64) + b.to(tl.int64) < 1000, "too much")
+    return a + b
+
+
+@weft.jit
+def _checked_maximum(a, b):
+    if a > b:
+        tl.device_assert(a < 1000, "too much")
+        c = a
+    else:
+        tl.device_assert(b < 1000, "too much")
+        c = b
+    return c
+
+
+@weft.jit(debug=True)
+def _combine_and_check(X, Z, N: tl.constexpr, FN: tl.constexpr, SCAN: tl.constexpr, REVERSE: tl.constexpr):
+    x = tl.load(X + tl.arange(0, N))
+    if SCAN:
+        tl.store(Z + tl.arange(0, N), tl.associative_scan(x, 0, FN, reverse=REVERSE))
+    else:
+        tl.store(Z, tl.reduce(x, 0, FN))
+
+
+@pytest.mark.parametrize("size", [2, 64, 512])
+@pytest.mark.parametrize("function", [_checked_sum, _checked_maximum], ids=["sum", "maximum"])
+@pytest.mark.parametrize("how", ["reduce", "scan", "reversed"])
+def test_an_assertion_in_a_combine_function(size: int, function, how: str) -> None:
+    x, z = np.zeros(size, np.int32), np.zeros(size, np.int32)
+    x[0] = x[-1] = 499
+    choice = (size, function, how != "reduce", how == "reversed")
+    _combine_and_check[(1,)](x, z, *choice)
+    x[size // 2] = 1200
+    with pytest.raises(weft.DeviceAssertionError, match="too much"):
+        _combine_and_check[(1,)](x, z, *choice)

@@ -90,6 +90,15 @@ def offsets(g: Generator, shape: Shape, injective: bool, plain: bool = False) ->
     return g.define(text, lambda s: fixed, shape, elem, int(fixed.min()), int(fixed.max()))
 
 
+def stored_offsets(g: Generator, shape: Shape) -> Var:
+    """Offsets for a store: mostly all different; where some are equal the last one's value stays."""
+    g.literal = g.rng.random() < 0.15  # strides at run time are taken to keep rows apart
+    try:
+        return offsets(g, shape, injective=not g.literal)
+    finally:
+        g.literal = False
+
+
 def _bent(g: Generator, text: str, value: Array, lo: int, hi: int, injective: bool) -> tuple[str, Array, int, int]:
     """Perhaps a wrap, a division, or a permutation of the offsets."""
     rng = g.rng
@@ -265,7 +274,7 @@ def write(s: State, array: Array1D, index: Array, active: Array | None, value: A
         return
     active = np.broadcast_to(active, index.shape)
     check(index[active], memory, array)
-    memory[index[active]] = value[active]
+    memory[index[active]] = value[active]  # the last one of equal places, as in NumPy
 
 
 def check(index: Array, memory: Array, array: Array1D) -> None:
@@ -298,7 +307,7 @@ def store(g: Generator) -> None:
         n = g.rng.randrange(40)
         off = g.define(f"tl.cast({n}, tl.int32)", lambda s: np.asarray(n, np.int32), (), "i32", n, n)
     else:
-        off = offsets(g, v.shape, injective=True)
+        off = stored_offsets(g, v.shape)
     m = mask(g, off)
     where, index = place(g, array, off)
     touch(g, array, reach(off, m))
@@ -314,10 +323,7 @@ def update(g: Generator) -> None:
     array = choose_array(g, ("inout",))
     if array.elem == "i1":
         raise Impossible("numbers only")
-    injective = g.rng.random() < 0.8
-    g.literal = not injective  # strides at run time are taken to keep rows apart
-    off = offsets(g, access_shape(g), injective)
-    g.literal = False
+    off = stored_offsets(g, access_shape(g))
     m = mask(g, off)
     where, index = place(g, array, off)
     touch(g, array, reach(off, m))
@@ -387,7 +393,7 @@ def exchange(g: Generator) -> None:
         if op == "add":
             raise Impossible("bounds")
         v = g.clamp(v, array.lo, array.hi)
-    off = offsets(g, v.shape, injective=True) if v.shape else g.define(
+    off = stored_offsets(g, v.shape) if v.shape else g.define(
         "tl.cast(3, tl.int32)", lambda s: np.asarray(3, np.int32), (), "i32", 3, 3
     )  # fmt: skip
     m = mask(g, off) if op != "cas" else None
@@ -397,14 +403,17 @@ def exchange(g: Generator) -> None:
 
     def run(s: State) -> Array:
         at = index(s)
-        active = m.value(s) if m else None
-        old = read(s, array, at, active, DTYPES[elem].type(0))
-        value = s[v.name]
-        if op == "cas":
-            new = np.where(old == DTYPES[elem].type(0), value, old).astype(DTYPES[elem])
-        else:
-            new = value if op == "xchg" else np.asarray(ATOMICS[op](old, value)).astype(DTYPES[elem])
-        write(s, array, at, active, np.broadcast_to(new, at.shape))
+        active = np.broadcast_to(m.value(s), at.shape) if m else np.ones(at.shape, bool)
+        memory, value = s.memory[array.name], np.broadcast_to(s[v.name], at.shape)
+        check(at[active], memory, array)
+        old = np.zeros(at.shape, DTYPES[elem])
+        for k in np.ndindex(at.shape):  # one lane after the other
+            if active[k]:
+                old[k] = memory[at[k]]
+                if op == "xchg" or (op == "cas" and old[k] == 0):
+                    memory[at[k]] = value[k]
+                elif op != "cas":
+                    memory[at[k]] = ATOMICS[op](old[k], value[k])
         return old
 
     if op == "cas":

@@ -299,7 +299,8 @@ def _campaign(first: int, last: int, variant: str, seconds: float) -> int:
     begin = time.time()
     seed = first
     while seed < last and time.time() - begin < seconds:
-        command = [sys.executable, "-m", "fuzz.run", "--batch", f"{seed}:{last}", "--variant", variant]
+        left = str(seconds - (time.time() - begin))
+        command = [sys.executable, "-m", "fuzz.run", "--batch", f"{seed}:{last}", "--variant", variant, "--seconds", left]
         done = subprocess.run(command, capture_output=True, text=True, timeout=3600, check=False)
         print(done.stdout, end="", flush=True)
         lines = done.stdout.splitlines()
@@ -311,13 +312,17 @@ def _campaign(first: int, last: int, variant: str, seconds: float) -> int:
             found += 1
             seed = at + 1
         else:
+            last = reached[-1] + 1 if reached else last
             break
     print(f"{found} findings, seeds {first}:{last}, {time.time() - begin:.0f} s")
     return found
 
 
-def _batch(first: int, last: int, variant: str) -> None:
+def _batch(first: int, last: int, variant: str, seconds: float) -> None:
+    begin = time.time()
     for seed in range(first, last):
+        if time.time() - begin > seconds:
+            return
         print(f"AT {seed}", file=sys.stdout, flush=True)
         try:
             program = generate(seed)
@@ -341,7 +346,7 @@ def main() -> None:
     if options.batch or options.seeds:
         first, last = map(int, (options.batch or options.seeds).split(":"))
         if options.batch:
-            _batch(first, last, options.variant)
+            _batch(first, last, options.variant, options.seconds)
             return
         sys.exit(1 if _campaign(first, last, options.variant, options.seconds) else 0)
     program = generate(options.seed)

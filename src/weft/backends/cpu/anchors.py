@@ -61,7 +61,7 @@ def _scalar_load(s: Scheduler, op: Op) -> None:
 @anchor("tt.reduce")
 def _reduce(s: Scheduler, op: Op) -> None:
     outputs: list[Buffer | None] = [s.allocate(r) if r.is_tile else None for r in op.results]
-    s.add_root(ReduceRoot(op, outputs))
+    s.add_root(ReduceRoot(op, outputs, s.failed))
     for r, buffer in zip(op.results, outputs, strict=True):
         if buffer is not None:
             s.env[r] = buffer  # reading it closes the nest first: see _joins

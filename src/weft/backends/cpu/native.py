@@ -28,8 +28,9 @@ FN, ARGS, STATE, SCRATCH, STRIDE = 488, 496, 504, 512, 520
 LOCK_FN, UNLOCK_FN, WAIT_FN, SIGNAL_FN, BROADCAST_FN = 528, 536, 544, 552, 560
 POOL_BYTES = 640
 
-SPINS = 1000
-"""Rounds of a busy wait before sleeping, each a pause instruction (15 to 140 cycles)."""
+SPINS = 6000
+"""Rounds of a busy wait before sleeping, each a pause instruction (15 to 140 cycles): long enough for a worker that
+finishes first to be awake still when the next launch follows at once."""
 
 
 def _native_ir(machine: str, windows: bool) -> str:

@@ -7,6 +7,7 @@ variable, and hold no lock of the interpreter.
 from __future__ import annotations
 
 import atexit
+import contextlib
 import ctypes
 import os
 import sys
@@ -69,6 +70,8 @@ class Pool:
         ctypes.memset(self._address, 0, native.POOL_BYTES)
         for offset, function in native.system_functions().items():
             _i64.from_address(self._address + offset).value = function
+        self._here = getattr(ctypes.CDLL(None), "sched_getcpu", None) if sys.platform == "linux" else None
+        self._off = -1  # the core that no worker may run on
         if sys.platform != "win32":
             library = ctypes.CDLL(None)
             for init, offset in (("mutex", native.MUTEX), ("cond", native.WORK), ("cond", native.DONE)):
@@ -92,8 +95,25 @@ class Pool:
             self._scratch_bytes = size
             _i64.from_address(self._address + native.SCRATCH).value = address
             _i64.from_address(self._address + native.STRIDE).value = size
+        if self._here is not None:
+            here = self._here()
+            if here != self._off:
+                self._keep_off(here)
         self._native.begin(self._address, fn, args, state, wanted)
         return True
+
+    def _keep_off(self, core: int) -> None:
+        """Let the workers run on any core but the caller's.
+
+        Linux wakes a thread where it slept or where its waker runs if no other core seems idle, and the halted cores
+        of a virtual machine do not seem so: for milliseconds worker and caller would share one core while others have
+        nothing to do.
+        """
+        self._off = core
+        with contextlib.suppress(OSError):  # then as the system has it
+            others = os.sched_getaffinity(0) - {core}
+            for thread in self._threads if others else ():
+                os.sched_setaffinity(thread.native_id or 0, others)
 
     def end(self) -> None:
         """Wait for the workers that joined."""

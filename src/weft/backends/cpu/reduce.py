@@ -23,7 +23,13 @@ from weft.base import Unsupported
 Regs = list[Reg]
 
 
-def emit_region(f: Function, block: Block, args: Sequence[Reg], env: dict[Value, Reg | Buffer]) -> Regs:
+Failed = Callable[[Op, Reg], None]
+"""Told of an assertion inside a combine function and of where it does not hold, one bit for each lane."""
+
+
+def emit_region(
+    f: Function, block: Block, args: Sequence[Reg], env: dict[Value, Reg | Buffer], failed: Failed | None = None
+) -> Regs:
     """Apply a region of scalar operations to values of any lane count."""
     lanes = args[0].type.lanes
     local: dict[Value, Reg] = dict(zip(block.args, args, strict=True))
@@ -43,7 +49,11 @@ def emit_region(f: Function, block: Block, args: Sequence[Reg], env: dict[Value,
         if op.name == "arith.constant":
             local[op.result] = const_of(op.result.elem, op.attrs["value"])
         elif op.name == "scf.if":
-            _emit_if(f, op, local, get, env)
+            _emit_if(f, op, local, get, env, failed)
+        elif op.name == "tt.assert" and failed is not None:
+            held = [get(a) for a in op.args]
+            broken = f.xor(held[0], const(held[0].type, 1))
+            failed(op, broken if len(held) == 1 else f.and_(broken, held[1]))
         else:
             emit = EMITTERS.get(op.name)
             if emit is None:
@@ -53,18 +63,27 @@ def emit_region(f: Function, block: Block, args: Sequence[Reg], env: dict[Value,
 
 
 def _emit_if(
-    f: Function, op: Op, local: dict[Value, Reg], get: Callable[[Value], Reg], env: dict[Value, Reg | Buffer]
+    f: Function,
+    op: Op,
+    local: dict[Value, Reg],
+    get: Callable[[Value], Reg],
+    env: dict[Value, Reg | Buffer],
+    failed: Failed | None,
 ) -> None:
-    """A branch inside a combine function becomes selects: both sides are free of side effects."""
+    """A branch inside a combine function becomes selects: both sides are free of side effects, assertions apart."""
     cond = get(op.args[0])
+
+    def on_side(taken: Reg) -> Failed | None:
+        return None if failed is None else lambda at, broken: failed(at, f.and_(broken, taken))
+
     merged: dict[Value, Reg | Buffer] = {**env, **local}
     sides = []
-    for region in op.regions:
+    for region, taken in zip(op.regions, (cond, f.xor(cond, const(cond.type, 1))), strict=True):
         block = region[0]
         marker = [cond]  # lanes come from the condition
         inner = Block(None)
         inner.args, inner.ops = [Value((), "i1", "", None, 0, None)], block.ops
-        sides.append(emit_region(f, inner, marker, merged))
+        sides.append(emit_region(f, inner, marker, merged, on_side(taken)))
     for result, yes, no in zip(op.results, sides[0], sides[1], strict=True):
         local[result] = f.select(cond, yes, no)
 
@@ -97,9 +116,10 @@ def identity_of(op: Op) -> float | int | None:
 class ReduceRoot:
     """One `tt.reduce`: its accumulators while the nest runs, its results when an output point is finished."""
 
-    def __init__(self, op: Op, outputs: list[Buffer | None]) -> None:
+    def __init__(self, op: Op, outputs: list[Buffer | None], failed: Failed | None = None) -> None:
         self.op: Op = op
         self.outputs = outputs  # None: the result is a scalar
+        self.failed = failed
         self.shape = op.args[0].shape
         self.coords = identity(self.shape)
         self.axis: int = op.attrs["axis"]
@@ -143,7 +163,7 @@ class ReduceRoot:
             return [f.select(f.fcmp(p, y, x), y, x) for p, x, y in zip((self.pick, other), a, b, strict=True)]
         if self.wide != self.elem:
             return [FLOAT_ARITHMETIC[self.name](f, [a[0], b[0]])]
-        return emit_region(f, self.block, [*a, *b], ev.env)
+        return emit_region(f, self.block, [*a, *b], ev.env, self.failed)
 
     def start(self, ev: Evaluator) -> Regs | None:
         """The accumulators before the first element; None where that has to be the first element itself."""

@@ -56,8 +56,13 @@ class _Emitter:
         self.s, self.f, self.op, self.sources, self.results = s, s.f, op, sources, results
         self.block = op.regions[0][0]
 
-    def combine(self, a: Regs, b: Regs) -> Regs:
-        return emit_region(self.f, self.block, [*a, *b], self.s.env)
+    def combine(self, a: Regs, b: Regs, lanes: Reg | None = None) -> Regs:
+        """Combine; `lanes` says which of them count, if not all do."""
+
+        def failed(op: Op, broken: Reg) -> None:
+            self.s.failed(op, broken if lanes is None else self.f.and_(broken, lanes))
+
+        return emit_region(self.f, self.block, [*a, *b], self.s.env, failed)
 
     def load(self, offset: Reg, lanes: int) -> Regs:
         return [load_elements(self.f, a, b, offset, lanes) for a, b in zip(self.op.args, self.sources, strict=True)]
@@ -104,8 +109,8 @@ class _Emitter:
             shift = 1
             while shift < lanes:
                 moved = [f.shuffle(v, None, [max(0, lane - shift) for lane in range(lanes)]) for v in values]
-                mixed = self.combine(moved, values)
                 keep = const_lanes(vec("i1", lanes), [int(lane >= shift) for lane in range(lanes)])
+                mixed = self.combine(moved, values, keep)
                 values = [f.select(keep, m, v) for m, v in zip(mixed, values, strict=True)]
                 shift *= 2
             return values

@@ -29,7 +29,7 @@ from weft.backends.cpu.questions import Analysis
 from weft.backends.cpu.reduce import ReduceRoot
 from weft.backends.cpu.reduce import emit_nest as emit_reductions
 from weft.backends.cpu.roots import AssertRoot, AtomicRoot, StoreRoot, WriteRoot
-from weft.backends.llvm.emit import I64, Function, const
+from weft.backends.llvm.emit import I1, I64, Function, const
 from weft.backends.llvm.emit import Value as Reg
 from weft.base import Unsupported
 
@@ -104,6 +104,7 @@ class Scheduler:
         self.loaded: list[Value] = []  # pointers of tiles loaded so far, outside of loops
         self.fetch_ahead: Callable[[Scheduler, Value], Root | None] = context.fetch_ahead
         self._taken: set[Buffer] = set()
+        self._assertions: dict[Op, int] = {}  # those inside combine functions, which are emitted several times
 
     # -- walking ----------------------------------------------------------------------------------------------------
 
@@ -179,12 +180,8 @@ class Scheduler:
         produced = {v for r in self.open if r.op is not None for v in r.op.results}
         analysis = self.analysis()
         walked = analysis.walk(root.inputs())
-        for value, _ in walked:
-            if value in produced:
-                return False
-            op = value.op
-            if op is not None and value not in self.env and any(a in produced for a in op.args):
-                return False
+        if self._reads(walked, produced):
+            return False
         stores = [r.op for r in self.open if isinstance(r, StoreRoot)]
         loads = [v.op for v, _ in walked if v not in self.env and v.op is not None and v.op.name == "tt.load"]
         for store in stores:
@@ -195,7 +192,22 @@ class Scheduler:
             for store in stores:
                 if self.may_alias(store.args[0], root.op.args[0], self._same_places(store.args[0], root.op.args[0])):
                     return False
+            for load in self.pending_loads if produced else ():  # what it may overwrite must be there before the nest
+                if load.result in self.env:
+                    continue
+                waits = self._reads(analysis.walk([(load.result, identity(load.result.shape))]), produced)
+                if waits and self.may_alias(load.args[0], root.op.args[0], False):
+                    return False
         return True
+
+    def _reads(self, walked: dict[tuple[Value, Coords], None], produced: set[Value]) -> bool:
+        """Whether something visited is, or is made of, what the open nest is about to give."""
+        for value, _ in walked:
+            if value in produced:
+                return True
+            if value.op is not None and value not in self.env and any(a in produced for a in value.op.args):
+                return True
+        return False
 
     def _same_places(self, a: Value, b: Value) -> bool:
         """Whether two tiles of pointers are the same offset from their bases at each point, and no two points share
@@ -389,6 +401,15 @@ class Scheduler:
             return
         for a in value.op.args:
             self.prepare(a)
+
+    def failed(self, op: Op, broken: Reg) -> None:
+        """Report an assertion that does not hold in some lane."""
+        if broken.type.lanes:
+            broken = self.f.call(f"llvm.vector.reduce.or.v{broken.type.lanes}i1", I1, [broken])
+        index = self._assertions.get(op)
+        if index is None:
+            index = self._assertions[op] = self.context.add_assert(op)
+        self.f.when(broken, lambda: self.context.report(self.f, index))
 
     def allocate(self, value: Value, weights: tuple[tuple[int, ...], ...] | None = None) -> Buffer:
         """A scratch buffer that lives until the last use of `value`. What the open nest reads is still in use."""

@@ -1,6 +1,6 @@
 """The figures of docs/decisions: what the ways that were not taken would have cost.
 
-    python benchmarks/choices.py
+python benchmarks/choices.py
 """
 
 from __future__ import annotations

@@ -85,7 +85,7 @@ def transpose_kernel(x_ptr, out_ptr, M, N, BLOCK_M: tl.constexpr, BLOCK_N: tl.co
 
 def transpose(x, out):
     M, N = x.shape
-    block = min(128, M)
+    block = min(256, M)
     transpose_kernel[(weft.cdiv(M, block), weft.cdiv(N, block))](x, out, M, N, BLOCK_M=block, BLOCK_N=block)
 
 

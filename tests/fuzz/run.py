@@ -300,7 +300,8 @@ def _campaign(first: int, last: int, variant: str, seconds: float) -> int:
     seed = first
     while seed < last and time.time() - begin < seconds:
         left = str(seconds - (time.time() - begin))
-        command = [sys.executable, "-m", "fuzz.run", "--batch", f"{seed}:{last}", "--variant", variant, "--seconds", left]
+        command = [sys.executable, "-m", "fuzz.run", "--batch", f"{seed}:{last}", "--variant", variant]
+        command += ["--seconds", left]
         done = subprocess.run(command, capture_output=True, text=True, timeout=3600, check=False)
         print(done.stdout, end="", flush=True)
         lines = done.stdout.splitlines()

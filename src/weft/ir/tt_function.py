@@ -55,6 +55,7 @@ class FuncOp(IRDLOperation):
         """Is this a kernel, to be launched?"""
         return self.sym_visibility is None or self.sym_visibility.data == "public"
 
+
 @irdl_op_definition
 class CallOp(IRDLOperation):
     """A call of a function of the module:  %r = tt.call @f(%x) : (f32) -> f32"""

@@ -188,7 +188,8 @@ def make_guard(
             if type(value).__module__.partition(".")[0] == "torch":
                 text = f"{x}.numel() * {value.element_size()} if {x}.is_contiguous() else None"
             else:
-                text = f"{x}.nbytes if {x}.__class__ is ndarray and {x}.base is None else None"
+                dense = f"({x}.base is None or {x}.flags.forc)"
+                text = f"{x}.nbytes if {x}.__class__ is ndarray and {dense} else None"
             lines.append(f"{sizes[x]} = {text}")
         return x, v, sizes[x]
 

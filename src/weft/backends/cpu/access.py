@@ -208,12 +208,12 @@ def _load_window(
 
 
 def store_lanes(
-    f: Function, elem: Type, pointer: Pointer, lanes: int, value: Form, mask: Form | None, streaming: bool = False
+    f: Function, elem: Type, pointer: Pointer, lanes: int, value: Form, mask: Form | None, streaming: int = 0
 ) -> None:
     """Store one element for each lane where `mask` holds; of several lanes with one address the highest wins.
 
-    `streaming`: the addresses are known to be aligned whole vectors that nobody reads soon, so that they may go around
-    the cache.
+    `streaming`: the alignment in bytes of a whole vector that nobody reads soon, so that it may go around the cache;
+    otherwise 0.
     """
     offset = pointer.offset
     if _is_true(mask):
@@ -231,7 +231,7 @@ def store_lanes(
             if streaming and mask is None:
                 data = vector_of(f, value, lanes)
                 f.module.use_nontemporal()
-                f.do(f"store {data}, {address}, align {lanes * elem.bits // 8}, !nontemporal !0")
+                f.do(f"store {data}, {address}, align {streaming}, !nontemporal !0")
                 return
             _store_vector(f, vector_of(f, value, lanes), address, _mask_vector(f, mask, lanes))
             return

@@ -87,7 +87,7 @@ class Evaluator:
         self.full: set[Value] = set()  # masks known to hold everywhere in this version of the nest
         self.identities: set[Value] = set()  # remainders known to change nothing in this version of the nest
         self.aligned: Callable[[Op, Coords, Sequence[int]], bool] = lambda op, coords, lanes: False
-        self.streaming: set[int] = set()  # ids of stores that go around the cache in this version
+        self.streaming: dict[int, int] = {}  # ids of stores that go around the cache in this version: their alignment
         self.zips: dict[
             int, int
         ] = {}  # id of a write -> unrolled bit whose two copies interleave to consecutive elements

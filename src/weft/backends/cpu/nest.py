@@ -12,6 +12,7 @@ Order of the loops, from the inside: lanes, unrolled bits, bits of a reduced axi
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import reduce
 from typing import Protocol
 
 from weft.backends.cpu.coords import Coords, identity, log2, pinned, substitute
@@ -32,6 +33,7 @@ from weft.backends.llvm.emit import Value as Reg
 
 GATHER, TRANSPOSE = 14.0, 5.0  # cost of a vector's worth of gathered or transposed elements, where one vector load is 1
 MAX_TWICE = 160  # operations in a body that is emitted in two versions
+LINE = 64  # bytes of a cache line
 DEEP = 150  # operations from which a nest is evaluated in order rather than by recursion
 MOST_TURNED = 40  # operations in a nest that is unrolled in order to turn rows into columns in registers
 
@@ -296,29 +298,31 @@ class Nest:
     def versions(
         self, emit: Callable[[Evaluator], Sequence[Reg]], streaming: Callable[[int], Reg | None]
     ) -> Sequence[Reg]:
-        """Emit the nest once, or twice: for tiles that lie wholly inside their masks, without them, and for the others.
+        """Emit the nest in one version, or more: for tiles that lie wholly inside their masks, without them, and for the
+        others.
 
-        In the first version, stores of whole aligned vectors go around the cache if the launch writes more than fits
-        into it: `streaming(bytes)` gives that condition for a nest that writes so many bytes each time.
+        The first exists in a version of its own where stores of whole vectors go around the cache, for launches that
+        write more than fits into it: `streaming(bytes)` gives that condition for a nest that writes so many bytes each
+        time.
         """
         if len(self.visited) > MAX_TWICE or len(self.visited) << len(self.unroll) > 4 * MAX_TWICE:
             return emit(self.evaluator())
         masks, holds = self._full_masks()
         stores, goes = self._streamed(masks, streaming)
         identities, below = self._unwrapped()
-        conditions = [*holds, *goes, *below]
-        if not conditions:
-            return emit(self.evaluator())
-        whole = conditions[0]
-        for c in conditions[1:]:
-            whole = self.f.and_(whole, c)
 
-        def fast() -> Sequence[Reg]:
+        def version(streamed: dict[int, int]) -> Sequence[Reg]:
             ev = self.evaluator()
-            ev.full, ev.streaming, ev.identities = masks, stores, identities
+            ev.full, ev.streaming, ev.identities = masks, streamed, identities
             return emit(ev)
 
-        return self.f.if_else(whole, fast, lambda: emit(self.evaluator()))
+        def either(conditions: list[Reg], yes: Version, no: Version) -> Sequence[Reg]:
+            return self.f.if_else(reduce(self.f.and_, conditions), yes, no) if conditions else yes()
+
+        def unmasked() -> Sequence[Reg]:
+            return either(goes, lambda: version(stores), lambda: version({}))
+
+        return either([*holds, *below], unmasked, lambda: emit(self.evaluator()))
 
     def _full_masks(self) -> tuple[set[Value], list[Reg]]:
         """Masks that hold everywhere if they hold at one point, and the conditions for that."""
@@ -434,12 +438,18 @@ class Nest:
             return [*ordered[0], *ordered[1], ("holds", mask, substitute_live(coords, -1), coords)]
         return None
 
-    def _streamed(self, masks: set[Value], streaming: Callable[[int], Reg | None]) -> tuple[set[int], list[Reg]]:
-        """Stores that may go around the cache in the version without masks, and when."""
-        stores: set[int] = set()
+    def _streamed(self, masks: set[Value], streaming: Callable[[int], Reg | None]) -> tuple[dict[int, int], list[Reg]]:
+        """Stores that may go around the cache in the version without masks, with their alignment in bytes, and when.
+
+        A cache line has to be written at once. So a store is either a whole line, or the next turn of the innermost
+        loop goes on where it ends: then pieces of 16 bytes do, which is how NumPy aligns large arrays.
+        """
+        stores: dict[int, int] = {}
         conditions: list[Reg] = []
         f = self.f
         written = 0
+        order = [*self.unroll, *(b for run in self._loop_runs([*self.inner_bits, *self.outer_bits]) for b in run)]
+        following = tuple(order[:1])
         for root in self.roots:
             op = root.op
             if op is None or op.name != "tt.store" or (len(op.args) > 2 and op.args[2] not in masks):
@@ -448,21 +458,24 @@ class Nest:
             size = bits // 8 << len(self.lane_bits)
             if size * 8 != self.vector_bits or bits < 8:
                 continue
+            count = len(self.lane_bits)
             steps = self.analysis.steps(op.args[0], identity(root.shape))
-            if consecutive_run(steps)[: len(self.lane_bits)] != self.lane_bits:
+            run = consecutive_run(steps)
+            alignment = 16 if run[count : count + 1] == following else LINE
+            if run[:count] != self.lane_bits or alignment > size:
                 continue
-            if self.analysis.pointer_align(op.args[0], identity(root.shape), self.lane_bits) * (bits // 8) < size:
+            if self.analysis.pointer_align(op.args[0], identity(root.shape), self.lane_bits) * (bits // 8) < alignment:
                 continue
             first = Evaluator(f, self.env, ())
             pointer = first.pointer(op.args[0], substitute_live(identity(root.shape), -1))
             address = f.cast("ptrtoint", vector_of(f, pointer, 0), I64)
-            conditions.append(f.icmp("eq", f.and_(address, const(I64, size - 1)), const(I64, 0)))
-            stores.add(id(op))
+            conditions.append(f.icmp("eq", f.and_(address, const(I64, alignment - 1)), const(I64, 0)))
+            stores[id(op)] = alignment
             written += bits // 8 << self.count
         if not stores:
             return stores, []
         large = streaming(written)
-        return (stores, [large, *conditions]) if large is not None else (set(), [])
+        return (stores, [large, *conditions]) if large is not None else ({}, [])
 
     def evaluate_in_order(self, ev: Evaluator) -> None:
         """In a long chain of operations, evaluate operands first, so that pulling never nests deeply."""
@@ -479,6 +492,7 @@ class Nest:
             write()
 
 
+Version = Callable[[], Sequence[Reg]]
 Condition = tuple[str, Value, Coords, Coords]
 """("holds", a mask, a place, -) or ("sle" or "ule", an integer, where it must be at most what it is, there)."""
 

@@ -107,7 +107,7 @@ class StoreRoot:
         mask = ev.eval(self.op.args[2], coords) if len(self.op.args) > 2 else None
         if mask is not None and not ev.lanes:
             mask = Uniform(vector_of(ev.f, mask, 0))
-        streaming = id(self.op) in ev.streaming
+        streaming = ev.streaming.get(id(self.op), 0)
         return lambda: access.store_lanes(ev.f, memory_type(value.elem), pointer, ev.lanes, form, mask, streaming)
 
 

@@ -267,8 +267,6 @@ class Scheduler:
 
     def streaming(self, written: int) -> Reg | None:
         """Whether the launch writes more than the caches hold, if a nest here writes `written` bytes each time."""
-        if self.vector_bits < 512:
-            return None
         f = self.f
         total = self.context.total_programs(f)
         for count in self.trip_counts:

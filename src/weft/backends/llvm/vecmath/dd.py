@@ -75,4 +75,3 @@ def div(a: Pair, b: Pair) -> Pair:
 def constant(x: X, parts: tuple[float, float]) -> Pair:
     """A pair from two numbers."""
     return x.const(parts[0]), x.const(parts[1])
-

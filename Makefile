@@ -2,6 +2,7 @@
 #
 #   make demo    install into .venv, run every example on real input, check and time it
 #   make test    lint, types, the test suite
+#   make fuzz    random kernels that nobody has run, compared with an interpreter, for SECONDS=600
 #   make bench   the performance table of docs/performance.md (installs PyTorch and Triton for comparison)
 
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 python; do \
@@ -9,8 +10,9 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 p
 VENV ?= .venv
 BIN := $(VENV)/bin
 PYTEST_ARGS ?=
+SECONDS ?= 600
 
-.PHONY: demo test lint types suite test-long math-exhaustive bench wheel clean
+.PHONY: demo test lint types suite test-long fuzz math-exhaustive bench wheel clean
 
 demo: $(VENV)/.base
 	$(BIN)/python -m weft demo
@@ -28,6 +30,9 @@ suite: $(VENV)/.test
 
 test-long: $(VENV)/.test
 	$(BIN)/python -m pytest -m slow $(PYTEST_ARGS)
+
+fuzz: $(VENV)/.test
+	PYTHONPATH=tests $(BIN)/python -m fuzz.run --seconds $(SECONDS)
 
 # the elementary functions on every float there is; some hours
 math-exhaustive: $(VENV)/.test

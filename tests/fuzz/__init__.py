@@ -6,5 +6,8 @@ scope       the generator's state: variables with their types and the range of t
 operations  elementwise operations, shapes, reductions, scans, products
 memory      loads, stores and atomics with all kinds of addresses and masks
 control     loops, branches, early returns
-run         a seed from start to end: generate, launch, compare, reduce; `python -m fuzz.run` for long campaigns
+compare     a seed from start to end: generate, launch, interpret, compare
+shrink      cut a failing kernel down
+campaign    many seeds, in processes of their own
+run         the command line: `python -m fuzz.run` in the folder `tests`
 """

@@ -214,13 +214,19 @@ class LayoutError(CompilationError, ValueError):
 class OutOfResources(WeftError):
     """The kernel needs `required` of the resource `name`; the machine has `limit`."""
 
-    def __init__(self, required: int, limit: int, name: str, hint: str | None = None) -> None:
+    def __init__(
+        self, required: int, limit: int, name: str, hint: str | None = None, *, details: Sequence[str] = ()
+    ) -> None:
         message = f"out of resource: {name}, Required: {required}, Hardware limit: {limit}."
-        super().__init__(message + (f" {hint}" if hint else " Reducing block sizes or `num_stages` may help."))
+        if not hint:
+            message += " Reducing block sizes or `num_stages` may help."
+        super().__init__("\n".join([message, *details, *([f"hint: {hint}"] if hint else ())]))
         self.required = required
         self.limit = limit
         self.name = name
         self.hint = hint
+        self.details = tuple(details)
+        """What the resource is needed for, one line each."""
 
 
 class LaunchError(WeftError, ValueError):

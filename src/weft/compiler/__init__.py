@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from .kernel import AsmDict, CompiledKernel, LazyDict, Metadata
     from .sources import ASTSource, IRSource, Source, stable_text
     from .stages import Dump, Store, cache_key, compile, compiler_key, make_options, option_names
-    from .target import TARGETS, GPUTarget, as_target, get_num_threads, host_cpu, set_num_threads
+    from .target import TARGETS, GPUTarget, as_target, get_num_threads, host_cpu, set_num_threads, set_scratch_limit
 
 _PLACES = {
     # compiling
@@ -30,6 +30,7 @@ _PLACES = {
     "host_cpu": "target",
     "get_num_threads": "target",
     "set_num_threads": "target",
+    "set_scratch_limit": "target",
     "make_options": "stages",
     "option_names": "stages",
     # keys and stores
@@ -61,6 +62,7 @@ __all__ = [
     "make_options",
     "option_names",
     "set_num_threads",
+    "set_scratch_limit",
     "stable_text",
 ]
 

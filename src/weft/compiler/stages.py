@@ -263,6 +263,7 @@ _TRITON_FACTS: dict[str, Any] = {
     "tmem_size": 0,
     "cluster_dims": (1, 1, 1),
     "scratch_bytes": 0,
+    "scratch_largest": [],
     "asserts": [],
     "prints": [],
     "alias_pairs": [],

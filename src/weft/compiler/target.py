@@ -9,10 +9,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from weft.backends.cpu.driver import get_num_threads, host_cpu, set_num_threads
+from weft.backends.cpu.driver import get_num_threads, host_cpu, set_num_threads, set_scratch_limit
 from weft.base import Unsupported
 
-__all__ = ["TARGETS", "GPUTarget", "as_target", "get_num_threads", "host_cpu", "set_num_threads"]
+__all__ = [
+    "TARGETS",
+    "GPUTarget",
+    "as_target",
+    "get_num_threads",
+    "host_cpu",
+    "set_num_threads",
+    "set_scratch_limit",
+]
 
 TARGETS = ("cpu",)
 """The targets that exist."""

@@ -68,7 +68,7 @@ def diagnose(frame: Frame, error: BaseException) -> WeftError:
         if "constexpr" in text:
             notes, hint = _not_known(frame)
             return frame.error(text, notes=notes, hint=hint)
-        return frame.error(text)
+        return frame.error(text, hint="; ".join(getattr(error, "__notes__", ())) or None)
     crash = CompilerCrash(
         f"{type(error).__name__}: {text}" if text else type(error).__name__,
         "the frontend",

@@ -355,7 +355,7 @@ def check_shape(shape: Sequence[Any]) -> int:
             raise ValueError(f"Shape element {position} must be a power of 2{_nearest(size)}")
         numel *= size
     if numel > TRITON_MAX_TENSOR_NUMEL:
-        raise ValueError(f"numel ({numel}) exceeds triton maximum tensor numel ({TRITON_MAX_TENSOR_NUMEL})")
+        raise _too_large(numel)
     return numel
 
 
@@ -374,6 +374,13 @@ def _nearest(size: int) -> str:
         return f", got {size}"
     below = 1 << (size.bit_length() - 1)
     return f", got {size} (the nearest are {below} and {2 * below})"
+
+
+def _too_large(numel: int) -> ValueError:
+    """The error for a tile of too many elements; its note becomes the hint of a compilation error."""
+    error = ValueError(f"numel ({numel}) exceeds triton maximum tensor numel ({TRITON_MAX_TENSOR_NUMEL})")
+    error.add_note("use a smaller block, and a loop or more programs over it")
+    return error
 
 
 class block_type(dtype):
@@ -453,7 +460,7 @@ def block_of(element_ty: dtype, shape: tuple[int, ...]) -> block_type:
     made.element_ty, made.shape, made.numel = element_ty, shape, prod(shape)
     made._ir = made._name = made._const_shape = None
     if made.numel > TRITON_MAX_TENSOR_NUMEL:
-        raise ValueError(f"numel ({made.numel}) exceeds triton maximum tensor numel ({TRITON_MAX_TENSOR_NUMEL})")
+        raise _too_large(made.numel)
     return made
 
 

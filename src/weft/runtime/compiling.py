@@ -79,6 +79,7 @@ def compile(
 ) -> Any:
     """Compile an `ASTSource`, an `IRSource` or a `.ttir` file, by way of the cache; returns a CompiledKernel."""
     compiler.CompiledKernel.make_launcher = staticmethod(make_launcher)
+    knobs.weft.apply()
     given = dict(options or {})
     if hasattr(options, "__dict__") and not isinstance(options, Mapping):
         given = dict(vars(options))

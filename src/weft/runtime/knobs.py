@@ -275,12 +275,18 @@ class _Weft(_Group):
     """The target of launches; "cpu" if not given."""
     num_threads = _Knob("WEFT_NUM_THREADS", int, 0)
     """Threads a launch may use; 0 for all usable cores."""
+    scratch_limit = _Knob("WEFT_SCRATCH_LIMIT", parse_size, 0)
+    """Bytes of scratch memory that a launch may take on all its threads; 0 for half of the machine's memory."""
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name == "num_threads":
             count = type(self)._knobs[name].from_environment() if value is env else value
             compiler.set_num_threads(count or None)
         super().__setattr__(name, value)
+
+    def apply(self) -> None:
+        """Hand on what is looked at when a kernel is loaded."""
+        compiler.set_scratch_limit(self.scratch_limit or None)
 
 
 cache = _Cache()

@@ -1,7 +1,7 @@
 """Facts about a host processor: what it is called, how wide its vectors are, how large its caches.
 
 A value, not a query: `weft.backends.cpu.driver.host_cpu()` fills one in for the machine this runs on, a test or a
-cross compilation writes one down.
+cross compilation writes one down.  Code generation asks nothing else: there is no second description.
 
 >>> zen4 = CPU("znver4", "x86_64-unknown-linux-gnu", ("avx2", "avx512bf16", "avx512f", "avx512vl", "fma"))
 >>> zen4.vector_bytes, zen4.has("fma"), zen4.arch
@@ -27,6 +27,8 @@ class CPU:
     l1_bytes: int = 32 << 10
     l2_bytes: int = 1 << 20
     l3_bytes: int = 8 << 20
+    memory_bytes: int = 0
+    """The memory that a process may have; 0 where that is not known."""
 
     def has(self, feature: str) -> bool:
         """Does it have an LLVM feature such as "avx512f" or "neon"?"""
@@ -37,6 +39,16 @@ class CPU:
         """The family of the instruction set: x86_64, aarch64, ..."""
         family = self.triple.split("-", 1)[0]
         return {"arm64": "aarch64", "amd64": "x86_64"}.get(family, family)
+
+    @property
+    def is_x86(self) -> bool:
+        """Is it of the x86 family, of 32 or 64 bits?"""
+        return self.arch in ("x86_64", "i686", "i386")
+
+    @property
+    def converts_half(self) -> bool:
+        """Whether converting to and from half precision are instructions."""
+        return self.has("f16c") if self.is_x86 else self.arch == "aarch64"
 
     @property
     def vector_bytes(self) -> int:

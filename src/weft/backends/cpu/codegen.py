@@ -18,6 +18,7 @@ from weft.backends.cpu import anchors, control, dot, indexed, scan  # noqa: F401
 from weft.backends.cpu.arena import Arena
 from weft.backends.cpu.control import emit_blocks
 from weft.backends.cpu.elementwise import llvm_type
+from weft.backends.cpu.host import cpu_named
 from weft.backends.cpu.prefetch import next_program
 from weft.backends.cpu.program import FunctionProgram, Op, read_function
 from weft.backends.cpu.schedule import Scheduler
@@ -53,7 +54,7 @@ class CPUBinary:
     @cached_property
     def asm(self) -> str:
         """The assembly of the object."""
-        return machine.assembly(self.llir, self._options.cpu, self._options.features)
+        return machine.assembly(self.llir, cpu_named(self._options.cpu, self._options.features))
 
 
 class Context:
@@ -134,17 +135,17 @@ def compile_module(module: ModuleOp, options: CPUOptions | None = None) -> CPUBi
         raise CompilationError("the module has no kernel: expected a `tt.func`")
     program = read_function(func)
     text, metadata = emit(program, options, parameters)
-    obj = machine.compile_object(text, options.cpu, options.features)
+    obj = machine.compile_object(text, cpu_named(options.cpu, options.features))
     return CPUBinary(text, obj, metadata, options)
 
 
 def emit(program: FunctionProgram, options: CPUOptions, parameters: list[str]) -> tuple[str, dict[str, Any]]:
     """The LLVM IR of a kernel and its metadata; `parameters` are the types that a launch gives it."""
-    host = machine.host(options.cpu, options.features)
-    vector_bits = options.vector_bits or host.vector_bits
-    context = Context(options, vector_bits, host.features)
+    cpu = cpu_named(options.cpu, options.features)
+    vector_bits = options.vector_bits or 8 * cpu.vector_bytes
+    context = Context(options, vector_bits, frozenset(cpu.features))
     module = Module()
-    vecmath.configure(module, avx512=vector_bits == 512 and {"avx512f", "avx512vl"} <= host.features)
+    vecmath.configure(module, avx512=vector_bits == 512 and cpu.has("avx512f") and cpu.has("avx512vl"))
     slots = [(f"p{i}", llvm_type(p.elem)) for i, p in enumerate(program.params)]
     extra = [
         ("x", I32),
@@ -169,13 +170,14 @@ def emit(program: FunctionProgram, options: CPUOptions, parameters: list[str]) -
     for value, reg in zip(program.params, body.args, strict=False):
         scheduler.env[value] = reg
     emit_blocks(scheduler, program.blocks)
-    _worker(module, program, slots)
-    if not host.converts_half:
+    _worker(module, program, slots, fence=cpu.is_x86 and module.streams)
+    if not cpu.converts_half:
         half.define_conversions(module)
     metadata = {
         "name": program.name,
         "params": parameters,
         "scratch_bytes": arena.size,
+        "scratch_largest": arena.largest(),
         "asserts": context.asserts,
         "prints": context.prints,
         "alias_pairs": [[i, j] for (i, j) in sorted(scheduler.alias_pairs)],
@@ -184,8 +186,11 @@ def emit(program: FunctionProgram, options: CPUOptions, parameters: list[str]) -
     return module.text(), metadata
 
 
-def _worker(module: Module, program: FunctionProgram, slots: list[tuple[str, Any]]) -> None:
-    """The exported function: take chunks of programs from the state until there are none."""
+def _worker(module: Module, program: FunctionProgram, slots: list[tuple[str, Any]], *, fence: bool) -> None:
+    """The exported function: take chunks of programs from the state until there are none.
+
+    `fence`: stores went around the cache, and have to be seen by others when the launch is over.
+    """
     f = module.function(_quoted(program.name), VOID, [("args", PTR), ("state", PTR), ("scratch", PTR)], "nounwind")
     args, state, scratch = f.args
     values = []
@@ -213,7 +218,7 @@ def _worker(module: Module, program: FunctionProgram, slots: list[tuple[str, Any
         f.call_void("weft.program", [*values, x, y, z, nx, ny, nz, pid, state, scratch])
     f.br(head)
     f.start(done)
-    if module.streams and machine.host().is_x86:
+    if fence:
         f.call_void("llvm.x86.sse.sfence", [])
     f.ret()
 

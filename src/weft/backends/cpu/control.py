@@ -62,7 +62,7 @@ def scalar(s: Scheduler, value: Value) -> Reg:
 
 
 def _carried_buffer(s: Scheduler, init: Value, last: int) -> Buffer:
-    buffer = s.arena.allocate(init.elem, init.numel, row_major(init.shape), s.position, last)
+    buffer = s.arena.allocate(init, s.position, last)
     s.write_into(init, buffer)
     return buffer
 
@@ -82,7 +82,7 @@ def _assign(s: Scheduler, pairs: list[tuple[Value, Buffer]]) -> None:
                 reads_elsewhere = True
         if reads_elsewhere:
             s.flush()
-            own = s.arena.allocate(value.elem, value.numel, row_major(value.shape), s.position, s.position)
+            own = s.arena.allocate(value, s.position, s.position)
             s.write_into(value, own)
             s.flush()
             s.env[value] = own
@@ -142,9 +142,7 @@ def _if(s: Scheduler, op: Op) -> None:
     _prepare_region(s, op)
     cond = scalar(s, op.args[0])
     buffers = {
-        k: s.arena.allocate(r.elem, r.numel, row_major(r.shape), op.index, max(op.last, s.last_use(r)))
-        for k, r in enumerate(op.results)
-        if r.is_tile
+        k: s.arena.allocate(r, op.index, max(op.last, s.last_use(r))) for k, r in enumerate(op.results) if r.is_tile
     }
     scalars = [k for k, r in enumerate(op.results) if not r.is_tile]
     saved = _Saved(s)
@@ -201,7 +199,7 @@ def _while(s: Scheduler, op: Op) -> None:
         if isinstance(have, Buffer):
             out.append(have)
         else:
-            own = s.arena.allocate(v.elem, v.numel, row_major(v.shape), s.position, last)
+            own = s.arena.allocate(v, s.position, last)
             s.write_into(v, own)
             s.flush()
             out.append(own)
@@ -237,12 +235,7 @@ def emit_blocks(s: Scheduler, blocks: list[Block]) -> None:
         return
     labels = {id(b): f.new_label("bb") for b in blocks}
     incoming: dict[int, list[tuple[str, list[Value], dict[Value, Reg | Buffer]]]] = {id(b): [] for b in blocks}
-    tiles = {
-        id(a): s.arena.allocate(a.elem, a.numel, row_major(a.shape), 0, s.program.count)
-        for b in blocks[1:]
-        for a in b.args
-        if a.is_tile
-    }
+    tiles = {id(a): s.arena.allocate(a, 0, s.program.count) for b in blocks[1:] for a in b.args if a.is_tile}
     for n, block in enumerate(blocks):
         if n:
             f.start(labels[id(block)])

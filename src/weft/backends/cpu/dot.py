@@ -92,7 +92,7 @@ def pack(s: Scheduler, value: Value, elem: str, weights: tuple[tuple[int, ...], 
     if value.elem == elem and not isinstance(have, Buffer) and len(value.users) == 1:
         return s.materialise(value, weights)
     s.flush()
-    buffer = s.arena.allocate(elem, value.numel, weights, s.position, s.position)
+    buffer = s.arena.allocate(value, s.position, s.position, elem=elem, weights=weights)
     s.nest([WriteRoot(value, buffer, identity(value.shape), value.shape, keep=False)])
     return buffer
 
@@ -105,7 +105,7 @@ def accumulator_buffer(s: Scheduler, op: Op, elem: str, operands: tuple[Buffer, 
     last = s.last_use(result)
     weights = row_major(result.shape)
     if is_zero(addend) and addend not in s.env:
-        return s.arena.allocate(elem, result.numel, weights, s.position, last), True
+        return s.arena.allocate(result, s.position, last, elem=elem), True
     s.flush()
     have = s.env.get(addend)
     if elem == addend.elem and addend.block is op.block:
@@ -117,7 +117,7 @@ def accumulator_buffer(s: Scheduler, op: Op, elem: str, operands: tuple[Buffer, 
                 s.write_into(addend, target)
                 s.flush()
             return target, False
-    buffer = s.arena.allocate(elem, result.numel, weights, s.position, last)
+    buffer = s.arena.allocate(result, s.position, last, elem=elem)
     s.write_into(addend, buffer)
     s.flush()
     return buffer, False
@@ -180,7 +180,7 @@ def _dot(s: Scheduler, op: Op) -> None:
     if out not in ("f16", "f32", "f64"):
         raise Unsupported(f"a product with a result of {out}", "cpu", span=op.span)
     s.env[op.result] = target  # read as the accumulator's element; narrowed below
-    narrow = s.arena.allocate(out, op.result.numel, row_major(op.result.shape), s.position, s.last_use(op.result))
+    narrow = s.arena.allocate(op.result, s.position, s.last_use(op.result), elem=out)
     wide = Value(op.result.shape, p.accumulator, "", None, 0, op.block)
     s.env[wide] = target
     s.nest([WriteRoot(wide, narrow, identity(wide.shape), wide.shape, keep=False)])

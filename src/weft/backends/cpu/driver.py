@@ -24,10 +24,19 @@ from weft.base import DeviceAssertionError, Span
 
 from .host import host_cpu, llvm_version, usable_cores
 from .native import loader, native
-from .pool import Pool, get_num_threads, get_pool, scratch, set_num_threads
+from .pool import Pool, check_scratch, get_num_threads, get_pool, scratch, set_num_threads, set_scratch_limit
 from .printing import Printer
 
-__all__ = ["LoadedKernel", "Pool", "get_num_threads", "host_cpu", "llvm_version", "set_num_threads", "usable_cores"]
+__all__ = [
+    "LoadedKernel",
+    "Pool",
+    "get_num_threads",
+    "host_cpu",
+    "llvm_version",
+    "set_num_threads",
+    "set_scratch_limit",
+    "usable_cores",
+]
 
 # struct {i64 next, total, chunk; i32 nx, ny, nz, reserved; i64 error, error_pid; ptr print_fn}
 STATE_FORMAT = "qqqiiiiqqQ"
@@ -51,11 +60,15 @@ _ptr = ctypes.c_void_p
 
 
 class LoadedKernel:
-    """A compiled kernel in memory, ready to run; `metadata` is that of the binary."""
+    """A compiled kernel in memory, ready to run; `metadata` is that of the binary.
+
+    Raises OutOfResources where its scratch memory, on the threads that launches use, exceeds the limit.
+    """
 
     def __init__(self, code: bytes, metadata: Mapping[str, Any]) -> None:
         self.name: str = metadata["name"]
         self.scratch_bytes: int = int(metadata.get("scratch_bytes", 0))
+        check_scratch(self.scratch_bytes, get_num_threads(), self.name, metadata.get("scratch_largest", ()))
         self.asserts: list[dict[str, Any]] = list(metadata.get("asserts", ()))
         self._printer = Printer(metadata["prints"]) if metadata.get("prints") else None
         self._tracker, (self.address,) = loader().load(code, [self.name])

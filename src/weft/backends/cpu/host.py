@@ -1,17 +1,18 @@
-"""What this machine is: its processor as LLVM names it, its caches, the cores that may be used."""
+"""What this machine is: its processor as LLVM names it, its caches and memory, the cores that may be used."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import re
+from functools import lru_cache
 
 import llvmlite
 import llvmlite.binding as llvm
 
 from weft.targets import CPU
 
-__all__ = ["host_cpu", "llvm_version", "usable_cores"]
+__all__ = ["cpu_named", "host_cpu", "llvm_version", "usable_cores"]
 
 
 def usable_cores() -> int:
@@ -41,9 +42,29 @@ def host_cpu() -> CPU:
             features=tuple(sorted(name for name, on in features.items() if on)),
             feature_string=features.flatten(),
             cores=usable_cores(),
+            memory_bytes=_memory_bytes(),
             **_cache_sizes(),
         )
     return _host
+
+
+@lru_cache(maxsize=8)
+def cpu_named(name: str = "", features: str = "") -> CPU:
+    """The processor of LLVM's name `name` and features such as "+avx2,-fma"; without a name the one this runs on."""
+    if not name:
+        return host_cpu()
+    enabled = sorted(f[1:] for f in features.split(",") if f.startswith("+"))
+    return CPU(name, llvm.get_process_triple(), tuple(enabled), features)
+
+
+def _memory_bytes() -> int:
+    """The memory of this machine, cut down to the limit of the control group; 0 where the system does not tell."""
+    size = 0
+    with contextlib.suppress(AttributeError, OSError, ValueError):
+        size = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    with contextlib.suppress(OSError, ValueError), open("/sys/fs/cgroup/memory.max") as file:
+        size = min(size, int(file.read()))  # "max" is no number: no limit
+    return max(0, size)
 
 
 def _cache_sizes() -> dict[str, int]:

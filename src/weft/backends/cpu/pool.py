@@ -12,16 +12,26 @@ import ctypes
 import os
 import sys
 import threading
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from weft.base import LaunchError
+from weft.base import LaunchError, OutOfResources
 
 from . import native
-from .host import usable_cores
+from .host import host_cpu, usable_cores
 
-__all__ = ["Pool", "get_num_threads", "get_pool", "scratch", "set_num_threads"]
+__all__ = [
+    "Pool",
+    "check_scratch",
+    "get_num_threads",
+    "get_pool",
+    "get_scratch_limit",
+    "scratch",
+    "set_num_threads",
+    "set_scratch_limit",
+]
 
 _i64 = ctypes.c_int64
 _ptr = ctypes.c_void_p
@@ -29,7 +39,10 @@ _ptr = ctypes.c_void_p
 
 def _aligned(size: int, alignment: int = 64) -> tuple[Any, int]:
     """Uninitialised memory: an object that keeps it alive, and its aligned address."""
-    memory = np.empty(size + alignment, np.uint8)
+    try:
+        memory = np.empty(size + alignment, np.uint8)
+    except MemoryError:
+        raise OutOfResources(size, get_scratch_limit(), "scratch memory, which the system refuses") from None
     return memory, (int(memory.ctypes.data) + alignment - 1) & -alignment
 
 
@@ -90,17 +103,26 @@ class Pool:
         if not self._busy.acquire(blocking=False):
             return False
         if scratch_bytes > self._scratch_bytes:
-            size = max(1 << (scratch_bytes - 1).bit_length(), 1 << 14)
-            self._scratch, address = _aligned(size * self.workers)
-            self._scratch_bytes = size
-            _i64.from_address(self._address + native.SCRATCH).value = address
-            _i64.from_address(self._address + native.STRIDE).value = size
+            try:
+                self._grow_scratch(scratch_bytes)
+            except BaseException:
+                self._busy.release()
+                raise
         if self._here is not None:
             here = self._here()
             if here != self._off:
                 self._keep_off(here)
         self._native.begin(self._address, fn, args, state, wanted)
         return True
+
+    def _grow_scratch(self, size: int) -> None:
+        """Make room for `size` bytes of scratch memory for each worker."""
+        check_scratch(size, self.workers + 1)
+        rounded = max(1 << (size - 1).bit_length(), 1 << 14)
+        self._scratch, address = _aligned(rounded * self.workers)
+        self._scratch_bytes = rounded
+        _i64.from_address(self._address + native.SCRATCH).value = address
+        _i64.from_address(self._address + native.STRIDE).value = rounded
 
     def _keep_off(self, core: int) -> None:
         """Let the workers run on any core but the caller's.
@@ -155,6 +177,40 @@ def set_num_threads(count: int | None) -> None:
     if old is not None:
         with old._busy:
             old.stop()
+
+
+_scratch_limit: int | None = None
+
+
+def get_scratch_limit() -> int:
+    """Bytes of scratch memory that a launch may take on all its threads: half of the memory, if nobody sets it."""
+    return _scratch_limit or host_cpu().memory_bytes // 2 or 4 << 30
+
+
+def set_scratch_limit(limit: int | None) -> None:
+    """Let launches take at most `limit` bytes of scratch memory; None for half of the memory."""
+    global _scratch_limit
+    if limit is not None and limit < 0:
+        raise LaunchError(f"the limit of scratch memory must be positive, got {limit} bytes")
+    _scratch_limit = limit or None
+
+
+def check_scratch(size: int, threads: int, kernel: str = "", largest: Sequence[Sequence[Any]] = ()) -> None:
+    """Raise OutOfResources where `size` bytes of scratch memory for each thread are more than a launch may take.
+
+    `largest` says what the memory is for: (name, bytes), as in the metadata of a kernel.
+    """
+    limit = get_scratch_limit()
+    if size * threads <= limit:
+        return
+    lines = [f"{size} bytes for each of {threads} threads"]
+    lines += [f"  {part:>14} bytes  {name}" for name, part in largest]
+    hint = "use smaller blocks, so that fewer and smaller tiles are alive at once"
+    if size <= limit:
+        hint += f"; or run on {max(1, limit // size)} threads (WEFT_NUM_THREADS)"
+    hint += "; or raise the limit (WEFT_SCRATCH_LIMIT, half of the memory if not set)"
+    name = "scratch memory" + (f" of kernel {kernel}" if kernel else "")
+    raise OutOfResources(size * threads, limit, name, hint, details=lines)
 
 
 def get_pool(threads: int) -> Pool:

@@ -82,6 +82,14 @@ class Value:
             n *= s
         return n
 
+    @property
+    def name(self) -> str:
+        """Its name in the tile IR, that of a variable of the kernel where it has one; else what makes it."""
+        if self.op is None:
+            return "a value carried into a block"
+        hint = self.op.source.results[self.index].name_hint
+        return f"%{hint}" if hint else self.op.name
+
     def __repr__(self) -> str:
         what = self.op.name if self.op else "argument"
         return f"<{what}#{self.index}: {'x'.join(map(str, self.shape))}{'x' if self.shape else ''}{self.elem}>"

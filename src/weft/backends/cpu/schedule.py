@@ -412,9 +412,7 @@ class Scheduler:
     def allocate(self, value: Value, weights: tuple[tuple[int, ...], ...] | None = None) -> Buffer:
         """A scratch buffer that lives until the last use of `value`. What the open nest reads is still in use."""
         now = min(self.position, self.opened) if self.open else self.position
-        return self.arena.allocate(
-            value.elem, value.numel, weights or row_major(value.shape), now, self.last_use(value)
-        )
+        return self.arena.allocate(value, now, self.last_use(value), weights=weights)
 
     # -- questions --------------------------------------------------------------------------------------------------
 

@@ -5,28 +5,15 @@ The IR is verified before any pass runs, because what LLVM does with broken IR i
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 
 import llvmlite.binding as llvm
 
 from weft.base import CompilerCrash
+from weft.targets import CPU
 
 # On Windows an object that computes with floats refers to this symbol, which a linker would find in the C library.
 _USES_FLOATS = "@_fltused = weak_odr hidden constant i32 0\n"
-
-
-@dataclass(frozen=True)
-class Host:
-    """A CPU as LLVM knows it."""
-
-    name: str
-    feature_string: str
-    features: frozenset[str]
-    vector_bits: int
-    is_x86: bool = False
-    converts_half: bool = True
-    """Whether converting to and from half precision are instructions."""
 
 
 @lru_cache(maxsize=1)
@@ -38,27 +25,11 @@ def initialize() -> str:
 
 
 @lru_cache(maxsize=8)
-def host(name: str = "", features: str = "") -> Host:
-    """The CPU of that name, or the one this process runs on."""
-    initialize()
-    if not name:
-        name = llvm.get_host_cpu_name()
-        features = llvm.get_host_cpu_features().flatten()
-    enabled = frozenset(f[1:] for f in features.split(",") if f.startswith("+"))
-    bits = 512 if "avx512f" in enabled else 256 if "avx2" in enabled or "avx" in enabled else 128
+def target_machine(cpu: CPU, level: int = 2) -> llvm.TargetMachine:
+    """LLVM's target machine for a processor."""
     triple = initialize()
-    is_x86 = triple.startswith(("x86_64", "amd64", "i686"))
-    converts_half = "f16c" in enabled if is_x86 else triple.startswith(("aarch64", "arm64"))
-    return Host(name, features, enabled, bits, is_x86, converts_half)
-
-
-@lru_cache(maxsize=8)
-def target_machine(name: str = "", features: str = "", level: int = 2) -> llvm.TargetMachine:
-    """A target machine for a CPU (default: this one)."""
-    triple = initialize()
-    cpu = host(name, features)
     flags = cpu.feature_string
-    if cpu.vector_bits == 512:  # LLVM would rather use half of a 512-bit register
+    if cpu.vector_bytes == 64:  # LLVM would rather use half of a 512-bit register
         flags += ",-prefer-256-bit"
     target = llvm.Target.from_triple(triple)
     return target.create_target_machine(cpu=cpu.name, features=flags, opt=level, reloc="pic", codemodel="default")
@@ -75,9 +46,9 @@ def parse(text: str) -> llvm.ModuleRef:
     return module
 
 
-def optimised(text: str, name: str = "", features: str = "") -> tuple[llvm.ModuleRef, llvm.TargetMachine]:
+def optimised(text: str, cpu: CPU) -> tuple[llvm.ModuleRef, llvm.TargetMachine]:
     """Parse and run LLVM's pass pipeline."""
-    machine = target_machine(name, features)
+    machine = target_machine(cpu)
     if "windows" in machine.triple and "@_fltused" not in text:
         text += _USES_FLOATS
     module = parse(text)
@@ -93,13 +64,13 @@ def optimised(text: str, name: str = "", features: str = "") -> tuple[llvm.Modul
     return module, machine
 
 
-def compile_object(text: str, name: str = "", features: str = "") -> bytes:
+def compile_object(text: str, cpu: CPU) -> bytes:
     """The object code of a module."""
-    module, machine = optimised(text, name, features)
+    module, machine = optimised(text, cpu)
     return bytes(machine.emit_object(module))
 
 
-def assembly(text: str, name: str = "", features: str = "") -> str:
+def assembly(text: str, cpu: CPU) -> str:
     """The assembly of a module, as it is in the object."""
-    module, machine = optimised(text, name, features)
+    module, machine = optimised(text, cpu)
     return str(machine.emit_assembly(module))

@@ -2,6 +2,7 @@
 
 from .errors import (
     CacheWarning,
+    CapturedGlobalError,
     CompilationError,
     CompilerCrash,
     CompileTimeAssertionFailure,
@@ -12,6 +13,8 @@ from .errors import (
     LayoutError,
     Note,
     OutOfResources,
+    OutsideKernelError,
+    SettingWarning,
     Unsupported,
     UnsupportedLanguageConstruct,
     WeftError,
@@ -38,9 +41,12 @@ __all__ = [
     "LaunchError",
     "LaunchOverflowError",
     "LaunchTypeError",
+    "CapturedGlobalError",
+    "OutsideKernelError",
     "DeviceAssertionError",
     "CompilerCrash",
     "WeftWarning",
+    "SettingWarning",
     "CacheWarning",
     # options
     "CompileOptions",

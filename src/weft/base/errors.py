@@ -9,6 +9,8 @@
       OutOfResources                the kernel needs more than the machine has
       LaunchError                   wrong arguments, grid or options in a call (a ValueError)
         LaunchTypeError                 ... of a wrong type or number (a TypeError)
+        CapturedGlobalError             a captured global has changed (a RuntimeError)
+        OutsideKernelError              called from Python, works only in kernels (a RuntimeError)
       DeviceAssertionError          `tl.device_assert`
       CompilerCrash                 our fault: what to report and where
 
@@ -33,6 +35,7 @@ from .spans import Span, caret_line
 
 __all__ = [
     "CacheWarning",
+    "CapturedGlobalError",
     "CompilationError",
     "CompileTimeAssertionFailure",
     "CompilerCrash",
@@ -42,6 +45,8 @@ __all__ = [
     "LayoutError",
     "Note",
     "OutOfResources",
+    "OutsideKernelError",
+    "SettingWarning",
     "Unsupported",
     "UnsupportedLanguageConstruct",
     "WeftError",
@@ -249,6 +254,23 @@ class LaunchTypeError(LaunchError, TypeError):
     """A call of a kernel with an argument of a type it cannot take, or with too few or too many."""
 
 
+class CapturedGlobalError(LaunchError, RuntimeError):
+    """A global that a compiled kernel captured is no longer what it was: `name`, its value `before` and `now`."""
+
+    def __init__(self, name: str, before: Any, now: Any, kernel: str, place: str) -> None:
+        super().__init__(
+            f"Global variable {name} has changed since we compiled this kernel, from {before} to {now}: "
+            f"`{kernel}` ({place}) reads it as a constant",
+            hint=f"pass `{name}` as a constexpr argument if it is meant to change, or call {kernel}.reset() to forget "
+            "what was compiled",
+        )
+        self.name, self.before, self.now = name, before, now
+
+
+class OutsideKernelError(LaunchError, RuntimeError):
+    """Something that has a meaning only in kernels was called from Python."""
+
+
 class DeviceAssertionError(WeftError, AssertionError):
     """A `tl.device_assert` failed while the kernel ran; `program` is the program id (x, y, z) that saw it first."""
 
@@ -308,6 +330,10 @@ class CompilerCrash(WeftError):
 
 class WeftWarning(UserWarning):
     """Root of Weft's warnings."""
+
+
+class SettingWarning(WeftWarning):
+    """A setting was made that has no effect here; the text says what to do instead."""
 
 
 class CacheWarning(WeftWarning):

@@ -174,9 +174,11 @@ class CompiledKernel:
         """Launch, in the calling convention of Triton's launchers."""
         if launch_enter_hook is not None:
             launch_enter_hook(launch_metadata)
-        self.launcher()(grid_0, grid_1, grid_2, *args)
-        if launch_exit_hook is not None:
-            launch_exit_hook(launch_metadata)
+        try:
+            self.launcher()(grid_0, grid_1, grid_2, *args)
+        finally:
+            if launch_exit_hook is not None:
+                launch_exit_hook(launch_metadata)
 
     def launch_metadata(self, grid: Any, stream: Any, *args: Any) -> LazyDict:
         """What launch hooks are told."""

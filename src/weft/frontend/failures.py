@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 import weft.base
-from weft.base import CompilationError, CompilerCrash, Note, WeftError
+from weft.base import CompilationError, CompilerCrash, Note, OutsideKernelError, WeftError
 from weft.language import core
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def diagnose(frame: Frame, error: BaseException) -> WeftError:
         if error.span is None:
             error.with_span(frame.span(), frame.source_line())
         return error
-    if isinstance(error, WeftError):
+    if isinstance(error, WeftError) and not isinstance(error, OutsideKernelError):
         return error
     if isinstance(error, RecursionError):
         return frame.error("the kernel is nested too deeply to be compiled", hint="split the expression")

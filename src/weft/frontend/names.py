@@ -116,7 +116,9 @@ def did_you_mean(name: str, candidates: Any) -> str | None:
 def undefined_name(frame: Frame, name: str, node: ast.AST) -> CompilationError:
     """The error for a name that means nothing."""
     hint = None
-    if name in _INSTEAD:
+    if name == "breakpoint":
+        hint = "a kernel is compiled, so a debugger cannot stop in it; show values with tl.device_print"
+    elif name in _INSTEAD:
         hint = f"Python's `{name}` does not work in kernels; use {_INSTEAD[name]}"
     elif not hasattr(builtins, name):
         known = {**frame.fn.__globals__, **frame.nonlocals, **frame.scope, **BUILTIN_FUNCTIONS}

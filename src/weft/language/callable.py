@@ -33,6 +33,8 @@ from enum import Enum
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, Final
 
+from weft.base import OutsideKernelError
+
 from .parameters import KernelParam
 
 __all__ = [
@@ -394,7 +396,7 @@ class JITCallable:
             self._used_callees = {}
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        raise RuntimeError(
+        raise OutsideKernelError(
             f"jit function {self.__name__} was called from Python; a kernel is launched as {self.__name__}[grid](...), "
             "other jit functions are called from kernels"
         )

@@ -19,6 +19,8 @@ import inspect
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from weft.base import OutsideKernelError
+
 __all__ = ["TRITON_BUILTIN", "base_type", "base_value", "builtin", "is_builtin", "standard_function"]
 
 TRITON_BUILTIN = "__triton_builtin__"
@@ -75,7 +77,7 @@ def builtin(fn: F) -> F:
     @functools.wraps(fn)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         if kwargs.get("_semantic") is None:
-            raise ValueError(
+            raise OutsideKernelError(
                 f"`{fn.__name__}` builds kernel code and works only inside a kernel: did you forget to add @jit? "
                 "(`_semantic` argument must be provided outside of JIT functions.)"
             )

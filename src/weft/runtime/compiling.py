@@ -9,11 +9,12 @@ from contextlib import contextmanager
 from typing import Any
 
 from weft import compiler
-from weft.base import LaunchError
+from weft.base import CompilationError, LaunchError
 
 from . import knobs
 from .cache import default_store
 from .launch import make_launcher
+from .unused import warn_of_unused
 
 __all__ = ["compile", "current_target", "target"]
 
@@ -74,11 +75,43 @@ def _make_dump() -> compiler.Dump | None:
     return dump
 
 
+def _override(kernel: str | None) -> str | None:
+    """The tile IR to take in the place of a kernel: `<kernel>.ttir` in the override directory, if there is one."""
+    if not knobs.compilation.override or kernel is None:
+        return None
+    directory = knobs.cache.override_dir
+    if directory is None:
+        raise LaunchError(
+            "TRITON_KERNEL_OVERRIDE is set, and TRITON_OVERRIDE_DIR is not: there is nothing to take instead",
+            hint="dump with TRITON_KERNEL_DUMP=1 TRITON_DUMP_DIR=dir, change dir/<kernel>.ttir, TRITON_OVERRIDE_DIR=dir",
+        )
+    path = os.path.join(directory, f"{kernel[:150]}.ttir")
+    return path if os.path.exists(path) else None
+
+
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+
+
+def _shorten(error: CompilationError) -> None:
+    """Leave out where in Weft an error was found: what matters is the place in the kernel, which the text has.
+
+    A cause that was raised by the user's own code (a function that ran while compiling) stays.
+    """
+    tb = error.__cause__.__traceback__ if error.__cause__ is not None else None
+    while tb is not None and tb.tb_next is not None:
+        tb = tb.tb_next
+    if tb is None or tb.tb_frame.f_code.co_filename.startswith(_PACKAGE):
+        error.__cause__ = None
+        error.__suppress_context__ = True
+    error.__traceback__ = None
+
+
 def compile(
     src: Any, target: Any = None, options: Mapping[str, Any] | None = None, _env_vars: Mapping[str, str] | None = None
 ) -> Any:
     """Compile an `ASTSource`, an `IRSource` or a `.ttir` file, by way of the cache; returns a CompiledKernel."""
     compiler.CompiledKernel.make_launcher = staticmethod(make_launcher)
+    warn_of_unused()
     knobs.weft.apply()
     given = dict(options or {})
     if hasattr(options, "__dict__") and not isinstance(options, Mapping):
@@ -89,15 +122,23 @@ def compile(
         given.setdefault("default_dot_input_precision", knobs.language.fp32_default)
     if not knobs.language.default_fp_fusion:
         given.setdefault("enable_fp_fusion", False)
+    instead = _override(getattr(src, "name", None))
+    if instead is not None:
+        given.setdefault("ir_override", instead)
     store = None if knobs.compilation.always_compile else default_store()
-    kernel = compiler.compile(
-        src,
-        current_target() if target is None else target,
-        given,
-        store=store,
-        dump=_make_dump(),
-        environment={"line_info": str(knobs.compilation.disable_line_info), **(_env_vars or {})},
-    )
+    try:
+        kernel = compiler.compile(
+            src,
+            current_target() if target is None else target,
+            given,
+            store=store,
+            dump=_make_dump(),
+            environment=_env_vars,
+        )
+    except CompilationError as error:
+        if not knobs.compilation.front_end_debugging:
+            _shorten(error)
+        raise
     if knobs.compilation.timing:
         stages = "  ".join(f"{name} {1e3 * seconds:.1f} ms" for name, seconds in kernel.timings.items())
         print(f"weft: {kernel.name}: {stages}{'  (from the cache)' if kernel.from_cache else ''}", file=sys.stderr)

@@ -20,7 +20,7 @@ from functools import partial
 from typing import Any, Generic, TypeVar, overload
 
 from weft import compiler
-from weft.base import LaunchError, LaunchTypeError
+from weft.base import CapturedGlobalError, LaunchError, LaunchTypeError
 from weft.language.callable import JITCallable, is_constexpr_value
 from weft.language.dtypes import dtype
 
@@ -328,24 +328,19 @@ class JITFunction(JITCallable, KernelInterface[Any]):
                 entry = self._fallbacks[key] = self._entry(kernel, args, alias=False)
         return entry
 
-    def _recheck(self, entry: Entry, key: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Entry:
+    def _recheck(self, entry: Entry, key: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Entry | None:
         """Look at what the kernel captures: a changed constant is an error, a changed function is compiled anew."""
         changed = self.changed_capture()
         if changed is None:
             return entry
         name, before, now = changed
         if not isinstance(before, JITCallable):
-            raise RuntimeError(
-                f"Global variable {name} has changed since we compiled this kernel, from {before} to {now}. "
-                "Pass it as a constexpr argument if it is meant to change."
-            )
+            raise CapturedGlobalError(name, before, now, self.__name__, f"{self.file_name}:{self.starting_line_number}")
         with self._compile_lock:
             self.reset()
             self._kernels.clear()
             self._fallbacks.clear()
-            fresh = self._miss(key, args, options)
-        assert fresh is not None
-        return fresh
+            return self._miss(key, args, options)
 
     def _launch_with_hooks(
         self,
@@ -359,9 +354,11 @@ class JITFunction(JITCallable, KernelInterface[Any]):
         enter, leave = knobs.runtime.launch_enter_hook, knobs.runtime.launch_exit_hook
         if enter:
             enter(metadata)
-        fire(*grid, *values)
-        if leave:
-            leave(metadata)
+        try:
+            fire(*grid, *values)
+        finally:  # hooks come in pairs: what one has opened the other closes, also where the kernel fails
+            if leave:
+                leave(metadata)
 
     # -- what tools look at ----------------------------------------------------------------------------------------
 

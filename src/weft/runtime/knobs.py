@@ -185,6 +185,9 @@ class _Cache(_Group):
     """The directory; the user's cache directory if not given. `TRITON_CACHE_DIR` counts once compat is installed."""
     dump_dir = _optional("WEFT_DUMP_DIR TRITON_DUMP_DIR")
     override_dir = _optional("TRITON_OVERRIDE_DIR")
+    """Where `compilation.override` looks for `<kernel>.ttir`, as `compilation.dump_ir` wrote it to `dump_dir`."""
+    manager_class = _optional("TRITON_CACHE_MANAGER")
+    remote_manager_class = _optional("TRITON_REMOTE_CACHE_BACKEND")
     size = _Knob("WEFT_CACHE_SIZE", parse_size, 1 << 30)
     """Bytes that the cache may take; the least recently used entries go first."""
     disabled = _Knob("WEFT_NO_CACHE", _flag, False)
@@ -198,8 +201,15 @@ class _Compilation(_Group):
     dump = _Knob("WEFT_DUMP", str, "")
     """Stages to show while compiling: "ttir,llir,asm" or "all"; to stderr, or into files of `cache.dump_dir`."""
     override = _Knob("TRITON_KERNEL_OVERRIDE", _flag, False)
+    """Compile the tile IR found in `cache.override_dir` in the place of a kernel of that name."""
     disable_line_info = _Knob("TRITON_DISABLE_LINE_INFO", _flag, False)
+    """Line information is not written into the code, whatever this says."""
     front_end_debugging = _Knob("TRITON_FRONT_END_DEBUGGING", _flag, False)
+    """Show where in Weft a compilation error was found: the whole traceback, and what caused it."""
+    dump_ir_extract_di_local_variables = _Knob("LLVM_EXTRACT_DI_LOCAL_VARIABLES", _flag, False)
+    store_binary_only = _Knob("TRITON_STORE_BINARY_ONLY", _flag, False)
+    use_ir_loc = _optional("USE_IR_LOC")
+    enable_asan = _Knob("TRITON_ENABLE_ASAN", _flag, False)
     allow_non_constexpr_globals = _Knob("TRITON_ALLOW_NON_CONSTEXPR_GLOBALS", _flag, False)
     instrumentation_mode = _Knob("TRITON_INSTRUMENTATION_MODE", str, "")
     timing = _Knob("WEFT_TIMING", _flag, False)
@@ -252,6 +262,10 @@ class _Nvidia(_Group):
     ptxas = _optional("TRITON_PTXAS_PATH")
     libdevice_path = _optional("TRITON_LIBDEVICE_PATH")
     libcuda_path = _optional("TRITON_LIBCUDA_PATH")
+    ptxas_blackwell = _optional("TRITON_PTXAS_BLACKWELL_PATH")
+    ptxas_options = _optional("PTXAS_OPTIONS")
+    mock_ptx_version = _optional("TRITON_MOCK_PTX_VERSION")
+    dump_ptxas_log = _Knob("TRITON_DUMP_PTXAS_LOG", _flag, False)
     dump_nvptx = _Knob("NVPTX_ENABLE_DUMP", _flag, False)
     disable_ptxas_opt = _Knob("DISABLE_PTXAS_OPT", _flag, False)
 
@@ -264,6 +278,8 @@ class _Amd(_Group):
     use_block_pingpong = _Knob("TRITON_HIP_USE_BLOCK_PINGPONG", _flag, False)
     use_in_thread_transpose = _Knob("TRITON_HIP_USE_IN_THREAD_TRANSPOSE", _flag, False)
     use_async_copy = _Knob("TRITON_HIP_USE_ASYNC_COPY", _flag, False)
+    buffer_ops_analyze_small_tensor_range = _Knob("AMDGCN_ANALYZE_SMALL_TENSOR_RANGE", _flag, False)
+    scalarize_packed_fops = _Knob("AMDGCN_SCALARIZE_PACKED_FOPS", _flag, False)
     libhip_path = _optional("TRITON_LIBHIP_PATH")
     dump_amdgcn = _Knob("AMDGCN_ENABLE_DUMP", _flag, False)
 

@@ -1,0 +1,60 @@
+"""Settings that mean something to Triton and change nothing here: one warning for each that is set, with what to do.
+
+A setting that is accepted and does nothing misleads whoever sets it; one that is refused keeps scripts from running.
+"""
+
+from __future__ import annotations
+
+import warnings
+
+from weft.base import SettingWarning
+
+from . import knobs
+
+__all__ = ["warn_of_unused"]
+
+# Group, setting, and what to do instead.  Settings of groups for other targets (nvidia, amd) are not listed: they say
+# where the tools of a target are, and are often set for a whole machine.
+_INSTEAD = (
+    (
+        "runtime",
+        "interpret",
+        "there is no interpreter: kernels run compiled, on the CPU. print(...) and tl.device_print show values, "
+        "tl.device_assert and debug=True check them; a debugger cannot stop in a kernel",
+    ),
+    (
+        "runtime",
+        "override_arch",
+        "kernels are compiled for this processor; launch with cpu='x86-64-v3', features='+avx2,+fma' for another",
+    ),
+    (
+        "runtime",
+        "add_stages_inspection_hook",
+        "the stages cannot be changed; knobs.compilation.listener and WEFT_DUMP=all show them, the launch option "
+        "ir_override='file.ttir' replaces the first",
+    ),
+    (
+        "compilation",
+        "instrumentation_mode",
+        "there is no instrumentation on the CPU; debug=True checks assertions and integer overflow",
+    ),
+    ("compilation", "enable_asan", "memory accesses are not checked; debug=True checks assertions"),
+    ("compilation", "store_binary_only", "the cache always keeps every stage; WEFT_CACHE_SIZE bounds it"),
+    ("compilation", "use_ir_loc", "places in messages are those of the kernel's source"),
+    ("compilation", "dump_ir_extract_di_local_variables", "the code has no debug information"),
+    ("cache", "manager_class", "the cache is a directory: WEFT_CACHE_DIR"),
+    ("cache", "remote_manager_class", "the cache is a directory, which may be shared: WEFT_CACHE_DIR"),
+)
+
+_warned: set[tuple[str, str]] = set()
+
+
+def warn_of_unused() -> None:
+    """Warn of each setting that is set and changes nothing, once in a process."""
+    for group, name, instead in _INSTEAD:
+        if (group, name) in _warned or not getattr(getattr(knobs, group), name):
+            continue
+        _warned.add((group, name))
+        variables = getattr(knobs, group).knob_descriptors.get(name, ())
+        known_as = f"knobs.{group}.{name}" + (f" ({', '.join(variables)})" if variables else "")
+        warnings.warn(f"the setting {known_as} has no effect: {instead}", SettingWarning, stacklevel=6)

@@ -83,7 +83,7 @@ def _override(kernel: str | None) -> str | None:
     if directory is None:
         raise LaunchError(
             "TRITON_KERNEL_OVERRIDE is set, and TRITON_OVERRIDE_DIR is not: there is nothing to take instead",
-            hint="dump with TRITON_KERNEL_DUMP=1 TRITON_DUMP_DIR=dir, change dir/<kernel>.ttir, TRITON_OVERRIDE_DIR=dir",
+            hint="dump with TRITON_KERNEL_DUMP=1 TRITON_DUMP_DIR=dir, edit dir/<kernel>.ttir, TRITON_OVERRIDE_DIR=dir",
         )
     path = os.path.join(directory, f"{kernel[:150]}.ttir")
     return path if os.path.exists(path) else None

@@ -11,9 +11,10 @@ from collections.abc import Iterable, Sequence
 
 from weft.backends.cpu.coords import identity
 from weft.backends.cpu.elementwise import llvm_type
-from weft.backends.cpu.evaluate import Buffer, row_major
+from weft.backends.cpu.evaluate import Buffer
+from weft.backends.cpu.nest import EFFECTS
 from weft.backends.cpu.program import Block, Op, Value
-from weft.backends.cpu.schedule import EFFECTS, Loop, Scheduler, anchor
+from weft.backends.cpu.schedule import Loop, Scheduler, anchor
 from weft.backends.llvm.emit import I64, const
 from weft.backends.llvm.emit import Value as Reg
 

@@ -6,7 +6,8 @@ of bits along which some access is consecutive) is priced by what every access i
 cheapest wins. An access that is consecutive along other bits than the lanes can be had by unrolling those bits and
 transposing in registers (see evaluate.py), at a few shuffles a vector.
 
-Order of the loops, from the inside: lanes, unrolled bits, bits of a reduced axis, the rest.
+Order of the loops, from the inside: lanes, unrolled bits, bits of a reduced axis, the rest. A nest that may write one
+place twice goes through its points in row-major order.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from weft.backends.cpu.questions import (
 from weft.backends.llvm.emit import I64, Function, const
 from weft.backends.llvm.emit import Value as Reg
 
+EFFECTS = frozenset({"tt.store", "tt.atomic_rmw", "tt.atomic_cas"})  # what writes memory
 GATHER, TRANSPOSE = 14.0, 5.0  # cost of a vector's worth of gathered or transposed elements, where one vector load is 1
 MAX_TWICE = 160  # operations in a body that is emitted in two versions
 LINE = 64  # bytes of a cache line
@@ -55,6 +57,14 @@ class Root(Protocol):
 
     def prepare(self, ev: Evaluator, coords: Callable[[Coords], Coords]) -> Callable[[], None]:
         """Evaluate at one point; the result does the writing (all roots evaluate before any writes)."""
+
+
+def in_order(root: Root, analysis: Analysis) -> bool:
+    """Whether a root writes memory and may do so twice at one place: then the last in row-major order has to stay."""
+    op = root.op
+    if op is None or op.name not in EFFECTS or not op.args[0].is_tile:
+        return False
+    return not analysis.injective(op.args[0], identity(root.shape))
 
 
 def _access_cost(steps: Steps, lanes: Sequence[int], bits: int, may_turn: bool) -> float:
@@ -141,6 +151,14 @@ class Nest:
         most = log2(max(1, self.vector_bits // self._data_bits(accesses)))
         width = min(self.count, most)
         default = tuple(range(self.count))
+        self.turns: dict[int, tuple[int, ...]] = {}
+        self.turn_first: list[tuple[Value, tuple[tuple[int, ...], ...]]] = []
+        self.along: tuple[int, ...] = ()  # bits to loop over first: a transposed read goes on where it is
+        self.zips: dict[int, int] = {}
+        self.unroll: tuple[int, ...] = ()
+        if any(in_order(root, self.analysis) for root in self.roots):
+            self.lane_bits, self.inner_bits, self.outer_bits = default[:width], [], list(default[width:])
+            return
         candidates = {default[:width]}
         for steps, _, _value in accesses:
             run = consecutive_run(steps)
@@ -156,9 +174,6 @@ class Nest:
             return total + 0.1 * sum(b in self.reduce_bits for b in lanes) + 0.001 * sum(lanes)
 
         self.lane_bits = min(sorted(candidates), key=price)
-        self.turns: dict[int, tuple[int, ...]] = {}
-        self.turn_first: list[tuple[Value, tuple[tuple[int, ...], ...]]] = []
-        self.along: tuple[int, ...] = ()  # bits to loop over first: a transposed read goes on where it is
         unroll: tuple[int, ...] = ()
         if small and width >= 2:
             for steps, bits, value in accesses:
@@ -171,7 +186,6 @@ class Nest:
                     self.along = consecutive_run(steps)[width:]
         if not small and width >= 2:
             self._turn_first(width)
-        self.zips: dict[int, int] = {}
         for root in self.roots:
             for target, coords, _ in root.accesses():
                 run = consecutive_run(buffer_steps(target, coords)) if isinstance(target, Buffer) else ()

@@ -23,7 +23,7 @@ from weft.backends.cpu.coords import Coords, identity, live_bits, log2
 from weft.backends.cpu.elementwise import EMITTERS, memory_type
 from weft.backends.cpu.evaluate import AFFINE_OPS, SHAPE_OPS, Buffer, Evaluator, const_of, row_major
 from weft.backends.cpu.forms import Uniform
-from weft.backends.cpu.nest import MOST_TURNED, Nest, Root
+from weft.backends.cpu.nest import EFFECTS, MOST_TURNED, Nest, Root, in_order
 from weft.backends.cpu.program import Block, FunctionProgram, Op, Value, element_bits
 from weft.backends.cpu.questions import Analysis
 from weft.backends.cpu.reduce import ReduceRoot
@@ -33,7 +33,6 @@ from weft.backends.llvm.emit import I1, I64, Function, const
 from weft.backends.llvm.emit import Value as Reg
 from weft.base import Unsupported
 
-EFFECTS = {"tt.store", "tt.atomic_rmw", "tt.atomic_cas"}
 STREAM_BYTES = 24 << 20  # a launch that writes more than this writes around the cache
 FETCH_LEAST, FETCH_MOST = 4 << 10, 256 << 10  # bytes of a tile worth fetching for the next program
 HEAVY = 12  # cost from which a value is materialised rather than computed again under a broadcast
@@ -177,8 +176,11 @@ class Scheduler:
             return False
         if any(isinstance(r, (AtomicRoot, AssertRoot)) for r in (*self.open, root)):
             return False
-        produced = {v for r in self.open if r.op is not None for v in r.op.results}
         analysis = self.analysis()
+        reduces = isinstance(root, ReduceRoot) or any(isinstance(r, ReduceRoot) for r in self.open)
+        if reduces and any(in_order(r, analysis) for r in (*self.open, root)):
+            return False
+        produced = {v for r in self.open if r.op is not None for v in r.op.results}
         walked = analysis.walk(root.inputs())
         if self._reads(walked, produced):
             return False
@@ -591,4 +593,4 @@ def offset_key(value: Value) -> tuple[Any, ...]:
     return (value,)
 
 
-__all__ = ["ANCHORS", "EFFECTS", "Loop", "Scheduler", "anchor", "is_lazy", "root_of"]
+__all__ = ["ANCHORS", "Loop", "Scheduler", "anchor", "is_lazy", "root_of"]

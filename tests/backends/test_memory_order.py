@@ -1,0 +1,66 @@
+"""What a program writes and reads in memory happens in the order in which it is written down."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import weft
+import weft.language as tl
+
+
+@weft.jit
+def transposed_with_equal_addresses(out, x, A: tl.constexpr, B: tl.constexpr):
+    i, j = tl.arange(0, 8)[:, None], tl.arange(0, 8)[None, :]
+    tl.store(out + i * A + j * B, tl.load(x + i + j * 8))
+
+
+@pytest.mark.parametrize("processor", [{}, {"vector_bits": 256}, {"vector_bits": 128}])
+@pytest.mark.parametrize("strides", [(3, 2), (2, 3), (1, 1), (0, 1), (1, 0), (0, 0), (1, 4), (7, 1)])
+@pytest.mark.parametrize("dtype", [np.int8, np.float32, np.int64])
+def test_the_last_of_equal_addresses_stays(dtype: Any, strides: tuple[int, int], processor: dict[str, Any]) -> None:
+    x = np.arange(64).astype(dtype)
+    out = np.full(80, -1, dtype)
+    wanted = out.copy()
+    for i in range(8):
+        for j in range(8):
+            wanted[i * strides[0] + j * strides[1]] = x[i + j * 8]
+    transposed_with_equal_addresses[(1,)](out, x, *strides, **processor)
+    np.testing.assert_array_equal(out, wanted)
+
+
+@weft.jit
+def exchange(memory, out, x, AXIS: tl.constexpr):
+    i, j = tl.arange(0, 8)[:, None], tl.arange(0, 8)[None, :]
+    old = tl.atomic_xchg(memory + (i * 0 + j if AXIS else i + j * 0), tl.load(x + i + j * 8))
+    tl.store(out + i + j * 8, old)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_atomics_at_equal_addresses_are_in_order(axis: int) -> None:
+    x, out, memory = np.arange(64, dtype=np.int32), np.zeros(64, np.int32), np.full(8, -1, np.int32)
+    exchange[(1,)](memory, out, x, axis)
+    wanted, left = np.zeros(64, np.int32), np.full(8, -1, np.int32)
+    for i in range(8):
+        for j in range(8):
+            place = j if axis else i
+            wanted[i + j * 8], left[place] = left[place], x[i + j * 8]
+    np.testing.assert_array_equal(out, wanted)
+    np.testing.assert_array_equal(memory, left)
+
+
+@weft.jit
+def sum_beside_a_store(out, total, x):
+    i, j = tl.arange(0, 8)[:, None], tl.arange(0, 16)[None, :]
+    v = tl.load(x + i * 16 + j)
+    tl.store(out + j + i * 0, v)
+    tl.store(total + tl.arange(0, 16), tl.sum(v, 0))
+
+
+def test_a_reduction_does_not_turn_the_order() -> None:
+    x, out, total = np.arange(128, dtype=np.int32)[::-1].copy(), np.zeros(16, np.int32), np.zeros(16, np.int32)
+    sum_beside_a_store[(1,)](out, total, x)
+    np.testing.assert_array_equal(out, x.reshape(8, 16)[-1])
+    np.testing.assert_array_equal(total, x.reshape(8, 16).sum(0))

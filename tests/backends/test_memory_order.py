@@ -64,3 +64,23 @@ def test_a_reduction_does_not_turn_the_order() -> None:
     sum_beside_a_store[(1,)](out, total, x)
     np.testing.assert_array_equal(out, x.reshape(8, 16)[-1])
     np.testing.assert_array_equal(total, x.reshape(8, 16).sum(0))
+
+
+@weft.jit
+def argmax_beside_a_store(memory, out, where, n):
+    place = memory + tl.arange(0, 4)[:, None] * n + tl.arange(0, 4)[None, :]
+    value = tl.load(place)
+    tl.store(place, value + 1)
+    column = tl.reshape(value, [16, 1]) * 3.0
+    index = tl.argmax(tl.trans(column), 1, keep_dims=True)
+    tl.store(out + tl.arange(0, 16)[:, None], column)
+    tl.store(where + tl.arange(0, 1)[:, None], index)
+
+
+def test_a_result_that_nobody_reads_is_written_into_memory_of_its_own() -> None:
+    memory = np.array([5, 3, 8, 1, 7, 2, 9, 4, 6, 0, 11, 15, 10, 13, 12, 14], np.float16)
+    before, out, where = memory.copy(), np.zeros(16, np.float16), np.zeros(1, np.int32)
+    argmax_beside_a_store[(1,)](memory, out, where, 4)
+    np.testing.assert_array_equal(out, before * 3)
+    np.testing.assert_array_equal(memory, before + 1)
+    assert where[0] == 11

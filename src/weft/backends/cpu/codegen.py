@@ -1,4 +1,4 @@
-"""Compiling a module of tile IR for the CPU: passes, one LLVM function for the kernel, one that runs programs of the
+"""Compiling a module of tile IR for the CPU: one LLVM function for the kernel, one that runs programs of the
 grid, an object.
 
 The object exports `void <name>(ptr args, ptr state, ptr scratch)`. `args` has an eight-byte slot for each parameter,
@@ -26,7 +26,6 @@ from weft.backends.llvm import half, machine, vecmath
 from weft.backends.llvm.emit import I8, I32, I64, PTR, VOID, Function, Module, const
 from weft.backends.llvm.emit import Value as Reg
 from weft.base import CompilationError
-from weft.passes import cpu_pipeline
 
 NEXT, TOTAL, CHUNK, NX, NY, NZ, ERROR, ERROR_PID, PRINT = 0, 8, 16, 24, 28, 32, 40, 48, 56  # offsets in the state
 
@@ -126,10 +125,9 @@ class Context:
         f.do(f"call void {fn.name}(i64 {index + operand}, i64 {self.pid.name}, ptr {address}, i64 {size})")
 
 
-def compile_module(module: ModuleOp, options: CPUOptions | None = None) -> CPUBinary:
-    """Compile the kernel in a module of tile IR. The module is changed by the passes that run over it."""
+def compile_module(module: ModuleOp, parameters: list[str] | None, options: CPUOptions | None = None) -> CPUBinary:
+    """Compile the kernel in a module of tile IR of the stage `cpu`; `parameters` are the types that a launch gives it."""
     options = options or CPUOptions()
-    module, parameters = cpu_pipeline(module)
     func = next((op for op in module.body.block.ops if op.name == "tt.func"), None)
     if func is None or parameters is None:
         raise CompilationError("the module has no kernel: expected a `tt.func`")

@@ -312,8 +312,8 @@ class Nest:
     def versions(
         self, emit: Callable[[Evaluator], Sequence[Reg]], streaming: Callable[[int], Reg | None]
     ) -> Sequence[Reg]:
-        """Emit the nest in one version, or more: for tiles that lie wholly inside their masks, without them, and for the
-        others.
+        """Emit the nest in one version, or more: for tiles that lie wholly inside their masks, without them, and for
+        the others.
 
         The first exists in a version of its own where stores of whole vectors go around the cache, for launches that
         write more than fits into it: `streaming(bytes)` gives that condition for a nest that writes so many bytes each

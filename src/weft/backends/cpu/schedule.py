@@ -412,9 +412,11 @@ class Scheduler:
         self.f.when(broken, lambda: self.context.report(self.f, index))
 
     def allocate(self, value: Value, weights: tuple[tuple[int, ...], ...] | None = None) -> Buffer:
-        """A scratch buffer that lives until the last use of `value`. What the open nest reads is still in use."""
+        """A scratch buffer that lives until the last use of `value`, or until it has been written if there is none. What
+        the open nest reads is still in use.
+        """
         now = min(self.position, self.opened) if self.open else self.position
-        return self.arena.allocate(value, now, self.last_use(value), weights=weights)
+        return self.arena.allocate(value, now, max(self.position, self.last_use(value)), weights=weights)
 
     # -- questions --------------------------------------------------------------------------------------------------
 

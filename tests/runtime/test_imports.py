@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import subprocess
@@ -49,3 +50,11 @@ def test_every_public_name_is_there() -> None:
     for name in weft.__all__:
         assert getattr(weft, name) is not None
     assert set(weft.__all__) <= set(dir(weft))
+
+
+@pytest.mark.parametrize("name", ["testing", "knobs", "language", "runtime", "compiler", "compat"])
+def test_public_modules_are_modules_to_import(name: str) -> None:
+    public = importlib.import_module(f"weft.{name}")
+    there = getattr(importlib.import_module("weft"), name)
+    for each in public.__all__:
+        assert getattr(public, each) is getattr(there, each), each

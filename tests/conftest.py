@@ -8,7 +8,6 @@ from collections.abc import Iterator
 import pytest
 from xdsl.dialects.builtin import ModuleOp
 
-from weft.backends.cpu import codegen
 from weft.ir import verify
 from weft.passes import cpu_pipeline, tile_pipeline
 from weft.runtime import knobs
@@ -44,6 +43,7 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 def verify_every_stage() -> Iterator[None]:
     """Patch the compiler for the whole run."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(importlib.import_module("weft.compiler.stages"), "tile_pipeline", verified_tile_pipeline)
-        patch.setattr(codegen, "cpu_pipeline", verified_cpu_pipeline)
+        stages = importlib.import_module("weft.compiler.stages")
+        patch.setattr(stages, "tile_pipeline", verified_tile_pipeline)
+        patch.setattr(stages, "cpu_pipeline", verified_cpu_pipeline)
         yield

@@ -44,6 +44,7 @@ FORBIDDEN = {
     ("sim", "frontend"): "the simulator runs lane programs, not Python",
     ("backends", "frontend"): "backends read IR, not Python",
     ("backends", "language"): "backends read IR, not Python",
+    ("backends", "passes"): "the compiler runs the passes; a back end gets what comes out of them",
     ("view", "compiler"): "pictures of layouts compile nothing",
 }
 # What is always installed with the package: no reason to import it late.
@@ -167,4 +168,28 @@ def test_only_backends_know_llvmlite(imports: list[Import]) -> None:
     for found in imports:
         if found.module.partition(".")[0] == "llvmlite" and found.room != "backends":
             problems.append(f"{found.where}: `llvmlite` is imported outside the backends")
+    _fail_on(problems)
+
+
+def _touches(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Lines that read or write files, or look at the environment."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "open":
+            yield node.lineno, "open"
+        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "os":
+            if node.attr not in ("path", "sep", "PathLike", "fspath"):  # names of files are only texts
+                yield node.lineno, f"os.{node.attr}"
+        elif isinstance(node, (ast.Import, ast.ImportFrom)):
+            module = node.module if isinstance(node, ast.ImportFrom) else node.names[0].name
+            if module in ("ctypes", "pathlib", "shutil", "tempfile"):
+                yield node.lineno, module
+
+
+def test_only_runtime_and_backends_touch_files_and_the_environment() -> None:
+    problems = []
+    for file in sorted(PACKAGE.rglob("*.py")):
+        parts = file.relative_to(PACKAGE).parts
+        if len(parts) > 1 and parts[0] not in ("runtime", "backends", "compat"):
+            for line, what in _touches(ast.parse(file.read_text(encoding="utf-8"))):
+                problems.append(f"{file.relative_to(SOURCE.parent)}:{line}: `{what}` in the room `{parts[0]}`")
     _fail_on(problems)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
         Unsupported,
         WeftError,
     )
-    from .compiler import ASTSource, CompiledKernel, IRSource
+    from .compiler import ASTSource, CompiledKernel
     from .language.callable import constexpr_function
     from .language.core import must_use_result
     from .runtime import (
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
         Config,
         FutureKernel,
         Heuristics,
+        IRSource,
         JITFunction,
         KernelInterface,
         MockTensor,
@@ -78,7 +79,7 @@ _PLACES = {
     # compiling
     "compile": "weft.runtime",
     "ASTSource": "weft.compiler",
-    "IRSource": "weft.compiler",
+    "IRSource": "weft.runtime",
     "CompiledKernel": "weft.compiler",
     "AsyncCompileMode": "weft.runtime",
     "FutureKernel": "weft.runtime",

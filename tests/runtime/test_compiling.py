@@ -85,9 +85,9 @@ def test_the_machine_and_the_versions_are_in_the_key(monkeypatch: pytest.MonkeyP
     for name, value in (("llvm_version", lambda: "other"), ("__version__", "9.9")):
         with monkeypatch.context() as patched:
             patched.setattr(module, name, value)
-            module.compiler_key.cache_clear()
+            module.versions.cache_clear()
             assert key_of() != base
-    module.compiler_key.cache_clear()
+    module.versions.cache_clear()
     assert key_of() == base
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .kernel import AsmDict, CompiledKernel, LazyDict, Metadata
     from .sources import ASTSource, IRSource, Source, stable_text
-    from .stages import Dump, Store, cache_key, compile, compiler_key, make_options, option_names
+    from .stages import Dump, Store, cache_key, compile, make_options, option_names, versions
     from .target import TARGETS, GPUTarget, as_target, get_num_threads, host_cpu, set_num_threads, set_scratch_limit
 
 _PLACES = {
@@ -35,7 +35,7 @@ _PLACES = {
     "option_names": "stages",
     # keys and stores
     "cache_key": "stages",
-    "compiler_key": "stages",
+    "versions": "stages",
     "stable_text": "sources",
     "Store": "stages",
     "Dump": "stages",
@@ -56,7 +56,6 @@ __all__ = [
     "as_target",
     "cache_key",
     "compile",
-    "compiler_key",
     "get_num_threads",
     "host_cpu",
     "make_options",
@@ -64,6 +63,7 @@ __all__ = [
     "set_num_threads",
     "set_scratch_limit",
     "stable_text",
+    "versions",
 ]
 
 

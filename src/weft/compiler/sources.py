@@ -1,21 +1,19 @@
 """What can be compiled: a Python kernel with the types of its arguments, or tile IR as text.
 
 ASTSource(kernel, {"x": "*fp32", "n": "i32", "BLOCK": "constexpr"}, {"BLOCK": 128}, {(0,): [["tt.divisibility", 16]]})
-IRSource("kernel.ttir")
 IRSource("module { tt.func public @kernel(...) ... }")
 """
 
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 import uuid
 from collections.abc import Mapping
 from enum import Enum
 from typing import Any, NamedTuple, Protocol
 
-from weft.base import CompilationError, CompileOptions, Unsupported
+from weft.base import CompilationError, CompileOptions
 from weft.frontend import ast_to_ttir
 from weft.ir import parse_module, tt, verify
 from weft.language.callable import JITCallable, is_constexpr_value
@@ -153,24 +151,12 @@ class ASTSource:
 
 
 class IRSource:
-    """Tile IR: the path of a `.ttir` file, or its text."""
+    """Tile IR as text; `path` is what messages call it."""
 
     ext = "ttir"
 
-    def __init__(self, source: str | os.PathLike[str], name: str | None = None) -> None:
-        text = os.fspath(source)
-        self.path = "<ttir>"
-        if "\n" not in text and "{" not in text:
-            self.path = text
-            ending = os.path.splitext(text)[1]
-            if ending != ".ttir":
-                raise Unsupported(f"compiling a {ending or 'nameless'} file", "cpu", hint="give tile IR, a .ttir file")
-            try:
-                with open(text, encoding="utf-8") as file:
-                    text = file.read()
-            except (OSError, UnicodeDecodeError) as error:
-                raise CompilationError(f"cannot read {self.path}: {error}") from error
-        self.src = text
+    def __init__(self, text: str, name: str | None = None, *, path: str = "<ttir>") -> None:
+        self.path, self.src = path, text
         match = re.search(r"tt\.func\s+(?:public\s+)?@\"?([\w.$]+)", text)
         self.name: str = name or (match[1] if match else "kernel")
         self.fn = None
@@ -191,12 +177,12 @@ class IRSource:
 
 
 class OverriddenSource:
-    """A kernel whose tile IR is taken from a file: the option `ir_override`, for trying changes to it."""
+    """A kernel whose tile IR is given: the option `ir_override`, for trying changes to it."""
 
     ext = "ttir"
 
-    def __init__(self, kernel: Source, path: str | os.PathLike[str]) -> None:
-        self.kernel, self.instead = kernel, IRSource(path)
+    def __init__(self, kernel: Source, instead: IRSource) -> None:
+        self.kernel, self.instead = kernel, instead
         self.fn, self.name = getattr(kernel, "fn", None), kernel.name
         for fact in ("signature", "constants", "attrs"):
             if hasattr(kernel, fact):
@@ -211,7 +197,7 @@ class OverriddenSource:
         return self.kernel.text()
 
     def make_ir(self, options: CompileOptions, target: GPUTarget) -> Any:
-        """Read the file; what the kernel is called with has to fit it."""
+        """Read the text; what the kernel is called with has to fit it."""
         wanted = self.kernel.make_ir(options, target)
         module = self.instead.make_ir(options, target)
         if _inputs(module) != _inputs(wanted):

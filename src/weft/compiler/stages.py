@@ -9,7 +9,6 @@ Nothing here reads the environment or touches files.  `store` remembers artefact
 from __future__ import annotations
 
 import hashlib
-import os
 import platform
 import traceback
 from collections.abc import Callable, Iterator, Mapping
@@ -20,21 +19,20 @@ from time import perf_counter
 from typing import Any, Protocol
 
 import numpy as np
-import xdsl
 
 from weft import __version__
 from weft.backends.cpu import CPUBinary, CPUOptions, compile_module
 from weft.backends.cpu.driver import host_cpu, llvm_version
 from weft.base import CompileOptions, CompilerCrash, LaunchError, WeftError
 from weft.ir import print_module
-from weft.passes import tile_pipeline
+from weft.passes import cpu_pipeline, tile_pipeline
 
 from .kernel import AsmDict, CompiledKernel
 from .sources import IRSource, OverriddenSource, Source, stable_text
 from .stores import stored_params
 from .target import GPUTarget, as_target
 
-__all__ = ["Dump", "Store", "cache_key", "compile", "compiler_key", "make_options", "option_names"]
+__all__ = ["Dump", "Store", "cache_key", "compile", "make_options", "option_names", "versions"]
 
 Dump = Callable[[str, str, str], None]
 """Called with the kernel's name, the name of a stage, and its text."""
@@ -109,35 +107,21 @@ def make_options(given: Mapping[str, Any]) -> Options:
     )
 
 
-def _files(directory: str) -> Iterator[str]:
-    """Every source file below a directory: its name, size and time of change."""
-    with os.scandir(directory) as listing:
-        items = sorted(listing, key=lambda item: item.name)
-    for item in items:
-        if item.is_dir(follow_symlinks=False):
-            yield from _files(item.path)
-        elif item.name.endswith(".py"):
-            facts = item.stat()
-            yield f"{item.name} {facts.st_size} {facts.st_mtime_ns}"
-
-
 @lru_cache(maxsize=1)
-def compiler_key() -> str:
-    """A digest of the compiler itself: Weft's version and files, and the versions of what it is built on.
-
-    The files count by size and time of change: reading them all would take longer than compiling a small kernel.
-    """
-    parts = [__version__, *_files(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))]
-    parts += [llvm_version(), platform.python_version(), platform.system(), platform.machine()]
-    installed = os.stat(xdsl.__file__)  # asking for its version would take ten times as long as all of this
-    parts.append(f"xdsl {installed.st_size} {installed.st_mtime_ns}")
-    return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
+def versions() -> str:
+    """The versions of Weft and of what it is built on."""
+    parts = (__version__, llvm_version(), platform.python_version(), platform.system(), platform.machine())
+    return "\0".join(parts)
 
 
 def cache_key(src: Source, target: GPUTarget, options: Options, extra: Mapping[str, str] | None = None) -> str:
-    """The key of an artefact: everything that it depends on."""
+    """The key of an artefact: everything that it depends on.
+
+    The compiler counts by its versions; a store that outlives a process gives what tells one source of it from another
+    in `extra`.
+    """
     parts = [
-        compiler_key(),
+        versions(),
         str(target),
         host_cpu().fingerprint(),
         src.hash(),
@@ -165,21 +149,25 @@ def _stage(name: str, timings: dict[str, float], ir: Callable[[], str] | None = 
 
 
 def compile(
-    src: Source | str | os.PathLike[str],
+    src: Source | str,
     target: Any = None,
     options: Mapping[str, Any] | None = None,
     *,
     store: Store | None = None,
     dump: Dump | None = None,
     environment: Mapping[str, str] | None = None,
+    instead: IRSource | None = None,
 ) -> CompiledKernel:
-    """Compile a kernel or tile IR; `environment` holds further things the artefact may depend on, for the key."""
-    if isinstance(src, (str, os.PathLike)):
+    """Compile a kernel, or the text of tile IR.
+
+    `environment` holds further things the artefact may depend on, for the key; `instead` is tile IR to take in the
+    place of the kernel's own.
+    """
+    if isinstance(src, str):
         src = IRSource(src)
     timings: dict[str, float] = {}
     chosen = as_target(target)
     opts = make_options(options or {})
-    instead = (options or {}).get("ir_override")
     if instead is not None:
         src = OverriddenSource(src, instead)
     with _stage("key", timings):
@@ -196,7 +184,7 @@ def compile(
     if dump is not None:
         dump(src.name, "ttir", ttir)
     with _stage("llir", timings, lambda: ttir):
-        binary = compile_module(module, opts.backend)
+        binary = compile_module(*cpu_pipeline(module), opts.backend)
     facts = {
         **binary.metadata,
         "stored_params": stored,

@@ -29,6 +29,7 @@ from . import knobs
 from .cache import default_store
 from .config import Config
 from .errors import AutotunerError, PTXASError
+from .files import compiler_key
 from .jit import JITFunction, KernelInterface
 from .testing import do_bench, do_bench_cudagraph
 
@@ -253,7 +254,7 @@ class Autotuner(KernelInterface[Any]):
         fn = self.fn
         while not isinstance(fn, JITFunction):
             fn = fn.fn
-        parts = ["autotune", compiler.compiler_key(), fn.cache_key, str(compiler.as_target()), str(tuning_key)]
+        parts = ["autotune", compiler_key(), fn.cache_key, str(compiler.as_target()), str(tuning_key)]
         digest = hashlib.sha256("\0".join([*parts, *map(str, configs)]).encode()).hexdigest()
         found = store.get(digest)
         if found is not None:

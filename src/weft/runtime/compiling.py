@@ -13,6 +13,7 @@ from weft.base import CompilationError, LaunchError
 
 from . import knobs
 from .cache import default_store
+from .files import PACKAGE, compiler_key, read_tile_ir
 from .launch import make_launcher
 from .unused import warn_of_unused
 
@@ -75,9 +76,14 @@ def _make_dump() -> compiler.Dump | None:
     return dump
 
 
-def _override(kernel: str | None) -> str | None:
+def _tile_ir(source: str | os.PathLike[str]) -> Any:
+    text, path = read_tile_ir(source)
+    return compiler.IRSource(text, path=path)
+
+
+def _override(kernel: str) -> str | None:
     """The tile IR to take in the place of a kernel: `<kernel>.ttir` in the override directory, if there is one."""
-    if not knobs.compilation.override or kernel is None:
+    if not knobs.compilation.override:
         return None
     directory = knobs.cache.override_dir
     if directory is None:
@@ -89,9 +95,6 @@ def _override(kernel: str | None) -> str | None:
     return path if os.path.exists(path) else None
 
 
-_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-
-
 def _shorten(error: CompilationError) -> None:
     """Leave out where in Weft an error was found: what matters is the place in the kernel, which the text has.
 
@@ -100,7 +103,7 @@ def _shorten(error: CompilationError) -> None:
     tb = error.__cause__.__traceback__ if error.__cause__ is not None else None
     while tb is not None and tb.tb_next is not None:
         tb = tb.tb_next
-    if tb is None or tb.tb_frame.f_code.co_filename.startswith(_PACKAGE):
+    if tb is None or tb.tb_frame.f_code.co_filename.startswith(PACKAGE + os.sep):
         error.__cause__ = None
         error.__suppress_context__ = True
     error.__traceback__ = None
@@ -122,9 +125,9 @@ def compile(
         given.setdefault("default_dot_input_precision", knobs.language.fp32_default)
     if not knobs.language.default_fp_fusion:
         given.setdefault("enable_fp_fusion", False)
-    instead = _override(getattr(src, "name", None))
-    if instead is not None:
-        given.setdefault("ir_override", instead)
+    if isinstance(src, (str, os.PathLike)):
+        src = _tile_ir(src)
+    replacement = given.pop("ir_override", None) or _override(src.name)
     store = None if knobs.compilation.always_compile else default_store()
     try:
         kernel = compiler.compile(
@@ -133,7 +136,8 @@ def compile(
             given,
             store=store,
             dump=_make_dump(),
-            environment=_env_vars,
+            environment={"compiler": compiler_key(), **(_env_vars or {})},
+            instead=None if replacement is None else _tile_ir(replacement),
         )
     except CompilationError as error:
         if not knobs.compilation.front_end_debugging:

@@ -126,7 +126,7 @@ class Context:
 
 
 def compile_module(module: ModuleOp, parameters: list[str] | None, options: CPUOptions | None = None) -> CPUBinary:
-    """Compile the kernel in a module of tile IR of the stage `cpu`; `parameters` are the types that a launch gives it."""
+    """Compile the kernel in a module of tile IR of the stage `cpu`; `parameters` are the types of its slots."""
     options = options or CPUOptions()
     func = next((op for op in module.body.block.ops if op.name == "tt.func"), None)
     if func is None or parameters is None:

@@ -1,7 +1,7 @@
 """The package `triton`, as `weft.compat` shows it: the names of Triton 3.6.0, the things of Weft."""
 
 from weft import language
-from weft.compiler import ASTSource, CompiledKernel, IRSource
+from weft.compiler import ASTSource, CompiledKernel
 from weft.language.callable import constexpr_function
 from weft.language.core import must_use_result
 from weft.runtime import (
@@ -10,6 +10,7 @@ from weft.runtime import (
     Config,
     FutureKernel,
     InterpreterError,
+    IRSource,
     JITFunction,
     KernelInterface,
     MockTensor,

@@ -1,7 +1,7 @@
 """triton.compiler."""
 
-from weft.compiler import ASTSource, CompiledKernel, IRSource
-from weft.runtime import compile, errors
+from weft.compiler import ASTSource, CompiledKernel
+from weft.runtime import IRSource, compile, errors
 from weft.runtime.errors import CompilationError
 
 from . import code_generator, compiler

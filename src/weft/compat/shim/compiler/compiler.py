@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from weft.compiler import AsmDict, ASTSource, CompiledKernel, IRSource, LazyDict, compiler_key
-from weft.runtime import compile
+from weft.compiler import AsmDict, ASTSource, CompiledKernel, LazyDict
+from weft.runtime import IRSource, compile, compiler_key
 from weft.runtime.errors import OutOfResources
 
 from ..backends.compiler import CPUBackend, GPUTarget

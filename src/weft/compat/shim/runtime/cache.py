@@ -10,8 +10,7 @@ import os
 from abc import ABC, abstractmethod
 from typing import Any
 
-from weft.compiler import compiler_key
-from weft.runtime import knobs
+from weft.runtime import compiler_key, knobs
 from weft.runtime.cache import default_store
 
 __all__ = [

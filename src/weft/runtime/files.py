@@ -1,0 +1,67 @@
+"""What compiling reads from files: tile IR, and the compiler's own source, as far as keys depend on it."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator
+from functools import lru_cache
+
+import xdsl
+
+from weft import compiler
+from weft.base import CompilationError, Unsupported
+
+__all__ = ["PACKAGE", "compiler_key", "read_tile_ir"]
+
+PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+"""The folder of Weft's source; it may be inside of an archive."""
+
+
+def read_tile_ir(source: str | os.PathLike[str]) -> tuple[str, str]:
+    """(text, path) of tile IR that is given as the path of a `.ttir` file, or as text."""
+    path = os.fspath(source)
+    if "\n" in path or "{" in path:
+        return path, "<ttir>"
+    ending = os.path.splitext(path)[1]
+    if ending != ".ttir":
+        raise Unsupported(f"compiling a {ending or 'nameless'} file", "cpu", hint="give tile IR, a .ttir file")
+    try:
+        with open(path, encoding="utf-8") as file:
+            return file.read(), path
+    except (OSError, UnicodeDecodeError) as error:
+        raise CompilationError(f"cannot read {path}: {error}") from error
+
+
+def _files(directory: str) -> Iterator[str]:
+    """Every source file below a directory: its name, size and time of change."""
+    with os.scandir(directory) as listing:
+        items = sorted(listing, key=lambda item: item.name)
+    for item in items:
+        if item.is_dir(follow_symlinks=False):
+            yield from _files(item.path)
+        elif item.name.endswith(".py"):
+            facts = item.stat()
+            yield f"{item.name} {facts.st_size} {facts.st_mtime_ns}"
+
+
+def _stamp(path: str) -> str:
+    """Size and time of change of a file; of the archive that it is in, where it is in one."""
+    while path != os.path.dirname(path):
+        if os.path.exists(path):
+            facts = os.stat(path)
+            return f"{facts.st_size} {facts.st_mtime_ns}"
+        path = os.path.dirname(path)
+    return ""
+
+
+@lru_cache(maxsize=1)
+def compiler_key() -> str:
+    """A digest of the compiler itself: Weft's version and files, and the versions of what it is built on.
+
+    The files count by size and time of change: reading them all would take longer than compiling a small kernel.
+    """
+    files = [*_files(PACKAGE)] if os.path.isdir(PACKAGE) else [_stamp(PACKAGE)]
+    # xDSL counts by a file of it: asking for its version would take ten times as long as all of this.
+    parts = [compiler.versions(), *files, _stamp(os.path.abspath(xdsl.__file__))]
+    return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()

@@ -54,6 +54,8 @@ def anchor(*names: str) -> Callable[[AnchorHandler], AnchorHandler]:
 
     def register(fn: AnchorHandler) -> AnchorHandler:
         for name in names:
+            if name in ANCHORS:
+                raise ValueError(f"{name} is registered twice")
             ANCHORS[name] = fn
         return fn
 
@@ -246,6 +248,8 @@ class Scheduler:
                 if len(visited) > MOST_TURNED
                 else []
             )
+            written = {r.value for r in roots if isinstance(r, WriteRoot)}
+            turned = [(value, weights) for value, weights in turned if value not in written]
             if not turned:
                 break
             for value, weights in turned:
@@ -412,8 +416,8 @@ class Scheduler:
         self.f.when(broken, lambda: self.context.report(self.f, index))
 
     def allocate(self, value: Value, weights: tuple[tuple[int, ...], ...] | None = None) -> Buffer:
-        """A scratch buffer that lives until the last use of `value`, or until it has been written if there is none. What
-        the open nest reads is still in use.
+        """A scratch buffer that lives until the last use of `value`, or until it is written if there is none. What the
+        open nest reads is still in use.
         """
         now = min(self.position, self.opened) if self.open else self.position
         return self.arena.allocate(value, now, max(self.position, self.last_use(value)), weights=weights)

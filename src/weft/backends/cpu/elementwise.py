@@ -402,12 +402,26 @@ def _int_to_float(f: Function, op: Op, a: list[Value]) -> Value:
     elem = op.result.elem
     llvm = op.name.removeprefix("arith.")
     target = "float" if elem in ("bf16", "f16") or elem.startswith("f8") else llvm_type(elem).elem
-    if elem == "f16" and a[0].type.bits > 24:
-        target = "double"  # half of 2^24 and more is infinite, and double holds the integer: rounded once
-    wide = f.cast(llvm, a[0], a[0].type.with_elem(target))
-    if elem == "f16":
-        return casts.convert_float(f, wide, "f64" if target == "double" else "f32", "f16")
+    x, bits = a[0], a[0].type.bits
+    if elem in ("f16", "bf16") and bits > 24:
+        target = "double"  # holds the integer, so that it is rounded once; halves of 2^24 and more are infinite anyway
+        if elem == "bf16" and bits > 53:
+            x = _sticky(f, x, llvm == "sitofp")
+    wide = f.cast(llvm, x, x.type.with_elem(target))
+    if elem in ("f16", "bf16"):
+        return casts.convert_float(f, wide, "f64" if target == "double" else "f32", elem)
     return narrow(f, elem, wide)
+
+
+def _sticky(f: Function, x: Value, signed: bool) -> Value:
+    """An integer of 64 bits that a double holds and that rounds to a few bits as `x` does: from 2^40 on, the low 16
+    bits give way to the one above them, which is set where there were any.
+    """
+    type, limit = x.type, 1 << 40
+    low = f.icmp("ne", f.and_(x, const(type, 0xFFFF)), const(type, 0))
+    upper = f.or_(f.and_(x, const(type, -0x10000)), f.select(low, const(type, 0x10000), const(type, 0)))
+    moved = f.add(x, const(type, limit)) if signed else x
+    return f.select(f.icmp("ult", moved, const(type, 2 * limit)), x, upper)
 
 
 @emitter("arith.fptosi", "arith.fptoui")

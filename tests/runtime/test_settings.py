@@ -1,4 +1,4 @@
-"""Settings of Triton's: what they do here, or that they say they do nothing; what hooks and captures do when it goes wrong."""
+"""Settings of Triton's: what they do here, or that they do nothing; hooks and captures when something goes wrong."""
 
 from __future__ import annotations
 

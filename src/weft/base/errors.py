@@ -2,6 +2,7 @@
 
     WeftError
       CompilationError              the kernel is wrong: where, what was found, what is expected, a way out
+        DefinitionError                 what is decorated cannot be a kernel (a TypeError and a ValueError)
         UnsupportedLanguageConstruct    Python that kernels cannot contain
         CompileTimeAssertionFailure     `tl.static_assert`
         Unsupported                     right, but not on this target
@@ -39,6 +40,7 @@ __all__ = [
     "CompilationError",
     "CompileTimeAssertionFailure",
     "CompilerCrash",
+    "DefinitionError",
     "DeviceAssertionError",
     "LaunchError",
     "LaunchTypeError",
@@ -180,6 +182,10 @@ class CompilationError(WeftError):
         """Append a note; returns the error itself."""
         self.notes = (*self.notes, note)
         return self
+
+
+class DefinitionError(CompilationError, TypeError, ValueError):
+    """What is given as a kernel cannot be one: no function, or one whose source cannot be found."""
 
 
 class UnsupportedLanguageConstruct(CompilationError):

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar
 
 from weft.backends.cpu.driver import LoadedKernel, host_cpu
-from weft.base import WeftError
+from weft.base import LaunchError, WeftError
 
 __all__ = ["AsmDict", "CompiledKernel", "Metadata"]
 
@@ -191,6 +191,8 @@ class CompiledKernel:
 
     def __getitem__(self, grid: Any) -> Callable[..., None]:
         def runner(*args: Any, stream: Any = None) -> None:
+            if not 1 <= len(grid) <= 3:
+                raise LaunchError(f"a grid has 1 to 3 dimensions, got {len(grid)}: {tuple(grid)}")
             size = (*grid, 1, 1)
             self.launcher()(size[0], size[1], size[2], *args)
 

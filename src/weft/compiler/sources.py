@@ -17,6 +17,7 @@ from weft.base import CompilationError, CompileOptions
 from weft.frontend import ast_to_ttir
 from weft.ir import parse_module, tt, verify
 from weft.language.callable import JITCallable, is_constexpr_value
+from weft.language.signatures import str_to_ty
 
 from .target import GPUTarget
 
@@ -119,6 +120,12 @@ class ASTSource:
                 self.signature[name] = "constexpr"
             else:
                 raise CompilationError(f"the signature says nothing about parameter {name!r} of {self.name}")
+        for name, kind in self.signature.items():
+            try:
+                str_to_ty(kind, None)
+            except (ValueError, TypeError, AttributeError) as error:
+                found = error if isinstance(error, ValueError) else f"expected the name of a type, got {kind!r}"
+                raise CompilationError(f"the type of parameter `{name}` of {self.name}: {found}") from None
         self.attrs: dict[Path, list[list[Any]]] = dict(attrs or {})
         self.symbol = self._symbol()
 

@@ -23,7 +23,7 @@ import numpy as np
 from weft import __version__
 from weft.backends.cpu import CPUBinary, CPUOptions, compile_module
 from weft.backends.cpu.driver import host_cpu, llvm_version
-from weft.base import CompileOptions, CompilerCrash, LaunchError, WeftError
+from weft.base import CompileOptions, CompilerCrash, LaunchError, LaunchTypeError, WeftError
 from weft.ir import print_module
 from weft.passes import cpu_pipeline, tile_pipeline
 
@@ -91,6 +91,19 @@ def _check(name: str, value: Any, allowed: tuple[int, ...], text: str) -> None:
         raise LaunchError(f"{name} must be {text}, got {value!r}", name)
 
 
+def _check_kind(name: str, value: Any, default: Any) -> None:
+    """Refuse a value of another kind than the default."""
+    kinds: dict[type, tuple[tuple[type, ...], str]] = {
+        bool: ((bool, int, np.bool_), "True or False"),
+        int: ((int, np.integer), "an integer"),
+        str: ((str,), "a string"),
+        tuple: ((tuple, list), "a tuple of strings"),
+    }
+    accepted, text = kinds[type(default)]
+    if not isinstance(value, accepted):
+        raise LaunchTypeError(f"{name} must be {text}, got {value!r}", name)
+
+
 def make_options(given: Mapping[str, Any]) -> Options:
     """Check options and make them one frozen value."""
     unknown = [name for name in given if name not in option_names()]
@@ -100,6 +113,19 @@ def make_options(given: Mapping[str, Any]) -> Options:
     _check("num_warps", given.get("num_warps", 4), warps, "1, 2, 4, 8, 16 or 32")
     _check("num_stages", given.get("num_stages", 3), tuple(range(1, 33)), "between 1 and 32")
     _check("num_ctas", given.get("num_ctas", 1), (1, 2, 4, 8, 16), "1, 2, 4, 8 or 16")
+    for defaults in (CompileOptions(), CPUOptions()):
+        for f in fields(defaults):
+            if given.get(f.name) is not None:
+                _check_kind(f.name, given[f.name], getattr(defaults, f.name))
+    precision, allowed = given.get("default_dot_input_precision"), CompileOptions().allowed_dot_input_precisions
+    if precision is not None and precision not in given.get("allowed_dot_input_precisions", allowed):
+        raise LaunchError(
+            f"default_dot_input_precision must be one of {', '.join(allowed)}, got {precision!r}",
+            "default_dot_input_precision",
+        )
+    if given.get("features") and not given.get("cpu"):
+        raise LaunchError("features are those of a processor: give cpu as well", "features", hint="cpu='x86-64-v3'")
+    _check("vector_bits", given.get("vector_bits") or 0, (0, 128, 256, 512), "128, 256 or 512, or 0 for the widest")
     chosen: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in given.items() if v is not None}
     return Options(
         CompileOptions(**{k: v for k, v in chosen.items() if k in _LANGUAGE}),

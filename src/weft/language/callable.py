@@ -33,7 +33,7 @@ from enum import Enum
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, Final
 
-from weft.base import OutsideKernelError
+from weft.base import DefinitionError, OutsideKernelError, Span
 
 from .parameters import KernelParam
 
@@ -199,7 +199,7 @@ class JITCallable:
         needs_source: bool = True,
     ) -> None:
         if not callable(fn) or not hasattr(fn, "__code__"):
-            raise TypeError(f"jit needs a Python function, got {fn!r} of type {type(fn).__name__}")
+            raise DefinitionError(f"jit needs a Python function, got {fn!r} of type {type(fn).__name__}")
         self.fn = fn
         self.noinline = noinline
         self.do_not_specialize = tuple(do_not_specialize)
@@ -214,10 +214,16 @@ class JITCallable:
         self._code: CodeType = inspect.unwrap(fn).__code__
         self.file_name = self._code.co_filename
         self.starting_line_number = self._code.co_firstlineno
+        if needs_source and fn.__name__ == "<lambda>":
+            raise DefinitionError(
+                "jit needs a function that is defined with `def`, got a lambda",
+                Span(self.file_name, self.starting_line_number, 0, self.starting_line_number, None),
+                hint="def f(x): return ...",
+            )
         linecache.checkcache(self.file_name)
         self._file_lines = linecache.getlines(self.file_name, self.__globals__)
         if needs_source and len(self._file_lines) < self.starting_line_number:
-            raise ValueError(
+            raise DefinitionError(
                 f"cannot find the source of {self.__name__} ({self.file_name}:{self.starting_line_number}). "
                 "A jit function must stand in a file or a notebook cell; source given to exec() has to be put into "
                 "linecache.cache first."
@@ -244,7 +250,7 @@ class JITCallable:
             text = textwrap.dedent("".join(self.raw_src))
             start = re.search(r"^(async\s+)?def\s+\w+", text, re.MULTILINE)
             if start is None:
-                raise ValueError(
+                raise DefinitionError(
                     f"{self.file_name}:{self.starting_line_number} is not the definition of {self.__name__}; "
                     "was the file changed while the program ran?"
                 )
@@ -280,7 +286,7 @@ class JITCallable:
                 else:
                     body, shift = ast.parse(text, self.file_name).body, self.starting_line_number - 1
                 if len(body) != 1 or not isinstance(body[0], ast.FunctionDef):
-                    raise ValueError(
+                    raise DefinitionError(
                         f"{self.file_name}:{self.starting_line_number} is not the definition of {self.__name__}; "
                         "was the file changed while the program ran?"
                     )

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from weft import compiler
-from weft.base import CompilationError, LaunchError
+from weft.base import CompilationError, LaunchError, LaunchTypeError
 
 from . import knobs
 from .cache import default_store
@@ -127,6 +127,11 @@ def compile(
         given.setdefault("enable_fp_fusion", False)
     if isinstance(src, (str, os.PathLike)):
         src = _tile_ir(src)
+    if not all(hasattr(src, name) for name in ("name", "ext", "make_ir")):
+        raise LaunchTypeError(
+            f"compile takes an ASTSource, an IRSource or the path of a .ttir file, got a {type(src).__name__}",
+            hint="for a kernel, weft.ASTSource(kernel, signature, constexprs), or kernel.warmup(..., grid=(1,))",
+        )
     replacement = given.pop("ir_override", None) or _override(src.name)
     store = None if knobs.compilation.always_compile else default_store()
     try:

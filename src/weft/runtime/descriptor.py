@@ -13,7 +13,7 @@ from typing import Any
 
 from weft.base import LaunchError
 
-from .arrays import array_facts, element_bytes
+from .arrays import ArrayFacts, array_facts, element_bytes
 
 __all__ = ["TensorDescriptor"]
 
@@ -51,9 +51,7 @@ class TensorDescriptor:
                 raise LaunchError(
                     f"{name} {values} of a tensor descriptor must have one entry for each of {self.shape}"
                 )
-        facts = array_facts(self.base)
-        if facts is None:
-            raise LaunchError(f"the base of a tensor descriptor must be an array, got {type(self.base).__name__}")
+        facts = self._facts()
         size = element_bytes(facts.element)
         if facts.address % 16:
             raise LaunchError(
@@ -88,15 +86,20 @@ class TensorDescriptor:
             strides = [s // itemsize for s in tensor.strides]
         return TensorDescriptor(tensor, list(tensor.shape), strides, list(block_shape), padding)
 
+    def _facts(self) -> ArrayFacts:
+        """The array, as it is now: `base` can be assigned to."""
+        facts = array_facts(self.base)
+        if facts is None:
+            raise LaunchError(f"the base of a tensor descriptor must be an array, got {type(self.base).__name__}")
+        return facts
+
     @property
     def signature(self) -> str:
         """Its type in a signature: tensordesc<fp16[64,64]>."""
-        facts = array_facts(self.base)
-        assert facts is not None
+        facts = self._facts()
         return f"tensordesc<{facts.element}[{','.join(map(str, self.block_shape))}]>"
 
     def slots(self) -> tuple[int, ...]:
         """What is handed to the kernel: address, padding, shape, strides."""
-        facts = array_facts(self.base)
-        assert facts is not None
+        facts = self._facts()
         return (facts.address, int(self.padding == "nan"), *self.shape, *self.strides)

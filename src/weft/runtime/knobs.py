@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from weft import compiler
-from weft.base import LaunchError
+from weft.base import LaunchError, LaunchTypeError
 
 __all__ = [
     "HookChain",
@@ -295,6 +295,8 @@ class _Weft(_Group):
     """Bytes of scratch memory that a launch may take on all its threads; 0 for half of the machine's memory."""
 
     def __setattr__(self, name: str, value: Any) -> None:
+        if name in ("num_threads", "scratch_limit") and value is not env and type(value) is not int:
+            raise LaunchTypeError(f"the setting weft.{name} is an integer, got {value!r}", name)
         if name == "num_threads":
             count = type(self)._knobs[name].from_environment() if value is env else value
             compiler.set_num_threads(count or None)

@@ -15,7 +15,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from weft.base import LaunchError, LaunchTypeError
+from weft.base import LaunchError, LaunchOverflowError, LaunchTypeError
 
 from .arrays import array_facts, meet
 from .binder import grid_of, handler_for
@@ -210,10 +210,34 @@ def make_guard(
     return spaces["guard"]  # type: ignore[no-any-return]
 
 
+def _plain_value(kind: Any, name: str, value: Any) -> Any:
+    """What is handed to a compiled kernel for an argument of a known type; refuses what does not fit it."""
+    if isinstance(kind, tuple) or not isinstance(kind, str):
+        return handler_for(value)(value, False, False)[1]
+    if kind.startswith("*"):
+        fits = hasattr(value, "data_ptr") or array_facts(value) is not None
+        expected = "an array"
+    elif kind.startswith("tensordesc"):
+        fits, expected = hasattr(value, "block_shape"), "a tensor descriptor"
+    elif kind[0] in "iu" and kind[1:].isdigit():
+        fits, expected = isinstance(value, (int, np.integer, np.bool_)), "an integer"
+        bits = int(kind[1:])
+        if fits and not -(1 << bits - 1) <= int(value) < 1 << bits:
+            raise LaunchOverflowError(f"argument `{name}` is {value}, which does not fit its type {kind}", name)
+    else:
+        fits, expected = isinstance(value, (int, float, np.number)), "a number"
+    if not fits:
+        raise LaunchTypeError(
+            f"argument `{name}` was compiled as {kind}, so it must be {expected}, got a {type(value).__name__}", name
+        )
+    return handler_for(value)(value, False, False)[1]
+
+
 def make_launcher(kernel: Any) -> Callable[..., None]:
     """For a CompiledKernel called by itself: (gx, gy, gz, *arguments), with or without the constants."""
     signature = getattr(kernel.src, "signature", None)
     types = list(signature.values()) if signature is not None else list(kernel.metadata.params)
+    names = list(signature) if signature is not None else [f"{i}" for i in range(len(types))]
     found = runtime_leaves(types)
     fire = make_fire(kernel, found, len(types))
     dynamic = [i for i, t in enumerate(types) if t != "constexpr"]
@@ -227,7 +251,8 @@ def make_launcher(kernel: Any) -> Callable[..., None]:
         if len(args) != len(types):
             raise LaunchTypeError(f"{kernel.name} takes {len(types)} arguments, {len(args)} were given")
         values = [
-            None if t == "constexpr" else handler_for(a)(a, False, False)[1] for a, t in zip(args, types, strict=True)
+            None if t == "constexpr" else _plain_value(t, name, a)
+            for a, t, name in zip(args, types, names, strict=True)
         ]
         fire(*grid_of((gx, gy, gz)), *values)
 

@@ -50,7 +50,8 @@ def define(name: str, elems: str, args: str = "T", result: str = "T", long: bool
     def register(body: Body) -> Body:
         for elem in elems.split():
             key = (name, elem)
-            assert key not in _table, f"{name} is described twice for {elem}"
+            if key in _table:
+                raise ValueError(f"{name} is described twice for {elem}")
             types = tuple(elem if a == "T" else a for a in args.split())
             _table[key] = Definition(name, elem, types, elem if result == "T" else result, body, long)
         return body
@@ -61,6 +62,8 @@ def define(name: str, elems: str, args: str = "T", result: str = "T", long: bool
 def alias(name: str, existing: str, elems: str = "float double") -> None:
     """Let `name` mean the same as `existing`."""
     for elem in elems.split():
+        if (name, elem) in _table:
+            raise ValueError(f"{name} is described twice for {elem}")
         _table[name, elem] = _table[existing, elem]
 
 

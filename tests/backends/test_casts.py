@@ -177,7 +177,8 @@ def values_of(dtype: np.dtype[Any]) -> Array:
         return picked.astype(f"u{dtype.itemsize}").view(dtype)
     special = [0.0, 1.0, 0.5, 1.5, 127.5, 128.0, 255.5, 32767.5, 65504.0, 65519.99, 65520.0, 65536.0, 2**31,
                2**31 - 1.0, 2**32, 2**63, 2**64, 2**53, 448.0, 464.0, 480.0, 57344.0, 61440.0, 240.0, 248.0, np.inf,
-               np.nan, 1e300, 3.4e38, 1e-45, 7e-46, 5e-324, 2**-126, 2**-149, 2**-24, 2**-25, 2**-133, 2**-134]  # fmt: skip
+               np.nan, 1e300, 3.4e38, 1e-45, 7e-46, 5e-324, 2**-126, 2**-149, 2**-24, 2**-25, 2**-133,
+               2**-134]  # fmt: skip
     with np.errstate(all="ignore"):
         small = [np.arange(1 << 8 * f.dtype.itemsize, dtype=f"u{f.dtype.itemsize}").view(f.dtype) for f in FORMATS
                  if f.dtype.itemsize <= 2]  # fmt: skip

@@ -1,0 +1,176 @@
+"""A register layout against shared memory: which instruction moves it, how wide, and at how many wavefronts.
+
+An instruction has a tile: the bits of the offset that it covers and where they come from. It can be used where its tile
+divides the layout from the left (Zhou et al., Linear Layouts, arXiv 2505.23819v5, theorem 5.1) after registers were
+renamed (section 5.3): renaming is free.
+
+    ld.shared, st.shared    2^n elements of one lane are consecutive: n registers make the lowest n bits
+    ldmatrix, stmatrix      one 4-byte word of registers, then lanes 0 and 1, make rows of 16 bytes; the other three
+                            lane bits choose one of 8 rows, each anywhere
+    ... .trans              lanes 2, 3, 4 make rows of 8 elements of 16 bits; a register and lanes 0, 1 choose the row
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from .. import f2
+from .machine import Machine
+
+__all__ = ["Access", "Offsets", "best_access", "wavefronts"]
+
+
+@dataclass(frozen=True)
+class Offsets:
+    """Where one side's elements lie: the offset in elements that each bit adds, copies left out."""
+
+    registers: tuple[int, ...]
+    lanes: tuple[int, ...]
+    others: tuple[int, ...]
+    """Of warps and blocks."""
+
+
+@dataclass(frozen=True)
+class Access:
+    """How one side of a trip through shared memory is done.
+
+    `registers` renames: bit i of the instruction's register index is that vector of the layout's register index; the
+    first `vector` of them are those that one instruction moves.
+    """
+
+    instruction: str
+    registers: tuple[int, ...]
+    vector: int
+    count: int
+    """Instructions of each warp."""
+    wavefronts: int
+    """Passes over the banks that one instruction takes."""
+    ideal: int
+    """Passes that it would take without bank conflicts."""
+    addresses: int
+    """Addresses beside the first that are no immediate offsets from another, as registers and lanes share a bit."""
+
+    @property
+    def excess(self) -> int:
+        """Wavefronts lost to bank conflicts, in each instruction."""
+        return self.wavefronts - self.ideal
+
+    def cost(self, machine: Machine) -> float:
+        """Cycles of each warp."""
+        return self.count * (machine.access + machine.wavefront * self.wavefronts)
+
+
+def wavefronts(lanes: Sequence[int], bytes_log: int, vector: int, banks: int) -> tuple[int, int]:
+    """(passes over the banks, passes without conflicts) when each lane accesses 2^vector consecutive elements.
+
+    Exact for any linear map. `lanes` are the offsets, in elements of 2^bytes_log bytes, of each lane bit. Lanes go in
+    phases that move 4 * banks bytes at most; within a phase, lanes with the same word share it, and those with
+    different words of one bank wait: 2^(rank of the word address - rank of its bank bits).
+
+    >>> wavefronts([32, 64, 128, 256, 512], 2, 0, 32)  # a column of a row-major tile of 32 words
+    (32, 1)
+    """
+    word = 2 - bytes_log  # bits of an offset within a word; negative for elements of 8 bytes
+    bank_log = banks.bit_length() - 1
+    width = max(0, vector - word)  # the words of one lane
+    addresses = [(x >> word if word >= 0 else x << -word) >> width << width for x in lanes]
+    inside = addresses[: max(0, bank_log - width)] if width else addresses
+    phases = 1 << (len(addresses) - len(inside))
+    low = (1 << bank_log) - 1
+    return phases << (f2.rank(inside) - f2.rank([x & low for x in inside])), phases
+
+
+def best_access(place: Offsets, bytes_log: int, machine: Machine, *, store: bool) -> Access:
+    """The cheapest instruction for registers at some place in memory; elements have 2 ** bytes_log bytes."""
+    moving = 0
+    for x in (*place.lanes, *place.others):
+        moving |= x
+    options = [_plain(place, moving, bytes_log, machine)]
+    if machine.stmatrix if store else machine.ldmatrix:
+        for trans in (False, True):
+            found = _matrix(place, moving, bytes_log, machine, store, trans)
+            if found is not None:
+                options.append(found)
+    return min(options, key=lambda a: a.cost(machine))
+
+
+def _prefix_registers(columns: Sequence[int], size: int) -> list[int]:
+    """Register vectors whose offsets are 1, 2, 4, ...: as many as there are, up to a number."""
+    found = []
+    rows: f2.Echelon | None = None
+    for i in range(size):
+        offset = 1 << i
+        if offset in columns:
+            found.append(1 << columns.index(offset))
+            continue
+        rows = rows or f2.Echelon(columns)
+        made = rows.coefficients(offset)
+        if made is None:
+            break
+        found.append(made)
+    return found
+
+
+def _completed(first: list[int], columns: Sequence[int], low: int) -> tuple[int, ...]:
+    """All registers: those first, then others that, with some of the first, leave the offset's lowest bits alone."""
+    others = f2.complement(first, len(columns))
+    if not low:
+        return (*first, *others)
+    return (*first, *(r ^ f2.multiply(first, f2.multiply(columns, r) & low) for r in others))
+
+
+def _addresses(columns: Sequence[int], registers: Sequence[int], moving: int) -> int:
+    mixed = sum(1 for r in registers if f2.multiply(columns, r) & moving)
+    return (1 << mixed) - 1
+
+
+def _plain(place: Offsets, moving: int, bytes_log: int, machine: Machine) -> Access:
+    """ld.shared or st.shared, as wide as the registers allow."""
+    columns = place.registers
+    first = _prefix_registers(columns, max(0, machine.vector_bytes.bit_length() - 1 - bytes_log))
+    while first and moving & ((1 << len(first)) - 1):  # every start must be a multiple of the vector
+        first = first[:-1]
+    vector = len(first)
+    registers = _completed(first, columns, (1 << vector) - 1)
+    passes, ideal = wavefronts(place.lanes, bytes_log, vector, machine.banks)
+    count = 1 << len(columns) - vector
+    return Access("shared", registers, vector, count, passes, ideal, _addresses(columns, registers[vector:], moving))
+
+
+def _matrix(place: Offsets, moving: int, bytes_log: int, machine: Machine, store: bool, trans: bool) -> Access | None:
+    """ldmatrix or stmatrix, if its tile divides the layout; as many matrices at once as there are registers, to 4."""
+    word, columns, lanes = 2 - bytes_log, place.registers, list(place.lanes)
+    if word < 0 or len(lanes) != 5 or (trans and bytes_log != 1):
+        return None
+    if trans:
+        if lanes[2:] != [1, 2, 4]:
+            return None
+        contiguous = 3
+        first = [next((1 << i for i, c in enumerate(columns) if c and not c & 7), 0)]
+        if not first[0]:
+            return None
+        rows = [f2.multiply(columns, first[0]), *lanes[:2]]
+    else:
+        first = _prefix_registers(columns, word)
+        if len(first) < word or lanes[:2] != [1 << word, 2 << word]:
+            return None
+        contiguous = word + 2
+        rows = lanes[2:]
+    low = (1 << contiguous) - 1
+    registers = _completed(first, columns, 0 if trans else (1 << word) - 1)
+    rest = registers[len(first) :]
+    starts = (*rows, *place.others, *(f2.multiply(columns, r) for r in rest))
+    if any(x & low for x in starts):
+        return None
+    matrices = min(2, len(rest))
+    single, _ = wavefronts(rows, bytes_log, contiguous, machine.banks)
+    return Access(
+        f"{'st' if store else 'ld'}matrix{'.trans' if trans else ''}.x{1 << matrices}",
+        registers,
+        len(first) + matrices,
+        1 << len(rest) - matrices,
+        single << matrices,
+        1 << matrices,
+        _addresses(columns, rest[matrices:], moving),
+    )

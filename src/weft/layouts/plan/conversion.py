@@ -1,0 +1,414 @@
+"""`plan_conversion`: how a tile goes from one distributed layout to another, with what it costs and why.
+
+The conversion is one linear map, from where an element is wanted to where it is: C = src⁻¹ ∘ dst. If C is the identity
+nothing has to be done; if it changes registers only they are renamed; if it stays within warps it can be done by
+shuffles (shuffle.py); and always through shared memory (trip.py), of the block or of the cluster. Every way that is
+open is priced and the cheapest taken, where Zhou et al., Linear Layouts (arXiv 2505.23819v5), section 5.4, have a fixed
+rule.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from weft.base import LayoutError
+
+from .. import f2
+from ..linear import LinearLayout
+from .machine import Machine, machine_of
+from .shuffle import Shears, shears
+from .trip import Trip, plan_trip
+
+__all__ = ["Cost", "Layout", "Plan", "plan_conversion"]
+
+DIMS = ("register", "lane", "warp", "block")
+NEAR = ("block", "warp", "lane")
+
+
+class Layout(Protocol):
+    """A named layout."""
+
+    def to_linear(self, shape: Sequence[int]) -> LinearLayout:
+        """Its linear layout for tiles of a shape."""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What each warp does: instructions by kind, passes over the banks, bytes of scratch, barriers, and cycles."""
+
+    instructions: Mapping[str, int]
+    wavefronts: int
+    scratch_bytes: int
+    barriers: Mapping[str, int]
+    cycles: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data."""
+        return {
+            "instructions": dict(self.instructions),
+            "wavefronts": self.wavefronts,
+            "scratch_bytes": self.scratch_bytes,
+            "barriers": dict(self.barriers),
+            "cycles": self.cycles,
+        }
+
+
+FREE = Cost({}, 0, 0, {}, 0.0)
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One stage of a plan: a renaming of registers, shuffles, or a trip through shared memory.
+
+    `source` and `result` are the layouts before and after it.
+    """
+
+    kind: str
+    source: LinearLayout
+    result: LinearLayout
+    how: Shears | Trip | None
+    cost: Cost
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a conversion is done.
+
+    `kind` is "nothing", "registers", "shuffles", "shared" (with `scope` "warp" or "block"), "hybrid" (shuffles, then
+    shared memory, or the other way round) or "cluster".
+    """
+
+    kind: str
+    scope: str
+    src: LinearLayout
+    dst: LinearLayout
+    element_bits: int
+    machine: Machine
+    stages: tuple[Stage, ...]
+    considered: tuple[tuple[str, float, str], ...]
+    """Every way that was looked at: its kind, its cycles (infinite if it is not open), and a remark."""
+
+    @cached_property
+    def cost(self) -> Cost:
+        """The sum over the stages."""
+        instructions: dict[str, int] = {}
+        barriers: dict[str, int] = {}
+        for stage in self.stages:
+            for name, n in stage.cost.instructions.items():
+                instructions[name] = instructions.get(name, 0) + n
+            for name, n in stage.cost.barriers.items():
+                barriers[name] = barriers.get(name, 0) + n
+        return Cost(
+            instructions,
+            sum(s.cost.wavefronts for s in self.stages),
+            max((s.cost.scratch_bytes for s in self.stages), default=0),
+            barriers,
+            sum(s.cost.cycles for s in self.stages),
+        )
+
+    def run(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Execute the plan on values indexed [warp, lane, register], or [block, warp, lane, register].
+
+        Returns the values in the layout `dst`, indexed alike.
+        """
+        blocks = 1 << self.src.in_log("block")
+        flat = np.asarray(values)
+        expected = tuple(1 << self.src.in_log(d) for d in ("block", "warp", "lane", "register"))
+        if flat.shape not in (expected, expected[1:]) or (flat.ndim == 3 and blocks > 1):
+            raise LayoutError(f"values have shape {flat.shape}, the source layout holds {expected}")
+        current = flat.reshape(expected)
+        for stage in self.stages:
+            if isinstance(stage.how, Trip):
+                current = stage.how.run(current)
+            elif isinstance(stage.how, Shears):
+                current = np.stack([stage.how.run(block) for block in current])
+            else:
+                current = _renamed(stage, current)
+        return current[0] if flat.ndim == 3 else current
+
+    def check(self) -> None:
+        """Prove the plan: equal on every basis vector is equal everywhere, as every stage is linear.
+
+        LayoutError, naming the first element that comes out wrong, or where two elements would share a place.
+        """
+        for stage in self.stages:
+            if isinstance(stage.how, Trip):
+                stage.how.check()
+        held = _filled(self.src)
+        expected, found = _filled(self.dst), self.run(held)
+        for dim, axis in (("block", 0), ("warp", 1), ("lane", 2), ("register", 3)):
+            for i in range(self.dst.in_log(dim)):
+                at = tuple(1 << i if axis == k else 0 for k in range(4))
+                if found[at] != expected[at]:
+                    raise LayoutError(
+                        f"the plan is wrong: {dim} {1 << i} gets element {found[at]} instead of {expected[at]}"
+                    )
+
+    def explain(self) -> str:
+        """Why this kind and not another, as text."""
+        lines = [
+            f"{self.kind}" + (f" ({self.scope})" if self.scope else "") + f": {self.cost.cycles:.0f} cycles a warp"
+        ]
+        for name, n in self.cost.instructions.items():
+            lines.append(f"    {n:>4} {name}")
+        if self.cost.wavefronts:
+            lines.append(f"    {self.cost.wavefronts:>4} wavefronts, {self.cost.scratch_bytes} bytes of scratch")
+        lines += [f"    {n:>4} {name} barrier" for name, n in self.cost.barriers.items()]
+        lines.append("considered:")
+        for kind, cycles, remark in self.considered:
+            price = f"{cycles:.0f} cycles" if cycles != math.inf else "not open"
+            lines.append(f"    {kind}: {price}{', ' + remark if remark else ''}")
+        return "\n".join(lines)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data: kind, cost, stages, and what was considered."""
+        return {
+            "kind": self.kind,
+            "scope": self.scope,
+            "element_bits": self.element_bits,
+            "target": self.machine.name,
+            "cost": self.cost.to_dict(),
+            "stages": [{"kind": s.kind, **(s.how.to_dict() if isinstance(s.how, Trip) else {})} for s in self.stages],
+            "considered": [
+                {"kind": k, "cycles": None if c == math.inf else c, "remark": r} for k, c, r in self.considered
+            ],
+        }
+
+
+def _filled(layout: LinearLayout) -> npt.NDArray[np.int64]:
+    """The number of the element that each place holds, indexed [block, warp, lane, register]."""
+    sizes = tuple(1 << layout.in_log(d) for d in reversed(DIMS))
+    return layout.table().reshape(sizes)
+
+
+def _renamed(stage: Stage, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    columns = stage.result.sublayout(["register"], stage.result.out_dims).columns
+    registers = f2.solve(stage.source.sublayout(["register"], stage.source.out_dims).columns, columns)
+    assert registers is not None
+    order = [0]
+    for column in registers:
+        order += [x ^ column for x in order]
+    return values[..., order]
+
+
+def normalised(layout: LinearLayout | Layout, shape: Sequence[int], what: str) -> LinearLayout:
+    """A distributed layout with the input dimensions register, lane, warp and block, in this order."""
+    linear = layout if isinstance(layout, LinearLayout) else layout.to_linear(shape)
+    unknown = [d for d in linear.in_dims if d not in DIMS]
+    if unknown:
+        raise LayoutError(f"the {what} layout has the input dimension {unknown[0]!r}; expected {', '.join(DIMS)}")
+    sizes = tuple(linear.out_dims.values())
+    if sizes != tuple(shape):
+        raise LayoutError(f"the {what} layout is for tiles of shape {sizes}, not {tuple(shape)}")
+    for dim in DIMS:
+        if not linear.has_in(dim):
+            first = next(iter(linear.out_dims))
+            linear = linear * LinearLayout.zeros_1d(1, dim, first)
+    return linear.transpose_ins(DIMS)
+
+
+def plan_conversion(
+    src: LinearLayout | Layout,
+    dst: LinearLayout | Layout,
+    shape: Sequence[int],
+    element_bits: int,
+    target: Machine | str = "cuda:80",
+) -> Plan:
+    """The cheapest way to bring a tile from one distributed layout to another.
+
+    `shape` is that of the tile, `element_bits` 1 to 128, `target` a machine or its name. Plans are cached. LayoutError
+    where the layouts do not fit the shape or each other.
+
+    >>> rows = LinearLayout.from_bases({"register": [(0, 1)], "lane": [(1, 0)]}, {"dim0": 2, "dim1": 2})
+    >>> columns = LinearLayout.from_bases({"register": [(1, 0)], "lane": [(0, 1)]}, {"dim0": 2, "dim1": 2})
+    >>> plan_conversion(rows, columns, (2, 2), 32).kind
+    'shuffles'
+    """
+    if element_bits not in (1, 2, 4, 8, 16, 32, 64, 128):
+        raise LayoutError(f"elements have 1, 2, 4, 8, 16, 32, 64 or 128 bits, got {element_bits}")
+    source, result = normalised(src, shape, "source"), normalised(dst, shape, "destination")
+    for dim in ("lane", "warp", "block"):
+        if source.in_log(dim) != result.in_log(dim):
+            raise LayoutError(
+                f"the source layout has {source.in_dims[dim]} {dim}s, the destination {result.in_dims[dim]}: "
+                "a conversion happens within one launch"
+            )
+    for layout, what in ((source, "source"), (result, "destination")):
+        if not layout.is_surjective:
+            raise LayoutError(f"the {what} layout does not hold the whole tile: {layout._missing()}")
+    return _plan(source, result, element_bits, machine_of(target))
+
+
+@lru_cache(maxsize=4096)
+def _plan(src: LinearLayout, dst: LinearLayout, element_bits: int, machine: Machine) -> Plan:
+    def plan(kind: str, scope: str, stages: Sequence[Stage], considered: Sequence[tuple[str, float, str]]) -> Plan:
+        return Plan(kind, scope, src, dst, element_bits, machine, tuple(stages), tuple(considered))
+
+    if src == dst:
+        return plan("nothing", "", [], [("nothing", 0.0, "the layouts are equal")])
+    conversion = dst.invert_and_compose(src, prefer=NEAR)
+    if conversion.is_trivial_over(["lane", "warp", "block"]):
+        if conversion.is_trivial_over(DIMS):
+            return plan("nothing", "", [], [("nothing", 0.0, "every element is in its place")])
+        stage = Stage("registers", src, dst, None, FREE)
+        return plan("registers", "", [stage], [("registers", 0.0, "lanes and warps stay: registers are renamed")])
+    considered: list[tuple[str, float, str]] = []
+    options: list[tuple[float, str, str, list[Stage]]] = []
+    direct = _by_shuffles(src, dst, conversion, element_bits, machine)
+    if isinstance(direct, str):
+        considered.append(("shuffles", math.inf, direct))
+    else:
+        options.append((direct.cost.cycles, "shuffles", "", [direct]))
+        considered.append(("shuffles", direct.cost.cycles, _summary(direct)))
+    trip = _by_memory(src, dst, conversion, element_bits, machine)
+    assert trip is not None
+    scope = trip.how.scope if isinstance(trip.how, Trip) else ""
+    kind = "cluster" if scope == "cluster" else "shared"
+    options.append((trip.cost.cycles, kind, scope, [trip]))
+    considered.append((kind, trip.cost.cycles, _summary(trip)))
+    if isinstance(direct, str) and scope != "cluster" and element_bits in (8, 16):
+        for exchanged, stages in _hybrids(src, dst, trip, element_bits, machine):
+            cycles = sum(s.cost.cycles for s in stages)
+            considered.append(("hybrid", cycles, exchanged))
+            options.append((cycles, "hybrid", scope, stages))
+    _, kind, scope, stages = min(options, key=lambda o: o[0])
+    return plan(kind, scope, stages, considered)
+
+
+def _summary(stage: Stage) -> str:
+    return ", ".join(f"{n} {name}" for name, n in stage.cost.instructions.items() if n)
+
+
+def _split(conversion: LinearLayout, dim: str) -> list[tuple[int, int, int, int]]:
+    """(register, lane, warp, block) of the source that each bit of a dimension of the result adds."""
+    logs = [conversion.out_log(d) for d in DIMS]
+    found = []
+    for column in conversion.in_columns(dim):
+        parts = []
+        for log in logs:
+            parts.append(column & (1 << log) - 1)
+            column >>= log
+        found.append((parts[0], parts[1], parts[2], parts[3]))
+    return found
+
+
+def _by_shuffles(
+    src: LinearLayout, dst: LinearLayout, conversion: LinearLayout, bits: int, machine: Machine
+) -> Stage | str:
+    """The conversion by shuffles, or why that is not open."""
+    parts = {d: _split(conversion, d) for d in DIMS}
+    for dim in ("register", "lane"):
+        if any(w or b for _, _, w, b in parts[dim]):
+            return "elements go from one warp to another"
+    for i, (_, _, w, b) in enumerate(parts["warp"]):
+        if w != 1 << i or b:
+            return "elements go from one warp to another"
+    if any(column != (0, 0, 0, 1 << i) for i, column in enumerate(parts["block"])):
+        return "elements go from one block to another"
+    copies = [
+        (k & (1 << src.in_log("register")) - 1, k >> src.in_log("register"))
+        for k in f2.kernel([*src.in_columns("register"), *src.in_columns("lane")])
+    ]
+    found = shears(
+        [(r, x) for r, x, _, _ in parts["register"]],
+        [(r, x) for r, x, _, _ in parts["lane"]],
+        [(r, x) for r, x, _, _ in parts["warp"]],
+        [c for c in copies if c[1]],
+    )
+    if found is None:
+        return "a lane would have to read several registers of one other lane at once"
+    return Stage("shuffles", src, dst, found, _shuffle_cost(found, dst, bits, machine))
+
+
+def _shuffle_cost(how: Shears, dst: LinearLayout, bits: int, machine: Machine) -> Cost:
+    """Instructions of the three stages, counted in words of 32 bits."""
+    copies = f2.kernel(
+        [a | d << len(how.registers) + 16 for a, d in zip(how.registers, how.lanes_by_register, strict=True)]
+    )
+    free = [c for c in copies if not any(f2.multiply([c], 1) & x for x in how.after)]
+    log = len(how.registers) - len(free)
+    packed = min(_packable(how), max(0, 5 - bits.bit_length() + 1)) if bits < 32 else 0
+    pieces = max(1, bits // 32)
+    words = max(1, (1 << log) >> packed) * pieces
+    identity = how.lanes == tuple(f2.identity(len(how.lanes))) and not any(how.lanes_by_warp)
+    share = 1 - 2.0 ** -f2.rank(how.lanes_by_register) if identity else 1.0
+    shuffles = int(words * share)
+    selects = 2 * words * how.selects if how.selects else 0
+    selects = selects // 2 * 1 if selects else 0
+    packs = (1 << log) - words if packed else 0
+    cycles = shuffles * machine.shuffle + (selects + packs) * machine.select
+    instructions = {"shuffle": shuffles, "select": selects, "pack": packs}
+    return Cost({k: v for k, v in instructions.items() if v}, 0, 0, {}, cycles)
+
+
+def _packable(how: Shears) -> int:
+    """Register bits, at most, along which neighbours go together through all stages, so that they can share a word.
+
+    A direction v of registers of the result that no lane depends on, and a function of registers of the source that
+    selects do not change and that tells the two apart.
+    """
+    size = max([len(how.registers), *(x.bit_length() for x in (*how.registers, *how.before, *how.before_by_warp))])
+    touched = [*how.before, *how.before_by_warp, *(f2.multiply(how.registers, x) for x in how.after)]
+    rows = f2.Echelon(touched)
+    still = f2.kernel(how.lanes_by_register)
+    return sum(rows.add(f2.multiply(how.registers, v)) for v in still) if size else 0
+
+
+def _by_memory(
+    src: LinearLayout,
+    dst: LinearLayout,
+    conversion: LinearLayout,
+    bits: int,
+    machine: Machine,
+    below: float = math.inf,
+) -> Stage | None:
+    """The conversion through shared memory, or None if it cannot be cheaper than `below` cycles."""
+    trip = plan_trip(src, conversion, bits, machine, below)
+    if trip is None:
+        return None
+    cost = Cost(trip.instructions, trip.wavefronts, trip.scratch_bytes, trip.barriers, trip.cycles)
+    return Stage("shared", src, dst, trip, cost)
+
+
+def _exchanged(layout: LinearLayout, register: int, lane: int) -> LinearLayout:
+    """The layout with one register bit and one lane bit exchanged."""
+    bases = {d: list(b) for d, b in layout.bases.items()}
+    bases["register"][register], bases["lane"][lane] = bases["lane"][lane], bases["register"][register]
+    return LinearLayout.from_bases(bases, layout.out_dims, require_surjective=False)
+
+
+def _hybrids(
+    src: LinearLayout, dst: LinearLayout, trip: Stage, bits: int, machine: Machine
+) -> list[tuple[str, list[Stage]]]:
+    """One exchange of a register and a lane bit before or after the trip, where it makes the vectors wider."""
+    found: list[tuple[str, list[Stage]]] = []
+    full = max(0, machine.vector_bytes.bit_length() - bits.bit_length() + 3)
+    if isinstance(trip.how, Trip) and min(trip.how.store.vector, trip.how.load.vector) >= full:
+        return found
+    for side in ("before", "after"):
+        mine, other = (src, dst) if side == "before" else (dst, src)
+        theirs = set(other.in_columns("register"))
+        lanes = [i for i, c in enumerate(mine.in_columns("lane")) if c and c in theirs]
+        registers = [i for i, c in enumerate(mine.in_columns("register")) if c and c not in theirs]
+        if not lanes or not registers:
+            continue
+        lane, register = lanes[0], registers[0]
+        middle = _exchanged(mine, register, lane)
+        first, last = (src, middle) if side == "before" else (middle, dst)
+        step = _by_shuffles(first, last, last.invert_and_compose(first, prefer=NEAR), bits, machine)
+        if isinstance(step, str):
+            continue
+        a, b = (middle, dst) if side == "before" else (src, middle)
+        left = trip.cost.cycles - step.cost.cycles
+        rest = _by_memory(a, b, b.invert_and_compose(a, prefer=NEAR), bits, machine, left) if left > 0 else None
+        if rest is not None:
+            stages = [step, rest] if side == "before" else [rest, step]
+            found.append((f"register bit {register} and lane bit {lane} exchanged {side}", stages))
+    return found

@@ -1,0 +1,144 @@
+"""A conversion within a warp by shuffles: shears over F2.
+
+Register r and lane l of the result come from register A r + B l and lane D r + E l of the source. This map is written
+
+    r1 = r + F l            each lane chooses among its registers (selects)
+    l2 = E' l + D r1        each register is read from another lane (a shuffle), and renamed: r2 = A' r1
+    r2 + G l2               each lane chooses among its registers (selects)
+
+with E' = E + D F, A' = A + G D and G E' = B + A F. F is chosen with as few selects as possible such that there is a
+G: wherever two lanes of the result would read one lane of the source, they must want the same register. Where the
+source holds copies in several lanes, one is chosen that makes this so. Warps take part in the maps like further lane bits.
+
+Three shears for each exchange of a register with a lane bit is how a transposition is done in registers; fusing them as
+above is due to Triton's pull request 7558; the derivation for any linear map, copies included, is our own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from .. import f2
+
+__all__ = ["Shears", "shears"]
+
+
+@dataclass(frozen=True)
+class Shears:
+    """The three stages, as matrices (tuples of columns); `*_warp` are what warp bits contribute."""
+
+    after: tuple[int, ...]  # F, for each lane bit a vector of registers of the result
+    lanes: tuple[int, ...]  # E'
+    lanes_by_register: tuple[int, ...]  # D
+    lanes_by_warp: tuple[int, ...]  # M
+    registers: tuple[int, ...]  # A'
+    before: tuple[int, ...]  # G, for each lane bit a vector of registers of the source
+    before_by_warp: tuple[int, ...]  # H
+
+    @property
+    def selects(self) -> int:
+        """Exchanges of register pairs that depend on the lane or warp, in bits, before and after together."""
+        return f2.rank(self.after) + f2.rank([*self.before, *self.before_by_warp])
+
+    def moved(self, register: int) -> bool:
+        """Whether a register (of the result, before the last stage) comes from another lane."""
+        identity = tuple(f2.identity(len(self.lanes)))
+        return self.lanes != identity or any(self.lanes_by_warp) or bool(f2.multiply(self.lanes_by_register, register))
+
+    def run(self, values: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
+        """Execute on values indexed [warp, lane, register]."""
+        warps, lanes, sources = values.shape
+        count = 1 << len(self.registers)
+        w = np.arange(warps)[:, None, None]
+        lane = np.arange(lanes)[None, :, None]
+        before = _map(self.before, lane) ^ _map(self.before_by_warp, w)
+        chosen = np.take_along_axis(values, np.broadcast_to(np.arange(sources) ^ before, values.shape), 2)
+        r1 = np.arange(count)[None, None, :]
+        source = _map(self.lanes, lane) ^ _map(self.lanes_by_register, r1) ^ _map(self.lanes_by_warp, w)
+        source, renamed = np.broadcast_arrays(source, _map(self.registers, r1))
+        full = (warps, lanes, count)
+        shuffled = chosen[w, np.broadcast_to(source, full), np.broadcast_to(renamed, full)]
+        after = np.broadcast_to(r1 ^ _map(self.after, lane), full)
+        return np.take_along_axis(shuffled, after, 2)
+
+
+def _map(columns: Sequence[int], x: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    result = np.zeros_like(x)
+    for i, column in enumerate(columns):
+        result = result ^ (x >> i & 1) * column
+    return result
+
+
+def shears(
+    registers: Sequence[tuple[int, int]],
+    lanes: Sequence[tuple[int, int]],
+    warps: Sequence[tuple[int, int]],
+    copies: Sequence[tuple[int, int]],
+) -> Shears | None:
+    """The stages of a conversion within warps, or None where it takes more than one round.
+
+    `registers`, `lanes` and `warps` say for each such bit of the result which (register, lane) of the source it adds;
+    `copies` are (register, lane) of the source that change nothing.
+    """
+    a, d = [r for r, _ in registers], [x for _, x in registers]
+    after = [0] * len(lanes)
+    image = list(lanes)  # (register, lane) of the source that each lane bit makes, with what `after` adds
+    rows = f2.Echelon()  # of the lane parts
+    given: list[int] = []  # the lane bits given to it
+    consistent: list[int] = []  # relations to look at once all lanes that can be are independent
+    for i, (_, lane) in enumerate(lanes):
+        if lane not in rows:
+            rows.add(lane)
+            given.append(i)
+        else:
+            consistent.append(i)
+    for i in consistent:
+        used = rows.coefficients(image[i][1])
+        register = image[i][0]
+        for k, j in enumerate(given):
+            if used is not None and used >> k & 1:
+                register ^= image[j][0]
+        if not register:  # reads what other lanes read too
+            continue
+        choice = _way_out(rows, image[i], registers, copies)
+        if choice is None:
+            return None
+        added, image[i] = choice
+        after[i] = added
+        rows.add(image[i][1])
+        given.append(i)
+    e = [x for _, x in image]
+    independent = [e[i] for i in given]
+    size = max([x.bit_length() for x in (*e, *d, *(x for _, x in warps))] + [len(lanes)])
+    # G: on the source lanes that are read it is known, elsewhere it is zero.
+    known = f2.solve([*independent, *f2.complement(independent, size)], f2.identity(size)) or []
+    parts = [image[i][0] for i in given]
+    g = [f2.multiply(parts, k & (1 << len(parts)) - 1) for k in known][:size]
+    renamed = [x ^ f2.multiply(g, y) for x, y in zip(a, d, strict=True)]
+    h = [r ^ f2.multiply(g, x) for r, x in warps]
+    return Shears(
+        tuple(after),
+        tuple(e),
+        tuple(d),
+        tuple(x for _, x in warps),
+        tuple(renamed),
+        tuple(g[: len(lanes)]),
+        tuple(h),
+    )
+
+
+def _way_out(
+    rows: f2.Echelon, image: tuple[int, int], registers: Sequence[tuple[int, int]], copies: Sequence[tuple[int, int]]
+) -> tuple[int, tuple[int, int]] | None:
+    """(register of the result to add, new image) that makes a lane bit read a lane of its own."""
+    for r, lane in copies:
+        if image[1] ^ lane not in rows:
+            return 0, (image[0] ^ r, image[1] ^ lane)
+    for i, (r, lane) in enumerate(registers):
+        if image[1] ^ lane not in rows:
+            return 1 << i, (image[0] ^ r, image[1] ^ lane)
+    return None

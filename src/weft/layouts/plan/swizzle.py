@@ -1,0 +1,56 @@
+"""The memory layout of a conversion: where each element lies in shared memory, so that neither side has bank conflicts.
+
+Offsets, from the lowest bit, are made of a vector (consecutive elements of one lane on both sides), the banks, and
+segments of 128 bytes. Which elements share a bank is the subspace of the segments. It must meet the span of the vector
+and the lanes of a phase in nothing, on both sides: such a subspace exists in all dimensions that are needed if a vector
+fills at least a word. Zhou et al., Linear Layouts (arXiv 2505.23819v5), section 5.4, lemmas 9.4 to 9.6; vectors smaller
+than a word are filled up from the registers of one side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .. import f2
+from .machine import Machine
+
+__all__ = ["memory_basis"]
+
+
+def memory_basis(
+    low: Sequence[int],
+    a_lanes: Sequence[int],
+    b_lanes: Sequence[int],
+    apart: Sequence[int],
+    turns: Sequence[int],
+    size: int,
+    bytes_log: int,
+    machine: Machine,
+) -> list[int]:
+    """The element (a vector of `size` bits) at each power of two of the offset.
+
+    `low` are the elements of the lowest offset bits; `a_lanes` and `b_lanes` those that the lane bits of one phase
+    of the writer and of the reader make; `apart` those of all lanes and warps of both;
+    `turns` become the highest bits: they are moved one after the other through the same memory.
+    """
+    banks = machine.banks.bit_length() - 1 + 2 - bytes_log - len(low)  # bits of the bank beside those of the vector
+    segments = max(0, size - len(low) - len(turns) - max(0, banks))
+    rows = f2.Echelon([*low, *turns])
+    chosen: list[int] = []
+    if segments:
+        for v in f2.common_complement([*low, *a_lanes], [*low, *b_lanes], size):
+            if len(chosen) < segments and rows.add(v):
+                chosen.append(v)
+        for v in (*a_lanes, *b_lanes, *f2.identity(size)):  # conflicts that cannot be avoided
+            if len(chosen) < segments and rows.add(v):
+                chosen.append(v)
+    banked = [v for v in f2.identity(size) if rows.add(v)]
+    if not low or not any(v & (v - 1) for v in (*low, *apart, *banked, *chosen)):
+        return [*low, *banked, *chosen, *turns]
+    # Offsets of what moves must leave the lowest bits alone: take the part of `low` out of all others.
+    place = f2.Echelon([*low, *apart])
+    for unit in f2.identity(size):
+        place.add(unit)
+    mask = (1 << len(low)) - 1
+    rest = (v ^ f2.multiply(low, (place.coefficients(v) or 0) & mask) for v in (*banked, *chosen))
+    return [*low, *rest, *turns]

@@ -1,0 +1,428 @@
+"""A trip through shared memory: where elements lie, the instructions on both sides, and what they cost.
+
+Only one of several copies is stored; every copy is loaded. `source` maps (register, lane, warp) to offsets within the
+memory of the writer's block; `load` maps (register, lane, warp, block) to (offset, block).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from weft.base import LayoutError
+
+from .. import f2
+from ..linear import LinearLayout
+from .access import Access, Offsets, best_access
+from .machine import Machine
+from .swizzle import memory_basis
+
+__all__ = ["Trip", "plan_trip"]
+
+
+@dataclass(frozen=True)
+class Trip:
+    """One conversion through shared memory."""
+
+    scope: str
+    """Who has to wait: "warp", "block" or "cluster"."""
+    store_map: LinearLayout
+    """(register, lane, warp) -> offset, in elements."""
+    load_map: LinearLayout
+    """(register, lane, warp, block) -> offset, block."""
+    store_masks: Mapping[str, int]
+    """Bits of registers, lanes and warps that hold copies: who has one of them set stores nothing."""
+    store: Access
+    load: Access
+    memory: tuple[int, ...]
+    """The element at each power of two of the offset, in coordinates of what one block holds."""
+    element_bits: int
+    repetitions: int
+    machine: Machine
+
+    @property
+    def scratch_bytes(self) -> int:
+        """Bytes of shared memory in each block."""
+        return (1 << len(self.memory)) // self.repetitions * max(8, self.element_bits) // 8
+
+    @property
+    def wavefronts(self) -> int:
+        """Passes over the banks of each warp, both ways."""
+        return self.store.count * self.store.wavefronts + self.load.count * self.load.wavefronts
+
+    @property
+    def excess(self) -> int:
+        """Wavefronts of each warp that are lost to bank conflicts."""
+        return self.store.count * self.store.excess + self.load.count * self.load.excess
+
+    @property
+    def faults(self) -> tuple[bool, bool]:
+        """Whether it needs more memory than there is, and whether it has bank conflicts."""
+        return self.scratch_bytes > self.machine.shared_bytes, self.excess > 0
+
+    @property
+    def instructions(self) -> dict[str, int]:
+        """Instructions of each warp, by kind."""
+        width = max(8, self.element_bits)
+        found: dict[str, int] = {}
+        for access, word in ((self.store, "st"), (self.load, "ld")):
+            name = access.instruction
+            if name == "shared":
+                name = f"{word}.shared.b{width << access.vector}"
+            found[name] = found.get(name, 0) + access.count
+        return found
+
+    @property
+    def barriers(self) -> dict[str, int]:
+        """Barriers by scope: one between storing and loading, one more between repetitions."""
+        return {self.scope: 2 * self.repetitions - 1}
+
+    @property
+    def cycles(self) -> float:
+        """What it costs each warp."""
+        barrier = {
+            "warp": self.machine.warp_barrier,
+            "block": self.machine.block_barrier,
+            "cluster": self.machine.cluster_barrier,
+        }[self.scope]
+        moves = self.store.cost(self.machine) + self.load.cost(self.machine)
+        return moves + barrier * (2 * self.repetitions - 1) + self.machine.trip * self.repetitions
+
+    def run(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Execute on values indexed [block, warp, lane, register]."""
+        blocks, warps, lanes, registers = values.shape
+        shape = (warps, lanes, registers)
+        offsets = self.store_map.table().reshape(shape)
+        w, x, r = np.indices(shape)
+        masks = self.store_masks
+        writes = ((w & masks["warp"]) | (x & masks["lane"]) | (r & masks["register"])) == 0
+        where = self.load_map.table()
+        log = self.load_map.out_log("offset")
+        home, wanted = where >> log, where & (1 << log) - 1
+        size = (1 << len(self.memory)) // self.repetitions
+        found = np.zeros(where.shape, values.dtype)
+        for turn in range(self.repetitions):  # the same memory again, after a barrier
+            memory = np.zeros((blocks, size), values.dtype)
+            stored, loaded = writes & (offsets // size == turn), wanted // size == turn
+            memory[:, offsets[stored] % size] = values[:, stored]
+            found[loaded] = memory[home[loaded], wanted[loaded] % size]
+        return found.reshape(tuple(1 << self.load_map.in_log(d) for d in ("block", "warp", "lane", "register")))
+
+    def check(self) -> None:
+        """Prove that no two elements share a place: bits that are not copies go to independent offsets.
+
+        LayoutError where they do, or where repetitions are not a matter of registers alone.
+        """
+        used = [
+            column
+            for dim in ("register", "lane", "warp")
+            for i, column in enumerate(self.store_map.in_columns(dim))
+            if not self.store_masks[dim] >> i & 1
+        ]
+        if f2.rank(used) != len(used):
+            raise LayoutError("two elements would be stored at the same offset")
+        turn = (1 << len(self.memory)) // self.repetitions
+        for side in (self.store_map, self.load_map):
+            for dim in ("lane", "warp"):
+                for column in side.in_columns(dim):
+                    if column % (1 << len(self.memory)) >= turn:
+                        raise LayoutError(f"a {dim} would take part in several repetitions at once")
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data."""
+
+        def side(access: Access) -> dict[str, Any]:
+            return {
+                "instruction": access.instruction,
+                "vector": 1 << access.vector,
+                "count": access.count,
+                "wavefronts": access.wavefronts,
+                "ideal_wavefronts": access.ideal,
+                "registers": list(access.registers),
+            }
+
+        return {
+            "scope": self.scope,
+            "store": side(self.store),
+            "load": side(self.load),
+            "store_offsets": {d: [list(b) for b in bs] for d, bs in self.store_map.bases.items()},
+            "load_offsets": {d: [list(b) for b in bs] for d, bs in self.load_map.bases.items()},
+            "copies": dict(self.store_masks),
+            "scratch_bytes": self.scratch_bytes,
+            "repetitions": self.repetitions,
+        }
+
+
+def plan_trip(
+    src: LinearLayout, conversion: LinearLayout, element_bits: int, machine: Machine, below: float = math.inf
+) -> Trip | None:
+    """The cheapest trip, or None if it cannot be cheaper than `below` cycles.
+
+    Candidates for what is consecutive in memory are tried in the order of what they cost at least; one that
+    needs more memory than there is, or has bank conflicts, is taken only if all do.
+    """
+    planner = _Planner(src, conversion, element_bits, machine)
+    best: Trip | None = None
+    for bound, candidate in planner.candidates():
+        if bound >= below or (best is not None and not any(best.faults) and bound >= best.cycles):
+            break
+        trip = planner.trip(candidate)
+        if best is None or (*trip.faults, trip.cycles) < (*best.faults, best.cycles):
+            best = trip
+    return best
+
+
+@dataclass(frozen=True)
+class _Candidate:
+    """The elements of the lowest offset bits, and for each side the elements that its phases of lanes make."""
+
+    low: tuple[int, ...]
+    a_phase: tuple[int, ...]
+    b_phase: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class _Side:
+    """One side, in coordinates of what a block holds; `free` registers may be part of a vector."""
+
+    registers: tuple[int, ...]
+    free: tuple[int, ...]
+    lanes: tuple[int, ...]
+    others: tuple[int, ...]
+    matrix: bool
+    """Whether there is ldmatrix or stmatrix."""
+
+
+class _Planner:
+    def __init__(self, src: LinearLayout, conversion: LinearLayout, bits: int, machine: Machine) -> None:
+        self.machine, self.bits = machine, bits
+        self.bytes_log = max(0, bits.bit_length() - 4)
+        self.blocks = src.in_dims["block"]
+        parts = {d: src.in_columns(d) for d in ("register", "lane", "warp")}
+        own = [c for columns in parts.values() for c in columns]
+        free = set(f2.dependent(own))
+        basis = [c for i, c in enumerate(own) if i not in free]
+        self.size = len(basis)
+        rows = f2.Echelon(basis)
+        inside = [rows.coefficients(c) or 0 for c in own]  # elements in coordinates of what a block holds
+        self.a: dict[str, list[int]] = {}
+        self.masks: dict[str, int] = {}
+        at = 0
+        for dim, columns in parts.items():
+            self.a[dim] = inside[at : at + len(columns)]
+            self.masks[dim] = sum(1 << i for i in range(len(columns)) if at + i in free)
+            at += len(columns)
+        low = (1 << len(own)) - 1
+        self.b = {d: [f2.multiply(inside, c & low) for c in conversion.in_columns(d)] for d in conversion.in_dims}
+        self.b_block = {d: [c >> len(own) for c in conversion.in_columns(d)] for d in conversion.in_dims}
+        self.scope = self._scope(conversion)
+        self.writer = self._side(self.a, {}, machine.stmatrix, self.masks["register"])
+        copies = f2.dependent(
+            [x | y << self.size for x, y in zip(self.b["register"], self.b_block["register"], strict=True)]
+        )
+        self.reader = self._side(self.b, self.b_block, machine.ldmatrix, sum(1 << i for i in copies))
+        self.apart = [c for s in (self.writer, self.reader) for c in (*s.lanes, *s.others) if c]
+        self._bytes = max(8, bits) // 8 << self.size
+        self.word = max(0, 2 - self.bytes_log)
+        self.most = max(0, machine.vector_bytes.bit_length() - 1 - self.bytes_log)
+
+    @staticmethod
+    def _side(
+        parts: Mapping[str, Sequence[int]], block: Mapping[str, Sequence[int]], matrix: bool, copies: int
+    ) -> _Side:
+        keep = [i for i in range(len(parts["register"])) if not copies >> i & 1]
+        away = block.get("register", [0] * len(parts["register"]))
+        others = (*parts["warp"], *parts.get("block", ()))
+        return _Side(
+            tuple(parts["register"][i] for i in keep),
+            tuple(parts["register"][i] for i in keep if not away[i]),
+            tuple(parts["lane"]),
+            others,
+            matrix,
+        )
+
+    def _scope(self, conversion: LinearLayout) -> str:
+        blocks = self.b_block
+        crossing = any(c for d in ("register", "lane", "warp") for c in blocks[d])
+        if crossing or any(c != 1 << i for i, c in enumerate(blocks["block"])):
+            return "cluster"
+        within = conversion.sublayout(["register", "lane", "warp"], ["warp"])
+        identity = [0] * (conversion.in_log("register") + conversion.in_log("lane"))
+        identity += f2.identity(conversion.in_log("warp"))
+        return "warp" if list(within.columns) == identity else "block"
+
+    # -- candidates: which elements are the lowest bits of the offset -----------------------------------------------
+
+    def candidates(self) -> list[tuple[float, _Candidate]]:
+        """Candidates with the least that they can cost, cheapest first."""
+        a, b, most, word = self.writer.free, self.reader.free, self.most, self.word
+        common = self._common(a, b)[:most]
+        lows = [self._extended(common, a, word), self._extended(common, b, word)]
+        if any(len(low) < word for low in lows):  # then lanes share words
+            shared = [c for c in self.writer.lanes if c in self.reader.lanes]
+            by = [*shared, *self.writer.lanes, *self.reader.lanes, *f2.identity(self.size)]
+            lows = [self._extended(low, by, word) for low in lows]
+        if len(common) < most:
+            lows += [self._extended(common, a, most), self._extended(common, b, most)]
+        if self._bytes > self.machine.shared_bytes:  # what is in a vector cannot be moved one after the other
+            lows += [self._extended(common[:n], a, min(word, most)) for n in range(len(common))]
+        found = {}
+        for low in lows:
+            bound, phases = 0.0, []
+            for side in (self.writer, self.reader):
+                cost, phase = self._plain(side, low)
+                bound += cost
+                phases.append(phase)
+            found[_Candidate(tuple(low), phases[0], phases[1])] = bound
+        if self.bytes_log <= 2:
+            for mine, other in ((self.writer, self.reader), (self.reader, self.writer)):
+                if mine.matrix and len(mine.lanes) == 5:
+                    for low, rows in self._matrix_rows(mine, other):
+                        ways = {mine: (self._matrix_cost(mine), rows), other: self._plain(other, low)}
+                        if self._is_matrix(other, low):
+                            ways[other] = (self._matrix_cost(other), tuple(other.lanes[2:]))
+                        bound = ways[mine][0] + ways[other][0]
+                        candidate = _Candidate(tuple(low), ways[self.writer][1], ways[self.reader][1])
+                        found[candidate] = min(bound, found.get(candidate, bound))
+        fixed = self._trip_cost(1)
+        return sorted(((bound + fixed, c) for c, bound in found.items()), key=lambda pair: pair[0])
+
+    def _trip_cost(self, repetitions: int) -> float:
+        barrier = {
+            "warp": self.machine.warp_barrier,
+            "block": self.machine.block_barrier,
+            "cluster": self.machine.cluster_barrier,
+        }[self.scope]
+        return barrier * (2 * repetitions - 1) + self.machine.trip * repetitions
+
+    def _plain(self, side: _Side, low: Sequence[int]) -> tuple[float, tuple[int, ...]]:
+        """What ld.shared or st.shared costs without conflicts, and the elements of the lanes of a phase."""
+        width = 0
+        rows: f2.Echelon | None = None
+        while width < len(low):
+            if low[width] not in side.free:
+                rows = rows or f2.Echelon(side.free)
+                if low[width] not in rows:
+                    break
+            width += 1
+        words = max(0, width - (2 - self.bytes_log))
+        lanes = side.lanes[: max(0, self.machine.banks.bit_length() - 1 - words)] if words else side.lanes
+        passes = 1 << max(0, len(side.lanes) - len(lanes))
+        count = 1 << max(0, len(side.registers) - width)
+        return count * (self.machine.access + self.machine.wavefront * passes), tuple(x for x in lanes if x)
+
+    def _matrix_cost(self, side: _Side) -> float:
+        """What ldmatrix or stmatrix costs without conflicts."""
+        rest = max(0, len(side.registers) - self.word)
+        matrices = min(2, rest)
+        return float(1 << rest - matrices) * (self.machine.access + self.machine.wavefront * (1 << matrices))
+
+    def _is_matrix(self, side: _Side, low: Sequence[int]) -> bool:
+        """Whether rows made of these elements are rows of the other side's matrix instruction too."""
+        word = self.word
+        return (
+            side.matrix
+            and len(side.lanes) == 5
+            and tuple(low[word:]) == tuple(side.lanes[:2])
+            and all(x in side.free for x in low[:word])
+        )
+
+    def _matrix_rows(self, side: _Side, other: _Side) -> list[tuple[list[int], tuple[int, ...]]]:
+        """Rows of 16 bytes as the side's matrix instruction sees them, plain and transposed; and what chooses a row."""
+        ordered = [c for c in side.free if c in other.free] + [c for c in side.free if c not in other.free]
+        found = []
+        plain = [*self._extended([], ordered, self.word), *side.lanes[:2]]
+        if len(plain) == self.word + 2 and f2.rank(plain) == len(plain):
+            found.append((plain, tuple(side.lanes[2:])))
+        trans = list(side.lanes[2:])
+        first = [c for c in ordered if c not in trans][:1]
+        if self.bytes_log == 1 and first and f2.rank(trans) == 3:
+            found.append((trans, (*first, *side.lanes[:2])))
+        return found
+
+    def _common(self, a: Sequence[int], b: Sequence[int]) -> list[int]:
+        """A basis of what both spans have in common, without what lanes or warps have a part in."""
+        theirs = set(b)
+        rows = f2.Echelon()
+        shared = [c for c in a if c in theirs and rows.add(c)]
+        if any(c & (c - 1) for c in (*a, *b)):
+            shared += [c for c in f2.intersection(a, b) if rows.add(c)]
+            rows = f2.Echelon(self.apart)
+            shared = [c for c in shared if rows.add(c)]
+        return shared
+
+    @staticmethod
+    def _extended(low: Sequence[int], by: Sequence[int], size: int) -> list[int]:
+        if len(low) >= size:
+            return list(low)
+        rows = f2.Echelon(low)
+        found = list(low)
+        for c in by:
+            if len(found) < size and rows.add(c):
+                found.append(c)
+        return found
+
+    # -- one candidate ----------------------------------------------------------------------------------------------
+
+    def _turns(self, low: Sequence[int]) -> list[int]:
+        """Elements that registers of both sides tell apart, to be moved one after the other if memory is short."""
+        found: list[int] = []
+        if self._bytes <= self.machine.shared_bytes:
+            return found
+        rows = f2.Echelon([*self.apart, *low])
+        for c in self._common(self.writer.free, self.reader.free):
+            if self._bytes >> len(found) <= self.machine.shared_bytes:
+                break
+            others = [x for s in (self.writer, self.reader) for x in s.registers if x != c]
+            if c not in f2.Echelon([*self.apart, *low, *others]) and rows.add(c):
+                found.append(c)
+        return found
+
+    def trip(self, candidate: _Candidate) -> Trip:
+        """The whole trip with these lowest bits."""
+        turns = self._turns(candidate.low)
+        memory = memory_basis(
+            candidate.low,
+            candidate.a_phase,
+            candidate.b_phase,
+            self.apart,
+            turns,
+            self.size,
+            self.bytes_log,
+            self.machine,
+        )
+        place = f2.Echelon(memory)
+
+        def at(vectors: Sequence[int]) -> tuple[int, ...]:
+            return tuple(place.coefficients(v) or 0 for v in vectors)
+
+        sides = [
+            best_access(Offsets(at(s.registers), at(s.lanes), at(s.others)), self.bytes_log, self.machine, store=store)
+            for s, store in ((self.writer, True), (self.reader, False))
+        ]
+        offset = ("offset", self.size)
+        store_columns = [(d, at(columns)) for d, columns in self.a.items()]
+        load_columns = [
+            (d, [x | y << self.size for x, y in zip(at(c), self.b_block[d], strict=True)]) for d, c in self.b.items()
+        ]
+        return Trip(
+            self.scope,
+            _layout(store_columns, [offset]),
+            _layout(load_columns, [offset, ("block", self.blocks.bit_length() - 1)]),
+            self.masks,
+            sides[0],
+            sides[1],
+            tuple(memory),
+            self.bits,
+            1 << len(turns),
+            self.machine,
+        )
+
+
+def _layout(columns: Sequence[tuple[str, Sequence[int]]], outs: Sequence[tuple[str, int]]) -> LinearLayout:
+    return LinearLayout._make(((d, len(c)) for d, c in columns), outs, (x for _, c in columns for x in c))

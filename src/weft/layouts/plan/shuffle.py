@@ -8,7 +8,8 @@ Register r and lane l of the result come from register A r + B l and lane D r + 
 
 with E' = E + D F, A' = A + G D and G E' = B + A F. F is chosen with as few selects as possible such that there is a
 G: wherever two lanes of the result would read one lane of the source, they must want the same register. Where the
-source holds copies in several lanes, one is chosen that makes this so. Warps take part in the maps like further lane bits.
+source holds copies in several lanes, one is chosen that makes this so. Warps take part in the maps like further lane
+bits.
 
 Three shears for each exchange of a register with a lane bit is how a transposition is done in registers; fusing them as
 above is due to Triton's pull request 7558; the derivation for any linear map, copies included, is our own.

@@ -34,8 +34,9 @@ def refused(kind: type[BaseException], message: str) -> Callable[[Callable[..., 
         def test() -> None:
             bench = Bench(*ARGS.values())
             values = dict(zip(ARGS, bench.args))
-            with pytest.raises(kind, match="^" + re.escape(message) + "$"):
+            with pytest.raises(kind) as caught:
                 what(bench, **values)
+            assert str(caught.value) == message
 
         return test
 

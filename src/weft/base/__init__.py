@@ -20,6 +20,7 @@ from .errors import (
     UnsupportedLanguageConstruct,
     WeftError,
     WeftWarning,
+    hinted,
     render,
 )
 from .options import CompileOptions
@@ -32,6 +33,7 @@ __all__ = [
     # diagnostics
     "Note",
     "render",
+    "hinted",
     "WeftError",
     "CompilationError",
     "DefinitionError",

@@ -30,7 +30,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from .spans import Span, caret_line
 
@@ -53,6 +53,7 @@ __all__ = [
     "UnsupportedLanguageConstruct",
     "WeftError",
     "WeftWarning",
+    "hinted",
     "render",
 ]
 
@@ -97,6 +98,15 @@ def render(
     if hint:
         lines.append(f"hint: {hint}")
     return "\n".join(lines)
+
+
+E = TypeVar("E", bound=Exception)
+
+
+def hinted(error: E, hint: str) -> E:
+    """Add a way out to a plain exception: it becomes the hint of the compilation error that is made of it."""
+    error.add_note(hint)
+    return error
 
 
 def _rebuild(cls: type[WeftError], state: dict[str, Any]) -> WeftError:

@@ -17,6 +17,7 @@ from functools import lru_cache
 from math import prod
 from typing import Any, ClassVar
 
+from weft.base import hinted
 from weft.ir import types as irt
 
 from .constants import constexpr, unwrap_shape
@@ -378,9 +379,10 @@ def _nearest(size: int) -> str:
 
 def _too_large(numel: int) -> ValueError:
     """The error for a tile of too many elements; its note becomes the hint of a compilation error."""
-    error = ValueError(f"numel ({numel}) exceeds triton maximum tensor numel ({TRITON_MAX_TENSOR_NUMEL})")
-    error.add_note("use a smaller block, and a loop or more programs over it")
-    return error
+    return hinted(
+        ValueError(f"numel ({numel}) exceeds triton maximum tensor numel ({TRITON_MAX_TENSOR_NUMEL})"),
+        "use a smaller block, and a loop or more programs over it",
+    )
 
 
 class block_type(dtype):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import string
 from typing import Any
 
+from weft.base import hinted
+
 from ..constants import unwrap
 from ..protocol import builtin
 from ..semantic import TritonSemantic
@@ -65,9 +67,10 @@ def device_print(prefix: Any, *args: Any, hex: Any = False, _semantic: TritonSem
     assert _semantic is not None
     text = unwrap(prefix)
     if not isinstance(text, str):
-        error = TypeError(f"the first argument of device_print must be a string known when compiling, got {text}")
-        error.add_note('say first what it is: tl.device_print("x", x)')
-        raise error
+        raise hinted(
+            TypeError(f"the first argument of device_print must be a string known when compiling, got {text}"),
+            'say first what it is: tl.device_print("x", x)',
+        )
     if not all(character in string.printable for character in text):
         raise ValueError(f"the text of device_print must be printable ASCII, got {text!r}")
     _semantic.device_print(text, [_semantic.to_tensor(a) for a in args], bool(unwrap(hex)))

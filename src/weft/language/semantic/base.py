@@ -19,7 +19,7 @@ from xdsl.dialects import arith
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from weft import ir
-from weft.base import CompileOptions
+from weft.base import CompileOptions, hinted
 from weft.ir import tt
 
 from .. import dtypes as dt
@@ -255,7 +255,11 @@ class SemanticBase:
         shape = []
         for axis, (a, b) in enumerate(zip(left, right, strict=True)):
             if a != b and a != 1 and b != 1:
-                raise ValueError(f"Cannot make_shape_compatible: incompatible dimensions at index {axis}: {a} and {b}")
+                raise hinted(
+                    ValueError(f"Cannot make_shape_compatible: incompatible dimensions at index {axis}: {a} and {b}"),
+                    f"the shapes are {shape_text(left)} and {shape_text(right)}; sizes must be equal or 1: "
+                    "add an axis of size 1 with x[:, None] or x[None, :]",
+                )
             shape.append(b if a == 1 else a)
         return tuple(shape)
 

@@ -10,6 +10,7 @@ from math import prod
 from typing import Any
 
 from weft import ir
+from weft.base import hinted
 from weft.ir import tt
 
 from .. import dtypes as dt
@@ -66,9 +67,12 @@ class LinearAlgebra(Shapes):
         if left[:-2] != right[:-2]:
             raise ValueError(f"input and other must have equal batch shapes: got {_both(lhs, rhs)}")
         if left[-1] != right[-2]:
-            raise ValueError(
-                f"input and other must have equal reduction dimensions: got {_both(lhs, rhs)}, "
-                f"K = {left[-1]} and {right[-2]}"
+            raise hinted(
+                ValueError(
+                    f"input and other must have equal reduction dimensions: got {_both(lhs, rhs)}, "
+                    f"K = {left[-1]} and {right[-2]}"
+                ),
+                "[M, K] times [K, N]: tl.trans turns an operand around",
             )
 
     def dot(

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from weft import ir
+from weft.base import hinted
 from weft.ir import tt
 
 from .. import dtypes as dt
@@ -152,7 +153,10 @@ class Memory(SemanticBase):
     ) -> tensor:
         element = self._pointee(ptr, "load")
         if mask is None and other is not None:
-            raise ValueError("`other` cannot be provided without `mask`")
+            raise hinted(
+                ValueError("`other` cannot be provided without `mask`"),
+                "`other` is what masked-off elements yield: give mask=..., or leave `other` out",
+            )
         if padding is not None or boundary_check:
             raise ValueError(
                 "`padding_option` or `boundary_check` argument is not supported for loading a tensor of "
@@ -164,7 +168,10 @@ class Memory(SemanticBase):
         if not block_shape(ptr):
             for name, value in (("Mask", mask), ("Other", other)):
                 if isinstance(value, tensor) and block_shape(value):
-                    raise ValueError(f"{name} argument cannot be block type if pointer argument is not a block")
+                    raise hinted(
+                        ValueError(f"{name} argument cannot be block type if pointer argument is not a block"),
+                        "one address takes one value: make a tile of addresses, ptr + tl.arange(0, N)",
+                    )
         elif mask is not None:
             ptr, mask = self.broadcast_impl_value(ptr, mask)
         was_bool = element.is_int1()
@@ -252,7 +259,10 @@ class Memory(SemanticBase):
         if not shape:
             for name, value in (("Value", val), ("Mask", mask)):
                 if isinstance(value, tensor) and block_shape(value):
-                    raise ValueError(f"{name} argument cannot be block type if pointer argument is not a block")
+                    raise hinted(
+                        ValueError(f"{name} argument cannot be block type if pointer argument is not a block"),
+                        "one address takes one value: make a tile of addresses, ptr + tl.arange(0, N)",
+                    )
         else:
             if isinstance(val, tensor):
                 _, val = self._to_shape_of(ptr, val)

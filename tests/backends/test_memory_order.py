@@ -84,3 +84,28 @@ def test_a_result_that_nobody_reads_is_written_into_memory_of_its_own() -> None:
     np.testing.assert_array_equal(out, before * 3)
     np.testing.assert_array_equal(memory, before + 1)
     assert where[0] == 11
+
+
+@weft.jit
+def symmetric(memory, out, narrowed, number, n, m):
+    i, j = tl.arange(0, 4)[:, None], tl.arange(0, 4)[None, :]
+    place = memory + (i * 4 + j) % n
+    value = tl.load(place)
+    more = value + 1
+    bounded = tl.minimum(tl.maximum(more, -64.0), 64.0)
+    tl.store(place, bounded)
+    product = tl.maximum(bounded, tl.trans(tl.minimum(tl.maximum(bounded, 0.0), 255.0))) * more
+    tl.store(out + i * 4 + j, product * product)
+    tl.store(number, n)
+    tl.store(narrowed + i * m + j, tl.minimum(tl.maximum(product, -64.0), 64.0))
+
+
+def test_a_buffer_read_at_two_places_is_not_taken_over() -> None:
+    memory = np.array([5, 3, 8, 1, 7, 2, 9, 4, 6, 0, 11, 15, 10, 13, 12, 14], np.float64)
+    more = memory.reshape(4, 4) + 1
+    out, narrowed, number = np.zeros((4, 4)), np.zeros((4, 4)), np.zeros(1, np.int32)
+    symmetric[(1,)](memory, out, narrowed, number, 16, 4)
+    product = np.maximum(more, more.T) * more
+    np.testing.assert_array_equal(out, product * product)
+    np.testing.assert_array_equal(narrowed, np.minimum(product, 64))
+    np.testing.assert_array_equal(memory.reshape(4, 4), more)

@@ -376,6 +376,7 @@ class Scheduler:
                 and have not in self._taken
                 and not self.needed_later(other, ops, {value})
                 and all(v is other or self.env.get(v) is not have for v in self.env)
+                and all(v is not other or c == coords for v, c in visited)
             ):
                 have.last = max(have.last, self.last_use(value))
                 self._taken.add(have)

@@ -129,6 +129,63 @@ def _positions(found: Sequence[Leaf]) -> tuple[dict[int, Leaf], dict[int, Leaf]]
     return by_argument, by_slot
 
 
+class _GuardWriter:
+    """Writes the source of a guard, line by line, for arguments of the kinds that `args` are."""
+
+    def __init__(self, found: Sequence[Leaf], params: Sequence[str], args: Sequence[Any]) -> None:
+        self.lines: list[str] = []
+        self._params, self._args = params, args
+        self._by_argument, self._by_slot = _positions(found)
+        self._sizes: dict[str, str] = {}
+
+    def _place(self, leaf: Leaf) -> tuple[str, str, Any]:
+        """The array of a pointer or a descriptor and its address, as source; and the array of the first call."""
+        path, kind = leaf
+        array, address = f"a{path[0]}" + "".join(f"[{i}]" for i in path[1:]), _at(path)
+        value: Any = self._args
+        for i in path:
+            value = value[i]
+        if kind.startswith("tensordesc"):
+            return f"{array}.base", f"{address}[0]", value.base
+        return array, address, value
+
+    def refuse_read_only(self, argument: int) -> None:
+        """Look whether an array that the kernel stores to may be written to."""
+        leaf = self._by_argument[argument]
+        if not leaf[1].startswith(("*", "tensordesc")):
+            return
+        array, _, value = self._place(leaf)
+        label = self._params[leaf[0][0]]
+        if isinstance(value, np.ndarray):
+            self.lines.append(f"if {array}.__class__ is ndarray and not {array}.flags.writeable: refuse({label!r})")
+        elif not hasattr(value, "data_ptr"):
+            self.lines.append(f"if not writeable({array}): refuse({label!r})")
+
+    def _sized(self, slot: int) -> tuple[str, str, str]:
+        """The array, its address, and a variable for its size where it is dense and does not run backwards, or None."""
+        array, address, value = self._place(self._by_slot[slot])
+        if array not in self._sizes:
+            self._sizes[array] = f"size{len(self._sizes)}"
+            if type(value).__module__.partition(".")[0] == "torch":
+                text = f"{array}.numel() * {value.element_size()} if {array}.is_contiguous() else None"
+            else:
+                dense = f"({array}.base is None or {array}.flags.forc)"
+                text = f"{array}.nbytes if {array}.__class__ is ndarray and {dense} else None"
+            self.lines.append(f"{self._sizes[array]} = {text}")
+        return array, address, self._sizes[array]
+
+    def refuse_overlap(self, i: int, j: int, *, strict: bool) -> None:
+        """Look whether two arrays overlap; unless `strict`, they may be one and the same."""
+        (x, v, size), (y, w, other) = self._sized(i), self._sized(j)
+        self.lines += [
+            f"d = {w} - {v}",
+            f"if {'True' if strict else 'd'}:",
+            f"    if {size} is not None and {other} is not None:",
+            f"        if -{other} < d < {size}: return False",
+            f"    elif meet({x}, {y}, d): return False",
+        ]
+
+
 def make_guard(
     kernel: Any,
     found: Sequence[Leaf],
@@ -143,69 +200,22 @@ def make_guard(
     It raises when the kernel stores to an array that is read-only.  `args` are the arguments of the first call: the
     kinds of arrays they are decide what has to be looked at.  None when there is nothing to check.
     """
+    writer = _GuardWriter(found, params, args)
+    for argument in kernel.metadata.stored_params:
+        writer.refuse_read_only(argument)
+    strict = {tuple(pair) for pair in kernel.metadata.strict_alias_pairs}  # those that may not start together either
+    for i, j in kernel.metadata.alias_pairs if alias else ():
+        writer.refuse_overlap(i, j, strict=(i, j) in strict)
+    if not writer.lines:
+        return None
+    names = [f"a{i}" for i in range(len(params))] + [f"v{i}" for i in values]
+    body = "\n    ".join([*writer.lines, "return True"])
     spaces: dict[str, Any] = {
         "ndarray": np.ndarray,
         "refuse": _refuse_read_only,
         "writeable": _writeable,
         "meet": meet,
     }
-    lines: list[str] = []
-
-    def argument(path: tuple[int, ...]) -> str:
-        return f"a{path[0]}" + "".join(f"[{i}]" for i in path[1:])
-
-    def actual(path: tuple[int, ...]) -> Any:
-        value: Any = args
-        for i in path:
-            value = value[i]
-        return value
-
-    pointers = [(path, name) for path, name in found if name.startswith(("*", "tensordesc"))]
-    by_argument, by_slot = _positions(found)
-    for i in kernel.metadata.stored_params:
-        path, name = by_argument[i]
-        if (path, name) not in pointers:
-            continue
-        x, label = argument(path), params[path[0]]
-        value = actual(path)
-        if name.startswith("tensordesc"):
-            x, value = f"{x}.base", value.base
-        if isinstance(value, np.ndarray):
-            lines.append(f"if {x}.__class__ is ndarray and not {x}.flags.writeable: refuse({label!r})")
-        elif not hasattr(value, "data_ptr"):
-            lines.append(f"if not writeable({x}): refuse({label!r})")
-    strict = {tuple(pair) for pair in kernel.metadata.strict_alias_pairs}  # those that may not start together either
-    sizes: dict[str, str] = {}
-
-    def place(slot: int) -> tuple[str, str, str]:
-        """The array, its address, and a variable for its size where it is dense and does not run backwards, or None."""
-        path, kind = by_slot[slot]
-        x, v, value = argument(path), _at(path), actual(path)
-        if kind.startswith("tensordesc"):
-            x, v, value = f"{x}.base", f"{v}[0]", value.base
-        if x not in sizes:
-            sizes[x] = f"size{len(sizes)}"
-            if type(value).__module__.partition(".")[0] == "torch":
-                text = f"{x}.numel() * {value.element_size()} if {x}.is_contiguous() else None"
-            else:
-                dense = f"({x}.base is None or {x}.flags.forc)"
-                text = f"{x}.nbytes if {x}.__class__ is ndarray and {dense} else None"
-            lines.append(f"{sizes[x]} = {text}")
-        return x, v, sizes[x]
-
-    for i, j in kernel.metadata.alias_pairs if alias else ():
-        (x, v, size), (y, w, other) = place(i), place(j)
-        lines += [
-            f"d = {w} - {v}",
-            f"if {'True' if (i, j) in strict else 'd'}:",
-            f"    if {size} is not None and {other} is not None:",
-            f"        if -{other} < d < {size}: return False",
-            f"    elif meet({x}, {y}, d): return False",
-        ]
-    if not lines:
-        return None
-    names = [f"a{i}" for i in range(len(params))] + [f"v{i}" for i in values]
-    body = "\n    ".join([*lines, "return True"])
     exec(f"def guard({', '.join(names)}):\n    {body}\n", spaces)
     return spaces["guard"]  # type: ignore[no-any-return]
 

@@ -6,6 +6,7 @@ The code is LLVM IR, so that it exists wherever LLVM does; locks and condition v
 from __future__ import annotations
 
 import ctypes
+import itertools
 import platform
 import sys
 import threading
@@ -33,19 +34,22 @@ SPINS = 6000
 finishes first to be awake still when the next launch follows at once."""
 
 
-def _native_ir(machine: str, windows: bool) -> str:
-    """The worker loop, the caller's part and the two ends of a job, as LLVM IR."""
-    if machine in ("x86_64", "amd64", "i686", "x86"):
-        pause, declare = "call void @llvm.x86.sse2.pause()", "declare void @llvm.x86.sse2.pause()"
-    elif machine in ("aarch64", "arm64"):
-        pause, declare = "call void @llvm.aarch64.hint(i32 1)", "declare void @llvm.aarch64.hint(i32)"
-    else:
-        pause, declare = 'call void asm sideeffect "", ""()', ""
-    names = iter(range(10_000))
+class _Text:
+    """Pieces of LLVM IR that work on the fields of the pool; names of temporaries count up."""
 
-    def call(fn: int, *operands: int, extra: str = "") -> str:
+    def __init__(self, machine: str, windows: bool) -> None:
+        self._names = itertools.count()
+        self.forever = ", i32 -1, i32 0" if windows else ""  # SleepConditionVariableSRW(cv, lock, INFINITE, 0)
+        if machine in ("x86_64", "amd64", "i686", "x86"):
+            self.pause, self.declare = "call void @llvm.x86.sse2.pause()", "declare void @llvm.x86.sse2.pause()"
+        elif machine in ("aarch64", "arm64"):
+            self.pause, self.declare = "call void @llvm.aarch64.hint(i32 1)", "declare void @llvm.aarch64.hint(i32)"
+        else:
+            self.pause, self.declare = 'call void asm sideeffect "", ""()', ""
+
+    def call(self, fn: int, *operands: int, extra: str = "") -> str:
         """Call the system function whose address stands at offset `fn` of the pool."""
-        n = next(names)
+        n = next(self._names)
         lines = [f"%f{n}p = getelementptr i8, ptr %pool, i64 {fn}", f"%f{n} = load ptr, ptr %f{n}p"]
         for k, offset in enumerate(operands):
             lines.append(f"%o{n}_{k} = getelementptr i8, ptr %pool, i64 {offset}")
@@ -53,7 +57,7 @@ def _native_ir(machine: str, windows: bool) -> str:
         lines.append(f"call i32 %f{n}({arguments}{extra})")
         return "\n  ".join(lines)
 
-    def at(name: str, offset: int, atomic: str = "") -> str:
+    def at(self, name: str, offset: int, atomic: str = "") -> str:
         """%name = the i64 at an offset of the pool."""
         order = f" {atomic}, align 8" if atomic else ", align 8"
         return (
@@ -61,19 +65,31 @@ def _native_ir(machine: str, windows: bool) -> str:
             f"%{name} = load {'atomic ' if atomic else ''}i64, ptr %{name}.p{order}"
         )
 
-    def put(offset: int, value: str, kind: str = "i64", atomic: str = "") -> str:
-        n = next(names)
+    def put(self, offset: int, value: str, kind: str = "i64", atomic: str = "") -> str:
+        """Store a value at an offset of the pool."""
+        n = next(self._names)
         order = f" {atomic}, align 8" if atomic else ", align 8"
         return (
             f"%s{n} = getelementptr i8, ptr %pool, i64 {offset}\n  "
             f"store {'atomic ' if atomic else ''}{kind} {value}, ptr %s{n}{order}"
         )
 
-    forever = ", i32 -1, i32 0" if windows else ""  # SleepConditionVariableSRW(cv, lock, INFINITE, 0)
-    return f"""
-{declare}
+    def lock(self) -> str:
+        """Take the pool's lock."""
+        return self.call(LOCK_FN, MUTEX)
 
-define void @weft_worker(ptr %pool) {{
+    def unlock(self) -> str:
+        """Give it back."""
+        return self.call(UNLOCK_FN, MUTEX)
+
+    def wait(self, condition: int) -> str:
+        """Sleep until a condition is signalled; the lock is free meanwhile."""
+        return self.call(WAIT_FN, condition, MUTEX, extra=self.forever)
+
+
+def _worker(t: _Text) -> str:
+    """A worker: spin for a while, sleep, join the job that is open, until it is told to stop."""
+    return f"""define void @weft_worker(ptr %pool) {{
 entry:
   br label %idle
 idle:
@@ -81,142 +97,158 @@ idle:
   br label %spin
 spin:
   %k = phi i64 [ 0, %idle ], [ %k1, %spin.more ]
-  {at("e1", EPOCH, "acquire")}
+  {t.at("e1", EPOCH, "acquire")}
   %new1 = icmp ne i64 %e1, %seen
   br i1 %new1, label %take, label %spin.more
 spin.more:
-  {pause}
+  {t.pause}
   %k1 = add i64 %k, 1
   %enough = icmp uge i64 %k1, {SPINS}
   br i1 %enough, label %take, label %spin
 take:
-  {call(LOCK_FN, MUTEX)}
+  {t.lock()}
   br label %sleep
 sleep:
-  {at("stop", STOP)}
+  {t.at("stop", STOP)}
   %stopping = icmp ne i64 %stop, 0
   br i1 %stopping, label %leave, label %look
 look:
-  {at("e3", EPOCH, "acquire")}
+  {t.at("e3", EPOCH, "acquire")}
   %new3 = icmp ne i64 %e3, %seen
   br i1 %new3, label %join, label %wait
 wait:
-  {call(WAIT_FN, WORK, MUTEX, extra=forever)}
+  {t.wait(WORK)}
   br label %sleep
 join:
-  {at("open", OPEN)}
-  {at("joined", JOINED)}
-  {at("wanted", WANTED)}
+  {t.at("open", OPEN)}
+  {t.at("joined", JOINED)}
+  {t.at("wanted", WANTED)}
   %isopen = icmp ne i64 %open, 0
   %room = icmp slt i64 %joined, %wanted
   %go = and i1 %isopen, %room
   br i1 %go, label %work, label %rest
 rest:
-  {call(UNLOCK_FN, MUTEX)}
+  {t.unlock()}
   br label %idle
-work:
+{_join_job(t)}leave:
+  {t.unlock()}
+  ret void
+}}
+"""
+
+
+def _join_job(t: _Text) -> str:
+    """What a worker does for a job, its lock held: count itself in, run chunks, count itself out."""
+    return f"""work:
   %joined1 = add i64 %joined, 1
   store i64 %joined1, ptr %joined.p
-  {at("active", ACTIVE)}
+  {t.at("active", ACTIVE)}
   %active1 = add i64 %active, 1
   store atomic i64 %active1, ptr %active.p monotonic, align 8
-  {at("fni", FN)}
-  {at("argsi", ARGS)}
-  {at("statei", STATE)}
-  {at("scratchi", SCRATCH)}
-  {at("stride", STRIDE)}
+  {t.at("fni", FN)}
+  {t.at("argsi", ARGS)}
+  {t.at("statei", STATE)}
+  {t.at("scratchi", SCRATCH)}
+  {t.at("stride", STRIDE)}
   %fn = inttoptr i64 %fni to ptr
   %args = inttoptr i64 %argsi to ptr
   %state = inttoptr i64 %statei to ptr
   %skip = mul i64 %joined, %stride
   %minei = add i64 %scratchi, %skip
   %mine = inttoptr i64 %minei to ptr
-  {call(UNLOCK_FN, MUTEX)}
+  {t.unlock()}
   call void %fn(ptr %args, ptr %state, ptr %mine)
-  {call(LOCK_FN, MUTEX)}
-  {at("left", ACTIVE)}
+  {t.lock()}
+  {t.at("left", ACTIVE)}
   %left1 = sub i64 %left, 1
   store atomic i64 %left1, ptr %left.p release, align 8
   %last = icmp eq i64 %left1, 0
   br i1 %last, label %tell, label %work.done.pre
 tell:
-  {call(BROADCAST_FN, DONE)}
+  {t.call(BROADCAST_FN, DONE)}
   br label %work.done.pre
 work.done.pre:
-  {call(UNLOCK_FN, MUTEX)}
+  {t.unlock()}
   br label %work.done
 work.done:
   br label %idle
-leave:
-  {call(UNLOCK_FN, MUTEX)}
-  ret void
-}}
+"""
 
-; Offer a job to at most %wanted workers.
-define void @weft_begin(ptr %pool, ptr %fn, ptr %args, ptr %state, i64 %wanted) {{
-  {call(LOCK_FN, MUTEX)}
-  {put(FN, "%fn", "ptr")}
-  {put(ARGS, "%args", "ptr")}
-  {put(STATE, "%state", "ptr")}
-  {put(WANTED, "%wanted")}
-  {put(JOINED, "0")}
-  {put(OPEN, "1")}
-  {at("e", EPOCH)}
+
+def _begin(t: _Text) -> str:
+    """Offer a job to at most %wanted workers."""
+    return f"""define void @weft_begin(ptr %pool, ptr %fn, ptr %args, ptr %state, i64 %wanted) {{
+  {t.lock()}
+  {t.put(FN, "%fn", "ptr")}
+  {t.put(ARGS, "%args", "ptr")}
+  {t.put(STATE, "%state", "ptr")}
+  {t.put(WANTED, "%wanted")}
+  {t.put(JOINED, "0")}
+  {t.put(OPEN, "1")}
+  {t.at("e", EPOCH)}
   %e1 = add i64 %e, 1
-  {put(EPOCH, "%e1", atomic="release")}
-  {call(BROADCAST_FN, WORK)}
-  {call(UNLOCK_FN, MUTEX)}
+  {t.put(EPOCH, "%e1", atomic="release")}
+  {t.call(BROADCAST_FN, WORK)}
+  {t.unlock()}
   ret void
 }}
+"""
 
-; Close the job: nobody joins any more; wait for those who did.
-define void @weft_end(ptr %pool) {{
+
+def _end(t: _Text) -> str:
+    """Close the job: nobody joins any more; wait for those who did."""
+    return f"""define void @weft_end(ptr %pool) {{
 entry:
-  {call(LOCK_FN, MUTEX)}
-  {put(OPEN, "0")}
-  {call(UNLOCK_FN, MUTEX)}
+  {t.lock()}
+  {t.put(OPEN, "0")}
+  {t.unlock()}
   br label %spin
 spin:
   %k = phi i64 [ 0, %entry ], [ %k1, %more ]
-  {at("a1", ACTIVE, "acquire")}
+  {t.at("a1", ACTIVE, "acquire")}
   %none = icmp eq i64 %a1, 0
   br i1 %none, label %done, label %more
 more:
-  {pause}
+  {t.pause}
   %k1 = add i64 %k, 1
   %enough = icmp uge i64 %k1, {SPINS}
   br i1 %enough, label %block, label %spin
 block:
-  {call(LOCK_FN, MUTEX)}
+  {t.lock()}
   br label %test
 test:
-  {at("a2", ACTIVE, "acquire")}
+  {t.at("a2", ACTIVE, "acquire")}
   %none2 = icmp eq i64 %a2, 0
   br i1 %none2, label %unblock, label %sleep
 sleep:
-  {call(WAIT_FN, DONE, MUTEX, extra=forever)}
+  {t.wait(DONE)}
   br label %test
 unblock:
-  {call(UNLOCK_FN, MUTEX)}
+  {t.unlock()}
   br label %done
 done:
   ret void
 }}
+"""
 
-define void @weft_stop(ptr %pool) {{
-  {call(LOCK_FN, MUTEX)}
-  {put(STOP, "1")}
-  {at("e", EPOCH)}
+
+def _stop(t: _Text) -> str:
+    """Tell the workers to leave."""
+    return f"""define void @weft_stop(ptr %pool) {{
+  {t.lock()}
+  {t.put(STOP, "1")}
+  {t.at("e", EPOCH)}
   %e1 = add i64 %e, 1
-  {put(OPEN, "0")}
-  {put(EPOCH, "%e1", atomic="release")}
-  {call(BROADCAST_FN, WORK)}
-  {call(UNLOCK_FN, MUTEX)}
+  {t.put(OPEN, "0")}
+  {t.put(EPOCH, "%e1", atomic="release")}
+  {t.call(BROADCAST_FN, WORK)}
+  {t.unlock()}
   ret void
 }}
+"""
 
-; Run at most %most chunks of %shared, through the state %own; 1 when nothing is left, else 0.
-define i32 @weft_help(ptr %fn, ptr %args, ptr %shared, ptr %own, ptr %scratch, i64 %most) {{
+
+_HELP = """define i32 @weft_help(ptr %fn, ptr %args, ptr %shared, ptr %own, ptr %scratch, i64 %most) {
 entry:
   %total.p = getelementptr i8, ptr %shared, i64 8
   %chunk.p = getelementptr i8, ptr %shared, i64 16
@@ -251,7 +283,7 @@ fail:
   %shared.error = getelementptr i8, ptr %shared, i64 40
   %shared.pid = getelementptr i8, ptr %shared, i64 48
   %pair = cmpxchg ptr %shared.error, i64 0, i64 %e acq_rel monotonic
-  %won = extractvalue {{ i64, i1 }} %pair, 1
+  %won = extractvalue { i64, i1 } %pair, 1
   br i1 %won, label %tell, label %cancel
 tell:
   %pid = load i64, ptr %own.pid
@@ -264,8 +296,15 @@ finished:
   ret i32 1
 pause:
   ret i32 0
-}}
+}
 """
+"""Run at most %most chunks of %shared, through the state %own; 1 when nothing is left, else 0."""
+
+
+def _native_ir(machine: str, windows: bool) -> str:
+    """The worker loop, the caller's part and the two ends of a job, as LLVM IR."""
+    t = _Text(machine, windows)
+    return "\n".join((t.declare, _worker(t), _begin(t), _end(t), _stop(t), _HELP))
 
 
 def system_functions() -> dict[int, int]:

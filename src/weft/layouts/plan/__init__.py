@@ -1,17 +1,30 @@
 """Plans: how tiles move between layouts, what that costs, and why it is done so."""
 
-from .access import Access, best_access, wavefronts
+from .access import Access, Offsets, best_access, wavefronts
 from .conversion import Cost, Plan, plan_conversion
+from .gather import Gather, plan_gather
+from .local import LocalAccess, plan_local_access, vector_width
 from .machine import MACHINES, Machine, machine_of
+from .reduction import Reduction, plan_reduction
 
 __all__ = [
+    # what is planned
+    "Gather",
+    "LocalAccess",
+    "Plan",
+    "Reduction",
+    "plan_conversion",
+    "plan_gather",
+    "plan_local_access",
+    "plan_reduction",
+    "vector_width",
+    # what it is planned with
     "MACHINES",
     "Access",
     "Cost",
     "Machine",
-    "Plan",
+    "Offsets",
     "best_access",
     "machine_of",
-    "plan_conversion",
     "wavefronts",
 ]

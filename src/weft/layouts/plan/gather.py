@@ -1,0 +1,186 @@
+"""Gathers: result[i, j] = source[index[i, j], j], along one axis.
+
+Where all elements of a column lie within the warp that asks for them, a lane finds the lane and register of the element
+by a product over F2 and reads it with one shuffle for each register the column has in a lane, keeping the one that is
+meant (Zhou et al., section 5.5). Otherwise, or where that is dearer, the source goes through shared memory, swizzled so
+that storing has no bank conflicts, and each element is loaded by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from weft.base import LayoutError
+
+from .. import f2
+from ..linear import LinearLayout
+from .conversion import DIMS, Cost, Layout, normalised
+from .machine import Machine, machine_of
+from .swizzle import memory_basis
+
+__all__ = ["Gather", "plan_gather"]
+
+
+@dataclass(frozen=True)
+class Gather:
+    """How a gather is done; `kind` is "shuffles" or "shared"."""
+
+    kind: str
+    source: LinearLayout
+    index: LinearLayout
+    axis: str
+    cost: Cost
+    considered: tuple[tuple[str, float, str], ...]
+    where: LinearLayout
+    """From an element of the source to the place it is read from: (register, lane, warp, block)."""
+    memory: tuple[int, ...]
+    """For "shared": the element at each power of two of the offset."""
+
+    def run(self, values: npt.NDArray[Any], index: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Execute on values and indices [warp, lane, register], each in its own layout; the result has the index's.
+
+        LayoutError for an index outside of the axis.
+        """
+        size = self.source.out_dims[self.axis]
+        index = np.asarray(index)
+        if index.size and (index.min() < 0 or index.max() >= size):
+            raise LayoutError(f"an index is outside of 0 .. {size - 1}, the axis of the source")
+        at = self._wanted(index)
+        if self.kind == "shared":
+            return self._from_memory(values, at)
+        place = self.where.apply(at)
+        lane, register = np.asarray(place["lane"]), np.asarray(place["register"])
+        w = np.arange(index.shape[0])[:, None, None]
+        result = np.zeros(index.shape, values.dtype)
+        for r in range(values.shape[2]):  # one shuffle each, of which those are kept that are meant
+            arrived = values[w, lane, r]
+            result = np.where(register == r, arrived, result)
+        return result
+
+    def _wanted(self, index: npt.NDArray[Any]) -> dict[str, npt.NDArray[np.int64]]:
+        """The coordinates of the element that every place wants."""
+        warps, lanes, registers = index.shape
+        w, x, r = np.indices((warps, lanes, registers))
+        zero = np.zeros_like(w)
+        at = self.index.apply(register=r, lane=x, warp=w, block=zero)
+        return {**at, self.axis: index.astype(np.int64)}
+
+    def _from_memory(self, values: npt.NDArray[Any], at: dict[str, npt.NDArray[np.int64]]) -> npt.NDArray[Any]:
+        place = f2.Echelon(self.memory)
+        offsets = LinearLayout._make(
+            self.source._ins, (("offset", len(self.memory)),), [place.coefficients(c) or 0 for c in self.source.columns]
+        )
+        memory = np.zeros(1 << len(self.memory), values.dtype)
+        memory[offsets.table()[: values.size].reshape(values.shape)] = values
+        flat = np.zeros_like(next(iter(at.values())))
+        shift = 0
+        for name, log in self.source._outs:
+            flat |= at[name] << shift
+            shift += log
+        found = np.zeros_like(flat)
+        for i in range(len(self.memory)):
+            found ^= (flat >> i & 1) * (place.coefficients(1 << i) or 0)
+        return memory[found]
+
+    def explain(self) -> str:
+        """Why this kind and not another."""
+        lines = [f"{self.kind}: {self.cost.cycles:.0f} cycles a warp"]
+        lines += [f"    {n:>4} {name}" for name, n in self.cost.instructions.items()]
+        lines.append("considered:")
+        for kind, cycles, remark in self.considered:
+            price = f"{cycles:.0f} cycles" if cycles != float("inf") else "not open"
+            lines.append(f"    {kind}: {price}{', ' + remark if remark else ''}")
+        return "\n".join(lines)
+
+
+def plan_gather(
+    source: LinearLayout | Layout,
+    index: LinearLayout | Layout,
+    source_shape: Sequence[int],
+    index_shape: Sequence[int],
+    axis: int,
+    element_bits: int,
+    target: Machine | str = "cuda:80",
+) -> Gather:
+    """The cheaper way to gather along an axis. The shapes may differ along the axis only; LayoutError otherwise."""
+    if not 0 <= axis < len(source_shape):
+        raise LayoutError(f"a tile of {len(source_shape)} dimensions has no axis {axis}")
+    if len(source_shape) != len(index_shape) or any(
+        a != b for i, (a, b) in enumerate(zip(source_shape, index_shape, strict=True)) if i != axis
+    ):
+        raise LayoutError(
+            f"the source has shape {tuple(source_shape)}, the index {tuple(index_shape)}: they may differ along axis "
+            f"{axis} only"
+        )
+    src, idx = normalised(source, source_shape, "source"), normalised(index, index_shape, "index")
+    for dim in ("lane", "warp", "block"):
+        if src.in_log(dim) != idx.in_log(dim):
+            raise LayoutError(f"the source layout has {src.in_dims[dim]} {dim}s, the index {idx.in_dims[dim]}")
+    if src.in_log("block"):
+        raise LayoutError(
+            "a gather reads within one block", hint="convert the source so that each block holds all of it"
+        )
+    return _gather(src, idx, list(src.out_dims)[axis], element_bits, machine_of(target))
+
+
+@lru_cache(maxsize=1024)
+def _gather(src: LinearLayout, idx: LinearLayout, axis: str, bits: int, machine: Machine) -> Gather:
+    others = [d for d in src.out_dims if d != axis]
+    words = max(1, bits // 32)
+    places = 1 << idx.in_log("register")
+    held = 1 << f2.rank(src.in_columns("register")) if src.in_log("register") else 1
+    along = src.sublayout(["register"], [axis])
+    each = 1 << f2.rank(along.columns)
+    considered: list[tuple[str, float, str]] = []
+    local = _stays_in_warp(src, idx, axis, others)
+    costs: dict[str, Cost] = {}
+    if local:
+        shuffles = places * each * words
+        cycles = shuffles * machine.shuffle + (shuffles - places * words) * machine.select + places * 4.0
+        costs["shuffles"] = Cost({"shuffle": shuffles, "select": shuffles - places * words}, 0, 0, {}, cycles)
+        considered.append(("shuffles", cycles, f"{each} registers of a column in a lane"))
+    else:
+        considered.append(("shuffles", float("inf"), f"a warp does not hold whole columns along {axis}"))
+    bytes_log = max(0, bits.bit_length() - 4)
+    size = src.total_out_log
+    low = [c for c in src.in_columns("register") if c][: max(0, 4 - bytes_log)]
+    lanes = [c for c in src.in_columns("lane") if c]
+    apart = [*lanes, *(c for c in src.in_columns("warp") if c)]
+    low = low if f2.rank([*low, *apart]) == len(low) + f2.rank(apart) else []
+    phase = lanes[: max(0, 5 - max(0, len(low) - (2 - bytes_log)))]
+    memory = memory_basis(low, phase, phase, apart, [], size, bytes_log, machine)
+    stores, loads = max(1, held >> len(low)), places * words
+    passes = max(1, (1 << len(low) + bytes_log) // 4)
+    moves = stores * (machine.access + machine.wavefront * passes) + loads * (machine.access + 2 * machine.wavefront)
+    cycles = moves + machine.block_barrier + machine.trip + places * 4.0
+    instructions = {f"st.shared.b{max(8, bits) << len(low)}": stores, f"ld.shared.b{max(8, bits)}": loads}
+    costs["shared"] = Cost(instructions, stores * passes + loads, (max(8, bits) // 8) << size, {"block": 1}, cycles)
+    considered.append(("shared", cycles, ", ".join(f"{n} {k}" for k, n in instructions.items())))
+    kind = min(costs, key=lambda k: costs[k].cycles)
+    where = LinearLayout.identity_1d(1, axis, "register")
+    if local:
+        everything = LinearLayout._make(src._outs, src._outs, f2.identity(size))
+        where = everything.invert_and_compose(src)
+    return Gather(kind, src, idx, axis, costs[kind], tuple(considered), where, tuple(memory))
+
+
+def _stays_in_warp(src: LinearLayout, idx: LinearLayout, axis: str, others: Sequence[str]) -> bool:
+    """Whether the warp that asks for an element holds its whole column: the axis is not spread over warps, and warps
+    hold the same columns of the source and of the index.
+    """
+    if not src.sublayout_is_zero(["warp"], [axis]) or not idx.is_surjective:
+        return False
+    mine, theirs = src.sublayout(DIMS, others), idx.sublayout(DIMS, others)
+    if mine.in_columns("warp") != theirs.in_columns("warp"):
+        return False
+    spread = f2.Echelon([*mine.in_columns("register"), *mine.in_columns("lane")])
+    if any(c not in spread for c in (*theirs.in_columns("register"), *theirs.in_columns("lane"))):
+        return False
+    # A source found in another warp could be one only where a column's warp bits hold copies.
+    return f2.rank(src.columns) == len([c for c in src.columns if c]) and all(src.in_columns("warp"))

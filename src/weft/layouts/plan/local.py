@@ -1,0 +1,131 @@
+"""A register layout against memory that is given: shared memory with its own layout, and global memory.
+
+`plan_local_access` finds the widest instruction for a tile in shared memory; `vector_width` how many elements one lane
+can load from global memory at once, whatever dimensions they lie along.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from weft.base import LayoutError
+
+from .. import f2
+from ..linear import LinearLayout
+from .access import Access, Offsets, best_access
+from .conversion import DIMS, Layout, normalised
+from .machine import Machine, machine_of
+
+__all__ = ["LocalAccess", "plan_local_access", "vector_width"]
+
+
+@dataclass(frozen=True)
+class LocalAccess:
+    """How a tile in registers is stored to, or loaded from, shared memory of a given layout."""
+
+    place: LinearLayout
+    """(register, lane, warp, block) -> offset in elements, block."""
+    access: Access
+    machine: Machine
+    copies: tuple[int, ...]
+    """For each input dimension of `place`, the bits that hold copies: they are not stored."""
+
+    @property
+    def cycles(self) -> float:
+        """What it costs each warp."""
+        return self.access.cost(self.machine)
+
+    def load(self, memory: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """The tile [block, warp, lane, register] from memory [block, offset]."""
+        block, offset = self._where()
+        return np.asarray(memory)[block, offset]
+
+    def store(self, values: npt.NDArray[Any], memory: npt.NDArray[Any]) -> None:
+        """Write a tile [block, warp, lane, register] to memory [block, offset]; of copies one is written."""
+        block, offset = self._where()
+        index = np.indices(block.shape)[::-1]  # register, lane, warp, block
+        once = np.ones(block.shape, bool)
+        for at, mask in zip(index, self.copies, strict=True):
+            once &= at & mask == 0
+        memory[block[once], offset[once]] = values[once]
+
+    def _where(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        shape = tuple(self.place.in_dims[d] for d in reversed(DIMS))
+        flat = self.place.table().reshape(shape)
+        log = self.place.out_log("offset")
+        return flat >> log, flat & (1 << log) - 1
+
+
+def plan_local_access(
+    registers: LinearLayout | Layout,
+    shared: LinearLayout | Layout,
+    shape: Sequence[int],
+    element_bits: int,
+    target: Machine | str = "cuda:80",
+    *,
+    store: bool = False,
+) -> LocalAccess:
+    """The widest instruction that divides a register layout in a shared layout, after registers were renamed.
+
+    LayoutError where the shared layout does not hold the tile, or is not linear.
+    """
+    source = normalised(registers, shape, "register")
+    memory = shared if isinstance(shared, LinearLayout) else shared.to_linear(shape)
+    if not memory.has_in("offset"):
+        raise LayoutError(f"a shared layout maps offset and block to the tile, got {', '.join(memory.in_dims)}")
+    if not memory.has_in("block"):
+        memory = memory * LinearLayout.zeros_1d(1, "block", next(iter(memory.out_dims)))
+    return _local(source, memory, element_bits, machine_of(target), store)
+
+
+@lru_cache(maxsize=1024)
+def _local(source: LinearLayout, memory: LinearLayout, bits: int, machine: Machine, store: bool) -> LocalAccess:
+    place = source.invert_and_compose(memory, prefer=("block",)).transpose_outs(["offset", "block"])
+    log = place.out_log("offset")
+    low = (1 << log) - 1
+    copies = source.free_variable_masks
+    columns = {d: [c & low for c in place.in_columns(d)] for d in DIMS}
+    kept = [c for i, c in enumerate(columns["register"]) if not copies["register"] >> i & 1]
+    offsets = Offsets(tuple(kept), tuple(columns["lane"]), (*columns["warp"], *columns["block"]))
+    access = best_access(offsets, max(0, bits.bit_length() - 4), machine, store=store)
+    return LocalAccess(place, access, machine, tuple(copies[d] for d in DIMS))
+
+
+def vector_width(
+    layout: LinearLayout | Layout,
+    shape: Sequence[int],
+    element_bits: int,
+    order: Sequence[int] | None = None,
+    most_bits: int = 128,
+) -> int:
+    """Elements that one lane can access at once in dense global memory, after registers were renamed.
+
+    `order` lists the dimensions of the tile from the fastest on in memory, the last one first if it is not given; the
+    tile is taken to be whole in memory along all but the last of them. Registers count along any dimension: where the
+    fastest one is small, a vector goes on in the next. Zhou et al., section 5.1 and table 3.
+
+    >>> tall = LinearLayout.from_bases(
+    ...     {"register": [(1, 0), (0, 1)], "lane": [(2, 0), (4, 0)]}, {"dim0": 8, "dim1": 2}
+    ... )
+    >>> vector_width(tall, (8, 2), 16)
+    4
+    """
+    linear = normalised(layout, shape, "register")
+    dims = list(linear.out_dims)
+    wanted = [dims[i] for i in (order if order is not None else reversed(range(len(dims))))]
+    flat = linear.transpose_outs(wanted).flatten_outs()
+    registers, others = flat.in_columns("register"), 0
+    for dim in ("lane", "warp", "block"):
+        for column in flat.in_columns(dim):
+            others |= column
+    rows = f2.Echelon(registers)
+    width = 0
+    while (element_bits << width + 1) <= most_bits and 1 << width in rows and not others >> width & 1:
+        width += 1
+    return 1 << width

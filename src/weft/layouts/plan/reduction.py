@@ -1,0 +1,147 @@
+"""Reductions along an axis: within registers, then between lanes, then between warps.
+
+What has to be combined are places whose elements differ along the axis only: the kernel of the layout without the axis.
+Places that hold copies of one element must not be combined: they are the kernel of the whole layout, and everything is
+done modulo that, so that duplicates are gone before anything moves. Of each step's directions as few as possible cross
+lanes, and of those as few as possible cross warps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from weft.base import LayoutError
+
+from .. import f2
+from ..linear import LinearLayout
+from .conversion import DIMS, Cost, Layout, normalised
+from .machine import Machine, machine_of
+
+__all__ = ["Reduction", "plan_reduction"]
+
+Direction = tuple[int, int, int, int]
+"""What to add to (register, lane, warp, block)."""
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """A reduction along one axis; every place of the result that held an element of a row holds the row's result."""
+
+    layout: LinearLayout
+    axis: str
+    result: LinearLayout
+    """The layout of the result: without the axis and without registers that hold copies."""
+    registers: tuple[Direction, ...]
+    lanes: tuple[Direction, ...]
+    warps: tuple[Direction, ...]
+    kept: tuple[int, ...]
+    """For each register bit of the result, the register of the source that it adds."""
+    cost: Cost
+    machine: Machine
+
+    @property
+    def kind(self) -> str:
+        """ "registers", "shuffles" or "shared": the widest movement that is needed."""
+        return "shared" if self.warps else "shuffles" if self.lanes else "registers"
+
+    def run(self, values: npt.NDArray[Any], combine: Callable[[Any, Any], Any] = np.add) -> npt.NDArray[Any]:
+        """Execute on values [warp, lane, register] or [block, warp, lane, register]; the result alike.
+
+        `combine` has to be associative and commutative: the order of elements is the plan's.
+        """
+        sizes = tuple(self.layout.in_dims[d] for d in reversed(DIMS))
+        flat = np.asarray(values)
+        if flat.shape not in (sizes, sizes[1:]):
+            raise LayoutError(f"values have shape {flat.shape}, the layout holds {sizes}")
+        current = flat.reshape(sizes)
+        b, w, x, r = np.indices(sizes)
+        for dr, dx, dw, db in (*self.registers, *self.lanes, *self.warps):
+            current = combine(current, current[b ^ db, w ^ dw, x ^ dx, r ^ dr])
+        order = [0]
+        for register in self.kept:
+            order += [i ^ register for i in order]
+        found = current[..., order]
+        return found[0] if flat.ndim == 3 else found
+
+    def explain(self) -> str:
+        """What is done, in words."""
+        lines = [f"{self.kind}: {self.cost.cycles:.0f} cycles a warp"]
+        lines += [f"    {n:>4} {name}" for name, n in self.cost.instructions.items()]
+        return "\n".join(lines)
+
+
+def plan_reduction(
+    layout: LinearLayout | Layout,
+    shape: Sequence[int],
+    axis: int,
+    element_bits: int,
+    target: Machine | str = "cuda:80",
+) -> Reduction:
+    """How a tile is reduced along an axis, with what it costs each warp. LayoutError where there is no such axis.
+
+    >>> rows = LinearLayout.from_bases({"register": [(0, 1)], "lane": [(1, 0)]}, {"dim0": 2, "dim1": 2})
+    >>> plan_reduction(rows, (2, 2), 1, 32).kind, plan_reduction(rows, (2, 2), 0, 32).kind
+    ('registers', 'shuffles')
+    """
+    linear = normalised(layout, shape, "source")
+    if not 0 <= axis < len(shape):
+        raise LayoutError(f"a tile of {len(shape)} dimensions has no axis {axis}")
+    return _reduction(linear, list(linear.out_dims)[axis], element_bits, machine_of(target))
+
+
+@lru_cache(maxsize=1024)
+def _reduction(layout: LinearLayout, axis: str, bits: int, machine: Machine) -> Reduction:
+    logs = [layout.in_log(d) for d in DIMS]
+    others = [d for d in layout.out_dims if d != axis]
+    rest = layout.sublayout(DIMS, others)
+    copies = f2.Echelon(f2.kernel(layout.columns))
+    directions: list[list[Direction]] = [[], [], [], []]
+    rows = f2.Echelon(f2.kernel(layout.columns))
+    for k in f2.kernel(rest.columns):
+        nearest, _ = copies.reduce(k)  # of the same direction with copies the one that crosses the least
+        if rows.add(nearest):
+            parts = _parts(nearest, logs)
+            directions[max(i for i in range(4) if parts[i])].append(parts)
+    if directions[3]:
+        raise LayoutError(
+            f"{axis} is spread over the blocks of a cluster",
+            hint="convert the tile so that each block holds whole rows",
+        )
+    free = set(f2.dependent(rest.in_columns("register")))
+    kept = tuple(1 << i for i in range(logs[0]) if i not in free)
+    bases = {d: list(rest.bases[d]) for d in DIMS}
+    bases["register"] = [b for i, b in enumerate(bases["register"]) if i not in free]
+    result = LinearLayout.from_bases(bases, rest.out_dims, require_surjective=False)
+    registers, lanes, warps = directions[:3]
+    own = logs[0] - len(f2.dependent(layout.in_columns("register")))
+    left = 1 << own - len(registers)
+    words = max(1, bits // 32)
+    stored = 1 << max(0, f2.rank(rest.in_columns("register")))
+    instructions = {
+        "combine": (1 << own) - left + left * len(lanes) + (stored * ((1 << len(warps)) - 1) if warps else 0),
+        "shuffle": left * len(lanes) * words,
+        "st.shared": stored * words if warps else 0,
+        "ld.shared": (stored << len(warps)) * words if warps else 0,
+    }
+    moved = instructions["st.shared"] + instructions["ld.shared"]
+    cycles = instructions["combine"] * 1.0 + instructions["shuffle"] * machine.shuffle
+    if warps:
+        cycles += moved * (machine.access + machine.wavefront) + machine.block_barrier + machine.trip
+    active = len(layout.in_columns("lane")) - len(lanes)
+    scratch = (stored << active + logs[2]) * max(8, bits) // 8 if warps else 0
+    cost = Cost({k: v for k, v in instructions.items() if v}, moved, scratch, {"block": 1} if warps else {}, cycles)
+    return Reduction(layout, axis, result, tuple(registers), tuple(lanes), tuple(warps), kept, cost, machine)
+
+
+def _parts(vector: int, logs: Sequence[int]) -> Direction:
+    found = []
+    for log in logs:
+        found.append(vector & (1 << log) - 1)
+        vector >>= log
+    return found[0], found[1], found[2], found[3]

@@ -109,3 +109,108 @@ def test_a_buffer_read_at_two_places_is_not_taken_over() -> None:
     np.testing.assert_array_equal(out, product * product)
     np.testing.assert_array_equal(narrowed, np.minimum(product, 64))
     np.testing.assert_array_equal(memory.reshape(4, 4), more)
+
+
+# -- arrays that share memory -----------------------------------------------------------------------------------------
+
+
+@weft.jit
+def move(out, x, n, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(out + i, tl.load(x + i, mask=i < n) + 1, mask=i < n)
+
+
+@weft.jit
+def move_turned(out, x, SIZE: tl.constexpr):
+    i, j = tl.arange(0, SIZE)[:, None], tl.arange(0, SIZE)[None, :]
+    tl.store(out + i * SIZE + j, tl.load(x + j * SIZE + i))
+
+
+@weft.jit
+def move_in_pieces(out, x, n, BLOCK: tl.constexpr):
+    for start in range(0, n, BLOCK):
+        i = start + tl.arange(0, BLOCK)
+        tl.store(out + i, tl.load(x + i) + 1)
+
+
+@weft.jit
+def read_after_write(out, y, x, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    before = tl.load(y + i)
+    tl.store(x + i, before * 2)
+    after = tl.load(y + i)
+    tl.store(out + i, after - before)
+
+
+@weft.jit
+def swap(x, y, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    a, b = tl.load(x + i), tl.load(y + i)
+    tl.store(x + i, b)
+    tl.store(y + i, a)
+
+
+SHIFTS = [-17, -16, -4, -1, 0, 1, 3, 8, 16, 31]
+OPTIONS: list[dict[str, Any]] = [{}, {"vector_bits": 128}, {"assume_no_alias": False}]
+
+
+def pair(shift: int, n: int, dtype: Any) -> tuple[Any, Any, Any]:
+    """An array, and two views of n elements of it, `shift` elements apart."""
+    whole = (np.arange(n + 64) * 37 % 101).astype(dtype)
+    return whole, whole[32 + shift : 32 + shift + n], whole[32 : 32 + n]
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+@pytest.mark.parametrize("dtype", [np.int8, np.float32, np.int64])
+@pytest.mark.parametrize("shift", SHIFTS)
+def test_a_tile_is_read_before_it_is_written(shift: int, dtype: Any, options: dict[str, Any]) -> None:
+    for n in (128, 100):
+        whole, out, x = pair(shift, n, dtype)
+        wanted = whole.copy()
+        wanted[32 + shift : 32 + shift + n] = x + dtype(1)
+        move[(1,)](out, x, n, BLOCK=128, **options)
+        np.testing.assert_array_equal(whole, wanted)
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+@pytest.mark.parametrize("shift", SHIFTS)
+def test_a_turned_tile_is_read_before_it_is_written(shift: int, options: dict[str, Any]) -> None:
+    whole, out, x = pair(shift, 256, np.float32)
+    wanted = whole.copy()
+    wanted[32 + shift : 32 + shift + 256] = x.reshape(16, 16).T.reshape(-1)
+    move_turned[(1,)](out, x, SIZE=16, **options)
+    np.testing.assert_array_equal(whole, wanted)
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+@pytest.mark.parametrize("shift", SHIFTS)
+def test_a_later_piece_reads_what_an_earlier_one_wrote(shift: int, options: dict[str, Any]) -> None:
+    whole, out, x = pair(shift, 128, np.int32)
+    wanted = whole.copy()
+    for start in range(32, 160, 16):
+        wanted[start + shift : start + shift + 16] = wanted[start : start + 16] + 1
+    move_in_pieces[(1,)](out, x, 128, BLOCK=16, **options)
+    np.testing.assert_array_equal(whole, wanted)
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+@pytest.mark.parametrize("shift", SHIFTS)
+def test_a_load_after_a_store_sees_it_and_one_before_does_not(shift: int, options: dict[str, Any]) -> None:
+    whole, x, y = pair(shift, 64, np.int32)
+    before, out = y.copy(), np.zeros(64, np.int32)
+    wanted = whole.copy()
+    wanted[32 + shift : 96 + shift] = before * 2
+    read_after_write[(1,)](out, y, x, BLOCK=64, **options)
+    np.testing.assert_array_equal(whole, wanted)
+    np.testing.assert_array_equal(out, wanted[32:96] - before)
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+@pytest.mark.parametrize("shift", SHIFTS)
+def test_of_two_stores_the_later_stays(shift: int, options: dict[str, Any]) -> None:
+    whole, x, y = pair(shift, 64, np.int32)
+    a, b, wanted = x.copy(), y.copy(), whole.copy()
+    wanted[32 + shift : 96 + shift] = b
+    wanted[32:96] = a
+    swap[(1,)](x, y, BLOCK=64, **options)
+    np.testing.assert_array_equal(whole, wanted)

@@ -165,15 +165,14 @@ def test_shifted_onto_itself(shift: int) -> None:
 
 @pytest.mark.parametrize("processor", PROCESSORS)
 @pytest.mark.parametrize("transposed", [False, True])
-@pytest.mark.parametrize("tile", [(32, 32), (4, 64), (64, 16), (128, 4), (1, 256)])
+@pytest.mark.parametrize("tile", [(32, 32), (64, 16), (1, 256)])
 def test_rows_that_do_not_continue(processor: str, transposed: bool, tile: tuple[int, int]) -> None:
     launch = fresh(copy_rows, processor)
     rows, columns = 128, 256
     values = numbers(rows * columns, np.float32).reshape((columns, rows) if transposed else (rows, columns))
     wanted = values.T if transposed else values
     row, column = (1, rows) if transposed else (columns, 1)
-    for out_row, misaligned in [(columns, 0), (columns, 16), (columns, 4), (columns + 4, 0), (columns + 16, 48),
-                                (columns + 1, 0), (columns + 3, 12)]:  # fmt: skip
+    for out_row, misaligned in [(columns, 0), (columns, 16), (columns, 4), (columns + 4, 48), (columns + 1, 0)]:
         out = Watched(np.zeros((rows, out_row), np.float32), misaligned)
         grid = (rows // tile[0], columns // tile[1])
         sizes = {"ROWS": tile[0], "COLUMNS": tile[1]}

@@ -9,9 +9,64 @@
 from weft.base import LayoutError
 
 from .linear import LinearLayout
+from .zoo import (
+    AMDMFMALayout,
+    AMDWMMALayout,
+    AutoLayout,
+    BlockedLayout,
+    CoalescedLayout,
+    DistributedLayout,
+    DistributedLinearLayout,
+    DotOperandLayout,
+    IntelDPASLayout,
+    Layout,
+    NVMMADistributedLayout,
+    NVMMASharedLayout,
+    PaddedSharedLayout,
+    SharedLayout,
+    SharedLinearLayout,
+    SliceLayout,
+    SwizzledSharedLayout,
+    TensorMemoryLayout,
+    TensorMemoryScalesLayout,
+    get_tmem_reg_layout,
+    make_cga_layout,
+    mfma_scale_layout,
+    natural_k_width,
+    wmma_scale_layout,
+)
 
 __all__ = [
     # the algebra
     "LinearLayout",
     "LayoutError",
+    # named layouts: what they have in common, and those to be resolved
+    "AutoLayout",
+    "CoalescedLayout",
+    "DistributedLayout",
+    "Layout",
+    "SharedLayout",
+    # named layouts in registers
+    "AMDMFMALayout",
+    "AMDWMMALayout",
+    "BlockedLayout",
+    "DistributedLinearLayout",
+    "DotOperandLayout",
+    "IntelDPASLayout",
+    "NVMMADistributedLayout",
+    "SliceLayout",
+    # named layouts in shared memory
+    "NVMMASharedLayout",
+    "PaddedSharedLayout",
+    "SharedLinearLayout",
+    "SwizzledSharedLayout",
+    # named layouts in tensor memory
+    "TensorMemoryLayout",
+    "TensorMemoryScalesLayout",
+    "get_tmem_reg_layout",
+    # parameters of named layouts
+    "make_cga_layout",
+    "mfma_scale_layout",
+    "natural_k_width",
+    "wmma_scale_layout",
 ]

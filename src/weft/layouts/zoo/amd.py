@@ -1,0 +1,221 @@
+"""The results and operands of AMD's matrix instructions: MFMA and WMMA."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from weft.base import LayoutError
+
+from ..linear import LinearLayout
+from . import checks
+from .base import DistributedLayout
+from .cga import check_cga, combine
+from .parts import copies, fragment, identity, identity_nd, matrix_order, operand_order
+
+__all__ = ["AMDMFMALayout", "AMDWMMALayout"]
+
+WMMA_DEPTHS = {1: (16,), 2: (16, 32), 3: (4, 32, 64, 128)}
+WMMA_K_WIDTHS = {1: (8, 16), 2: (4, 8, 16), 3: (2, 8, 16)}
+MFMA_SHAPES = ((32, 32), (16, 16), (64, 4), (4, 64))
+
+
+def _tiles_per_warp(owner: str, value: Any, rank: int) -> tuple[int, ...]:
+    return (1,) * rank if value is None else checks.sizes(owner, "tiles_per_warp", value, rank, "warps_per_cta")
+
+
+def _warps(owner: str, value: Any) -> tuple[int, ...]:
+    warps = checks.sizes(owner, "warps_per_cta", value)
+    if len(warps) not in (2, 3):
+        raise LayoutError(f"{owner}: warps_per_cta must have 2 entries, or 3 for a batch, got {list(warps)}")
+    return warps
+
+
+def _result(tile: list[LinearLayout], layout: AMDMFMALayout | AMDWMMALayout, shape: tuple[int, ...]) -> LinearLayout:
+    """The instruction's tile repeated over the tensor: along N all of it first, then along M, then the batch."""
+    rank, tiles, warps = layout.rank, layout.tiles_per_warp or (), layout.warps_per_cta
+    m, n = rank - 2, rank - 1
+    tile_n = (layout.instr_shape or ())[1] * warps[n] * tiles[n]
+    pieces = [
+        identity(tiles[n], "register", f"dim{n}"),
+        identity(warps[n], "warp", f"dim{n}"),
+        identity(max(1, shape[n] // tile_n), "register", f"dim{n}"),
+        identity(tiles[m], "register", f"dim{m}"),
+        identity(warps[m], "warp", f"dim{m}"),
+    ]
+    if rank == 3:
+        pieces.append(identity(warps[0], "warp", "dim0"))
+    return combine(fragment(matrix_order(rank), *tile, *pieces), layout.cga_layout, shape)
+
+
+def _operand(
+    tile: list[LinearLayout], repeat: int, index: int, layout: AMDMFMALayout | AMDWMMALayout, shape: tuple[int, ...]
+) -> LinearLayout:
+    """A tile repeated over the tensor: `repeat` times along K, then for the tiles of a warp, then as far as it goes.
+
+    As in Triton 3.6.0 the blocks of a cluster split an operand as they split the result, along K too.
+    """
+    order = operand_order(index, layout.rank)
+    k, other = order[:2]
+    pieces = [
+        identity(max(1, repeat), "register", f"dim{k}"),
+        identity((layout.tiles_per_warp or ())[other], "register", f"dim{other}"),
+        identity_nd("warp", layout.warps_per_cta, matrix_order(layout.rank), zero=k),
+    ]
+    return combine(fragment(order, *tile, *pieces), layout.cga_layout, shape)
+
+
+@dataclass(frozen=True, repr=False)
+class AMDMFMALayout(DistributedLayout):
+    """The result of an MFMA instruction on 64 lanes.
+
+    `version` is 1 to 4 for gfx908, gfx90a, gfx942 and gfx950; `instr_shape` is [M, N, K] with M x N one of 32x32,
+    16x16, 64x4, 4x64. A lane holds 4 consecutive elements of a column (1 if `element_bitwidth` is 64), of a row if
+    `transposed`. `tiles_per_warp` instructions side by side belong to one warp. Tiles are counted along N over the
+    whole of the tensor first, then along M.
+
+    >>> AMDMFMALayout(3, [16, 16, 16], True, [1, 1]).to_linear([16, 16]).bases["register"]
+    ((0, 1), (0, 2))
+    """
+
+    version: int
+    instr_shape: Sequence[int]
+    transposed: bool
+    warps_per_cta: Sequence[int]
+    element_bitwidth: int | None = None
+    tiles_per_warp: Sequence[int] | None = None
+    cga_layout: Sequence[Sequence[int]] = ()
+
+    def __post_init__(self) -> None:
+        name = self._name
+        shape = checks.sizes(name, "instr_shape", self.instr_shape, 3, "[M, N, K]")
+        if shape[:2] not in MFMA_SHAPES:
+            legal = ", ".join(f"{m}x{n}" for m, n in MFMA_SHAPES)
+            raise LayoutError(f"{name}: instr_shape starts with M x N, one of {legal}, got {list(shape)}")
+        transposed = checks.flag(name, "transposed", self.transposed)
+        if shape[:2] == (64, 4) and not transposed:
+            raise LayoutError(f"{name}: the result of a 64x4 instruction is always transposed, got transposed=False")
+        warps = _warps(name, self.warps_per_cta)
+        bits = 32 if self.element_bitwidth is None else self.element_bitwidth
+        self._set(
+            version=checks.integer(name, "version", self.version, 1, 4),
+            instr_shape=shape,
+            transposed=transposed,
+            warps_per_cta=warps,
+            element_bitwidth=checks.one_of(name, "element_bitwidth", bits, (32, 64)),
+            tiles_per_warp=_tiles_per_warp(name, self.tiles_per_warp, len(warps)),
+            cga_layout=check_cga(name, self.cga_layout, len(warps)),
+        )
+
+    @property
+    def rank(self) -> int:
+        return len(self.warps_per_cta)
+
+    def _tile(self) -> list[LinearLayout]:
+        """One instruction: registers along a column, lanes along a row and then down, registers for what is left."""
+        m, n = self.instr_shape[:2]
+        rows, columns = f"dim{self.rank - 2}", f"dim{self.rank - 1}"
+        if self.transposed:
+            m, n, rows, columns = n, m, columns, rows
+        height = 1 if self.element_bitwidth == 64 else 4
+        return [
+            identity(height, "register", rows),
+            identity(n, "lane", columns),
+            identity(64 // n, "lane", rows),
+            identity(max(1, m * n // (64 * height)), "register", rows),
+        ]
+
+    def _linear(self, shape: tuple[int, ...]) -> LinearLayout:
+        return _result(self._tile(), self, shape)
+
+    def check_operand(self, index: int, k_width: int) -> None:
+        if not k_width:
+            raise LayoutError(f"DotOperandLayout: k_width is 0; operands of {self!r} need a power of two")
+
+    def operand(self, index: int, k_width: int, shape: tuple[int, ...]) -> LinearLayout:
+        """An operand: lanes along M or N first, then along K; K is repeated before M or N."""
+        k, other = operand_order(index, self.rank)[:2]
+        size = self.instr_shape[index]
+        # The 64 x 64 operand of a 64x4 or 4x64 instruction is read 4 at a time.
+        times = 16 if (self.instr_shape[:2], index) in (((64, 4), 0), ((4, 64), 1)) else 1
+        tile = [
+            identity(k_width, "register", f"dim{k}"),
+            identity(size, "lane", f"dim{other}"),
+            identity(64 // size, "lane", f"dim{k}"),
+            identity(times, "register", f"dim{k}"),
+        ]
+        return _operand(tile, shape[k] // (64 // size * k_width * times), index, self, shape)
+
+
+@dataclass(frozen=True, repr=False)
+class AMDWMMALayout(DistributedLayout):
+    """The result of a WMMA instruction on 32 lanes, 16 x 16.
+
+    `version` is 1 for RDNA3, 2 for RDNA4, 3 for gfx1250; `instr_shape` is [M, N, K]. A lane holds 8 elements of a
+    column (of a row if `transposed`): every other one in version 1, consecutive ones in versions 2 and 3.
+
+    >>> AMDWMMALayout(2, False, [1, 1]).to_linear([16, 16]).bases["lane"]
+    ((0, 1), (0, 2), (0, 4), (0, 8), (8, 0))
+    """
+
+    version: int
+    transposed: bool
+    warps_per_cta: Sequence[int]
+    instr_shape: Sequence[int] | None = None
+    tiles_per_warp: Sequence[int] | None = None
+    cga_layout: Sequence[Sequence[int]] = ()
+
+    def __post_init__(self) -> None:
+        name = self._name
+        given = (16, 16, 16) if self.instr_shape is None else self.instr_shape
+        shape = checks.sizes(name, "instr_shape", given, 3, "[M, N, K]")
+        version = checks.integer(name, "version", self.version, 1, 3)
+        if shape[:2] != (16, 16) or shape[2] not in WMMA_DEPTHS[version]:
+            legal = ", ".join(map(str, WMMA_DEPTHS[version]))
+            raise LayoutError(
+                f"{name}: instr_shape of version {version} must be [16, 16, K] with K one of {legal}, got {list(shape)}"
+            )
+        warps = _warps(name, self.warps_per_cta)
+        self._set(
+            version=version,
+            transposed=checks.flag(name, "transposed", self.transposed),
+            warps_per_cta=warps,
+            instr_shape=shape,
+            tiles_per_warp=_tiles_per_warp(name, self.tiles_per_warp, len(warps)),
+            cga_layout=check_cga(name, self.cga_layout, len(warps)),
+        )
+
+    @property
+    def rank(self) -> int:
+        return len(self.warps_per_cta)
+
+    def _linear(self, shape: tuple[int, ...]) -> LinearLayout:
+        rank = self.rank
+        rows, columns = f"dim{rank - 2}", f"dim{rank - 1}"
+        if self.transposed:
+            rows, columns = columns, rows
+        lanes = identity(16, "lane", columns)
+        if self.version == 1:
+            tile = [lanes, identity(2, "lane", rows), identity(8, "register", rows)]
+        else:
+            tile = [identity(8, "register", rows), lanes, identity(2, "lane", rows)]
+        return _result(tile, self, shape)
+
+    def check_operand(self, index: int, k_width: int) -> None:
+        checks.one_of("DotOperandLayout", f"k_width of {self!r}", k_width, WMMA_K_WIDTHS[self.version])
+
+    def operand(self, index: int, k_width: int, shape: tuple[int, ...]) -> LinearLayout:
+        """An operand: 16 lanes along M or N; the other 16 hold copies in version 1, what follows along K in others."""
+        k, other = operand_order(index, self.rank)[:2]
+        lanes = copies("lane", 2, f"dim{k}") if self.version == 1 else identity(2, "lane", f"dim{k}")
+        depth = max((self.instr_shape or ())[2], 2 * k_width)
+        tile = [
+            identity(k_width, "register", f"dim{k}"),
+            identity(16, "lane", f"dim{other}"),
+            lanes,
+            identity(depth // (2 * k_width), "register", f"dim{k}"),
+        ]
+        # Only so that the tiles of a warp come after all of K; without them K is what is covered first anyway.
+        repeat = shape[k] // depth if (self.tiles_per_warp or ())[other] > 1 else 1
+        return _operand(tile, repeat, index, self, shape)

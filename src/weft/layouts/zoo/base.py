@@ -1,0 +1,117 @@
+"""What all named layouts have in common.
+
+A named layout is a value: a frozen dataclass with the fields of Gluon's class of the same name, checked when it is
+made, lists kept as tuples. It stands for one LinearLayout for every shape of a tile, which `to_linear` makes.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any, NoReturn
+
+from weft.base import LayoutError
+
+from ..linear import LinearLayout
+from . import checks
+
+__all__ = ["AutoLayout", "CoalescedLayout", "DistributedLayout", "Layout", "SharedLayout"]
+
+
+def _as_lists(value: Any) -> str:
+    """The text of a value, tuples written as lists."""
+    if isinstance(value, tuple):
+        return "[" + ", ".join(map(_as_lists, value)) + "]"
+    return repr(value)
+
+
+@lru_cache(maxsize=4096)
+def _linear(layout: Layout, shape: tuple[int, ...]) -> LinearLayout:
+    return layout._linear(shape)
+
+
+class Layout:
+    """A named layout: `to_linear(shape)` is the map it stands for."""
+
+    @property
+    def rank(self) -> int:
+        """The number of dimensions of the tiles it is for."""
+        raise NotImplementedError
+
+    def to_linear(self, shape: Sequence[int]) -> LinearLayout:
+        """The layout of a tile of this shape, from places to dim0, dim1, ...; LayoutError where the two do not fit."""
+        return _linear(self, checks.shape_of(self._name, shape, self.rank))
+
+    def _linear(self, shape: tuple[int, ...]) -> LinearLayout:
+        raise NotImplementedError
+
+    @property
+    def _name(self) -> str:
+        return type(self).__name__
+
+    def _set(self, **fields: Any) -> None:
+        """Set fields of a frozen dataclass, while it is being made."""
+        for name, value in fields.items():
+            object.__setattr__(self, name, value)
+
+    def __repr__(self) -> str:
+        """An expression that makes the layout; fields with a default are named, and left out where they have it."""
+        shown = []
+        for field in dataclasses.fields(self):  # type: ignore[arg-type]
+            value = getattr(self, field.name)
+            if field.default is dataclasses.MISSING:
+                shown.append(_as_lists(value))
+            elif value != field.default:
+                shown.append(f"{field.name}={_as_lists(value)}")
+        return f"{self._name}({', '.join(shown)})"
+
+
+class DistributedLayout(Layout):
+    """Where a tile is in registers: from (register, lane, warp, block) to coordinates."""
+
+    def operand(self, index: int, k_width: int, shape: tuple[int, ...]) -> LinearLayout:
+        """The layout of operand 0 or 1 of a product whose result has this layout (see DotOperandLayout)."""
+        raise LayoutError(
+            f"DotOperandLayout: no product has a result with the layout {self!r}",
+            hint="the parent is a BlockedLayout, NVMMADistributedLayout, AMDMFMALayout, AMDWMMALayout or "
+            "IntelDPASLayout",
+        )
+
+    def check_operand(self, index: int, k_width: int) -> None:
+        """LayoutError where this layout's products have no such operand in registers, or no such `k_width`."""
+        self.operand(index, k_width, (1,) * self.rank)
+
+
+class SharedLayout(Layout):
+    """Where a tile is in shared memory: from (offset, block) to coordinates; offsets count elements."""
+
+
+class _Placeholder(DistributedLayout):
+    """A layout that is to be chosen yet."""
+
+    @property
+    def rank(self) -> int:
+        self._unresolved()
+
+    def to_linear(self, shape: Sequence[int]) -> LinearLayout:
+        self._unresolved()
+
+    def check_operand(self, index: int, k_width: int) -> None:
+        self._unresolved()
+
+    def _unresolved(self) -> NoReturn:
+        raise LayoutError(
+            f"{self._name} is a placeholder and has no linear layout until it is resolved",
+            hint="inside a kernel the compiler replaces it from the layouts around it; elsewhere name a layout",
+        )
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class AutoLayout(_Placeholder):
+    """A layout that the compiler is to infer from the uses of the tile."""
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class CoalescedLayout(_Placeholder):
+    """A blocked layout that the compiler is to choose so that an access to global memory is coalesced."""

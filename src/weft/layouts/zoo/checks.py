@@ -1,0 +1,110 @@
+"""Checks of the parameters of named layouts: each returns the value in its canonical form or raises LayoutError.
+
+The messages name the class and the parameter, quote what was found and say what would be legal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+import numpy as np
+
+from weft.base import LayoutError
+
+__all__ = ["bases", "flag", "integer", "one_of", "permutation", "power_of_two", "shape_of", "sizes"]
+
+
+def _is_int(value: Any) -> bool:
+    return isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.bool_))
+
+
+def _is_power_of_two(value: Any) -> bool:
+    return _is_int(value) and value > 0 and value & (value - 1) == 0
+
+
+def _sequence(owner: str, name: str, value: Any) -> tuple[Any, ...]:
+    if not isinstance(value, Sequence) or isinstance(value, (str, bytes)):
+        raise LayoutError(f"{owner}: {name} must be a list, got {value!r}")
+    return tuple(value)
+
+
+def integer(owner: str, name: str, value: Any, low: int, high: int) -> int:
+    """An int from `low` to `high`, both included."""
+    if not _is_int(value) or not low <= value <= high:
+        raise LayoutError(f"{owner}: {name} must be an integer from {low} to {high}, got {value!r}")
+    return int(value)
+
+
+def power_of_two(owner: str, name: str, value: Any) -> int:
+    """A power of two."""
+    if not _is_power_of_two(value):
+        raise LayoutError(f"{owner}: {name} must be a power of two, got {value!r}")
+    return int(value)
+
+
+def one_of(owner: str, name: str, value: Any, legal: Collection[Any]) -> Any:
+    """One of a few values."""
+    if isinstance(value, (bool, np.bool_)) or value not in legal:
+        raise LayoutError(f"{owner}: {name} must be one of {', '.join(map(str, legal))}, got {value!r}")
+    return value
+
+
+def flag(owner: str, name: str, value: Any) -> bool:
+    """True or False."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise LayoutError(f"{owner}: {name} must be True or False, got {value!r}")
+    return bool(value)
+
+
+def sizes(owner: str, name: str, value: Any, rank: int | None = None, like: str = "") -> tuple[int, ...]:
+    """A power of two for each dimension; `like` names the parameter that says how many there are."""
+    found = _sequence(owner, name, value)
+    if rank is None and not found:
+        raise LayoutError(f"{owner}: {name} is empty; it needs a power of two for each dimension of the tile")
+    if rank is not None and len(found) != rank:
+        raise LayoutError(
+            f"{owner}: {name} has {len(found)} entries {list(found)}, expected {rank}"
+            + (f", as {like}" if like else "")
+        )
+    for size in found:
+        if not _is_power_of_two(size):
+            raise LayoutError(f"{owner}: the entries of {name} must be powers of two, got {size!r} in {list(found)}")
+    return tuple(int(size) for size in found)
+
+
+def permutation(owner: str, name: str, value: Any, rank: int | None = None) -> tuple[int, ...]:
+    """Every dimension once, the fastest first."""
+    found = _sequence(owner, name, value)
+    expected = list(range(len(found) if rank is None else rank))
+    if not found or not all(map(_is_int, found)) or sorted(found) != expected:
+        dims = ", ".join(map(str, expected)) or "0, 1, ..."
+        raise LayoutError(f"{owner}: {name} must have each of the dimensions {dims} once, got {list(found)}")
+    return tuple(int(dim) for dim in found)
+
+
+def bases(owner: str, name: str, value: Any, rank: int) -> tuple[tuple[int, ...], ...]:
+    """A list of bases, each a coordinate of 0 or more for every dimension."""
+    found = []
+    for basis in _sequence(owner, name, value):
+        coordinates = _sequence(owner, f"a basis of {name}", basis)
+        if len(coordinates) != rank:
+            raise LayoutError(
+                f"{owner}: the basis {list(coordinates)} of {name} has {len(coordinates)} coordinates, expected "
+                f"{rank}, one for each dimension"
+            )
+        if not all(_is_int(c) and c >= 0 for c in coordinates):
+            raise LayoutError(f"{owner}: the coordinates in {name} must be integers from 0 on, got {list(coordinates)}")
+        found.append(tuple(int(c) for c in coordinates))
+    return tuple(found)
+
+
+def shape_of(owner: str, value: Any, rank: int) -> tuple[int, ...]:
+    """The shape of a tile."""
+    found = _sequence(owner, "the shape of the tile", value)
+    if len(found) != rank:
+        raise LayoutError(f"{owner}: a layout of rank {rank} for a tile of rank {len(found)}, of shape {list(found)}")
+    for size in found:
+        if not _is_power_of_two(size):
+            raise LayoutError(f"{owner}: a tile's sizes must be powers of two, got {size!r} in {list(found)}")
+    return tuple(int(size) for size in found)

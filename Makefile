@@ -12,7 +12,7 @@ BIN := $(VENV)/bin
 PYTEST_ARGS ?=
 SECONDS ?= 600
 
-.PHONY: demo test lint types suite test-long fuzz math-exhaustive bench wheel clean
+.PHONY: demo test lint types suite test-long fuzz math-exhaustive fuzz-layouts bench wheel clean
 
 demo: $(VENV)/.base
 	$(BIN)/python -m weft demo
@@ -37,6 +37,10 @@ fuzz: $(VENV)/.test
 # the elementary functions on every float there is; some hours
 math-exhaustive: $(VENV)/.test
 	$(BIN)/python -m pytest -m slow tests/vecmath $(PYTEST_ARGS)
+
+# random conversions between layouts, executed on every element; about half an hour on two cores
+fuzz-layouts: $(VENV)/.test
+	$(BIN)/python tests/layouts/plans.py $(or $(FIRST),100000) $(or $(COUNT),1000000)
 
 bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/cpu.py

@@ -5,6 +5,7 @@ weft run -m module args...
 weft demo                        every example, checked and timed
 weft cache ls | verify | prune | clear | dir
 weft info                        this machine, versions, settings
+weft bench layouts               tables of published results, computed here
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from typing import Any
 
 import weft
 from weft import compat, compiler
+from weft.layouts.tables import published_tables
 from weft.runtime import knobs
 from weft.runtime.cache import Store, default_store
 
@@ -149,6 +151,15 @@ def _demo(arguments: Sequence[str]) -> int:
     return 2
 
 
+def _bench(options: argparse.Namespace) -> int:
+    tables = published_tables()
+    if options.json:
+        print(json.dumps([table.to_dict() for table in tables], indent=2))
+    else:
+        print("\n\n".join(map(str, tables)))
+    return 0
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser("weft", description="Tile kernels written for Triton, on the machine you have.")
     parser.add_argument("--version", action="version", version=f"weft {weft.__version__}")
@@ -159,6 +170,10 @@ def _parser() -> argparse.ArgumentParser:
     info.add_argument("--json", action="store_true")
     info.add_argument("--settings", action="store_true", help="every setting, its variables and value")
     info.set_defaults(run=_info)
+    bench = commands.add_parser("bench", help="tables of published results, computed here")
+    bench.add_argument("what", choices=["layouts"], help="layouts: those of the linear-layouts paper that need no GPU")
+    bench.add_argument("--json", action="store_true")
+    bench.set_defaults(run=_bench)
     cache = commands.add_parser("cache", help="the cache of compiled kernels").add_subparsers(
         dest="what", required=True
     )

@@ -17,7 +17,15 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from layouts.random_layouts import invertible
-from weft.layouts import LinearLayout, f2
+from weft.layouts import (
+    BlockedLayout,
+    DistributedLayout,
+    DotOperandLayout,
+    LinearLayout,
+    NVMMADistributedLayout,
+    SliceLayout,
+    f2,
+)
 from weft.layouts.plan import Plan, plan_conversion
 from weft.layouts.plan.trip import Trip
 
@@ -57,8 +65,46 @@ def mma(rng: random.Random, columns: list[int]) -> list[int]:
     return [first, *rest[:cut], *lanes, *rest[cut:]]
 
 
+def split_in_two(rng: random.Random, log: int) -> list[int]:
+    """Two powers of two whose product is 2 ** log."""
+    first = rng.randrange(log + 1)
+    return [1 << first, 1 << log - first]
+
+
+def named(rng: random.Random, warps_log: int) -> DistributedLayout:
+    """A layout of the zoo for tiles of two dimensions."""
+    kind = rng.randrange(5)
+    warps = split_in_two(rng, warps_log)
+    if kind >= 2:
+        version, instruction = ([2, 0], [16, 8])
+        if warps_log >= 2 and rng.random() < 0.4:
+            version, instruction, warps = [3, 0], [16, 8 << rng.randrange(5), 16], [4, 1 << warps_log - 2]
+        mma = NVMMADistributedLayout(version, warps, instruction)
+        return mma if kind == 2 or version == [3, 0] else DotOperandLayout(kind - 3, mma, 1 << rng.randrange(1, 3))
+    order = rng.choice([[0, 1], [1, 0]])
+    return BlockedLayout(split_in_two(rng, rng.randrange(5)), split_in_two(rng, 5), warps, order)
+
+
+def conversion_of_named(seed: int) -> tuple[LinearLayout, LinearLayout, int, str]:
+    """Between layouts of the zoo, or slices of them."""
+    rng = random.Random(seed)
+    warps = rng.randrange(4)
+    shape = [1 << rng.randrange(3, 8), 1 << rng.randrange(3, 8)]
+    found = []
+    flat = rng.random() < 0.3
+    for _ in range(2):
+        layout = named(rng, warps)
+        if flat:
+            found.append(SliceLayout(rng.randrange(2), layout).to_linear([shape[0]]))
+        else:
+            found.append(layout.to_linear(shape))
+    return found[0], found[1], rng.choice([8, 16, 32, 64]), rng.choice(TARGETS)
+
+
 def random_conversion(seed: int) -> tuple[LinearLayout, LinearLayout, int, str]:
     """(source, destination, bits of an element, target)."""
+    if seed % 4 == 3:
+        return conversion_of_named(seed)
     rng = random.Random(seed)
     size = rng.randrange(5, 15)
     counts = {"lane": 5, "warp": rng.randrange(0, 4), "block": rng.choice([0, 0, 0, 0, 1, 2])}

@@ -175,7 +175,7 @@ class Plan:
             "element_bits": self.element_bits,
             "target": self.machine.name,
             "cost": self.cost.to_dict(),
-            "stages": [{"kind": s.kind, **(s.how.to_dict() if isinstance(s.how, Trip) else {})} for s in self.stages],
+            "stages": [{"kind": s.kind, **(s.how.to_dict() if s.how is not None else {})} for s in self.stages],
             "considered": [
                 {"kind": k, "cycles": None if c == math.inf else c, "remark": r} for k, c, r in self.considered
             ],

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -49,6 +50,27 @@ class Shears:
         """Whether a register (of the result, before the last stage) comes from another lane."""
         identity = tuple(f2.identity(len(self.lanes)))
         return self.lanes != identity or any(self.lanes_by_warp) or bool(f2.multiply(self.lanes_by_register, register))
+
+    @property
+    def shuffle_kind(self) -> str:
+        """ "xor" where each register goes to lanes at a constant distance, "idx" where lanes are computed, or "none"."""
+        if self.lanes != tuple(f2.identity(len(self.lanes))) or any(self.lanes_by_warp):
+            return "idx"
+        return "xor" if any(self.lanes_by_register) else "none"
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data: for every bit of a lane, register or warp index what it adds."""
+        return {
+            "select_before": {"lane": list(self.before), "warp": list(self.before_by_warp)},
+            "shuffle": {
+                "kind": self.shuffle_kind,
+                "lane": list(self.lanes),
+                "register": list(self.lanes_by_register),
+                "warp": list(self.lanes_by_warp),
+            },
+            "rename": list(self.registers),
+            "select_after": {"lane": list(self.after)},
+        }
 
     def run(self, values: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
         """Execute on values indexed [warp, lane, register]."""

@@ -166,7 +166,7 @@ class LinearLayout:
                 raise LayoutError(f"an {what} dimension is named twice: {', '.join(found)}")
         columns = [cls._column(name, i, basis, sizes) for name, bs in pairs for i, basis in enumerate(bs)]
         layout = cls._make(((n, len(bs)) for n, bs in pairs), sizes, columns)
-        if require_surjective and not layout.is_surjective:
+        if require_surjective and not layout.is_surjective():
             raise LayoutError(
                 f"the layout does not reach all of its output: {layout._missing()}",
                 hint="add the missing bases, make the output smaller, or pass require_surjective=False",
@@ -265,7 +265,6 @@ class LinearLayout:
         start, log = self._in_at(dim)
         return self._columns[start : start + log]
 
-    @property
     def matrix(self) -> npt.NDArray[np.uint8]:
         """The matrix of zeros and ones: a row for each output bit, a column for each input bit, the lowest first."""
         rows = range(self.total_out_log)
@@ -280,27 +279,23 @@ class LinearLayout:
             self._rank = f2.rank(self._columns)
         return self._rank
 
-    @property
     def is_surjective(self) -> bool:
         """Whether every output is reached."""
         return self.rank == self.total_out_log
 
-    @property
     def is_injective(self) -> bool:
         """Whether no two inputs give the same output."""
         return self.rank == self.total_in_log
 
-    @property
     def is_invertible(self) -> bool:
         """Whether it is a bijection."""
-        return self.is_surjective and self.is_injective
+        return self.is_surjective() and self.is_injective()
 
-    @property
     def free_variable_masks(self) -> dict[str, int]:
         """For each input dimension the bits that hold copies: those whose basis is a sum of bases before it.
 
         >>> copies = LinearLayout.identity_1d(2, "lane", "dim0") * LinearLayout.zeros_1d(2, "lane", "dim0")
-        >>> copies.free_variable_masks
+        >>> copies.free_variable_masks()
         {'lane': 2}
         """
         free = set(f2.dependent(self._columns))
@@ -310,7 +305,6 @@ class LinearLayout:
             at += log
         return masks
 
-    @property
     def num_consecutive(self) -> int:
         """The largest n such that inputs 0 .. n-1 of the first dimension give outputs 0 .. n-1 of the first dimension.
 
@@ -463,12 +457,12 @@ class LinearLayout:
 
     def invert(self) -> LinearLayout:
         """The inverse of a bijection; LayoutError for others, which `pseudoinvert` takes if they are surjective."""
-        if not self.is_invertible:
+        if not self.is_invertible():
             reason = (
                 f"it is not surjective: {self._missing()}"
-                if not self.is_surjective
+                if not self.is_surjective()
                 else "it is not injective: the bits "
-                + ", ".join(f"{m:#x} of {n}" for n, m in self.free_variable_masks.items() if m)
+                + ", ".join(f"{m:#x} of {n}" for n, m in self.free_variable_masks().items() if m)
                 + " hold copies"
             )
             raise LayoutError(f"the layout has no inverse, {reason}", hint="pseudoinvert() chooses one source of each")
@@ -494,7 +488,7 @@ class LinearLayout:
         if found is None:
             raise LayoutError(
                 "invert_and_compose: the outer layout does not reach everything that this one does",
-                hint=f"{outer._missing()} in the outer layout" if not outer.is_surjective else None,
+                hint=f"{outer._missing()} in the outer layout" if not outer.is_surjective() else None,
             )
         if prefer:
             found = self._nearest(found, outer, prefer)
@@ -816,7 +810,7 @@ class LinearLayout:
     def __repr__(self) -> str:
         """An expression that makes the layout."""
         bases = ", ".join(f"{n!r}: {list(b)!r}" for n, b in self.bases.items())
-        tail = "" if self.is_surjective else ", require_surjective=False"
+        tail = "" if self.is_surjective() else ", require_surjective=False"
         return f"LinearLayout.from_bases({{{bases}}}, {self.out_dims!r}{tail})"
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -241,7 +241,7 @@ def plan_conversion(
                 "a conversion happens within one launch"
             )
     for layout, what in ((source, "source"), (result, "destination")):
-        if not layout.is_surjective:
+        if not layout.is_surjective():
             raise LayoutError(f"the {what} layout does not hold the whole tile: {layout._missing()}")
     return _plan(source, result, element_bits, machine_of(target))
 

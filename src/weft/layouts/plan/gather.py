@@ -174,7 +174,7 @@ def _stays_in_warp(src: LinearLayout, idx: LinearLayout, axis: str, others: Sequ
     """Whether the warp that asks for an element holds its whole column: the axis is not spread over warps, and warps
     hold the same columns of the source and of the index.
     """
-    if not src.sublayout_is_zero(["warp"], [axis]) or not idx.is_surjective:
+    if not src.sublayout_is_zero(["warp"], [axis]) or not idx.is_surjective():
         return False
     mine, theirs = src.sublayout(DIMS, others), idx.sublayout(DIMS, others)
     if mine.in_columns("warp") != theirs.in_columns("warp"):

@@ -89,7 +89,7 @@ def _local(source: LinearLayout, memory: LinearLayout, bits: int, machine: Machi
     place = source.invert_and_compose(memory, prefer=("block",)).transpose_outs(["offset", "block"])
     log = place.out_log("offset")
     low = (1 << log) - 1
-    copies = source.free_variable_masks
+    copies = source.free_variable_masks()
     columns = {d: [c & low for c in place.in_columns(d)] for d in DIMS}
     kept = [c for i, c in enumerate(columns["register"]) if not copies["register"] >> i & 1]
     offsets = Offsets(tuple(kept), tuple(columns["lane"]), (*columns["warp"], *columns["block"]))

@@ -53,7 +53,7 @@ class Shears:
 
     @property
     def shuffle_kind(self) -> str:
-        """ "xor" where each register goes to lanes at a constant distance, "idx" where lanes are computed, or "none"."""
+        """ "xor" where each register comes from a constant distance, "idx" where lanes are computed, or "none"."""
         if self.lanes != tuple(f2.identity(len(self.lanes))) or any(self.lanes_by_warp):
             return "idx"
         return "xor" if any(self.lanes_by_register) else "none"

@@ -248,7 +248,7 @@ def _words(memory: LinearLayout, atom: str, num_warps: int) -> LinearLayout | No
     reached = tile.compose(memory)
     if all_rows:  # lanes 16 to 31 may read other columns instead, with 16x32bx2
         reached = reached.resize_in("lane", 16)
-    if columns == 0 or not reached.is_injective:
+    if columns == 0 or not reached.is_injective():
         return None
     # Rows 16 to 31 of each warp's, if the instruction moves only the first 16: to other warps, else to other registers.
     row16 = None if all_rows or half_empty else "warp" if num_warps > 4 else "register"

@@ -8,6 +8,7 @@
 
 from weft.base import LayoutError
 
+from .conflicts import bank_conflicts, count_wavefronts, shared_access, wavefronts
 from .linear import LinearLayout
 from .zoo import (
     AMDMFMALayout,
@@ -64,6 +65,11 @@ __all__ = [
     "TensorMemoryLayout",
     "TensorMemoryScalesLayout",
     "get_tmem_reg_layout",
+    # bank conflicts
+    "bank_conflicts",
+    "count_wavefronts",
+    "shared_access",
+    "wavefronts",
     # parameters of named layouts
     "make_cga_layout",
     "mfma_scale_layout",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,7 @@ from .parts import dim_names, grow, identity, identity_nd
 
 __all__ = ["NVMMASharedLayout", "PaddedSharedLayout", "SharedLinearLayout", "SwizzledSharedLayout"]
 
-T = TypeVar("T", int, "npt.NDArray[np.int64]")
+T = TypeVar("T", int, "npt.NDArray[np.integer[Any]]")
 
 
 def _explicit(

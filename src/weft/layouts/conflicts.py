@@ -1,0 +1,185 @@
+"""How many wavefronts an access of a warp to shared memory takes, and how many of them bank conflicts cost.
+
+Shared memory has 32 banks of words of 4 bytes. In one wavefront every bank delivers one word, to all lanes that want
+it. A warp whose lanes access more than a word each is served in phases, of as many consecutive lanes as 128 bytes are
+for.
+
+Two measures, equal wherever the lanes' addresses have no copies and words are not shared:
+
+- `wavefronts` is exact. The words of a phase are an affine space, and those that collide in a bank are what a linear
+  map, from word addresses to banks, sends to one value: 2 ** (rank of the address - rank of its bank bits).
+- `bank_conflicts` is the figure that Triton reports, from the intersection of two spaces: that of the lanes and that of
+  the elements which lie in one bank (Zhou et al., Linear Layouts, arXiv 2505.23819v5, lemma 9.4).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from weft.base import LayoutError
+
+from . import f2
+from .linear import LinearLayout
+from .zoo import DistributedLayout, PaddedSharedLayout, SharedLayout
+
+__all__ = ["bank_conflicts", "count_wavefronts", "shared_access", "wavefronts"]
+
+BANKS = 32
+WORD_BITS = 32
+WIDEST_BITS = 128
+
+
+def _linear(layout: DistributedLayout | SharedLayout | LinearLayout, shape: Sequence[int]) -> LinearLayout:
+    """The layout as a linear map; a linear one must be of this shape."""
+    if not isinstance(layout, LinearLayout):
+        return layout.to_linear(shape)
+    if list(layout.out_dims.values()) != list(shape):
+        raise LayoutError(f"the layout is for a tile of shape {list(layout.out_dims.values())}, not {list(shape)}")
+    return layout
+
+
+def _bits(element_bits: int) -> int:
+    if element_bits not in (1, 2, 4, 8, 16, 32, 64, 128):
+        raise LayoutError(f"element_bits must be a power of two from 1 to 128, got {element_bits!r}")
+    return element_bits
+
+
+def shared_access(
+    registers: DistributedLayout | LinearLayout, shared: SharedLayout | LinearLayout, shape: Sequence[int]
+) -> LinearLayout:
+    """From (register, lane, warp, block) to the (offset, block) at which the element lies; copies are not stored twice.
+
+    >>> from weft.layouts import BlockedLayout, SwizzledSharedLayout
+    >>> rows = BlockedLayout([1, 4], [4, 8], [1, 1], [1, 0])
+    >>> shared_access(rows, SwizzledSharedLayout(1, 1, 1, [1, 0]), [4, 32]).bases["lane"]
+    ((4, 0), (8, 0), (16, 0), (32, 0), (64, 0))
+    """
+    return _linear(registers, shape).invert_and_compose(_linear(shared, shape))
+
+
+def _vectorised(access: LinearLayout, element_bits: int) -> tuple[list[int], int]:
+    """(the registers without copies, those that one instruction moves first; the number of elements it moves)."""
+    offset = access.sublayout(access.in_dims, ["offset"])
+    columns = offset.in_columns("register")
+    distinct = [i for i, c in enumerate(access.sublayout(["register"], access.out_dims).columns) if c]
+    others = [c for d in access.in_dims if d != "register" for c in offset.in_columns(d)]
+    size = 1
+    first: list[int] = []
+    while size * 2 * element_bits <= WIDEST_BITS:
+        wanted = next((i for i in distinct if columns[i] == size), None)
+        if wanted is None:
+            break
+        first.append(wanted)
+        size *= 2
+    # No other bit may move within the vector; a narrower one is looked for until none does.
+    while size > 1:
+        rest = [columns[i] for i in distinct if i not in first] + others
+        if not any(c & (size - 1) for c in rest):
+            break
+        first.pop()
+        size //= 2
+    return [*first, *(i for i in distinct if i not in first)], size
+
+
+def bank_conflicts(
+    registers: DistributedLayout | LinearLayout,
+    shared: SharedLayout | LinearLayout,
+    shape: Sequence[int],
+    element_bits: int,
+) -> int:
+    """The wavefronts beyond the unavoidable ones, in each phase of an access, as Triton's `bank_conflicts` counts.
+
+    >>> from weft.layouts import BlockedLayout, SwizzledSharedLayout
+    >>> columns = BlockedLayout([8, 1], [8, 4], [1, 4], [0, 1])
+    >>> bank_conflicts(columns, SwizzledSharedLayout(1, 1, 1, [1, 0]), [64, 64], 16)
+    7
+    >>> bank_conflicts(columns, SwizzledSharedLayout(1, 8, 8, [1, 0]), [64, 64], 16)
+    3
+    """
+    bits = _bits(element_bits)
+    memory, tile = _linear(shared, shape), _linear(registers, shape)
+    if isinstance(shared, PaddedSharedLayout):
+        raise LayoutError(
+            "bank_conflicts: a PaddedSharedLayout is not linear, so that there is no such figure for it",
+            hint="wavefronts counts the wavefronts of its accesses",
+        )
+    _, vector = _vectorised(tile.invert_and_compose(memory), bits)
+    in_one_vector = vector.bit_length() - 1
+    banked = max(0, (BANKS * WORD_BITS // (vector * bits)).bit_length() - 1)
+    elements = memory.columns
+    same_bank = elements[min(len(elements), in_one_vector + banked) :]
+    lanes = tile.transpose_outs(list(memory.out_dims)).in_columns("lane")
+    phases = max(1, vector * bits // WORD_BITS).bit_length() - 1
+    return (1 << len(f2.intersection(same_bank, lanes[: max(0, len(lanes) - phases)]))) - 1
+
+
+def wavefronts(
+    registers: DistributedLayout | LinearLayout,
+    shared: SharedLayout | LinearLayout,
+    shape: Sequence[int],
+    element_bits: int,
+    vector: int | None = None,
+) -> int:
+    """The wavefronts of one access of a warp, exactly: 1 is the least, 2 or 4 if lanes access 8 or 16 bytes each.
+
+    `vector` is the number of elements that a lane accesses; by default as many as are consecutive, up to 16 bytes. With
+    padding, accesses differ; then it is the most that one of them takes.
+
+    >>> from weft.layouts import BlockedLayout, SwizzledSharedLayout
+    >>> rows, columns = (BlockedLayout([1, 1], t, [1, 1], [1, 0]) for t in ([2, 16], [32, 1]))
+    >>> [wavefronts(columns, SwizzledSharedLayout(1, 1, m, [1, 0]), [32, 16], 32) for m in (1, 8, 16)]
+    [16, 4, 2]
+    """
+    bits = _bits(element_bits)
+    access = shared_access(registers, shared, shape)
+    order, consecutive = _vectorised(access, bits)
+    if isinstance(shared, PaddedSharedLayout):  # no vector is cut by padding, and all start at a multiple of their size
+        consecutive = min(consecutive, *(size for pair in shared.interval_padding_pairs for size in pair))
+    size = consecutive if vector is None else vector
+    if size not in (1, 2, 4, 8, 16, 32, 64, 128) or size > consecutive:
+        raise LayoutError(
+            f"wavefronts: a vector of {vector} elements was asked for, and {consecutive} are consecutive in each lane",
+            hint="vector must be a power of two, up to that",
+        )
+    if isinstance(shared, PaddedSharedLayout):
+        return _worst(access, shared, order, size, bits)
+    lanes = access.sublayout(["lane"], ["offset"]).columns
+    width = max(1, size * bits // WORD_BITS)  # words of each lane
+    phase = max(0, len(lanes) - (width.bit_length() - 1))
+    inside = [x * bits // WORD_BITS for x in lanes[:phase]] + [1 << i for i in range(width.bit_length() - 1)]
+    return (1 << len(lanes) - phase) << f2.rank(inside) - f2.rank([x % BANKS for x in inside])
+
+
+def _worst(access: LinearLayout, shared: PaddedSharedLayout, order: Sequence[int], size: int, bits: int) -> int:
+    """The most wavefronts that any access of any warp takes, by counting."""
+    first = size.bit_length() - 1
+    lanes = np.arange(access.in_dims["lane"])
+    most = 1
+    for warp in range(access.in_dims.get("warp", 1)):
+        for index in range(1 << len(order) - first):
+            register = sum(1 << bit for i, bit in enumerate(order[first:]) if index >> i & 1)
+            fixed = {"register": register, "warp": warp}
+            place = {d: lanes if d == "lane" else np.array(fixed.get(d, 0)) for d in access.in_dims}
+            offsets = access.apply(place)["offset"]
+            most = max(most, count_wavefronts(shared.address(offsets) * bits // 8, size * bits // 8))
+    return most
+
+
+def count_wavefronts(addresses: npt.NDArray[np.integer[Any]] | Sequence[int], width: int, banks: int = BANKS) -> int:
+    """The wavefronts of one access whose lanes want `width` bytes at these byte addresses, by counting; any addresses.
+
+    >>> count_wavefronts([0, 4, 8, 12], 4), count_wavefronts([0, 128, 256, 256], 4)
+    (1, 3)
+    """
+    starts = np.asarray(addresses, np.int64)
+    words = max(1, width * 8 // WORD_BITS)
+    phase = max(1, len(starts) // words)
+    total = 0
+    for at in range(0, len(starts), phase):
+        wanted = starts[at : at + phase, None] * 8 // WORD_BITS + np.arange(words)
+        total += int(np.bincount(np.unique(wanted) % banks).max())
+    return total

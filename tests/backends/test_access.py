@@ -5,6 +5,7 @@ are compared.
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import ml_dtypes
@@ -131,6 +132,7 @@ def cases(which: int) -> pytest.MarkDecorator:
 
 
 @cases(0)
+@pytest.mark.skipif(sys.platform == "win32", reason="pages are protected with mprotect")
 @pytest.mark.filterwarnings("ignore:invalid value")
 def test_loads(pattern: str, mask: str, dtype: Any, width: dict[str, Any]) -> None:
     k, m = PATTERNS[pattern], MASKS[mask]

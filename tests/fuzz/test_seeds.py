@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import sys
 
 import pytest
 
@@ -16,6 +17,7 @@ NAMES = [name for name in VARIANTS if X86 or "cpu" not in VARIANTS[name].options
 SEEDS = 150
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="pages are protected with mprotect")
 @pytest.mark.parametrize(("seed", "variant"), list(pairs(0, SEEDS, NAMES, in_turn=True)))
 def test_agrees_with_numpy(seed: int, variant: str) -> None:
     check(seed, variant)

@@ -211,3 +211,55 @@ def test_an_assertion_in_a_combine_function(size: int, function, how: str) -> No
     x[size // 2] = 1200
     with pytest.raises(weft.DeviceAssertionError, match="too much"):
         _combine_and_check[(1,)](x, z, *choice)
+
+
+@weft.jit
+def _store_one_or_the_other(C, X, Z):
+    tl.store(Z, tl.load(X)) if tl.load(C) > 0 else tl.store(Z + 1, tl.load(X + 1))
+
+
+@pytest.mark.parametrize("condition", [0, 1])
+def test_a_conditional_expression_for_what_it_does(condition: int) -> None:
+    z = np.zeros(2, np.float32)
+    _store_one_or_the_other[(1,)](np.array([condition], np.int32), np.array([3, 5], np.float32), z)
+    np.testing.assert_array_equal(z, [3, 0] if condition else [0, 5])
+
+
+@weft.jit
+def _value_or_nothing(C, Z):
+    x = tl.load(C) if tl.load(C) > 0 else tl.store(Z, 1)
+    tl.store(Z, x)
+
+
+def test_a_conditional_expression_with_a_value_on_one_side() -> None:
+    with pytest.raises(weft.CompilationError, match="has no value, the other has one"):
+        _value_or_nothing[(1,)](np.zeros(1, np.int32), np.zeros(1, np.int32))
+
+
+@weft.jit
+def _histogram(X, Z, M: tl.constexpr, N: tl.constexpr):
+    tl.store(Z + tl.arange(0, N), tl.histogram(tl.load(X + tl.arange(0, M)), N))
+
+
+@pytest.mark.parametrize("kind", [np.uint8, np.uint16, np.int32])
+def test_a_histogram_of_the_upper_half_of_unsigned_numbers(kind: type) -> None:
+    x = np.random.default_rng(0).integers(0, 256, 512).astype(kind)
+    z = np.zeros(256, np.int32)
+    _histogram[(1,)](x, z, 512, 256)
+    np.testing.assert_array_equal(z, np.bincount(x, minlength=256))
+
+
+def test_a_constexpr_of_an_enclosing_function_that_changes() -> None:
+    captured = tl.constexpr(42)
+
+    @weft.jit
+    def kernel(Z):
+        tl.store(Z, captured)
+
+    z = np.zeros(1, np.int32)
+    kernel[(1,)](z)
+    kernel[(1,)](z)
+    assert z[0] == 42
+    captured.value = 43
+    with pytest.raises(RuntimeError, match=r"captured has changed .* from constexpr\[42\] to constexpr\[43\]"):
+        kernel[(1,)](z)

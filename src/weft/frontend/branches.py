@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -347,13 +348,18 @@ def _if_exp(frame: Frame, node: ast.IfExp) -> Any:
         builder.move_to_end(block)
         value = frame.eval(part)
         frame.at(part)
-        if not isinstance(value, core.base_value) or isinstance(value, core.constexpr):
+        if value is not None and (not isinstance(value, core.base_value) or isinstance(value, core.constexpr)):
             value = frame.semantic.to_tensor(unwrap(value))
         end = builder.block
         assert end is not None
         sides.append((block, end, value))
     frame.at(node)
     (then, then_end, left), (otherwise, else_end, right) = sides
+    if left is None and right is None:
+        return _if_exp_of_effects(frame, parent, flag, sides)
+    if left is None or right is None:
+        nothing = node.body if left is None else node.orelse
+        raise frame.error("this side of the conditional expression has no value, the other has one", nothing)
     if type(left) is not type(right) or not bool(left.type == right.type):
         raise frame.error(
             f"the two sides of a conditional expression have different types: {describe_type(left.type)} "
@@ -366,6 +372,14 @@ def _if_exp(frame: Frame, node: ast.IfExp) -> Any:
         builder.create(scf.YieldOp, flatten([value]))
     results = emit_if(builder, parent, flag, then, otherwise, [h.type for h in handles])
     return unflatten([left.type], results)[0]
+
+
+def _if_exp_of_effects(frame: Frame, parent: Block, flag: SSAValue, sides: Sequence[tuple[Block, Block, None]]) -> None:
+    """`store(p, x) if flag else store(q, x)`: a conditional expression for what it does, not for a value."""
+    for _, end, _ in sides:
+        frame.builder.move_to_end(end)
+        frame.builder.create(scf.YieldOp, [])
+    emit_if(frame.builder, parent, flag, sides[0][0], sides[1][0], [])
 
 
 @evaluates(ast.BoolOp)

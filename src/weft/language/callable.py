@@ -59,6 +59,24 @@ MISSING: Final = _Missing()
 """Stands for "no such name"."""
 
 
+class _Cells:
+    """The variables that a function captures from the functions around it, as they are now; asked like a dict."""
+
+    def __init__(self, fn: Any):
+        names = fn.__code__.co_freevars if isinstance(fn, FunctionType) else ()
+        self._cells = dict(zip(names, fn.__closure__ or (), strict=True)) if names else {}
+
+    def get(self, name: str, default: Any) -> Any:
+        """The value of a variable, or `default` if it has none."""
+        try:
+            return self._cells[name].cell_contents
+        except (KeyError, ValueError):  # ValueError: not yet assigned, or deleted
+            return default
+
+
+_Scope = dict[str, Any] | _Cells
+
+
 def is_constexpr_value(value: object) -> bool:
     """Whether `value` is a `tl.constexpr` object."""
     return any(c.__name__ == "constexpr" for c in type(value).__mro__[:-1]) and hasattr(value, "value")
@@ -233,7 +251,8 @@ class JITCallable:
         self._hash: str | None = None
         self._own_hash: str | None = None
         self._lock = threading.RLock()
-        self.used_global_vals: dict[tuple[str, int], tuple[Any, dict[str, Any]]] = {}
+        self._cells = _Cells(fn)
+        self.used_global_vals: dict[tuple[str, int], tuple[Any, _Scope]] = {}
         self._used_callees: dict[tuple[str, int], tuple[JITCallable, dict[str, Any]]] = {}
 
     # -- source ------------------------------------------------------------------------------------------------
@@ -336,12 +355,12 @@ class JITCallable:
         """Everything that a free name of the function may mean: globals, then captured variables over them."""
         return self.__globals__ | self.nonlocals()
 
-    def _resolve(self, path: tuple[str, ...], nonlocals: dict[str, Any]) -> tuple[Any, str, dict[str, Any] | None]:
-        """Follow a reference while it goes through modules: the value, its name, and the dictionary it stands in."""
+    def _resolve(self, path: tuple[str, ...], nonlocals: dict[str, Any]) -> tuple[Any, str, _Scope]:
+        """Follow a reference while it goes through modules: the value, its name, and the scope it stands in."""
         name = path[0]
-        where: dict[str, Any] | None = self.__globals__
+        where: _Scope = self.__globals__
         if name in nonlocals:
-            value, where = nonlocals[name], None
+            value, where = nonlocals[name], self._cells
         else:
             value = self.__globals__.get(name, MISSING)
         for attribute in path[1:]:
@@ -351,7 +370,7 @@ class JITCallable:
             value = where.get(attribute, MISSING)
         return value, name, where
 
-    def _own_parts(self) -> Iterator[tuple[str, Any, dict[str, Any] | None]]:
+    def _own_parts(self) -> Iterator[tuple[str, Any, _Scope]]:
         finder = _FindReferences()
         finder.visit(self.parse().body[0])
         nonlocals = self.nonlocals()
@@ -387,7 +406,7 @@ class JITCallable:
         """A captured global that no longer is what it was: (name, then, now).  Cheap: asked at every launch."""
         for (name, _), (value, where) in self.used_global_vals.items():
             now = where.get(name, MISSING)
-            if now is not value and (now is MISSING or type(now) is not type(value) or not bool(now == value)):
+            if now is not value and (type(now) is not type(value) or not _is_still(now, value)):
                 return name, value, now
         for (name, _), (callee, where) in self._used_callees.items():
             if where.get(name, MISSING) is not callee:
@@ -422,7 +441,7 @@ class _Digest:
     def __init__(self) -> None:
         self._sha = hashlib.sha256()
         self._seen: set[int] = set()
-        self.constants: dict[tuple[str, int], tuple[Any, dict[str, Any]]] = {}
+        self.constants: dict[tuple[str, int], tuple[Any, _Scope]] = {}
         self.callees: dict[tuple[str, int], tuple[JITCallable, dict[str, Any]]] = {}
 
     def hexdigest(self) -> str:
@@ -454,12 +473,13 @@ class _Digest:
         for name, value, where in fn._own_parts():
             self._add("uses", name)
             if isinstance(value, JITCallable):
-                if where is not None:
+                if isinstance(where, dict):
                     self.callees[(name, id(where))] = (value, where)
                 self.function(value)
             else:
-                if where is not None and _is_constant(value):
-                    kept = copy.deepcopy(value) if isinstance(value, (list, dict, set, tuple)) else value
+                if _is_constant(value):
+                    changeable = isinstance(value, (list, dict, set, tuple)) or is_constexpr_value(value)
+                    kept = copy.deepcopy(value) if changeable else value
                     self.constants[(name, id(where))] = (kept, where)
                 self.value(value)
 
@@ -515,6 +535,17 @@ class _Digest:
                 self.value(part)
         else:
             self._add(type(value).__qualname__, repr(value))
+
+
+def _is_still(now: Any, then: Any) -> bool:
+    """Whether a captured value is what it was; both have one type."""
+    if type(now).__name__ == "constexpr" or is_constexpr_value(now):  # the name first: this is asked at every launch
+        now, then = now.value, then.value
+        if now is then:
+            return True
+        if type(now) is not type(then):
+            return False
+    return bool(now == then)
 
 
 def _is_code(value: object) -> bool:

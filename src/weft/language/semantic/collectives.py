@@ -129,6 +129,8 @@ class Collectives(Shapes):
             raise ValueError(f"histogram only supports 1D input, got shape {shape_text(shape)}")
         if not input.dtype.is_int():
             raise TypeError(f"histogram only supports integer input, got {input.dtype}")
+        if input.dtype.is_int_unsigned() and input.dtype.int_bitwidth < 32:
+            input = self.cast(input, dt.int32)  # tile IR has no signs: the upper half of uint8 would be negative
         operands = [input.handle]
         if mask is not None:
             mask = self.broadcast_impl_shape(mask, shape)

@@ -127,8 +127,8 @@ def _key(op: Operation) -> object:
     operands = tuple([id(v) for v in op.operands])
     if len(operands) == 2 and operands[0] > operands[1] and op.name in _COMMUTES:
         operands = operands[::-1]
-    properties = tuple(op.properties.items())
-    attributes = tuple(op.attributes.items()) if op.attributes else ()
+    properties = tuple(sorted(op.properties.items()))  # names differ, so values are not compared
+    attributes = tuple(sorted(op.attributes.items())) if op.attributes else ()
     return op.name, operands, properties, attributes, tuple([r.type for r in op.results])
 
 

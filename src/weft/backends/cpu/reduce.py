@@ -230,7 +230,7 @@ def emit_nest(
     ]
 
     def version(ev: Evaluator) -> Regs:
-        _emit(nest, ev, reductions, pointwise, env)
+        _Reductions(nest, ev, reductions, pointwise, env).emit()
         found = [env.pop(r) for r in scalars]
         return [v for v in found if isinstance(v, Reg)]
 
@@ -238,120 +238,123 @@ def emit_nest(
         env[r] = reg
 
 
-def _emit(
-    nest: Nest, ev: Evaluator, reductions: list[ReduceRoot], pointwise: Sequence[Root], env: dict[Value, Reg | Buffer]
-) -> None:
-    copies = nest.copies()
-    off_axis = [b for b in nest.unroll if b not in nest.reduce_bits]
+State = list[list[Regs]]
+"""Accumulators: of each root, of each copy of the body."""
 
-    def group(copy_index: int) -> int:
-        """Copies of the body that differ only along the axis share an output."""
-        key = 0
-        for i, b in enumerate(nest.unroll):
-            if b in off_axis:
-                key |= (copy_index >> i & 1) << off_axis.index(b)
-        return key
 
-    def body(accumulators: list[list[Regs]] | None) -> list[list[Regs]]:
-        """One point: evaluate all, combine, then write. accumulators[root][copy]."""
-        nest.evaluate_in_order(ev)
-        writes = [root.prepare(ev, substitution(copy)) for copy in copies for root in pointwise]
+class _Reductions:
+    """The emission of one version of a nest with reductions."""
+
+    def __init__(
+        self,
+        nest: Nest,
+        ev: Evaluator,
+        reductions: list[ReduceRoot],
+        pointwise: Sequence[Root],
+        env: dict[Value, Reg | Buffer],
+    ) -> None:
+        self.nest, self.ev, self.reductions, self.pointwise, self.env = nest, ev, reductions, pointwise, env
+        self.copies = nest.copies()
+
+    def emit(self) -> None:
+        """The loops over what is not reduced, with the reduction inside."""
+        if self.nest.outer_bits:
+            self.nest.loops(self.ev, self.nest.outer_bits, self.reduce_here, set())
+        else:
+            self.reduce_here()
+
+    def reduce_here(self) -> None:
+        """Go along the axis, then write the results."""
+        nest, ev = self.nest, self.ev
+        starts = [root.start(ev) for root in self.reductions]
+        if nest.inner_bits:
+            nest.hoist(ev, set(nest.outer_bits) & set(ev.loops))
+            state = self._loop(starts)
+        else:
+            state = self._point(None)
+        self._finish(state)
+
+    def _point(self, accumulators: State | None) -> State:
+        """One point: evaluate all, combine, then write."""
+        ev = self.ev
+        ev.enter()
+        self.nest.evaluate_in_order(ev)
+        writes = [root.prepare(ev, substitution(copy)) for copy in self.copies for root in self.pointwise]
         result = []
-        for r, root in enumerate(reductions):
+        for r, root in enumerate(self.reductions):
             row = []
-            for k, copy in enumerate(copies):
+            for k, copy in enumerate(self.copies):
                 values = root.values(ev, copy)
                 row.append(values if accumulators is None else root.combine(ev, accumulators[r][k], values))
             result.append(row)
         for write in writes:
             write()
+        ev.leave()
         return result
 
-    def flatten(state: list[list[Regs]]) -> Regs:
-        return [reg for row in state for regs in row for reg in regs]
+    def _loop(self, starts: list[Regs | None]) -> State:
+        """A loop over the points of the axis.  Roots without a neutral element start with the first point."""
+        f = self.ev.f
+        count = 1 << len(self.nest.inner_bits)
+        if all(s is not None for s in starts):
+            inits = [reg for s in starts for _ in self.copies for reg in (s or [])]
+            first = const(I64, 0)
+        else:
+            self._bind(const(I64, 0))
+            inits = _flatten(self._point(None))
+            first = const(I64, 1)
 
-    def unflatten(regs: Regs) -> list[list[Regs]]:
+        def step(i: Reg, carried: Regs) -> Regs:
+            self._bind(i)
+            return _flatten(self._point(self._unflatten(carried)))
+
+        return self._unflatten(
+            f.loop_carrying(first, const(I64, count), const(I64, 1), inits, step, at_least_once=True)
+        )
+
+    def _bind(self, var: Reg) -> None:
+        """Let the bits of the loop's variable be the iteration bits along the axis."""
+        f, bits, loops = self.ev.f, self.nest.inner_bits, self.ev.loops
+        if list(bits) == list(range(bits[0], bits[0] + len(bits))):
+            loop = LoopVar(var, bits[0], len(bits))
+            for b in bits:
+                loops[b] = loop
+            return
+        for i, b in enumerate(bits):
+            bit = f.and_(f.lshr(var, const(I64, i)), const(I64, 1))
+            loops[b] = LoopVar(bit, b, 1)
+
+    def _unflatten(self, regs: Regs) -> State:
         state, i = [], 0
-        for root in reductions:
+        for root in self.reductions:
             row = []
-            for _ in copies:
+            for _ in self.copies:
                 row.append(regs[i : i + root.width])
                 i += root.width
             state.append(row)
         return state
 
-    def reduce_here() -> None:
-        bits = nest.inner_bits
-        starts = [root.start(ev) for root in reductions]
-        available = set(nest.outer_bits) & set(ev.loops)
-        if not bits:
-            ev.enter()
-            state = body(None)
-            ev.leave()
-        else:
-            nest.hoist(ev, available)
-            state = _reduce_loop(ev, bits, starts, len(copies), body, flatten, unflatten)
-        finish(state)
+    def _output_of(self, copy_index: int) -> int:
+        """Copies of the body that differ only along the axis share an output: its number."""
+        off_axis = [i for i, b in enumerate(self.nest.unroll) if b not in self.nest.reduce_bits]
+        return sum((copy_index >> i & 1) << k for k, i in enumerate(off_axis))
 
-    def finish(state: list[list[Regs]]) -> None:
-        for root, row in zip(reductions, state, strict=True):
+    def _finish(self, state: State) -> None:
+        """Combine copies and lanes that share an output, and write it."""
+        for root, row in zip(self.reductions, state, strict=True):
             merged: dict[int, Regs] = {}
             where: dict[int, dict[int, int]] = {}
             for k, regs in enumerate(row):
-                key = group(k)
-                merged[key] = regs if key not in merged else root.combine(ev, merged[key], regs)
-                where.setdefault(key, copies[k])
+                key = self._output_of(k)
+                merged[key] = regs if key not in merged else root.combine(self.ev, merged[key], regs)
+                where.setdefault(key, self.copies[k])
             for key, regs in merged.items():
-                values, bits = root.across_lanes(ev, regs, nest.reduce_bits)
-                values = root.finish(ev, values)
-                _write_results(ev, root, values, bits, where[key], env)
-
-    if nest.outer_bits:
-        nest.loops(ev, nest.outer_bits, reduce_here, set())
-    else:
-        reduce_here()
+                values, bits = root.across_lanes(self.ev, regs, self.nest.reduce_bits)
+                _write_results(self.ev, root, root.finish(self.ev, values), bits, where[key], self.env)
 
 
-def _reduce_loop(
-    ev: Evaluator,
-    bits: Sequence[int],
-    starts: list[Regs | None],
-    copies: int,
-    body: Callable[[list[list[Regs]] | None], list[list[Regs]]],
-    flatten: Callable[[list[list[Regs]]], Regs],
-    unflatten: Callable[[Regs], list[list[Regs]]],
-) -> list[list[Regs]]:
-    f = ev.f
-    count = 1 << len(bits)
-
-    def bind(var: Reg) -> None:
-        if list(bits) == list(range(bits[0], bits[0] + len(bits))):
-            loop = LoopVar(var, bits[0], len(bits))
-            for b in bits:
-                ev.loops[b] = loop
-            return
-        for i, b in enumerate(bits):
-            bit = f.and_(f.lshr(var, const(I64, i)), const(I64, 1))
-            ev.loops[b] = LoopVar(bit, b, 1)
-
-    if all(s is not None for s in starts):
-        inits = [reg for s in starts for _ in range(copies) for reg in (s or [])]
-        first = const(I64, 0)
-    else:
-        bind(const(I64, 0))
-        ev.enter()
-        inits = flatten(body(None))
-        ev.leave()
-        first = const(I64, 1)
-
-    def step(i: Reg, carried: Regs) -> Regs:
-        bind(i)
-        ev.enter()
-        result = flatten(body(unflatten(carried)))
-        ev.leave()
-        return result
-
-    return unflatten(f.loop_carrying(first, const(I64, count), const(I64, 1), inits, step, at_least_once=True))
+def _flatten(state: State) -> Regs:
+    return [reg for row in state for regs in row for reg in regs]
 
 
 def _write_results(

@@ -1,0 +1,40 @@
+"""The same kernel makes the same code, whatever the order in which Python goes through a set (G24)."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+CORPUS = Path(__file__).resolve().parents[1] / "data" / "ttir"
+
+SCRIPT = """
+import hashlib, pathlib, sys
+from weft import compiler
+options = {"cpu": "x86-64-v3", "features": "+avx,+avx2,+fma,+f16c"} if sys.argv[1] == "x86_64" else {}
+for path in sorted(pathlib.Path(sys.argv[2]).rglob("*.ttir")):
+    kernel = compiler.compile(compiler.IRSource(path.read_text(), path=path.name), options=options)
+    stages = {name: hashlib.sha256(kernel.asm[name].encode()).hexdigest() for name in ("ttir", "llir")}
+    print(path.name, stages, hashlib.sha256(kernel.asm["object"]).hexdigest())
+"""
+
+
+def _compile_all(seed: str, directory: Path) -> list[str]:
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT, os.uname().machine if hasattr(os, "uname") else "", str(CORPUS)],
+        env={**os.environ, "PYTHONHASHSEED": seed},
+        cwd=directory,
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=True,
+    )
+    return done.stdout.splitlines()
+
+
+def test_the_same_kernel_makes_the_same_code(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    first, second = _compile_all("0", tmp_path), _compile_all("1", tmp_path / "elsewhere")
+    assert len(first) >= 40
+    assert first == second

@@ -72,7 +72,7 @@ def product(a: Matrix, b: Matrix) -> list[Vector]:
 class Echelon:
     """A basis of a subspace, built one vector at a time, that can tell how a vector is made of those given.
 
-    Each row has a leading bit (its highest) that no other row has, so reducing is one xor for each leading bit.
+    Each row has a leading bit (its highest) that no row added later has as its own.
     """
 
     __slots__ = ("_rows", "count")
@@ -113,13 +113,17 @@ class Echelon:
 
     def relation(self, vector: Vector) -> Vector:
         """Give one more vector; 0 if independent of those before, else given vectors, with it, whose sum is 0."""
-        rest, used = self.reduce(vector)
-        made_of = used ^ 1 << self.count
+        rows, used = self._rows, 1 << self.count
         self.count += 1
-        if not rest:
-            return made_of
-        self._rows[rest.bit_length() - 1] = rest, made_of
-        return 0
+        while vector:
+            lead = vector.bit_length() - 1
+            row = rows.get(lead)
+            if row is None:
+                rows[lead] = vector, used
+                return 0
+            vector ^= row[0]
+            used ^= row[1]
+        return used
 
     def add(self, vector: Vector) -> bool:
         """Give one more vector; whether it was independent of those before."""
@@ -127,13 +131,35 @@ class Echelon:
 
     def coefficients(self, vector: Vector) -> Vector | None:
         """Which of the given vectors add up to this one, or None; those that depended on earlier ones are not used."""
-        rest, used = self.reduce(vector)
-        return None if rest else used
+        rows, used = self._rows, 0
+        while vector:
+            row = rows.get(vector.bit_length() - 1)
+            if row is None:
+                return None
+            vector ^= row[0]
+            used ^= row[1]
+        return used
+
+
+def _independent(matrix: Matrix) -> list[bool]:
+    """For each column whether it is no sum of columns before it."""
+    leads: dict[int, Vector] = {}
+    found = []
+    for column in matrix:
+        while column:
+            lead = column.bit_length()
+            row = leads.get(lead)
+            if row is None:
+                leads[lead] = column
+                break
+            column ^= row
+        found.append(column != 0)
+    return found
 
 
 def rank(matrix: Matrix) -> int:
     """The dimension of the span of the columns."""
-    return len(Echelon(matrix))
+    return sum(_independent(matrix))
 
 
 def dependent(matrix: Matrix) -> list[int]:
@@ -142,8 +168,7 @@ def dependent(matrix: Matrix) -> list[int]:
     >>> dependent([1, 2, 3, 0, 4])
     [2, 3]
     """
-    rows = Echelon()
-    return [i for i, column in enumerate(matrix) if not rows.add(column)]
+    return [i for i, independent in enumerate(_independent(matrix)) if not independent]
 
 
 def solve(matrix: Matrix, targets: Sequence[Vector]) -> list[Vector] | None:
@@ -198,7 +223,7 @@ def intersection(a: Matrix, b: Matrix) -> list[Vector]:
     >>> intersection([0b001, 0b010], [0b011, 0b100])
     [3]
     """
-    first = [v for i, v in enumerate(a) if i not in set(dependent(a))]
+    first = [v for v, independent in zip(a, _independent(a), strict=True) if independent]
     low = (1 << len(first)) - 1
     rows = Echelon()
     found = []

@@ -28,6 +28,7 @@ import time
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import platformdirs
@@ -269,13 +270,29 @@ class Store:
 _stores: dict[tuple[str, int], Store] = {}
 
 
+@lru_cache(maxsize=1)
+def _users_directory() -> str | None:
+    """Where the user's caches are; None, with one warning, for a user without a home (in a container, say)."""
+    try:
+        return platformdirs.user_cache_dir("weft", appauthor=False)
+    except (RuntimeError, KeyError, OSError) as error:
+        warnings.warn(
+            f"there is no place for a kernel cache ({error}); kernels are compiled without it, WEFT_CACHE_DIR names one",
+            CacheWarning,
+            stacklevel=4,
+        )
+        return None
+
+
 def default_store() -> Store | None:
     """The cache that the settings ask for; None when it is switched off."""
     from_triton = os.environ.get("TRITON_CACHE_DIR") if triton_variables else None
     if knobs.cache.disabled:
         return None
     home = os.path.join(knobs.cache.home_dir, ".weft", "cache") if knobs.cache.home_dir else None
-    directory = knobs.cache.dir or from_triton or home or platformdirs.user_cache_dir("weft", appauthor=False)
+    directory = knobs.cache.dir or from_triton or home or _users_directory()
+    if directory is None:
+        return None
     key = (directory, knobs.cache.size)
     if key not in _stores:
         _stores[key] = Store(*key)

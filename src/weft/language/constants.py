@@ -61,6 +61,8 @@ class constexpr(base_value):
     def __init__(self, value: Any) -> None:
         while isinstance(value, constexpr):
             value = value.value
+        if type(value).__module__ == "numpy" and hasattr(value, "item") and not hasattr(value, "__setitem__"):
+            value = value.item()  # a number of NumPy, which its sizes and products are, is that number
         self.value: Any = value
         self._type: constexpr_type | None = None
 

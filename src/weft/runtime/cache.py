@@ -277,7 +277,7 @@ def _users_directory() -> str | None:
         return platformdirs.user_cache_dir("weft", appauthor=False)
     except (RuntimeError, KeyError, OSError) as error:
         warnings.warn(
-            f"there is no place for a kernel cache ({error}); kernels are compiled without it, WEFT_CACHE_DIR names one",
+            f"no place for a kernel cache ({error}); kernels are compiled without it (WEFT_CACHE_DIR names one)",
             CacheWarning,
             stacklevel=4,
         )

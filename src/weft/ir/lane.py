@@ -1,0 +1,334 @@
+"""The lane program: what one lane of a GPU does.
+
+It is what the lowering makes of layout IR, once, and what three readers take: the emitters turn it into LLVM IR, the
+simulator runs it, the counter counts it. Every lane of a block runs the same operations in the same order; control flow
+is uniform over the block, or over the warps of a partition.
+
+A value is a fragment: `count` registers of one element type, a set of its own in each lane. An operation works on all
+registers of its operands, so that a program stays small however large the tile: an emitter unrolls, the simulator has
+an array [warp, lane, register] for each value. Operands of an element-wise operation have one count, or count 1 for a
+value that is the same for all registers.
+
+    block = Block()
+    build = Builder(block)
+    lane = build.linear((0,), lane=(1, 2, 4, 8, 16), warp=(32, 64))        # the thread's number in the block
+    address = build.op("arith.addi", [base, build.op("arith.muli", [lane, build.constant("i64", 4)], "i64")], "i64")
+    x = build.load("global", address, "f32", vector=4)
+    build.store("global", out, build.op("arith.addf", [x, x], "f32"), vector=4)
+
+Addresses are i64 bytes in global memory and i32 bytes in the block's shared memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from weft.base import CompilerCrash, Span
+
+__all__ = [
+    "OPERATIONS",
+    "Allocation",
+    "Block",
+    "Builder",
+    "LaneOp",
+    "LaneProgram",
+    "Parameter",
+    "Value",
+    "text_of",
+    "verify",
+]
+
+ELEMENT_BITS = {
+    **{f"i{n}": n for n in (1, 8, 16, 32, 64)},
+    "f16": 16,
+    "bf16": 16,
+    "f32": 32,
+    "f64": 64,
+    "f8E4M3FN": 8,
+    "f8E5M2": 8,
+    "f8E4M3FNUZ": 8,
+    "f8E5M2FNUZ": 8,
+    "f8E4M3B11FNUZ": 8,
+}
+"""Element types and their bits; an i1 takes a predicate register, in memory a byte."""
+
+
+class Value:
+    """A fragment: `count` registers of type `elem` in each lane."""
+
+    __slots__ = ("count", "elem", "name", "op")
+
+    def __init__(self, elem: str, count: int, op: LaneOp | None = None) -> None:
+        self.elem, self.count, self.op = elem, count, op
+        self.name = ""
+
+    def __repr__(self) -> str:
+        return f"<{self.elem} x {self.count}>"
+
+
+@dataclass(slots=True, eq=False)
+class LaneOp:
+    """One operation; what the attributes mean is said in `OPERATIONS`."""
+
+    name: str
+    operands: tuple[Value, ...] = ()
+    results: tuple[Value, ...] = ()
+    attrs: dict[str, Any] = field(default_factory=dict)
+    regions: tuple[Block, ...] = ()
+    span: Span | None = None
+
+    @property
+    def result(self) -> Value:
+        """The result, of an operation that has one."""
+        return self.results[0]
+
+
+@dataclass(slots=True, eq=False)
+class Block:
+    """Operations in order; `arguments` are given by the operation whose region it is."""
+
+    arguments: tuple[Value, ...] = ()
+    ops: list[LaneOp] = field(default_factory=list)
+
+    def walk(self) -> Iterator[LaneOp]:
+        """All operations, those in regions after the one they belong to."""
+        for op in self.ops:
+            yield op
+            for region in op.regions:
+                yield from region.walk()
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A kernel parameter: a scalar, or a pointer (elem "ptr") to elements of type `pointee`."""
+
+    name: str
+    elem: str
+    pointee: str = ""
+
+
+@dataclass
+class Allocation:
+    """A buffer in shared memory; `offset` is set when memory is placed. The span is the source line it serves."""
+
+    bytes: int
+    alignment: int = 16
+    offset: int | None = None
+    span: Span | None = None
+    what: str = ""
+
+
+@dataclass
+class LaneProgram:
+    """A kernel for one target: its parameters are the arguments of `body`, in order, pointers as i64."""
+
+    name: str
+    target: str
+    parameters: tuple[Parameter, ...]
+    body: Block
+    warps: int
+    lanes: int = 32
+    blocks: int = 1
+    """Blocks of a cluster."""
+    shared: list[Allocation] = field(default_factory=list)
+
+    @property
+    def shared_bytes(self) -> int:
+        """Bytes of shared memory that a block needs."""
+        return max(((a.offset or 0) + a.bytes for a in self.shared), default=0)
+
+
+OPERATIONS: dict[str, str] = {
+    # values
+    "constant": "one register of attrs value, the same in all lanes; elem of the result",
+    "program_id": "attrs axis: i32, the program's index in the grid",
+    "num_programs": "attrs axis: i32, the grid's size",
+    "linear": "attrs registers, lane, warp, block: i32; register k holds registers[k] xor the entries of lane, warp "
+    "and block (the index in the cluster) whose bits are set in the indices: a linear layout, flattened",
+    # elementwise: arith.*, math.* and libdevice names with MLIR's meaning; attrs as there (predicate, fastmath, ...)
+    "select": "(condition, a, b)",
+    # registers
+    "rename": "attrs table: register k of the result is register table[k] of the operand; free",
+    "join": "(a, b, ...): their registers one after the other; free",
+    "pack": "n registers of a small type, from the lowest bits on, in each register of a larger integer type",
+    "unpack": "the inverse of pack; elem of the result",
+    # between lanes
+    "shuffle": "attrs kind xor: masks, one for each register; kind idx: (value, lane) with the lane to read from",
+    "ballot": "(i1): i32, the lanes of the warp where it holds",
+    # memory: operands in brackets may be absent; attrs space is global, shared or cluster
+    "load": "(address[, mask, other]), attrs space, vector: each address register gives vector consecutive elements",
+    "store": "(address, value[, mask]), attrs space, vector",
+    "atomic": "(address, value[, mask]), attrs space, kind, order, scope: the old values",
+    "compare_and_swap": "(address, expected, value), attrs space, order, scope: the old values",
+    "shared": "attrs allocation (index): i32, where a buffer of shared memory begins",
+    "instruction": "attrs isa: the name of an entry of the target's instruction table, with its operands",
+    "copy_async": "(shared address, global address[, mask]), attrs bytes: 4, 8 or 16; done when its group is awaited",
+    "commit_async": "ends a group of asynchronous copies",
+    "wait_async": "attrs pending: all groups but the last so many are done, for this lane",
+    "barrier": "attrs scope: warp, block or cluster; attrs inserted: whether the compiler put it there",
+    "fence": "attrs kind: what was written is seen by the asynchronous proxy, the block, the device, the system",
+    # control flow: uniform; regions end with yield
+    "for": "(lower, upper, step, initial...), one region with (index, carried...)",
+    "while": "(initial...), regions before (ends with condition) and after",
+    "if": "(condition), regions then and else",
+    "yield": "(values...)",
+    "condition": "(condition, values...)",
+    "return": "ends the program",
+    # the rest
+    "print": "attrs prefix, hex: device_print of its operands",
+    "assert": "(condition[, mask]), attrs message",
+    "trap": "ends the launch with an error",
+}
+"""Every operation that is no element-wise one, and what it does."""
+
+ELEMENTWISE = ("arith.", "math.", "libdevice.")
+
+
+class Builder:
+    """Appends operations to a block, with the source place that is set."""
+
+    def __init__(self, block: Block) -> None:
+        self.block = block
+        self.span: Span | None = None
+
+    def add(
+        self,
+        name: str,
+        operands: Sequence[Value] = (),
+        results: Sequence[tuple[str, int]] = (),
+        attrs: dict[str, Any] | None = None,
+        regions: Sequence[Block] = (),
+    ) -> LaneOp:
+        """Any operation; `results` are (elem, count)."""
+        op = LaneOp(name, tuple(operands), (), attrs or {}, tuple(regions), self.span)
+        op.results = tuple(Value(elem, count, op) for elem, count in results)
+        self.block.ops.append(op)
+        return op
+
+    def constant(self, elem: str, value: int | float) -> Value:
+        """A number, the same in all lanes."""
+        return self.add("constant", (), [(elem, 1)], {"value": value}).result
+
+    def op(self, name: str, operands: Sequence[Value], elem: str, **attrs: Any) -> Value:
+        """An element-wise operation; the result has as many registers as the largest operand."""
+        return self.add(name, operands, [(elem, max(v.count for v in operands))], attrs).result
+
+    def linear(
+        self, registers: Sequence[int], lane: Sequence[int] = (), warp: Sequence[int] = (), block: Sequence[int] = ()
+    ) -> Value:
+        """A linear function of register, lane, warp and block, as i32."""
+        attrs = {"registers": tuple(registers), "lane": tuple(lane), "warp": tuple(warp), "block": tuple(block)}
+        return self.add("linear", (), [("i32", len(registers))], attrs).result
+
+    def rename(self, value: Value, table: Sequence[int]) -> Value:
+        """Registers in another order, or some of them."""
+        if tuple(table) == tuple(range(value.count)):
+            return value
+        return self.add("rename", [value], [(value.elem, len(table))], {"table": tuple(table)}).result
+
+    def select(self, condition: Value, a: Value, b: Value) -> Value:
+        """a where the condition holds, else b."""
+        return self.op("select", [condition, a, b], a.elem)
+
+    def shuffle_xor(self, value: Value, masks: Sequence[int]) -> Value:
+        """Each register from the lane at a distance."""
+        return self.add("shuffle", [value], [(value.elem, value.count)], {"kind": "xor", "masks": tuple(masks)}).result
+
+    def shuffle(self, value: Value, lane: Value) -> Value:
+        """Each register from a lane that is computed."""
+        return self.add("shuffle", [value, lane], [(value.elem, value.count)], {"kind": "idx"}).result
+
+    def load(
+        self,
+        space: str,
+        address: Value,
+        elem: str,
+        vector: int = 1,
+        mask: Value | None = None,
+        other: Value | None = None,
+        **attrs: Any,
+    ) -> Value:
+        """address.count times vector elements; where the mask (one for each address) does not hold, `other`."""
+        operands = [v for v in (address, mask, other) if v is not None]
+        attrs |= {"space": space, "vector": vector, "masked": mask is not None}
+        return self.add("load", operands, [(elem, address.count * vector)], attrs).result
+
+    def store(
+        self, space: str, address: Value, value: Value, vector: int = 1, mask: Value | None = None, **attrs: Any
+    ) -> None:
+        """value.count = address.count times vector elements, where the mask holds."""
+        operands = [v for v in (address, value, mask) if v is not None]
+        self.add("store", operands, (), attrs | {"space": space, "vector": vector, "masked": mask is not None})
+
+    def barrier(self, scope: str = "block", inserted: bool = True) -> None:
+        """All lanes of the scope arrive before any goes on."""
+        self.add("barrier", (), (), {"scope": scope, "inserted": inserted})
+
+
+def text_of(program: LaneProgram) -> str:
+    """The program as text, for people."""
+    names: dict[Value, str] = {}
+
+    def name(value: Value) -> str:
+        if value not in names:
+            names[value] = f"%{len(names)}"
+        return names[value]
+
+    def typed(value: Value) -> str:
+        return f"{value.elem}x{value.count}" if value.count != 1 else value.elem
+
+    lines: list[str] = []
+
+    def block(b: Block, indent: str) -> None:
+        for op in b.ops:
+            left = ", ".join(f"{name(r)}: {typed(r)}" for r in op.results)
+            attrs = ", ".join(f"{k}={v}" for k, v in op.attrs.items())
+            line = f"{left} = " if left else ""
+            line += op.name + (f" {', '.join(map(name, op.operands))}" if op.operands else "")
+            lines.append(indent + line + (f" {{{attrs}}}" if attrs else ""))
+            for region in op.regions:
+                shown = ", ".join(f"{name(a)}: {typed(a)}" for a in region.arguments)
+                lines.append(f"{indent}  ({shown})")
+                block(region, indent + "    ")
+
+    parameters = ", ".join(
+        f"{name(v)}: {p.name} {p.elem}{'*' + p.pointee if p.pointee else ''}"
+        for v, p in zip(program.body.arguments, program.parameters, strict=True)
+    )
+    lines.append(f"{program.name}({parameters}) for {program.target}, {program.warps} warps of {program.lanes} lanes")
+    for i, a in enumerate(program.shared):
+        lines.append(f"  shared {i}: {a.bytes} bytes at {a.offset} {a.what}".rstrip())
+    block(program.body, "  ")
+    return "\n".join(lines) + "\n"
+
+
+def verify(program: LaneProgram) -> None:
+    """CompilerCrash where the program breaks a rule: a mistake of the lowering, not of the kernel."""
+    known: set[Value] = set(program.body.arguments)
+
+    def fail(op: LaneOp, message: str) -> None:
+        raise CompilerCrash(f"lane program: {op.name}: {message}", "lowering")
+
+    def check(b: Block) -> None:
+        for op in b.ops:
+            if op.name not in OPERATIONS and not op.name.startswith(ELEMENTWISE):
+                fail(op, "there is no such operation")
+            for v in op.operands:
+                if v not in known:
+                    fail(op, f"operand {v} is used before it is made")
+            if op.name.startswith(ELEMENTWISE) or op.name == "select":
+                counts = {v.count for v in op.operands} - {1}
+                if len(counts) > 1:
+                    fail(op, f"operands have {sorted(counts)} registers")
+            if op.name == "rename" and not all(0 <= k < op.operands[0].count for k in op.attrs["table"]):
+                fail(op, f"a register outside of 0 .. {op.operands[0].count - 1}")
+            if op.name == "store" and op.operands[1].count != op.operands[0].count * op.attrs["vector"]:
+                fail(op, f"{op.operands[1].count} values for {op.operands[0].count} addresses of {op.attrs['vector']}")
+            for region in op.regions:
+                known.update(region.arguments)
+                check(region)
+            known.update(op.results)
+
+    check(program.body)

@@ -9,6 +9,25 @@
 from weft.base import LayoutError
 
 from .conflicts import bank_conflicts, count_wavefronts, shared_access, wavefronts
+from .infer import (
+    broadcast_result,
+    broadcast_source,
+    expand_dims_result,
+    expand_dims_source,
+    gather_index,
+    gather_result,
+    gather_source,
+    join_result,
+    join_source,
+    reduce_result,
+    reduce_source,
+    reshape_result,
+    reshape_source,
+    split_result,
+    split_source,
+    trans_result,
+    trans_source,
+)
 from .linear import LinearLayout
 from .zoo import (
     AMDMFMALayout,
@@ -65,6 +84,24 @@ __all__ = [
     "TensorMemoryLayout",
     "TensorMemoryScalesLayout",
     "get_tmem_reg_layout",
+    # what shape operations make of a layout, and the other way round
+    "broadcast_result",
+    "broadcast_source",
+    "expand_dims_result",
+    "expand_dims_source",
+    "gather_index",
+    "gather_result",
+    "gather_source",
+    "join_result",
+    "join_source",
+    "reduce_result",
+    "reduce_source",
+    "reshape_result",
+    "reshape_source",
+    "split_result",
+    "split_source",
+    "trans_result",
+    "trans_source",
     # bank conflicts
     "bank_conflicts",
     "count_wavefronts",

@@ -1,0 +1,268 @@
+"""What an operation that changes the shape of a tile makes of its layout, forwards and backwards.
+
+For each operation, `..._result` gives the layout of its result from that of its source, `..._source` the other way
+round, such that the operation moves nothing: the result is in the registers where the source was, under another name
+(Zhou et al., Linear Layouts, arXiv 2505.23819v5, theorem 9.3: layouts are closed under these operations both ways).
+
+    >>> from weft.layouts import BlockedLayout
+    >>> tile = BlockedLayout([1, 2], [4, 8], [2, 1], [1, 0]).to_linear([8, 16])
+    >>> trans_result(tile, [1, 0]).bases["register"]
+    ((1, 0),)
+    >>> reshape_source(reshape_result(tile, [128]), [8, 16]) == tile
+    True
+
+A layout maps register, lane, ... to dim0, dim1, ..., in this order; tiles are read row by row, the last dimension the
+fastest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from weft.base import LayoutError
+
+from .linear import LinearLayout
+from .zoo.parts import dim_names
+
+__all__ = [
+    "broadcast_result",
+    "broadcast_source",
+    "expand_dims_result",
+    "expand_dims_source",
+    "gather_index",
+    "gather_result",
+    "gather_source",
+    "join_result",
+    "join_source",
+    "reduce_result",
+    "reduce_source",
+    "reshape_result",
+    "reshape_source",
+    "split_result",
+    "split_source",
+    "trans_result",
+    "trans_source",
+]
+
+
+def _shape(layout: LinearLayout, operation: str) -> list[int]:
+    """The shape of the tile; LayoutError unless the outputs are dim0, dim1, ..."""
+    names = list(layout.out_dims)
+    if names != dim_names(len(names)):
+        raise LayoutError(
+            f"{operation}: the outputs of a tile's layout are dim0, dim1, ..., got {', '.join(names) or 'none'}"
+        )
+    return list(layout.out_dims.values())
+
+
+def _axis(axis: int, rank: int, operation: str) -> int:
+    """A dimension, counted from the end if it is negative."""
+    if not -rank <= axis < rank:
+        raise LayoutError(f"{operation}: the axis must be from {-rank} to {rank - 1}, got {axis}")
+    return axis % rank
+
+
+# -- the dimensions in another order, or cut otherwise -----------------------------------------------------------------
+
+
+def trans_result(source: LinearLayout, order: Sequence[int]) -> LinearLayout:
+    """The layout of `trans(x, order)`: dimension i of the result is dimension order[i] of x."""
+    names = dim_names(len(_shape(source, "trans")))
+    if sorted(order) != list(range(len(names))):
+        raise LayoutError(f"trans: the order must have each of {len(names)} dimensions once, got {list(order)}")
+    moved = source.transpose_outs([names[d] for d in order])
+    return moved.rename_outs({names[d]: names[i] for i, d in enumerate(order)})
+
+
+def trans_source(result: LinearLayout, order: Sequence[int]) -> LinearLayout:
+    """The layout of x where `trans(x, order)` is to have the layout `result`."""
+    if sorted(order) != list(range(len(order))):
+        raise LayoutError(f"trans: the order must have each dimension once, got {list(order)}")
+    return trans_result(result, [list(order).index(d) for d in range(len(order))])
+
+
+def reshape_result(source: LinearLayout, shape: Sequence[int]) -> LinearLayout:
+    """The layout of `reshape(x, shape)`, which keeps the order of elements."""
+    own = _shape(source, "reshape")
+    if prod(own) != prod(shape):
+        raise LayoutError(
+            f"reshape: a tile of shape {own} has {prod(own)} elements, one of {list(shape)} {prod(shape)}"
+        )
+    names = dim_names(len(shape))
+    fastest_first = source.transpose_outs(dim_names(len(own))[::-1])
+    return fastest_first.reshape_outs(dict(zip(names[::-1], reversed(shape), strict=True))).transpose_outs(names)
+
+
+def reshape_source(result: LinearLayout, shape: Sequence[int]) -> LinearLayout:
+    """The layout of x, of that shape, where the reshaped x is to have the layout `result`."""
+    return reshape_result(result, shape)
+
+
+# -- dimensions of size 1 ----------------------------------------------------------------------------------------------
+
+
+def expand_dims_result(source: LinearLayout, axis: int) -> LinearLayout:
+    """The layout of `expand_dims(x, axis)`: a new dimension of size 1."""
+    rank = len(_shape(source, "expand_dims"))
+    at = _axis(axis, rank + 1, "expand_dims")
+    renamed = source.rename_outs({f"dim{d}": f"dim{d + 1}" for d in range(at, rank)})
+    unit = LinearLayout.from_bases({}, {f"dim{at}": 1})
+    return (renamed * unit).transpose_outs(dim_names(rank + 1))
+
+
+def expand_dims_source(result: LinearLayout, axis: int) -> LinearLayout:
+    """The layout of x where `expand_dims(x, axis)` is to have the layout `result`."""
+    shape = _shape(result, "expand_dims")
+    at = _axis(axis, len(shape), "expand_dims")
+    if shape[at] != 1:
+        raise LayoutError(f"expand_dims: dimension {at} of its result has size 1, the layout is for {shape}")
+    return _without(result, at)
+
+
+def _without(layout: LinearLayout, axis: int) -> LinearLayout:
+    """The layout without one coordinate; the places that only this told apart hold copies."""
+    names = list(layout.out_dims)
+    kept = [name for i, name in enumerate(names) if i != axis]
+    rest = layout.sublayout(layout.in_dims, kept)
+    return rest.rename_outs(dict(zip(kept, dim_names(len(kept)), strict=True)))
+
+
+def _checked_broadcast(small: Sequence[int], large: Sequence[int]) -> list[int]:
+    """The dimensions along which a shape is broadcast."""
+    if len(small) != len(large) or any(s not in (1, n) for s, n in zip(small, large, strict=False)):
+        raise LayoutError(
+            f"broadcast: {list(small)} cannot be broadcast to {list(large)}; sizes other than 1 must be the same"
+        )
+    return [d for d, (s, n) in enumerate(zip(small, large, strict=True)) if s != n]
+
+
+def broadcast_result(source: LinearLayout, shape: Sequence[int]) -> LinearLayout:
+    """A layout of `broadcast(x, shape)` that needs no data but what each thread has of x.
+
+    Places that hold copies in x hold different elements of the result as far as there are any, registers first, then
+    lanes, warps and blocks; for the rest every thread has more registers. So x[:, None], where x was a slice of a
+    layout, is spread over the threads again.
+    """
+    own = _shape(source, "broadcast")
+    axes = _checked_broadcast(own, shape)
+    names = dim_names(len(own))
+    bases = {dim: [list(basis) for basis in own_bases] for dim, own_bases in source.bases.items()}
+    # The last dimension is the fastest, so it takes the first of the free places.
+    wanted = [(axis, 1 << bit) for axis in reversed(axes) for bit in range(shape[axis].bit_length() - 1)]
+    for own_bases in bases.values():
+        for basis in own_bases:
+            if wanted and not any(basis):
+                axis, value = wanted.pop(0)
+                basis[axis] = value
+    registers = bases.setdefault("register", [])
+    for axis, value in wanted:
+        registers.append([value if d == axis else 0 for d in range(len(own))])
+    return LinearLayout.from_bases(bases, dict(zip(names, shape, strict=True)), require_surjective=False)
+
+
+def broadcast_source(result: LinearLayout, shape: Sequence[int]) -> LinearLayout:
+    """The layout of x, of that shape, where x broadcast is to have the layout `result`, with copies in registers."""
+    own = _shape(result, "broadcast")
+    axes = set(_checked_broadcast(shape, own))
+    bases = {
+        dim: [[0 if d in axes else c for d, c in enumerate(basis)] for basis in own_bases]
+        for dim, own_bases in result.bases.items()
+    }
+    return LinearLayout.from_bases(bases, dict(zip(result.out_dims, shape, strict=True)), require_surjective=False)
+
+
+# -- two tiles in one --------------------------------------------------------------------------------------------------
+
+
+def join_result(source: LinearLayout) -> LinearLayout:
+    """The layout of `join(x, y)`: x and y side by side along a new last dimension, the lowest bit of the register."""
+    rank = len(_shape(source, "join"))
+    pair = LinearLayout.identity_1d(2, "register", f"dim{rank}")
+    wide = expand_dims_result(source, rank)
+    return (pair * wide.transpose_outs([f"dim{rank}", *dim_names(rank)])).transpose_outs(dim_names(rank + 1))
+
+
+def join_source(result: LinearLayout) -> LinearLayout:
+    """The layout of x and y where `join(x, y)` is to have the layout `result`; LayoutError where it would move data."""
+    return _halves(result, "join")
+
+
+def split_result(source: LinearLayout) -> LinearLayout:
+    """The layout of both results of `split(x)`; LayoutError unless a register bit alone tells the halves apart.
+
+    Registers that would hold copies are left out.
+    """
+    return _halves(source, "split").remove_zero_bases("register")
+
+
+def split_source(result: LinearLayout) -> LinearLayout:
+    """The layout of x where both results of `split(x)` are to have the layout `result`."""
+    return join_result(result)
+
+
+def _halves(whole: LinearLayout, operation: str) -> LinearLayout:
+    shape = _shape(whole, operation)
+    if not shape or shape[-1] != 2:
+        raise LayoutError(f"{operation}: the last dimension of the joined tile has size 2, the layout is for {shape}")
+    last = len(shape) - 1
+    only = tuple(int(d == last) for d in range(len(shape)))
+    registers = list(whole.bases.get("register", ()))
+    if only not in registers:
+        raise LayoutError(
+            f"{operation}: no bit of the register number alone tells the two halves apart, so data would have to move",
+            hint=f"one of the register bases must be {only}; convert the layout first",
+        )
+    registers.remove(only)
+    bases = {**whole.bases, "register": registers}
+    if any(basis[last] for own in bases.values() for basis in own):
+        raise LayoutError(f"{operation}: more than one basis moves along the last dimension")
+    smaller = LinearLayout.from_bases(bases, whole.out_dims, require_surjective=False)
+    return _without(smaller, last)
+
+
+# -- reductions and gathers --------------------------------------------------------------------------------------------
+
+
+def reduce_result(source: LinearLayout, axis: int) -> LinearLayout:
+    """The layout of `reduce(x, axis)`: each thread that had elements of a row has its result.
+
+    Registers that would hold copies are left out; lanes and warps that the axis told apart do hold copies.
+    """
+    shape = _shape(source, "reduce")
+    return _without(source, _axis(axis, len(shape), "reduce")).remove_zero_bases("register")
+
+
+def reduce_source(result: LinearLayout, axis: int, size: int) -> LinearLayout:
+    """A layout of x, of that size along the axis, where each thread has all it needs, or shares it with its copies.
+
+    Places that are to hold copies of the result take parts of the axis, so that all threads work.
+    """
+    rank = len(_shape(result, "reduce")) + 1
+    at = _axis(axis, rank, "reduce")
+    wide = expand_dims_result(result, at)
+    return broadcast_result(wide, [size if d == at else s for d, s in enumerate(wide.out_dims.values())])
+
+
+def gather_result(index: LinearLayout) -> LinearLayout:
+    """The layout of `gather(x, index, axis)`: that of the index."""
+    _shape(index, "gather")
+    return index
+
+
+def gather_index(result: LinearLayout) -> LinearLayout:
+    """The layout of the index where `gather(x, index, axis)` is to have the layout `result`."""
+    _shape(result, "gather")
+    return result
+
+
+def gather_source(index: LinearLayout, axis: int, size: int) -> LinearLayout:
+    """A layout of x, of that size along the axis, with which each thread has every element its indices can name."""
+    shape = _shape(index, "gather")
+    at = _axis(axis, len(shape), "gather")
+    rows = _without(index, at).remove_zero_bases("register")
+    wide = expand_dims_result(rows, at)
+    along = LinearLayout.identity_1d(size, "register", f"dim{at}")
+    return (along * wide.transpose_outs([f"dim{at}", *(n for n in wide.out_dims if n != f"dim{at}")])).transpose_outs(
+        dim_names(len(shape))
+    )

@@ -28,6 +28,8 @@ from weft.layouts.tables import published_tables
 from weft.runtime import knobs
 from weft.runtime.cache import Store, default_store
 
+from .cli_layout import add_layout_command
+
 __all__ = ["main"]
 
 
@@ -192,6 +194,7 @@ def _parser() -> argparse.ArgumentParser:
             command.add_argument("--remove", action="store_true", help="remove what is damaged")
         if name == "prune":
             command.add_argument("--size", help="bytes to keep, as 512M or 2G; the setting cache.size if not given")
+    add_layout_command(commands)
     return parser
 
 

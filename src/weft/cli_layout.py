@@ -1,0 +1,249 @@
+"""`weft layout`: pictures of layouts, conversions between them, bank conflicts.
+
+weft layout show EXPRESSION [OTHER] --shape 32x32 [--hardware | --matrix] [--svg FILE] [--html FILE] [--json]
+weft layout convert SRC DST --shape 32x32 --bits 16 --target cuda:90 [--html FILE] [--json]
+weft layout conflicts REGISTERS SHARED --shape 32x32 --bits 16 [--html FILE] [--json]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from weft import view
+from weft.base import LayoutError
+from weft.layouts import (
+    DistributedLayout,
+    Layout,
+    LinearLayout,
+    PaddedSharedLayout,
+    SharedLayout,
+    bank_conflicts,
+    shared_access,
+    wavefronts,
+)
+from weft.layouts.plan import MACHINES, plan_conversion
+
+__all__ = ["add_layout_command"]
+
+Command = Callable[[argparse.Namespace], int]
+
+
+def _shape(text: str) -> tuple[int, ...]:
+    """The shape of a tile: 32x64, or 32,64.
+
+    >>> _shape("32x64")
+    (32, 64)
+    """
+    parts = text.replace(",", "x").split("x")
+    if not all(p.strip().isdecimal() and len(p) < 12 for p in parts):
+        raise argparse.ArgumentTypeError(f"a shape is written as 32x64, got {text!r}")
+    sizes = tuple(int(p) for p in parts)
+    if any(s < 1 or s & (s - 1) for s in sizes):
+        raise argparse.ArgumentTypeError(f"the sizes of a tile are powers of two, got {text!r}")
+    return sizes
+
+
+def _colours(wanted: str) -> int:
+    """Bits of colour that standard output takes: 0, 8 or 24 (https://no-color.org, COLORTERM)."""
+    environment = os.environ
+    if wanted == "never" or (wanted == "auto" and environment.get("NO_COLOR")):
+        return 0
+    if wanted == "auto" and not (sys.stdout.isatty() and environment.get("TERM", "dumb") != "dumb"):
+        return 0
+    true = environment.get("COLORTERM", "").lower() in ("truecolor", "24bit") or "direct" in environment.get("TERM", "")
+    return 24 if true or wanted == "always" else 8
+
+
+def _write(path: str, text: str) -> None:
+    Path(path).write_text(text + "\n", encoding="utf-8")
+    print(f"{path} written", file=sys.stderr)
+
+
+def _facts(text: str, linear: LinearLayout) -> dict[str, Any]:
+    return {
+        "expression": text,
+        "in_dims": linear.in_dims,
+        "out_dims": linear.out_dims,
+        "bases": {dim: [list(b) for b in bases] for dim, bases in linear.bases.items()},
+        "rank": linear.rank,
+        "surjective": linear.rank == linear.total_out_log,
+        "injective": linear.rank == linear.total_in_log,
+    }
+
+
+def _shown(text: str, shape: tuple[int, ...] | None) -> tuple[Layout | LinearLayout, tuple[int, ...]]:
+    layout = view.parse_layout(text, shape)
+    return layout, view.natural_shape(layout) if shape is None or isinstance(layout, LinearLayout) else shape
+
+
+def _page_layout(text: str, shape: tuple[int, ...]) -> view.PageLayout:
+    return view.PageLayout(text, view.as_linear(view.parse_layout(text, shape), shape))
+
+
+def _limit(options: argparse.Namespace, colour: int) -> tuple[int, int] | None:
+    """How many rows and columns are printed: what fits into the width, and 64 rows."""
+    if options.all:
+        return None
+    width = shutil.get_terminal_size((160, 40)).columns if sys.stdout.isatty() else 512
+    return 64, max(4, min(64, width // (4 if colour else 7)))
+
+
+def _show(options: argparse.Namespace) -> int:
+    layout, shape = _shown(options.expression, options.shape)
+    linear = view.as_linear(layout, shape)
+    kind = "matrix" if options.matrix else "hardware" if options.hardware else "tile"
+    if options.svg:
+        limit = None if options.all else (128, 128)
+        _write(options.svg, view.to_svg(layout, shape, kind, limit=limit, element_bits=options.bits))
+    if options.html:
+        a = view.PageLayout(options.expression, linear)
+        other = _page_layout(options.other, shape) if options.other else None
+        both = (other, None) if other is None or "offset" not in other.linear.in_dims else (None, other)
+        page = view.render_page(a, shape, b=both[0], shared=both[1], element_bits=options.bits, view=kind)
+        _write(options.html, page)
+    if options.json:
+        print(json.dumps({"shape": list(shape), **_facts(options.expression, linear)}))
+    elif not (options.svg or options.html):
+        colour = _colours(options.color)
+        for text in filter(None, (options.expression, options.other)):
+            shown, own = _shown(text, shape)
+            print(text)
+            grid = view.grid_of(shown, own, kind, limit=_limit(options, colour), element_bits=options.bits)
+            print(view.render_text(grid, colour))
+    return 0
+
+
+def _convert(options: argparse.Namespace) -> int:
+    src = view.parse_layout(options.src, options.shape)
+    shape = options.shape or view.natural_shape(src)
+    a, b = view.PageLayout(options.src, view.as_linear(src, shape)), _page_layout(options.dst, shape)
+    plan = plan_conversion(a.linear, b.linear, shape, options.bits, options.target)
+    plan.check()
+    if options.html:
+        _write(options.html, view.render_page(a, shape, b=b, plan=plan, element_bits=options.bits))
+    if options.json:
+        steps = [{"kind": s.kind, "text": s.text} for s in view.plan_steps(plan)]
+        print(
+            json.dumps({"src": options.src, "dst": options.dst, "shape": list(shape), **plan.to_dict(), "steps": steps})
+        )
+    else:
+        print(f"{options.src}\n-> {options.dst}\n{'x'.join(map(str, shape))}, {options.bits} bits, {options.target}")
+        for i, step in enumerate(view.plan_steps(plan), 1):
+            print(f"{i:>3}. {step.kind}: {step.text}")
+        print(plan.explain())
+    return 0
+
+
+def _conflicts(options: argparse.Namespace) -> int:
+    registers = view.parse_layout(options.registers, options.shape)
+    shape = options.shape or view.natural_shape(registers)
+    shared = view.parse_layout(options.shared, shape)
+    if isinstance(registers, SharedLayout) or isinstance(shared, DistributedLayout):
+        raise LayoutError(
+            "conflicts takes a layout in registers first, then one in shared memory",
+            hint=f"you gave {options.registers} and {options.shared}",
+        )
+    padded = isinstance(shared, PaddedSharedLayout)
+    facts = _access(registers, shared, shape, options.bits)
+    if options.html:
+        if padded:
+            raise LayoutError("the page shows linear layouts, and a PaddedSharedLayout has gaps", hint="drop --html")
+        page = view.render_page(
+            view.PageLayout(options.registers, view.as_linear(registers, shape)),
+            shape,
+            shared=view.PageLayout(options.shared, view.as_linear(shared, shape)),
+            element_bits=options.bits,
+        )
+        _write(options.html, page)
+    if options.json:
+        print(json.dumps({"registers": options.registers, "shared": options.shared, "shape": list(shape), **facts}))
+        return 0
+    lost = facts["wavefronts"] - facts["least"]
+    print(f"{options.registers}\nin {options.shared}\n{'x'.join(map(str, shape))}, {options.bits} bits")
+    print(
+        f"{facts['vector'] * options.bits:>6} bits a lane at once ({facts['vector']} element{'s' * (facts['vector'] > 1)})"
+    )
+    print(f"{facts['instructions']:>6} instructions of each warp")
+    print(
+        f"{facts['wavefronts']:>6} wavefronts each, {facts['least']} at least: {lost or 'none'} lost to bank conflicts"
+    )
+    return 0
+
+
+def _access(registers: Any, shared: Any, shape: tuple[int, ...], bits: int) -> dict[str, Any]:
+    vector = 1
+    for wider in (2, 4, 8, 16, 32, 64, 128):
+        try:
+            wavefronts(registers, shared, shape, bits, wider)
+        except LayoutError:
+            break
+        vector = wider
+    access = shared_access(registers, shared, shape)
+    distinct = sum(1 for column in access.in_columns("register") if column)
+    return {
+        "element_bits": bits,
+        "vector": vector,
+        "instructions": (1 << distinct) // vector,
+        "wavefronts": wavefronts(registers, shared, shape, bits, vector),
+        "least": max(1, vector * bits // 32),
+        "bank_conflicts": None
+        if isinstance(shared, PaddedSharedLayout)
+        else bank_conflicts(registers, shared, shape, bits),
+    }
+
+
+def _guarded(command: Command) -> Command:
+    """Errors of layouts and files as text, not as tracebacks; exit code 2."""
+
+    def run(options: argparse.Namespace) -> int:
+        try:
+            code = command(options)
+            sys.stdout.flush()
+        except (LayoutError, OSError) as error:
+            if isinstance(error, BrokenPipeError):  # the reader has seen enough
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+                return 0
+            print(error, file=sys.stderr)
+            return 2
+        return code
+
+    return run
+
+
+def add_layout_command(commands: Any) -> None:
+    """Add `layout` to the subcommands of a parser."""
+    layout = commands.add_parser("layout", help="pictures of layouts, conversions, bank conflicts")
+    what = layout.add_subparsers(dest="what", required=True)
+    show = what.add_parser("show", help="a picture of a layout")
+    show.add_argument("expression", help="as in Gluon: BlockedLayout([1, 4], [8, 4], [4, 1], [1, 0])")
+    show.add_argument("other", nargs="?", help="a second layout beside it")
+    views = show.add_mutually_exclusive_group()
+    views.add_argument("--hardware", action="store_true", help="the inverse: which element each place has")
+    views.add_argument("--matrix", action="store_true", help="the matrix over F2")
+    show.add_argument("--svg", metavar="FILE", help="write the picture as SVG")
+    show.add_argument("--color", choices=("auto", "always", "never"), default="auto", help="colours in the terminal")
+    show.add_argument("--all", action="store_true", help="do not cut large tiles")
+    show.set_defaults(run=_guarded(_show))
+    convert = what.add_parser("convert", help="how a tile goes from one layout to another, and what it costs")
+    convert.add_argument("src")
+    convert.add_argument("dst")
+    convert.add_argument("--target", default="cuda:90", help=f"one of {', '.join(MACHINES)}")
+    convert.set_defaults(run=_guarded(_convert))
+    conflicts = what.add_parser("conflicts", help="the wavefronts of an access to shared memory")
+    conflicts.add_argument("registers")
+    conflicts.add_argument("shared")
+    conflicts.set_defaults(run=_guarded(_conflicts))
+    for command in (show, convert, conflicts):
+        command.add_argument("--shape", type=_shape, help="of the tile: 32x64; by default the smallest that shows all")
+        command.add_argument(
+            "--bits", type=int, default=32, choices=(1, 2, 4, 8, 16, 32, 64, 128), help="of an element"
+        )
+        command.add_argument("--html", metavar="FILE", help="write a page to explore it in a browser, offline")
+        command.add_argument("--json", action="store_true")

@@ -1,0 +1,328 @@
+"""The grammar of layout expressions: text to a tree, every node with its place in the text.
+
+    expression  = postfix { "*" postfix }
+    postfix     = primary { "." name | "(" arguments ")" }
+    arguments   = [ argument { "," argument } [ "," ] ]       argument = [ name "=" ] expression
+    primary     = number | string | name | "[" list "]" | "{" key ":" expression , ... "}" | "(" list ")" | cute
+    cute        = [ "Swizzle<" n "," n "," n ">" "o" [ n "o" ] ] shape ":" stride
+
+It is the part of Python's grammar that Gluon's layouts are written in, with CuTe's notation beside it. The page has the
+same grammar in page/grammar.js. Nothing is ever evaluated by Python itself.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import NoReturn
+
+from weft.base import LayoutError, Span
+
+__all__ = [
+    "Attribute",
+    "Call",
+    "Cute",
+    "Dict",
+    "Literal",
+    "Name",
+    "Node",
+    "Product",
+    "Sequence",
+    "fail",
+    "parse",
+]
+
+FILE = "<layout>"
+LONGEST = 20_000
+DEEPEST = 60
+
+TOKEN = re.compile(
+    r"\s+|#[^\n]*"
+    r"|(?P<swizzle>(?:Swizzle|Sw)\s*<\s*\d+\s*,\s*\d+\s*,\s*\d+\s*>)"
+    r"|(?P<number>-?\d+)"
+    r"|(?P<name>[A-Za-z_]\w*)"
+    r"|(?P<string>\"[^\"\\\n]*\"|'[^'\\\n]*')"
+    r"|(?P<sign>[\[\](){}:,.*=])",
+    re.ASCII,
+)
+
+
+@dataclass(frozen=True)
+class Node:
+    """Something that was written, from character `start` up to `end`."""
+
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class Literal(Node):
+    """A number, a string, True, False or None."""
+
+    value: int | str | bool | None
+
+
+@dataclass(frozen=True)
+class Name(Node):
+    """A name."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Sequence(Node):
+    """A list or a tuple; which of the two makes no difference."""
+
+    items: tuple[Node, ...]
+
+
+@dataclass(frozen=True)
+class Dict(Node):
+    """A mapping with strings as keys, in order."""
+
+    items: tuple[tuple[Literal, Node], ...]
+
+
+@dataclass(frozen=True)
+class Attribute(Node):
+    """`value.name`."""
+
+    value: Node
+    name: str
+
+
+@dataclass(frozen=True)
+class Call(Node):
+    """`function(arguments, name=value)`."""
+
+    function: Node
+    arguments: tuple[Node, ...]
+    named: tuple[tuple[str, Node], ...]
+
+
+@dataclass(frozen=True)
+class Product(Node):
+    """`left * right`, the direct sum."""
+
+    left: Node
+    right: Node
+
+
+@dataclass(frozen=True)
+class Cute(Node):
+    """A layout in CuTe's notation."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class _Token:
+    kind: str
+    text: str
+    start: int
+    end: int
+
+
+def fail(text: str, start: int, end: int, message: str, hint: str | None = None) -> NoReturn:
+    """Raise LayoutError with carets under a part of the expression."""
+    line = text.replace("\n", " ").replace("\r", " ").replace("\t", " ")
+    col, stop = (len(line[:at].encode()) for at in (start, max(end, start + 1)))
+    raise LayoutError(message, Span(FILE, 1, col, 1, stop), source_line=line, hint=hint) from None
+
+
+def _tokens(text: str) -> list[_Token]:
+    found, at = [], 0
+    while at < len(text):
+        match = TOKEN.match(text, at)
+        if match is None:
+            fail(text, at, at + 1, f"{text[at]!r} cannot stand in a layout expression")
+        if match.lastgroup:
+            found.append(_Token(match.lastgroup, match.group(), at, match.end()))
+        at = match.end()
+    found.append(_Token("end", "", len(text), len(text)))
+    return found
+
+
+def parse(text: str) -> Node:
+    """The tree of an expression; LayoutError with carets where it is no expression.
+
+    >>> parse("SliceLayout(1, A)").function.name
+    'SliceLayout'
+    """
+    if len(text) > LONGEST:
+        raise LayoutError(f"the expression has {len(text)} characters, at most {LONGEST} are read")
+    parser = _Parser(text)
+    node = parser.expression()
+    if parser.next.kind != "end":
+        parser.unexpected("the end of the expression, `*` or `.`")
+    return node
+
+
+class _Parser:
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.tokens = _tokens(text)
+        self.at = 0
+        self.depth = 0
+
+    @property
+    def next(self) -> _Token:
+        return self.tokens[self.at]
+
+    def take(self) -> _Token:
+        token = self.next
+        self.at += 1
+        return token
+
+    def sees(self, sign: str) -> bool:
+        return self.next.kind == "sign" and self.next.text == sign
+
+    def unexpected(self, expected: str) -> NoReturn:
+        token = self.next
+        found = f"`{token.text}`" if token.kind != "end" else "the end"
+        fail(self.text, token.start, token.end, f"expected {expected}, found {found}")
+
+    def expect(self, sign: str, what: str) -> _Token:
+        if not self.sees(sign):
+            self.unexpected(what)
+        return self.take()
+
+    def expression(self) -> Node:
+        self.depth += 1
+        if self.depth > DEEPEST:
+            fail(self.text, self.next.start, self.next.end, f"the expression is nested more than {DEEPEST} deep")
+        node = self.postfix()
+        while self.sees("*"):
+            self.take()
+            right = self.postfix()
+            node = Product(node.start, right.end, node, right)
+        self.depth -= 1
+        return node
+
+    def postfix(self) -> Node:
+        node = self.primary()
+        while True:
+            if self.sees("."):
+                self.take()
+                if self.next.kind != "name":
+                    self.unexpected("a name after `.`")
+                name = self.take()
+                node = Attribute(node.start, name.end, node, name.text)
+            elif self.sees("(") and isinstance(node, (Name, Attribute)):
+                node = self.call(node)
+            else:
+                return node
+
+    def call(self, function: Node) -> Call:
+        self.take()
+        arguments: list[Node] = []
+        named: list[tuple[str, Node]] = []
+        while not self.sees(")"):
+            follows = self.tokens[self.at + 1] if self.next.kind == "name" else self.next
+            if self.next.kind == "name" and follows.text == "=":
+                name = self.take()
+                self.take()
+                if any(name.text == known for known, _ in named):
+                    fail(self.text, name.start, name.end, f"the argument {name.text} is given twice")
+                named.append((name.text, self.expression()))
+            elif named:
+                fail(self.text, self.next.start, self.next.end, "an argument without a name after one with a name")
+            else:
+                arguments.append(self.expression())
+            if not self.sees(")"):
+                self.expect(",", "`,` or `)`")
+        return Call(function.start, self.take().end, function, tuple(arguments), tuple(named))
+
+    def primary(self) -> Node:
+        token = self.next
+        if (
+            token.kind == "swizzle"
+            or (token.kind == "number" and self.is_cute())
+            or (self.sees("(") and self.is_cute())
+        ):
+            return self.cute()
+        if token.kind == "number":
+            self.take()
+            if len(token.text) > 20:
+                fail(self.text, token.start, token.end, "the number is too large")
+            return Literal(token.start, token.end, int(token.text))
+        if token.kind == "string":
+            self.take()
+            return Literal(token.start, token.end, token.text[1:-1])
+        if token.kind == "name":
+            self.take()
+            constants = {"True": True, "False": False, "None": None}
+            if token.text in constants:
+                return Literal(token.start, token.end, constants[token.text])
+            return Name(token.start, token.end, token.text)
+        if self.sees("["):
+            return self.items("]")
+        if self.sees("("):
+            return self.items(")")
+        if self.sees("{"):
+            return self.mapping()
+        self.unexpected("a layout, a number, a string or a list")
+
+    def items(self, close: str) -> Node:
+        """A list, a tuple, or an expression in parentheses."""
+        start, found, commas = self.take(), [], 0
+        while not self.sees(close):
+            found.append(self.expression())
+            if not self.sees(close):
+                self.expect(",", f"`,` or `{close}`")
+                commas += 1
+        end = self.take()
+        if close == ")" and len(found) == 1 and not commas:
+            return found[0]
+        return Sequence(start.start, end.end, tuple(found))
+
+    def mapping(self) -> Dict:
+        start, found = self.take(), []
+        while not self.sees("}"):
+            token = self.next
+            if token.kind != "string":
+                self.unexpected("the name of a dimension in quotes")
+            self.take()
+            key = Literal(token.start, token.end, token.text[1:-1])
+            self.expect(":", "`:`")
+            found.append((key, self.expression()))
+            if not self.sees("}"):
+                self.expect(",", "`,` or `}`")
+        return Dict(start.start, self.take().end, tuple(found))
+
+    def after_nest(self, at: int) -> int | None:
+        """Where a number or nested tuple of numbers ends, in tokens; None where there is none."""
+        if self.tokens[at].kind == "number":
+            return at + 1
+        if self.tokens[at].text != "(" or self.tokens[at].kind != "sign":
+            return None
+        depth = 0
+        while self.tokens[at].kind == "number" or self.tokens[at].text in ("(", ")", ","):
+            depth += {"(": 1, ")": -1}.get(self.tokens[at].text, 0)
+            at += 1
+            if not depth:
+                return at
+        return None
+
+    def is_cute(self) -> bool:
+        after = self.after_nest(self.at)
+        return after is not None and self.tokens[after].text == ":" and self.tokens[after].kind == "sign"
+
+    def cute(self) -> Cute:
+        """CuTe's notation, handed on as text."""
+        start = self.next.start
+        if self.next.kind == "swizzle":
+            self.take()
+            while self.next.text == "o":
+                self.take()
+                if self.next.kind == "number" and self.tokens[self.at + 1].text == "o":
+                    self.take()
+        if not self.is_cute():
+            self.unexpected("a CuTe layout, `shape:stride`")
+        end = self.after_nest(self.after_nest(self.at) + 1)  # type: ignore[operator]
+        if end is None:
+            self.at = self.after_nest(self.at) + 1  # type: ignore[operator]
+            self.unexpected("the strides of a CuTe layout")
+        self.at = end
+        stop = self.tokens[end - 1].end
+        return Cute(start, stop, self.text[start:stop])

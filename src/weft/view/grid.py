@@ -1,0 +1,275 @@
+"""Pictures of layouts as grids of cells, before they are drawn on a terminal or as SVG.
+
+tile_grid      the tile: which place, or which offset, each element has
+hardware_grid  the inverse: which element each place, or each bank, has
+matrix_grid    the matrix over F2
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from weft.base import LayoutError
+from weft.layouts import LinearLayout
+
+from .colours import RGB, bank_colour, blank, input_colour, place_colour
+
+__all__ = ["Cell", "Grid", "hardware_grid", "matrix_grid", "ordered_outs", "tile_grid"]
+
+PLACES = ("register", "lane", "warp", "block")
+LARGEST = 1 << 22
+BANKS, WORD = 32, 4
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One cell: a short text for coloured pictures, a complete one for plain ones, and the colour."""
+
+    short: str
+    full: str
+    fill: RGB
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Rows of cells with headers; `whole` is the size before it was cut."""
+
+    title: str
+    legend: tuple[str, ...]
+    row_names: tuple[str, ...]
+    column_names: tuple[str, ...]
+    cells: tuple[tuple[Cell, ...], ...]
+    whole: tuple[int, int]
+    swatches: tuple[tuple[str, RGB], ...] = field(default=())
+
+    @property
+    def note(self) -> str | None:
+        """That the picture was cut, if it was."""
+        shown = (len(self.row_names), len(self.column_names))
+        if shown == self.whole:
+            return None
+        return f"cut: {shown[0]} of {self.whole[0]} rows and {shown[1]} of {self.whole[1]} columns are shown"
+
+
+def ordered_outs(layout: LinearLayout) -> list[str]:
+    """The output dimensions from the slowest (rows) to the fastest (columns): dim0, dim1, ..., or as they come."""
+    names = list(layout.out_dims)
+    if all(n.startswith("dim") and n[3:].isdigit() for n in names):
+        return sorted(names, key=lambda n: int(n[3:]))
+    return names
+
+
+def _checked(layout: LinearLayout) -> None:
+    if max(layout.total_in_log, layout.total_out_log) > LARGEST.bit_length() - 1:
+        raise LayoutError(
+            f"the layout has 2^{layout.total_in_log} places and 2^{layout.total_out_log} elements, "
+            f"pictures are drawn of 2^{LARGEST.bit_length() - 1} at most",
+            hint="take a smaller tile: layouts repeat",
+        )
+
+
+def _element_numbers(layout: LinearLayout) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
+    """For each place, in order, the number of its element, the last dimension of the tile the fastest."""
+    return layout.transpose_outs(ordered_outs(layout)[::-1]).table()
+
+
+def _coordinates(number: int, sizes: Sequence[int]) -> tuple[int, ...]:
+    found = []
+    for size in reversed(sizes):
+        found.append(number % size)
+        number //= size
+    return tuple(reversed(found))
+
+
+def _split_place(place: int, layout: LinearLayout) -> dict[str, int]:
+    found = {}
+    for name, size in layout.in_dims.items():
+        found[name] = place % size
+        place //= size
+    return found
+
+
+def _is_distributed(layout: LinearLayout) -> bool:
+    return bool(layout.in_dims) and all(n in PLACES for n in layout.in_dims)
+
+
+class _Painter:
+    """Texts and colours of the places of one layout."""
+
+    def __init__(self, layout: LinearLayout, element_bits: int) -> None:
+        self.layout = layout
+        self.ins = layout.in_dims
+        self.bits = element_bits
+        self.distributed = _is_distributed(layout)
+        self.shown = [n for n in ("block", "warp", "lane", "register") if self.ins.get(n, 1) > 1] or ["register"]
+
+    def fill(self, place: dict[str, int]) -> RGB:
+        if self.distributed:
+            warps = self.ins.get("warp", 1) * self.ins.get("block", 1)
+            warp = place.get("warp", 0) + self.ins.get("warp", 1) * place.get("block", 0)
+            return place_colour(warp, warps, place.get("lane", 0), self.ins.get("lane", 1))
+        if "offset" in self.ins:
+            return bank_colour(place["offset"] * self.bits // 8 // WORD % BANKS, BANKS)
+        first = next(iter(place), None)
+        return input_colour(0) if first is None else place_colour(0, 1, place[first], self.ins[first])
+
+    def short(self, place: dict[str, int]) -> str:
+        if self.distributed:
+            return str(place.get("register", 0))
+        return str(next(iter(place.values()), 0))
+
+    def full(self, place: dict[str, int]) -> str:
+        if self.distributed:
+            return ":".join(str(place.get(n, 0)) for n in self.shown)
+        return ":".join(str(v) for n, v in reversed(place.items()) if self.ins[n] > 1 or len(place) == 1)
+
+    @property
+    def legend(self) -> str:
+        names = self.shown if self.distributed else [n for n, s in reversed(self.ins.items()) if s > 1]
+        return ":".join(names) if names else "one place"
+
+    @property
+    def swatches(self) -> tuple[tuple[str, RGB], ...]:
+        if not self.distributed:
+            return ()
+        warps, blocks = self.ins.get("warp", 1), self.ins.get("block", 1)
+        lanes = self.ins.get("lane", 1)
+        found = []
+        for w in range(min(warps * blocks, 16)):
+            name = f"warp {w % warps}" + (f" of block {w // warps}" if blocks > 1 else "")
+            found.append((name, place_colour(w, warps * blocks, lanes // 2, lanes)))
+        return tuple(found)
+
+
+def _cut(rows: int, columns: int, limit: tuple[int, int] | None) -> tuple[int, int]:
+    return (rows, columns) if limit is None else (min(rows, limit[0]), min(columns, limit[1]))
+
+
+def tile_grid(layout: LinearLayout, limit: tuple[int, int] | None = None, element_bits: int = 32) -> Grid:
+    """The tile, each element with the place that has it; `+` marks elements that other places have as well.
+
+    The last dimension runs from left to right, all others from top to bottom. `limit` cuts to so many rows and columns.
+    """
+    _checked(layout)
+    painter = _Painter(layout, element_bits)
+    names = ordered_outs(layout)
+    sizes = [layout.out_dims[n] for n in names]
+    total, columns = int(np.prod(sizes, dtype=np.int64)), sizes[-1] if sizes else 1
+    numbers = _element_numbers(layout)
+    first = np.full(total, -1, np.int64)
+    first[numbers[::-1]] = np.arange(len(numbers))[::-1]
+    held = np.bincount(numbers, minlength=total)
+    rows, cols = _cut(total // columns, columns, limit)
+    cells = []
+    for r in range(rows):
+        line = []
+        for c in range(cols):
+            at = r * columns + c
+            if first[at] < 0:
+                line.append(Cell("", ".", blank()))
+                continue
+            place = _split_place(int(first[at]), layout)
+            more = "+" if held[at] > 1 else ""
+            line.append(Cell(painter.short(place) + more, painter.full(place) + more, painter.fill(place)))
+        cells.append(tuple(line))
+    legend = [f"each element: {painter.legend}"]
+    copies = int(held.max(initial=0))
+    if copies > 1:
+        legend.append(f"+ the first of {copies} places that have the element")
+    if (held == 0).any():
+        legend.append(". no place has the element")
+    outer = [_coordinates(r, sizes[:-1]) for r in range(rows)]
+    shape = " x ".join(f"{n} {s}" for n, s in zip(names, sizes))
+    return Grid(
+        f"tile {shape}",
+        tuple(legend),
+        tuple(",".join(map(str, o)) or "0" for o in outer),
+        tuple(map(str, range(cols))),
+        tuple(cells),
+        (total // columns, columns),
+        painter.swatches,
+    )
+
+
+def hardware_grid(layout: LinearLayout, limit: tuple[int, int] | None = None, element_bits: int = 32) -> Grid:
+    """The hardware, each place with the element it has.
+
+    Registers: a row for each lane of each warp. Shared memory: a row for each 128 bytes, which are all banks once.
+    """
+    _checked(layout)
+    painter = _Painter(layout, element_bits)
+    names = ordered_outs(layout)
+    sizes = [layout.out_dims[n] for n in names]
+    numbers = _element_numbers(layout)
+    ins = layout.in_dims
+    if painter.distributed:
+        ordered = [n for n in PLACES if n in ins]
+        numbers = layout.transpose_ins(ordered).transpose_outs(names[::-1]).table()
+        columns = ins.get("register", 1)
+        head = "a row for each lane, a column for each register"
+    elif "offset" in ins:
+        columns = min(ins["offset"], max(1, BANKS * WORD * 8 // element_bits))
+        head = f"a row for each {BANKS * WORD} bytes, elements of {element_bits} bits"
+    else:
+        columns = next(iter(ins.values()), 1)
+        head = "a column for each value of the first input"
+    rows, cols = _cut(len(numbers) // columns, columns, limit)
+    order = [n for n in PLACES if n in ins] if painter.distributed else list(ins)
+    view = layout.transpose_ins(order)
+    row_names, cells = [], []
+    for r in range(rows):
+        places = [_split_place(r * columns + c, view) for c in range(cols)]
+        row_names.append(_row_name(places[0], painter, element_bits))
+        line = []
+        for place, number in zip(places, numbers[r * columns : r * columns + cols]):
+            text = ",".join(map(str, _coordinates(int(number), sizes)))
+            line.append(Cell(text, text, painter.fill(place)))
+        cells.append(tuple(line))
+    return Grid(
+        "hardware",
+        (head, f"each place: the element ({', '.join(names)})"),
+        tuple(row_names),
+        tuple(map(str, range(cols))),
+        tuple(cells),
+        (len(numbers) // columns, columns),
+        painter.swatches,
+    )
+
+
+def _row_name(place: dict[str, int], painter: _Painter, element_bits: int) -> str:
+    if painter.distributed:
+        letters = {"block": "b", "warp": "w", "lane": "t"}
+        return (
+            " ".join(f"{letters[n]}{place[n]}" for n in ("block", "warp", "lane") if painter.ins.get(n, 1) > 1) or "0"
+        )
+    if "offset" in painter.ins:
+        more = f"b{place['block']} " if painter.ins.get("block", 1) > 1 else ""
+        return f"{more}{place['offset'] * element_bits // 8}"
+    return ",".join(str(v) for v in list(place.values())[1:]) or "0"
+
+
+def matrix_grid(layout: LinearLayout) -> Grid:
+    """The matrix: a row for each bit of the output, a column for each bit of the input, the lowest first."""
+    rows = [f"{n}.{i}" for n in ordered_outs(layout) for i in range(layout.out_log(n))]
+    columns = [f"{'reg' if n == 'register' else n}.{i}" for n in layout.in_dims for i in range(layout.in_log(n))]
+    owners = [at for at, n in enumerate(layout.in_dims) for _ in range(layout.in_log(n))]
+    matrix = layout.transpose_outs(ordered_outs(layout)).matrix()
+    cells = []
+    for r in range(len(rows)):
+        line = []
+        for c in range(len(columns)):
+            one = bool(matrix[r, c])
+            line.append(Cell("1" if one else "", "1" if one else ".", input_colour(owners[c]) if one else blank()))
+        cells.append(tuple(line))
+    return Grid(
+        "matrix over F2",
+        ("rows are bits of the output, columns bits of the input",),
+        tuple(rows),
+        tuple(columns),
+        tuple(cells),
+        (len(rows), len(columns)),
+        tuple((n, input_colour(at)) for at, n in enumerate(layout.in_dims)),
+    )

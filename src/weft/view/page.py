@@ -1,0 +1,91 @@
+"""The page: one HTML file that needs nothing else, with everything it shows inside it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from importlib import resources
+from typing import Any
+
+from weft.layouts import LinearLayout
+from weft.layouts.plan import Plan
+
+from .steps import plan_steps
+
+__all__ = ["PageLayout", "render_page"]
+
+SCRIPTS = ("linear.js", "zoo.js", "grammar.js", "colours.js", "tile.js", "canvas.js", "banks.js", "player.js", "app.js")
+
+
+@dataclass(frozen=True)
+class PageLayout:
+    """A layout as it is written, with the linear layout it stands for."""
+
+    text: str
+    linear: LinearLayout
+
+
+def _file(name: str) -> str:
+    return (resources.files(__package__) / "page" / name).read_text(encoding="utf-8")
+
+
+def _linear(layout: LinearLayout) -> dict[str, Any]:
+    return {
+        "ins": [[n, size.bit_length() - 1] for n, size in layout.in_dims.items()],
+        "outs": [[n, size.bit_length() - 1] for n, size in layout.out_dims.items()],
+        "columns": list(layout.columns),
+    }
+
+
+def _plan(plan: Plan, a: PageLayout, b: PageLayout) -> dict[str, Any]:
+    return {
+        "kind": plan.kind,
+        "scope": plan.scope,
+        "bits": plan.element_bits,
+        "target": plan.machine.name,
+        "explain": plan.explain(),
+        "src": _linear(plan.src),
+        "dst": _linear(plan.dst),
+        "source": _linear(a.linear),
+        "result": _linear(b.linear),
+        "steps": [
+            {"kind": s.kind, "text": s.text, "map": None if s.map is None else _linear(s.map), "masks": dict(s.masks)}
+            for s in plan_steps(plan)
+        ],
+    }
+
+
+def render_page(
+    a: PageLayout,
+    shape: Sequence[int],
+    *,
+    b: PageLayout | None = None,
+    shared: PageLayout | None = None,
+    plan: Plan | None = None,
+    element_bits: int = 32,
+    view: str = "tile",
+    title: str = "Weft layouts",
+) -> str:
+    """The page for a layout, or two side by side, a shared layout to access, and the plan from `a` to `b`."""
+    layouts = [x for x in (a, b, shared) if x is not None]
+    data = {
+        "shape": list(shape),
+        "bits": element_bits,
+        "a": a.text,
+        "b": b.text if b else None,
+        "s": shared.text if shared else None,
+        "view": view,
+        "given": [{"text": x.text, "shape": list(shape), "layout": _linear(x.linear)} for x in layouts],
+        "plan": _plan(plan, a, b) if plan and b else None,
+    }
+    text = json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
+    parts = {
+        "@TITLE@": escape(title),
+        "@STYLE@": _file("page.css"),
+        "@SCRIPT@": "\n".join(_file(name) for name in SCRIPTS),
+        "@DATA@": text,
+    }
+    return re.sub("|".join(parts), lambda match: parts[match.group()], _file("page.html"))

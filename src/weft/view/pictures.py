@@ -1,0 +1,121 @@
+"""Pictures of layouts and plans for notebooks and documents: `to_svg`, `to_html`; static, so that they survive export.
+
+Importing this room gives `LinearLayout`, the named layouts and `Plan` their `_repr_svg_` and `_repr_html_`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from html import escape
+from typing import Any
+
+from weft.base import LayoutError
+from weft.layouts import Layout, LinearLayout
+from weft.layouts.plan import Plan
+
+from .expressions import as_linear
+from .grid import Grid, hardware_grid, matrix_grid, tile_grid
+from .natural import natural_shape
+from .steps import plan_steps
+from .svg import render_svg
+
+__all__ = ["VIEWS", "Picture", "grid_of", "register", "to_html", "to_svg"]
+
+Picture = LinearLayout | Layout | Plan
+VIEWS = ("tile", "hardware", "matrix")
+LIMIT = (64, 64)
+"""Rows and columns of pictures in notebooks; larger ones are cut, and say so."""
+
+
+def grid_of(
+    layout: LinearLayout | Layout,
+    shape: Sequence[int] | None = None,
+    view: str = "tile",
+    *,
+    limit: tuple[int, int] | None = LIMIT,
+    element_bits: int = 32,
+) -> Grid:
+    """One of the three views of a layout; without `shape`, of the smallest tile that shows all of a named layout."""
+    if view not in VIEWS:
+        raise LayoutError(f"there is no view {view!r}; there are {', '.join(VIEWS)}")
+    linear = as_linear(layout, natural_shape(layout) if shape is None else shape)
+    if view == "matrix":
+        return matrix_grid(linear)
+    return (tile_grid if view == "tile" else hardware_grid)(linear, limit, element_bits)
+
+
+def to_svg(
+    thing: Picture,
+    shape: Sequence[int] | None = None,
+    view: str = "tile",
+    *,
+    limit: tuple[int, int] | None = LIMIT,
+    element_bits: int = 32,
+) -> str:
+    """A layout as SVG, or a plan: the tile before and after it.
+
+    >>> from weft.layouts import BlockedLayout
+    >>> to_svg(BlockedLayout([1, 2], [2, 2], [1, 1], [1, 0])).count("<rect")  # the ground, 8 elements, 1 warp
+    10
+    """
+    if isinstance(thing, Plan):
+        pictures = [
+            render_svg(tile_grid(layout, LIMIT), name) for name, layout in (("before", thing.src), ("after", thing.dst))
+        ]
+        return _side_by_side(pictures)
+    name = "" if isinstance(thing, LinearLayout) else repr(thing)
+    return render_svg(grid_of(thing, shape, view, limit=limit, element_bits=element_bits), name)
+
+
+def _size(svg: str) -> tuple[int, int]:
+    head = svg[: svg.index(">")]
+    width, height = (int(head.split(f' {name}="')[1].split('"')[0]) for name in ("width", "height"))
+    return width, height
+
+
+def _side_by_side(pictures: Sequence[str]) -> str:
+    sizes = [_size(p) for p in pictures]
+    width, height = sum(w for w, _ in sizes) + 16 * (len(sizes) - 1), max(h for _, h in sizes)
+    at, parts = 0, []
+    for picture, (w, _) in zip(pictures, sizes, strict=True):
+        parts.append(picture.replace("<svg ", f'<svg x="{at}" ', 1))
+        at += w + 16
+    body = "\n".join(parts)
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}" '
+        f'role="img">\n{body}\n</svg>'
+    )
+
+
+def to_html(thing: Picture, shape: Sequence[int] | None = None) -> str:
+    """A layout or a plan as a piece of HTML: the picture and the facts in text. Needs no script."""
+    if isinstance(thing, Plan):
+        steps = "".join(f"<li><b>{s.kind}</b>: {escape(s.text)}</li>" for s in plan_steps(thing))
+        body = f"<ol>{steps}</ol>" if steps else "<p>Nothing has to be done.</p>"
+        facts = thing.explain()
+    else:
+        linear = as_linear(thing, natural_shape(thing) if shape is None else shape)
+        body, facts = "", str(linear).strip("\n")
+    return (
+        f'<div style="overflow-x:auto">{to_svg(thing, shape)}</div>{body}'
+        f"<details><summary>{'cost' if isinstance(thing, Plan) else 'bases'}</summary><pre>{escape(facts)}</pre></details>"
+    )
+
+
+def _quiet(draw: Callable[[Any], str]) -> Callable[[Any], str | None]:
+    """A notebook shows the plain text of what cannot be drawn."""
+
+    def shown(self: Any) -> str | None:
+        try:
+            return draw(self)
+        except LayoutError:
+            return None
+
+    return shown
+
+
+def register() -> None:
+    """Give layouts and plans their pictures in notebooks."""
+    for cls in (LinearLayout, Layout, Plan):
+        setattr(cls, "_repr_html_", _quiet(to_html))  # noqa: B010: they are no attributes that a type checker knows
+        setattr(cls, "_repr_svg_", _quiet(to_svg))  # noqa: B010

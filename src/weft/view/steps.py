@@ -1,0 +1,114 @@
+"""A plan as single steps that can be shown one after the other, each a linear map.
+
+rename, select, shuffle   from a place of the result to the place whose value it gets
+store                     from a place to the offset it is stored at; `masks` are bits of those who store nothing
+barrier
+load                      from a place to the offset (and block) it is loaded from
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from weft.layouts import LinearLayout
+from weft.layouts.plan import Plan
+from weft.layouts.plan.access import Access
+from weft.layouts.plan.shuffle import Shears
+from weft.layouts.plan.trip import Trip
+
+__all__ = ["Step", "plan_steps"]
+
+DIMS = ("register", "lane", "warp", "block")
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step; `map` is None for barriers."""
+
+    kind: str
+    text: str
+    map: LinearLayout | None = None
+    masks: Mapping[str, int] = field(default_factory=dict)
+
+
+def plan_steps(plan: Plan) -> list[Step]:
+    """The steps of a plan, in order."""
+    found: list[Step] = []
+    for stage in plan.stages:
+        if isinstance(stage.how, Trip):
+            found += _trip(stage.how)
+        elif isinstance(stage.how, Shears):
+            found += _shears(stage.how, stage.source, stage.result)
+        else:
+            moves = stage.result.invert_and_compose(stage.source, prefer=("block", "warp", "lane"))
+            found.append(Step("rename", "Registers get other names; nothing moves.", moves))
+    return found
+
+
+def _map(parts: Mapping[str, Sequence[Mapping[str, int]]], outs: Mapping[str, int]) -> LinearLayout:
+    """A map between places: for each bit of each dimension, what it adds to each dimension."""
+    bases = {dim: [tuple(bit.get(out, 0) for out in outs) for bit in bits] for dim, bits in parts.items()}
+    return LinearLayout.from_bases(bases, outs, require_surjective=False)
+
+
+def _units(dim: str, size: int) -> list[dict[str, int]]:
+    return [{dim: 1 << i} for i in range(size.bit_length() - 1)]
+
+
+def _shears(how: Shears, source: LinearLayout, result: LinearLayout) -> list[Step]:
+    ins = source.in_dims
+    others = {dim: _units(dim, ins[dim]) for dim in ("lane", "warp", "block")}
+    found = []
+    if any(how.before) or any(how.before_by_warp):
+        lanes = [{"lane": 1 << i, "register": g} for i, g in enumerate(how.before)]
+        warps = [{"warp": 1 << i, "register": h} for i, h in enumerate(how.before_by_warp)]
+        parts = {**others, "lane": lanes, "warp": warps}
+        chosen = _map({"register": _units("register", ins["register"]), **parts}, ins)
+        found.append(Step("select", "Each lane chooses among its registers what it will send.", chosen))
+    moved = {
+        "register": [{"register": r, "lane": x} for r, x in zip(how.registers, how.lanes_by_register, strict=True)],
+        "lane": [{"lane": x} for x in how.lanes],
+        "warp": [{"warp": 1 << i, "lane": x} for i, x in enumerate(how.lanes_by_warp)],
+        "block": others["block"],
+    }
+    shuffled = _map(moved, ins)
+    if shuffled.sublayout(["register", "lane", "warp"], ["lane"]) != _identity_on_lanes(result):
+        found.append(Step("shuffle", "Each register is read from a lane of the same warp.", shuffled))
+    else:
+        found.append(Step("rename", "Registers get other names; nothing moves.", shuffled))
+    if any(how.after):
+        lanes = [{"lane": 1 << i, "register": f} for i, f in enumerate(how.after)]
+        registers = _units("register", result.in_dims["register"])
+        parts = {"register": registers, **others, "lane": lanes}
+        found.append(
+            Step("select", "Each lane puts what it got in order among its registers.", _map(parts, result.in_dims))
+        )
+    return found
+
+
+def _identity_on_lanes(layout: LinearLayout) -> LinearLayout:
+    ins = layout.in_dims
+    parts: dict[str, list[dict[str, int]]] = {d: [{} for _ in _units(d, ins[d])] for d in ("register", "lane", "warp")}
+    parts["lane"] = _units("lane", ins["lane"])
+    return _map(parts, {"lane": ins["lane"]})
+
+
+def _trip(how: Trip) -> list[Step]:
+    who = {"warp": "warp", "block": "block", "cluster": "cluster"}[how.scope]
+    turns = f" In {how.repetitions} turns, as the memory is short." if how.repetitions > 1 else ""
+    masked = " One of several copies only." if any(how.store_masks.values()) else ""
+    return [
+        Step("store", f"{_access(how.store, 'stores')}{masked}{turns}", how.store_map, dict(how.store_masks)),
+        Step("barrier", f"The {who} waits until all has been stored."),
+        Step("load", _access(how.load, "loads"), how.load_map),
+    ]
+
+
+def _access(access: Access, verb: str) -> str:
+    name = {"shared": "ld.shared or st.shared"}.get(access.instruction, access.instruction)
+    name = name.replace("ld.shared or st.shared", "st.shared" if verb == "stores" else "ld.shared")
+    return (
+        f"Each warp {verb} with {access.count} {name} of {1 << access.vector} elements a lane, "
+        f"{access.wavefronts} wavefronts each (least {access.ideal})."
+    )

@@ -153,7 +153,7 @@ def test_broadcast_moves_nothing() -> None:
         assert (held(result, np.broadcast_to(x, shape_of(result))) == held(source, x)).all()
         larger = [size * 4 if size == 1 else size for size in shape]
         forward = broadcast_result(source, larger)
-        assert forward.is_surjective
+        assert forward.is_surjective()
         assert sources(held(forward, np.broadcast_to(x, larger)), held(source, x))
         # Registers of the source stay where they are; what is new are copies of them.
         own = source.in_dims["register"]
@@ -167,7 +167,7 @@ def test_a_slice_spreads_over_its_parents_threads_again() -> None:
     parent = BlockedLayout([1, 4], [4, 8], [2, 2], [1, 0])
     rows = SliceLayout(1, parent).to_linear([32])
     spread = broadcast_result(expand_dims_result(rows, 1), [32, 64])
-    assert spread.is_injective and spread.in_dims["lane"] == 32 and spread.in_dims["register"] == 16
+    assert spread.is_injective() and spread.in_dims["lane"] == 32 and spread.in_dims["register"] == 16
 
 
 def test_reduce_is_shared_where_its_elements_were() -> None:
@@ -181,7 +181,7 @@ def test_reduce_is_shared_where_its_elements_were() -> None:
         # Each thread has a result for each row of which it had elements, and for no other.
         assert [set(r) for r in after.tolist()] == [set(r) for r in before.tolist()]
         back = reduce_source(result, axis, shape_of(source)[axis])
-        assert shape_of(back) == shape_of(source) and back.is_surjective
+        assert shape_of(back) == shape_of(source) and back.is_surjective()
         threads = held(back, np.broadcast_to(rows, shape_of(source)))
         assert [set(r) for r in threads.tolist()] == [set(r) for r in after.tolist()]
 

@@ -8,6 +8,7 @@
 
 from weft.base import LayoutError
 
+from .affine import AffineLayout
 from .conflicts import bank_conflicts, count_wavefronts, shared_access, wavefronts
 from .infer import (
     broadcast_result,
@@ -58,6 +59,7 @@ from .zoo import (
 
 __all__ = [
     # the algebra
+    "AffineLayout",
     "LinearLayout",
     "LayoutError",
     # named layouts: what they have in common, and those to be resolved

@@ -10,6 +10,7 @@ from weft.base import LayoutError
 
 from .affine import AffineLayout
 from .conflicts import bank_conflicts, count_wavefronts, shared_access, wavefronts
+from .cute import CuteLayout, CuteSwizzle, from_cute, to_cute
 from .infer import (
     broadcast_result,
     broadcast_source,
@@ -109,6 +110,11 @@ __all__ = [
     "count_wavefronts",
     "shared_access",
     "wavefronts",
+    # CuTe's notation
+    "CuteLayout",
+    "CuteSwizzle",
+    "from_cute",
+    "to_cute",
     # parameters of named layouts
     "make_cga_layout",
     "mfma_scale_layout",

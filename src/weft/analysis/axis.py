@@ -1,0 +1,407 @@
+"""Facts about integers and pointers in a tile, along each of its dimensions: what vectors and predicates rest on.
+
+    contiguity    the tile falls into aligned runs of this many elements, each one more than the one before
+    divisibility  the first element of each such run is a multiple of this (of so many bytes, for a pointer)
+    constancy     the tile falls into aligned runs of this many equal elements
+
+All three are powers of two, and are lower bounds: 1 says nothing. The analysis, with these names, is Triton's
+(lib/Analysis/AxisInfo); its soundness is tested against concrete values.
+
+>>> from weft.analysis import Facts
+>>> Facts((8,), (16,), (1,)) | Facts((4,), (32,), (1,))
+Facts(contiguity=(4,), divisibility=(16,), constancy=(1,), value=None)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from xdsl.dialects.builtin import IntegerAttr, IntegerType
+from xdsl.ir import Block, BlockArgument, Operation, SSAValue
+
+from weft.ir import bit_width, element_of, int_value, is_pointer, is_tensor, pointee_of, shape_of
+
+__all__ = ["AxisFacts", "Facts"]
+
+MOST = 1 << 30
+"""The divisibility of zero."""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What is known of one value; a scalar is a tile of one dimension of size 1."""
+
+    contiguity: tuple[int, ...]
+    divisibility: tuple[int, ...]
+    constancy: tuple[int, ...]
+    value: int | None = None
+    """The number itself, where all elements are one known number."""
+
+    def __or__(self, other: Facts) -> Facts:
+        """What holds of either."""
+        return Facts(
+            _least(self.contiguity, other.contiguity),
+            _least(self.divisibility, other.divisibility),
+            _least(self.constancy, other.constancy),
+            self.value if self.value == other.value else None,
+        )
+
+
+def _least(a: Sequence[int], b: Sequence[int]) -> tuple[int, ...]:
+    return tuple(min(x, y) for x, y in zip(a, b, strict=True))
+
+
+def divisor_of(value: int) -> int:
+    """The largest power of two that divides a number.
+
+    >>> divisor_of(48), divisor_of(-6)
+    (16, 2)
+    """
+    return min(MOST, value & -value) if value else MOST
+
+
+class AxisFacts:
+    """The facts of values, computed when asked for and kept."""
+
+    def __init__(self) -> None:
+        self._known: dict[SSAValue, Facts] = {}
+        self._open: set[SSAValue] = set()
+
+    def of(self, value: SSAValue) -> Facts:
+        """The facts of a value."""
+        found = self._known.get(value)
+        if found is None:
+            if value in self._open:  # around a loop
+                return _unknown(value)
+            self._open.add(value)
+            found = self._argument(value) if isinstance(value, BlockArgument) else self._result(value)
+            self._open.discard(value)
+            if not self._open:
+                self._known[value] = found
+        return found
+
+    def _argument(self, value: BlockArgument) -> Facts:
+        block = value.block
+        parent = block.parent_op()
+        if parent is None:
+            return _unknown(value)
+        if parent.name == "tt.func":
+            return _parameter(parent, value)
+        if parent.name == "scf.for":
+            return (
+                self._carried(parent, block, value.index - 1, value) if value.index else self._induction(parent, value)
+            )
+        return _unknown(value)
+
+    def _induction(self, loop: Operation, value: SSAValue) -> Facts:
+        lower, step = self.of(loop.operands[0]), self.of(loop.operands[2])
+        return Facts((1,), (min(lower.divisibility[0], step.divisibility[0]),), (1,))
+
+    def _carried(self, loop: Operation, block: Block, index: int, value: SSAValue) -> Facts:
+        """A carried value: what holds initially and after each turn, tried until it holds of itself."""
+        first = self.of(loop.operands[3 + index])
+        guess = first
+        last = block.last_op
+        for _ in range(8):
+            trial = AxisFacts()
+            trial._known = {**self._known, value: guess}
+            after = trial.of(last.operands[index]) if last is not None else guess
+            joined = guess | after
+            if joined == guess:
+                return guess
+            guess = joined
+        return _unknown(value)
+
+    def _result(self, value: SSAValue) -> Facts:
+        op = value.owner
+        assert isinstance(op, Operation)
+        if op.name in ("scf.for", "scf.if", "scf.while"):
+            return self._of_region(op, list(op.results).index(value))  # type: ignore[arg-type]
+        rule = RULES.get(op.name)
+        found = rule(self, op, value) if rule is not None else _unknown(value)
+        return self._hinted(op, found)
+
+    def _of_region(self, op: Operation, index: int) -> Facts:
+        if op.name == "scf.for":
+            return self.of(op.regions[0].blocks[0].args[index + 1])
+        if op.name == "scf.if" and all(r.blocks for r in op.regions):
+            ends = [r.blocks[0].last_op for r in op.regions]
+            facts = [self.of(e.operands[index]) for e in ends if e is not None]
+            return facts[0] | facts[1]
+        return _unknown(op.results[index])
+
+    def _hinted(self, op: Operation, found: Facts) -> Facts:
+        """What the user said: multiple_of, max_contiguous, max_constancy."""
+        for name, field in (
+            ("tt.divisibility", "divisibility"),
+            ("tt.contiguity", "contiguity"),
+            ("tt.constancy", "constancy"),
+        ):
+            hint = op.attributes.get(name)
+            if hint is not None:
+                numbers = [int(x) for x in _numbers(hint)]
+                parts = {f: getattr(found, f) for f in ("contiguity", "divisibility", "constancy")}
+                if len(numbers) == len(parts[field]):
+                    parts[field] = tuple(max(a, divisor_of(b)) for a, b in zip(parts[field], numbers, strict=True))
+                    found = Facts(**parts, value=found.value)
+        return found
+
+
+def _numbers(attr: Any) -> list[int]:
+    if hasattr(attr, "get_values"):
+        return [int(v) for v in attr.get_values()]
+    return [int_value(attr)] if isinstance(attr, IntegerAttr) else []
+
+
+def _rank(value: SSAValue) -> int:
+    return max(1, len(shape_of(value.type))) if is_tensor(value.type) else 1
+
+
+def _unknown(value: SSAValue) -> Facts:
+    one = (1,) * _rank(value)
+    return Facts(one, one, one)
+
+
+def _parameter(function: Operation, value: BlockArgument) -> Facts:
+    attrs = function.properties.get("arg_attrs", function.attributes.get("arg_attrs"))
+    entry = list(attrs)[value.index] if attrs is not None else None  # type: ignore[call-overload]
+    hint = entry.data.get("tt.divisibility") if entry is not None else None
+    return Facts((1,), (int_value(hint) if hint is not None else 1,), (1,))
+
+
+Rule = Callable[[AxisFacts, Operation, SSAValue], Facts]
+RULES: dict[str, Rule] = {}
+
+
+def _rule(*names: str) -> Callable[[Rule], Rule]:
+    def register(rule: Rule) -> Rule:
+        for name in names:
+            RULES[name] = rule
+        return rule
+
+    return register
+
+
+def _shape(value: SSAValue) -> tuple[int, ...]:
+    return tuple(shape_of(value.type)) if is_tensor(value.type) else (1,)
+
+
+def _uniform(value: SSAValue, number: int | None, divisibility: int) -> Facts:
+    shape = _shape(value)
+    return Facts((1,) * len(shape), (divisibility,) * len(shape), shape, number)
+
+
+@_rule("arith.constant")
+def _constant(facts: AxisFacts, op: Operation, value: SSAValue) -> Facts:
+    if not isinstance(element_of(value.type), IntegerType):
+        return _unknown(value)
+    attr: Any = op.properties["value"] if "value" in op.properties else op.attributes["value"]
+    if isinstance(attr, IntegerAttr):
+        return _uniform(value, int_value(attr), divisor_of(int_value(attr)))
+    numbers = _numbers(attr)
+    if numbers and all(n == numbers[0] for n in numbers):
+        return _uniform(value, numbers[0], divisor_of(numbers[0]))
+    return _unknown(value)
+
+
+@_rule("tt.make_range")
+def _range(facts: AxisFacts, op: Operation, value: SSAValue) -> Facts:
+    start = int_value(op.properties["start"])
+    size = _shape(value)[0]
+    return Facts((size,), (divisor_of(start),), (1,))
+
+
+@_rule("tt.splat", "tt.unsplat")
+def _splat(facts: AxisFacts, op: Operation, value: SSAValue) -> Facts:
+    source = facts.of(op.operands[0])
+    return _uniform(value, source.value, min(source.divisibility))
+
+
+@_rule("tt.expand_dims")
+def _expand(facts: AxisFacts, op: Operation, value: SSAValue) -> Facts:
+    source = facts.of(op.operands[0])
+    axis = int_value(op.properties["axis"])
+
+    def with_one(parts: tuple[int, ...], one: int) -> tuple[int, ...]:
+        return (*parts[:axis], one, *parts[axis:])
+
+    if not is_tensor(op.operands[0].type):
+        return _unknown(value)
+    whole = min(source.divisibility) if all(c == 1 for c in source.contiguity) else _of_each(source)
+    return Facts(
+        with_one(source.contiguity, 1),
+        with_one(source.divisibility, whole),
+        with_one(source.constancy, 1),
+        source.value,
+    )
+
+
+def _of_each(source: Facts) -> int:
+    """What divides every element, not only the first of each run."""
+    return min(1 if c > 1 else d for c, d in zip(source.contiguity, source.divisibility, strict=True))
+
+
+@_rule("tt.broadcast")
+def _broadcast(facts: AxisFacts, op: Operation, value: SSAValue) -> Facts:
+    source = facts.of(op.operands[0])
+    before, after = _shape(op.operands[0]), _shape(value)
+    grown = [b != a for b, a in zip(before, after, strict=True)]
+    return Facts(
+        tuple(1 if g else c for g, c in zip(grown, source.contiguity, strict=True)),
+        source.divisibility,
+        tuple(a if g else c for g, a, c in zip(grown, after, source.constancy, strict=True)),
+        source.value,
+    )
+
+
+@_rule("tt.trans")
+def _trans(facts: AxisFacts, op: Operation, value: SSAValue) -> Facts:
+    source = facts.of(op.operands[0])
+    order = _numbers(op.properties["order"])
+
+    def moved(parts: tuple[int, ...]) -> tuple[int, ...]:
+        return tuple(parts[i] for i in order)
+
+    return Facts(moved(source.contiguity), moved(source.divisibility), moved(source.constancy), source.value)
+
+
+@_rule("arith.extsi", "arith.extui", "arith.trunci", "arith.index_cast", "tt.bitcast", "arith.bitcast")
+def _cast(facts: AxisFacts, op: Operation, value: SSAValue) -> Facts:
+    if is_pointer(element_of(value.type)) != is_pointer(element_of(op.operands[0].type)):
+        return _unknown(value)
+    source = facts.of(op.operands[0])
+    narrow = bit_width(element_of(value.type)) if isinstance(element_of(value.type), IntegerType) else 64
+    if op.name == "arith.trunci" and narrow < 32:
+        return Facts((1,) * _rank(value), tuple(min(d, 1 << narrow) for d in source.divisibility), source.constancy)
+    return source
+
+
+def _sum(a: Facts, b: Facts, scale: int = 1) -> Facts:
+    """a + b, or a pointer plus `scale` bytes times b."""
+    contiguity = tuple(
+        max(min(ca, kb), min(ka, cb))
+        for ca, ka, cb, kb in zip(a.contiguity, a.constancy, b.contiguity, b.constancy, strict=True)
+    )
+    divisibility = tuple(
+        min(x, _limited(y, c, cy) * scale if scale > 1 else _limited(y, c, cy))
+        for x, y, c, cy in zip(
+            (_limited(d, c, ca) for d, c, ca in zip(a.divisibility, contiguity, a.contiguity, strict=True)),
+            b.divisibility,
+            contiguity,
+            b.contiguity,
+            strict=True,
+        )
+    )
+    value = a.value + b.value if a.value is not None and b.value is not None and scale == 1 else None
+    return Facts(contiguity, divisibility, _least(a.constancy, b.constancy), value)
+
+
+def _limited(divisibility: int, run: int, own_run: int) -> int:
+    """What divides the first element of each run of `run`, if it divides that of each run of `own_run`."""
+    return divisibility if run >= own_run else min(divisibility, run)
+
+
+@_rule("arith.addi")
+def _add(facts: AxisFacts, op: Operation, value: SSAValue) -> Facts:
+    return _sum(facts.of(op.operands[0]), facts.of(op.operands[1]))
+
+
+@_rule("tt.addptr")
+def _add_pointer(facts: AxisFacts, op: Operation, value: SSAValue) -> Facts:
+    pointer = element_of(value.type)
+    size = max(1, bit_width(pointee_of(pointer)) // 8)
+    return _sum(facts.of(op.operands[0]), facts.of(op.operands[1]), size)
+
+
+@_rule("arith.subi")
+def _subtract(facts: AxisFacts, op: Operation, value: SSAValue) -> Facts:
+    a, b = facts.of(op.operands[0]), facts.of(op.operands[1])
+    plain = _sum(a, Facts((1,) * len(b.contiguity), b.divisibility, b.constancy))
+    number = a.value - b.value if a.value is not None and b.value is not None else None
+    steady = tuple(min(d, 1 if c > 1 else MOST) for d, c in zip(plain.divisibility, b.contiguity, strict=True))
+    return Facts(plain.contiguity, steady, plain.constancy, number)
+
+
+@_rule("arith.muli")
+def _multiply(facts: AxisFacts, op: Operation, value: SSAValue) -> Facts:
+    a, b = facts.of(op.operands[0]), facts.of(op.operands[1])
+    if b.value == 1:
+        return a
+    if a.value == 1:
+        return b
+    each = [
+        (1 if ca > 1 else da, 1 if cb > 1 else db)
+        for ca, da, cb, db in zip(a.contiguity, a.divisibility, b.contiguity, b.divisibility, strict=True)
+    ]
+    number = a.value * b.value if a.value is not None and b.value is not None else None
+    return Facts((1,) * len(each), tuple(min(MOST, x * y) for x, y in each), _least(a.constancy, b.constancy), number)
+
+
+@_rule("arith.divsi", "arith.divui")
+def _divide(facts: AxisFacts, op: Operation, value: SSAValue) -> Facts:
+    a, b = facts.of(op.operands[0]), facts.of(op.operands[1])
+    if b.value == 1:
+        return a
+    if b.value is None or b.value <= 0:
+        return Facts((1,) * len(a.contiguity), (1,) * len(a.contiguity), _least(a.constancy, b.constancy))
+    d = divisor_of(b.value)
+    constancy = tuple(
+        max(k, min(c, div, d)) for c, div, k in zip(a.contiguity, a.divisibility, a.constancy, strict=True)
+    )
+    return Facts((1,) * len(constancy), (1,) * len(constancy), constancy)
+
+
+@_rule("arith.remsi", "arith.remui")
+def _remainder(facts: AxisFacts, op: Operation, value: SSAValue) -> Facts:
+    a, b = facts.of(op.operands[0]), facts.of(op.operands[1])
+    d = _of_each(b)
+    contiguity = tuple(
+        min(c, div, d) if k == s else 1
+        for c, div, k, s in zip(a.contiguity, a.divisibility, b.constancy, _shape(value), strict=True)
+    )
+    divisibility = tuple(
+        min(_limited(x, run, c), d) for x, run, c in zip(a.divisibility, contiguity, a.contiguity, strict=True)
+    )
+    return Facts(contiguity, divisibility, _least(a.constancy, b.constancy))
+
+
+@_rule("arith.cmpi")
+def _compare(facts: AxisFacts, op: Operation, value: SSAValue) -> Facts:
+    """Consecutive numbers against one number: aligned runs fall on one side, if the number is a multiple of them."""
+    a, b = facts.of(op.operands[0]), facts.of(op.operands[1])
+    predicate = int_value(op.properties["predicate"])
+    constancy = list(_least(a.constancy, b.constancy))
+    if predicate in (2, 5, 6, 9):  # slt sge ult uge: a multiple on the right is where the side changes
+        for i, (c, d, k) in enumerate(zip(a.contiguity, a.divisibility, b.constancy, strict=True)):
+            constancy[i] = max(constancy[i], min(c, d, b.divisibility[i], k))
+    if predicate in (3, 4, 7, 8):  # sle sgt ule ugt: the same with the sides exchanged
+        for i, (c, d, k) in enumerate(zip(b.contiguity, b.divisibility, a.constancy, strict=True)):
+            constancy[i] = max(constancy[i], min(c, d, a.divisibility[i], k))
+    one = (1,) * len(constancy)
+    return Facts(one, one, tuple(constancy))
+
+
+@_rule(
+    "arith.andi", "arith.ori", "arith.xori", "arith.shli", "arith.shrsi", "arith.shrui", "arith.minsi", "arith.maxsi"
+)
+def _bitwise(facts: AxisFacts, op: Operation, value: SSAValue) -> Facts:
+    a, b = facts.of(op.operands[0]), facts.of(op.operands[1])
+    one = (1,) * len(a.constancy)
+    return Facts(one, one, _least(a.constancy, b.constancy))
+
+
+@_rule("arith.select")
+def _select(facts: AxisFacts, op: Operation, value: SSAValue) -> Facts:
+    condition, a, b = (facts.of(x) for x in op.operands)
+    if len(condition.constancy) != len(a.constancy):
+        return a | b
+    contiguity = _least(_least(a.contiguity, b.contiguity), condition.constancy)
+    divisibility = tuple(
+        min(_limited(x, run, ca), _limited(y, run, cb))
+        for x, y, run, ca, cb in zip(
+            a.divisibility, b.divisibility, contiguity, a.contiguity, b.contiguity, strict=True
+        )
+    )
+    return Facts(contiguity, divisibility, _least(_least(a.constancy, b.constancy), condition.constancy))

@@ -1,0 +1,116 @@
+"""Facts along axes are sound: random integer programs, every claim compared with the numbers themselves."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+from xdsl.dialects import arith
+from xdsl.ir import Block, SSAValue
+
+from weft.analysis import AxisFacts, Facts
+from weft.ir import Builder, i32
+
+OPERATIONS: dict[str, tuple[Any, Any]] = {
+    "add": (arith.AddiOp, lambda a, b: a + b),
+    "sub": (arith.SubiOp, lambda a, b: a - b),
+    "mul": (arith.MuliOp, lambda a, b: a * b),
+    "and": (arith.AndIOp, lambda a, b: a & b),
+    "or": (arith.OrIOp, lambda a, b: a | b),
+    "xor": (arith.XOrIOp, lambda a, b: a ^ b),
+}
+
+
+def holds(facts: Facts, values: np.ndarray) -> None:
+    """AssertionError where a fact is not so."""
+    values = np.atleast_1d(values)
+    for axis in range(values.ndim):
+        rows = np.moveaxis(values, axis, -1).reshape(-1, values.shape[axis])
+        size = rows.shape[1]
+        run, equal = min(facts.contiguity[axis], size), min(facts.constancy[axis], size)
+        for row in rows:
+            pieces = row.reshape(-1, run)
+            assert (pieces == pieces[:, :1] + np.arange(run)).all(), ("contiguity", axis, facts)
+            assert (pieces[:, 0] % facts.divisibility[axis] == 0).all(), ("divisibility", axis, facts)
+            steady = row.reshape(-1, equal)
+            assert (steady == steady[:, :1]).all(), ("constancy", axis, facts)
+    if facts.value is not None:
+        assert (values == facts.value).all()
+
+
+def grown(rng: random.Random) -> list[tuple[SSAValue, np.ndarray, bool]]:
+    """(value, its numbers, whether it is a predicate) of a random program."""
+    b = Builder(Block())
+    made: list[tuple[SSAValue, np.ndarray, bool]] = []
+    for n in (16, 64):
+        start = rng.choice([0, 0, 8, 24])
+        made.append((b.make_range(start, start + n), np.arange(start, start + n), False))
+    for _ in range(4):
+        n = rng.choice([1, 2, 3, 4, 8, 16, 32, 48, 0, -16])
+        made.append((b.constant(n, i32), np.asarray(n), False))
+    for _ in range(30):
+        value, numbers, predicate = rng.choice(made)
+        kind = rng.randrange(8)
+        if numbers.ndim == 0:
+            shape = rng.choice([(16,), (64,), (16, 64)])
+            made.append((b.splat(value, shape), np.broadcast_to(numbers, shape), predicate))
+        elif kind == 0 and numbers.ndim == 1:
+            axis = rng.randrange(2)
+            made.append((b.expand_dims(value, axis), np.expand_dims(numbers, axis), predicate))
+        elif kind == 1 and numbers.ndim == 2 and 1 in numbers.shape:
+            shape = (16, 64)
+            if all(s in (1, t) for s, t in zip(numbers.shape, shape, strict=True)):
+                made.append((b.broadcast(value, shape), np.broadcast_to(numbers, shape), predicate))
+        elif predicate:
+            pairs = [m for m in made if m[1].shape == numbers.shape and not m[2]]
+            if pairs:
+                (x, p, _), (y, q, _) = rng.choice(pairs), rng.choice(pairs)
+                made.append((b.select(value, x, y), np.where(numbers, p, q), False))
+        else:
+            other, there, _ = rng.choice([m for m in made if m[1].shape == numbers.shape and not m[2]])
+            if kind < 5:
+                name = rng.choice(list(OPERATIONS))
+                op, meaning = OPERATIONS[name]
+                result = meaning(numbers, there)
+                if np.abs(result).max() < 1 << 30:
+                    made.append((b.binary(op, value, other), result, False))
+            elif kind == 5 and (there > 0).all() and (numbers >= 0).all():
+                made.append((b.binary(arith.DivSIOp, value, other), numbers // there, False))
+                made.append((b.binary(arith.RemSIOp, value, other), numbers % there, False))
+            else:
+                name = rng.choice(["slt", "sle", "sgt", "sge", "eq", "ne"])
+                meaning = {"slt": np.less, "sle": np.less_equal, "sgt": np.greater, "sge": np.greater_equal,
+                           "eq": np.equal, "ne": np.not_equal}[name]  # fmt: skip
+                made.append((b.cmpi(name, value, other), meaning(numbers, there), True))
+    return made
+
+
+@pytest.mark.parametrize("seed", range(400))
+def test_sound(seed: int) -> None:
+    facts = AxisFacts()
+    for value, numbers, _ in grown(random.Random(seed)):
+        holds(facts.of(value), numbers)
+
+
+def test_what_vectors_rest_on() -> None:
+    """program * 1024 + range, below a multiple of 16: runs of 1024, and masks in runs of 16."""
+    b = Builder(Block())
+    start = b.binary(arith.MuliOp, b.constant(3, i32), b.constant(1024, i32))
+    offsets = b.binary(arith.AddiOp, b.splat(start, (1024,)), b.make_range(0, 1024))
+    facts = AxisFacts()
+    assert facts.of(offsets).contiguity == (1024,)
+    assert facts.of(offsets).divisibility == (1024,)
+    mask = b.cmpi("slt", offsets, b.splat(b.constant(4000, i32), (1024,)))
+    assert facts.of(mask).constancy == (32,)
+
+
+def test_rows_and_columns() -> None:
+    """row[:, None] * 64 + column[None, :] is contiguous along its columns, each row begins at a multiple of 64."""
+    b = Builder(Block())
+    row = b.broadcast(b.expand_dims(b.make_range(0, 16), 1), (16, 64))
+    column = b.broadcast(b.expand_dims(b.make_range(0, 64), 0), (16, 64))
+    offsets = b.binary(arith.AddiOp, b.binary(arith.MuliOp, row, b.splat(b.constant(64, i32), (16, 64))), column)
+    found = AxisFacts().of(offsets)
+    assert found.contiguity == (1, 64) and found.divisibility[1] == 64

@@ -263,3 +263,25 @@ def test_a_constexpr_of_an_enclosing_function_that_changes() -> None:
     captured.value = 43
     with pytest.raises(RuntimeError, match=r"captured has changed .* from constexpr\[42\] to constexpr\[43\]"):
         kernel[(1,)](z)
+
+
+@weft.jit
+def _store_one(Z):
+    tl.store(Z, 1)
+
+
+@weft.jit
+def _store_two(Z):
+    tl.store(Z, 2)
+
+
+def test_preloading_what_belongs_to_another_kernel() -> None:
+    seen = []
+    weft.knobs.runtime.jit_cache_hook = lambda *args, **kw: seen.append(kw["compile"]["specialization_data"])
+    try:
+        _store_one.warmup(np.dtype("int32"), grid=(1,))
+    finally:
+        weft.knobs.runtime.jit_cache_hook = None
+    assert _store_one.preload(seen[0]) is not None
+    with pytest.raises(RuntimeError, match="Specialization data is for .*_store_one, and this is .*_store_two"):
+        _store_two.preload(seen[0])

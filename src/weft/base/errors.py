@@ -11,6 +11,7 @@
       LaunchError                   wrong arguments, grid or options in a call (a ValueError)
         LaunchTypeError                 ... of a wrong type or number (a TypeError)
         CapturedGlobalError             a captured global has changed (a RuntimeError)
+        SpecializationError             preloaded for another kernel (a RuntimeError)
         OutsideKernelError              called from Python, works only in kernels (a RuntimeError)
       DeviceAssertionError          `tl.device_assert`
       CompilerCrash                 our fault: what to report and where
@@ -49,6 +50,7 @@ __all__ = [
     "OutOfResources",
     "OutsideKernelError",
     "SettingWarning",
+    "SpecializationError",
     "Unsupported",
     "UnsupportedLanguageConstruct",
     "WeftError",
@@ -281,6 +283,10 @@ class CapturedGlobalError(LaunchError, RuntimeError):
             "what was compiled",
         )
         self.name, self.before, self.now = name, before, now
+
+
+class SpecializationError(LaunchError, RuntimeError):
+    """`preload` was given the specialisation of another kernel."""
 
 
 class OutsideKernelError(LaunchError, RuntimeError):

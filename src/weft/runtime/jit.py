@@ -20,7 +20,7 @@ from functools import partial
 from typing import Any, Generic, TypeVar, overload
 
 from weft import compiler
-from weft.base import CapturedGlobalError, LaunchError, LaunchTypeError
+from weft.base import CapturedGlobalError, LaunchTypeError, SpecializationError
 from weft.language.callable import JITCallable, is_constexpr_value
 from weft.language.dtypes import dtype
 
@@ -293,7 +293,10 @@ class JITFunction(JITCallable, KernelInterface[Any]):
         """Compile for a specialisation that a hook was told of (`specialization_data`), before anybody launches it."""
         facts = json.loads(specialization_data)
         if facts["name"] != self._fn_name:
-            raise LaunchError(f"the specialisation is of {facts['name']}, this is {self._fn_name}")
+            raise SpecializationError(
+                f"Specialization data is for {facts['name']}, and this is {self._fn_name}",
+                hint="preload each kernel with what the hook was told of that kernel",
+            )
         signature = {name: _tuples(t) for name, t in facts["signature"].items()}
         constants = {
             tuple(k): _from_json_constant(v)

@@ -1,0 +1,27 @@
+"""NVIDIA GPUs: their instructions, each with its operands' layouts, its text and its meaning side by side.
+
+>>> mma = instruction("mma.sync.m16n8k16.f32.f16.f16.f32")
+>>> mma.since, [f"{o.elem} x {o.count}" for o in mma.operands]
+(80, ['f16 x 8', 'f16 x 4', 'f32 x 4'])
+"""
+
+from .instruction import Instruction, Memory, Operand
+from .mbarrier import MBarrier, MBarrierError
+from .meaning import from_matrix, round_to, to_matrix
+from .table import INSTRUCTIONS, available, instruction
+
+__all__ = [
+    # the table
+    "INSTRUCTIONS",
+    "Instruction",
+    "Operand",
+    "available",
+    "instruction",
+    # what meanings are made of
+    "MBarrier",
+    "MBarrierError",
+    "Memory",
+    "from_matrix",
+    "round_to",
+    "to_matrix",
+]

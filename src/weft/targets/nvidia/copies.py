@@ -1,0 +1,69 @@
+"""cp.async and its groups, barriers, fences, and the register budget of a warp.
+
+A copy moves `size` of its 4, 8 or 16 bytes and fills up with zeros; it is done for the issuing thread when its group
+has been waited for. The meaning here is that of a copy which is done at once; when it lands is the simulator's to
+choose.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from .instruction import Array, Instruction, Memory, Operand
+
+__all__ = ["copy_instructions"]
+
+
+def _copy(width: int) -> Callable[..., tuple[Array, ...]]:
+    def run(memory: Memory, to: Array, source: Array, size: Array) -> tuple[Array, ...]:
+        wanted = np.broadcast_to(np.arange(width), (*to.shape[:2], width)) < size
+        data = np.zeros((*to.shape[:2], width), np.uint8)
+        for count in np.unique(np.clip(size, 0, width)):
+            if count:
+                active = np.clip(size[:, :, 0], 0, width) == count
+                data[:, :, :count] |= memory.read("global", source[:, :, 0], int(count), active)
+        memory.write("shared", to[:, :, 0], np.where(wanted, data, 0).astype(np.uint8), np.ones(to.shape[:2], np.bool_))
+        return ()
+
+    return run
+
+
+def _plain(name: str, since: int, text: str, touches: str, ptx: str = "7.0", **more: Operand) -> Instruction:
+    return Instruction(name, since, text, tuple(more.values()), touches=touches, ptx=ptx)
+
+
+def copy_instructions() -> Iterator[Instruction]:
+    """All entries of this file."""
+
+    def word(name: str, constraint: str = "r") -> Operand:
+        return Operand(name, "i32", 1, constraint)
+
+    source = Operand("source", "i64", 1, "l")
+    for kind, width in (("ca", 4), ("ca", 8), ("ca", 16), ("cg", 16)):
+        yield Instruction(
+            name=f"cp.async.{kind}.{width}",
+            since=80,
+            text=f"cp.async.{kind}.shared.global [<to>], [<source>], {width}, <size>;",
+            operands=(word("to"), source, word("size")),
+            semantics=_copy(width),
+            cost=2,
+            touches="copy",
+            width=width,
+            stores=True,
+        )
+    yield _plain("cp.async.commit_group", 80, "cp.async.commit_group;", "sync")
+    yield _plain("cp.async.wait_group", 80, "cp.async.wait_group <pending>;", "sync", pending=word("pending", "n"))
+    yield _plain("bar.sync", 70, "bar.sync <id>, <threads>;", "sync", id=word("id"), threads=word("threads"))
+    yield _plain("bar.warp.sync", 70, "bar.warp.sync 0xffffffff;", "sync")
+    yield _plain("barrier.cluster.arrive", 90, "barrier.cluster.arrive.aligned;", "sync", "7.8")
+    yield _plain("barrier.cluster.wait", 90, "barrier.cluster.wait.aligned;", "sync", "7.8")
+    yield _plain("fence.proxy.async", 90, "fence.proxy.async.shared::cta;", "sync", "8.0")
+    for scope in ("cta", "gpu", "sys"):
+        yield _plain(f"fence.acq_rel.{scope}", 70, f"fence.acq_rel.{scope};", "sync")
+    for way in ("inc", "dec"):
+        name = f"setmaxnreg.{way}"
+        yield Instruction(
+            name, 90, f"{name}.sync.aligned.u32 <count>;", (word("count", "n"),), only=True, touches="sync", ptx="8.0"
+        )

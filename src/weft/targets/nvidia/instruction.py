@@ -1,0 +1,134 @@
+"""What an instruction is here: operands with layouts, text, meaning, cost.
+
+The registers of an operand are counted in elements: an `mma` that takes eight f16 in four 32-bit registers has an
+operand of eight. `Instruction.asm` says how they are packed, the lowest bits first. In the text `<name>` stands for
+the registers of an operand: in braces where there are several, or where the syntax wants a vector (`<name*>`);
+`<name.1>` is the second of them.
+
+The meaning of an instruction on registers is a function from arrays [warp, lane, register] to such arrays, one for each
+result. One that touches memory gets a `Memory` before them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from weft.layouts import LinearLayout
+
+__all__ = ["Array", "Instruction", "Memory", "Operand"]
+
+Array = npt.NDArray[Any]
+
+BITS = {
+    "i1": 1, "i8": 8, "i16": 16, "i32": 32, "i64": 64, "f16": 16, "bf16": 16, "f32": 32, "tf32": 32, "f64": 64,
+    "f8E4M3FN": 8, "f8E5M2": 8,
+}  # fmt: skip
+WORD = {"h": 16, "r": 32, "f": 32, "l": 64, "d": 64, "n": 32}
+"""Bits of a register by LLVM's constraint; n is an immediate."""
+
+
+class Memory(Protocol):
+    """What a meaning may do with memory; spaces are "shared" and "global", addresses are bytes."""
+
+    def read(self, space: str, address: Array, width: int, active: Array) -> Array:
+        """`width` bytes at each address [warp, lane], as uint8 [warp, lane, width]; zeros where not active."""
+
+    def write(self, space: str, address: Array, data: Array, active: Array) -> None:
+        """The bytes uint8 [warp, lane, width] to each address [warp, lane], where active."""
+
+
+@dataclass(frozen=True)
+class Operand:
+    """Registers of one type: `count` elements in each lane, in PTX registers of the constraint's kind."""
+
+    name: str
+    elem: str
+    count: int
+    constraint: str
+    layout: LinearLayout | None = None
+    """register, lane[, warp] -> the dimensions of the matrix, for an operand that is one."""
+
+    @property
+    def per_word(self) -> int:
+        """Elements in each PTX register."""
+        return max(1, WORD[self.constraint] // BITS[self.elem])
+
+    @property
+    def words(self) -> int:
+        """PTX registers of each lane."""
+        return -(-self.count // self.per_word)
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """An entry of the table.
+
+    `since` is the first compute capability that has it, times ten; with `only`, no other has (sm_90a). `touches` says
+    what it reads or writes beside registers: "" nothing, "shared", "global", "copy" (both), "mbarrier", "sync".
+    """
+
+    name: str
+    since: int
+    text: str
+    operands: tuple[Operand, ...] = ()
+    results: tuple[Operand, ...] = ()
+    semantics: Callable[..., tuple[Array, ...]] | None = None
+    cost: float = 1.0
+    """Cycles that one warp keeps the issuing unit or the pipe busy."""
+    only: bool = False
+    touches: str = ""
+    width: int = 0
+    """Bytes that each address gives, for one that reads or writes memory."""
+    stores: bool = False
+    ptx: str = "7.0"
+    """The version of PTX that has it."""
+    params: Mapping[str, Any] = field(default_factory=dict)
+    """Shapes and modifiers, for whoever chooses among entries."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(m, n, k) of a matrix product, else ()."""
+        return tuple(self.params.get("shape", ()))
+
+    def works_on(self, capability: int) -> bool:
+        """Whether compute capability `capability` / 10 has it."""
+        return capability == self.since if self.only else capability >= self.since
+
+    def asm(self) -> tuple[str, str]:
+        """(text, constraints) of LLVM's inline assembly; results come first, each PTX register is one operand.
+
+        >>> from weft.targets.nvidia import instruction
+        >>> instruction("mma.sync.m8n8k4.f64.f64.f64.f64").asm()[1]
+        '=d,=d,d,d,d,d'
+        """
+        constraints = [f"={o.constraint}" for o in self.results for _ in range(o.words)]
+        constraints += [o.constraint for o in self.operands for _ in range(o.words)]
+        if self.touches:
+            constraints.append("~{memory}")
+        numbers = iter(range(len(constraints)))
+        names = {o.name: [f"${next(numbers)}" for _ in range(o.words)] for o in (*self.results, *self.operands)}
+        return self.written(names), ",".join(constraints)
+
+    def written(self, names: Mapping[str, list[str]]) -> str:
+        """The text with these PTX registers for each operand."""
+
+        def one(match: re.Match[str]) -> str:
+            found = names[match[1]]
+            if match[2]:
+                return found[int(match[2])]
+            return found[0] if len(found) == 1 and not match[3] else "{" + ", ".join(found) + "}"
+
+        return re.sub(r"<(\w+)(?:\.(\d+)|(\*))?>", one, self.text)
+
+    def run(self, *operands: Array, memory: Memory | None = None) -> tuple[Array, ...]:
+        """The results for operands [warp, lane, register], all of one number of warps."""
+        if self.semantics is None:
+            raise NotImplementedError(f"{self.name} has no meaning on registers alone")
+        with np.errstate(all="ignore"):
+            return self.semantics(memory, *operands) if self.touches else self.semantics(*operands)

@@ -1,0 +1,102 @@
+"""mbarrier: a barrier in shared memory that counts arrivals and bytes, phase after phase.
+
+A phase ends when as many arrivals as at `init` were counted and all bytes announced by `expect_tx` have come; then the
+next begins with the same count. `try_wait.parity` asks whether the phase of that parity has ended: it is true while the
+current phase has the other parity.
+
+>>> barrier = MBarrier.init(1)
+>>> barrier.try_wait(0), barrier.try_wait(1)          # phase 0 is under way; the one before it counts as ended
+(False, True)
+>>> barrier.expect_tx(16); barrier.arrive(); barrier.try_wait(0)
+False
+>>> barrier.complete_tx(16); barrier.try_wait(0)
+True
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from .instruction import Instruction, Operand
+
+__all__ = ["MBarrier", "MBarrierError", "mbarrier_instructions"]
+
+LARGEST_COUNT = (1 << 20) - 1
+
+
+class MBarrierError(Exception):
+    """A barrier is used in a way that PTX leaves undefined; the text says how."""
+
+
+@dataclass
+class MBarrier:
+    """The state of one barrier object."""
+
+    expected: int
+    pending: int
+    bytes: int = 0
+    """Announced and not yet come."""
+    phase: int = 0
+
+    @classmethod
+    def init(cls, count: int) -> MBarrier:
+        """mbarrier.init: phase 0, waiting for `count` arrivals."""
+        if not 1 <= count <= LARGEST_COUNT:
+            raise MBarrierError(f"the count of an mbarrier must be 1 .. {LARGEST_COUNT}, got {count}")
+        return cls(count, count)
+
+    def arrive(self, count: int = 1) -> None:
+        """mbarrier.arrive: counts down; may end the phase."""
+        if count > self.pending:
+            raise MBarrierError(
+                f"{count} more arrivals at an mbarrier that waits for {self.pending} of {self.expected}"
+            )
+        self.pending -= count
+        self._maybe_next()
+
+    def expect_tx(self, count: int) -> None:
+        """mbarrier.expect_tx: so many more bytes belong to this phase."""
+        self.bytes += count
+        if not -LARGEST_COUNT <= self.bytes <= LARGEST_COUNT:
+            raise MBarrierError(f"an mbarrier counts at most {LARGEST_COUNT} bytes, {self.bytes} are pending")
+
+    def complete_tx(self, count: int) -> None:
+        """A copy has delivered so many bytes."""
+        self.bytes -= count
+        self._maybe_next()
+
+    def try_wait(self, parity: int) -> bool:
+        """mbarrier.try_wait.parity."""
+        return self.phase & 1 != parity & 1
+
+    def _maybe_next(self) -> None:
+        if self.pending == 0 and self.bytes == 0:
+            self.pending = self.expected
+            self.phase += 1
+
+
+def mbarrier_instructions() -> Iterator[Instruction]:
+    """All entries of mbarrier."""
+    address = Operand("address", "i32", 1, "r")
+
+    def entry(name: str, text: str, *operands: Operand, results: tuple[Operand, ...] = ()) -> Instruction:
+        return Instruction(
+            f"mbarrier.{name}", 90, text, (address, *operands), results, cost=2, touches="mbarrier", width=8, ptx="8.0"
+        )
+
+    def word(name: str) -> Operand:
+        return Operand(name, "i32", 1, "r")
+
+    b64 = "shared::cta.b64"
+    yield entry("init", f"mbarrier.init.{b64} [<address>], <count>;", word("count"))
+    yield entry("inval", f"mbarrier.inval.{b64} [<address>];")
+    yield entry("arrive", f"mbarrier.arrive.{b64} _, [<address>], <count>;", word("count"))
+    yield entry("expect_tx", "mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [<address>], <bytes>;", word("bytes"))
+    yield entry("arrive.expect_tx", f"mbarrier.arrive.expect_tx.{b64} _, [<address>], <bytes>;", word("bytes"))
+    done = Operand("d", "i32", 1, "r")
+    ask = f"mbarrier.try_wait.parity.{b64} p, [<address>], <parity>;"
+    yield entry(
+        "try_wait.parity", "{ .reg .pred p; " + ask + " selp.b32 <d>, 1, 0, p; }", word("parity"), results=(done,)
+    )
+    yield entry("wait.parity", "{ .reg .pred p; WAIT: " + ask + " @!p bra WAIT; }", word("parity"))

@@ -1,0 +1,52 @@
+"""The table of instructions: every entry by name. Adding one is adding an entry to the file of its kind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from .convert import convert_instructions
+from .copies import copy_instructions
+from .instruction import Instruction
+from .lanes import lane_instructions
+from .matrices import matrix_instructions
+from .mbarrier import mbarrier_instructions
+from .mma import mma_instructions
+
+__all__ = ["INSTRUCTIONS", "available", "instruction"]
+
+
+def _table() -> dict[str, Instruction]:
+    found: dict[str, Instruction] = {}
+    for family in (
+        mma_instructions,
+        matrix_instructions,
+        lane_instructions,
+        convert_instructions,
+        copy_instructions,
+        mbarrier_instructions,
+    ):
+        for entry in family():
+            assert entry.name not in found, entry.name
+            found[entry.name] = entry
+    return found
+
+
+INSTRUCTIONS = _table()
+
+
+def instruction(name: str) -> Instruction:
+    """The entry of this name; KeyError, naming those that begin alike, if there is none."""
+    found = INSTRUCTIONS.get(name)
+    if found is None:
+        alike = sorted(n for n in INSTRUCTIONS if n.split(".")[0] == name.split(".")[0])
+        raise KeyError(f"there is no instruction {name!r}" + (f"; there are {', '.join(alike)}" if alike else ""))
+    return found
+
+
+def available(capability: int) -> Iterator[Instruction]:
+    """The entries that compute capability `capability` / 10 has.
+
+    >>> any(i.name.startswith("stmatrix") for i in available(80))
+    False
+    """
+    return (i for i in INSTRUCTIONS.values() if i.works_on(capability))

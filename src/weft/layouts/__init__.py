@@ -11,6 +11,7 @@ from weft.base import LayoutError
 from .affine import AffineLayout
 from .conflicts import bank_conflicts, count_wavefronts, shared_access, wavefronts
 from .cute import CuteLayout, CuteSwizzle, from_cute, to_cute
+from .describe import describe, descriptions
 from .infer import (
     broadcast_result,
     broadcast_source,
@@ -110,6 +111,9 @@ __all__ = [
     "count_wavefronts",
     "shared_access",
     "wavefronts",
+    # the names of a layout
+    "describe",
+    "descriptions",
     # CuTe's notation
     "CuteLayout",
     "CuteSwizzle",

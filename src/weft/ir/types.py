@@ -16,7 +16,7 @@ here (`int_type`, `tensor_of`, `ptr_of`, `tensordesc_of`), which keep what they 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
 from math import prod
 
@@ -42,6 +42,8 @@ from xdsl.printer import Printer
 
 __all__ = [
     # Triton's own types
+    "Encoding",
+    "Laid",
     "PtrType",
     "TensorDescType",
     # element types
@@ -80,6 +82,34 @@ __all__ = [
     "is_pointer",
     "is_tensor",
 ]
+
+
+AliasOf = Callable[[str, str], str]
+"""Gives a text that is long and comes often a short name, `#blocked`; its arguments are the text and a stem."""
+
+
+class Encoding:
+    """What the `encoding` of a tile's type says of where its elements lie; `weft.ir.gpu` has the only kind."""
+
+    def tensor(self, element: Attribute) -> TensorType[Attribute]:
+        """The tile of the same shape that lies the same way."""
+        raise NotImplementedError
+
+    def text(self, alias: AliasOf | None = None) -> str:
+        """The encoding as Triton writes it."""
+        raise NotImplementedError
+
+
+class Laid:
+    """A type other than a tile's that says how something lies in memory; `weft.ir.gpu` has them."""
+
+    def text(self, alias: AliasOf | None = None) -> str:
+        """The type as Triton writes it."""
+        raise NotImplementedError
+
+    def problem(self) -> str | None:
+        """Why this is not a type of the layout IR; None where it is."""
+        raise NotImplementedError
 
 
 @irdl_attr_definition
@@ -182,8 +212,11 @@ def tensordesc_of(shape: Sequence[int], element: Attribute) -> TensorDescType:
 
 
 def like(type: Attribute, element: Attribute) -> Attribute:
-    """`element`, in a tile of the same shape as `type` where that is a tile."""
-    return _tensor(type.get_shape(), element) if isinstance(type, TensorType) else element
+    """`element`, in a tile of the same shape (and layout) as `type` where that is a tile."""
+    if not isinstance(type, TensorType):
+        return element
+    encoding = type.encoding
+    return encoding.tensor(element) if isinstance(encoding, Encoding) else _tensor(type.get_shape(), element)
 
 
 @lru_cache(maxsize=256)

@@ -21,7 +21,6 @@ from xdsl.ir import Attribute, Operation, Region, SSAValue
 from ..attrs import enum_attr, int_value, str_attr, unit_attr
 from .spelling import quote, symbol_text
 from .tokens import unescape
-from .types import function_text, type_text
 from .values import ValueReader
 
 __all__ = [
@@ -76,6 +75,14 @@ class Writing(Protocol):
 
     def name(self, value: SSAValue) -> str:
         """The name of a value, `%x`."""
+        ...
+
+    def type(self, type: Attribute) -> str:
+        """A type as text."""
+        ...
+
+    def signature(self, op: Operation) -> str:
+        """The types of all operands and all results, `(T, T) -> T`."""
         ...
 
     def attributes(self, op: Operation) -> str:
@@ -179,7 +186,7 @@ class Type:
             parts.types[self.group] = (reader.type(),)
 
     def write(self, writing: Writing, op: Operation) -> str:
-        text = type_text(_group(op, self.group)[0].type)
+        text = writing.type(_group(op, self.group)[0].type)
         return text.removeprefix(self.short) if self.short else text
 
     def present(self, op: Operation) -> bool:
@@ -196,7 +203,7 @@ class Types:
         parts.types[self.group] = reader.type_list()
 
     def write(self, writing: Writing, op: Operation) -> str:
-        return ", ".join(type_text(v.type) for v in _group(op, self.group))
+        return ", ".join(writing.type(v.type) for v in _group(op, self.group))
 
     def present(self, op: Operation) -> bool:
         return bool(_group(op, self.group))
@@ -225,7 +232,7 @@ class Signature:
             reader.fail("this operation has no results", at)
 
     def write(self, writing: Writing, op: Operation) -> str:
-        return function_text([v.type for v in op.operands], [v.type for v in op.results])
+        return writing.signature(op)
 
     def present(self, op: Operation) -> bool:
         return True

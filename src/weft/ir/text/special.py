@@ -23,7 +23,6 @@ from .elements import Parts
 from .forms import OPERATIONS
 from .reader import SPECIAL, Reader
 from .spelling import attr_text, dict_text, symbol_text
-from .types import function_text, type_text
 from .writer import WRITE, Writer
 
 __all__: list[str] = []
@@ -139,15 +138,15 @@ def _write_func(w: Writer, op: Operation, left: str) -> None:
     entry = op.regions[0].blocks.first
     shown: list[str] = []
     for i, type in enumerate(inputs):
-        text = _with_attrs(type_text(type), properties.get("arg_attrs"), i)
+        text = _with_attrs(w.type(type), properties.get("arg_attrs"), i)
         if entry is not None:
             location = entry.args[i].location
             text = f"{w.define_argument(entry.args[i], location)}: {text}{w.location(location)}"
         shown.append(text)
-    results = [_with_attrs(type_text(t), properties.get("res_attrs"), i) for i, t in enumerate(outputs)]
+    results = [_with_attrs(w.type(t), properties.get("res_attrs"), i) for i, t in enumerate(outputs)]
     arrow = ""
     if results:
-        bare = len(results) == 1 and results[0] == type_text(outputs[0])
+        bare = len(results) == 1 and results[0] == w.type(outputs[0])
         arrow = f" -> {results[0]}" if bare else f" -> ({', '.join(results)})"
     word = f"{visibility.data} " if isinstance(visibility, StringAttr) else ""
     name = symbol_text(properties["sym_name"].data)  # type: ignore[attr-defined]
@@ -230,9 +229,9 @@ def _write_for(w: Writer, op: Operation, left: str) -> None:
     head = f"{left}scf.for {unsigned}{variable} = {lower} to {upper} step {step}"
     if carried:
         pairs = ", ".join([f"{a} = {b}" for a, b in zip(carried, init, strict=True)])
-        head += f" iter_args({pairs}) -> ({', '.join(map(type_text, types))})"
+        head += f" iter_args({pairs}) -> ({', '.join(map(w.type, types))})"
     if op.operands[0].type != index:
-        head += f" : {type_text(op.operands[0].type)}"
+        head += f" : {w.type(op.operands[0].type)}"
     w.line(head + " {")
     w.blocks(op.regions[0], skip_end="scf.yield")
     w.line("}" + _maybe_dict(op.attributes) + w.location(op.location))
@@ -250,7 +249,7 @@ def _read_if(r: Reader, name: str) -> Operation:
 
 
 def _write_if(w: Writer, op: Operation, left: str) -> None:
-    types = f" -> ({', '.join([type_text(v.type) for v in op.results])})" if op.results else ""
+    types = f" -> ({', '.join([w.type(v.type) for v in op.results])})" if op.results else ""
     w.line(f"{left}scf.if {w.name(op.operands[0])}{types} {{")
     w.blocks(op.regions[0], skip_end="scf.yield")
     if op.regions[1].blocks:
@@ -281,7 +280,7 @@ def _write_while(w: Writer, op: Operation, left: str) -> None:
     init = [w.name(v) for v in op.operands]
     carried = [w.define_argument(a, a.location) for a in op.regions[0].block.args]
     pairs = ", ".join([f"{a} = {b}" for a, b in zip(carried, init, strict=True)])
-    signature = function_text([v.type for v in op.operands], [v.type for v in op.results])
+    signature = w.signature(op)
     w.line(f"{left}scf.while{f' ({pairs})' if pairs else ''} : {signature} {{")
     w.blocks(op.regions[0])
     w.line("} do {")
@@ -308,7 +307,7 @@ def _read_branch_values(r: Reader) -> list[SSAValue]:
 def _branch_text(w: Writer, label: str, values: Sequence[SSAValue]) -> str:
     if not values:
         return label
-    return f"{label}({', '.join([w.name(v) for v in values])} : {', '.join([type_text(v.type) for v in values])})"
+    return f"{label}({', '.join([w.name(v) for v in values])} : {', '.join([w.type(v.type) for v in values])})"
 
 
 def _read_br(r: Reader, name: str) -> Operation:
@@ -364,7 +363,7 @@ def _read_constant(r: Reader, name: str) -> Operation:
 
 def _write_constant(w: Writer, op: Operation, left: str) -> None:
     attributes = f"{dict_text(op.attributes)} " if op.attributes else ""
-    w.line(f"{left}arith.constant {attributes}{attr_text(op.properties['value'])}{w.location(op.location)}")
+    w.line(f"{left}arith.constant {attributes}{attr_text(op.properties['value'], w.alias)}{w.location(op.location)}")
 
 
 _PREDICATES = {
@@ -398,7 +397,7 @@ def _write_compare(w: Writer, op: Operation, left: str) -> None:
     word = _PREDICATES[op.name][int_value(op.properties["predicate"])]
     x, y = op.operands
     flags = w.flags(op, "predicate")
-    w.line(f"{left}{op.name} {word}, {w.name(x)}, {w.name(y)}{flags} : {type_text(x.type)}{w.location(op.location)}")
+    w.line(f"{left}{op.name} {word}, {w.name(x)}, {w.name(y)}{flags} : {w.type(x.type)}{w.location(op.location)}")
 
 
 def _read_select(r: Reader, name: str) -> Operation:
@@ -418,8 +417,8 @@ def _read_select(r: Reader, name: str) -> Operation:
 
 def _write_select(w: Writer, op: Operation, left: str) -> None:
     names = ", ".join([w.name(v) for v in op.operands])
-    condition = type_text(op.operands[0].type)
-    types = type_text(op.results[0].type) if condition == "i1" else f"{condition}, {type_text(op.results[0].type)}"
+    condition = w.type(op.operands[0].type)
+    types = w.type(op.results[0].type) if condition == "i1" else f"{condition}, {w.type(op.results[0].type)}"
     w.line(f"{left}arith.select {names}{_maybe_dict(op.attributes)} : {types}{w.location(op.location)}")
 
 

@@ -31,7 +31,7 @@ from xdsl.irdl import irdl_attr_definition
 
 from ..attrs import dense_values
 from ..locations import UNKNOWN
-from ..types import i1
+from ..types import AliasOf, Encoding, i1
 from .types import function_text, type_text
 
 __all__ = ["OpaqueAttr", "attr_text", "dict_text", "flags_text", "float_text", "loc_text", "quote", "symbol_text"]
@@ -103,8 +103,8 @@ def _dense_text(attr: DenseIntOrFPElementsAttr) -> str:
     return texts[0]
 
 
-def attr_text(attr: Attribute) -> str:
-    """An attribute as MLIR writes it."""
+def attr_text(attr: Attribute, alias: AliasOf | None = None) -> str:
+    """An attribute as MLIR writes it; layouts in it are written in full, or as `alias` names them."""
     if isinstance(attr, IntegerAttr):
         if attr.type == i1:
             return "true" if attr.value.data else "false"
@@ -116,7 +116,7 @@ def attr_text(attr: Attribute) -> str:
     if isinstance(attr, UnitAttr):
         return "unit"
     if isinstance(attr, DenseIntOrFPElementsAttr):
-        return f"dense<{_dense_text(attr)}> : {type_text(attr.type)}"
+        return f"dense<{_dense_text(attr)}> : {type_text(attr.type, alias)}"
     if isinstance(attr, DenseArrayBase):
         element = attr.elt_type
         values = attr.get_values()
@@ -126,9 +126,9 @@ def attr_text(attr: Attribute) -> str:
             texts = [float_text(v, element) for v in values]
         return f"array<{type_text(element)}{': ' if texts else ''}{', '.join(texts)}>"
     if isinstance(attr, ArrayAttr):
-        return f"[{', '.join(attr_text(a) for a in attr.data)}]"
+        return f"[{', '.join(attr_text(a, alias) for a in attr.data)}]"
     if isinstance(attr, DictionaryAttr):
-        return dict_text(attr.data)
+        return dict_text(attr.data, alias)
     if isinstance(attr, SymbolRefAttr):
         return "::".join(
             [symbol_text(attr.root_reference.data), *(symbol_text(n.data) for n in attr.nested_references)]
@@ -138,11 +138,13 @@ def attr_text(attr: Attribute) -> str:
     if isinstance(attr, FastMathFlagsAttr | IntegerOverflowAttr):
         return f"#{attr.name}<{flags_text(attr)}>"
     if isinstance(attr, FunctionType):
-        return function_text([*attr.inputs.data], [*attr.outputs.data])
+        return function_text([*attr.inputs.data], [*attr.outputs.data], alias)
     if isinstance(attr, NoneType):
         return "none"
+    if isinstance(attr, Encoding):
+        return attr.text(alias)
     if isinstance(attr, TypeAttribute):
-        return type_text(attr)
+        return type_text(attr, alias)
     return str(attr)
 
 
@@ -153,10 +155,11 @@ def flags_text(attr: FastMathFlagsAttr | IntegerOverflowAttr) -> str:
     return ", ".join(str(f.value) for f in attr.enum_type if f in attr.data) or "none"
 
 
-def dict_text(attrs: Mapping[str, Attribute]) -> str:
+def dict_text(attrs: Mapping[str, Attribute], alias: AliasOf | None = None) -> str:
     """`{name = attribute, name}`, sorted by name as MLIR keeps them."""
     items = sorted(attrs.items())
-    return "{" + ", ".join(k if isinstance(v, UnitAttr) else f"{_name(k)} = {attr_text(v)}" for k, v in items) + "}"
+    shown = [k if isinstance(v, UnitAttr) else f"{_name(k)} = {attr_text(v, alias)}" for k, v in items]
+    return "{" + ", ".join(shown) + "}"
 
 
 def _name(name: str) -> str:

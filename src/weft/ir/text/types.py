@@ -13,7 +13,19 @@ from functools import lru_cache
 from xdsl.dialects.builtin import FunctionType, IndexType, IntegerType, NoneType, Signedness, TensorType, TupleType
 from xdsl.ir import Attribute
 
-from ..types import FLOAT_BY_NAME, PtrType, TensorDescType, index, int_type, ptr_of, signed_int_type, tensor_of
+from ..types import (
+    FLOAT_BY_NAME,
+    AliasOf,
+    Encoding,
+    Laid,
+    PtrType,
+    TensorDescType,
+    index,
+    int_type,
+    ptr_of,
+    signed_int_type,
+    tensor_of,
+)
 
 __all__ = ["BadType", "read_type", "type_text"]
 
@@ -96,9 +108,26 @@ def _read_tensor(body: str) -> Attribute:
     return tensor_of(shape, element)
 
 
+def type_text(type: Attribute, alias: AliasOf | None = None) -> str:
+    """A type as MLIR and Triton write it; layouts in it are written in full, or as `alias` names them."""
+    # Types that differ only in the names of their layouts are equal, so what holds layouts is not looked up by value.
+    if isinstance(type, TensorType):
+        encoding = type.encoding
+        if isinstance(encoding, Encoding):
+            dims = "".join([f"{d.data}x" for d in type.shape.data])
+            return f"tensor<{dims}{type_text(type.element_type)}, {encoding.text(alias)}>"
+    elif isinstance(type, TensorDescType):
+        return f"!tt.tensordesc<{type_text(type.block_type, alias)}>"
+    elif isinstance(type, Laid):
+        return type.text(alias)
+    elif isinstance(type, FunctionType):
+        return function_text([*type.inputs.data], [*type.outputs.data], alias)
+    return _plain_text(type)
+
+
 @lru_cache(maxsize=8192)
-def type_text(type: Attribute) -> str:
-    """A type as MLIR and Triton write it."""
+def _plain_text(type: Attribute) -> str:
+    """A type without layouts."""
     if isinstance(type, IntegerType):
         return f"{_SIGNS[type.signedness.data]}i{type.width.data}"
     if isinstance(type, IndexType):
@@ -109,10 +138,6 @@ def type_text(type: Attribute) -> str:
     if isinstance(type, PtrType):
         space = type.address_space.data
         return f"!tt.ptr<{type_text(type.pointee)}{'' if space == 1 else f', {space}'}>"
-    if isinstance(type, TensorDescType):
-        return f"!tt.tensordesc<{type_text(type.block_type)}>"
-    if isinstance(type, FunctionType):
-        return function_text([*type.inputs.data], [*type.outputs.data])
     if isinstance(type, TupleType):
         return f"tuple<{', '.join(map(type_text, type.types.data))}>"
     if isinstance(type, NoneType):
@@ -120,7 +145,8 @@ def type_text(type: Attribute) -> str:
     return str(type)
 
 
-def function_text(inputs: list[Attribute], outputs: list[Attribute]) -> str:
+def function_text(inputs: list[Attribute], outputs: list[Attribute], alias: AliasOf | None = None) -> str:
     """A functional type, `(i32, f32) -> f32`; a lone result stands without brackets."""
-    right = type_text(outputs[0]) if len(outputs) == 1 else f"({', '.join(map(type_text, outputs))})"
-    return f"({', '.join(map(type_text, inputs))}) -> {right}"
+    left = ", ".join([type_text(t, alias) for t in inputs])
+    right = ", ".join([type_text(t, alias) for t in outputs])
+    return f"({left}) -> {right if len(outputs) == 1 else f'({right})'}"

@@ -49,6 +49,9 @@ class Writer:
         self._labels: dict[Block, str] = {}
         self._aliases: dict[str, str] = {}
         self._alias_of: dict[int, tuple[Attribute, str]] = {}
+        self._layouts: dict[str, str] = {}
+        self._stems: dict[str, int] = {}
+        self._type_of: dict[int, tuple[Attribute, str]] = {}
 
     # -- names -------------------------------------------------------------------------------------------------
 
@@ -113,6 +116,32 @@ class Writer:
             self._names[result] = f"%{base}#{i}"
         return f"%{base}:{len(results)} = "
 
+    # -- types -------------------------------------------------------------------------------------------------
+
+    def type(self, type: Attribute) -> str:
+        """A type as text, with aliases for its layouts."""
+        known = self._type_of.get(id(type))
+        if known is None:
+            known = self._type_of[id(type)] = (type, type_text(type, self.alias))
+        return known[1]
+
+    def signature(self, op: Operation) -> str:
+        """The types of all operands and all results, `(T, T) -> T`."""
+        return function_text([v.type for v in op.operands], [v.type for v in op.results], self.alias)
+
+    def alias(self, text: str, stem: str) -> str:
+        """The short name of a layout's text, `#blocked1`; its definition goes to the top of the module."""
+        known = self._layouts.get(text)
+        if known is None:
+            count = self._stems.get(stem, 0)
+            self._stems[stem] = count + 1
+            known = self._layouts[text] = f"#{stem}{count or ''}"
+        return known
+
+    def layouts(self) -> list[str]:
+        """The definitions of the layouts that were written."""
+        return [f"{name} = {text}" for text, name in self._layouts.items()]
+
     # -- locations ---------------------------------------------------------------------------------------------
 
     def location(self, loc: Attribute) -> str:
@@ -145,7 +174,7 @@ class Writer:
             for key, value in op.properties.items():
                 if key not in hidden and defaults.get(key) != value:
                     shown[key] = value
-        return f" {dict_text(shown)}" if shown else ""
+        return f" {dict_text(shown, self.alias)}" if shown else ""
 
     def line(self, text: str) -> None:
         """Write a line at the current depth."""
@@ -175,11 +204,11 @@ class Writer:
             if len(op.operands) != SAME[name] or len(op.results) != 1:
                 return False
             text = f"{', '.join([self.name(v) for v in op.operands])}{self.flags(op)}"
-            text += f" : {type_text(op.results[0].type)}"
+            text += f" : {self.type(op.results[0].type)}"
         elif name in CASTS:
             source, result = op.operands[0], op.results[0]
             text = f"{self.name(source)}{self.flags(op)}"
-            text += f" : {type_text(source.type)}{CASTS[name]}{type_text(result.type)}"
+            text += f" : {self.type(source.type)}{CASTS[name]}{self.type(result.type)}"
         else:
             form = FORMS.get(name)
             if form is None:
@@ -201,7 +230,7 @@ class Writer:
                 text += " exact"
             elif key != hidden:
                 shown[key] = value
-        return f"{text} {dict_text(shown)}" if shown else text
+        return f"{text} {dict_text(shown, self.alias)}" if shown else text
 
     def _generic(self, op: Operation, left: str) -> None:
         """Write an operation in MLIR's generic form."""
@@ -210,9 +239,9 @@ class Writer:
         if op.successors:
             head += f"[{', '.join(self.label(b) for b in op.successors)}]"
         if op.properties:
-            head += f" <{dict_text(op.properties)}>"
-        tail = f" {dict_text(op.attributes)}" if op.attributes else ""
-        tail += f" : {function_text([v.type for v in op.operands], [v.type for v in op.results])}"
+            head += f" <{dict_text(op.properties, self.alias)}>"
+        tail = f" {dict_text(op.attributes, self.alias)}" if op.attributes else ""
+        tail += f" : {self.signature(op)}"
         tail += self.location(op.location)
         if not op.regions:
             self.line(head + tail)
@@ -249,7 +278,7 @@ class Writer:
         for i, block in enumerate(blocks):
             if i > 0 or (labelled and block.args):
                 arguments = ", ".join(
-                    f"{self.define_argument(a, a.location)}: {type_text(a.type)}{self.location(a.location)}"
+                    f"{self.define_argument(a, a.location)}: {self.type(a.type)}{self.location(a.location)}"
                     for a in block.args
                 )
                 self.line(f"^bb{i}{f'({arguments})' if arguments else ''}:")
@@ -279,4 +308,4 @@ def print_module(op: Operation, locations: bool = False) -> str:
     """
     writer = Writer(locations)
     writer.operation(op)
-    return "\n".join([*writer.lines, *writer.aliases()]) + "\n"
+    return "\n".join([*writer.layouts(), *writer.lines, *writer.aliases()]) + "\n"

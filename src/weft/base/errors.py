@@ -29,9 +29,9 @@ Every error pickles (a compilation may run in another process) and turns into a 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from .spans import Span, caret_line
 
@@ -155,6 +155,9 @@ class CompilationError(WeftError):
     (`with_span`).  `notes` tell other places, above all "called from" for functions that were inlined.
     """
 
+    also_at: ClassVar[Callable[[Span], str | None] | None] = None
+    """A second way to say the place, after the text: `weft.compat` sets it to Triton's."""
+
     span: Span | None
     source_line: str | None
     notes: tuple[Note, ...]
@@ -176,7 +179,10 @@ class CompilationError(WeftError):
         self.hint = hint
 
     def __str__(self) -> str:
-        return render("error", self.message, self.span, self.source_line, self.notes, self.hint)
+        text = render("error", self.message, self.span, self.source_line, self.notes, self.hint)
+        also = CompilationError.also_at
+        other = also(self.span) if also is not None and self.span is not None else None
+        return f"{text}\n{other}" if other else text
 
     @property
     def error_message(self) -> str:

@@ -19,9 +19,11 @@ from importlib.metadata import Distribution, DistributionFinder
 from types import ModuleType
 from typing import Any
 
-from weft.base import WeftError
+from weft.base import CompilationError, WeftError
 from weft.language.dtypes import dtype
 from weft.runtime import cache
+
+from .places import place_in_function
 
 __all__ = ["VERSION", "install", "installed", "uninstall"]
 
@@ -149,6 +151,7 @@ def install(*, replace: bool = False) -> None:
     sys.meta_path.insert(0, _finder)
     cache.triton_variables = True
     dtype.package = "triton.language"
+    CompilationError.also_at = place_in_function
 
 
 def uninstall() -> None:
@@ -158,6 +161,7 @@ def uninstall() -> None:
         _forget()
         cache.triton_variables = False
         dtype.package = "weft.language"
+        CompilationError.also_at = None
 
 
 def _forget() -> None:

@@ -281,7 +281,7 @@ def _different_types(
             f"{describe(left if otherwise.scope.get(name) is right and before[name] is right else right)}"
         )
         return frame.error(message, at, hint=f"convert with .to(...), so that `{name}` keeps its type")
-    message = f"mismatched type for `{name}` between the branches: {describe(left)} and {describe(right)}"
+    message = f"Mismatched type for `{name}` between the branches: {describe(left)} and {describe(right)}"
     return frame.error(message, node.test, notes=notes, hint="convert one of them with .to(...)")
 
 
@@ -304,7 +304,7 @@ def _return(frame: Frame, node: ast.Return) -> bool:
     if not frame.set_return_type(kind):
         first, second = ("nothing" if k is None else describe_type(k) for k in (frame.ret_type, kind))
         raise frame.error(
-            f"inconsistent return types: {first} before, {second} here",
+            f"Inconsistent return types: {first} before, {second} here",
             hint="every `return` of a function must return the same type; convert with .to(...)",
         )
     frame.returned = value

@@ -98,13 +98,14 @@ def _override(kernel: str) -> str | None:
 def _shorten(error: CompilationError) -> None:
     """Leave out where in Weft an error was found: what matters is the place in the kernel, which the text has.
 
-    A cause that was raised by the user's own code (a function that ran while compiling) stays.
+    A cause that was raised by the user's own code (a function that ran while compiling) stays. For programs written for
+    Triton there is always a cause, a ValueError if nothing else, as they look at its text.
     """
     tb = error.__cause__.__traceback__ if error.__cause__ is not None else None
     while tb is not None and tb.tb_next is not None:
         tb = tb.tb_next
     if tb is None or tb.tb_frame.f_code.co_filename.startswith(PACKAGE + os.sep):
-        error.__cause__ = None
+        error.__cause__ = None if CompilationError.also_at is None else ValueError(error.message)
         error.__suppress_context__ = True
     error.__traceback__ = None
 

@@ -1,0 +1,44 @@
+"""Under the name `triton`, errors also say their place and cause as Triton does."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+SCRIPT = '''
+import weft.compat
+weft.compat.install()
+import triton
+import triton.language as tl
+
+
+def decorated():
+    @triton.jit
+    def kernel(N: tl.constexpr):
+        x = tl.arange(0, 8)
+        y = tl.arange(2, N)
+
+    return kernel
+
+
+try:
+    triton.compile(triton.compiler.ASTSource(fn=decorated(), signature={"N": "constexpr"}, constexprs={"N": 7}))
+except triton.CompilationError as error:
+    print(error)
+    print(repr(error.__cause__))
+'''
+
+
+def test_place_and_cause(tmp_path: Path) -> None:
+    path = tmp_path / "k.py"
+    path.write_text(SCRIPT, encoding="utf-8")
+    done = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, check=True)
+    message = "arange's range must be a power of 2, got 5 (the nearest are 4 and 8; mask the rest)"
+    assert done.stdout.splitlines() == [
+        f"{path}:12:13: error: {message}",
+        "   12 |         y = tl.arange(2, N)",
+        "      |             ^^^^^^^^^^^^^^^",
+        "at 3:8: in kernel",
+        f'ValueError("{message}")',
+    ]

@@ -79,6 +79,7 @@ DPAS = IntelDPASLayout(8, 8, 16, 2, [2, 2], [2, 2], 16)
         (WMMA, [64, 64]),
         (AMDWMMALayout(1, False, [2, 2]), [64, 64]),
         (DotOperandLayout(0, WMMA, 8), [64, 64]),
+        (DotOperandLayout(1, AMDWMMALayout(3, True, [2, 2], [16, 16, 32]), 8), [64, 64]),
         (SwizzledSharedLayout(8, 1, 8, [1, 0]), [64, 64]),
         (SwizzledSharedLayout(4, 2, 4, [0, 1], [[1, 0]]), [64, 64]),
         (NVMMASharedLayout(128, 16), [64, 128]),

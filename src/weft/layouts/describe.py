@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from itertools import permutations, product
+from typing import TypeAlias
 
 from weft.base import LayoutError
 
@@ -60,7 +61,19 @@ def describe(layout: LinearLayout) -> Layout | None:
 
 def descriptions(layout: LinearLayout) -> list[Layout]:
     """A named layout of each family of which this layout is one: blocked, sliced, each kind of instruction, ..."""
-    return [found for search in _searches(layout) if (found := next(search, None)) is not None]
+    found: dict[tuple[type, ...], Layout] = {}
+    for search in _searches(layout):
+        first = next(search, None)
+        if first is not None:
+            found.setdefault(_family(first), first)
+    return list(found.values())
+
+
+def _family(layout: Layout) -> tuple[type, ...]:
+    """The classes of a layout and its parents."""
+    if isinstance(layout, (SliceLayout, DotOperandLayout)):
+        return type(layout), *_family(layout.parent)
+    return (type(layout),)
 
 
 @lru_cache(maxsize=1024)
@@ -194,23 +207,24 @@ def _slices(layout: LinearLayout) -> Iterator[Layout]:
 # -- matrix instructions -----------------------------------------------------------------------------------------------
 
 
-def _instructions(
-    make: Callable[[int, int], Iterator[Callable[[Shape, Shape], DistributedLayout]]],
-) -> Callable[[LinearLayout], Iterator[Layout]]:
-    """The search for a family: those with the same lanes, with every arrangement of warps and tiles.
+Builds: TypeAlias = Iterator[Callable[[Shape, Shape], DistributedLayout]]
+"""For each instruction, a function from the warps and the tiles of a warp to the layout."""
 
-    `make(rank, lanes)` yields, for each instruction, a function from the warps and the tiles of a warp to the layout.
+
+def _instructions(make: Callable[[int, int], Builds], tiled: bool) -> Callable[[LinearLayout], Iterator[Layout]]:
+    """The search for a family: the instructions with these lanes, with every arrangement of warps.
+
+    With `tiled`, several tiles of one instruction side by side in each warp.
     """
 
     def search(layout: LinearLayout) -> Iterator[Layout]:
-        shape = tuple(layout.out_dims.values())
-        yield from _arranged(make, layout.bases, shape)
+        yield from _arranged(make, layout.bases, tuple(layout.out_dims.values()), tiled)
 
     return search
 
 
 def _arranged(
-    make: Callable[[int, int], Iterator[Callable[[Shape, Shape], DistributedLayout]]], bases: Bases, shape: Shape
+    make: Callable[[int, int], Builds], bases: Bases, shape: Shape, tiled: bool = False
 ) -> Iterator[DistributedLayout]:
     cluster, rank = _cluster(bases, shape), len(shape)
     if cluster is None or rank not in (2, 3):
@@ -225,7 +239,8 @@ def _arranged(
                 continue
         except LayoutError:
             continue
-        for tiles in (t for total in range(5) for t in _splits(total, rank) if t[: rank - 2] == unit[: rank - 2]):
+        more = (t for total in range(1, 5) for t in _splits(total, rank) if t[: rank - 2] == unit[: rank - 2])
+        for tiles in more if tiled else (unit,):
             for arrangement in _splits(warps, rank):
                 candidate = _with_cluster(build(arrangement, tiles), cluster[0])
                 if candidate not in seen:
@@ -256,9 +271,6 @@ def _with_cluster(layout: DistributedLayout, cga: tuple[Basis, ...]) -> Distribu
             layout.version, layout.transposed, layout.warps_per_cta, layout.instr_shape, layout.tiles_per_warp, cga
         )
     raise LayoutError(f"{layout!r} has no clusters")
-
-
-Builds = Iterator[Callable[[Shape, Shape], DistributedLayout]]
 
 
 def _operand(
@@ -370,13 +382,17 @@ INSTRUCTIONS = (
     _dpas_operands,
 )
 
+TILED = (_mfma, _wmma, _mfma_operands, _wmma_operands)
+"""Those with tiles_per_warp."""
+
 
 def _instruction_slices(layout: LinearLayout) -> Iterator[Layout]:
     bases, shape = layout.bases, tuple(layout.out_dims.values())
-    for make in INSTRUCTIONS:
+    searches = [*((make, False) for make in INSTRUCTIONS), *((make, True) for make in TILED)]
+    for make, tiled in searches:
         for at in range(len(shape) + 1):
             larger = (*shape[:at], 1, *shape[at:])
-            for parent in _arranged(make, _inserted(bases, at), larger):
+            for parent in _arranged(make, _inserted(bases, at), larger, tiled):
                 yield SliceLayout(at, parent)
 
 
@@ -443,6 +459,13 @@ def _tensor_memory_scales(layout: LinearLayout) -> Iterator[Layout]:
         yield TensorMemoryScalesLayout(split if split != (1, 1) else None)
 
 
-REGISTERS = (_blocked, *map(_instructions, INSTRUCTIONS), _slices, _instruction_slices, _explicit_registers)
+REGISTERS = (
+    _blocked,
+    *(_instructions(make, tiled=False) for make in INSTRUCTIONS),
+    _slices,
+    *(_instructions(make, tiled=True) for make in TILED),
+    _instruction_slices,
+    _explicit_registers,
+)
 SHARED = (_swizzled, _nvmma_shared, _explicit_shared)
 TENSOR_MEMORY = (_tensor_memory, _tensor_memory_scales)

@@ -108,6 +108,9 @@ class AMDMFMALayout(DistributedLayout):
             cga_layout=check_cga(name, self.cga_layout, len(warps)),
         )
 
+    def _defaults(self) -> dict[str, Any]:
+        return {"element_bitwidth": 32, "tiles_per_warp": (1,) * self.rank}
+
     @property
     def rank(self) -> int:
         return len(self.warps_per_cta)
@@ -185,6 +188,9 @@ class AMDWMMALayout(DistributedLayout):
             tiles_per_warp=_tiles_per_warp(name, self.tiles_per_warp, len(warps)),
             cga_layout=check_cga(name, self.cga_layout, len(warps)),
         )
+
+    def _defaults(self) -> dict[str, Any]:
+        return {"instr_shape": (16, 16, 16), "tiles_per_warp": (1,) * self.rank}
 
     @property
     def rank(self) -> int:

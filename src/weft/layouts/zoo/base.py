@@ -50,6 +50,10 @@ class Layout:
     def _name(self) -> str:
         return type(self).__name__
 
+    def _defaults(self) -> dict[str, Any]:
+        """What fields have that were not given, where that is not the dataclass's default."""
+        return {}
+
     def _set(self, **fields: Any) -> None:
         """Set fields of a frozen dataclass, while it is being made."""
         for name, value in fields.items():
@@ -62,7 +66,7 @@ class Layout:
             value = getattr(self, field.name)
             if field.default is dataclasses.MISSING:
                 shown.append(_as_lists(value))
-            elif value != field.default:
+            elif value not in (field.default, self._defaults().get(field.name)):
                 shown.append(f"{field.name}={_as_lists(value)}")
         return f"{self._name}({', '.join(shown)})"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import itertools
 import pickle
 import random
@@ -164,6 +165,37 @@ def test_default_swizzle() -> None:
     assert make([4, 64], 16).swizzle_byte_width == 0
     assert make([64], 16) == NVMMASharedLayout(0, 16, 1)
     assert make([16, 32], 8, fp4_padded=True).swizzle_byte_width == 64
+
+
+class Half:
+    primitive_bitwidth = 16
+
+
+def test_element_types_or_their_widths() -> None:
+    assert NVMMASharedLayout.get_default_for([64, 64], Half) == NVMMASharedLayout.get_default_for([64, 64], dtype=16)
+    memory = TensorMemoryLayout((128, 64), 1)
+    assert wl.get_tmem_reg_layout(Half, [128, 64], memory, 4) == wl.get_tmem_reg_layout(16, [128, 64], memory, 4)
+
+
+def test_the_parameters_are_gluons() -> None:
+    gluon = pytest.importorskip("triton.experimental.gluon.language")
+    blackwell = pytest.importorskip("triton.experimental.gluon.language.nvidia.blackwell")
+    amd = pytest.importorskip("triton.experimental.gluon.language.amd")
+    compared = 0
+    for name, cls in vars(wl).items():
+        theirs = next((vars(m)[name] for m in (gluon, blackwell, amd) if name in vars(m)), None)
+        if not isinstance(cls, type) or not dataclasses.is_dataclass(theirs):
+            continue
+        required = [f.name for f in dataclasses.fields(cls) if f.default is dataclasses.MISSING]
+        expected = [
+            f.name
+            for f in dataclasses.fields(theirs)
+            if f.default is dataclasses.MISSING and f.default_factory is dataclasses.MISSING
+        ]
+        assert [f.name for f in dataclasses.fields(cls)] == [f.name for f in dataclasses.fields(theirs)], name
+        assert required == expected, name
+        compared += 1
+    assert compared == 15
 
 
 def test_padded_addresses() -> None:

@@ -6,13 +6,36 @@ The messages name the class and the parameter, quote what was found and say what
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from weft.base import LayoutError
 
-__all__ = ["bases", "flag", "integer", "one_of", "permutation", "power_of_two", "shape_of", "sizes"]
+__all__ = [
+    "ElementType",
+    "bases",
+    "element_bits",
+    "flag",
+    "integer",
+    "one_of",
+    "permutation",
+    "power_of_two",
+    "shape_of",
+    "sizes",
+]
+
+
+class ElementType(Protocol):
+    """An element type, as far as layouts need one."""
+
+    @property
+    def primitive_bitwidth(self) -> int: ...
+
+
+def element_bits(owner: str, name: str, value: ElementType | int) -> int:
+    """The width in bits of an element, given its type or the width."""
+    return one_of(owner, name, getattr(value, "primitive_bitwidth", value), (8, 16, 32, 64))
 
 
 def _is_int(value: Any) -> bool:
@@ -43,11 +66,11 @@ def power_of_two(owner: str, name: str, value: Any) -> int:
     return int(value)
 
 
-def one_of(owner: str, name: str, value: Any, legal: Collection[Any]) -> Any:
+def one_of(owner: str, name: str, value: Any, legal: Collection[int]) -> int:
     """One of a few values."""
     if isinstance(value, (bool, np.bool_)) or value not in legal:
         raise LayoutError(f"{owner}: {name} must be one of {', '.join(map(str, legal))}, got {value!r}")
-    return value
+    return int(value)
 
 
 def flag(owner: str, name: str, value: Any) -> bool:

@@ -124,25 +124,26 @@ class NVMMASharedLayout(SharedLayout):
     @staticmethod
     def get_default_for(
         block_shape: Sequence[int],
-        element_bitwidth: int,
+        dtype: checks.ElementType | int,
         transposed: bool = False,
         fp4_padded: bool = False,
         cga_layout: Sequence[Sequence[int]] | None = None,
     ) -> NVMMASharedLayout:
         """The layout with the widest swizzle that fits, so that the fewest TMA or matrix instructions are needed.
 
-        Where Gluon's method of this name takes an element type, this takes its width in bits.
+        `dtype` is an element type, or its width in bits.
         """
         name, rank = "NVMMASharedLayout", len(block_shape)
+        bits = checks.element_bits(name, "the width of dtype", dtype)
         cga = check_cga(name, cga_layout, rank)
         own = shape_per_block(checks.shape_of(name, block_shape, rank), cga)
         if transposed:
             own = own[1:] + own[:1]
-        width = own[-1] * (2 if fp4_padded else 1) * element_bitwidth // 8
+        width = own[-1] * (2 if fp4_padded else 1) * bits // 8
         rows = int(np.prod(own[:-1], dtype=np.int64))
         fits = [w for w in (128, 64, 32) if width >= w and width % w == 0]
         swizzle = fits[0] if fits and rank >= 2 and rows >= 8 else 0
-        return NVMMASharedLayout(swizzle, element_bitwidth, rank, transposed, fp4_padded, cga)
+        return NVMMASharedLayout(swizzle, bits, rank, transposed, fp4_padded, cga)
 
     def _tma_shape(self, own: tuple[int, ...]) -> tuple[int, ...]:
         """What one TMA instruction copies: at most 256 along a dimension, and the swizzle's width along columns."""

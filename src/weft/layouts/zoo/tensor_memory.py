@@ -155,7 +155,7 @@ def _canonical(layout: LinearLayout) -> LinearLayout:
 
 
 def get_tmem_reg_layout(
-    element_bitwidth: int,
+    element_ty: checks.ElementType | int,
     shape: Sequence[int],
     layout: TensorMemoryLayout | TensorMemoryScalesLayout,
     num_warps: int,
@@ -166,20 +166,23 @@ def get_tmem_reg_layout(
 
     `instr_variant` is "32x32b" (a lane has a row), "16x64b", "16x128b", "16x256b" (the fragments of matrix
     instructions), or "32x32b_splitn" (as the first, the halves of the columns in different registers, as for a split).
-    `num_warps` is a power of two from 4 on. Where Gluon's function takes an element type, this takes its width in bits.
+    `num_warps` is a power of two from 4 on; `element_ty` is an element type, or its width in bits, 8, 16 or 32.
     LayoutError where no such instruction can reach the tile.
 
     >>> get_tmem_reg_layout(32, [128, 64], TensorMemoryLayout((128, 64), 1), 4).lane_bases
     ((1, 0), (2, 0), (4, 0), (8, 0), (16, 0))
     """
     name = "get_tmem_reg_layout"
-    bits = checks.one_of(name, "element_bitwidth", element_bitwidth, (8, 16, 32))
-    variant = checks.one_of(name, "instr_variant", instr_variant, VARIANTS)
+    bits = checks.element_bits(name, "the width of element_ty", element_ty)
+    if bits > 32:
+        raise LayoutError(f"{name}: elements of tensor memory have 8, 16 or 32 bits, got {bits}")
+    if instr_variant not in VARIANTS:
+        raise LayoutError(f"{name}: instr_variant must be one of {', '.join(VARIANTS)}, got {instr_variant!r}")
     if checks.power_of_two(name, "num_warps", num_warps) < 4:
         raise LayoutError(f"{name}: num_warps must be 4 or more, as each warp reaches 32 of 128 rows; got {num_warps}")
     cga = check_cga(name, cga_layout, 2)
     memory = layout.to_linear(shape)
-    found = _registers(_one_block(name, memory, cga), variant.removesuffix("_splitn"), num_warps, bits)
+    found = _registers(_one_block(name, memory, cga), instr_variant.removesuffix("_splitn"), num_warps, bits)
     if found is None:
         raise LayoutError(
             f"{name}: {instr_variant} cannot load a tile of shape {list(shape)} in {layout!r} with {num_warps} warps",
@@ -187,7 +190,7 @@ def get_tmem_reg_layout(
         )
     cluster = LinearLayout.from_bases({"block": cga}, ["dim0", "dim1"])
     bases = {n: [list(b) for b in bs] for n, bs in (found * cluster).bases.items()}
-    if variant == "32x32b_splitn":
+    if instr_variant == "32x32b_splitn":
         _split_columns(name, bases, shape[1], bits)
     return DistributedLinearLayout(bases["register"], bases["lane"], bases["warp"], bases["block"], shape)
 

@@ -26,6 +26,7 @@ from .attrs import (
 )
 from .builder import Builder, pointee_of
 from .check import verify
+from .debugging import CheckOp
 from .extra import AssumeOp, BarrierOp, RemFOp
 from .locations import call_site_loc, file_loc, loc_of, name_loc, span_of, span_of_loc
 from .signature import flattened_descriptor, signature_of, type_string
@@ -73,6 +74,7 @@ __all__ = [
     "attrs",
     "AssumeOp",
     "BarrierOp",
+    "CheckOp",
     "RemFOp",
     # making IR
     "Builder",

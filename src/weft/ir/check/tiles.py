@@ -9,6 +9,7 @@ from xdsl.ir import Attribute, Operation
 
 from .. import tt
 from ..attrs import int_value, ints_of
+from ..debugging import CheckOp
 from ..types import (
     bit_width,
     element_of,
@@ -18,6 +19,7 @@ from ..types import (
     i1,
     i8,
     i32,
+    i64,
     is_float,
     is_int,
     is_tensor,
@@ -342,3 +344,14 @@ def _print(op: Operation) -> None:
 def _assert(op: Operation) -> None:
     if element_of(op.operands[0].type) != i1 and not is_int(op.operands[0].type):
         fail(op, f"expected i1, got {show(op.operands[0])}")
+
+
+@rule(CheckOp)
+def _check(op: Operation) -> None:
+    condition, *values = op.operands
+    need_truth(op, condition)
+    if len(values) > 2:
+        fail(op, f"at most two values can be told, got {len(values)}")
+    for value in values:
+        if value.type != like(condition.type, i64):
+            fail(op, f"the values are of type {show(like(condition.type, i64))}, got {show(value)}")

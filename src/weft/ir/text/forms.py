@@ -13,7 +13,7 @@ from xdsl.dialects import arith, cf, math, scf, ub
 from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.ir import Attribute, Operation
 
-from .. import extra, tt
+from .. import debugging, extra, tt
 from ..attrs import bool_attr, i32_array, i32_attr
 from ..types import element_of, i1, i32, i64, like, ptr_of
 from .elements import (
@@ -49,6 +49,7 @@ OPERATIONS: dict[str, type[Operation]] = {
         *ub.UB.operations,
         *(op for op in vars(tt).values() if isinstance(op, type) and issubclass(op, Operation)),
         *(getattr(extra, name) for name in extra.__all__),
+        debugging.CheckOp,
     )
 }
 """Every operation that may be read, by name."""

@@ -34,6 +34,7 @@ from xdsl.ir import Attribute
 from ..attrs import splat_attr, unit_attr
 from ..locations import UNKNOWN, call_site_loc, file_loc, name_loc
 from ..types import f64, function_type, i1, i64, is_float, is_tensor
+from .extend import EXTENSIONS
 from .spelling import OpaqueAttr, attr_text
 from .tokens import MAX_DEPTH, Cursor, unescape
 from .types import BadType, read_type, type_text
@@ -44,7 +45,7 @@ __all__ = ["ValueReader"]
 class ValueReader(Cursor):
     """A cursor that reads types, attributes and locations."""
 
-    __slots__ = ("_aliases", "_open", "_read")
+    __slots__ = ("_aliases", "_laid", "_open", "_read")
 
     def __init__(self, text: str, filename: str):
         super().__init__(text, filename)
@@ -58,6 +59,7 @@ class ValueReader(Cursor):
                 self._aliases[texts[i]] = i + 2
         self._read: dict[str, Attribute] = {}
         self._open: set[str] = set()
+        self._laid: dict[str, Attribute] = {}
 
     # -- aliases -----------------------------------------------------------------------------------------------
 
@@ -82,6 +84,13 @@ class ValueReader(Cursor):
         self._read[name] = value
         return value
 
+    def alias_at_hand(self, name: str) -> Attribute:
+        """What `#name` stands for, where it stands in the text of the current token."""
+        self.at += 1
+        found = self.alias(name)
+        self.at -= 1
+        return found
+
     # -- types -------------------------------------------------------------------------------------------------
 
     def type(self, where: str = "") -> Attribute:
@@ -99,7 +108,7 @@ class ValueReader(Cursor):
             if kind == "i" and text in ("tensor", "vector", "memref", "tuple", "complex"):
                 self.fail(f"the type that begins with '{text}' is not one of tile IR")
             try:
-                found = read_type(text)
+                found = self._laid_type(text) if kind == "t" and ("#" in text or text.startswith("!ttg.")) else read_type(text)
             except BadType as error:
                 if kind == "i" and not (text[:1] in "if" and text[1:].isdigit()):
                     return None
@@ -110,6 +119,9 @@ class ValueReader(Cursor):
             if text in self._aliases:
                 self.at += 1
                 return self.alias(text)
+            if text in EXTENSIONS.types:
+                self.at += 1
+                return EXTENSIONS.types[text]
             self.fail(f"unknown type '{text}'")
         if text == "(" and kind == "p":
             self.enter()
@@ -118,9 +130,37 @@ class ValueReader(Cursor):
             return function_type(tuple(inputs), tuple(outputs))
         return None
 
+    def _laid_type(self, text: str) -> Attribute:
+        """A type that names a layout; each text is read once."""
+        known = self._laid.get(text)
+        if known is None:
+            if EXTENSIONS.laid_type is None:
+                raise BadType("an encoding belongs to Triton's GPU dialects, not to tile IR; weft.ir.gpu reads it")
+            known = self._laid[text] = EXTENSIONS.laid_type(self, text)
+        return known
+
+    def source_in_brackets(self) -> str:
+        """The text from '<' up to and with its '>', which must be next."""
+        start = self.starts[self.at]
+        self.expect("<")
+        depth = 1
+        while depth:
+            kind, text = self.kinds[self.at], self.texts[self.at]
+            if kind == "e":
+                self.fail("unclosed '<'")
+            depth += (text == "<") - (text == ">") if kind == "p" else 0
+            self.at += 1
+        return self.text[start : self.starts[self.at - 1] + 1]
+
     def short_type(self, prefix: str) -> Attribute:
         """A type in brackets without its dialect's name, `<f16>`; `prefix` is what was left out."""
         at = self.at
+        if prefix == "!ttg.memdesc":
+            text = prefix + self.source_in_brackets()
+            try:
+                return self._laid_type(text)
+            except BadType as error:
+                self.fail(str(error), at)
         self.expect("<")
         inner = self.type()
         space = ""
@@ -169,6 +209,8 @@ class ValueReader(Cursor):
             return self._symbol()
         if kind == "a" and text.startswith("#"):
             self.at += 1
+            if text in EXTENSIONS.attributes and text not in self._aliases:
+                return EXTENSIONS.attributes[text](self, text)
             return self._opaque(text) if "." in text and text not in self._aliases else self.alias(text)
         if kind == "i":
             if text in ("true", "false"):

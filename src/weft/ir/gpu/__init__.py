@@ -1,0 +1,61 @@
+"""The layout IR: tiles that have layouts, shared memory, and the operations of Triton's dialects `ttg` and `ttng`.
+
+What tile IR is, this is too, and more: a tile's type has an encoding, and between the operations of `tt` stand those that
+move tiles between layouts and memory. `weft.ir.parse_module`, `print_module` and `verify(module, "layout")` know all of it
+once this is imported; compilations for the CPU do not import it.
+
+encoding    a layout in a tile's type           memory     descriptors of memory, tokens
+names       named layouts as text               reading    types and attributes, read
+ttg, ttng   the operations                      forms, regions   their text
+check       what layout IR must be
+"""
+
+from . import check, forms, reading, regions, ttg, ttng  # fill the tables of the reader, the writer and the verifier
+from .encoding import (
+    LayoutAttr,
+    NamedLayoutAttr,
+    encoding_for,
+    encoding_of,
+    laid_tensor,
+    layout_of,
+    linear_encoding,
+    name_of,
+)
+from .memory import (
+    SHARED_MEMORY,
+    TENSOR_MEMORY,
+    AsyncTokenType,
+    MemDesc,
+    MemDescType,
+    MemorySpaceAttr,
+    async_token,
+    memdesc,
+)
+from .names import layout_text
+
+__all__ = [
+    # dialects
+    "ttg",
+    "ttng",
+    # tiles with layouts
+    "LayoutAttr",
+    "NamedLayoutAttr",
+    "encoding_for",
+    "encoding_of",
+    "laid_tensor",
+    "layout_of",
+    "layout_text",
+    "linear_encoding",
+    "name_of",
+    # memory
+    "AsyncTokenType",
+    "MemDesc",
+    "MemDescType",
+    "MemorySpaceAttr",
+    "SHARED_MEMORY",
+    "TENSOR_MEMORY",
+    "async_token",
+    "memdesc",
+]
+
+_ = (check, forms, reading, regions)

@@ -1,0 +1,205 @@
+"""The `encoding` of a tile's type: a LinearLayout, and the name it was written with.
+
+    tensor<64x64xf16, #ttg.blocked<{sizePerThread = [1, 8], ...}>>
+
+In the text a named layout (`#blocked`) stands beside tiles of many shapes. In a type it is what it means for the shape of
+that type: a map from register, lane, warp and block to coordinates; for memory, from offset and block. Two types are equal
+where these maps are, however they were written; the name is kept only for the text, and passes do not ask for it.
+
+>>> from weft.ir.types import f16
+>>> from weft.layouts import BlockedLayout, DistributedLinearLayout
+>>> blocked = laid_tensor((2, 2), f16, BlockedLayout([1, 1], [2, 2], [1, 1], [1, 0]))
+>>> linear = laid_tensor((2, 2), f16, DistributedLinearLayout([], [[0, 1], [1, 0]], [], [], [2, 2]))
+>>> blocked == linear, layout_of(blocked) == layout_of(linear)
+(True, True)
+
+Layouts that a front end has not resolved yet (AutoLayout, CoalescedLayout) have no map. A padded layout in shared memory
+is a map followed by gaps; its gaps count in comparisons.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Attribute, Data
+from xdsl.irdl import irdl_attr_definition
+
+from weft.base import LayoutError
+from weft.layouts import (
+    AutoLayout,
+    CoalescedLayout,
+    DistributedLinearLayout,
+    Layout,
+    LinearLayout,
+    PaddedSharedLayout,
+    SharedLinearLayout,
+)
+
+from ..types import AliasOf, Encoding
+from .names import layout_text
+
+__all__ = [
+    "LayoutAttr",
+    "NamedLayoutAttr",
+    "Placement",
+    "encoding_for",
+    "encoding_of",
+    "laid_tensor",
+    "layout_of",
+    "linear_encoding",
+    "name_of",
+]
+
+
+class Placement:
+    """Where the elements of a tile of one shape lie; compared by what it means, not by how it was named."""
+
+    __slots__ = ("_tensors", "key", "linear", "named", "shape")
+
+    def __init__(self, named: Layout, linear: LinearLayout | None, shape: tuple[int, ...]):
+        self.named = named
+        """What it is called in the text."""
+        self.linear = linear
+        """The map; None for a layout that is not resolved."""
+        self.shape = shape
+        """The shape of the tile."""
+        gaps = named.interval_padding_pairs if isinstance(named, PaddedSharedLayout) else ()
+        self.key = (linear if linear is not None else named, gaps)
+        self._tensors: dict[Attribute, TensorType[Attribute]] = {}
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, Placement) and self.key == other.key and self.shape == other.shape)
+
+    def __hash__(self) -> int:
+        return hash(self.shape)
+
+    def __repr__(self) -> str:
+        return f"Placement({self.named!r}, {list(self.shape)})"
+
+    def tensor(self, element: Attribute, encoding: LayoutAttr) -> TensorType[Attribute]:
+        """The type of the tile with elements of this type."""
+        known = self._tensors.get(element)
+        if known is None:
+            known = self._tensors[element] = TensorType(element, self.shape, encoding)
+        return known
+
+
+@irdl_attr_definition
+class LayoutAttr(Data[Placement], Encoding):
+    """The encoding of a type: a layout for its shape."""
+
+    name = "ttg.layout"
+
+    @property
+    def linear(self) -> LinearLayout | None:
+        """The map from places to coordinates; None for a layout that is not resolved."""
+        return self.data.linear
+
+    @property
+    def named(self) -> Layout:
+        """What the layout is called in the text."""
+        return self.data.named
+
+    def tensor(self, element: Attribute) -> TensorType[Attribute]:
+        return self.data.tensor(element, self)
+
+    def text(self, alias: AliasOf | None = None) -> str:
+        return layout_text(self.data.named, alias)
+
+    @classmethod
+    def parse_parameter(cls, parser: object) -> Placement:
+        """Not used: Weft reads its own text."""
+        raise NotImplementedError
+
+    def print_parameter(self, printer: object) -> None:
+        """Write the layout's text."""
+        printer.print_string(layout_text(self.data.named))  # type: ignore[attr-defined]
+
+
+@irdl_attr_definition
+class NamedLayoutAttr(Data[Layout], Encoding):
+    """A named layout before it meets a shape, as `#blocked = ...` defines it."""
+
+    name = "ttg.named_layout"
+
+    def text(self, alias: AliasOf | None = None) -> str:
+        return layout_text(self.data, alias)
+
+    def tensor(self, element: Attribute) -> TensorType[Attribute]:
+        raise ValueError("a layout without a shape has no tile")
+
+    @classmethod
+    def parse_parameter(cls, parser: object) -> Layout:
+        """Not used: Weft reads its own text."""
+        raise NotImplementedError
+
+    def print_parameter(self, printer: object) -> None:
+        """Write the layout's text."""
+        printer.print_string(layout_text(self.data))  # type: ignore[attr-defined]
+
+
+# -- making --------------------------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=4096)
+def encoding_for(named: Layout, shape: tuple[int, ...]) -> LayoutAttr:
+    """A named layout for a tile of this shape. Raises LayoutError where the two do not fit."""
+    linear = None if isinstance(named, AutoLayout | CoalescedLayout) else named.to_linear(shape)
+    return LayoutAttr(Placement(named, linear, shape))
+
+
+def linear_encoding(linear: LinearLayout) -> LayoutAttr:
+    """A LinearLayout as an encoding; its outputs dim0, dim1, ... give the shape.
+
+    In the text it is `#ttg.linear`, or `#ttg.shared_linear` for a layout of memory. Raises LayoutError for a layout that
+    has neither form: one with a basis that moves in two dimensions, in registers, or with elements in no place.
+    """
+    return _linear_encoding(linear, tuple(linear.out_dims.values()))
+
+
+@lru_cache(maxsize=4096)
+def _linear_encoding(linear: LinearLayout, shape: tuple[int, ...]) -> LayoutAttr:
+    bases = linear.bases
+    named: Layout
+    if "offset" in bases:
+        named = SharedLinearLayout(bases["offset"], bases.get("block", ()))
+    else:
+        parts = [bases.get(dim, ()) for dim in ("register", "lane", "warp", "block")]
+        named = DistributedLinearLayout(parts[0], parts[1], parts[2], parts[3], shape)
+    return LayoutAttr(Placement(named, named.to_linear(shape), shape))
+
+
+def laid_tensor(shape: Sequence[int], element: Attribute, layout: Layout | LinearLayout) -> TensorType[Attribute]:
+    """The type of a tile in a layout, named or linear."""
+    if isinstance(layout, LinearLayout):
+        if tuple(layout.out_dims.values()) != tuple(shape):
+            raise LayoutError(
+                f"a layout of a tile of shape {list(layout.out_dims.values())} for one of shape {list(shape)}"
+            )
+        return linear_encoding(layout).tensor(element)
+    return encoding_for(layout, tuple(shape)).tensor(element)
+
+
+# -- asking --------------------------------------------------------------------------------------------------------
+
+
+def encoding_of(type: Attribute) -> LayoutAttr | None:
+    """The encoding of a tile's type; None for a scalar, and for a tile without one."""
+    found = type.encoding if isinstance(type, TensorType) else None
+    return found if isinstance(found, LayoutAttr) else None
+
+
+def layout_of(type: Attribute) -> LinearLayout:
+    """The layout of a tile's type. Raises ValueError where it has none."""
+    found = encoding_of(type)
+    if found is None or found.linear is None:
+        raise ValueError(f"{type} has no layout")
+    return found.linear
+
+
+def name_of(type: Attribute) -> Layout | None:
+    """What the layout of a tile's type is called in the text; for messages and for printing only."""
+    found = encoding_of(type)
+    return None if found is None else found.named

@@ -1,0 +1,261 @@
+"""How the operations of `ttg` and `ttng` are written; see `weft.ir.text.forms` for what the pieces are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Attribute, Operation
+
+from .. import tt
+from ..attrs import bool_attr, i32_array, i32_attr, int_value, ints_of
+from ..text import OPERATIONS, register
+from ..text.elements import (
+    Attributes,
+    Choice,
+    Form,
+    Hints,
+    Maybe,
+    Parts,
+    Piece,
+    Rule,
+    Signature,
+    Type,
+    Types,
+    Value,
+    Values,
+    Writing,
+    words,
+)
+from ..text.values import ValueReader
+from ..types import PtrType, element_of, i1, i32, like
+from . import ttg, ttng
+from .memory import async_token
+
+__all__: list[str] = []
+
+
+# -- pieces that only these operations have ------------------------------------------------------------------------
+
+
+class Number:
+    """A property that is an integer, without its type."""
+
+    def __init__(self, prop: str):
+        self.prop = prop
+
+    def read(self, reader: ValueReader, parts: Parts) -> None:
+        at = reader.at
+        value = reader.integer()
+        if not -(1 << 31) <= value < 1 << 31:
+            reader.fail(f"{value} does not fit in i32", at)
+        parts.properties[self.prop] = i32_attr(value)
+
+    def write(self, writing: Writing, op: Operation) -> str:
+        return str(int_value(op.properties[self.prop]))
+
+    def present(self, op: Operation) -> bool:
+        return self.prop in op.properties
+
+
+class Numbers:
+    """A property that is a list of integers, `[4, 0]`."""
+
+    def __init__(self, prop: str):
+        self.prop = prop
+
+    def read(self, reader: ValueReader, parts: Parts) -> None:
+        found: list[int] = []
+        reader.expect("[")
+        while reader.texts[reader.at] != "]":
+            found.append(reader.integer())
+            if not reader.accept(","):
+                break
+        reader.expect("]")
+        parts.properties[self.prop] = i32_array(found)
+
+    def write(self, writing: Writing, op: Operation) -> str:
+        return f"[{', '.join(map(str, ints_of(op.properties[self.prop])))}]"
+
+    def present(self, op: Operation) -> bool:
+        return self.prop in op.properties
+
+
+class AllTypes:
+    """The types of all operands in the order of the operation, `T, T, T`."""
+
+    def __init__(self, *groups: str):
+        self.groups = groups
+
+    def read(self, reader: ValueReader, parts: Parts) -> None:
+        at = reader.at
+        types = reader.type_list()
+        if len(types) != len(self.groups):
+            reader.fail(f"{len(self.groups)} operands, but {len(types)} types for them", at)
+        for group, type in zip(self.groups, types, strict=True):
+            parts.types[group] = (type,)
+
+    def write(self, writing: Writing, op: Operation) -> str:
+        return ", ".join(writing.type(v.type) for v in op.operands)
+
+    def present(self, op: Operation) -> bool:
+        return True
+
+
+# -- how types follow from each other ------------------------------------------------------------------------------
+
+
+def _is(type: Attribute) -> Rule:
+    """One type, for every operand or for the result of the group."""
+    return lambda parts: (type,)
+
+
+def _each(type: Attribute, group: str) -> Rule:
+    return lambda parts: (type,) * len(parts.operands.get(group, ()))
+
+
+def _as(group: str) -> Rule:
+    return lambda parts: tuple(parts.types[group])
+
+
+def _truth(group: str) -> Rule:
+    return lambda parts: (like(parts.type(group), i1),)
+
+
+def _loaded(parts: Parts) -> Sequence[Attribute]:
+    type = parts.type("src")
+    element = element_of(type)
+    if isinstance(type, TensorType) and isinstance(element, PtrType):
+        return (like(type, element.pointee),)
+    return (type,)
+
+
+# -- the table -----------------------------------------------------------------------------------------------------
+
+
+def _form(*pieces: Piece | str, hidden: str = "", defaults: dict[str, Attribute] | None = None, **infer: Rule) -> Form:
+    return Form(pieces, infer, frozenset(hidden.split()) | {"operandSegmentSizes"}, defaults or {})
+
+
+ATTRS = Attributes()
+_MEMDESC = "!ttg.memdesc"
+_CACHE = Choice("cache", words(tt.CacheModifier), tt.CacheModifier.NONE)
+_EVICT = Choice("evict", words(tt.EvictionPolicy, NORMAL="evict_normal"), tt.EvictionPolicy.NORMAL)
+_HINTS = Hints(cacheModifier=_CACHE, evictionPolicy=_EVICT)
+_FALSE = {"isVolatile": bool_attr(False)}
+_CAST = (Value("src"), ATTRS, " : ", Type("src"), " -> ", Type("result"))
+
+# fmt: off
+_FORMS: dict[type[Operation], Form | None] = {
+    # ttg
+    ttg.ConvertLayoutOp: _form(*_CAST),
+    ttg.SetAutoLayoutOp: _form(*_CAST),
+    ttg.Fp4ToFpOp: _form(*_CAST),
+    ttg.LocalAllocOp: _form(Values("src"), ATTRS, " : ", Signature(["src"], ["result"])),
+    ttg.LocalDeallocOp: _form(Value("src"), ATTRS, " : ", Type("src")),
+    ttg.LocalLoadOp: _form(
+        Value("src"), Maybe(" token ", Value("token")), ATTRS, " : ", Type("src"), " -> ", Type("result"),
+        token=_is(async_token),
+    ),
+    ttg.LocalStoreOp: _form(Value("src"), ", ", Value("dst"), ATTRS, " : ", Type("src"), " -> ", Type("dst")),
+    ttg.LocalBarrierOp: _form(ATTRS),
+    ttg.GlobalScratchAllocOp: _form(ATTRS, " : ", Type("result")),
+    ttg.MemDescIndexOp: _form(
+        Value("src"), "[", Value("index"), "]", ATTRS, " : ", Type("src"), " -> ", Type("result"), index=_is(i32),
+    ),
+    ttg.MemDescSubsliceOp: _form(
+        Value("src"), Numbers("offsets"), ATTRS, " : ", Type("src"), " -> ", Type("result"), hidden="offsets",
+    ),
+    ttg.MemDescTransOp: _form(*_CAST),
+    ttg.MemDescReshapeOp: _form(*_CAST),
+    ttg.MemDescReinterpretOp: _form(*_CAST),
+    ttg.AsyncCopyGlobalToLocalOp: _form(
+        Value("src"), ", ", Value("result"), Maybe(" mask ", Value("mask")), Maybe(" other ", Value("other")), _HINTS,
+        ATTRS, " : ", Type("src"), " -> ", Type("result", short=_MEMDESC), hidden="cache evict",
+        defaults={**_FALSE, "contiguity": i32_attr(1)}, mask=_truth("src"), other=_loaded, token=_is(async_token),
+    ),
+    ttg.AsyncCommitGroupOp: _form(
+        Maybe(" tokens ", Values("inputTokens")), ATTRS, inputTokens=_each(async_token, "inputTokens"),
+        asyncToken=_is(async_token),
+    ),
+    ttg.AsyncWaitOp: _form(
+        Values("asyncToken"), ATTRS, asyncToken=_each(async_token, "asyncToken"), retToken=_is(async_token),
+    ),
+    ttg.WarpYieldOp: _form(ATTRS, Maybe(" ", Values("values"), " : ", Types("values"))),
+    ttg.WarpReturnOp: _form(ATTRS),
+    ttg.WarpSpecializePartitionsOp: None,
+    ttg.MaskOp: None,
+    ttg.MaskReturnOp: None,
+    ttg.PredicateStageOp: _form(
+        Value("iv"), ", ", Value("ub"), ", ", Value("step"), " maxStage ", Number("maxStage"), " stage ",
+        Number("stage"), ATTRS, " : ", Type("iv"), " -> ", Type("result"), hidden="maxStage stage", ub=_as("iv"),
+        step=_as("iv"),
+    ),
+    # ttng: products, fences
+    ttng.WarpGroupDotOp: _form(
+        Value("a"), ", ", Value("b"), ", ", Value("c"), Maybe(", ", Value("useC")), ATTRS, " : ", Type("a"), " * ",
+        Type("b"), " -> ", Type("d"), defaults={
+            "inputPrecision": i32_attr(tt.InputPrecision.IEEE), "maxNumImpreciseAcc": i32_attr(0),
+            "isAsync": bool_attr(False),
+        }, c=_as("d"), useC=_is(i1),
+    ),
+    ttng.WarpGroupDotWaitOp: _form(
+        Values("inputs"), ATTRS, " : ", Types("inputs"), outputs=_as("inputs"),
+    ),
+    ttng.FenceAsyncSharedOp: _form(ATTRS),
+    ttng.ClusterArriveOp: _form(ATTRS),
+    ttng.ClusterWaitOp: _form(ATTRS),
+    # ttng: mbarriers
+    ttng.InitBarrierOp: _form(Value("alloc"), ", ", Number("count"), ATTRS, " : ", Type("alloc"), hidden="count"),
+    ttng.InvalBarrierOp: _form(Value("alloc"), ATTRS, " : ", Type("alloc")),
+    ttng.BarrierExpectOp: _form(
+        Value("alloc"), ", ", Number("size"), ATTRS, ", ", Value("pred"), " : ", Type("alloc"), hidden="size",
+        pred=_is(i1),
+    ),
+    ttng.WaitBarrierOp: _form(
+        Value("alloc"), ", ", Value("phase"), Maybe(", ", Value("pred")), Maybe(" deps ", Values("deps")), ATTRS,
+        " : ", Type("alloc"), Maybe(", ", Types("deps")), phase=_is(i32), pred=_is(i1),
+    ),
+    ttng.ArriveBarrierOp: _form(
+        Value("alloc"), ", ", Number("count"), Maybe(", ", Value("pred")), ATTRS, " : ", Type("alloc"), hidden="count",
+        pred=_is(i1),
+    ),
+    ttng.AsyncCopyMbarrierArriveOp: _form(Value("barrier"), ATTRS, " : ", Type("barrier")),
+    # ttng: tensors
+    ttng.AsyncTMACopyGlobalToLocalOp: _form(
+        Value("desc"), "[", Values("coord"), "] ", Value("result"), ", ", Value("barrier"), ", ", Value("pred"), _HINTS,
+        ATTRS, " : ", Type("desc"), ", ", Type("barrier"), " -> ", Type("result"), hidden="cache evict",
+        defaults=_FALSE, coord=_each(i32, "coord"), pred=_is(i1),
+    ),
+    ttng.AsyncTMACopyLocalToGlobalOp: _form(
+        Value("desc"), "[", Values("coord"), "] ", Value("src"), ATTRS, " : ", Type("desc"), ", ", Type("src"),
+        coord=_each(i32, "coord"),
+    ),
+    ttng.AsyncTMAReduceOp: _form(
+        Choice("kind", words(tt.DescriptorReduceKind)), ", ", Value("desc"), "[", Values("coord"), "] ", Value("src"),
+        ATTRS, " : ", Type("desc"), ", ", Type("src"), hidden="kind", coord=_each(i32, "coord"),
+    ),
+    ttng.AsyncTMAGatherOp: _form(
+        Value("desc"), "[", Value("x_offsets"), ", ", Value("y_offset"), "] ", Value("result"), ", ", Value("barrier"),
+        ", ", Value("pred"), ATTRS, " : ", AllTypes("desc", "x_offsets", "y_offset", "barrier", "result", "pred"),
+    ),
+    ttng.AsyncTMAScatterOp: _form(
+        Value("desc"), "[", Value("x_offsets"), ", ", Value("y_offset"), "] ", Value("src"), ATTRS, " : ",
+        AllTypes("desc", "x_offsets", "y_offset", "src"),
+    ),
+    ttng.AsyncTMAStoreWaitOp: _form(ATTRS),
+    ttng.TensormapCreateOp: _form(
+        Value("desc_ptr"), ", ", Value("global_address"), ", [", Values("box_dim"), "], [", Values("global_dim"),
+        "], [", Values("global_stride"), "], [", Values("element_stride"), "]", ATTRS, " : ",
+        Signature(["desc_ptr", "global_address", "box_dim", "global_dim", "global_stride", "element_stride"], []),
+    ),
+    ttng.TensormapFenceproxyAcquireOp: _form(Value("desc_ptr"), ATTRS, " : ", Type("desc_ptr")),
+    ttng.ReinterpretTensorDescOp: _form(
+        Value("rawDesc"), ATTRS, " : ", Type("rawDesc"), " to ", Type("result"),
+    ),
+}
+# fmt: on
+
+for _op, _text in _FORMS.items():
+    register(_op, _text)
+OPERATIONS[ttg.WarpSpecializeOp.name] = ttg.WarpSpecializeOp

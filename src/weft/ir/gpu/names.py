@@ -1,0 +1,271 @@
+"""Named layouts as Triton 3.6.0 writes them, both ways.
+
+    #ttg.blocked<{sizePerThread = [1, 8], threadsPerWarp = [4, 8], warpsPerCTA = [4, 1], order = [1, 0]}>
+    #ttg.slice<{dim = 1, parent = #blocked}>
+    #ttg.nvidia_mma<{versionMajor = 2, versionMinor = 0, warpsPerCTA = [2, 2], instrShape = [16, 8]}>
+    #ttg.dot_op<{opIdx = 0, parent = #mma, kWidth = 2}>
+    #ttg.linear<{register = [[0, 1]], lane = [[0, 2]], warp = [[1, 0]], block = []}>
+    #ttg.swizzled_shared<{vec = 8, perPhase = 1, maxPhase = 8, order = [1, 0]}>
+    #ttg.nvmma_shared<{swizzlingByteWidth = 128, transposed = false, elementBitWidth = 16}>
+    #ttg.padded_shared<[64:+8] {order = [1, 0], shape = [64, 64]}>
+    #ttg.shared_linear<{offset = [[0, 1], [1, 0]]}, alignment = 16>
+
+All but slices and operands of products get a short name (`#blocked`, `#mma`, ...) at the top of a module. What is left out
+means the default; `CGALayout = [[1, 0]]` is there for clusters of several blocks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from weft.layouts import (
+    AMDMFMALayout,
+    AMDWMMALayout,
+    AutoLayout,
+    BlockedLayout,
+    CoalescedLayout,
+    DistributedLinearLayout,
+    DotOperandLayout,
+    Layout,
+    NVMMADistributedLayout,
+    NVMMASharedLayout,
+    PaddedSharedLayout,
+    SharedLinearLayout,
+    SliceLayout,
+    SwizzledSharedLayout,
+    TensorMemoryLayout,
+    TensorMemoryScalesLayout,
+)
+
+from ..types import AliasOf
+
+__all__ = ["FIELDS", "Fields", "layout_text", "padded_from"]
+
+Fields = Mapping[str, Any]
+
+
+# -- written -------------------------------------------------------------------------------------------------------
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return "[" + ", ".join(map(_value, value)) + "]"
+    return str(value)
+
+
+def _body(name: str, fields: Fields, cga: Sequence[Sequence[int]] = ()) -> str:
+    shown = [f"{key} = {_value(value)}" for key, value in fields.items()]
+    if cga:
+        shown.append(f"CGALayout = {_value(cga)}")
+    return f"{name}<{{{', '.join(shown)}}}>"
+
+
+def _blocked(a: BlockedLayout) -> str:
+    fields = {
+        "sizePerThread": a.size_per_thread,
+        "threadsPerWarp": a.threads_per_warp,
+        "warpsPerCTA": a.warps_per_cta,
+        "order": a.order,
+    }
+    return _body("#ttg.blocked", fields, a.cga_layout)
+
+
+def _linear(a: DistributedLinearLayout) -> str:
+    fields = {"register": a.reg_bases, "lane": a.lane_bases, "warp": a.warp_bases, "block": a.block_bases}
+    return _body("#ttg.linear", fields)
+
+
+def _mma(a: NVMMADistributedLayout) -> str:
+    fields = {
+        "versionMajor": a.version[0],
+        "versionMinor": a.version[1],
+        "warpsPerCTA": a.warps_per_cta,
+    }
+    # The instruction's shape comes after the cluster.
+    shown = _body("#ttg.nvidia_mma", fields, a.cga_layout)
+    return f"{shown.removesuffix('}>')}, instrShape = {_value(a.instr_shape)}}}>"
+
+
+def _swizzled(a: SwizzledSharedLayout) -> str:
+    fields = {"vec": a.vec, "perPhase": a.per_phase, "maxPhase": a.max_phase, "order": a.order}
+    return _body("#ttg.swizzled_shared", fields, a.cga_layout)
+
+
+def _nvmma_shared(a: NVMMASharedLayout) -> str:
+    fields: dict[str, Any] = {
+        "swizzlingByteWidth": a.swizzle_byte_width,
+        "transposed": a.transposed,
+        "elementBitWidth": a.element_bitwidth,
+    }
+    if a.fp4_padded:
+        fields["fp4Padded"] = True
+    if a.rank != 2:
+        fields["rank"] = a.rank
+    return _body("#ttg.nvmma_shared", fields, a.cga_layout)
+
+
+def _shared_linear(a: SharedLinearLayout) -> str:
+    fields = {"offset": a.offset_bases, **({"block": a.block_bases} if a.block_bases else {})}
+    return f"{_body('#ttg.shared_linear', fields).removesuffix('>')}, alignment = {a.alignment}>"
+
+
+def _padded(a: PaddedSharedLayout) -> str:
+    pairs = ", ".join(f"{interval}:+{padding}" for interval, padding in a.interval_padding_pairs)
+    fields: dict[str, Any] = {"offset": a.offset_bases, "block": a.block_bases}
+    if not a.block_bases:
+        for order in _orders(len(a.shape)):
+            if PaddedSharedLayout.with_identity_for(a.interval_padding_pairs, a.shape, order) == a:
+                fields = {"order": order, "shape": a.shape}
+                break
+    return f"#ttg.padded_shared<[{pairs}] {_body('', fields).removeprefix('<')}"
+
+
+def _orders(rank: int) -> list[tuple[int, ...]]:
+    """All orders of so many dimensions, row by row first."""
+    if rank == 0:
+        return [()]
+    return [(*rest[:i], rank - 1, *rest[i:]) for i in range(rank) for rest in _orders(rank - 1)]
+
+
+def _mfma(a: AMDMFMALayout) -> str:
+    fields: dict[str, Any] = {"version": a.version, "warpsPerCTA": a.warps_per_cta}
+    fields |= {"instrShape": a.instr_shape, "isTransposed": a.transposed}
+    text = _body("#ttg.amd_mfma", fields, a.cga_layout)
+    extra = {}
+    if any(n != 1 for n in a.tiles_per_warp or ()):
+        extra["tilesPerWarp"] = a.tiles_per_warp
+    if a.element_bitwidth not in (None, 32):
+        extra["elementBitWidth"] = a.element_bitwidth
+    shown = "".join(f", {key} = {_value(value)}" for key, value in extra.items())
+    return f"{text.removesuffix('}>')}{shown}}}>"
+
+
+def _wmma(a: AMDWMMALayout) -> str:
+    raise ValueError(f"{a!r} has no text here")
+
+
+def _tensor_memory(a: TensorMemoryLayout) -> str:
+    split = a.cta_split_num or (1, 1)
+    shown = f"blockM = {a.block[0]}, blockN = {a.block[1]}, colStride = {a.col_stride}"
+    for key, count in zip(("CTASplitM", "CTASplitN"), split, strict=True):
+        if count != 1:
+            shown += f", {key} = {count}"
+    if a.two_ctas:
+        shown += ", twoCTAs = true"
+    return f"#ttng.tensor_memory_encoding<{shown}>"
+
+
+def _tensor_memory_scales(a: TensorMemoryScalesLayout) -> str:
+    split = a.cta_split_num or (1, 1)
+    pairs = zip(("CTASplitM", "CTASplitN"), split, strict=True)
+    return f"#ttng.tensor_memory_scales_encoding<{', '.join(f'{k} = {n}' for k, n in pairs if n != 1)}>"
+
+
+_WRITE: dict[type[Layout], tuple[str, Callable[[Any], str]]] = {
+    BlockedLayout: ("blocked", _blocked),
+    DistributedLinearLayout: ("linear", _linear),
+    NVMMADistributedLayout: ("mma", _mma),
+    SwizzledSharedLayout: ("shared", _swizzled),
+    NVMMASharedLayout: ("shared", _nvmma_shared),
+    SharedLinearLayout: ("shared", _shared_linear),
+    PaddedSharedLayout: ("shared", _padded),
+    AMDMFMALayout: ("mma", _mfma),
+    AMDWMMALayout: ("mma", _wmma),
+    TensorMemoryLayout: ("tmem", _tensor_memory),
+    TensorMemoryScalesLayout: ("tmem_scales", _tensor_memory_scales),
+}
+
+
+def layout_text(named: Layout, alias: AliasOf | None = None) -> str:
+    """A named layout as Triton writes it; with `alias`, what has a short name by that."""
+    if isinstance(named, SliceLayout):
+        return f"#ttg.slice<{{dim = {named.dim}, parent = {layout_text(named.parent, alias)}}}>"
+    if isinstance(named, DotOperandLayout):
+        width = f", kWidth = {named.k_width}" if named.k_width else ""
+        return f"#ttg.dot_op<{{opIdx = {named.operand_index}, parent = {layout_text(named.parent, alias)}{width}}}>"
+    if isinstance(named, AutoLayout):
+        return "#gluon.auto_encoding"
+    if isinstance(named, CoalescedLayout):
+        return "#gluon.coalesced_encoding"
+    stem, write = _WRITE[type(named)]
+    text = write(named)
+    return text if alias is None else alias(text, stem)
+
+
+# -- read ----------------------------------------------------------------------------------------------------------
+
+
+def _sizes(bases: Sequence[Sequence[Sequence[int]]]) -> list[int]:
+    """The shape that bases reach."""
+    found = [basis for own in bases for basis in own]
+    return [1 << max(basis[d].bit_length() for basis in found) for d in range(len(found[0]))] if found else []
+
+
+def _linear_from(f: Fields) -> Layout:
+    parts = [f.get(key, []) for key in ("register", "lane", "warp", "block")]
+    return DistributedLinearLayout(parts[0], parts[1], parts[2], parts[3], _sizes(parts))
+
+
+def _nvmma_shared_from(f: Fields) -> Layout:
+    return NVMMASharedLayout(
+        f["swizzlingByteWidth"],
+        f["elementBitWidth"],
+        f.get("rank", 2),
+        bool(f["transposed"]),
+        bool(f.get("fp4Padded", False)),
+        f.get("CGALayout", ()),
+    )
+
+
+def _mfma_from(f: Fields) -> Layout:
+    return AMDMFMALayout(
+        version=f["version"],
+        instr_shape=f["instrShape"],
+        transposed=bool(f["isTransposed"]),
+        warps_per_cta=f["warpsPerCTA"],
+        element_bitwidth=f.get("elementBitWidth"),
+        tiles_per_warp=f.get("tilesPerWarp"),
+        cga_layout=f.get("CGALayout", ()),
+    )
+
+
+def padded_from(pairs: Sequence[Sequence[int]], f: Fields) -> Layout:
+    """A padded layout: its pairs stand before the braces."""
+    if "order" in f:
+        return PaddedSharedLayout.with_identity_for(pairs, f["shape"], f["order"])
+    offset, block = f["offset"], f.get("block", [])
+    return PaddedSharedLayout(pairs, offset, block, _sizes([offset, block]))
+
+
+def _split(f: Fields) -> tuple[int, int] | None:
+    split = (f.get("CTASplitM", 1), f.get("CTASplitN", 1))
+    return None if split == (1, 1) else split
+
+
+FIELDS: dict[str, Callable[[Fields], Layout]] = {
+    "#ttg.blocked": lambda f: BlockedLayout(
+        f["sizePerThread"], f["threadsPerWarp"], f["warpsPerCTA"], f["order"], f.get("CGALayout", ())
+    ),
+    "#ttg.slice": lambda f: SliceLayout(f["dim"], f["parent"]),
+    "#ttg.dot_op": lambda f: DotOperandLayout(f["opIdx"], f["parent"], f.get("kWidth", 0)),
+    "#ttg.nvidia_mma": lambda f: NVMMADistributedLayout(
+        (f["versionMajor"], f["versionMinor"]), f["warpsPerCTA"], f["instrShape"], f.get("CGALayout", ())
+    ),
+    "#ttg.linear": _linear_from,
+    "#ttg.swizzled_shared": lambda f: SwizzledSharedLayout(
+        f["vec"], f["perPhase"], f["maxPhase"], f["order"], f.get("CGALayout", ())
+    ),
+    "#ttg.nvmma_shared": _nvmma_shared_from,
+    "#ttg.shared_linear": lambda f: SharedLinearLayout(f["offset"], f.get("block", ()), f.get("alignment", 16)),
+    "#ttg.amd_mfma": _mfma_from,
+    "#ttng.tensor_memory_encoding": lambda f: TensorMemoryLayout(
+        (f["blockM"], f["blockN"]), f["colStride"], _split(f), bool(f.get("twoCTAs", False))
+    ),
+    "#ttng.tensor_memory_scales_encoding": lambda f: TensorMemoryScalesLayout(_split(f)),
+    "#gluon.auto_encoding": lambda f: AutoLayout(),
+    "#gluon.coalesced_encoding": lambda f: CoalescedLayout(),
+}
+"""The layout of each name, from the fields in its braces."""

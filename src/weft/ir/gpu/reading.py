@@ -1,0 +1,216 @@
+"""Types and attributes of the layout IR read from text; `names` and the types themselves write them.
+
+    tensor<128x64xf16, #blocked>    !ttg.memdesc<2x64x64xf16, #shared, #smem, mutable>    #ttg.slice<{dim = 1, ...}>
+
+A type's text is cut at its commas; its layout is an attribute, read where it stands or from its alias.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, NoReturn
+
+from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, TensorType
+from xdsl.ir import Attribute
+
+from weft.base import LayoutError
+
+from ..text.extend import EXTENSIONS
+from ..text.types import BadType, read_type, type_text
+from ..text.values import ValueReader
+from ..types import TensorDescType, bit_width, ptr_of
+from .encoding import NamedLayoutAttr, encoding_for
+from .memory import SHARED_MEMORY, TENSOR_MEMORY, MemorySpaceAttr, async_token, memdesc
+from .names import FIELDS, padded_from
+
+__all__: list[str] = []
+
+_DIMS = re.compile(r"(?:[0-9]{1,18}x)*", re.ASCII)
+_SHAPE = re.compile(r"[0-9]{1,18}(?:x[0-9]{1,18})*", re.ASCII)
+
+
+# -- layouts -------------------------------------------------------------------------------------------------------
+
+
+def _plain(r: ValueReader, attr: Attribute) -> Any:
+    """An attribute in the braces of a layout as a value of Python."""
+    if isinstance(attr, IntegerAttr):
+        return bool(attr.value.data) if bit_width(attr.type) == 1 else attr.value.data
+    if isinstance(attr, ArrayAttr):
+        return [_plain(r, item) for item in attr.data]
+    if isinstance(attr, NamedLayoutAttr):
+        return attr.data
+    r.fail("a layout is described by numbers, lists and other layouts")
+
+
+def _pairs(r: ValueReader) -> list[list[int]]:
+    """`[64:+8, 128:+16]`."""
+    pairs: list[list[int]] = []
+    r.expect("[")
+    while r.texts[r.at] != "]":
+        interval = r.integer()
+        r.expect(":")
+        r.expect("+")
+        pairs.append([interval, r.integer()])
+        if not r.accept(","):
+            break
+    r.expect("]")
+    return pairs
+
+
+def _fields(r: ValueReader) -> dict[str, Any]:
+    """The fields of a layout, `<{a = 1}>` or `<a = 1, b = 2>`; `<{a = 1}, b = 2>` has both."""
+    found: dict[str, Any] = {}
+    if r.texts[r.at] == "{":
+        found = {key: _plain(r, value) for key, value in r.dictionary().items()}
+        r.accept(",")
+    while r.kinds[r.at] == "i":
+        name = r.need("i")
+        r.expect("=")
+        found[name] = _plain(r, r.attribute())
+        if not r.accept(","):
+            break
+    return found
+
+
+def _read_layout(r: ValueReader, name: str) -> Attribute:
+    start = r.at - 1
+    fields: dict[str, Any] = {}
+    pairs: list[list[int]] = []
+    if r.accept("<"):
+        if name == "#ttg.padded_shared":
+            pairs = _pairs(r)
+        fields = _fields(r)
+        r.expect(">")
+    try:
+        named = padded_from(pairs, fields) if name == "#ttg.padded_shared" else FIELDS[name](fields)
+    except LayoutError as error:
+        r.fail(f"{name}: {error.message}", start, hint=error.hint)
+    except KeyError as error:
+        r.fail(f"{name}: '{error.args[0]}' is missing", start)
+    except (TypeError, ValueError, IndexError, AttributeError):
+        r.fail(f"{name}: these are not its fields", start)
+    return NamedLayoutAttr(named)
+
+
+# -- types ---------------------------------------------------------------------------------------------------------
+
+
+class _Inner(ValueReader):
+    """Reads a part of a type's text, with the aliases of the text around it."""
+
+    __slots__ = ("_outer",)
+
+    def __init__(self, text: str, outer: ValueReader):
+        super().__init__(text, outer.filename)
+        self._outer = outer
+
+    def alias(self, name: str) -> Attribute:
+        return self._outer.alias_at_hand(name)
+
+    def fail(self, message: str, at: int | None = None, hint: str | None = None) -> NoReturn:
+        raise BadType(message)
+
+
+def _cut(body: str) -> list[str]:
+    """The parts between the commas that are not in brackets."""
+    parts: list[str] = []
+    depth = start = 0
+    for i, char in enumerate(body):
+        if char in "<([{":
+            depth += 1
+        elif char in ">)]}":
+            depth -= 1
+        elif char == "," and depth == 0:
+            parts.append(body[start:i].strip())
+            start = i + 1
+    return [*parts, body[start:].strip()]
+
+
+def _shape_and_element(text: str, r: ValueReader) -> tuple[tuple[int, ...], Attribute]:
+    dims = _DIMS.match(text)
+    end = dims.end() if dims else 0
+    shape = tuple(int(n) for n in text[:end].split("x") if n)
+    rest = text[end:]
+    if rest.startswith(("?", "*")):
+        raise BadType("a tile has a static shape")
+    if len(shape) > 32:
+        raise BadType(f"{len(shape)} dimensions are too many (at most 32)")
+    return shape, _type(r, rest)
+
+
+def _layout(text: str, r: ValueReader) -> NamedLayoutAttr:
+    inner = _Inner(text, r)
+    found = inner.attribute()
+    if not isinstance(found, NamedLayoutAttr) or inner.kinds[inner.at] != "e":
+        raise BadType(f"'{text[:80]}' is not a layout")
+    return found
+
+
+def _tensor(body: str, r: ValueReader) -> Attribute:
+    parts = _cut(body)
+    shape, element = _shape_and_element(parts[0], r)
+    if len(parts) != 2:
+        raise BadType("a tensor has a shape, elements and one layout")
+    if isinstance(element, TensorType | TensorDescType):
+        raise BadType(f"{type_text(element)} cannot be the element of a tensor")
+    return encoding_for(_layout(parts[1], r).data, shape).tensor(element)
+
+
+def _memdesc(body: str, r: ValueReader) -> Attribute:
+    head, *rest = _cut(body)
+    shape, element = _shape_and_element(head, r)
+    if len(rest) < 2:
+        raise BadType("a descriptor of memory has a shape, elements, a layout and a memory")
+    layout, space = _layout(rest[0], r), _Inner(rest[1], r).attribute()
+    if not isinstance(space, MemorySpaceAttr):
+        raise BadType(f"'{rest[1][:80]}' is not a memory")
+    flags = rest[2:]
+    mutable = bool(flags) and flags[0] == "mutable"
+    if mutable:
+        flags = flags[1:]
+    allocated = None
+    if flags:
+        if len(flags) > 1 or not _SHAPE.fullmatch(flags[0]):
+            raise BadType(f"'{', '.join(flags)[:80]}' is not the shape of an allocation")
+        allocated = tuple(int(n) for n in flags[0].split("x"))
+    return memdesc(shape, element, layout.data, mutable=mutable, space=space.data, allocated=allocated)
+
+
+def _type(r: ValueReader, text: str) -> Attribute:
+    """A type from its text, which may name layouts."""
+    text = text.strip()
+    if text.startswith("!ttg.memdesc<"):
+        return _memdesc(text[13:-1], r)
+    if text == "!ttg.async.token":
+        return async_token
+    if "#" in text:
+        if text.startswith("tensor<"):
+            return _tensor(text[7:-1], r)
+        if text.startswith("!tt.tensordesc<"):
+            block = _type(r, text[15:-1])
+            if not isinstance(block, TensorType):
+                raise BadType(f"a tensor descriptor describes a tensor, not {type_text(block)}")
+            return TensorDescType(block)
+        if text.startswith("!tt.ptr<"):
+            return ptr_of(_type(r, text[8:-1]))
+    return read_type(text)
+
+
+def _read_type(r: ValueReader, text: str) -> Attribute:
+    try:
+        return _type(r, text)
+    except LayoutError as error:
+        raise BadType(f"{text[:200]}: {error.message}") from error
+    except RecursionError:
+        raise BadType("a type nested too deep") from None
+
+
+def _read_space(r: ValueReader, name: str) -> Attribute:
+    return MemorySpaceAttr(name)
+
+
+EXTENSIONS.laid_type = _read_type
+EXTENSIONS.types["!ttg.async.token"] = async_token
+EXTENSIONS.attributes.update(dict.fromkeys([*FIELDS, "#ttg.padded_shared"], _read_layout))
+EXTENSIONS.attributes.update(dict.fromkeys([SHARED_MEMORY, TENSOR_MEMORY], _read_space))

@@ -1,0 +1,331 @@
+"""The operations of Triton's dialect `ttng`: what NVIDIA's GPUs have from Hopper on.
+
+An mbarrier is a descriptor of one 64-bit word of shared memory. A phase of it is over when as many have arrived as
+`init_barrier` said and as many bytes have been copied as `barrier_expect` said.
+
+Names, properties and text are those of Triton 3.6.0. Operations of tensor memory and of its matrix unit (Blackwell) are
+known by name and read in generic form only.
+"""
+
+from __future__ import annotations
+
+from xdsl.irdl import (
+    AttrSizedOperandSegments,
+    IRDLOperation,
+    irdl_op_definition,
+    operand_def,
+    opt_operand_def,
+    opt_prop_def,
+    prop_def,
+    result_def,
+    traits_def,
+    var_operand_def,
+    var_result_def,
+)
+from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
+
+__all__ = [
+    "ArriveBarrierOp",
+    "AsyncCopyMbarrierArriveOp",
+    "AsyncTMACopyGlobalToLocalOp",
+    "AsyncTMACopyLocalToGlobalOp",
+    "AsyncTMAGatherOp",
+    "AsyncTMAReduceOp",
+    "AsyncTMAScatterOp",
+    "AsyncTMAStoreWaitOp",
+    "BarrierExpectOp",
+    "ClusterArriveOp",
+    "ClusterWaitOp",
+    "FenceAsyncSharedOp",
+    "InitBarrierOp",
+    "InvalBarrierOp",
+    "ReinterpretTensorDescOp",
+    "TensormapCreateOp",
+    "TensormapFenceproxyAcquireOp",
+    "WaitBarrierOp",
+    "WarpGroupDotOp",
+    "WarpGroupDotWaitOp",
+]
+
+
+# -- products ------------------------------------------------------------------------------------------------------
+
+
+@irdl_op_definition
+class WarpGroupDotOp(IRDLOperation):
+    """c + a * b by wgmma; `a` is a tile or in shared memory, `b` in shared memory; with `isAsync` it is only begun:
+
+    %d = ttng.warp_group_dot %a, %b, %c, %use {inputPrecision = 0 : i32} : !ttg.memdesc<...> * !ttg.memdesc<...> -> ...
+
+    Where `useC` is false, `c` counts as 0.
+    """
+
+    name = "ttng.warp_group_dot"
+    a = operand_def()
+    b = operand_def()
+    c = operand_def()
+    useC = opt_operand_def()
+    inputPrecision = opt_prop_def()
+    maxNumImpreciseAcc = opt_prop_def()
+    isAsync = opt_prop_def()
+    d = result_def()
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+
+@irdl_op_definition
+class WarpGroupDotWaitOp(IRDLOperation):
+    """Wait until at most `pendings` products are under way; what is given is valid from the results on:
+
+    %1 = ttng.warp_group_dot_wait %0 {pendings = 0 : i32} : tensor<64x64xf32, #mma>
+    """
+
+    name = "ttng.warp_group_dot_wait"
+    inputs = var_operand_def()
+    pendings = prop_def()
+    outputs = var_result_def()
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+
+# -- fences and clusters -------------------------------------------------------------------------------------------
+
+
+@irdl_op_definition
+class FenceAsyncSharedOp(IRDLOperation):
+    """What was written to shared memory is seen by wgmma and TMA:  ttng.fence_async_shared {bCluster = false}"""
+
+    name = "ttng.fence_async_shared"
+    bCluster = prop_def()
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+
+@irdl_op_definition
+class ClusterArriveOp(IRDLOperation):
+    """This block has come so far:  ttng.cluster_arrive {relaxed = false}"""
+
+    name = "ttng.cluster_arrive"
+    relaxed = opt_prop_def()
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+
+@irdl_op_definition
+class ClusterWaitOp(IRDLOperation):
+    """Wait until all blocks of the cluster have arrived:  ttng.cluster_wait"""
+
+    name = "ttng.cluster_wait"
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+
+# -- mbarriers -----------------------------------------------------------------------------------------------------
+
+
+@irdl_op_definition
+class InitBarrierOp(IRDLOperation):
+    """Make an mbarrier at which `count` must arrive:  ttng.init_barrier %b, 1 : !ttg.memdesc<1xi64, ...>"""
+
+    name = "ttng.init_barrier"
+    alloc = operand_def()
+    count = prop_def()
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+
+@irdl_op_definition
+class InvalBarrierOp(IRDLOperation):
+    """The memory is no mbarrier any more:  ttng.inval_barrier %b : !ttg.memdesc<1xi64, ...>"""
+
+    name = "ttng.inval_barrier"
+    alloc = operand_def()
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+
+@irdl_op_definition
+class BarrierExpectOp(IRDLOperation):
+    """Arrive, and let `size` bytes be copied before the phase is over, where `pred` holds:
+
+    ttng.barrier_expect %b, 8192, %pred : !ttg.memdesc<1xi64, ...>
+    """
+
+    name = "ttng.barrier_expect"
+    alloc = operand_def()
+    pred = operand_def()
+    size = prop_def()
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+
+@irdl_op_definition
+class WaitBarrierOp(IRDLOperation):
+    """Wait until the phase of this parity is over; `deps` is memory in use until then:
+
+    ttng.wait_barrier %b, %phase, %pred deps %m : !ttg.memdesc<1xi64, ...>, !ttg.memdesc<64x64xf16, ...>
+    """
+
+    name = "ttng.wait_barrier"
+    alloc = operand_def()
+    phase = operand_def()
+    pred = opt_operand_def()
+    deps = var_operand_def()
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+
+@irdl_op_definition
+class ArriveBarrierOp(IRDLOperation):
+    """Arrive `count` times:  ttng.arrive_barrier %b, 1, %pred : !ttg.memdesc<1xi64, ...>"""
+
+    name = "ttng.arrive_barrier"
+    alloc = operand_def()
+    pred = opt_operand_def()
+    count = prop_def()
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+
+@irdl_op_definition
+class AsyncCopyMbarrierArriveOp(IRDLOperation):
+    """Arrive when this thread's copies so far are done:  ttng.async_copy_mbarrier_arrive %b : !ttg.memdesc<1xi64, ...>"""
+
+    name = "ttng.async_copy_mbarrier_arrive"
+    barrier = operand_def()
+    noIncrement = opt_prop_def()
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+
+# -- tensor memory accelerator -------------------------------------------------------------------------------------
+
+
+@irdl_op_definition
+class AsyncTMACopyGlobalToLocalOp(IRDLOperation):
+    """Begin to copy a block of a tensor to shared memory; the bytes count at the mbarrier:
+
+    ttng.async_tma_copy_global_to_local %desc[%i, %j] %m, %b, %pred : !tt.tensordesc<...>, !ttg.memdesc<1xi64, ...> -> ...
+    """
+
+    name = "ttng.async_tma_copy_global_to_local"
+    desc = operand_def()
+    coord = var_operand_def()
+    barrier = operand_def()
+    result = operand_def()
+    pred = operand_def()
+    multicast = opt_prop_def()
+    cache = opt_prop_def()
+    evict = opt_prop_def()
+    isVolatile = opt_prop_def()
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+
+@irdl_op_definition
+class AsyncTMACopyLocalToGlobalOp(IRDLOperation):
+    """Begin to copy shared memory to a block of a tensor:
+
+    ttng.async_tma_copy_local_to_global %desc[%i, %j] %m : !tt.tensordesc<...>, !ttg.memdesc<...>
+    """
+
+    name = "ttng.async_tma_copy_local_to_global"
+    desc = operand_def()
+    coord = var_operand_def()
+    src = operand_def()
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+
+@irdl_op_definition
+class AsyncTMAReduceOp(IRDLOperation):
+    """Begin to combine shared memory into a block of a tensor:
+
+    ttng.async_tma_reduce add, %desc[%i, %j] %m : !tt.tensordesc<...>, !ttg.memdesc<...>
+    """
+
+    name = "ttng.async_tma_reduce"
+    desc = operand_def()
+    coord = var_operand_def()
+    src = operand_def()
+    kind = prop_def()
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+
+@irdl_op_definition
+class AsyncTMAGatherOp(IRDLOperation):
+    """Begin to copy rows of a matrix to shared memory:
+
+    ttng.async_tma_gather %desc[%rows, %y] %m, %b, %pred : !tt.tensordesc<...>, tensor<8xi32, #a>, i32, ...
+    """
+
+    name = "ttng.async_tma_gather"
+    desc = operand_def()
+    x_offsets = operand_def()
+    y_offset = operand_def()
+    barrier = operand_def()
+    result = operand_def()
+    pred = operand_def()
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+
+@irdl_op_definition
+class AsyncTMAScatterOp(IRDLOperation):
+    """Begin to copy shared memory to rows of a matrix:
+
+    ttng.async_tma_scatter %desc[%rows, %y] %m : !tt.tensordesc<...>, tensor<8xi32, #a>, i32, !ttg.memdesc<...>
+    """
+
+    name = "ttng.async_tma_scatter"
+    desc = operand_def()
+    x_offsets = operand_def()
+    y_offset = operand_def()
+    src = operand_def()
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+
+@irdl_op_definition
+class AsyncTMAStoreWaitOp(IRDLOperation):
+    """Wait until at most `pendings` copies from shared memory still read it:
+
+    ttng.async_tma_store_wait {pendings = 0 : i32}
+    """
+
+    name = "ttng.async_tma_store_wait"
+    pendings = prop_def()
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+
+# -- descriptors ---------------------------------------------------------------------------------------------------
+
+
+@irdl_op_definition
+class TensormapCreateOp(IRDLOperation):
+    """Write a tensor's descriptor to memory, the last dimension first:
+
+    ttng.tensormap_create %p, %base, [%box...], [%sizes...], [%strides...], [%steps...] {...} : (...) -> ()
+    """
+
+    name = "ttng.tensormap_create"
+    desc_ptr = operand_def()
+    global_address = operand_def()
+    box_dim = var_operand_def()
+    global_dim = var_operand_def()
+    global_stride = var_operand_def()
+    element_stride = var_operand_def()
+    elem_type = prop_def()
+    interleave_layout = prop_def()
+    swizzle_mode = prop_def()
+    fill_mode = prop_def()
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+
+@irdl_op_definition
+class TensormapFenceproxyAcquireOp(IRDLOperation):
+    """A descriptor that was written is seen by TMA:  ttng.tensormap_fenceproxy_acquire %p : !tt.ptr<i8>"""
+
+    name = "ttng.tensormap_fenceproxy_acquire"
+    desc_ptr = operand_def()
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+
+@irdl_op_definition
+class ReinterpretTensorDescOp(IRDLOperation):
+    """The descriptor that lies at an address:
+
+    %d = ttng.reinterpret_tensor_descriptor %p : !tt.ptr<i8> to !tt.tensordesc<tensor<64x64xf16, #shared>>
+    """
+
+    name = "ttng.reinterpret_tensor_descriptor"
+    rawDesc = operand_def()
+    result = result_def()
+    traits = traits_def(Pure())

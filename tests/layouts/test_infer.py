@@ -18,6 +18,8 @@ from weft.layouts import (
     broadcast_source,
     expand_dims_result,
     expand_dims_source,
+    fp4_to_fp_result,
+    fp4_to_fp_source,
     gather_index,
     gather_result,
     gather_source,
@@ -118,6 +120,17 @@ def test_join_and_split_move_nothing() -> None:
         assert split_result(result) == source.remove_zero_bases("register")
 
 
+def test_fp4_to_fp_moves_nothing() -> None:
+    for rng, source in tiles():
+        axis = rng.randrange(len(shape_of(source)))
+        result = fp4_to_fp_result(source, axis)
+        x = numbered(shape_of(source))
+        unpacked = np.stack([2 * x, 2 * x + 1], axis + 1).reshape(shape_of(result))
+        fragment = held(result, unpacked)
+        assert (fragment[:, 0::2] == 2 * held(source, x)).all() and (fragment[:, 1::2] == 2 * held(source, x) + 1).all()
+        assert fp4_to_fp_source(result, axis) == source
+
+
 def test_split_of_any_register_bit() -> None:
     found = 0
     for rng, source in tiles(200, 2):
@@ -210,6 +223,11 @@ def test_bad_input() -> None:
         (lambda: broadcast_source(tile, [8]), "[8] cannot be broadcast to [8, 16]"),
         (lambda: split_result(tile), "has size 2, the layout is for [8, 16]"),
         (lambda: split_result(reshape_result(BlockedLayout([1], [8], [2], [0]).to_linear([16]), [8, 2])), "no bit of"),
+        (
+            lambda: fp4_to_fp_source(reshape_result(BlockedLayout([1], [8], [2], [0]).to_linear([16]), [16, 1]), 1),
+            "two or more",
+        ),
+        (lambda: fp4_to_fp_source(BlockedLayout([1], [8], [2], [0]).to_linear([32]), 0), "no bit of the register"),
         (lambda: reduce_result(tile, 2), "the axis must be from -2 to 1, got 2"),
         (lambda: gather_source(tile, 0, 3), "must be a power of two, got 3"),
         (lambda: reduce_result(tile.rename_outs({"dim0": "row"}), 0), "are dim0, dim1, ..., got row, dim1"),

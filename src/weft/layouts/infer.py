@@ -30,6 +30,8 @@ __all__ = [
     "broadcast_source",
     "expand_dims_result",
     "expand_dims_source",
+    "fp4_to_fp_result",
+    "fp4_to_fp_source",
     "gather_index",
     "gather_result",
     "gather_source",
@@ -186,6 +188,28 @@ def join_result(source: LinearLayout) -> LinearLayout:
 def join_source(result: LinearLayout) -> LinearLayout:
     """The layout of x and y where `join(x, y)` is to have the layout `result`; LayoutError where it would move data."""
     return _halves(result, "join")
+
+
+def fp4_to_fp_result(source: LinearLayout, axis: int) -> LinearLayout:
+    """The layout of `fp4_to_fp(x, axis)`, whose axis is twice as long: each byte of x becomes two neighbours."""
+    names = list(source.out_dims)
+    at = f"dim{_axis(axis, len(_shape(source, 'fp4_to_fp')), 'fp4_to_fp')}"
+    pair = LinearLayout.identity_1d(2, "register", at)
+    return (pair * source.transpose_outs([at, *(n for n in names if n != at)])).transpose_outs(names)
+
+
+def fp4_to_fp_source(result: LinearLayout, axis: int) -> LinearLayout:
+    """The layout of x where `fp4_to_fp(x, axis)` is to have the layout `result`; LayoutError where data would move."""
+    shape = _shape(result, "fp4_to_fp")
+    at = _axis(axis, len(shape), "fp4_to_fp")
+    halved = [size // 2 if d == at else size for d, size in enumerate(shape)]
+    if not halved[at]:
+        raise LayoutError(
+            f"fp4_to_fp: its result has two or more elements along dimension {at}, the layout is for {shape}"
+        )
+    pairs = reshape_result(result, [*halved[: at + 1], 2, *halved[at + 1 :]])
+    last = trans_result(pairs, [d for d in range(len(shape) + 1) if d != at + 1] + [at + 1])
+    return _halves(last, "fp4_to_fp")
 
 
 def split_result(source: LinearLayout) -> LinearLayout:

@@ -167,9 +167,8 @@ def _conflicts(options: argparse.Namespace) -> int:
         return 0
     lost = facts["wavefronts"] - facts["least"]
     print(f"{options.registers}\nin {options.shared}\n{'x'.join(map(str, shape))}, {options.bits} bits")
-    print(
-        f"{facts['vector'] * options.bits:>6} bits a lane at once ({facts['vector']} element{'s' * (facts['vector'] > 1)})"
-    )
+    elements = f"{facts['vector']} element{'s' if facts['vector'] > 1 else ''}"
+    print(f"{facts['vector'] * options.bits:>6} bits a lane at once ({elements})")
     print(f"{facts['instructions']:>6} instructions of each warp")
     print(
         f"{facts['wavefronts']:>6} wavefronts each, {facts['least']} at least: {lost or 'none'} lost to bank conflicts"

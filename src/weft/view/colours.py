@@ -68,4 +68,4 @@ def ink(fill: RGB) -> str:
 
 def hexadecimal(colour: RGB) -> str:
     """#rrggbb."""
-    return "#%02x%02x%02x" % colour
+    return "#" + "".join(f"{part:02x}" for part in colour)

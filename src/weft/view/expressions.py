@@ -5,12 +5,14 @@
     True
 
 What can be written: the named layouts and their parameters as in Gluon (a prefix `gl.` or `ttgl.` is ignored),
-`LinearLayout` with its constructors, methods and `*`, `{"register": [[0, 1]], "lane": [[1, 0]]}` for bases alone, CuTe's
-`(4, 8):(8, 1)`, and the names that the caller gives. Errors are LayoutErrors with carets under the part they are about.
+`LinearLayout` with its constructors, methods and `*`, `{"register": [[0, 1]], "lane": [[1, 0]]}` for bases alone,
+CuTe's `(4, 8):(8, 1)`, and the names that the caller gives. Errors are LayoutErrors with carets under the part that
+they are about.
 """
 
 from __future__ import annotations
 
+import difflib
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -167,9 +169,9 @@ class _Evaluator:
         return self.unknown(node, node.name, [*self.names, *CALLABLES])
 
     def unknown(self, node: grammar.Node, name: str, known: Sequence[str]) -> Any:
-        close = [k for k in known if k.lower().startswith(name.lower()) or name.lower() in k.lower()]
-        shown = close or list(known)
-        return self.fail(node, f"there is no layout or function {name}", f"known are {', '.join(shown)}")
+        close = difflib.get_close_matches(name, known, 3, 0.75)
+        hint = f"did you mean {' or '.join(close)}?" if close else f"known are {', '.join(known)}"
+        return self.fail(node, f"there is no layout or function {name}", hint)
 
     def linear(self, node: grammar.Node) -> LinearLayout:
         value = self.value(node)
@@ -239,7 +241,12 @@ class _Evaluator:
         except TypeError as error:
             parameters = ", ".join(inspect.signature(function).parameters)
             return self.fail(node, f"{name}: {error}", f"the parameters are ({parameters})")
-        return self.guarded(node, lambda: function(*arguments, **named))
+        result = self.guarded(node, lambda: function(*arguments, **named))
+        if isinstance(result, LinearLayout):
+            odd = [d for d in (*result.in_dims, *result.out_dims) if not isinstance(d, str)]
+            if odd:
+                self.fail(node, f"{name}: the name of a dimension is a string, got {odd[0]!r}")
+        return result
 
 
 def _path(node: grammar.Node) -> list[str] | None:

@@ -261,7 +261,7 @@ class _Parser:
             return self.items(")")
         if self.sees("{"):
             return self.mapping()
-        self.unexpected("a layout, a number, a string or a list")
+        return self.unexpected("a layout, a number, a string or a list")
 
     def items(self, close: str) -> Node:
         """A list, a tuple, or an expression in parentheses."""

@@ -96,9 +96,10 @@ def to_html(thing: Picture, shape: Sequence[int] | None = None) -> str:
     else:
         linear = as_linear(thing, natural_shape(thing) if shape is None else shape)
         body, facts = "", str(linear).strip("\n")
+    summary = "cost" if isinstance(thing, Plan) else "bases"
     return (
         f'<div style="overflow-x:auto">{to_svg(thing, shape)}</div>{body}'
-        f"<details><summary>{'cost' if isinstance(thing, Plan) else 'bases'}</summary><pre>{escape(facts)}</pre></details>"
+        f"<details><summary>{summary}</summary><pre>{escape(facts)}</pre></details>"
     )
 
 
@@ -117,5 +118,5 @@ def _quiet(draw: Callable[[Any], str]) -> Callable[[Any], str | None]:
 def register() -> None:
     """Give layouts and plans their pictures in notebooks."""
     for cls in (LinearLayout, Layout, Plan):
-        setattr(cls, "_repr_html_", _quiet(to_html))  # noqa: B010: they are no attributes that a type checker knows
-        setattr(cls, "_repr_svg_", _quiet(to_svg))  # noqa: B010
+        for name, draw in (("_repr_html_", to_html), ("_repr_svg_", to_svg)):
+            setattr(cls, name, _quiet(draw))

@@ -44,6 +44,7 @@ class GridCanvas {
     canvas.style.height = `${height}px`;
     canvas.width = Math.round(width * this.ratio);
     canvas.height = Math.round(height * this.ratio);
+    canvas.dataset.cells = [this.left, this.top, this.w, this.h].join();
   }
 
   at(event) {
@@ -109,6 +110,7 @@ class GridCanvas {
     g.textBaseline = "middle";
     g.textAlign = "center";
     const text = colour("--text");
+    const [idle, empty] = [colour("--line"), colour("--empty")];
     const gap = w >= 12 ? 1 : 0;
     const fitting = Math.floor((w - 3) / 5.6);
     for (let r = 0; r < scene.rows; r++)
@@ -116,7 +118,7 @@ class GridCanvas {
         const cell = scene.cell(r, c);
         const dimmed = cell && this.marks.dim?.(cell);
         g.globalAlpha = dimmed ? 0.35 : 1;
-        g.fillStyle = cell ? css(cell.fill) : colour("--empty");
+        g.fillStyle = cell && !cell.idle ? css(cell.fill) : cell ? idle : empty;
         g.fillRect(left + c * w, top + r * h, w - gap, h - gap);
         if (cell?.text && h >= 11 && cell.text.length <= fitting) {
           g.globalAlpha = dimmed ? 0.5 : 1;

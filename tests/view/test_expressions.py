@@ -1,0 +1,163 @@
+"""Layout expressions: what they stand for, and what is said about those that stand for nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+from weft.layouts import (
+    BlockedLayout,
+    LayoutError,
+    LinearLayout,
+    NVMMADistributedLayout,
+    SliceLayout,
+    SwizzledSharedLayout,
+)
+from weft.view import as_linear, evaluate, parse_layout
+
+BLOCKED = BlockedLayout([1, 4], [8, 4], [4, 1], [1, 0])
+TEXT = "BlockedLayout([1,4],[8,4],[4,1],[1,0])"
+SHAPE = (32, 16)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (TEXT, BLOCKED),
+        ("BlockedLayout(size_per_thread=(1, 4), threads_per_warp=[8, 4], warps_per_cta=[4, 1], order=[1, 0])", BLOCKED),
+        (f"gl.SliceLayout(1, ttgl.{TEXT})", SliceLayout(1, BLOCKED)),
+        (f"SliceLayout(dim=0, parent={TEXT},)", SliceLayout(0, BLOCKED)),
+        ("NVMMADistributedLayout([2, 0], [2, 2], [16, 8])", NVMMADistributedLayout([2, 0], [2, 2], [16, 8])),
+        ("SwizzledSharedLayout(1, 1, 8, order=[1, 0])  # a comment", SwizzledSharedLayout(1, 1, 8, [1, 0])),
+        ("LinearLayout.empty()", LinearLayout.empty()),
+        ("LinearLayout.identity_1d(4, 'lane', \"dim0\")", LinearLayout.identity_1d(4, "lane", "dim0")),
+        (
+            "LinearLayout({'lane': [[1, 0]]}, {'dim0': 2, 'dim1': 2}, require_surjective=False)",
+            LinearLayout.from_bases({"lane": [(1, 0)]}, {"dim0": 2, "dim1": 2}, require_surjective=False),
+        ),
+        (f"{TEXT}.to_linear([64, 16])", BLOCKED.to_linear([64, 16])),
+        (f"({TEXT}).invert()", BLOCKED.to_linear(SHAPE).invert()),
+        (f"{TEXT}.transpose_outs(['dim1', 'dim0'])", BLOCKED.to_linear(SHAPE).transpose_outs(["dim1", "dim0"])),
+        (
+            f"{TEXT}.compose(LinearLayout.identity_1d(32, 'dim0', 'x') * LinearLayout.identity_1d(16, 'dim1', 'y'))",
+            BLOCKED.to_linear(SHAPE).rename_outs({"dim0": "x", "dim1": "y"}),
+        ),
+        (f"{TEXT}.rename_ins({{'lane': 'thread'}})", BLOCKED.to_linear(SHAPE).rename_ins({"lane": "thread"})),
+        (
+            f"{TEXT} * LinearLayout.identity_1d(2, 'register', 'dim0')",
+            BLOCKED.to_linear(SHAPE) * LinearLayout.identity_1d(2, "register", "dim0"),
+        ),
+        ("{'lane': [[1], [2]]}", LinearLayout.from_bases({"lane": [(1,), (2,)]}, ["dim0"])),
+    ],
+)
+def test_value(text: str, expected: object) -> None:
+    assert parse_layout(text, SHAPE) == expected
+
+
+def test_names_of_the_caller() -> None:
+    linear = BLOCKED.to_linear(SHAPE)
+    assert evaluate("A.invert_and_compose(outer=A)", SHAPE, {"A": BLOCKED}) == linear.invert_and_compose(linear)
+
+
+def test_repr_is_an_expression() -> None:
+    """What Python prints of a layout can be typed."""
+    for layout in (BLOCKED, SliceLayout(0, BLOCKED), BLOCKED.to_linear(SHAPE), BLOCKED.to_linear((8, 8))):
+        assert parse_layout(repr(layout), SHAPE) == layout
+
+
+ERRORS = {
+    "BlockedLayout([1,4],[8,4],[4,1])": """\
+<layout>:1:1: error: BlockedLayout: missing a required argument: 'order'
+    1 | BlockedLayout([1,4],[8,4],[4,1])
+      | ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+hint: the parameters are (size_per_thread, threads_per_warp, warps_per_cta, order, cga_layout)""",
+    "SliceLayout(1, BlockedLayout([1,3],[8,4],[4,1],[1,0]))": """\
+<layout>:1:16: error: BlockedLayout: the entries of size_per_thread must be powers of two, got 3 in [1, 3]
+    1 | SliceLayout(1, BlockedLayout([1,3],[8,4],[4,1],[1,0]))
+      |                ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^""",
+    "BlockLayout([1])": """\
+<layout>:1:1: error: there is no layout or function BlockLayout
+    1 | BlockLayout([1])
+      | ^^^^^^^^^^^
+hint: did you mean BlockedLayout?""",
+    "SliceLayout(1, BlockedLayout([1,4]": """\
+<layout>:1:35: error: expected `,` or `)`, found the end
+    1 | SliceLayout(1, BlockedLayout([1,4]
+      |                                   ^""",
+    "[1, 2": """\
+<layout>:1:6: error: expected `,` or `]`, found the end
+    1 | [1, 2
+      |      ^""",
+    "LinearLayout.empty() + 1": """\
+<layout>:1:22: error: '+' cannot stand in a layout expression
+    1 | LinearLayout.empty() + 1
+      |                      ^""",
+    "LinearLayout.empty() 1": """\
+<layout>:1:22: error: expected the end of the expression, `*` or `.`, found `1`
+    1 | LinearLayout.empty() 1
+      |                      ^""",
+    "LinearLayout.empty().columns": """\
+<layout>:1:1: error: a method has to be called: add `()` with its arguments
+    1 | LinearLayout.empty().columns
+      | ^^^^^^^^^^^^^^^^^^^^^^^^^^^^""",
+    "LinearLayout.zeros_1d(2,'lane','dim0').invert()": """\
+<layout>:1:1: error: the layout has no inverse, it is not injective: the bits 0x1 of lane hold copies
+    1 | LinearLayout.zeros_1d(2,'lane','dim0').invert()
+      | ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+hint: pseudoinvert() chooses one source of each""",
+    "5": """\
+<layout>:1:1: error: a layout is needed here, this is a number
+    1 | 5
+      | ^""",
+    "BlockedLayout": """\
+<layout>:1:1: error: BlockedLayout has to be called: add `(...)` with its parameters
+    1 | BlockedLayout
+      | ^^^^^^^^^^^^^""",
+    "LinearLayout.identity_1d(size=2, 'lane')": """\
+<layout>:1:34: error: an argument without a name after one with a name
+    1 | LinearLayout.identity_1d(size=2, 'lane')
+      |                                  ^^^^^^""",
+    "BlockedLayout([],": """\
+<layout>:1:18: error: expected a layout, a number, a string or a list, found the end
+    1 | BlockedLayout([],
+      |                  ^""",
+}
+
+
+@pytest.mark.parametrize("text", ERRORS)
+def test_error(text: str) -> None:
+    with pytest.raises(LayoutError) as caught:
+        parse_layout(text, SHAPE)
+    assert str(caught.value) == ERRORS[text]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "__import__('os').system('true')",
+        "LinearLayout.__class__",
+        "LinearLayout.empty().__reduce__()",
+        "LinearLayout._make((), (), ())",
+        "gl.LinearLayout.empty().apply.__globals__",
+        "[x for x in (1, 2)]",
+        "lambda: 1",
+        "LinearLayout.empty().apply(**{})",
+        "(" * 500 + ")" * 500,
+        "LinearLayout.identity_1d(" + "9" * 5000 + ", 'lane', 'dim0')",
+        "A" * 30_000,
+        "BlockedLayout([1, '4'], {'a': 1}, None, True)",
+        "SliceLayout({}, [])",
+        "LinearLayout([], 5)",
+        "LinearLayout({'lane': 5}, ['dim0'])",
+        "LinearLayout({'lane': [['a']]}, ['dim0'])",
+        "LinearLayout.empty().compose(3)",
+        "LinearLayout.empty().reshape_ins(3)",
+        "LinearLayout.identity_1d(2, 'lane', 'dim0').transpose_ins(3)",
+        "LinearLayout.identity_1d('2', 'lane', 'dim0')",
+        "LinearLayout.identity_1d(2, 3, 4)",
+        "{'lane': []}",
+    ],
+)
+def test_nothing_but_layout_errors(text: str) -> None:
+    """Nothing that is typed is run, and nothing that is wrong makes another exception."""
+    with pytest.raises(LayoutError):
+        as_linear(parse_layout(text, SHAPE), SHAPE)

@@ -1,0 +1,53 @@
+"""The steps of a plan, done one after the other, are the plan."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+
+from layouts.plans import filled, random_conversion
+from weft.layouts.plan import Plan, plan_conversion
+from weft.view import plan_steps
+
+DIMS = ("register", "lane", "warp", "block")
+
+
+def run_steps(plan: Plan) -> np.ndarray:
+    """The steps executed on the numbers of the elements, place by place."""
+    held = filled(plan.src)
+    memory: dict[tuple[int, int], int] = {}
+    for step in plan_steps(plan):
+        if step.map is None:
+            continue
+        if step.kind == "store":
+            memory = {}
+            for place in np.ndindex(*held.shape):
+                point = dict(zip(reversed(DIMS), place))
+                if not any(point[d] & m for d, m in step.masks.items()):
+                    at = step.map.apply({d: point[d] for d in step.map.in_dims})["offset"]
+                    key = (point["block"], at)
+                    assert key not in memory, "two elements at one offset"
+                    memory[key] = int(held[place])
+            continue
+        sizes = [step.map.in_dims[d] for d in reversed(DIMS)]
+        index = dict(zip(reversed(DIMS), np.indices(sizes)))
+        source = step.map.apply({d: index[d] for d in step.map.in_dims})
+        if step.kind == "load":
+            flat = zip(np.ravel(source["block"]), np.ravel(source["offset"]))
+            held = np.array([memory[int(b), int(o)] for b, o in flat]).reshape(sizes)
+        else:
+            held = held[tuple(source[d] for d in reversed(DIMS))]
+    return held
+
+
+def test_steps_are_the_plan() -> None:
+    kinds = Counter[str]()
+    for seed in range(400):
+        src, dst, bits, target = random_conversion(seed)
+        if src.total_in_log > 11:
+            continue
+        plan = plan_conversion(src, dst, tuple(src.out_dims.values()), bits, target)
+        assert np.array_equal(run_steps(plan), filled(plan.dst)), f"seed {seed}, {plan.kind}"
+        kinds.update(step.kind for step in plan_steps(plan))
+    assert min(kinds[k] for k in ("rename", "select", "shuffle", "store", "barrier", "load")) >= 4, kinds

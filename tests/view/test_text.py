@@ -1,0 +1,303 @@
+"""Pictures as text and as SVG, whole, on small layouts; and `weft layout`."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from weft.cli import main
+from weft.layouts import BlockedLayout, LinearLayout, SliceLayout, SwizzledSharedLayout
+from weft.layouts.plan import plan_conversion
+from weft.view import grid_of, natural_shape, parse_layout, render_text, to_html, to_svg
+from weft.view.colours import ink, oklch, place_colour
+
+BLOCKED = BlockedLayout([1, 2], [2, 2], [2, 1], [1, 0])
+TEXT = "BlockedLayout([1,2],[2,2],[2,1],[1,0])"
+
+PLAIN = {
+    "tile": """\
+tile dim0 4 x dim1 4
+each element: warp:lane:register
+
+      0     1     2     3
+0 0:0:0 0:0:1 0:1:0 0:1:1
+1 0:2:0 0:2:1 0:3:0 0:3:1
+2 1:0:0 1:0:1 1:1:0 1:1:1
+3 1:2:0 1:2:1 1:3:0 1:3:1""",
+    "hardware": """\
+hardware
+a row for each lane, a column for each register
+each place: the element (dim0, dim1)
+
+        0   1
+w0 t0 0,0 0,1
+w0 t1 0,2 0,3
+w0 t2 1,0 1,1
+w0 t3 1,2 1,3
+w1 t0 2,0 2,1
+w1 t1 2,2 2,3
+w1 t2 3,0 3,1
+w1 t3 3,2 3,3""",
+    "matrix": """\
+matrix over F2
+rows are bits of the output, columns bits of the input
+
+        reg.0 lane.0 lane.1 warp.0
+dim0.0      .      .      1      .
+dim0.1      .      .      .      1
+dim1.0      1      .      .      .
+dim1.1      .      1      .      .""",
+}
+
+
+@pytest.mark.parametrize("view", PLAIN)
+def test_plain(view: str) -> None:
+    assert render_text(grid_of(BLOCKED, view=view)) == PLAIN[view]
+
+
+def test_copies_and_rank_one() -> None:
+    assert (
+        render_text(grid_of(SliceLayout(1, BLOCKED), (4,)))
+        == """\
+tile dim0 4
+each element: warp:lane
++ the first of 2 places that have the element
+
+     0    1    2    3
+0 0:0+ 0:2+ 1:0+ 1:2+"""
+    )
+
+
+def test_elements_that_nothing_has() -> None:
+    hole = LinearLayout.from_bases({"lane": [(2,)]}, {"dim0": 4}, require_surjective=False)
+    assert (
+        render_text(grid_of(hole))
+        == """\
+tile dim0 4
+each element: lane
+. no place has the element
+
+  0 1 2 3
+0 0 . 1 ."""
+    )
+
+
+def test_shared() -> None:
+    shared = SwizzledSharedLayout(2, 1, 2, [1, 0])
+    assert (
+        render_text(grid_of(shared, (2, 4)))
+        == """\
+tile dim0 2 x dim1 4
+each element: offset
+
+  0 1 2 3
+0 0 1 2 3
+1 6 7 4 5"""
+    )
+    assert render_text(grid_of(shared, (8, 16), "hardware", element_bits=64)).splitlines()[4:7] == [
+        "       0    1    2    3    4    5    6    7    8    9   10   11   12   13   14   15",
+        "  0  0,0  0,1  0,2  0,3  0,4  0,5  0,6  0,7  0,8  0,9 0,10 0,11 0,12 0,13 0,14 0,15",
+        "128  1,2  1,3  1,0  1,1  1,6  1,7  1,4  1,5 1,10 1,11  1,8  1,9 1,14 1,15 1,12 1,13",
+    ]
+
+
+def test_three_dimensions_are_rows_of_rows() -> None:
+    layout = BlockedLayout([1, 1, 2], [2, 2, 1], [1, 1, 1], [2, 1, 0])
+    lines = render_text(grid_of(layout)).splitlines()
+    assert lines[4:] == ["0,0 0:0 0:1", "0,1 1:0 1:1", "1,0 2:0 2:1", "1,1 3:0 3:1"]
+
+
+def test_cut() -> None:
+    text = render_text(grid_of(BLOCKED, limit=(2, 3)))
+    assert text.splitlines()[3:] == [
+        "      0     1     2",
+        "0 0:0:0 0:0:1 0:1:0",
+        "1 0:2:0 0:2:1 0:3:0",
+        "(cut: 2 of 4 rows and 3 of 4 columns are shown)",
+    ]
+
+
+def test_colours() -> None:
+    """The register is written, the colour is that of warp and lane, and taking the colours out leaves aligned text."""
+    text = render_text(grid_of(BLOCKED), 24)
+    r, g, b = place_colour(1, 2, 3, 4)
+    assert f"\x1b[97;48;2;{r};{g};{b}m" in text or f"\x1b[30;48;2;{r};{g};{b}m" in text
+    assert [line.rstrip() for line in re.sub(r"\x1b\[[0-9;]*m", "", text).splitlines()][2:] == [
+        " warp 0   warp 1",
+        "",
+        "  0 1 2 3",
+        "0 0 1 0 1",
+        "1 0 1 0 1",
+        "2 0 1 0 1",
+        "3 0 1 0 1",
+    ]
+    assert re.search(r"\x1b\[(30|97);48;5;\d+m", render_text(grid_of(BLOCKED), 8))
+
+
+def test_contrast() -> None:
+    """WCAG AA: what is written on any colour of a place has a contrast of 4.5 or more."""
+
+    def luminance(colour: tuple[int, ...]) -> float:
+        r, g, b = (x / 255 / 12.92 if x <= 10 else ((x / 255 + 0.055) / 1.055) ** 2.4 for x in colour)
+        return 0.2126 * r + 0.7152 * g + 0.0722 * b
+
+    for warp in range(16):
+        for lane in range(32):
+            fill = place_colour(warp, 16, lane, 32)
+            text = 0.0 if ink(fill) == "#000000" else 1.0
+            light, dark = max(text, luminance(fill)), min(text, luminance(fill))
+            assert (light + 0.05) / (dark + 0.05) >= 4.5
+    assert len({place_colour(w, 8, x, 32) for w in range(8) for x in range(32)}) == 256
+    assert oklch(0.62796, 0.25768, 29.23) == (255, 0, 0)  # sRGB red
+
+
+def test_svg() -> None:
+    first = SliceLayout(1, BlockedLayout([1, 1], [2, 1], [1, 1], [1, 0]))
+    assert (
+        to_svg(first)
+        == """\
+<svg xmlns="http://www.w3.org/2000/svg" width="419" height="110" viewBox="0 0 419 110" role="img" \
+font-family="ui-monospace, SFMono-Regular, Menlo, Consolas, monospace" font-size="11">
+<title>SliceLayout(1, BlockedLayout([1, 1], [2, 1], [1, 1], [1, 0]))</title>
+<desc>tile dim0 2; each element: lane</desc>
+<rect width="419" height="110" fill="#ffffff"/>
+<text x="8" y="16" fill="#1b1f27" font-weight="600">SliceLayout(1, BlockedLayout([1, 1], [2, 1], [1, 1], [1, 0]))</text>
+<text x="8" y="34" fill="#1b1f27">tile dim0 2, each element: lane</text>
+<rect x="8" y="44" width="12" height="12" rx="3" fill="#3164a3"/>
+<text x="24" y="54" fill="#1b1f27">warp 0</text>
+<g text-anchor="middle">
+<text x="31" y="76" fill="#5b6472">0</text>
+<text x="51" y="76" fill="#5b6472">1</text>
+<rect x="21" y="82" width="20" height="20" fill="#b4ecff" stroke="#ffffff"><title>0</title></rect>
+<text x="31" y="96" fill="#000000" pointer-events="none">0</text>
+<rect x="41" y="82" width="20" height="20" fill="#3164a3" stroke="#ffffff"><title>1</title></rect>
+<text x="51" y="96" fill="#ffffff" pointer-events="none">0</text>
+</g>
+<g text-anchor="end">
+<text x="15" y="96" fill="#5b6472">0</text>
+</g>
+</svg>"""
+    )
+
+
+def test_svg_of_plans_and_pieces_of_html_are_well_formed() -> None:
+    other = BlockedLayout([2, 1], [2, 2], [1, 2], [0, 1])
+    plan = plan_conversion(BLOCKED, other, (4, 4), 32, "cuda:90")
+    for svg in (to_svg(plan), to_svg(BLOCKED, view="matrix"), to_svg(BLOCKED, view="hardware")):
+        root = ElementTree.fromstring(svg)
+        assert root.tag == "{http://www.w3.org/2000/svg}svg"
+    for thing in (plan, BLOCKED, BLOCKED.to_linear((4, 4))):
+        html = to_html(thing)
+        ElementTree.fromstring(f"<body>{html}</body>")
+        assert "<script" not in html
+    assert "1 | " not in to_html(plan) and "considered:" in to_html(plan)
+
+
+def test_notebooks() -> None:
+    """What a notebook asks for is there, and static; of a layout that cannot be drawn the text is shown."""
+    linear = BLOCKED.to_linear((4, 4))
+    for thing in (BLOCKED, linear, plan_conversion(BLOCKED, BLOCKED, (4, 4), 32)):
+        assert thing._repr_svg_().startswith("<svg") and "<svg" in thing._repr_html_()
+    assert LinearLayout.identity_1d(1 << 30, "lane", "dim0")._repr_html_() is None
+
+
+@pytest.mark.parametrize(
+    ("text", "shape"),
+    [
+        ("BlockedLayout([1,4],[8,4],[4,1],[1,0])", (32, 16)),
+        ("SliceLayout(1,BlockedLayout([1,4],[8,4],[4,1],[1,0]))", (32,)),
+        ("NVMMADistributedLayout([2,0],[2,2],[16,8])", (32, 16)),
+        ("NVMMADistributedLayout([3,0],[4,1],[16,64,16])", (64, 64)),
+        ("NVMMASharedLayout(128,16)", (8, 64)),
+        ("NVMMASharedLayout(128,16,transposed=True)", (64, 8)),
+        ("SwizzledSharedLayout(8,1,8,[1,0])", (8, 64)),
+        ("SharedLinearLayout([[0,1],[2,0],[1,0]])", (4, 2)),
+    ],
+)
+def test_natural_shape(text: str, shape: tuple[int, ...]) -> None:
+    layout = parse_layout(text)
+    assert natural_shape(layout) == shape
+    layout.to_linear(shape)
+
+
+# -- the command line
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    code = main(["layout", *arguments])
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def test_show(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    assert run(capsys, "show", TEXT) == (0, f"{TEXT}\n{PLAIN['tile']}\n", "")
+    assert run(capsys, "show", TEXT, "--hardware", "--shape", "4x4")[1] == f"{TEXT}\n{PLAIN['hardware']}\n"
+    assert run(capsys, "show", TEXT, "--matrix")[1] == f"{TEXT}\n{PLAIN['matrix']}\n"
+    assert "\x1b[" in run(capsys, "show", TEXT, "--color", "always")[1]
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.delenv("COLORTERM", raising=False)
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    assert "48;5;" in run(capsys, "show", TEXT)[1]
+    monkeypatch.setenv("COLORTERM", "truecolor")
+    assert "48;2;" in run(capsys, "show", TEXT)[1]
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert "\x1b[" not in run(capsys, "show", TEXT)[1]
+
+
+def test_show_cuts_large_tiles(capsys: pytest.CaptureFixture[str]) -> None:
+    out = run(capsys, "show", TEXT, "--shape", "128x128")[1]
+    assert out.endswith("(cut: 64 of 128 rows and 64 of 128 columns are shown)\n")
+    assert len(run(capsys, "show", TEXT, "--shape", "128x128", "--all")[1].splitlines()) == 133
+
+
+def test_show_json_and_files(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    facts = json.loads(run(capsys, "show", TEXT, "--json")[1])
+    assert facts["bases"] == {"register": [[0, 1]], "lane": [[0, 2], [1, 0]], "warp": [[2, 0]], "block": []}
+    assert facts["shape"] == [4, 4] and facts["rank"] == 4 and facts["injective"]
+    svg, html = tmp_path / "a.svg", tmp_path / "a.html"
+    code, out, err = run(capsys, "show", TEXT, "--svg", str(svg), "--html", str(html))
+    assert (code, out, err) == (0, "", f"{svg} written\n{html} written\n")
+    ElementTree.parse(svg)
+    assert html.read_text(encoding="utf-8").startswith("<!doctype html>")
+
+
+def test_convert(capsys: pytest.CaptureFixture[str]) -> None:
+    transposed = "BlockedLayout([2,1],[2,2],[1,2],[0,1])"
+    code, out, _ = run(capsys, "convert", TEXT, transposed, "--bits", "16", "--target", "cuda:90")
+    assert code == 0 and out.startswith(f"{TEXT}\n-> {transposed}\n4x4, 16 bits, cuda:90\n  1. store: ")
+    found = json.loads(run(capsys, "convert", TEXT, transposed, "--shape", "4x4", "--json")[1])
+    assert [s["kind"] for s in found["steps"]] == ["store", "barrier", "load"]
+    assert found["kind"] == "shared" and found["cost"]["scratch_bytes"] == 64
+    assert "nothing: 0 cycles" in run(capsys, "convert", TEXT, TEXT)[1]
+
+
+def test_conflicts(capsys: pytest.CaptureFixture[str]) -> None:
+    """Rows of 16 words read by columns: xor with more phases spreads them over more banks."""
+    columns = "BlockedLayout([1,1],[32,1],[1,1],[1,0])"
+    found = {}
+    for phases in (1, 8, 16):
+        shared = f"SwizzledSharedLayout(1,1,{phases},[1,0])"
+        facts = json.loads(run(capsys, "conflicts", columns, shared, "--shape", "32x16", "--json")[1])
+        found[phases] = (facts["vector"], facts["instructions"], facts["wavefronts"], facts["least"])
+        assert facts["bank_conflicts"] == facts["wavefronts"] // facts["least"] - 1
+    assert found == {1: (4, 4, 16, 4), 8: (1, 16, 4, 1), 16: (1, 16, 2, 1)}
+    out = run(capsys, "conflicts", columns, "SwizzledSharedLayout(1,1,8,[1,0])", "--shape", "32x16")[1]
+    assert out.endswith("     4 wavefronts each, 1 at least: 3 lost to bank conflicts\n")
+    assert run(capsys, "conflicts", "SwizzledSharedLayout(1,1,8,[1,0])", columns, "--shape", "32x16")[0] == 2
+
+
+def test_errors(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    code, out, err = run(capsys, "show", "BlockedLayout([1,2],[2,2],[2,1])")
+    assert (code, out) == (2, "") and "missing a required argument: 'order'" in err and "^^^" in err
+    assert run(capsys, "convert", TEXT, TEXT, "--target", "cuda:1")[0] == 2
+    assert run(capsys, "convert", TEXT, "SwizzledSharedLayout(1,1,8,[1,0])", "--shape", "4x4")[0] == 2
+    assert run(capsys, "show", TEXT, "--html", str(tmp_path / "none" / "a.html"))[0] == 2
+    for wrong in ("3x4", "axb", "0x4", ""):
+        with pytest.raises(SystemExit):
+            main(["layout", "show", TEXT, "--shape", wrong])
+    capsys.readouterr()

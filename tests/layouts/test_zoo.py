@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import dataclasses
 import itertools
@@ -120,6 +121,49 @@ def test_bad_parameters(make, text) -> None:
     assert text in caught.value.message
 
 
+GARBAGE = (
+    None,
+    3,
+    -1,
+    2.5,
+    True,
+    "x",
+    [],
+    [[]],
+    [None],
+    [1, 2.5],
+    [-1, 1],
+    [[1], 2],
+    [[0, 1], [0]],
+    {},
+    object(),
+    BLOCKED,
+)
+
+
+def test_any_bad_parameter_is_a_layout_error() -> None:
+    """No other exception, whatever a parameter is, and whatever shape the layout is then used for."""
+    good = [BLOCKED, SliceLayout(1, BLOCKED), MMA, WGMMA, MFMA, WMMA, DotOperandLayout(0, MMA, 2)]
+    good += [IntelDPASLayout(8, 8, 16, 2, [1, 1], [1, 1], 16), SwizzledSharedLayout(8, 1, 8, [1, 0])]
+    good += [NVMMASharedLayout(128, 16), SharedLinearLayout([[0, 1], [1, 0]]), TensorMemoryLayout((64, 8), 1)]
+    good += [DistributedLinearLayout([[0, 1]], [[1, 0]], [], [], [2, 2]), TensorMemoryScalesLayout()]
+    good += [PaddedSharedLayout.with_identity_for([[2, 1]], [2, 2], [1, 0])]
+    refused = 0
+    for layout in good:
+        fields = {f.name: getattr(layout, f.name) for f in dataclasses.fields(layout)}
+        for name, value in itertools.product(fields, GARBAGE):
+            try:
+                changed = type(layout)(**{**fields, name: value})
+            except LayoutError as error:
+                assert type(layout).__name__ in error.message or name == "parent", error.message
+                refused += 1
+                continue
+            for shape in ([64, 64], [2, 2], [128, 1], [64], [0, 4], [4.0, 4], 4, None):
+                with contextlib.suppress(LayoutError):
+                    changed.to_linear(shape)
+    assert refused > 900
+
+
 def test_text_makes_the_layout_again() -> None:
     for case in lines(OWN / "zoo.jsonl"):
         layout = named(case["layout"])
@@ -132,7 +176,7 @@ def test_text_makes_the_layout_again() -> None:
 
 def test_lists_and_tuples_are_the_same() -> None:
     assert BlockedLayout((1, 4), (8, 4), (4, 1), (1, 0), ()) == BLOCKED
-    assert BlockedLayout([1, 4], [8, 4], [4, 1], np.array([1, 0]).tolist()) in {BLOCKED}
+    assert BlockedLayout([1, 4], [8, 4], [4, 1], np.array([1, 0])) in {BLOCKED}
     assert AMDMFMALayout(3, [32, 32, 8], True, [2, 2], 32, [1, 1]) == MFMA
     assert NVMMASharedLayout(128, 16, 2, False, False, None) == NVMMASharedLayout(128, 16)
 

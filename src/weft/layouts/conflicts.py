@@ -49,7 +49,7 @@ def _bits(element_bits: int) -> int:
 
 
 def shared_access(
-    registers: DistributedLayout | LinearLayout, shared: SharedLayout | LinearLayout, shape: Sequence[int]
+    register_layout: DistributedLayout | LinearLayout, shared_layout: SharedLayout | LinearLayout, shape: Sequence[int]
 ) -> LinearLayout:
     """From (register, lane, warp, block) to the (offset, block) at which the element lies; copies are not stored twice.
 
@@ -58,7 +58,7 @@ def shared_access(
     >>> shared_access(rows, SwizzledSharedLayout(1, 1, 1, [1, 0]), [4, 32]).bases["lane"]
     ((4, 0), (8, 0), (16, 0), (32, 0), (64, 0))
     """
-    return _linear(registers, shape).invert_and_compose(_linear(shared, shape))
+    return _linear(register_layout, shape).invert_and_compose(_linear(shared_layout, shape))
 
 
 def _vectorised(access: LinearLayout, element_bits: int) -> tuple[list[int], int]:
@@ -86,8 +86,8 @@ def _vectorised(access: LinearLayout, element_bits: int) -> tuple[list[int], int
 
 
 def bank_conflicts(
-    registers: DistributedLayout | LinearLayout,
-    shared: SharedLayout | LinearLayout,
+    register_layout: DistributedLayout | LinearLayout,
+    shared_layout: SharedLayout | LinearLayout,
     shape: Sequence[int],
     element_bits: int,
 ) -> int:
@@ -101,8 +101,8 @@ def bank_conflicts(
     3
     """
     bits = _bits(element_bits)
-    memory, tile = _linear(shared, shape), _linear(registers, shape)
-    if isinstance(shared, PaddedSharedLayout):
+    memory, tile = _linear(shared_layout, shape), _linear(register_layout, shape)
+    if isinstance(shared_layout, PaddedSharedLayout):
         raise LayoutError(
             "bank_conflicts: a PaddedSharedLayout is not linear, so that there is no such figure for it",
             hint="wavefronts counts the wavefronts of its accesses",
@@ -118,8 +118,8 @@ def bank_conflicts(
 
 
 def wavefronts(
-    registers: DistributedLayout | LinearLayout,
-    shared: SharedLayout | LinearLayout,
+    register_layout: DistributedLayout | LinearLayout,
+    shared_layout: SharedLayout | LinearLayout,
     shape: Sequence[int],
     element_bits: int,
     vector: int | None = None,
@@ -135,18 +135,20 @@ def wavefronts(
     [16, 4, 2]
     """
     bits = _bits(element_bits)
-    access = shared_access(registers, shared, shape)
+    access = shared_access(register_layout, shared_layout, shape)
     order, consecutive = _vectorised(access, bits)
-    if isinstance(shared, PaddedSharedLayout):  # no vector is cut by padding, and all start at a multiple of their size
-        consecutive = min(consecutive, *(size for pair in shared.interval_padding_pairs for size in pair))
+    if isinstance(
+        shared_layout, PaddedSharedLayout
+    ):  # no vector is cut by padding, and all start at a multiple of their size
+        consecutive = min(consecutive, *(size for pair in shared_layout.interval_padding_pairs for size in pair))
     size = consecutive if vector is None else vector
     if size not in (1, 2, 4, 8, 16, 32, 64, 128) or size > consecutive:
         raise LayoutError(
             f"wavefronts: a vector of {vector} elements was asked for, and {consecutive} are consecutive in each lane",
             hint="vector must be a power of two, up to that",
         )
-    if isinstance(shared, PaddedSharedLayout):
-        return _worst(access, shared, order, size, bits)
+    if isinstance(shared_layout, PaddedSharedLayout):
+        return _worst(access, shared_layout, order, size, bits)
     lanes = access.sublayout(["lane"], ["offset"]).columns
     width = max(1, size * bits // WORD_BITS)  # words of each lane
     phase = max(0, len(lanes) - (width.bit_length() - 1))

@@ -21,6 +21,7 @@ __all__ = [
     "one_of",
     "permutation",
     "power_of_two",
+    "sequence",
     "shape_of",
     "sizes",
 ]
@@ -46,7 +47,10 @@ def _is_power_of_two(value: Any) -> bool:
     return _is_int(value) and value > 0 and value & (value - 1) == 0
 
 
-def _sequence(owner: str, name: str, value: Any) -> tuple[Any, ...]:
+def sequence(owner: str, name: str, value: Any) -> tuple[Any, ...]:
+    """A list, as a tuple."""
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
     if not isinstance(value, Sequence) or isinstance(value, (str, bytes)):
         raise LayoutError(f"{owner}: {name} must be a list, got {value!r}")
     return tuple(value)
@@ -82,7 +86,7 @@ def flag(owner: str, name: str, value: Any) -> bool:
 
 def sizes(owner: str, name: str, value: Any, rank: int | None = None, like: str = "") -> tuple[int, ...]:
     """A power of two for each dimension; `like` names the parameter that says how many there are."""
-    found = _sequence(owner, name, value)
+    found = sequence(owner, name, value)
     if rank is None and not found:
         raise LayoutError(f"{owner}: {name} is empty; it needs a power of two for each dimension of the tile")
     if rank is not None and len(found) != rank:
@@ -98,7 +102,7 @@ def sizes(owner: str, name: str, value: Any, rank: int | None = None, like: str 
 
 def permutation(owner: str, name: str, value: Any, rank: int | None = None) -> tuple[int, ...]:
     """Every dimension once, the fastest first."""
-    found = _sequence(owner, name, value)
+    found = sequence(owner, name, value)
     expected = list(range(len(found) if rank is None else rank))
     if not found or not all(map(_is_int, found)) or sorted(found) != expected:
         dims = ", ".join(map(str, expected)) or "0, 1, ..."
@@ -109,8 +113,8 @@ def permutation(owner: str, name: str, value: Any, rank: int | None = None) -> t
 def bases(owner: str, name: str, value: Any, rank: int) -> tuple[tuple[int, ...], ...]:
     """A list of bases, each a coordinate of 0 or more for every dimension."""
     found = []
-    for basis in _sequence(owner, name, value):
-        coordinates = _sequence(owner, f"a basis of {name}", basis)
+    for basis in sequence(owner, name, value):
+        coordinates = sequence(owner, f"a basis of {name}", basis)
         if len(coordinates) != rank:
             raise LayoutError(
                 f"{owner}: the basis {list(coordinates)} of {name} has {len(coordinates)} coordinates, expected "
@@ -124,7 +128,7 @@ def bases(owner: str, name: str, value: Any, rank: int) -> tuple[tuple[int, ...]
 
 def shape_of(owner: str, value: Any, rank: int) -> tuple[int, ...]:
     """The shape of a tile."""
-    found = _sequence(owner, "the shape of the tile", value)
+    found = sequence(owner, "the shape of the tile", value)
     if len(found) != rank:
         raise LayoutError(f"{owner}: a layout of rank {rank} for a tile of rank {len(found)}, of shape {list(found)}")
     for size in found:

@@ -47,7 +47,7 @@ class NVMMADistributedLayout(DistributedLayout):
 
     def __post_init__(self) -> None:
         name = self._name
-        version = tuple(self.version)
+        version = checks.sequence(name, "version", self.version)
         if len(version) != 2 or version[0] not in (2, 3):
             raise LayoutError(
                 f"{name}: version must be [2, 0] (mma.sync) or [3, 0] (wgmma), got {list(version)}",

@@ -220,9 +220,10 @@ class SharedLinearLayout(SharedLayout):
 
     def __post_init__(self) -> None:
         name = self._name
-        if not self.offset_bases:
+        offsets = checks.sequence(name, "offset_bases", self.offset_bases)
+        if not offsets:
             raise LayoutError(f"{name}: offset_bases is empty; it needs a basis for each bit of an offset")
-        rank = len(self.offset_bases[0])
+        rank = len(checks.sequence(name, "a basis of offset_bases", offsets[0]))
         if not rank:
             raise LayoutError(f"{name}: the bases in offset_bases are empty; they need a coordinate for each dimension")
         self._set(
@@ -261,7 +262,7 @@ class PaddedSharedLayout(SharedLayout):
         shape = checks.sizes(name, "shape", self.shape)
         pairs = tuple(
             checks.sizes(name, "a pair of interval_padding_pairs", pair, 2, "[interval, padding]")
-            for pair in self.interval_padding_pairs
+            for pair in checks.sequence(name, "interval_padding_pairs", self.interval_padding_pairs)
         )
         if not pairs:
             raise LayoutError(f"{name}: interval_padding_pairs is empty; it needs a pair [interval, padding]")

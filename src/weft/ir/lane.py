@@ -147,6 +147,7 @@ OPERATIONS: dict[str, str] = {
     "num_programs": "attrs axis: i32, the grid's size",
     "linear": "attrs registers, lane, warp, block: i32; register k holds registers[k] xor the entries of lane, warp "
     "and block (the index in the cluster) whose bits are set in the indices: a linear layout, flattened",
+    "undefined": "registers that hold nothing: whatever depends on them is undefined",
     # elementwise: arith.*, math.* and libdevice names with MLIR's meaning; attrs as there (predicate, fastmath, ...)
     "select": "(condition, a, b)",
     # registers
@@ -163,11 +164,14 @@ OPERATIONS: dict[str, str] = {
     "atomic": "(address, value[, mask]), attrs space, kind, order, scope: the old values",
     "compare_and_swap": "(address, expected, value), attrs space, order, scope: the old values",
     "shared": "attrs allocation (index): i32, where a buffer of shared memory begins",
-    "instruction": "attrs isa: the name of an entry of the target's instruction table, with its operands",
-    "copy_async": "(shared address, global address[, mask]), attrs bytes: 4, 8 or 16; done when its group is awaited",
+    "instruction": "attrs isa: the name of an entry of the target's instruction table, with its operands; n times the "
+    "registers are n instructions, an operand with those of one takes part in all; mbarrier.* once for each warp",
+    "copy_async": "(shared address, global address[, mask]), attrs bytes: 4, 8 or 16; done when its group is awaited; "
+    "zeros where the mask does not hold",
     "commit_async": "ends a group of asynchronous copies",
     "wait_async": "attrs pending: all groups but the last so many are done, for this lane",
-    "barrier": "attrs scope: warp, block or cluster; attrs inserted: whether the compiler put it there",
+    "barrier": "attrs scope: warp, block or cluster; attrs inserted: whether the compiler put it there; of a part of "
+    "the block: attrs id, and warps, how many of them",
     "fence": "attrs kind: what was written is seen by the asynchronous proxy, the block, the device, the system",
     # control flow: uniform; regions end with yield
     "for": "(lower, upper, step, initial...), one region with (index, carried...)",
@@ -261,6 +265,21 @@ class Builder:
         """value.count = address.count times vector elements, where the mask holds."""
         operands = [v for v in (address, value, mask) if v is not None]
         self.add("store", operands, (), attrs | {"space": space, "vector": vector, "masked": mask is not None})
+
+    def instruction(self, isa: str, operands: Sequence[Value], results: Sequence[tuple[str, int]] = ()) -> LaneOp:
+        """An instruction of the target; `results` are (elem, count)."""
+        return self.add("instruction", operands, results, {"isa": isa})
+
+    def atomic(self, space: str, kind: str, address: Value, value: Value, mask: Value | None = None) -> Value:
+        """The old values; of masked-off lanes 0."""
+        operands = [v for v in (address, value, mask) if v is not None]
+        attrs = {"space": space, "kind": kind, "order": "acq_rel", "scope": "gpu", "masked": mask is not None}
+        return self.add("atomic", operands, [(value.elem, value.count)], attrs).result
+
+    def copy_async(self, to: Value, source: Value, size: int, mask: Value | None = None) -> None:
+        """`size` bytes from each global address to each shared one, on their own."""
+        operands = [v for v in (to, source, mask) if v is not None]
+        self.add("copy_async", operands, (), {"bytes": size})
 
     def barrier(self, scope: str = "block", inserted: bool = True) -> None:
         """All lanes of the scope arrive before any goes on."""

@@ -1,0 +1,42 @@
+"""The simulator: runs lane programs on NumPy, whole blocks at a time, counts what they do and checks how they do it.
+
+It judges what the lowering makes, and knows nothing of it.
+"""
+
+from .control import Uncountable
+from .count import count
+from .errors import (
+    BarrierMisuseError,
+    DeadlockError,
+    DivergenceError,
+    MisalignedError,
+    OutOfBoundsError,
+    RaceError,
+    SimulationError,
+    Thread,
+    TrapError,
+    UninitializedError,
+)
+from .launch import run
+from .options import Options
+from .report import Report
+
+__all__ = [
+    # running and counting
+    "Options",
+    "Report",
+    "count",
+    "run",
+    "Uncountable",
+    # what the checkers find
+    "SimulationError",
+    "BarrierMisuseError",
+    "DeadlockError",
+    "DivergenceError",
+    "MisalignedError",
+    "OutOfBoundsError",
+    "RaceError",
+    "Thread",
+    "TrapError",
+    "UninitializedError",
+]

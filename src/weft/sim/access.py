@@ -1,0 +1,285 @@
+"""Operations on memory: loads, stores, atomics, asynchronous copies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from weft.base import Unsupported
+from weft.ir.lane import LaneOp, Value
+
+from .arithmetic import narrowed
+from .errors import UninitializedError
+from .machine import Access, Context
+from .values import DTYPES, Array, Fragment, full, unsigned
+
+__all__ = ["HANDLERS", "need_defined"]
+
+
+def need_defined(context: Context, op: LaneOp, value: Value, what: str, where: Array | None = None) -> None:
+    """Report registers that were never given a value and now decide something."""
+    undefined = context.env[value].undefined
+    if undefined is None or not context.batch.options.uninitialized:
+        return
+    found = full(undefined, context.count, context.batch.lanes)
+    if where is not None:
+        found = found & where
+    if found.any():
+        row, lane, register = (int(x[0]) for x in np.nonzero(found))
+        error = UninitializedError(
+            f"{what} is undefined in register {register}: nothing was written to it",
+            op.span,
+            thread=context.thread(row, lane),
+        )
+        error.count = int(found.sum())
+        context.batch.launch.error(error)
+
+
+def _known(context: Context, *values: Value | None) -> bool:
+    """Whether all are known; counts are not exact if not."""
+    known = all(context.env[v].known for v in values if v is not None)
+    if not known:
+        context.batch.report.exact = False
+    return known
+
+
+def _access(
+    context: Context, op: LaneOp, address: Value, mask: Value | None, width: int, space: str | None = None
+) -> Access:
+    """Who accesses what."""
+    batch = context.batch
+    shape = (context.count, batch.lanes)
+    place = full(context.env[address].data, *shape).astype(np.int64)
+    active = np.ones(place.shape, np.bool_)
+    if mask is not None:
+        need_defined(context, op, mask, "the mask")
+        active = np.broadcast_to(full(context.env[mask].data, *shape), place.shape)
+    need_defined(context, op, address, "the address", active)
+    return Access(op, space or op.attrs["space"], place, active, width, _known(context, address, mask))
+
+
+def _item(elem: str) -> int:
+    return DTYPES[elem].itemsize
+
+
+def _load(context: Context, op: LaneOp) -> None:
+    result, vector = op.results[0], op.attrs["vector"]
+    mask = op.operands[1] if op.attrs.get("masked") else None
+    other = op.operands[2] if mask is not None and len(op.operands) > 2 else None
+    access = _access(context, op, op.operands[0], mask, vector * _item(result.elem))
+    context.batch.report.add_kind(
+        op.span, f"load.{access.space}.{access.width * 8}", access.address.shape[2] * context.count
+    )
+    raw, wrong = context.batch.load(context, access)
+    shape = (context.count, context.batch.lanes, result.count)
+    data = _typed(raw, result.elem).reshape(shape)
+    active = np.repeat(access.active, vector, axis=2)
+    undefined: Array | None = None
+    if wrong is not None:
+        undefined = np.asarray(wrong.reshape(*shape, _item(result.elem)).any(axis=3))
+    if mask is not None and not active.all():
+        undefined = _masked_off(context, other, active, undefined)
+        if other is not None:
+            data = np.where(active, data, context.env[other].data).astype(data.dtype)
+    context.env.values[result] = Fragment(data, undefined, not context.batch.launch.counting)
+
+
+def _masked_off(context: Context, other: Value | None, active: Array, undefined: Array | None) -> Array | None:
+    """What is undefined where the mask does not hold: all of it, or what `other` has undefined."""
+    if other is None:
+        return ~active if undefined is None else undefined | ~active
+    missing = context.env[other].undefined
+    if missing is None:
+        return undefined
+    found = ~active & missing
+    return found if undefined is None else undefined | found
+
+
+def _typed(raw: Array, elem: str) -> Array:
+    """Bytes as elements; an i1 is a byte that is not zero."""
+    if elem == "i1":
+        return np.asarray(raw != 0)
+    return np.ascontiguousarray(raw).view(DTYPES[elem])
+
+
+def _raw(data: Array) -> Array:
+    """Elements [warp, lane, register] as bytes [warp, lane, register, width]."""
+    if data.dtype == np.bool_:
+        data = data.astype(np.uint8)
+    return np.ascontiguousarray(data).view(np.uint8).reshape(*data.shape, data.dtype.itemsize)
+
+
+def _store(context: Context, op: LaneOp) -> None:
+    value, vector = op.operands[1], op.attrs["vector"]
+    mask = op.operands[2] if op.attrs.get("masked") else None
+    access = _access(context, op, op.operands[0], mask, vector * _item(value.elem))
+    context.batch.report.add_kind(
+        op.span, f"store.{access.space}.{access.width * 8}", access.address.shape[2] * context.count
+    )
+    shape = (context.count, context.batch.lanes)
+    raw = _raw(full(context.env[value].data, *shape)).reshape(*access.address.shape, access.width)
+    undefined = context.env[value].undefined
+    if undefined is not None and access.space == "global":
+        need_defined(context, op, value, "the value stored", np.repeat(access.active, vector, axis=2))
+    wrong = None
+    if undefined is not None:
+        wrong = np.repeat(full(undefined, *shape), _item(value.elem), axis=2).reshape(raw.shape)
+    context.batch.store(context, access, raw, wrong)
+
+
+# -- atomics ----------------------------------------------------------------------------------------------------------
+
+COMBINE: dict[str, Callable[[Array, Array], Array]] = {
+    "add": lambda old, new: old + new,
+    "and": lambda old, new: old & new,
+    "or": lambda old, new: old | new,
+    "xor": lambda old, new: old ^ new,
+    "exch": lambda old, new: new,
+    "max": np.maximum,
+    "min": np.minimum,
+    "umax": lambda old, new: np.maximum(unsigned(old), unsigned(new)).view(old.dtype),
+    "umin": lambda old, new: np.minimum(unsigned(old), unsigned(new)).view(old.dtype),
+}
+
+
+def _combined(kind: str, elem: str) -> Callable[[Array, Array], Array]:
+    if kind == "fadd" or (kind == "add" and elem[0] != "i"):
+        if elem in ("f32", "f64"):
+            return lambda old, new: old + new
+        return lambda old, new: narrowed(old.astype(np.float32) + new.astype(np.float32), elem)
+    return COMBINE[kind]
+
+
+def _atomic(context: Context, op: LaneOp) -> None:
+    mask = op.operands[2] if op.attrs.get("masked", len(op.operands) > 2) else None
+    update = _combined(op.attrs["kind"], op.operands[1].elem)
+    _each(context, op, mask, (op.operands[1],), lambda old, new: update(old, new[0]))
+
+
+def _compare_and_swap(context: Context, op: LaneOp) -> None:
+    def swapped(old: Array, new: list[Array]) -> Array:
+        same = _raw_bits(old) == _raw_bits(new[0])
+        return np.where(same, new[1], old).astype(old.dtype)
+
+    _each(context, op, None, (op.operands[1], op.operands[2]), swapped)
+
+
+def _raw_bits(x: Array) -> Array:
+    return np.ascontiguousarray(x).view(f"u{x.dtype.itemsize}")
+
+
+def _each(
+    context: Context,
+    op: LaneOp,
+    mask: Value | None,
+    values: tuple[Value, ...],
+    update: Callable[[Array, list[Array]], Array],
+) -> None:
+    """One indivisible step for each lane; those at one address one after the other."""
+    elem = values[0].elem
+    access = _access(context, op, op.operands[0], mask, _item(elem))
+    batch = context.batch
+    batch.report.add_kind(op.span, f"atomic.{access.space}", access.address.shape[2] * context.count)
+    for value in values:
+        need_defined(context, op, value, "the value", access.active)
+    active = batch.checked(context, access, True)
+    shape = access.address.shape
+    result = np.zeros(shape, DTYPES[elem])
+    if active.any():
+        flat = access.address if access.space == "global" else access.address + batch.base(context)
+        place = flat[active]
+        new = [np.broadcast_to(full(context.env[v].data, *shape[:2]), shape)[active] for v in values]
+        old = np.zeros(len(place), DTYPES[elem])
+        for chosen in _rounds(place, batch.sequence(len(place))):
+            before = _typed(_fetch(context, access, place[chosen]), elem)[:, 0]
+            old[chosen] = before
+            _put(context, access, place[chosen], _raw(update(before, [n[chosen] for n in new])))
+        result[active] = old
+    if op.results:
+        context.env.values[op.results[0]] = Fragment(result, None, not batch.launch.counting)
+
+
+def _rounds(place: Array, order: Array | None) -> list[Array]:
+    """Indices in groups without an address twice; of one address in the order asked for."""
+    indices = np.arange(len(place)) if order is None else order
+    by_place = indices[np.argsort(place[indices], kind="stable")]
+    sorted_places = place[by_place]
+    first = np.ones(len(place), np.bool_)
+    first[1:] = sorted_places[1:] != sorted_places[:-1]
+    starts = np.maximum.accumulate(np.where(first, np.arange(len(place)), 0))
+    turn = np.arange(len(place)) - starts
+    by_turn = np.argsort(turn, kind="stable")
+    return [by_place[part] for part in np.split(by_turn, np.flatnonzero(np.diff(turn[by_turn])) + 1)]
+
+
+def _fetch(context: Context, access: Access, place: Array) -> Array:
+    if access.space == "global":
+        return context.batch.launch.memory.read(place, access.width)
+    return context.batch.shared[place[:, None] + np.arange(access.width)]
+
+
+def _put(context: Context, access: Access, place: Array, raw: Array) -> None:
+    raw = raw.reshape(len(place), access.width)
+    if access.space == "global":
+        context.batch.launch.memory.write(place, raw)
+    else:
+        at = place[:, None] + np.arange(access.width)
+        context.batch.shared[at], context.batch.state[at] = raw, 1
+
+
+# -- shared memory and asynchronous copies ----------------------------------------------------------------------------
+
+
+def _shared(context: Context, op: LaneOp) -> None:
+    offset = context.batch.program.shared[op.attrs["allocation"]].offset
+    assert offset is not None, "memory has not been placed"
+    context.env.values[op.results[0]] = Fragment(np.full((1, 1, 1), offset, np.int32))
+
+
+def _copy_async(context: Context, op: LaneOp) -> None:
+    """Where the mask does not hold, zeros are written and nothing is read."""
+    width, batch = op.attrs["bytes"], context.batch
+    mask = op.operands[2] if len(op.operands) > 2 else None
+    source = _access(context, op, op.operands[1], mask, width, "global")
+    to = _access(context, op, op.operands[0], None, width, "shared")
+    batch.report.add_kind(op.span, f"copy_async.{width * 8}", to.address.shape[2] * context.count)
+    data, _ = batch.load(context, source)
+    active = batch.checked(context, to, True)
+    if active.any():
+        batch.issue_copy(context, to, active, data, None)
+
+
+def _commit_async(context: Context, op: LaneOp) -> None:
+    context.batch.report.add_kind(op.span, op.name, context.count)
+    context.batch.groups[context.warps] += 1
+
+
+def _wait_async(context: Context, op: LaneOp) -> None:
+    context.batch.report.add_kind(op.span, op.name, context.count)
+    context.batch.await_copies(context, int(op.attrs["pending"]))
+
+
+def _unsupported_space(context: Context, op: LaneOp) -> None:
+    raise Unsupported("memory of other blocks of the cluster in the simulator", context.batch.program.target, op.span)
+
+
+def _checked_space(handler: Callable[[Context, LaneOp], None]) -> Callable[[Context, LaneOp], None]:
+    def run(context: Context, op: LaneOp) -> None:
+        if op.attrs["space"] not in ("global", "shared"):
+            _unsupported_space(context, op)
+        handler(context, op)
+
+    return run
+
+
+HANDLERS: dict[str, Callable[[Context, LaneOp], None]] = {
+    "load": _checked_space(_load),
+    "store": _checked_space(_store),
+    "atomic": _checked_space(_atomic),
+    "compare_and_swap": _checked_space(_compare_and_swap),
+    "shared": _shared,
+    "copy_async": _copy_async,
+    "commit_async": _commit_async,
+    "wait_async": _wait_async,
+}

@@ -1,0 +1,258 @@
+"""Control flow: regions, loops, branches, and how contexts split where warps disagree."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator, Sequence
+from functools import partial
+from typing import TypeAlias
+
+import numpy as np
+
+from weft.base import Unsupported, WeftError
+from weft.ir.lane import Block, LaneOp, Value
+
+from . import access, registers, special
+from .access import need_defined
+from .errors import DivergenceError
+from .machine import Context, Environment, Wait
+from .values import Array, Fragment, full
+
+__all__ = ["Uncountable", "start"]
+
+HANDLERS = {**registers.HANDLERS, **access.HANDLERS, **special.HANDLERS}
+ELEMENTWISE = ("arith.", "math.", "libdevice.")
+
+Values: TypeAlias = list[Fragment] | None
+"""What a region hands on; None where all warps returned."""
+Running: TypeAlias = Generator[Wait, None, Values]
+
+
+class Uncountable(WeftError):
+    """What a program does depends on data, so that it cannot be counted without running it."""
+
+
+def start(context: Context) -> Iterator[Wait]:
+    """Run the program's body."""
+    yield from region(context, context.batch.program.body)
+
+
+def region(context: Context, block: Block) -> Running:
+    """Run the operations of a region; the values of its last, if that hands some on."""
+    for op in block.ops:
+        handler = HANDLERS.get(op.name)
+        if handler is not None:
+            handler(context, op)
+        elif op.name == "select" or op.name.startswith(ELEMENTWISE):
+            with np.errstate(all="ignore"):
+                registers.elementwise_op(context, op)
+        elif op.name in special.WAITING:
+            yield from special.WAITING[op.name](context, op)
+        elif op.name in ("yield", "condition"):
+            return [context.env[v] for v in op.operands]
+        elif op.name == "return":
+            return None
+        else:
+            ended = yield from _control(context, op)
+            if ended:
+                return None
+    return []
+
+
+def _control(context: Context, op: LaneOp) -> Generator[Wait, None, bool]:
+    """An operation with regions; whether all warps returned in it."""
+    if op.name == "if":
+        found = yield from _if(context, op)
+    elif op.name == "for":
+        found = yield from _for(context, op)
+    elif op.name == "while":
+        found = yield from _while(context, op)
+    else:
+        raise Unsupported(f"`{op.name}` in the simulator", context.batch.program.target, op.span)
+    if found is None:
+        return True
+    for value, fragment in zip(op.results, found, strict=True):
+        context.env.values[value] = fragment
+    return False
+
+
+def _per_warp(context: Context, op: LaneOp, fragment: Fragment, value: Value, what: str) -> Array:
+    """One number for each warp, or one alone if it is the same for all; DivergenceError if lanes disagree."""
+    if not fragment.known:
+        raise Uncountable(f"{what} depends on data" + (f" ({op.span})" if op.span else ""))
+    need_defined(context, op, value, what)
+    data = fragment.data
+    if data.shape[1] > 1:
+        wrong = (data != data[:, :1]).any(axis=(1, 2))
+        if wrong.any():
+            row = int(np.flatnonzero(wrong)[0])
+            lanes = data[row, :, 0]
+            lane = int(np.flatnonzero(lanes != lanes[0])[0])
+            message = f"{what} is {lanes[0]} in lane 0 and {lanes[lane]} in lane {lane}"
+            context.batch.launch.error(DivergenceError(message, op.span, thread=context.thread(row, lane)))
+    found: Array = data[:, 0, 0]
+    return found[:1] if (found == found[0]).all() else found
+
+
+def _split(context: Context, op: LaneOp, parts: Sequence[tuple[Array, Block | None]]) -> Running:
+    """Run regions by parts of the warps, in turn, and join what they hand on; no region hands on nothing."""
+    bodies = [_body(block) for _, block in parts]
+    found = yield from _parallel(context, op, [rows for rows, _ in parts], bodies)
+    return found
+
+
+def _numbered(body: Callable[[int], Iterator[Wait]], index: int, part: Context) -> Iterator[Wait]:
+    return body(index)
+
+
+def _body(block: Block | None) -> Callable[[Context], Running]:
+    return lambda part: region(part, block) if block is not None else _nothing()
+
+
+def _nothing() -> Running:
+    return []
+    yield
+
+
+def _parallel(
+    context: Context, op: LaneOp, rows: Sequence[Array], bodies: Sequence[Callable[[Context], Running]]
+) -> Running:
+    """Contexts for parts of the warps; the values of all, joined. Warps that returned are left out."""
+    outcomes: list[Values] = [None] * len(rows)
+    parts = [Context(context.batch, context.warps[r], Environment(context.env, r)) for r in rows]
+
+    def body(index: int) -> Iterator[Wait]:
+        outcomes[index] = yield from bodies[index](parts[index])
+
+    for index, part in enumerate(parts):
+        context.batch.add(part, partial(_numbered, body, index))
+    yield Wait(lambda: all(p.done for p in parts), "its parts to join", op.span, parts=True)
+    alive = [i for i, outcome in enumerate(outcomes) if outcome is not None]
+    if not alive:
+        return None
+    survivors = [np.searchsorted(context.warps, parts[i].warps) for i in alive]  # some may have returned inside
+    order = np.sort(np.concatenate(survivors))
+    places = [np.searchsorted(order, s) for s in survivors]
+    if len(order) < context.count:
+        context.narrow(order)
+    fragments = [outcomes[i] or [] for i in alive]
+    return [_joined(context, places, [f[k] for f in fragments]) for k in range(len(fragments[0]))]
+
+
+def _joined(context: Context, places: Sequence[Array], parts: Sequence[Fragment]) -> Fragment:
+    """One value from the warps of several contexts."""
+    lanes, count = context.batch.lanes, parts[0].data.shape[2]
+    data = np.zeros((context.count, lanes, count), parts[0].data.dtype)
+    undefined = np.zeros(data.shape, np.bool_) if any(p.undefined is not None for p in parts) else None
+    for place, part in zip(places, parts, strict=True):
+        data[place] = full(part.data, len(place), lanes)
+        if undefined is not None and part.undefined is not None:
+            undefined[place] = full(part.undefined, len(place), lanes)
+    return Fragment(data, undefined, all(p.known for p in parts))
+
+
+def _if(context: Context, op: LaneOp) -> Running:
+    condition = _per_warp(context, op, context.env[op.operands[0]], op.operands[0], "the condition of `if`")
+    then, other = op.regions[0], op.regions[1] if len(op.regions) > 1 else None
+    context.batch.report.add_kind(op.span, "if", context.count)
+    if len(condition) == 1:
+        chosen = then if condition[0] else other
+        found = yield from region(context, chosen) if chosen is not None else _nothing()
+        return found
+    parts = [(np.flatnonzero(condition), then), (np.flatnonzero(~condition), other)]
+    found = yield from _split(context, op, parts)
+    return found
+
+
+def _for(context: Context, op: LaneOp) -> Running:
+    names = ("the lower bound of `for`", "the upper bound of `for`", "the step of `for`")
+    bounds = [_per_warp(context, op, context.env[v], v, what) for v, what in zip(op.operands[:3], names, strict=True)]
+    initial = [context.env[v] for v in op.operands[3:]]
+    if all(len(b) == 1 for b in bounds):
+        found = yield from _turns(context, op, [int(b[0]) for b in bounds], initial)
+        return found
+    table = np.stack([np.broadcast_to(b, (context.count,)) for b in bounds], axis=1)
+    distinct, which = np.unique(table, axis=0, return_inverse=True)
+    rows = [np.flatnonzero(which.reshape(-1) == i) for i in range(len(distinct))]
+
+    def turns(i: int) -> Callable[[Context], Running]:
+        return lambda part: _turns(part, op, distinct[i].tolist(), [f.rows(rows[i]) for f in initial])
+
+    bodies = [turns(i) for i in range(len(distinct))]
+    found = yield from _parallel(context, op, rows, bodies)
+    return found
+
+
+def _turns(context: Context, op: LaneOp, bounds: list[int], carried: list[Fragment]) -> Running:
+    body = op.regions[0]
+    lower, upper, step = bounds
+    dtype = np.int64 if body.arguments[0].elem == "i64" else np.int32
+    if step <= 0:
+        raise Unsupported(f"a loop with step {step}", context.batch.program.target, op.span)
+    for index in range(lower, upper, step):
+        _step(context, op)
+        context.env.values[body.arguments[0]] = Fragment(np.full((1, 1, 1), index, dtype))
+        for value, fragment in zip(body.arguments[1:], carried, strict=True):
+            context.env.values[value] = fragment
+        found = yield from region(context, body)
+        if found is None:
+            return None
+        carried = found
+    return carried
+
+
+def _step(context: Context, op: LaneOp) -> None:
+    launch = context.batch.launch
+    context.batch.report.add_kind(op.span, op.name, context.count)
+    launch.steps += 1
+    if launch.steps > launch.options.steps:
+        raise WeftError(f"given up after {launch.options.steps} turns of loops ({op.span or op.name})")
+
+
+def _while(context: Context, op: LaneOp, carried: list[Fragment] | None = None) -> Running:
+    before, after = op.regions
+    values = [context.env[v] for v in op.operands] if carried is None else carried
+    while True:
+        _step(context, op)
+        for value, fragment in zip(before.arguments, values, strict=True):
+            context.env.values[value] = fragment
+        found = yield from region(context, before)
+        if found is None:
+            return None
+        condition = _per_warp(context, op, found[0], before.ops[-1].operands[0], "the condition of `while`")
+        if len(condition) > 1:
+            rest = yield from _part_ways(context, op, condition, found[1:])
+            return rest
+        if not condition[0]:
+            return found[1:]
+        again = yield from _again(context, after, found[1:])
+        if again is None:
+            return None
+        values = again
+        if len(context.batch.contexts) > 1:  # others may have to move before this loop can end
+            yield Wait(lambda: True, "its turn", op.span)
+
+
+def _again(context: Context, after: Block, values: list[Fragment]) -> Running:
+    for value, fragment in zip(after.arguments, values, strict=True):
+        context.env.values[value] = fragment
+    found = yield from region(context, after)
+    return found
+
+
+def _part_ways(context: Context, op: LaneOp, condition: Array, values: list[Fragment]) -> Running:
+    """Some warps are done with the loop, the others go on."""
+    going, done = np.flatnonzero(condition), np.flatnonzero(~condition)
+
+    def finished(part: Context) -> Running:
+        return [f.rows(done) for f in values]
+        yield
+
+    def onward(part: Context) -> Running:
+        again = yield from _again(part, op.regions[1], [f.rows(going) for f in values])
+        if again is None:
+            return None
+        found = yield from _while(part, op, again)
+        return found
+
+    found = yield from _parallel(context, op, [going, done], [onward, finished])
+    return found

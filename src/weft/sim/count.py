@@ -1,0 +1,42 @@
+"""The counter: what a program will do, read off it without running it.
+
+It walks through the program as `run` does, but follows only what addresses, masks and loops are made of; memory is not
+there, and what is read from it is not known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from weft.ir.lane import LaneProgram
+
+from .launch import grid_of, launch, scalar
+from .machine import Launch
+from .memory import GlobalMemory
+from .options import Options
+from .report import Report
+
+__all__ = ["count"]
+
+APART = 1 << 40
+"""What arrays are taken to be apart."""
+
+
+def count(program: LaneProgram, grid: Sequence[int] | int, scalars: Mapping[str, int | float] | None = None) -> Report:
+    """What `run` would count, without memory: arrays are taken to be apart and aligned to their vectors.
+
+    The report is `exact` if all addresses and masks follow from the program, the grid and `scalars`; otherwise bytes,
+    sectors and wavefronts of some accesses are missing. Uncountable where a branch or a loop depends on what is not
+    known.
+    """
+    known = dict(scalars or {})
+    values = {}
+    for number, p in enumerate(program.parameters):
+        if p.elem == "ptr":
+            values[p.name] = scalar("ptr", (number + 1) * APART)
+        else:
+            values[p.name] = scalar(p.elem, known.get(p.name, 0))
+            values[p.name].known = p.name in known
+    options = Options(races=False, uninitialized=False, bounds=False)
+    what = Launch(program, grid_of(grid), GlobalMemory({}), values, options, Report(), counting=True)
+    return launch(what)

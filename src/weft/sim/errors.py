@@ -1,0 +1,121 @@
+"""What the checkers find: one family of errors, each naming the source line, the thread and the address.
+
+SimulationError
+  RaceError             two threads, one address, a write, nothing that orders them
+  OutOfBoundsError      an access outside of every array, or of shared memory
+  UninitializedError    a value that was never written decides something
+  MisalignedError       a vector at an address that is no multiple of its size
+  DivergenceError       lanes of one warp disagree on a branch
+  DeadlockError         barriers that not all who are expected reach
+  BarrierMisuseError    an mbarrier used before its init, or arrived at too often
+  TrapError             the program ended itself
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from weft.base import Note, Span, WeftError, render
+
+__all__ = [
+    "BarrierMisuseError",
+    "DeadlockError",
+    "DivergenceError",
+    "MisalignedError",
+    "OutOfBoundsError",
+    "RaceError",
+    "SimulationError",
+    "Thread",
+    "TrapError",
+    "UninitializedError",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Thread:
+    """Who did it: the program's index in the grid, the warp in its block, the lane."""
+
+    program: tuple[int, int, int]
+    warp: int
+    lane: int | None = None
+
+    def __str__(self) -> str:
+        lane = f"lane {self.lane} of " if self.lane is not None else ""
+        return f"{lane}warp {self.warp}, program {self.program}"
+
+
+class SimulationError(WeftError):
+    """Something is wrong with how a program uses the machine; `others` are further places that have to do with it."""
+
+    hint = ""
+
+    def __init__(
+        self,
+        message: str,
+        span: Span | None = None,
+        *,
+        thread: Thread | None = None,
+        address: int | None = None,
+        space: str = "",
+        others: Sequence[Note] = (),
+    ) -> None:
+        super().__init__(message)
+        self.span, self.thread, self.address, self.space = span, thread, address, space
+        self.notes = tuple(others)
+        self.count = 1
+        """How often the same was found at this place."""
+
+    def __str__(self) -> str:
+        text = self.message
+        if self.thread is not None:
+            text += f" ({self.thread})"
+        if self.count > 1:
+            text += f", and {self.count - 1} more of its kind here"
+        return render("error", text, self.span, None, self.notes, self.hint or None)
+
+
+class RaceError(SimulationError):
+    """Two accesses by different threads, one of them a write, with no barrier between."""
+
+    hint = "a barrier between the two orders them; for asynchronous copies, wait for their group before it"
+
+
+class OutOfBoundsError(SimulationError):
+    """An access outside of every array."""
+
+    hint = "mask the access off where the index is outside"
+
+
+class UninitializedError(SimulationError):
+    """A register or memory is read that was never written."""
+
+    hint = "write it before, or give the load an `other` for where its mask does not hold"
+
+
+class MisalignedError(SimulationError):
+    """A vector at an address that is no multiple of its size."""
+
+    hint = "use narrower vectors, or align the address"
+
+
+class DivergenceError(SimulationError):
+    """Lanes of one warp disagree about a branch."""
+
+    hint = "conditions of branches and loops must be the same in all lanes of a warp; mask accesses instead"
+
+
+class DeadlockError(SimulationError):
+    """Some wait for others that never come."""
+
+    hint = "every warp that a barrier expects must reach it, in the same order as the others"
+
+
+class BarrierMisuseError(SimulationError):
+    """An mbarrier is used in a way that has no meaning."""
+
+    hint = "init it once, before anyone uses it, with as many arrivals as there will be in each phase"
+
+
+class TrapError(SimulationError):
+    """The program stopped itself."""

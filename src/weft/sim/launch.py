@@ -1,0 +1,117 @@
+"""Running a lane program over a grid."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from weft.base import LaunchError
+from weft.ir.lane import LaneOp, LaneProgram, Value
+from weft.targets.nvidia import instruction
+
+from .control import start
+from .machine import Batch, Launch
+from .memory import GlobalMemory
+from .options import Options
+from .report import Report
+from .values import DTYPES, Fragment
+
+__all__ = ["grid_of", "launch", "run", "scalar"]
+
+
+def run(
+    program: LaneProgram,
+    grid: Sequence[int] | int,
+    arguments: Mapping[str, Any],
+    options: Options | None = None,
+) -> Report:
+    """Run a program for every index of the grid; arrays among the arguments are its memory and change in place.
+
+    The first SimulationError is raised, or with `Options(raise_first=False)` all are in the report's `errors`.
+
+    >>> from weft.ir.lane import Block, Builder, LaneProgram, Parameter, Value
+    >>> body = Block((Value("i64", 1),))
+    >>> build = Builder(body)
+    >>> place = build.op("arith.muli", [build.linear((0,), lane=(1, 2, 4, 8, 16)), build.constant("i32", 4)], "i32")
+    >>> address = build.op("arith.addi", [body.arguments[0], build.op("arith.extsi", [place], "i64")], "i64")
+    >>> x = build.load("global", address, "f32")
+    >>> build.store("global", address, build.op("arith.addf", [x, x], "f32"))
+    >>> data = np.arange(32, dtype=np.float32)
+    >>> report = run(LaneProgram("double", "cuda:80", (Parameter("x", "ptr", "f32"),), body, warps=1), 1, {"x": data})
+    >>> data[3], report["global_load_sectors"]
+    (np.float32(6.0), 4)
+    """
+    options = options or Options()
+    shape = grid_of(grid)
+    arrays = {p.name: np.asarray(arguments[p.name]) for p in program.parameters if p.elem == "ptr"}
+    memory = GlobalMemory(arrays)
+    values = {
+        p.name: scalar(p.elem, memory.addresses[p.name] if p.elem == "ptr" else arguments[p.name])
+        for p in program.parameters
+    }
+    return launch(Launch(program, shape, memory, values, options, Report(options.describe())))
+
+
+def grid_of(grid: Sequence[int] | int) -> tuple[int, int, int]:
+    """The sizes of a grid, three of them."""
+    sizes = (grid,) if isinstance(grid, int) else tuple(grid)
+    if not 1 <= len(sizes) <= 3 or any(s < 0 for s in sizes):
+        raise LaunchError(f"a grid has one to three sizes that are not negative, got {grid}")
+    x, y, z = (*sizes, 1, 1)[:3]
+    return x, y, z
+
+
+def scalar(elem: str, value: Any) -> Fragment:
+    """A number as an argument of a program; integers wrap."""
+    dtype = np.dtype(np.int64) if elem == "ptr" else DTYPES[elem]
+    if dtype.kind == "i":
+        bits = 8 * dtype.itemsize
+        data = np.array(int(value) & ((1 << bits) - 1), f"u{dtype.itemsize}").view(dtype)
+    else:
+        data = np.asarray(value).astype(dtype)
+    return Fragment(data.reshape(1, 1, 1))
+
+
+def launch(what: Launch) -> Report:
+    """All blocks of the grid, as many at once as the options allow."""
+    program, total = what.program, int(np.prod(what.grid))
+    together, granule = _together(what), _granule(program)
+    for first in range(0, total, together):
+        numbers = np.arange(first, min(first + together, total))
+        if what.options.order == "backward":
+            numbers = numbers[::-1].copy()
+        Batch(what, numbers, granule).run(start)
+    return what.report
+
+
+def _values(program: LaneProgram) -> list[Value]:
+    return [v for op in program.body.walk() for v in op.results]
+
+
+def _together(launch: Launch) -> int:
+    """How many blocks run at once: as many as the options' bound on registers and on shared memory allows."""
+    program = launch.program
+    widest = max((v.count for v in _values(program)), default=1)
+    each = program.warps * max(program.lanes * widest, program.shared_bytes)
+    return max(1, launch.options.together // each)
+
+
+def _width(op: LaneOp) -> int | None:
+    """The bytes that each address of an access to shared memory gives."""
+    if op.name == "copy_async":
+        return int(op.attrs["bytes"])
+    if op.name == "instruction":
+        entry = instruction(op.attrs["isa"])
+        return entry.width if entry.touches == "shared" else None
+    if op.attrs.get("space") != "shared":
+        return None
+    value = op.results[0] if op.name == "load" else op.operands[1]
+    return DTYPES[value.elem].itemsize * int(op.attrs.get("vector", 1))
+
+
+def _granule(program: LaneProgram) -> int:
+    """The unit in which races are looked for: the smallest access to shared memory there is."""
+    widths = [w for op in program.body.walk() if (w := _width(op)) is not None]
+    return min(widths, default=16)

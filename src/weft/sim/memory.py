@@ -1,0 +1,177 @@
+"""Memory: arrays of the caller as ranges of addresses, and the shared memory of all blocks that run together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .values import Array
+
+__all__ = ["GlobalMemory", "Segment", "count_sectors", "count_wavefronts"]
+
+FIRST = 0x7000_0000_0000
+GAP = 1 << 16
+"""Bytes between arrays that belong to none, so that running over the end of one does not hit the next."""
+WORDS: dict[int, Any] = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64, 16: np.complex128}
+BANKS = 32
+SECTOR = 32
+
+
+@dataclass
+class Segment:
+    """Bytes of one array, or of several that overlap."""
+
+    start: int
+    data: Array
+    names: tuple[str, ...]
+
+    @property
+    def end(self) -> int:
+        """The address after the last byte."""
+        return self.start + len(self.data)
+
+
+def _extent(array: Array) -> tuple[int, int]:
+    """The host addresses that the elements of an array lie between."""
+    low = high = int(array.__array_interface__["data"][0])
+    for size, stride in zip(array.shape, array.strides, strict=True):
+        if size == 0:
+            return low, low
+        if stride < 0:
+            low += stride * (size - 1)
+        else:
+            high += stride * (size - 1)
+    return low, high + array.dtype.itemsize
+
+
+class _Raw:
+    """A range of host memory, for NumPy; keeps the array alive that owns it."""
+
+    def __init__(self, owner: Any, address: int, size: int, writeable: bool) -> None:
+        self.owner = owner
+        self.__array_interface__ = {
+            "version": 3, "typestr": "|u1", "shape": (size,), "data": (address, not writeable),
+        }  # fmt: skip
+
+
+class GlobalMemory:
+    """The arrays of a launch; `addresses` says where each begins for the program.
+
+    Arrays that overlap on the host overlap here; alignment up to 16 bytes is the host's.
+
+    >>> memory = GlobalMemory({"x": np.arange(4, dtype=np.int32)})
+    >>> memory.read(np.array([memory.addresses["x"] + 8]), 4).view(np.int32)
+    array([[2]], dtype=int32)
+    """
+
+    def __init__(self, arrays: Mapping[str, Array]) -> None:
+        self.segments: list[Segment] = []
+        self.addresses: dict[str, int] = {}
+        extents = sorted((*_extent(a), name) for name, a in arrays.items())
+        groups: list[tuple[int, int, list[str]]] = []
+        for low, high, name in extents:
+            if groups and low < groups[-1][1]:
+                groups[-1] = (groups[-1][0], max(high, groups[-1][1]), [*groups[-1][2], name])
+            else:
+                groups.append((low, high, [name]))
+        order = {name: i for i, name in enumerate(arrays)}
+        groups.sort(key=lambda g: min(order[n] for n in g[2]))
+        at = FIRST
+        for low, high, names in groups:
+            writeable = all(arrays[n].flags.writeable for n in names)
+            owners = [arrays[n] for n in names]
+            data = np.asarray(_Raw(owners, low, high - low, writeable)) if high > low else np.zeros(0, np.uint8)
+            start = at + low % 16
+            self.segments.append(Segment(start, data, tuple(sorted(names, key=lambda n: order[n]))))
+            for name in names:
+                self.addresses[name] = start + int(arrays[name].__array_interface__["data"][0]) - low
+            at += (high - low + GAP + 255) // 256 * 256
+        self._starts = np.array([s.start for s in self.segments], np.int64)
+
+    def outside(self, address: Array, width: int) -> Array:
+        """Which accesses are not wholly inside of one array."""
+        if not self.segments:
+            return np.ones(address.shape, np.bool_)
+        index = np.maximum(np.searchsorted(self._starts, address, side="right") - 1, 0)
+        ends = np.array([s.end for s in self.segments], np.int64)
+        found: Array = (address < self._starts[index]) | (address + width > ends[index])
+        return found
+
+    def describe(self, address: int) -> str:
+        """An address in words: the array it is nearest to."""
+        if not self.segments:
+            return "there is no array"
+        near = min(self.segments, key=lambda s: max(s.start - address, address - s.end, 0))
+        name = " and ".join(f"`{n}`" for n in near.names)
+        if address < near.start:
+            return f"{near.start - address} bytes before {name}"
+        if address >= near.end:
+            return f"{address - near.end} bytes after the end of {name}, which has {len(near.data)} bytes"
+        return f"byte {address - near.start} of {name}, which has {len(near.data)} bytes"
+
+    def read(self, address: Array, width: int) -> Array:
+        """uint8 [n, width] from n addresses, each a multiple of `width` and inside of an array."""
+        found = np.zeros(len(address), WORDS[width])
+        for segment, where in self._parts(address):
+            view = segment.data[: len(segment.data) // width * width].view(WORDS[width])
+            offset = address[where] - segment.start
+            if segment.start % width == 0:
+                found[where] = view[offset // width]
+            else:
+                found[where] = segment.data[offset[:, None] + np.arange(width)].view(WORDS[width])[:, 0]
+        return found.view(np.uint8).reshape(len(address), width)
+
+    def write(self, address: Array, data: Array) -> None:
+        """uint8 [n, width] to n addresses; of two at one address the later stays."""
+        width = data.shape[1]
+        words = np.ascontiguousarray(data).view(WORDS[width])[:, 0]
+        for segment, where in self._parts(address):
+            offset = address[where] - segment.start
+            if segment.start % width == 0:
+                segment.data[: len(segment.data) // width * width].view(WORDS[width])[offset // width] = words[where]
+            else:
+                segment.data[offset[:, None] + np.arange(width)] = data[where]
+
+    def _parts(self, address: Array) -> list[tuple[Segment, Any]]:
+        """The segments that are touched, and which of the addresses each has."""
+        if not len(address):
+            return []
+        first, last = (int(np.searchsorted(self._starts, x, side="right")) - 1 for x in (address.min(), address.max()))
+        if first == last:
+            return [(self.segments[first], slice(None))]
+        index = np.searchsorted(self._starts, address, side="right") - 1
+        return [(self.segments[i], np.flatnonzero(index == i)) for i in np.unique(index)]
+
+    def is_writeable(self, address: Array) -> bool:
+        """Whether all arrays at these addresses may be written."""
+        return all(s.data.flags.writeable for s, _ in self._parts(address))
+
+
+def count_sectors(address: Array, active: Array) -> int:
+    """Sectors of global memory that accesses [access, lane] touch, each once for an access."""
+    sectors = np.where(active, address // SECTOR, -1)
+    sectors = np.sort(sectors, axis=1)
+    new = np.ones(sectors.shape, np.bool_)
+    new[:, 1:] = sectors[:, 1:] != sectors[:, :-1]
+    return int((new & (sectors >= 0)).sum())
+
+
+def count_wavefronts(address: Array, active: Array, width: int) -> tuple[int, int]:
+    """(passes over the banks, passes without conflicts) of accesses [access, lane] of `width` bytes, shared memory.
+
+    Lanes go in phases of 128 bytes at most. Within one, lanes with one word share it; a bank gives one word a pass.
+    """
+    words = max(1, width // 4)
+    accesses, lanes = address.shape
+    inside = max(1, lanes // words)
+    wanted = (address[:, :, None] // 4 + np.arange(words)).reshape(accesses * lanes // inside, inside * words)
+    valid = np.repeat(active, words, axis=1).reshape(wanted.shape)
+    wanted = np.sort(np.where(valid, wanted, -1), axis=1)
+    new = wanted >= 0
+    new[:, 1:] &= wanted[:, 1:] != wanted[:, :-1]
+    phase, column = np.nonzero(new)
+    counts = np.bincount(phase * BANKS + wanted[phase, column] % BANKS, minlength=len(wanted) * BANKS)
+    return int(counts.reshape(-1, BANKS).max(axis=1).sum()), int(new.any(axis=1).sum())

@@ -1,0 +1,277 @@
+"""The target's own instructions, barriers, printing and assertions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from weft.base import DeviceAssertionError, Note, Unsupported
+from weft.ir.lane import LaneOp
+from weft.targets.nvidia import Instruction, MBarrier, MBarrierError, instruction
+
+from .access import need_defined
+from .errors import BarrierMisuseError, TrapError
+from .machine import Access, Context, Wait
+from .values import DTYPES, Array, Fragment, full
+
+__all__ = ["HANDLERS", "WAITING"]
+
+
+# -- instructions -----------------------------------------------------------------------------------------------------
+
+
+class _Memory:
+    """Shared memory as the meaning of an instruction sees it; its warps may be repeated."""
+
+    def __init__(self, context: Context, op: LaneOp, entry: Instruction, known: bool) -> None:
+        self.context, self.op, self.entry, self.known = context, op, entry, known
+        self.undefined: Array | None = None
+        """For a store: which warps and lanes hand on what is undefined."""
+
+    def _access(self, address: Array, active: Array, width: int) -> Access:
+        """[repeat * warp, lane] as [warp, lane, repeat]."""
+        warps = self.context.count
+
+        def turned(x: Array) -> Array:
+            return np.moveaxis(x.reshape(-1, warps, x.shape[1]), 0, 2)
+
+        return Access(self.op, "shared", turned(address).astype(np.int64), turned(active), width, self.known)
+
+    def read(self, space: str, address: Array, width: int, active: Array) -> Array:
+        access = self._access(address, active, width)
+        data, undefined = self.context.batch.load(self.context, access)
+        if undefined is not None:
+            self.undefined = np.asarray(undefined.any(axis=(1, 2, 3)))
+        return np.moveaxis(data, 2, 0).reshape(*address.shape, width)
+
+    def write(self, space: str, address: Array, data: Array, active: Array) -> None:
+        access = self._access(address, active, data.shape[2])
+        turned = np.moveaxis(data.reshape(-1, self.context.count, *data.shape[1:]), 0, 2)
+        self.context.batch.store(self.context, access, turned)
+
+
+def _instruction(context: Context, op: LaneOp) -> None:
+    entry = _entry(context, op)
+    fragments = [context.env[v] for v in op.operands]
+    repeats = max(f.data.shape[2] // o.count for f, o in zip(fragments, entry.operands, strict=True))
+    arrays = [
+        _repeated(full(f.data, context.count, context.batch.lanes), o.count, repeats)
+        for f, o in zip(fragments, entry.operands, strict=True)
+    ]
+    known = all(f.known for f in fragments)
+    context.batch.report.add_kind(op.span, entry.name, repeats * context.count)
+    if entry.touches and not known:
+        context.batch.report.exact = False
+    memory = _Memory(context, op, entry, known) if entry.touches else None
+    if entry.touches == "shared":
+        need_defined(context, op, op.operands[0], "the address")
+    results = entry.run(*arrays, memory=memory)
+    wrong = _undefined_warps(fragments, context.count)
+    if memory is not None and memory.undefined is not None:
+        wrong = memory.undefined if wrong is None else wrong | memory.undefined
+    known = known and not (entry.touches and context.batch.launch.counting)
+    for value, operand, data in zip(op.results, entry.results, results, strict=True):
+        whole = _joined(data, repeats, context.count).reshape(context.count, context.batch.lanes, -1)
+        assert whole.shape[2] == value.count == operand.count * repeats
+        undefined = None if wrong is None else np.broadcast_to(wrong[:, None, None], whole.shape)
+        context.env.values[value] = Fragment(_typed_as(whole, value.elem), undefined, known)
+
+
+def _typed_as(x: Array, elem: str) -> Array:
+    """The same bits under the type that the program gives them, as f16 for 16 bits."""
+    return x if x.dtype == DTYPES[elem] else np.ascontiguousarray(x).view(DTYPES[elem])
+
+
+def _entry(context: Context, op: LaneOp) -> Instruction:
+    entry = instruction(op.attrs["isa"])
+    target = context.batch.program.target
+    capability = target.rpartition(":")[2].rstrip("abcdefghijklmnopqrstuvwxyz")
+    if capability.isdigit() and not entry.works_on(int(capability)):
+        raise Unsupported(f"the instruction `{entry.name}`", target, op.span, works_on=[f"cuda:{entry.since}"])
+    if entry.semantics is None:
+        raise Unsupported(f"the instruction `{entry.name}` as `instruction`", target, op.span)
+    return entry
+
+
+def _repeated(x: Array, count: int, repeats: int) -> Array:
+    """Registers of several instructions, one after the other: [repeat * warp, lane, register of one]."""
+    warps, lanes, registers = x.shape
+    if registers == count:
+        wide = np.broadcast_to(x, (repeats, *x.shape))
+    else:
+        wide = np.moveaxis(x.reshape(warps, lanes, repeats, count), 2, 0)
+    return np.ascontiguousarray(wide.reshape(repeats * warps, lanes, count))
+
+
+def _joined(x: Array, repeats: int, warps: int) -> Array:
+    """The inverse of `_repeated`."""
+    return np.moveaxis(x.reshape(repeats, warps, *x.shape[1:]), 0, 2)
+
+
+def _undefined_warps(fragments: list[Fragment], warps: int) -> Array | None:
+    """Warps of which some operand is undefined somewhere: then all of the results are."""
+    found: Array | None = None
+    for f in fragments:
+        if f.undefined is not None:
+            rows = np.broadcast_to(f.undefined.any(axis=(1, 2)), (warps,))
+            found = rows if found is None else found | rows
+    return found
+
+
+# -- barriers ---------------------------------------------------------------------------------------------------------
+
+
+def _barrier(context: Context, op: LaneOp) -> Iterator[Wait]:
+    scope = op.attrs["scope"]
+    context.batch.report.add_kind(op.span, f"barrier.{scope}", context.count)
+    context.batch.report.add(op.span, barriers=context.count)
+    if scope == "warp":
+        context.batch.shadow.clocks.warp_barrier(context.warps)
+    elif scope == "block" or context.batch.program.blocks == 1:
+        yield from context.batch.block_barrier(context, op)
+    else:
+        raise Unsupported("barriers of a cluster in the simulator", context.batch.program.target, op.span)
+
+
+def _fence(context: Context, op: LaneOp) -> None:
+    context.batch.report.add_kind(op.span, f"fence.{op.attrs['kind']}", context.count)
+
+
+def _mbarrier(context: Context, op: LaneOp) -> Iterator[Wait]:
+    """mbarrier.*: executed once by each warp, on behalf of the lane that was elected."""
+    batch, kind = context.batch, op.attrs["isa"].partition(".")[2]
+    batch.report.add_kind(op.span, op.attrs["isa"], context.count)
+    if batch.launch.counting:
+        for value in op.results:
+            context.env.values[value] = Fragment(np.zeros((1, 1, 1), np.int32), None, False)
+        return
+    shape = (context.count, batch.lanes)
+    address, *rest = (full(context.env[v].data, *shape)[:, 0, 0].tolist() for v in op.operands)
+    amount = rest[0] if rest else [0] * context.count
+    if kind in ("wait.parity", "try_wait.parity"):
+        yield from _mbarrier_wait(context, op, address, amount, kind == "wait.parity")
+        return
+    for row, warp in enumerate(context.warps.tolist()):
+        _mbarrier_act(context, op, kind, row, warp, int(address[row]), int(amount[row]))
+
+
+def _mbarrier_act(context: Context, op: LaneOp, kind: str, row: int, warp: int, address: int, amount: int) -> None:
+    batch = context.batch
+    key = (warp // batch.program.warps, address)
+    try:
+        if kind == "init":
+            batch.mbarriers[key] = (MBarrier.init(amount), np.zeros(batch.program.warps, np.int32), op)
+            return
+        barrier, known, _ = _found(context, op, row, address)
+        if kind == "inval":
+            del batch.mbarriers[key]
+            return
+        if kind in ("expect_tx", "arrive.expect_tx"):
+            barrier.expect_tx(amount)
+        if kind != "expect_tx":
+            np.maximum(known, batch.shadow.clocks.release(warp), out=known)
+            barrier.arrive(amount if kind == "arrive" else 1)
+    except MBarrierError as found:
+        others = [Note("initialised here", batch.mbarriers[key][2].span)] if key in batch.mbarriers else []
+        batch.launch.error(
+            BarrierMisuseError(str(found), op.span, thread=context.thread(row), address=address, others=others)
+        )
+
+
+def _found(context: Context, op: LaneOp, row: int, address: int) -> tuple[MBarrier, Array, LaneOp]:
+    key = (int(context.warps[row]) // context.batch.program.warps, address)
+    found: tuple[MBarrier, Array, LaneOp] | None = context.batch.mbarriers.get(key)
+    if found is None:
+        raise MBarrierError(f"there is no mbarrier at byte {address} of shared memory")
+    return found
+
+
+def _mbarrier_wait(context: Context, op: LaneOp, address: list[int], parity: list[int], block: bool) -> Iterator[Wait]:
+    rows = range(context.count)
+    try:
+        barriers = [_found(context, op, row, int(address[row])) for row in rows]
+    except MBarrierError as found:
+        error = BarrierMisuseError(str(found), op.span, thread=context.thread(0), address=int(address[0]))
+        context.batch.launch.error(error)
+        barriers = []
+
+    def ready() -> bool:
+        return all(b.try_wait(parity[row]) for row, (b, _, _) in enumerate(barriers))
+
+    if block and not ready():
+        state = barriers[0][0]
+        yield Wait(
+            ready,
+            f"phase {parity[0]} of the mbarrier at byte {address[0]} ({state.pending} arrivals and {state.bytes} bytes "
+            "are missing)",
+            op.span,
+        )
+    done = np.array([b.try_wait(parity[row]) for row, (b, _, _) in enumerate(barriers)], np.int32)
+    for row, (_, known, _) in enumerate(barriers):
+        if done[row]:
+            context.batch.shadow.clocks.acquire(int(context.warps[row]), known)
+    for value in op.results:
+        context.env.values[value] = Fragment(done[:, None, None])
+
+
+# -- the rest ---------------------------------------------------------------------------------------------------------
+
+
+def _print(context: Context, op: LaneOp) -> None:
+    batch = context.batch
+    batch.report.add_kind(op.span, op.name, context.count)
+    if batch.launch.counting:
+        return
+    arrays = [full(context.env[v].data, context.count, batch.lanes) for v in op.operands]
+    for row in range(context.count):
+        for lane in range(batch.lanes):
+            values = (_shown(x, op.attrs.get("hex", False)) for a in arrays for x in a[row, lane])
+            batch.report.printed.append(f"{context.thread(row, lane)}: {op.attrs['prefix']}{', '.join(values)}")
+
+
+def _shown(value: np.generic, as_hex: bool) -> str:
+    if as_hex and value.dtype.kind in "iu":
+        return hex(int(value) & ((1 << 8 * value.dtype.itemsize) - 1))
+    return str(value.item()) if value.dtype.kind in "iufb" else str(float(value.astype(np.float32)))
+
+
+def _assert(context: Context, op: LaneOp) -> None:
+    batch = context.batch
+    batch.report.add_kind(op.span, op.name, context.count)
+    if batch.launch.counting:
+        return
+    need_defined(context, op, op.operands[0], "the condition of an assertion")
+    shape = (context.count, batch.lanes)
+    failed = ~full(context.env[op.operands[0]].data, *shape)
+    if len(op.operands) > 1:
+        failed = failed & full(context.env[op.operands[1]].data, *shape)
+    if failed.any():
+        thread = context.thread(int(np.nonzero(failed)[0][0]))
+        raise DeviceAssertionError(op.attrs.get("message", ""), op.span, thread.program, kernel=batch.program.name)
+
+
+def _trap(context: Context, op: LaneOp) -> None:
+    if not context.batch.launch.counting:
+        context.batch.launch.error(TrapError("the program stopped itself", op.span, thread=context.thread(0)))
+
+
+HANDLERS: dict[str, Callable[[Context, LaneOp], None]] = {
+    "fence": _fence,
+    "print": _print,
+    "assert": _assert,
+    "trap": _trap,
+}
+
+
+def _any_instruction(context: Context, op: LaneOp) -> Iterator[Wait]:
+    if op.attrs["isa"].startswith("mbarrier."):
+        yield from _mbarrier(context, op)
+    else:
+        _instruction(context, op)
+
+
+WAITING: dict[str, Callable[[Context, LaneOp], Iterator[Wait]]] = {
+    "barrier": _barrier,
+    "instruction": _any_instruction,
+}

@@ -1,0 +1,74 @@
+"""What a value of a lane program is while it runs: an array [warp, lane, register], and which of it means nothing.
+
+An axis along which all is the same may have length 1, as in NumPy's broadcasting: a constant is one number however many
+warps there are. Warps of all blocks that run together stand in one axis.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["DTYPES", "Array", "Fragment", "full", "union", "unsigned"]
+
+Array = npt.NDArray[Any]
+
+DTYPES: dict[str, np.dtype[Any]] = {
+    "i1": np.dtype(np.bool_),
+    "i8": np.dtype(np.int8),
+    "i16": np.dtype(np.int16),
+    "i32": np.dtype(np.int32),
+    "i64": np.dtype(np.int64),
+    "f16": np.dtype(np.float16),
+    "bf16": np.dtype(ml_dtypes.bfloat16),
+    "f32": np.dtype(np.float32),
+    "f64": np.dtype(np.float64),
+    "f8E4M3FN": np.dtype(ml_dtypes.float8_e4m3fn),
+    "f8E5M2": np.dtype(ml_dtypes.float8_e5m2),
+    "f8E4M3FNUZ": np.dtype(ml_dtypes.float8_e4m3fnuz),
+    "f8E5M2FNUZ": np.dtype(ml_dtypes.float8_e5m2fnuz),
+    "f8E4M3B11FNUZ": np.dtype(ml_dtypes.float8_e4m3b11fnuz),
+}
+
+
+class Fragment:
+    """One value: `data`, `undefined` (None, or where registers were never given a value) and `known`.
+
+    The counter does not run what depends on data; it marks it not `known`, and its `data` is then of no meaning.
+    """
+
+    __slots__ = ("data", "known", "undefined")
+
+    def __init__(self, data: Array, undefined: Array | None = None, known: bool = True) -> None:
+        self.data, self.undefined, self.known = data, undefined, known
+
+    def rows(self, warps: Array) -> Fragment:
+        """The part of some warps."""
+
+        def part(x: Array) -> Array:
+            return x if x.shape[0] == 1 else x[warps]
+
+        return Fragment(part(self.data), None if self.undefined is None else part(self.undefined), self.known)
+
+
+def full(x: Array, warps: int, lanes: int) -> Array:
+    """With all its warps and lanes."""
+    return np.broadcast_to(x, (warps, lanes, x.shape[2]))
+
+
+def unsigned(x: Array) -> Array:
+    """The same bits as unsigned integers."""
+    return x if x.dtype == np.bool_ else np.ascontiguousarray(x).view(f"u{x.dtype.itemsize}")
+
+
+def union(parts: Sequence[Array | None]) -> Array | None:
+    """Where any of them holds; None is nowhere."""
+    found: Array | None = None
+    for part in parts:
+        if part is not None:
+            found = part if found is None else np.logical_or(found, part)
+    return found

@@ -24,9 +24,9 @@ def verified_tile_pipeline(module: ModuleOp) -> ModuleOp:
     return module
 
 
-def verified_cpu_pipeline(module: ModuleOp) -> tuple[ModuleOp, list[str] | None]:
+def verified_cpu_pipeline(module: ModuleOp, *, debug: bool = False) -> tuple[ModuleOp, list[str] | None]:
     """What the CPU back end is given, checked."""
-    module, signature = cpu_pipeline(module)
+    module, signature = cpu_pipeline(module, debug=debug)
     verify(module, "cpu")
     return module, signature
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         CompilerCrash,
         DeviceAssertionError,
         LaunchError,
+        OutOfBoundsError,
         OutOfResources,
         Unsupported,
         WeftError,
@@ -98,6 +99,7 @@ _PLACES = {
     "OutOfResources": "weft.base",
     "LaunchError": "weft.base",
     "DeviceAssertionError": "weft.base",
+    "OutOfBoundsError": "weft.base",
     "CompilerCrash": "weft.base",
 }
 _MODULES = {
@@ -145,6 +147,7 @@ __all__ = [
     "OutOfResources",
     "LaunchError",
     "DeviceAssertionError",
+    "OutOfBoundsError",
     "CompilerCrash",
     # modules
     "language",

@@ -13,7 +13,8 @@
         CapturedGlobalError             a captured global has changed (a RuntimeError)
         SpecializationError             preloaded for another kernel (a RuntimeError)
         OutsideKernelError              called from Python, works only in kernels (a RuntimeError)
-      DeviceAssertionError          `tl.device_assert`
+      DeviceAssertionError          `tl.device_assert`, and what `debug=True` checks while a kernel runs
+        OutOfBoundsError                an access outside of the array
       CompilerCrash                 our fault: what to report and where
 
 The text of a compilation error is laid out like this, and is tested whole:
@@ -47,6 +48,7 @@ __all__ = [
     "LaunchTypeError",
     "LayoutError",
     "Note",
+    "OutOfBoundsError",
     "OutOfResources",
     "OutsideKernelError",
     "SettingWarning",
@@ -300,7 +302,11 @@ class OutsideKernelError(LaunchError, RuntimeError):
 
 
 class DeviceAssertionError(WeftError, AssertionError):
-    """A `tl.device_assert` failed while the kernel ran; `program` is the program id (x, y, z) that saw it first."""
+    """A `tl.device_assert`, or a check that `debug=True` adds, failed while the kernel ran.
+
+    `program` is the program id (x, y, z) that saw it first, `position` the element of the tile, of `shape`, where it
+    failed (None for a scalar), `told` what the values there are.
+    """
 
     def __init__(
         self,
@@ -310,6 +316,10 @@ class DeviceAssertionError(WeftError, AssertionError):
         function: str | None = None,
         *,
         kernel: str | None = None,
+        position: tuple[int, ...] | None = None,
+        shape: tuple[int, ...] | None = None,
+        told: str = "",
+        hint: str | None = None,
     ) -> None:
         super().__init__(message)
         self.span = span
@@ -317,13 +327,47 @@ class DeviceAssertionError(WeftError, AssertionError):
         self.program = program
         self.function = function
         self.kernel = kernel
+        self.position = position
+        self.shape = shape
+        self.told = told
+        self.hint = hint
+
+    def _headline(self) -> str:
+        return f"device assertion failed: {self.message}" if self.message else "device assertion failed"
 
     def __str__(self) -> str:
         notes = []
         if self.program is not None:
-            notes.append(Note(f"in program {self.program}" + (f" of kernel `{self.kernel}`" if self.kernel else "")))
-        text = f"device assertion failed: {self.message}" if self.message else "device assertion failed"
-        return render("error", text, self.span, self.source_line, notes)
+            text = f"in program {self.program}" + (f" of kernel `{self.kernel}`" if self.kernel else "")
+            if self.position is not None and self.shape is not None:
+                text += f", at position {list(self.position)} of a tile of shape {list(self.shape)}"
+            notes.append(Note(text + (f": {self.told}" if self.told else "")))
+        return render("error", self._headline(), self.span, self.source_line, notes, self.hint)
+
+
+class OutOfBoundsError(DeviceAssertionError, IndexError):
+    """With `debug=True`, a load, store or atomic of element `index` of the array `argument`, which has none there.
+
+    The access was left out: nothing outside of the array was read or written.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        span: Span | None = None,
+        program: tuple[int, ...] | None = None,
+        function: str | None = None,
+        *,
+        argument: str | None = None,
+        index: int | None = None,
+        **where: Any,
+    ) -> None:
+        super().__init__(message, span, program, function, **where)
+        self.argument = argument
+        self.index = index
+
+    def _headline(self) -> str:
+        return self.message
 
 
 class CompilerCrash(WeftError):

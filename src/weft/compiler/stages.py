@@ -13,7 +13,7 @@ import platform
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from time import perf_counter
 from typing import Any, Protocol
@@ -209,8 +209,10 @@ def compile(
         stored = stored_params(module)
     if dump is not None:
         dump(src.name, "ttir", ttir)
+    debug = opts.language.debug
+    backend = replace(opts.backend, assume_no_alias=False) if debug else opts.backend  # nothing is taken on trust
     with _stage("llir", timings, lambda: ttir):
-        binary = compile_module(*cpu_pipeline(module), opts.backend)
+        binary = compile_module(*cpu_pipeline(module, debug=debug), backend)
     facts = {
         **binary.metadata,
         "stored_params": stored,
@@ -279,6 +281,7 @@ _TRITON_FACTS: dict[str, Any] = {
     "scratch_bytes": 0,
     "scratch_largest": [],
     "asserts": [],
+    "checked": [],
     "prints": [],
     "alias_pairs": [],
     "strict_alias_pairs": [],

@@ -22,10 +22,10 @@ __all__ = ["CheckOp"]
 class CheckOp(IRDLOperation):
     """Ends the launch with an error unless every element is true; the error tells the first place and the values there:
 
-    "weft.check"(%ok, %address) <{kind = "load", message = "", bytes = 4 : i32}> : (tensor<128xi1>, tensor<128xi64>) -> ()
+    "weft.check"(%ok, %address) <{what = "load", message = "", bytes = 4 : i32, ...}> : (tensor<8xi1>, tensor<8xi64>)
 
-    At most two values, integers of 64 bits, in the condition's shape. For a plain condition see `tt.assert`. The kinds
-    of checks, and what their values are:
+    At most two values, integers of 64 bits, in the condition's shape. For a plain condition see `tt.assert`. What may
+    be checked, and what the values are then:
 
     assert        none, or both sides of the comparison that does not hold, which `relation` names (`slt`, `eq`, ...)
     value         the value that is not as `message` says
@@ -37,7 +37,7 @@ class CheckOp(IRDLOperation):
     name = "weft.check"
     condition = operand_def()
     values = var_operand_def()
-    kind = prop_def(StringAttr)
+    what = prop_def(StringAttr)
     message = prop_def(StringAttr)
     relation = opt_prop_def(StringAttr)
     bytes = opt_prop_def()

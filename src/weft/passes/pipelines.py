@@ -13,9 +13,11 @@ from xdsl.dialects.builtin import ModuleOp
 
 from weft.ir import signature_of, tt
 
+from .check_bounds import check_bounds
 from .cse_dce import cse_dce
 from .decompose_dot_scaled import decompose_dot_scaled
 from .drop_unchanged import drop_unchanged
+from .explain_asserts import explain_asserts
 from .inline_calls import inline_calls
 from .rewrite_block_pointers import rewrite_block_pointers
 from .rewrite_descriptors import rewrite_descriptors
@@ -35,17 +37,21 @@ def tile_pipeline(module: ModuleOp) -> ModuleOp:
     return module
 
 
-def cpu_pipeline(module: ModuleOp) -> tuple[ModuleOp, list[str] | None]:
+def cpu_pipeline(module: ModuleOp, *, debug: bool = False) -> tuple[ModuleOp, list[str] | None]:
     """Prepare a module for the CPU; also gives the type strings of the kernel's parameters.
 
     Afterwards (stage `cpu` of `weft.ir.verify`) there are no tensor descriptors and scaled products either; an argument
-    that was a descriptor is 2 + 2 * rank arguments (see `rewrite_descriptors`).
+    that was a descriptor is 2 + 2 * rank arguments (see `rewrite_descriptors`). With `debug`, accesses are checked
+    against the arrays that they belong to, which takes two more arguments for each array (see `check_bounds`).
     """
     tile_pipeline(module)
     kernel = next((op for op in module.body.block.ops if isinstance(op, tt.FuncOp) and op.body.blocks), None)
     signature = signature_of(kernel) if kernel is not None else None  # before descriptors become many arguments
     rewrite_descriptors(module)
     decompose_dot_scaled(module)
+    if debug:  # after the rewrites: these see every access as a tile of pointers
+        check_bounds(module)
+        explain_asserts(module)
     cse_dce(module)  # the rewrites repeat themselves; and what is constant is seen to be
     drop_unchanged(module)
     scalarize_carried(module)  # late: it sees the tiles of pointers that the rewrites made

@@ -29,7 +29,7 @@ from .binder import constexpr_key, make_binder, make_collector
 from .compiling import compile, current_target
 from .errors import UnknownKeyword
 from .futures import FutureKernel, active_mode
-from .launch import make_fire, make_guard, runtime_leaves
+from .launch import limits_of, make_fire, make_guard, runtime_leaves
 from .specialize import signature_of, specialize_param
 from .tensors import MockTensor, looks_like_dtype
 
@@ -322,14 +322,26 @@ class JITFunction(JITCallable, KernelInterface[Any]):
         return kernel, make_guard(kernel, found, self.arg_names, args, values, alias=alias), fire
 
     def _fallback(self, key: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Entry:
-        """The entry for arrays that overlap: the kernel compiled without assuming that they do not."""
+        """What to launch where the guard says no.
+
+        For arrays that overlap, the kernel compiled without assuming that they do not; for a kernel that checks its
+        accesses, the same one, given the limits of these very arrays.
+        """
         key = _hashable(key)
+        first = self._entries.get(key)
+        if first is not None and first[0].metadata.checked:
+            return self._with_limits(first, args)
         entry = self._fallbacks.get(key)
         if entry is None:
             with self._compile_lock:
                 kernel = self._compile_for(args, options, warmup=False, assume_no_alias=False)
                 entry = self._fallbacks[key] = self._entry(kernel, args, alias=False)
         return entry
+
+    def _with_limits(self, entry: Entry, args: tuple[Any, ...]) -> Entry:
+        kernel, _, fire = entry
+        limits = limits_of(kernel, runtime_leaves(list(kernel.src.signature.values())), args)
+        return kernel, None, lambda x, y, z, *values: fire(x, y, z, *values, *limits)
 
     def _recheck(self, entry: Entry, key: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Entry | None:
         """Look at what the kernel captures: a changed constant is an error, a changed function is compiled anew."""

@@ -21,7 +21,7 @@ from .arrays import array_facts, meet
 from .binder import grid_of, handler_for
 from .specialize import leaves
 
-__all__ = ["make_fire", "make_guard", "make_launcher", "runtime_leaves"]
+__all__ = ["limits_of", "make_fire", "make_guard", "make_launcher", "runtime_leaves"]
 
 Leaf = tuple[tuple[int, ...], str]
 """Where a value is (parameter, index in a tuple, ...) and its type in the signature."""
@@ -65,7 +65,10 @@ def _at(path: tuple[int, ...]) -> str:
 
 
 def make_fire(kernel: Any, found: Sequence[Leaf], count: int | Sequence[int]) -> Callable[..., None]:
-    """A function (gx, gy, gz, *values); `count` says which parameters the values are of."""
+    """A function (gx, gy, gz, *values); `count` says which parameters the values are of.
+
+    A kernel that checks its accesses takes the limits of its arrays after them (see `limits_of`).
+    """
     names = [f"v{i}" for i in (range(count) if isinstance(count, int) else count)]
     codes, given = [], []
     spaces: dict[str, Any] = {"single": _single}
@@ -93,12 +96,34 @@ def make_fire(kernel: Any, found: Sequence[Leaf], count: int | Sequence[int]) ->
             raise LaunchTypeError(f"an argument of type {name} cannot be passed to a kernel")
         codes.append(code)
         given.append(value)
+    for k in range(2 * len(kernel.metadata.checked)):
+        codes.append("q")
+        given.append(f"l{k}")
+        names.append(f"l{k}")
     launch = kernel.load().launcher("".join(codes))
     if given == names:
         return launch  # type: ignore[no-any-return]
     spaces["launch"] = launch
     source = f"lambda x, y, z{''.join(', ' + n for n in names)}: launch(x, y, z{''.join(', ' + g for g in given)})"
     return eval(source, spaces)  # type: ignore[no-any-return]
+
+
+def limits_of(kernel: Any, found: Sequence[Leaf], args: Sequence[Any]) -> list[int]:
+    """For each array that a kernel checks its accesses to, the addresses between which its elements lie."""
+    by_slot = _positions(found)[1]
+    limits: list[int] = []
+    for checked in kernel.metadata.checked:
+        path, _ = by_slot[checked["slot"]]
+        array: Any = args
+        for i in path:
+            array = array[i]
+        array = getattr(array, "base", array) if hasattr(array, "block_shape") else array
+        facts = array_facts(array)
+        if facts is None:
+            raise LaunchTypeError(f"argument `{checked['name']}` must be an array, got a {type(array).__name__}")
+        low, high = facts.span
+        limits += (facts.address + low, facts.address + high)
+    return limits
 
 
 def _refuse_read_only(name: str) -> None:
@@ -198,7 +223,8 @@ def make_guard(
     """A function (*arguments, *values): false when arrays overlap in a way the code was compiled not to expect.
 
     It raises when the kernel stores to an array that is read-only.  `args` are the arguments of the first call: the
-    kinds of arrays they are decide what has to be looked at.  None when there is nothing to check.
+    kinds of arrays they are decide what has to be looked at.  None when there is nothing to check.  For a kernel that
+    checks its accesses it is always false: such a launch takes more than `values`, see `limits_of`.
     """
     writer = _GuardWriter(found, params, args)
     for argument in kernel.metadata.stored_params:
@@ -206,10 +232,11 @@ def make_guard(
     strict = {tuple(pair) for pair in kernel.metadata.strict_alias_pairs}  # those that may not start together either
     for i, j in kernel.metadata.alias_pairs if alias else ():
         writer.refuse_overlap(i, j, strict=(i, j) in strict)
-    if not writer.lines:
+    checked = bool(kernel.metadata.checked)
+    if not writer.lines and not checked:
         return None
     names = [f"a{i}" for i in range(len(params))] + [f"v{i}" for i in values]
-    body = "\n    ".join([*writer.lines, "return True"])
+    body = "\n    ".join([*writer.lines, f"return {not checked}"])
     spaces: dict[str, Any] = {
         "ndarray": np.ndarray,
         "refuse": _refuse_read_only,
@@ -264,6 +291,6 @@ def make_launcher(kernel: Any) -> Callable[..., None]:
             None if t == "constexpr" else _plain_value(t, name, a)
             for a, t, name in zip(args, types, names, strict=True)
         ]
-        fire(*grid_of((gx, gy, gz)), *values)
+        fire(*grid_of((gx, gy, gz)), *values, *limits_of(kernel, found, args))
 
     return launch

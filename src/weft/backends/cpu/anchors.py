@@ -17,9 +17,9 @@ from weft.backends.cpu.evaluate import Buffer, Evaluator
 from weft.backends.cpu.forms import Uniform
 from weft.backends.cpu.program import Op
 from weft.backends.cpu.reduce import ReduceRoot
-from weft.backends.cpu.roots import AssertRoot, AtomicRoot, StoreRoot, atomic
+from weft.backends.cpu.roots import AssertRoot, AtomicRoot, CheckRoot, StoreRoot, atomic
 from weft.backends.cpu.schedule import Scheduler, anchor
-from weft.backends.llvm.emit import I1, const
+from weft.backends.llvm.emit import I1, I64, const
 from weft.backends.llvm.emit import Value as Reg
 from weft.base import Unsupported
 
@@ -135,6 +135,23 @@ def _assert(s: Scheduler, op: Op) -> None:
     if len(regs) > 1 and isinstance(regs[1], Reg):
         failed = s.f.and_(failed, regs[1])
     report(failed)
+
+
+@anchor("weft.check")
+def _check(s: Scheduler, op: Op) -> None:
+    index = s.context.add_check(op)
+
+    def report(place: Reg, values: list[Reg]) -> None:
+        s.context.report_place(s.f, index, place, values)
+
+    if op.args[0].is_tile:
+        s.flush()
+        s.add_root(CheckRoot(op, report))
+        s.flush()
+        return
+    s.require(op.args)
+    holds, *values = (reg for a in op.args if isinstance(reg := s.env[a], Reg))
+    s.f.when(s.f.xor(holds, const(I1, 1)), lambda: report(const(I64, 0), values))
 
 
 @anchor("tt.print")

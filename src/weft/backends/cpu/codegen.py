@@ -20,14 +20,15 @@ from weft.backends.cpu.control import emit_blocks
 from weft.backends.cpu.elementwise import llvm_type
 from weft.backends.cpu.host import cpu_named
 from weft.backends.cpu.prefetch import next_program
-from weft.backends.cpu.program import FunctionProgram, Op, read_function
+from weft.backends.cpu.program import Block, FunctionProgram, Op, read_function
 from weft.backends.cpu.schedule import Scheduler
 from weft.backends.llvm import half, machine, vecmath
-from weft.backends.llvm.emit import I8, I32, I64, PTR, VOID, Function, Module, const
+from weft.backends.llvm.emit import I1, I8, I32, I64, PTR, VOID, Function, Module, const
 from weft.backends.llvm.emit import Value as Reg
 from weft.base import CompilationError
 
 NEXT, TOTAL, CHUNK, NX, NY, NZ, ERROR, ERROR_PID, PRINT = 0, 8, 16, 24, 28, 32, 40, 48, 56  # offsets in the state
+FOUND, FOUND_PID, FOUND_PLACE, FOUND_VALUES = 0, 8, 16, 24  # offsets in the report of a kernel with checks
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,7 @@ class Context:
         self.num_programs: list[Reg] = []
         self.state: Reg = Reg(PTR, "null")
         self.pid: Reg = const(I64, 0)
+        self.found: Reg = Reg(PTR, "null")
         self.asserts: list[dict[str, Any]] = []
         self.prints: list[dict[str, Any]] = []
 
@@ -88,6 +90,44 @@ class Context:
             }
         )
         return len(self.asserts)
+
+    def add_check(self, op: Op) -> int:
+        """Note a `weft.check`; gives its number, from 1, among assertions and checks."""
+        index = self.add_assert(op)
+        fact = self.asserts[-1]
+        names = ("what", "relation", "bytes", "arrays", "masked")
+        fact.update({name: op.attrs[name] for name in names if name in op.attrs})
+        fact["shape"] = list(op.args[0].shape)
+        return index
+
+    def report_place(self, f: Function, index: int, place: Reg, values: list[Reg]) -> None:
+        """Report a check that does not hold at a place.
+
+        What is told is what the first program to fail says; the same check may tell it of a place further ahead, as
+        the places of a tile are not looked at in their order.
+        """
+
+        def word(offset: int) -> Reg:
+            return f.gep(I8, self.found, const(I64, offset))
+
+        pair = f.emit(
+            Reg(I64, "").type.with_elem("{ i64, i1 }"),
+            f"cmpxchg {word(FOUND)}, i64 0, i64 {index} monotonic monotonic, align 8",
+        )
+        seen = f.emit(I64, f"extractvalue {{ i64, i1 }} {pair.name}, 0")
+        first = f.emit(I1, f"extractvalue {{ i64, i1 }} {pair.name}, 1")
+        before = f.emit(I64, f"load atomic i64, {word(FOUND_PLACE)} acquire, align 8")  # written last: see below
+        own = f.and_(f.icmp("eq", seen, const(I64, index)), f.icmp("eq", f.load(I64, word(FOUND_PID), 8), self.pid))
+        ahead = f.and_(own, f.icmp("slt", place, before))
+
+        def tell() -> None:
+            f.store(self.pid, word(FOUND_PID))
+            for k, value in enumerate(values):
+                f.store(value, word(FOUND_VALUES + 8 * k))
+            f.do(f"store atomic {place}, {word(FOUND_PLACE)} release, align 8")
+
+        f.when(f.emit(I1, f"or {first}, {ahead.name}"), tell)
+        self.report(f, index)
 
     def add_print(self, op: Op) -> int:
         """Note a print, once for each operand; gives the number of the first, from 0."""
@@ -156,6 +196,9 @@ def emit(program: FunctionProgram, options: CPUOptions, parameters: list[str]) -
         ("state", PTR),
         ("scratch", PTR),
     ]
+    checks = has_checks(program)
+    if checks:
+        extra.insert(-1, ("found", PTR))
     attributes = ["noundef"] * (len(slots) + len(extra) - 1) + ["noalias align 64"]
     body = module.function("weft.program", VOID, [*slots, *extra], "nounwind noinline", "internal", attributes)
     if options.enable_fp_fusion:
@@ -163,12 +206,14 @@ def emit(program: FunctionProgram, options: CPUOptions, parameters: list[str]) -
     args = body.args[len(slots) :]
     context.program_ids, context.num_programs = args[0:3], args[3:6]
     context.pid, context.state = args[6], args[7]
-    arena = Arena(body, args[8])
+    if checks:
+        context.found = args[8]
+    arena = Arena(body, args[-1])
     scheduler = Scheduler(body, program, arena, context)
     for value, reg in zip(program.params, body.args, strict=False):
         scheduler.env[value] = reg
     emit_blocks(scheduler, program.blocks)
-    _worker(module, program, slots, fence=cpu.is_x86 and module.streams)
+    _worker(module, program, slots, fence=cpu.is_x86 and module.streams, checks=checks)
     if not cpu.converts_half:
         half.define_conversions(module)
     metadata = {
@@ -177,6 +222,7 @@ def emit(program: FunctionProgram, options: CPUOptions, parameters: list[str]) -
         "scratch_bytes": arena.size,
         "scratch_largest": arena.largest(),
         "asserts": context.asserts,
+        **_checked(program, checks=checks),
         "prints": context.prints,
         "alias_pairs": [[i, j] for (i, j) in sorted(scheduler.alias_pairs)],
         "strict_alias_pairs": [[i, j] for (i, j), strict in sorted(scheduler.alias_pairs.items()) if strict],
@@ -184,10 +230,31 @@ def emit(program: FunctionProgram, options: CPUOptions, parameters: list[str]) -
     return module.text(), metadata
 
 
-def _worker(module: Module, program: FunctionProgram, slots: list[tuple[str, Any]], *, fence: bool) -> None:
+def has_checks(program: FunctionProgram) -> bool:
+    """Whether any operation of a kernel is a `weft.check`."""
+
+    def any_in(blocks: list[Block]) -> bool:
+        ops = (op for block in blocks for op in block.ops)
+        return any(op.name == "weft.check" or any(any_in(region) for region in op.regions) for op in ops)
+
+    return any_in(program.blocks)
+
+
+def _checked(program: FunctionProgram, *, checks: bool) -> dict[str, Any]:
+    """What a launch of a kernel with checks has to know: the slots of the arrays whose limits it gives."""
+    if not checks:
+        return {}
+    listed = [{"slot": slot, "name": program.names[slot]} for slot in program.checked]
+    return {"checks": True, "checked": listed}
+
+
+def _worker(
+    module: Module, program: FunctionProgram, slots: list[tuple[str, Any]], *, fence: bool, checks: bool
+) -> None:
     """The exported function: take chunks of programs from the state until there are none.
 
-    `fence`: stores went around the cache, and have to be seen by others when the launch is over.
+    `fence`: stores went around the cache, and have to be seen by others when the launch is over. `checks`: what a check
+    finds is written behind the arguments.
     """
     f = module.function(_quoted(program.name), VOID, [("args", PTR), ("state", PTR), ("scratch", PTR)], "nounwind")
     args, state, scratch = f.args
@@ -198,6 +265,7 @@ def _worker(module: Module, program: FunctionProgram, slots: list[tuple[str, Any
     def field(offset: int, type: Any) -> Reg:
         return f.load(type, f.gep(I8, state, const(I64, offset)))
 
+    found = [f.gep(I64, args, const(I64, len(slots)))] if checks else []
     total, chunk = field(TOTAL, I64), field(CHUNK, I64)
     nx, ny, nz = field(NX, I32), field(NY, I32), field(NZ, I32)
     wide_x, wide_y = f.cast("zext", nx, I64), f.cast("zext", ny, I64)
@@ -213,7 +281,7 @@ def _worker(module: Module, program: FunctionProgram, slots: list[tuple[str, Any
         rest = f.bin("udiv", pid, wide_x)
         y = f.cast("trunc", f.bin("urem", rest, wide_y), I32)
         z = f.cast("trunc", f.bin("udiv", rest, wide_y), I32)
-        f.call_void("weft.program", [*values, x, y, z, nx, ny, nz, pid, state, scratch])
+        f.call_void("weft.program", [*values, x, y, z, nx, ny, nz, pid, state, *found, scratch])
     f.br(head)
     f.start(done)
     if fence:

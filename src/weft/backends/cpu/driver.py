@@ -20,8 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter_ns
 from typing import Any
 
-from weft.base import DeviceAssertionError, Span
-
+from .failures import Array, Found, error_of
 from .host import host_cpu, llvm_version, usable_cores
 from .native import loader, native
 from .pool import Pool, check_scratch, get_num_threads, get_pool, scratch, set_num_threads, set_scratch_limit
@@ -42,6 +41,8 @@ __all__ = [
 STATE_FORMAT = "qqqiiiiqqQ"
 STATE_BYTES = struct.calcsize("<" + STATE_FORMAT)
 _NEXT, _TOTAL, _CHUNK, _ERROR, _ERROR_PID = 0, 1, 2, 5, 6  # as i64 indices
+# struct {i64 found, pid, place, values[2]} behind the arguments of a kernel with checks
+REPORT_FORMAT = "40x"
 
 WAKE_NS = 30_000
 """Work below this is not worth waking a worker for: waking costs 5 to 50 us."""
@@ -70,6 +71,8 @@ class LoadedKernel:
         self.scratch_bytes: int = int(metadata.get("scratch_bytes", 0))
         check_scratch(self.scratch_bytes, get_num_threads(), self.name, metadata.get("scratch_largest", ()))
         self.asserts: list[dict[str, Any]] = list(metadata.get("asserts", ()))
+        self._arrays: list[dict[str, Any]] = list(metadata.get("checked", ()))
+        self._checks = bool(metadata.get("checks"))
         self._printer = Printer(metadata["prints"]) if metadata.get("prints") else None
         self._tracker, (self.address,) = loader().load(code, [self.name])
         self._call = ctypes.CFUNCTYPE(None, _ptr, _ptr, _ptr)(self.address)
@@ -77,7 +80,7 @@ class LoadedKernel:
 
     def launcher(self, args_format: str) -> Callable[..., None]:
         """A function (nx, ny, nz, *values) that runs a grid; `args_format` has a struct code for every value."""
-        whole = struct.Struct("<" + STATE_FORMAT + args_format)
+        whole = struct.Struct("<" + STATE_FORMAT + args_format + (REPORT_FORMAT if self._checks else ""))
         pack = whole.pack_into
         free: list[tuple[Any, Any, int, int]] = []
         call, scratch_bytes, printer = self._call, self.scratch_bytes, self._printer
@@ -103,7 +106,7 @@ class LoadedKernel:
             if block:
                 give(block)
             if words[_ERROR]:
-                fail(words[_ERROR], words[_ERROR_PID], nx, ny)
+                fail(words, nx, ny)
             if printer is not None:
                 printer.raise_pending()
             free.append(context)
@@ -177,17 +180,21 @@ class LoadedKernel:
         ctypes.memmove(own, state, STATE_BYTES)
         ctypes.memset(ctypes.addressof(own) + 40, 0, 16)
 
-    def _fail(self, error: int, pid: int, nx: int, ny: int) -> None:
-        """Raise what the kernel's error slot says."""
+    def _fail(self, words: Any, nx: int, ny: int) -> None:
+        """Raise what the kernel's error slot says, or the report behind its arguments."""
+        error, pid, found = words[_ERROR], words[_ERROR_PID], words[-5:] if self._checks else [0]
+        place, values = 0, list[int]()
+        if found[0]:
+            error, pid, place, *values = found
+        arrays = []
+        count = len(words) - STATE_BYTES // 8 - 5  # slots, the limits of the arrays last
+        slots = words[STATE_BYTES // 8 :]
+        for k, array in enumerate(self._arrays):
+            low, high = slots[count - 2 * (len(self._arrays) - k) :][:2]
+            arrays.append(Array(array["name"], slots[array["slot"]], low, high))
+        fact = self.asserts[error - 1] if 0 < error <= len(self.asserts) else {"message": f"error {error}"}
         program = (pid % nx, pid // nx % ny, pid // (nx * ny))
-        fact: dict[str, Any] = self.asserts[error - 1] if 0 < error <= len(self.asserts) else {}
-        span = None
-        if fact.get("file"):
-            line, column = int(fact.get("line", 1)), int(fact.get("col", 0))
-            span = Span(fact["file"], line, column, fact.get("end_line"), fact.get("end_col"))
-        raise DeviceAssertionError(
-            fact.get("message", f"error {error}"), span, program, fact.get("func") or None, kernel=self.name
-        )
+        raise error_of(fact, Found(program, place, values), arrays, self.name)
 
 
 def _chunk(left: int, threads: int, per_program: float, unsure: bool) -> int:

@@ -150,6 +150,10 @@ class FunctionProgram:
 
     def __init__(self, name: str, blocks: list[Block], arg_attrs: list[dict[str, Any]], count: int) -> None:
         self.name, self.blocks, self.arg_attrs, self.count = name, blocks, arg_attrs, count
+        self.checked: list[int] = []
+        """The parameters that are arrays with limits; each has two parameters more, at the end (see `check_bounds`)."""
+        self.names: list[str] = []
+        """The names of the parameters."""
 
     @property
     def params(self) -> list[Value]:
@@ -273,4 +277,8 @@ def read_function(func: Operation) -> FunctionProgram:
         arg_attrs = [{k: python_attr(v) for k, v in d.data.items()} for d in raw.data]
     while len(arg_attrs) < len(blocks[0].args):
         arg_attrs.append({})
-    return FunctionProgram(str(name), blocks, arg_attrs, reader.count)
+    program = FunctionProgram(str(name), blocks, arg_attrs, reader.count)
+    if "weft.checked" in func.attributes:
+        program.checked = python_attr(func.attributes["weft.checked"])
+        program.names = [a.name_hint or f"arg{a.index}" for a in func.regions[0].blocks[0].args]
+    return program

@@ -14,7 +14,7 @@ from weft.backends.cpu.elementwise import llvm_type, memory_type, narrow, widen
 from weft.backends.cpu.evaluate import Buffer, Evaluator
 from weft.backends.cpu.forms import Affine, Form, Pointer, Uniform, Varying, vector_of
 from weft.backends.cpu.program import Op, Value, element_bits
-from weft.backends.llvm.emit import I1, Function, const, vec
+from weft.backends.llvm.emit import I1, I64, Function, const, mangle, vec
 from weft.backends.llvm.emit import Value as Reg
 from weft.base import Unsupported
 
@@ -265,4 +265,51 @@ class AssertRoot:
         return lambda: self.report(failed)
 
 
-__all__ = ["AssertRoot", "AtomicRoot", "StoreRoot", "WriteRoot", "atomic", "stored_form"]
+class CheckRoot:
+    """`weft.check`: where the condition fails, report the first place, in row-major order, and the values there."""
+
+    def __init__(self, op: Op, report: Callable[[Reg, list[Reg]], None]) -> None:
+        self.op: Op = op
+        self.report = report
+        self.shape = op.args[0].shape
+        self.coords = identity(self.shape)
+
+    def inputs(self) -> list[tuple[Value, Coords]]:
+        return [(a, self.coords) for a in self.op.args]
+
+    def accesses(self) -> list[tuple[Value | Buffer, Coords, int]]:
+        return []
+
+    def prepare(self, ev: Evaluator, at: At) -> Callable[[], None]:
+        f, lanes = ev.f, ev.lanes
+        coords = at(self.coords)
+        holds, *values = (vector_of(f, ev.eval(a, coords), lanes) for a in self.op.args)
+        places = vector_of(f, ev.number(_row_major_bits(coords)), lanes)
+        broken = f.xor(holds, const(holds.type, 1))
+        if not lanes:
+            return lambda: f.when(broken, lambda: self.report(places, values))
+
+        def tell() -> None:
+            far = const(places.type, (1 << 63) - 1)
+            first = f.intrinsic("vector.reduce.umin", I64, [f.select(broken, places, far)], mangle(places.type))
+            there = f.and_(broken, f.icmp("eq", places, f.splat(first, lanes)))
+            none = const(places.type, 0)
+            found = [f.intrinsic("vector.reduce.or", I64, [f.select(there, v, none)], mangle(v.type)) for v in values]
+            self.report(first, found)
+
+        any_broken = f.call(f"llvm.vector.reduce.or.v{lanes}i1", I1, [broken])
+        return lambda: f.when(any_broken, tell)
+
+
+def _row_major_bits(coords: Coords) -> list[tuple[int, int]]:
+    """The bits of an element's place in the order of elements, the last coordinate running fastest."""
+    pieces = []
+    weight = 0
+    for coord in reversed(coords):
+        for source in coord:
+            pieces.append((source, weight))
+            weight += 1
+    return pieces
+
+
+__all__ = ["AssertRoot", "AtomicRoot", "CheckRoot", "StoreRoot", "WriteRoot", "atomic", "stored_form"]

@@ -11,13 +11,13 @@ from weft import ir
 from weft.ir import tt
 
 from ..tensors import tensor
-from .arithmetic import Arithmetic
 from .base import block_shape, shape_text
+from .hints import HintChecks
 
 __all__ = ["Diagnostics"]
 
 
-class Diagnostics(Arithmetic):
+class Diagnostics(HintChecks):
     """What a kernel says about itself."""
 
     def _hint(self, name: str, attribute: str, x: tensor, values: Sequence[int]) -> tensor:
@@ -31,6 +31,8 @@ class Diagnostics(Arithmetic):
         for value in values:
             if value <= 0:
                 raise ValueError(f"{name} takes positive integers, got {value}")
+        if self.options.debug:
+            self.check_hint(name, x, values)
         attr = ir.dense_attr(ir.tensor_of((len(values),), ir.i32), values)
         owner: Any = x.handle.owner
         if hasattr(owner, "attributes"):

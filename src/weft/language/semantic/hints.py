@@ -1,0 +1,91 @@
+"""Hints that are looked at: with the option `debug`, what a hint promises is asserted at its line.
+
+    tl.max_contiguous(x, 4)     x = 0 1 2 3  8 9 10 11  5 6 8 9
+                                                            ^ the first of its group is 5, so that 7 is promised here
+
+`multiple_of` promises something of the first of each run of contiguous elements, so that tl.multiple_of(x, 16) is true
+of 32 33 34 ..., and every other element is left alone. Pointers are counted in bytes, as Triton counts them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects import arith
+from xdsl.ir import Operation
+
+from weft import ir
+from weft.ir import tt
+
+from .. import dtypes as dt
+from ..dtypes import block_of
+from ..tensors import tensor
+from .arithmetic import Arithmetic
+from .base import block_shape
+
+__all__ = ["HintChecks"]
+
+
+class HintChecks(Arithmetic):
+    """Assertions that hints hold."""
+
+    def check_hint(self, name: str, x: tensor, values: Sequence[int]) -> None:
+        """Assert what a hint promises of integers or pointers; of other things it says nothing."""
+        scalar, step = x.type.scalar, 1
+        if isinstance(scalar, dt.pointer_type):
+            step = max(1, scalar.element_ty.primitive_bitwidth // 8)
+            x = self.cast(x, dt.int64)
+        elif not scalar.is_int() or scalar.is_int1():
+            return
+        shape = block_shape(x)
+        for axis, value in enumerate(values):
+            if value == 1 or (not shape and name != "multiple_of"):
+                continue
+            if name == "multiple_of":
+                promised = self._nearest_multiple(x, axis, value, step)
+            else:
+                promised = self._first_of_group(x, axis, value, step if name == "max_contiguous" else 0)
+            along = f" along axis {axis}" if len(shape) > 1 else ""
+            text = f"the hint {name}({value}){along} is false"
+            self.device_assert(self.equal(x, promised), text, None)
+
+    def _nearest_multiple(self, x: tensor, axis: int, value: int, step: int) -> tensor:
+        """`x`, but where a run of contiguous elements begins the multiple of `value` next to it towards zero."""
+        divisor = self._constant(value, x.type)
+        multiple = self.sub(x, self._same(self._remainder(x), x, divisor), sanitize_overflow=False)
+        shape = block_shape(x)
+        if not shape:
+            return multiple
+        place = self._places(shape, axis)
+        zero, one = self._constant(0, place.type), self._constant(1, place.type)
+        begins = self.equal(place, zero)
+        before = self._along(x, self.where(begins, zero, self.sub(place, one, False)), axis)
+        follows = self.equal(x, self.add(before, self._constant(step, x.type), False))
+        return self.where(self.or_(begins, self.not_(follows)), multiple, x)
+
+    def _first_of_group(self, x: tensor, axis: int, value: int, step: int) -> tensor:
+        """The first of each `value` elements, and `step` more for each place after it."""
+        place = self._places(block_shape(x), axis)
+        within = self._same(arith.RemUIOp, place, self._constant(value, place.type))
+        first = self._along(x, self.sub(place, within, False), axis)
+        if not step:
+            return first
+        moved = self.mul(self.cast(within, x.type.scalar), self._constant(step, x.type), False)
+        return self.add(first, moved, False)
+
+    @staticmethod
+    def _remainder(x: tensor) -> type[Operation]:
+        return arith.RemSIOp if x.type.scalar.is_int_signed() else arith.RemUIOp
+
+    def _places(self, shape: Sequence[int], axis: int) -> tensor:
+        """For each element of a tile, its index along an axis."""
+        b = self.builder
+        line = b.make_range(0, shape[axis])
+        for other in range(len(shape)):
+            if other != axis:
+                line = b.expand_dims(line, other)
+        return tensor(b.broadcast(line, shape), block_of(dt.int32, tuple(shape)))
+
+    def _along(self, x: tensor, index: tensor, axis: int) -> tensor:
+        """Elements of a tile at other indices along an axis."""
+        return self._value(tt.GatherOp, (x.handle, index.handle), x.type, {"axis": ir.i32_attr(axis)})

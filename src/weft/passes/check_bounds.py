@@ -1,0 +1,274 @@
+"""Check every load, store and atomic against the arrays that its pointers come from; only with the option `debug`.
+
+    tt.func @k(%x: !tt.ptr<f32>) {
+      %v = tt.load %p, %m : tensor<64x!tt.ptr<f32>>                     # %p is made of %x
+becomes
+    tt.func @k(%x: !tt.ptr<f32>, %x_low: i64, %x_high: i64) attributes {weft.checked = array<i32: 0>} {
+      %a = tt.ptr_to_int %p : tensor<64x!tt.ptr<f32>> -> tensor<64xi64>
+      %in = %x_low <= %a and %a <= %x_high - 4
+      "weft.check"(%in or not %m, %a) <{what = "load", arrays = array<i32: 0>, bytes = 4 : i32, ...}>
+      %v = tt.load %p, %m and %in : tensor<64x!tt.ptr<f32>>
+
+The two arguments are the addresses between which the array's elements lie, whatever its strides; `weft.checked` lists
+the arguments that have such a pair, in the order of the pairs. An access that fails its check is left out, so that
+nothing outside is read or written. Where a pointer may come from one of several arrays (a branch, a `tl.where`, a loop
+that swaps two), each of its elements must be inside of one of them.
+
+Not done here: pointers of unknown origin (loaded from memory, made of an integer), which stay unchecked; elements
+between those of a strided view, which count as inside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects import arith, scf
+from xdsl.dialects.builtin import ArrayAttr
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
+
+from weft.ir import (
+    Builder,
+    CheckOp,
+    bit_width,
+    bool_attr,
+    element_of,
+    empty_dict,
+    function_type,
+    i1,
+    i32_array,
+    i32_attr,
+    i64,
+    is_pointer,
+    is_tensor,
+    like,
+    pointee_of,
+    segments,
+    shape_of,
+    splat_value,
+    str_attr,
+    tensor_of,
+    tt,
+)
+
+__all__ = ["check_bounds"]
+
+Access = tt.LoadOp | tt.StoreOp | tt.AtomicRMWOp | tt.AtomicCASOp
+
+_KINDS: dict[type[Operation], str] = {
+    tt.LoadOp: "load",
+    tt.StoreOp: "store",
+    tt.AtomicRMWOp: "atomic",
+    tt.AtomicCASOp: "atomic",
+}
+_OF_FIRST = (
+    *(tt.AddPtrOp, tt.SplatOp, tt.BroadcastOp, tt.ExpandDimsOp, tt.ReshapeOp, tt.TransOp, tt.BitcastOp),
+    *(tt.SplitOp, tt.UnsplatOp, tt.GatherOp),
+)
+"""Operations whose result points to where their first operand does."""
+_OF_ALL = (tt.JoinOp, tt.CatOp)
+
+
+def check_bounds(root: Operation) -> None:
+    """Rewrite every function with a body."""
+    for function in [op for op in root.walk() if isinstance(op, tt.FuncOp) and op.body.blocks]:
+        _Checker(function).run()
+
+
+class _Checker:
+    """The accesses of one function, and the arguments added for them so far."""
+
+    def __init__(self, function: tt.FuncOp) -> None:
+        self.function = function
+        self.limits: dict[SSAValue, tuple[int, SSAValue, SSAValue]] = {}
+
+    def run(self) -> None:
+        accesses = [op for op in self.function.walk() if isinstance(op, Access)]
+        found = [(op, origins(op.operands[0])) for op in accesses]
+        for op, arrays in found:
+            if arrays:
+                self.access(op, arrays)
+        if self.limits:
+            self._declare()
+
+    def access(self, op: Operation, arrays: Sequence[BlockArgument]) -> None:
+        """Put the check before an access, and leave out what fails it."""
+        b = Builder.before(op)
+        pointer = op.operands[0]
+        size = _bytes_of(pointer.type)
+        address = b.create(tt.PtrToIntOp, (pointer,), (like(pointer.type, i64),)).results[0]
+        inside: SSAValue | None = None
+        for array in arrays:
+            _, low, high = self._limits(array)
+            last = b.binary(arith.SubiOp, high, b.constant(size, i64))
+            above = b.cmpi("sge", address, _as(b, low, address))
+            here = b.binary(arith.AndIOp, above, b.cmpi("sle", address, _as(b, last, address)))
+            inside = here if inside is None else b.binary(arith.OrIOp, inside, here)
+        if inside is None:
+            raise ValueError("an access without arrays has nothing to be checked against")
+        mask = _mask_of(op)
+        ok = inside
+        if mask is not None:
+            off = b.binary(arith.XOrIOp, mask, b.constant(1, mask.type))
+            ok = b.binary(arith.OrIOp, inside, off)
+        properties: dict[str, Attribute] = {
+            "what": str_attr(_KINDS[type(op)]),
+            "message": str_attr(""),
+            "bytes": i32_attr(size),
+            "arrays": i32_array([self._limits(array)[0] for array in arrays]),
+        }
+        if not isinstance(op, tt.AtomicCASOp):  # which takes no mask
+            properties["masked"] = bool_attr(mask is not None)
+        b.create(CheckOp, (ok, address), (), properties)
+        if isinstance(op, tt.AtomicCASOp):
+            _only_if_all(b, op, inside)
+        else:
+            _restrict(b, op, mask, inside)
+
+    def _limits(self, array: BlockArgument) -> tuple[int, SSAValue, SSAValue]:
+        """The number of an array among those checked, and the addresses between which its elements lie."""
+        known = self.limits.get(array)
+        if known is None:
+            entry = self.function.entry
+            name = array.name_hint or f"arg{array.index}"
+            pair = []
+            for end in ("low", "high"):
+                made = entry.insert_arg(i64, len(entry.args))
+                made.name_hint = f"{name}_{end}"
+                made.location = array.location
+                pair.append(made)
+            known = self.limits[array] = (len(self.limits), pair[0], pair[1])
+        return known
+
+    def _declare(self) -> None:
+        """Make the function's type and attributes those of its arguments."""
+        function, entry = self.function, self.function.entry
+        outputs = tuple(function.function_type.outputs.data)
+        function.properties["function_type"] = function_type(tuple(a.type for a in entry.args), outputs)
+        attrs = function.properties.get("arg_attrs")
+        if isinstance(attrs, ArrayAttr):
+            more = [empty_dict()] * (len(entry.args) - len(attrs.data))
+            function.properties["arg_attrs"] = ArrayAttr([*attrs.data, *more])
+        checked = [array.index for array in self.limits if isinstance(array, BlockArgument)]
+        function.attributes["weft.checked"] = i32_array(checked)
+
+
+def origins(pointer: SSAValue) -> list[BlockArgument]:
+    """The arguments of the function that a pointer may come from; none where it may come from anywhere else too."""
+    found: dict[BlockArgument, None] = {}
+    seen: set[SSAValue] = set()
+    todo = [pointer]
+    while todo:
+        value = todo.pop()
+        if value in seen:
+            continue
+        seen.add(value)
+        before = _before(value)
+        if before is None:
+            return []
+        if before == [value] and isinstance(value, BlockArgument):
+            found[value] = None
+        else:
+            todo.extend(before)
+    return sorted(found, key=lambda argument: argument.index)
+
+
+def _before(value: SSAValue) -> list[SSAValue] | None:
+    """The values that a pointer may be made of: itself for an argument of the function, None where nobody knows."""
+    owner = value.owner
+    if isinstance(owner, Block):
+        return _passed_to(value, owner)
+    if isinstance(owner, _OF_FIRST):
+        return [owner.operands[0]]
+    if isinstance(owner, _OF_ALL):
+        return list(owner.operands)
+    if isinstance(owner, arith.SelectOp):
+        return list(owner.operands[1:])
+    index = value.index  # type: ignore[attr-defined]
+    if isinstance(owner, scf.ForOp):
+        return [owner.operands[3 + index], _end_of(owner.regions[0]).operands[index]]
+    if isinstance(owner, scf.IfOp):
+        return [_end_of(region).operands[index] for region in owner.regions if region.blocks]
+    if isinstance(owner, scf.WhileOp):
+        return [_end_of(owner.regions[0]).operands[1 + index]]
+    return None
+
+
+def _passed_to(value: SSAValue, block: Block) -> list[SSAValue] | None:
+    """What an argument of a block may be."""
+    parent = block.parent_op()
+    index = value.index  # type: ignore[attr-defined]
+    if isinstance(parent, tt.FuncOp):
+        known = parent.body.blocks[0] is block and is_pointer(value.type) and not is_tensor(value.type)
+        return [value] if known else None
+    if isinstance(parent, scf.ForOp) and index > 0:
+        return [parent.operands[2 + index], _end_of(parent.regions[0]).operands[index - 1]]
+    if isinstance(parent, scf.WhileOp):
+        if block.parent is parent.regions[0]:
+            return [parent.operands[index], _end_of(parent.regions[1]).operands[index]]
+        return [_end_of(parent.regions[0]).operands[1 + index]]
+    return None
+
+
+def _end_of(region: Region) -> Operation:
+    last = region.blocks[-1].last_op
+    if last is None:
+        raise ValueError("a region without an end")
+    return last
+
+
+def _bytes_of(type: Attribute) -> int:
+    """The size in memory of what a pointer, or each of a tile of them, points to."""
+    pointee = element_of(pointee_of(type))
+    return 8 if is_pointer(pointee) else max(1, bit_width(pointee) // 8)
+
+
+def _as(b: Builder, scalar: SSAValue, like_: SSAValue) -> SSAValue:
+    return b.splat(scalar, shape_of(like_.type)) if is_tensor(like_.type) else scalar
+
+
+def _mask_of(op: Operation) -> SSAValue | None:
+    if isinstance(op, tt.LoadOp | tt.AtomicRMWOp | tt.StoreOp):
+        mask = op.mask
+        if mask is None or not isinstance(mask.owner, arith.ConstantOp) or splat_value(mask.owner.value) != 1:
+            return mask
+    return None
+
+
+def _restrict(b: Builder, op: Operation, mask: SSAValue | None, inside: SSAValue) -> None:
+    """Let an access touch only what is inside too."""
+    both = inside if mask is None else b.binary(arith.AndIOp, mask, inside)
+    if isinstance(op, tt.LoadOp):
+        other = op.other
+        op.operands = [op.operands[0], both, *([other] if other is not None else [])]
+        op.properties["operandSegmentSizes"] = segments(1, 1, int(other is not None))
+    else:
+        op.operands = [op.operands[0], op.operands[1], both]
+
+
+def _only_if_all(b: Builder, op: Operation, inside: SSAValue) -> None:
+    """Do something that has no mask only where every element is inside; what it yields is zero elsewhere."""
+    everywhere = inside
+    for _ in shape_of(inside.type) if is_tensor(inside.type) else ():
+        everywhere = _all(b, everywhere)
+    result = op.results[0]
+    choice = b.if_(everywhere, (result.type,))
+    result.replace_all_uses_with(choice.results[0])
+    then, other = choice.regions[0].blocks[0], choice.regions[1].blocks[0]
+    op.detach()
+    then.add_op(op)
+    with b.inside(then):
+        b.yield_([result])
+    with b.inside(other):
+        b.yield_([b.constant(0, result.type)])
+
+
+def _all(b: Builder, truth: SSAValue) -> SSAValue:
+    """Whether a tile holds along its last axis."""
+    *left, _ = shape_of(truth.type)
+    body = Block(arg_types=(i1, i1))
+    with b.inside(body):
+        both = b.binary(arith.AndIOp, body.args[0], body.args[1])
+        b.create(tt.ReduceReturnOp, (both,))
+    type = tensor_of(left, i1) if left else i1
+    properties = {"axis": i32_attr(len(left))}
+    return b.create(tt.ReduceOp, (truth,), (type,), properties, regions=(Region(body),)).results[0]

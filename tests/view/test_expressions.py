@@ -12,6 +12,7 @@ from weft.layouts import (
     SliceLayout,
     SwizzledSharedLayout,
 )
+from weft.layouts.cute import from_cute
 from weft.view import as_linear, evaluate, parse_layout
 
 BLOCKED = BlockedLayout([1, 4], [8, 4], [4, 1], [1, 0])
@@ -46,6 +47,10 @@ SHAPE = (32, 16)
             f"{TEXT} * LinearLayout.identity_1d(2, 'register', 'dim0')",
             BLOCKED.to_linear(SHAPE) * LinearLayout.identity_1d(2, "register", "dim0"),
         ),
+        ("(4,(2,4)):(8,(1,2))", from_cute("(4,(2,4)):(8,(1,2))").invert()),
+        ("Swizzle<2,0,3> o 0 o (8,8):(8,1)", from_cute("Swizzle<2,0,3> o 0 o (8,8):(8,1)").invert()),
+        ("(8,8):(8,1).flatten_ins()", from_cute("(8,8):(8,1)").flatten_ins()),
+        ("8:2.flatten_outs()", from_cute("8:2")),
         ("{'lane': [[1], [2]]}", LinearLayout.from_bases({"lane": [(1,), (2,)]}, ["dim0"])),
     ],
 )
@@ -116,6 +121,18 @@ hint: pseudoinvert() chooses one source of each""",
 <layout>:1:34: error: an argument without a name after one with a name
     1 | LinearLayout.identity_1d(size=2, 'lane')
       |                                  ^^^^^^""",
+    "(4,8):(9,1)": """\
+<layout>:1:1: error: (4,8):(9,1): dim1 = 1 adds 1 and dim0 = 1 adds 9 to the offset; the sum carries, 9 + 1 = 10, \
+which no xor does (8)
+    1 | (4,8):(9,1)
+      | ^^^^^^^^^^^
+hint: only layouts in which every bit of the offset comes from one bit of a coordinate are linear over F2; padding and \
+overlapping strides are not""",
+    "4:2": """\
+<layout>:1:1: error: the layout has no inverse, it is not surjective: nothing maps to offset = 1
+    1 | 4:2
+      | ^^^
+hint: pseudoinvert() chooses one source of each""",
     "BlockedLayout([],": """\
 <layout>:1:18: error: expected a layout, a number, a string or a list, found the end
     1 | BlockedLayout([],

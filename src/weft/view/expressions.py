@@ -96,13 +96,19 @@ def evaluate(text: str, shape: Sequence[int] | None = None, names: Mapping[str, 
 def parse_layout(
     text: str, shape: Sequence[int] | None = None, names: Mapping[str, Value] | None = None
 ) -> LinearLayout | Layout:
-    """The layout that an expression stands for; LayoutError where it is something else."""
-    value = evaluate(text, shape, names)
-    if isinstance(value, dict):
-        try:
+    """The layout that an expression stands for; LayoutError where it is something else.
+
+    CuTe's notation goes from coordinates to offsets; what it stands for here is the layout of memory, its inverse.
+    """
+    node = grammar.parse(text)
+    value = _Evaluator(text, shape, names or {}).value(node)
+    try:
+        if isinstance(value, dict):
             return _from_mapping(value, shape)
-        except LayoutError as error:
-            grammar.fail(text, 0, len(text), error.message, error.hint)
+        if isinstance(node, grammar.Cute):
+            return value.invert()  # type: ignore[no-any-return]
+    except LayoutError as error:
+        grammar.fail(text, 0, len(text), error.message, error.hint)
     if not isinstance(value, (LinearLayout, Layout)):
         grammar.fail(text, 0, len(text), f"a layout is needed here, this is {_what(value)}")
     return value
@@ -151,7 +157,7 @@ class _Evaluator:
         if isinstance(node, grammar.Dict):
             return {str(key.value): self.value(item) for key, item in node.items}
         if isinstance(node, grammar.Cute):
-            return self.guarded(node, lambda: _cute(node.text, self.shape))
+            return self.guarded(node, lambda: layouts.from_cute(node.text))
         if isinstance(node, grammar.Product):
             left, right = self.linear(node.left), self.linear(node.right)
             return self.guarded(node, lambda: left * right)
@@ -257,10 +263,3 @@ def _path(node: grammar.Node) -> list[str] | None:
         inner = _path(node.value)
         return None if inner is None else [*inner, node.name]
     return None
-
-
-def _cute(text: str, shape: Sequence[int] | None) -> Value:
-    reader = getattr(layouts, "from_cute", None)
-    if reader is None:
-        raise LayoutError("CuTe's notation cannot be read by this version")
-    return reader(text)

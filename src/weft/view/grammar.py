@@ -38,7 +38,7 @@ DEEPEST = 60
 
 TOKEN = re.compile(
     r"\s+|#[^\n]*"
-    r"|(?P<swizzle>(?:Swizzle|Sw)\s*<\s*\d+\s*,\s*\d+\s*,\s*\d+\s*>)"
+    r"|(?P<swizzle>(?:Swizzle|Sw)\s*<\s*\d+\s*,\s*\d+\s*,\s*-?\d+\s*>)"
     r"|(?P<number>-?\d+)"
     r"|(?P<name>[A-Za-z_]\w*)"
     r"|(?P<string>\"[^\"\\\n]*\"|'[^'\\\n]*')"

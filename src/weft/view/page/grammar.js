@@ -1,6 +1,6 @@
 // Layout expressions: the grammar of weft/view/grammar.py, and what they stand for. Nothing is evaluated by JavaScript.
 
-const TOKEN = /\s+|#[^\n]*|(?<number>-?\d+)|(?<name>[A-Za-z_]\w*)|(?<string>"[^"\\\n]*"|'[^'\\\n]*')|(?<sign>[[\](){}:,.*=])/y;
+const TOKEN = /\s+|#[^\n]*|(?<swizzle>(?:Swizzle|Sw)\s*<\s*\d+\s*,\s*\d+\s*,\s*-?\d+\s*>)|(?<number>-?\d+)|(?<name>[A-Za-z_]\w*)|(?<string>"[^"\\\n]*"|'[^'\\\n]*')|(?<sign>[[\](){}:,.*=])/y;
 
 function tokens(text) {
   const found = [];
@@ -86,6 +86,7 @@ class Parser {
   primary() {
     const token = this.next;
     const literal = (value) => ({ kind: "literal", value, start: this.take().start, end: token.end });
+    if (token.kind === "swizzle" || this.isCute()) return this.cute();
     if (token.kind === "number") return literal(Number(token.text));
     if (token.kind === "string") return literal(token.text.slice(1, -1));
     if (token.kind === "name") {
@@ -111,6 +112,44 @@ class Parser {
     }
     const { end } = this.take();
     return close === ")" && items.length === 1 && !commas ? items[0] : { kind: "list", items, start, end };
+  }
+  // Where a number or nested tuple of numbers ends, in tokens; null where there is none.
+  afterNest(at) {
+    if (this.tokens[at].kind === "number") return at + 1;
+    for (let depth = 0; this.tokens[at].kind === "number" || "(),".includes(this.tokens[at].text || "?"); ) {
+      depth += { "(": 1, ")": -1 }[this.tokens[at++].text] ?? 0;
+      if (depth <= 0) return depth < 0 ? null : at;
+    }
+    return null;
+  }
+  isCute() {
+    const after = this.next.kind === "number" || this.sees("(") ? this.afterNest(this.at) : null;
+    return after !== null && this.tokens[after].text === ":";
+  }
+  nest() {
+    if (this.next.kind === "number") return Number(this.take().text);
+    this.expect("(", "a number or `(`");
+    const found = [this.nest()];
+    while (this.sees(",")) {
+      this.take();
+      found.push(this.nest());
+    }
+    this.expect(")", "`,` or `)`");
+    return found;
+  }
+  cute() {
+    const { start } = this.next;
+    const swizzle = this.next.kind === "swizzle" ? this.take().text.match(/-?\d+/g).map(Number) : null;
+    let offset = 0;
+    while (swizzle && this.next.text === "o") {
+      this.take();
+      if (this.next.kind === "number" && this.tokens[this.at + 1].text === "o") offset = Number(this.take().text);
+    }
+    if (!this.isCute()) this.unexpected("a CuTe layout, `shape:stride`");
+    const shape = this.nest();
+    this.expect(":", "`:`");
+    const stride = this.nest();
+    return { kind: "cute", shape, stride, swizzle, offset, start, end: this.tokens[this.at - 1].end };
   }
   mapping() {
     const { start } = this.take();
@@ -204,6 +243,9 @@ class Evaluator {
   dict(node) {
     return new Map(node.items.map(([key, item]) => [key, this.value(item)]));
   }
+  cute(node) {
+    return fromCute(node);
+  }
   product(node) {
     return this.linear(node.left).times(this.linear(node.right));
   }
@@ -271,10 +313,42 @@ function asLinear(value, shape) {
   throw new LayoutError("a layout is needed here");
 }
 
+// CuTe's Shape:Stride with a Swizzle, from dim0, dim1, ... to the offset, as weft/layouts/cute.py reads it.
+function fromCute({ shape, stride, swizzle, offset }) {
+  const leaves = (s, d) => {
+    if (Number.isInteger(s) && Number.isInteger(d)) return [[s, d]];
+    if (!Array.isArray(s) || !Array.isArray(d) || s.length !== d.length) throw new LayoutError("the shape and the stride are not nested alike");
+    return s.flatMap((x, i) => leaves(x, d[i]));
+  };
+  const modes = Array.isArray(shape) && Array.isArray(stride) && shape.length === stride.length ? shape.map((s, i) => leaves(s, stride[i])) : [leaves(shape, stride)];
+  if (offset) throw new LayoutError(`the layout has the offset ${offset}, so that it is affine, not linear`);
+  let taken = 0;
+  const [count, base, shift] = swizzle ?? [0, 0, 0];
+  if (Math.abs(shift) < count) throw new LayoutError(`the shift of a swizzle must be ${count} or more in absolute value`);
+  const mask = (2 ** count - 1) << base;
+  const swizzled = (x) => (shift >= 0 ? x ^ ((x >> shift) & mask) : x ^ ((x & mask) << -shift));
+  const bases = modes.map((mode) =>
+    mode.flatMap(([size, step]) =>
+      Array.from({ length: log2(size, "a mode") }, (_, i) => {
+        const value = step * 2 ** i;
+        if (step < 0) throw new LayoutError(`the mode ${size}:${step} has a negative stride`);
+        if (value >= 2 ** MOST_BITS) throw new LayoutError(`the stride ${step} is too large for this page`);
+        if (taken & value) throw new LayoutError(`the sum carries at ${value}: only layouts in which every bit of the offset comes from one bit of a coordinate are linear over F2`);
+        taken |= value;
+        return swizzled(value);
+      }),
+    ),
+  );
+  const reached = bases.flat().reduce((a, b) => a | b, 0);
+  const ins = bases.map((own, i) => [`dim${i}`, own.length]);
+  return new Linear(ins, [["offset", 32 - Math.clz32(reached)]], bases.flat());
+}
+
 // The linear layout that an expression stands for; `given` are layouts computed by Python, by their texts.
 function layoutOf(text, shape, scope = {}, given = {}) {
   const known = given[JSON.stringify([text.trim(), shape])];
   if (known) return known;
   const node = new Parser(text).whole();
-  return new Evaluator(shape, scope).linear(node);
+  const found = new Evaluator(shape, scope).linear(node);
+  return node.kind === "cute" ? new Evaluator(shape, scope).placed(node, () => found.invert()) : found;
 }

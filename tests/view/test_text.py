@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -203,6 +205,18 @@ def test_notebooks() -> None:
     for thing in (BLOCKED, linear, plan_conversion(BLOCKED, BLOCKED, (4, 4), 32)):
         assert thing._repr_svg_().startswith("<svg") and "<svg" in thing._repr_html_()
     assert LinearLayout.identity_1d(1 << 30, "lane", "dim0")._repr_html_() is None
+
+
+def test_notebooks_that_import_layouts_alone() -> None:
+    """The room that draws is found when the first picture is asked for, and is not loaded before."""
+    program = """if True:
+        import sys
+        from weft.layouts import BlockedLayout
+        layout = BlockedLayout([1, 2], [2, 2], [2, 1], [1, 0])
+        assert "weft.view" not in sys.modules
+        assert "<svg" in layout._repr_html_() and layout.to_linear((4, 4))._repr_svg_().startswith("<svg")
+        """
+    subprocess.run([sys.executable, "-c", program], check=True)
 
 
 @pytest.mark.parametrize(

@@ -34,6 +34,7 @@ from .infer import (
     trans_source,
 )
 from .linear import LinearLayout
+from .pictures import install
 from .zoo import (
     AMDMFMALayout,
     AMDWMMALayout,
@@ -129,3 +130,5 @@ __all__ = [
     "natural_k_width",
     "wmma_scale_layout",
 ]
+
+install(LinearLayout, Layout)

@@ -1,6 +1,7 @@
 """Pictures of layouts and plans for notebooks and documents: `to_svg`, `to_html`; static, so that they survive export.
 
-Importing this room gives `LinearLayout`, the named layouts and `Plan` their `_repr_svg_` and `_repr_html_`.
+Importing this room, or asking a layout in a notebook for its picture, provides the `_repr_svg_` and `_repr_html_` of
+`LinearLayout`, named layouts and plans (weft/layouts/pictures.py).
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import Any
 
 from weft.base import LayoutError
 from weft.layouts import Layout, LinearLayout
+from weft.layouts.pictures import provide
 from weft.layouts.plan import Plan
 
 from .expressions import as_linear
@@ -116,7 +118,5 @@ def _quiet(draw: Callable[[Any], str]) -> Callable[[Any], str | None]:
 
 
 def register() -> None:
-    """Give layouts and plans their pictures in notebooks."""
-    for cls in (LinearLayout, Layout, Plan):
-        for name, draw in (("_repr_html_", to_html), ("_repr_svg_", to_svg)):
-            setattr(cls, name, _quiet(draw))
+    """Draw the pictures that notebooks ask layouts and plans for."""
+    provide(_quiet(to_html), _quiet(to_svg))

@@ -1,5 +1,6 @@
 """Plans: how tiles move between layouts, what that costs, and why it is done so."""
 
+from ..pictures import install
 from .access import Access, Offsets, best_access, wavefronts
 from .conversion import Cost, Plan, plan_conversion
 from .gather import Gather, plan_gather
@@ -28,3 +29,5 @@ __all__ = [
     "machine_of",
     "wavefronts",
 ]
+
+install(Plan)

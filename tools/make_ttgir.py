@@ -98,8 +98,9 @@ def strip_locations(text: str) -> str:
 
 
 def _triton_sources() -> Iterator[tuple[str, Any, int, dict[str, Any]]]:
-    from kernels import load_cases
     from triton.compiler import ASTSource
+
+    from kernels import load_cases
 
     cases = load_cases("triton")
     for name, capabilities in TRITON_KERNELS.items():
@@ -113,8 +114,9 @@ def _triton_sources() -> Iterator[tuple[str, Any, int, dict[str, Any]]]:
 
 
 def _gluon_sources() -> Iterator[tuple[str, Any, int, dict[str, Any]]]:
-    from kernels.gluon_sources import SOURCES
     from triton.experimental.gluon._runtime import GluonASTSource
+
+    from kernels.gluon_sources import SOURCES
 
     for name, found in SOURCES.items():
         signature = {**found.signature, **dict.fromkeys(found.constexprs, "constexpr")}

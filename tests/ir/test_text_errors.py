@@ -71,10 +71,10 @@ def message(text: str) -> str:
             "      |                         ^^^^^",
         ),
         (
-            "    %0 = tt.load %p : tensor<8xf32, #blocked>",
+            "    %0 = tt.load %p : tensor<8xf32, 1>",
             "k.ttir:3:23: error: an encoding belongs to Triton's GPU dialects, not to tile IR\n"
-            "    3 |     %0 = tt.load %p : tensor<8xf32, #blocked>\n"
-            "      |                       ^^^^^^^^^^^^^^^^^^^^^^^",
+            "    3 |     %0 = tt.load %p : tensor<8xf32, 1>\n"
+            "      |                       ^^^^^^^^^^^^^^^^",
         ),
         (
             "    %n = arith.addi %n, %n : i32",

@@ -32,7 +32,11 @@ SOURCES: dict[str, Source] = {}
 
 
 def source(
-    capability: int = 80, *, constexprs: dict[str, Any] | None = None, options: dict[str, Any] | None = None, **types: str
+    capability: int = 80,
+    *,
+    constexprs: dict[str, Any] | None = None,
+    options: dict[str, Any] | None = None,
+    **types: str,
 ) -> Callable[[Any], Any]:
     """Keep a kernel under its name; `types` are those of its arguments."""
 
@@ -309,9 +313,7 @@ def producer_consumer(x, y, n):
     empty = bars.index(1)
     mbarrier.init(ready, count=1)
     mbarrier.init(empty, count=1)
-    gl.warp_specialize(
-        [(_consume, (y, memory, ready, empty, n)), (_produce, (x, memory, ready, empty, n))], [1], [24]
-    )
+    gl.warp_specialize([(_consume, (y, memory, ready, empty, n)), (_produce, (x, memory, ready, empty, n))], [1], [24])
 
 
 @source(90, x="*fp32", y="*fp32", options={"num_ctas": 2})

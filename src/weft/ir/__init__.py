@@ -28,7 +28,7 @@ from .builder import Builder, pointee_of
 from .check import verify
 from .debugging import CheckOp
 from .extra import AssumeOp, BarrierOp, RemFOp
-from .locations import call_site_loc, file_loc, loc_of, name_loc, span_of, span_of_loc
+from .locations import argument_name, call_site_loc, file_loc, loc_of, name_loc, span_of, span_of_loc
 from .signature import flattened_descriptor, signature_of, type_string
 from .text import OpaqueAttr, ParseError, parse_module, print_module, type_text
 from .types import (
@@ -145,6 +145,7 @@ __all__ = [
     "file_loc",
     "loc_of",
     "name_loc",
+    "argument_name",
     "call_site_loc",
     "span_of",
     "span_of_loc",

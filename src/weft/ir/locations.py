@@ -19,11 +19,11 @@ from xdsl.dialects.builtin import (
     StringAttr,
     UnknownLoc,
 )
-from xdsl.ir import Attribute, Operation
+from xdsl.ir import Attribute, BlockArgument, Operation
 
 from weft.base import Span
 
-__all__ = ["file_loc", "loc_of", "name_loc", "call_site_loc", "span_of", "span_of_loc", "UNKNOWN"]
+__all__ = ["argument_name", "file_loc", "loc_of", "name_loc", "call_site_loc", "span_of", "span_of_loc", "UNKNOWN"]
 
 UNKNOWN = UnknownLoc()
 """The location of what came from nowhere."""
@@ -43,6 +43,14 @@ def loc_of(span: Span | None) -> FileLineColLoc | UnknownLoc:
 def name_loc(name: str, inner: Attribute = UNKNOWN) -> NameLoc:
     """`loc("name"(inner))`: how Triton keeps the names of arguments and variables."""
     return NameLoc(StringAttr(name), inner)
+
+
+def argument_name(argument: BlockArgument) -> str:
+    """The name of a function's argument in the source, as far as its location or the text of the IR tells it."""
+    loc = argument.location
+    if isinstance(loc, NameLoc):
+        return loc.desc.data
+    return argument.name_hint or f"arg{argument.index}"
 
 
 def call_site_loc(callee: Attribute, caller: Attribute) -> CallSiteLoc:

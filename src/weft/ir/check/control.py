@@ -12,7 +12,7 @@ from .. import tt
 from ..types import i1
 from .rules import fail, rule, show
 
-__all__ = ["ENDS"]
+__all__ = ["ENDS", "ISOLATED", "Isolated"]
 
 ENDS: dict[type[Operation], tuple[type[Operation], ...]] = {
     tt.FuncOp: (tt.ReturnOp,),
@@ -24,6 +24,14 @@ ENDS: dict[type[Operation], tuple[type[Operation], ...]] = {
     scf.WhileOp: (scf.YieldOp, scf.ConditionOp),
 }
 """What ends a block, by the operation around it (beside branches to other blocks)."""
+
+
+class Isolated:
+    """Marks operations of other dialects whose regions see nothing of the outside."""
+
+
+ISOLATED = (tt.FuncOp, ModuleOp, Isolated)
+"""Operations whose regions see nothing of the outside."""
 
 
 def _types(values: Sequence[SSAValue]) -> list[Attribute]:

@@ -20,6 +20,7 @@ from ..text import type_text
 from ..types import element_of, i1, is_float, is_int, is_tensor, shape_of
 
 __all__ = [
+    "LAYOUT_RULES",
     "RULES",
     "dims",
     "fail",
@@ -37,17 +38,20 @@ Rule = Callable[[Any], None]
 RULES: dict[type[Operation], Rule] = {}
 """For each class of operation, the rule that it obeys beside its structure."""
 
+LAYOUT_RULES: dict[type[Operation], Rule] = {}
+"""What layouts must be, checked before the rule where tiles have them; `weft.ir.gpu` fills it."""
+
 F = TypeVar("F", bound=Rule)
 
 
-def rule(*classes: type[Operation]) -> Callable[[F], F]:
+def rule(*classes: type[Operation], table: dict[type[Operation], Rule] = RULES) -> Callable[[F], F]:
     """Make a function the rule of these operations."""
 
     def register(function: F) -> F:
         for cls in classes:
-            if cls in RULES:
+            if cls in table:
                 raise ValueError(f"{cls.name} has two rules")
-            RULES[cls] = function
+            table[cls] = function
         return function
 
     return register

@@ -17,7 +17,6 @@ from xdsl.dialects.builtin import (
     IndexType,
     IntegerAttr,
     IntegerType,
-    ModuleOp,
     Signedness,
     StringAttr,
     SymbolRefAttr,
@@ -40,11 +39,11 @@ from weft.base import CompilationError
 from .. import tt
 from ..locations import span_of
 from ..text import OPERATIONS, type_text
-from ..types import PtrType, TensorDescType, is_float
-from .control import ENDS
-from .rules import RULES, fail
+from ..types import Encoding, Laid, PtrType, TensorDescType, is_float
+from .control import ENDS, ISOLATED
+from .rules import LAYOUT_RULES, RULES, fail
 
-__all__ = ["MAX_NUMEL", "verify"]
+__all__ = ["KINDS", "LAID_STAGES", "MAX_NUMEL", "STAGES", "verify"]
 
 MAX_NUMEL = 1 << 20
 """Most elements of a tile (`TRITON_MAX_TENSOR_NUMEL`)."""
@@ -54,7 +53,7 @@ MAX_DEPTH = 120
 
 _WIDTHS = (1, 8, 16, 32, 64)
 
-_WORDS: dict[str, type[Attribute]] = {
+KINDS: dict[str, type[Attribute]] = {
     **dict.fromkeys(("axis", "start", "end", "pack", "packed_element", "predicate", "maxNumImpreciseAcc"), IntegerAttr),
     **dict.fromkeys(("cache", "evict", "padding", "rounding", "propagateNan", "inputPrecision", "kind"), IntegerAttr),
     **dict.fromkeys(("atomic_rmw_op", "sem", "scope", "a_elem_type", "b_elem_type", "fastMath"), IntegerAttr),
@@ -71,8 +70,8 @@ _WORDS: dict[str, type[Attribute]] = {
 
 
 @lru_cache(maxsize=4096)
-def type_error(type: Attribute) -> str | None:
-    """Why a type is not one of tile IR; None where it is."""
+def type_error(type: Attribute, laid: bool = False) -> str | None:
+    """Why a type is not one of tile IR (of layout IR, where `laid`); None where it is."""
     if isinstance(type, IntegerType):
         if type.signedness.data != Signedness.SIGNLESS:
             return f"{type_text(type)} has a sign, which only the block of a descriptor may have"
@@ -82,11 +81,14 @@ def type_error(type: Attribute) -> str | None:
     if isinstance(type, IndexType) or (is_float(type) and not isinstance(type, TensorType)):
         return None
     if isinstance(type, TensorType):
-        return _tile_error(type)
+        return _tile_error(type) or _encoding_error(type, laid)
     if isinstance(type, PtrType):
-        return type_error(type.pointee)
+        return type_error(type.pointee, laid)
     if isinstance(type, TensorDescType):
-        return _tile_error(type.block_type)
+        encoded = isinstance(type.block_type.encoding, Encoding)
+        return _tile_error(type.block_type) or _encoding_error(type.block_type, laid and encoded)
+    if isinstance(type, Laid) and laid:
+        return type.problem()
     return f"{type_text(type)} is not a type of tile IR"
 
 
@@ -100,14 +102,20 @@ def _tile_error(type: TensorType[Attribute]) -> str | None:
         numel *= extent
     if numel > MAX_NUMEL:
         return f"{type_text(type)}: a tile has at most {MAX_NUMEL} elements, not {numel}"
-    if not isinstance(type.encoding, type.encoding.__class__) or type.encoding.name != "none":
-        return f"{type_text(type)}: a tile has no encoding yet"
     element = type.element_type
     if isinstance(element, TensorType | TensorDescType):
         return f"{type_text(type)}: the elements of a tile are scalars"
     if isinstance(element, IntegerType):
         return None if element.width.data in _WIDTHS else type_error(element)
     return type_error(element)
+
+
+def _encoding_error(type: TensorType[Attribute], laid: bool) -> str | None:
+    if laid and not isinstance(type.encoding, Encoding):
+        return f"{type_text(type)}: a tile has a layout here"
+    if not laid and type.encoding.name != "none":
+        return f"{type_text(type)}: a tile has no encoding yet"
+    return None
 
 
 def _below(extent: int) -> int:
@@ -182,13 +190,13 @@ def _structure(op: Operation) -> _Form:
         if name not in op.properties:
             fail(op, f"'{name}' is missing")
     for name, value in op.properties.items():
-        wanted = _WORDS.get(name)
+        wanted = KINDS.get(name)
         if wanted is not None and not isinstance(value, wanted):
-            fail(op, f"'{name}' must be {_KINDS[wanted]}")
+            fail(op, f"'{name}' must be {_KIND_WORDS[wanted]}")
     return form
 
 
-_KINDS = {
+_KIND_WORDS: dict[type[Attribute], str] = {
     IntegerAttr: "an integer",
     DenseArrayBase: "an array of integers",
     StringAttr: "a string",
@@ -203,14 +211,15 @@ _KINDS = {
 class _Walk:
     """What is defined at the place that the walk has reached."""
 
-    def __init__(self) -> None:
+    def __init__(self, laid: bool = False) -> None:
+        self.laid = laid
         self.visible: set[SSAValue] = set()
         self.depth = 0
 
     def operation(self, op: Operation, reachable: bool = True) -> None:
         form = _structure(op)
         for result in op.results:
-            problem = type_error(result.type)
+            problem = type_error(result.type, self.laid)
             if problem is not None:
                 fail(op, problem)
         if reachable:
@@ -222,7 +231,7 @@ class _Walk:
             self.depth += 1
             if self.depth > MAX_DEPTH:
                 fail(op, f"nested too deep: more than {MAX_DEPTH} levels")
-            if isinstance(op, tt.FuncOp | ModuleOp):
+            if isinstance(op, ISOLATED):
                 outer, self.visible = self.visible, set()
                 for region in op.regions:
                     self.region(region, op)
@@ -231,6 +240,10 @@ class _Walk:
                 for region in op.regions:
                     self.region(region, op)
             self.depth -= 1
+        if self.laid:
+            layout_rule = LAYOUT_RULES.get(type(op))
+            if layout_rule is not None:
+                layout_rule(op)
         if rule is not None:
             rule(op)
         if form.ends and op.next_op is not None:
@@ -263,7 +276,7 @@ class _Walk:
     def block(self, block: Block, parent: Operation, reachable: bool) -> list[SSAValue]:
         marked: list[SSAValue] = list(block.args)
         for argument in block.args:
-            problem = type_error(argument.type)
+            problem = type_error(argument.type, self.laid)
             if problem is not None:
                 fail(parent, problem)
         self.visible.update(block.args)
@@ -343,19 +356,23 @@ def _only_tiles(op: Operation) -> None:
 
 
 STAGES: dict[str, Callable[[Operation], None] | None] = {"tile": None, "cpu": _only_tiles}
-"""The forms that a module has on its way: as written, and as the CPU back end takes it."""
+"""The forms that a module has on its way, each with a check of single operations; `weft.ir.gpu` adds its own."""
+
+LAID_STAGES: set[str] = set()
+"""The stages in which tiles have layouts."""
 
 
 def verify(module: Operation, stage: str = "tile") -> None:
     """Check a module (or a function). Raises `CompilationError`, at the place of the first operation that is wrong.
 
-    `stage` is `tile` for a module as written, `cpu` after the passes for the CPU.
+    `stage` is `tile` for a module as written, `cpu` after the passes for the CPU, and, where `weft.ir.gpu` has been
+    imported, `layout` for one whose tiles have layouts and `gluon` for one in which some are to be inferred yet.
     """
     if stage not in STAGES:
         raise ValueError(f"unknown stage {stage!r}, expected one of {', '.join(STAGES)}")
     extra = STAGES[stage]
     try:
-        _Walk().operation(module)
+        _Walk(stage in LAID_STAGES).operation(module)
         if extra is not None:
             for op in module.walk():
                 extra(op)

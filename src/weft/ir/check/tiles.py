@@ -130,12 +130,17 @@ def _cat(op: Operation) -> None:
         fail(op, f"two {show(x)} end to end are not {show(op.results[0])}")
 
 
+def _is_tile(type: Attribute, shape: Sequence[int], element: Attribute) -> bool:
+    """A tile of this shape and element type, in whatever layout."""
+    return is_tensor(type) and shape_of(type) == tuple(shape) and element_of(type) == element
+
+
 @rule(tt.JoinOp)
 def _join(op: Operation) -> None:
     x, y = op.operands
     need_same(op, "operands", x, y)
     shape = need_tile(op, x)
-    if op.results[0].type != tensor_of((*shape, 2), element_of(x.type)):
+    if not _is_tile(op.results[0].type, (*shape, 2), element_of(x.type)):
         fail(op, f"two {show(x)} side by side have the shape {dims((*shape, 2))}, not {show(op.results[0])}")
 
 
@@ -146,7 +151,7 @@ def _split(op: Operation) -> None:
         fail(op, f"the last dimension must be 2, got {show(op.operands[0])}")
     half = tensor_of(shape[:-1], element_of(op.operands[0].type))
     for result in op.results:
-        if result.type != half:
+        if not _is_tile(result.type, shape[:-1], element_of(op.operands[0].type)):
             fail(op, f"the halves of {show(op.operands[0])} are {show(half)}, not {show(result)}")
 
 
@@ -258,8 +263,9 @@ def _reduce(op: Operation) -> None:
     for value, result in zip(op.operands, op.results, strict=True):
         shape = list(shape_of(value.type))
         del shape[axis]
-        wanted = tensor_of(shape, element_of(value.type)) if shape else element_of(value.type)
-        if result.type != wanted:
+        element = element_of(value.type)
+        wanted = tensor_of(shape, element) if shape else element
+        if not (_is_tile(result.type, shape, element) if shape else result.type == element):
             fail(op, f"{show(value)} along axis {axis} comes to {show(wanted)}, not {show(result)}")
     _combine(op, 2, [element_of(v.type) for v in op.operands], tt.ReduceReturnOp)
 

@@ -1,16 +1,24 @@
 """The layout IR: tiles that have layouts, shared memory, and the operations of Triton's dialects `ttg` and `ttng`.
 
-What tile IR is, this is too, and more: a tile's type has an encoding, and between the operations of `tt` stand those that
-move tiles between layouts and memory. `weft.ir.parse_module`, `print_module` and `verify(module, "layout")` know all of it
-once this is imported; compilations for the CPU do not import it.
+What tile IR is, this is too, and more: a tile's type has an encoding, and between the operations of `tt` stand those
+that move tiles between layouts and memory. `weft.ir.parse_module`, `print_module` and `verify(module, "layout")` know
+all of it once this is imported; compilations for the CPU do not import it.
 
 encoding    a layout in a tile's type           memory     descriptors of memory, tokens
 names       named layouts as text               reading    types and attributes, read
 ttg, ttng   the operations                      forms, regions   their text
-check       what layout IR must be
+check       what layout IR must be, layouts first; check_memory   memory and what is asynchronous
 """
 
-from . import check, forms, reading, regions, ttg, ttng  # fill the tables of the reader, the writer and the verifier
+from . import (  # fill the tables of the reader, the writer and the verifier
+    check,
+    check_memory,
+    forms,
+    reading,
+    regions,
+    ttg,
+    ttng,
+)
 from .encoding import (
     LayoutAttr,
     NamedLayoutAttr,
@@ -58,4 +66,4 @@ __all__ = [
     "memdesc",
 ]
 
-_ = (check, forms, reading, regions)
+_ = (check, check_memory, forms, reading, regions)

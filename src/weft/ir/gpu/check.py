@@ -1,0 +1,314 @@
+"""What layout IR must be, beside what tile IR must be: the rules of layouts and of `ttg` and `ttng`.
+
+Every tile has a layout. Operations that work element by element want one layout for all their tiles; those that change
+a shape want of their result what `weft.layouts.infer` makes of their source. Layouts are compared as maps, and where
+only the number of registers with copies differs they agree. A layout is for the threads that the program has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NoReturn
+
+from xdsl.dialects import arith, math
+from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, ModuleOp
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from weft.base import LayoutError
+from weft.layouts import (
+    AutoLayout,
+    CoalescedLayout,
+    DotOperandLayout,
+    LinearLayout,
+    broadcast_source,
+    expand_dims_source,
+    join_result,
+    join_source,
+    reduce_result,
+    reshape_result,
+    split_result,
+    trans_result,
+)
+
+from .. import extra, tt
+from ..attrs import int_value, ints_of
+from ..check.control import ENDS
+from ..check.rules import LAYOUT_RULES, dims, fail, rule, show
+from ..check.structure import KINDS, LAID_STAGES, STAGES
+from ..types import element_of, is_tensor, shape_of
+from . import ttg
+from .encoding import LayoutAttr, encoding_of, linear_encoding
+
+__all__ = ["agree", "same_layout"]
+
+
+# -- comparing -----------------------------------------------------------------------------------------------------
+
+
+def agree(a: LinearLayout, b: LinearLayout) -> bool:
+    """Are the elements in the same places, apart from registers that hold copies?"""
+    return a == b or a.remove_zero_bases("register") == b.remove_zero_bases("register")
+
+
+def same_layout(a: Attribute, b: Attribute) -> bool:
+    """Do tiles of these types, of one shape, lie in the same places? A layout that is yet to be inferred fits all."""
+    x, y = encoding_of(a), encoding_of(b)
+    if x is None or y is None:
+        return x is y
+    if x.linear is None or y.linear is None:
+        return x.linear is y.linear and x == y
+    return x == y or agree(x.linear, y.linear)
+
+
+def _name(value: SSAValue) -> str:
+    return f"%{value.name_hint}" if value.name_hint else "%x"
+
+
+def _differ(op: Operation, what: str, value: SSAValue, wanted: str) -> NoReturn:
+    """`value` lies wrongly; say how it should."""
+    convert = f"ttg.convert_layout {_name(value)} : {show(value)} -> {wanted}"
+    fail(op, f"{what}\n    found     {show(value)}\n    expected  {wanted}", f"convert it: {convert}")
+
+
+def _wanted(value: SSAValue, layout: LinearLayout) -> str:
+    """The type of a value in another layout; the layout as its bases where it has no name."""
+    dimensions = "x".join(map(str, shape_of(value.type)))
+    try:
+        text = linear_encoding(layout.remove_zero_bases("register")).text()
+    except LayoutError:
+        text = f"#ttg.linear<{layout.bases}>"
+    return f"tensor<{dimensions}x{show(element_of(value.type))}, {text}>"
+
+
+def _linear(value: SSAValue) -> LinearLayout | None:
+    """The layout of a tile; None for a scalar, and for a layout that is to be inferred."""
+    found = encoding_of(value.type)
+    return None if found is None else found.linear
+
+
+# -- element by element --------------------------------------------------------------------------------------------
+
+_ELEMENTWISE: tuple[type[Operation], ...] = (
+    *(op for op in (*arith.Arith.operations, *math.Math.operations) if op is not arith.ConstantOp),
+    extra.RemFOp, tt.AddPtrOp, tt.BitcastOp, tt.ClampFOp, tt.FpToFpOp, tt.IntToPtrOp, tt.PtrToIntOp, tt.MulhiUIOp,
+    tt.PreciseDivFOp, tt.PreciseSqrtOp, tt.LoadOp, tt.StoreOp, tt.AtomicRMWOp, tt.AtomicCASOp, tt.MapElementwiseOp,
+    tt.ExternElementwiseOp, tt.ElementwiseInlineAsmOp, tt.ScanOp, ttg.AsyncCopyGlobalToLocalOp,
+)  # fmt: skip
+
+
+def _one_layout(op: Operation, values: Sequence[SSAValue], what: str) -> None:
+    tiles = [v for v in values if is_tensor(v.type)]
+    for other in tiles[1:]:
+        if shape_of(other.type) == shape_of(tiles[0].type) and not same_layout(tiles[0].type, other.type):
+            encoding = encoding_of(tiles[0].type)
+            wanted = show(encoding.tensor(element_of(other.type))) if encoding is not None else show(tiles[0])
+            _differ(op, f"{what} must lie in one layout", other, wanted)
+
+
+@rule(*_ELEMENTWISE, table=LAYOUT_RULES)
+def _elementwise(op: Operation) -> None:
+    _one_layout(op, (*op.operands, *op.results), "operands and results")
+
+
+@rule(tt.ReduceOp, table=LAYOUT_RULES)
+def _reduce(op: Operation) -> None:
+    _one_layout(op, op.operands, "operands")
+    axis = int_value(op.properties["axis"])
+    for value, result in zip(op.operands, op.results, strict=False):
+        if is_tensor(result.type):
+            _follows(op, value, result, lambda layout: reduce_result(layout, axis))
+
+
+@rule(tt.GatherOp, table=LAYOUT_RULES)
+def _gather(op: tt.GatherOp) -> None:
+    _one_layout(op, (op.indices, op.result), "indices and result")
+
+
+@rule(tt.HistogramOp, table=LAYOUT_RULES)
+def _histogram(op: tt.HistogramOp) -> None:
+    _one_layout(op, op.operands, "values and mask")
+
+
+@rule(tt.CatOp, table=LAYOUT_RULES)
+def _cat(op: tt.CatOp) -> None:
+    _one_layout(op, op.operands, "operands")
+
+
+@rule(tt.DotOp, table=LAYOUT_RULES)
+def _dot(op: tt.DotOp) -> None:
+    _one_layout(op, (op.c, op.d), "accumulator and result")
+    accumulator = _linear(op.c)
+    for index, value in enumerate((op.a, op.b)):
+        encoding = encoding_of(value.type)
+        if encoding is None or accumulator is None or not isinstance(encoding.named, DotOperandLayout):
+            continue
+        named = encoding.named
+        if named.operand_index != index:
+            fail(op, f"operand {index} lies as operand {named.operand_index} of a product:\n    {show(value)}")
+        if not agree(named.parent.to_linear(shape_of(op.c.type)), accumulator):
+            fail(
+                op,
+                f"operand {index} is for another accumulator than this one\n    operand      {show(value)}\n"
+                f"    accumulator  {show(op.c)}",
+                "convert the operand to #ttg.dot_op with the accumulator's layout as its parent",
+            )
+
+
+# -- shapes --------------------------------------------------------------------------------------------------------
+
+
+def _follows(op: Operation, source: SSAValue, result: SSAValue, infer: Callable[[LinearLayout], LinearLayout]) -> None:
+    """The result lies as the source makes it."""
+    given, found = _linear(source), _linear(result)
+    if given is None or found is None:
+        return
+    try:
+        wanted = infer(given)
+    except LayoutError as error:
+        fail(op, f"{error.message}\n    {show(source)}", error.hint)
+    if not agree(wanted, found):
+        move = f"ttg.convert_layout of the result: {_wanted(result, wanted)} -> {show(result)}"
+        fail(
+            op,
+            f"the result does not lie where the source is\n    source    {show(source)}\n    result    {show(result)}\n"
+            f"    expected  {_wanted(result, wanted)}",
+            f"give the result that layout and convert it: {move}",
+        )
+
+
+def _comes_from(
+    op: Operation, source: SSAValue, result: SSAValue, infer: Callable[[LinearLayout], LinearLayout]
+) -> None:
+    """The source lies as the result wants it."""
+    found, given = _linear(source), _linear(result)
+    if given is None or found is None:
+        return
+    try:
+        wanted = infer(given)
+    except LayoutError as error:
+        fail(op, f"{error.message}\n    {show(result)}", error.hint)
+    if not agree(wanted, found):
+        _differ(op, f"for the result {show(result)} the source lies wrongly", source, _wanted(source, wanted))
+
+
+@rule(tt.ExpandDimsOp, table=LAYOUT_RULES)
+def _expand_dims(op: tt.ExpandDimsOp) -> None:
+    axis = int_value(op.properties["axis"])
+    _comes_from(op, op.src, op.result, lambda layout: expand_dims_source(layout, axis))
+
+
+@rule(tt.BroadcastOp, table=LAYOUT_RULES)
+def _broadcast(op: tt.BroadcastOp) -> None:
+    shape = shape_of(op.src.type)
+    _comes_from(op, op.src, op.result, lambda layout: broadcast_source(layout, shape))
+
+
+@rule(tt.TransOp, table=LAYOUT_RULES)
+def _trans(op: tt.TransOp) -> None:
+    order = ints_of(op.properties["order"])
+    _follows(op, op.src, op.result, lambda layout: trans_result(layout, order))
+
+
+@rule(tt.ReshapeOp, table=LAYOUT_RULES)
+def _reshape(op: tt.ReshapeOp) -> None:
+    if "allow_reorder" not in op.properties:  # otherwise any elements may be where they like
+        shape = shape_of(op.result.type)
+        _follows(op, op.src, op.result, lambda layout: reshape_result(layout, shape))
+
+
+@rule(tt.JoinOp, table=LAYOUT_RULES)
+def _join(op: tt.JoinOp) -> None:
+    _one_layout(op, op.operands, "operands")
+    _comes_from(op, op.lhs, op.result, join_source)
+
+
+@rule(tt.SplitOp, table=LAYOUT_RULES)
+def _split(op: Operation) -> None:
+    for result in op.results:
+        _follows(op, op.operands[0], result, split_result)
+
+
+@rule(ttg.Fp4ToFpOp)
+def _fp4_to_fp(op: ttg.Fp4ToFpOp) -> None:
+    shape, axis = list(shape_of(op.src.type)), int_value(op.properties["axis"])
+    if not 0 <= axis < len(shape):
+        fail(op, f"axis {axis} is not one of the {len(shape)} dimensions of {show(op.src)}")
+    shape[axis] *= 2
+    if list(shape_of(op.result.type)) != shape:
+        fail(op, f"{show(op.src)} unpacked along axis {axis} has the shape {dims(shape)}, not {show(op.result)}")
+    order = [*range(axis + 1), len(shape), *range(axis + 1, len(shape))]
+    _follows(op, op.src, op.result, lambda a: reshape_result(trans_result(join_result(a), order), shape))
+
+
+@rule(ttg.ConvertLayoutOp, ttg.SetAutoLayoutOp)
+def _convert(op: ttg.ConvertLayoutOp) -> None:
+    if shape_of(op.src.type) != shape_of(op.result.type) or element_of(op.src.type) != element_of(op.result.type):
+        fail(op, f"changes the layout only, not {show(op.src)} to {show(op.result)}")
+    if not is_tensor(op.src.type):
+        fail(op, f"expected a tile, got {show(op.src)}")
+
+
+# -- the stages ----------------------------------------------------------------------------------------------------
+
+
+def _threads(op: Operation) -> tuple[int, int, int]:
+    """Lanes of a warp, warps and blocks at an operation; 0 where the module does not say."""
+    warps = 0
+    current: Operation | None = op
+    while current is not None and not isinstance(current, ModuleOp):
+        parent = current.parent_op()
+        if isinstance(parent, ttg.WarpSpecializePartitionsOp) and not warps:
+            region = current.parent_region()
+            outer = parent.parent_op()
+            numbers = outer.properties.get("partitionNumWarps") if outer is not None else None
+            if isinstance(numbers, DenseArrayBase) and region is not None:
+                warps = ints_of(numbers)[parent.regions.index(region)]
+        current = parent
+    attributes = current.attributes if current is not None else {}
+
+    def said(name: str) -> int:
+        found = attributes.get(name)
+        return int(found.value.data) if isinstance(found, IntegerAttr) else 0
+
+    return said("ttg.threads-per-warp"), warps or said("ttg.num-warps"), said("ttg.num-ctas")
+
+
+def _fits(op: Operation, value: SSAValue, encoding: LayoutAttr) -> None:
+    """The layout is for the threads that there are."""
+    linear = encoding.linear
+    if linear is None:
+        return
+    sizes = linear.in_dims
+    for dim, count in zip(("lane", "warp", "block"), _threads(op), strict=True):
+        if count and dim in sizes and sizes[dim] != count:
+            what = {"lane": "threads in a warp", "warp": "warps", "block": "blocks in a cluster"}[dim]
+            fail(op, f"{show(value)} is laid out for {sizes[dim]} {what}, and here are {count}")
+
+
+def _laid(op: Operation) -> None:
+    """Stage `layout`: every layout is known, and for the threads that there are."""
+    for value in (*op.results, *(a for region in op.regions for block in region.blocks for a in block.args)):
+        encoding = encoding_of(value.type)
+        if encoding is not None:
+            if isinstance(encoding.named, AutoLayout | CoalescedLayout):
+                fail(op, f"the layout of {show(value)} is not known yet")
+            _fits(op, value, encoding)
+
+
+ENDS.update(
+    {
+        ttg.WarpSpecializeOp: (ttg.WarpYieldOp, ttg.WarpSpecializePartitionsOp),
+        ttg.WarpSpecializePartitionsOp: (ttg.WarpReturnOp,),
+        ttg.MaskOp: (ttg.MaskReturnOp,),
+    }
+)
+KINDS.update(
+    {
+        **dict.fromkeys(("num", "pendings", "count", "size", "nbytes", "alignment", "contiguity"), IntegerAttr),
+        **dict.fromkeys(("bCluster", "isAsync", "maxStage", "stage", "relaxed"), IntegerAttr),
+        **dict.fromkeys(("offsets", "partitionNumWarps", "requestedRegisters", "actualRegisters"), DenseArrayBase),
+    }
+)
+STAGES["layout"] = _laid
+STAGES["gluon"] = None
+LAID_STAGES.update(("layout", "gluon"))

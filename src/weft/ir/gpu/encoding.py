@@ -2,9 +2,9 @@
 
     tensor<64x64xf16, #ttg.blocked<{sizePerThread = [1, 8], ...}>>
 
-In the text a named layout (`#blocked`) stands beside tiles of many shapes. In a type it is what it means for the shape of
-that type: a map from register, lane, warp and block to coordinates; for memory, from offset and block. Two types are equal
-where these maps are, however they were written; the name is kept only for the text, and passes do not ask for it.
+In the text a named layout (`#blocked`) stands beside tiles of many shapes. In a type it is what it means for the shape
+of that type: a map from register, lane, warp and block to coordinates; for memory, from offset and block. Two types are
+equal where these maps are, however they were written; the name is kept only for the text, and passes do not ask for it.
 
 >>> from weft.ir.types import f16
 >>> from weft.layouts import BlockedLayout, DistributedLinearLayout
@@ -13,8 +13,8 @@ where these maps are, however they were written; the name is kept only for the t
 >>> blocked == linear, layout_of(blocked) == layout_of(linear)
 (True, True)
 
-Layouts that a front end has not resolved yet (AutoLayout, CoalescedLayout) have no map. A padded layout in shared memory
-is a map followed by gaps; its gaps count in comparisons.
+Layouts that a front end has not resolved yet (AutoLayout, CoalescedLayout) have no map. A padded layout in shared
+memory is a map followed by gaps; its gaps count in comparisons.
 """
 
 from __future__ import annotations
@@ -153,8 +153,8 @@ def encoding_for(named: Layout, shape: tuple[int, ...]) -> LayoutAttr:
 def linear_encoding(linear: LinearLayout) -> LayoutAttr:
     """A LinearLayout as an encoding; its outputs dim0, dim1, ... give the shape.
 
-    In the text it is `#ttg.linear`, or `#ttg.shared_linear` for a layout of memory. Raises LayoutError for a layout that
-    has neither form: one with a basis that moves in two dimensions, in registers, or with elements in no place.
+    In the text it is `#ttg.linear`, or `#ttg.shared_linear` for a layout of memory. Raises LayoutError for a layout
+    that has neither form: one with a basis that moves in two dimensions, in registers, or with elements in no place.
     """
     return _linear_encoding(linear, tuple(linear.out_dims.values()))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute, Operation
@@ -133,7 +133,9 @@ def _loaded(parts: Parts) -> Sequence[Attribute]:
 # -- the table -----------------------------------------------------------------------------------------------------
 
 
-def _form(*pieces: Piece | str, hidden: str = "", defaults: dict[str, Attribute] | None = None, **infer: Rule) -> Form:
+def _form(
+    *pieces: Piece | str, hidden: str = "", defaults: Mapping[str, Attribute] | None = None, **infer: Rule
+) -> Form:
     return Form(pieces, infer, frozenset(hidden.split()) | {"operandSegmentSizes"}, defaults or {})
 
 

@@ -10,8 +10,8 @@
     #ttg.padded_shared<[64:+8] {order = [1, 0], shape = [64, 64]}>
     #ttg.shared_linear<{offset = [[0, 1], [1, 0]]}, alignment = 16>
 
-All but slices and operands of products get a short name (`#blocked`, `#mma`, ...) at the top of a module. What is left out
-means the default; `CGALayout = [[1, 0]]` is there for clusters of several blocks.
+All but slices and operands of products get a short name (`#blocked`, `#mma`, ...) at the top of a module. What is left
+out means the default; `CGALayout = [[1, 0]]` is there for clusters of several blocks.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ def _mfma(a: AMDMFMALayout) -> str:
     fields: dict[str, Any] = {"version": a.version, "warpsPerCTA": a.warps_per_cta}
     fields |= {"instrShape": a.instr_shape, "isTransposed": a.transposed}
     text = _body("#ttg.amd_mfma", fields, a.cga_layout)
-    extra = {}
+    extra: dict[str, Any] = {}
     if any(n != 1 for n in a.tiles_per_warp or ()):
         extra["tilesPerWarp"] = a.tiles_per_warp
     if a.element_bitwidth not in (None, 32):

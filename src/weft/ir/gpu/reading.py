@@ -40,7 +40,7 @@ def _plain(r: ValueReader, attr: Attribute) -> Any:
         return [_plain(r, item) for item in attr.data]
     if isinstance(attr, NamedLayoutAttr):
         return attr.data
-    r.fail("a layout is described by numbers, lists and other layouts")
+    return r.fail("a layout is described by numbers, lists and other layouts")
 
 
 def _pairs(r: ValueReader) -> list[list[int]]:

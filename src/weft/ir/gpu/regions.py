@@ -67,7 +67,9 @@ def _write(w: Writer, op: Operation, left: str) -> None:
         raise ValueError("no partitions")
     for i, (count, region) in enumerate(zip(warps, holder.regions, strict=True)):
         block = region.blocks[0]
-        arguments = [f"{w.define_argument(a, a.location)}: {w.type(a.type)}{w.location(a.location)}" for a in block.args]
+        arguments = [
+            f"{w.define_argument(a, a.location)}: {w.type(a.type)}{w.location(a.location)}" for a in block.args
+        ]
         w.line(f"partition{i}({', '.join(arguments)}) num_warps({count}) {{")
         w.blocks(region)
         w.line("}")

@@ -5,8 +5,8 @@
     %v = ttg.local_load %m : !ttg.memdesc<64xf32, #shared, #smem> -> tensor<64xf32, #blocked>
 
 Names, properties and text are those of Triton 3.6.0. Types are checked by `weft.ir.verify(module, "layout")`, not by
-these classes. Operations on memory take effect in the order in which they stand; those called asynchronous are done at the
-latest when what waits for them is over.
+these classes. Operations on memory take effect in the order in which they stand; those called asynchronous are done at
+the latest when what waits for them is over.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ from xdsl.irdl import (
     var_result_def,
 )
 from xdsl.traits import IsTerminator, MemoryReadEffect, MemoryWriteEffect, Pure
+
+from ..check.control import Isolated
 
 __all__ = [
     "AsyncCommitGroupOp",
@@ -101,7 +103,7 @@ class Fp4ToFpOp(IRDLOperation):
 
 @irdl_op_definition
 class LocalAllocOp(IRDLOperation):
-    """Shared memory for a tile, for as long as the program runs or until it is given back; `src` is what it holds first.
+    """Shared memory for a tile, until the program ends or it is given back; `src` is what it holds first:
 
     %m = ttg.local_alloc %v : (tensor<8xf32, #a>) -> !ttg.memdesc<8xf32, #shared, #smem>
     %m = ttg.local_alloc : () -> !ttg.memdesc<2x8xf32, #shared, #smem, mutable>
@@ -297,7 +299,7 @@ class AsyncWaitOp(IRDLOperation):
 
 @irdl_op_definition
 class WarpSpecializeOp(IRDLOperation):
-    """Several programs side by side in one block: the program's own warps go on in `default`, others run the partitions.
+    """Several programs side by side: the program's own warps go on in `default`, others run the partitions.
 
     ttg.warp_specialize(%a) attributes {requestedRegisters = array<i32: 24>}
     default {
@@ -323,7 +325,7 @@ class WarpSpecializeOp(IRDLOperation):
 
 
 @irdl_op_definition
-class WarpSpecializePartitionsOp(IRDLOperation):
+class WarpSpecializePartitionsOp(IRDLOperation, Isolated):
     """The partitions of a `ttg.warp_specialize`, a region each; it has no text of its own."""
 
     name = "ttg.warp_specialize.partitions"

@@ -180,7 +180,10 @@ class ArriveBarrierOp(IRDLOperation):
 
 @irdl_op_definition
 class AsyncCopyMbarrierArriveOp(IRDLOperation):
-    """Arrive when this thread's copies so far are done:  ttng.async_copy_mbarrier_arrive %b : !ttg.memdesc<1xi64, ...>"""
+    """Arrive when this thread's copies so far are done:
+
+    ttng.async_copy_mbarrier_arrive %b : !ttg.memdesc<1xi64, ...>
+    """
 
     name = "ttng.async_copy_mbarrier_arrive"
     barrier = operand_def()
@@ -195,7 +198,7 @@ class AsyncCopyMbarrierArriveOp(IRDLOperation):
 class AsyncTMACopyGlobalToLocalOp(IRDLOperation):
     """Begin to copy a block of a tensor to shared memory; the bytes count at the mbarrier:
 
-    ttng.async_tma_copy_global_to_local %desc[%i, %j] %m, %b, %pred : !tt.tensordesc<...>, !ttg.memdesc<1xi64, ...> -> ...
+    ttng.async_tma_copy_global_to_local %desc[%i, %j] %m, %b, %pred : !tt.tensordesc<...>, ... -> !ttg.memdesc<...>
     """
 
     name = "ttng.async_tma_copy_global_to_local"

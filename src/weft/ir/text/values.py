@@ -41,6 +41,8 @@ from .types import BadType, read_type, type_text
 
 __all__ = ["ValueReader"]
 
+_LONG = frozenset(("tensor", "!ttg.memdesc", "!tt.tensordesc", "!tt.ptr"))
+
 
 class ValueReader(Cursor):
     """A cursor that reads types, attributes and locations."""
@@ -104,11 +106,17 @@ class ValueReader(Cursor):
         """A type, if one is next."""
         kind = self.kinds[self.at]
         text = self.texts[self.at]
+        if text in _LONG and self.texts[self.at + 1] == "<" and EXTENSIONS.laid_type is not None:
+            return self._long_type(text)
         if kind in "ti":
             if kind == "i" and text in ("tensor", "vector", "memref", "tuple", "complex"):
                 self.fail(f"the type that begins with '{text}' is not one of tile IR")
             try:
-                found = self._laid_type(text) if kind == "t" and ("#" in text or text.startswith("!ttg.")) else read_type(text)
+                found = (
+                    self._laid_type(text)
+                    if kind == "t" and ("#" in text or text.startswith("!ttg."))
+                    else read_type(text)
+                )
             except BadType as error:
                 if kind == "i" and not (text[:1] in "if" and text[1:].isdigit()):
                     return None
@@ -151,6 +159,16 @@ class ValueReader(Cursor):
             depth += (text == "<") - (text == ">") if kind == "p" else 0
             self.at += 1
         return self.text[start : self.starts[self.at - 1] + 1]
+
+    def _long_type(self, prefix: str) -> Attribute:
+        """A type that is no single token: one on several lines, or in which layouts nest deep."""
+        at = self.at
+        self.at += 1
+        text = prefix + " ".join(self.source_in_brackets().split())
+        try:
+            return self._laid_type(text)
+        except BadType as error:
+            self.fail(str(error), at)
 
     def short_type(self, prefix: str) -> Attribute:
         """A type in brackets without its dialect's name, `<f16>`; `prefix` is what was left out."""

@@ -20,10 +20,9 @@ from types import ModuleType
 from typing import Any
 
 from weft.base import CompilationError, WeftError
+from weft.frontend import place_in_function
 from weft.language.dtypes import dtype
 from weft.runtime import cache
-
-from .places import place_in_function
 
 __all__ = ["VERSION", "install", "installed", "uninstall"]
 

@@ -4,6 +4,7 @@
     frame        a function being traced; the tables of what each kind of syntax means
     expressions, calls, statements, branches, loops      those meanings
     returns      early returns as structured control flow
+    places               where in a function Triton says that an error is
     names, arguments, values, unsupported, failures      names, calls, values, and what is said when they are wrong
 
 A kernel is traced, not translated: its body is run once on values of the language, which emit operations as they are
@@ -11,5 +12,6 @@ combined; what is known at compile time folds on the way, and functions it calls
 """
 
 from .entry import ast_to_ttir
+from .places import place_in_function
 
-__all__ = ["ast_to_ttir"]
+__all__ = ["ast_to_ttir", "place_in_function"]

@@ -254,7 +254,9 @@ class _Planner:
         within = conversion.sublayout(["register", "lane", "warp"], ["warp"])
         identity = [0] * (conversion.in_log("register") + conversion.in_log("lane"))
         identity += f2.identity(conversion.in_log("warp"))
-        return "warp" if list(within.columns) == identity else "block"
+        # Of warps that hold copies one stores: the others read what it wrote.
+        alone = list(within.columns) == identity and not self.masks["warp"]
+        return "warp" if alone else "block"
 
     # -- candidates: which elements are the lowest bits of the offset -----------------------------------------------
 

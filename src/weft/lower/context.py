@@ -1,0 +1,203 @@
+"""What the lowering of every operation works with: the builder, the layouts, and the fragments made so far."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from weft.analysis import AxisFacts
+from weft.base import Span, Unsupported
+from weft.ir import bit_width, element_of, is_pointer, is_tensor, shape_of, span_of
+from weft.ir.gpu import AsyncTokenType, MemDescType, layout_of
+from weft.ir.lane import Allocation, Block, Builder, LaneProgram, Value
+from weft.layouts import LinearLayout
+from weft.layouts.plan import Machine
+
+__all__ = ["LOWERINGS", "Context", "elem_of", "lowering"]
+
+Lowering = Callable[["Context", Operation], None]
+LOWERINGS: dict[str, Lowering] = {}
+"""How each operation is lowered, by its name; `arith` and `math` go as they are."""
+
+
+def lowering(*names: str) -> Callable[[Lowering], Lowering]:
+    """Register the lowering of some operations."""
+
+    def register(function: Lowering) -> Lowering:
+        for name in names:
+            if name in LOWERINGS:
+                raise ValueError(f"{name} has a lowering already")
+            LOWERINGS[name] = function
+        return function
+
+    return register
+
+
+def elem_of(type: Attribute) -> str:
+    """The lane program's element type for a value of some type; pointers are i64."""
+    if isinstance(type, (AsyncTokenType, MemDescType)):
+        return "i32"  # an address in shared memory; of a token nothing is left
+    element = element_of(type)
+    return "i64" if is_pointer(element) else str(element)
+
+
+class Context:
+    """The lowering of one kernel: where operations are appended, and what each value has become."""
+
+    def __init__(self, program: LaneProgram, machine: Machine) -> None:
+        self.program, self.machine = program, machine
+        self.build = Builder(program.body)
+        self.facts = AxisFacts()
+        self.fragments: dict[SSAValue, Value] = {}
+        self.buffers: dict[SSAValue, int | None] = {}
+        """The allocation that a descriptor is a part of; None where it may be any."""
+        self.reads: set[int | None] = set()
+        self.writes: set[int | None] = set()
+        self.depth = 0
+        """How many loops are around what is lowered now."""
+
+    # -- barriers ---------------------------------------------------------------------------------------------------
+
+    def touch(self, descriptor: SSAValue, *, writes: bool) -> None:
+        """An access to a buffer: a barrier first, if it may meet one since the last barrier."""
+        buffer = self.buffers.get(descriptor)
+        before = self.reads | self.writes if writes else self.writes
+        if buffer in before or None in before or (buffer is None and before):
+            self.meet()
+        (self.writes if writes else self.reads).add(buffer)
+
+    def meet(self) -> None:
+        """A barrier of the block."""
+        self.build.barrier("block")
+        self.reads.clear()
+        self.writes.clear()
+
+    def forget(self) -> None:
+        """Nothing is known of what was accessed: after a loop or a branch."""
+        self.reads, self.writes = {None}, {None}
+
+    def block(self, ops: Sequence[Operation]) -> None:
+        """Lower operations one after the other."""
+        for op in ops:
+            self.build.span = span_of(op) or self.build.span
+            found = LOWERINGS.get(op.name)
+            if found is not None:
+                found(self, op)
+            elif op.name.startswith(("arith.", "math.")):
+                self._elementwise(op)
+            else:
+                raise Unsupported(f"`{op.name}`", self.program.target, self.build.span)
+
+    def _elementwise(self, op: Operation) -> None:
+        attrs = {k: getattr(v, "value", v) for k, v in op.properties.items() if k == "predicate"}
+        attrs = {k: getattr(v, "data", v) for k, v in attrs.items()}
+        self[op.results[0]] = self.build.op(
+            op.name, [self[x] for x in op.operands], elem_of(op.results[0].type), **attrs
+        )
+
+    def inside(self, block: Block) -> Builder:
+        """Append to another block until `restore` gets what this returns."""
+        before = self.build
+        self.build = Builder(block)
+        self.build.span = before.span
+        return before
+
+    def restore(self, before: Builder) -> None:
+        """Append again where it was done before `inside`."""
+        self.build = before
+
+    # -- values -----------------------------------------------------------------------------------------------------
+
+    def __getitem__(self, value: SSAValue) -> Value:
+        """What a value has become: one register where all are the same."""
+        return self.fragments[value]
+
+    def __setitem__(self, value: SSAValue, fragment: Value) -> None:
+        self.fragments[value] = fragment
+
+    def whole(self, value: SSAValue) -> Value:
+        """What a value has become, with as many registers as its layout has."""
+        found = self.fragments[value]
+        count = self.count(value.type)
+        return found if found.count == count else self.build.rename(found, [0] * count)
+
+    def layout(self, value: SSAValue) -> LinearLayout:
+        """The layout of a tile, its inputs register, lane, warp and block."""
+        return layout_of(value.type)
+
+    def count(self, type: Attribute) -> int:
+        """Registers of a value of that type."""
+        return layout_of(type).in_dims["register"] if is_tensor(type) else 1
+
+    def number(self, value: int, elem: str = "i32") -> Value:
+        """An integer constant."""
+        return self.build.constant(elem, value)
+
+    # -- indices ----------------------------------------------------------------------------------------------------
+
+    def index(self, dim: str, mask: int) -> Value:
+        """The bits of the lane's or the warp's index that are in a mask."""
+        bits = tuple(1 << i & mask for i in range(mask.bit_length()))
+        return self.build.linear((0,), **{dim: bits})
+
+    def is_zero(self, value: Value) -> Value:
+        """i1: whether an i32 is 0."""
+        return self.build.op("arith.cmpi", [value, self.number(0)], "i1", predicate=0)
+
+    def parity(self, lane: int, warp: int = 0) -> Value:
+        """i1: whether an odd number of the lane's and warp's bits in two masks is set."""
+        bits = [tuple(m >> i & 1 for i in range(m.bit_length())) for m in (lane, warp)]
+        odd = self.build.linear((0,), lane=bits[0], warp=bits[1])
+        return self.build.op("arith.cmpi", [odd, self.number(0)], "i1", predicate=1)
+
+    def once(self, layout: LinearLayout | None) -> list[Value]:
+        """Conditions under which a lane is the one of several copies that acts; None for a scalar."""
+        if layout is None:
+            lanes, warps = self.program.lanes - 1, self.program.warps - 1
+        else:
+            masks = layout.free_variable_masks()
+            lanes, warps = masks["lane"], masks["warp"]
+        return [self.is_zero(self.index(d, m)) for d, m in (("lane", lanes), ("warp", warps)) if m]
+
+    def coordinates(self, layout: LinearLayout, dim: str) -> Value:
+        """i32: the coordinate along one dimension of the tile that each register holds."""
+        part = layout.sublayout(layout.in_dims, [dim])
+        registers = [0]
+        for column in part.in_columns("register"):
+            registers += [x ^ column for x in registers]
+        return self.build.linear(registers, part.in_columns("lane"), part.in_columns("warp"), part.in_columns("block"))
+
+    # -- shared memory ----------------------------------------------------------------------------------------------
+
+    def allocate(self, size: int, what: str, alignment: int = 16) -> Value:
+        """i32: the address of a new buffer in shared memory."""
+        span: Span | None = self.build.span
+        self.program.shared.append(Allocation(size, alignment, None, span, what))
+        return self.build.add("shared", (), [("i32", 1)], {"allocation": len(self.program.shared) - 1}).result
+
+    def plus(self, *terms: Value) -> Value:
+        """The sum of i32 values."""
+        total = terms[0]
+        for term in terms[1:]:
+            total = self.build.op("arith.addi", [total, term], "i32")
+        return total
+
+    def all_of(self, conditions: Sequence[Value | None]) -> Value | None:
+        """The conjunction of those that are there; None for none."""
+        result: Value | None = None
+        for c in conditions:
+            if c is not None:
+                result = c if result is None else self.build.op("arith.andi", [result, c], "i1")
+        return result
+
+
+def tile_shape(value: SSAValue) -> tuple[int, ...]:
+    """The shape of a tile."""
+    return tuple(shape_of(value.type))
+
+
+def bits_of(value: SSAValue) -> int:
+    """The bits of an element, pointers being i64."""
+    element = element_of(value.type)
+    return 64 if is_pointer(element) else bit_width(element)

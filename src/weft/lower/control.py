@@ -1,0 +1,97 @@
+"""Control flow: loops and branches, uniform over the block; carried tiles keep all their registers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.ir import Operation, SSAValue
+
+from weft.ir.lane import Block, Value
+
+from .context import Context, elem_of, lowering
+
+
+def _arguments(c: Context, values: Sequence[SSAValue]) -> tuple[Value, ...]:
+    made = tuple(Value(elem_of(v.type), c.count(v.type)) for v in values)
+    for v, fragment in zip(values, made, strict=True):
+        c[v] = fragment
+    return made
+
+
+def _body(c: Context, ops: Sequence[Operation], block: Block, loop: bool = True) -> None:
+    before = c.inside(block)
+    c.depth += loop
+    c.forget()
+    c.block(ops)
+    c.forget()
+    c.depth -= loop
+    c.restore(before)
+
+
+@lowering("scf.for")
+def _for(c: Context, op: Operation) -> None:
+    inner = op.regions[0].blocks[0]
+    block = Block(_arguments(c, inner.args))
+    operands = [c[x] for x in op.operands[:3]] + [c.whole(x) for x in op.operands[3:]]
+    _body(c, list(inner.ops), block)
+    made = c.build.add("for", operands, [(elem_of(r.type), c.count(r.type)) for r in op.results], {}, [block])
+    for result, value in zip(op.results, made.results, strict=True):
+        c[result] = value
+
+
+@lowering("scf.yield")
+def _yield(c: Context, op: Operation) -> None:
+    c.build.add("yield", [c.whole(x) for x in op.operands])
+
+
+@lowering("scf.if")
+def _if(c: Context, op: Operation) -> None:
+    blocks = []
+    for region in op.regions:
+        block = Block()
+        if region.blocks:
+            _body(c, list(region.blocks[0].ops), block)
+        blocks.append(block)
+    made = c.build.add("if", [c[op.operands[0]]], [(elem_of(r.type), c.count(r.type)) for r in op.results], {}, blocks)
+    for result, value in zip(op.results, made.results, strict=True):
+        c[result] = value
+
+
+@lowering("scf.while")
+def _while(c: Context, op: Operation) -> None:
+    blocks = []
+    for region in op.regions:
+        inner = region.blocks[0]
+        block = Block(_arguments(c, inner.args))
+        _body(c, list(inner.ops), block)
+        blocks.append(block)
+    made = c.build.add(
+        "while",
+        [c.whole(x) for x in op.operands],
+        [(elem_of(r.type), c.count(r.type)) for r in op.results],
+        {},
+        blocks,
+    )
+    for result, value in zip(op.results, made.results, strict=True):
+        c[result] = value
+
+
+@lowering("scf.condition")
+def _condition(c: Context, op: Operation) -> None:
+    c.build.add("condition", [c[op.operands[0]], *(c.whole(x) for x in op.operands[1:])])
+
+
+@lowering("tt.return")
+def _return(c: Context, op: Operation) -> None:
+    c.build.add("return")
+
+
+@lowering("tt.assert")
+def _assert(c: Context, op: Operation) -> None:
+    message = getattr(op.properties.get("message"), "data", "")
+    c.build.add("assert", [c.whole(op.operands[0])], (), {"message": message})
+
+
+@lowering("llvm.intr.assume")
+def _assume(c: Context, op: Operation) -> None:
+    """A promise to the optimiser: nothing is done."""

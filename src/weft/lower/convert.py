@@ -1,0 +1,222 @@
+"""Conversions between layouts: the stages of a plan as operations of the lane program.
+
+`weft.layouts.plan` has decided; here each stage is written down: selects that exchange registers where a parity of the
+lane index is odd, shuffles, renamings, and trips through shared memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from weft.base import CompilerCrash
+from weft.ir.lane import ELEMENT_BITS, Value
+from weft.layouts import LinearLayout, f2
+from weft.layouts.plan import plan_conversion
+from weft.layouts.plan.access import Access
+from weft.layouts.plan.conversion import Stage
+from weft.layouts.plan.shuffle import Shears
+from weft.layouts.plan.trip import Trip
+
+from .context import Context
+from .halves import from_halves, to_halves
+
+__all__ = ["convert"]
+
+
+def convert(c: Context, value: Value, src: LinearLayout, dst: LinearLayout) -> Value:
+    """A tile in another layout, by the cheapest plan."""
+    shape = tuple(src.out_dims.values())
+    plan = plan_conversion(src, dst, shape, max(8, ELEMENT_BITS[value.elem]), c.machine)
+    for stage in plan.stages:
+        if isinstance(stage.how, Shears):
+            value = _shears(c, value, stage.how)
+        elif isinstance(stage.how, Trip):
+            value = _trip(c, value, stage.how)
+        else:
+            value = c.build.rename(value, _renaming(stage))
+    return value
+
+
+def _table(columns: Sequence[int]) -> list[int]:
+    """All values of a linear map."""
+    found = [0]
+    for column in columns:
+        found += [x ^ column for x in found]
+    return found
+
+
+def _renaming(stage: Stage) -> list[int]:
+    source, result = stage.source, stage.result
+    moved = result.invert_and_compose(source, prefer=("block", "warp", "lane"))
+    return _table(moved.sublayout(["register"], ["register"]).in_columns("register"))
+
+
+# -- within a warp ---------------------------------------------------------------------------------------------------
+
+
+def _shears(c: Context, value: Value, how: Shears) -> Value:
+    value = _exchange(c, value, how.before, how.before_by_warp)
+    value = c.build.rename(value, _table(how.registers))
+    if how.shuffle_kind == "xor":
+        value = c.build.shuffle_xor(value, _table(how.lanes_by_register))
+    elif how.shuffle_kind == "idx":
+        lane = c.build.linear(_table(how.lanes_by_register), how.lanes, how.lanes_by_warp)
+        value = c.build.shuffle(value, lane)
+    return _exchange(c, value, how.after, ())
+
+
+def _exchange(c: Context, value: Value, by_lane: Sequence[int], by_warp: Sequence[int]) -> Value:
+    """Register r becomes register r xor what the bits of lane and warp add: an exchange for each direction."""
+    rows = f2.Echelon()
+    directions = [column for column in (*by_lane, *by_warp) if rows.add(column)]
+    if not directions:
+        return value
+    rows = f2.Echelon(directions)
+    parts = [[rows.coefficients(x) or 0 for x in columns] for columns in (by_lane, by_warp)]
+    for i, direction in enumerate(directions):
+        lane, warp = (sum(1 << k for k, used in enumerate(p) if used >> i & 1) for p in parts)
+        other = c.build.rename(value, [r ^ direction for r in range(value.count)])
+        value = c.build.select(c.parity(lane, warp), other, value)
+    return value
+
+
+# -- through shared memory -------------------------------------------------------------------------------------------
+
+
+def _trip(c: Context, value: Value, how: Trip) -> Value:
+    if how.scope == "cluster":
+        raise CompilerCrash("conversions between blocks of a cluster have no lowering yet", "lowering")
+    elem = value.elem
+    if elem == "i1":
+        value = c.build.op("arith.extui", [value], "i8")
+    base = c.allocate(how.scratch_bytes, "conversion")
+    width = max(8, how.element_bits) // 8
+    parts: list[Value] = []
+    size = (1 << len(how.memory)) // how.repetitions
+    for turn in range(how.repetitions):
+        if turn or c.depth:  # whoever still reads what was there before
+            c.build.barrier(how.scope)
+        _store(c, value, how, base, width, turn, size)
+        c.build.barrier(how.scope)
+        parts.append(_load(c, value.elem, how, base, width, turn, size))
+    loaded = (
+        parts[0] if len(parts) == 1 else c.build.add("join", parts, [(value.elem, sum(p.count for p in parts))]).result
+    )
+    result = c.build.rename(loaded, _loaded_order(how, size))
+    return c.build.op("arith.trunci", [result], "i1") if elem == "i1" else result
+
+
+def _registers(how: Access, kept: Sequence[int]) -> list[int]:
+    """The layout's register for each of the instruction's registers; `kept` are the bits that hold no copies."""
+    return _table([sum(1 << kept[i] for i in f2.bits(r)) for r in how.registers])
+
+
+def _kept(columns: Sequence[int], copies: int) -> list[int]:
+    return [i for i in range(len(columns)) if not copies >> i & 1]
+
+
+def _turns(offsets: Sequence[int], turn: int, size: int, vector: int) -> list[int]:
+    """Which groups of `vector` registers belong to one repetition."""
+    return [i for i in range(0, len(offsets), vector) if offsets[i] // size == turn]
+
+
+def _store(c: Context, value: Value, how: Trip, base: Value, width: int, turn: int, size: int) -> None:
+    columns = how.store_map.in_columns("register")
+    order = _registers(how.store, _kept(columns, how.store_masks["register"]))
+    offsets = [f2.multiply(columns, r) for r in order]
+    vector = 1 << how.store.vector
+    starts = _turns(offsets, turn, size, vector)
+    ordered = c.build.rename(value, [order[i + k] for i in starts for k in range(vector)])
+    lanes, warps = how.store_map.in_columns("lane"), how.store_map.in_columns("warp")
+    if how.store.instruction != "shared":
+        _matrix_store(c, ordered, how, base, [offsets[i] for i in starts], width, size)
+        return
+    address = c.build.linear(
+        [offsets[i] % size * width for i in starts], [x * width for x in lanes], [x * width for x in warps]
+    )
+    conditions = [
+        c.build.op("arith.cmpi", [c.index(d, how.store_masks[d]), c.build.constant("i32", 0)], "i1", predicate=0)
+        for d in ("lane", "warp")
+        if how.store_masks[d]
+    ]
+    c.build.store("shared", c.plus(address, base), ordered, vector, c.all_of(conditions))
+
+
+def _load(c: Context, elem: str, how: Trip, base: Value, width: int, turn: int, size: int) -> Value:
+    _, offsets = _load_order(how)
+    vector = 1 << how.load.vector
+    starts = _turns(offsets, turn, size, vector)
+    lanes, warps = ([x % (1 << len(how.memory)) for x in how.load_map.in_columns(d)] for d in ("lane", "warp"))
+    if how.load.instruction != "shared":
+        return _matrix_load(c, elem, how, base, [offsets[i] for i in starts], width, size)
+    address = c.build.linear(
+        [offsets[i] % size * width for i in starts], [x * width for x in lanes], [x * width for x in warps]
+    )
+    return c.build.load("shared", c.plus(address, base), elem, vector)
+
+
+def _load_order(how: Trip) -> tuple[list[int], list[int]]:
+    """The registers of the result in the order in which they are loaded, and their offsets."""
+    low = (1 << len(how.memory)) - 1
+    columns = [x & low for x in how.load_map.in_columns("register")]
+    copies = set(f2.dependent(how.load_map.in_columns("register")))
+    order = _registers(how.load, [i for i in range(len(columns)) if i not in copies])
+    return order, [f2.multiply(columns, r) for r in order]
+
+
+def _loaded_order(how: Trip, size: int) -> list[int]:
+    """For each register of the result where among those loaded it is; copies are where the register they copy is."""
+    order, offsets = _load_order(how)
+    vector = 1 << how.load.vector
+    sequence = [
+        order[i + k]
+        for turn in range(how.repetitions)
+        for i in _turns(offsets, turn, size, vector)
+        for k in range(vector)
+    ]
+    columns = how.load_map.in_columns("register")
+    place = {f2.multiply(columns, r): k for k, r in enumerate(sequence)}
+    return [place[x] for x in _table(columns)]
+
+
+# -- matrix instructions -----------------------------------------------------------------------------------------------
+
+
+def _rows(how: Trip, access: Access, load: bool) -> tuple[list[int], list[int], list[int]]:
+    """The offsets that each lane bit, and each warp bit, adds to the row that a lane gives the address of.
+
+    Lanes 0 to 7 give the rows of the first matrix, 8 to 15 of the second, and so on.
+    """
+    side = how.load_map if load else how.store_map
+    low = (1 << len(how.memory)) - 1
+    columns = [x & low for x in side.in_columns("register")]
+    lanes = [x & low for x in side.in_columns("lane")]
+    warps = [x & low for x in side.in_columns("warp")]
+    copies = set(f2.dependent(side.in_columns("register"))) if load else set()
+    mask = 0 if load else how.store_masks["register"]
+    kept = [i for i in range(len(columns)) if i not in copies and not mask >> i & 1]
+    named = [f2.multiply(columns, sum(1 << kept[i] for i in f2.bits(r))) for r in access.registers]
+    word = max(0, 5 - max(8, how.element_bits).bit_length() + 1)
+    first = 1 if ".trans" in access.instruction else word
+    matrices = named[first : access.vector]
+    rows = [named[0], *lanes[:2]] if ".trans" in access.instruction else lanes[2:]
+    return [*rows, *matrices], warps, named
+
+
+def _matrix_address(c: Context, how: Trip, access: Access, base: Value, starts: Sequence[int], width: int, size: int, load: bool) -> Value:  # fmt: skip  # noqa: E501
+    rows, warps, _ = _rows(how, access, load)
+    address = c.build.linear(
+        [x % size * width for x in starts], [x % size * width for x in rows], [x * width for x in warps]
+    )
+    return c.plus(address, base)
+
+
+def _matrix_store(c: Context, value: Value, how: Trip, base: Value, starts: Sequence[int], width: int, size: int) -> None:  # fmt: skip  # noqa: E501
+    address = _matrix_address(c, how, how.store, base, starts, width, size, False)
+    c.build.add("instruction", [address, to_halves(c, value)], (), {"isa": how.store.instruction})
+
+
+def _matrix_load(c: Context, elem: str, how: Trip, base: Value, starts: Sequence[int], width: int, size: int) -> Value:
+    address = _matrix_address(c, how, how.load, base, starts, width, size, True)
+    count = len(starts) << how.load.vector
+    return from_halves(c, how.load.instruction, address, elem, count)

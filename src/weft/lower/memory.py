@@ -1,0 +1,152 @@
+"""Global memory: loads, stores and atomics, as wide as addresses, masks and layouts allow.
+
+A vector runs along the dimension where addresses are consecutive, whichever that is; registers are renamed so that its
+elements come one after the other. Of lanes and warps that hold copies one stores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.ir import Operation, SSAValue
+
+from weft.base import Unsupported
+from weft.ir import int_value, is_tensor
+from weft.ir.lane import ELEMENT_BITS, Value
+from weft.layouts import LinearLayout, f2
+
+from .context import Context, elem_of, lowering, tile_shape
+
+__all__ = ["access_order"]
+
+VECTOR_BYTES = 16
+KINDS = {1: "and", 2: "or", 3: "xor", 4: "add", 5: "fadd", 6: "max", 7: "min", 8: "umax", 9: "umin", 10: "xchg"}
+
+
+def _table(columns: Sequence[int]) -> list[int]:
+    found = [0]
+    for column in columns:
+        found += [x ^ column for x in found]
+    return found
+
+
+def access_order(c: Context, pointer: SSAValue, mask: SSAValue | None, bits: int) -> tuple[list[int], int]:
+    """(the registers to access, in order and without copies; how many of them one instruction takes)."""
+    layout = c.layout(pointer)
+    columns = layout.in_columns("register")
+    copies = layout.free_variable_masks()["register"]
+    kept = [i for i in range(len(columns)) if not copies >> i & 1]
+    facts = c.facts.of(pointer)
+    allowed = c.facts.of(mask) if mask is not None and is_tensor(mask.type) else None
+    size = max(1, bits // 8)
+    best: list[int] = []
+    shift = 0
+    for axis, extent in enumerate(tile_shape(pointer)):
+        run = min(facts.contiguity[axis], facts.divisibility[axis] // size, VECTOR_BYTES // size, extent)
+        if allowed is not None:
+            run = min(run, allowed.constancy[axis])
+        found = _consecutive(layout, kept, shift, max(1, run).bit_length() - 1)
+        if len(found) > len(best):
+            best = found
+        shift += extent.bit_length() - 1
+    vectors = [sum(1 << kept[i] for i in f2.bits(v)) for v in best]
+    rows = f2.Echelon(vectors)
+    rest = [1 << i for i in kept if rows.add(1 << i)]
+    return _table([*vectors, *rest]), 1 << len(vectors)
+
+
+def _consecutive(layout: LinearLayout, kept: Sequence[int], shift: int, most: int) -> list[int]:
+    """Registers (in terms of those kept) that step by 1, 2, 4, ... along the dimension that begins at a bit."""
+    flat = layout.columns
+    columns = [flat[i] for i in kept]
+    others = 0
+    for column in flat[layout.in_log("register") :]:
+        others |= column
+    rows = f2.Echelon(columns)
+    found: list[int] = []
+    for k in range(most):
+        made = rows.coefficients(1 << shift + k)
+        if made is None or others >> shift + k & 1:
+            break
+        found.append(made)
+    # What is left of the registers must be able to do without the vector's bits.
+    while found:
+        mask = ((1 << len(found)) - 1) << shift
+        echelon = f2.Echelon(found)
+        rest = [1 << i for i in range(len(kept)) if echelon.add(1 << i)]
+        if not any(f2.multiply(columns, r) & mask for r in rest):
+            return found
+        found.pop()
+    return found
+
+
+def _starts(order: Sequence[int], vector: int) -> list[int]:
+    return [order[i] for i in range(0, len(order), vector)]
+
+
+@lowering("tt.load")
+def _load(c: Context, op: Operation) -> None:
+    pointer, result = op.operands[0], op.results[0]
+    mask = op.operands[1] if len(op.operands) > 1 else None
+    other = op.operands[2] if len(op.operands) > 2 else None
+    elem = elem_of(result.type)
+    if not is_tensor(pointer.type):
+        c[result] = c.build.load("global", c[pointer], elem, 1, c[mask] if mask else None, c[other] if other else None)
+        return
+    order, vector = access_order(c, pointer, mask, ELEMENT_BITS[elem])
+    starts = _starts(order, vector)
+    address = c.build.rename(c.whole(pointer), starts)
+    active = c.build.rename(c.whole(mask), starts) if mask is not None else None
+    instead = c.build.rename(c.whole(other), order) if other is not None else None
+    loaded = c.build.load("global", address, elem, vector, active, instead)
+    c[result] = c.build.rename(loaded, _back(c.layout(pointer), order))
+
+
+def _back(layout: LinearLayout, order: Sequence[int]) -> list[int]:
+    """For each register of the layout where among those accessed it, or what it is a copy of, is."""
+    columns = layout.in_columns("register")
+    place = {f2.multiply(columns, r): k for k, r in enumerate(order)}
+    return [place[x] for x in _table(columns)]
+
+
+@lowering("tt.store")
+def _store(c: Context, op: Operation) -> None:
+    pointer, value = op.operands[0], op.operands[1]
+    mask = op.operands[2] if len(op.operands) > 2 else None
+    if not is_tensor(pointer.type):
+        active = c.all_of([*c.once(None), c[mask] if mask else None])
+        c.build.store("global", c[pointer], c[value], 1, active)
+        return
+    order, vector = access_order(c, pointer, mask, ELEMENT_BITS[elem_of(value.type)])
+    starts = _starts(order, vector)
+    masks = c.build.rename(c.whole(mask), starts) if mask is not None else None
+    active = c.all_of([masks, *c.once(c.layout(pointer))])
+    stored = c.build.rename(c.whole(value), order)
+    c.build.store("global", c.build.rename(c.whole(pointer), starts), stored, vector, active)
+
+
+@lowering("tt.atomic_rmw")
+def _atomic(c: Context, op: Operation) -> None:
+    pointer, value = op.operands[0], op.operands[1]
+    mask = op.operands[2] if len(op.operands) > 2 else None
+    kind = KINDS[int_value(op.properties["atomic_rmw_op"])]
+    elem = elem_of(op.results[0].type)
+    layout = c.layout(pointer) if is_tensor(pointer.type) else None
+    if layout is None:
+        active = c.all_of([*c.once(None), c[mask] if mask else None])
+        operands: list[Value] = [c[pointer], c[value]]
+        order = [0]
+    else:
+        order, _ = access_order(c, pointer, mask, 128)
+        masks = c.build.rename(c.whole(mask), order) if mask is not None else None
+        active = c.all_of([masks, *c.once(layout)])
+        operands = [c.build.rename(c.whole(pointer), order), c.build.rename(c.whole(value), order)]
+    attrs = {"space": "global", "kind": kind, "masked": active is not None}
+    if active is not None:
+        operands.append(active)
+    old = c.build.add("atomic", operands, [(elem, len(order))], attrs).result
+    if op.results[0].uses:
+        if layout is None or any(layout.free_variable_masks().values()):
+            raise Unsupported("the old value of an atomic on copies", c.program.target, c.build.span)
+        old = c.build.rename(old, _back(layout, order))
+    c[op.results[0]] = old

@@ -1,0 +1,135 @@
+"""Reductions: in registers, then by shuffles, then through shared memory, in the directions that the plan gives."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.ir import Block, Operation, SSAValue
+
+from weft.ir import int_value, is_tensor
+from weft.ir.lane import ELEMENT_BITS, Value
+from weft.layouts import f2
+from weft.layouts.plan import Reduction, plan_reduction
+
+from .context import Context, elem_of, lowering, tile_shape
+from .shapes import settle
+
+__all__ = ["combined"]
+
+
+def combined(c: Context, body: Block, a: Sequence[Value], b: Sequence[Value]) -> list[Value]:
+    """The combine function on whole fragments."""
+    for argument, value in zip(body.args, [*a, *b], strict=True):
+        c[argument] = value
+    ops = list(body.ops)
+    c.block(ops[:-1])
+    count = max(v.count for v in a)
+    found = [c[x] for x in ops[-1].operands]
+    return [v if v.count == count else c.build.rename(v, [0] * count) for v in found]
+
+
+@lowering("tt.reduce")
+def _reduce(c: Context, op: Operation) -> None:
+    body = op.regions[0].blocks[0]
+    axis = int_value(op.properties["axis"])
+    source = op.operands[0]
+    shape = tile_shape(source)
+    bits = max(ELEMENT_BITS[elem_of(x.type)] for x in op.operands)
+    plan = plan_reduction(c.layout(source), shape, axis, bits, c.machine)
+    values = [c.whole(x) for x in op.operands]
+    alive, taken = _without_copies(plan)
+    values = [c.build.rename(v, alive) for v in values]
+    for direction in plan.registers:
+        alive, values = _within_registers(c, body, alive, taken, direction[0], values)
+    for register, lane, _, _ in plan.lanes:
+        other = [c.build.rename(v, [alive.index(_rep(taken, r ^ register)) for r in alive]) for v in values]
+        moved = [c.build.shuffle_xor(v, [lane] * v.count) for v in other]
+        values = combined(c, body, values, moved)
+    if plan.warps:
+        values = _between_warps(c, body, alive, taken, plan, values)
+    order = [alive.index(_rep(taken, r)) for r in _table(plan.kept)]
+    for result, value in zip(op.results, values, strict=True):
+        found = c.build.rename(value, order)
+        if is_tensor(result.type):
+            settle(c, result, found, plan.result)
+        else:
+            c[result] = found
+
+
+def _table(columns: Sequence[int]) -> list[int]:
+    found = [0]
+    for column in columns:
+        found += [x ^ column for x in found]
+    return found
+
+
+def _rep(taken: f2.Echelon, register: int) -> int:
+    """The register that stands for one, directions that are done with taken out."""
+    return taken.reduce(register)[0]
+
+
+def _without_copies(plan: Reduction) -> tuple[list[int], f2.Echelon]:
+    """The registers that hold different elements, and the directions along which the others are copies."""
+    columns = plan.layout.in_columns("register")
+    taken = f2.Echelon(f2.kernel(columns))
+    return sorted({_rep(taken, r) for r in range(1 << len(columns))}), taken
+
+
+def _within_registers(
+    c: Context, body: Block, alive: list[int], taken: f2.Echelon, direction: int, values: list[Value]
+) -> tuple[list[int], list[Value]]:
+    """Combine pairs of registers; half of them are left."""
+    partners = [_rep(taken, r ^ direction) for r in alive]
+    before = {r: k for k, r in enumerate(alive)}
+    pairs = dict(zip(alive, partners, strict=True))
+    taken.add(direction)
+    left = sorted({_rep(taken, r) for r in alive})
+    a = [c.build.rename(v, [before[r] for r in left]) for v in values]
+    b = [c.build.rename(v, [before[pairs[r]] for r in left]) for v in values]
+    return left, combined(c, body, a, b)
+
+
+def _between_warps(
+    c: Context, body: Block, alive: list[int], taken: f2.Echelon, plan: Reduction, values: list[Value]
+) -> list[Value]:
+    """Every lane leaves its partial results in memory, and takes those of the warps it needs."""
+    lanes, warps = c.program.lanes, c.program.warps
+    lane_log, warp_log = lanes.bit_length() - 1, warps.bit_length() - 1
+    threads = lanes * warps
+    widths = [max(8, ELEMENT_BITS[v.elem]) // 8 for v in values]
+    bases = [c.allocate(threads * len(alive) * w, "reduction") for w in widths]
+
+    def address(base: Value, width: int, registers: Sequence[int], lane: int, warp: int) -> Value:
+        """Registers of the thread at a distance: the lane is the lowest part of the offset, so no bank is hit twice."""
+        fixed = [(lane | warp << lane_log | r << lane_log + warp_log) * width for r in registers]
+        by_lane = [width << i for i in range(lane_log)]
+        by_warp = [width << lane_log + i for i in range(warp_log)]
+        return c.plus(c.build.linear(fixed, by_lane, by_warp), base)
+
+    everything = list(range(len(alive)))
+    c.build.barrier("block")  # whoever still reads the memory of a turn before
+    stored = [c.build.op("arith.extui", [v], "i8") if v.elem == "i1" else v for v in values]
+    for base, width, value in zip(bases, widths, stored, strict=True):
+        c.build.store("shared", address(base, width, everything, 0, 0), value)
+    c.build.barrier("block")
+    total = values
+    for mask in range(1, 1 << len(plan.warps)):
+        register = lane = warp = 0
+        for i in f2.bits(mask):
+            dr, dx, dw, _ = plan.warps[i]
+            register, lane, warp = register ^ dr, lane ^ dx, warp ^ dw
+        partners = [alive.index(_rep(taken, r ^ register)) for r in alive]
+        others = []
+        for base, width, value in zip(bases, widths, stored, strict=True):
+            found = c.build.load("shared", address(base, width, partners, lane, warp), value.elem)
+            others.append(found)
+        others = [
+            c.build.op("arith.trunci", [o], "i1") if v.elem == "i1" else o for o, v in zip(others, values, strict=True)
+        ]
+        total = combined(c, body, total, others)
+    return total
+
+
+def uses(value: SSAValue) -> bool:
+    """Whether anybody reads a value."""
+    return bool(value.uses)

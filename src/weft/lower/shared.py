@@ -1,0 +1,206 @@
+"""Shared memory: buffers, their parts, and tiles that go in and out, as wide as both layouts allow.
+
+A descriptor becomes the address where its buffer begins. Which instruction is used is decided by `plan_local_access`:
+the one whose tile divides the map from registers to offsets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from xdsl.ir import Operation, SSAValue
+
+from weft.base import Unsupported
+from weft.ir import bit_width, int_value
+from weft.ir.gpu import MemDescType
+from weft.ir.lane import Value
+from weft.layouts import LinearLayout, f2
+from weft.layouts.plan import LocalAccess, plan_local_access
+
+from .context import Context, elem_of, lowering
+from .halves import from_halves, to_halves
+from .memory import access_order
+
+__all__ = ["load_tile", "store_tile"]
+
+
+def _table(columns: Sequence[int]) -> list[int]:
+    found = [0]
+    for column in columns:
+        found += [x ^ column for x in found]
+    return found
+
+
+def _memory(value: SSAValue) -> tuple[MemDescType, LinearLayout, int]:
+    """(the type of a descriptor, the layout of the tile it stands for, bytes of an element)."""
+    type = value.type
+    assert isinstance(type, MemDescType)
+    return type, type.linear, max(1, bit_width(type.element_type) // 8)
+
+
+class _Side:
+    """A register layout in a buffer: offsets by register, lane and warp, in bytes."""
+
+    def __init__(self, c: Context, layout: LinearLayout, memory: LinearLayout, width: int, store: bool) -> None:
+        shape = tuple(layout.out_dims.values())
+        self.plan: LocalAccess = plan_local_access(layout, memory, shape, 8 * width, c.machine, store=store)
+        place = self.plan.place
+        log = place.out_log("offset")
+        low = (1 << log) - 1
+        self.width, self.layout = width, layout
+        self.columns = [x & low for x in place.in_columns("register")]
+        self.lanes = [x & low for x in place.in_columns("lane")]
+        self.warps = [x & low for x in place.in_columns("warp")]
+        copies = layout.free_variable_masks()["register"]
+        kept = [i for i in range(len(self.columns)) if not copies >> i & 1]
+        named = [sum(1 << kept[i] for i in f2.bits(r)) for r in self.plan.access.registers]
+        self.named = [f2.multiply(self.columns, r) for r in named]
+        self.order = _table(named)
+
+    def address(self, c: Context, base: Value, vector: int) -> Value:
+        """The addresses of each group of registers."""
+        starts = [f2.multiply(self.columns, self.order[i]) for i in range(0, len(self.order), vector)]
+        if self.plan.access.instruction == "shared":
+            lanes = self.lanes
+        else:  # lanes 0 to 7 give the rows of the first matrix, 8 to 15 of the second, and so on
+            trans = ".trans" in self.plan.access.instruction
+            word = max(0, 2 - (self.width.bit_length() - 1))
+            matrices = self.named[1 if trans else word : self.plan.access.vector]
+            lanes = [*([self.named[0], *self.lanes[:2]] if trans else self.lanes[2:]), *matrices]
+        by_lane, by_warp = ([x * self.width for x in side] for side in (lanes, self.warps))
+        return c.plus(c.build.linear([x * self.width for x in starts], by_lane, by_warp), base)
+
+    def back(self) -> list[int]:
+        """For each register of the layout where among those accessed it is."""
+        place = {f2.multiply(self.columns, r): k for k, r in enumerate(self.order)}
+        return [place[x] for x in _table(self.columns)]
+
+
+def store_tile(c: Context, value: Value, layout: LinearLayout, memory: LinearLayout, base: Value, width: int) -> None:
+    """A tile into a buffer; one of several copies is stored."""
+    side = _Side(c, layout, memory, width, True)
+    vector = 1 << side.plan.access.vector
+    ordered = c.build.rename(value, side.order)
+    address = side.address(c, base, vector)
+    if side.plan.access.instruction == "shared":
+        c.build.store("shared", address, ordered, vector, c.all_of(c.once(layout)))
+    else:
+        c.build.add("instruction", [address, to_halves(c, ordered)], (), {"isa": side.plan.access.instruction})
+
+
+def load_tile(c: Context, elem: str, layout: LinearLayout, memory: LinearLayout, base: Value, width: int) -> Value:
+    """A tile from a buffer."""
+    side = _Side(c, layout, memory, width, False)
+    vector = 1 << side.plan.access.vector
+    address = side.address(c, base, vector)
+    if side.plan.access.instruction == "shared":
+        loaded = c.build.load("shared", address, elem, vector)
+    else:
+        loaded = from_halves(c, side.plan.access.instruction, address, elem, len(side.order))
+    return c.build.rename(loaded, side.back())
+
+
+@lowering("ttg.local_alloc")
+def _local_alloc(c: Context, op: Operation) -> None:
+    result = op.results[0]
+    type, memory, width = _memory(result)
+    base = c.allocate(prod(type.shape) * width, "local_alloc", 1024)
+    c[result] = base
+    c.buffers[result] = len(c.program.shared) - 1
+    if op.operands:
+        c.touch(result, writes=True)
+        store_tile(c, c.whole(op.operands[0]), c.layout(op.operands[0]), memory, base, width)
+
+
+@lowering("ttg.local_dealloc")
+def _local_dealloc(c: Context, op: Operation) -> None:
+    """Memory is placed for the whole kernel."""
+
+
+@lowering("ttg.local_load")
+def _local_load(c: Context, op: Operation) -> None:
+    source, result = op.operands[0], op.results[0]
+    _, memory, width = _memory(source)
+    c.touch(source, writes=False)
+    c[result] = load_tile(c, elem_of(result.type), c.layout(result), memory, c[source], width)
+
+
+@lowering("ttg.local_store")
+def _local_store(c: Context, op: Operation) -> None:
+    value, target = op.operands
+    _, memory, width = _memory(target)
+    c.touch(target, writes=True)
+    store_tile(c, c.whole(value), c.layout(value), memory, c[target], width)
+
+
+@lowering("ttg.memdesc_index")
+def _memdesc_index(c: Context, op: Operation) -> None:
+    source, result = op.operands[0], op.results[0]
+    type, _, width = _memory(result)
+    step = c.build.op("arith.muli", [c[op.operands[1]], c.number(prod(type.shape) * width)], "i32")
+    c[result] = c.plus(c[source], step)
+    c.buffers[result] = c.buffers.get(source)
+
+
+@lowering("ttg.memdesc_trans", "ttg.memdesc_reshape", "ttg.memdesc_reinterpret")
+def _memdesc_view(c: Context, op: Operation) -> None:
+    c[op.results[0]] = c[op.operands[0]]
+    c.buffers[op.results[0]] = c.buffers.get(op.operands[0])
+
+
+@lowering("ttg.async_copy_global_to_local")
+def _async_copy(c: Context, op: Operation) -> None:
+    pointer, target = op.operands[0], op.operands[1]
+    _, memory, width = _memory(target)
+    segments = _segments(op)
+    rest = list(op.operands[2:])
+    mask = rest.pop(0) if segments[2] else None
+    layout = c.layout(pointer)
+    order, vector = access_order(c, pointer, mask, 8 * width)
+    side = _Side(c, layout, memory, width, True)
+    offsets = [f2.multiply(side.columns, r) for r in order]
+    while vector > 1 and not _dense(offsets, vector, (*side.lanes, *side.warps)):
+        vector //= 2
+    size = vector * width
+    if size < 4:
+        raise Unsupported(f"an asynchronous copy of {size} bytes for each lane", c.program.target, c.build.span)
+    c.touch(target, writes=True)
+    starts = list(range(0, len(order), vector))
+    by_lane, by_warp = ([x * width for x in part] for part in (side.lanes, side.warps))
+    to = c.plus(c.build.linear([offsets[i] * width for i in starts], by_lane, by_warp), c[target])
+    where = c.build.rename(c.whole(pointer), [order[i] for i in starts])
+    masks = c.build.rename(c.whole(mask), [order[i] for i in starts]) if mask is not None else None
+    operands = [to, where] + ([masks] if masks is not None else [])
+    c.build.add("copy_async", operands, (), {"bytes": size, "masked": masks is not None})
+    c[op.results[0]] = c.number(0)
+
+
+def _dense(offsets: Sequence[int], vector: int, moving: Sequence[int]) -> bool:
+    groups = (offsets[i : i + vector] for i in range(0, len(offsets), vector))
+    return all(g == list(range(g[0], g[0] + vector)) and g[0] % vector == 0 for g in map(list, groups)) and not any(
+        x % vector for x in moving
+    )
+
+
+def _segments(op: Operation) -> list[int]:
+    """How many operands each group has: pointer, target, mask, other."""
+    attr = op.properties.get("operandSegmentSizes", op.attributes.get("operandSegmentSizes"))
+    if attr is not None:
+        return [int(x) for x in attr.get_values()]  # type: ignore[attr-defined]
+    return [1, 1, int(len(op.operands) > 2), int(len(op.operands) > 3)]
+
+
+@lowering("ttg.async_commit_group")
+def _commit(c: Context, op: Operation) -> None:
+    c.build.add("commit_async")
+    c[op.results[0]] = c.number(0)
+
+
+@lowering("ttg.async_wait")
+def _wait(c: Context, op: Operation) -> None:
+    """Each lane waits for its own copies; the barrier is for those of the others."""
+    pending = int_value(op.properties["num"]) if "num" in op.properties else int_value(op.attributes["num"])
+    c.build.add("wait_async", (), (), {"pending": pending})
+    c.meet()
+    c[op.results[0]] = c.number(0)

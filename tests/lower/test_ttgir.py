@@ -1,0 +1,63 @@
+"""Layout IR that Triton wrote, lowered and run in the simulator: what NumPy gives, with every checker on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import weft.ir.gpu  # the operations of layout IR
+from kernels import load_cases
+from kernels.case import copy_arguments
+from weft.ir import parse_module
+from weft.lower import lower
+from weft.sim import Options, run
+
+FILES = sorted((Path(__file__).resolve().parent.parent / "data" / "ttgir").glob("*.ttgir"))
+CASES = load_cases("weft")
+
+NOT_YET = {
+    "batched_matmul": "products of f32 that are not tf32",
+    "calls": "branches between blocks",
+    "concatenate": "tt.cat",
+    "cross_entropy": "branches between blocks",
+    "descriptor_matmul": "tensor descriptors",
+    "descriptor_reduce": "tensor descriptors",
+    "descriptor_window": "tensor descriptors",
+    "device_descriptor_matmul": "tensor descriptors",
+    "dot_3d": "batched products",
+    "early_return": "branches between blocks",
+    "flash_attention_64": "products of f32 that are not tf32",
+    "gathers": "tt.gather",
+    "half_scaled_matmul": "fp4_to_fp",
+    "histograms": "tt.histogram",
+    "linear_recurrence": "tt.scan",
+    "mapped": "tt.map_elementwise",
+    "matmul_fp8_e4m3": "wgmma and fp8 operands that were widened",
+    "scaled_matmul_e2m1": "fp4_to_fp",
+    "spin_lock": "tt.atomic_cas",
+}
+"""Cases whose lowering is not written; the reason."""
+
+
+def case_of(path: Path) -> str:
+    return path.stem.removesuffix("_sm80").removesuffix("_sm90")
+
+
+RUNNING = [p for p in FILES if case_of(p) in CASES and case_of(p) not in NOT_YET]
+
+
+def test_there_are_enough() -> None:
+    assert len(RUNNING) >= 25
+    assert weft.ir.gpu.ttg is not None
+
+
+@pytest.mark.parametrize("order", ["forward", "backward"])
+@pytest.mark.parametrize("path", RUNNING, ids=[p.stem for p in RUNNING])
+def test_runs_in_the_simulator(path: Path, order: str) -> None:
+    case = CASES[case_of(path)]
+    program = lower(parse_module(path.read_text(encoding="utf-8"), path.name))
+    before = case.make_inputs()
+    after = copy_arguments(before)
+    run(program, case.grid, {p.name: after[p.name] for p in program.parameters}, Options(order=order))
+    case.check(before, after)

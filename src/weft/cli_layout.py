@@ -109,12 +109,16 @@ def _show(options: argparse.Namespace) -> int:
         page = view.render_page(a, shape, b=both[0], shared=both[1], element_bits=options.bits, view=kind)
         _write(options.html, page)
     if options.json:
-        print(json.dumps({"shape": list(shape), **_facts(options.expression, linear)}))
+        facts = {"shape": list(shape), "name": view.name_of(layout, shape), **_facts(options.expression, linear)}
+        print(json.dumps(facts))
     elif not (options.svg or options.html):
         colour = _colours(options.color)
         for text in filter(None, (options.expression, options.other)):
-            shown, own = _shown(text, shape)
+            shown, own = _shown(text, options.shape or (shape if text is options.other else None))
             print(text)
+            known = view.name_of(shown, own)
+            if known:
+                print(f"= {known}")
             grid = view.grid_of(shown, own, kind, limit=_limit(options, colour), element_bits=options.bits)
             print(view.render_text(grid, colour))
     return 0

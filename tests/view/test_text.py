@@ -263,6 +263,24 @@ def test_show(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatc
     assert "\x1b[" not in run(capsys, "show", TEXT)[1]
 
 
+def test_show_names_what_has_a_name(capsys: pytest.CaptureFixture[str]) -> None:
+    bases = "LinearLayout({'register': [[0, 1]], 'lane': [[0, 2], [1, 0]], 'warp': [[2, 0]]}, {'dim0': 4, 'dim1': 4})"
+    assert run(capsys, "show", bases)[1] == f"{bases}\n= {BLOCKED!r}\n{PLAIN['tile']}\n"
+    assert json.loads(run(capsys, "show", bases, "--json")[1])["name"] == repr(BLOCKED)
+    out = run(capsys, "show", "Swizzle<2,0,3> o 0 o (8,8):(8,1)")[1]
+    assert out.splitlines()[1] == "= SwizzledSharedLayout(1, 1, 4, [1, 0])"
+    odd = "{'lane': [[1, 1], [0, 1]]}"
+    assert run(capsys, "show", odd)[1].startswith(f"{odd}\ntile dim0 2 x dim1 2\n")
+
+
+def test_show_results_of_the_algebra(capsys: pytest.CaptureFixture[str]) -> None:
+    """Layouts whose tile is not that of the operands, down to the empty one."""
+    code, out, err = run(capsys, "show", f"{TEXT}.invert()", "--shape", "4x4")
+    assert (code, err) == (0, "") and out.startswith(f"{TEXT}.invert()\ntile register 2 x lane 4 x warp 2 x block 1\n")
+    for view in ((), ("--hardware",), ("--matrix",)):
+        assert run(capsys, "show", "LinearLayout.empty()", *view)[0] == 0
+
+
 def test_show_cuts_large_tiles(capsys: pytest.CaptureFixture[str]) -> None:
     out = run(capsys, "show", TEXT, "--shape", "128x128")[1]
     assert out.endswith("(cut: 64 of 128 rows and 64 of 128 columns are shown)\n")

@@ -12,7 +12,7 @@ each element: lane:register
 
 from .expressions import as_linear, evaluate, parse_layout
 from .grid import Cell, Grid, hardware_grid, matrix_grid, tile_grid
-from .natural import natural_shape
+from .natural import name_of, natural_shape
 from .page import PageLayout, render_page
 from .pictures import VIEWS, grid_of, register, to_html, to_svg
 from .steps import Step, plan_steps
@@ -23,6 +23,7 @@ __all__ = [
     # layouts as they are written
     "as_linear",
     "evaluate",
+    "name_of",
     "natural_shape",
     "parse_layout",
     # pictures as grids of cells

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from weft.base import LayoutError
-from weft.layouts import Layout, LinearLayout, NVMMASharedLayout, SharedLinearLayout, SwizzledSharedLayout
+from weft.layouts import Layout, LinearLayout, NVMMASharedLayout, SharedLinearLayout, SwizzledSharedLayout, describe
 
-__all__ = ["natural_shape"]
+__all__ = ["name_of", "natural_shape"]
 
 LARGEST = 1 << 14
 
@@ -41,6 +41,26 @@ def natural_shape(layout: Layout | LinearLayout) -> tuple[int, ...]:
         bases = (*layout.offset_bases, *layout.block_bases)
         return tuple(1 << max(basis[d] for basis in bases).bit_length() for d in range(layout.rank))
     return _grown(layout)
+
+
+def name_of(layout: Layout | LinearLayout, shape: Sequence[int]) -> str | None:
+    """The named layout that a linear one equals, as text; None where there is none, or the layout has a name.
+
+    >>> from weft.layouts import BlockedLayout
+    >>> name_of(BlockedLayout([1, 4], [8, 4], [4, 1], [1, 0]).to_linear([32, 16]), [32, 16])
+    'BlockedLayout([1, 4], [8, 4], [4, 1], [1, 0])'
+    """
+    if not isinstance(layout, LinearLayout) or not layout.out_dims or tuple(layout.out_dims.values()) != tuple(shape):
+        return None
+    missing = {"register", "lane", "warp", "block"} if layout.has_in("lane") else {"block"}
+    whole = layout
+    for dim in sorted(missing - set(layout.in_dims)):
+        whole = whole * LinearLayout.zeros_1d(1, dim, next(iter(layout.out_dims)))
+    places = [d for d in ("register", "lane", "warp", "offset", "block") if whole.has_in(d)]
+    if len(places) != len(whole.in_dims):
+        return None
+    found = describe(whole.transpose_ins(places))
+    return None if found is None else repr(found)
 
 
 def _copies(layout: Layout, shape: Sequence[int]) -> int | None:

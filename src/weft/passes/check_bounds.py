@@ -29,6 +29,7 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 from weft.ir import (
     Builder,
     CheckOp,
+    argument_name,
     bit_width,
     bool_attr,
     element_of,
@@ -44,11 +45,12 @@ from weft.ir import (
     pointee_of,
     segments,
     shape_of,
-    splat_value,
     str_attr,
     tensor_of,
     tt,
 )
+
+from .fold import constant_of
 
 __all__ = ["check_bounds"]
 
@@ -129,7 +131,7 @@ class _Checker:
         known = self.limits.get(array)
         if known is None:
             entry = self.function.entry
-            name = array.name_hint or f"arg{array.index}"
+            name = argument_name(array)
             pair = []
             for end in ("low", "high"):
                 made = entry.insert_arg(i64, len(entry.args))
@@ -229,9 +231,16 @@ def _as(b: Builder, scalar: SSAValue, like_: SSAValue) -> SSAValue:
 def _mask_of(op: Operation) -> SSAValue | None:
     if isinstance(op, tt.LoadOp | tt.AtomicRMWOp | tt.StoreOp):
         mask = op.mask
-        if mask is None or not isinstance(mask.owner, arith.ConstantOp) or splat_value(mask.owner.value) != 1:
-            return mask
+        return mask if mask is None or not _always(mask) else None
     return None
+
+
+def _always(mask: SSAValue) -> bool:
+    """Whether a mask is the constant true, which the language gives atomics without a mask."""
+    while isinstance(mask.owner, tt.SplatOp | tt.BroadcastOp):
+        mask = mask.owner.operands[0]
+    known = constant_of(mask)
+    return known is not None and bool(known)
 
 
 def _restrict(b: Builder, op: Operation, mask: SSAValue | None, inside: SSAValue) -> None:

@@ -148,10 +148,12 @@ def _check(s: Scheduler, op: Op) -> None:
         s.flush()
         s.add_root(CheckRoot(op, report))
         s.flush()
+        s.context.stop_if_reported(s.f)
         return
     s.require(op.args)
     holds, *values = (reg for a in op.args if isinstance(reg := s.env[a], Reg))
     s.f.when(s.f.xor(holds, const(I1, 1)), lambda: report(const(I64, 0), values))
+    s.context.stop_if_reported(s.f)
 
 
 @anchor("tt.print")

@@ -129,6 +129,20 @@ class Context:
         f.when(f.emit(I1, f"or {first}, {ahead.name}"), tell)
         self.report(f, index)
 
+    def stop_if_reported(self, f: Function) -> None:
+        """End the program where a check has failed, in this program or another.
+
+        What comes after could rest on what was left out: a loop that waits for a value, a pointer read from a table.
+        """
+        word = f.gep(I8, self.found, const(I64, FOUND))
+        reported = f.icmp("ne", f.emit(I64, f"load atomic i64, {word} monotonic, align 8"), const(I64, 0))
+
+        def leave() -> None:
+            f.ret()
+            f.start(f.new_label("left"))
+
+        f.when(reported, leave)
+
     def add_print(self, op: Op) -> int:
         """Note a print, once for each operand; gives the number of the first, from 0."""
         index = len(self.prints)

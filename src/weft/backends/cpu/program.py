@@ -32,7 +32,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir import Block as IRBlock
 
 from weft.base import Span
-from weft.ir import span_of
+from weft.ir import argument_name, span_of
 from weft.ir.types import PtrType
 
 ELEMENT_BITS = {
@@ -280,5 +280,5 @@ def read_function(func: Operation) -> FunctionProgram:
     program = FunctionProgram(str(name), blocks, arg_attrs, reader.count)
     if "weft.checked" in func.attributes:
         program.checked = python_attr(func.attributes["weft.checked"])
-        program.names = [a.name_hint or f"arg{a.index}" for a in func.regions[0].blocks[0].args]
+        program.names = [argument_name(a) for a in func.regions[0].blocks[0].args]
     return program

@@ -4,7 +4,8 @@
     python tools/make_ttgir.py matmul     # those whose name contains a word
 
 The kernels are some of tests/kernels, for cuda:80 or cuda:90, and those of tests/kernels/gluon_sources.py. Each gives
-one file, `<name>.ttgir`: what Triton's `ttgir` stage leaves, as Triton prints it, with paths cut short.
+one file, `<name>.ttgir`: what Triton's `ttgir` stage leaves, as Triton prints it, with paths cut short. Of some Gluon
+kernels, `unresolved` holds what the front end made, before functions were inlined and layouts inferred.
 """
 
 from __future__ import annotations
@@ -66,8 +67,12 @@ TRITON_KERNELS: dict[str, tuple[int, ...]] = {
 """Cases of tests/kernels, and the compute capabilities to compile each for."""
 
 
-def _ttgir(source: Any, capability: int, options: dict[str, Any]) -> str:
-    """The text that Triton's ttgir stage leaves of a source."""
+UNRESOLVED = ("gluon_inferred_layouts", "gluon_producer_consumer", "gluon_shape_operations", "gluon_tma_copy")
+"""Those of which the front end's text is kept too."""
+
+
+def _ttgir(source: Any, capability: int, options: dict[str, Any]) -> tuple[str, str]:
+    """The text that Triton's front end makes of a source, and the text that its ttgir stage leaves."""
     from triton._C.libtriton import ir
     from triton.backends.compiler import GPUTarget
     from triton.compiler import make_backend
@@ -81,6 +86,7 @@ def _ttgir(source: Any, capability: int, options: dict[str, Any]) -> str:
     module = source.make_ir(
         target, parsed, backend.get_codegen_implementation(parsed), backend.get_module_map(), context
     )
+    first = strip_locations(str(module))
     stages: dict[str, Any] = {}
     backend.add_stages(stages, parsed, source.language)
     metadata: dict[str, Any] = {}
@@ -88,7 +94,7 @@ def _ttgir(source: Any, capability: int, options: dict[str, Any]) -> str:
         module = stage(module, metadata)
         if name == "ttgir":
             break
-    return strip_locations(str(module))
+    return first, strip_locations(str(module))
 
 
 def strip_locations(text: str) -> str:
@@ -129,18 +135,20 @@ def _gluon_sources() -> Iterator[tuple[str, Any, int, dict[str, Any]]]:
 def main(words: list[str]) -> int:
     """Write the files; report and count the failures."""
     sys.path.insert(0, str(ROOT / "tests"))
-    OUT.mkdir(parents=True, exist_ok=True)
+    (OUT / "unresolved").mkdir(parents=True, exist_ok=True)
     failures = written = 0
     for name, source, capability, options in (*_triton_sources(), *_gluon_sources()):
         if words and not any(word in name for word in words):
             continue
         try:
-            text = _ttgir(source, capability, options)
+            first, text = _ttgir(source, capability, options)
         except Exception as error:  # the report goes on with the next kernel
             failures += 1
             print(f"{name}: {type(error).__name__}: {error}", file=sys.stderr)
             continue
         (OUT / f"{name}.ttgir").write_text(text)
+        if name in UNRESOLVED:
+            (OUT / "unresolved" / f"{name}.ttgir").write_text(first)
         written += 1
     print(f"{written} written, {failures} failed")
     return 1 if failures else 0

@@ -25,6 +25,7 @@ from weft.layouts import (
     BlockedLayout,
     DistributedLinearLayout,
     DotOperandLayout,
+    Layout,
     LayoutError,
     LinearLayout,
     NVMMADistributedLayout,
@@ -37,6 +38,7 @@ from weft.layouts import (
 
 HERE = Path(__file__).resolve().parent.parent
 FILES = sorted((HERE / "data" / "ttgir").glob("*.ttgir"))
+UNRESOLVED = sorted((HERE / "data" / "ttgir" / "unresolved").glob("*.ttgir"))
 IDS = [path.stem for path in FILES]
 TRITON = pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="the real Triton is not installed")
 
@@ -66,6 +68,18 @@ def test_names_of_layouts_are_kept(path: Path) -> None:
     ours = print_module(parse_module(text, path.name))
     defined = [set(re.findall(r"^#(?!loc)\w+ = (.*)$", t, re.MULTILINE)) for t in (text, ours)]
     assert defined[0] == defined[1]
+
+
+@pytest.mark.parametrize("path", UNRESOLVED, ids=[path.stem for path in UNRESOLVED])
+def test_what_gluon_writes_first(path: Path) -> None:
+    """Calls, layouts to be inferred, descriptors: what Triton's front end makes of Gluon kernels."""
+    module = parse_module(path.read_text(), path.name)
+    verify(module, "gluon")
+    text = print_module(module)
+    assert print_module(parse_module(text, path.name)) == text
+    if "#gluon.auto_encoding" in text:
+        with pytest.raises(CompilationError, match="is not known yet"):
+            verify(module, "layout")
 
 
 SAME = r"""
@@ -214,14 +228,14 @@ def test_a_layout_for_another_shape() -> None:
         ),
     ],
 )
-def test_text_of_tiles(layout: object, text: str) -> None:
-    tile = laid_tensor((64, 64), f16, layout)  # type: ignore[arg-type]
+def test_text_of_tiles(layout: Layout, text: str) -> None:
+    tile = laid_tensor((64, 64), f16, layout)
     assert type_text(tile) == f"tensor<64x64xf16, {text}>"
     read = parse_module(f'%0 = "ub.poison"() : () -> {type_text(tile)}').body.block.first_op
     assert read is not None and read.results[0].type == tile and name_of(read.results[0].type) == layout
 
 
-SHARED = [
+SHARED: list[tuple[Layout, str]] = [
     (
         SwizzledSharedLayout(8, 2, 4, [1, 0]),
         "#ttg.swizzled_shared<{vec = 8, perPhase = 2, maxPhase = 4, order = [1, 0]}>",
@@ -239,8 +253,12 @@ SHARED = [
         "#ttg.padded_shared<[64:+8, 512:+16] {order = [0, 1], shape = [64, 64]}>",
     ),
     (
-        PaddedSharedLayout([[2, 1]], [[0, 1], [1, 1]], [], [2, 2]),
-        "#ttg.padded_shared<[2:+1] {offset = [[0, 1], [1, 1]], block = []}>",
+        PaddedSharedLayout([[2, 1]], [[0, 1], [1, 0], [0, 2], [2, 0]], [], [4, 4]),
+        "#ttg.padded_shared<[2:+1] {offset = [[0, 1], [1, 0], [0, 2], [2, 0]], block = []}>",
+    ),
+    (
+        NVMMASharedLayout(32, 16, 3),
+        "#ttg.nvmma_shared<{swizzlingByteWidth = 32, transposed = false, elementBitWidth = 16, rank = 3}>",
     ),
     (
         SharedLinearLayout([[0, 1], [1, 1]], [], 64),
@@ -249,11 +267,17 @@ SHARED = [
 ]
 
 
+def _shape_for(layout: Layout) -> tuple[int, ...]:
+    """A shape that the layout can have."""
+    if isinstance(layout, PaddedSharedLayout):
+        return tuple(layout.shape)
+    return (2, 2) if isinstance(layout, SharedLinearLayout) else (64,) * layout.rank
+
+
 @pytest.mark.parametrize(("layout", "text"), SHARED)
-def test_text_of_memory(layout: object, text: str) -> None:
-    shape = layout.shape if isinstance(layout, PaddedSharedLayout) else (64, 64)  # type: ignore[attr-defined]
-    shape = (2, 2) if isinstance(layout, SharedLinearLayout) else shape
-    kind = memdesc((3, *shape), f16, layout)  # type: ignore[arg-type]
+def test_text_of_memory(layout: Layout, text: str) -> None:
+    shape = _shape_for(layout)
+    kind = memdesc((3, *shape), f16, layout)
     dims = "x".join(map(str, shape))
     assert type_text(kind) == f"!ttg.memdesc<3x{dims}xf16, {text}, #ttg.shared_memory, mutable>"
     read = parse_module(f'%0 = "ub.poison"() : () -> {type_text(kind)}').body.block.first_op
@@ -261,16 +285,33 @@ def test_text_of_memory(layout: object, text: str) -> None:
     assert type_text(read.results[0].type) == type_text(kind)
 
 
+OTHER = [
+    "#ttg.amd_mfma<{version = 3, warpsPerCTA = [4, 1], instrShape = [32, 32, 8], isTransposed = true}>",
+    "#ttg.amd_mfma<{version = 4, warpsPerCTA = [4, 1], instrShape = [32, 32, 8], isTransposed = true, "
+    "CGALayout = [[1, 0]], tilesPerWarp = [2, 1], elementBitWidth = 64}>",
+    "#ttg.amd_wmma<{version = 2, isTranspose = true, warpsPerCTA = [4, 1], tilesPerWarp = [2, 1]}>",
+    "#ttg.amd_wmma<{version = 3, isTranspose = false, warpsPerCTA = [4, 1], instrShape = [16, 16, 32]}>",
+    "#gluon.auto_encoding",
+    "#gluon.coalesced_encoding",
+]
+
+
+@pytest.mark.parametrize("text", OTHER)
+def test_layouts_for_other_machines_keep_their_text(text: str) -> None:
+    read = parse_module(f'%0 = "ub.poison"() : () -> tensor<64x64xf16, {text}>').body.block.first_op
+    assert read is not None
+    assert type_text(read.results[0].type) == f"tensor<64x64xf16, {text}>"
+
+
 @TRITON
 def test_triton_writes_layouts_so(tmp_path: Path) -> None:
     texts = {}
     for i, (layout, text) in enumerate(SHARED):
-        shape = "2x2" if "alignment" in text or "[2:+1]" in text else "64x64"
+        shape = "x".join(map(str, _shape_for(layout)))
         body = f"%m = ttg.local_alloc : () -> !ttg.memdesc<{shape}xf16, {text}, #ttg.shared_memory, mutable>"
         module = f'module attributes {{"ttg.num-warps" = 4 : i32, "ttg.num-ctas" = 1 : i32}} {{\n  {body}\n}}\n'
         again = print_module(parse_module(module))
         texts[str(i)] = (module, again)
-        assert layout is not None
     _in_triton(SAME, texts, tmp_path)
 
 
@@ -408,13 +449,11 @@ def test_a_conversion_that_helps_is_shown() -> None:
 
 
 def test_equal_layouts_of_other_names_agree() -> None:
-    linear = DistributedLinearLayout(
-        *BlockedLayout([1, 2], [4, 8], [4, 1], [1, 0]).to_linear([32, 16]).bases.values(), [32, 16]
-    )  # type: ignore[arg-type]
+    bases = BlockedLayout([1, 2], [4, 8], [4, 1], [1, 0]).to_linear([32, 16]).bases
+    linear = DistributedLinearLayout(bases["register"], bases["lane"], bases["warp"], [], [32, 16])
     other = type_text(laid_tensor((32, 16), f32, linear))
-    line = (
-        f'%1 = "ub.poison"() : () -> {other}\n%0 = "arith.addf"(%x, %1) : (tensor<32x16xf32, #a>, {other}) -> {other}'
-    )
+    line = f'%1 = "ub.poison"() : () -> {other}\n'
+    line += f'%0 = "arith.addf"(%x, %1) : (tensor<32x16xf32, #a>, {other}) -> {other}'
     verify(parse_module(HEAD + line + "\n    tt.return\n  }\n}\n", "k.ttgir"), "layout")
 
 

@@ -144,7 +144,15 @@ def _mfma(a: AMDMFMALayout) -> str:
 
 
 def _wmma(a: AMDWMMALayout) -> str:
-    raise ValueError(f"{a!r} has no text here")
+    fields = {"version": a.version, "isTranspose": a.transposed, "warpsPerCTA": a.warps_per_cta}
+    text = _body("#ttg.amd_wmma", fields, a.cga_layout)
+    extra: dict[str, Any] = {}
+    if any(n != 1 for n in a.tiles_per_warp or ()):
+        extra["tilesPerWarp"] = a.tiles_per_warp
+    if a.instr_shape not in (None, (16, 16, 16)):
+        extra["instrShape"] = a.instr_shape
+    shown = "".join(f", {key} = {_value(value)}" for key, value in extra.items())
+    return f"{text.removesuffix('}>')}{shown}}}>"
 
 
 def _tensor_memory(a: TensorMemoryLayout) -> str:
@@ -261,6 +269,14 @@ FIELDS: dict[str, Callable[[Fields], Layout]] = {
     "#ttg.nvmma_shared": _nvmma_shared_from,
     "#ttg.shared_linear": lambda f: SharedLinearLayout(f["offset"], f.get("block", ()), f.get("alignment", 16)),
     "#ttg.amd_mfma": _mfma_from,
+    "#ttg.amd_wmma": lambda f: AMDWMMALayout(
+        f["version"],
+        bool(f["isTranspose"]),
+        f["warpsPerCTA"],
+        f.get("instrShape"),
+        f.get("tilesPerWarp"),
+        f.get("CGALayout", ()),
+    ),
     "#ttng.tensor_memory_encoding": lambda f: TensorMemoryLayout(
         (f["blockM"], f["blockN"]), f["colStride"], _split(f), bool(f.get("twoCTAs", False))
     ),

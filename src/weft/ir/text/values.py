@@ -173,7 +173,7 @@ class ValueReader(Cursor):
     def short_type(self, prefix: str) -> Attribute:
         """A type in brackets without its dialect's name, `<f16>`; `prefix` is what was left out."""
         at = self.at
-        if prefix == "!ttg.memdesc":
+        if prefix == "!ttg.memdesc" or "#" in self.texts[at + 1]:
             text = prefix + self.source_in_brackets()
             try:
                 return self._laid_type(text)

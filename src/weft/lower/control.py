@@ -92,6 +92,13 @@ def _assert(c: Context, op: Operation) -> None:
     c.build.add("assert", [c.whole(op.operands[0])], (), {"message": message})
 
 
+@lowering("gpu.barrier", "ttg.barrier")
+def _barrier(c: Context, op: Operation) -> None:
+    c.build.barrier("block", inserted=False)
+    c.reads.clear()
+    c.writes.clear()
+
+
 @lowering("llvm.intr.assume")
 def _assume(c: Context, op: Operation) -> None:
     """A promise to the optimiser: nothing is done."""

@@ -90,14 +90,16 @@ def _load(c: Context, op: Operation) -> None:
     mask = op.operands[1] if len(op.operands) > 1 else None
     other = op.operands[2] if len(op.operands) > 2 else None
     elem = elem_of(result.type)
+    zero = c.build.constant(elem, 0) if mask is not None and other is None else None  # what masked-off lanes get
     if not is_tensor(pointer.type):
-        c[result] = c.build.load("global", c[pointer], elem, 1, c[mask] if mask else None, c[other] if other else None)
+        instead = c[other] if other is not None else zero
+        c[result] = c.build.load("global", c[pointer], elem, 1, c[mask] if mask is not None else None, instead)
         return
     order, vector = access_order(c, pointer, mask, ELEMENT_BITS[elem])
     starts = _starts(order, vector)
     address = c.build.rename(c.whole(pointer), starts)
     active = c.build.rename(c.whole(mask), starts) if mask is not None else None
-    instead = c.build.rename(c.whole(other), order) if other is not None else None
+    instead = c.build.rename(c.whole(other), order) if other is not None else zero
     loaded = c.build.load("global", address, elem, vector, active, instead)
     c[result] = c.build.rename(loaded, _back(c.layout(pointer), order))
 

@@ -112,6 +112,18 @@ def _join(c: Context, op: Operation) -> None:
     settle(c, op.results[0], c.build.rename(both, order), infer.join_result(c.layout(op.operands[0])))
 
 
+@lowering("tt.cat")
+def _cat(c: Context, op: Operation) -> None:
+    """The elements of both, which need not keep their order: the registers of one, then those of the other."""
+    a, b = (c.whole(x) for x in op.operands)
+    layout = c.layout(op.operands[0])
+    size = tile_shape(op.operands[0])[0]
+    bases = {d: list(x) for d, x in layout.bases.items()}
+    bases["register"].append((size,))
+    natural = LinearLayout.from_bases(bases, {"dim0": 2 * size}, require_surjective=False)
+    settle(c, op.results[0], c.build.add("join", [a, b], [(a.elem, 2 * a.count)]).result, natural)
+
+
 @lowering("tt.split")
 def _split(c: Context, op: Operation) -> None:
     layout = c.layout(op.operands[0])

@@ -170,11 +170,12 @@ function drawSelection() {
     const { tile } = panel;
     const place = placeIn(panel, chosen);
     const thread = place == null || !tile.distributed ? null : tile.thread(place);
+    const outside = thread !== null && ((cell) => cell.place != null && tile.thread(cell.place) !== thread);
     panel.grid.mark({
       element: place == null ? null : chosen.element,
       place,
-      same: thread && ((cell) => cell.place != null && tile.thread(cell.place) === thread),
-      dim: thread && ((cell) => cell.place != null && tile.thread(cell.place) !== thread),
+      same: outside && ((cell) => cell.place != null && !outside(cell)),
+      dim: outside || undefined,
     });
   }
   const mark = { element: chosen?.element };
@@ -238,12 +239,12 @@ function drawPlaceForm(chosen) {
     const { tile, key } = panel;
     const place = placeIn(panel, chosen);
     const point = place == null ? {} : tile.point(place);
-    const inputs = tile.layout.ins.map(([name, log]) => {
-      const input = element("input", { type: "number", min: 0, max: 2 ** log - 1, value: point[name] ?? 0, name, id: `choose-${key}-${name}`, disabled: log === 0 });
-      return element("label", {}, name, input);
-    });
+    const dims = tile.layout.ins.filter((d) => d[1]);
+    const inputs = dims.map(([name, log]) =>
+      element("label", {}, name, element("input", { type: "number", min: 0, max: 2 ** log - 1, value: point[name] ?? 0, name, id: `choose-${key}-${name}` })),
+    );
     const read = () => {
-      const at = Object.fromEntries(tile.layout.ins.map(([name, log], i) => [name, Math.min(2 ** log - 1, Math.max(0, Math.trunc(Number(inputs[i].lastChild.value)) || 0))]));
+      const at = Object.fromEntries(dims.map(([name, log], i) => [name, Math.min(2 ** log - 1, Math.max(0, Math.trunc(Number(inputs[i].lastChild.value)) || 0))]));
       const wanted = tile.layout.joinIn(at);
       pick(key, { element: tile.elementOf[wanted], place: wanted });
     };
@@ -474,8 +475,8 @@ function update() {
   $("x").value = state.x;
   $("access").value = state.access;
   const [shape, scope] = evaluateAll();
-  Object.values(panels).forEach(drawPanel);
   panels.b.node.classList.toggle("empty", !panels.b.tile);
+  Object.values(panels).forEach(drawPanel);
   drawMemory();
   drawConversion();
   drawAlgebra(shape, scope);

@@ -19,24 +19,35 @@ class GridCanvas {
 
   show(scene) {
     this.scene = scene;
+    this.cells = Array.from({ length: scene.rows * scene.columns }, (_, i) => scene.cell(Math.floor(i / scene.columns), i % scene.columns));
+    for (const cell of this.cells)
+      if (cell) {
+        cell.css = css(cell.fill);
+        cell.ink = ink(cell.fill);
+      }
     this.cursor = [Math.min(this.cursor[0], scene.rows - 1), Math.min(this.cursor[1], scene.columns - 1)];
     this.canvas.setAttribute("aria-label", scene.label);
     this.layOut();
     this.paint();
   }
 
+  cell(r, c) {
+    return this.cells[r * this.scene.columns + c];
+  }
+
   layOut() {
     const { scene, canvas } = this;
     const space = canvas.parentElement.clientWidth - 4;
     const names = Math.max(...Array.from({ length: Math.min(scene.rows, 64) }, (_, r) => scene.rowName(r).length), scene.rowName(scene.rows - 1).length);
-    this.left = 10 + 6.4 * names;
+    this.left = Math.ceil(10 + 6.4 * names);
     this.top = 20;
     const wanted = Math.max(20, 9 + 6.2 * (scene.letters ?? 3));
     const fit = (space - this.left) / scene.columns;
     this.w = Math.max(5, Math.min(wanted, fit) * this.zoom);
     if (scene.letters > 3 && this.w < wanted * 0.8 && scene.columns <= 64) this.w = Math.max(this.w, wanted * this.zoom); // read rather than fit
     this.h = Math.max(5, Math.min(22, this.w) * (this.w > 22 ? Math.max(1, this.zoom) : 1));
-    if (this.h > 30) this.h = 30;
+    this.w = Math.floor(this.w);
+    this.h = Math.floor(Math.min(30, this.h));
     const width = Math.ceil(this.left + this.w * scene.columns + 2);
     const height = Math.ceil(this.top + this.h * scene.rows + 2);
     this.ratio = Math.min(window.devicePixelRatio || 1, Math.sqrt(16e6 / (width * height)));
@@ -59,7 +70,7 @@ class GridCanvas {
     const at = this.at(event);
     if (!at) return what === "hover" ? this.on.leave?.() : undefined;
     this.cursor = at;
-    const cell = this.scene.cell(...at);
+    const cell = this.cell(...at);
     if (cell) this.on[what]?.(cell);
     else this.on.leave?.();
   }
@@ -70,12 +81,12 @@ class GridCanvas {
     if (step) {
       const clamp = (x, size) => Math.min(size - 1, Math.max(0, x));
       this.cursor = [clamp(this.cursor[0] + step[0], this.scene.rows), clamp(this.cursor[1] + step[1], this.scene.columns)];
-      const cell = this.scene.cell(...this.cursor);
+      const cell = this.cell(...this.cursor);
       if (cell) this.on.hover?.(cell);
       this.paint();
       this.reveal();
     } else if (event.key === "Enter" || event.key === " ") {
-      const cell = this.scene.cell(...this.cursor);
+      const cell = this.cell(...this.cursor);
       if (cell) this.on.pick?.(cell);
     } else if (event.key === "Escape") this.on.clear?.();
     else return;
@@ -115,14 +126,14 @@ class GridCanvas {
     const fitting = Math.floor((w - 3) / 5.6);
     for (let r = 0; r < scene.rows; r++)
       for (let c = 0; c < scene.columns; c++) {
-        const cell = scene.cell(r, c);
+        const cell = this.cell(r, c);
         const dimmed = cell && this.marks.dim?.(cell);
         g.globalAlpha = dimmed ? 0.35 : 1;
-        g.fillStyle = cell && !cell.idle ? css(cell.fill) : cell ? idle : empty;
+        g.fillStyle = cell && !cell.idle ? cell.css : cell ? idle : empty;
         g.fillRect(left + c * w, top + r * h, w - gap, h - gap);
         if (cell?.text && h >= 11 && cell.text.length <= fitting) {
           g.globalAlpha = dimmed ? 0.5 : 1;
-          g.fillStyle = dimmed ? text : ink(cell.fill);
+          g.fillStyle = dimmed ? text : cell.ink;
           g.fillText(cell.text, left + c * w + (w - gap) / 2, top + r * h + (h - gap) / 2 + 0.5);
         }
       }
@@ -166,7 +177,7 @@ class GridCanvas {
     if (marks.same)
       for (let r = 0; r < scene.rows; r++)
         for (let c = 0; c < scene.columns; c++) {
-          const cell = scene.cell(r, c);
+          const cell = this.cell(r, c);
           if (cell && marks.same(cell)) box(r, c, text, 1.5);
         }
     if (marks.element != null) for (const [r, c] of scene.find(marks.element)) box(r, c, accent, 3);

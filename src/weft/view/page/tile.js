@@ -22,6 +22,8 @@ class Tile {
       this.copies[this.elementOf[p]]++;
     }
     this.distributed = isDistributed(layout);
+    const [at, log] = this.distributed && layout.hasIn("register") ? layout.inAt("register") : [0, 0];
+    this.threadBits = ~((2 ** log - 1) << at);
     this.size = Object.fromEntries(layout.ins.map(([n, log]) => [n, 2 ** log]));
   }
   coordinates(element) {
@@ -44,10 +46,9 @@ class Tile {
   point(place) {
     return this.layout.splitIn(place);
   }
-  // Places of one thread have one key.
+  // Places of one thread have one key: the place without its register.
   thread(place) {
-    const p = this.point(place);
-    return this.distributed ? [p.lane ?? 0, p.warp ?? 0, p.block ?? 0].join() : String(place);
+    return place & this.threadBits;
   }
   fill(place, bits = 32) {
     const p = this.point(place);

@@ -3,9 +3,10 @@
     python tools/make_ttgir.py            # all
     python tools/make_ttgir.py matmul     # those whose name contains a word
 
-The kernels are some of tests/kernels, for cuda:80 or cuda:90, and those of tests/kernels/gluon_sources.py. Each gives
-one file, `<name>.ttgir`: what Triton's `ttgir` stage leaves, as Triton prints it, with paths cut short. Of some Gluon
-kernels, `unresolved` holds what the front end made, before functions were inlined and layouts inferred.
+The kernels are some of tests/kernels, for cuda:80, cuda:90 or a GPU of AMD, and those of
+tests/kernels/gluon_sources.py. Each gives one file, `<name>.ttgir`: what Triton's `ttgir` stage leaves, as Triton prints
+it, with paths cut short. Of some Gluon kernels, `unresolved` holds what the front end made, before functions were inlined
+and layouts inferred.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 OUT = ROOT / "tests" / "data" / "ttgir"
 
-TRITON_KERNELS: dict[str, tuple[int, ...]] = {
+TRITON_KERNELS: dict[str, tuple[int | str, ...]] = {
     "atomic_histogram": (80,),
     "batched_matmul": (80, 90),
     "block_pointer_matmul_f16": (90,),
@@ -47,7 +48,7 @@ TRITON_KERNELS: dict[str, tuple[int, ...]] = {
     "linear_recurrence": (80,),
     "mapped": (80,),
     "matmul_bf16": (90,),
-    "matmul_f16": (80, 90),
+    "matmul_f16": (80, 90, "gfx942"),
     "matmul_f64": (80,),
     "matmul_fp8_e4m3": (90,),
     "matmul_int8": (80,),
@@ -55,7 +56,7 @@ TRITON_KERNELS: dict[str, tuple[int, ...]] = {
     "persistent": (80,),
     "reshape_permute_4x8x16": (80,),
     "scaled_matmul_e2m1": (80, 90),
-    "softmax": (80, 90),
+    "softmax": (80, 90, "gfx942", "gfx1100"),
     "spin_lock": (80,),
     "sum_both_axes": (80,),
     "transpose_copy_f16": (80,),
@@ -64,20 +65,23 @@ TRITON_KERNELS: dict[str, tuple[int, ...]] = {
     "welford": (80,),
     "while_tile": (80,),
 }
-"""Cases of tests/kernels, and the compute capabilities to compile each for."""
+"""Cases of tests/kernels, and what to compile each for: compute capabilities, and architectures of AMD."""
 
 
 UNRESOLVED = ("gluon_inferred_layouts", "gluon_producer_consumer", "gluon_shape_operations", "gluon_tma_copy")
 """Those of which the front end's text is kept too."""
 
 
-def _ttgir(source: Any, capability: int, options: dict[str, Any]) -> tuple[str, str]:
+def _ttgir(source: Any, machine: int | str, options: dict[str, Any]) -> tuple[str, str]:
     """The text that Triton's front end makes of a source, and the text that its ttgir stage leaves."""
     from triton._C.libtriton import ir
     from triton.backends.compiler import GPUTarget
     from triton.compiler import make_backend
 
-    target = GPUTarget("cuda", capability, 32)
+    if isinstance(machine, str):
+        target = GPUTarget("hip", machine, 64 if machine.startswith("gfx9") else 32)
+    else:
+        target = GPUTarget("cuda", machine, 32)
     backend = make_backend(target)
     parsed = backend.parse_options(options)
     context = ir.context()
@@ -103,23 +107,23 @@ def strip_locations(text: str) -> str:
     return re.sub(r'"/[^"]*/site-packages/', '"', text)
 
 
-def _triton_sources() -> Iterator[tuple[str, Any, int, dict[str, Any]]]:
+def _triton_sources() -> Iterator[tuple[str, Any, int | str, dict[str, Any]]]:
     from triton.compiler import ASTSource
 
     from kernels import load_cases
 
     cases = load_cases("triton")
-    for name, capabilities in TRITON_KERNELS.items():
+    for name, machines in TRITON_KERNELS.items():
         case = cases.get(name)
         if case is None:
             print(f"there is no kernel {name}", file=sys.stderr)
             continue
-        for capability in capabilities:
+        for machine in machines:
             source = ASTSource(case.kernel, *case.signature(case.make_inputs()))
-            yield f"{name}_sm{capability}", source, capability, case.options
+            yield f"{name}_{'' if isinstance(machine, str) else 'sm'}{machine}", source, machine, case.options
 
 
-def _gluon_sources() -> Iterator[tuple[str, Any, int, dict[str, Any]]]:
+def _gluon_sources() -> Iterator[tuple[str, Any, int | str, dict[str, Any]]]:
     from triton.experimental.gluon._runtime import GluonASTSource
 
     from kernels.gluon_sources import SOURCES
@@ -137,11 +141,11 @@ def main(words: list[str]) -> int:
     sys.path.insert(0, str(ROOT / "tests"))
     (OUT / "unresolved").mkdir(parents=True, exist_ok=True)
     failures = written = 0
-    for name, source, capability, options in (*_triton_sources(), *_gluon_sources()):
+    for name, source, machine, options in (*_triton_sources(), *_gluon_sources()):
         if words and not any(word in name for word in words):
             continue
         try:
-            first, text = _ttgir(source, capability, options)
+            first, text = _ttgir(source, machine, options)
         except Exception as error:  # the report goes on with the next kernel
             failures += 1
             print(f"{name}: {type(error).__name__}: {error}", file=sys.stderr)

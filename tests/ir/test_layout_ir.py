@@ -1,7 +1,7 @@
 """The layout IR: what Triton writes is read, verified and written again, and Triton accepts it.
 
 `tests/data/ttgir` holds the layout IR that Triton 3.6.0 made of kernels of tests/kernels and of Gluon kernels, for
-cuda:80 and cuda:90 (see tools/make_ttgir.py).
+cuda:80, cuda:90 and a few for AMD (see tools/make_ttgir.py).
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def test_tritons_layout_ir_is_read_and_written(path: Path) -> None:
         again = parse_module(text, path.name)
         verify(again, "layout")
         assert print_module(again, locations) == text
-    assert not re.search(r'"ttn?g\.\w+"\(', text), "an operation has no text of its own"
+    assert not re.search(r'"(ttn?g|amdg)\.\w+"\(', text), "an operation has no text of its own"
     assert not any(isinstance(a, OpaqueAttr) for op in module.walk() for a in op.properties.values())
 
 
@@ -90,6 +90,7 @@ from triton.compiler import make_backend
 context = ir.context()
 ir.load_dialects(context)
 make_backend(GPUTarget("cuda", 90, 32)).load_dialects(context)
+make_backend(GPUTarget("hip", "gfx942", 64)).load_dialects(context)
 failures = {}
 for name, texts in json.load(open(sys.argv[1])).items():
     shown = []
@@ -460,6 +461,7 @@ def test_equal_layouts_of_other_names_agree() -> None:
 BAD_TEXT = [
     ("tensor<8xf32, #ttg.blocked<{sizePerThread = [1]}>>", "'threadsPerWarp' is missing"),
     ("tensor<8xf32, #ttg.swizzled_shared<{vec = 3, perPhase = 1, maxPhase = 1, order = [0]}>>", "vec"),
+    ("tensor<8x8xf32, #ttg.amd_rotating_shared<{vec = 4}>>", "is not known here"),
     ("tensor<8xf32, #nowhere>", "'#nowhere' is not defined"),
     ("tensor<8xf32, #ttg.shared_memory>", "is not a layout"),
     ("tensor<8xf32, #gluon.auto_encoding, 3>", "one layout"),

@@ -7,10 +7,12 @@ all of it once this is imported; compilations for the CPU do not import it.
 encoding    a layout in a tile's type           memory     descriptors of memory, tokens
 names       named layouts as text               reading    types and attributes, read
 ttg, ttng   the operations                      forms, regions   their text
+amdg        some operations for AMD, with their text
 check       what layout IR must be, layouts first; check_memory   memory and what is asynchronous
 """
 
 from . import (  # fill the tables of the reader, the writer and the verifier
+    amdg,
     check,
     check_memory,
     forms,
@@ -43,6 +45,7 @@ from .names import layout_text
 
 __all__ = [
     # dialects
+    "amdg",
     "ttg",
     "ttng",
     # tiles with layouts

@@ -32,7 +32,7 @@ from ..types import PtrType, element_of, i1, i32, like
 from . import ttg, ttng
 from .memory import async_token
 
-__all__: list[str] = []
+__all__ = ["AllTypes", "Number", "Numbers", "form"]
 
 
 # -- pieces that only these operations have ------------------------------------------------------------------------
@@ -133,9 +133,10 @@ def _loaded(parts: Parts) -> Sequence[Attribute]:
 # -- the table -----------------------------------------------------------------------------------------------------
 
 
-def _form(
+def form(
     *pieces: Piece | str, hidden: str = "", defaults: Mapping[str, Attribute] | None = None, **infer: Rule
 ) -> Form:
+    """The text of an operation: its pieces, what they show of the properties, and the rules for types left out."""
     return Form(pieces, infer, frozenset(hidden.split()) | {"operandSegmentSizes"}, defaults or {})
 
 
@@ -150,109 +151,109 @@ _CAST = (Value("src"), ATTRS, " : ", Type("src"), " -> ", Type("result"))
 # fmt: off
 _FORMS: dict[type[Operation], Form | None] = {
     # ttg
-    ttg.ConvertLayoutOp: _form(*_CAST),
-    ttg.SetAutoLayoutOp: _form(*_CAST),
-    ttg.Fp4ToFpOp: _form(*_CAST),
-    ttg.LocalAllocOp: _form(Values("src"), ATTRS, " : ", Signature(["src"], ["result"])),
-    ttg.LocalDeallocOp: _form(Value("src"), ATTRS, " : ", Type("src")),
-    ttg.LocalLoadOp: _form(
+    ttg.ConvertLayoutOp: form(*_CAST),
+    ttg.SetAutoLayoutOp: form(*_CAST),
+    ttg.Fp4ToFpOp: form(*_CAST),
+    ttg.LocalAllocOp: form(Values("src"), ATTRS, " : ", Signature(["src"], ["result"])),
+    ttg.LocalDeallocOp: form(Value("src"), ATTRS, " : ", Type("src")),
+    ttg.LocalLoadOp: form(
         Value("src"), Maybe(" token ", Value("token")), ATTRS, " : ", Type("src"), " -> ", Type("result"),
         token=_is(async_token),
     ),
-    ttg.LocalStoreOp: _form(Value("src"), ", ", Value("dst"), ATTRS, " : ", Type("src"), " -> ", Type("dst")),
-    ttg.LocalBarrierOp: _form(ATTRS),
-    ttg.GlobalScratchAllocOp: _form(ATTRS, " : ", Type("result")),
-    ttg.MemDescIndexOp: _form(
+    ttg.LocalStoreOp: form(Value("src"), ", ", Value("dst"), ATTRS, " : ", Type("src"), " -> ", Type("dst")),
+    ttg.LocalBarrierOp: form(ATTRS),
+    ttg.GlobalScratchAllocOp: form(ATTRS, " : ", Type("result")),
+    ttg.MemDescIndexOp: form(
         Value("src"), "[", Value("index"), "]", ATTRS, " : ", Type("src"), " -> ", Type("result"), index=_is(i32),
     ),
-    ttg.MemDescSubsliceOp: _form(
+    ttg.MemDescSubsliceOp: form(
         Value("src"), Numbers("offsets"), ATTRS, " : ", Type("src"), " -> ", Type("result"), hidden="offsets",
     ),
-    ttg.MemDescTransOp: _form(*_CAST),
-    ttg.MemDescReshapeOp: _form(*_CAST),
-    ttg.MemDescReinterpretOp: _form(*_CAST),
-    ttg.AsyncCopyGlobalToLocalOp: _form(
+    ttg.MemDescTransOp: form(*_CAST),
+    ttg.MemDescReshapeOp: form(*_CAST),
+    ttg.MemDescReinterpretOp: form(*_CAST),
+    ttg.AsyncCopyGlobalToLocalOp: form(
         Value("src"), ", ", Value("result"), Maybe(" mask ", Value("mask")), Maybe(" other ", Value("other")), _HINTS,
         ATTRS, " : ", Type("src"), " -> ", Type("result", short=_MEMDESC), hidden="cache evict",
         defaults={**_FALSE, "contiguity": i32_attr(1)}, mask=_truth("src"), other=_loaded, token=_is(async_token),
     ),
-    ttg.AsyncCommitGroupOp: _form(
+    ttg.AsyncCommitGroupOp: form(
         Maybe(" tokens ", Values("inputTokens")), ATTRS, inputTokens=_each(async_token, "inputTokens"),
         asyncToken=_is(async_token),
     ),
-    ttg.AsyncWaitOp: _form(
+    ttg.AsyncWaitOp: form(
         Values("asyncToken"), ATTRS, asyncToken=_each(async_token, "asyncToken"), retToken=_is(async_token),
     ),
-    ttg.WarpYieldOp: _form(ATTRS, Maybe(" ", Values("values"), " : ", Types("values"))),
-    ttg.WarpReturnOp: _form(ATTRS),
+    ttg.WarpYieldOp: form(ATTRS, Maybe(" ", Values("values"), " : ", Types("values"))),
+    ttg.WarpReturnOp: form(ATTRS),
     ttg.WarpSpecializePartitionsOp: None,
     ttg.MaskOp: None,
     ttg.MaskReturnOp: None,
-    ttg.PredicateStageOp: _form(
+    ttg.PredicateStageOp: form(
         Value("iv"), ", ", Value("ub"), ", ", Value("step"), " maxStage ", Number("maxStage"), " stage ",
         Number("stage"), ATTRS, " : ", Type("iv"), " -> ", Type("result"), hidden="maxStage stage", ub=_as("iv"),
         step=_as("iv"),
     ),
     # ttng: products, fences
-    ttng.WarpGroupDotOp: _form(
+    ttng.WarpGroupDotOp: form(
         Value("a"), ", ", Value("b"), ", ", Value("c"), Maybe(", ", Value("useC")), ATTRS, " : ", Type("a"), " * ",
         Type("b"), " -> ", Type("d"), defaults={
             "inputPrecision": i32_attr(tt.InputPrecision.IEEE), "maxNumImpreciseAcc": i32_attr(0),
             "isAsync": bool_attr(False),
         }, c=_as("d"), useC=_is(i1),
     ),
-    ttng.WarpGroupDotWaitOp: _form(
+    ttng.WarpGroupDotWaitOp: form(
         Values("inputs"), ATTRS, " : ", Types("inputs"), outputs=_as("inputs"),
     ),
-    ttng.FenceAsyncSharedOp: _form(ATTRS),
-    ttng.ClusterArriveOp: _form(ATTRS),
-    ttng.ClusterWaitOp: _form(ATTRS),
+    ttng.FenceAsyncSharedOp: form(ATTRS),
+    ttng.ClusterArriveOp: form(ATTRS),
+    ttng.ClusterWaitOp: form(ATTRS),
     # ttng: mbarriers
-    ttng.InitBarrierOp: _form(Value("alloc"), ", ", Number("count"), ATTRS, " : ", Type("alloc"), hidden="count"),
-    ttng.InvalBarrierOp: _form(Value("alloc"), ATTRS, " : ", Type("alloc")),
-    ttng.BarrierExpectOp: _form(
+    ttng.InitBarrierOp: form(Value("alloc"), ", ", Number("count"), ATTRS, " : ", Type("alloc"), hidden="count"),
+    ttng.InvalBarrierOp: form(Value("alloc"), ATTRS, " : ", Type("alloc")),
+    ttng.BarrierExpectOp: form(
         Value("alloc"), ", ", Number("size"), ATTRS, ", ", Value("pred"), " : ", Type("alloc"), hidden="size",
         pred=_is(i1),
     ),
-    ttng.WaitBarrierOp: _form(
+    ttng.WaitBarrierOp: form(
         Value("alloc"), ", ", Value("phase"), Maybe(", ", Value("pred")), Maybe(" deps ", Values("deps")), ATTRS,
         " : ", Type("alloc"), Maybe(", ", Types("deps")), phase=_is(i32), pred=_is(i1),
     ),
-    ttng.ArriveBarrierOp: _form(
+    ttng.ArriveBarrierOp: form(
         Value("alloc"), ", ", Number("count"), Maybe(", ", Value("pred")), ATTRS, " : ", Type("alloc"), hidden="count",
         pred=_is(i1),
     ),
-    ttng.AsyncCopyMbarrierArriveOp: _form(Value("barrier"), ATTRS, " : ", Type("barrier")),
+    ttng.AsyncCopyMbarrierArriveOp: form(Value("barrier"), ATTRS, " : ", Type("barrier")),
     # ttng: tensors
-    ttng.AsyncTMACopyGlobalToLocalOp: _form(
+    ttng.AsyncTMACopyGlobalToLocalOp: form(
         Value("desc"), "[", Values("coord"), "] ", Value("result"), ", ", Value("barrier"), ", ", Value("pred"), _HINTS,
         ATTRS, " : ", Type("desc"), ", ", Type("barrier"), " -> ", Type("result"), hidden="cache evict",
         defaults=_FALSE, coord=_each(i32, "coord"), pred=_is(i1),
     ),
-    ttng.AsyncTMACopyLocalToGlobalOp: _form(
+    ttng.AsyncTMACopyLocalToGlobalOp: form(
         Value("desc"), "[", Values("coord"), "] ", Value("src"), ATTRS, " : ", Type("desc"), ", ", Type("src"),
         coord=_each(i32, "coord"),
     ),
-    ttng.AsyncTMAReduceOp: _form(
+    ttng.AsyncTMAReduceOp: form(
         Choice("kind", words(tt.DescriptorReduceKind)), ", ", Value("desc"), "[", Values("coord"), "] ", Value("src"),
         ATTRS, " : ", Type("desc"), ", ", Type("src"), hidden="kind", coord=_each(i32, "coord"),
     ),
-    ttng.AsyncTMAGatherOp: _form(
+    ttng.AsyncTMAGatherOp: form(
         Value("desc"), "[", Value("x_offsets"), ", ", Value("y_offset"), "] ", Value("result"), ", ", Value("barrier"),
         ", ", Value("pred"), ATTRS, " : ", AllTypes("desc", "x_offsets", "y_offset", "barrier", "result", "pred"),
     ),
-    ttng.AsyncTMAScatterOp: _form(
+    ttng.AsyncTMAScatterOp: form(
         Value("desc"), "[", Value("x_offsets"), ", ", Value("y_offset"), "] ", Value("src"), ATTRS, " : ",
         AllTypes("desc", "x_offsets", "y_offset", "src"),
     ),
-    ttng.AsyncTMAStoreWaitOp: _form(ATTRS),
-    ttng.TensormapCreateOp: _form(
+    ttng.AsyncTMAStoreWaitOp: form(ATTRS),
+    ttng.TensormapCreateOp: form(
         Value("desc_ptr"), ", ", Value("global_address"), ", [", Values("box_dim"), "], [", Values("global_dim"),
         "], [", Values("global_stride"), "], [", Values("element_stride"), "]", ATTRS, " : ",
         Signature(["desc_ptr", "global_address", "box_dim", "global_dim", "global_stride", "element_stride"], []),
     ),
-    ttng.TensormapFenceproxyAcquireOp: _form(Value("desc_ptr"), ATTRS, " : ", Type("desc_ptr")),
-    ttng.ReinterpretTensorDescOp: _form(
+    ttng.TensormapFenceproxyAcquireOp: form(Value("desc_ptr"), ATTRS, " : ", Type("desc_ptr")),
+    ttng.ReinterpretTensorDescOp: form(
         Value("rawDesc"), ATTRS, " : ", Type("rawDesc"), " to ", Type("result"),
     ),
 }

@@ -15,6 +15,7 @@ from xdsl.ir import Attribute
 
 from weft.base import LayoutError
 
+from ..text import OpaqueAttr
 from ..text.extend import EXTENSIONS
 from ..text.types import BadType, read_type, type_text
 from ..text.values import ValueReader
@@ -142,6 +143,8 @@ def _shape_and_element(text: str, r: ValueReader) -> tuple[tuple[int, ...], Attr
 def _layout(text: str, r: ValueReader) -> NamedLayoutAttr:
     inner = _Inner(text, r)
     found = inner.attribute()
+    if isinstance(found, OpaqueAttr):
+        raise BadType(f"the layout {found.data[:120]} is not known here")
     if not isinstance(found, NamedLayoutAttr) or inner.kinds[inner.at] != "e":
         raise BadType(f"'{text[:80]}' is not a layout")
     return found

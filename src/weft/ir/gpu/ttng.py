@@ -3,8 +3,8 @@
 An mbarrier is a descriptor of one 64-bit word of shared memory. A phase of it is over when as many have arrived as
 `init_barrier` said and as many bytes have been copied as `barrier_expect` said.
 
-Names, properties and text are those of Triton 3.6.0. Operations of tensor memory and of its matrix unit (Blackwell) are
-known by name and read in generic form only.
+Names, properties and text are those of Triton 3.6.0. Those of Blackwell alone (tensor memory and its matrix unit)
+are not here.
 """
 
 from __future__ import annotations

@@ -1,0 +1,183 @@
+"""The operations of Triton's dialect `amdg` that its pipeline for CDNA and RDNA leaves in most kernels, and their text.
+
+They are read, verified and written; what they mean for code is for a back end to say. Others of the dialect, and the
+layout `#ttg.amd_rotating_shared`, are not known here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.ir import Attribute
+from xdsl.irdl import (
+    AttrSizedOperandSegments,
+    IRDLOperation,
+    irdl_op_definition,
+    operand_def,
+    opt_operand_def,
+    opt_prop_def,
+    prop_def,
+    result_def,
+    traits_def,
+)
+from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
+
+from weft.base import LayoutError
+
+from .. import tt
+from ..check.rules import fail, need_same_shape, need_tile, rule, show
+from ..text import register
+from ..text.elements import Attributes, Choice, Hints, Maybe, Parts, Rule, Type, Value, words
+from ..types import element_of, i1, i32, like, ptr_of
+from .encoding import encoding_of
+from .forms import Number, form
+
+__all__ = ["BufferLoadOp", "BufferStoreOp", "InThreadTransposeOp", "SchedBarrierOp", "SetPrioOp"]
+
+
+@irdl_op_definition
+class BufferLoadOp(IRDLOperation):
+    """Load through one pointer and a tile of offsets, in elements:
+
+    %v = amdg.buffer_load %p[%offsets], %mask, %other cacheModifier = cg stride = %s : tensor<256xf32, #blocked>
+    """
+
+    name = "amdg.buffer_load"
+    ptr = operand_def()
+    offsets = operand_def()
+    stride = opt_operand_def()
+    mask = opt_operand_def()
+    other = opt_operand_def()
+    cache = opt_prop_def()
+    contiguity = opt_prop_def()
+    result = result_def()
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+    traits = traits_def(MemoryReadEffect())
+
+
+@irdl_op_definition
+class BufferStoreOp(IRDLOperation):
+    """Store through one pointer and a tile of offsets, in elements:
+
+    amdg.buffer_store %v, %p[%offsets], %mask cacheModifier = cs stride = %s : tensor<256xf32, #blocked>
+    """
+
+    name = "amdg.buffer_store"
+    value = operand_def()
+    ptr = operand_def()
+    offsets = operand_def()
+    stride = opt_operand_def()
+    mask = opt_operand_def()
+    cache = opt_prop_def()
+    contiguity = opt_prop_def()
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+    traits = traits_def(MemoryWriteEffect())
+
+
+@irdl_op_definition
+class InThreadTransposeOp(IRDLOperation):
+    """The same tile with the registers of each thread in another order:
+
+    %1 = amdg.in_thread_transpose %0 : tensor<32x16xf16, #blocked> -> tensor<32x16xf16, #linear>
+    """
+
+    name = "amdg.in_thread_transpose"
+    src = operand_def()
+    result = result_def()
+    traits = traits_def(Pure())
+
+
+@irdl_op_definition
+class SetPrioOp(IRDLOperation):
+    """The priority of this warp from here on:  rocdl.s.setprio 1"""
+
+    name = "rocdl.s.setprio"
+    priority = prop_def()
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+
+@irdl_op_definition
+class SchedBarrierOp(IRDLOperation):
+    """Instructions of kinds that the mask leaves out do not move past here:  rocdl.sched.barrier 0"""
+
+    name = "rocdl.sched.barrier"
+    mask = prop_def()
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+
+# -- text ----------------------------------------------------------------------------------------------------------
+
+
+def _base(group: str) -> Rule:
+    return lambda parts: (ptr_of(element_of(parts.type(group))),)
+
+
+def _tile(group: str, element: Attribute) -> Rule:
+    return lambda parts: (like(parts.type(group), element),)
+
+
+def _same(parts: Parts) -> Sequence[Attribute]:
+    return (parts.type("result"),)
+
+
+ATTRS = Attributes()
+_CACHE = Hints(cacheModifier=Choice("cache", words(tt.CacheModifier), tt.CacheModifier.NONE))
+_STRIDE = Maybe(" stride ", "= ", Value("stride"))
+
+register(
+    BufferLoadOp,
+    form(
+        *(Value("ptr"), "[", Value("offsets"), "]", Maybe(", ", Value("mask")), Maybe(", ", Value("other")), _CACHE),
+        *(_STRIDE, ATTRS, " : ", Type("result")),
+        hidden="cache",
+        ptr=_base("result"),
+        offsets=_tile("result", i32),
+        mask=_tile("result", i1),
+        other=_same,
+        stride=lambda parts: (i32,),
+    ),
+)
+register(
+    BufferStoreOp,
+    form(
+        *(Value("value"), ", ", Value("ptr"), "[", Value("offsets"), "]", Maybe(", ", Value("mask")), _CACHE),
+        *(_STRIDE, ATTRS, " : ", Type("value")),
+        hidden="cache",
+        ptr=_base("value"),
+        offsets=_tile("value", i32),
+        mask=_tile("value", i1),
+        stride=lambda parts: (i32,),
+    ),
+)
+register(InThreadTransposeOp, form(Value("src"), ATTRS, " : ", Type("src"), " -> ", Type("result")))
+register(SetPrioOp, form(Number("priority"), ATTRS, hidden="priority"))
+register(SchedBarrierOp, form(Number("mask"), ATTRS, hidden="mask"))
+
+
+# -- rules ---------------------------------------------------------------------------------------------------------
+
+
+@rule(BufferLoadOp, BufferStoreOp)
+def _buffer(op: BufferLoadOp | BufferStoreOp) -> None:
+    value = op.result if isinstance(op, BufferLoadOp) else op.value
+    need_tile(op, value)
+    if op.ptr.type != ptr_of(element_of(value.type)):
+        fail(op, f"through {show(op.ptr)} nothing comes or goes of {show(value)}")
+    if op.offsets.type != like(value.type, i32):
+        fail(op, f"the offsets are {show(like(value.type, i32))}, got {show(op.offsets)}")
+    if op.mask is not None and op.mask.type != like(value.type, i1):
+        fail(op, f"the mask is {show(like(value.type, i1))}, got {show(op.mask)}")
+
+
+@rule(InThreadTransposeOp)
+def _in_thread(op: InThreadTransposeOp) -> None:
+    need_same_shape(op, op.src, op.result)
+    source, result = encoding_of(op.src.type), encoding_of(op.result.type)
+    if source is None or result is None or source.linear is None or result.linear is None:
+        return
+    try:
+        moved = source.linear.invert_and_compose(result.linear)
+    except LayoutError as error:
+        fail(op, error.message, error.hint)
+    if not moved.is_trivial_over(["lane", "warp", "block"]):
+        fail(op, f"moves elements between threads\n    from  {show(op.src)}\n    to    {show(op.result)}")

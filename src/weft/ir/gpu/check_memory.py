@@ -1,0 +1,351 @@
+"""Rules of the operations on shared memory, asynchronous copies, mbarriers and warp groups."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from weft.base import LayoutError
+from weft.layouts import LinearLayout, reshape_result, trans_result
+
+from .. import tt
+from ..attrs import int_value, ints_of
+from ..check.rules import dims, fail, need_same, need_same_shape, need_tile, rule, show
+from ..types import (
+    TensorDescType,
+    bit_width,
+    element_of,
+    i1,
+    i8,
+    i32,
+    i64,
+    is_tensor,
+    like,
+    numel_of,
+    ptr_of,
+    shape_of,
+    signless,
+)
+from . import ttg, ttng
+from .memory import SHARED_MEMORY, AsyncTokenType, MemDescType
+
+__all__: list[str] = []
+
+
+def _memory(op: Operation, value: SSAValue, mutable: bool = False) -> MemDescType:
+    if not isinstance(value.type, MemDescType):
+        fail(op, f"expected memory (!ttg.memdesc), got {show(value)}")
+    if mutable and not value.type.data.mutable:
+        fail(op, f"writes to memory that is not mutable: {show(value)}", "allocate it with `mutable`")
+    return value.type
+
+
+def _holds(op: Operation, memory: MemDescType, tile: SSAValue) -> None:
+    """The tile is what the memory holds."""
+    if need_tile(op, tile) != memory.shape or element_of(tile.type) != memory.element_type:
+        fail(op, f"memory and tile differ in shape or elements\n    memory  {memory.text()}\n    tile    {show(tile)}")
+
+
+def _tokens(op: Operation, *values: SSAValue | None) -> None:
+    for value in values:
+        if value is not None and not isinstance(value.type, AsyncTokenType):
+            fail(op, f"expected a token (!ttg.async.token), got {show(value)}")
+
+
+# -- allocations, loads and stores ---------------------------------------------------------------------------------
+
+
+@rule(ttg.LocalAllocOp)
+def _local_alloc(op: ttg.LocalAllocOp) -> None:
+    memory = _memory(op, op.result)
+    if memory.data.space != SHARED_MEMORY:
+        fail(op, f"allocates shared memory, not {memory.data.space}")
+    if op.src is not None:
+        _holds(op, memory, op.src)
+    elif not memory.data.mutable:
+        fail(op, f"memory with nothing in it must be mutable, got {memory.text()}")
+    if memory.data.allocated != memory.shape:
+        fail(op, f"an allocation is not a part of another: {memory.text()}")
+
+
+@rule(ttg.LocalDeallocOp)
+def _local_dealloc(op: ttg.LocalDeallocOp) -> None:
+    _memory(op, op.src)
+
+
+@rule(ttg.LocalLoadOp)
+def _local_load(op: ttg.LocalLoadOp) -> None:
+    _holds(op, _memory(op, op.src), op.result)
+    _tokens(op, op.token)
+
+
+@rule(ttg.LocalStoreOp)
+def _local_store(op: ttg.LocalStoreOp) -> None:
+    _holds(op, _memory(op, op.dst, mutable=True), op.src)
+
+
+@rule(ttg.GlobalScratchAllocOp)
+def _scratch(op: ttg.GlobalScratchAllocOp) -> None:
+    if op.result.type != ptr_of(i8):
+        fail(op, f"yields !tt.ptr<i8>, not {show(op.result)}")
+
+
+# -- views ---------------------------------------------------------------------------------------------------------
+
+
+def _view(op: Operation, source: MemDescType, result: MemDescType) -> None:
+    """Both are the same kind of memory."""
+    if source.data.space != result.data.space or source.data.mutable != result.data.mutable:
+        fail(op, f"a view of {source.text()} cannot be {result.text()}")
+
+
+def _same_elements(op: Operation, source: MemDescType, result: MemDescType) -> None:
+    _view(op, source, result)
+    if source.element_type != result.element_type:
+        fail(op, f"the elements of {source.text()} and {result.text()} differ in type")
+
+
+@rule(ttg.MemDescIndexOp)
+def _index(op: ttg.MemDescIndexOp) -> None:
+    source, result = _memory(op, op.src), _memory(op, op.result)
+    _same_elements(op, source, result)
+    if result.shape != source.shape[1:]:
+        fail(op, f"one of {dims(source.shape)} has the shape {dims(source.shape[1:])}, not {dims(result.shape)}")
+    if source.data.layout != result.data.layout:
+        fail(op, f"a buffer lies as all of them do\n    buffers  {source.text()}\n    buffer   {result.text()}")
+
+
+@rule(ttg.MemDescSubsliceOp)
+def _subslice(op: ttg.MemDescSubsliceOp) -> None:
+    source, result = _memory(op, op.src), _memory(op, op.result)
+    _same_elements(op, source, result)
+    offsets = ints_of(op.properties["offsets"])
+    if not len(offsets) == len(source.shape) == len(result.shape):
+        fail(op, f"offsets {dims(offsets)} and shape {dims(result.shape)} of a part of {dims(source.shape)}")
+    for offset, part, whole in zip(offsets, result.shape, source.shape, strict=True):
+        if offset < 0 or offset + part > whole:
+            fail(op, f"{dims(result.shape)} from {dims(offsets)} on reaches outside of {dims(source.shape)}")
+        if offset % part:
+            fail(op, f"the offsets {dims(offsets)} must be multiples of the part's shape {dims(result.shape)}")
+    if source.data.layout != result.data.layout or source.data.allocated != result.data.allocated:
+        fail(op, f"a part lies where it lay in the whole\n    whole  {source.text()}\n    part   {result.text()}")
+
+
+def _follows(
+    op: Operation, source: MemDescType, result: MemDescType, infer: Callable[[LinearLayout], LinearLayout]
+) -> None:
+    """The result lies as the view makes it of the source; compared for whole allocations of one buffer."""
+    for memory in (source, result):
+        if memory.data.allocated != memory.shape or len(memory.shape) != len(memory.linear.out_dims):
+            return
+    try:
+        wanted = infer(source.linear)
+    except LayoutError as error:
+        fail(op, f"{error.message}\n    {source.text()}", error.hint)
+    if wanted != result.linear:
+        fail(
+            op,
+            "the result does not lie where the source is\n"
+            f"    source    {source.text()}\n    result    {result.text()}\n    expected  bases {wanted.bases}",
+        )
+
+
+@rule(ttg.MemDescTransOp)
+def _trans(op: ttg.MemDescTransOp) -> None:
+    source, result = _memory(op, op.src), _memory(op, op.result)
+    _same_elements(op, source, result)
+    order = ints_of(op.properties["order"])
+    if sorted(order) != list(range(len(source.shape))):
+        fail(op, f"the order {dims(order)} is not a permutation of the {len(source.shape)} dimensions")
+    wanted = tuple(source.shape[i] for i in order)
+    if result.shape != wanted:
+        fail(op, f"{dims(source.shape)} in the order {dims(order)} is {dims(wanted)}, not {dims(result.shape)}")
+    _follows(op, source, result, lambda layout: trans_result(layout, order))
+
+
+@rule(ttg.MemDescReshapeOp)
+def _reshape(op: ttg.MemDescReshapeOp) -> None:
+    source, result = _memory(op, op.src), _memory(op, op.result)
+    _same_elements(op, source, result)
+    if prod(source.shape) != prod(result.shape):
+        fail(op, f"{source.text()} and {result.text()} differ in the number of elements")
+    _follows(op, source, result, lambda layout: reshape_result(layout, result.shape))
+
+
+@rule(ttg.MemDescReinterpretOp)
+def _reinterpret(op: ttg.MemDescReinterpretOp) -> None:
+    source, result = _memory(op, op.src), _memory(op, op.result)
+    _view(op, source, result)
+    have, need = (prod(m.shape) * bit_width(m.element_type) // 8 for m in (source, result))
+    if need > have:
+        fail(op, f"{result.text()} has {need} bytes, and {source.text()} {have}")
+
+
+# -- asynchronous copies -------------------------------------------------------------------------------------------
+
+
+@rule(ttg.AsyncCopyGlobalToLocalOp)
+def _async_copy(op: ttg.AsyncCopyGlobalToLocalOp) -> None:
+    memory = _memory(op, op.result, mutable=True)
+    element = element_of(op.src.type)
+    if not is_tensor(op.src.type) or not isinstance(element, tt.PtrType):
+        fail(op, f"expected a tile of pointers, got {show(op.src)}")
+    if shape_of(op.src.type) != memory.shape or element.pointee != memory.element_type:
+        fail(op, f"through {show(op.src)} nothing comes for {memory.text()}")
+    if op.mask is not None and element_of(op.mask.type) != i1:
+        fail(op, f"the mask is i1, got {show(op.mask)}")
+    if op.other is not None and op.other.type != like(op.src.type, element.pointee):
+        fail(op, f"`other` must be {show(like(op.src.type, element.pointee))}, got {show(op.other)}")
+    _tokens(op, op.token)
+
+
+@rule(ttg.AsyncCommitGroupOp, ttg.AsyncWaitOp)
+def _groups(op: Operation) -> None:
+    _tokens(op, *op.operands, *op.results)
+    num = op.properties.get("num")
+    if num is not None and int_value(num) < 0:
+        fail(op, f"cannot wait until {int_value(num)} groups are under way")
+
+
+# -- warp groups ---------------------------------------------------------------------------------------------------
+
+
+@rule(ttg.WarpSpecializeOp)
+def _warp_specialize(op: ttg.WarpSpecializeOp) -> None:
+    warps = ints_of(op.properties["partitionNumWarps"])
+    holder = op.partitionOpHolder.block.first_op
+    if not isinstance(holder, ttg.WarpSpecializePartitionsOp) or len(holder.regions) != len(warps):
+        fail(op, f"{len(warps)} numbers of warps for another number of partitions")
+    wanted = [v.type for v in op.operands]
+    for i, (count, region) in enumerate(zip(warps, holder.regions, strict=True)):
+        if count < 1 or count & (count - 1):
+            fail(op, f"partition {i} has {count} warps, which is no power of two")
+        if len(region.blocks) != 1 or [a.type for a in region.block.args] != wanted:
+            fail(op, f"partition {i} takes {', '.join(map(show, wanted)) or 'nothing'}")
+    registers = op.properties.get("requestedRegisters")
+    if registers is not None and len(ints_of(registers)) != len(warps):
+        fail(op, f"registers are requested for {len(ints_of(registers))} of {len(warps)} partitions")
+    last = op.defaultRegion.block.last_op
+    if last is not None and [v.type for v in last.operands] != [v.type for v in op.results]:
+        fail(last, f"yields {', '.join(show(v) for v in last.operands)} for {', '.join(show(v) for v in op.results)}")
+
+
+@rule(ttg.WarpYieldOp, ttg.WarpReturnOp)
+def _warp_end(op: Operation) -> None:
+    parent = op.parent_op()
+    wanted = ttg.WarpSpecializeOp if isinstance(op, ttg.WarpYieldOp) else ttg.WarpSpecializePartitionsOp
+    if not isinstance(parent, wanted):
+        fail(op, f"stands at the end of a region of {wanted.name}")
+
+
+# -- Hopper: products ----------------------------------------------------------------------------------------------
+
+
+def _matrix(op: Operation, value: SSAValue) -> tuple[tuple[int, ...], Attribute]:
+    if isinstance(value.type, MemDescType):
+        return value.type.shape, value.type.element_type
+    return need_tile(op, value), element_of(value.type)
+
+
+@rule(ttng.WarpGroupDotOp)
+def _warp_group_dot(op: ttng.WarpGroupDotOp) -> None:
+    need_same(op, "accumulator and result", op.c, op.d)
+    _memory(op, op.b)
+    (a, x), (b, y) = _matrix(op, op.a), _matrix(op, op.b)
+    c = need_tile(op, op.c)
+    if not len(a) == len(b) == len(c) == 2:
+        fail(op, f"expected matrices, got {dims(a)}, {dims(b)} and {dims(c)}")
+    if a[1] != b[0] or c != (a[0], b[1]):
+        fail(op, f"{dims(a)} times {dims(b)} into {dims(c)}")
+    if bit_width(x) != bit_width(y):
+        fail(op, f"cannot multiply {show(op.a)} by {show(op.b)}")
+    if c[0] % 64:
+        fail(op, f"wgmma computes 64 rows at a time, the accumulator has {c[0]}", "tt.dot computes other shapes")
+
+
+@rule(ttng.WarpGroupDotWaitOp)
+def _warp_group_dot_wait(op: ttng.WarpGroupDotWaitOp) -> None:
+    if [v.type for v in op.operands] != [v.type for v in op.results]:
+        fail(op, "each operand is a result")
+
+
+# -- Hopper: mbarriers ---------------------------------------------------------------------------------------------
+
+
+def _barrier(op: Operation, value: SSAValue) -> None:
+    memory = _memory(op, value, mutable=True)
+    if memory.element_type != i64 or len(memory.shape) != 1:
+        fail(op, f"an mbarrier is one i64 for each block (!ttg.memdesc<1xi64, ...>), got {show(value)}")
+
+
+@rule(
+    ttng.InitBarrierOp, ttng.InvalBarrierOp, ttng.BarrierExpectOp, ttng.WaitBarrierOp, ttng.ArriveBarrierOp,
+    ttng.AsyncCopyMbarrierArriveOp,
+)  # fmt: skip
+def _mbarrier(op: Operation) -> None:
+    _barrier(op, op.operands[0])
+    count = op.properties.get("count")
+    if count is not None and int_value(count) < 1:
+        fail(op, f"the count must be 1 or more, got {int_value(count)}")
+    if isinstance(op, ttng.WaitBarrierOp):
+        if op.phase.type != i32:
+            fail(op, f"the phase is i32, got {show(op.phase)}")
+        for value in op.deps:
+            _memory(op, value)
+    pred = getattr(op, "pred", None)
+    if pred is not None and pred.type != i1:
+        fail(op, f"the predicate is i1, got {show(pred)}")
+
+
+# -- Hopper: tensors -----------------------------------------------------------------------------------------------
+
+
+def _block(op: Operation, desc: SSAValue, memory: SSAValue) -> TensorType[Attribute]:
+    """The block that the descriptor describes; the memory holds it."""
+    if not isinstance(desc.type, TensorDescType):
+        fail(op, f"expected a tensor descriptor, got {show(desc)}")
+    block, held = desc.type.block_type, _memory(op, memory)
+    if element_of(signless(block)) != held.element_type or numel_of(block) != prod(held.shape):
+        fail(op, f"a block of {show(desc)} cannot be {show(memory)}")
+    return block
+
+
+@rule(ttng.AsyncTMACopyGlobalToLocalOp, ttng.AsyncTMACopyLocalToGlobalOp, ttng.AsyncTMAReduceOp)
+def _tma(op: Operation) -> None:
+    loads = isinstance(op, ttng.AsyncTMACopyGlobalToLocalOp)
+    memory: SSAValue = op.result if loads else op.src  # type: ignore[attr-defined]
+    block = _block(op, op.operands[0], memory)
+    if loads:
+        _barrier(op, op.barrier)  # type: ignore[attr-defined]
+        _memory(op, memory, mutable=True)
+    coordinates = op.coord  # type: ignore[attr-defined]
+    if len(coordinates) != len(shape_of(block)) or any(v.type != i32 for v in coordinates):
+        fail(op, f"a block of {len(shape_of(block))} dimensions needs as many coordinates, i32 each")
+
+
+@rule(ttng.AsyncTMAGatherOp, ttng.AsyncTMAScatterOp)
+def _tma_rows(op: ttng.AsyncTMAGatherOp | ttng.AsyncTMAScatterOp) -> None:
+    if not isinstance(op.desc.type, TensorDescType):
+        fail(op, f"expected a tensor descriptor, got {show(op.desc)}")
+    if len(need_tile(op, op.x_offsets)) != 1 or element_of(op.x_offsets.type) != i32 or op.y_offset.type != i32:
+        fail(op, f"rows are a tile of i32, the column an i32, got {show(op.x_offsets)} and {show(op.y_offset)}")
+    _memory(op, op.result if isinstance(op, ttng.AsyncTMAGatherOp) else op.src)
+    if isinstance(op, ttng.AsyncTMAGatherOp):
+        _barrier(op, op.barrier)
+
+
+@rule(ttng.ReinterpretTensorDescOp)
+def _reinterpret_desc(op: ttng.ReinterpretTensorDescOp) -> None:
+    if not isinstance(op.rawDesc.type, tt.PtrType) or not isinstance(op.result.type, TensorDescType):
+        fail(op, f"makes a tensor descriptor of a pointer, got {show(op.rawDesc)} to {show(op.result)}")
+
+
+@rule(ttg.PredicateStageOp)
+def _predicate(op: ttg.PredicateStageOp) -> None:
+    need_same(op, "bounds", op.iv, op.ub, op.step)
+    if op.result.type != i1:
+        fail(op, f"yields i1, not {show(op.result)}")
+    need_same_shape(op, op.iv, op.result)

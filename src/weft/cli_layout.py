@@ -121,6 +121,8 @@ def _show(options: argparse.Namespace) -> int:
                 print(f"= {known}")
             grid = view.grid_of(shown, own, kind, limit=_limit(options, colour), element_bits=options.bits)
             print(view.render_text(grid, colour))
+            if isinstance(shown, PaddedSharedLayout):
+                print("(offsets before padding, which moves them on; see PaddedSharedLayout.address)")
     return 0
 
 

@@ -81,6 +81,12 @@ class Page:
         """Move a real pointer over a cell."""
         from selenium.webdriver import ActionChains
 
+        actions = ActionChains(self.browser, duration=20)
+        actions.w3c_actions.pointer_action.move_to_location(*self.spot(selector, row, column))
+        (actions.click() if click else actions).perform()
+
+    def spot(self, selector: str, row: int, column: int) -> tuple[int, int]:
+        """Where in the window the middle of a cell is, once it has been scrolled there."""
         x, y = self.cell(selector, row, column)
         at = self.js(
             """
@@ -95,9 +101,7 @@ class Page:
             x,
             y,
         )
-        actions = ActionChains(self.browser, duration=20)
-        actions.w3c_actions.pointer_action.move_to_location(round(at[0]), round(at[1]))
-        (actions.click() if click else actions).perform()
+        return round(at[0]), round(at[1])
 
     def pixel(self, selector: str, row: int, column: int) -> tuple[int, ...]:
         """The colour near a corner of a cell, beside what is written in it."""
@@ -217,6 +221,23 @@ def test_from_a_place_to_its_element(page: Page) -> None:
     row, column = element["dim0"], element["dim1"]
     assert page.text("#element") == f"Element ({row}, {column})"
     assert page.place("a") == found_in(LINEAR_A, row, column)
+
+
+def test_touch(page: Page) -> None:
+    x, y = page.spot("#panel-a canvas", 5, 8)
+    touch = {"touchPoints": [{"x": x, "y": y}]}
+    page.browser.execute_cdp_cmd("Input.dispatchTouchEvent", {"type": "touchStart", **touch})
+    page.browser.execute_cdp_cmd("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+    assert page.text("#element") == "Element (5, 8)" and page.place("b") == found_in(LINEAR_B, 5, 8)
+
+
+def test_access_by_what_there_is(page: Page) -> None:
+    """Without a second layout the first one is shown, and the other cannot be chosen."""
+    page.go(b="", access="b")
+    assert page.js("return document.getElementById('access').value") == "a"
+    assert "wavefronts" in page.text("#banks-text")
+    page.go(a=S, b=B, s=S, access="a")
+    assert page.js("return document.getElementById('access').value") == "b"
 
 
 def test_keyboard(page: Page) -> None:

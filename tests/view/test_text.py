@@ -329,6 +329,10 @@ def test_errors(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert run(capsys, "convert", TEXT, TEXT, "--target", "cuda:1")[0] == 2
     assert run(capsys, "convert", TEXT, "SwizzledSharedLayout(1,1,8,[1,0])", "--shape", "4x4")[0] == 2
     assert run(capsys, "show", TEXT, "--html", str(tmp_path / "none" / "a.html"))[0] == 2
+    large = "LinearLayout.identity_1d(1073741824, 'lane', 'dim0')"
+    for option in ((), ("--html", str(tmp_path / "a.html")), ("--svg", str(tmp_path / "a.svg"))):
+        code, _, err = run(capsys, "show", large, *option)
+        assert code == 2 and "2^30" in err
     for wrong in ("3x4", "axb", "0x4", ""):
         with pytest.raises(SystemExit):
             main(["layout", "show", TEXT, "--shape", wrong])

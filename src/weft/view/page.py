@@ -10,6 +10,7 @@ from html import escape
 from importlib import resources
 from typing import Any
 
+from weft.base import LayoutError
 from weft.layouts import LinearLayout
 from weft.layouts.plan import Plan
 
@@ -17,6 +18,7 @@ from .steps import plan_steps
 
 __all__ = ["PageLayout", "render_page"]
 
+MOST_BITS = 18
 SCRIPTS = ("linear.js", "zoo.js", "grammar.js", "colours.js", "tile.js", "canvas.js", "banks.js", "player.js", "app.js")
 
 
@@ -33,6 +35,12 @@ def _file(name: str) -> str:
 
 
 def _linear(layout: LinearLayout) -> dict[str, Any]:
+    bits = max(layout.total_in_log, layout.total_out_log)
+    if bits > MOST_BITS:
+        raise LayoutError(
+            f"the page draws tiles and memories of up to 2^{MOST_BITS} elements, the layout has 2^{bits}",
+            hint="take a smaller shape: layouts repeat",
+        )
     return {
         "ins": [[n, size.bit_length() - 1] for n, size in layout.in_dims.items()],
         "outs": [[n, size.bit_length() - 1] for n, size in layout.out_dims.items()],

@@ -25,8 +25,8 @@ __all__ = ["VIEWS", "Picture", "grid_of", "register", "to_html", "to_svg"]
 
 Picture = LinearLayout | Layout | Plan
 VIEWS = ("tile", "hardware", "matrix")
-LIMIT = (64, 64)
-"""Rows and columns of pictures in notebooks; larger ones are cut, and say so."""
+LIMIT = (32, 32)
+"""Rows and columns of pictures in notebooks, which are kept in the notebook; larger ones are cut, and say so."""
 
 
 def grid_of(

@@ -272,7 +272,11 @@ function tellWord(cell) {
 
 function drawMemory() {
   const body = $("memory-body");
-  const registers = panels[state.access]?.tile?.layout ?? null;
+  const own = ["a", "b"].filter((key) => panels[key].tile?.layout.hasIn("lane"));
+  const by = own.includes(state.access) ? state.access : own[0];
+  const registers = by ? panels[by].tile.layout : null;
+  $("access").value = by ?? "a";
+  for (const option of $("access").options) option.disabled = !own.includes(option.value);
   body.hidden = !sharedLayout || !registers;
   banks.scene = null;
   if (body.hidden) return;
@@ -298,7 +302,7 @@ function drawMemory() {
     showBanks(bits);
   } catch (error) {
     if (!(error instanceof LayoutError)) throw error;
-    $("banks-text").textContent = `A and S do not fit each other: ${error.message}`;
+    $("banks-text").textContent = `${by.toUpperCase()} and S do not fit each other: ${error.message}`;
     $("banks").style.height = "0";
   }
 }

@@ -77,12 +77,12 @@ def scalar(elem: str, value: Any) -> Fragment:
 def launch(what: Launch) -> Report:
     """All blocks of the grid, as many at once as the options allow."""
     program, total = what.program, int(np.prod(what.grid))
-    together, granule = _together(what), _granule(program)
+    together, granule, apart = _together(what), _granule(program), _may_wait(program)
     for first in range(0, total, together):
         numbers = np.arange(first, min(first + together, total))
         if what.options.order == "backward":
             numbers = numbers[::-1].copy()
-        Batch(what, numbers, granule).run(start)
+        Batch(what, numbers, granule).run(start, apart)
     return what.report
 
 
@@ -96,6 +96,12 @@ def _together(launch: Launch) -> int:
     widest = max((v.count for v in _values(program)), default=1)
     each = program.warps * max(program.lanes * widest, program.shared_bytes)
     return max(1, launch.options.together // each)
+
+
+def _may_wait(program: LaneProgram) -> bool:
+    """Whether blocks may wait for each other: in a loop that ends when something happens, by way of atomics."""
+    names = {op.name for op in program.body.walk()}
+    return "while" in names and bool(names & {"atomic", "compare_and_swap"})
 
 
 def _width(op: LaneOp) -> int | None:

@@ -182,13 +182,18 @@ class Batch:
 
     # -- running ------------------------------------------------------------------------------------------------------
 
-    def run(self, start: Callable[[Context], Iterator[Wait]]) -> None:
-        """All contexts to their ends; DeadlockError if some cannot go on."""
-        env = Environment()
-        for value, parameter in zip(self.program.body.arguments, self.program.parameters, strict=True):
-            env.values[value] = self.launch.arguments[parameter.name]
-        whole = Context(self, np.arange(len(self.numbers) * self.program.warps), env)
-        self.add(whole, start)
+    def run(self, start: Callable[[Context], Iterator[Wait]], apart: bool = False) -> None:
+        """All contexts to their ends; DeadlockError if some cannot go on.
+
+        Blocks that may wait for each other run `apart`, each in a context of its own: blocks in one context that left a
+        loop would wait at its end for those that are still in it.
+        """
+        warps = np.arange(len(self.numbers) * self.program.warps)
+        for part in np.split(warps, len(self.numbers)) if apart else [warps]:
+            env = Environment()
+            for value, parameter in zip(self.program.body.arguments, self.program.parameters, strict=True):
+                env.values[value] = self.launch.arguments[parameter.name]
+            self.add(Context(self, part, env), start)
         while self.contexts:
             moved = False
             order = self.sequence(len(self.contexts))

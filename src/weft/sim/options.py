@@ -29,7 +29,7 @@ class Options:
     seed: int = 0
     together: int = 1 << 21
     """Registers that the widest value of the blocks that run at once may take in all."""
-    steps: int = 10_000_000
+    steps: int = 1_000_000
     """Turns of loops after which a launch is given up."""
 
     def __post_init__(self) -> None:

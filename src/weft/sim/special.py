@@ -24,10 +24,10 @@ __all__ = ["HANDLERS", "WAITING"]
 class _Memory:
     """Shared memory as the meaning of an instruction sees it; its warps may be repeated."""
 
-    def __init__(self, context: Context, op: LaneOp, entry: Instruction, known: bool) -> None:
-        self.context, self.op, self.entry, self.known = context, op, entry, known
+    def __init__(self, context: Context, op: LaneOp, known: bool) -> None:
+        self.context, self.op, self.known = context, op, known
         self.undefined: Array | None = None
-        """For a store: which warps and lanes hand on what is undefined."""
+        """Which warps have read what is undefined."""
 
     def _access(self, address: Array, active: Array, width: int) -> Access:
         """[repeat * warp, lane] as [warp, lane, repeat]."""
@@ -61,9 +61,10 @@ def _instruction(context: Context, op: LaneOp) -> None:
     ]
     known = all(f.known for f in fragments)
     context.batch.report.add_kind(op.span, entry.name, repeats * context.count)
-    if entry.touches and not known:
+    placed = fragments[0].known  # the address comes first
+    if entry.touches and not placed:
         context.batch.report.exact = False
-    memory = _Memory(context, op, entry, known) if entry.touches else None
+    memory = _Memory(context, op, placed) if entry.touches else None
     if entry.touches == "shared":
         need_defined(context, op, op.operands[0], "the address")
     results = entry.run(*arrays, memory=memory)

@@ -6,10 +6,18 @@ import pytest
 
 from kernels import load_cases
 from kernels.running import run_case
+from weft.runtime import knobs
 
 CASES = load_cases("weft")
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_kernel_agrees_with_numpy(name: str) -> None:
+    run_case(CASES[name])
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_kernel_passes_every_check_of_debug(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WEFT_DEBUG", "1")
+    assert knobs.runtime.debug
     run_case(CASES[name])

@@ -291,6 +291,12 @@ def asserted(x, n, B: tl.constexpr):
     tl.store(x + o, v)
 
 
+@weft.jit
+def assumes(x, n):
+    tl.assume(n > 3)  # fault
+    tl.store(x, n)
+
+
 # --------------------------------------------------------------------------------------------------------------------
 # Faulty launches
 
@@ -490,6 +496,11 @@ FAULTS: dict[str, Fault] = {
         contiguous_rows, lambda: (np.arange(32, dtype=np.int32) // 31, guarded(32, np.int32), 1), {"M": 4, "N": 8},
         "tl.max_contiguous", "device assertion failed: the hint max_contiguous(8) along axis 1 is false",
         far("contiguous_rows", 0, [0, 1], [4, 8]) + ": the value is 0", "",
+    ),
+    "a false assumption": Fault(
+        assumes, lambda: (guarded(1, np.int32), 2), {}, "tl.assume",
+        "device assertion failed: what is assumed is false",
+        "in program (0, 0, 0) of kernel `assumes`: 2 > 3 does not hold", "",
     ),
     "an assertion of the kernel's own": Fault(
         asserted, lambda: (guarded(16, np.int32), 12), {"B": 16}, "tl.device_assert",
@@ -732,6 +743,7 @@ CLEAN: dict[str, tuple[Any, Callable[[], tuple[Any, ...]], dict[str, int], tuple
     "overlapping": (scans, lambda: (lambda a: (a[:20], a[10:], 20))(guarded(30)), {"B": 32}, (1,)),
     "a tuple": (pairs, lambda: ((guarded(1), guarded(16)), guarded(16)), {"B": 16}, (1,)),
     "hints": (hinted, lambda: (guarded(64), guarded(64), 48), {"B": 32}, (2,)),
+    "a true assumption": (assumes, lambda: (guarded(1, np.int32), 4), {}, (1,)),
     "a hash": (hashes, lambda: (guarded(64, np.uint32), guarded(64, np.uint32)), {"B": 64}, (1,)),
     "random numbers": (randoms, lambda: (guarded(64), 12345), {"B": 64}, (1,)),
     "offsets of 64 bits": (wide_offsets, lambda: (guarded(16), guarded(8), 1 << 30), {"B": 8}, (3,)),

@@ -501,7 +501,8 @@ def jit(
     """Make a Python function a kernel, or a function that kernels call.
 
     `do_not_specialize` names parameters (or gives their positions) whose values 1 and multiples of 16 get no code of
-    their own; `do_not_specialize_on_alignment` keeps the 1 and drops the multiples.  `debug` switches device_assert on.
+    their own; `do_not_specialize_on_alignment` keeps the 1 and drops the multiples.  `debug` switches device_assert
+    on, and checks accesses, integer overflow and hints.
     """
 
     def decorate(function: Callable[..., Any]) -> JITFunction:

@@ -36,9 +36,13 @@ _INSTEAD = (
     (
         "compilation",
         "instrumentation_mode",
-        "there is no instrumentation on the CPU; debug=True checks assertions and integer overflow",
+        "there is no instrumentation on the CPU; debug=True checks accesses, integer overflow, hints and assertions",
     ),
-    ("compilation", "enable_asan", "memory accesses are not checked; debug=True checks assertions"),
+    (
+        "compilation",
+        "enable_asan",
+        "accesses are not checked by it; debug=True checks each against the array that it belongs to",
+    ),
     ("compilation", "store_binary_only", "the cache always keeps every stage; WEFT_CACHE_SIZE bounds it"),
     ("compilation", "use_ir_loc", "places in messages are those of the kernel's source"),
     ("compilation", "dump_ir_extract_di_local_variables", "the code has no debug information"),

@@ -103,4 +103,5 @@ class Diagnostics(HintChecks):
             raise ValueError(f"assume takes a scalar condition, got {cond}")
         if not cond.dtype.is_int1():
             raise TypeError(f"assume takes a condition of type int1, got {cond.dtype}: write it as a comparison")
+        self.device_assert(cond, "what is assumed is false", None)
         self.builder.create(ir.AssumeOp, (cond.handle,), (), {"op_bundle_sizes": ir.i32_array(())})

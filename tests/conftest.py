@@ -12,7 +12,12 @@ from weft.ir import verify
 from weft.passes import cpu_pipeline, tile_pipeline
 from weft.runtime import knobs
 
-collect_ignore = ["ir/triton_corpus.py", "kernels/check_with_interpreter.py", "kernels/make_ttir.py"]
+collect_ignore = [
+    "ir/triton_corpus.py",
+    "kernels/check_with_interpreter.py",
+    "kernels/gluon_sources.py",
+    "kernels/make_ttir.py",
+]
 """Scripts that need the real Triton, in which there is nothing to collect."""
 
 

@@ -944,3 +944,48 @@ def multiple_by(x, n, V: tl.constexpr):
 @weft.jit
 def multiple_by_argument(x, n):
     tl.store(x, tl.multiple_of(n, n))
+
+
+@weft.jit(do_not_specialize=["at", "sx", "sy", "m", "n"])
+def strided(x, out, at, sx, sy, m, n, M: tl.constexpr, N: tl.constexpr):
+    i = tl.arange(0, M)[:, None]
+    j = tl.arange(0, N)[None, :]
+    v = tl.load(x + at + i * sx + j * sy, mask=(i < m) & (j < n), other=0)
+    tl.store(out + i * N + j, v)
+
+
+def test_random_views_offsets_and_masks() -> None:
+    """Which place of which launch fails is what NumPy says of the addresses."""
+    random = np.random.default_rng(20)
+    whole = np.arange(4096, dtype=np.float32)
+    i, j = np.arange(8)[:, None], np.arange(16)[None, :]
+    found = 0
+    for _ in range(400):
+        rows_, columns = (int(v) for v in random.integers(1, 12, 2))
+        steps = [int(v) for v in random.choice([-3, -2, -1, 1, 2, 3], 2)]
+        size = rows_ * abs(steps[0]) * columns * abs(steps[1])
+        block = whole[1024 : 1024 + size].reshape(rows_ * abs(steps[0]), columns * abs(steps[1]))
+        view = block[:: steps[0], :: steps[1]]
+        sx, sy = (s // 4 for s in view.strides)
+        at, m, n = int(random.integers(-3, 4)) * int(random.integers(2)), *(int(v) for v in random.integers(0, 12, 2))
+        if random.integers(2):  # as a correct kernel would
+            at, m, n = 0, min(m, rows_), min(n, columns)
+        reach = [(rows_ - 1) * sx, (columns - 1) * sy]
+        low, high = sum(r for r in reach if r < 0), sum(r for r in reach if r > 0)
+        offsets = at + i * sx + j * sy
+        wrong = (i < m) & (j < n) & ((offsets < low) | (offsets > high))
+        out = np.full((8, 16), -1, np.float32)
+        arguments = (view, out, at, sx, sy, m, n)
+        if not wrong.any():
+            strided[(1,)](*arguments, M=8, N=16, debug=True)
+            begin = (view.ctypes.data - whole.ctypes.data) // 4
+            np.testing.assert_array_equal(out, np.where((i < m) & (j < n), whole[begin + offsets], 0))
+            continue
+        found += 1
+        with pytest.raises(OutOfBoundsError) as caught:
+            strided[(1,)](*arguments, M=8, N=16, debug=True)
+        first = np.unravel_index(np.flatnonzero(wrong)[0], wrong.shape)
+        assert caught.value.position == tuple(int(p) for p in first)
+        assert caught.value.index == offsets[first]
+        assert (out == -1).all()
+    assert 50 < found < 350

@@ -64,14 +64,14 @@ def product(elem: str, m: int = 128, n: int = 128, depth: int = 64, warps: int =
     k = Kit(f"a:{elem}*", f"b:{elem}*", "c:f32*", warps=warps)
     threads = 32 * warps
 
-    def tile(name: str, rows: int, columns: int):  # noqa: ANN202
+    def tile(name: str, rows: int, columns: int):
         """Rows of `columns`, sixteen bytes swizzled by the row."""
         buffer = k.shared(rows * columns * 2)
         index = k.thread(tuple(range(0, rows * columns, 8 * threads)), 8)
         k.store("shared", swizzled(buffer, index, columns), k.load("global", k.place(name, index), elem, 8), 8)
         return buffer
 
-    def swizzled(buffer, index, columns):  # noqa: ANN001, ANN202
+    def swizzled(buffer, index, columns):
         row = k.op("arith.divui", [index, k.int(columns)], "i32")
         bits = k.mul(k.op("arith.andi", [row, k.int(7)], "i32"), 8)
         return k.add2(buffer, k.mul(k.op("arith.xori", [index, bits], "i32"), 2))

@@ -375,6 +375,28 @@ def mbarrier_arrives_too_early() -> Faulty:
     return Faulty(k, RaceError, {}, "the write by warp 0")
 
 
+@several("before", "after", "not written")
+def atomics_and_plain(what: str) -> Faulty:
+    """A plain access of what others change by atomics, with no barrier between."""
+    k = Kit(warps=2)
+    buffer = k.shared(16)
+    first = k.equal(k.thread(), 0)
+    k.at(BAD if what == "not written" else EARLIER)
+    if what != "not written":
+        k.store("shared", buffer, k.int(0), mask=first)
+    if what == "after":
+        k.barrier()
+        k.at(EARLIER)
+    elif what == "before":
+        k.at(BAD)
+    k.atomic("shared", "add", buffer, k.int(1))
+    if what == "after":
+        k.at(BAD)
+        k.load("shared", buffer, "i32")
+    error = UninitializedError if what == "not written" else RaceError
+    return Faulty(k, error, {})
+
+
 # -- control flow and barriers ----------------------------------------------------------------------------------------
 
 

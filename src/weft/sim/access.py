@@ -188,6 +188,8 @@ def _each(
     result = np.zeros(shape, DTYPES[elem])
     if active.any():
         flat = access.address if access.space == "global" else access.address + batch.base(context)
+        if access.space != "global":
+            batch.atomic(context, access, active, flat)
         place = flat[active]
         new = [np.broadcast_to(full(context.env[v].data, *shape[:2]), shape)[active] for v in values]
         old = np.zeros(len(place), DTYPES[elem])

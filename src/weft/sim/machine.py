@@ -433,6 +433,20 @@ class Batch:
             self._race(context, access, active, index[chosen], granule[chosen], "writes", "read", readers[chosen])
         self.shadow.record_write(granule, warp, lane, self.site(access.op), pending)
 
+    def atomic(self, context: Context, access: Access, active: Array, flat: Array) -> None:
+        """Check an atomic access of shared memory: it must be ordered with all others that are not atomic."""
+        at = flat[active][:, None] + np.arange(access.width)
+        if self.options.uninitialized:
+            never = np.zeros(active.shape, np.bool_)
+            never[active] = (self.state[at] == 0).any(axis=1)
+            if never.any():
+                self._report(Uninitialized, context, access, never, self._never)
+        if self.options.races:
+            granule = self.granules(context, access, active, flat)[0]
+            self.shadow.writer[granule[self.shadow.atomic[granule]]] = -1  # forgotten: it is about to be replaced
+            self._check_write(context, access, active, flat, False)
+            self.shadow.atomic[granule] = True
+
     def _check_equal(self, context: Context, access: Access, active: Array, at: Array, data: Array) -> None:
         """Lanes that write one address in one operation must write the same."""
         lost = (self.shared[at] != data[active]).any(axis=1)

@@ -71,6 +71,8 @@ class Shadow:
         self.writer = np.full(granules, -1, np.int32)
         self.write_clock = np.zeros(granules, np.int32)
         self.write_site = np.zeros(granules, np.int32)
+        self.atomic = np.zeros(granules, np.bool_)
+        """Whether the last write was an atomic one: those do not race with each other."""
         self.read_clock = np.full((granules, warps), -1, np.int32)
         self.read_lane = np.zeros((granules, warps), np.int16)
         self.read_site = np.zeros(granules, np.int32)
@@ -107,6 +109,7 @@ class Shadow:
         self.writer[granule] = warp * self.lanes + lane
         self.write_clock[granule] = NEVER if pending else self.clocks.now(warp)
         self.write_site[granule] = site
+        self.atomic[granule] = False
 
     def landed(self, granule: Array, warp: Array, lane: Array) -> None:
         """Pending writes are done, for the thread that issued them."""

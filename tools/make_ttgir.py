@@ -5,8 +5,8 @@
 
 The kernels are some of tests/kernels, for cuda:80, cuda:90 or a GPU of AMD, and those of
 tests/kernels/gluon_sources.py. Each gives one file, `<name>.ttgir`: what Triton's `ttgir` stage leaves, as Triton
-prints it, with paths cut short. Of some Gluon kernels, `unresolved` holds what the front end made, before functions were
-inlined and layouts inferred.
+prints it, with paths cut short. Of some Gluon kernels, `unresolved` holds what the front end made, before functions
+were inlined and layouts inferred.
 """
 
 from __future__ import annotations

@@ -92,7 +92,7 @@ def _assert(c: Context, op: Operation) -> None:
     c.build.add("assert", [c.whole(op.operands[0])], (), {"message": message})
 
 
-@lowering("gpu.barrier", "ttg.barrier")
+@lowering("gpu.barrier", "ttg.local_barrier")
 def _barrier(c: Context, op: Operation) -> None:
     c.build.barrier("block", inserted=False)
     c.reads.clear()

@@ -27,6 +27,7 @@ from weft.layouts import (
     Layout,
     LinearLayout,
     NVMMADistributedLayout,
+    SliceLayout,
     infer,
 )
 
@@ -118,6 +119,14 @@ class _Assigner:
             joined = infer.join_result(natural.to_linear(list(shape_of(op.results[0].type))))
             self.operands(op, [joined])
             self.results(op, natural)
+        elif op.name == "tt.broadcast":
+            whole = self.default(list(shape_of(op.results[0].type)))
+            self.operands(op, [whole])  # each thread has what it repeats
+            self.results(op, whole)
+        elif op.name == "tt.expand_dims":
+            whole = self.default(list(shape_of(op.results[0].type)))
+            self.operands(op, [SliceLayout(int_value(op.properties["axis"]), whole)])
+            self.results(op, whole)
         elif op.name == "arith.constant":
             self.constant(op)
         else:
@@ -164,14 +173,10 @@ class _Assigner:
 
     def natural(self, op: Operation) -> LinearLayout | None:
         """The layout in which an operation on shapes gives its result without moving anything."""
-        if op.name == "tt.expand_dims":
-            return infer.expand_dims_result(layout_of(op.operands[0].type), int_value(op.properties["axis"]))
         if op.name == "tt.trans":
             return infer.trans_result(layout_of(op.operands[0].type), ints_of(op.properties["order"]))
         if op.name == "tt.reshape":
             return infer.reshape_result(layout_of(op.operands[0].type), list(shape_of(op.results[0].type)))
-        if op.name == "tt.broadcast":
-            return None  # copies are renamed, whatever the layout
         if op.name == "tt.reduce" and is_tensor(op.results[0].type):
             return infer.reduce_result(layout_of(op.operands[0].type), int_value(op.properties["axis"]))
         if op.name == "tt.join":

@@ -19,6 +19,7 @@ FLAGS = (
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
+    "--disable-ipc-flooding-protection",  # tests change the address more often than people do
     "--force-device-scale-factor=1",
     "--window-size=1500,1400",
 )

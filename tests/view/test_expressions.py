@@ -172,6 +172,9 @@ def test_error(text: str) -> None:
         "LinearLayout.identity_1d('2', 'lane', 'dim0')",
         "LinearLayout.identity_1d(2, 3, 4)",
         "{'lane': []}",
+        "{'lane': [[1, 'x']]}",
+        "{'lane': [[0, 1], 0]}",
+        "{'lane': [[None, 1]], 'warp': 3}",
     ],
 )
 def test_nothing_but_layout_errors(text: str) -> None:

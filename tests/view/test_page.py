@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import urllib.parse
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +15,7 @@ from layouts.plans import random_conversion
 from view.browser import start
 from weft.layouts import (
     BlockedLayout,
+    LayoutError,
     LinearLayout,
     NVMMADistributedLayout,
     NVMMASharedLayout,
@@ -363,6 +365,48 @@ def test_expressions_agree_with_python(page: Page) -> None:
         page.fill("x", text)
         assert page.text("#x-error") == "", text
         assert page.js("return document.getElementById('bases').textContent") == str(linear)[1:], text
+
+
+def changed_expressions(seed: int, count: int) -> list[str]:
+    """Expressions with one or two words exchanged, added or left out."""
+    rng = random.Random(seed)
+    word = re.compile(r"\w+|'[^']*'|[^\w\s]")
+    words = [*sorted({w for text in EXPRESSIONS for w in word.findall(text)}), "-1", "''", "constructor", "length"]
+    found = []
+    for _ in range(count):
+        text = word.findall(rng.choice(EXPRESSIONS))
+        for _ in range(rng.randrange(1, 3)):
+            at = rng.randrange(len(text))
+            text[at : at + rng.randrange(2)] = rng.choice([[], [rng.choice(words)], [rng.choice(words)]])
+            text = text or ["A"]
+        found.append("".join(text))
+    return found
+
+
+def test_changed_expressions_agree_with_python(page: Page) -> None:
+    """What is a layout here is the same one there, what is an error there is one here, and nothing else happens."""
+    names = {k: as_linear(parse_layout(text), SHAPE) for k, text in (("A", A), ("B", B), ("S", S))}
+    texts = changed_expressions(3, 500)
+    found = page.js(
+        """
+        const [x, bases, error] = ["x", "bases", "x-error"].map((id) => document.getElementById(id));
+        return arguments[0].map((text) => {
+          x.value = text;
+          x.dispatchEvent(new Event("change"));
+          return [bases.textContent, error.textContent];
+        });
+        """,
+        texts,
+    )
+    layouts = 0
+    for text, (bases, error) in zip(texts, found, strict=True):
+        try:
+            expected = str(as_linear(parse_layout(text, SHAPE, names), SHAPE))[1:]
+            layouts += 1
+        except LayoutError:
+            expected = ""
+        assert bases == expected and bool(error) == (not expected), text
+    assert layouts > 20
 
 
 @pytest.mark.parametrize(

@@ -124,6 +124,9 @@ def as_linear(layout: LinearLayout | Layout, shape: Sequence[int] | None) -> Lin
 
 
 def _from_mapping(bases: Mapping[str, Any], shape: Sequence[int] | None) -> LinearLayout:
+    for name, own in bases.items():
+        if not isinstance(own, tuple) or not all(isinstance(b, tuple) and all(type(c) is int for c in b) for b in own):
+            raise LayoutError(f"the bases of {name} must be a list of coordinates, as [[0, 1], [1, 0]]")
     ranks = {len(b) for bs in bases.values() for b in bs}
     if len(ranks) != 1:
         raise LayoutError("bases have to have the same number of coordinates each, and one of them has to be given")

@@ -20,6 +20,7 @@ const START = {
 };
 let state = { ...START };
 let hovered = null; // {panel, element, place}
+let evaluated = [null, {}]; // the shape, and the layouts by their names
 const panels = {};
 
 function readAddress() {
@@ -30,7 +31,11 @@ function readAddress() {
 function writeAddress() {
   const changed = Object.entries(state).filter(([key, value]) => value !== START[key]);
   const hash = new URLSearchParams(changed).toString();
-  history.replaceState(null, "", hash ? `#${hash}` : location.pathname + location.search);
+  try {
+    history.replaceState(null, "", hash ? `#${hash}` : location.pathname + location.search);
+  } catch {
+    // Some browsers refuse when the address changes very often, as while a slider is drawn; "Copy link" writes it again.
+  }
 }
 function link() {
   return location.href.split("#")[0] + "#" + new URLSearchParams(state);
@@ -478,12 +483,12 @@ function update() {
   $("s").value = state.s;
   $("x").value = state.x;
   $("access").value = state.access;
-  const [shape, scope] = evaluateAll();
+  evaluated = evaluateAll();
   panels.b.node.classList.toggle("empty", !panels.b.tile);
   Object.values(panels).forEach(drawPanel);
   drawMemory();
   drawConversion();
-  drawAlgebra(shape, scope);
+  drawAlgebra(...evaluated);
   drawSelection();
 }
 
@@ -503,7 +508,8 @@ function start() {
   makePanel("a");
   makePanel("b");
   const change = (id, key, draw = update) => $(id).addEventListener("change", () => { set({ [key]: $(id).value }); draw(); });
-  ["shape", "bits", "s", "x"].forEach((key) => change(key, key));
+  ["shape", "bits", "s"].forEach((key) => change(key, key));
+  change("x", "x", () => drawAlgebra(...evaluated));
   const memory = () => { drawMemory(); drawSelection(); };
   ["access", "warp", "wavefront"].forEach((key) => change(key, key, memory));
   $("instruction").addEventListener("input", () => { set({ instruction: $("instruction").value }); memory(); });

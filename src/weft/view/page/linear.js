@@ -81,6 +81,8 @@ function mergedOrder(first, second, side) {
 class Linear {
   constructor(ins, outs, columns) {
     if (Math.max(total(ins), total(outs)) > MOST_BITS) throw new LayoutError(`this page takes layouts of up to ${MOST_BITS} bits`);
+    const odd = [...ins, ...outs].find((d) => typeof d[0] !== "string");
+    if (odd) throw new LayoutError(`the name of a dimension is a string, got ${odd[0]}`);
     this.ins = ins;
     this.outs = outs;
     this.columns = columns;

@@ -159,7 +159,7 @@ class NVMMA extends Named {
   constructor(p) {
     super();
     const t = NVMMA.title;
-    if (!Array.isArray(p.version) || ![2, 3].includes(p.version[0])) throw new LayoutError(`${t}: version must be [2, 0] (mma.sync) or [3, 0] (wgmma)`);
+    if (!Array.isArray(p.version) || p.version.length !== 2 || ![2, 3].includes(p.version[0])) throw new LayoutError(`${t}: version must be [2, 0] (mma.sync) or [3, 0] (wgmma)`);
     this.rank = checkSizes(t, "warps_per_cta", p.warps_per_cta).length;
     if (this.rank < 2 || this.rank > 3) throw new LayoutError(`${t}: warps_per_cta must have 2 entries, or 3 for a batch`);
     checkSizes(t, "instr_shape", p.instr_shape);

@@ -107,6 +107,9 @@ _MODULES = {
     "runtime": "weft.runtime",
     "compiler": "weft.compiler",
     "compat": "weft.compat",
+    "layouts": "weft.layouts",
+    "sim": "weft.sim",
+    "view": "weft.view",
     "testing": "weft.runtime.testing",
     "knobs": "weft.runtime.knobs",
 }

@@ -8,10 +8,20 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .gpu import lane_program
     from .kernel import AsmDict, CompiledKernel, LazyDict, Metadata
     from .sources import ASTSource, IRSource, Source, stable_text
     from .stages import Dump, Store, cache_key, compile, make_options, option_names, versions
-    from .target import TARGETS, GPUTarget, as_target, get_num_threads, host_cpu, set_num_threads, set_scratch_limit
+    from .target import (
+        SIMULATED,
+        TARGETS,
+        GPUTarget,
+        as_target,
+        get_num_threads,
+        host_cpu,
+        set_num_threads,
+        set_scratch_limit,
+    )
 
 _PLACES = {
     # compiling
@@ -26,6 +36,8 @@ _PLACES = {
     # targets and options
     "GPUTarget": "target",
     "TARGETS": "target",
+    "SIMULATED": "target",
+    "lane_program": "gpu",
     "as_target": "target",
     "host_cpu": "target",
     "get_num_threads": "target",
@@ -42,6 +54,7 @@ _PLACES = {
 }
 
 __all__ = [
+    "SIMULATED",
     "TARGETS",
     "ASTSource",
     "AsmDict",
@@ -58,6 +71,7 @@ __all__ = [
     "compile",
     "get_num_threads",
     "host_cpu",
+    "lane_program",
     "make_options",
     "option_names",
     "set_num_threads",

@@ -14,6 +14,7 @@ from weft.base import Unsupported
 
 __all__ = [
     "TARGETS",
+    "SIMULATED",
     "GPUTarget",
     "as_target",
     "get_num_threads",
@@ -24,6 +25,9 @@ __all__ = [
 
 TARGETS = ("cpu",)
 """The targets that exist."""
+
+SIMULATED = ("sim:cuda:80", "sim:cuda:90")
+"""The simulated targets that exist: for launches only."""
 
 
 @dataclass(frozen=True)
@@ -47,10 +51,11 @@ def as_target(target: Any = None) -> GPUTarget:
     else:
         backend, arch = str(getattr(target, "backend", target)), str(getattr(target, "arch", ""))
     if backend != "cpu":
+        exist = ", ".join((*TARGETS, *SIMULATED))
         raise Unsupported(
             "compiling",
             f"{backend}:{arch}" if arch else backend,
-            hint=f"targets that exist: {', '.join(TARGETS)}; set WEFT_TARGET or use `with weft.target(...)`",
+            hint=f"targets that exist: {exist}; set WEFT_TARGET or use `with weft.target(...)`",
         )
     if arch and arch != host_cpu().name:
         raise Unsupported("compiling for another processor than this one", f"cpu:{arch}", works_on=["cpu"])

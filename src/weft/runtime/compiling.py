@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import sys
 from collections.abc import Iterator, Mapping
@@ -20,12 +21,14 @@ from .unused import warn_of_unused
 __all__ = ["compile", "current_target", "target"]
 
 _target: str | None = None
+simulated: str | None = None
+"""The simulated target of the innermost `with weft.target(...)`, if it is one."""
 
 
 def current_target() -> str:
     """The target of launches: that of the innermost `with weft.target(...)`, WEFT_TARGET, or "cpu"."""
     name = _target or knobs.weft.target or "cpu"
-    if name != "cpu":
+    if name != "cpu" and name not in compiler.SIMULATED:
         compiler.as_target(name)  # says what exists
     return name
 
@@ -38,13 +41,20 @@ def target(name: str) -> Iterator[None]:
     ...     current_target()
     'cpu'
     """
-    global _target
-    compiler.as_target(name)
-    before, _target = _target, name
+    global _target, simulated
+    if name not in compiler.SIMULATED:
+        compiler.as_target(name)
+    before, _target = (_target, simulated), name
+    simulated = name if name in compiler.SIMULATED else None
     try:
         yield
     finally:
-        _target = before
+        _target, simulated = before
+
+
+def simulator() -> Any:
+    """What launches kernels for simulated targets; imported when the first one is launched."""
+    return importlib.import_module(f"{__package__}.simulate").launch
 
 
 def _dump_stages() -> set[str]:

@@ -24,7 +24,7 @@ from weft.base import CapturedGlobalError, LaunchTypeError, SpecializationError
 from weft.language.callable import JITCallable, is_constexpr_value
 from weft.language.dtypes import dtype
 
-from . import knobs
+from . import compiling, knobs
 from .binder import constexpr_key, make_binder, make_collector
 from .compiling import compile, current_target
 from .errors import UnknownKeyword
@@ -119,10 +119,15 @@ class JITFunction(JITCallable, KernelInterface[Any]):
         """The launcher for a grid."""
         if type(self).run is not JITFunction.run:
             return KernelInterface.__getitem__(self, grid)
+        if compiling.simulated is not None:
+            return partial(compiling.simulator(), self, compiling.simulated, grid)
         return partial(self._launcher, grid)
 
     def _first_launch(self, grid: Any, /, *args: Any, **kwargs: Any) -> Any:
         # What was indexed before the first launch comes here at every launch.
+        target = current_target()
+        if target in compiler.SIMULATED:  # WEFT_TARGET, or run() inside of `with weft.target(...)`
+            return compiling.simulator()(self, target, grid, *args, **kwargs)
         made = self._launcher
         launcher = self._make_launcher() if made == self._first_launch else made
         return launcher(grid, *args, **kwargs)

@@ -17,7 +17,7 @@ from .errors import (
     TrapError,
     UninitializedError,
 )
-from .launch import run
+from .launch import last_run, run
 from .options import Options
 from .report import Report
 
@@ -26,6 +26,7 @@ __all__ = [
     "Options",
     "Report",
     "count",
+    "last_run",
     "run",
     "Uncountable",
     # what the checkers find

@@ -18,7 +18,7 @@ from .options import Options
 from .report import Report
 from .values import DTYPES, Fragment
 
-__all__ = ["grid_of", "launch", "run", "scalar"]
+__all__ = ["grid_of", "last_run", "launch", "run", "scalar"]
 
 
 def run(
@@ -51,7 +51,19 @@ def run(
         p.name: scalar(p.elem, memory.addresses[p.name] if p.elem == "ptr" else arguments[p.name])
         for p in program.parameters
     }
-    return launch(Launch(program, shape, memory, values, options, Report(options.describe())))
+    global _last
+    _last = Report(options.describe())
+    return launch(Launch(program, shape, memory, values, options, _last))
+
+
+_last: Report | None = None
+
+
+def last_run() -> Report:
+    """The report of the last launch, an unfinished one included. LookupError where there was none."""
+    if _last is None:
+        raise LookupError("nothing has been simulated yet")
+    return _last
 
 
 def grid_of(grid: Sequence[int] | int) -> tuple[int, int, int]:

@@ -1,0 +1,98 @@
+"""Launches for a simulated GPU: arrays in, arrays out, a report, and what the checkers find."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import weft
+import weft.language as tl
+import weft.sim
+from kernels import load_cases
+from kernels.case import Descriptor, copy_arguments
+
+
+@weft.jit
+def add(x, y, out, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = offsets < n
+    tl.store(out + offsets, tl.load(x + offsets, mask=mask) + tl.load(y + offsets, mask=mask), mask=mask)
+
+
+@weft.jit
+def add_without_mask(x, out, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + offsets, tl.load(x + offsets))
+
+
+@pytest.mark.parametrize("target", ["sim:cuda:80", "sim:cuda:90"])
+def test_arrays_in_arrays_out(target: str) -> None:
+    x, y = np.arange(1000, dtype=np.float32), np.ones(1000, np.float32)
+    out = np.zeros(1000, np.float32)
+    with weft.target(target):
+        add[(4,)](x, y, out, 1000, BLOCK=256)
+        add[lambda meta: (weft.cdiv(meta["n"], meta["BLOCK"]),)](x, y, out, 1000, BLOCK=256, num_warps=2)
+    assert np.array_equal(out, x + y)
+    report = weft.sim.last_run()
+    assert report["global_load_bytes"] == 8 * 1000 and report["global_store_bytes"] == 4 * 1000
+    out[:] = 0
+    add[(4,)](x, y, out, 1000, BLOCK=256)  # the CPU again
+    assert np.array_equal(out, x + y)
+
+
+def test_vectors_are_as_wide_as_they_can_be() -> None:
+    x, y, out = (np.zeros(4096, np.float32) for _ in range(3))
+    with weft.target("sim:cuda:80"):
+        add[(4,)](x, y, out, 4096, BLOCK=1024)
+    assert weft.sim.last_run()["global_load_sectors"] == 2 * 4096 * 4 // 32
+
+
+def test_what_is_outside_is_found() -> None:
+    x, out = np.zeros(1000, np.float32), np.zeros(1024, np.float32)
+    with weft.target("sim:cuda:80"), pytest.raises(weft.sim.OutOfBoundsError, match=r"test_simulated\.py:\d+"):
+        add_without_mask[(4,)](x, out, BLOCK=256)
+
+
+def test_unknown_targets() -> None:
+    with pytest.raises(weft.Unsupported, match="sim:cuda:80"), weft.target("sim:cuda:12"):
+        pass
+
+
+@pytest.mark.parametrize("name", ["softmax", "matmul_f16", "flash_attention_64", "layer_norm_forward", "join_split"])
+def test_kernels(name: str) -> None:
+    case = load_cases("weft")[name]
+    before = case.make_inputs()
+    assert not any(isinstance(v, Descriptor) for v in before.values())
+    after = copy_arguments(before)
+    with weft.target("sim:cuda:80"):
+        case.kernel[case.grid](**after, **case.constexprs, **case.options)
+    case.check(before, after)
+
+
+def test_the_environment_variable(tmp_path: Path) -> None:
+    script = tmp_path / "k.py"
+    script.write_text(
+        "import numpy as np, weft, weft.language as tl, weft.sim\n"
+        "@weft.jit\n"
+        "def double(x, BLOCK: tl.constexpr):\n"
+        "    at = x + tl.arange(0, BLOCK)\n"
+        "    tl.store(at, tl.load(at) * 2)\n"
+        "x = np.arange(64, dtype=np.float32)\n"
+        "double[(1,)](x, BLOCK=64)\n"
+        "double[(1,)](x, BLOCK=64)\n"
+        "print(x[3], weft.sim.last_run()['global_store_bytes'])\n",
+        encoding="utf-8",
+    )
+    done = subprocess.run(
+        [sys.executable, str(script)],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "WEFT_TARGET": "sim:cuda:80"},
+        check=True,
+    )
+    assert done.stdout.split() == ["12.0", "256"]

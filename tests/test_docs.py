@@ -186,7 +186,7 @@ def nests() -> str:
 
 
 def llvm() -> str:
-    """The versions of the last nest: the tile inside of the mask, with stores around the cache and not; and not inside."""
+    """The versions of the last nest: inside of the mask, with stores around the cache and not; and not inside."""
     blocks = re.split(r"^(?=\w+:$)", _emit()[0].partition("\n}\n")[0], flags=re.MULTILINE)
     wanted = "".join(b for b in blocks if "fdiv" in b)
     names: dict[str, str] = {}

@@ -38,7 +38,7 @@ fuzz: $(VENV)/.test
 math-exhaustive: $(VENV)/.test
 	$(BIN)/python -m pytest -m slow tests/vecmath $(PYTEST_ARGS)
 
-# random conversions between layouts, executed on every element; about half an hour on two cores
+# random conversions between layouts, executed on every element; an hour or two on two cores
 fuzz-layouts: $(VENV)/.test
 	$(BIN)/python tests/layouts/plans.py $(or $(FIRST),100000) $(or $(COUNT),1000000)
 

@@ -5,10 +5,12 @@
 (80, ['f16 x 8', 'f16 x 4', 'f32 x 4'])
 """
 
+from .bulk import TensorMap
 from .instruction import Instruction, Memory, Operand
 from .mbarrier import MBarrier, MBarrierError
 from .meaning import from_matrix, round_to, to_matrix
 from .table import INSTRUCTIONS, available, instruction
+from .wgmma import descriptor
 
 __all__ = [
     # the table
@@ -21,6 +23,8 @@ __all__ = [
     "MBarrier",
     "MBarrierError",
     "Memory",
+    "TensorMap",
+    "descriptor",
     "from_matrix",
     "round_to",
     "to_matrix",

@@ -53,6 +53,8 @@ class Operand:
     constraint: str
     layout: LinearLayout | None = None
     """register, lane[, warp] -> the dimensions of the matrix, for an operand that is one."""
+    tied: str = ""
+    """The result whose registers it must be in: the instruction changes them in place."""
 
     @property
     def per_word(self) -> int:
@@ -108,7 +110,9 @@ class Instruction:
         '=d,=d,d,d,d,d'
         """
         constraints = [f"={o.constraint}" for o in self.results for _ in range(o.words)]
-        constraints += [o.constraint for o in self.operands for _ in range(o.words)]
+        first = {r.name: sum(o.words for o in self.results[:i]) for i, r in enumerate(self.results)}
+        for o in self.operands:
+            constraints += [str(first[o.tied] + i) if o.tied else o.constraint for i in range(o.words)]
         if self.touches:
             constraints.append("~{memory}")
         numbers = iter(range(len(constraints)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from .bulk import bulk_instructions
 from .convert import convert_instructions
 from .copies import copy_instructions
 from .instruction import Instruction
@@ -11,6 +12,7 @@ from .lanes import lane_instructions
 from .matrices import matrix_instructions
 from .mbarrier import mbarrier_instructions
 from .mma import mma_instructions
+from .wgmma import wgmma_instructions
 
 __all__ = ["INSTRUCTIONS", "available", "instruction"]
 
@@ -24,6 +26,8 @@ def _table() -> dict[str, Instruction]:
         convert_instructions,
         copy_instructions,
         mbarrier_instructions,
+        bulk_instructions,
+        wgmma_instructions,
     ):
         for entry in family():
             assert entry.name not in found, entry.name

@@ -1,0 +1,173 @@
+"""wgmma.mma_async: four warps multiply matrices of which B, and mostly A, are in shared memory.
+
+Where a matrix lies is said by a descriptor of 64 bits, the same in all lanes: the address of its first element, two
+distances and a swizzle, all in units of 16 bytes:
+
+    bits 0-13   the address            bits 32-45  the stride distance
+    bits 16-29  the leading distance   bits 62-63  the swizzle: 0 none, 1 of 128 bytes, 2 of 64, 3 of 32
+
+Seen in chunks of 16 bytes (T elements), a matrix of rows along M or N whose columns are K is laid out as follows; these
+are the canonical layouts of CUTLASS, written as coordinate -> distance.
+
+    K-major (K contiguous)     row r, chunk c    (r / 8) * stride + (r % 8) * pitch + c * 16
+                               pitch is the swizzle's width; without one it is 16, and chunks are c * leading apart
+    M-major (transposed)       chunk m, column k (m % n) * 16 + (m / n) * leading + (k % 8) * pitch + (k / 8) * stride
+                               n is the swizzle's width in chunks; without one, leading and stride change places
+
+A swizzle xors the chunk's number within its row of 128 bytes with the row's, in as many bits as it has: bits 4-6 of the
+address with bits 7-9 for 128 bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from weft.layouts import LinearLayout
+
+from .instruction import BITS, Array, Instruction, Memory, Operand
+from .meaning import DTYPES, from_matrix, tf32, to_matrix
+from .mma import fragment, multiply
+
+__all__ = ["descriptor", "wgmma_instructions"]
+
+WIDTHS = {0: 16, 1: 128, 2: 64, 3: 32}
+MODES = {16: 0, 128: 1, 64: 2, 32: 3}
+COLUMNS = (8, 16, 32, 64, 128, 256)
+# accumulator, operand types as PTX names them, element types, K
+KINDS: list[tuple[str, tuple[str, str], tuple[str, str], int]] = [
+    ("f32", ("f16", "f16"), ("f16", "f16"), 16),
+    ("f16", ("f16", "f16"), ("f16", "f16"), 16),
+    ("f32", ("bf16", "bf16"), ("bf16", "bf16"), 16),
+    ("f32", ("tf32", "tf32"), ("f32", "f32"), 8),
+    ("f32", ("e4m3", "e4m3"), ("f8E4M3FN", "f8E4M3FN"), 32),
+    ("f32", ("e5m2", "e5m2"), ("f8E5M2", "f8E5M2"), 32),
+    ("f32", ("e4m3", "e5m2"), ("f8E4M3FN", "f8E5M2"), 32),
+    ("f32", ("e5m2", "e4m3"), ("f8E5M2", "f8E4M3FN"), 32),
+    ("i32", ("s8", "s8"), ("i8", "i8"), 32),
+]
+
+
+def descriptor(address: int, leading: int, stride: int, swizzle: int = 16) -> int:
+    """The descriptor of a matrix; `swizzle` is 16 (none), 32, 64 or 128 bytes, the others are bytes.
+
+    >>> hex(descriptor(0x400, 16, 1024, 128))
+    '0x4000004000010040'
+    """
+    for name, value in (("address", address), ("leading", leading), ("stride", stride)):
+        if value % 16 or not 0 <= value < 1 << 18:
+            raise ValueError(f"{name} must be a multiple of 16 below {1 << 18}, got {value}")
+    return address >> 4 | (leading >> 4) << 16 | (stride >> 4) << 32 | MODES[swizzle] << 62
+
+
+def _chunks(desc: int, rows: int, bytes_along: int, major: bool) -> Array:
+    """The address of each chunk: [row, chunk along K], or for M-major [column of K, chunk along M]."""
+    start, leading, stride = ((desc >> at & 0x3FFF) << 4 for at in (0, 16, 32))
+    width = WIDTHS[desc >> 62 & 3]
+    if major:
+        first, second = np.indices((rows, bytes_along // 16))
+        inside = second * (leading if width == 16 else 16)
+        address = first // 8 * stride + first % 8 * width + inside
+    else:
+        first, second = np.indices((rows, bytes_along // 16))
+        each = width // 16
+        far, near = (stride, leading) if width == 16 else (leading, stride)
+        address = second % each * 16 + second // each * far + first % 8 * width + first // 8 * near
+    address = address + start
+    return np.asarray(address ^ (address >> 3 & (width // 16 - 1) << 4))
+
+
+def _fetch(memory: Memory, desc: Array, rows: int, k: int, elem: str, trans: bool) -> Array:
+    """The matrices [group, rows, k] that the descriptors of groups of four warps name."""
+    groups, size = len(desc), BITS[elem] // 8
+    lines, along = (k, rows * size) if trans else (rows, k * size)
+    address = np.stack([_chunks(int(d) & (1 << 64) - 1, lines, along, not trans) for d in desc])
+    flat = address.reshape(groups, -1)
+    data = np.zeros((groups, flat.shape[1], 16), np.uint8)
+    for first in range(0, flat.shape[1], 128):  # the lanes of four warps take a chunk each
+        part = flat[:, first : first + 128]
+        wanted = np.zeros((groups, 128), np.int64)
+        wanted[:, : part.shape[1]] = part
+        active = np.broadcast_to(np.arange(128) < part.shape[1], wanted.shape)
+        found = memory.read("shared", wanted.reshape(-1, 32), 16, active.reshape(-1, 32))
+        data[:, first : first + 128] = found.reshape(groups, 128, 16)[:, : part.shape[1]]
+    matrix = data.reshape(groups, lines, along).view(DTYPES[elem])
+    return np.swapaxes(matrix, 1, 2) if trans else matrix
+
+
+def _with_warps(layout: LinearLayout) -> LinearLayout:
+    """Four warps, 16 rows each."""
+    return layout * LinearLayout.identity_1d(4, "warp", "dim0")
+
+
+def _entry(
+    acc: str, names: tuple[str, str], elems: tuple[str, str], n: int, k: int, registers: bool, trans: tuple[bool, bool]
+) -> Instruction:
+    ptx_acc = {"i32": "s32"}.get(acc, acc)
+    word = {"f32": "f", "f16": "r", "i32": "r"}[acc]
+    c_layout = _with_warps(fragment("dim0", 16, "dim1", n, 2))
+    a_layout = _with_warps(fragment("dim0", 16, "dim1", k, 32 // BITS[elems[0]]))
+    a = Operand("a", elems[0], k // 2, "r", a_layout) if registers else Operand("a", "i64", 1, "l")
+    sixteen = BITS[elems[0]] == 16
+    flags = "" if acc == "i32" else ", 1, 1"
+    if sixteen:
+        flags += "".join(f", {int(t)}" for t in (trans[1:] if registers else trans))
+    shape = f"m64n{n}k{k}"
+    suffix = (".ra" if registers else "") + (".ta" if trans[0] else "") + (".tb" if trans[1] else "")
+    product = f"wgmma.mma_async.sync.aligned.{shape}.{ptx_acc}.{names[0]}.{names[1]}"
+    return Instruction(
+        name=f"wgmma.{shape}.{ptx_acc}.{names[0]}.{names[1]}{suffix}",
+        since=90,
+        only=True,
+        text="{ .reg .pred p; setp.ne.b32 p, <scale>, 0; " + product + " <d*>, <a>, <b>, p" + flags + "; }",
+        operands=(
+            a,
+            Operand("b", "i64", 1, "l"),
+            Operand("c", acc, n // 2, word, c_layout, tied="d"),
+            Operand("scale", "i32", 1, "r"),
+        ),
+        results=(Operand("d", acc, n // 2, word, c_layout),),
+        semantics=_semantics(acc, elems, n, k, registers, trans, names[0] == "tf32"),
+        cost=max(16.0, n / 2),
+        touches="shared",
+        width=16,
+        ptx="8.0",
+        params={"shape": (64, n, k), "accumulator": acc, "types": names, "registers": registers, "trans": trans},
+    )
+
+
+def _semantics(
+    acc: str, elems: tuple[str, str], n: int, k: int, registers: bool, trans: tuple[bool, bool], cut: bool
+) -> Callable[..., tuple[Array, ...]]:
+    def run(memory: Memory, a: Array, b: Array, c: Array, scale: Array) -> tuple[Array, ...]:
+        c_layout = _with_warps(fragment("dim0", 16, "dim1", n, 2))
+        if registers:
+            left = to_matrix(a, _with_warps(fragment("dim0", 16, "dim1", k, 32 // BITS[elems[0]])))
+        else:
+            left = _fetch(memory, a[::4, 0, 0], 64, k, elems[0], trans[0])
+        right = np.swapaxes(_fetch(memory, b[::4, 0, 0], n, k, elems[1], trans[1]), 1, 2)
+        if cut:
+            left, right = tf32(left), tf32(right)
+        before = np.where(scale[::4, :1, :1] != 0, to_matrix(c, c_layout), 0).astype(c.dtype)
+        return (from_matrix(multiply(left, right, before, acc), c_layout),)
+
+    return run
+
+
+def wgmma_instructions() -> Iterator[Instruction]:
+    """All entries of wgmma.mma_async, and what orders them."""
+    for acc, names, elems, k in KINDS:
+        for n in COLUMNS:
+            sides = [(False, False), (False, True), (True, False), (True, True)] if k == 16 else [(False, False)]
+            for trans in sides:
+                yield _entry(acc, names, elems, n, k, False, trans)
+                if not trans[0]:
+                    yield _entry(acc, names, elems, n, k, True, trans)
+    pending = Operand("pending", "i32", 1, "n")
+    for name, text, operands in (
+        ("wgmma.fence", "wgmma.fence.sync.aligned;", ()),
+        ("wgmma.commit_group", "wgmma.commit_group.sync.aligned;", ()),
+        ("wgmma.wait_group", "wgmma.wait_group.sync.aligned <pending>;", (pending,)),
+    ):
+        yield Instruction(name, 90, text, operands, only=True, touches="sync", ptx="8.0")

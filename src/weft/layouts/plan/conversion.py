@@ -384,6 +384,16 @@ def _exchanged(layout: LinearLayout, register: int, lane: int) -> LinearLayout:
     return LinearLayout.from_bases(bases, layout.out_dims, require_surjective=False)
 
 
+def _least_hybrid(src: LinearLayout, trip: Stage, bits: int, machine: Machine) -> float:
+    """What an exchange and a trip with vectors of full width cost at least."""
+    registers = 1 << f2.rank(src.in_columns("register"))
+    words = max(1, registers * bits // 32)
+    vectors = max(1, registers * bits // (8 * machine.vector_bytes))
+    moves = 2 * vectors * (machine.access + machine.wavefront * machine.vector_bytes / 4)
+    fixed = trip.how.fixed if isinstance(trip.how, Trip) else 0.0
+    return words * (machine.shuffle / 2 + machine.select) + moves + fixed
+
+
 def _hybrids(
     src: LinearLayout, dst: LinearLayout, trip: Stage, bits: int, machine: Machine
 ) -> list[tuple[str, list[Stage]]]:
@@ -391,6 +401,8 @@ def _hybrids(
     found: list[tuple[str, list[Stage]]] = []
     full = max(0, machine.vector_bytes.bit_length() - bits.bit_length() + 3)
     if isinstance(trip.how, Trip) and min(trip.how.store.vector, trip.how.load.vector) >= full:
+        return found
+    if _least_hybrid(src, trip, bits, machine) >= trip.cost.cycles:
         return found
     for side in ("before", "after"):
         mine, other = (src, dst) if side == "before" else (dst, src)

@@ -83,15 +83,19 @@ class Trip:
         return {self.scope: 2 * self.repetitions - 1}
 
     @property
-    def cycles(self) -> float:
-        """What it costs each warp."""
+    def fixed(self) -> float:
+        """What barriers and latency cost, whatever is moved."""
         barrier = {
             "warp": self.machine.warp_barrier,
             "block": self.machine.block_barrier,
             "cluster": self.machine.cluster_barrier,
         }[self.scope]
-        moves = self.store.cost(self.machine) + self.load.cost(self.machine)
-        return moves + barrier * (2 * self.repetitions - 1) + self.machine.trip * self.repetitions
+        return barrier * (2 * self.repetitions - 1) + self.machine.trip * self.repetitions
+
+    @property
+    def cycles(self) -> float:
+        """What it costs each warp."""
+        return self.store.cost(self.machine) + self.load.cost(self.machine) + self.fixed
 
     def run(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Execute on values indexed [block, warp, lane, register]."""
@@ -156,6 +160,10 @@ class Trip:
             "scratch_bytes": self.scratch_bytes,
             "repetitions": self.repetitions,
         }
+
+
+CROWDED = 1e9
+"""Cycles added to what must have bank conflicts, so that it comes last."""
 
 
 def plan_trip(
@@ -292,7 +300,14 @@ class _Planner:
                         candidate = _Candidate(tuple(low), ways[self.writer][1], ways[self.reader][1])
                         found[candidate] = min(bound, found.get(candidate, bound))
         fixed = self._trip_cost(1)
-        return sorted(((bound + fixed, c) for c, bound in found.items()), key=lambda pair: pair[0])
+        priced = ((bound + fixed + CROWDED * self._is_crowded(c), c) for c, bound in found.items())
+        return sorted(priced, key=lambda pair: pair[0])
+
+    def _is_crowded(self, candidate: _Candidate) -> bool:
+        """Whether the lowest bits and a phase of lanes make more than the banks can tell apart: conflicts for sure."""
+        room = max(len(candidate.low), self.machine.banks.bit_length() - 1 + 2 - self.bytes_log)
+        phases = (candidate.a_phase, candidate.b_phase)
+        return self.size > room and any(len({*candidate.low, *phase}) > room for phase in phases)
 
     def _trip_cost(self, repetitions: int) -> float:
         barrier = {

@@ -8,6 +8,7 @@ encoding    a layout in a tile's type           memory     descriptors of memory
 names       named layouts as text               reading    types and attributes, read
 ttg, ttng   the operations                      forms, regions   their text
 amdg        some operations for AMD, with their text
+respell     names of layouts as Triton asks for them
 check       what layout IR must be, layouts first; check_memory   memory and what is asynchronous
 """
 
@@ -42,6 +43,7 @@ from .memory import (
     memdesc,
 )
 from .names import layout_text
+from .respell import respell_layouts
 
 __all__ = [
     # dialects
@@ -58,6 +60,7 @@ __all__ = [
     "layout_text",
     "linear_encoding",
     "name_of",
+    "respell_layouts",
     # memory
     "AsyncTokenType",
     "MemDesc",

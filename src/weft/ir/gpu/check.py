@@ -39,7 +39,7 @@ from ..types import element_of, is_tensor, shape_of
 from . import ttg
 from .encoding import LayoutAttr, encoding_of, linear_encoding
 
-__all__ = ["agree", "same_layout"]
+__all__ = ["ELEMENTWISE", "agree", "same_layout"]
 
 
 # -- comparing -----------------------------------------------------------------------------------------------------
@@ -88,7 +88,7 @@ def _linear(value: SSAValue) -> LinearLayout | None:
 
 # -- element by element --------------------------------------------------------------------------------------------
 
-_ELEMENTWISE: tuple[type[Operation], ...] = (
+ELEMENTWISE: tuple[type[Operation], ...] = (
     *(op for op in (*arith.Arith.operations, *math.Math.operations) if op is not arith.ConstantOp),
     extra.RemFOp, tt.AddPtrOp, tt.BitcastOp, tt.ClampFOp, tt.FpToFpOp, tt.IntToPtrOp, tt.PtrToIntOp, tt.MulhiUIOp,
     tt.PreciseDivFOp, tt.PreciseSqrtOp, tt.LoadOp, tt.StoreOp, tt.AtomicRMWOp, tt.AtomicCASOp, tt.MapElementwiseOp,
@@ -105,7 +105,7 @@ def _one_layout(op: Operation, values: Sequence[SSAValue], what: str) -> None:
             _differ(op, f"{what} must lie in one layout", other, wanted)
 
 
-@rule(*_ELEMENTWISE, table=LAYOUT_RULES)
+@rule(*ELEMENTWISE, table=LAYOUT_RULES)
 def _elementwise(op: Operation) -> None:
     _one_layout(op, (*op.operands, *op.results), "operands and results")
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import random
 import re
 import subprocess
 import sys
@@ -536,3 +537,37 @@ def test_compilations_for_the_cpu_do_not_load_the_layout_ir() -> None:
     result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert result.stdout.strip() == "[]"
     assert weft.ir.gpu.__all__
+
+
+def _damaged(text: str, rng: random.Random) -> str:
+    """A text with a few of its words dropped, doubled, exchanged, or its numbers changed."""
+    words = re.findall(r"\s+|[\w$.]+|.", text)
+    for _ in range(rng.randint(1, 3)):
+        at, other = rng.randrange(len(words)), rng.randrange(len(words))
+        change = rng.randrange(4)
+        if change == 0:
+            del words[at]
+        elif change == 1:
+            words[at], words[other] = words[other], words[at]
+        elif change == 2:
+            words[at] = words[other]
+        else:
+            numbers = [i for i, word in enumerate(words) if word.isdigit()]
+            words[rng.choice(numbers)] = str(rng.choice([0, 1, 2, 3, 5, 8, 64, -1, 10**9, 10**30]))
+    return "".join(words)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_damaged_texts_are_errors_or_modules(seed: int) -> None:
+    rng = random.Random(seed)
+    texts = [text for text in (path.read_text() for path in FILES) if len(text) < 6000]
+    for _ in range(60):
+        text = _damaged(rng.choice(texts), rng)
+        try:
+            module = parse_module(text, "k.ttgir")
+            verify(module, "layout")
+        except CompilationError as error:
+            assert not isinstance(error.__cause__, AttributeError | KeyError | IndexError | TypeError), text
+        else:
+            shown = print_module(module)
+            assert print_module(parse_module(shown)) == shown

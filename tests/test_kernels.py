@@ -17,7 +17,7 @@ def test_kernel_agrees_with_numpy(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_kernel_passes_every_check_of_debug(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("WEFT_DEBUG", "1")
-    assert knobs.runtime.debug
-    run_case(CASES[name])
+def test_kernel_passes_every_check_of_debug(name: str) -> None:
+    with knobs.runtime.scope():
+        knobs.runtime.debug = True
+        run_case(CASES[name])

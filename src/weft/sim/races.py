@@ -73,6 +73,9 @@ class Shadow:
         self.write_site = np.zeros(granules, np.int32)
         self.atomic = np.zeros(granules, np.bool_)
         """Whether the last write was an atomic one: those do not race with each other."""
+        self.fences = np.zeros(blocks * warps, np.int32)
+        """How many fences for the asynchronous proxy each warp has passed."""
+        self.write_fence = np.zeros(granules, np.int32)
         self.read_clock = np.full((granules, warps), -1, np.int32)
         self.read_lane = np.zeros((granules, warps), np.int16)
         self.read_site = np.zeros(granules, np.int32)
@@ -109,9 +112,17 @@ class Shadow:
         self.writer[granule] = warp * self.lanes + lane
         self.write_clock[granule] = NEVER if pending else self.clocks.now(warp)
         self.write_site[granule] = site
+        self.write_fence[granule] = self.fences[warp]
         self.atomic[granule] = False
+
+    def unfenced(self, granule: Array) -> Array:
+        """Which granules were written by a warp that has passed no fence since."""
+        writer = self.writer[granule]
+        found: Array = (writer >= 0) & (self.write_fence[granule] == self.fences[np.maximum(writer, 0) // self.lanes])
+        return found
 
     def landed(self, granule: Array, warp: Array, lane: Array) -> None:
         """Pending writes are done, for the thread that issued them."""
         mine = self.writer[granule] == warp * self.lanes + lane
         self.write_clock[granule[mine]] = self.clocks.now(warp[mine])
+        self.write_fence[granule[mine]] = self.fences[warp[mine]]

@@ -11,7 +11,7 @@ from weft.ir.lane import LaneOp
 from weft.targets.nvidia import Instruction, MBarrier, MBarrierError, instruction
 
 from .access import need_defined
-from .errors import BarrierMisuseError, TrapError
+from .errors import BarrierMisuseError, DivergenceError, TrapError
 from .machine import Access, Context, Wait
 from .values import DTYPES, Array, Fragment, full
 
@@ -36,7 +36,9 @@ class _Memory:
         def turned(x: Array) -> Array:
             return np.moveaxis(x.reshape(-1, warps, x.shape[1]), 0, 2)
 
-        return Access(self.op, "shared", turned(address).astype(np.int64), turned(active), width, self.known)
+        proxy = self.op.attrs["isa"].startswith("wgmma")
+        place = turned(address).astype(np.int64)
+        return Access(self.op, "shared", place, turned(active), width, self.known, proxy)
 
     def read(self, space: str, address: Array, width: int, active: Array) -> Array:
         access = self._access(address, active, width)
@@ -53,6 +55,11 @@ class _Memory:
 
 def _instruction(context: Context, op: LaneOp) -> None:
     entry = _entry(context, op)
+    if entry.name.startswith("wgmma"):
+        _check_warpgroup(context, op)
+    if entry.touches == "sync":  # results are there at once, so that there is nothing to wait for
+        context.batch.report.add_kind(op.span, entry.name, context.count)
+        return
     fragments = [context.env[v] for v in op.operands]
     repeats = max(f.data.shape[2] // o.count for f, o in zip(fragments, entry.operands, strict=True))
     arrays = [
@@ -79,6 +86,15 @@ def _instruction(context: Context, op: LaneOp) -> None:
         context.env.values[value] = Fragment(_typed_as(whole, value.elem), undefined, known)
 
 
+def _check_warpgroup(context: Context, op: LaneOp) -> None:
+    """wgmma is executed by four warps, the first of which has a number divisible by four."""
+    groups = context.warps[: context.count // 4 * 4].reshape(-1, 4)
+    if context.count % 4 or (groups[:, 0] % 4).any() or (groups[:, 3] - groups[:, 0] != 3).any():
+        warps = sorted({int(w) % context.batch.program.warps for w in context.warps})
+        message = f"`{op.attrs['isa']}` needs all four warps of a warpgroup, and is executed by warps {warps}"
+        raise DivergenceError(message, op.span, thread=context.thread(0))
+
+
 def _typed_as(x: Array, elem: str) -> Array:
     """The same bits under the type that the program gives them, as f16 for 16 bits."""
     return x if x.dtype == DTYPES[elem] else np.ascontiguousarray(x).view(DTYPES[elem])
@@ -90,7 +106,7 @@ def _entry(context: Context, op: LaneOp) -> Instruction:
     capability = target.rpartition(":")[2].rstrip("abcdefghijklmnopqrstuvwxyz")
     if capability.isdigit() and not entry.works_on(int(capability)):
         raise Unsupported(f"the instruction `{entry.name}`", target, op.span, works_on=[f"cuda:{entry.since}"])
-    if entry.semantics is None:
+    if entry.semantics is None and not (entry.touches == "sync" and entry.name.startswith("wgmma")):
         raise Unsupported(f"the instruction `{entry.name}` as `instruction`", target, op.span)
     return entry
 
@@ -137,6 +153,8 @@ def _barrier(context: Context, op: LaneOp) -> Iterator[Wait]:
 
 def _fence(context: Context, op: LaneOp) -> None:
     context.batch.report.add_kind(op.span, f"fence.{op.attrs['kind']}", context.count)
+    if op.attrs["kind"] == "async":
+        context.batch.shadow.fences[context.warps] += 1
 
 
 def _mbarrier(context: Context, op: LaneOp) -> Iterator[Wait]:

@@ -172,8 +172,8 @@ OPERATIONS: dict[str, str] = {
     "wait_async": "attrs pending: all groups but the last so many are done, for this lane",
     "barrier": "attrs scope: warp, block or cluster; attrs inserted: whether the compiler put it there; of a part of "
     "the block: attrs id, and warps, how many of them",
-    "fence": "attrs kind async, block, device or system: what was written is seen by the asynchronous proxy (wgmma, bulk "
-    "copies), the block, the device, the system",
+    "fence": "attrs kind async, block, device or system: what was written is seen by the asynchronous proxy (wgmma, "
+    "bulk copies), the block, the device, the system",
     # control flow: uniform; regions end with yield
     "for": "(lower, upper, step, initial...), one region with (index, carried...)",
     "while": "(initial...), regions before (ends with condition) and after",

@@ -35,6 +35,20 @@ from .infer import (
 )
 from .linear import LinearLayout
 from .pictures import install
+from .plan import (
+    Cost,
+    Gather,
+    LocalAccess,
+    Machine,
+    Plan,
+    Reduction,
+    machine_of,
+    plan_conversion,
+    plan_gather,
+    plan_local_access,
+    plan_reduction,
+    vector_width,
+)
 from .zoo import (
     AMDMFMALayout,
     AMDWMMALayout,
@@ -119,6 +133,19 @@ __all__ = [
     # the names of a layout
     "describe",
     "descriptions",
+    # how tiles move, and what that costs
+    "Cost",
+    "Gather",
+    "LocalAccess",
+    "Machine",
+    "Plan",
+    "Reduction",
+    "machine_of",
+    "plan_conversion",
+    "plan_gather",
+    "plan_local_access",
+    "plan_reduction",
+    "vector_width",
     # CuTe's notation
     "CuteLayout",
     "CuteSwizzle",

@@ -8,7 +8,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from weft.analysis import AxisFacts
 from weft.base import Span, Unsupported
-from weft.ir import bit_width, element_of, is_pointer, is_tensor, shape_of, span_of
+from weft.ir import element_of, is_pointer, is_tensor, shape_of, span_of
 from weft.ir.gpu import AsyncTokenType, MemDescType, layout_of
 from weft.ir.lane import Allocation, Block, Builder, LaneProgram, Value
 from weft.layouts import LinearLayout
@@ -195,9 +195,3 @@ class Context:
 def tile_shape(value: SSAValue) -> tuple[int, ...]:
     """The shape of a tile."""
     return tuple(shape_of(value.type))
-
-
-def bits_of(value: SSAValue) -> int:
-    """The bits of an element, pointers being i64."""
-    element = element_of(value.type)
-    return 64 if is_pointer(element) else bit_width(element)

@@ -37,18 +37,10 @@ def convert(c: Context, value: Value, src: LinearLayout, dst: LinearLayout) -> V
     return value
 
 
-def _table(columns: Sequence[int]) -> list[int]:
-    """All values of a linear map."""
-    found = [0]
-    for column in columns:
-        found += [x ^ column for x in found]
-    return found
-
-
 def _renaming(stage: Stage) -> list[int]:
     source, result = stage.source, stage.result
     moved = result.invert_and_compose(source, prefer=("block", "warp", "lane"))
-    return _table(moved.sublayout(["register"], ["register"]).in_columns("register"))
+    return f2.span(moved.sublayout(["register"], ["register"]).in_columns("register"))
 
 
 # -- within a warp ---------------------------------------------------------------------------------------------------
@@ -56,11 +48,11 @@ def _renaming(stage: Stage) -> list[int]:
 
 def _shears(c: Context, value: Value, how: Shears) -> Value:
     value = _exchange(c, value, how.before, how.before_by_warp)
-    value = c.build.rename(value, _table(how.registers))
+    value = c.build.rename(value, f2.span(how.registers))
     if how.shuffle_kind == "xor":
-        value = c.build.shuffle_xor(value, _table(how.lanes_by_register))
+        value = c.build.shuffle_xor(value, f2.span(how.lanes_by_register))
     elif how.shuffle_kind == "idx":
-        lane = c.build.linear(_table(how.lanes_by_register), how.lanes, how.lanes_by_warp)
+        lane = c.build.linear(f2.span(how.lanes_by_register), how.lanes, how.lanes_by_warp)
         value = c.build.shuffle(value, lane)
     return _exchange(c, value, how.after, ())
 
@@ -108,7 +100,7 @@ def _trip(c: Context, value: Value, how: Trip) -> Value:
 
 def _registers(how: Access, kept: Sequence[int]) -> list[int]:
     """The layout's register for each of the instruction's registers; `kept` are the bits that hold no copies."""
-    return _table([sum(1 << kept[i] for i in f2.bits(r)) for r in how.registers])
+    return f2.span([sum(1 << kept[i] for i in f2.bits(r)) for r in how.registers])
 
 
 def _kept(columns: Sequence[int], copies: int) -> list[int]:
@@ -176,7 +168,7 @@ def _loaded_order(how: Trip, size: int) -> list[int]:
     ]
     columns = how.load_map.in_columns("register")
     place = {f2.multiply(columns, r): k for k, r in enumerate(sequence)}
-    return [place[x] for x in _table(columns)]
+    return [place[x] for x in f2.span(columns)]
 
 
 # -- matrix instructions -----------------------------------------------------------------------------------------------

@@ -23,13 +23,6 @@ VECTOR_BYTES = 16
 KINDS = {1: "and", 2: "or", 3: "xor", 4: "add", 5: "fadd", 6: "max", 7: "min", 8: "umax", 9: "umin", 10: "xchg"}
 
 
-def _table(columns: Sequence[int]) -> list[int]:
-    found = [0]
-    for column in columns:
-        found += [x ^ column for x in found]
-    return found
-
-
 def access_order(c: Context, pointer: SSAValue, mask: SSAValue | None, bits: int) -> tuple[list[int], int]:
     """(the registers to access, in order and without copies; how many of them one instruction takes)."""
     layout = c.layout(pointer)
@@ -52,7 +45,7 @@ def access_order(c: Context, pointer: SSAValue, mask: SSAValue | None, bits: int
     vectors = [sum(1 << kept[i] for i in f2.bits(v)) for v in best]
     rows = f2.Echelon(vectors)
     rest = [1 << i for i in kept if rows.add(1 << i)]
-    return _table([*vectors, *rest]), 1 << len(vectors)
+    return f2.span([*vectors, *rest]), 1 << len(vectors)
 
 
 def _consecutive(layout: LinearLayout, kept: Sequence[int], shift: int, most: int) -> list[int]:
@@ -108,7 +101,7 @@ def _back(layout: LinearLayout, order: Sequence[int]) -> list[int]:
     """For each register of the layout where among those accessed it, or what it is a copy of, is."""
     columns = layout.in_columns("register")
     place = {f2.multiply(columns, r): k for k, r in enumerate(order)}
-    return [place[x] for x in _table(columns)]
+    return [place[x] for x in f2.span(columns)]
 
 
 @lowering("tt.store")

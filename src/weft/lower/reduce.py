@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Block, Operation
 
 from weft.ir import int_value, is_tensor
 from weft.ir.lane import ELEMENT_BITS, Value
@@ -47,20 +47,13 @@ def _reduce(c: Context, op: Operation) -> None:
         values = combined(c, body, values, moved)
     if plan.warps:
         values = _between_warps(c, body, alive, taken, plan, values)
-    order = [alive.index(_rep(taken, r)) for r in _table(plan.kept)]
+    order = [alive.index(_rep(taken, r)) for r in f2.span(plan.kept)]
     for result, value in zip(op.results, values, strict=True):
         found = c.build.rename(value, order)
         if is_tensor(result.type):
             settle(c, result, found, plan.result)
         else:
             c[result] = found
-
-
-def _table(columns: Sequence[int]) -> list[int]:
-    found = [0]
-    for column in columns:
-        found += [x ^ column for x in found]
-    return found
 
 
 def _rep(taken: f2.Echelon, register: int) -> int:
@@ -128,8 +121,3 @@ def _between_warps(
         ]
         total = combined(c, body, total, others)
     return total
-
-
-def uses(value: SSAValue) -> bool:
-    """Whether anybody reads a value."""
-    return bool(value.uses)

@@ -25,13 +25,6 @@ from .memory import access_order
 __all__ = ["load_tile", "store_tile"]
 
 
-def _table(columns: Sequence[int]) -> list[int]:
-    found = [0]
-    for column in columns:
-        found += [x ^ column for x in found]
-    return found
-
-
 def _memory(value: SSAValue) -> tuple[MemDescType, LinearLayout, int]:
     """(the type of a descriptor, the layout of the tile it stands for, bytes of an element)."""
     type = value.type
@@ -56,7 +49,7 @@ class _Side:
         kept = [i for i in range(len(self.columns)) if not copies >> i & 1]
         named = [sum(1 << kept[i] for i in f2.bits(r)) for r in self.plan.access.registers]
         self.named = [f2.multiply(self.columns, r) for r in named]
-        self.order = _table(named)
+        self.order = f2.span(named)
 
     def address(self, c: Context, base: Value, vector: int) -> Value:
         """The addresses of each group of registers."""
@@ -74,7 +67,7 @@ class _Side:
     def back(self) -> list[int]:
         """For each register of the layout where among those accessed it is."""
         place = {f2.multiply(self.columns, r): k for k, r in enumerate(self.order)}
-        return [place[x] for x in _table(self.columns)]
+        return [place[x] for x in f2.span(self.columns)]
 
 
 def store_tile(c: Context, value: Value, layout: LinearLayout, memory: LinearLayout, base: Value, width: int) -> None:

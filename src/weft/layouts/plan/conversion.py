@@ -340,8 +340,7 @@ def _shuffle_cost(how: Shears, dst: LinearLayout, bits: int, machine: Machine) -
     identity = how.lanes == tuple(f2.identity(len(how.lanes))) and not any(how.lanes_by_warp)
     share = 1 - 2.0 ** -f2.rank(how.lanes_by_register) if identity else 1.0
     shuffles = int(words * share)
-    selects = 2 * words * how.selects if how.selects else 0
-    selects = selects // 2 * 1 if selects else 0
+    selects = words * how.selects
     packs = (1 << log) - words if packed else 0
     cycles = shuffles * machine.shuffle + (selects + packs) * machine.select
     instructions = {"shuffle": shuffles, "select": selects, "pack": packs}

@@ -41,6 +41,11 @@ class Machine:
     trip: float = 23.0
     """The latency of a trip through shared memory that nothing hides."""
 
+    def waiting(self, scope: str, repetitions: int = 1) -> float:
+        """What a trip through shared memory costs besides moving: its barriers, and latency that nothing hides."""
+        barriers = {"warp": self.warp_barrier, "block": self.block_barrier, "cluster": self.cluster_barrier}
+        return barriers[scope] * (2 * repetitions - 1) + self.trip * repetitions
+
 
 MACHINES = {
     m.name: m

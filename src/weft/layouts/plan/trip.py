@@ -85,12 +85,7 @@ class Trip:
     @property
     def fixed(self) -> float:
         """What barriers and latency cost, whatever is moved."""
-        barrier = {
-            "warp": self.machine.warp_barrier,
-            "block": self.machine.block_barrier,
-            "cluster": self.machine.cluster_barrier,
-        }[self.scope]
-        return barrier * (2 * self.repetitions - 1) + self.machine.trip * self.repetitions
+        return self.machine.waiting(self.scope, self.repetitions)
 
     @property
     def cycles(self) -> float:
@@ -299,7 +294,7 @@ class _Planner:
                         bound = ways[mine][0] + ways[other][0]
                         candidate = _Candidate(tuple(low), ways[self.writer][1], ways[self.reader][1])
                         found[candidate] = min(bound, found.get(candidate, bound))
-        fixed = self._trip_cost(1)
+        fixed = self.machine.waiting(self.scope)
         priced = ((bound + fixed + CROWDED * self._is_crowded(c), c) for c, bound in found.items())
         return sorted(priced, key=lambda pair: pair[0])
 
@@ -308,14 +303,6 @@ class _Planner:
         room = max(len(candidate.low), self.machine.banks.bit_length() - 1 + 2 - self.bytes_log)
         phases = (candidate.a_phase, candidate.b_phase)
         return self.size > room and any(len({*candidate.low, *phase}) > room for phase in phases)
-
-    def _trip_cost(self, repetitions: int) -> float:
-        barrier = {
-            "warp": self.machine.warp_barrier,
-            "block": self.machine.block_barrier,
-            "cluster": self.machine.cluster_barrier,
-        }[self.scope]
-        return barrier * (2 * repetitions - 1) + self.machine.trip * repetitions
 
     def _plain(self, side: _Side, low: Sequence[int]) -> tuple[float, tuple[int, ...]]:
         """What ld.shared or st.shared costs without conflicts, and the elements of the lanes of a phase."""

@@ -6,11 +6,13 @@ weft demo                        every example, checked and timed
 weft cache ls | verify | prune | clear | dir
 weft info                        this machine, versions, settings
 weft bench layouts               tables of published results, computed here
+weft layout show | convert | conflicts   pictures of layouts, conversions, bank conflicts
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import os
 import platform
@@ -24,11 +26,8 @@ from typing import Any
 
 import weft
 from weft import compat, compiler
-from weft.layouts.tables import published_tables
 from weft.runtime import knobs
 from weft.runtime.cache import Store, default_store
-
-from .cli_layout import add_layout_command
 
 __all__ = ["main"]
 
@@ -154,7 +153,7 @@ def _demo(arguments: Sequence[str]) -> int:
 
 
 def _bench(options: argparse.Namespace) -> int:
-    tables = published_tables()
+    tables = importlib.import_module("weft.layouts.tables").published_tables()
     if options.json:
         print(json.dumps([table.to_dict() for table in tables], indent=2))
     else:
@@ -162,7 +161,8 @@ def _bench(options: argparse.Namespace) -> int:
     return 0
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(layouts: bool) -> argparse.ArgumentParser:
+    """The parser; the room of layouts is loaded only where it is needed, so that other commands start without it."""
     parser = argparse.ArgumentParser("weft", description="Tile kernels written for Triton, on the machine you have.")
     parser.add_argument("--version", action="version", version=f"weft {weft.__version__}")
     commands = parser.add_subparsers(dest="command", required=True)
@@ -194,7 +194,10 @@ def _parser() -> argparse.ArgumentParser:
             command.add_argument("--remove", action="store_true", help="remove what is damaged")
         if name == "prune":
             command.add_argument("--size", help="bytes to keep, as 512M or 2G; the setting cache.size if not given")
-    add_layout_command(commands)
+    if layouts:
+        importlib.import_module("weft.cli_layout").add_layout_command(commands)
+    else:
+        commands.add_parser("layout", help="pictures of layouts, conversions, bank conflicts", add_help=False)
     return parser
 
 
@@ -205,7 +208,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _run(arguments[1:])
     if arguments[:1] == ["demo"]:
         return _demo(arguments[1:])
-    options = _parser().parse_args(arguments)
+    options = _parser(layouts=arguments[:1] == ["layout"]).parse_args(arguments)
     code: int = options.run(options)
     return code
 

@@ -10,9 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from weft.backends.cpu import casts
 from weft.backends.cpu.program import Op
-from weft.backends.llvm import vecmath
+from weft.backends.llvm import casts, vecmath
 from weft.backends.llvm.emit import Function, Type, Value, const, vec
 from weft.base import Unsupported
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from weft.backends.cpu import access, casts
+from weft.backends.cpu import access
 from weft.backends.cpu.coords import Coords, identity, substitute
 from weft.backends.cpu.elementwise import EMITTERS, FLOAT_ARITHMETIC, memory_type
 from weft.backends.cpu.evaluate import Buffer, Evaluator, LoopVar, const_of
 from weft.backends.cpu.forms import Form, Uniform, Varying, vector_of
 from weft.backends.cpu.nest import Nest, Root, substitution
 from weft.backends.cpu.program import Block, Op, Value
+from weft.backends.llvm import casts
 from weft.backends.llvm.emit import I64, Function, const
 from weft.backends.llvm.emit import Value as Reg
 from weft.base import Unsupported

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from weft.backends.cpu import access, casts
+from weft.backends.cpu import access
 from weft.backends.cpu.coords import Coords, constant_of, identity, pinned_bit
 from weft.backends.cpu.elementwise import llvm_type, memory_type, narrow, widen
 from weft.backends.cpu.evaluate import Buffer, Evaluator
 from weft.backends.cpu.forms import Affine, Form, Pointer, Uniform, Varying, vector_of
 from weft.backends.cpu.program import Op, Value, element_bits
+from weft.backends.llvm import casts
 from weft.backends.llvm.emit import I1, I64, Function, const, mangle, vec
 from weft.backends.llvm.emit import Value as Reg
 from weft.base import Unsupported

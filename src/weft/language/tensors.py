@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from . import dtypes
 from .constants import constexpr, unwrap
-from .dtypes import block_of, block_type, dtype
+from .dtypes import block_type, dtype
 from .protocol import base_value, builtin
 from .tuples import slice as _slice_class
 from .tuples import tuple as _tuple_class
@@ -284,7 +284,7 @@ def cast_value(value: Any, target: Any, rounding: Any, bitcast: Any, semantic: A
     if not isinstance(target, dtype):
         raise TypeError(f"cast needs an element type, got {target!r}")
     if isinstance(value.type, block_type) and not isinstance(target, block_type):
-        target = block_of(target, value.type.shape)
+        target = value.type.with_element_ty(target)
     if bitcast:
         return semantic.bitcast(value, target)
     return semantic.cast(value, target, rounding)

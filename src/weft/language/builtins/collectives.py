@@ -128,11 +128,7 @@ def reduce_with_indices(
             f"invalid axis {axis - len(shape) if axis < 0 else axis}: the tensor has {len(shape)} dimensions"
         )
     axis = axis if axis >= 0 else axis + len(shape)
-    index = _semantic.arange(0, shape[axis])
-    for other in range(len(shape)):
-        if other != axis:
-            index = _semantic.expand_dims(index, other)
-    index = _semantic.broadcast_impl_shape(index, shape)
+    index = _semantic.positions(input, axis)
     region = _combine_region("reduction", combine_fn, [input, index], tt.ReduceReturnOp, _semantic, _generator)
     results = _semantic.reduction([input, index], axis, region)
     if unwrap(keep_dims):

@@ -9,9 +9,9 @@ from weft import ir
 from weft.ir import tt
 
 from ..constants import unwrap
-from ..dtypes import block_of, dtype
+from ..dtypes import dtype
 from ..protocol import builtin
-from ..semantic import TritonSemantic, block_shape
+from ..semantic import TritonSemantic
 from ..tensors import tensor
 from ..tuples import tuple as _tuple
 
@@ -37,8 +37,7 @@ def inline_asm_elementwise(
     single = not hasattr(types, "__iter__")
     types = [types] if single else [unwrap(t) for t in types]
     inputs = _semantic.broadcast_tensors(*[_semantic.to_tensor(a) for a in unwrap(args)])
-    shape = block_shape(inputs[0]) if inputs else ()
-    results = [block_of(t, shape) if shape else t for t in types]
+    results = [inputs[0].type.with_element_ty(t) if inputs else t for t in types]
     properties: dict[str, Any] = {
         "asm_string": ir.str_attr(unwrap(asm)),
         "constraints": ir.str_attr(unwrap(constraints)),
@@ -72,8 +71,7 @@ def dispatch(
             f"input argument type ({', '.join(map(str, key))}) is not supported by this function: it takes {known}"
         )
     symbol, element = entry
-    shape = block_shape(args[0]) if args else ()
-    result = ret_type if ret_type is not None else (block_of(element, shape) if shape else element)
+    result = ret_type if ret_type is not None else (args[0].type.with_element_ty(element) if args else element)
     make = func if func is not None else _extern_op(_semantic)
     handle = make(lib_name, lib_path, symbol, [a.handle for a in args], result.to_ir(), is_pure)
     return tensor(handle, result)

@@ -15,7 +15,7 @@ from weft.ir import tt
 
 from .. import dtypes as dt
 from ..constants import unwrap
-from ..dtypes import block_of, pointer_type
+from ..dtypes import pointer_type
 from ..tensors import tensor
 from .arithmetic import Arithmetic
 from .base import block_shape
@@ -66,8 +66,9 @@ class Atomics(Memory, Arithmetic):
                     f"atomic_cas needs `{name}` to have the element type {element}, got {value.type.scalar}: cast it"
                 )
         shape = block_shape(ptr)
-        cmp, val = self.broadcast_impl_shape(cmp, shape), self.broadcast_impl_shape(val, shape)
-        result = block_of(element, shape) if shape else element
+        if shape:
+            cmp, val = self.broadcast_to_tile(cmp, ptr), self.broadcast_to_tile(val, ptr)
+        result = ptr.type.with_element_ty(element)
         return self._value(tt.AtomicCASOp, (ptr.handle, cmp.handle, val.handle), result, order)
 
     def atom_red_typechecking_impl(self, ptr: tensor, val: Any, mask: Any, op: str) -> tuple[tensor, tensor, tensor]:
@@ -90,13 +91,13 @@ class Atomics(Memory, Arithmetic):
                 if isinstance(value, tensor) and block_shape(value):
                     raise ValueError(f"{name} argument cannot be block type if pointer argument is not a block")
         if isinstance(val, tensor):
-            val = self.cast(self.broadcast_impl_shape(val, shape) if shape else val, element)
+            val = self.cast(self.broadcast_to_tile(val, ptr) if shape else val, element)
         else:
-            val = self._constant_as(val, element, shape)
+            val = self._constant_as(val, element, ptr.type)
         if mask is None:
-            mask = self._constant(True, block_of(dt.int1, shape) if shape else dt.int1)
+            mask = self._constant(True, ptr.type.with_element_ty(dt.int1))
         elif shape:
-            mask = self.broadcast_impl_shape(mask, shape)
+            mask = self.broadcast_to_tile(mask, ptr)
         return ptr, val, mask
 
     def _rmw(self, op: tt.RMWOp, ptr: tensor, val: tensor, mask: tensor, order: dict[str, Any]) -> tensor:

@@ -237,10 +237,14 @@ class SemanticBase:
             )
             common = self.broadcast_shapes(common, tuple(shape))
             if lhs_number is not None:
-                lhs = self._constant(lhs_number, block_of(lhs_type, common) if common else lhs_type)
+                lhs = self._constant(lhs_number, self._type_beside(lhs_type, common, rhs))
             if rhs_number is not None:
-                rhs = self._constant(rhs_number, block_of(rhs_type, common) if common else rhs_type)
+                rhs = self._constant(rhs_number, self._type_beside(rhs_type, common, lhs))
         return self.broadcast_impl_value(lhs, rhs)
+
+    def _type_beside(self, scalar: dtype, shape: tuple[int, ...], other: Any) -> dtype:
+        """The type of a number in a shape that it has because of `other`, which it meets in an operation."""
+        return block_of(scalar, shape) if shape else scalar
 
     # -- shapes that must agree --------------------------------------------------------------------------------
 
@@ -303,6 +307,10 @@ class SemanticBase:
                 )
         return self._value(tt.BroadcastOp, (input.handle,), block_of(input.type.scalar, shape))
 
+    def broadcast_to_tile(self, value: tensor, tile: tensor) -> tensor:
+        """A tile or a scalar in the shape of another tile."""
+        return self.broadcast_impl_shape(value, block_shape(tile))
+
     def broadcast_impl_value(self, lhs: tensor, rhs: tensor) -> tuple[tensor, tensor]:
         """Both tiles in their common shape."""
         left, right = block_shape(lhs), block_shape(rhs)
@@ -345,6 +353,10 @@ class SemanticBase:
 
     def cast(self, input: tensor, dst_ty: dtype, fp_downcast_rounding: str | None = None) -> tensor:
         """See `casts`."""
+        raise NotImplementedError
+
+    def positions(self, input: tensor, axis: int) -> tensor:
+        """See `collectives`."""
         raise NotImplementedError
 
 

@@ -14,9 +14,9 @@ from weft import ir
 from weft.ir import tt
 
 from .. import dtypes as dt
-from ..dtypes import block_of, block_type, dtype
+from ..dtypes import block_type, dtype
 from ..tensors import tensor
-from .base import SemanticBase, block_shape
+from .base import SemanticBase
 
 __all__ = ["Casts"]
 
@@ -35,7 +35,7 @@ class Casts(SemanticBase):
     def _target(self, input: tensor, dst_ty: dtype) -> dtype:
         """The target type in the shape of the input."""
         if isinstance(input.type, block_type):
-            return block_of(dst_ty.scalar, input.type.shape)
+            return input.type.with_element_ty(dst_ty.scalar)
         return dst_ty
 
     def bitcast(self, input: tensor, dst_ty: dtype) -> tensor:
@@ -166,8 +166,7 @@ class Casts(SemanticBase):
         return self._value(tt.BitcastOp, (value.handle,), value.type.with_element_ty(type))
 
     def _fp8e4b15_to_half(self, input: tensor) -> tensor:
-        shape = block_shape(input)
-        short = block_of(dt.int16, shape) if shape else dt.int16
+        short = input.type.with_element_ty(dt.int16)
         wide = self._value(arith.ExtUIOp, (input.handle,), short)
         magnitude = self._same(arith.AndIOp, wide, self._constant(0x7F, short))
         magnitude = self._same(arith.ShLIOp, magnitude, self._constant(7, short))
@@ -176,8 +175,7 @@ class Casts(SemanticBase):
         return self._bits(self._same(arith.OrIOp, magnitude, sign), dt.float16)
 
     def _half_to_fp8e4b15(self, input: tensor, target: dtype) -> tensor:
-        shape = block_shape(input)
-        short = block_of(dt.int16, shape) if shape else dt.int16
+        short = input.type.with_element_ty(dt.int16)
         bits = self._bits(input, dt.int16)
         magnitude = self._same(arith.AndIOp, bits, self._constant(0x7FFF, short))
         # The largest value is 1.75; NaN and infinity become it.

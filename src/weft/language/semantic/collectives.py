@@ -65,16 +65,33 @@ class Collectives(Shapes):
     ) -> tuple[tensor, ...]:
         """All elements along an axis combined into one; without an axis all there are."""
         if axis is None:
-            inputs = [self.reshape(t, (t.numel.value,), can_reorder=True) for t in inputs]
+            inputs = [self._flat(t) for t in inputs]
             axis = 0
         shape = self._check_equal_shapes(inputs, "a reduction")
         axis = wrap_axis(axis, len(shape))
-        left = [s for i, s in enumerate(shape) if i != axis]
         scalars = [t.type.scalar for t in inputs]
-        results = [block_of(s, tuple(left)) if left else s for s in scalars]
+        results = [self._reduced_type(t, axis) for t in inputs]
         properties = {"axis": ir.i32_attr(axis)}
         made = self._with_region(tt.ReduceOp, inputs, results, properties, scalars * 2, region_builder_fn)
         return tuple(tensor(r, t) for r, t in zip(made.results, results, strict=True))
+
+    def _flat(self, input: tensor) -> tensor:
+        """All elements in one dimension, in any order."""
+        return self.reshape(input, (input.numel.value,), can_reorder=True)
+
+    def _reduced_type(self, input: tensor, axis: int) -> dtype:
+        """The type of a reduction's result."""
+        left = tuple(s for i, s in enumerate(block_shape(input)) if i != axis)
+        return block_of(input.type.scalar, left) if left else input.type.scalar
+
+    def positions(self, input: tensor, axis: int) -> tensor:
+        """For each element of a tile, its index along an axis."""
+        shape = block_shape(input)
+        index = self.arange(0, shape[axis])
+        for other in range(len(shape)):
+            if other != axis:
+                index = self.expand_dims(index, other)
+        return self.broadcast_impl_shape(index, shape)
 
     def associative_scan(
         self, inputs: Sequence[tensor], axis: int, region_builder_fn: RegionBuilder, reverse: bool
@@ -92,8 +109,8 @@ class Collectives(Shapes):
         self, inputs: Sequence[tensor], result_types: Sequence[dtype], pack: int, block: Block
     ) -> tuple[tensor, ...]:
         """The scalar function that `block` holds, on every element, `pack` elements a call."""
-        shape = self._check_equal_shapes(inputs, "map_elementwise")
-        results = [block_of(t, shape) for t in result_types]
+        self._check_equal_shapes(inputs, "map_elementwise")
+        results = [inputs[0].type.with_element_ty(t) for t in result_types]
         made = self.builder.create(
             tt.MapElementwiseOp,
             [t.handle for t in inputs],
@@ -119,8 +136,11 @@ class Collectives(Shapes):
                     f"index dim {dim} must match the corresponding source dim: "
                     f"got {shape_text(picked)} for a source of {shape_text(source)} and axis {axis}"
                 )
-        result = block_of(src.type.scalar, picked)
+        result = index.type.with_element_ty(src.type.scalar)
         return self._value(tt.GatherOp, (src.handle, index.handle), result, {"axis": ir.i32_attr(axis)})
+
+    def _histogram_type(self, num_bins: int) -> dtype:
+        return block_type(dt.int32, [num_bins])
 
     def histogram(self, input: tensor, num_bins: int, mask: tensor | None) -> tensor:
         """How often each of 0, 1, ... occurs."""
@@ -133,11 +153,11 @@ class Collectives(Shapes):
             input = self.cast(input, dt.int32)  # tile IR has no signs: the upper half of uint8 would be negative
         operands = [input.handle]
         if mask is not None:
-            mask = self.broadcast_impl_shape(mask, shape)
+            mask = self.broadcast_to_tile(mask, input)
             if not mask.type.scalar.is_bool():
                 raise ValueError(f"Mask must have boolean scalar type, got {mask.type.scalar}")
             operands.append(mask.handle)
-        return self._value(tt.HistogramOp, operands, block_type(dt.int32, [num_bins]))
+        return self._value(tt.HistogramOp, operands, self._histogram_type(num_bins))
 
     # -- reductions whose function is known here ---------------------------------------------------------------
 
@@ -157,7 +177,7 @@ class Collectives(Shapes):
     def reduce_with(self, op: type[Operation], input: tensor, axis: int | None) -> tensor:
         """A reduction whose function is one operation on two scalars."""
         if axis is None:
-            input, axis = self.reshape(input, (input.numel.value,), can_reorder=True), 0
+            input, axis = self._flat(input), 0
         scalar = input.type.scalar
 
         def combine(args: list[tensor]) -> list[tensor]:

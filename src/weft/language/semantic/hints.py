@@ -18,7 +18,6 @@ from weft import ir
 from weft.ir import tt
 
 from .. import dtypes as dt
-from ..dtypes import block_of
 from ..tensors import tensor
 from .arithmetic import Arithmetic
 from .base import block_shape
@@ -56,7 +55,7 @@ class HintChecks(Arithmetic):
         shape = block_shape(x)
         if not shape:
             return multiple
-        place = self._places(shape, axis)
+        place = self.positions(x, axis)
         zero, one = self._constant(0, place.type), self._constant(1, place.type)
         begins = self.equal(place, zero)
         before = self._along(x, self.where(begins, zero, self.sub(place, one, False)), axis)
@@ -65,7 +64,7 @@ class HintChecks(Arithmetic):
 
     def _first_of_group(self, x: tensor, axis: int, value: int, step: int) -> tensor:
         """The first of each `value` elements, and `step` more for each place after it."""
-        place = self._places(block_shape(x), axis)
+        place = self.positions(x, axis)
         within = self._same(arith.RemUIOp, place, self._constant(value, place.type))
         first = self._along(x, self.sub(place, within, False), axis)
         if not step:
@@ -76,15 +75,6 @@ class HintChecks(Arithmetic):
     @staticmethod
     def _remainder(x: tensor) -> type[Operation]:
         return arith.RemSIOp if x.type.scalar.is_int_signed() else arith.RemUIOp
-
-    def _places(self, shape: Sequence[int], axis: int) -> tensor:
-        """For each element of a tile, its index along an axis."""
-        b = self.builder
-        line = b.make_range(0, shape[axis])
-        for other in range(len(shape)):
-            if other != axis:
-                line = b.expand_dims(line, other)
-        return tensor(b.broadcast(line, shape), block_of(dt.int32, tuple(shape)))
 
     def _along(self, x: tensor, index: tensor, axis: int) -> tensor:
         """Elements of a tile at other indices along an axis."""

@@ -119,7 +119,7 @@ class LinearAlgebra(Shapes):
             lhs = self.reshape(lhs, (*flat, m, k), can_reorder=False)
             rhs = self.reshape(rhs, (*flat, k, n), can_reorder=False)
             acc = self.reshape(acc, (*flat, m, n), can_reorder=False) if acc is not None else None
-        product_type = block_of(element, (*flat, m, n))
+        product_type = acc.type if acc is not None else block_of(element, (*flat, m, n))
         if acc is None:
             acc = self._constant(0, product_type)
         properties = {

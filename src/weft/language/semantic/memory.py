@@ -16,7 +16,7 @@ from weft.ir import tt
 
 from .. import dtypes as dt
 from ..constants import constexpr, unwrap
-from ..dtypes import block_of, block_type, dtype, pointer_type
+from ..dtypes import block_type, dtype, pointer_type
 from ..tensors import tensor
 from .base import SemanticBase, block_shape, shape_text
 
@@ -182,7 +182,7 @@ class Memory(SemanticBase):
                 ptr, mask = self.broadcast_impl_value(ptr, mask)
             other = self.cast(other, element)
         elif other is not None:
-            other = self._constant_as(other, element, block_shape(ptr))
+            other = self._constant_as(other, element, ptr.type)
         handle = self.builder.load(
             ptr.handle,
             mask.handle if mask is not None else None,
@@ -191,16 +191,15 @@ class Memory(SemanticBase):
             evict=eviction,
             volatile=bool(volatile),
         )
-        shape = block_shape(ptr)
-        loaded = tensor(handle, block_of(element, shape) if shape else element)
+        loaded = tensor(handle, ptr.type.with_element_ty(element))
         return self.cast(loaded, dt.int1) if was_bool else loaded
 
-    def _constant_as(self, number: Any, element: dtype, shape: tuple[int, ...]) -> tensor:
-        """A Python number cast to an element type, as `to_tensor` and `cast` would do it."""
+    def _constant_as(self, number: Any, element: dtype, like: dtype) -> tensor:
+        """A Python number cast to an element type, as `to_tensor` and `cast` would do it, in the shape of a type."""
         own = self.type_of_number(number)
-        target = block_of(element, shape) if shape else element
+        target = like.with_element_ty(element)
         if element.is_ptr() or element.is_fp8() or (own.is_floating() and element.is_int()):
-            value = self._constant(number, block_of(own, shape) if shape else own)
+            value = self._constant(number, like.with_element_ty(own))
             return self.cast(value, target)
         if own.is_fp32():
             number = struct.unpack("f", struct.pack("f", number))[0]
@@ -228,7 +227,7 @@ class Memory(SemanticBase):
             raise ValueError("`mask` and `other` arguments cannot be specified for loading block pointers")
         block: Any = ptr.type.element_ty
         if not isinstance(val, tensor):
-            val = self._constant_as(unwrap(val), block.element_ty, block.shape)
+            val = self._constant_as(unwrap(val), block.element_ty, block)
         if not block_shape(val):
             val = self.broadcast_impl_shape(val, block.shape)
         if val.type.shape != block.shape:
@@ -272,7 +271,7 @@ class Memory(SemanticBase):
         if isinstance(val, tensor):
             val = self.cast(val, element)
         else:
-            val = self._constant_as(unwrap(val), element, shape)
+            val = self._constant_as(unwrap(val), element, ptr.type)
         self.builder.store(
             ptr.handle, val.handle, mask.handle if mask is not None else None, cache=cache, evict=eviction
         )

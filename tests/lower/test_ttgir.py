@@ -31,7 +31,6 @@ NOT_YET = {
     "gathers": "tt.gather",
     "half_scaled_matmul": "fp4_to_fp",
     "histograms": "tt.histogram",
-    "linear_recurrence": "tt.scan",
     "mapped": "tt.map_elementwise",
     "matmul_fp8_e4m3": "wgmma and fp8 operands that were widened",
     "scaled_matmul_e2m1": "fp4_to_fp",

@@ -13,12 +13,12 @@ from weft.ir import int_value, is_pointer, pointee_of
 from weft.ir.lane import Allocation, Block, LaneProgram, Parameter, Value, verify
 from weft.layouts.plan import machine_of
 
-from . import control, dot, memory, reduce, shapes, shared
+from . import control, dot, memory, reduce, scan, shapes, shared
 from .context import LOWERINGS, Context
 
 __all__ = ["LOWERINGS", "lower"]
 
-FAMILIES = (control, dot, memory, reduce, shapes, shared)  # imported to fill the table of lowerings
+FAMILIES = (control, dot, memory, reduce, scan, shapes, shared)  # imported to fill the table of lowerings
 
 
 def lower(module: ModuleOp, target: str | None = None) -> LaneProgram:

@@ -14,7 +14,12 @@ from weft.layouts.plan import Reduction, plan_reduction
 from .context import Context, elem_of, lowering, tile_shape
 from .shapes import settle
 
-__all__ = ["combined"]
+__all__ = ["combined", "commutes"]
+
+COMMUTATIVE = {
+    *("arith.addi", "arith.addf", "arith.muli", "arith.mulf", "arith.andi", "arith.ori", "arith.xori"),
+    *(f"arith.{way}{kind}" for way in ("max", "min") for kind in ("si", "ui", "numf", "imumf")),
+}
 
 
 def combined(c: Context, body: Block, a: Sequence[Value], b: Sequence[Value]) -> list[Value]:
@@ -26,6 +31,14 @@ def combined(c: Context, body: Block, a: Sequence[Value], b: Sequence[Value]) ->
     count = max(v.count for v in a)
     found = [c[x] for x in ops[-1].operands]
     return [v if v.count == count else c.build.rename(v, [0] * count) for v in found]
+
+
+def commutes(body: Block) -> bool:
+    """Whether a combine function is one operation whose operands may be exchanged."""
+    first, *rest = body.ops
+    return (
+        first.name in COMMUTATIVE and len(rest) == 1 and len(body.args) == 2 and set(first.operands) == set(body.args)
+    )
 
 
 @lowering("tt.reduce")

@@ -1,0 +1,306 @@
+"""Prefix scans: in registers, then by shuffles, then through shared memory, from the fastest bits of the axis on.
+
+The bits of the axis fall into segments, runs that registers, lanes or warps hold. A segment combines what it has,
+hands its total on to the next one, and gets back what comes before it. Within a warp every step is one butterfly: each
+lane gets the total of the other half (Sklansky, Conditional-sum addition logic, 1960), which the upper half takes in
+front of what it has, and both add to their totals. So nothing more has to be moved to know what precedes a lane.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.ir import Block, Operation
+
+from weft.ir import int_value
+from weft.ir.lane import ELEMENT_BITS, Value
+from weft.layouts import BlockedLayout, LinearLayout, f2
+
+from .context import Context, lowering, tile_shape
+from .convert import convert
+from .reduce import combined, commutes
+from .shapes import settle
+
+Values = list[Value]
+
+VECTOR_BYTES = 16
+
+
+@dataclass(frozen=True)
+class _Segment:
+    """Consecutive bits of the axis, the fastest first, and the bits of the place that they are."""
+
+    kind: str
+    bits: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class _Before:
+    """What precedes the elements of some registers: nothing (None), or values; where `exists` holds, or everywhere."""
+
+    registers: list[int]
+    values: Values | None
+    exists: Value | None = None
+
+
+def _segments(layout: LinearLayout, axis: int) -> list[_Segment] | None:
+    """The segments of an axis; None where a bit of a place is not one bit of the coordinates, or two are the same."""
+    columns = [x for x in layout.columns if x]
+    if any(x & x - 1 for x in columns) or len(set(columns)) != len(columns):
+        return None
+    name = list(layout.out_dims)[axis]
+    part = layout.sublayout(layout.in_dims, [name])
+    place = {x: (dim, 1 << i) for dim in part.in_dims for i, x in enumerate(part.in_columns(dim)) if x}
+    found: list[tuple[str, list[int]]] = []
+    for i in range(layout.out_log(name)):
+        dim, bit = place[1 << i]
+        if not found or found[-1][0] != dim:
+            found.append((dim, []))
+        found[-1][1].append(bit)
+    return [_Segment(kind, tuple(bits)) for kind, bits in found]
+
+
+def _plain(shape: Sequence[int], axis: int, lanes: int, warps: int) -> LinearLayout:
+    """A layout that has segments: the axis in lanes, what is left of them along the other dimensions."""
+    order = [axis, *(d for d in range(len(shape)) if d != axis)]
+    parts = []
+    room = list(shape)
+    for left in (lanes, warps):
+        part = [1] * len(shape)
+        for d in order:
+            part[d] = min(left, room[d])
+            left, room[d] = left // part[d], room[d] // part[d]
+        part[order[-1]] *= left
+        parts.append(part)
+    return BlockedLayout([1] * len(shape), parts[0], parts[1], order).to_linear(list(shape))
+
+
+class _Scan:
+    """One scan: the program, how elements are combined, and the layout."""
+
+    def __init__(self, c: Context, body: Block, layout: LinearLayout, segments: list[_Segment], reverse: bool) -> None:
+        self.c, self.body, self.layout, self.segments = c, body, layout, segments
+        self.reverse, self.commutes = reverse, commutes(body)
+
+    def combine(self, a: Values, b: Values) -> Values:
+        """a, which comes first, with b."""
+        return combined(self.c, self.body, a, b)
+
+    def take(self, values: Values, have: Sequence[int], want: Sequence[int]) -> Values:
+        """Some registers of values that have others."""
+        at = {r: i for i, r in enumerate(have)}
+        return [self.c.build.rename(v, [at[r] for r in want]) for v in values]
+
+    def select(self, condition: Value, a: Values, b: Values) -> Values:
+        """a where the condition holds, else b."""
+        return [self.c.build.select(condition, x, y) for x, y in zip(a, b, strict=True)]
+
+    def either(self, a: Value, b: Value) -> Value:
+        """a or b."""
+        return self.c.build.op("arith.ori", [a, b], "i1")
+
+    def turn(self, bits: Sequence[int], k: int) -> int:
+        """The bits of a place that is the k-th of a segment in the order of the scan."""
+        return f2.multiply(bits, k ^ (1 << len(bits)) - 1 if self.reverse else k)
+
+    # -- the steps --------------------------------------------------------------------------------------------------
+
+    def inclusive(self, values: Values, registers: list[int]) -> Values:
+        """The scan itself, of values that have these registers."""
+        first = self.segments[0]
+        bits = first.bits if first.kind == "register" else ()
+        rows = self.rows(bits, values, registers)
+        base = _without(registers, bits)
+        parts, names = [], []
+        for group in self.before(1 if bits else 0, rows[-1], base):
+            whole = self.joined([self.take(row, base, group.registers) for row in rows])
+            if group.values is not None:
+                front = self.take(group.values, group.registers, group.registers * len(rows))
+                both = self.combine(front, whole)
+                whole = self.select(group.exists, both, whole) if group.exists is not None else both
+            parts.append(whole)
+            names += [r | self.turn(bits, k) for k in range(len(rows)) for r in group.registers]
+        return self.take(self.joined(parts), names, registers)
+
+    def joined(self, parts: Sequence[Values]) -> Values:
+        """The registers of several, one after the other."""
+        if len(parts) == 1:
+            return parts[0]
+        add = self.c.build.add
+        total = sum(p[0].count for p in parts)
+        return [add("join", column, [(column[0].elem, total)]).result for column in zip(*parts, strict=True)]
+
+    def rows(self, bits: Sequence[int], values: Values, registers: list[int]) -> list[Values]:
+        """The values of a segment of registers, each combined with those before it."""
+        base = _without(registers, bits)
+        found: list[Values] = []
+        for k in range(1 << len(bits)):
+            row = self.take(values, registers, [r | self.turn(bits, k) for r in base])
+            found.append(self.combine(found[-1], row) if found else row)
+        return found
+
+    def before(self, level: int, values: Values, registers: list[int]) -> list[_Before]:
+        """What comes before each element, counting segments from a level on."""
+        if level == len(self.segments):
+            return [_Before(registers, None)]
+        segment = self.segments[level]
+        if segment.kind == "register":
+            return self.before_in_registers(level, values, registers)
+        in_warps = segment.kind == "warp"
+        own, exists, total = (self.between_warps if in_warps else self.between_lanes)(level, values, registers)
+        return [self.after(g, own, exists, registers) for g in self.before(level + 1, total, registers)]
+
+    def after(self, group: _Before, own: Values, exists: Value, registers: list[int]) -> _Before:
+        """What the segment itself has before each place, after what comes before the segment."""
+        own = self.take(own, registers, group.registers)
+        if group.values is None:
+            return _Before(group.registers, own, exists)
+        both = self.select(exists, self.combine(group.values, own), group.values)
+        if group.exists is None:
+            return _Before(group.registers, both)
+        return _Before(group.registers, self.select(group.exists, both, own), self.either(exists, group.exists))
+
+    def before_in_registers(self, level: int, values: Values, registers: list[int]) -> list[_Before]:
+        """The first of each segment has what comes before it, the others also their predecessors."""
+        bits = self.segments[level].bits
+        rows, base = self.rows(bits, values, registers), _without(registers, bits)
+        found = []
+        for group in self.before(level + 1, rows[-1], base):
+            found.append(_Before([r | self.turn(bits, 0) for r in group.registers], group.values, group.exists))
+            own = self.joined([self.take(row, base, group.registers) for row in rows[:-1]])
+            names = [r | self.turn(bits, k) for k in range(1, len(rows)) for r in group.registers]
+            if group.values is not None:
+                front = self.take(group.values, group.registers, group.registers * (len(rows) - 1))
+                both = self.combine(front, own)
+                own = self.select(group.exists, both, own) if group.exists is not None else both
+            found.append(_Before(names, own))
+        return found
+
+    def between_lanes(self, level: int, values: Values, registers: list[int]) -> tuple[Values, Value, Values]:
+        """(what precedes each lane in its segment, where there is something, the segment's total in each lane)."""
+        c, bits = self.c, self.segments[level].bits
+        own: Values | None = None
+        total, exists = values, None
+        for i, bit in enumerate(bits):
+            other = [c.build.shuffle_xor(v, [bit] * v.count) for v in total]
+            upper = c.parity(bit)
+            if self.reverse:
+                upper = c.build.op("arith.xori", [upper, c.build.constant("i1", 1)], "i1")
+            if i + 1 < len(bits) or level + 1 < len(self.segments):
+                if self.commutes:
+                    summed = self.combine(total, other)
+                else:
+                    summed = self.combine(self.select(upper, other, total), self.select(upper, total, other))
+            else:
+                summed = total
+            if own is None or exists is None:
+                own, exists = other, upper
+            else:
+                longer = self.select(exists, self.combine(other, own), other)
+                own, exists = self.select(upper, longer, own), self.either(exists, upper)
+            total = summed
+        assert own is not None and exists is not None
+        return own, exists, total
+
+    def between_warps(self, level: int, values: Values, registers: list[int]) -> tuple[Values, Value, Values]:
+        """The same for warps: totals go through shared memory, and each lane reads those of all warps."""
+        c, bits = self.c, self.segments[level].bits
+        count = 1 << len(bits)
+        by_warp = [0] * (c.program.warps.bit_length() - 1)
+        for i, bit in enumerate(bits):
+            by_warp[bit.bit_length() - 1] = 1 << i
+        turn = c.build.linear((count - 1 if self.reverse else 0,), (), by_warp)
+        rows = self.exchanged(level, values, registers)
+        own = total = rows[0]
+        for k in range(1, count):
+            if k > 1:
+                here = c.build.op("arith.cmpi", [turn, c.number(k)], "i1", predicate=5)
+                own = self.select(here, total, own)
+            if k + 1 < count or level + 1 < len(self.segments):
+                total = self.combine(total, rows[k])
+        return own, c.build.op("arith.cmpi", [turn, c.number(0)], "i1", predicate=1), total
+
+    def exchanged(self, level: int, values: Values, registers: list[int]) -> list[Values]:
+        """The totals of all warps of a segment, in the order of the scan, in every lane that belongs to them."""
+        c, bits = self.c, self.segments[level].bits
+        summed = dict.fromkeys(("lane", "warp"), 0)
+        for segment in self.segments[:level]:
+            if segment.kind in summed:
+                summed[segment.kind] |= sum(segment.bits)
+        apart = {d: [1 << i for i, x in enumerate(self.layout.in_columns(d)) if x] for d in summed}
+        lanes = [b for b in apart["lane"] if not b & summed["lane"]]
+        warps = [b for b in apart["warp"] if not b & summed["warp"] and b not in bits]
+        places = {("warp", b): 1 << i for i, b in enumerate([*bits])}
+        for key in [("lane", b) for b in lanes] + [("warp", b) for b in warps]:
+            places[key] = 1 << len(places)
+        size = 1 << len(places)
+        columns = {d: [places.get((d, 1 << i), 0) for i in range(self.layout.in_log(d))] for d in summed}
+        others = {"lane": (c.program.lanes - 1) & ~sum(lanes), "warp": (c.program.warps - 1) & ~sum((*bits, *warps))}
+        once = c.all_of([c.is_zero(c.index(d, m)) for d, m in others.items() if m])
+        if c.depth:  # whoever still reads what was there before
+            c.build.barrier("block")
+        stored = [c.build.op("arith.extui", [v], "i8") if v.elem == "i1" else v for v in values]
+        bases = []
+        for v in stored:
+            width = max(8, ELEMENT_BITS[v.elem]) // 8
+            base = c.allocate(size * len(registers) * width, "scan")
+            c.build.store("shared", self.address(base, columns, size, len(registers), width), v, 1, once)
+            bases.append((base, width))
+        c.build.barrier("block")
+        columns["warp"] = [x if x >= 1 << len(bits) else 0 for x in columns["warp"]]
+        found = [
+            self.loaded(v, columns, base, width, (size, 1 << len(bits)))
+            for v, (base, width) in zip(stored, bases, strict=True)
+        ]
+        narrow = c.build.op
+        found = [narrow("arith.trunci", [x], "i1") if v.elem == "i1" else x for x, v in zip(found, values, strict=True)]
+        ways = 1 << len(bits)
+        order = range(ways - 1, -1, -1) if self.reverse else range(ways)
+        return [[c.build.rename(x, [r * ways + k for r in range(len(registers))]) for x in found] for k in order]
+
+    def loaded(
+        self, value: Value, columns: dict[str, list[int]], base: Value, width: int, sizes: tuple[int, int]
+    ) -> Value:
+        """The totals of all warps of the segment, for each register."""
+        size, ways = sizes
+        vector = min(ways, VECTOR_BYTES // width)
+        starts = [r * size + k for r in range(value.count) for k in range(0, ways, vector)]
+        c = self.c
+        by_lane, by_warp = ([x * width for x in columns[d]] for d in ("lane", "warp"))
+        address = c.plus(c.build.linear([x * width for x in starts], by_lane, by_warp), base)
+        return c.build.load("shared", address, value.elem, vector)
+
+    def address(self, base: Value, columns: dict[str, list[int]], size: int, count: int, width: int) -> Value:
+        """Where each register's total is stored."""
+        by_lane, by_warp = ([x * width for x in columns[d]] for d in ("lane", "warp"))
+        starts = [r * size * width for r in range(count)]
+        return self.c.plus(self.c.build.linear(starts, by_lane, by_warp), base)
+
+
+def _without(registers: Sequence[int], bits: Sequence[int]) -> list[int]:
+    """The registers in which none of some bits is set."""
+    return [r for r in registers if not any(r & b for b in bits)]
+
+
+@lowering("tt.scan")
+def _scan(c: Context, op: Operation) -> None:
+    axis, reverse = int_value(op.properties["axis"]), bool(int_value(op.properties["reverse"]))
+    shape = tile_shape(op.operands[0])
+    layout = c.layout(op.operands[0])
+    values = [c.whole(x) for x in op.operands]
+    segments = _segments(layout, axis)
+    if segments is None:
+        plain = _plain(shape, axis, c.program.lanes, c.program.warps)
+        values = [convert(c, v, layout, plain) for v in values]
+        layout, segments = plain, _segments(plain, axis)
+    assert segments is not None
+    if segments:
+        columns = layout.in_columns("register")
+        registers = f2.span([1 << i for i, x in enumerate(columns) if x])
+        scan = _Scan(c, op.regions[0].blocks[0], layout, segments, reverse)
+        found = scan.inclusive([c.build.rename(v, registers) for v in values], registers)
+        at = {f2.multiply(columns, r): i for i, r in enumerate(registers)}
+        values = [c.build.rename(v, [at[x] for x in f2.span(columns)]) for v in found]
+    for result, value in zip(op.results, values, strict=True):
+        settle(c, result, value, layout)

@@ -1,4 +1,4 @@
-"""docs/errors.md holds kernels with mistakes, and under each the whole text of its error.
+"""docs/errors.md holds kernels with mistakes, and under each the whole text of its error or warning.
 
 python tests/frontend/test_errors_page.py --update      # write what Weft says now; then read the difference
 """
@@ -8,15 +8,17 @@ from __future__ import annotations
 import linecache
 import re
 import sys
+import warnings
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from weft import compiler
 from weft import language as tl
-from weft.base import CompilationError
-from weft.frontend import ast_to_ttir
+from weft.base import CompilationError, OffsetOverflowWarning
 from weft.language.callable import jit
+from weft.runtime import wrapping
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "errors.md"
 EXAMPLE = re.compile(r"```python\n(?P<code>.*?)```\n```text\n(?P<text>.*?)```\n", re.DOTALL)
@@ -41,11 +43,23 @@ def error_text(code: str) -> str:
                 signature[name], constants[name] = "constexpr", 16
             else:
                 signature[name] = "*fp32" if name.endswith("_ptr") else "i32"
-        with pytest.raises(CompilationError) as caught:
-            ast_to_ttir(kernel, signature, constants)
-        return str(caught.value)
+        return _told(compiler.ASTSource(kernel, signature, constants))
     finally:
         del linecache.cache["k.py"]
+
+
+def _told(source: compiler.ASTSource) -> str:
+    """The error of a source, or its warning."""
+    try:
+        found = compiler.compile(source).metadata.wrapped_offsets
+    except CompilationError as error:
+        return str(error)
+    wrapping._told.clear()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        wrapping.warn_of_wrapping(found)
+    assert [w.category for w in caught] == [OffsetOverflowWarning]
+    return str(caught[0].message)
 
 
 EXAMPLES = [(m["code"], m["text"]) for m in EXAMPLE.finditer(PAGE.read_text(encoding="utf-8"))]

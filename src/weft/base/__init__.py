@@ -15,6 +15,7 @@ from .errors import (
     Note,
     OutOfBoundsError,
     OutOfResources,
+    OffsetOverflowWarning,
     OutsideKernelError,
     SettingWarning,
     SpecializationError,
@@ -59,3 +60,4 @@ __all__ = [
     # options
     "CompileOptions",
 ]
+    "OffsetOverflowWarning",

@@ -48,6 +48,7 @@ __all__ = [
     "LaunchTypeError",
     "LayoutError",
     "Note",
+    "OffsetOverflowWarning",
     "OutOfBoundsError",
     "OutOfResources",
     "OutsideKernelError",
@@ -410,3 +411,25 @@ class SettingWarning(WeftWarning):
 
 class CacheWarning(WeftWarning):
     """The cache of compiled kernels cannot be used; compiling goes on without it."""
+
+
+class OffsetOverflowWarning(WeftWarning):
+    """An offset of a pointer is known to wrap around the end of its type; told once for each place in the source.
+
+    >>> import warnings
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("error", OffsetOverflowWarning)    # make it an error; or "ignore" it
+    """
+
+    def __init__(
+        self, message: str, span: Span | None = None, *, notes: Sequence[Note] = (), hint: str | None = None
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.span = span
+        self.source_line = span.source_line() if span else None
+        self.notes = tuple(notes)
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return render("warning", self.message, self.span, self.source_line, self.notes, self.hint)

@@ -13,7 +13,7 @@ import platform
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from functools import lru_cache
 from time import perf_counter
 from typing import Any, Protocol
@@ -21,6 +21,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from weft import __version__
+from weft.analysis import wrapped_offsets
 from weft.backends.cpu import CPUBinary, CPUOptions, compile_module
 from weft.backends.cpu.driver import host_cpu, llvm_version
 from weft.base import CompileOptions, CompilerCrash, LaunchError, LaunchTypeError, WeftError
@@ -207,6 +208,7 @@ def compile(
         module = tile_pipeline(src.make_ir(opts.language, chosen))
         ttir = print_module(module)
         stored = stored_params(module)
+        wrapped = [asdict(found) for found in wrapped_offsets(module)]
     if dump is not None:
         dump(src.name, "ttir", ttir)
     debug = opts.language.debug
@@ -216,6 +218,7 @@ def compile(
     facts = {
         **binary.metadata,
         "stored_params": stored,
+        "wrapped_offsets": wrapped,
         "num_warps": opts.language.num_warps,
         "num_ctas": opts.language.num_ctas,
         "num_stages": opts.language.num_stages,
@@ -286,5 +289,6 @@ _TRITON_FACTS: dict[str, Any] = {
     "alias_pairs": [],
     "strict_alias_pairs": [],
     "stored_params": [],
+    "wrapped_offsets": [],
     "params": [],
 }

@@ -17,6 +17,7 @@ from .cache import default_store
 from .files import PACKAGE, compiler_key, read_tile_ir
 from .launch import make_launcher
 from .unused import warn_of_unused
+from .wrapping import warn_of_wrapping
 
 __all__ = ["compile", "current_target", "target"]
 
@@ -169,6 +170,7 @@ def compile(
             metadata=kernel.metadata._asdict(),
             metadata_group=kernel.metadata_group,
             times=CompileTimes(kernel.timings),
+    warn_of_wrapping(kernel.metadata.wrapped_offsets)
             cache_hit=kernel.from_cache,
         )
     return kernel

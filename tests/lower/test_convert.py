@@ -11,7 +11,7 @@ from layouts.plans import filled, random_conversion
 from weft.ir.lane import Block, LaneProgram, Parameter, Value, verify
 from weft.layouts import LinearLayout
 from weft.layouts.plan import machine_of
-from weft.lower import place
+from weft.lower import finish
 from weft.lower.context import Context
 from weft.lower.convert import convert
 from weft.sim import Options, run
@@ -41,7 +41,7 @@ def program_of(src: LinearLayout, dst: LinearLayout, bits: int, target: str) -> 
     warp = [count * size << 5 + i for i in range(warps.bit_length() - 1)]
     offsets = c.build.op("arith.extsi", [c.build.linear([r * size for r in range(count)], lane, warp)], "i64")
     c.build.store("global", c.build.op("arith.addi", [body.arguments[0], offsets], "i64"), result)
-    place(program.shared)
+    finish(program)
     verify(program)
     return program
 

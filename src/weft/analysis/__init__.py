@@ -1,6 +1,20 @@
 """Questions about IR; no answer changes it."""
 
 from .axis import AxisFacts, Facts
+from .hazards import Pending, find_hazards
+from .lifetimes import Lifetime, lifetimes, lines_of
 from .wrapping import WrappedOffset, wrapped_offsets
 
-__all__ = ["AxisFacts", "Facts", "WrappedOffset", "wrapped_offsets"]
+__all__ = [
+    # tile IR and layout IR: what is known of the elements of tiles
+    "AxisFacts",
+    "Facts",
+    "WrappedOffset",
+    "wrapped_offsets",
+    # lane programs: shared memory
+    "Lifetime",
+    "Pending",
+    "find_hazards",
+    "lifetimes",
+    "lines_of",
+]

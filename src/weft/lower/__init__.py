@@ -10,13 +10,15 @@ from xdsl.dialects.builtin import ModuleOp
 
 from weft.base import Unsupported
 from weft.ir import int_value, is_pointer, pointee_of
-from weft.ir.lane import Allocation, Block, LaneProgram, Parameter, Value, verify
+from weft.ir.lane import Block, LaneProgram, Parameter, Value, verify
 from weft.layouts.plan import machine_of
 
 from . import control, dot, memory, reduce, scan, shapes, shared
+from .barriers import insert_barriers
 from .context import LOWERINGS, Context
+from .placement import place
 
-__all__ = ["LOWERINGS", "lower"]
+__all__ = ["LOWERINGS", "finish", "lower"]
 
 FAMILIES = (control, dot, memory, reduce, scan, shapes, shared)  # imported to fill the table of lowerings
 
@@ -52,15 +54,12 @@ def lower(module: ModuleOp, target: str | None = None) -> LaneProgram:
     for value, argument in zip(body.args, arguments, strict=True):
         context[value] = argument
     context.block(list(body.ops))
-    place(program.shared)
-    verify(program)
+    finish(program)
     return program
 
 
-def place(buffers: list[Allocation]) -> None:
-    """Give every buffer of shared memory a place of its own."""
-    at = 0
-    for buffer in buffers:
-        at = -(-at // buffer.alignment) * buffer.alignment
-        buffer.offset = at
-        at += buffer.bytes
+def finish(program: LaneProgram) -> None:
+    """Place the buffers of shared memory, put barriers where accesses meet, and check what has come out."""
+    place(program)
+    insert_barriers(program)
+    verify(program)

@@ -50,32 +50,8 @@ class Context:
         self.build = Builder(program.body)
         self.facts = AxisFacts()
         self.fragments: dict[SSAValue, Value] = {}
-        self.buffers: dict[SSAValue, int | None] = {}
-        """The allocation that a descriptor is a part of; None where it may be any."""
-        self.reads: set[int | None] = set()
-        self.writes: set[int | None] = set()
-        self.depth = 0
-        """How many loops are around what is lowered now."""
 
-    # -- barriers ---------------------------------------------------------------------------------------------------
-
-    def touch(self, descriptor: SSAValue, *, writes: bool) -> None:
-        """An access to a buffer: a barrier first, if it may meet one since the last barrier."""
-        buffer = self.buffers.get(descriptor)
-        before = self.reads | self.writes if writes else self.writes
-        if buffer in before or None in before or (buffer is None and before):
-            self.meet()
-        (self.writes if writes else self.reads).add(buffer)
-
-    def meet(self) -> None:
-        """A barrier of the block."""
-        self.build.barrier("block")
-        self.reads.clear()
-        self.writes.clear()
-
-    def forget(self) -> None:
-        """Nothing is known of what was accessed: after a loop or a branch."""
-        self.reads, self.writes = {None}, {None}
+    # -- operations --------------------------------------------------------------------------------------------------
 
     def block(self, ops: Sequence[Operation]) -> None:
         """Lower operations one after the other."""

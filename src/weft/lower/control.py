@@ -18,13 +18,9 @@ def _arguments(c: Context, values: Sequence[SSAValue]) -> tuple[Value, ...]:
     return made
 
 
-def _body(c: Context, ops: Sequence[Operation], block: Block, loop: bool = True) -> None:
+def _body(c: Context, ops: Sequence[Operation], block: Block) -> None:
     before = c.inside(block)
-    c.depth += loop
-    c.forget()
     c.block(ops)
-    c.forget()
-    c.depth -= loop
     c.restore(before)
 
 
@@ -95,8 +91,6 @@ def _assert(c: Context, op: Operation) -> None:
 @lowering("gpu.barrier", "ttg.local_barrier")
 def _barrier(c: Context, op: Operation) -> None:
     c.build.barrier("block", inserted=False)
-    c.reads.clear()
-    c.writes.clear()
 
 
 @lowering("llvm.intr.assume")

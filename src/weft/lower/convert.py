@@ -86,10 +86,7 @@ def _trip(c: Context, value: Value, how: Trip) -> Value:
     parts: list[Value] = []
     size = (1 << len(how.memory)) // how.repetitions
     for turn in range(how.repetitions):
-        if turn or c.depth:  # whoever still reads what was there before
-            c.build.barrier(how.scope)
         _store(c, value, how, base, width, turn, size)
-        c.build.barrier(how.scope)
         parts.append(_load(c, value.elem, how, base, width, turn, size))
     loaded = (
         parts[0] if len(parts) == 1 else c.build.add("join", parts, [(value.elem, sum(p.count for p in parts))]).result

@@ -113,11 +113,9 @@ def _between_warps(
         return c.plus(c.build.linear(fixed, by_lane, by_warp), base)
 
     everything = list(range(len(alive)))
-    c.build.barrier("block")  # whoever still reads the memory of a turn before
     stored = [c.build.op("arith.extui", [v], "i8") if v.elem == "i1" else v for v in values]
     for base, width, value in zip(bases, widths, stored, strict=True):
         c.build.store("shared", address(base, width, everything, 0, 0), value)
-    c.build.barrier("block")
     total = values
     for mask in range(1, 1 << len(plan.warps)):
         register = lane = warp = 0

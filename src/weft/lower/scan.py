@@ -238,8 +238,6 @@ class _Scan:
         columns = {d: [places.get((d, 1 << i), 0) for i in range(self.layout.in_log(d))] for d in summed}
         others = {"lane": (c.program.lanes - 1) & ~sum(lanes), "warp": (c.program.warps - 1) & ~sum((*bits, *warps))}
         once = c.all_of([c.is_zero(c.index(d, m)) for d, m in others.items() if m])
-        if c.depth:  # whoever still reads what was there before
-            c.build.barrier("block")
         stored = [c.build.op("arith.extui", [v], "i8") if v.elem == "i1" else v for v in values]
         bases = []
         for v in stored:
@@ -247,7 +245,6 @@ class _Scan:
             base = c.allocate(size * len(registers) * width, "scan")
             c.build.store("shared", self.address(base, columns, size, len(registers), width), v, 1, once)
             bases.append((base, width))
-        c.build.barrier("block")
         columns["warp"] = [x if x >= 1 << len(bits) else 0 for x in columns["warp"]]
         found = [
             self.loaded(v, columns, base, width, (size, 1 << len(bits)))

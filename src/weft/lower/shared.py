@@ -100,9 +100,7 @@ def _local_alloc(c: Context, op: Operation) -> None:
     type, memory, width = _memory(result)
     base = c.allocate(prod(type.shape) * width, "local_alloc", 1024)
     c[result] = base
-    c.buffers[result] = len(c.program.shared) - 1
     if op.operands:
-        c.touch(result, writes=True)
         store_tile(c, c.whole(op.operands[0]), c.layout(op.operands[0]), memory, base, width)
 
 
@@ -115,7 +113,6 @@ def _local_dealloc(c: Context, op: Operation) -> None:
 def _local_load(c: Context, op: Operation) -> None:
     source, result = op.operands[0], op.results[0]
     _, memory, width = _memory(source)
-    c.touch(source, writes=False)
     c[result] = load_tile(c, elem_of(result.type), c.layout(result), memory, c[source], width)
 
 
@@ -123,7 +120,6 @@ def _local_load(c: Context, op: Operation) -> None:
 def _local_store(c: Context, op: Operation) -> None:
     value, target = op.operands
     _, memory, width = _memory(target)
-    c.touch(target, writes=True)
     store_tile(c, c.whole(value), c.layout(value), memory, c[target], width)
 
 
@@ -133,13 +129,11 @@ def _memdesc_index(c: Context, op: Operation) -> None:
     type, _, width = _memory(result)
     step = c.build.op("arith.muli", [c[op.operands[1]], c.number(prod(type.shape) * width)], "i32")
     c[result] = c.plus(c[source], step)
-    c.buffers[result] = c.buffers.get(source)
 
 
 @lowering("ttg.memdesc_trans", "ttg.memdesc_reshape", "ttg.memdesc_reinterpret")
 def _memdesc_view(c: Context, op: Operation) -> None:
     c[op.results[0]] = c[op.operands[0]]
-    c.buffers[op.results[0]] = c.buffers.get(op.operands[0])
 
 
 @lowering("ttg.async_copy_global_to_local")
@@ -158,7 +152,6 @@ def _async_copy(c: Context, op: Operation) -> None:
     size = vector * width
     if size < 4:
         raise Unsupported(f"an asynchronous copy of {size} bytes for each lane", c.program.target, c.build.span)
-    c.touch(target, writes=True)
     starts = list(range(0, len(order), vector))
     by_lane, by_warp = ([x * width for x in part] for part in (side.lanes, side.warps))
     to = c.plus(c.build.linear([offsets[i] * width for i in starts], by_lane, by_warp), c[target])
@@ -192,8 +185,7 @@ def _commit(c: Context, op: Operation) -> None:
 
 @lowering("ttg.async_wait")
 def _wait(c: Context, op: Operation) -> None:
-    """Each lane waits for its own copies; the barrier is for those of the others."""
+    """Each lane waits for its own copies; a barrier comes before whoever reads those of the others."""
     pending = int_value(op.properties["num"]) if "num" in op.properties else int_value(op.attributes["num"])
     c.build.add("wait_async", (), (), {"pending": pending})
-    c.meet()
     c[op.results[0]] = c.number(0)

@@ -7,6 +7,7 @@
 
 from .bulk import TensorMap
 from .instruction import Instruction, Memory, Operand
+from .limits import shared_limit
 from .mbarrier import MBarrier, MBarrierError
 from .meaning import from_matrix, round_to, to_matrix
 from .table import INSTRUCTIONS, available, instruction
@@ -19,6 +20,8 @@ __all__ = [
     "Operand",
     "available",
     "instruction",
+    # sizes
+    "shared_limit",
     # what meanings are made of
     "MBarrier",
     "MBarrierError",

@@ -1,0 +1,235 @@
+"""Accesses of shared memory that meet with no barrier between them.
+
+The program is walked through with what is pending: the accesses since the last barrier. Loops are walked through again
+and again, with what is known of the values they carry, until nothing new is pending; so the slots of a pipeline's
+buffers, which go round, are told apart. What a branch may or may not do is pending afterwards either way.
+
+An asynchronous copy is pending until it was waited for and a barrier came after that. Copies into shared memory that
+complete on an mbarrier are ordered by whoever waits for it; what wgmma reads is pending until a barrier after its wait.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import count, repeat
+
+import numpy as np
+
+from weft.ir.lane import Block, LaneOp, LaneProgram, Value
+
+from .lane_numbers import MODULUS, Array, LaneNumbers, origins
+from .touches import Footprint, Footprints, Touch, is_block_barrier, touches_of
+
+__all__ = ["Pending", "find_hazards"]
+
+TURNS = 3 * MODULUS
+"""Turns of a loop after which the values that it carries are taken to be unknown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """An access that no barrier of the block has come after. With `warp` one of its warp has."""
+
+    footprint: Footprint
+    how: str
+    op: LaneOp
+    warp: bool = False
+    flight: bool = False
+    """Whether it is a copy on its way, which a barrier does not order."""
+
+
+State = frozenset[Pending]
+OnHazard = Callable[[Block, int, str, Pending], bool]
+
+
+def find_hazards(program: LaneProgram, on_hazard: OnHazard) -> None:
+    """Call `on_hazard(block, index, scope, earlier)` for each access that meets a pending one.
+
+    The access is `block.ops[index]`, and a barrier of `scope` before it would order the two; the function answers
+    whether it has put one there. Buffers must have been placed.
+    """
+    touches = [t for op in program.body.walk() for t in touches_of(op)]
+    if not touches:
+        return
+    wanted = {v for t in touches for v in (t.address, t.mask) if v is not None}
+    _Walk(program, LaneNumbers(program, wanted), on_hazard).block(program.body, frozenset())
+
+
+class _Walk:
+    def __init__(self, program: LaneProgram, numbers: LaneNumbers, on_hazard: OnHazard) -> None:
+        self.program, self.numbers, self.on_hazard = program, numbers, on_hazard
+        self.footprints = Footprints(program, origins(program))
+
+    def block(self, block: Block, state: State) -> State | None:
+        """What is pending at the end; None if the end is not reached."""
+        index = 0
+        while index < len(block.ops):
+            op = block.ops[index]
+            if op.name in ("return", "trap"):
+                return None
+            if op.regions:
+                after = self._control(op, state)
+                if after is None:
+                    return None
+                state = after
+            else:
+                self.numbers.evaluate(op)
+                state, index = self._op(block, index, state)
+            index += 1
+        return state
+
+    def _op(self, block: Block, index: int, state: State) -> tuple[State, int]:
+        op = block.ops[index]
+        if op.name == "barrier":
+            return self._after_barrier(op, state), index
+        if op.name == "wait_async":
+            return _landed(state, int(op.attrs["pending"]) == 0), index
+        for touch in touches_of(op):
+            footprint = self.footprints.of(touch, self.numbers)
+            found = self._worst(state, touch, footprint)
+            if found is not None and self.on_hazard(block, index, found[0], found[1]):
+                state = self._after_barrier(block.ops[index], state)
+                index += 1
+            if touch.later != "mbarrier":
+                state |= {Pending(footprint, touch.how, op, flight=touch.later == "copy")}
+        return state, index
+
+    def _worst(self, state: State, touch: Touch, footprint: Footprint) -> tuple[str, Pending] | None:
+        found: tuple[str, Pending] | None = None
+        for earlier in state:
+            if earlier.flight or (earlier.how == touch.how and touch.how != "write"):
+                continue
+            scope = self.footprints.meet(earlier.footprint, footprint)
+            if scope == "block":
+                return scope, earlier
+            if scope == "warp" and not earlier.warp:
+                found = scope, earlier
+        return found
+
+    def _after_barrier(self, op: LaneOp, state: State) -> State:
+        if is_block_barrier(self.program, op):
+            return frozenset(p for p in state if p.flight)
+        if op.attrs["scope"] == "warp":
+            return frozenset(Pending(p.footprint, p.how, p.op, True, p.flight) for p in state)
+        return state
+
+    # -- control flow -------------------------------------------------------------------------------------------------
+
+    def _control(self, op: LaneOp, state: State) -> State | None:
+        if op.name == "for":
+            return self._for(op, state)
+        if op.name == "while":
+            return self._while(op, state)
+        return self._if(op, state)
+
+    def _if(self, op: LaneOp, state: State) -> State | None:
+        states: list[State | None] = []
+        values: list[Sequence[Array | None]] = []
+        for region in op.regions:
+            states.append(self.block(region, state))
+            if states[-1] is not None:
+                values.append(self._handed_on(region))
+        if len(op.regions) < 2:
+            states.append(state)
+        self._join(op.results, values)
+        alive = [s for s in states if s is not None]
+        return frozenset().union(*alive) if alive else None
+
+    def _handed_on(self, region: Block, skip: int = 0) -> list[Array | None]:
+        last = region.ops[-1] if region.ops else None
+        if last is None or last.name not in ("yield", "condition"):
+            return []
+        return [self.numbers[v] for v in last.operands[skip:]]
+
+    def _join(self, results: Sequence[Value], ways: Sequence[Sequence[Array | None]]) -> None:
+        """What is the same whichever way was taken is known."""
+        for i, value in enumerate(results):
+            choices = [way[i] if i < len(way) else None for way in ways]
+            self.numbers.set(value, _same(choices))
+
+    def _for(self, op: LaneOp, state: State) -> State:
+        body = op.regions[0]
+        indices = self._indices(op)
+        carried = [self.numbers[v] for v in op.operands[3:]]
+        ways, exits = [carried], state
+        seen: set[object] = set()
+        turn = 0
+        while True:
+            index = next(indices)
+            key = (_key(carried), state, index)
+            if key in seen:
+                break
+            seen.add(key)
+            self.numbers.set(body.arguments[0], None if index is None else np.full((1, 1, 1), index), partial=True)
+            for value, array in zip(body.arguments[1:], carried, strict=True):
+                self.numbers.set(value, array)
+            after = self.block(body, state)
+            if after is None:
+                break
+            again = self._handed_on(body)
+            turn += 1
+            if turn >= TURNS:  # it goes round for too long: what may come is taken together
+                after |= state
+                again = [_same(pair) for pair in zip(again, carried, strict=True)]
+            state, carried, exits = after, again, exits | after
+            ways.append(carried)
+        self._join(op.results, ways)
+        return exits
+
+    def _indices(self, op: LaneOp) -> Iterator[int | None]:
+        """The loop's index turn by turn, as a remainder by MODULUS; None where nothing is known or asked."""
+        lower, _, step = (self.numbers[v] for v in op.operands[:3])
+        wanted = op.regions[0].arguments[0] in self.numbers.needed
+        if not wanted or lower is None or step is None or int(lower.flat[0]) < 0:
+            return repeat(None)
+        return (i % MODULUS for i in count(int(lower.flat[0]), int(step.flat[0])))
+
+    def _while(self, op: LaneOp, state: State) -> State | None:
+        before, after = op.regions
+        carried = [self.numbers[v] for v in op.operands]
+        exits: State | None = None
+        seen: set[object] = set()
+        ways: list[Sequence[Array | None]] = []
+        turn = 0
+        while (_key(carried), state) not in seen:
+            seen.add((_key(carried), state))
+            for value, array in zip(before.arguments, carried, strict=True):
+                self.numbers.set(value, array)
+            middle = self.block(before, state)
+            if middle is None:
+                break
+            exits = middle if exits is None else exits | middle
+            found = self._handed_on(before, 1)
+            ways.append(found)
+            for value, array in zip(after.arguments, found, strict=False):
+                self.numbers.set(value, array)
+            end = self.block(after, middle)
+            if end is None:
+                break
+            again = self._handed_on(after)
+            turn += 1
+            if turn >= TURNS:
+                end |= state
+                again = [_same([a, b]) for a, b in zip(again, carried, strict=True)]
+            state, carried = end, again
+        self._join(op.results, ways)
+        return exits
+
+
+def _same(choices: Sequence[Array | None]) -> Array | None:
+    first = choices[0] if choices else None
+    if first is None or any(c is None or not np.array_equal(first, c) for c in choices[1:]):
+        return None
+    return first
+
+
+def _key(arrays: Sequence[Array | None]) -> tuple[object, ...]:
+    return tuple(None if a is None else (a.shape, a.tobytes()) for a in arrays)
+
+
+def _landed(state: State, all_of_them: bool) -> State:
+    """Copies on their way have perhaps landed: what they wrote is pending as any write. The last may not have."""
+    landed = {Pending(p.footprint, p.how, p.op) for p in state if p.flight}
+    kept = (p for p in state if not p.flight) if all_of_them else state
+    return frozenset(kept) | landed

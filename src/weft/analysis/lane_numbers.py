@@ -1,0 +1,246 @@
+"""Integers of a lane program as far as they are known while compiling: for every lane of every warp at once.
+
+A number that follows from constants and from the indices of lane and warp is an array [warp, lane, register]; of any
+other nothing is known, but for the buffers of shared memory that it was computed from.
+
+>>> from weft.ir.lane import Block, Builder, LaneProgram
+>>> body = Block()
+>>> build = Builder(body)
+>>> lane = build.linear((0,), lane=(1, 2, 4, 8, 16))
+>>> twice = build.op("arith.muli", [lane, build.constant("i32", 2)], "i32")
+>>> numbers = LaneNumbers(LaneProgram("kernel", "cuda:80", (), body, warps=1), [twice])
+>>> for op in body.ops:
+...     numbers.evaluate(op)
+>>> numbers[twice].ravel()[:4].tolist()
+[0, 2, 4, 6]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from weft.ir.lane import ELEMENT_BITS, LaneOp, LaneProgram, Value
+
+__all__ = ["Array", "LaneNumbers", "origins"]
+
+Array = npt.NDArray[Any]
+
+MODULUS = 24
+"""What loop indices are known by, once a loop has turned that often: i % n is known for every n that divides it."""
+
+_COMPARISONS: tuple[Callable[[Array, Array], Array], ...] = (
+    lambda a, b: a == b, lambda a, b: a != b,
+    lambda a, b: a < b, lambda a, b: a <= b, lambda a, b: a > b, lambda a, b: a >= b,
+)  # fmt: skip
+_PREDICATES = {"eq": 0, "ne": 1, "slt": 2, "sle": 3, "sgt": 4, "sge": 5}
+
+
+def _quotient(a: Array, b: Array) -> Array:
+    found: Array = np.sign(a) * np.sign(b) * (np.abs(a) // np.maximum(np.abs(b), 1))
+    return found
+
+
+ARITHMETIC: dict[str, Callable[[Array, Array], Array]] = {
+    "arith.addi": lambda a, b: a + b,
+    "arith.subi": lambda a, b: a - b,
+    "arith.muli": lambda a, b: a * b,
+    "arith.andi": lambda a, b: a & b,
+    "arith.ori": lambda a, b: a | b,
+    "arith.xori": lambda a, b: a ^ b,
+    "arith.divsi": _quotient,
+    "arith.remsi": lambda a, b: a - _quotient(a, b) * b,
+    "arith.shli": lambda a, b: a << np.clip(b, 0, 31),
+    "arith.shrsi": lambda a, b: a >> np.clip(b, 0, 31),
+    "arith.maxsi": np.maximum,
+    "arith.minsi": np.minimum,
+}
+UNSIGNED = {"arith.divui": "arith.divsi", "arith.remui": "arith.remsi", "arith.shrui": "arith.shrsi"}
+"""The same as the signed ones where nothing is negative."""
+PASSED_ON = ("arith.extsi", "arith.trunci", "arith.index_cast")
+
+
+class LaneNumbers:
+    """What is known now of those values that `wanted` depend on."""
+
+    def __init__(self, program: LaneProgram, wanted: Iterable[Value]) -> None:
+        self.program = program
+        self.known: dict[Value, Array] = {}
+        self.partial: set[Value] = set()
+        """Those of which only the remainder by MODULUS is known (and that they are not negative)."""
+        self.needed = _slice(program, wanted)
+
+    def __getitem__(self, value: Value) -> Array | None:
+        """The numbers, or None; what is only known as a remainder is not known."""
+        return None if value in self.partial else self.known.get(value)
+
+    def set(self, value: Value, array: Array | None, partial: bool = False) -> None:
+        """Say what a value is; None is unknown."""
+        self.partial.discard(value)
+        if array is None:
+            self.known.pop(value, None)
+        else:
+            self.known[value] = array
+            if partial:
+                self.partial.add(value)
+
+    def evaluate(self, op: LaneOp) -> None:
+        """Find what the result of an operation without regions is, if anyone wants to know."""
+        if len(op.results) != 1 or op.results[0] not in self.needed:
+            return
+        result = op.results[0]
+        operands = [self.known.get(v) for v in op.operands]
+        partial = any(v in self.partial for v in op.operands)
+        found: Array | None = None
+        if op.name == "select":
+            found = _chosen(operands)
+        elif all(x is not None for x in operands):
+            arrays = [x for x in operands if x is not None]
+            if partial:
+                found, partial = self._partially(op, arrays)
+            else:
+                found = self._computed(op, arrays)
+        found = _within(found, result.elem)
+        self.set(result, found, partial and found is not None)
+
+    def _computed(self, op: LaneOp, arrays: list[Array]) -> Array | None:
+        if op.name in ARITHMETIC:
+            return ARITHMETIC[op.name](*arrays)
+        if op.name in UNSIGNED:
+            if any((x < 0).any() for x in arrays):
+                return None
+            name = UNSIGNED[op.name]
+            return ARITHMETIC[name](*arrays)
+        if op.name in PASSED_ON:
+            return arrays[0] if op.operands[0].elem != "i1" else None
+        if op.name == "arith.extui":
+            return arrays[0] if (arrays[0] >= 0).all() else None
+        if op.name == "arith.cmpi":
+            predicate = op.attrs["predicate"]
+            number = _PREDICATES.get(predicate, -1) if isinstance(predicate, str) else int(predicate)
+            return _COMPARISONS[number](*arrays).astype(np.int64) if 0 <= number < 6 else None
+        return self._rearranged(op, arrays)
+
+    def _rearranged(self, op: LaneOp, arrays: list[Array]) -> Array | None:
+        if op.name == "constant":
+            value = op.attrs["value"]
+            return np.full((1, 1, op.results[0].count), int(value), np.int64) if isinstance(value, int) else None
+        if op.name == "shared":
+            offset = self.program.shared[op.attrs["allocation"]].offset
+            return None if offset is None else np.full((1, 1, 1), offset, np.int64)
+        if op.name == "rename":
+            return np.broadcast_to(arrays[0], (*arrays[0].shape[:2], op.operands[0].count))[
+                ..., list(op.attrs["table"])
+            ]
+        if op.name == "join":
+            shape = np.broadcast_shapes(*(x.shape[:2] for x in arrays))
+            parts = [np.broadcast_to(x, (*shape, v.count)) for x, v in zip(arrays, op.operands, strict=True)]
+            return np.concatenate(parts, axis=2)
+        if op.name == "linear":
+            return self._linear(op)
+        return None
+
+    def _linear(self, op: LaneOp) -> Array | None:
+        if any(op.attrs["block"]):
+            return None
+        found = np.array(op.attrs["registers"], np.int64)[None, None, :]
+        for axis, name, size in ((1, "lane", self.program.lanes), (0, "warp", self.program.warps)):
+            index, part = np.arange(size), np.zeros(size, np.int64)
+            for i, base in enumerate(op.attrs[name]):
+                part ^= (index >> i & 1) * base
+            if part.any():
+                found = found ^ np.expand_dims(part, [a for a in range(3) if a != axis])
+        return found
+
+    def _partially(self, op: LaneOp, arrays: list[Array]) -> tuple[Array | None, bool]:
+        """Arithmetic with remainders by MODULUS of numbers that are not negative: (what is known, whether partly)."""
+        if op.name in ("arith.addi", "arith.muli"):
+            found = ARITHMETIC[op.name](*arrays)
+            return (found, True) if all((x >= 0).all() for x in arrays) else (None, False)
+        if len(arrays) != 2 or op.operands[1] in self.partial:
+            return None, False
+        modulus = int(arrays[1].flat[0]) if arrays[1].size == 1 else 0
+        if op.name in ("arith.remsi", "arith.remui") and modulus > 0 and MODULUS % modulus == 0:
+            return arrays[0] % modulus, False
+        if op.name == "arith.andi" and modulus >= 0 and modulus & modulus + 1 == 0 and MODULUS % (modulus + 1) == 0:
+            return arrays[0] % (modulus + 1), False
+        return None, False
+
+
+def _within(found: Array | None, elem: str) -> Array | None:
+    """Numbers that the type has; others wrap, and are taken to be unknown."""
+    if found is None or elem == "i1":
+        return None if found is None else found & 1
+    limit = 1 << min(31, ELEMENT_BITS[elem] - 1)
+    return found if ((-limit <= found) & (found < limit)).all() else None
+
+
+def _chosen(operands: list[Array | None]) -> Array | None:
+    """`select`, where the chosen side is known."""
+    condition, a, b = operands
+    if condition is None:
+        return None
+    if condition.all():
+        return a
+    if not condition.any():
+        return b
+    return np.where(condition, a, b) if a is not None and b is not None else None
+
+
+def _edges(program: LaneProgram) -> Iterable[tuple[Value, tuple[Value, ...]]]:
+    """(a value, those that it is computed from), through loops and branches; what is loaded is from nowhere."""
+    for op in program.body.walk():
+        ends = [r.ops[-1].operands if r.ops and r.ops[-1].name in ("yield", "condition") else () for r in op.regions]
+        if op.name == "for":
+            for i, (argument, first) in enumerate(zip(op.regions[0].arguments[1:], op.operands[3:], strict=True)):
+                again = ends[0][i : i + 1]
+                yield argument, (first, *again)
+                yield op.results[i], (first, *again)
+            yield op.regions[0].arguments[0], tuple(op.operands[:3])
+        elif op.name == "while":
+            for i, argument in enumerate(op.regions[0].arguments):
+                yield argument, (op.operands[i], *ends[1][i : i + 1])
+            for i, value in enumerate((*op.results, *op.regions[1].arguments)):
+                k = i % max(1, len(op.results))
+                yield value, tuple(ends[0][1 + k : 2 + k])
+        elif op.regions:
+            for i, value in enumerate(op.results):
+                yield value, tuple(v for end in ends for v in end[i : i + 1])
+        elif op.name not in ("load", "atomic", "compare_and_swap", "instruction"):
+            for value in op.results:
+                yield value, op.operands
+
+
+def origins(program: LaneProgram) -> dict[Value, frozenset[int]]:
+    """For each value the buffers of shared memory that it may have been computed from the address of."""
+    found: dict[Value, frozenset[int]] = {
+        op.result: frozenset([op.attrs["allocation"]]) for op in program.body.walk() if op.name == "shared"
+    }
+    edges = list(_edges(program))
+    changed = True
+    while changed:
+        changed = False
+        for value, sources in edges:
+            before = found.get(value, frozenset())
+            after = before.union(*(found.get(s, frozenset()) for s in sources))
+            if after != before:
+                found[value], changed = after, True
+    return found
+
+
+def _slice(program: LaneProgram, wanted: Iterable[Value]) -> set[Value]:
+    """All values that these depend on, themselves included."""
+    sources: dict[Value, list[Value]] = {}
+    for value, operands in _edges(program):
+        sources.setdefault(value, []).extend(operands)
+    found: set[Value] = set()
+    rest = list(wanted)
+    while rest:
+        value = rest.pop()
+        if value not in found:
+            found.add(value)
+            rest += sources.get(value, [])
+    return found

@@ -1,0 +1,140 @@
+"""From where to where each buffer of shared memory is in use.
+
+Operations are numbered in the order of the text. A buffer made inside a loop is in use within one turn; one made before
+it and used in it, for the whole of it. Whatever works on a buffer on its own, an asynchronous copy or wgmma, may do so
+until all of its kind were waited for.
+
+>>> from weft.ir.lane import Allocation, Block, Builder, LaneProgram
+>>> body = Block()
+>>> build = Builder(body)
+>>> for i in range(2):
+...     place = build.add("shared", (), [("i32", 1)], {"allocation": i}).result
+...     build.store("shared", place, build.constant("i32", i))
+>>> lifetimes(LaneProgram("kernel", "cuda:80", (), body, warps=1, shared=[Allocation(4), Allocation(4)]))
+[Lifetime(first=2, last=2), Lifetime(first=5, last=5)]
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from weft.base import Span
+from weft.ir.lane import Block, LaneOp, LaneProgram, Value
+
+from .lane_numbers import origins
+from .touches import touches_of
+
+__all__ = ["Lifetime", "lifetimes", "lines_of"]
+
+
+@dataclass(frozen=True)
+class Lifetime:
+    """The numbers of the first and the last operation that a buffer is in use at, both included."""
+
+    first: int
+    last: int
+
+    def overlaps(self, other: Lifetime) -> bool:
+        """Whether there is a time when both are in use."""
+        return self.first <= other.last and other.first <= self.last
+
+
+WAITS = {"copy": "wait_async", "wgmma": "wgmma.wait_group", "bulk": "cp.async.bulk.wait_group"}
+"""What waits for accesses that happen later, by their kind."""
+
+
+class _Numbered:
+    """Operations in the order of the text, with the extent of each."""
+
+    def __init__(self, program: LaneProgram) -> None:
+        self.program, self.origins = program, origins(program)
+        self.extent: dict[LaneOp, tuple[int, int]] = {}
+        self.waits: dict[str, list[int]] = {kind: [] for kind in WAITS}
+        self.number = 0
+        self._walk(program.body)
+
+    def _walk(self, block: Block) -> None:
+        for op in block.ops:
+            start = self.number
+            self.number += 1
+            for kind, name in WAITS.items():
+                if _waits_for_all(op, name):
+                    self.waits[kind].append(start)
+            for region in op.regions:
+                self._walk(region)
+            self.extent[op] = (start, self.number - 1)
+
+    def of(self, value: Value) -> frozenset[int]:
+        return self.origins.get(value, frozenset())
+
+
+def _waits_for_all(op: LaneOp, name: str) -> bool:
+    if op.name == "wait_async":
+        return name == "wait_async" and op.attrs["pending"] == 0
+    if op.name != "instruction" or not op.attrs["isa"].startswith(name):
+        return False
+    pending = op.operands[0].op if op.operands else None
+    return pending is not None and pending.name == "constant" and pending.attrs["value"] == 0
+
+
+def lifetimes(program: LaneProgram) -> list[Lifetime | None]:
+    """One for each buffer; None for a buffer that nothing uses."""
+    numbered = _Numbered(program)
+    found: list[Lifetime | None] = [None] * len(program.shared)
+
+    def add(buffer: int, first: int, last: int) -> None:
+        before = found[buffer]
+        found[buffer] = Lifetime(min(first, before.first), max(last, before.last)) if before else Lifetime(first, last)
+
+    def walk(block: Block) -> None:
+        """Buffers are found in the block that makes them: an operation with regions is one use."""
+        made = {op.attrs["allocation"] for op in block.ops if op.name == "shared"}
+        for op in block.ops:
+            for buffer in _used(op, numbered) & made:
+                add(buffer, *numbered.extent[op])
+            for region in op.regions:
+                walk(region)
+
+    walk(program.body)
+    _extend(program, numbered, found)
+    return found
+
+
+def _used(op: LaneOp, numbered: _Numbered) -> set[int]:
+    """The buffers that an operation, or one inside of it, uses: not those whose address it only computes with."""
+    found: set[int] = set()
+    for touch in touches_of(op):
+        found |= numbered.of(touch.address) or set(range(len(numbered.program.shared)))
+    if op.regions or op.name in ("yield", "condition"):  # an address that is carried on is in use
+        for value in op.operands:
+            found |= numbered.of(value)
+    for region in op.regions:
+        for inner in region.ops:
+            found |= _used(inner, numbered)
+    return found
+
+
+def _extend(program: LaneProgram, numbered: _Numbered, found: list[Lifetime | None]) -> None:
+    """To the wait for everything that happens later."""
+    for op in program.body.walk():
+        for touch in touches_of(op):
+            if touch.later not in WAITS:
+                continue
+            for buffer in numbered.of(touch.address) or range(len(program.shared)):
+                life = found[buffer]
+                if life is not None:
+                    end = next((n for n in numbered.waits[touch.later] if n >= life.last), numbered.number)
+                    found[buffer] = Lifetime(life.first, max(life.last, end))
+
+
+def lines_of(program: LaneProgram, buffer: int) -> tuple[Span, Span] | None:
+    """The places in the source of the first and the last use of a buffer, by line; None where they are not known."""
+    numbered = _Numbered(program)
+    spans = [
+        op.span
+        for op in numbered.extent
+        if op.span is not None and any(buffer in numbered.of(t.address) for t in touches_of(op))
+    ]
+    if not spans:
+        return None
+    return min(spans, key=lambda s: s.line), max(spans, key=lambda s: s.line)

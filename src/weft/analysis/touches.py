@@ -1,0 +1,173 @@
+"""What operations of a lane program do to shared memory, and which bytes each thread touches.
+
+A footprint has, for each granule of memory, the first and the last thread that touches it. Two accesses meet where a
+granule is touched by two different threads; whether those are always of one warp decides which barrier orders them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from weft.ir.lane import ELEMENT_BITS, LaneOp, LaneProgram, Value
+from weft.targets.nvidia import instruction
+
+from .lane_numbers import Array, LaneNumbers
+
+__all__ = ["Footprint", "Footprints", "Touch", "is_block_barrier", "touches_of"]
+
+Places = dict[Value, frozenset[int]]
+
+
+@dataclass(frozen=True)
+class Touch:
+    """One access: its address, the bytes that each register of it gives, and who does it.
+
+    `how` is "read", "write" or "atomic"; atomic accesses need no barrier between them. With `later` it happens some
+    time after it was issued, until something waits for it: nothing that comes after is ordered by a barrier alone.
+    """
+
+    address: Value
+    width: int
+    how: str
+    mask: Value | None = None
+    later: str = ""
+    together: bool = False
+    """Whether all lanes of a warp act as one."""
+
+
+def touches_of(op: LaneOp) -> Iterator[Touch]:
+    """The accesses of shared memory that an operation makes."""
+    if op.name in ("load", "store", "atomic", "compare_and_swap"):
+        if op.attrs["space"] == "global":
+            return
+        value = op.results[0] if op.name == "load" else op.operands[1]
+        width = max(8, ELEMENT_BITS[value.elem]) // 8 * int(op.attrs.get("vector", 1))
+        at = 1 if op.name == "load" else 2
+        mask = op.operands[at] if op.attrs.get("masked") and len(op.operands) > at else None
+        how = {"load": "read", "store": "write"}.get(op.name, "atomic")
+        yield Touch(op.operands[0], width, how, mask)
+    elif op.name == "copy_async":
+        yield Touch(op.operands[0], int(op.attrs["bytes"]), "write", later="copy")
+    elif op.name == "instruction":
+        yield from _of_instruction(op)
+
+
+def _of_instruction(op: LaneOp) -> Iterator[Touch]:
+    name = op.attrs["isa"]
+    entry = instruction(name)
+    if entry.touches == "mbarrier":
+        how = "write" if name in ("mbarrier.init", "mbarrier.inval") else "atomic"
+        yield Touch(op.operands[0], 8, how)
+    elif entry.touches == "bulk":
+        by_name = dict(zip((o.name for o in entry.operands), op.operands))
+        if "barrier" in by_name:
+            yield Touch(by_name["barrier"], 8, "atomic")
+        later = "mbarrier" if entry.stores else "bulk"
+        yield Touch(by_name["to" if entry.stores else "source"], 1, "write" if entry.stores else "read", later=later)
+    elif name.startswith("wgmma") and entry.touches == "shared":
+        for operand, value in zip(entry.operands, op.operands):
+            if operand.constraint == "l":
+                yield Touch(value, 1, "read", later="wgmma")
+    elif entry.touches in ("shared", "copy"):
+        later = "copy" if entry.touches == "copy" else ""
+        how = "write" if entry.stores else "read"
+        yield Touch(op.operands[0], entry.width, how, later=later, together=not later)
+
+
+def is_block_barrier(program: LaneProgram, op: LaneOp) -> bool:
+    """Whether all warps of the block wait for each other here."""
+    if op.name != "barrier" or op.attrs["scope"] == "warp":
+        return False
+    return "id" not in op.attrs or op.attrs.get("warps", program.warps) == program.warps
+
+
+@dataclass(frozen=True, eq=False)
+class Footprint:
+    """Granules, in order; the first and the last thread that touches each; of an access that is known."""
+
+    cells: Array
+    first: Array
+    last: Array
+    lanes: int
+
+    def meets(self, other: Footprint) -> str:
+        """ "" if no granule is touched by two threads, one of each; "warp" if those are always of one warp; "block"."""
+        if not len(self.cells) or not len(other.cells):
+            return ""
+        if self.cells[-1] < other.cells[0] or other.cells[-1] < self.cells[0]:
+            return ""
+        _, mine, others = np.intersect1d(self.cells, other.cells, assume_unique=True, return_indices=True)
+        if not len(mine):
+            return ""
+        low = np.minimum(self.first[mine], other.first[others])
+        high = np.maximum(self.last[mine], other.last[others])
+        if (low == high).all():
+            return ""
+        return "warp" if (low // self.lanes == high // self.lanes).all() else "block"
+
+
+class Footprints:
+    """The footprints of a program whose buffers have been placed; equal ones are one object."""
+
+    def __init__(self, program: LaneProgram, places: Places) -> None:
+        self.program, self.places = program, places
+        widths = [t.width for op in program.body.walk() for t in touches_of(op)]
+        offsets = [a.offset or 0 for a in program.shared]
+        self.granule = min([4, *widths, *(o & -o for o in offsets if o)])
+        self._found: dict[object, Footprint] = {}
+        self._met: dict[tuple[Footprint, Footprint], str] = {}
+
+    def of(self, touch: Touch, numbers: LaneNumbers) -> Footprint:
+        """The footprint of an access, from what is known of its address and mask now."""
+        address = numbers[touch.address] if not touch.later or touch.later == "copy" else None
+        if address is None:
+            places = self.places.get(touch.address, frozenset())
+            return self._kept(("all", places), lambda: self._anywhere(places))
+        mask = numbers[touch.mask] if touch.mask is not None else None
+        key = (address.tobytes(), address.shape, touch.width, touch.together)
+        masked = (mask.tobytes(), mask.shape) if mask is not None else None
+        return self._kept((key, masked), lambda: self._exact(address, mask, touch))
+
+    def meet(self, a: Footprint, b: Footprint) -> str:
+        """`a.meets(b)`, found once."""
+        found = self._met.get((a, b))
+        if found is None:
+            found = self._met[a, b] = a.meets(b)
+        return found
+
+    def _kept(self, key: object, make: object) -> Footprint:
+        found = self._found.get(key)
+        if found is None:
+            assert callable(make)
+            found = self._found[key] = make()
+        return found
+
+    def _anywhere(self, places: frozenset[int]) -> Footprint:
+        """Some bytes of some buffers, by any thread; of all of them where nothing is known."""
+        chosen = [self.program.shared[i] for i in (places or range(len(self.program.shared)))]
+        ranges = [((a.offset or 0) // self.granule, -(-((a.offset or 0) + a.bytes) // self.granule)) for a in chosen]
+        cells = np.unique(np.concatenate([np.arange(*r) for r in ranges])) if ranges else np.zeros(0, np.int64)
+        threads = self.program.warps * self.program.lanes
+        return Footprint(cells, np.zeros(len(cells), np.int64), np.full(len(cells), threads - 1), self.program.lanes)
+
+    def _exact(self, address: Array, mask: Array | None, touch: Touch) -> Footprint:
+        warps, lanes = self.program.warps, self.program.lanes
+        shape = (warps, lanes, address.shape[2])
+        each = max(1, touch.width // self.granule)
+        cells = np.broadcast_to(address // self.granule, shape)[..., None] + np.arange(each)
+        thread = np.arange(warps * lanes).reshape(warps, lanes, 1, 1)
+        first = np.broadcast_to(thread - thread % lanes if touch.together else thread, cells.shape)
+        last = first + (lanes - 1 if touch.together else 0)
+        if mask is not None:
+            chosen = np.broadcast_to(mask != 0, shape)
+            cells, first, last = cells[chosen], first[chosen], last[chosen]
+        cells, first, last = cells.ravel(), first.ravel(), last.ravel()
+        order = np.argsort(cells, kind="stable")
+        cells, first, last = cells[order], first[order], last[order]
+        starts = np.flatnonzero(np.append(True, cells[1:] != cells[:-1])) if len(cells) else np.zeros(0, np.int64)
+        if not len(starts):
+            return Footprint(cells, first, last, lanes)
+        return Footprint(cells[starts], np.minimum.reduceat(first, starts), np.maximum.reduceat(last, starts), lanes)

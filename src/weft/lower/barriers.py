@@ -1,0 +1,58 @@
+"""Barriers where two accesses of shared memory may meet, and only there.
+
+    store shared %a, %x                       store shared %a, %x
+    %y = load shared %b            becomes    barrier {scope=block}
+    store shared %c, %y                       %y = load shared %b
+                                              barrier {scope=block}
+                                              store shared %c, %y
+
+if `%b` are other threads' places than `%a`, and `%c` than `%b`; where all that meet are of one warp, a barrier of the
+warp is enough. First one is put before each access that needs it, as late as possible; then each that the others make
+unnecessary (as where a loop comes round) is taken out again.
+"""
+
+from __future__ import annotations
+
+from weft.analysis import Pending, find_hazards
+from weft.ir.lane import Block, LaneOp, LaneProgram
+
+__all__ = ["insert_barriers"]
+
+
+class _Found(Exception):
+    """A hazard: that there is one is all that was asked."""
+
+
+def insert_barriers(program: LaneProgram) -> None:
+    """Order all accesses of shared memory that may meet. Buffers must have been placed."""
+    inserted: list[tuple[Block, LaneOp]] = []
+
+    def insert(block: Block, index: int, scope: str, earlier: Pending) -> bool:
+        op = LaneOp("barrier", attrs={"scope": scope, "inserted": True}, span=block.ops[index].span)
+        block.ops.insert(index, op)
+        inserted.append((block, op))
+        return True
+
+    find_hazards(program, insert)
+    for block, op in inserted:
+        _drop_if_redundant(program, block, op)
+
+
+def _drop_if_redundant(program: LaneProgram, block: Block, op: LaneOp) -> None:
+    index = next(i for i, other in enumerate(block.ops) if other is op)
+    del block.ops[index]
+    if not is_ordered(program):
+        block.ops.insert(index, op)
+
+
+def is_ordered(program: LaneProgram) -> bool:
+    """Whether barriers order all accesses that may meet."""
+
+    def stop(block: Block, index: int, scope: str, earlier: Pending) -> bool:
+        raise _Found
+
+    try:
+        find_hazards(program, stop)
+    except _Found:
+        return False
+    return True

@@ -1,0 +1,116 @@
+"""Where each buffer of shared memory lies: buffers whose lifetimes do not meet share bytes.
+
+    shared 0: 8192 bytes, in use from 10 to 40            at 0
+    shared 1:  512 bytes, in use from 20 to 25            at 8192
+    shared 2: 4096 bytes, in use from 41 to 44            at 0
+
+Buffers are placed one after the other, each as low as it goes beside those that it meets; that is done for several
+orders (the largest first, the longest-lived first, by time), and the smallest total is taken. Then, without making it
+larger, buffers move away from bytes that others use, so that no barrier is needed for having shared them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from weft.analysis import Lifetime, lifetimes, lines_of
+from weft.base import OutOfResources
+from weft.ir.lane import Allocation, LaneProgram
+from weft.targets.nvidia import shared_limit
+
+__all__ = ["place"]
+
+Lives = Sequence[Lifetime | None]
+Offsets = dict[int, int]
+
+ORDERS: tuple[Callable[[Allocation, Lifetime], tuple[int, ...]], ...] = (
+    lambda a, life: (-a.bytes, life.first),
+    lambda a, life: (life.first, -a.bytes),
+    lambda a, life: (life.first - life.last, -a.bytes),
+    lambda a, life: (-a.alignment, -a.bytes, life.first),
+)
+
+
+def place(program: LaneProgram) -> None:
+    """Set every buffer's offset. OutOfResources, with a table of the buffers, where a block cannot have so much."""
+    buffers, lives = program.shared, lifetimes(program)
+    used = [(i, life) for i, life in enumerate(lives) if life is not None]
+    choices = []
+    for order in ORDERS:
+        offsets: Offsets = {}
+        for i, _ in sorted(used, key=lambda x: order(buffers[x[0]], x[1])):
+            offsets[i] = _lowest(buffers, lives, offsets, i)
+        choices.append(offsets)
+    best = min(choices, key=lambda offsets: _total(buffers, offsets), default={})
+    best = _spread(buffers, lives, best)
+    for i, buffer in enumerate(buffers):
+        buffer.offset = best.get(i, 0)
+        if i not in best:
+            buffer.bytes = 0  # nothing uses it
+    limit = shared_limit(program.target)
+    if program.shared_bytes > limit:
+        raise _too_much(program, lives, limit)
+
+
+def _total(buffers: Sequence[Allocation], offsets: Offsets) -> int:
+    return max((at + buffers[i].bytes for i, at in offsets.items()), default=0)
+
+
+def _aligned(at: int, alignment: int) -> int:
+    return -(-at // alignment) * alignment
+
+
+def _neighbours(lives: Lives, offsets: Offsets, which: int) -> list[int]:
+    """The buffers placed so far that are in use at the same time."""
+    mine = lives[which]
+    return [i for i in offsets if i != which and (life := lives[i]) and mine and life.overlaps(mine)]
+
+
+def _candidates(buffers: Sequence[Allocation], lives: Lives, offsets: Offsets, which: int) -> list[int]:
+    """Offsets that are free, the lowest first: zero, and after each buffer."""
+    taken = [(offsets[i], offsets[i] + buffers[i].bytes) for i in _neighbours(lives, offsets, which)]
+    size, alignment = buffers[which].bytes, buffers[which].alignment
+    starts = {0, *(_aligned(offsets[i] + buffers[i].bytes, alignment) for i in offsets)}
+    return sorted(s for s in starts if all(s + size <= low or high <= s for low, high in taken))
+
+
+def _lowest(buffers: Sequence[Allocation], lives: Lives, offsets: Offsets, which: int) -> int:
+    return _candidates(buffers, lives, offsets, which)[0]
+
+
+def _spread(buffers: Sequence[Allocation], lives: Lives, offsets: Offsets) -> Offsets:
+    """The same total, with as few bytes as possible that two buffers share."""
+    total, found = _total(buffers, offsets), dict(offsets)
+    for i in sorted(found, key=lambda i: buffers[i].bytes):
+        others = {k: at for k, at in found.items() if k != i}
+        options = [at for at in _candidates(buffers, lives, others, i) if at + buffers[i].bytes <= total]
+        found[i] = min([found[i], *options], key=lambda at: _shared_with(buffers, others, at, buffers[i].bytes))
+    return found
+
+
+def _shared_with(buffers: Sequence[Allocation], others: Offsets, at: int, size: int) -> int:
+    return sum(at < o + buffers[k].bytes and o < at + size for k, o in others.items())
+
+
+def _too_much(program: LaneProgram, lives: Lives, limit: int) -> OutOfResources:
+    rows = [("bytes", "at", "what", "in use")]
+    largest = sorted((i for i, life in enumerate(lives) if life), key=lambda i: -program.shared[i].bytes)
+    for i in largest:
+        buffer, lines = program.shared[i], lines_of(program, i)
+        what = f"{buffer.what or 'buffer'} of {buffer.span}" if buffer.span else buffer.what or "buffer"
+        used = f"lines {lines[0].line} to {lines[1].line}" if lines else "-"
+        rows.append((str(buffer.bytes), str(buffer.offset), what, used))
+    widths = [max(len(row[k]) for row in rows) for k in range(4)]
+    details = [f"  {r[0]:>{widths[0]}}  {r[1]:>{widths[1]}}  {r[2]:<{widths[2]}}  {r[3]}".rstrip() for r in rows]
+    hint = _advice(program, largest)
+    return OutOfResources(program.shared_bytes, limit, "shared memory", hint, details=details)
+
+
+def _advice(program: LaneProgram, largest: Sequence[int]) -> str:
+    what = program.shared[largest[0]].what
+    size = f"the largest buffer, of {program.shared[largest[0]].bytes} bytes,"
+    if "local_alloc" in what:
+        return f"{size} is a tile (or the stages of one): smaller tiles (BLOCK sizes), or fewer stages (num_stages)"
+    if "reduction" in what or "scan" in what:
+        return f"{size} has a value of each thread: fewer warps (num_warps), or smaller tiles (BLOCK sizes)"
+    return f"{size} is for moving a tile between layouts: smaller tiles (BLOCK sizes), or layouts that agree"

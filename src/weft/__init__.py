@@ -109,6 +109,7 @@ _MODULES = {
     "compat": "weft.compat",
     "layouts": "weft.layouts",
     "sim": "weft.sim",
+    "cuda": "weft.cuda",
     "view": "weft.view",
     "testing": "weft.runtime.testing",
     "knobs": "weft.runtime.knobs",

@@ -4,8 +4,8 @@
     facts.address, facts.element  # 140234..., "fp32"
 
 Taken: NumPy arrays (with the types of ml_dtypes), PyTorch CPU tensors, whatever has `data_ptr()` and `dtype`,
-`__array_interface__`, or DLPack.  An array is a pointer to its first element; shapes and strides are the kernel's
-business.  Arrays that live elsewhere than in host memory are refused, telling which argument and where it is.
+`__array_interface__`, `__cuda_array_interface__`, or DLPack.  An array is a pointer to its first element; shapes and
+strides are the kernel's business.  `host_facts` refuses arrays that live elsewhere than in host memory, telling where.
 """
 
 from __future__ import annotations
@@ -21,7 +21,17 @@ import numpy as np
 
 from weft.base import LaunchError, LaunchTypeError
 
-__all__ = ["ArrayFacts", "address_of", "array_facts", "dtype_name", "element_bytes", "is_array", "meet", "span_of"]
+__all__ = [
+    "ArrayFacts",
+    "address_of",
+    "array_facts",
+    "dtype_name",
+    "element_bytes",
+    "host_facts",
+    "is_array",
+    "meet",
+    "span_of",
+]
 
 # Names that NumPy, ml_dtypes, PyTorch, JAX and the language give to element types -> the name in a signature.
 _NAMES = {
@@ -67,6 +77,8 @@ class ArrayFacts:
     """The bytes from the address where its elements may be."""
     writeable: bool = True
     keeper: Any = None
+    device: int | None = None
+    """The number of the GPU whose memory it is in; None for the host's."""
 
 
 def element_bytes(name: str) -> int:
@@ -190,6 +202,27 @@ def array_facts(value: Any) -> ArrayFacts | None:
     return None if reader is None else reader(value)
 
 
+def host_facts(value: Any) -> ArrayFacts | None:
+    """The same for kernels that run on the host. LaunchError for an array in a GPU's memory."""
+    facts = array_facts(value)
+    if facts is not None and facts.device is not None:
+        raise refuse_device(value, facts.device)
+    return facts
+
+
+def may_be_on_gpu(value: Any) -> bool:
+    """Whether an argument may be an array in a GPU's memory; cheap, and right when it says no."""
+    if isinstance(value, (np.ndarray, int, float, str, type(None))):
+        return False
+    return not isinstance(value, (tuple, list)) or any(map(may_be_on_gpu, value))
+
+
+def refuse_device(value: Any, device: int) -> LaunchError:
+    """The error for an array in a GPU's memory that is given to a kernel on the host."""
+    module = type(value).__module__.partition(".")[0]
+    return refuse_place(f"a {module}.{type(value).__name__}", f"cuda (device {device})")
+
+
 def reader_of(value: Any) -> Callable[[Any], ArrayFacts] | None:
     """The function that reads arrays of this value's class."""
     if isinstance(value, np.ndarray):
@@ -199,7 +232,7 @@ def reader_of(value: Any) -> Callable[[Any], ArrayFacts] | None:
     if hasattr(value, "data_ptr") and hasattr(value, "dtype"):
         return _pointer
     if hasattr(value, "__cuda_array_interface__"):
-        return _elsewhere
+        return _cuda_interface
     if hasattr(value, "__dlpack__") and hasattr(value, "__dlpack_device__"):
         return _dlpack
     if hasattr(value, "__array_interface__"):
@@ -230,8 +263,9 @@ def _pointer(array: Any) -> ArrayFacts:
     """Anything with data_ptr(), dtype and, if it is polite, device: PyTorch and its relatives."""
     name = type(array).__name__
     device = getattr(array, "device", None)
-    if device is not None and _place(device) not in ("cpu", "none"):
-        raise refuse_place(f"{name} on {device}", _place(device))
+    place = _place(device) if device is not None else "cpu"
+    if place not in ("cpu", "none", "cuda"):
+        raise refuse_place(f"{name} on {device}", place)
     layout = str(getattr(array, "layout", "strided"))
     if "strided" not in layout:
         raise LaunchTypeError(
@@ -244,12 +278,22 @@ def _pointer(array: Any) -> ArrayFacts:
     count = array.numel() if hasattr(array, "numel") else None
     if address == 0 and count:
         raise LaunchError(f"the memory of the {name} has been freed (its address is 0)")
-    return ArrayFacts(address, dtype_name(array.dtype), span_of(array))
+    index = int(getattr(device, "index", 0) or 0) if place == "cuda" else None
+    return ArrayFacts(address, dtype_name(array.dtype), span_of(array), device=index)
 
 
-def _elsewhere(array: Any) -> ArrayFacts:
-    module = type(array).__module__.partition(".")[0]
-    raise refuse_place(f"a {module}.{type(array).__name__}", f"cuda (device {getattr(array, 'device', '?')})")
+def _cuda_interface(array: Any) -> ArrayFacts:
+    """Anything with `__cuda_array_interface__`: CuPy, Numba, weft.cuda."""
+    facts = array.__cuda_array_interface__
+    address, read_only = facts["data"]
+    dtype = np.dtype(facts["typestr"])
+    strides = facts.get("strides")
+    shape = tuple(facts["shape"])
+    span = _span(shape, strides, dtype.itemsize) if strides else (0, int(np.prod(shape)) * dtype.itemsize)
+    device = getattr(array, "device", 0)
+    index = getattr(device, "id", device)  # CuPy has a Device with an id
+    element = dtype_name(getattr(array, "dtype", dtype))  # what the interface cannot name, as bfloat16, the dtype can
+    return ArrayFacts(int(address), element, span, not read_only, device=index if isinstance(index, int) else 0)
 
 
 def _interface(array: Any) -> ArrayFacts:
@@ -287,8 +331,8 @@ _capsule_pointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
 
 def _dlpack(array: Any) -> ArrayFacts:
     what = f"a {type(array).__module__.partition('.')[0]}.{type(array).__name__}"
-    kind, _ = array.__dlpack_device__()
-    if int(kind) not in (1, 3, 11):
+    kind, number = array.__dlpack_device__()
+    if int(kind) not in (1, 2, 3, 11):
         raise refuse_place(what, _DEVICES.get(int(kind), f"device {int(kind)}"))
     capsule = array.__dlpack__()
     tensor = _DLTensor.from_address(_capsule_pointer(capsule, b"dltensor"))
@@ -305,4 +349,5 @@ def _dlpack(array: Any) -> ArrayFacts:
         span = (0, int(np.prod(shape)) * size)
     address = (tensor.data or 0) + tensor.byte_offset
     # DLPack before 1.0 cannot say that memory is read-only; JAX's arrays never change.
-    return ArrayFacts(address, name, span, "jax" not in type(array).__module__, capsule)
+    device = int(number) if int(kind) == 2 else None
+    return ArrayFacts(address, name, span, "jax" not in type(array).__module__, capsule, device)

@@ -27,7 +27,7 @@ import numpy as np
 from weft.base import LaunchError, LaunchOverflowError, LaunchTypeError
 from weft.language.callable import MISSING, JITCallable, KernelParam, is_constexpr_value
 
-from .arrays import DATA_OFFSET, DIRECT, address_of, reader_of, word_at
+from .arrays import DATA_OFFSET, DIRECT, address_of, reader_of, refuse_device, word_at
 from .descriptor import TensorDescriptor
 from .specialize import check_annotated
 
@@ -173,16 +173,20 @@ def _array(value: Any, specialise: bool, align: bool) -> tuple[Any, Any]:
     reader = reader_of(value)
     assert reader is not None
     facts = reader(value)
+    if facts.device is not None:
+        raise refuse_device(value, facts.device)
     return (facts.element, align and facts.address % 16 == 0) if specialise else facts.element, facts.address
 
 
 def _descriptor(value: Any, specialise: bool, align: bool) -> tuple[Any, Any]:
+    if value.device is not None:
+        raise refuse_device(value.base, value.device)
     return value.signature, value.slots()
 
 
 def _like_descriptor(value: Any, specialise: bool, align: bool) -> tuple[Any, Any]:
     own = TensorDescriptor(value.base, value.shape, value.strides, value.block_shape, getattr(value, "padding", "zero"))
-    return own.signature, own.slots()
+    return _descriptor(own, specialise, align)
 
 
 def _tuple(value: Any, specialise: bool, align: bool) -> tuple[Any, Any]:

@@ -99,6 +99,11 @@ class TensorDescriptor:
         facts = self._facts()
         return f"tensordesc<{facts.element}[{','.join(map(str, self.block_shape))}]>"
 
+    @property
+    def device(self) -> int | None:
+        """The number of the GPU that the array is on; None for the host."""
+        return self._facts().device
+
     def slots(self) -> tuple[int, ...]:
         """What is handed to the kernel: address, padding, shape, strides."""
         facts = self._facts()

@@ -25,6 +25,7 @@ from weft.language.callable import JITCallable, is_constexpr_value
 from weft.language.dtypes import dtype
 
 from . import compiling, knobs
+from .arrays import may_be_on_gpu
 from .binder import constexpr_key, make_binder, make_collector
 from .compiling import compile, current_target
 from .errors import UnknownKeyword
@@ -108,6 +109,7 @@ class JITFunction(JITCallable, KernelInterface[Any]):
         self._fallbacks: dict[Any, Entry] = {}
         self._kernels = _KernelCache(self._entries)
         self._key_cache: dict[Any, str] = {}
+        self._gpu: dict[str | None, Any] = {}
         self._compile_lock = threading.RLock()
         self._launcher: Callable[..., Any] = self._first_launch
         self._collect: Callable[..., tuple[tuple[Any, ...], dict[str, Any]]] | None = None
@@ -119,15 +121,28 @@ class JITFunction(JITCallable, KernelInterface[Any]):
         """The launcher for a grid."""
         if type(self).run is not JITFunction.run:
             return KernelInterface.__getitem__(self, grid)
-        if compiling.simulated is not None:
-            return partial(compiling.simulator(), self, compiling.simulated, grid)
+        if compiling.elsewhere is not None:
+            return partial(self._launch_elsewhere, compiling.elsewhere, grid)
         return partial(self._launcher, grid)
+
+    def _launch_elsewhere(self, target: str, grid: Any, /, *args: Any, **kwargs: Any) -> Any:
+        """Launch for a target other than the CPU that was asked for: a simulated one, or a GPU."""
+        if target in compiler.SIMULATED:
+            return compiling.simulator()(self, target, grid, *args, **kwargs)
+        return self._on_gpu(target).launch(grid, *args, **kwargs)
+
+    def _on_gpu(self, target: str | None = None) -> Any:
+        """The launches on GPUs, for a target; for none, on the GPU where the arrays are, or on the host."""
+        launches = self._gpu.get(target)
+        if launches is None:
+            launches = self._gpu[target] = compiling.gpu_launches()(self, target)
+        return launches
 
     def _first_launch(self, grid: Any, /, *args: Any, **kwargs: Any) -> Any:
         # What was indexed before the first launch comes here at every launch.
         target = current_target()
-        if target in compiler.SIMULATED:  # WEFT_TARGET, or run() inside of `with weft.target(...)`
-            return compiling.simulator()(self, target, grid, *args, **kwargs)
+        if target != "cpu":  # WEFT_TARGET, or run() inside of `with weft.target(...)`
+            return self._launch_elsewhere(target, grid, *args, **kwargs)
         made = self._launcher
         launcher = self._make_launcher() if made == self._first_launch else made
         return launcher(grid, *args, **kwargs)
@@ -173,6 +188,8 @@ class JITFunction(JITCallable, KernelInterface[Any]):
     def _miss(self, key: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Entry | None:
         """Make the entry of a key."""
         key = _hashable(key)
+        if any(map(may_be_on_gpu, args)) and compiling.choose_by_arrays() and self._on_gpu().wanted(args):
+            return self._move(self._on_gpu().launch, args, options)
         with self._compile_lock:
             if key in self._entries:
                 return self._entries[key]
@@ -182,6 +199,11 @@ class JITFunction(JITCallable, KernelInterface[Any]):
             entry = self._entry(kernel, args, alias=True)
             self._entries[key] = entry
             return entry
+
+    def _move(self, launch: Callable[..., Any], args: tuple[Any, ...], options: Mapping[str, Any]) -> Entry:
+        """From now on arrays are elsewhere: what launches there, first for these arguments."""
+        self._launcher = launch
+        return None, None, lambda x, y, z, *_: launch((x, y, z), *args, **options)
 
     def _specialization(self, args: tuple[Any, ...]) -> list[tuple[Any, Any]]:
         return [specialize_param(p, a) for p, a in zip(self.params, args, strict=True)]
@@ -350,17 +372,23 @@ class JITFunction(JITCallable, KernelInterface[Any]):
 
     def _recheck(self, entry: Entry, key: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Entry | None:
         """Look at what the kernel captures: a changed constant is an error, a changed function is compiled anew."""
-        changed = self.changed_capture()
-        if changed is None:
+        if not self.refuse_changed_constant():
             return entry
-        name, before, now = changed
-        if not isinstance(before, JITCallable):
-            raise CapturedGlobalError(name, before, now, self.__name__, f"{self.file_name}:{self.starting_line_number}")
         with self._compile_lock:
             self.reset()
             self._kernels.clear()
             self._fallbacks.clear()
             return self._miss(key, args, options)
+
+    def refuse_changed_constant(self) -> bool:
+        """Whether a captured function has changed since the kernel was compiled. Raises for a constant that has."""
+        changed = self.changed_capture()
+        if changed is None:
+            return False
+        name, before, now = changed
+        if not isinstance(before, JITCallable):
+            raise CapturedGlobalError(name, before, now, self.__name__, f"{self.file_name}:{self.starting_line_number}")
+        return True
 
     def _launch_with_hooks(
         self,

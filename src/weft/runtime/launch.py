@@ -64,10 +64,13 @@ def _at(path: tuple[int, ...]) -> str:
     return f"v{path[0]}" + "".join(f"[{i}]" for i in path[1:])
 
 
-def make_fire(kernel: Any, found: Sequence[Leaf], count: int | Sequence[int]) -> Callable[..., None]:
+def make_fire(
+    kernel: Any, found: Sequence[Leaf], count: int | Sequence[int], stream: Callable[[], int] | None = None
+) -> Callable[..., None]:
     """A function (gx, gy, gz, *values); `count` says which parameters the values are of.
 
-    A kernel that checks its accesses takes the limits of its arrays after them (see `limits_of`).
+    A kernel that checks its accesses takes the limits of its arrays after them (see `limits_of`). On a GPU, `stream`
+    gives the stream that launches go to.
     """
     names = [f"v{i}" for i in (range(count) if isinstance(count, int) else count)]
     codes, given = [], []
@@ -100,7 +103,7 @@ def make_fire(kernel: Any, found: Sequence[Leaf], count: int | Sequence[int]) ->
         codes.append("q")
         given.append(f"l{k}")
         names.append(f"l{k}")
-    launch = kernel.load().launcher("".join(codes))
+    launch = kernel.load().launcher("".join(codes), *(() if stream is None else (stream,)))
     if given == names:
         return launch  # type: ignore[no-any-return]
     spaces["launch"] = launch

@@ -19,7 +19,7 @@ import numpy as np
 from weft.base import LaunchError, LaunchOverflowError, LaunchTypeError
 from weft.language.callable import JITCallable, KernelParam, is_constexpr_value
 
-from .arrays import array_facts
+from .arrays import ArrayFacts, host_facts
 from .descriptor import TensorDescriptor
 
 __all__ = ["find_paths", "leaves", "native_specialize_impl", "signature_of", "specialize", "specialize_param"]
@@ -49,7 +49,13 @@ def _rebuild(like: Any, items: list[Any]) -> Any:
     return type(like)(*items) if hasattr(like, "_fields") else tuple(items)
 
 
-def specialize(arg: Any, is_const: bool = False, specialize_value: bool = True, align: bool = True) -> tuple[Any, Any]:
+Reader = Callable[[Any], ArrayFacts | None]
+"""What says where an array is: `host_facts`, or for a GPU `device_facts`."""
+
+
+def specialize(
+    arg: Any, is_const: bool = False, specialize_value: bool = True, align: bool = True, read: Reader = host_facts
+) -> tuple[Any, Any]:
     """The type of an argument and what is known of its value, in Triton's terms."""
     if arg is None:
         return "constexpr", None
@@ -66,9 +72,11 @@ def specialize(arg: Any, is_const: bool = False, specialize_value: bool = True, 
     if is_constexpr_value(arg):
         return "constexpr", arg.value
     if isinstance(arg, (tuple, list)):
-        parts = [specialize(a) for a in arg]  # always in full: what is said of a parameter counts for its own value
+        parts = [
+            specialize(a, read=read) for a in arg
+        ]  # always in full: what is said of a parameter counts for its own value
         return _rebuild(arg, [p[0] for p in parts]), _rebuild(arg, [p[1] for p in parts])
-    facts = array_facts(arg)
+    facts = read(arg)
     if facts is not None:
         name = f"*k{facts.element}" if is_const else f"*{facts.element}"
         return name, ("D" if align and facts.address % 16 == 0 else "") if specialize_value else None
@@ -107,19 +115,19 @@ def check_annotated(param: KernelParam, value: Any) -> None:
         raise LaunchTypeError(f"argument `{param.name}` is annotated {name}, got a {type(value).__name__}", param.name)
 
 
-def specialize_param(param: KernelParam, value: Any) -> tuple[Any, Any]:
+def specialize_param(param: KernelParam, value: Any, read: Reader = host_facts) -> tuple[Any, Any]:
     """The specialisation of one parameter, its annotation taken into account."""
     if param.is_constexpr:
         return "constexpr", value
-    wanted = not param.do_not_specialize
+    wanted, align = not param.do_not_specialize, not param.do_not_specialize_on_alignment
     try:
         fixed = param.annotation_type
         if fixed:
             check_annotated(param, value)
             if fixed == "u1" or fixed[:2] in ("fp", "bf") or not wanted:
                 return fixed, None
-            return fixed, specialize(value, param.is_const, wanted, not param.do_not_specialize_on_alignment)[1]
-        return specialize(value, param.is_const, wanted, not param.do_not_specialize_on_alignment)
+            return fixed, specialize(value, param.is_const, wanted, align, read)[1]
+        return specialize(value, param.is_const, wanted, align, read)
     except LaunchError as error:
         if error.argument is None:
             error.argument = param.name

@@ -1,0 +1,389 @@
+"""The CUDA driver, through cuda-bindings: devices, memory, loaded kernels and their launch.
+
+    kernel = LoadedKernel(image, metadata)               # a cubin or PTX
+    launch = kernel.launcher("QQq", stream_of)           # one struct code for each parameter, 8 bytes each
+    launch(nx, ny, nz, address_x, address_out, n)
+
+The context of a device is its primary one, which PyTorch and CuPy use as well; a thread without a current context gets
+that of the device. Nothing waits: a launch returns when it is queued, and a fault of the kernel shows up in a later
+call (see `faults`). A launch is one call into the driver, of `cuLaunchKernelEx` by its address: its configuration and
+parameters lie in one buffer, which one `struct.pack_into` fills.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from weft.base import LaunchError, OutOfResources, Unsupported
+
+from .faults import NoDevice, check, failed, launches
+
+__all__ = [
+    "Device",
+    "LoadedKernel",
+    "allocate",
+    "available",
+    "current_device",
+    "device",
+    "device_count",
+    "driver_version",
+    "free",
+    "to_device",
+    "to_host",
+]
+
+Stream = Callable[[], int]
+"""Gives the stream of the next launch."""
+
+
+@lru_cache(maxsize=1)
+def api() -> Any:
+    """`cuda.bindings.driver`, initialised. Raises NoDevice, saying what is missing."""
+    try:
+        from cuda.bindings import driver
+    except ImportError:
+        raise NoDevice(
+            "the package cuda-bindings is not installed", hint="pip install 'weft[cuda]', or use the target cpu"
+        ) from None
+    try:
+        (status,) = driver.cuInit(0)
+    except Exception as error:  # the bindings raise errors of their own when there is no driver library
+        raise NoDevice(
+            f"NVIDIA's driver was not found ({str(error).splitlines()[0].strip()})",
+            hint="install the display driver; without a GPU use the target cpu, or sim:cuda:90 to simulate one",
+        ) from None
+    if int(status) != 0:
+        raise NoDevice(f"the CUDA driver does not start: {failed(driver, status)}")
+    return driver
+
+
+def available() -> bool:
+    """Whether there is a driver and at least one GPU."""
+    try:
+        return device_count() > 0
+    except NoDevice:
+        return False
+
+
+@lru_cache(maxsize=1)
+def device_count() -> int:
+    """GPUs that this process sees."""
+    return int(check(api().cuDeviceGetCount()))
+
+
+@lru_cache(maxsize=1)
+def driver_version() -> int:
+    """The newest CUDA version that the driver knows, 1000 major + 10 minor: 13000."""
+    return int(check(api().cuDriverGetVersion()))
+
+
+_ATTRIBUTES = {
+    "multiprocessors": "MULTIPROCESSOR_COUNT",
+    "major": "COMPUTE_CAPABILITY_MAJOR",
+    "minor": "COMPUTE_CAPABILITY_MINOR",
+    "shared_bytes": "MAX_SHARED_MEMORY_PER_BLOCK_OPTIN",
+    "registers": "MAX_REGISTERS_PER_BLOCK",
+    "max_threads": "MAX_THREADS_PER_BLOCK",
+    "l2_bytes": "L2_CACHE_SIZE",
+    "clock_khz": "CLOCK_RATE",
+    "memory_clock_khz": "MEMORY_CLOCK_RATE",
+    "bus_bits": "GLOBAL_MEMORY_BUS_WIDTH",
+}
+
+
+@dataclass(frozen=True)
+class Device:
+    """A GPU: its number, what it is, and what its blocks may take."""
+
+    index: int
+    name: str
+    memory_bytes: int
+    context: Any
+    multiprocessors: int
+    major: int
+    minor: int
+    shared_bytes: int
+    registers: int
+    max_threads: int
+    l2_bytes: int
+    clock_khz: int
+    memory_clock_khz: int
+    bus_bits: int
+
+    @property
+    def capability(self) -> int:
+        """Compute capability as a number: 90."""
+        return 10 * self.major + self.minor
+
+    @property
+    def target(self) -> str:
+        """The target that kernels for it are compiled for."""
+        return f"cuda:{self.capability}"
+
+    def make_current(self) -> None:
+        """Make its context the one of this thread."""
+        check(api().cuCtxSetCurrent(self.context))
+
+    def synchronize(self) -> None:
+        """Wait for all that was queued. Raises DeviceLost when some of it failed."""
+        self.make_current()
+        check(api().cuCtxSynchronize())
+
+
+@lru_cache(maxsize=64)
+def device(index: int) -> Device:
+    """A GPU by its number; its context is made if there is none yet."""
+    if not 0 <= index < device_count():
+        raise LaunchError(f"there is no GPU {index}: this process sees {device_count()}")
+    cuda = api()
+    handle = check(cuda.cuDeviceGet(index))
+    kind = cuda.CUdevice_attribute
+    facts = {
+        name: int(check(cuda.cuDeviceGetAttribute(getattr(kind, f"CU_DEVICE_ATTRIBUTE_{attribute}"), handle)))
+        for name, attribute in _ATTRIBUTES.items()
+    }
+    name = check(cuda.cuDeviceGetName(128, handle)).decode().rstrip("\0")
+    memory = int(check(cuda.cuDeviceTotalMem(handle)))
+    return Device(index, name, memory, check(cuda.cuDevicePrimaryCtxRetain(handle)), **facts)
+
+
+def current_device() -> Device:
+    """The GPU of this thread's context; the first one where there is none, whose context then becomes current."""
+    cuda = api()
+    if int(check(cuda.cuCtxGetCurrent())) == 0:
+        if device_count() == 0:
+            raise NoDevice("there is no NVIDIA GPU here", hint="use the target cpu, or sim:cuda:90 to simulate one")
+        device(0).make_current()
+    return device(int(check(cuda.cuCtxGetDevice())))
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# Memory
+
+
+def allocate(size: int, where: Device) -> int:
+    """The address of `size` bytes on a GPU, to be given back with `free`; OutOfResources where they are not there."""
+    where.make_current()
+    status, address = api().cuMemAlloc(max(1, size))
+    if int(status) == 2:
+        free_bytes, _ = check(api().cuMemGetInfo())
+        raise OutOfResources(size, int(free_bytes), "GPU memory", hint="free arrays, or use smaller ones")
+    return int(check((status, address)))
+
+
+def free(address: int, where: Device) -> None:
+    """Give memory back; the launches that use it are waited for by the driver."""
+    where.make_current()
+    check(api().cuMemFree(address))
+
+
+def to_device(address: int, host: int, size: int, where: Device) -> None:
+    """Copy bytes from the host to a GPU; done when it returns."""
+    where.make_current()
+    check(api().cuMemcpyHtoD(address, host, size))
+
+
+def to_host(host: int, address: int, size: int, where: Device) -> None:
+    """Copy bytes from a GPU to the host, after what was queued before; done when it returns."""
+    where.make_current()
+    check(api().cuMemcpyDtoH(host, address, size))
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# Launching
+
+# CUlaunchConfig: grid x y z, block x y z, bytes of shared memory, (padding), stream, attributes, how many
+_CONFIG = "IIIIIIIIQQQ"
+_CONFIG_BYTES = 64
+"""Where the parameters begin; the configuration itself has 56 bytes."""
+_ATTRIBUTE_BYTES = 72
+_COOPERATIVE, _CLUSTER, _PROGRAMMATIC = 2, 4, 6
+"""CU_LAUNCH_ATTRIBUTE_COOPERATIVE, _CLUSTER_DIMENSION, _PROGRAMMATIC_STREAM_SERIALIZATION"""
+_INVALID_CONTEXT = 201
+
+
+@lru_cache(maxsize=1)
+def _launch_function() -> Any:
+    """cuLaunchKernelEx(configuration, function, parameters, nothing) -> status; without the interpreter's lock."""
+    cuda = api()
+    address, _ = check(cuda.cuGetProcAddress(b"cuLaunchKernelEx", 12000, 0))
+    kind = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
+    return kind(int(address))
+
+
+def _attributes(metadata: Mapping[str, Any]) -> bytes:
+    """The launch attributes of a kernel, as the driver has them in memory."""
+    found: list[tuple[int, tuple[int, ...]]] = []
+    blocks = int(metadata.get("num_ctas", 1))
+    if blocks > 1:
+        found.append((_CLUSTER, (blocks, 1, 1)))
+    if metadata.get("launch_cooperative_grid"):
+        found.append((_COOPERATIVE, (1,)))
+    if metadata.get("launch_pdl"):
+        found.append((_PROGRAMMATIC, (1,)))
+    return b"".join(struct.pack("<I4x", kind) + struct.pack(f"<{len(v)}i", *v).ljust(64, b"\0") for kind, v in found)
+
+
+class _Buffer:
+    """Memory of one launch: configuration, parameters, and the addresses of the parameters."""
+
+    __slots__ = ("_keep", "config", "memory", "parameters")
+
+    def __init__(self, offsets: Sequence[int], size: int) -> None:
+        total = size + 8 * max(1, len(offsets))
+        self._keep = (ctypes.c_char * (total + 63))()
+        start = -(-ctypes.addressof(self._keep) // 64) * 64
+        self.memory = (ctypes.c_char * size).from_address(start)
+        self.config, self.parameters = start, start + size
+        (ctypes.c_uint64 * len(offsets)).from_address(self.parameters)[:] = [start + at for at in offsets]
+
+
+class LoadedKernel:
+    """A kernel in a process: an image, loaded by the driver for the devices it is launched on.
+
+    `metadata` has name, shared (bytes of dynamic shared memory), num_warps, num_ctas, target.
+    """
+
+    def __init__(self, image: bytes, metadata: Mapping[str, Any]) -> None:
+        self.name: str = metadata["name"]
+        self.shared: int = int(metadata["shared"])
+        self.threads: int = 32 * int(metadata["num_warps"])
+        self._check_limits(current_device(), str(metadata.get("target", "")))
+        cuda = api()
+        self._image = image
+        self._library = check(cuda.cuLibraryLoadData(image, None, None, 0, None, None, 0), self.name)
+        self.kernel = check(cuda.cuLibraryGetKernel(self._library, self.name.encode()), self.name)
+        self.address = int(self.kernel)
+        attributes = _attributes(metadata)
+        self._attributes = (ctypes.c_char * max(1, len(attributes))).from_buffer_copy(attributes or b"\0")
+        self._attribute_count = len(attributes) // _ATTRIBUTE_BYTES
+        kind = cuda.CUfunction_attribute
+        here = check(cuda.cuDeviceGet(current_device().index))
+
+        def fact(name: str) -> int:
+            return int(check(cuda.cuKernelGetAttribute(getattr(kind, f"CU_FUNC_ATTRIBUTE_{name}"), self.kernel, here)))
+
+        self.registers, self.local_bytes = fact("NUM_REGS"), fact("LOCAL_SIZE_BYTES")
+        self.static_shared, self.max_threads = fact("SHARED_SIZE_BYTES"), fact("MAX_THREADS_PER_BLOCK")
+        if self.threads > self.max_threads:
+            raise OutOfResources(
+                self.threads,
+                self.max_threads,
+                "threads",
+                hint=f"the kernel takes {self.registers} registers a thread: fewer num_warps, or maxnreg=...",
+            )
+        if self.shared + self.static_shared > 48 << 10:
+            name = kind.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+            for index in range(device_count()):
+                check(cuda.cuKernelSetAttribute(name, self.shared, self.kernel, check(cuda.cuDeviceGet(index))))
+
+    def _check_limits(self, here: Device, target: str) -> None:
+        """Refuse what this GPU cannot run, before the driver does without saying why."""
+        wanted = target.rpartition(":")[2].rstrip("a")
+        if wanted.isdigit() and (int(wanted) > here.capability or (int(wanted) >= 90 and target.endswith("a"))):
+            own = here.capability
+            if int(wanted) != own:
+                raise Unsupported(
+                    f"running code for cuda:{wanted}", here.target, hint=f"the {here.name} takes target cuda:{own}"
+                )
+        if self.shared > here.shared_bytes:
+            raise OutOfResources(self.shared, here.shared_bytes, "shared memory")
+
+    def launcher(self, codes: str, stream: Stream) -> Callable[..., None]:
+        """A function (nx, ny, nz, *values) that queues a launch; a code has 8 bytes, or is 128s for a tensor map."""
+        offsets, size = _parameter_offsets(codes)
+        pack = struct.Struct(f"<{_CONFIG}8x{_padded(codes)}").pack_into
+        call, free, kernel = _launch_function(), list[_Buffer](), self.address
+        threads, shared = self.threads, self.shared
+        attributes, count = ctypes.addressof(self._attributes), self._attribute_count
+        fail, note, name = self._failed, launches.append, self.name
+
+        def launch(nx: int, ny: int, nz: int, *values: Any) -> None:
+            try:
+                buffer = free.pop()
+            except IndexError:
+                buffer = _Buffer(offsets, size)
+            if nx and ny and nz:
+                at = stream()
+                note((name, nx, ny, nz))
+                pack(buffer.memory, 0, nx, ny, nz, threads, 1, 1, shared, 0, at, attributes, count, *values)
+                status = call(buffer.config, kernel, buffer.parameters, None)
+                if status:
+                    fail(status, buffer)
+            free.append(buffer)
+
+        return launch
+
+    def frozen(self, codes: str, stream: Stream, grid: tuple[int, int, int], values: Sequence[Any]) -> Callable[[], None]:
+        """A function without arguments that queues the same launch each time."""
+        offsets, size = _parameter_offsets(codes)
+        buffer = _Buffer(offsets, size)
+        attributes = ctypes.addressof(self._attributes)
+        fixed = (*grid, self.threads, 1, 1, self.shared, 0, stream(), attributes, self._attribute_count)
+        struct.pack_into(f"<{_CONFIG}8x{_padded(codes)}", buffer.memory, 0, *fixed, *values)
+        place = ctypes.c_uint64.from_address(buffer.config + 32)
+        call, kernel, fail = _launch_function(), self.address, self._failed
+        config, parameters, keep = buffer.config, buffer.parameters, self
+        noted, note = (self.name, *grid), launches.append
+
+        def launch() -> None:
+            note(noted)
+            place.value = stream()
+            status = call(config, kernel, parameters, None)
+            if status:
+                fail(status, buffer)
+
+        launch.kernel = keep  # type: ignore[attr-defined]
+        return launch
+
+    def _failed(self, status: int, buffer: _Buffer) -> None:
+        """A launch was not taken: once more where the thread had no context, else say why."""
+        if status == _INVALID_CONTEXT:
+            current_device()
+            status = _launch_function()(buffer.config, self.address, buffer.parameters, None)
+            if not status:
+                return
+        check((api().CUresult(status),), self.name)
+
+
+def _parameter_offsets(codes: str) -> tuple[list[int], int]:
+    """Where each parameter lies in a buffer, and the bytes before the addresses."""
+    offsets, at = [], _CONFIG_BYTES
+    for code in _split(codes):
+        if code == "128s":
+            at = -(-at // 64) * 64
+        offsets.append(at)
+        at += struct.calcsize("<" + code)
+    return offsets, -(-at // 8) * 8
+
+
+def _padded(codes: str) -> str:
+    """The codes, with padding in front of tensor maps, which lie at multiples of 64 bytes."""
+    parts, at = [], _CONFIG_BYTES
+    for code in _split(codes):
+        if code == "128s" and at % 64:
+            parts.append(f"{64 - at % 64}x")
+            at += 64 - at % 64
+        parts.append(code)
+        at += struct.calcsize("<" + code)
+    return "".join(parts)
+
+
+def _split(codes: str) -> list[str]:
+    """The codes of single parameters: "Qf4x128s" has three."""
+    found, digits = list[str](), ""
+    for c in codes:
+        if c.isdigit():
+            digits += c
+        elif c == "x":
+            found[-1] += digits + c
+            digits = ""
+        else:
+            found.append(digits + c)
+            digits = ""
+    return found

@@ -1,0 +1,61 @@
+"""What the CUDA driver says, as errors: a status it answers, a GPU that is not there, a kernel that went wrong.
+
+A kernel runs after its launch has returned, so a fault of it (an address that does not exist, a trap) is found by some
+later call of the process. By then the context is lost: every call fails, and only a new process helps. The error names
+the launches that may have been it, the last ones first.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+from weft.base import DeviceLost, LaunchError, NoDevice, OutOfResources
+
+__all__ = ["NoDevice", "check", "failed", "launches"]
+
+_FAULTS = {
+    700: "an address that does not exist was accessed (illegal address)",
+    702: "a launch ran longer than the system allows",
+    710: "an assertion in a kernel failed",
+    714: "an exception was raised in hardware while the stack was unusable",
+    715: "an illegal instruction was executed",
+    716: "an access was misaligned",
+    717: "an instruction that works on one address space got an address of another",
+    718: "the program counter left the kernel",
+    719: "a kernel ended by a fault (a trap, an access to shared memory out of bounds, ...)",
+    721: "the GPU does not answer",
+}
+"""Status codes after which the context is lost."""
+
+launches: deque[tuple[str, int, int, int]] = deque(maxlen=4)
+"""The last launches, kernel and grid, the newest last."""
+
+
+def failed(driver: Any, status: Any) -> str:
+    """The driver's name for a status and what it says of it."""
+    _, name = driver.cuGetErrorName(status)
+    _, text = driver.cuGetErrorString(status)
+    return f"{(name or b'?').decode()} ({(text or b'').decode()})"
+
+
+def check(answer: tuple[Any, ...], kernel: str = "") -> Any:
+    """The value of a call of the driver, or what went wrong as an error."""
+    status = answer[0]
+    if int(status) == 0:
+        return answer[1] if len(answer) == 2 else answer[1:]
+    from cuda.bindings import driver
+
+    code, what = int(status), failed(driver, status)
+    if code in _FAULTS:
+        recent = [(name, (x, y, z)) for name, x, y, z in reversed(launches)]
+        raise DeviceLost(_FAULTS[code], what, recent, kernel)
+    if code == 2:
+        raise OutOfResources(0, 0, "GPU memory", hint="free arrays, or use smaller ones")
+    if code in (209, 218, 222):
+        raise LaunchError(
+            f"the driver cannot load this kernel: {what}",
+            hint="the driver may be older than the PTX or the machine code: update it, or compile for this GPU",
+        )
+    subject = f"the launch of {kernel}" if kernel else "a call of the driver"
+    raise LaunchError(f"{subject} failed: {what}")

@@ -1,0 +1,31 @@
+"""The GPUs of this machine, for those who launch: what the driver layer of the NVIDIA back end says of them."""
+
+from __future__ import annotations
+
+from weft.backends.nvidia.driver import (
+    Device,
+    LoadedKernel,
+    allocate,
+    available,
+    current_device,
+    device,
+    device_count,
+    driver_version,
+    free,
+    to_device,
+    to_host,
+)
+
+__all__ = [
+    "Device",
+    "LoadedKernel",
+    "allocate",
+    "available",
+    "current_device",
+    "device",
+    "device_count",
+    "driver_version",
+    "free",
+    "to_device",
+    "to_host",
+]

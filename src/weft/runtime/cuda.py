@@ -1,0 +1,153 @@
+"""Arrays in a GPU's memory for those who have only NumPy, and what else a script needs to use a GPU.
+
+    x = weft.cuda.to_device(np.arange(1024, dtype=np.float32))
+    out = weft.cuda.empty_like(x)
+    kernel[(1,)](x, out, 1024, BLOCK=1024)      # runs on the GPU, because its arrays are there
+    out.numpy()                                  # waits, and copies back
+
+Whoever has PyTorch or CuPy needs nothing of this: their arrays are taken as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from weft.base import LaunchError, LaunchTypeError
+from weft.compiler import devices
+
+from .streams import stream
+
+__all__ = [
+    "DeviceArray",
+    "device_count",
+    "empty",
+    "empty_like",
+    "is_available",
+    "stream",
+    "synchronize",
+    "to_device",
+    "zeros",
+]
+
+_UNNAMED = {np.dtype(t) for t in (ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2)}
+"""Element types that the array interface has no letter for."""
+
+
+class DeviceArray:
+    """A dense array in a GPU's memory, given back when nothing refers to it any more.
+
+    `shape`, `dtype`, `strides` (bytes), `size` and `nbytes` are as in NumPy; `device` is the number of its GPU.
+    """
+
+    def __init__(self, shape: int | Sequence[int], dtype: Any, device: int | None = None) -> None:
+        self.shape = (int(shape),) if isinstance(shape, (int, np.integer)) else tuple(int(n) for n in shape)
+        if any(n < 0 for n in self.shape):
+            raise LaunchError(f"the shape {self.shape} of an array on a GPU has a negative size")
+        self.dtype = np.dtype(dtype)
+        self.size = int(np.prod(self.shape, dtype=np.int64))
+        self.nbytes = self.size * self.dtype.itemsize
+        self._gpu = devices.current_device() if device is None else devices.device(device)
+        self.device = self._gpu.index
+        self.address = 0
+        self.address = devices.allocate(self.nbytes, self._gpu)
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """The bytes between neighbours in each dimension."""
+        steps = [self.dtype.itemsize]
+        for n in self.shape[:0:-1]:
+            steps.append(steps[-1] * n)
+        return tuple(reversed(steps))[-len(self.shape) :] if self.shape else ()
+
+    @property
+    def ndim(self) -> int:
+        """How many dimensions it has."""
+        return len(self.shape)
+
+    def stride(self, dim: int | None = None) -> Any:
+        """Strides in elements, or one of them, as in PyTorch."""
+        steps = tuple(s // self.dtype.itemsize for s in self.strides)
+        return steps if dim is None else steps[dim]
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        typestr = f"|u{self.dtype.itemsize}" if self.dtype in _UNNAMED else self.dtype.str
+        typestr = "<u2" if typestr == "|u2" else typestr
+        return {"shape": self.shape, "typestr": typestr, "data": (self.address, False), "version": 3, "strides": None}
+
+    def numpy(self) -> np.ndarray[Any, Any]:
+        """A copy in host memory; waits for the kernels that write it."""
+        host = np.empty(self.shape, self.dtype)
+        if self.nbytes:
+            self._gpu.synchronize()
+            devices.to_host(host.ctypes.data, self.address, self.nbytes, self._gpu)
+        return host
+
+    def copy_from(self, array: Any) -> DeviceArray:
+        """Take the elements of an array of the host with the same shape and type; gives itself."""
+        host = np.ascontiguousarray(array)
+        if host.shape != self.shape or host.dtype != self.dtype:
+            raise LaunchTypeError(
+                f"a {host.dtype} array of shape {host.shape} cannot fill a {self.dtype} one of shape {self.shape}"
+            )
+        if self.nbytes:
+            self._gpu.synchronize()
+            devices.to_device(self.address, host.ctypes.data, self.nbytes, self._gpu)
+        return self
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("an array without dimensions has no length")
+        return self.shape[0]
+
+    def __repr__(self) -> str:
+        return f"weft.cuda.DeviceArray({self.shape}, {self.dtype}, GPU {self.device})"
+
+    def __del__(self) -> None:
+        address = getattr(self, "address", 0)
+        if address:
+            try:
+                devices.free(address, self._gpu)
+            except Exception:  # the process ends, or the GPU is lost: there is nothing to give back
+                self.address = 0
+
+
+def is_available() -> bool:
+    """Whether there is a GPU, a driver for it, and the package that talks to it."""
+    return devices.available()
+
+
+def device_count() -> int:
+    """GPUs that this process sees; 0 where there are none."""
+    return devices.device_count() if devices.available() else 0
+
+
+def to_device(array: Any, device: int | None = None) -> DeviceArray:
+    """A copy of an array of the host on a GPU; the current one if none is given. NoDevice where there is none."""
+    host = np.ascontiguousarray(array)
+    return DeviceArray(np.shape(array), host.dtype, device).copy_from(host.reshape(np.shape(array)))
+
+
+def empty(shape: int | Sequence[int], dtype: Any = np.float32, device: int | None = None) -> DeviceArray:
+    """An array on a GPU whose elements are whatever lies there."""
+    return DeviceArray(shape, dtype, device)
+
+
+def zeros(shape: int | Sequence[int], dtype: Any = np.float32, device: int | None = None) -> DeviceArray:
+    """An array of zeros on a GPU."""
+    return to_device(np.zeros(shape, dtype), device)
+
+
+def empty_like(array: Any) -> DeviceArray:
+    """An array on the same GPU, or the current one, with the shape and type of another."""
+    place = getattr(array, "device", None)
+    return DeviceArray(array.shape, array.dtype, place if isinstance(place, int) else None)
+
+
+def synchronize(device: int | None = None) -> None:
+    """Wait for everything that was queued. DeviceLost when a kernel went wrong."""
+    (devices.current_device() if device is None else devices.device(device)).synchronize()

@@ -1,0 +1,216 @@
+"""Launches on NVIDIA GPUs: for each kernel, what the binder calls back when its arrays are in a GPU's memory.
+
+It is the CPU's way of launching (see `jit`), with other answers: an array has to be on a GPU, all on the same one; code
+is compiled for that GPU; a launch goes into the current stream of the arrays' library.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from functools import lru_cache
+from typing import Any
+
+from weft import compiler
+from weft.base import LaunchError
+from weft.compiler import devices
+
+from . import knobs
+from .arrays import ArrayFacts, array_facts, reader_of
+from .binder import REFUSED, Handler, handlers, make_binder
+from .binder import bind_slowly as bind_on_host
+from .compiling import compile
+from .descriptor import TensorDescriptor
+from .launch import make_fire, runtime_leaves
+from .specialize import signature_of, specialize_param
+from .streams import stream_of
+
+__all__ = ["GPULaunches", "device_facts", "device_of", "on_gpu"]
+
+
+def on_gpu(value: Any) -> bool:
+    """Whether an argument is an array in a GPU's memory, or a descriptor or tuple of such arrays."""
+    if isinstance(value, (tuple, list)):
+        return any(map(on_gpu, value))
+    if hasattr(value, "block_shape") and hasattr(value, "base"):
+        return on_gpu(value.base)
+    cuda = getattr(value, "is_cuda", None)
+    if cuda is not None:
+        return bool(cuda)
+    reader = reader_of(value)
+    if reader is None:
+        return False
+    return hasattr(value, "__cuda_array_interface__") or (array_facts(value) or _NOWHERE).device is not None
+
+
+_NOWHERE = ArrayFacts(0, "i8", (0, 0))
+
+
+def device_facts(value: Any) -> ArrayFacts | None:
+    """Where an array in a GPU's memory is. LaunchError for one in the host's."""
+    facts = array_facts(value)
+    if facts is not None and facts.device is None:
+        module = type(value).__module__.partition(".")[0]
+        raise LaunchError(
+            f"a {module}.{type(value).__name__} lives in host memory, but the kernel runs on a GPU",
+            hint="copy it first: weft.cuda.to_device(x), x.cuda() in PyTorch, cupy.asarray(x)",
+        )
+    return facts
+
+
+def _arrays(values: Any) -> Iterator[Any]:
+    for value in values:
+        if isinstance(value, (tuple, list)):
+            yield from _arrays(value)
+        elif hasattr(value, "block_shape") and hasattr(value, "base"):
+            yield value.base
+        elif reader_of(value) is not None:
+            yield value
+
+
+def device_of(names: list[str], args: tuple[Any, ...]) -> int | None:
+    """The number of the GPU that the arrays among the arguments are on. LaunchError where they are on several."""
+    found: dict[int, str] = {}
+    for name, value in zip(names, args, strict=True):
+        for array in _arrays((value,)):
+            facts = array_facts(array)
+            if facts is not None and facts.device is not None:
+                found.setdefault(facts.device, name)
+    if len(found) > 1:
+        (first, one), (second, other) = list(found.items())[:2]
+        raise LaunchError(
+            f"argument `{one}` is on GPU {first}, argument `{other}` on GPU {second}; a launch runs on one",
+            other,
+            hint=f"copy it there: {other}.to({one}.device) in PyTorch",
+        )
+    return next(iter(found), None)
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# What the binder takes from arguments
+
+
+def _torch(value: Any, specialise: bool, align: bool) -> tuple[Any, Any]:
+    if not value.is_cuda:
+        return REFUSED, None
+    address = value.data_ptr()
+    return (value.dtype, address & 15 == 0 and align, value.get_device()) if specialise else value.dtype, address
+
+
+def _array(value: Any, specialise: bool, align: bool) -> tuple[Any, Any]:
+    facts = device_facts(value)
+    assert facts is not None
+    key = (type(value), facts.element, facts.device)
+    return (*key, align and facts.address % 16 == 0) if specialise else key, facts.address
+
+
+def _descriptor(value: Any, specialise: bool, align: bool) -> tuple[Any, Any]:
+    if value.device is None:
+        device_facts(value.base)
+    return (value.signature, value.device, type(value.base)), value.slots()
+
+
+_own: dict[type, Handler] = {TensorDescriptor: _descriptor}
+_quick: dict[type, Handler] = {kind: handler for kind, handler in handlers.items() if kind in (type(None), float, bool)}
+
+
+def _bind(param: Any, value: Any) -> tuple[Any, Any]:
+    """(key, value) of an argument of a class that the generated code does not know."""
+    kind = value.__class__
+    if reader_of(value) is None and kind not in _own:
+        return bind_on_host(param, value)
+    if kind.__module__ in ("torch", "torch.nn.parameter"):
+        _quick[kind] = _torch
+    specialise, align = not param.do_not_specialize, not param.do_not_specialize_on_alignment
+    try:
+        return _own.get(kind, _array)(value, specialise, align)
+    except LaunchError as error:
+        if error.argument is None:
+            error.argument = param.name
+            error.message = f"argument `{param.name}`: {error.message}"
+            error.args = (error.message,)
+        raise
+
+
+class _NoArray:
+    """Takes the place of NumPy's arrays in the launcher: none of them can be launched on."""
+
+
+@lru_cache(maxsize=16)
+def _target_of(device: int) -> str:
+    return devices.device(device).target
+
+
+class GPULaunches:
+    """The launches of one kernel on GPUs; `target` is what was asked for, or None for the arrays' own GPU."""
+
+    def __init__(self, kernel: Any, target: str | None = None) -> None:
+        self.kernel, self.target = kernel, target
+        self._entries: dict[Any, Any] = {}
+        self._kernels: dict[str, Any] = {}
+        self._lock = threading.RLock()
+        self.watched = False
+        self.launch = make_binder(
+            kernel.__name__,
+            kernel.params,
+            {
+                "_w_self": self,
+                "_w_cache": self._entries,
+                "_w_rt": knobs.runtime,
+                "_w_pre_hooks": kernel.pre_run_hooks,
+                "_w_run_pre_hooks": kernel._run_pre_hooks,
+                "_w_miss": self._miss,
+                "_w_recheck": self._recheck,
+                "_w_fallback": self._miss,
+                "_w_hooked": kernel._launch_with_hooks,
+                "_w_quick": _quick,
+                "_w_bind": _bind,
+                "_w_ndarray": _NoArray,
+            },
+        )
+
+    def _miss(self, key: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        """Make the entry of a key: (compiled kernel, no guard, what fires it)."""
+        if self.target is None and not self.wanted(args):
+            return self.kernel._move(self.kernel._make_launcher(), args, options)
+        device = device_of(self.kernel.arg_names, args)
+        index = devices.current_device().index if device is None else device
+        with self._lock:
+            kernel = self.compiled(index, args, options)
+            if kernel is None:
+                return None
+            found = runtime_leaves(list(kernel.src.signature.values()))
+            values = [p.num for p in self.kernel.params if not p.is_constexpr]
+            fire = make_fire(kernel, found, values, stream_of(_arrays(args), index))
+            entry = (kernel, None, fire)
+            with suppress(TypeError):  # an option that cannot be hashed
+                self._entries[key] = entry
+            return entry
+
+    def wanted(self, args: tuple[Any, ...]) -> bool:
+        """Whether the arguments say that a launch is for a GPU: an array of them is in its memory."""
+        return any(map(on_gpu, args))
+
+    def compiled(self, index: int, args: tuple[Any, ...], options: Mapping[str, Any]) -> Any:
+        """The kernel for arguments of these kinds on a GPU."""
+        given = self.kernel._options(options)
+        facts = [specialize_param(p, a, device_facts) for p, a in zip(self.kernel.params, args, strict=True)]
+        target = self.target or _target_of(index)
+        key = f"{[(t, self.kernel._key_of(k)) for t, k in facts]}{sorted(given.items())}{target}"
+        kernel = self._kernels.get(key)
+        if kernel is None:
+            signature, constants, attrs = signature_of(self.kernel.arg_names, facts, list(args))
+            source = compiler.ASTSource(self.kernel, signature, constants, attrs)
+            kernel = self._kernels[key] = compile(source, target=target, options=given)
+            self.watched = bool(self.kernel.used_global_vals or self.kernel._used_callees)
+        return kernel
+
+    def _recheck(self, entry: Any, key: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        """Look at what the kernel captures: a changed constant is an error, a changed function is compiled anew."""
+        if not self.kernel.refuse_changed_constant():
+            return entry
+        with self._lock:
+            self._kernels.clear()
+            self._entries.clear()
+            return self._miss(key, args, options)

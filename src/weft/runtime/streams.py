@@ -1,0 +1,55 @@
+"""The stream that a launch goes to: the current one of the library whose arrays it gets.
+
+PyTorch and CuPy each have a current stream; kernels on their arrays join it, so that they run in the order in which
+they were called. With other arrays it is Weft's own: the default stream, or that of `with weft.cuda.stream(handle)`.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+__all__ = ["stream", "stream_of"]
+
+_own = 0
+
+
+@contextmanager
+def stream(handle: Any) -> Iterator[None]:
+    """Launch into a stream inside a `with`: its handle, or an object that gives it as `__cuda_stream__`."""
+    global _own
+    protocol = getattr(handle, "__cuda_stream__", None)
+    if protocol is not None:
+        _, handle = protocol() if callable(protocol) else protocol
+    before, _own = _own, int(handle)
+    try:
+        yield
+    finally:
+        _own = before
+
+
+def own_stream() -> int:
+    """The stream of launches on arrays of no library with streams."""
+    return _own
+
+
+def stream_of(arrays: Iterable[Any], device: int) -> Callable[[], int]:
+    """A function that gives the stream for launches with arrays of these kinds on a GPU."""
+    libraries = {type(array).__module__.partition(".")[0] for array in arrays}
+    if "torch" in libraries:
+        return _torch_stream(device)
+    if "cupy" in libraries:
+        cupy = sys.modules["cupy"]
+        return lambda: int(cupy.cuda.get_current_stream().ptr)
+    return own_stream
+
+
+def _torch_stream(device: int) -> Callable[[], int]:
+    torch = sys.modules["torch"]
+    quick = getattr(torch._C, "_cuda_getCurrentRawStream", None)
+    if quick is not None:
+        return partial(quick, device)
+    return lambda: int(torch.cuda.current_stream(device).cuda_stream)

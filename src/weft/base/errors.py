@@ -281,6 +281,35 @@ class LaunchTypeError(LaunchError, TypeError):
     """A call of a kernel with an argument of a type it cannot take, or with too few or too many."""
 
 
+class NoDevice(LaunchError, RuntimeError):
+    """A launch is for a GPU, and there is none, or what it takes to reach it is missing."""
+
+
+class DeviceLost(WeftError, RuntimeError):
+    """A kernel went wrong on a GPU: `what` the driver says; `recent` the last launches (kernel, grid), newest first.
+
+    The GPU's context is lost: nothing on it can be used any more, and the process has to end.
+    """
+
+    def __init__(
+        self, message: str, what: str, recent: Sequence[tuple[str, tuple[int, int, int]]] = (), kernel: str = ""
+    ) -> None:
+        suspects = [f"  {name} over {grid}" for name, grid in recent]
+        lines = [f"the GPU is lost: {message}", f"the driver says: {what}"]
+        if suspects:
+            lines += ["launches that may have done it, the last one first:", *suspects]
+        elif kernel:
+            lines.append(f"found when {kernel} was launched")
+        lines += [
+            "Arrays on the GPU are gone, and every further call fails: this process has to end.",
+            "hint: run the kernel with target='sim:cuda:90', which names the line and the address; "
+            "or with CUDA_LAUNCH_BLOCKING=1 to learn which launch it is",
+        ]
+        super().__init__("\n".join(lines))
+        self.what = what
+        self.recent = tuple(recent)
+
+
 class CapturedGlobalError(LaunchError, RuntimeError):
     """A global that a compiled kernel captured is no longer what it was: `name`, its value `before` and `now`."""
 

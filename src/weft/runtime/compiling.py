@@ -22,8 +22,8 @@ from .wrapping import warn_of_wrapping
 __all__ = ["compile", "current_target", "target"]
 
 _target: str | None = None
-simulated: str | None = None
-"""The simulated target of the innermost `with weft.target(...)`, if it is one."""
+elsewhere: str | None = None
+"""The target of the innermost `with weft.target(...)`, where it is not the CPU."""
 
 
 def current_target() -> str:
@@ -34,6 +34,11 @@ def current_target() -> str:
     return name
 
 
+def choose_by_arrays() -> bool:
+    """Whether no target was asked for: a launch then runs where its arrays are."""
+    return not _target and not knobs.weft.target
+
+
 @contextmanager
 def target(name: str) -> Iterator[None]:
     """Launch for a target inside a `with`.
@@ -42,20 +47,25 @@ def target(name: str) -> Iterator[None]:
     ...     current_target()
     'cpu'
     """
-    global _target, simulated
+    global _target, elsewhere
     if name not in compiler.SIMULATED:
         compiler.as_target(name)
-    before, _target = (_target, simulated), name
-    simulated = name if name in compiler.SIMULATED else None
+    before, _target = (_target, elsewhere), name
+    elsewhere = None if name == "cpu" else name
     try:
         yield
     finally:
-        _target, simulated = before
+        _target, elsewhere = before
 
 
 def simulator() -> Any:
     """What launches kernels for simulated targets; imported when the first one is launched."""
     return importlib.import_module(f"{__package__}.simulate").launch
+
+
+def gpu_launches() -> Any:
+    """The class of launches on GPUs; imported when the first array in a GPU's memory is seen."""
+    return importlib.import_module(f"{__package__}.gpu").GPULaunches
 
 
 def _dump_stages() -> set[str]:

@@ -10,11 +10,11 @@ import pytest
 from layouts.plans import filled, random_conversion
 from weft.ir.lane import Block, LaneProgram, Parameter, Value, verify
 from weft.layouts import LinearLayout
-from weft.layouts.plan import machine_of
+from weft.layouts.plan import machine_of, plan_conversion
 from weft.lower import finish
 from weft.lower.context import Context
 from weft.lower.convert import convert
-from weft.sim import Options, run
+from weft.sim import Options, UninitializedError, run
 
 DIMS = ("block", "warp", "lane", "register")
 
@@ -67,3 +67,88 @@ def test_conversion(seed: int) -> None:
     assert np.array_equal(out.reshape(shape), filled(dst).astype(out.dtype))
     passes = report["shared_load_wavefronts"] + report["shared_store_wavefronts"]
     assert passes == report["shared_ideal"], "bank conflicts"
+
+
+# -- packing -----------------------------------------------------------------------------------------------------------
+
+
+def layout(register: list[int], lane: list[int]) -> LinearLayout:
+    bases = {"register": register, "lane": lane, "warp": [], "block": []}
+    return LinearLayout.from_bases({d: [(c,) for c in cs] for d, cs in bases.items()}, {"dim0": 256})
+
+
+EXCHANGE = (
+    layout([1, 2, 4], [8, 16, 32, 64, 128]),
+    layout([1, 2, 8], [4, 16, 32, 64, 128]),
+)
+"""One register bit and one lane bit change places."""
+
+
+@pytest.mark.parametrize(("bits", "shuffles"), [(32, 4), (16, 2), (8, 1)])
+def test_small_elements_are_shuffled_together(bits: int, shuffles: int) -> None:
+    program = program_of(*EXCHANGE, bits, "cuda:80")
+    out = np.zeros(256, f"i{bits // 8}")
+    report = run(program, 1, {"out": out})
+    assert np.array_equal(out, filled(EXCHANGE[1]).ravel().astype(out.dtype))
+    assert report.kinds["shuffle"] == shuffles
+    assert ("pack" in report.kinds) == (bits < 32)
+
+
+KINDS = ("shuffle", "select", "pack", "unpack")
+
+
+def within_warps() -> list[int]:
+    """Seeds of conversions by shuffles, of elements that are no larger than a register."""
+    found = []
+    for seed in range(1500):
+        src, dst, bits, target = random_conversion(seed)
+        if src.in_dims["block"] == 1 and 8 <= bits <= 32 and src.total_in_log <= 12:
+            plan = plan_conversion(src, dst, tuple(src.out_dims.values()), bits, target)
+            if plan.kind in ("shuffles", "hybrid"):
+                found.append(seed)
+    return found[:150]
+
+
+def test_what_is_counted_is_what_was_planned() -> None:
+    packed = 0
+    for seed in within_warps():
+        src, dst, bits, target = random_conversion(seed)
+        planned = plan_conversion(src, dst, tuple(src.out_dims.values()), bits, target).cost.instructions
+        counted = run(
+            program_of(src, dst, bits, target), 1, {"out": np.zeros(1 << dst.total_in_log, f"i{bits // 8}")}
+        ).kinds
+        warps = src.in_dims["warp"]
+        stores = planned.get("pack", 0) if any("matrix" in k for k in planned) else None
+        for kind in KINDS:
+            if stores is None or kind in ("shuffle", "select"):  # matrix instructions of bytes pack on their own
+                assert counted.get(kind, 0) == planned.get(kind, 0) * warps, (seed, kind)
+        packed += "pack" in planned
+    assert packed > 20
+
+
+def test_an_undefined_element_does_not_spoil_its_neighbour_in_a_word() -> None:
+    """Loaded under a mask that cuts words in two, converted, stored under the same mask."""
+    src, dst = EXCHANGE
+    body = Block((Value("i64", 1), Value("i64", 1)))
+    parameters = (Parameter("x", "ptr", "i16"), Parameter("out", "ptr", "i16"))
+    program = LaneProgram("convert", "cuda:80", parameters, body, 1)
+    c = Context(program, machine_of("cuda:80"))
+
+    def place(base: Value, layout: LinearLayout) -> tuple[Value, Value]:
+        index = numbers(c, layout)
+        limit = c.build.op("arith.cmpi", [index, c.build.constant("i32", 77)], "i1", predicate=2)
+        offset = c.build.op("arith.muli", [index, c.build.constant("i32", 2)], "i32")
+        return c.build.op("arith.addi", [base, c.build.op("arith.extsi", [offset], "i64")], "i64"), limit
+
+    address, inside = place(body.arguments[0], src)
+    value = convert(c, c.build.load("global", address, "i16", mask=inside), src, dst)
+    address, inside = place(body.arguments[1], dst)
+    c.build.store("global", address, value, mask=inside)
+    verify(program)
+    assert any(op.name == "pack" for op in body.walk())
+    x, out = np.arange(77, dtype=np.int16), np.zeros(77, np.int16)
+    run(program, 1, {"x": x, "out": out})
+    assert np.array_equal(out, x)
+    c.build.store("global", address, value)  # without the mask what is undefined is stored
+    with pytest.raises(UninitializedError, match="undefined"):
+        run(program, 1, {"x": x, "out": np.zeros(256, np.int16)})

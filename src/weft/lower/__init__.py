@@ -13,14 +13,15 @@ from weft.ir import int_value, is_pointer, pointee_of
 from weft.ir.lane import Block, LaneProgram, Parameter, Value, verify
 from weft.layouts.plan import machine_of
 
-from . import control, dot, memory, reduce, scan, shapes, shared
+from . import control, dot, elements, gather, histogram, memory, reduce, scan, shapes, shared
 from .barriers import insert_barriers
 from .context import LOWERINGS, Context
 from .placement import place
 
 __all__ = ["LOWERINGS", "finish", "lower"]
 
-FAMILIES = (control, dot, memory, reduce, scan, shapes, shared)  # imported to fill the table of lowerings
+# imported to fill the table of lowerings
+FAMILIES = (control, dot, elements, gather, histogram, memory, reduce, scan, shapes, shared)
 
 
 def lower(module: ModuleOp, target: str | None = None) -> LaneProgram:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Block as XBlock
 
 from weft.analysis import AxisFacts
 from weft.base import Span, Unsupported
@@ -50,6 +51,12 @@ class Context:
         self.build = Builder(program.body)
         self.facts = AxisFacts()
         self.fragments: dict[SSAValue, Value] = {}
+        self.elements: XBlock | None = None
+        """The function on single elements that is lowered now (elements.py), if any."""
+        self.width = 1
+        """Registers of its arguments."""
+        self.active: list[tuple[Value, bool]] = []
+        """The branches of it that are lowered now: conditions, and which side."""
 
     # -- operations --------------------------------------------------------------------------------------------------
 
@@ -116,6 +123,14 @@ class Context:
         """The bits of the lane's or the warp's index that are in a mask."""
         bits = tuple(1 << i & mask for i in range(mask.bit_length()))
         return self.build.linear((0,), **{dim: bits})
+
+    def negated(self, condition: Value) -> Value:
+        """i1: whether it does not hold."""
+        return self.build.op("arith.xori", [condition, self.build.constant("i1", 1)], "i1")
+
+    def active_mask(self) -> Value | None:
+        """i1: which elements have come here, in a function on single elements; None for all."""
+        return self.all_of([x if chosen else self.negated(x) for x, chosen in self.active])
 
     def is_zero(self, value: Value) -> Value:
         """i1: whether an i32 is 0."""

@@ -8,6 +8,7 @@ from xdsl.ir import Operation, SSAValue
 
 from weft.ir.lane import Block, Value
 
+from . import elements
 from .context import Context, elem_of, lowering
 
 
@@ -26,6 +27,9 @@ def _body(c: Context, ops: Sequence[Operation], block: Block) -> None:
 
 @lowering("scf.for")
 def _for(c: Context, op: Operation) -> None:
+    if c.elements is not None:
+        elements.counted(c, op)
+        return
     inner = op.regions[0].blocks[0]
     block = Block(_arguments(c, inner.args))
     operands = [c[x] for x in op.operands[:3]] + [c.whole(x) for x in op.operands[3:]]
@@ -42,6 +46,9 @@ def _yield(c: Context, op: Operation) -> None:
 
 @lowering("scf.if")
 def _if(c: Context, op: Operation) -> None:
+    if c.elements is not None:
+        elements.branch(c, op)
+        return
     blocks = []
     for region in op.regions:
         block = Block()
@@ -55,6 +62,9 @@ def _if(c: Context, op: Operation) -> None:
 
 @lowering("scf.while")
 def _while(c: Context, op: Operation) -> None:
+    if c.elements is not None:
+        elements.repeated(c, op)
+        return
     blocks = []
     for region in op.regions:
         inner = region.blocks[0]
@@ -85,7 +95,11 @@ def _return(c: Context, op: Operation) -> None:
 @lowering("tt.assert")
 def _assert(c: Context, op: Operation) -> None:
     message = getattr(op.properties.get("message"), "data", "")
-    c.build.add("assert", [c.whole(op.operands[0])], (), {"message": message})
+    operands = [c.whole(op.operands[0])]
+    mask = c.active_mask()
+    if mask is not None:
+        operands.append(mask)
+    c.build.add("assert", operands, (), {"message": message})
 
 
 @lowering("gpu.barrier", "ttg.local_barrier")

@@ -12,6 +12,7 @@ from weft.layouts import f2
 from weft.layouts.plan import Reduction, plan_reduction
 
 from .context import Context, elem_of, lowering, tile_shape
+from .elements import evaluate
 from .shapes import settle
 
 __all__ = ["combined", "commutes"]
@@ -24,12 +25,8 @@ COMMUTATIVE = {
 
 def combined(c: Context, body: Block, a: Sequence[Value], b: Sequence[Value]) -> list[Value]:
     """The combine function on whole fragments."""
-    for argument, value in zip(body.args, [*a, *b], strict=True):
-        c[argument] = value
-    ops = list(body.ops)
-    c.block(ops[:-1])
     count = max(v.count for v in a)
-    found = [c[x] for x in ops[-1].operands]
+    found = evaluate(c, body, [*a, *b])
     return [v if v.count == count else c.build.rename(v, [0] * count) for v in found]
 
 

@@ -186,7 +186,7 @@ class _Scan:
             other = [c.build.shuffle_xor(v, [bit] * v.count) for v in total]
             upper = c.parity(bit)
             if self.reverse:
-                upper = c.build.op("arith.xori", [upper, c.build.constant("i1", 1)], "i1")
+                upper = c.negated(upper)
             if i + 1 < len(bits) or level + 1 < len(self.segments):
                 if self.commutes:
                     summed = self.combine(total, other)

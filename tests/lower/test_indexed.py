@@ -1,0 +1,68 @@
+"""Gathers and histograms in any layout, through shared memory and by shuffles, against NumPy."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+
+from lower.tile_text import TYPES, launched, loaded, program_of, random_layout, stored, text_of, tile
+
+COLUMNS = "#ttg.blocked<{sizePerThread = [2, 1], threadsPerWarp = [8, 4], warpsPerCTA = [1, 4], order = [0, 1]}>"
+
+
+def gathered(shape: tuple[int, ...], axis: int, elem: str, source: str, index: str, seed: int) -> None:
+    one, wanted = tile(shape, elem, "#s"), tile(shape, "i32", "#i")
+    body = (
+        loaded("x", "a", shape, elem, "#s")
+        + loaded("n", "b", shape, "i32", "#i")
+        + f"""
+    %y = tt.gather %x[%n] {{axis = {axis} : i32}} : ({one}, {wanted}) -> {tile(shape, elem, "#i")}"""
+        + stored("y", "c", shape, elem, "#i")
+    )
+    program = program_of({"s": source, "i": index}, [("a", elem), ("b", "i32"), ("c", elem)], body)
+    rng = np.random.default_rng(seed)
+    x = rng.integers(-100, 100, shape).astype(TYPES[elem])
+    n = rng.integers(-(1 << 20), 1 << 20, shape, np.int32)
+    found = np.zeros_like(x)
+    launched(program, seed, a=x, b=n, c=found)
+    assert np.array_equal(found, np.take_along_axis(x, n & (shape[axis] - 1), axis))
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_gather(seed: int) -> None:
+    rng = random.Random(seed)
+    shape = rng.choice([(256,), (1024,), (16, 32), (32, 64), (4, 8, 16)])
+    elem = rng.choice(["i8", "f16", "f32", "i64"])
+    layouts = [text_of(random_layout(rng, shape)) for _ in range(2)]
+    gathered(shape, rng.randrange(len(shape)), elem, *layouts, seed)
+
+
+@pytest.mark.parametrize("elem", ["i8", "f32"])
+def test_gather_within_a_warp(elem: str) -> None:
+    gathered((16, 16), 0, elem, COLUMNS, COLUMNS, 5)
+    apart = "#ttg.blocked<{sizePerThread = [1, 1], threadsPerWarp = [8, 4], warpsPerCTA = [1, 4], order = [0, 1]}>"
+    gathered((16, 16), 0, elem, COLUMNS, apart, 6)
+
+
+@pytest.mark.parametrize("elem", ["i8", "i16", "i32", "i64"])
+@pytest.mark.parametrize("bins", [2, 16, 256])
+def test_histogram(elem: str, bins: int) -> None:
+    rng = random.Random(bins)
+    shape, result = (512,), (bins,)
+    layouts = {"s": text_of(random_layout(rng, shape)), "r": text_of(random_layout(rng, result))}
+    body = (
+        loaded("x", "a", shape, elem, "#s")
+        + f"""
+    %z = arith.constant dense<1> : {tile(shape, elem, "#s")}
+    %m = arith.cmpi ne, %x, %z : {tile(shape, elem, "#s")}
+    %h = tt.histogram %x, %m : {tile(shape, elem, "#s")} -> {tile(result, "i32", "#r")}"""
+        + stored("h", "b", result, "i32", "#r")
+    )
+    program = program_of(layouts, [("a", elem), ("b", "i32")], body)
+    x = np.random.default_rng(bins).integers(-20, min(127, bins + 10), shape).astype(TYPES[elem])
+    found = np.zeros(result, np.int32)
+    launched(program, bins, a=x, b=found)
+    kept = x[(x != 1) & (x >= 0) & (x < bins)]
+    assert np.array_equal(found, np.bincount(kept, minlength=bins))

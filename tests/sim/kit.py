@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from weft.base import Span
-from weft.ir.lane import Allocation, Block, Builder, LaneProgram, Parameter, Value, verify
+from weft.ir.lane import Allocation, Block, Builder, LaneOp, LaneProgram, Parameter, Value, verify
+from weft.targets.nvidia import instruction
 
 SIZES = {"i1": 1, "i8": 1, "i16": 2, "f16": 2, "bf16": 2, "i32": 4, "f32": 4, "i64": 8, "f64": 8}
 
@@ -61,6 +62,14 @@ class Kit(Builder):
 
     def mul(self, a: Value, b: Value | int) -> Value:
         return self.op("arith.muli", [a, self.int(b) if isinstance(b, int) else b], "i32")
+
+    def instruction(
+        self, isa: str, operands: Sequence[Value], results: Sequence[tuple[str, int]] = (), active: Value | None = None
+    ) -> LaneOp:
+        """An instruction; those for some lanes are for lane 0 of each warp, unless it is said for which."""
+        if any(o.name == "active" for o in instruction(isa).operands):
+            operands = [*operands, active or self.equal(self.linear((0,), lane=(1, 2, 4, 8, 16)), 0)]
+        return super().instruction(isa, operands, results)
 
     def less(self, a: Value, b: Value | int) -> Value:
         return self.op("arith.cmpi", [a, self.int(b) if isinstance(b, int) else b], "i1", predicate="slt")

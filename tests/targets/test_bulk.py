@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 from weft.layouts import NVMMASharedLayout
-from weft.targets.nvidia import TensorMap
+from weft.targets.nvidia import TensorMap, decode, encode, instruction
+
+from .test_nvidia import Bytes
 
 
 @pytest.mark.parametrize("bits", [8, 16, 32])
@@ -59,3 +61,49 @@ def test_maps_that_the_driver_would_refuse(change: dict[str, object], message: s
     TensorMap(**good)
     with pytest.raises(ValueError, match=message):
         TensorMap(**{**good, **change})
+
+
+def test_a_box_with_steps() -> None:
+    tensor = TensorMap(0, 4, (64, 64), (256,), (8, 6), 16, steps=(1, 4))
+    assert tensor.counts == (8, 2) and tensor.bytes == 64
+    address, inside = tensor.elements((60, 62))
+    assert address[1, 2] == (62 + 4) * 256 + (60 + 2) * 4
+    np.testing.assert_array_equal(inside, [[True] * 4 + [False] * 4, [False] * 8])
+
+
+def test_a_map_that_the_device_makes() -> None:
+    """All fields, one instruction each, then a warp copies it to global memory."""
+    want = TensorMap(0x1230, 2, (100, 10, 7), (208, 4096), (64, 8, 2), 128, (1, 2, 1), True, "bf16")
+    memory, active = Bytes(), np.zeros((1, 32, 1), np.bool_)
+    active[0, 0] = True
+
+    def spread(value: int, dtype: type = np.int32) -> np.ndarray:
+        return np.full((1, 32, 1), value, dtype)
+
+    def replace(field: str, *values: int, dtype: type = np.int32) -> None:
+        operands = [spread(256), *(spread(v) for v in values[:-1]), spread(values[-1], dtype), active]
+        assert instruction(f"tensormap.replace.{field}").run(*operands, memory=memory) == ()
+
+    replace("global_address", want.address, dtype=np.int64)
+    replace("rank", 2)
+    for i in range(3):
+        replace("global_dim", i, want.shape[i])
+        replace("box_dim", i, want.box[i])
+        replace("element_stride", i, want.steps[i])
+    for i in range(2):
+        replace("global_stride", i, want.strides[i], dtype=np.int64)
+    for field, value in (("elemtype", 9), ("interleave_layout", 0), ("swizzle_mode", 3), ("fill_mode", 1)):
+        replace(field, value)
+    publish = instruction("tensormap.publish")
+    publish.run(spread(512, np.int64), spread(256), np.ones((1, 32, 1), np.bool_), memory=memory)
+    raw = memory.spaces["global"][512:640].tobytes()
+    assert decode(raw) == want and raw == encode(want)
+    assert not memory.spaces["global"][:512].any()
+
+
+@pytest.mark.parametrize("at,value,message", [(0, 0, "zero"), (104, 9, "no tensor map"), (116, 7, "no tensor map")])
+def test_bytes_that_are_no_map(at: int, value: int, message: str) -> None:
+    raw = bytearray(128)
+    raw[at] = value
+    with pytest.raises(ValueError, match=message):
+        decode(bytes(raw))

@@ -253,7 +253,7 @@ def test_rounding_once() -> None:
     assert round_odd(np.array([1.0]))[0] == 1 and round_to(np.array([1e9]), "f8E4M3FN") == ml_dtypes.float8_e4m3fn(448)
 
 
-KINDS = {"r": ".b32", "f": ".f32", "l": ".b64", "d": ".f64", "h": ".b16"}
+KINDS = {"r": ".b32", "f": ".f32", "l": ".b64", "d": ".f64", "h": ".b16", "b": ".pred"}
 
 
 def _kernel(entry: Instruction, number: int) -> str:

@@ -8,7 +8,7 @@ import pytest
 from weft.layouts import DotOperandLayout, NVMMADistributedLayout, NVMMASharedLayout
 from weft.targets.nvidia import INSTRUCTIONS, Instruction, from_matrix, instruction, to_matrix
 from weft.targets.nvidia.meaning import DTYPES
-from weft.targets.nvidia.wgmma import descriptor
+from weft.targets.nvidia.wgmma import _chunks, canonical, descriptor
 
 from .test_nvidia import Bytes, _random
 
@@ -117,3 +117,20 @@ def test_changes_its_accumulator_in_place() -> None:
     assert constraints == "=f,=f,=f,=f,l,l,0,1,2,3,r,~{memory}"
     with pytest.raises(ValueError, match="multiple of 16"):
         descriptor(8, 16, 16)
+
+
+@pytest.mark.parametrize("trans", [False, True])
+@pytest.mark.parametrize("swizzle", [16, 32, 64, 128])
+def test_the_linear_map_is_what_the_descriptor_says(swizzle: int, trans: bool) -> None:
+    rows, k, leading, stride = 64, 16, 8192, 1024
+    by_row, by_column = canonical(rows, k, 16, leading, stride, swizzle, trans)
+    lines, along = (k, rows * 2) if trans else (rows, k * 2)
+    chunks = _chunks(descriptor(0, leading, stride, swizzle), lines, along, not trans)
+    for row in range(rows):
+        for column in range(k):
+            place = 0
+            for images, index in ((by_row, row), (by_column, column)):
+                for bit, image in enumerate(images):
+                    place ^= image * (index >> bit & 1)
+            line, byte = (column, 2 * row) if trans else (row, 2 * column)
+            assert place == chunks[line, byte // 16] + byte % 16

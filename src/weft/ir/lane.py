@@ -102,11 +102,19 @@ class Block:
 
 @dataclass(frozen=True)
 class Parameter:
-    """A kernel parameter: a scalar, or a pointer (elem "ptr") to elements of type `pointee`."""
+    """A kernel parameter: a scalar, a pointer (elem "ptr") to elements of type `pointee`, or a tensor map.
+
+    A tensor map (elem "tensormap") is 128 bytes passed by value, aligned to 64; the argument is their generic address,
+    an i64. Who launches encodes it for boxes of `box` elements, the innermost dimension first, swizzled by `swizzle`
+    bytes (16 is none). `block` is the tile that one transfer moves, in one box or several, the outermost first.
+    """
 
     name: str
     elem: str
     pointee: str = ""
+    box: tuple[int, ...] = ()
+    swizzle: int = 0
+    block: tuple[int, ...] = ()
 
 
 @dataclass
@@ -129,9 +137,12 @@ class LaneProgram:
     parameters: tuple[Parameter, ...]
     body: Block
     warps: int
+    """All warps of a block, those of partitions included."""
     lanes: int = 32
     blocks: int = 1
     """Blocks of a cluster."""
+    scratch: int = 0
+    """Bytes of global memory that each program gets for itself, aligned to 128."""
     shared: list[Allocation] = field(default_factory=list)
 
     @property
@@ -162,18 +173,23 @@ OPERATIONS: dict[str, str] = {
     "load": "(address[, mask, other]), attrs space, vector: each address register gives vector consecutive elements",
     "store": "(address, value[, mask]), attrs space, vector",
     "atomic": "(address, value[, mask]), attrs space, kind, order, scope: the old values",
-    "compare_and_swap": "(address, expected, value), attrs space, order, scope: the old values",
+    "compare_and_swap": "(address, expected, value[, mask]), attrs space, order, scope: the old values",
     "shared": "attrs allocation (index): i32, where a buffer of shared memory begins",
+    "scratch": "attrs offset: i64, the address of this byte of the program's own global memory",
     "instruction": "attrs isa: the name of an entry of the target's instruction table, with its operands; n times the "
-    "registers are n instructions, an operand with those of one takes part in all; mbarrier.* once for each warp",
+    "registers are n instructions, an operand with those of one takes part in all; of an operand that is an immediate "
+    "the value is a constant. Those with an operand `active` are for the lanes where it holds",
+    "await": "(values): the same values, which are valid from here on: all but the last attrs pending groups of attrs "
+    "isa (wgmma) are done. Until then nothing but a further wgmma, as its accumulator, may use them. An emitter ties "
+    "the values to the wait, so that no use moves before it",
     "copy_async": "(shared address, global address[, mask]), attrs bytes: 4, 8 or 16; done when its group is awaited; "
     "zeros where the mask does not hold",
     "commit_async": "ends a group of asynchronous copies",
     "wait_async": "attrs pending: all groups but the last so many are done, for this lane",
     "barrier": "attrs scope: warp, block or cluster; attrs inserted: whether the compiler put it there; of a part of "
     "the block: attrs id, and warps, how many of them",
-    "fence": "attrs kind async, block, device or system: what was written is seen by the asynchronous proxy (wgmma, "
-    "bulk copies), the block, the device, the system",
+    "fence": "attrs kind async, async.cluster, block, device or system: what was written is seen by the asynchronous "
+    "proxy (wgmma, bulk copies) of the block or the cluster, the block, the device, the system",
     # control flow: uniform; regions end with yield
     "for": "(lower, upper, step, initial...), one region with (index, carried...)",
     "while": "(initial...), regions before (ends with condition) and after",
@@ -181,6 +197,9 @@ OPERATIONS: dict[str, str] = {
     "yield": "(values...)",
     "condition": "(condition, values...)",
     "return": "ends the program",
+    "partitions": "attrs starts, warps: region i is run by the warps from starts[i] on, warps[i] of them, and by no "
+    "others; it ends with a yield of nothing. In it the warp's index counts from starts[i], and barriers say their id. "
+    "Only as the first operation of the body, followed by return",
     # the rest
     "print": "attrs prefix, hex: device_print of its operands",
     "assert": "(condition[, mask]), attrs message",
@@ -197,6 +216,8 @@ class Builder:
     def __init__(self, block: Block) -> None:
         self.block = block
         self.span: Span | None = None
+        self.partition: tuple[int, int] | None = None
+        """(the id of its barrier, how many warps) of the partition that is written."""
 
     def add(
         self,
@@ -283,8 +304,12 @@ class Builder:
         self.add("copy_async", operands, (), {"bytes": size})
 
     def barrier(self, scope: str = "block", inserted: bool = True) -> None:
-        """All lanes of the scope arrive before any goes on."""
-        self.add("barrier", (), (), {"scope": scope, "inserted": inserted})
+        """All lanes of the scope arrive before any goes on; the block is that of the partition."""
+        attrs: dict[str, Any] = {"scope": scope, "inserted": inserted}
+        if scope == "block" and self.partition is not None:
+            number, warps = self.partition
+            attrs = attrs | {"id": number, "warps": warps} if warps > 1 else attrs | {"scope": "warp"}
+        self.add("barrier", (), (), attrs)
 
 
 def text_of(program: LaneProgram) -> str:

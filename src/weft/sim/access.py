@@ -12,9 +12,10 @@ from weft.ir.lane import LaneOp, Value
 from .arithmetic import narrowed
 from .errors import UninitializedError
 from .machine import Access, Context
+from .maps import SCRATCH
 from .values import DTYPES, Array, Fragment, full, unsigned
 
-__all__ = ["HANDLERS", "need_defined"]
+__all__ = ["HANDLERS", "combined", "need_defined"]
 
 
 def need_defined(context: Context, op: LaneOp, value: Value, what: str, where: Array | None = None) -> None:
@@ -22,7 +23,7 @@ def need_defined(context: Context, op: LaneOp, value: Value, what: str, where: A
     undefined = context.env[value].undefined
     if undefined is None or not context.batch.options.uninitialized:
         return
-    found = full(undefined, context.count, context.batch.lanes)
+    found = full(undefined != 0, context.count, context.batch.lanes)
     if where is not None:
         found = found & where
     if found.any():
@@ -92,7 +93,7 @@ def _masked_off(context: Context, other: Value | None, active: Array, undefined:
     missing = context.env[other].undefined
     if missing is None:
         return undefined
-    found = ~active & missing
+    found: Array = ~active & (missing != 0)
     return found if undefined is None else undefined | found
 
 
@@ -143,7 +144,8 @@ COMBINE: dict[str, Callable[[Array, Array], Array]] = {
 }
 
 
-def _combined(kind: str, elem: str) -> Callable[[Array, Array], Array]:
+def combined(kind: str, elem: str) -> Callable[[Array, Array], Array]:
+    """What an atomic of some kind makes of old and new values."""
     if kind == "fadd" or (kind == "add" and elem[0] != "i"):
         if elem in ("f32", "f64"):
             return lambda old, new: old + new
@@ -153,7 +155,7 @@ def _combined(kind: str, elem: str) -> Callable[[Array, Array], Array]:
 
 def _atomic(context: Context, op: LaneOp) -> None:
     mask = op.operands[2] if op.attrs.get("masked", len(op.operands) > 2) else None
-    update = _combined(op.attrs["kind"], op.operands[1].elem)
+    update = combined(op.attrs["kind"], op.operands[1].elem)
     _each(context, op, mask, (op.operands[1],), lambda old, new: update(old, new[0]))
 
 
@@ -162,7 +164,8 @@ def _compare_and_swap(context: Context, op: LaneOp) -> None:
         same = _raw_bits(old) == _raw_bits(new[0])
         return np.where(same, new[1], old).astype(old.dtype)
 
-    _each(context, op, None, (op.operands[1], op.operands[2]), swapped)
+    mask = op.operands[3] if op.attrs.get("masked") else None
+    _each(context, op, mask, (op.operands[1], op.operands[2]), swapped)
 
 
 def _raw_bits(x: Array) -> Array:
@@ -239,6 +242,14 @@ def _shared(context: Context, op: LaneOp) -> None:
     context.env.values[op.results[0]] = Fragment(np.full((1, 1, 1), offset, np.int32))
 
 
+def _scratch(context: Context, op: LaneOp) -> None:
+    batch = context.batch
+    first = batch.launch.memory.addresses.get(SCRATCH, 0)
+    number = batch.numbers[context.warps // batch.program.warps].astype(np.int64)
+    place = first + number * batch.program.scratch + int(op.attrs["offset"])
+    context.env.values[op.results[0]] = Fragment(place[:, None, None])
+
+
 def _copy_async(context: Context, op: LaneOp) -> None:
     """Where the mask does not hold, zeros are written and nothing is read."""
     width, batch = op.attrs["bytes"], context.batch
@@ -281,6 +292,7 @@ HANDLERS: dict[str, Callable[[Context, LaneOp], None]] = {
     "atomic": _checked_space(_atomic),
     "compare_and_swap": _checked_space(_compare_and_swap),
     "shared": _shared,
+    "scratch": _scratch,
     "copy_async": _copy_async,
     "commit_async": _commit_async,
     "wait_async": _wait_async,

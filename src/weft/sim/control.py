@@ -11,7 +11,7 @@ import numpy as np
 from weft.base import Unsupported, WeftError
 from weft.ir.lane import Block, LaneOp, Value
 
-from . import access, registers, special
+from . import access, products, registers, special
 from .access import need_defined
 from .errors import DivergenceError
 from .machine import Context, Environment, Wait
@@ -38,10 +38,15 @@ def start(context: Context) -> Iterator[Wait]:
 
 def region(context: Context, block: Block) -> Running:
     """Run the operations of a region; the values of its last, if that hands some on."""
+    batch = context.batch
     for op in block.ops:
+        if batch.products:
+            products.watch(context, op)
         handler = HANDLERS.get(op.name)
         if handler is not None:
             handler(context, op)
+            if batch.products:
+                products.carry(context, op)
         elif op.name == "select" or op.name.startswith(ELEMENTWISE):
             with np.errstate(all="ignore"):
                 registers.elementwise_op(context, op)
@@ -66,6 +71,8 @@ def _control(context: Context, op: LaneOp) -> Generator[Wait, None, bool]:
         found = yield from _for(context, op)
     elif op.name == "while":
         found = yield from _while(context, op)
+    elif op.name == "partitions":
+        found = yield from _partitions(context, op)
     else:
         raise Unsupported(f"`{op.name}` in the simulator", context.batch.program.target, op.span)
     if found is None:
@@ -114,11 +121,17 @@ def _nothing() -> Running:
 
 
 def _parallel(
-    context: Context, op: LaneOp, rows: Sequence[Array], bodies: Sequence[Callable[[Context], Running]]
+    context: Context,
+    op: LaneOp,
+    rows: Sequence[Array],
+    bodies: Sequence[Callable[[Context], Running]],
+    firsts: Sequence[int] = (),
 ) -> Running:
     """Contexts for parts of the warps; the values of all, joined. Warps that returned are left out."""
     outcomes: list[Values] = [None] * len(rows)
-    parts = [Context(context.batch, context.warps[r], Environment(context.env, r)) for r in rows]
+    parts = [Context(context.batch, context.warps[r], Environment(context.env, r), first=context.first) for r in rows]
+    for part, first in zip(parts, firsts, strict=False):
+        part.first = first
 
     def body(index: int) -> Iterator[Wait]:
         outcomes[index] = yield from bodies[index](parts[index])
@@ -147,7 +160,17 @@ def _joined(context: Context, places: Sequence[Array], parts: Sequence[Fragment]
         data[place] = full(part.data, len(place), lanes)
         if undefined is not None and part.undefined is not None:
             undefined[place] = full(part.undefined, len(place), lanes)
-    return Fragment(data, undefined, all(p.known for p in parts))
+    flights = tuple(dict.fromkeys(f for p in parts for f in p.flights))
+    return Fragment(data, undefined, all(p.known for p in parts), flights)
+
+
+def _partitions(context: Context, op: LaneOp) -> Running:
+    """Each region by its warps, all at once; the warps of no partition have nothing to do."""
+    local = context.warps % context.batch.program.warps
+    starts, warps = op.attrs["starts"], op.attrs["warps"]
+    rows = [np.flatnonzero((local >= s) & (local < s + n)) for s, n in zip(starts, warps, strict=True)]
+    found = yield from _parallel(context, op, rows, [_body(r) for r in op.regions], starts)
+    return found
 
 
 def _if(context: Context, op: LaneOp) -> Running:
@@ -197,6 +220,8 @@ def _turns(context: Context, op: LaneOp, bounds: list[int], carried: list[Fragme
         if found is None:
             return None
         carried = found
+        if len(context.batch.contexts) > 1:  # others may move between any two turns
+            yield Wait(lambda: True, "its turn", op.span)
     return carried
 
 

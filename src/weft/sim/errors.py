@@ -9,6 +9,8 @@ SimulationError
   FenceError            the asynchronous proxy reads what was written without a fence for it
   DeadlockError         barriers that not all who are expected reach
   BarrierMisuseError    an mbarrier used before its init, or arrived at too often
+  BulkCopyError         a bulk copy with a bad tensor map or address, or one that nobody waits for
+  InFlightError         registers of a wgmma are used before it was waited for
   TrapError             the program ended itself
 """
 
@@ -21,9 +23,11 @@ from weft.base import Note, Span, WeftError, render
 
 __all__ = [
     "BarrierMisuseError",
+    "BulkCopyError",
     "DeadlockError",
     "DivergenceError",
     "FenceError",
+    "InFlightError",
     "MisalignedError",
     "OutOfBoundsError",
     "RaceError",
@@ -123,6 +127,18 @@ class BarrierMisuseError(SimulationError):
     """An mbarrier is used in a way that has no meaning."""
 
     hint = "init it once, before anyone uses it, with as many arrivals as there will be in each phase"
+
+
+class BulkCopyError(SimulationError):
+    """A bulk copy is given what the hardware refuses, or is still under way when its program ends."""
+
+    hint = "wait for every load on its mbarrier, and for every store with store_wait, before the program ends"
+
+
+class InFlightError(SimulationError):
+    """Registers that an asynchronous product works on are used before it is known to be done."""
+
+    hint = "use what warpgroup_mma_wait returns, with few enough products left outstanding"
 
 
 class TrapError(SimulationError):

@@ -9,16 +9,20 @@ import numpy as np
 
 from weft.base import LaunchError
 from weft.ir.lane import LaneOp, LaneProgram, Value
-from weft.targets.nvidia import instruction
+from weft.targets.nvidia import encode, instruction
 
+from .bulk import finish
 from .control import start
 from .machine import Batch, Launch
+from .maps import SCRATCH, aligned, base_of, tensor_map
 from .memory import GlobalMemory
 from .options import Options
 from .report import Report
 from .values import DTYPES, Fragment
 
 __all__ = ["grid_of", "last_run", "launch", "run", "scalar"]
+
+ADDRESSES = ("ptr", "tensormap")
 
 
 def run(
@@ -46,9 +50,18 @@ def run(
     options = options or Options()
     shape = grid_of(grid)
     arrays = {p.name: np.asarray(arguments[p.name]) for p in program.parameters if p.elem == "ptr"}
+    described = {p.name: arguments[p.name] for p in program.parameters if p.elem == "tensormap"}
+    arrays |= {base_of(name): np.asarray(d.base) for name, d in described.items()}
+    arrays |= {name: aligned(128) for name in described}
+    if program.scratch:
+        arrays[SCRATCH] = aligned(program.scratch * int(np.prod(shape)))
     memory = GlobalMemory(arrays)
+    for p in program.parameters:
+        if p.elem == "tensormap":
+            made = tensor_map(p, described[p.name], memory.addresses[base_of(p.name)])
+            arrays[p.name][:] = np.frombuffer(encode(made), np.uint8)
     values = {
-        p.name: scalar(p.elem, memory.addresses[p.name] if p.elem == "ptr" else arguments[p.name])
+        p.name: scalar(p.elem, memory.addresses[p.name] if p.elem in ADDRESSES else arguments[p.name])
         for p in program.parameters
     }
     global _last
@@ -77,7 +90,7 @@ def grid_of(grid: Sequence[int] | int) -> tuple[int, int, int]:
 
 def scalar(elem: str, value: Any) -> Fragment:
     """A number as an argument of a program; integers wrap."""
-    dtype = np.dtype(np.int64) if elem == "ptr" else DTYPES[elem]
+    dtype = np.dtype(np.int64) if elem in ADDRESSES else DTYPES[elem]
     if dtype.kind == "i":
         bits = 8 * dtype.itemsize
         data = np.array(int(value) & ((1 << bits) - 1), f"u{dtype.itemsize}").view(dtype)
@@ -94,7 +107,9 @@ def launch(what: Launch) -> Report:
         numbers = np.arange(first, min(first + together, total))
         if what.options.order == "backward":
             numbers = numbers[::-1].copy()
-        Batch(what, numbers, granule).run(start, apart)
+        batch = Batch(what, numbers, granule)
+        batch.run(start, apart)
+        finish(batch)
     return what.report
 
 

@@ -23,6 +23,7 @@ from .errors import UninitializedError as Uninitialized
 from .memory import GlobalMemory, count_sectors, count_wavefronts
 from .options import Options
 from .races import Shadow
+from .reach import note_of_flight, note_of_read, note_of_write
 from .report import Report
 from .values import Array, Fragment
 
@@ -81,6 +82,19 @@ class Wait:
     span: Span | None
     parts: bool = False
     """Whether it waits for its own parts, which is never the cause of a deadlock."""
+    late: Callable[[], tuple[str, list[Note]]] | None = None
+    """`what` as it is when nobody can go on, and the places that have to do with it."""
+    idle: bool = False
+    """Whether it only asks again and again: that it can do so is no progress."""
+
+
+@dataclass
+class Flight:
+    """An asynchronous operation that is done when nothing else goes on, or before."""
+
+    what: str
+    land: Callable[[], None]
+    owner: object = None
 
 
 @dataclass
@@ -107,6 +121,8 @@ class Context:
     done: bool = False
     waits: Wait | None = None
     running: Iterator[Wait] | None = None
+    first: int = 0
+    """The first warp in the block of the partition that they belong to."""
 
     @property
     def count(self) -> int:
@@ -152,6 +168,18 @@ class Batch:
         self._site_of: dict[int, int] = {}
         self.arrivals: dict[tuple[int, int], _Arrival] = {}
         self.mbarriers: dict[tuple[int, int], Any] = {}
+        """By block and address."""
+        self.former: dict[tuple[int, int], LaneOp] = {}
+        """What has made an end of an mbarrier."""
+        self.barriers_made = [0] * blocks
+        self.flights: list[Flight] = []
+        self.bulk_stores: list[Any] = []
+        self.bulk_groups = np.zeros(blocks * warps, np.int64)
+        self.products: list[Any] = []
+        self.product_groups = np.zeros(blocks * warps, np.int64)
+        self.cluster: dict[int, tuple[dict[int, Array], list[int], dict[int, int]]] = {}
+        """Of each block: what the warps that have arrived know, phases that have ended, and the phase of each warp."""
+        self.cluster_known: dict[int, list[Array]] = {}
         self.copies: list[Any] = []
         self.groups = np.zeros(blocks * warps, np.int64)
         """Groups of asynchronous copies that each warp has ended."""
@@ -202,11 +230,19 @@ class Batch:
             for context in list(self.contexts) if order is None else [self.contexts[i] for i in order]:
                 if context.waits is not None and not context.waits.ready():
                     continue
-                moved = True
+                moved |= context.waits is None or not context.waits.idle
                 self._resume(context)
             self.contexts = [c for c in self.contexts if not c.done]
-            if not moved:
+            if not moved and not self._land() and not any(c.waits and c.waits.idle for c in self.contexts):
                 self._deadlock()
+
+    def _land(self) -> bool:
+        """Let one of the asynchronous operations be done; False if there is none."""
+        if not self.flights:
+            return False
+        order = self.sequence(len(self.flights))
+        self.flights.pop(0 if order is None else int(order[0])).land()
+        return True
 
     def add(self, context: Context, start: Callable[[Context], Iterator[Wait]]) -> None:
         """Another context."""
@@ -223,17 +259,19 @@ class Batch:
         stuck = [c for c in self.contexts if c.waits is not None and not c.waits.parts]
         first = stuck[0]
         assert first.waits is not None
-        notes = []
+        cause, notes = first.waits.what, []
         for context in stuck:
             assert context.waits is not None
-            who = ", ".join(str(w % self.program.warps) for w in context.warps[:8])
-            notes.append(Note(f"warps {who} wait here for {context.waits.what}", context.waits.span))
+            who = ", ".join(dict.fromkeys(str(w % self.program.warps) for w in context.warps[: self.program.warps]))
+            what, more = context.waits.late() if context.waits.late else (context.waits.what, [])
+            if context is first:
+                cause = what
+            notes.append(Note(f"warps {who} wait here for {what.rstrip(',')}", context.waits.span))
+            notes += [note for note in more if note not in notes]
         ended = [w for w in range(self.program.warps) if self._has_ended(w, int(first.warps[0]) // self.program.warps)]
         if ended:
             notes.append(Note(f"warps {', '.join(map(str, ended))} have ended"))
-        error = DeadlockError(
-            f"deadlock: {first.waits.what} never comes", first.waits.span, thread=first.thread(0), others=notes
-        )
+        error = DeadlockError(f"deadlock: {cause} never comes", first.waits.span, thread=first.thread(0), others=notes)
         self.contexts = []
         self.launch.error(error)
 
@@ -264,6 +302,33 @@ class Batch:
         have = len(targets[0][0].warps)
         what = f"a barrier that {have} of {expected} warps have reached"
         yield Wait(lambda: all(a.turn >= turn for a, turn in targets), what, op.span)
+
+    def cluster_arrive(self, context: Context, op: LaneOp) -> None:
+        """barrier.cluster.arrive: each warp says once for each phase that it has come so far."""
+        for warp in (int(w) for w in context.warps):
+            known, turn, waiting = self.cluster.setdefault(warp // self.program.warps, ({}, [0], {}))
+            known[warp] = self.shadow.clocks.release(warp)
+            waiting[warp] = turn[0] + 1
+            if len(known) == self.program.warps:
+                for other in known:
+                    for what in known.values():
+                        self.cluster_known.setdefault(other, []).append(what)
+                known.clear()
+                turn[0] += 1
+
+    def cluster_wait(self, context: Context) -> tuple[Callable[[], bool], str]:
+        """barrier.cluster.wait: whether all warps have arrived in the phase that these warps did."""
+        pairs = []
+        for warp in (int(w) for w in context.warps):
+            _, turn, waiting = self.cluster.setdefault(warp // self.program.warps, ({}, [0], {}))
+            pairs.append((turn, waiting.get(warp, turn[0] + 1)))
+        return lambda: all(turn[0] >= wanted for turn, wanted in pairs), "all warps of the cluster to arrive"
+
+    def cluster_passed(self, context: Context) -> None:
+        """These warps know what all did before they arrived."""
+        for warp in (int(w) for w in context.warps):
+            for known in self.cluster_known.pop(warp, []):
+                self.shadow.clocks.acquire(warp, known)
 
     def _release(self, block: int, arrival: _Arrival, expected: int, named: bool) -> None:
         if len(arrival.warps) > expected or (not named and any(o is not arrival.ops[0] for o in arrival.ops)):
@@ -421,13 +486,13 @@ class Batch:
         granule, warp, lane, index = self.granules(context, access, active, flat)
         found = self.shadow.after_write(granule, warp, lane)
         if found.any():
-            self._race(context, access, active, index[found], granule[found], "reads", "write")
+            self._race(context, access, active, index[found], granule[found], "reads")
         if access.proxy and not found.any():
             self._check_fence(context, access, active, granule, index)
         self.shadow.record_read(granule, warp, lane, self.site(access.op))
 
     def _check_fence(self, context: Context, access: Access, active: Array, granule: Array, index: Array) -> None:
-        found = self.shadow.unfenced(granule)
+        found = self.shadow.unfenced(granule, context.warps[np.nonzero(active)[0]][index])
         if found.any():
             where = np.zeros(active.shape, np.bool_)
             where[tuple(x[index[found]] for x in np.nonzero(active))] = True
@@ -442,12 +507,25 @@ class Batch:
         granule, warp, lane, index = self.granules(context, access, active, flat)
         found = self.shadow.after_write(granule, warp, lane)
         if found.any():
-            self._race(context, access, active, index[found], granule[found], "writes", "write")
+            self._race(context, access, active, index[found], granule[found], "writes")
         readers = self.shadow.after_read(granule, warp, lane)
         if (readers >= 0).any():
             chosen = readers >= 0
-            self._race(context, access, active, index[chosen], granule[chosen], "writes", "read", readers[chosen])
+            self._race(context, access, active, index[chosen], granule[chosen], "writes", readers[chosen])
+        self.check_flights(
+            granule, access.op, context.thread(int(np.searchsorted(context.warps, warp[0])), int(lane[0]))
+        )
         self.shadow.record_write(granule, warp, lane, self.site(access.op), pending)
+
+    def check_flights(self, granule: Array, op: LaneOp, thread: Thread) -> None:
+        """Report a write to what an asynchronous reader still reads."""
+        found = granule[self.shadow.flights[granule] > 0]
+        if len(found):
+            address = int(found[0]) * self.granule % self.stride
+            text = f"race: writes byte {address} of shared memory while it is read asynchronously"
+            note = note_of_flight(self, int(found[0]))
+            error = RaceError(text, op.span, thread=thread, address=address, space="shared", others=(note,))
+            self.launch.error(error)
 
     def atomic(self, context: Context, access: Access, active: Array, flat: Array) -> None:
         """Check an atomic access of shared memory: it must be ordered with all others that are not atomic."""
@@ -485,7 +563,6 @@ class Batch:
         index: Array,
         granule: Array,
         verb: str,
-        earlier: str,
         readers: Array | None = None,
     ) -> None:
         where = np.zeros(active.shape, np.bool_)
@@ -494,14 +571,9 @@ class Batch:
         first = int(granule[np.argmin(index)])
         at = int(np.argmin(index))
         if readers is not None:
-            site, lane = int(self.shadow.read_site[first]), int(self.shadow.read_lane[first, readers[at]])
-            who = f"warp {int(readers[at])}" + (f", lane {lane}" if lane >= 0 else "")
+            note = note_of_read(self, first, int(readers[at]))
         else:
-            site, writer = int(self.shadow.write_site[first]), int(self.shadow.writer[first])
-            who = f"warp {writer // self.lanes % self.program.warps}, lane {writer % self.lanes}"
-        copy = self.sites[site].name == "copy_async" and readers is None
-        what = "an asynchronous copy" if copy else f"the {earlier}"
-        note = Note(f"{what} by {who}, which is not ordered with it", self.sites[site].span)
+            note = note_of_write(self, first)
         self._report(
             RaceError, context, access, where, lambda a: f"race: {verb} byte {a} of shared memory", others=(note,)
         )
@@ -517,6 +589,50 @@ class Batch:
         if self.options.copies == "earliest":
             self.shared[at], self.state[at] = data[active], 1
         self.copies.append((warp, lane, self.groups[warp], at, data[active]))
+
+    def after_copies(self, context: Context, op: LaneOp, address: Array) -> None:
+        """Each lane arrives at its mbarrier [warp, lane] when its copies so far are done."""
+        mine = {int(w) for w in context.warps}
+        taken: list[Any] = []
+        left: list[Any] = []
+        for entry in self.copies:
+            chosen = np.isin(entry[0], list(mine))
+            for part, target in ((chosen, taken), (~chosen, left)):
+                if part.any():
+                    target.append(tuple(x[part] for x in entry))
+        self.copies = left
+        targets = {
+            (int(w), lane): (int(w) // self.program.warps, int(address[row, lane]))
+            for row, w in enumerate(context.warps)
+            for lane in range(self.lanes)
+        }
+
+        def land() -> None:
+            for warp, lane, _, at, data in taken:
+                self.shared[at], self.state[at] = data, 1
+                if self.options.races:
+                    self._counted(warp, lane, at, targets)
+            for key in targets.values():
+                barrier = self.mbarriers.get(key)
+                if barrier is not None:
+                    phase = barrier.state.phase
+                    barrier.state.arrive(1)
+                    barrier.turned(phase)
+
+        if self.options.copies == "earliest":
+            land()
+        else:
+            self.flights.append(Flight("asynchronous copies", land))
+
+    def _counted(self, warp: Array, lane: Array, at: Array, targets: dict[tuple[int, int], tuple[int, int]]) -> None:
+        """Copies are seen by who sees the phase of their mbarrier end."""
+        keys = [targets[int(w), int(k)] for w, k in zip(warp, lane, strict=True)]
+        for key in dict.fromkeys(keys):
+            barrier = self.mbarriers.get(key)
+            if barrier is not None:
+                rows = [i for i, k in enumerate(keys) if k == key]
+                granules = np.unique(at[rows] // self.granule)
+                self.shadow.arrived(granules, barrier.actor, barrier.state.phase)
 
     def await_copies(self, context: Context, pending: int) -> None:
         """All groups of these warps but the last `pending` land."""

@@ -7,7 +7,9 @@ writes, and the earlier one's clock is not below what was seen. (Lamport's happe
 Freund, 2009, with the lanes of a warp sharing a clock.)
 
 What an asynchronous copy writes has the clock NEVER until its group was waited for: not even the thread that issued it
-may touch it before.
+may touch it before. What a bulk copy has written belongs to the phase of its mbarrier: who has seen that phase end, or
+has heard of it from one who has, may touch it. What asynchronous readers (wgmma, bulk stores) have not been waited for
+may not be written by anybody.
 """
 
 from __future__ import annotations
@@ -22,44 +24,87 @@ NEVER = np.iinfo(np.int32).max
 
 
 class Clocks:
-    """What each warp of each block has seen of the others."""
+    """What each warp of each block has seen of the others, and of what arrives at mbarriers.
+
+    Three matrices [block, warp, actor]; actors are the warps, then a column for each mbarrier, whose clock is the
+    number of phases that have ended. `seen` is as said above; `epochs` counts everything that a warp does to order its
+    accesses, fences for the asynchronous proxy included, and `fenced` says up to which epoch of another's writes there
+    was such a fence on the way. That way may lead through any number of warps: a fence at either end, or between.
+    """
 
     def __init__(self, blocks: int, warps: int) -> None:
         self.warps = warps
-        self.seen = np.zeros((blocks, warps, warps), np.int32)
+        self.state = np.zeros((3, blocks, warps, warps), np.int32)
         self._all = np.arange(warps)
-        self.seen[:, self._all, self._all] = 1
+        self.state[:2, :, self._all, self._all] = 1
+
+    @property
+    def seen(self) -> Array:
+        """[block, warp, actor]: the actor's accesses with clocks below are before what the warp does next."""
+        found: Array = self.state[0]
+        return found
+
+    def column(self, index: int) -> int:
+        """The actor of the index-th mbarrier."""
+        actor = self.warps + index
+        if actor >= self.state.shape[3]:
+            more = np.zeros((*self.state.shape[:3], max(8, actor + 1 - self.state.shape[3])), np.int32)
+            self.state = np.concatenate([self.state, more], axis=3)
+        return actor
 
     def now(self, warp: Array) -> Array:
         """The clocks of warps, numbered over all blocks."""
         block, local = warp // self.warps, warp % self.warps
-        found: Array = self.seen[block, local, local]
+        found: Array = self.state[0, block, local, local]
+        return found
+
+    def epoch(self, warp: Array) -> Array:
+        """The epochs of warps."""
+        block, local = warp // self.warps, warp % self.warps
+        found: Array = self.state[1, block, local, local]
+        return found
+
+    def fenced(self, warp: Array, actor: Array) -> Array:
+        """The epoch up to which an actor's writes are seen by asynchronous accesses of warps."""
+        found: Array = self.state[2, warp // self.warps, warp % self.warps, actor]
         return found
 
     def warp_barrier(self, warp: Array) -> None:
         """Lanes of each of these warps wait for each other."""
         block, local = warp // self.warps, warp % self.warps
-        self.seen[block, local, local] += 1
+        self.state[:2, block, local, local] += 1
+
+    def fence(self, warp: Array) -> None:
+        """All that these warps have seen is from here on seen by asynchronous accesses too."""
+        block, local = warp // self.warps, warp % self.warps
+        self.state[1, block, local, local] += 1
+        self.state[2, block, local] = np.maximum(self.state[2, block, local], self.state[1, block, local])
 
     def block_barrier(self, block: Array, members: Array | None = None) -> None:
         """Warps of each of these blocks, all or some, wait for each other."""
         local = self._all if members is None else members
-        self.seen[block[:, None], local, local] += 1
-        joined = self.seen[block[:, None], local].max(axis=1)
+        self.state[:2, block[:, None], local, local] += 1
+        joined = self.state[:, block[:, None], local].max(axis=2)
         for w in local:
-            self.seen[block, w] = joined
+            self.state[:, block, w] = joined
 
     def release(self, warp: int) -> Array:
         """What a warp knows, for others to acquire; its later accesses are not part of it."""
         block, local = divmod(warp, self.warps)
-        self.seen[block, local, local] += 1
-        known: Array = self.seen[block, local].copy()
+        self.state[:2, block, local, local] += 1
+        known: Array = self.state[:, block, local].copy()
         return known
 
     def acquire(self, warp: int, known: Array) -> None:
         """A warp comes to know what another released."""
         block, local = divmod(warp, self.warps)
-        np.maximum(self.seen[block, local], known, out=self.seen[block, local])
+        own = self.state[:, block, local, : known.shape[1]]
+        np.maximum(own, known, out=own)
+
+    def phases(self, warp: int, actor: int, ended: int) -> None:
+        """A warp has seen that so many phases of an mbarrier have ended."""
+        block, local = divmod(warp, self.warps)
+        self.state[0, block, local, actor] = max(self.state[0, block, local, actor], ended)
 
 
 class Shadow:
@@ -69,30 +114,32 @@ class Shadow:
         self.clocks = Clocks(blocks, warps)
         self.warps, self.lanes = warps, lanes
         self.writer = np.full(granules, -1, np.int32)
+        self.write_actor = np.zeros(granules, np.int32)
         self.write_clock = np.zeros(granules, np.int32)
         self.write_site = np.zeros(granules, np.int32)
+        self.write_epoch = np.zeros(granules, np.int32)
         self.atomic = np.zeros(granules, np.bool_)
         """Whether the last write was an atomic one: those do not race with each other."""
-        self.fences = np.zeros(blocks * warps, np.int32)
-        """How many fences for the asynchronous proxy each warp has passed."""
-        self.write_fence = np.zeros(granules, np.int32)
         self.read_clock = np.full((granules, warps), -1, np.int32)
         self.read_lane = np.zeros((granules, warps), np.int16)
         self.read_site = np.zeros(granules, np.int32)
+        self.flights = np.zeros(granules, np.int16)
+        """How many asynchronous readers, which nobody has waited for, each granule has."""
+        self.flight_site = np.zeros(granules, np.int32)
 
     def after_write(self, granule: Array, warp: Array, lane: Array) -> Array:
         """Which of these accesses race with an earlier write."""
-        writer, clock = self.writer[granule], self.write_clock[granule]
-        other = np.maximum(writer, 0) // self.lanes % self.warps
-        seen = self.clocks.seen[warp // self.warps, warp % self.warps, other]
-        foreign = (writer != warp * self.lanes + lane) | (clock == NEVER)
+        writer, clock, actor = self.writer[granule], self.write_clock[granule], self.write_actor[granule]
+        seen = self.clocks.seen[warp // self.warps, warp % self.warps, actor]
+        foreign = (writer != warp * self.lanes + lane) | (clock == NEVER) | (actor >= self.warps)
         found: Array = (writer >= 0) & foreign & (clock >= seen)
         return found
 
     def after_read(self, granule: Array, warp: Array, lane: Array) -> Array:
         """The warp in the block whose earlier read each of these writes races with, or -1."""
         clock = self.read_clock[granule]
-        open_ = (clock >= 0) & (clock >= self.clocks.seen[warp // self.warps, warp % self.warps])
+        seen = self.clocks.seen[warp // self.warps, warp % self.warps, : self.warps]
+        open_ = (clock >= 0) & (clock >= seen)
         rows, own = np.arange(len(granule)), warp % self.warps
         open_[rows, own] &= self.read_lane[granule, own] != lane
         return np.where(open_.any(axis=1), open_.argmax(axis=1), -1)
@@ -110,19 +157,37 @@ class Shadow:
     def record_write(self, granule: Array, warp: Array, lane: Array, site: int, pending: bool = False) -> None:
         """Remember writes; those of a copy on its way are pending."""
         self.writer[granule] = warp * self.lanes + lane
+        self.write_actor[granule] = warp % self.warps
         self.write_clock[granule] = NEVER if pending else self.clocks.now(warp)
         self.write_site[granule] = site
-        self.write_fence[granule] = self.fences[warp]
+        self.write_epoch[granule] = self.clocks.epoch(warp)
         self.atomic[granule] = False
 
-    def unfenced(self, granule: Array) -> Array:
-        """Which granules were written by a warp that has passed no fence since."""
-        writer = self.writer[granule]
-        found: Array = (writer >= 0) & (self.write_fence[granule] == self.fences[np.maximum(writer, 0) // self.lanes])
+    def unfenced(self, granule: Array, warp: Array) -> Array:
+        """Which granules hold ordinary writes that asynchronous accesses of these warps may not see."""
+        fenced = self.clocks.fenced(warp, self.write_actor[granule])
+        found: Array = (self.writer[granule] >= 0) & (self.write_epoch[granule] >= fenced)
         return found
 
     def landed(self, granule: Array, warp: Array, lane: Array) -> None:
         """Pending writes are done, for the thread that issued them."""
         mine = self.writer[granule] == warp * self.lanes + lane
         self.write_clock[granule[mine]] = self.clocks.now(warp[mine])
-        self.write_fence[granule[mine]] = self.fences[warp[mine]]
+        self.write_epoch[granule[mine]] = self.clocks.epoch(warp[mine])
+
+    def arrived(self, granule: Array, actor: int, phase: int) -> None:
+        """Pending writes of a bulk copy are done, for who sees that this phase of an mbarrier has ended."""
+        self.write_actor[granule] = actor
+        self.write_clock[granule] = phase
+        self.write_epoch[granule] = -1  # by the asynchronous proxy: no fence is needed
+
+    def fly(self, granule: Array, site: int) -> None:
+        """An asynchronous reader begins."""
+        self.flights[granule] += 1
+        self.flight_site[granule] = site
+
+    def land(self, granule: Array, warp: int, site: int) -> None:
+        """An asynchronous reader is done, and a warp that issued it knows."""
+        self.flights[granule] -= 1
+        own = np.full(len(granule), warp)
+        self.record_read(granule, own, np.full(len(granule), -1), site)

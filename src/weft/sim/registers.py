@@ -43,6 +43,8 @@ def elementwise_op(context: Context, op: LaneOp) -> None:
         return
     if op.name == "select" and undefined is not None:
         undefined = _select_undefined(operands)
+    elif undefined is not None:
+        undefined = undefined != 0
     data = elementwise(op.name, [f.data for f in operands], op.results[0].elem, op.attrs)
     _set(context, op, data, _same_registers(undefined, data), known)
 
@@ -111,7 +113,7 @@ def _linear(context: Context, op: LaneOp) -> None:
     if any(attrs["lane"]):
         data = data ^ _spread(attrs["lane"], np.arange(batch.lanes))[None, :, None]
     if any(attrs["warp"]):
-        data = data ^ _spread(attrs["warp"], context.warps % batch.program.warps)[:, None, None]
+        data = data ^ _spread(attrs["warp"], context.warps % batch.program.warps - context.first)[:, None, None]
     if any(attrs["block"]):
         block = batch.numbers[context.warps // batch.program.warps] % batch.program.blocks
         data = data ^ _spread(attrs["block"], block)[:, None, None]
@@ -145,14 +147,15 @@ def _join(context: Context, op: LaneOp) -> None:
 
 
 def _pack(context: Context, op: LaneOp) -> None:
+    """Of a word bit j of `undefined` says that its element j is: a shuffle must not spoil the others."""
     f, result = context.env[op.operands[0]], op.results[0]
     each = f.data.shape[2] // result.count
     data = f.data.astype(np.uint8) if f.data.dtype == np.bool_ else f.data
     packed = np.ascontiguousarray(data).view(DTYPES[result.elem])
     undefined: Array | None = None
     if f.undefined is not None:
-        u = f.undefined
-        undefined = np.asarray(u.reshape(*u.shape[:2], result.count, each).any(axis=3))
+        u = (f.undefined != 0).reshape(*f.undefined.shape[:2], result.count, each)
+        undefined = np.asarray((u * (1 << np.arange(each))).sum(axis=3).astype(np.uint8))
     _count(context, op, result.count)
     _set(context, op, packed, undefined, f.known)
 
@@ -161,8 +164,14 @@ def _unpack(context: Context, op: LaneOp) -> None:
     f, result = context.env[op.operands[0]], op.results[0]
     each = result.count // f.data.shape[2]
     data = np.ascontiguousarray(f.data).view(DTYPES[result.elem])
+    undefined = f.undefined
+    if undefined is not None:
+        if undefined.dtype == np.bool_:
+            undefined = np.repeat(undefined, each, axis=2)
+        else:
+            undefined = (undefined[..., None] >> np.arange(each) & 1 != 0).reshape(*undefined.shape[:2], -1)
     _count(context, op, result.count)
-    _set(context, op, data, None if f.undefined is None else np.repeat(f.undefined, each, axis=2), f.known)
+    _set(context, op, data, undefined, f.known)
 
 
 def _words(elem: str) -> int:

@@ -6,16 +6,23 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from weft.base import DeviceAssertionError, Note, Unsupported
+from weft.base import DeviceAssertionError, Unsupported
 from weft.ir.lane import LaneOp
-from weft.targets.nvidia import Instruction, MBarrier, MBarrierError, instruction
+from weft.targets.nvidia import Instruction, instruction
 
 from .access import need_defined
-from .errors import BarrierMisuseError, DivergenceError, TrapError
+from .barriers import mbarrier
+from .bulk import bulk
+from .errors import DivergenceError, TrapError
 from .machine import Access, Context, Wait
+from .products import await_products, end_group, issue
 from .values import DTYPES, Array, Fragment, full
 
 __all__ = ["HANDLERS", "WAITING"]
+
+
+ORDERING = ("wgmma.", "setmaxnreg.", "tensormap.acquire")
+"""Instructions that only order others, or tell the hardware something."""
 
 
 # -- instructions -----------------------------------------------------------------------------------------------------
@@ -28,8 +35,10 @@ class _Memory:
         self.context, self.op, self.known = context, op, known
         self.undefined: Array | None = None
         """Which warps have read what is undefined."""
+        self.reads: list[Array] = []
+        """What wgmma reads, as bytes in the shared memory of all blocks."""
 
-    def _access(self, address: Array, active: Array, width: int) -> Access:
+    def _access(self, space: str, address: Array, active: Array, width: int) -> Access:
         """[repeat * warp, lane] as [warp, lane, repeat]."""
         warps = self.context.count
 
@@ -38,17 +47,20 @@ class _Memory:
 
         proxy = self.op.attrs["isa"].startswith("wgmma")
         place = turned(address).astype(np.int64)
-        return Access(self.op, "shared", place, turned(active), width, self.known, proxy)
+        if proxy and not self.context.batch.launch.counting:
+            flat = place + self.context.batch.base(self.context)
+            self.reads.append(flat[turned(active)][:, None] + np.arange(0, width, self.context.batch.granule))
+        return Access(self.op, space, place, turned(active), width, self.known, proxy)
 
     def read(self, space: str, address: Array, width: int, active: Array) -> Array:
-        access = self._access(address, active, width)
+        access = self._access(space, address, active, width)
         data, undefined = self.context.batch.load(self.context, access)
         if undefined is not None:
             self.undefined = np.asarray(undefined.any(axis=(1, 2, 3)))
         return np.moveaxis(data, 2, 0).reshape(*address.shape, width)
 
     def write(self, space: str, address: Array, data: Array, active: Array) -> None:
-        access = self._access(address, active, data.shape[2])
+        access = self._access(space, address, active, data.shape[2])
         turned = np.moveaxis(data.reshape(-1, self.context.count, *data.shape[1:]), 0, 2)
         self.context.batch.store(self.context, access, turned)
 
@@ -57,8 +69,12 @@ def _instruction(context: Context, op: LaneOp) -> None:
     entry = _entry(context, op)
     if entry.name.startswith("wgmma"):
         _check_warpgroup(context, op)
-    if entry.touches == "sync":  # results are there at once, so that there is nothing to wait for
+    if entry.touches == "sync":
         context.batch.report.add_kind(op.span, entry.name, context.count)
+        if entry.name == "wgmma.commit_group":
+            end_group(context)
+        elif entry.name == "wgmma.wait_group":
+            await_products(context, op, int(context.env[op.operands[0]].data.flat[0]))
         return
     fragments = [context.env[v] for v in op.operands]
     repeats = max(f.data.shape[2] // o.count for f, o in zip(fragments, entry.operands, strict=True))
@@ -84,6 +100,8 @@ def _instruction(context: Context, op: LaneOp) -> None:
         assert whole.shape[2] == value.count == operand.count * repeats
         undefined = None if wrong is None else np.broadcast_to(wrong[:, None, None], whole.shape)
         context.env.values[value] = Fragment(_typed_as(whole, value.elem), undefined, known)
+    if entry.name.startswith("wgmma.") and memory is not None:
+        issue(context, op, memory.reads)
 
 
 def _check_warpgroup(context: Context, op: LaneOp) -> None:
@@ -106,7 +124,7 @@ def _entry(context: Context, op: LaneOp) -> Instruction:
     capability = target.rpartition(":")[2].rstrip("abcdefghijklmnopqrstuvwxyz")
     if capability.isdigit() and not entry.works_on(int(capability)):
         raise Unsupported(f"the instruction `{entry.name}`", target, op.span, works_on=[f"cuda:{entry.since}"])
-    if entry.semantics is None and not (entry.touches == "sync" and entry.name.startswith("wgmma")):
+    if entry.semantics is None and not (entry.touches == "sync" and entry.name.startswith(ORDERING)):
         raise Unsupported(f"the instruction `{entry.name}` as `instruction`", target, op.span)
     return entry
 
@@ -153,85 +171,23 @@ def _barrier(context: Context, op: LaneOp) -> Iterator[Wait]:
 
 def _fence(context: Context, op: LaneOp) -> None:
     context.batch.report.add_kind(op.span, f"fence.{op.attrs['kind']}", context.count)
-    if op.attrs["kind"] == "async":
-        context.batch.shadow.fences[context.warps] += 1
+    if op.attrs["kind"].startswith("async"):
+        context.batch.shadow.clocks.fence(context.warps)
 
 
-def _mbarrier(context: Context, op: LaneOp) -> Iterator[Wait]:
-    """mbarrier.*: executed once by each warp, on behalf of the lane that was elected."""
-    batch, kind = context.batch, op.attrs["isa"].partition(".")[2]
-    batch.report.add_kind(op.span, op.attrs["isa"], context.count)
-    if batch.launch.counting:
-        for value in op.results:
-            context.env.values[value] = Fragment(np.zeros((1, 1, 1), np.int32), None, False)
-        return
-    shape = (context.count, batch.lanes)
-    address, *rest = (full(context.env[v].data, *shape)[:, 0, 0].tolist() for v in op.operands)
-    amount = rest[0] if rest else [0] * context.count
-    if kind in ("wait.parity", "try_wait.parity"):
-        yield from _mbarrier_wait(context, op, address, amount, kind == "wait.parity")
-        return
-    for row, warp in enumerate(context.warps.tolist()):
-        _mbarrier_act(context, op, kind, row, warp, int(address[row]), int(amount[row]))
-
-
-def _mbarrier_act(context: Context, op: LaneOp, kind: str, row: int, warp: int, address: int, amount: int) -> None:
+def _cluster(context: Context, op: LaneOp) -> Iterator[Wait]:
+    """barrier.cluster.arrive and .wait, of a cluster of one block."""
     batch = context.batch
-    key = (warp // batch.program.warps, address)
-    try:
-        if kind == "init":
-            batch.mbarriers[key] = (MBarrier.init(amount), np.zeros(batch.program.warps, np.int32), op)
-            return
-        barrier, known, _ = _found(context, op, row, address)
-        if kind == "inval":
-            del batch.mbarriers[key]
-            return
-        if kind in ("expect_tx", "arrive.expect_tx"):
-            barrier.expect_tx(amount)
-        if kind != "expect_tx":
-            np.maximum(known, batch.shadow.clocks.release(warp), out=known)
-            barrier.arrive(amount if kind == "arrive" else 1)
-    except MBarrierError as found:
-        others = [Note("initialised here", batch.mbarriers[key][2].span)] if key in batch.mbarriers else []
-        batch.launch.error(
-            BarrierMisuseError(str(found), op.span, thread=context.thread(row), address=address, others=others)
-        )
-
-
-def _found(context: Context, op: LaneOp, row: int, address: int) -> tuple[MBarrier, Array, LaneOp]:
-    key = (int(context.warps[row]) // context.batch.program.warps, address)
-    found: tuple[MBarrier, Array, LaneOp] | None = context.batch.mbarriers.get(key)
-    if found is None:
-        raise MBarrierError(f"there is no mbarrier at byte {address} of shared memory")
-    return found
-
-
-def _mbarrier_wait(context: Context, op: LaneOp, address: list[int], parity: list[int], block: bool) -> Iterator[Wait]:
-    rows = range(context.count)
-    try:
-        barriers = [_found(context, op, row, int(address[row])) for row in rows]
-    except MBarrierError as found:
-        error = BarrierMisuseError(str(found), op.span, thread=context.thread(0), address=int(address[0]))
-        context.batch.launch.error(error)
-        barriers = []
-
-    def ready() -> bool:
-        return all(b.try_wait(parity[row]) for row, (b, _, _) in enumerate(barriers))
-
-    if block and not ready():
-        state = barriers[0][0]
-        yield Wait(
-            ready,
-            f"phase {parity[0]} of the mbarrier at byte {address[0]} ({state.pending} arrivals and {state.bytes} bytes "
-            "are missing)",
-            op.span,
-        )
-    done = np.array([b.try_wait(parity[row]) for row, (b, _, _) in enumerate(barriers)], np.int32)
-    for row, (_, known, _) in enumerate(barriers):
-        if done[row]:
-            context.batch.shadow.clocks.acquire(int(context.warps[row]), known)
-    for value in op.results:
-        context.env.values[value] = Fragment(done[:, None, None])
+    batch.report.add_kind(op.span, op.attrs["isa"], context.count)
+    if batch.program.blocks > 1:
+        raise Unsupported("barriers of a cluster in the simulator", batch.program.target, op.span)
+    if op.attrs["isa"].endswith("arrive"):
+        batch.cluster_arrive(context, op)
+        return
+    ready, what = batch.cluster_wait(context)
+    if not ready():
+        yield Wait(ready, what, op.span)
+    batch.cluster_passed(context)
 
 
 # -- the rest ---------------------------------------------------------------------------------------------------------
@@ -275,8 +231,14 @@ def _trap(context: Context, op: LaneOp) -> None:
         context.batch.launch.error(TrapError("the program stopped itself", op.span, thread=context.thread(0)))
 
 
+def _await(context: Context, op: LaneOp) -> None:
+    context.batch.report.add_kind(op.span, f"{op.attrs['isa']}.wait_group", context.count)
+    await_products(context, op, int(op.attrs["pending"]))
+
+
 HANDLERS: dict[str, Callable[[Context, LaneOp], None]] = {
     "fence": _fence,
+    "await": _await,
     "print": _print,
     "assert": _assert,
     "trap": _trap,
@@ -284,8 +246,13 @@ HANDLERS: dict[str, Callable[[Context, LaneOp], None]] = {
 
 
 def _any_instruction(context: Context, op: LaneOp) -> Iterator[Wait]:
-    if op.attrs["isa"].startswith("mbarrier."):
-        yield from _mbarrier(context, op)
+    isa = op.attrs["isa"]
+    if isa.startswith("mbarrier."):
+        yield from mbarrier(context, op)
+    elif isa.startswith(("cp.async.bulk.", "cp.reduce.async.bulk.")):
+        yield from bulk(context, op)
+    elif isa.startswith("barrier.cluster."):
+        yield from _cluster(context, op)
     else:
         _instruction(context, op)
 

@@ -38,13 +38,17 @@ DTYPES: dict[str, np.dtype[Any]] = {
 class Fragment:
     """One value: `data`, `undefined` (None, or where registers were never given a value) and `known`.
 
+    `flights` are the asynchronous products that still work on these registers.
+
     The counter does not run what depends on data; it marks it not `known`, and its `data` is then of no meaning.
     """
 
-    __slots__ = ("data", "known", "undefined")
+    __slots__ = ("data", "flights", "known", "undefined")
 
-    def __init__(self, data: Array, undefined: Array | None = None, known: bool = True) -> None:
-        self.data, self.undefined, self.known = data, undefined, known
+    def __init__(
+        self, data: Array, undefined: Array | None = None, known: bool = True, flights: tuple[Any, ...] = ()
+    ) -> None:
+        self.data, self.undefined, self.known, self.flights = data, undefined, known, flights
 
     def rows(self, warps: Array) -> Fragment:
         """The part of some warps."""
@@ -52,7 +56,9 @@ class Fragment:
         def part(x: Array) -> Array:
             return x if x.shape[0] == 1 else x[warps]
 
-        return Fragment(part(self.data), None if self.undefined is None else part(self.undefined), self.known)
+        return Fragment(
+            part(self.data), None if self.undefined is None else part(self.undefined), self.known, self.flights
+        )
 
 
 def full(x: Array, warps: int, lanes: int) -> Array:

@@ -5,13 +5,14 @@
 (80, ['f16 x 8', 'f16 x 4', 'f32 x 4'])
 """
 
-from .bulk import TensorMap
+from .bulk import ELEMENT_TYPES, REDUCTIONS, SWIZZLES, TensorMap
 from .instruction import Instruction, Memory, Operand
 from .limits import shared_limit
 from .mbarrier import MBarrier, MBarrierError
 from .meaning import from_matrix, round_to, to_matrix
 from .table import INSTRUCTIONS, available, instruction
-from .wgmma import descriptor
+from .tensormap import decode, encode
+from .wgmma import canonical, descriptor
 
 __all__ = [
     # the table
@@ -22,11 +23,18 @@ __all__ = [
     "instruction",
     # sizes
     "shared_limit",
+    # tensor maps
+    "ELEMENT_TYPES",
+    "REDUCTIONS",
+    "SWIZZLES",
+    "TensorMap",
+    "decode",
+    "encode",
     # what meanings are made of
     "MBarrier",
     "MBarrierError",
     "Memory",
-    "TensorMap",
+    "canonical",
     "descriptor",
     "from_matrix",
     "round_to",

@@ -1,9 +1,9 @@
 """cp.async.bulk.tensor: one thread has a box of a tensor copied between global and shared memory.
 
-A tensor map (128 bytes that the host encodes) says where the tensor lies, how large it and the box are, and how the
-box is swizzled in shared memory; the instruction gives the coordinates of the box's first element, the innermost
-first. Elements outside of the tensor read as zero and are not written. A load completes on an mbarrier, by bytes,
-those outside included; stores complete in groups of the thread.
+A tensor map (128 bytes, made by the host or by tensormap.py) says where the tensor lies, how large it and the box are,
+and how the box is swizzled in shared memory; the instruction gives the coordinates of the box's first element, the
+innermost first. Elements outside of the tensor read as zero, or as NaN where the map says so, and are not written. A
+load completes on an mbarrier, by bytes, those outside included; stores and reductions complete in groups of the thread.
 
 >>> box = TensorMap(0, 2, (100, 10), (208,), (64, 8), 128)
 >>> box.bytes, [int(x) for x in box.offsets()[1, :10:8]]          # in row 1 chunks 0 and 1 have changed places
@@ -19,16 +19,24 @@ import numpy as np
 
 from .instruction import Array, Instruction, Operand
 
-__all__ = ["TensorMap", "bulk_instructions"]
+__all__ = ["ELEMENT_TYPES", "REDUCTIONS", "SWIZZLES", "TensorMap", "bulk_instructions"]
 
 SWIZZLES = (16, 32, 64, 128)
+"""The swizzle modes by their bytes, in the order of their numbers; 16 is none."""
+ELEMENT_TYPES = (
+    "u8", "u16", "u32", "i32", "u64", "i64", "f16", "f32", "f64", "bf16", "f32.ftz", "tf32", "tf32.ftz",
+)  # fmt: skip
+"""What a map calls the types of elements, in the order of their numbers."""
+REDUCTIONS = ("add", "min", "max", "inc", "dec", "and", "or", "xor")
 
 
 @dataclass(frozen=True)
 class TensorMap:
     """What cuTensorMapEncodeTiled is given. Sizes count elements, the innermost dimension first.
 
-    `strides` are bytes, of all dimensions but the innermost; `swizzle` is 16 (none), 32, 64 or 128 bytes.
+    `strides` are bytes, of all dimensions but the innermost; `swizzle` is 16 (none), 32, 64 or 128 bytes. Of a box
+    every `steps[i]`-th element is taken along dimension i (of the innermost, each). With `nan`, what is outside of the
+    tensor reads as NaN. `dtype` is one of ELEMENT_TYPES; reductions go by it.
     """
 
     address: int
@@ -37,15 +45,24 @@ class TensorMap:
     strides: tuple[int, ...]
     box: tuple[int, ...]
     swizzle: int = 16
+    steps: tuple[int, ...] = ()
+    nan: bool = False
+    dtype: str = ""
 
     def __post_init__(self) -> None:
         rank = len(self.shape)
         inner = self.box[0] * self.element_bytes if self.box else 0
+        steps = self.steps or (1,) * rank
         rules = (
             (1 <= rank <= 5, f"a tensor map has 1 to 5 dimensions, got {rank}"),
             (len(self.box) == rank and len(self.strides) == rank - 1, "shape, strides and box differ in rank"),
+            (len(steps) == rank and all(1 <= s <= 8 for s in steps), f"element strides must be 1 .. 8, got {steps}"),
             (self.address % 16 == 0, f"the address must be a multiple of 16, got {self.address:#x}"),
             (all(s % 16 == 0 for s in self.strides), f"strides must be multiples of 16 bytes, got {self.strides}"),
+            (
+                all(s > 0 for s in self.shape),
+                f"a tensor has at least one element along each dimension, got {self.shape}",
+            ),
             (all(1 <= b <= 256 for b in self.box), f"a box has 1 to 256 elements along each dimension, got {self.box}"),
             (inner % 16 == 0, f"a box's rows must be multiples of 16 bytes, got {inner}"),
             (self.swizzle in SWIZZLES, f"swizzle must be one of {SWIZZLES}, got {self.swizzle}"),
@@ -54,27 +71,41 @@ class TensorMap:
         for holds, message in rules:
             if not holds:
                 raise ValueError(message)
+        object.__setattr__(self, "steps", (1, *steps[1:]))
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """How many elements of the box there are along each dimension, the innermost first."""
+        return tuple(-(-b // s) for b, s in zip(self.box, self.steps, strict=True))
 
     @property
     def bytes(self) -> int:
         """What a copy of the box counts on its mbarrier."""
-        return int(np.prod(self.box)) * self.element_bytes
+        return int(np.prod(self.counts)) * self.element_bytes
 
     def elements(self, coordinates: tuple[int, ...]) -> tuple[Array, Array]:
         """(address in global memory, whether inside of the tensor) of the box's elements, the innermost axis last."""
-        index = np.indices(self.box[::-1])[::-1]
+        counts = self.counts[::-1]
+        index = np.indices(counts)[::-1]
         strides = (self.element_bytes, *self.strides)
-        address = np.full(self.box[::-1], self.address, np.int64)
-        inside = np.ones(self.box[::-1], np.bool_)
-        for at, start, size, stride in zip(index, coordinates, self.shape, strides, strict=True):
-            address += (at + start) * stride
-            inside &= (at + start >= 0) & (at + start < size)
+        address = np.full(counts, self.address, np.int64)
+        inside = np.ones(counts, np.bool_)
+        for at, start, step, size, stride in zip(index, coordinates, self.steps, self.shape, strides, strict=True):
+            place = at * step + start
+            address += place * stride
+            inside &= (place >= 0) & (place < size)
         return address, inside
 
     def offsets(self) -> Array:
         """Where the box's elements lie in shared memory, in bytes from its beginning, which is aligned to 1024."""
-        plain = np.arange(int(np.prod(self.box))).reshape(self.box[::-1]) * self.element_bytes
+        counts = self.counts[::-1]
+        plain = np.arange(int(np.prod(counts))).reshape(counts) * self.element_bytes
         return np.asarray(plain ^ (plain >> 3 & (self.swizzle // 16 - 1) << 4))
+
+    @property
+    def alignment(self) -> int:
+        """What the address in shared memory must be a multiple of, so that the swizzle is that of `offsets`."""
+        return max(128, 8 * self.swizzle if self.swizzle > 16 else 16)
 
 
 def bulk_instructions() -> Iterator[Instruction]:
@@ -84,32 +115,42 @@ def bulk_instructions() -> Iterator[Instruction]:
         return Operand(name, "i32", count, constraint)
 
     tensor_map = Operand("map", "i64", 1, "l")
+    active = Operand("active", "i1", 1, "b")
     for rank in range(1, 6):
         at = word("at", rank)
-        yield Instruction(
-            name=f"cp.async.bulk.tensor.{rank}d.load",
-            since=90,
-            text=f"cp.async.bulk.tensor.{rank}d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
-            "[<to>], [<map>, <at*>], [<barrier>];",
-            operands=(word("to"), tensor_map, at, word("barrier")),
-            cost=4,
-            touches="bulk",
+
+        def entry(name: str, text: str, *operands: Operand, stores: bool = False, rank: int = rank) -> Instruction:
+            return Instruction(
+                name=f"cp.async.bulk.tensor.{rank}d.{name}",
+                since=90,
+                text="@<active> " + text,
+                operands=(*operands, active),
+                cost=4,
+                touches="bulk",
+                stores=stores,
+                ptx="8.0",
+                params={"rank": rank},
+            )
+
+        tensor = f"tensor.{rank}d"
+        load = f"cp.async.bulk.{tensor}.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
+        out = f".{tensor}.global.shared::cta"
+        yield entry(
+            "load",
+            load + "[<to>], [<map>, <at*>], [<barrier>];",
+            word("to"),
+            tensor_map,
+            at,
+            word("barrier"),
             stores=True,
-            ptx="8.0",
-            params={"rank": rank},
         )
-        yield Instruction(
-            name=f"cp.async.bulk.tensor.{rank}d.store",
-            since=90,
-            text=f"cp.async.bulk.tensor.{rank}d.global.shared::cta.tile.bulk_group [<map>, <at*>], [<source>];",
-            operands=(tensor_map, at, word("source")),
-            cost=4,
-            touches="bulk",
-            ptx="8.0",
-            params={"rank": rank},
-        )
+        rest = "[<map>, <at*>], [<source>];"
+        yield entry("store", f"cp.async.bulk{out}.tile.bulk_group {rest}", tensor_map, at, word("source"))
+        for kind in REDUCTIONS:
+            text = f"cp.reduce.async.bulk{out}.{kind}.tile.bulk_group {rest}"
+            yield entry(f"reduce.{kind}", text, tensor_map, at, word("source"))
     pending = word("pending", 1, "n")
-    yield Instruction("cp.async.bulk.commit_group", 90, "cp.async.bulk.commit_group;", touches="sync", ptx="8.0")
+    yield Instruction("cp.async.bulk.commit_group", 90, "cp.async.bulk.commit_group;", touches="bulk", ptx="8.0")
     for read in ("", ".read"):
         name = f"cp.async.bulk.wait_group{read}"
-        yield Instruction(name, 90, f"{name} <pending>;", (pending,), touches="sync", ptx="8.0")
+        yield Instruction(name, 90, f"{name} <pending>;", (pending,), touches="bulk", ptx="8.0")

@@ -60,6 +60,7 @@ def copy_instructions() -> Iterator[Instruction]:
     yield _plain("barrier.cluster.arrive", 90, "barrier.cluster.arrive.aligned;", "sync", "7.8")
     yield _plain("barrier.cluster.wait", 90, "barrier.cluster.wait.aligned;", "sync", "7.8")
     yield _plain("fence.proxy.async", 90, "fence.proxy.async.shared::cta;", "sync", "8.0")
+    yield _plain("fence.proxy.async.cluster", 90, "fence.proxy.async.shared::cluster;", "sync", "8.0")
     for scope in ("cta", "gpu", "sys"):
         yield _plain(f"fence.acq_rel.{scope}", 70, f"fence.acq_rel.{scope};", "sync")
     for way in ("inc", "dec"):

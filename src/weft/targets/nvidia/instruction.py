@@ -29,8 +29,8 @@ BITS = {
     "i1": 1, "i8": 8, "i16": 16, "i32": 32, "i64": 64, "f16": 16, "bf16": 16, "f32": 32, "tf32": 32, "f64": 64,
     "f8E4M3FN": 8, "f8E5M2": 8,
 }  # fmt: skip
-WORD = {"h": 16, "r": 32, "f": 32, "l": 64, "d": 64, "n": 32}
-"""Bits of a register by LLVM's constraint; n is an immediate."""
+WORD = {"h": 16, "r": 32, "f": 32, "l": 64, "d": 64, "n": 32, "b": 1}
+"""Bits of a register by LLVM's constraint; n is an immediate, b a predicate."""
 
 
 class Memory(Protocol):
@@ -72,7 +72,8 @@ class Instruction:
     """An entry of the table.
 
     `since` is the first compute capability that has it, times ten; with `only`, no other has (sm_90a). `touches` says
-    what it reads or writes beside registers: "" nothing, "shared", "global", "copy" (both), "mbarrier", "sync".
+    what it reads or writes beside registers: "" nothing, "shared", "global", "copy" (both), "bulk" (copies of the bulk
+    copy engine), "mbarrier", "sync".
     """
 
     name: str

@@ -77,8 +77,8 @@ class MBarrier:
 
 
 def mbarrier_instructions() -> Iterator[Instruction]:
-    """All entries of mbarrier."""
-    address = Operand("address", "i32", 1, "r")
+    """All entries of mbarrier. All but the waits are for the lanes whose `active` holds, mostly one of a block."""
+    address, active = Operand("address", "i32", 1, "r"), Operand("active", "i1", 1, "b")
 
     def entry(name: str, text: str, *operands: Operand, results: tuple[Operand, ...] = ()) -> Instruction:
         return Instruction(
@@ -89,11 +89,17 @@ def mbarrier_instructions() -> Iterator[Instruction]:
         return Operand(name, "i32", 1, "r")
 
     b64 = "shared::cta.b64"
-    yield entry("init", f"mbarrier.init.{b64} [<address>], <count>;", word("count"))
-    yield entry("inval", f"mbarrier.inval.{b64} [<address>];")
-    yield entry("arrive", f"mbarrier.arrive.{b64} _, [<address>], <count>;", word("count"))
-    yield entry("expect_tx", "mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [<address>], <bytes>;", word("bytes"))
-    yield entry("arrive.expect_tx", f"mbarrier.arrive.expect_tx.{b64} _, [<address>], <bytes>;", word("bytes"))
+    where = "@<active> mbarrier."
+    yield entry("init", f"{where}init.{b64} [<address>], <count>;", word("count"), active)
+    yield entry("inval", f"{where}inval.{b64} [<address>];", active)
+    yield entry("arrive", f"{where}arrive.{b64} _, [<address>], <count>;", word("count"), active)
+    yield entry(
+        "expect_tx", f"{where}expect_tx.relaxed.cta.shared::cta.b64 [<address>], <bytes>;", word("bytes"), active
+    )
+    yield entry("arrive.expect_tx", f"{where}arrive.expect_tx.{b64} _, [<address>], <bytes>;", word("bytes"), active)
+    for name in ("copies.arrive", "copies.arrive.noinc"):  # when this lane's cp.async so far are done
+        suffix = name.removeprefix("copies.arrive")
+        yield entry(name, f"cp.async.mbarrier.arrive{suffix}.{b64} [<address>];")
     done = Operand("d", "i32", 1, "r")
     ask = f"mbarrier.try_wait.parity.{b64} p, [<address>], <parity>;"
     yield entry(

@@ -30,7 +30,7 @@ from .instruction import BITS, Array, Instruction, Memory, Operand
 from .meaning import DTYPES, from_matrix, tf32, to_matrix
 from .mma import fragment, multiply
 
-__all__ = ["descriptor", "wgmma_instructions"]
+__all__ = ["canonical", "descriptor", "wgmma_instructions"]
 
 WIDTHS = {0: 16, 1: 128, 2: 64, 3: 32}
 MODES = {16: 0, 128: 1, 64: 2, 32: 3}
@@ -59,6 +59,32 @@ def descriptor(address: int, leading: int, stride: int, swizzle: int = 16) -> in
         if value % 16 or not 0 <= value < 1 << 18:
             raise ValueError(f"{name} must be a multiple of 16 below {1 << 18}, got {value}")
     return address >> 4 | (leading >> 4) << 16 | (stride >> 4) << 32 | MODES[swizzle] << 62
+
+
+def canonical(
+    rows: int, k: int, bits: int, leading: int, stride: int, swizzle: int = 16, trans: bool = False
+) -> tuple[list[int], list[int]]:
+    """The bytes at which rows 1, 2, 4, ... and columns 1, 2, 4, ... of a matrix lie; those of others are their xor.
+
+    It is what a descriptor with these distances says, for distances that are powers of two, as a linear map.
+
+    >>> canonical(16, 16, 16, 16, 1024, 128)          # a swizzle of 128 bytes, K contiguous: row 1 is xored with 16
+    ([144, 288, 576, 1024], [2, 4, 8, 16])
+    """
+    size, pitch = bits // 8, swizzle
+    along, across = (rows, k) if trans else (k, rows)  # contiguous, and line after line
+    far, near = (stride, leading) if trans and swizzle == 16 else (leading, stride)
+    inside = [size << i for i in range((along - 1).bit_length())]
+    for i, place in enumerate(inside):
+        if place >= pitch:
+            inside[i] = place // pitch * far
+    lines = [pitch << i if i < 3 else near << (i - 3) for i in range((across - 1).bit_length())]
+
+    def swizzled(x: int) -> int:
+        return x ^ (x >> 3 & (swizzle // 16 - 1) << 4)
+
+    found = [swizzled(x) for x in inside], [swizzled(x) for x in lines]
+    return found if trans else found[::-1]
 
 
 def _chunks(desc: int, rows: int, bytes_along: int, major: bool) -> Array:

@@ -1,0 +1,226 @@
+"""mbarriers: arrivals and bytes, who has seen which phase end, and what is wrong when nobody goes on.
+
+Each barrier remembers the operations that made it, announced bytes and arrived, so that an error names both sites. What
+those who arrived have done is known to those who see the phase end, and only that: arrivals at the next phase are kept
+apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from weft.base import Note
+from weft.ir.lane import LaneOp
+from weft.targets.nvidia import MBarrier, MBarrierError
+
+from .errors import BarrierMisuseError
+from .machine import Context, Wait
+from .values import Array, Fragment, full
+
+__all__ = ["Barrier", "barrier_at", "mbarrier", "misused"]
+
+ACTS = ("init", "inval", "arrive", "expect_tx", "arrive.expect_tx")
+COPIES = ("copies.arrive", "copies.arrive.noinc")
+
+
+@dataclass
+class Barrier:
+    """An mbarrier of one block: its state, and what those who arrived have done, [clocks, actor]."""
+
+    state: MBarrier
+    made: LaneOp
+    actor: int
+    current: Array
+    """Known to those who see the phase end that is under way."""
+    ended: Array
+    """Known to those who have seen the last phase end."""
+    announced: LaneOp | None = None
+    arrived: LaneOp | None = None
+
+    def join(self, known: Array) -> None:
+        """One who knows this arrives."""
+        if known.shape[1] > self.current.shape[1]:
+            self.current = _wider(self.current, known.shape[1])
+        own = self.current[:, : known.shape[1]]
+        np.maximum(own, known, out=own)
+
+    def turned(self, phase: int) -> None:
+        """To be called after each change: `phase` is what it was before."""
+        if self.state.phase != phase:
+            self.ended = self.current.copy()
+
+    def missing(self) -> str:
+        """What the phase that is under way waits for."""
+        found = []
+        if self.state.pending:
+            found.append(f"{self.state.pending} arrivals")
+        if self.state.bytes > 0:
+            found.append(f"{self.state.bytes} bytes")
+        text = " and ".join(found) + " are missing" if found else ""
+        if self.state.bytes < 0:
+            text += (", and " if text else "") + f"{-self.state.bytes} bytes more have come than were announced"
+        return text or "nothing is missing"
+
+    def notes(self) -> list[Note]:
+        """The operations that have to do with it."""
+        found = [Note(f"made here, for {self.state.expected} arrivals in each phase", self.made.span)]
+        if self.announced is not None:
+            found.append(Note("bytes are announced here", self.announced.span))
+        if self.arrived is not None:
+            found.append(Note("the last arrival was here", self.arrived.span))
+        return found
+
+
+def _wider(x: Array, actors: int) -> Array:
+    return np.pad(x, ((0, 0), (0, actors - x.shape[1])))
+
+
+def barrier_at(context: Context, row: int, address: int) -> Barrier:
+    """The barrier at an address of the row-th warp's block; MBarrierError if there is none."""
+    key = (int(context.warps[row]) // context.batch.program.warps, address)
+    found: Barrier | None = context.batch.mbarriers.get(key)
+    if found is None:
+        former: LaneOp | None = context.batch.former.get(key)
+        raise NoBarrier(f"there is no mbarrier at byte {address} of shared memory", former)
+    return found
+
+
+class NoBarrier(MBarrierError):
+    """There is none; `former` is the operation that made an end of the one that was."""
+
+    def __init__(self, message: str, former: LaneOp | None) -> None:
+        super().__init__(message)
+        self.former = former
+
+
+def misused(context: Context, op: LaneOp, row: int, lane: int, address: int, found: MBarrierError) -> None:
+    """Report it, with the other site."""
+    key = (int(context.warps[row]) // context.batch.program.warps, address)
+    others: list[Note] = []
+    if key in context.batch.mbarriers:
+        others = [Note("initialised here", context.batch.mbarriers[key].made.span)]
+    elif isinstance(found, NoBarrier) and found.former is not None:
+        others = [Note("invalidated here", found.former.span)]
+    context.batch.launch.error(
+        BarrierMisuseError(str(found), op.span, thread=context.thread(row, lane), address=address, others=others)
+    )
+
+
+# -- operations -------------------------------------------------------------------------------------------------------
+
+
+def mbarrier(context: Context, op: LaneOp) -> Iterator[Wait]:
+    """mbarrier.*: waits are for whole warps, the others for the lanes whose `active` holds."""
+    batch, kind = context.batch, op.attrs["isa"].partition(".")[2]
+    batch.report.add_kind(op.span, op.attrs["isa"], context.count)
+    if batch.launch.counting:
+        for value in op.results:
+            context.env.values[value] = Fragment(np.zeros((1, 1, 1), np.int32), None, False)
+        return
+    shape = (context.count, batch.lanes)
+    address, *rest = (full(context.env[v].data, *shape)[:, :, 0] for v in op.operands)
+    if kind in ("wait.parity", "try_wait.parity"):
+        yield from _wait(context, op, address[:, 0].tolist(), rest[0][:, 0].tolist(), kind == "wait.parity")
+        return
+    if kind in COPIES:
+        _after_copies(context, op, address, kind.endswith("noinc"))
+        return
+    for row, lane in zip(*(x.tolist() for x in np.nonzero(rest[-1])), strict=True):
+        amount = int(rest[0][row, lane]) if len(rest) > 1 else 0
+        try:
+            _act(context, op, kind, row, int(address[row, lane]), amount)
+        except MBarrierError as found:
+            misused(context, op, row, lane, int(address[row, lane]), found)
+    if len(batch.contexts) > 1 and batch.options.order == "random":  # others may see it before the next step
+        yield Wait(lambda: True, "its turn", op.span)
+
+
+def _act(context: Context, op: LaneOp, kind: str, row: int, address: int, amount: int) -> None:
+    batch = context.batch
+    warp = int(context.warps[row])
+    key = (warp // batch.program.warps, address)
+    if kind == "init":
+        _init(context, op, key, amount)
+        return
+    barrier = barrier_at(context, row, address)
+    if kind == "inval":
+        del batch.mbarriers[key]
+        batch.former[key] = op
+        return
+    phase = barrier.state.phase
+    if kind in ("expect_tx", "arrive.expect_tx"):
+        barrier.announced = op
+        barrier.state.expect_tx(amount)
+    if kind != "expect_tx":
+        barrier.join(batch.shadow.clocks.release(warp))
+        barrier.arrived = op
+        barrier.state.arrive(amount if kind == "arrive" else 1)
+    barrier.turned(phase)
+
+
+def _init(context: Context, op: LaneOp, key: tuple[int, int], count: int) -> None:
+    batch = context.batch
+    if key in batch.mbarriers:
+        raise MBarrierError(f"the mbarrier at byte {key[1]} is initialised again without having been invalidated")
+    if key[1] % 8:
+        raise MBarrierError(f"an mbarrier must be at a multiple of 8 bytes, got {key[1]}")
+    state = MBarrier.init(count)
+    actor = batch.shadow.clocks.column(batch.barriers_made[key[0]])
+    batch.barriers_made[key[0]] += 1
+    empty = np.zeros((3, batch.program.warps), np.int32)
+    batch.mbarriers[key] = Barrier(state, op, actor, empty, empty)
+
+
+def _after_copies(context: Context, op: LaneOp, address: Array, counted: bool) -> None:
+    """Each lane arrives when its copies so far are done; not `counted` in advance, it makes room for itself first."""
+    batch = context.batch
+    for row in range(context.count):
+        for lane in range(batch.lanes):
+            try:
+                barrier = barrier_at(context, row, int(address[row, lane]))
+            except MBarrierError as found:
+                misused(context, op, row, lane, int(address[row, lane]), found)
+                return
+            if not counted:
+                barrier.state.pending += 1
+    batch.after_copies(context, op, address)
+
+
+def _wait(context: Context, op: LaneOp, address: list[int], parity: list[int], block: bool) -> Iterator[Wait]:
+    batch = context.batch
+    barriers: list[Barrier] = []
+    for row in range(context.count):
+        try:
+            barriers.append(barrier_at(context, row, int(address[row])))
+        except MBarrierError as found:
+            misused(context, op, row, 0, int(address[row]), found)
+            for value in op.results:
+                context.env.values[value] = Fragment(np.ones((1, 1, 1), np.int32))
+            return
+
+    def ready() -> bool:
+        return all(b.state.try_wait(parity[row]) for row, b in enumerate(barriers))
+
+    def late() -> tuple[str, list[Note]]:
+        row, b = next((row, b) for row, b in enumerate(barriers) if not b.state.try_wait(parity[row]))
+        text = (
+            f"phase {b.state.phase} (parity {parity[row]}) of the mbarrier at byte {address[row]}, where {b.missing()},"
+        )
+        return text, b.notes()
+
+    if block and not ready():
+        yield Wait(ready, "an mbarrier", op.span, late=late)
+    done = np.array([b.state.try_wait(parity[row]) for row, b in enumerate(barriers)], np.int32)
+    if not block and not done.all():
+        yield Wait(lambda: True, "its turn", op.span, idle=True)
+        done = np.array([b.state.try_wait(parity[row]) for row, b in enumerate(barriers)], np.int32)
+    for row, barrier in enumerate(barriers):
+        if done[row]:
+            warp = int(context.warps[row])
+            batch.shadow.clocks.acquire(warp, barrier.ended)
+            batch.shadow.clocks.phases(warp, barrier.actor, barrier.state.phase)
+    for value in op.results:
+        context.env.values[value] = Fragment(done[:, None, None])

@@ -1,0 +1,305 @@
+"""Bulk tensor copies: boxes that travel between global and shared memory while the program goes on.
+
+A load lands when it is issued ("earliest"), or when nothing else can go on ("latest"): then the bytes that it brought
+are counted at its mbarrier. A store, or a reduction, reads shared memory when it is issued or when its group has been
+waited for, and writes global memory then or, after a wait for the reading alone, when the program ends. What is on its
+way at the end was never waited for, which is an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from weft.base import Unsupported
+from weft.ir.lane import LaneOp
+from weft.targets.nvidia import MBarrierError, TensorMap, decode, instruction
+
+from .access import combined, need_defined
+from .barriers import barrier_at, misused
+from .errors import BulkCopyError, OutOfBoundsError, UninitializedError
+from .machine import Batch, Context, Flight, Wait
+from .reach import Reach
+from .values import DTYPES, Array, full
+
+__all__ = ["bulk", "finish"]
+
+ELEMS = {
+    "u8": "i8", "u16": "i16", "u32": "i32", "i32": "i32", "u64": "i64", "i64": "i64", "f16": "f16", "f32": "f32",
+    "f64": "f64", "bf16": "bf16", "f32.ftz": "f32", "tf32": "f32", "tf32.ftz": "f32",
+}  # fmt: skip
+NANS = {2: 0x7FFF, 4: 0x7FFFFFFF, 8: 0x7FFFFFFFFFFFFFFF}
+
+
+def bulk(context: Context, op: LaneOp) -> Iterator[Wait]:
+    """cp.async.bulk.* and cp.reduce.async.bulk.*, for the lanes whose `active` holds."""
+    batch, entry = context.batch, instruction(op.attrs["isa"])
+    fragments = [context.env[v] for v in op.operands]
+    counts = [max(1, f.data.shape[2] // o.count) for f, o in zip(fragments, entry.operands, strict=True)]
+    batch.report.add_kind(op.span, entry.name, max(counts, default=1) * context.count)
+    if batch.launch.counting:
+        return
+    if entry.name.endswith("commit_group"):
+        batch.bulk_groups[context.warps] += 1
+        return
+    if "wait_group" in entry.name:
+        _wait(context, int(fragments[0].data.flat[0]), entry.name.endswith(".read"))
+        return
+    shape = (context.count, batch.lanes)
+    arrays = [full(f.data, *shape) for f in fragments]
+    active = np.broadcast_to(arrays[-1], (*shape, max(counts)))
+    for value, operand in zip(op.operands, entry.operands, strict=True):
+        whole = np.repeat(active, operand.count, axis=2) if context.env[value].data.shape[2] > 1 else active[:, :, :1]
+        need_defined(context, op, value, f"`{operand.name}` of a bulk copy", whole)
+    for row, lane, turn in zip(*(x.tolist() for x in np.nonzero(active)), strict=True):
+        given = [_one(a[row, lane], o.count, turn) for a, o in zip(arrays, entry.operands, strict=True)]
+        _issue(context, op, row, lane, given)
+    if len(batch.contexts) > 1 and batch.options.order == "random":
+        yield Wait(lambda: True, "its turn", op.span)
+
+
+def _one(registers: Array, count: int, turn: int) -> list[int]:
+    """The operand of one of several instructions; one operand may be for all."""
+    first = turn * count if len(registers) > count else 0
+    found: list[int] = registers[first : first + count].tolist()
+    return found
+
+
+def _issue(context: Context, op: LaneOp, row: int, lane: int, given: list[list[int]]) -> None:
+    kind = op.attrs["isa"].split(".")[5]
+    copy = _Copy(context, op, row, lane)
+    if kind == "load":
+        (to,), (where,), at, (barrier,), _ = given
+        copy.prepare(where, at, to)
+        if copy.boxed is not None:
+            copy.load(barrier)
+    else:
+        (where,), at, (source,), _ = given
+        copy.prepare(where, at, source)
+        if copy.boxed is not None:
+            copy.store(op.attrs["isa"].split(".")[6] if kind == "reduce" else "")
+
+
+@dataclass(frozen=True)
+class _Box:
+    """The elements of one transfer, flattened: global addresses, which are inside, bytes in shared memory [n, size]."""
+
+    map: TensorMap
+    address: Array
+    inside: Array
+    shared: Array
+
+
+@lru_cache(maxsize=64)
+def _decoded(raw: bytes) -> TensorMap:
+    return decode(raw)
+
+
+@lru_cache(maxsize=64)
+def _plain(size: int, count: int) -> Array:
+    return np.arange(count)[:, None] * size + np.arange(size)
+
+
+class _Copy:
+    """One transfer by one lane, from its issue to its end."""
+
+    def __init__(self, context: Context, op: LaneOp, row: int, lane: int) -> None:
+        self.batch, self.op = context.batch, op
+        self.context, self.row, self.lane = context, row, lane
+        self.warp = int(context.warps[row])
+        self.block = self.warp // self.batch.program.warps
+        self.group = int(self.batch.bulk_groups[self.warp])
+        self.boxed: _Box | None = None
+        self.thread = context.thread(row, lane)
+        self.data: Array | None = None
+        self.combine: Callable[[Array, Array], Array] | None = None
+        self.waited = False
+
+    def fail(self, kind: type, message: str, address: int | None = None, space: str = "shared") -> None:
+        self.batch.launch.error(kind(message, self.op.span, thread=self.thread, address=address, space=space))
+
+    def prepare(self, where: int, at: list[int], shared: int) -> None:
+        """Read the tensor map, find the elements; leaves `boxed` None where something is wrong."""
+        memory = self.batch.launch.memory
+        place = np.array([where])
+        if where % 64 or memory.outside(place, 128).any():
+            self.fail(BulkCopyError, f"there is no tensor map at {where:#x}: {memory.describe(where)}", where, "global")
+            return
+        raw = memory.read(where + np.arange(8) * 16, 16).tobytes()
+        try:
+            tensor = _decoded(raw)
+            if len(tensor.shape) != len(at):
+                raise ValueError(f"the map has {len(tensor.shape)} dimensions, the copy gives {len(at)} coordinates")
+        except ValueError as found:
+            self.fail(
+                BulkCopyError, f"the tensor map at {memory.describe(where)} is not valid: {found}", where, "global"
+            )
+            return
+        if shared % 128:
+            self.fail(BulkCopyError, f"bulk copies need shared memory aligned to 128 bytes, got byte {shared}", shared)
+            return
+        if shared < 0 or shared + tensor.bytes > self.batch.program.shared_bytes:
+            size = self.batch.program.shared_bytes
+            text = f"a bulk copy of {tensor.bytes} bytes at byte {shared} of shared memory, which has {size}"
+            self.fail(OutOfBoundsError, text, shared)
+            return
+        address, inside = tensor.elements(tuple(at))
+        size = tensor.element_bytes
+        plain = shared + _plain(size, address.size)
+        swizzled = plain ^ (plain >> 3 & (tensor.swizzle // 16 - 1) << 4)
+        box = _Box(tensor, address.reshape(-1), inside.reshape(-1), swizzled)
+        wrong = box.inside & memory.outside(box.address, size)
+        if wrong.any():
+            first = int(box.address[wrong][0])
+            text = f"a bulk copy of elements outside of every array, at {first:#x}: {memory.describe(first)}"
+            self.fail(OutOfBoundsError, text, first, "global")
+            box = _Box(tensor, box.address, box.inside & ~wrong, swizzled)
+        self.boxed = box
+
+    @property
+    def box(self) -> _Box:
+        assert self.boxed is not None
+        return self.boxed
+
+    @property
+    def place(self) -> Array:
+        """The bytes in the shared memory of all blocks, [element, byte]."""
+        found: Array = self.box.shared + self.block * self.batch.stride
+        return found
+
+    def reach(self) -> Reach:
+        return Reach(self.batch, self.op, self.thread, self.warp, self.lane, self.place)
+
+    # -- loads --------------------------------------------------------------------------------------------------------
+
+    def load(self, barrier: int) -> None:
+        """Begin: memory must be free, the mbarrier must be there."""
+        try:
+            barrier_at(self.context, self.row, barrier)
+        except MBarrierError as found:
+            misused(self.context, self.op, self.row, self.lane, barrier, found)
+            return
+        if self.batch.options.races:
+            self.reach().write(pending=True)
+        key = (self.block, barrier)
+        if self.batch.options.copies == "earliest":
+            self.bring(key)
+        else:
+            what = f"a bulk copy of {self.box.map.bytes} bytes to byte {int(self.box.shared.min())} of shared memory"
+            self.batch.flights.append(Flight(what, lambda: self.bring(key), self))
+
+    def bring(self, key: tuple[int, int]) -> None:
+        """The bytes arrive, and are counted."""
+        box, batch = self.box, self.batch
+        size = box.map.element_bytes
+        data = np.zeros((len(box.address), size), np.uint8)
+        if box.map.nan:
+            data[:] = np.array([NANS[size]], f"<u{size}").view(np.uint8)
+        if box.inside.any():
+            data[box.inside] = batch.launch.memory.read(box.address[box.inside], size)
+        batch.shared[self.place], batch.state[self.place] = data, 1
+        batch.report.add(self.op.span, bulk_load_bytes=box.map.bytes)
+        barrier = batch.mbarriers.get(key)
+        if barrier is None:
+            self.fail(BulkCopyError, f"the mbarrier at byte {key[1]} was invalidated before this bulk copy was done")
+            return
+        phase = barrier.state.phase
+        if batch.options.races:
+            batch.shadow.arrived(self.reach().granules, barrier.actor, phase)
+        barrier.state.complete_tx(box.map.bytes)
+        barrier.turned(phase)
+
+    # -- stores -------------------------------------------------------------------------------------------------------
+
+    def store(self, kind: str) -> None:
+        """Begin: what is read must be written, fenced and ordered."""
+        self.combine = _combination(kind, self.box.map.dtype, self) if kind else None
+        if self.batch.options.races:
+            reach = self.reach()
+            reach.read(proxy=True)
+            self.batch.shadow.fly(reach.granules, self.batch.site(self.op))
+        if self.batch.options.copies == "earliest":
+            self.fetch()
+            self.write()
+        self.batch.bulk_stores.append(self)
+
+    def fetch(self) -> None:
+        """Shared memory is read."""
+        if self.data is not None:
+            return
+        place = self.place
+        state = self.batch.state[place]
+        wrong = (state != 1).any(axis=1) & self.box.inside
+        if self.batch.options.uninitialized and wrong.any():
+            first = int(self.box.shared[wrong][0, 0])
+            how = "was never written" if (state[wrong] == 0).any() else "holds an undefined value"
+            self.fail(UninitializedError, f"a bulk copy reads byte {first} of shared memory, which {how}", first)
+        self.data = self.batch.shared[place]
+
+    def write(self) -> None:
+        """Global memory is written."""
+        data, self.data = self.data, np.zeros((0, 0), np.uint8)
+        if data is None or not data.size:
+            return
+        box, memory = self.box, self.batch.launch.memory
+        self.batch.report.add(self.op.span, bulk_store_bytes=box.map.bytes)
+        address, new = box.address[box.inside], data[box.inside]
+        if not len(address):
+            return
+        if self.combine is not None:
+            dtype = DTYPES[ELEMS[box.map.dtype]]
+            old = memory.read(address, box.map.element_bytes).view(dtype)
+            new = np.ascontiguousarray(self.combine(old, new.view(dtype))).view(np.uint8)
+        memory.write(address, new)
+
+    def release(self) -> None:
+        """Who issued it has waited until shared memory was read."""
+        if self.waited:
+            return
+        self.waited = True
+        self.fetch()
+        if self.batch.options.races:
+            self.batch.shadow.land(self.reach().granules, self.warp, self.batch.site(self.op))
+
+
+def _combination(kind: str, dtype: str, copy: _Copy) -> Callable[[Array, Array], Array]:
+    if kind in ("inc", "dec"):
+        raise Unsupported(f"reductions by `{kind}` in the simulator", copy.batch.program.target, copy.op.span)
+    if kind in ("min", "max") and dtype.startswith("u"):
+        kind = f"u{kind}"
+    return combined(kind, ELEMS[dtype])
+
+
+def _wait(context: Context, pending: int, read: bool) -> None:
+    """All groups of these warps but the last `pending` are done, or have at least read shared memory."""
+    batch, left = context.batch, []
+    mine = {int(w) for w in context.warps}
+    for copy in batch.bulk_stores:
+        if copy.warp not in mine or copy.group >= batch.bulk_groups[copy.warp] - pending:
+            left.append(copy)
+            continue
+        copy.release()
+        if read:
+            left.append(copy)
+        else:
+            copy.write()
+    batch.bulk_stores = left
+
+
+def finish(batch: Batch) -> None:
+    """The program has ended. What nobody has waited for is an error; it is done nevertheless."""
+    for flight in batch.flights:
+        if isinstance(flight.owner, _Copy):
+            flight.owner.fail(BulkCopyError, f"{flight.what} is under way when the program ends: nobody waits for it")
+        flight.land()
+    batch.flights = []
+    for copy in batch.bulk_stores:
+        if not copy.waited:
+            text = "the program ends while a bulk copy may still read shared memory: nobody waits for it"
+            copy.fail(BulkCopyError, text, int(copy.box.shared.min()))
+        copy.release()
+        copy.write()
+    batch.bulk_stores = []

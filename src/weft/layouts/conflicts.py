@@ -6,8 +6,7 @@ for.
 
 Two measures, equal wherever the lanes' addresses have no copies and words are not shared:
 
-- `wavefronts` is exact. The words of a phase are an affine space, and those that collide in a bank are what a linear
-  map, from word addresses to banks, sends to one value: 2 ** (rank of the address - rank of its bank bits).
+- `wavefronts` is exact: see banks.py, which the planner uses too.
 - `bank_conflicts` is the figure that Triton reports, from the intersection of two spaces: that of the lanes and that of
   the elements which lie in one bank (Zhou et al., Linear Layouts, arXiv 2505.23819v5, lemma 9.4).
 """
@@ -23,6 +22,7 @@ import numpy.typing as npt
 from weft.base import LayoutError
 
 from . import f2
+from .banks import passes
 from .linear import LinearLayout
 from .zoo import DistributedLayout, PaddedSharedLayout, SharedLayout
 
@@ -150,10 +150,7 @@ def wavefronts(
     if isinstance(shared_layout, PaddedSharedLayout):
         return _worst(access, shared_layout, order, size, bits)
     lanes = access.sublayout(["lane"], ["offset"]).columns
-    width = max(1, size * bits // WORD_BITS)  # words of each lane
-    phase = max(0, len(lanes) - (width.bit_length() - 1))
-    inside = [x * bits // WORD_BITS for x in lanes[:phase]] + [1 << i for i in range(width.bit_length() - 1)]
-    return (1 << len(lanes) - phase) << f2.rank(inside) - f2.rank([x % BANKS for x in inside])
+    return passes(lanes, bits.bit_length() - 1, size.bit_length() - 1, BANKS)[0]
 
 
 def _worst(access: LinearLayout, shared: PaddedSharedLayout, order: Sequence[int], size: int, bits: int) -> int:

@@ -1,7 +1,8 @@
 """Conversions between layouts: the stages of a plan as operations of the lane program.
 
-`weft.layouts.plan` has decided; here each stage is written down: selects that exchange registers where a parity of the
-lane index is odd, shuffles, renamings, and trips through shared memory.
+`weft.layouts.plan` has decided; here each stage is written down: the steps of a conversion within a warp (elements are
+packed in words, selects exchange registers where a parity of the lane index is odd, shuffles move them), and trips
+through shared memory.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from weft.layouts.plan import plan_conversion
 from weft.layouts.plan.access import Access
 from weft.layouts.plan.conversion import Stage
 from weft.layouts.plan.shuffle import Shears
+from weft.layouts.plan.steps import Exchange, Pack, Rename, Shuffle, Unpack, steps_of
 from weft.layouts.plan.trip import Trip
 
 from .context import Context
@@ -47,29 +49,38 @@ def _renaming(stage: Stage) -> list[int]:
 
 
 def _shears(c: Context, value: Value, how: Shears) -> Value:
-    value = _exchange(c, value, how.before, how.before_by_warp)
-    value = c.build.rename(value, f2.span(how.registers))
-    if how.shuffle_kind == "xor":
-        value = c.build.shuffle_xor(value, f2.span(how.lanes_by_register))
-    elif how.shuffle_kind == "idx":
-        lane = c.build.linear(f2.span(how.lanes_by_register), how.lanes, how.lanes_by_warp)
-        value = c.build.shuffle(value, lane)
-    return _exchange(c, value, how.after, ())
+    elem = value.elem
+    if elem == "i1" and how.packed:  # predicates are packed as bytes
+        value = c.build.op("arith.extui", [value], "i8")
+    element, bits = value.elem, ELEMENT_BITS[value.elem]
+    for step in steps_of(how):
+        if isinstance(step, Rename):
+            value = c.build.rename(value, step.table)
+        elif isinstance(step, Pack):
+            value = c.build.rename(value, step.table)
+            words = (f"i{bits * step.each}", value.count // step.each)
+            value = c.build.add("pack", [value], [words]).result
+        elif isinstance(step, Unpack):
+            value = c.build.add("unpack", [value], [(element, value.count * step.each)]).result
+        elif isinstance(step, Exchange):
+            other = c.build.rename(value, [r ^ step.direction for r in range(value.count)])
+            value = c.build.select(c.parity(step.lanes, step.warps), other, value)
+        else:
+            value = _shuffled(c, value, step)
+    return c.build.op("arith.trunci", [value], "i1") if elem != element else value
 
 
-def _exchange(c: Context, value: Value, by_lane: Sequence[int], by_warp: Sequence[int]) -> Value:
-    """Register r becomes register r xor what the bits of lane and warp add: an exchange for each direction."""
-    rows = f2.Echelon()
-    directions = [column for column in (*by_lane, *by_warp) if rows.add(column)]
-    if not directions:
-        return value
-    rows = f2.Echelon(directions)
-    parts = [[rows.coefficients(x) or 0 for x in columns] for columns in (by_lane, by_warp)]
-    for i, direction in enumerate(directions):
-        lane, warp = (sum(1 << k for k, used in enumerate(p) if used >> i & 1) for p in parts)
-        other = c.build.rename(value, [r ^ direction for r in range(value.count)])
-        value = c.build.select(c.parity(lane, warp), other, value)
-    return value
+def _shuffled(c: Context, value: Value, step: Shuffle) -> Value:
+    """Each register from its lane; registers that stay in theirs take no instruction."""
+    if step.kind == "idx":
+        return c.build.shuffle(value, c.build.linear(step.masks, step.lanes, step.warps))
+    moved = step.moved
+    arrived = c.build.shuffle_xor(c.build.rename(value, moved), [step.masks[r] for r in moved])
+    if len(moved) == value.count:
+        return arrived
+    place = {r: value.count + i for i, r in enumerate(moved)}
+    both = c.build.add("join", [value, arrived], [(value.elem, value.count + len(moved))]).result
+    return c.build.rename(both, [place.get(r, r) for r in range(value.count)])
 
 
 # -- through shared memory -------------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """Plans: how tiles move between layouts, what that costs, and why it is done so."""
 
 from ..pictures import install
-from .access import Access, Offsets, best_access, wavefronts
+from .access import Access, Offsets, best_access
 from .conversion import Cost, Plan, plan_conversion
 from .gather import Gather, plan_gather
 from .local import LocalAccess, plan_local_access, vector_width
@@ -27,7 +27,6 @@ __all__ = [
     "Offsets",
     "best_access",
     "machine_of",
-    "wavefronts",
 ]
 
 install(Plan)

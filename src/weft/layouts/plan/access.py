@@ -16,9 +16,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .. import f2
+from ..banks import passes
 from .machine import Machine
 
-__all__ = ["Access", "Offsets", "best_access", "wavefronts"]
+__all__ = ["Access", "Offsets", "best_access"]
 
 
 @dataclass(frozen=True)
@@ -59,26 +60,6 @@ class Access:
     def cost(self, machine: Machine) -> float:
         """Cycles of each warp."""
         return self.count * (machine.access + machine.wavefront * self.wavefronts)
-
-
-def wavefronts(lanes: Sequence[int], bytes_log: int, vector: int, banks: int) -> tuple[int, int]:
-    """(passes over the banks, passes without conflicts) when each lane accesses 2^vector consecutive elements.
-
-    Exact for any linear map. `lanes` are the offsets, in elements of 2^bytes_log bytes, of each lane bit. Lanes go in
-    phases that move 4 * banks bytes at most; within a phase, lanes with the same word share it, and those with
-    different words of one bank wait: 2^(rank of the word address - rank of its bank bits).
-
-    >>> wavefronts([32, 64, 128, 256, 512], 2, 0, 32)  # a column of a row-major tile of 32 words
-    (32, 1)
-    """
-    word = 2 - bytes_log  # bits of an offset within a word; negative for elements of 8 bytes
-    bank_log = banks.bit_length() - 1
-    width = max(0, vector - word)  # the words of one lane
-    addresses = [(x >> word if word >= 0 else x << -word) >> width << width for x in lanes]
-    inside = addresses[: max(0, bank_log - width)] if width else addresses
-    phases = 1 << (len(addresses) - len(inside))
-    low = (1 << bank_log) - 1
-    return phases << (f2.rank(inside) - f2.rank([x & low for x in inside])), phases
 
 
 def best_access(place: Offsets, bytes_log: int, machine: Machine, *, store: bool) -> Access:
@@ -133,9 +114,10 @@ def _plain(place: Offsets, moving: int, bytes_log: int, machine: Machine) -> Acc
         first = first[:-1]
     vector = len(first)
     registers = _completed(first, columns, (1 << vector) - 1)
-    passes, ideal = wavefronts(place.lanes, bytes_log, vector, machine.banks)
+    wavefronts, ideal = passes(place.lanes, bytes_log + 3, vector, machine.banks)
     count = 1 << len(columns) - vector
-    return Access("shared", registers, vector, count, passes, ideal, _addresses(columns, registers[vector:], moving))
+    mixed = _addresses(columns, registers[vector:], moving)
+    return Access("shared", registers, vector, count, wavefronts, ideal, mixed)
 
 
 def _matrix(place: Offsets, moving: int, bytes_log: int, machine: Machine, store: bool, trans: bool) -> Access | None:
@@ -164,7 +146,7 @@ def _matrix(place: Offsets, moving: int, bytes_log: int, machine: Machine, store
     if any(x & low for x in starts):
         return None
     matrices = min(2, len(rest))
-    single, _ = wavefronts(rows, bytes_log, contiguous, machine.banks)
+    single, _ = passes(rows, bytes_log + 3, contiguous, machine.banks)
     return Access(
         f"{'st' if store else 'ld'}matrix{'.trans' if trans else ''}.x{1 << matrices}",
         registers,

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any, Protocol
 
@@ -24,6 +24,7 @@ from .. import f2
 from ..linear import LinearLayout
 from .machine import Machine, machine_of
 from .shuffle import Shears, shears
+from .steps import execute, instructions_of, steps_of, words_of
 from .trip import Trip, plan_trip
 
 __all__ = ["Cost", "Layout", "Plan", "plan_conversion"]
@@ -128,7 +129,7 @@ class Plan:
             if isinstance(stage.how, Trip):
                 current = stage.how.run(current)
             elif isinstance(stage.how, Shears):
-                current = np.stack([stage.how.run(block) for block in current])
+                current = np.stack([execute(stage.how, block) for block in current])
             else:
                 current = _renamed(stage, current)
         return current[0] if flat.ndim == 3 else current
@@ -141,6 +142,10 @@ class Plan:
         for stage in self.stages:
             if isinstance(stage.how, Trip):
                 stage.how.check()
+            if isinstance(stage.how, Shears):
+                counted = instructions_of(steps_of(stage.how), max(1, self.element_bits // 32))
+                if counted != stage.cost.instructions:
+                    raise LayoutError(f"the plan is wrong: its steps are {counted}, not {stage.cost.instructions}")
         held = _filled(self.src)
         expected, found = _filled(self.dst), self.run(held)
         for dim, axis in (("block", 0), ("warp", 1), ("lane", 2), ("register", 3)):
@@ -158,6 +163,10 @@ class Plan:
         ]
         for name, n in self.cost.instructions.items():
             lines.append(f"    {n:>4} {name}")
+        for stage in self.stages:
+            if isinstance(stage.how, Shears) and stage.how.packed:
+                each, bits = 1 << stage.how.packed, max(8, self.element_bits)
+                lines.append(f"         words of {each} elements of {bits} bits are packed, shuffled and unpacked")
         if self.cost.wavefronts:
             lines.append(f"    {self.cost.wavefronts:>4} wavefronts, {self.cost.scratch_bytes} bytes of scratch")
         lines += [f"    {n:>4} {name} barrier" for name, n in self.cost.barriers.items()]
@@ -324,40 +333,22 @@ def _by_shuffles(
     )
     if found is None:
         return "a lane would have to read several registers of one other lane at once"
-    return Stage("shuffles", src, dst, found, _shuffle_cost(found, dst, bits, machine))
+    return Stage("shuffles", src, dst, *_packed(found, bits, machine))
 
 
-def _shuffle_cost(how: Shears, dst: LinearLayout, bits: int, machine: Machine) -> Cost:
-    """Instructions of the three stages, counted in words of 32 bits."""
-    copies = f2.kernel(
-        [a | d << len(how.registers) + 16 for a, d in zip(how.registers, how.lanes_by_register, strict=True)]
-    )
-    free = [c for c in copies if not any(f2.multiply([c], 1) & x for x in how.after)]
-    log = len(how.registers) - len(free)
-    packed = min(_packable(how), max(0, 5 - bits.bit_length() + 1)) if bits < 32 else 0
-    pieces = max(1, bits // 32)
-    words = max(1, (1 << log) >> packed) * pieces
-    identity = how.lanes == tuple(f2.identity(len(how.lanes))) and not any(how.lanes_by_warp)
-    share = 1 - 2.0 ** -f2.rank(how.lanes_by_register) if identity else 1.0
-    shuffles = int(words * share)
-    selects = words * how.selects
-    packs = (1 << log) - words if packed else 0
-    cycles = shuffles * machine.shuffle + (selects + packs) * machine.select
-    instructions = {"shuffle": shuffles, "select": selects, "pack": packs}
-    return Cost({k: v for k, v in instructions.items() if v}, 0, 0, {}, cycles)
-
-
-def _packable(how: Shears) -> int:
-    """Register bits, at most, along which neighbours go together through all stages, so that they can share a word.
-
-    A direction v of registers of the result that no lane depends on, and a function of registers of the source that
-    selects do not change and that tells the two apart.
-    """
-    size = max([len(how.registers), *(x.bit_length() for x in (*how.registers, *how.before, *how.before_by_warp))])
-    touched = [*how.before, *how.before_by_warp, *(f2.multiply(how.registers, x) for x in how.after)]
-    rows = f2.Echelon(touched)
-    still = f2.kernel(how.lanes_by_register)
-    return sum(rows.add(f2.multiply(how.registers, v)) for v in still) if size else 0
+def _packed(how: Shears, bits: int, machine: Machine) -> tuple[Shears, Cost]:
+    """With as many elements in a word as is cheapest, and what it costs."""
+    words = words_of(how)
+    most = min(len(words.together), max(0, 6 - max(8, bits).bit_length()))
+    best: tuple[float, int, dict[str, int]] | None = None
+    for packed in range(most + 1):
+        found = words.instructions(how, packed, max(1, bits // 32))
+        cycles = sum(n * (machine.shuffle if kind == "shuffle" else machine.select) for kind, n in found.items())
+        if best is None or cycles < best[0]:
+            best = cycles, packed, found
+    assert best is not None
+    cycles, packed, instructions = best
+    return replace(how, packed=packed) if packed else how, Cost(instructions, 0, 0, {}, cycles)
 
 
 def _by_memory(

@@ -21,9 +21,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from .. import f2
 
 __all__ = ["Shears", "shears"]
@@ -40,16 +37,8 @@ class Shears:
     registers: tuple[int, ...]  # A'
     before: tuple[int, ...]  # G, for each lane bit a vector of registers of the source
     before_by_warp: tuple[int, ...]  # H
-
-    @property
-    def selects(self) -> int:
-        """Exchanges of register pairs that depend on the lane or warp, in bits, before and after together."""
-        return f2.rank(self.after) + f2.rank([*self.before, *self.before_by_warp])
-
-    def moved(self, register: int) -> bool:
-        """Whether a register (of the result, before the last stage) comes from another lane."""
-        identity = tuple(f2.identity(len(self.lanes)))
-        return self.lanes != identity or any(self.lanes_by_warp) or bool(f2.multiply(self.lanes_by_register, register))
+    packed: int = 0
+    """Register bits within a word: 2 ** packed elements are shuffled at once."""
 
     @property
     def shuffle_kind(self) -> str:
@@ -70,30 +59,8 @@ class Shears:
             },
             "rename": list(self.registers),
             "select_after": {"lane": list(self.after)},
+            "elements_in_a_word": 1 << self.packed,
         }
-
-    def run(self, values: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
-        """Execute on values indexed [warp, lane, register]."""
-        warps, lanes, sources = values.shape
-        count = 1 << len(self.registers)
-        w = np.arange(warps)[:, None, None]
-        lane = np.arange(lanes)[None, :, None]
-        before = _map(self.before, lane) ^ _map(self.before_by_warp, w)
-        chosen = np.take_along_axis(values, np.broadcast_to(np.arange(sources) ^ before, values.shape), 2)
-        r1 = np.arange(count)[None, None, :]
-        source = _map(self.lanes, lane) ^ _map(self.lanes_by_register, r1) ^ _map(self.lanes_by_warp, w)
-        source, renamed = np.broadcast_arrays(source, _map(self.registers, r1))
-        full = (warps, lanes, count)
-        shuffled = chosen[w, np.broadcast_to(source, full), np.broadcast_to(renamed, full)]
-        after = np.broadcast_to(r1 ^ _map(self.after, lane), full)
-        return np.take_along_axis(shuffled, after, 2)
-
-
-def _map(columns: Sequence[int], x: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    result = np.zeros_like(x)
-    for i, column in enumerate(columns):
-        result = result ^ (x >> i & 1) * column
-    return result
 
 
 def shears(

@@ -315,8 +315,8 @@ class _Planner:
                     break
             width += 1
         words = max(0, width - (2 - self.bytes_log))
-        lanes = side.lanes[: max(0, self.machine.banks.bit_length() - 1 - words)] if words else side.lanes
-        passes = 1 << max(0, len(side.lanes) - len(lanes))
+        lanes = side.lanes[: max(0, self.machine.banks.bit_length() - 1 - words)]
+        passes = 1 << len(side.lanes) - len(lanes)
         count = 1 << max(0, len(side.registers) - width)
         return count * (self.machine.access + self.machine.wavefront * passes), tuple(x for x in lanes if x)
 

@@ -1,0 +1,42 @@
+"""Passes over the banks of shared memory: what an access costs, exactly, for any linear map.
+
+Memory has 32 banks (64 on some machines) of words of 4 bytes. In one pass every bank delivers one word, to all lanes
+that want it. Lanes go in phases of as many consecutive ones as the banks have words for: all 32 for a word each, 8 for
+16 bytes each. The words that a phase wants are the image of a linear map W; they collide where they share a bank, and a
+bank is a linear map B of the word. Each bank that is asked for anything is asked for as many words as the kernel of B
+has in the image of W, so that a phase takes 2 ** (rank W - rank B W) passes.
+
+The formula is our own; Zhou et al., Linear Layouts (arXiv 2505.23819v5), lemma 9.4, bound it from below.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from . import f2
+
+__all__ = ["passes"]
+
+WORD_LOG = 5
+"""Bits of a word, as a logarithm."""
+
+
+def passes(lanes: Sequence[int], bits_log: int, vector: int, banks: int = 32) -> tuple[int, int]:
+    """(passes over the banks, passes without conflicts) when each lane accesses 2 ** vector consecutive elements.
+
+    `lanes` are the offsets, in elements of 2 ** bits_log bits, that each lane bit adds; they are multiples of
+    2 ** vector.
+
+    >>> passes([32, 64, 128, 256, 512], 5, 0)  # a column of a row-major tile of 32 words
+    (32, 1)
+    >>> passes([4, 8, 16, 32, 64], 5, 2)  # 16 bytes of each lane, one after the other
+    (4, 4)
+    """
+    shift = WORD_LOG - bits_log  # bits of an offset within a word; negative for elements of 8 bytes
+    bank_log = banks.bit_length() - 1
+    width = max(0, vector - shift)  # the words of one lane: their banks differ, they share the rest of the address
+    inside = lanes[: max(0, bank_log - width)]
+    words = [(x >> shift if shift >= 0 else x << -shift) >> width << width for x in inside]
+    phases = 1 << len(lanes) - len(inside)
+    low = (1 << bank_log) - 1
+    return phases << f2.rank(words) - f2.rank([x & low for x in words]), phases

@@ -11,6 +11,7 @@ from kernels import load_cases
 from kernels.case import copy_arguments
 from weft.ir import parse_module
 from weft.lower import lower
+from weft.passes.gpu_pipelines import layout_pipeline
 from weft.sim import Options, run
 
 FILES = sorted((Path(__file__).resolve().parent.parent / "data" / "ttgir").glob("*.ttgir"))
@@ -18,20 +19,16 @@ CASES = load_cases("weft")
 
 NOT_YET = {
     "batched_matmul": "products of f32 that are not tf32",
-    "calls": "branches between blocks",
     "concatenate": "tt.cat",
-    "cross_entropy": "branches between blocks",
     "descriptor_matmul": "tensor descriptors",
     "descriptor_reduce": "tensor descriptors",
     "descriptor_window": "tensor descriptors",
     "device_descriptor_matmul": "tensor descriptors",
     "dot_3d": "batched products",
-    "early_return": "branches between blocks",
     "flash_attention_64": "products of f32 that are not tf32",
     "half_scaled_matmul": "fp4_to_fp",
     "matmul_fp8_e4m3": "wgmma and fp8 operands that were widened",
     "scaled_matmul_e2m1": "fp4_to_fp",
-    "spin_lock": "tt.atomic_cas",
 }
 """Cases whose lowering is not written; the reason."""
 
@@ -52,7 +49,7 @@ def test_there_are_enough() -> None:
 @pytest.mark.parametrize("path", RUNNING, ids=[p.stem for p in RUNNING])
 def test_runs_in_the_simulator(path: Path, order: str) -> None:
     case = CASES[case_of(path)]
-    program = lower(parse_module(path.read_text(encoding="utf-8"), path.name))
+    program = lower(layout_pipeline(parse_module(path.read_text(encoding="utf-8"), path.name)))
     before = case.make_inputs()
     after = copy_arguments(before)
     run(program, case.grid, {p.name: after[p.name] for p in program.parameters}, Options(order=order))

@@ -12,8 +12,7 @@ from weft.base import Unsupported
 from weft.ir.lane import LaneProgram
 from weft.lower import lower
 from weft.passes import tile_pipeline
-from weft.passes.assign_layouts import assign_layouts
-from weft.passes.decompose_dot_scaled import decompose_dot_scaled
+from weft.passes.gpu_pipelines import gpu_pipeline
 
 from .sources import Source
 from .stages import make_options
@@ -29,5 +28,4 @@ def lane_program(src: Source, target: str, options: Mapping[str, Any]) -> LanePr
     name = target.removeprefix("sim:")
     language = make_options(options).language
     module = tile_pipeline(src.make_ir(language, GPUTarget("cuda", int(name.rpartition(":")[2]), 32)))
-    decompose_dot_scaled(module)
-    return lower(assign_layouts(module, name, language.num_warps))
+    return lower(gpu_pipeline(module, name, language.num_warps))

@@ -6,6 +6,9 @@ operations; each registers itself by the operation's name (context.py).
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Sequence
+
 from xdsl.dialects.builtin import ModuleOp
 
 from weft.base import Unsupported
@@ -13,7 +16,7 @@ from weft.ir import int_value, is_pointer, pointee_of
 from weft.ir.lane import Block, LaneProgram, Parameter, Value, verify
 from weft.layouts.plan import machine_of
 
-from . import control, dot, elements, gather, histogram, memory, reduce, scan, shapes, shared
+from . import atomics, control, dot, elements, gather, histogram, memory, reduce, scan, shapes, shared
 from .barriers import insert_barriers
 from .context import LOWERINGS, Context
 from .placement import place
@@ -21,7 +24,7 @@ from .placement import place
 __all__ = ["LOWERINGS", "finish", "lower"]
 
 # imported to fill the table of lowerings
-FAMILIES = (control, dot, elements, gather, histogram, memory, reduce, scan, shapes, shared)
+FAMILIES = (atomics, control, dot, elements, gather, histogram, memory, reduce, scan, shapes, shared)
 
 
 def lower(module: ModuleOp, target: str | None = None) -> LaneProgram:
@@ -39,7 +42,8 @@ def lower(module: ModuleOp, target: str | None = None) -> LaneProgram:
         pointer = is_pointer(value.type)
         elem = "i64" if pointer else str(value.type)
         pointee = str(pointee_of(value.type)) if pointer else ""
-        parameters.append(Parameter(value.name_hint or f"arg{len(parameters)}", "ptr" if pointer else elem, pointee))
+        name_hint = _unlike(value.name_hint or f"arg{len(parameters)}", parameters)
+        parameters.append(Parameter(name_hint, "ptr" if pointer else elem, pointee))
         arguments.append(Value(elem, 1))
     warps = int_value(attributes["ttg.num-warps"]) if "ttg.num-warps" in attributes else 4
     lanes = int_value(attributes["ttg.threads-per-warp"]) if "ttg.threads-per-warp" in attributes else 32
@@ -64,3 +68,13 @@ def finish(program: LaneProgram) -> None:
     place(program)
     insert_barriers(program)
     verify(program)
+
+
+def _unlike(name: str, others: Sequence[Parameter]) -> str:
+    """A name that no other parameter has: the parts of a descriptor are name, name.1, name.2, ..."""
+    taken = {p.name for p in others}
+    numbers = itertools.count(1)
+    found = name
+    while found in taken:
+        found = f"{name}.{next(numbers)}"
+    return found

@@ -51,6 +51,8 @@ class Context:
         self.build = Builder(program.body)
         self.facts = AxisFacts()
         self.fragments: dict[SSAValue, Value] = {}
+        self.has_stored = False
+        """Whether global memory may have been written before what is lowered now."""
         self.elements: XBlock | None = None
         """The function on single elements that is lowered now (elements.py), if any."""
         self.width = 1
@@ -98,6 +100,13 @@ class Context:
 
     def __setitem__(self, value: SSAValue, fragment: Value) -> None:
         self.fragments[value] = fragment
+
+    def is_true(self, value: SSAValue) -> bool:
+        """Whether a condition is known to hold everywhere."""
+        made = self.fragments[value].op
+        while made is not None and made.name == "rename":
+            made = made.operands[0].op
+        return made is not None and made.name == "constant" and bool(made.attrs["value"])
 
     def whole(self, value: SSAValue) -> Value:
         """What a value has become, with as many registers as its layout has."""

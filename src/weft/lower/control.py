@@ -21,6 +21,7 @@ def _arguments(c: Context, values: Sequence[SSAValue]) -> tuple[Value, ...]:
 
 def _body(c: Context, ops: Sequence[Operation], block: Block) -> None:
     before = c.inside(block)
+    c.has_stored = c.has_stored or any(op.name == "tt.store" for outer in ops for op in outer.walk())  # a turn before
     c.block(ops)
     c.restore(before)
 

@@ -1,4 +1,4 @@
-"""Global memory: loads, stores and atomics, as wide as addresses, masks and layouts allow.
+"""Global memory: loads and stores, as wide as addresses, masks and layouts allow.
 
 A vector runs along the dimension where addresses are consecutive, whichever that is; registers are renamed so that its
 elements come one after the other. Of lanes and warps that hold copies one stores.
@@ -10,17 +10,15 @@ from collections.abc import Sequence
 
 from xdsl.ir import Operation, SSAValue
 
-from weft.base import Unsupported
-from weft.ir import int_value, is_tensor
-from weft.ir.lane import ELEMENT_BITS, Value
+from weft.ir import is_tensor
+from weft.ir.lane import ELEMENT_BITS
 from weft.layouts import LinearLayout, f2
 
 from .context import Context, elem_of, lowering, tile_shape
 
-__all__ = ["access_order"]
+__all__ = ["access_order", "back", "unique_registers"]
 
 VECTOR_BYTES = 16
-KINDS = {1: "and", 2: "or", 3: "xor", 4: "add", 5: "fadd", 6: "max", 7: "min", 8: "umax", 9: "umin", 10: "xchg"}
 
 
 def access_order(c: Context, pointer: SSAValue, mask: SSAValue | None, bits: int) -> tuple[list[int], int]:
@@ -73,6 +71,12 @@ def _consecutive(layout: LinearLayout, kept: Sequence[int], shift: int, most: in
     return found
 
 
+def unique_registers(layout: LinearLayout) -> list[int]:
+    """The registers of a layout without those that are copies of others."""
+    copies = layout.free_variable_masks()["register"]
+    return f2.span([1 << i for i in range(layout.in_log("register")) if not copies >> i & 1])
+
+
 def _starts(order: Sequence[int], vector: int) -> list[int]:
     return [order[i] for i in range(0, len(order), vector)]
 
@@ -94,10 +98,10 @@ def _load(c: Context, op: Operation) -> None:
     active = c.build.rename(c.whole(mask), starts) if mask is not None else None
     instead = c.build.rename(c.whole(other), order) if other is not None else zero
     loaded = c.build.load("global", address, elem, vector, active, instead)
-    c[result] = c.build.rename(loaded, _back(c.layout(pointer), order))
+    c[result] = c.build.rename(loaded, back(c.layout(pointer), order))
 
 
-def _back(layout: LinearLayout, order: Sequence[int]) -> list[int]:
+def back(layout: LinearLayout, order: Sequence[int]) -> list[int]:
     """For each register of the layout where among those accessed it, or what it is a copy of, is."""
     columns = layout.in_columns("register")
     place = {f2.multiply(columns, r): k for k, r in enumerate(order)}
@@ -108,6 +112,7 @@ def _back(layout: LinearLayout, order: Sequence[int]) -> list[int]:
 def _store(c: Context, op: Operation) -> None:
     pointer, value = op.operands[0], op.operands[1]
     mask = op.operands[2] if len(op.operands) > 2 else None
+    c.has_stored = True
     if not is_tensor(pointer.type):
         active = c.all_of([*c.once(None), c[mask] if mask else None])
         c.build.store("global", c[pointer], c[value], 1, active)
@@ -118,30 +123,3 @@ def _store(c: Context, op: Operation) -> None:
     active = c.all_of([masks, *c.once(c.layout(pointer))])
     stored = c.build.rename(c.whole(value), order)
     c.build.store("global", c.build.rename(c.whole(pointer), starts), stored, vector, active)
-
-
-@lowering("tt.atomic_rmw")
-def _atomic(c: Context, op: Operation) -> None:
-    pointer, value = op.operands[0], op.operands[1]
-    mask = op.operands[2] if len(op.operands) > 2 else None
-    kind = KINDS[int_value(op.properties["atomic_rmw_op"])]
-    elem = elem_of(op.results[0].type)
-    layout = c.layout(pointer) if is_tensor(pointer.type) else None
-    if layout is None:
-        active = c.all_of([*c.once(None), c[mask] if mask else None])
-        operands: list[Value] = [c[pointer], c[value]]
-        order = [0]
-    else:
-        order, _ = access_order(c, pointer, mask, 128)
-        masks = c.build.rename(c.whole(mask), order) if mask is not None else None
-        active = c.all_of([masks, *c.once(layout)])
-        operands = [c.build.rename(c.whole(pointer), order), c.build.rename(c.whole(value), order)]
-    attrs = {"space": "global", "kind": kind, "masked": active is not None}
-    if active is not None:
-        operands.append(active)
-    old = c.build.add("atomic", operands, [(elem, len(order))], attrs).result
-    if op.results[0].uses:
-        if layout is None or any(layout.free_variable_masks().values()):
-            raise Unsupported("the old value of an atomic on copies", c.program.target, c.build.span)
-        old = c.build.rename(old, _back(layout, order))
-    c[op.results[0]] = old

@@ -1,0 +1,89 @@
+"""Atomic operations on global memory: each element once, by one of the lanes that hold copies of it.
+
+What was there before is handed to the other copies: by a shuffle within the warp, through shared memory beyond it. A
+scalar is such a tile, of which every lane of the block has a copy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from xdsl.ir import Operation, SSAValue
+
+from weft.ir import int_value, is_tensor
+from weft.ir.lane import ELEMENT_BITS, Value
+from weft.layouts import LinearLayout, f2
+
+from .context import Context, elem_of, lowering, tile_shape
+from .memory import back, unique_registers
+from .shared import load_tile, store_tile
+
+KINDS = {1: "and", 2: "or", 3: "xor", 4: "add", 5: "fadd", 6: "max", 7: "min", 8: "umax", 9: "umin", 10: "exch"}
+ORDERS = {1: "relaxed", 2: "acquire", 3: "release", 4: "acq_rel"}
+SCOPES = {1: "gpu", 2: "cta", 3: "sys"}
+
+
+@lowering("tt.atomic_rmw")
+def _read_modify_write(c: Context, op: Operation) -> None:
+    pointer, value = op.operands[0], op.operands[1]
+    mask = op.operands[2] if len(op.operands) > 2 else None
+    attrs = {"kind": KINDS[int_value(op.properties["atomic_rmw_op"])]}
+    _each(c, op, "atomic", [pointer, value], mask, attrs)
+
+
+@lowering("tt.atomic_cas")
+def _compare_and_swap(c: Context, op: Operation) -> None:
+    _each(c, op, "compare_and_swap", list(op.operands), None, {})
+
+
+def _each(
+    c: Context, op: Operation, name: str, operands: Sequence[SSAValue], mask: SSAValue | None, attrs: dict[str, str]
+) -> None:
+    elem = elem_of(op.results[0].type)
+    layout = c.layout(operands[0]) if is_tensor(operands[0].type) else None
+    order = unique_registers(layout) if layout is not None else [0]
+    chosen = [c.build.rename(c.whole(x), order) for x in operands]
+    asked = c.build.rename(c.whole(mask), order) if mask is not None and not c.is_true(mask) else None
+    active = c.all_of([asked, *c.once(layout)])
+    if active is not None:
+        chosen.append(active)
+    sem = ORDERS[int_value(op.properties["sem"])]
+    scope = SCOPES[int_value(op.properties["scope"])]
+    if layout is None and sem in ("release", "acq_rel") and c.has_stored:
+        c.build.barrier("block", inserted=False)  # one lane releases what all have stored
+    whole = {**attrs, "space": "global", "order": sem, "scope": scope, "masked": active is not None}
+    old = c.build.add(name, chosen, [(elem, len(order))], whole).result
+    if not op.results[0].uses:
+        c[op.results[0]] = old if layout is None else c.build.rename(old, back(layout, order))
+    elif layout is None:
+        c[op.results[0]] = _to_all(c, old, LinearLayout.from_bases(_everywhere(c), {"dim0": 1}))
+    else:
+        c[op.results[0]] = _to_all(c, c.build.rename(old, back(layout, order)), layout)
+
+
+def _everywhere(c: Context) -> dict[str, list[tuple[int]]]:
+    """Every lane holds the one element."""
+    counts = {"register": 1, "lane": c.program.lanes, "warp": c.program.warps, "block": 1}
+    return {d: [(0,)] * (n.bit_length() - 1) for d, n in counts.items()}
+
+
+def _to_all(c: Context, value: Value, layout: LinearLayout) -> Value:
+    """What the first of several copies has, for all of them."""
+    copies = layout.free_variable_masks()
+    if not copies["lane"] and not copies["warp"]:
+        return value
+    if not copies["warp"]:
+        own = [1 << i & ~copies["lane"] for i in range(layout.in_log("lane"))]
+        order = unique_registers(layout)
+        lane = c.build.linear([0] * len(order), own)
+        moved = c.build.shuffle(c.build.rename(value, order), lane)
+        return c.build.rename(moved, back(layout, order))
+    shape = tuple(layout.out_dims.values())
+    width = max(8, ELEMENT_BITS[value.elem]) // 8
+    names = list(layout.out_dims)
+    flat = LinearLayout.identity_1d(prod(shape), "offset", "x")
+    memory = flat.reshape_outs({n: layout.out_dims[n] for n in reversed(names)}).transpose_outs(names)
+    base = c.allocate(width * prod(shape), "atomic")
+    store_tile(c, value, layout, memory, base, width)
+    return load_tile(c, value.elem, layout, memory, base, width)

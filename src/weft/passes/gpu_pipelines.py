@@ -1,0 +1,39 @@
+"""The passes for GPUs, in order, with the reason for the order.
+
+Apart from `pipelines`, because nothing of this is needed for the CPU: the layouts alone take longer to import than a
+small kernel to compile.
+"""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import ModuleOp
+
+from .assign_layouts import assign_layouts
+from .cse_dce import cse_dce
+from .decompose_dot_scaled import decompose_dot_scaled
+from .drop_unchanged import drop_unchanged
+from .inline_calls import inline_calls
+from .rewrite_descriptors import rewrite_descriptors
+from .structure_branches import structure_branches
+
+__all__ = ["gpu_pipeline", "layout_pipeline"]
+
+
+def gpu_pipeline(module: ModuleOp, target: str, warps: int = 4) -> ModuleOp:
+    """Layout IR for a target ("cuda:80"), as the lowering takes it, from what `tile_pipeline` gave.
+
+    There are no tensor descriptors and scaled products in it; an argument that was a descriptor is 2 + 2 * rank
+    arguments (see `rewrite_descriptors`).
+    """
+    rewrite_descriptors(module)
+    decompose_dot_scaled(module)
+    cse_dce(module)  # the rewrites repeat themselves for each access
+    drop_unchanged(module)  # and only then is it seen what loops leave as it is
+    return assign_layouts(module, target, warps)
+
+
+def layout_pipeline(module: ModuleOp) -> ModuleOp:
+    """Layout IR that others wrote, as the lowering takes it: one function of one block, no calls."""
+    structure_branches(module)
+    inline_calls(module)
+    return module

@@ -1,0 +1,224 @@
+"""Loops and branches, and what ends a program.
+
+Carried fragments of small elements are carried in words, and integers that differ by constants, as the addresses of a
+tile do, in one register if they still do so at the end of the loop's body.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from weft.ir.lane import LaneOp, Value
+
+from .emitter import BITS, LLVM, Emitter, Register, Sum, emitter
+
+__all__: list[str] = []
+
+
+@dataclass
+class Carried:
+    """How one value is carried: in registers of one LLVM type each, of which `of` gives those of the fragment."""
+
+    value: Value
+    type: str
+    each: int
+    """Elements in a register."""
+    bases: list[str] | None = None
+    """For sums: the register that each distinct base is carried in."""
+    places: list[tuple[int, int]] | None = None
+    """For sums: which base each register has, and the distance to it."""
+
+    def pack(self, e: Emitter, registers: Sequence[Register]) -> list[str] | None:
+        """The registers that carry a fragment; None if its sums are not what they were."""
+        if self.places is not None:
+            return _bases(e, self.places, registers, LLVM[self.value.elem])
+        if self.each > 1:
+            type = LLVM[self.value.elem]
+            return [e.word(registers[i : i + self.each], type) for i in range(0, len(registers), self.each)]
+        return [e.name(r) for r in registers]
+
+    def unpack(self, e: Emitter, names: Sequence[str]) -> list[Register]:
+        """The fragment in the registers that carry it."""
+        if self.places is not None:
+            return [Sum(names[k], distance, LLVM[self.value.elem]) for k, distance in self.places]
+        if self.each > 1:
+            return [r for n in names for r in e.parts(n, LLVM[self.value.elem], self.each)]
+        return list(names)
+
+
+def _bases(e: Emitter, places: Sequence[tuple[int, int]], registers: Sequence[Register], type: str) -> list[str] | None:
+    """The base of each group of registers that are to have fixed distances."""
+    found: dict[int, Sum] = {}
+    for (group, distance), register in zip(places, registers, strict=True):
+        sum = register if isinstance(register, Sum) else Sum(e.name(register), 0, type)
+        mine = Sum(sum.base, sum.offset - distance, type)
+        first = found.setdefault(group, mine)
+        if (first.base, first.offset) != (mine.base, mine.offset):
+            return None
+    return [e.name(found[k]) for k in range(len(found))]
+
+
+def _carried(e: Emitter, value: Value, initial: Sequence[Register], apart: bool) -> Carried:
+    """How a value is to be carried; with `apart` every register for itself."""
+    type = LLVM[value.elem]
+    each = 32 // BITS[type]
+    if each in (2, 4) and value.count % each == 0:
+        return Carried(value, "i32", each)
+    if value.elem in ("i32", "i64") and value.count > 1 and not apart:
+        bases: dict[str, int] = {}
+        places: list[tuple[int, int]] = []
+        firsts: dict[int, int] = {}
+        for register in initial:
+            base, offset = (register.base, register.offset) if isinstance(register, Sum) else (e.name(register), 0)
+            group = bases.setdefault(base, len(bases))
+            places.append((group, offset - firsts.setdefault(group, offset)))
+        if len(bases) < value.count:
+            return Carried(value, type, 1, list(bases), places)
+    return Carried(value, type, 1)
+
+
+@dataclass
+class _Point:
+    """Where writing may be taken up again."""
+
+    lines: int
+    mark: int
+    block: str
+
+
+def _point(e: Emitter) -> _Point:
+    return _Point(len(e.lines), e.mark(), e.f.block)
+
+
+def _back(e: Emitter, point: _Point) -> None:
+    del e.lines[point.lines :]
+    e.forget(point.mark)
+    e.f.block = point.block
+
+
+def _phis(names: Sequence[str], types: Sequence[str], first: Sequence[str], before: str, last: Sequence[str], end: str) -> list[str]:  # fmt: skip  # noqa: E501
+    rows = zip(names, types, first, last, strict=True)
+    return [f"  {n} = phi {t} [ {a}, %{before} ], [ {b}, %{end} ]" for n, t, a, b in rows]
+
+
+def _name_new(e: Emitter, count: int) -> list[str]:
+    return [e.f.reserve(e.of_type("i32", "").type).name for _ in range(count)]
+
+
+def _flat(groups: Sequence[Sequence[str] | None]) -> list[str]:
+    return [n for g in groups if g is not None for n in g]
+
+
+@emitter("for")
+def _for(e: Emitter, op: LaneOp) -> None:
+    point = _point(e)
+    if not _loop(e, op, apart=False):
+        _back(e, point)
+        _loop(e, op, apart=True)
+
+
+def _loop(e: Emitter, op: LaneOp, apart: bool) -> bool:
+    """Emit the loop; whether what is carried in sums still was at the end of the body."""
+    f, body = e.f, op.regions[0]
+    index, *arguments = body.arguments
+    type = LLVM[index.elem]
+    lower, upper, step = (e.one(v) for v in op.operands[:3])
+    kinds = [_carried(e, a, e.wide(v, a.count), apart) for a, v in zip(arguments, op.operands[3:], strict=True)]
+    first = [k.pack(e, e.wide(v, k.value.count)) for k, v in zip(kinds, op.operands[3:], strict=True)]
+    head, done, before = f.new_label("body"), f.new_label("done"), f.block
+    e.do(f"br i1 {e.ins(f'icmp slt {type} {lower}, {upper}')}, label %{head}, label %{done}")
+    f.start(head)
+    mark, at = e.mark(), len(e.lines)
+    [number] = _name_new(e, 1)
+    names = [_name_new(e, len(g or ())) for g in first]
+    e.env[index] = [number]
+    for kind, group in zip(kinds, names, strict=True):
+        e.env[kind.value] = kind.unpack(e, group)
+    yielded = e.region(body)
+    last = [k.pack(e, e.wide(v, k.value.count)) for k, v in zip(kinds, yielded, strict=True)]
+    if any(group is None for group in last):
+        return False
+    following = e.ins(f"add nsw {type} {number}, {step}")
+    again = e.ins(f"icmp slt {type} {following}, {upper}")
+    end = f.block
+    types = [k.type for k, g in zip(kinds, first, strict=True) for _ in g or ()]
+    e.lines[at:at] = _phis(
+        [number, *_flat(names)], [type, *types], [lower, *_flat(first)], before, [following, *_flat(last)], end
+    )
+    e.do(f"br i1 {again}, label %{head}, label %{done}")
+    e.forget(mark)
+    f.start(done)
+    results = _name_new(e, len(types))
+    e.lines += _phis(results, types, _flat(first), before, _flat(last), end)
+    _give(e, op.results, kinds, names, results)
+    return True
+
+
+def _give(
+    e: Emitter, values: Sequence[Value], kinds: Sequence[Carried], groups: Sequence[Sequence[str]], names: Sequence[str]
+) -> None:
+    """Results of a loop or a branch from the registers that hold them."""
+    at = 0
+    for value, kind, group in zip(values, kinds, groups, strict=True):
+        e.env[value] = kind.unpack(e, names[at : at + len(group)])
+        at += len(group)
+
+
+@emitter("while")
+def _while(e: Emitter, op: LaneOp) -> None:
+    f, (before, after) = e.f, op.regions
+    kinds = [_carried(e, a, (), True) for a in before.arguments]
+    first = [k.pack(e, e.wide(v, k.value.count)) for k, v in zip(kinds, op.operands, strict=True)]
+    head, inside, done, entry = f.new_label("again"), f.new_label("body"), f.new_label("done"), f.block
+    e.do(f"br label %{head}")
+    f.start(head)
+    mark, at = e.mark(), len(e.lines)
+    names = [_name_new(e, len(g or ())) for g in first]
+    for kind, group in zip(kinds, names, strict=True):
+        e.env[kind.value] = kind.unpack(e, group)
+    condition, *handed = e.region(before)
+    for argument, value in zip(after.arguments, handed, strict=True):
+        e.env[argument] = [e.name(r) for r in e.wide(value, argument.count)]
+    for result, value in zip(op.results, handed, strict=True):
+        e.env[result] = [e.name(r) for r in e.wide(value, result.count)]
+    e.do(f"br i1 {e.one(condition)}, label %{inside}, label %{done}")
+    outer = e.mark()
+    f.start(inside)
+    yielded = e.region(after)
+    last = [k.pack(e, e.wide(v, k.value.count)) for k, v in zip(kinds, yielded, strict=True)]
+    types = [k.type for k, g in zip(kinds, first, strict=True) for _ in g or ()]
+    e.lines[at:at] = _phis(_flat(names), types, _flat(first), entry, _flat(last), f.block)
+    e.do(f"br label %{head}")
+    e.forget(outer)
+    e.forget(mark)
+    f.start(done)
+
+
+@emitter("if")
+def _if(e: Emitter, op: LaneOp) -> None:
+    f = e.f
+    condition = e.one(op.operands[0])
+    yes, no, join = f.new_label("then"), f.new_label("else"), f.new_label("join")
+    e.do(f"br i1 {condition}, label %{yes}, label %{no}")
+    kinds = [_carried(e, r, (), True) for r in op.results]
+    sides: list[tuple[list[list[str] | None], str]] = []
+    for label, region in zip((yes, no), (*op.regions, None), strict=False):
+        f.start(label)
+        mark = e.mark()
+        handed = e.region(region) if region is not None else []
+        sides.append(([k.pack(e, e.wide(v, k.value.count)) for k, v in zip(kinds, handed, strict=True)], f.block))
+        e.do(f"br label %{join}")
+        e.forget(mark)
+    f.start(join)
+    (left, first), (right, second) = sides
+    types = [k.type for k, g in zip(kinds, left, strict=True) for _ in g or ()]
+    names = _name_new(e, len(types))
+    e.lines += _phis(names, types, _flat(left), first, _flat(right), second)
+    _give(e, op.results, kinds, [g or [] for g in left], names)
+
+
+@emitter("return")
+def _return(e: Emitter, op: LaneOp) -> None:
+    e.do("ret void")
+    e.f.start(e.f.new_label("never"))

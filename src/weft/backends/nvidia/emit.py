@@ -1,0 +1,143 @@
+"""A lane program to LLVM IR and PTX.
+
+    emitted = emit(program)
+    emitted.ptx, emitted.name, emitted.threads, emitted.shared_bytes
+
+The kernel's ABI, for whoever launches it: parameters in the program's order, none before or after; a pointer is 8
+bytes, an address in global memory; integers and floats have their own size, i1 and fp8 a byte, f16 and bf16 two. The
+block has `threads` threads along x; shared memory is dynamic, `shared_bytes` of it. With clusters, the grid counts
+blocks: programs times `blocks` along x.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+from weft.backends.llvm.emit import Value, vec
+from weft.ir.lane import LaneProgram, Parameter, verify
+
+from . import control, diagnostics, elementwise, instructions, memory, registers
+from .emitter import LLVM, Emitter, Register
+from .machine import PTXTarget, assembly, ptx_target
+
+__all__ = ["Emitted", "emit", "emit_llvm"]
+
+FAMILIES = (control, diagnostics, elementwise, instructions, memory, registers)  # imported to fill the table
+
+
+@dataclass(frozen=True)
+class Emitted:
+    """A kernel as PTX, and what a launch needs to know."""
+
+    ptx: str
+    llir: str
+    name: str
+    processor: str
+    """As ptxas names it: sm_80, sm_90a."""
+    threads: int
+    shared_bytes: int
+    parameters: tuple[Parameter, ...]
+    warps: int
+    blocks: int = 1
+    """Blocks of a cluster."""
+    maxnreg: int | None = None
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """What is kept of a kernel beside its text, under Triton's names."""
+        return {
+            "name": self.name,
+            "shared": self.shared_bytes,
+            "num_warps": self.warps,
+            "num_ctas": self.blocks,
+            "threads": self.threads,
+            "arch": self.processor,
+            "params": [[p.name, p.elem, p.pointee] for p in self.parameters],
+        }
+
+
+@dataclass
+class _Signature:
+    """The kernel's parameters as LLVM has them."""
+
+    names: list[tuple[str, str]] = field(default_factory=list)
+    attributes: list[str] = field(default_factory=list)
+
+
+def _parameter_type(parameter: Parameter) -> str:
+    if parameter.elem == "ptr":
+        return "ptr addrspace(1)"
+    type = LLVM[parameter.elem]
+    return {"i1": "i8", "half": "i16", "bfloat": "i16"}.get(type, type)
+
+
+def _argument(e: Emitter, parameter: Parameter, name: str) -> Register:
+    """A parameter as the register that the program works with."""
+    if parameter.elem == "ptr":
+        return e.ins(f"ptrtoint ptr addrspace(1) {name} to i64")
+    type = LLVM[parameter.elem]
+    if type == "i1":
+        return e.ins(f"icmp ne i8 {name}, 0")
+    return e.ins(f"bitcast i16 {name} to {type}") if type in ("half", "bfloat") else name
+
+
+def _identifier(name: str) -> str:
+    """The name of the kernel with what PTX allows in names."""
+    found = re.sub(r"[^A-Za-z0-9_$]", "_", name)
+    return found if re.match(r"[A-Za-z_$]", found) else f"_{found}"
+
+
+def emit_llvm(program: LaneProgram, fp_fusion: bool = True, maxnreg: int | None = None) -> tuple[str, int]:
+    """(LLVM IR as text, the version of PTX that it needs, times ten)."""
+    target = ptx_target(program.target)
+    e = Emitter(program, target, fp_fusion)
+    threads = program.warps * program.lanes
+    attributes = f'nounwind convergent "nvvm.reqntid"="{threads}"'
+    if program.blocks > 1:
+        attributes += f' "nvvm.cluster_dim"="{program.blocks}"'
+    if maxnreg:
+        attributes += f' "nvvm.maxnreg"="{maxnreg}"'
+    types = [_parameter_type(p) for p in program.parameters]
+    pairs = [(f"p{i}", vec(t, 0)) for i, t in enumerate(types)]
+    function = e.module.function(
+        _identifier(program.name),
+        vec("void", 0),
+        pairs,
+        attributes,
+        "ptx_kernel",
+        ["noundef" if t.startswith("ptr") else "" for t in types],
+    )
+    e.start(function)
+    for value, parameter, argument in zip(program.body.arguments, program.parameters, function.args, strict=True):
+        e.env[value] = [_argument(e, parameter, Value.__str__(argument).split(" ")[-1])]
+    e.region(program.body)
+    if e.lines[-1].endswith(":"):
+        e.do("unreachable")
+    elif not e.lines[-1].startswith("  ret"):
+        e.do("ret void")
+    if program.shared_bytes:
+        alignment = max(16, *(a.alignment for a in program.shared))
+        e.module.globals.append(f"@shared_memory = external addrspace(3) global [0 x i8], align {alignment}")
+    return e.module.text(), e.version
+
+
+def emit(program: LaneProgram, *, fp_fusion: bool = True, maxnreg: int | None = None) -> Emitted:
+    """The PTX of a lane program. Unsupported where the target lacks something, CompilerCrash where LLVM refuses it."""
+    verify(program)
+    target: PTXTarget = ptx_target(program.target)
+    llir, version = emit_llvm(program, fp_fusion, maxnreg)
+    ptx = assembly(llir, target, version)
+    return Emitted(
+        ptx,
+        llir,
+        _identifier(program.name),
+        target.processor,
+        program.warps * program.lanes,
+        program.shared_bytes,
+        program.parameters,
+        program.warps,
+        program.blocks,
+        maxnreg,
+    )

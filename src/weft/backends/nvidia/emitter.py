@@ -1,0 +1,302 @@
+"""A lane program as LLVM IR: what one thread does, with a fragment's registers as values of their own.
+
+Registers are spelled as LLVM spells operands, except where not writing an instruction is better:
+
+    Sum("%x7", 16)       %x7 + 16: addresses with a common base need one addition, and the distance goes into the
+                         instruction that accesses memory
+    Part("%x9", 1, ...)  the upper half of a word: halves that are loaded in words and multiplied in words are never
+                         taken apart
+
+`Emitter.names` spells them out where an operation needs them. What has been spelled out is remembered as long as it
+dominates what follows: until the end of the region.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeAlias
+
+import ml_dtypes
+import numpy as np
+
+from weft.backends.llvm.emit import Function, Module, Type, Value, literal, vec
+from weft.base import Unsupported
+from weft.ir import lane
+from weft.ir.lane import LaneOp, LaneProgram
+
+from .machine import PTXTarget
+
+__all__ = ["EMITTERS", "LLVM", "Emitter", "Part", "Register", "Sum", "emitter"]
+
+LLVM = {
+    "i1": "i1",
+    "i8": "i8",
+    "i16": "i16",
+    "i32": "i32",
+    "i64": "i64",
+    "f16": "half",
+    "bf16": "bfloat",
+    "f32": "float",
+    "f64": "double",
+    **{e: "i8" for e in lane.ELEMENT_BITS if e.startswith("f8")},
+}
+"""The LLVM type of a register, by element type; fp8 is kept as its bits."""
+
+SMALL_FLOATS = {
+    "f8E4M3FN": ml_dtypes.float8_e4m3fn,
+    "f8E5M2": ml_dtypes.float8_e5m2,
+    "f8E4M3FNUZ": ml_dtypes.float8_e4m3fnuz,
+    "f8E5M2FNUZ": ml_dtypes.float8_e5m2fnuz,
+    "f8E4M3B11FNUZ": ml_dtypes.float8_e4m3b11fnuz,
+}
+BITS = {"i1": 1, "i8": 8, "i16": 16, "i32": 32, "i64": 64, "half": 16, "bfloat": 16, "float": 32, "double": 64}
+
+
+class Sum:
+    """An integer: a register (or nothing) and a constant."""
+
+    __slots__ = ("base", "offset", "type")
+
+    def __init__(self, base: str, offset: int, type: str) -> None:
+        bits = 32 if type == "i32" else 64
+        half = 1 << bits - 1
+        self.base, self.offset, self.type = base, (offset + half & (1 << bits) - 1) - half, type
+
+
+class Part:
+    """One of the elements that a word of `count` elements holds, the lowest first."""
+
+    __slots__ = ("count", "index", "type", "word")
+
+    def __init__(self, word: str, index: int, count: int, type: str) -> None:
+        self.word, self.index, self.count, self.type = word, index, count, type
+
+
+Register: TypeAlias = str | Sum | Part
+Handler = Callable[["Emitter", LaneOp], None]
+EMITTERS: dict[str, Handler] = {}
+"""How each operation is emitted, by its name."""
+
+CONVERGENT, PURE, CONVERGENT_PURE = "#0", "#1", "#2"
+ATTRIBUTES = (
+    "attributes #0 = { convergent nounwind }",
+    "attributes #1 = { nounwind willreturn memory(none) }",
+    "attributes #2 = { convergent nounwind willreturn memory(none) }",
+)
+
+
+def emitter(*names: str) -> Callable[[Handler], Handler]:
+    """Register how operations are emitted."""
+
+    def register(function: Handler) -> Handler:
+        for name in names:
+            assert name not in EMITTERS, name
+            EMITTERS[name] = function
+        return function
+
+    return register
+
+
+class Emitter:
+    """The function under construction, and the registers of every value so far."""
+
+    def __init__(self, program: LaneProgram, target: PTXTarget, fp_fusion: bool) -> None:
+        self.program, self.target = program, target
+        self.module = Module()
+        self.module.attributes += ATTRIBUTES
+        self.f: Function
+        self.lines: list[str] = []
+        self.env: dict[lane.Value, list[Register]] = {}
+        self.fast = "contract " if fp_fusion else ""
+        self.version = 0
+        """The version of PTX that the instructions used so far need, times ten."""
+        self.strings: dict[str, str] = {}
+        self.used: set[lane.Value] = set()
+        self.largest: dict[str, int] = {}
+        """Registers that are known not to be negative, and what they are at most."""
+        self.local_stack = 0
+        self._count = 0
+        self._known: dict[object, str] = {}
+        self._order: list[object] = []
+
+    def start(self, function: Function) -> None:
+        """Write into a function."""
+        self.f, self.lines = function, function.lines
+        self.used = {v for op in self.program.body.walk() for v in op.operands}
+
+    # -- writing ------------------------------------------------------------------------------------------------------
+
+    def ins(self, text: str) -> str:
+        """Append an instruction with a result; its name."""
+        self._count += 1
+        name = f"%x{self._count}"
+        self.lines.append(f"  {name} = {text}")
+        return name
+
+    def once(self, key: object, text: str) -> str:
+        """As `ins`; the result is remembered under a key, for as long as it dominates what follows."""
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = self.ins(text)
+            self._order.append(key)
+        return found
+
+    def pure(self, text: str) -> str:
+        """As `ins`, written once for one text."""
+        return self.once(text, text)
+
+    def do(self, text: str) -> None:
+        """Append an instruction without a result."""
+        self.lines.append("  " + text)
+
+    def mark(self) -> int:
+        """The beginning of a region, for `forget`."""
+        return len(self._order)
+
+    def forget(self, mark: int) -> None:
+        """The end of a region: what was written in it does not dominate what follows."""
+        for key in self._order[mark:]:
+            del self._known[key]
+        del self._order[mark:]
+
+    def call(self, name: str, result: str, arguments: Sequence[tuple[str, str]], attributes: str = "") -> str:
+        """Call a function or an intrinsic; arguments are (type, name). The text, for `ins` or `do`."""
+        declarations = self.module.declarations
+        if name not in declarations:
+            declarations[name] = f"declare {result} @{name}({', '.join(t for t, _ in arguments)})"
+        given = ", ".join(f"{t} {a}" for t, a in arguments)
+        return f"call {result} @{name}({given}){' ' + attributes if attributes else ''}"
+
+    def asm(
+        self,
+        text: str,
+        constraints: str,
+        results: Sequence[str],
+        arguments: Iterable[tuple[str, str]],
+        attributes: str = "",
+        effects: bool = True,
+    ) -> list[str]:
+        """Inline assembly; `results` are LLVM types. With effects it is never removed, doubled or passed by another."""
+        type = results[0] if len(results) == 1 else f"{{ {', '.join(results)} }}" if results else "void"
+        given = ", ".join(f"{t} {a}" for t, a in arguments)
+        side = "sideeffect " if effects else ""
+        line = f'call {type} asm {side}"{text}", "{constraints}"({given}){" " + attributes if attributes else ""}'
+        if not results:
+            self.do(line)
+            return []
+        found = self.ins(line)
+        if len(results) == 1:
+            return [found]
+        return [self.ins(f"extractvalue {type} {found}, {i}") for i in range(len(results))]
+
+    def fail(self, op: LaneOp, what: str) -> Unsupported:
+        """The error for what is not emitted for this target."""
+        return Unsupported(what, self.program.target, op.span)
+
+    # -- registers ----------------------------------------------------------------------------------------------------
+
+    def __getitem__(self, value: lane.Value) -> list[Register]:
+        return self.env[value]
+
+    def name(self, register: Register) -> str:
+        """A register as an operand."""
+        if isinstance(register, str):
+            return register
+        if isinstance(register, Sum):
+            if not register.base:
+                return str(register.offset)
+            if not register.offset:
+                return register.base
+            return self.pure(f"add {register.type} {register.base}, {register.offset}")
+        word = "i16" if register.count * BITS[register.type] == 16 else "i32"
+        type = f"<{register.count} x {register.type}>"
+        whole = self.pure(f"bitcast {word} {register.word} to {type}")
+        return self.pure(f"extractelement {type} {whole}, i32 {register.index}")
+
+    def names(self, value: lane.Value) -> list[str]:
+        """All registers of a value as operands."""
+        return [r if isinstance(r, str) else self.name(r) for r in self.env[value]]
+
+    def one(self, value: lane.Value) -> str:
+        """The first register of a value, for one that is the same for all."""
+        return self.name(self.env[value][0])
+
+    def wide(self, value: lane.Value, count: int) -> list[Register]:
+        """`count` registers of a value that has as many or one."""
+        found = self.env[value]
+        return found if len(found) == count else found * count
+
+    def word(self, parts: Sequence[Register], type: str) -> str:
+        """Elements of an LLVM type in one integer, the lowest first: i16 or i32 for smaller ones, else the bits."""
+        bits = BITS[type] * len(parts)
+        first = parts[0]
+        if len(parts) == 1:
+            name = self.name(first)
+            return name if type[0] == "i" else self.pure(f"bitcast {type} {name} to i{bits}")
+        if (
+            isinstance(first, Part)
+            and first.count == len(parts)
+            and all(isinstance(p, Part) and p.word == first.word and p.index == i for i, p in enumerate(parts))
+        ):
+            return first.word
+        vector = f"<{len(parts)} x {type}>"
+        whole = "poison"
+        for i, part in enumerate(parts):
+            whole = self.pure(f"insertelement {vector} {whole}, {type} {self.name(part)}, i32 {i}")
+        return self.pure(f"bitcast {vector} {whole} to i{bits}")
+
+    def parts(self, word: str, type: str, count: int) -> list[Register]:
+        """The elements of an integer of `count` of them."""
+        if count == 1:
+            return [word if type[0] == "i" else self.pure(f"bitcast i{BITS[type]} {word} to {type}")]
+        return [Part(word, i, count, type) for i in range(count)]
+
+    def constant(self, elem: str, value: int | float) -> Register:
+        """A number as an operand."""
+        if elem in ("i32", "i64"):
+            return Sum("", int(value), elem)
+        if elem.startswith("f8"):
+            return str(small_bits(elem, float(value)))
+        if elem in ("i8", "i16"):
+            bits = BITS[elem]
+            return str((int(value) + (1 << bits - 1) & (1 << bits) - 1) - (1 << bits - 1))
+        return literal(vec(LLVM[elem], 0), value)
+
+    # -- operands of what is written with weft.backends.llvm ----------------------------------------------------------
+
+    def typed(self, elem: str, name: str) -> Value:
+        """An operand for what is written with `weft.backends.llvm`."""
+        return Value(vec(LLVM[elem], 0), name)
+
+    def of_type(self, type: str, name: str) -> Value:
+        """As `typed`, by the LLVM type."""
+        return Value(scalar(type), name)
+
+    # -- operations ---------------------------------------------------------------------------------------------------
+
+    def region(self, block: lane.Block) -> list[lane.Value]:
+        """Emit the operations of a region; the operands of what ends it."""
+        for op in block.ops:
+            if op.name in ("yield", "condition"):
+                return list(op.operands)
+            self.op(op)
+        return []
+
+    def op(self, op: LaneOp) -> None:
+        """Emit one operation."""
+        handler = EMITTERS.get(op.name)
+        if handler is None:
+            handler = EMITTERS.get(op.name.partition(".")[0] + ".*")
+        if handler is None:
+            raise self.fail(op, f"`{op.name}`")
+        handler(self, op)
+
+
+def scalar(type: str) -> Type:
+    """The LLVM type of that name."""
+    return vec(type, 0)
+
+
+def small_bits(elem: str, value: float) -> int:
+    """The bits of a number in one of the 8-bit floats."""
+    return int(np.array(value, SMALL_FLOATS[elem]).view(np.int8))

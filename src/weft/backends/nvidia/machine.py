@@ -1,0 +1,86 @@
+"""LLVM's NVPTX back end as a library: LLVM IR as text in, PTX out.
+
+The IR is verified before any pass runs, because what LLVM does with broken IR is end the process.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+
+import llvmlite.binding as llvm
+
+from weft.base import CompilerCrash, Unsupported
+
+__all__ = ["PTXTarget", "assembly", "ptx_target"]
+
+TRIPLE = "nvptx64-nvidia-cuda"
+VERSIONS = (74, 75, 76, 77, 78, 80, 81, 82, 83, 84, 85, 86, 87, 88)
+"""The versions of PTX that LLVM writes, times ten."""
+
+
+@dataclass(frozen=True)
+class PTXTarget:
+    """A processor: its compute capability times ten, and its name for LLVM and ptxas."""
+
+    capability: int
+    processor: str
+
+    @property
+    def oldest(self) -> int:
+        """The oldest version of PTX, times ten, that what is emitted for every kernel needs."""
+        return 80 if self.capability < 100 else 86
+
+
+@lru_cache(maxsize=16)
+def ptx_target(target: str) -> PTXTarget:
+    """The processor that a target names: `cuda:90` is sm_90a, what is built for that processor alone.
+
+    >>> ptx_target("sim:cuda:90").processor, ptx_target("cuda:80").processor
+    ('sm_90a', 'sm_80')
+    """
+    found = re.fullmatch(r"(?:sim:)?cuda:(\d+)(a?)", target)
+    if found is None or int(found[1]) < 80:
+        raise Unsupported("compiling for an NVIDIA GPU", target, works_on=["cuda:80", "cuda:90"])
+    capability = int(found[1])
+    return PTXTarget(capability, f"sm_{capability}{'a' if capability >= 90 else ''}")
+
+
+@lru_cache(maxsize=1)
+def _initialize() -> llvm.Target:
+    llvm.set_option("weft", "--nvptx-short-ptr")  # addresses in shared memory have 32 bits
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    return llvm.Target.from_triple(TRIPLE)
+
+
+@lru_cache(maxsize=32)
+def _machine(processor: str, version: int) -> llvm.TargetMachine:
+    return _initialize().create_target_machine(cpu=processor, features=f"+ptx{version}", opt=3)
+
+
+def _parsed(text: str, machine: llvm.TargetMachine) -> llvm.ModuleRef:
+    try:
+        module = llvm.parse_assembly(text)
+        module.triple = TRIPLE
+        module.data_layout = str(machine.target_data)
+        module.verify()
+    except RuntimeError as error:
+        raise CompilerCrash(f"LLVM refuses the code generated for this kernel: {error}", "ptx", ir=text) from error
+    return module
+
+
+def assembly(text: str, target: PTXTarget, version: int = 0) -> str:
+    """The PTX of a module of LLVM IR; `version` is the version of PTX that it needs, times ten."""
+    wanted = max(version, target.oldest)
+    chosen = next((v for v in VERSIONS if v >= wanted), VERSIONS[-1])
+    machine = _machine(target.processor, chosen)
+    module = _parsed(text, machine)
+    options = llvm.create_pipeline_tuning_options(speed_level=2)
+    options.loop_vectorization = False
+    options.slp_vectorization = False
+    options.loop_unrolling = False
+    builder = llvm.create_pass_builder(machine, options)
+    builder.getModulePassManager().run(module, builder)
+    return str(machine.emit_assembly(module))

@@ -1,0 +1,445 @@
+"""Loads, stores, atomics and asynchronous copies, as wide as the lane program says.
+
+What has no mask goes through LLVM's own loads and stores, which it may combine and move; what has one is inline
+assembly with a predicate:
+
+    @%p1 ld.global.v4.b32 {%r1, %r2, %r3, %r4}, [%rd1 + 16];
+
+of which the results hold before what is to be there where the mask does not hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from weft.ir.lane import ELEMENT_BITS, LaneOp
+
+from .emitter import BITS, LLVM, Emitter, Register, Sum, emitter
+
+__all__ = ["address_text"]
+
+SPACES = {"global": 1, "shared": 3, "cluster": 7}
+PTX_SPACES = {"global": "global", "shared": "shared", "cluster": "shared::cluster"}
+CONSTRAINTS = {"i8": "h", "i16": "h", "i32": "r", "i64": "l", "float": "f", "double": "d"}
+LARGEST_BYTES = 16
+
+
+@dataclass(frozen=True)
+class Shape:
+    """How an access of `vector` elements is done: `words` of an LLVM type, each of `each` elements."""
+
+    word: str
+    words: int
+    each: int
+    bits: int
+
+
+def _shape(elem: str, vector: int) -> list[Shape]:
+    """The accesses that `vector` elements take, each of 16 bytes at most."""
+    type = "i8" if elem == "i1" else LLVM[elem]
+    bits = BITS[type]
+    total = bits * vector
+    if total > 8 * LARGEST_BYTES:
+        most = 8 * LARGEST_BYTES // bits
+        return _shape(elem, most) * (vector // most)
+    if bits >= 32:
+        return [Shape(type, vector, 1, bits)]
+    size = min(32, total)
+    return [Shape(f"i{size}", total // size, size // bits, size)]
+
+
+def address_text(e: Emitter, register: Register, wide: bool) -> tuple[str, str, int]:
+    """(type, operand, distance) of an address."""
+    type = "i64" if wide else "i32"
+    if isinstance(register, Sum):
+        if not register.base:
+            return type, str(register.offset), 0
+        return type, register.base, register.offset
+    return type, e.name(register), 0
+
+
+def _pointer(e: Emitter, register: Register, space: str, more: int) -> str:
+    """The address as a pointer of LLVM's."""
+    type, base, offset = address_text(e, register, space == "global")
+    pointer = f"ptr addrspace({SPACES[space]})"
+    name = e.pure(f"inttoptr {type} {base} to {pointer}")
+    if offset + more:
+        name = e.pure(f"getelementptr i8, {pointer} {name}, {type} {offset + more}")
+    return name
+
+
+def _modifiers(op: LaneOp, store: bool) -> str:
+    """Cache and eviction, as PTX spells them; "" for none."""
+    attrs = op.attrs
+    if attrs.get("volatile"):
+        return ".volatile"
+    text = f".{attrs['cache']}" if attrs.get("cache") else ""
+    if attrs.get("evict"):
+        text += f".L1::{attrs['evict']}"
+    return text
+
+
+def _suffix(shape: Shape) -> str:
+    return f"{f'.v{shape.words}' if shape.words > 1 else ''}.b{shape.bits}"
+
+
+def _braces(first: int, count: int) -> str:
+    names = ", ".join(f"${first + i}" for i in range(count))
+    return "{" + names + "}" if count > 1 else names
+
+
+def _at(number: int, offset: int) -> str:
+    return f"[${number} + {offset}]" if offset else f"[${number}]"
+
+
+# -- loads ------------------------------------------------------------------------------------------------------------
+
+
+@emitter("load")
+def _load(e: Emitter, op: LaneOp) -> None:
+    result, vector, space = op.results[0], op.attrs["vector"], op.attrs["space"]
+    addresses = e.env[op.operands[0]]
+    masked = op.attrs.get("masked", False)
+    masks: Sequence[Register | None] = e.wide(op.operands[1], len(addresses)) if masked else [None] * len(addresses)
+    others = e.wide(op.operands[2], result.count) if masked and len(op.operands) > 2 else None
+    modifiers = _modifiers(op, False)
+    out: list[Register] = []
+    for i, (address, mask) in enumerate(zip(addresses, masks, strict=True)):
+        at = 0
+        for shape in _shape(result.elem, vector):
+            first, count = i * vector + at, shape.words * shape.each
+            size = shape.words * shape.bits // 8
+            more = at * shape.bits // shape.each // 8
+            if mask in (None, "true") and not modifiers and space != "cluster":
+                words = _plain_load(e, address, space, more, shape, size)
+            else:
+                other = others[first : first + count] if others is not None else None
+                words = _masked_load(e, op, address, mask, other, more, shape, modifiers)
+            for word in words:
+                out += _elements(e, result.elem, word, shape)
+            at += count
+    e.env[result] = out
+
+
+def _elements(e: Emitter, elem: str, word: str, shape: Shape) -> list[Register]:
+    """The elements of a word that was loaded."""
+    if elem == "i1":
+        parts = e.parts(word, "i8", shape.each)
+        return [e.pure(f"icmp ne i8 {e.name(p)}, 0") for p in parts]
+    if shape.bits >= 32 and shape.each == 1:
+        return [word]
+    return e.parts(word, LLVM[elem], shape.each)
+
+
+def _plain_load(e: Emitter, address: Register, space: str, more: int, shape: Shape, size: int) -> list[str]:
+    pointer = f"ptr addrspace({SPACES[space]}) {_pointer(e, address, space, more)}"
+    if shape.words == 1:
+        return [e.ins(f"load {shape.word}, {pointer}, align {size}")]
+    type = f"<{shape.words} x {shape.word}>"
+    whole = e.ins(f"load {type}, {pointer}, align {size}")
+    return [e.ins(f"extractelement {type} {whole}, i32 {i}") for i in range(shape.words)]
+
+
+def _masked_load(
+    e: Emitter,
+    op: LaneOp,
+    address: Register,
+    mask: Register | None,
+    other: Sequence[Register] | None,
+    more: int,
+    shape: Shape,
+    modifiers: str,
+) -> list[str]:
+    elem, space, n = op.results[0].elem, op.attrs["space"], shape.words
+    type, base, offset = address_text(e, address, space == "global")
+    small = shape.bits == 8
+    word = "i16" if small else shape.word
+    kind = CONSTRAINTS[word]
+    arguments: list[tuple[str, str]] = []
+    ties = ""
+    if mask is not None:
+        instead = _words(e, elem, other, shape) if other is not None else ["0" if word[0] == "i" else "0.0"] * n
+        if small:
+            instead = [e.pure(f"zext i8 {w} to i16") for w in instead]
+        arguments += [(word, w) for w in instead]
+        ties = "".join(f",{i}" for i in range(n))
+    start = n + len(arguments)
+    arguments.append((type, base))
+    predicate = ""
+    if mask is not None:
+        predicate = f"@${start + 1} "
+        arguments.append(("i1", e.name(mask)))
+    text = f"{predicate}ld{_placed(modifiers, PTX_SPACES[space])}{_suffix(shape)} {_braces(0, n)}, "
+    text += f"{_at(start, offset + more)};"
+    constraints = ",".join([f"={kind}"] * n) + ties + f",{'l' if type == 'i64' else 'r'}" + (",b" if predicate else "")
+    found = e.asm(text, constraints, [word] * n, arguments)
+    return [e.ins(f"trunc i16 {w} to i8") for w in found] if small else found
+
+
+def _placed(modifiers: str, space: str) -> str:
+    """`.volatile` comes before the space, all else after it."""
+    return f"{modifiers}.{space}" if modifiers == ".volatile" else f".{space}{modifiers}"
+
+
+def _words(e: Emitter, elem: str, registers: Sequence[Register], shape: Shape) -> list[str]:
+    """Elements as the words of an access."""
+    if elem == "i1":
+        registers = [e.pure(f"zext i1 {e.name(r)} to i8") for r in registers]
+        type = "i8"
+    else:
+        type = LLVM[elem]
+    if shape.each == 1 and shape.word == type:
+        return [e.name(r) for r in registers]
+    return [e.word(registers[i : i + shape.each], type) for i in range(0, len(registers), shape.each)]
+
+
+# -- stores -----------------------------------------------------------------------------------------------------------
+
+
+@emitter("store")
+def _store(e: Emitter, op: LaneOp) -> None:
+    value, vector, space = op.operands[1], op.attrs["vector"], op.attrs["space"]
+    addresses = e.env[op.operands[0]]
+    values = e.wide(value, len(addresses) * vector)
+    masked = op.attrs.get("masked", False)
+    masks: Sequence[Register | None] = e.wide(op.operands[2], len(addresses)) if masked else [None] * len(addresses)
+    modifiers = _modifiers(op, True)
+    for i, (address, mask) in enumerate(zip(addresses, masks, strict=True)):
+        at = 0
+        for shape in _shape(value.elem, vector):
+            first, count = i * vector + at, shape.words * shape.each
+            more = at * shape.bits // shape.each // 8
+            words = _words(e, value.elem, values[first : first + count], shape)
+            if mask in (None, "true") and not modifiers and space != "cluster":
+                _plain_store(e, address, space, more, shape, words)
+            else:
+                _masked_store(e, op, address, mask, more, shape, words, modifiers)
+            at += count
+
+
+def _plain_store(e: Emitter, address: Register, space: str, more: int, shape: Shape, words: list[str]) -> None:
+    pointer = f"ptr addrspace({SPACES[space]}) {_pointer(e, address, space, more)}"
+    size = shape.words * shape.bits // 8
+    if shape.words == 1:
+        e.do(f"store {shape.word} {words[0]}, {pointer}, align {size}")
+        return
+    type = f"<{shape.words} x {shape.word}>"
+    whole = "poison"
+    for i, word in enumerate(words):
+        whole = e.ins(f"insertelement {type} {whole}, {shape.word} {word}, i32 {i}")
+    e.do(f"store {type} {whole}, {pointer}, align {size}")
+
+
+def _masked_store(
+    e: Emitter,
+    op: LaneOp,
+    address: Register,
+    mask: Register | None,
+    more: int,
+    shape: Shape,
+    words: list[str],
+    modifiers: str,
+) -> None:
+    space, n = op.attrs["space"], shape.words
+    type, base, offset = address_text(e, address, space == "global")
+    word = shape.word
+    if shape.bits == 8:
+        word, words = "i16", [e.pure(f"zext i8 {w} to i16") for w in words]
+    arguments = [(type, base), *((word, w) for w in words)]
+    predicate = ""
+    if mask is not None:
+        predicate = f"@${n + 1} "
+        arguments.append(("i1", e.name(mask)))
+    text = f"{predicate}st{_placed(modifiers, PTX_SPACES[space])}{_suffix(shape)} {_at(0, offset + more)}, "
+    text += f"{_braces(1, n)};"
+    kinds = [("l" if type == "i64" else "r"), *[CONSTRAINTS[word]] * n, *(["b"] if predicate else [])]
+    e.asm(text, ",".join([*kinds, "~{memory}"]), (), arguments)
+
+
+# -- atomics ----------------------------------------------------------------------------------------------------------
+
+INTEGER_KINDS = {
+    "add": "add.u", "and": "and.b", "or": "or.b", "xor": "xor.b", "max": "max.s", "min": "min.s", "umax": "max.u",
+    "umin": "min.u", "xchg": "exch.b", "exch": "exch.b",
+}  # fmt: skip
+FLOAT_ADDS = {"f32": "add.f32", "f64": "add.f64", "f16": "add.noftz.f16", "bf16": "add.noftz.bf16"}
+
+
+def _atomic_name(e: Emitter, op: LaneOp, elem: str) -> str | None:
+    """The operation and its type as PTX has them; None where there is no such instruction."""
+    kind, bits = op.attrs["kind"], ELEMENT_BITS[elem]
+    if kind in ("xchg", "exch"):
+        return f"exch.b{bits}" if bits >= 32 else None
+    if kind == "fadd" or (kind == "add" and elem not in ("i32", "i64")):
+        if elem == "bf16" and e.target.capability < 90:
+            return None
+        return FLOAT_ADDS.get(elem)
+    if elem in ("i32", "i64") and kind in INTEGER_KINDS:
+        return f"{INTEGER_KINDS[kind]}{bits}"
+    return None
+
+
+def _ordered(op: LaneOp) -> str:
+    """Where, how ordered and as seen by whom."""
+    order, scope = op.attrs.get("order", "acq_rel"), op.attrs.get("scope", "gpu")
+    space = PTX_SPACES[op.attrs["space"]]
+    return f".{order}.{scope}.{space}"
+
+
+@emitter("atomic")
+def _atomic(e: Emitter, op: LaneOp) -> None:
+    value = op.operands[1]
+    addresses = e.env[op.operands[0]]
+    values = e.wide(value, len(addresses))
+    masked = op.attrs.get("masked", len(op.operands) > 2)
+    masks: Sequence[Register | None] = e.wide(op.operands[2], len(addresses)) if masked else [None] * len(addresses)
+    name = _atomic_name(e, op, value.elem)
+    unused = not op.results or op.results[0] not in e.used
+    out: list[Register] = []
+    for address, new, mask in zip(addresses, values, masks, strict=True):
+        if name is None:
+            out.append(_by_swapping(e, op, value.elem, address, new, mask))
+        else:
+            out.append(_one_atomic(e, op, name, value.elem, address, new, mask, unused))
+    if op.results:
+        e.env[op.results[0]] = out
+
+
+def _word_of(elem: str) -> str:
+    bits = ELEMENT_BITS[elem]
+    return LLVM[elem] if bits >= 32 else "i16"
+
+
+def _one_atomic(
+    e: Emitter, op: LaneOp, name: str, elem: str, address: Register, new: Register, mask: Register | None, unused: bool
+) -> Register:
+    type, base, offset = address_text(e, address, op.attrs["space"] == "global")
+    word = _word_of(elem)
+    kind, place = CONSTRAINTS[word], "l" if type == "i64" else "r"
+    given = e.name(new) if word == LLVM[elem] else e.word([new], LLVM[elem])
+    red = unused and not name.startswith("exch")
+    results = 0 if red else 1
+    arguments = ([] if red or mask is None else [(word, "0" if word[0] == "i" else "0.0")]) + [
+        (type, base),
+        (word, given),
+    ]
+    first = results + len(arguments) - 2
+    predicate = ""
+    if mask is not None:
+        predicate = f"@${first + 2} "
+        arguments.append(("i1", e.name(mask)))
+    order = op.attrs.get("order", "acq_rel")
+    verb = "red" if red and order in ("relaxed", "release") else "atom"
+    left = "" if verb == "red" else "_, " if red else "$0, "
+    text = f"{predicate}{verb}{_ordered(op)}.{name} {left}{_at(first, offset)}, ${first + 1};"
+    kinds = [*([f"={kind}"] if results else []), *(["0"] if len(arguments) > 2 + bool(predicate) else []), place, kind]
+    found = e.asm(text, ",".join([*kinds, *(["b"] if predicate else []), "~{memory}"]), [word] * results, arguments)
+    if red:
+        return e.constant(elem, 0)
+    return found[0] if word == LLVM[elem] else e.parts(found[0], LLVM[elem], 1)[0]
+
+
+SWAPPED = {
+    "fadd": "fadd", "add": "add", "and": "and", "or": "or", "xor": "xor", "xchg": "xchg", "exch": "xchg",
+    "max": "max", "min": "min", "umax": "umax", "umin": "umin",
+}  # fmt: skip
+
+
+def _by_swapping(
+    e: Emitter, op: LaneOp, elem: str, address: Register, new: Register, mask: Register | None
+) -> Register:
+    """An atomic that PTX does not have: LLVM tries compare-and-swap until it holds."""
+    kind = SWAPPED.get(op.attrs["kind"])
+    if kind is None or op.attrs["space"] == "cluster":
+        raise e.fail(op, f"atomic {op.attrs['kind']} of {elem}")
+    if kind == "add" and elem[0] != "i":
+        kind = "fadd"
+    type, f = LLVM[elem], e.f
+    zero = e.name(e.constant(elem, 0))
+    pointer = f"ptr addrspace({SPACES[op.attrs['space']]}) {_pointer(e, address, op.attrs['space'], 0)}"
+    given = e.name(new)
+    scope = {"cta": 'syncscope("block") ', "gpu": 'syncscope("device") '}.get(op.attrs.get("scope", "gpu"), "")
+    order = {"relaxed": "monotonic"}.get(op.attrs.get("order", "acq_rel"), op.attrs.get("order", "acq_rel"))
+    mark = e.mark()
+    before = f.block
+    if mask is not None:
+        inside, after = f.new_label("swap"), f.new_label("swapped")
+        e.do(f"br i1 {e.name(mask)}, label %{inside}, label %{after}")
+        f.start(inside)
+    old = e.ins(f"atomicrmw {kind} {pointer}, {type} {given} {scope}{order}")
+    if mask is not None:
+        e.do(f"br label %{after}")
+        f.start(after)
+        old = e.ins(f"phi {type} [ {zero}, %{before} ], [ {old}, %{inside} ]")
+    e.forget(mark)
+    return old
+
+
+@emitter("compare_and_swap")
+def _compare_and_swap(e: Emitter, op: LaneOp) -> None:
+    expected, value = op.operands[1], op.operands[2]
+    elem, addresses = value.elem, e.env[op.operands[0]]
+    bits = ELEMENT_BITS[elem]
+    if bits < 16:
+        raise e.fail(op, f"compare-and-swap of {elem}")
+    word = f"i{bits}"
+    kind = CONSTRAINTS[word]
+    out: list[Register] = []
+    registers = zip(addresses, e.wide(expected, len(addresses)), e.wide(value, len(addresses)), strict=True)
+    for address, old, new in registers:
+        type, base, offset = address_text(e, address, op.attrs["space"] == "global")
+        place = "l" if type == "i64" else "r"
+        text = f"atom{_ordered(op)}.cas.b{bits} $0, {_at(1, offset)}, $2, $3;"
+        arguments = [(type, base), (word, _bits(e, old, elem)), (word, _bits(e, new, elem))]
+        found = e.asm(text, f"={kind},{place},{kind},{kind},~{{memory}}", [word], arguments)
+        type = LLVM[elem]
+        out.append(found[0] if type == word else e.ins(f"bitcast {word} {found[0]} to {type}"))
+    e.env[op.results[0]] = out
+
+
+def _bits(e: Emitter, register: Register, elem: str) -> str:
+    type, name = LLVM[elem], e.name(register)
+    return name if type[0] == "i" else e.pure(f"bitcast {type} {name} to i{ELEMENT_BITS[elem]}")
+
+
+# -- shared memory and asynchronous copies ----------------------------------------------------------------------------
+
+
+@emitter("shared")
+def _shared(e: Emitter, op: LaneOp) -> None:
+    offset = e.program.shared[op.attrs["allocation"]].offset
+    assert offset is not None, "memory has not been placed"
+    base = e.pure("ptrtoint ptr addrspace(3) @shared_memory to i32")
+    e.env[op.results[0]] = [Sum(base, offset, "i32")]
+
+
+@emitter("copy_async")
+def _copy_async(e: Emitter, op: LaneOp) -> None:
+    size = op.attrs["bytes"]
+    to = e.env[op.operands[0]]
+    count = max(len(to), op.operands[1].count)
+    masked = len(op.operands) > 2
+    masks: Sequence[Register | None] = e.wide(op.operands[2], count) if masked else [None] * count
+    kind = op.attrs.get("cache") or ("cg" if size == 16 else "ca")
+    addresses = zip(e.wide(op.operands[0], count), e.wide(op.operands[1], count), masks, strict=True)
+    for target, source, mask in addresses:
+        _, there, offset = address_text(e, target, False)
+        _, here, distance = address_text(e, source, True)
+        text = f"cp.async.{kind}.shared.global {_at(0, offset)}, {_at(1, distance)}, {size}"
+        arguments, constraints = [("i32", there), ("i64", here)], "r,l"
+        if mask is not None:
+            name = e.name(mask)
+            arguments.append(("i32", e.pure(f"select i1 {name}, i32 {size}, i32 0")))
+            text, constraints = f"{text}, $2", f"{constraints},r"
+        e.asm(f"{text};", f"{constraints},~{{memory}}", (), arguments)
+
+
+@emitter("commit_async")
+def _commit_async(e: Emitter, op: LaneOp) -> None:
+    e.asm("cp.async.commit_group;", "~{memory}", (), ())
+
+
+@emitter("wait_async")
+def _wait_async(e: Emitter, op: LaneOp) -> None:
+    e.asm(f"cp.async.wait_group {int(op.attrs['pending'])};", "~{memory}", (), ())

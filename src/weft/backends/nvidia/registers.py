@@ -1,0 +1,247 @@
+"""Where a thread is, registers under other names, and what lanes tell each other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from weft.ir.lane import ELEMENT_BITS, LaneOp
+
+from .emitter import CONVERGENT, LLVM, Emitter, Part, Register, Sum, emitter
+
+__all__ = ["lane_index", "special", "thread_index"]
+
+LANES = 32
+
+
+def special(e: Emitter, name: str, below: int = 0) -> str:
+    """A special register; it is known to be less than `below`."""
+    text = e.call(f"llvm.nvvm.read.ptx.sreg.{name}", "i32", ())
+    if below:
+        text = text.replace("call i32", f"call range(i32 0, {below}) i32", 1)
+    name = e.once(("special", name), text)
+    if below:
+        e.largest[name] = below - 1
+    return name
+
+
+def thread_index(e: Emitter) -> str:
+    """The thread's number in the block: the lane in its low bits, the warp above."""
+    return special(e, "tid.x", e.program.warps * e.program.lanes)
+
+
+def lane_index(e: Emitter) -> str:
+    """The lane's number in the warp."""
+    return e.pure(f"and i32 {thread_index(e)}, {e.program.lanes - 1}")
+
+
+@emitter("constant")
+def _constant(e: Emitter, op: LaneOp) -> None:
+    result = op.results[0]
+    e.env[result] = [e.constant(result.elem, op.attrs["value"])] * result.count
+
+
+@emitter("undefined")
+def _undefined(e: Emitter, op: LaneOp) -> None:
+    """What reads it is undefined; zeros, so that nothing else becomes so."""
+    result = op.results[0]
+    e.env[result] = [e.constant(result.elem, 0)] * result.count
+
+
+@emitter("program_id")
+def _program_id(e: Emitter, op: LaneOp) -> None:
+    axis = "xyz"[op.attrs["axis"]]
+    name = special(e, f"ctaid.{axis}" if e.program.blocks == 1 else f"clusterid.{axis}")
+    e.env[op.results[0]] = [name]
+
+
+@emitter("num_programs")
+def _num_programs(e: Emitter, op: LaneOp) -> None:
+    axis = "xyz"[op.attrs["axis"]]
+    e.env[op.results[0]] = [special(e, f"nctaid.{axis}" if e.program.blocks == 1 else f"nclusterid.{axis}")]
+
+
+def _spread(e: Emitter, index: str, bases: Sequence[int]) -> list[str]:
+    """Terms whose xor is the linear function of an index: bits that move by one distance move together."""
+    masks: dict[int, int] = {}
+    for i, base in enumerate(bases):
+        for o in range(base.bit_length()):
+            if base >> o & 1:
+                masks[o - i] = masks.get(o - i, 0) | 1 << i
+    terms = []
+    for distance, mask in sorted(masks.items()):
+        term = e.pure(f"and i32 {index}, {mask}")
+        if distance:
+            term = e.pure(f"{'shl' if distance > 0 else 'lshr'} i32 {term}, {abs(distance)}")
+        terms.append(term)
+    return terms
+
+
+@emitter("linear")
+def _linear(e: Emitter, op: LaneOp) -> None:
+    attrs = op.attrs
+    warp_bits = e.program.lanes.bit_length() - 1
+    lane = [*attrs["lane"], *[0] * (warp_bits - len(attrs["lane"]))]
+    within, block = (*lane, *attrs["warp"]), attrs["block"]
+    reached = 0
+    terms: list[str] = []
+    if any(within):
+        terms += _spread(e, thread_index(e), within)
+    if any(block):
+        terms += _spread(e, special(e, "cluster.ctarank", e.program.blocks), block)
+    for base in (*within, *block):
+        reached |= base
+    moving = ""
+    for term in terms:
+        moving = e.pure(f"xor i32 {moving}, {term}") if moving else term
+    if moving:
+        e.largest[moving] = (1 << reached.bit_length()) - 1
+    e.env[op.results[0]] = [_plus_bits(e, moving, reached, register) for register in attrs["registers"]]
+
+
+def _plus_bits(e: Emitter, moving: str, reached: int, register: int) -> Register:
+    """moving ^ register; what no bit of `moving` meets is as good as added."""
+    if not moving:
+        return Sum("", register, "i32")
+    meeting = register & reached
+    base = e.pure(f"xor i32 {moving}, {meeting}") if meeting else moving
+    if meeting:
+        e.largest[base] = e.largest[moving]
+    return Sum(base, register & ~reached, "i32")
+
+
+@emitter("rename")
+def _rename(e: Emitter, op: LaneOp) -> None:
+    found = e.env[op.operands[0]]
+    e.env[op.results[0]] = [found[k] for k in op.attrs["table"]]
+
+
+@emitter("join")
+def _join(e: Emitter, op: LaneOp) -> None:
+    e.env[op.results[0]] = [r for v in op.operands for r in e.env[v]]
+
+
+@emitter("pack")
+def _pack(e: Emitter, op: LaneOp) -> None:
+    source, result = op.operands[0], op.results[0]
+    found, type = e.env[source], LLVM[source.elem]
+    each, bits = len(found) // result.count, ELEMENT_BITS[result.elem]
+    words = [e.word(found[i : i + each], type) for i in range(0, len(found), each)]
+    e.env[result] = [r for w in words for r in e.parts(w, LLVM[result.elem], 1)]
+    assert bits == each * ELEMENT_BITS[source.elem], op.name
+
+
+@emitter("unpack")
+def _unpack(e: Emitter, op: LaneOp) -> None:
+    source, result = op.operands[0], op.results[0]
+    each = result.count // source.count
+    words = [e.word([r], LLVM[source.elem]) for r in e.env[source]]
+    if ELEMENT_BITS[source.elem] == 64:
+        type = LLVM[result.elem]
+        vector = f"<{each} x {type}>"
+        wholes = [e.pure(f"bitcast i64 {w} to {vector}") for w in words]
+        e.env[result] = [e.pure(f"extractelement {vector} {w}, i32 {i}") for w in wholes for i in range(each)]
+        return
+    e.env[result] = [r for w in words for r in e.parts(w, LLVM[result.elem], each)]
+
+
+# -- between lanes ----------------------------------------------------------------------------------------------------
+
+
+def _shuffled(e: Emitter, word: str, kind: str, lane: str) -> str:
+    arguments = [("i32", "-1"), ("i32", word), ("i32", lane), ("i32", "31")]
+    return e.ins(e.call(f"llvm.nvvm.shfl.sync.{kind}.i32", "i32", arguments))
+
+
+def _through_words(e: Emitter, register: Register, type: str, kind: str, lane: str) -> Register:
+    """A register of any type from another lane, by words of 32 bits."""
+    bits = {"i1": 1, "i8": 8}.get(type) or int(e.of_type(type, "").type.bits)
+    if bits == 64:
+        whole = e.pure(f"bitcast {type} {e.name(register)} to <2 x i32>")
+        halves = [e.pure(f"extractelement <2 x i32> {whole}, i32 {i}") for i in (0, 1)]
+        moved = [_shuffled(e, h, kind, lane) for h in halves]
+        pair = e.ins(f"insertelement <2 x i32> poison, i32 {moved[0]}, i32 0")
+        pair = e.ins(f"insertelement <2 x i32> {pair}, i32 {moved[1]}, i32 1")
+        return e.ins(f"bitcast <2 x i32> {pair} to {type}")
+    word = e.word([register], type)
+    if bits < 32:
+        word = e.pure(f"zext i{bits} {word} to i32")
+    moved_word = _shuffled(e, word, kind, lane)
+    if bits < 32:
+        moved_word = e.ins(f"trunc i32 {moved_word} to i{bits}")
+    return moved_word if type[0] == "i" else e.ins(f"bitcast i{bits} {moved_word} to {type}")
+
+
+@emitter("shuffle")
+def _shuffle(e: Emitter, op: LaneOp) -> None:
+    value, result = op.operands[0], op.results[0]
+    type, found = LLVM[value.elem], e.env[value]
+    if op.attrs["kind"] == "xor":
+        masks = op.attrs["masks"]
+        lanes = [str(m) for m in (masks if len(masks) == len(found) else masks * len(found))]
+        kind = "bfly"
+    else:
+        lanes, kind = [e.name(r) for r in e.wide(op.operands[1], result.count)], "idx"
+    moved: dict[tuple[object, str], Register] = {}
+    out: list[Register] = []
+    for register, lane in zip(e.wide(value, result.count), lanes, strict=True):
+        if kind == "bfly" and lane == "0":
+            out.append(register)
+            continue
+        if isinstance(register, Part):  # both halves of a word mostly go the same way
+            key = (register.word, lane)
+            if key not in moved:
+                bits = 16 if register.count * e.of_type(type, "").type.bits == 16 else 32
+                word = register.word if bits == 32 else e.pure(f"zext i16 {register.word} to i32")
+                back = _shuffled(e, word, kind, lane)
+                moved[key] = back if bits == 32 else e.ins(f"trunc i32 {back} to i16")
+            together = moved[key]
+            assert isinstance(together, str)
+            out.append(Part(together, register.index, register.count, register.type))
+            continue
+        name = e.name(register)
+        if (name, lane) not in moved:
+            moved[name, lane] = _through_words(e, register, type, kind, lane)
+        out.append(moved[name, lane])
+    e.env[result] = out
+
+
+@emitter("ballot")
+def _ballot(e: Emitter, op: LaneOp) -> None:
+    names = [
+        e.ins(e.call("llvm.nvvm.vote.ballot.sync", "i32", [("i32", "-1"), ("i1", n)])) for n in e.names(op.operands[0])
+    ]
+    e.env[op.results[0]] = list(names)
+
+
+# -- barriers ---------------------------------------------------------------------------------------------------------
+
+
+@emitter("barrier")
+def _barrier(e: Emitter, op: LaneOp) -> None:
+    scope, warps = op.attrs["scope"], e.program.warps
+    if scope == "cluster" and e.program.blocks > 1:
+        for what in ("arrive", "wait"):
+            e.asm(f"barrier.cluster.{what}.aligned;", "~{memory}", (), (), CONVERGENT)
+    elif "id" in op.attrs:
+        threads = int(op.attrs.get("warps", warps)) * e.program.lanes
+        arguments = [("i32", str(op.attrs["id"])), ("i32", str(threads))]
+        e.do(e.call("llvm.nvvm.barrier.cta.sync.aligned.count", "void", arguments))
+    elif scope == "warp" or warps == 1:
+        e.do(e.call("llvm.nvvm.bar.warp.sync", "void", [("i32", "-1")]))
+    else:
+        e.do(e.call("llvm.nvvm.barrier.cta.sync.aligned.all", "void", [("i32", "0")]))
+
+
+FENCES = {
+    "async": "fence.proxy.async.shared::cta;",
+    "block": "fence.acq_rel.cta;",
+    "device": "fence.acq_rel.gpu;",
+    "system": "fence.acq_rel.sys;",
+}
+
+
+@emitter("fence")
+def _fence(e: Emitter, op: LaneOp) -> None:
+    if op.attrs["kind"] == "async" and e.target.capability < 90:
+        raise e.fail(op, "a fence for the asynchronous proxy")
+    e.asm(FENCES[op.attrs["kind"]], "~{memory}", (), (), CONVERGENT)

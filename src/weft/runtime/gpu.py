@@ -7,7 +7,7 @@ is compiled for that GPU; a launch goes into the current stream of the arrays' l
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from functools import lru_cache
 from typing import Any
@@ -18,7 +18,7 @@ from weft.compiler import devices
 
 from . import knobs
 from .arrays import ArrayFacts, array_facts, reader_of
-from .binder import REFUSED, Handler, handlers, make_binder
+from .binder import REFUSED, Handler, grid_of, handlers, make_binder
 from .binder import bind_slowly as bind_on_host
 from .compiling import compile
 from .descriptor import TensorDescriptor
@@ -182,11 +182,29 @@ class GPULaunches:
                 return None
             found = runtime_leaves(list(kernel.src.signature.values()))
             values = [p.num for p in self.kernel.params if not p.is_constexpr]
-            fire = make_fire(kernel, found, values, stream_of(_arrays(args), index))
+            stream = stream_of(_arrays(args), index)
+            fire = make_fire(kernel, found, values, lambda codes: kernel.load().launcher(codes, stream))
             entry = (kernel, None, fire)
             with suppress(TypeError):  # an option that cannot be hashed
                 self._entries[key] = entry
             return entry
+
+    def frozen(self, args: tuple[Any, ...], options: Mapping[str, Any], grid: Any) -> Callable[[], None]:
+        """A function without arguments that queues the same launch each time."""
+        device = device_of(self.kernel.arg_names, args)
+        index = devices.current_device().index if device is None else device
+        kernel = self.compiled(index, args, options)
+        found = runtime_leaves(list(kernel.src.signature.values()))
+        stream = stream_of(_arrays(args), index)
+        values = [_bind(p, a)[1] for p, a in zip(self.kernel.params, args, strict=True) if not p.is_constexpr]
+        numbers = [p.num for p in self.kernel.params if not p.is_constexpr]
+        launches: list[Callable[[], None]] = []
+
+        def freeze(codes: str) -> Callable[..., None]:
+            return lambda x, y, z, *slots: launches.append(kernel.load().frozen(codes, stream, (x, y, z), slots))
+
+        make_fire(kernel, found, numbers, freeze)(*grid_of(grid), *values)
+        return launches[0]
 
     def wanted(self, args: tuple[Any, ...]) -> bool:
         """Whether the arguments say that a launch is for a GPU: an array of them is in its memory."""

@@ -12,6 +12,7 @@ each argument what the code depends on; where there is none, `_miss` works out t
 
 from __future__ import annotations
 
+import difflib
 import json
 import threading
 from collections.abc import Callable, Iterable, Mapping
@@ -183,6 +184,18 @@ class JITFunction(JITCallable, KernelInterface[Any]):
             raise LaunchTypeError(f"a pre-run hook must be callable, got {hook!r}")
         self.pre_run_hooks.append(hook)
 
+    def bind(self, *args: Any, grid: Any, **kwargs: Any) -> Callable[[], None]:
+        """A function without arguments that launches with these each time: the quickest way to launch again.
+
+        The arrays must live as long as it does; their addresses, the numbers and the grid are those of now.
+        """
+        values, options = self._bind(*args, **kwargs)
+        if callable(grid):
+            grid = grid(dict(zip(self.arg_names, values, strict=True)))
+        if any(map(may_be_on_gpu, values)) and self._on_gpu().wanted(values):
+            return self._on_gpu(compiling.elsewhere).frozen(values, options, grid)  # type: ignore[no-any-return]
+        return partial(self[grid], *args, **kwargs)
+
     # -- misses ----------------------------------------------------------------------------------------------------
 
     def _miss(self, key: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Entry | None:
@@ -215,7 +228,9 @@ class JITFunction(JITCallable, KernelInterface[Any]):
                 raise UnknownKeyword(f"{name} option is deprecated; the current target is used", name)
         for name in given:
             if name not in compiler.option_names():
-                raise UnknownKeyword(f"Keyword argument {name} was specified but unrecognised", name)
+                near = difflib.get_close_matches(name, [*self.arg_names, *compiler.option_names()], 1)
+                hint = f"did you mean `{near[0]}`?" if near else None
+                raise UnknownKeyword(f"Keyword argument {name} was specified but unrecognised", name, hint=hint)
         given["debug"] = bool(given.get("debug", self.debug) or knobs.runtime.debug)
         return given
 

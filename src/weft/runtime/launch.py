@@ -65,12 +65,15 @@ def _at(path: tuple[int, ...]) -> str:
 
 
 def make_fire(
-    kernel: Any, found: Sequence[Leaf], count: int | Sequence[int], stream: Callable[[], int] | None = None
+    kernel: Any,
+    found: Sequence[Leaf],
+    count: int | Sequence[int],
+    launcher: Callable[[str], Callable[..., None]] | None = None,
 ) -> Callable[..., None]:
     """A function (gx, gy, gz, *values); `count` says which parameters the values are of.
 
-    A kernel that checks its accesses takes the limits of its arrays after them (see `limits_of`). On a GPU, `stream`
-    gives the stream that launches go to.
+    A kernel that checks its accesses takes the limits of its arrays after them (see `limits_of`). `launcher` makes
+    what takes the slots of a launch, from their codes; that of the loaded kernel if none is given.
     """
     names = [f"v{i}" for i in (range(count) if isinstance(count, int) else count)]
     codes, given = [], []
@@ -103,7 +106,7 @@ def make_fire(
         codes.append("q")
         given.append(f"l{k}")
         names.append(f"l{k}")
-    launch = kernel.load().launcher("".join(codes), *(() if stream is None else (stream,)))
+    launch = (launcher or kernel.load().launcher)("".join(codes))
     if given == names:
         return launch  # type: ignore[no-any-return]
     spaces["launch"] = launch

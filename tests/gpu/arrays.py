@@ -1,0 +1,53 @@
+"""Arrays of a case on the GPU, strides, offsets and element types kept; and back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import weft
+from kernels.case import Descriptor
+from kernels.running import element_strides
+from weft.runtime import cuda
+from weft.targets.nvidia.instruction import Array
+
+
+class View:
+    """An array of the host on the GPU: the whole memory that it is a view of is copied."""
+
+    def __init__(self, array: Array) -> None:
+        root = array
+        while isinstance(root.base, np.ndarray):
+            root = root.base
+        self.host, self.root = array, root.reshape(-1, order="K") if root.flags.forc else root
+        self.memory = cuda.to_device(np.ascontiguousarray(self.root).view(np.uint8).reshape(-1))
+        self.dtype, self.shape, self.device = array.dtype, array.shape, self.memory.device
+        offset = array.__array_interface__["data"][0] - root.__array_interface__["data"][0]
+        self.address = self.memory.address + offset
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        size = self.dtype.itemsize
+        kind = self.dtype.str if self.dtype.kind in "iufb" else f"<u{size}" if size > 1 else "|u1"
+        data = (self.address, not self.host.flags.writeable)
+        return {"shape": self.shape, "typestr": kind, "data": data, "version": 3, "strides": self.host.strides}
+
+    def back(self) -> None:
+        """Copy the memory back into the host's array."""
+        self.root.reshape(-1).view(np.uint8)[...] = self.memory.numpy()
+
+
+def on_device(value: Any, views: list[View]) -> Any:
+    """An argument of a case as it is launched on a GPU; arrays are noted, to be copied back."""
+    if isinstance(value, np.ndarray):
+        views.append(View(value))
+        return views[-1]
+    if isinstance(value, Descriptor):
+        views.append(View(value.array))
+        array = value.array
+        block = list(value.block_shape)
+        return weft.TensorDescriptor(views[-1], list(array.shape), element_strides(array), block, value.padding)
+    if isinstance(value, tuple):
+        return tuple(on_device(v, views) for v in value)
+    return value

@@ -1,0 +1,148 @@
+"""Element-wise operations on the GPU against their meaning in the simulator, on corners and random bits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sim.kit import Kit
+from weft.sim import run
+from weft.sim.arithmetic import EXACT, FLOAT, FLOAT_PREDICATES, INTEGER, INTEGER_PREDICATES, TRANSCENDENTAL
+from weft.targets.nvidia.instruction import Array
+from weft.targets.nvidia.meaning import DTYPES
+
+from .isa import equal_bits, load, patterns, save
+from .run import run_on_gpu
+
+COUNT = 32
+INTEGERS = ("i8", "i16", "i32", "i64")
+FLOATS = ("f16", "bf16", "f32", "f64")
+SMALL = ("f8E4M3FN", "f8E5M2")
+CORNERS = {
+    **{f"i{n}": [0, 1, -1, 2, 7, -7, n - 1, n, n + 1, (1 << n - 1) - 1, -(1 << n - 1)] for n in (8, 16, 32, 64)},
+    "float": [0.0, -0.0, 1.0, -1.0, 0.5, 1.5, 2.5, -2.5, np.inf, -np.inf, np.nan, 1e-40, 3e38, 65504.0, 65520.0, 1e-8],
+}
+ULPS = {"f32": 4, "f64": 4, "f16": 1, "bf16": 1}
+"""What docs/math.md allows functions that are not exact."""
+
+
+def _values(elem: str, seed: int) -> Array:
+    rng = np.random.default_rng(seed)
+    values = patterns(rng, elem, (32, COUNT))
+    corners = CORNERS.get(elem, CORNERS["float"])
+    with np.errstate(over="ignore"):
+        chosen = rng.choice(np.array(corners), (32, COUNT // 2))
+        values[:, : COUNT // 2] = chosen.astype(DTYPES[elem])
+    return values
+
+
+def _both(name: str, given: list[tuple[str, Array]], result: str, **attrs: Any) -> tuple[Array, Array]:
+    kit = Kit(*(f"x{i}:{elem}*" for i, (elem, _) in enumerate(given)), f"out:{result}*", target="cuda:90")
+    operands = [load(kit, f"x{i}", COUNT, elem) for i, (elem, _) in enumerate(given)]
+    save(kit, "out", kit.op(name, operands, result, **attrs))
+    program = kit.program()
+    found = []
+    for runner in (run_on_gpu, run):
+        arguments = {f"x{i}": values.copy() for i, (_, values) in enumerate(given)}
+        arguments["out"] = np.zeros((32, COUNT), DTYPES[result] if result != "i1" else np.bool_)
+        runner(program, 1, arguments)
+        found.append(arguments["out"])
+    return found[0], found[1]
+
+
+def _agree(gpu: Array, sim: Array, given: list[tuple[str, Array]], ulps: int = 0) -> None:
+    if gpu.dtype == np.bool_:
+        wrong = gpu != sim
+    else:
+        wrong = ~equal_bits(gpu, sim)
+        if ulps and wrong.any():
+            wide = np.float64
+            a, b = gpu.astype(wide), sim.astype(wide)
+            with np.errstate(all="ignore"):
+                one = (
+                    np.abs(np.nextafter(sim, np.inf).astype(wide) - b)
+                    if sim.dtype in (np.float32, np.float64)
+                    else (np.abs(b) * float(2.0 ** -(10 if sim.dtype == np.float16 else 7)))
+                )
+                tiny = {4: 1.2e-38, 8: 2.3e-308, 2: 6.2e-5 if sim.dtype == np.float16 else 1.2e-38}[sim.itemsize]
+                wrong &= ~(np.abs(a - b) <= ulps * np.maximum(one, tiny * 1e-7))
+    if wrong.any():
+        where = tuple(np.argwhere(wrong)[0])
+        inputs = ", ".join(repr(values[where]) for _, values in given)
+        raise AssertionError(
+            f"{wrong.sum()} of {wrong.size} differ; for {inputs} the GPU has {gpu[where]!r}, the meaning {sim[where]!r}"
+        )
+
+
+@pytest.mark.parametrize("elem", INTEGERS)
+@pytest.mark.parametrize("name", INTEGER)
+def test_integers(name: str, elem: str) -> None:
+    given = [(elem, _values(elem, 1)), (elem, _values(elem, 2))]
+    _agree(*_both(name, given, elem), given)
+
+
+@pytest.mark.parametrize("elem", INTEGERS)
+@pytest.mark.parametrize("predicate", INTEGER_PREDICATES)
+def test_comparisons_of_integers(predicate: str, elem: str) -> None:
+    given = [(elem, _values(elem, 1)), (elem, _values(elem, 2))]
+    _agree(*_both("arith.cmpi", given, "i1", predicate=predicate), given)
+
+
+@pytest.mark.parametrize("elem", FLOATS)
+@pytest.mark.parametrize("predicate", FLOAT_PREDICATES)
+def test_comparisons_of_floats(predicate: str, elem: str) -> None:
+    given = [(elem, _values(elem, 1)), (elem, _values(elem, 2))]
+    _agree(*_both("arith.cmpf", given, "i1", predicate=predicate), given)
+
+
+@pytest.mark.parametrize("elem", FLOATS)
+@pytest.mark.parametrize("name", FLOAT)
+def test_floats(name: str, elem: str) -> None:
+    given = [(elem, _values(elem, 1)), (elem, _values(elem, 2))]
+    exact = name.startswith("arith.") or name == "math.copysign"
+    _agree(*_both(name, given, elem), given, 0 if exact else ULPS[elem])
+
+
+@pytest.mark.parametrize("elem", FLOATS)
+@pytest.mark.parametrize("name", EXACT)
+def test_functions_that_are_exact(name: str, elem: str) -> None:
+    given = [(elem, _values(elem, 1))]
+    _agree(*_both(name, given, elem), given, 1 if name == "math.sqrt" else 0)
+
+
+@pytest.mark.parametrize("elem", FLOATS)
+@pytest.mark.parametrize("name", TRANSCENDENTAL)
+def test_functions(name: str, elem: str) -> None:
+    given = [(elem, _values(elem, 1))]
+    _agree(*_both(name, given, elem), given, ULPS[elem])
+
+
+@pytest.mark.parametrize("source", [*FLOATS, *SMALL])
+@pytest.mark.parametrize("result", [*FLOATS, *SMALL])
+def test_conversions_of_floats(source: str, result: str) -> None:
+    if source == result:
+        pytest.skip("nothing to convert")
+    bits = {"f64": 64, "f32": 32, "f16": 16, "bf16": 16}
+    name = "arith.extf" if bits.get(result, 8) > bits.get(source, 8) else "arith.truncf"
+    if bits.get(result, 8) == bits.get(source, 8):
+        pytest.skip("there is no single operation for types of one size")
+    given = [(source, _values(source, 1))]
+    _agree(*_both(name, given, result), given)
+
+
+@pytest.mark.parametrize("elem", FLOATS)
+@pytest.mark.parametrize("integer", INTEGERS)
+@pytest.mark.parametrize("name", ["arith.sitofp", "arith.uitofp"])
+def test_integers_to_floats(name: str, integer: str, elem: str) -> None:
+    given = [(integer, _values(integer, 1))]
+    _agree(*_both(name, given, elem), given)
+
+
+@pytest.mark.parametrize("elem", FLOATS)
+@pytest.mark.parametrize("integer", INTEGERS)
+@pytest.mark.parametrize("name", ["arith.fptosi", "arith.fptoui"])
+def test_floats_to_integers(name: str, integer: str, elem: str) -> None:
+    given = [(elem, _values(elem, 1))]
+    _agree(*_both(name, given, integer), given)

@@ -28,7 +28,7 @@ from weft.layouts import (
     shared_access,
     wavefronts,
 )
-from weft.layouts.plan import MACHINES, plan_conversion
+from weft.layouts.plan import MACHINES, Plan, plan_conversion
 
 __all__ = ["add_layout_command"]
 
@@ -80,11 +80,18 @@ def _facts(text: str, linear: LinearLayout) -> dict[str, Any]:
 
 def _shown(text: str, shape: tuple[int, ...] | None) -> tuple[Layout | LinearLayout, tuple[int, ...]]:
     layout = view.parse_layout(text, shape)
-    return layout, view.natural_shape(layout) if shape is None or isinstance(layout, LinearLayout) else shape
+    return layout, _shape_for(text, layout, None if isinstance(layout, LinearLayout) else shape)
+
+
+def _shape_for(text: str, layout: Layout | LinearLayout, shape: tuple[int, ...] | None) -> tuple[int, ...]:
+    return view.placed(text, lambda: view.natural_shape(layout)) if shape is None else shape
 
 
 def _page_layout(text: str, shape: tuple[int, ...]) -> view.PageLayout:
-    return view.PageLayout(text, view.as_linear(view.parse_layout(text, shape), shape))
+    """A layout for the page, of a tile of this shape; errors with carets under the expression."""
+    layout = view.parse_layout(text, shape)
+    pads = layout.interval_padding_pairs if isinstance(layout, PaddedSharedLayout) else ()
+    return view.PageLayout(text, view.placed(text, lambda: view.as_linear(layout, shape)), pads)
 
 
 def _limit(options: argparse.Namespace, colour: int) -> tuple[int, int] | None:
@@ -97,17 +104,13 @@ def _limit(options: argparse.Namespace, colour: int) -> tuple[int, int] | None:
 
 def _show(options: argparse.Namespace) -> int:
     layout, shape = _shown(options.expression, options.shape)
-    linear = view.as_linear(layout, shape)
+    linear = view.placed(options.expression, lambda: view.as_linear(layout, shape))
     kind = "matrix" if options.matrix else "hardware" if options.hardware else "tile"
     if options.svg:
         limit = None if options.all else (128, 128)
         _write(options.svg, view.to_svg(layout, shape, kind, limit=limit, element_bits=options.bits))
     if options.html:
-        a = view.PageLayout(options.expression, linear)
-        other = _page_layout(options.other, shape) if options.other else None
-        both = (other, None) if other is None or "offset" not in other.linear.in_dims else (None, other)
-        page = view.render_page(a, shape, b=both[0], shared=both[1], element_bits=options.bits, view=kind)
-        _write(options.html, page)
+        _write(options.html, _show_page(options, shape, kind))
     if options.json:
         facts = {"shape": list(shape), "name": view.name_of(layout, shape), **_facts(options.expression, linear)}
         print(json.dumps(facts))
@@ -121,17 +124,24 @@ def _show(options: argparse.Namespace) -> int:
                 print(f"= {known}")
             grid = view.grid_of(shown, own, kind, limit=_limit(options, colour), element_bits=options.bits)
             print(view.render_text(grid, colour))
-            if isinstance(shown, PaddedSharedLayout):
-                print("(offsets before padding, which moves them on; see PaddedSharedLayout.address)")
     return 0
+
+
+def _show_page(options: argparse.Namespace, shape: tuple[int, ...], kind: str) -> str:
+    """The page of one layout or two; one of shared memory is shown as banks as well."""
+    a = _page_layout(options.expression, shape)
+    b = _page_layout(options.other, shape) if options.other else None
+    shared = next((x for x in (b, a) if x is not None and x.linear.has_in("offset")), None)
+    if b is shared and b is not None:
+        b = None
+    return view.render_page(a, shape, b=b, shared=shared, element_bits=options.bits, view=kind)
 
 
 def _convert(options: argparse.Namespace) -> int:
     src = view.parse_layout(options.src, options.shape)
-    shape = options.shape or view.natural_shape(src)
-    a, b = view.PageLayout(options.src, view.as_linear(src, shape)), _page_layout(options.dst, shape)
-    plan = plan_conversion(a.linear, b.linear, shape, options.bits, options.target)
-    plan.check()
+    shape = options.shape or _shape_for(options.src, src, None)
+    a, b = _page_layout(options.src, shape), _page_layout(options.dst, shape)
+    plan = _plan(a, b, shape, options)
     if options.html:
         _write(options.html, view.render_page(a, shape, b=b, plan=plan, element_bits=options.bits))
     if options.json:
@@ -147,27 +157,38 @@ def _convert(options: argparse.Namespace) -> int:
     return 0
 
 
+def _plan(a: view.PageLayout, b: view.PageLayout, shape: tuple[int, ...], options: argparse.Namespace) -> Plan:
+    """The plan, checked; errors about one of the layouts with carets under it."""
+    try:
+        plan = plan_conversion(a.linear, b.linear, shape, options.bits, options.target)
+        plan.check()
+    except LayoutError as error:
+        about = {"the source layout": a.text, "the destination layout": b.text}
+        for name, text in about.items():
+            if error.message.startswith(name):
+                raised = error
+                view.placed(text, lambda: _raise(raised))
+        raise
+    return plan
+
+
+def _raise(error: LayoutError) -> None:
+    raise error
+
+
 def _conflicts(options: argparse.Namespace) -> int:
     registers = view.parse_layout(options.registers, options.shape)
-    shape = options.shape or view.natural_shape(registers)
+    shape = options.shape or _shape_for(options.registers, registers, None)
     shared = view.parse_layout(options.shared, shape)
     if isinstance(registers, SharedLayout) or isinstance(shared, DistributedLayout):
         raise LayoutError(
             "conflicts takes a layout in registers first, then one in shared memory",
             hint=f"you gave {options.registers} and {options.shared}",
         )
-    padded = isinstance(shared, PaddedSharedLayout)
+    a, s = _page_layout(options.registers, shape), _page_layout(options.shared, shape)
     facts = _access(registers, shared, shape, options.bits)
     if options.html:
-        if padded:
-            raise LayoutError("the page shows linear layouts, and a PaddedSharedLayout has gaps", hint="drop --html")
-        page = view.render_page(
-            view.PageLayout(options.registers, view.as_linear(registers, shape)),
-            shape,
-            shared=view.PageLayout(options.shared, view.as_linear(shared, shape)),
-            element_bits=options.bits,
-        )
-        _write(options.html, page)
+        _write(options.html, view.render_page(a, shape, shared=s, element_bits=options.bits))
     if options.json:
         print(json.dumps({"registers": options.registers, "shared": options.shared, "shape": list(shape), **facts}))
         return 0

@@ -76,9 +76,32 @@ ERRORS = {
       | ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 hint: the parameters are (size_per_thread, threads_per_warp, warps_per_cta, order, cga_layout)""",
     "SliceLayout(1, BlockedLayout([1,3],[8,4],[4,1],[1,0]))": """\
-<layout>:1:16: error: BlockedLayout: the entries of size_per_thread must be powers of two, got 3 in [1, 3]
+<layout>:1:30: error: BlockedLayout: the entries of size_per_thread must be powers of two, got 3 in [1, 3]
     1 | SliceLayout(1, BlockedLayout([1,3],[8,4],[4,1],[1,0]))
-      |                ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^""",
+      |                              ^^^^^""",
+    "SwizzledSharedLayout(2, max_phase=3, per_phase=2, order=[1, 0])": """\
+<layout>:1:35: error: SwizzledSharedLayout: max_phase must be a power of two, got 3
+    1 | SwizzledSharedLayout(2, max_phase=3, per_phase=2, order=[1, 0])
+      |                                   ^""",
+    "AMDMFMALayout(3, [16, 16, 16], True, [1, 1], tiles=[2, 2])": """\
+<layout>:1:52: error: AMDMFMALayout: got an unexpected keyword argument 'tiles'
+    1 | AMDMFMALayout(3, [16, 16, 16], True, [1, 1], tiles=[2, 2])
+      |                                                    ^^^^^^
+hint: the parameters are (version, instr_shape, transposed, warps_per_cta, element_bitwidth, tiles_per_warp, \
+cga_layout)""",
+    "LinearLayout.empty().compose(3)": """\
+<layout>:1:30: error: compose: outer must be a layout, got 3
+    1 | LinearLayout.empty().compose(3)
+      |                              ^""",
+    "LinearLayout({'lane': 5}, ['dim0'])": """\
+<layout>:1:14: error: LinearLayout: bases must be a mapping of dimensions to bases, as {'lane': [[0, 1], [1, 0]]}, got \
+{'lane': 5}
+    1 | LinearLayout({'lane': 5}, ['dim0'])
+      |              ^^^^^^^^^^^""",
+    "{'lane': [[1]], 'lane': [[2]]}": """\
+<layout>:1:17: error: the name lane is given twice
+    1 | {'lane': [[1]], 'lane': [[2]]}
+      |                 ^^^^^^""",
     "BlockLayout([1])": """\
 <layout>:1:1: error: there is no layout or function BlockLayout
     1 | BlockLayout([1])

@@ -10,7 +10,7 @@ each element: lane:register
 1 2:0 2:1 3:0 3:1
 """
 
-from .expressions import as_linear, evaluate, parse_layout
+from .expressions import as_linear, evaluate, parse_layout, placed
 from .grid import Cell, Grid, hardware_grid, matrix_grid, tile_grid
 from .natural import name_of, natural_shape
 from .page import PageLayout, render_page
@@ -26,6 +26,7 @@ __all__ = [
     "name_of",
     "natural_shape",
     "parse_layout",
+    "placed",
     # pictures as grids of cells
     "Cell",
     "Grid",

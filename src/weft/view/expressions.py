@@ -14,8 +14,9 @@ from __future__ import annotations
 
 import difflib
 import inspect
+import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from weft import layouts
 from weft.base import LayoutError
@@ -23,39 +24,50 @@ from weft.layouts import Layout, LinearLayout
 
 from . import grammar
 
-__all__ = ["METHODS", "Value", "as_linear", "evaluate", "parse_layout"]
+__all__ = ["METHODS", "Value", "as_linear", "evaluate", "parse_layout", "placed"]
 
+T = TypeVar("T")
 Value = Any
 """A LinearLayout, a named layout, or an int, str, bool, None, tuple or dict of such."""
 
-METHODS = (
-    "compose",
-    "concat_ins",
-    "concat_outs",
-    "divide_left",
-    "divide_right",
-    "flatten_ins",
-    "flatten_outs",
-    "invert",
-    "invert_and_compose",
-    "pseudoinvert",
-    "quotient",
-    "remove_zero_bases",
-    "rename_ins",
-    "rename_outs",
-    "reshape_ins",
-    "reshape_outs",
-    "resize_in",
-    "resize_out",
-    "sublayout",
-    "transpose_ins",
-    "transpose_outs",
-    "unsqueeze_in",
-    "unsqueeze_out",
-)
-"""The methods of LinearLayout that can be written."""
+_LAYOUT, _NAMES, _NAME, _NUMBER, _FLAG = "layout", "names", "name", "number", "flag"
+_SIZES, _RENAMES, _BASES, _OUTS = "sizes", "renames", "bases", "outs"
 
-MAKERS = ("empty", "from_bases", "identity_1d", "strided_1d", "zeros_1d")
+METHODS: Mapping[str, Mapping[str, str]] = {
+    "compose": {"outer": _LAYOUT},
+    "concat_ins": {"other": _LAYOUT},
+    "concat_outs": {"other": _LAYOUT},
+    "divide_left": {"divisor": _LAYOUT},
+    "divide_right": {"divisor": _LAYOUT},
+    "flatten_ins": {},
+    "flatten_outs": {},
+    "invert": {},
+    "invert_and_compose": {"outer": _LAYOUT, "prefer": _NAMES},
+    "pseudoinvert": {},
+    "quotient": {"dims": _NAMES},
+    "remove_zero_bases": {"dim": _NAME},
+    "rename_ins": {"names": _RENAMES},
+    "rename_outs": {"names": _RENAMES},
+    "reshape_ins": {"dims": _SIZES},
+    "reshape_outs": {"dims": _SIZES},
+    "resize_in": {"dim": _NAME, "size": _NUMBER},
+    "resize_out": {"dim": _NAME, "size": _NUMBER},
+    "sublayout": {"ins": _NAMES, "outs": _NAMES},
+    "transpose_ins": {"order": _NAMES},
+    "transpose_outs": {"order": _NAMES},
+    "unsqueeze_in": {"dim": _NAME},
+    "unsqueeze_out": {"dim": _NAME},
+}
+"""The methods of LinearLayout that can be written, and of which kind their parameters are."""
+
+MAKERS: Mapping[str, Mapping[str, str]] = {
+    "empty": {},
+    "from_bases": {"bases": _BASES, "out_dims": _OUTS, "require_surjective": _FLAG},
+    "identity_1d": {"size": _NUMBER, "in_dim": _NAME, "out_dim": _NAME},
+    "strided_1d": {"size": _NUMBER, "stride": _NUMBER, "in_dim": _NAME, "out_dim": _NAME},
+    "zeros_1d": {"size": _NUMBER, "in_dim": _NAME, "out_dim": _NAME, "out_size": _NUMBER},
+}
+"""The same of what makes one."""
 PREFIXES = ("gl", "ttgl", "weft", "layouts")
 
 
@@ -81,6 +93,67 @@ def _callables() -> dict[str, Callable[..., Value]]:
 CALLABLES = _callables()
 
 
+def _is_int(value: Value) -> bool:
+    return type(value) is int
+
+
+def _is_str(value: Value) -> bool:
+    return isinstance(value, str)
+
+
+def _is_bases(value: Value) -> bool:
+    return isinstance(value, tuple) and all(isinstance(b, tuple) and all(map(_is_int, b)) for b in value)
+
+
+def _is_names(value: Value) -> bool:
+    return isinstance(value, tuple) and all(map(_is_str, value))
+
+
+def _is_map(value: Value, of: Callable[[Value], bool]) -> bool:
+    return isinstance(value, dict) and all(map(of, value.values()))
+
+
+def _is_pairs(value: Value, of: Callable[[Value], bool]) -> bool:
+    return isinstance(value, tuple) and all(
+        isinstance(p, tuple) and len(p) == 2 and _is_str(p[0]) and of(p[1]) for p in value
+    )
+
+
+KINDS: Mapping[str, tuple[str, Callable[[Value], bool]]] = {
+    _LAYOUT: ("a layout", lambda v: isinstance(v, (LinearLayout, Layout))),
+    _NAMES: ("a list of dimensions, as ['dim1', 'dim0']", _is_names),
+    _NAME: ("the name of a dimension in quotes", _is_str),
+    _NUMBER: ("a number", _is_int),
+    _FLAG: ("True or False", lambda v: isinstance(v, bool)),
+    _SIZES: ("a mapping of dimensions to sizes, as {'dim0': 16}", lambda v: _is_map(v, _is_int)),
+    _RENAMES: ("a mapping of names, as {'dim0': 'dim1'}", lambda v: _is_map(v, _is_str)),
+    _BASES: (
+        "a mapping of dimensions to bases, as {'lane': [[0, 1], [1, 0]]}",
+        lambda v: _is_map(v, _is_bases) or _is_pairs(v, _is_bases),
+    ),
+    _OUTS: (
+        "a mapping of dimensions to sizes, as {'dim0': 16}, or a list of dimensions",
+        lambda v: _is_map(v, _is_int) or _is_names(v) or _is_pairs(v, _is_int),
+    ),
+}
+"""Kinds of parameters: what is legal in words, and whether a value is."""
+
+
+def _blamed(message: str, given: Mapping[str, Value]) -> str | None:
+    """Of the arguments that a message speaks of, the one with the value it says it got, else the first that it names.
+
+    >>> _blamed("SwizzledSharedLayout: vec must be a power of two, got 3", {"vec": 3, "order": (1, 0)})
+    'vec'
+    """
+    got = message.rpartition("got ")[2] if "got " in message else None
+    spoken = []
+    for name, value in given.items():
+        match = re.search(rf"\b{name}\b", message)
+        if match:
+            spoken.append((got is None or not got.startswith(repr(value)), match.start(), name))
+    return min(spoken)[2] if spoken else None
+
+
 def evaluate(text: str, shape: Sequence[int] | None = None, names: Mapping[str, Value] | None = None) -> Value:
     """What an expression stands for.
 
@@ -102,16 +175,23 @@ def parse_layout(
     """
     node = grammar.parse(text)
     value = _Evaluator(text, shape, names or {}).value(node)
-    try:
-        if isinstance(value, dict):
-            return _from_mapping(value, shape)
-        if isinstance(node, grammar.Cute):
-            return value.invert()  # type: ignore[no-any-return]
-    except LayoutError as error:
-        grammar.fail(text, 0, len(text), error.message, error.hint)
+    if isinstance(value, dict):
+        return placed(text, lambda: _from_mapping(value, shape))
+    if isinstance(node, grammar.Cute):
+        return placed(text, value.invert)
     if not isinstance(value, (LinearLayout, Layout)):
         grammar.fail(text, 0, len(text), f"a layout is needed here, this is {_what(value)}")
     return value
+
+
+def placed(text: str, compute: Callable[[], T]) -> T:
+    """What a function computes of an expression; an error that has no place yet is one of the whole expression."""
+    try:
+        return compute()
+    except LayoutError as error:
+        if error.span is not None:
+            raise
+        grammar.fail(text, 0, len(text), error.message, error.hint)
 
 
 def as_linear(layout: LinearLayout | Layout, shape: Sequence[int] | None) -> LinearLayout:
@@ -210,7 +290,8 @@ class _Evaluator:
         arguments = [self.value(a) for a in node.arguments]
         named = {k: self.value(v) for k, v in node.named}
         if name in CALLABLES:
-            return self.invoke(node, name, CALLABLES[name], arguments, named)
+            maker = "from_bases" if name == "LinearLayout" else name.removeprefix("LinearLayout.")
+            return self.invoke(node, name, CALLABLES[name], MAKERS.get(maker), arguments, named)
         if isinstance(function, grammar.Attribute) and (path is None or path[0] in self.names):
             return self.method(node, function, arguments, named)
         return self.unknown(function, name, list(CALLABLES))
@@ -223,39 +304,53 @@ class _Evaluator:
             value = self.value(function.value)
             if not isinstance(value, Layout):
                 return self.fail(function, f"to_linear is a method of named layouts, this is {_what(value)}")
-            return self.invoke(node, name, value.to_linear, arguments, named)
+            return self.invoke(node, name, value.to_linear, None, arguments, named)
         own = self.linear(function.value)
         if name not in METHODS:
             return self.fail(function, f"layouts have no method {name}", f"known are to_linear, {', '.join(METHODS)}")
-        arguments = [self.operand(a) for a in arguments]
-        named = {k: self.operand(v) for k, v in named.items()}
-        result = self.invoke(node, name, getattr(own, name), arguments, named)
+        result = self.invoke(node, name, getattr(own, name), METHODS[name], arguments, named)
         if result is None:
             return self.fail(node, f"{name}: the layout cannot be divided so")
         return result
-
-    def operand(self, value: Value) -> Value:
-        return as_linear(value, self.shape) if isinstance(value, Layout) else value
 
     def invoke(
         self,
         node: grammar.Call,
         name: str,
         function: Callable[..., Value],
+        kinds: Mapping[str, str] | None,
         arguments: list[Value],
         named: dict[str, Value],
     ) -> Value:
+        """Call a function; errors that speak of an argument are placed at that argument."""
+        signature = inspect.signature(function)
+        parameters = list(signature.parameters)
+        at: dict[str, grammar.Node] = {**dict(zip(parameters, node.arguments)), **dict(node.named)}
         try:
-            inspect.signature(function).bind(*arguments, **named)
+            given = signature.bind(*arguments, **named).arguments
         except TypeError as error:
-            parameters = ", ".join(inspect.signature(function).parameters)
-            return self.fail(node, f"{name}: {error}", f"the parameters are ({parameters})")
-        result = self.guarded(node, lambda: function(*arguments, **named))
-        if isinstance(result, LinearLayout):
-            odd = [d for d in (*result.in_dims, *result.out_dims) if not isinstance(d, str)]
-            if odd:
-                self.fail(node, f"{name}: the name of a dimension is a string, got {odd[0]!r}")
-        return result
+            odd = next((value for key, value in node.named if key not in parameters), node)
+            return self.fail(odd, f"{name}: {error}", f"the parameters are ({', '.join(parameters)})")
+        for parameter, kind in (kinds or {}).items():
+            if parameter in given:
+                given[parameter] = self.checked(at[parameter], name, parameter, kind, given[parameter])
+        try:
+            return function(**given)
+        except LayoutError as error:
+            if error.span is not None:
+                raise
+            return self.fail(at.get(_blamed(error.message, given) or "", node), error.message, error.hint)
+        except (TypeError, ValueError, AttributeError, IndexError, KeyError) as error:
+            return self.fail(node, f"the parameters do not fit: {error}")
+
+    def checked(self, node: grammar.Node, name: str, parameter: str, kind: str, value: Value) -> Value:
+        """An argument of the algebra, if it is of the kind that it must be; layouts as linear ones."""
+        words, fits = KINDS[kind]
+        if kind == _LAYOUT and isinstance(value, dict):
+            value = self.guarded(node, lambda: _from_mapping(value, None))
+        if not fits(value):
+            return self.fail(node, f"{name}: {parameter} must be {words}, got {value!r}")
+        return self.guarded(node, lambda: as_linear(value, self.shape)) if kind == _LAYOUT else value
 
 
 def _path(node: grammar.Node) -> list[str] | None:

@@ -277,13 +277,15 @@ class _Parser:
         return Sequence(start.start, end.end, tuple(found))
 
     def mapping(self) -> Dict:
-        start, found = self.take(), []
+        start, found = self.take(), list[tuple[Literal, Node]]()
         while not self.sees("}"):
             token = self.next
             if token.kind != "string":
                 self.unexpected("the name of a dimension in quotes")
             self.take()
             key = Literal(token.start, token.end, token.text[1:-1])
+            if any(key.value == known.value for known, _ in found):
+                fail(self.text, key.start, key.end, f"the name {key.value} is given twice")
             self.expect(":", "`:`")
             found.append((key, self.expression()))
             if not self.sees("}"):

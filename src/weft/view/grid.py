@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -17,9 +18,11 @@ from weft.layouts import LinearLayout
 
 from .colours import RGB, bank_colour, blank, input_colour, place_colour
 
-__all__ = ["Cell", "Grid", "hardware_grid", "matrix_grid", "ordered_outs", "tile_grid"]
+__all__ = ["Cell", "Grid", "hardware_grid", "matrix_grid", "ordered_outs", "padded", "tile_grid"]
 
 PLACES = ("register", "lane", "warp", "block")
+Pads = Sequence[Sequence[int]]
+"""(interval, padding) of a PaddedSharedLayout, in elements."""
 LARGEST = 1 << 22
 BANKS, WORD = 32, 4
 
@@ -92,6 +95,15 @@ def _split_place(place: int, layout: LinearLayout) -> dict[str, int]:
     return found
 
 
+def padded(offset: int, pads: Pads) -> int:
+    """The place in memory of an offset, both in elements: after every `interval`, `padding` elements are left out.
+
+    >>> [padded(x, [(4, 2)]) for x in (3, 4, 8)]
+    [3, 6, 12]
+    """
+    return offset + sum(offset // interval * padding for interval, padding in pads)
+
+
 def _is_distributed(layout: LinearLayout) -> bool:
     return bool(layout.in_dims) and all(n in PLACES for n in layout.in_dims)
 
@@ -99,8 +111,9 @@ def _is_distributed(layout: LinearLayout) -> bool:
 class _Painter:
     """Texts and colours of the places of one layout."""
 
-    def __init__(self, layout: LinearLayout, element_bits: int) -> None:
+    def __init__(self, layout: LinearLayout, element_bits: int, pads: Pads = ()) -> None:
         self.layout = layout
+        self.pads = pads
         self.ins = layout.in_dims
         self.bits = element_bits
         self.distributed = _is_distributed(layout)
@@ -112,24 +125,27 @@ class _Painter:
             warp = place.get("warp", 0) + self.ins.get("warp", 1) * place.get("block", 0)
             return place_colour(warp, warps, place.get("lane", 0), self.ins.get("lane", 1))
         if "offset" in self.ins:
-            return bank_colour(place["offset"] * self.bits // 8 // WORD % BANKS, BANKS)
+            return bank_colour(padded(place["offset"], self.pads) * self.bits // 8 // WORD % BANKS, BANKS)
         first = next(iter(place), None)
         return input_colour(0) if first is None else place_colour(0, 1, place[first], self.ins[first])
 
     def short(self, place: dict[str, int]) -> str:
         if self.distributed:
             return str(place.get("register", 0))
+        if "offset" in place:
+            return str(padded(place["offset"], self.pads))
         return str(next(iter(place.values()), 0))
 
     def full(self, place: dict[str, int]) -> str:
         if self.distributed:
             return ":".join(str(place.get(n, 0)) for n in self.shown)
-        return ":".join(str(v) for n, v in reversed(place.items()) if self.ins[n] > 1 or len(place) == 1)
+        shown = {n: padded(v, self.pads) if n == "offset" else v for n, v in place.items()}
+        return ":".join(str(v) for n, v in reversed(shown.items()) if self.ins[n] > 1 or len(place) == 1)
 
     @property
     def legend(self) -> str:
         names = self.shown if self.distributed else [n for n, s in reversed(self.ins.items()) if s > 1]
-        return ":".join(names) if names else "one place"
+        return (":".join(names) if names else "one place") + (" (with padding)" if self.pads else "")
 
     @property
     def swatches(self) -> tuple[tuple[str, RGB], ...]:
@@ -148,13 +164,16 @@ def _cut(rows: int, columns: int, limit: tuple[int, int] | None) -> tuple[int, i
     return (rows, columns) if limit is None else (min(rows, limit[0]), min(columns, limit[1]))
 
 
-def tile_grid(layout: LinearLayout, limit: tuple[int, int] | None = None, element_bits: int = 32) -> Grid:
+def tile_grid(
+    layout: LinearLayout, limit: tuple[int, int] | None = None, element_bits: int = 32, pads: Pads = ()
+) -> Grid:
     """The tile, each element with the place that has it; `+` marks elements that other places have as well.
 
-    The last dimension runs from left to right, all others from top to bottom. `limit` cuts to so many rows and columns.
+    The last dimension runs from left to right, all others from top to bottom. `limit` cuts to so many rows and columns;
+    `pads` are the pairs of a PaddedSharedLayout.
     """
     _checked(layout)
-    painter = _Painter(layout, element_bits)
+    painter = _Painter(layout, element_bits, pads)
     names = ordered_outs(layout)
     sizes = [layout.out_dims[n] for n in names]
     total, columns = int(np.prod(sizes, dtype=np.int64)), sizes[-1] if sizes else 1
@@ -194,60 +213,81 @@ def tile_grid(layout: LinearLayout, limit: tuple[int, int] | None = None, elemen
     )
 
 
-def hardware_grid(layout: LinearLayout, limit: tuple[int, int] | None = None, element_bits: int = 32) -> Grid:
+def hardware_grid(
+    layout: LinearLayout, limit: tuple[int, int] | None = None, element_bits: int = 32, pads: Pads = ()
+) -> Grid:
     """The hardware, each place with the element it has.
 
-    Registers: a row for each lane of each warp. Shared memory: a row for each 128 bytes, which are all banks once.
+    Registers: a row for each lane of each warp. Shared memory: a row for each 128 bytes, which are all banks once, with
+    the gaps that padding leaves.
     """
     _checked(layout)
-    painter = _Painter(layout, element_bits)
+    painter = _Painter(layout, element_bits, pads)
     names = ordered_outs(layout)
     sizes = [layout.out_dims[n] for n in names]
-    numbers = _element_numbers(layout)
     ins = layout.in_dims
-    if painter.distributed:
-        ordered = [n for n in PLACES if n in ins]
-        numbers = layout.transpose_ins(ordered).transpose_outs(names[::-1]).table()
-        columns = ins.get("register", 1)
-        head = "a row for each lane, a column for each register"
-    elif "offset" in ins:
-        columns = min(ins["offset"], max(1, BANKS * WORD * 8 // element_bits))
+    first = "offset" if "offset" in ins else None
+    order = [n for n in PLACES if n in ins] if painter.distributed else sorted(ins, key=lambda n: n != first)
+    view = layout.transpose_ins(order)
+    numbers = view.transpose_outs(names[::-1]).table()
+    if first:
+        places, columns = _memory(view, element_bits, pads)
         head = f"a row for each {BANKS * WORD} bytes, elements of {element_bits} bits"
     else:
-        columns = next(iter(ins.values()), 1)
-        head = "a column for each value of the first input"
-    rows, cols = _cut(len(numbers) // columns, columns, limit)
-    order = [n for n in PLACES if n in ins] if painter.distributed else list(ins)
-    view = layout.transpose_ins(order)
+        places = np.arange(len(numbers))
+        columns = ins.get("register", 1) if painter.distributed else next(iter(ins.values()), 1)
+        head = "a row for each lane, a column for each register"
+        head = head if painter.distributed else "a column for each value of the first input"
+    rows, cols = _cut(len(places) // columns, columns, limit)
     row_names, cells = [], []
     for r in range(rows):
-        places = [_split_place(r * columns + c, view) for c in range(cols)]
-        row_names.append(_row_name(places[0], painter, element_bits))
-        line = []
-        for place, number in zip(places, numbers[r * columns : r * columns + cols]):
-            text = ",".join(map(str, _coordinates(int(number), sizes)))
-            line.append(Cell(text, text, painter.fill(place)))
-        cells.append(tuple(line))
+        here = places[r * columns : r * columns + cols].tolist()
+        row_names.append(_row_name(r, columns, view, painter, element_bits, len(places)))
+        cells.append(tuple(_place_cell(p, numbers, view, painter, sizes) for p in here))
+    legend = (head, f"each place: the element ({', '.join(names)})", *([". padding"] if pads else []))
     return Grid(
         "hardware",
-        (head, f"each place: the element ({', '.join(names)})"),
+        legend,
         tuple(row_names),
         tuple(map(str, range(cols))),
         tuple(cells),
-        (len(numbers) // columns, columns),
+        (len(places) // columns, columns),
         painter.swatches,
     )
 
 
-def _row_name(place: dict[str, int], painter: _Painter, element_bits: int) -> str:
+def _memory(view: LinearLayout, element_bits: int, pads: Pads) -> tuple[np.ndarray[Any, np.dtype[np.int64]], int]:
+    """(the place of `view` at each element of memory, block after block, -1 in gaps; how many are in a row)."""
+    offsets = view.in_dims["offset"]
+    length = padded(offsets - 1, pads) + 1
+    columns = min(1 << (length - 1).bit_length(), max(1, BANKS * WORD * 8 // element_bits))
+    rows = -(-length // columns)
+    places = np.full((1 << view.total_in_log) // offsets * rows * columns, -1, np.int64)
+    every = np.arange(1 << view.total_in_log)
+    own = every % offsets
+    places[every // offsets * rows * columns + own + sum(own // i * p for i, p in pads)] = every
+    return places, columns
+
+
+def _place_cell(
+    number: int, numbers: np.ndarray[Any, np.dtype[np.int64]], view: LinearLayout, painter: _Painter, sizes: list[int]
+) -> Cell:
+    if number < 0:
+        return Cell("", ".", blank())
+    text = ",".join(map(str, _coordinates(int(numbers[number]), sizes)))
+    return Cell(text, text, painter.fill(_split_place(number, view)))
+
+
+def _row_name(row: int, columns: int, view: LinearLayout, painter: _Painter, element_bits: int, total: int) -> str:
+    ins = painter.ins
+    if "offset" in ins:
+        blocks = ins.get("block", 1)
+        rows = total // columns // blocks
+        return (f"b{row // rows} " if blocks > 1 else "") + str(row % rows * columns * element_bits // 8)
+    place = _split_place(row * columns, view)
     if painter.distributed:
         letters = {"block": "b", "warp": "w", "lane": "t"}
-        return (
-            " ".join(f"{letters[n]}{place[n]}" for n in ("block", "warp", "lane") if painter.ins.get(n, 1) > 1) or "0"
-        )
-    if "offset" in painter.ins:
-        more = f"b{place['block']} " if painter.ins.get("block", 1) > 1 else ""
-        return f"{more}{place['offset'] * element_bits // 8}"
+        return " ".join(f"{letters[n]}{place[n]}" for n in ("block", "warp", "lane") if ins.get(n, 1) > 1) or "0"
     return ",".join(str(v) for v in list(place.values())[1:]) or "0"
 
 

@@ -19,15 +19,24 @@ from .steps import plan_steps
 __all__ = ["PageLayout", "render_page"]
 
 MOST_BITS = 18
-SCRIPTS = ("linear.js", "zoo.js", "grammar.js", "colours.js", "tile.js", "canvas.js", "banks.js", "player.js", "app.js")
+SCRIPTS = (
+    *("f2.js", "checks.js", "linear.js"),  # the algebra
+    *("parts.js", "zoo.js", "matrix.js", "memory.js", "grammar.js", "evaluate.js"),  # layouts as they are written
+    *("colours.js", "tile.js", "canvas.js", "banks.js", "planner.js", "player.js"),  # what is drawn and played
+    *("state.js", "panels.js", "inspector.js", "access.js", "conversion.js", "algebra.js", "app.js"),  # the page
+)
 
 
 @dataclass(frozen=True)
 class PageLayout:
-    """A layout as it is written, with the linear layout it stands for."""
+    """A layout as it is written, with the linear layout it stands for, and the gaps that padding leaves in it.
+
+    `pads` are the pairs (interval, padding) of a PaddedSharedLayout, in elements.
+    """
 
     text: str
     linear: LinearLayout
+    pads: Sequence[Sequence[int]] = ()
 
 
 def _file(name: str) -> str:
@@ -86,7 +95,9 @@ def render_page(
         "b": b.text if b else None,
         "s": shared.text if shared else None,
         "view": view,
-        "given": [{"text": x.text, "shape": list(shape), "layout": _linear(x.linear)} for x in layouts],
+        "given": [
+            {"text": x.text, "shape": list(shape), "layout": _linear(x.linear), "pads": x.pads or None} for x in layouts
+        ],
         "plan": _plan(plan, a, b) if plan and b else None,
     }
     text = json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")

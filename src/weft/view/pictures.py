@@ -11,7 +11,7 @@ from html import escape
 from typing import Any
 
 from weft.base import LayoutError
-from weft.layouts import Layout, LinearLayout
+from weft.layouts import Layout, LinearLayout, PaddedSharedLayout
 from weft.layouts.pictures import provide
 from weft.layouts.plan import Plan
 
@@ -43,7 +43,8 @@ def grid_of(
     linear = as_linear(layout, natural_shape(layout) if shape is None else shape)
     if view == "matrix":
         return matrix_grid(linear)
-    return (tile_grid if view == "tile" else hardware_grid)(linear, limit, element_bits)
+    pads = layout.interval_padding_pairs if isinstance(layout, PaddedSharedLayout) else ()
+    return (tile_grid if view == "tile" else hardware_grid)(linear, limit, element_bits, pads)
 
 
 def to_svg(

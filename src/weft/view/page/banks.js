@@ -3,32 +3,40 @@
 
 const BANKS = 32;
 
-// {vector (elements), registers (bit positions, those of a vector first), access (place -> offset, block)}
-function sharedAccess(registers, shared, bits) {
-  const access = registers.invert_and_compose(shared);
+// The place in memory of an offset, both in elements, where there is padding.
+const padded = (offset, pads) => (pads ?? []).reduce((sum, [interval, padding]) => sum + Math.floor(offset / interval) * padding, offset);
+
+// {vector (elements), widest, registers (bit positions, those of a vector first), offset (place -> offset), pads}
+function sharedAccess(registers, shared, bits, pads = null, wanted = 0) {
+  return accessOf(registers.invert_and_compose(shared), bits, pads, wanted);
+}
+
+function accessOf(access, bits, pads = null, wanted = 0) {
   const offset = access.sublayout(access.ins.map((d) => d[0]), ["offset"]);
   const columns = access.hasIn("register") ? offset.inColumns("register") : [];
   const whole = access.hasIn("register") ? access.inColumns("register") : [];
   const distinct = columns.map((_, i) => i).filter((i) => whole[i]);
   const others = access.ins.filter((d) => d[0] !== "register").flatMap((d) => offset.inColumns(d[0]));
   let size = 1;
-  let first = [];
+  const first = [];
   while (size * 2 * bits <= 128) {
-    const wanted = distinct.find((i) => columns[i] === size);
-    if (wanted === undefined) break;
-    first.push(wanted);
+    const found = distinct.find((i) => columns[i] === size);
+    if (found === undefined) break;
+    first.push(found);
     size *= 2;
   }
   while (size > 1 && [...distinct.filter((i) => !first.includes(i)).map((i) => columns[i]), ...others].some((c) => c & (size - 1))) {
     first.pop();
     size /= 2;
   }
-  return { access, offset, vector: size, registers: [...first, ...distinct.filter((i) => !first.includes(i))] };
+  const widest = Math.min(size, ...(pads ?? []).flat()); // no vector is cut by padding
+  const vector = wanted ? Math.min(wanted, widest) : widest;
+  return { offset, pads, vector, widest, registers: [...first, ...distinct.filter((i) => !first.includes(i))] };
 }
 
 // One instruction of one warp: its phases, and for every word that it touches the wavefront that brings it.
 function instruction(found, bits, warp, index, block = 0) {
-  const { offset, vector, registers } = found;
+  const { offset, vector, registers, pads } = found;
   const spread = (x, positions) => positions.reduce((sum, at, i) => sum | (((x >>> i) & 1) << at), 0);
   const log = Math.log2(vector);
   const base = spread(index, registers.slice(log));
@@ -43,7 +51,7 @@ function instruction(found, bits, warp, index, block = 0) {
     for (let lane = phase * perPhase; lane < Math.min(lanes, (phase + 1) * perPhase); lane++)
       for (let v = 0; v < vector; v++) {
         const register = base | spread(v, registers.slice(0, log));
-        const at = offset.apply(offset.joinIn({ register, lane, warp, block }));
+        const at = padded(offset.apply(offset.joinIn({ register, lane, warp, block })), pads);
         for (let byte = Math.floor((at * bits) / 8); byte < ((at + 1) * bits) / 8; byte += 4) {
           const word = Math.floor(byte / 4);
           const bank = banks[word % BANKS];
@@ -59,8 +67,18 @@ function instruction(found, bits, warp, index, block = 0) {
   return { wavefronts, phases, words, count: 2 ** (registers.length - log) };
 }
 
+// The wavefronts of all instructions of all warps: [the most that one takes, their sum for each warp]. Without padding all take
+// the same.
+function allWavefronts(found, bits) {
+  const one = instruction(found, bits, 0, 0);
+  const warps = 2 ** found.offset.inLog("warp");
+  if (!found.pads) return [one.wavefronts, Array(warps).fill(one.wavefronts * one.count)];
+  const sums = Array.from({ length: warps }, (_, warp) => Array.from({ length: one.count }, (_, i) => instruction(found, bits, warp, i).wavefronts));
+  return [Math.max(...sums.flat()), sums.map((own) => own.reduce((a, b) => a + b, 0))];
+}
+
 // Shared memory as banks: a row for each 128 bytes, a column for each bank.
-function bankScene(bytes, words, bits, elementAt) {
+function bankScene(bytes, words, elementAt) {
   return {
     label: "shared memory as 32 banks: a row for each 128 bytes, coloured by wavefront",
     rows: Math.max(1, Math.ceil(bytes / 128)),
@@ -73,6 +91,7 @@ function bankScene(bytes, words, bits, elementAt) {
       if (word * 4 >= bytes) return null;
       const seen = words.get(word);
       const element = elementAt(word);
+      if (element === null) return null; // padding
       if (!seen) return { element, word, fill: [214, 218, 226], text: "", idle: true };
       const text = seen.lanes.length > 1 ? `${seen.lanes[0]}+` : String(seen.lanes[0]);
       return { element, word, fill: wavefrontColour(seen.wavefront), text, wavefront: seen.wavefront, lanes: seen.lanes };

@@ -25,10 +25,17 @@ class GridCanvas {
         cell.css = css(cell.fill);
         cell.ink = ink(cell.fill);
       }
+    this.layers = null;
     this.cursor = [Math.min(this.cursor[0], scene.rows - 1), Math.min(this.cursor[1], scene.columns - 1)];
     this.canvas.setAttribute("aria-label", scene.label);
     this.layOut();
     this.paint();
+  }
+
+  // Nothing to show.
+  hide() {
+    this.scene = null;
+    this.canvas.style.width = this.canvas.style.height = "0";
   }
 
   cell(r, c) {
@@ -109,26 +116,32 @@ class GridCanvas {
     if (this.scene) this.paint();
   }
 
-  paint() {
+  // All cells as they are, and all dimmed: drawn once for each scene, so that a selection costs two copies of pictures.
+  layer(dimmed) {
+    const key = document.documentElement.dataset.theme;
+    if (this.layers?.key !== key) this.layers = { key };
+    const name = dimmed ? "dimmed" : "plain";
+    if (this.layers[name]) return this.layers[name];
+    const picture = document.createElement("canvas");
+    [picture.width, picture.height] = [this.canvas.width, this.canvas.height];
+    this.drawCells(picture.getContext("2d"), dimmed);
+    return (this.layers[name] = picture);
+  }
+
+  drawCells(g, dimmed) {
     const { scene, w, h, left, top, ratio } = this;
-    if (!scene) return;
-    const g = this.canvas.getContext("2d");
     const style = getComputedStyle(document.documentElement);
-    const colour = (name) => style.getPropertyValue(name).trim();
+    const [text, idle, empty] = ["--text", "--line", "--empty"].map((name) => style.getPropertyValue(name).trim());
     g.setTransform(ratio, 0, 0, ratio, 0, 0);
-    g.clearRect(0, 0, this.canvas.width, this.canvas.height);
     g.font = `${Math.min(11, h * 0.62)}px ui-monospace, SFMono-Regular, Menlo, Consolas, monospace`;
     g.textBaseline = "middle";
     g.textAlign = "center";
-    const text = colour("--text");
-    const [idle, empty] = [colour("--line"), colour("--empty")];
     const gap = w >= 12 ? 1 : 0;
     const fitting = Math.floor((w - 3) / 5.6);
     for (let r = 0; r < scene.rows; r++)
       for (let c = 0; c < scene.columns; c++) {
         const cell = this.cell(r, c);
-        const dimmed = cell && this.marks.dim?.(cell);
-        g.globalAlpha = dimmed ? 0.35 : 1;
+        g.globalAlpha = cell && dimmed ? 0.35 : 1;
         g.fillStyle = cell && !cell.idle ? cell.css : cell ? idle : empty;
         g.fillRect(left + c * w, top + r * h, w - gap, h - gap);
         if (cell?.text && h >= 11 && cell.text.length <= fitting) {
@@ -137,9 +150,33 @@ class GridCanvas {
           g.fillText(cell.text, left + c * w + (w - gap) / 2, top + r * h + (h - gap) / 2 + 0.5);
         }
       }
-    g.globalAlpha = 1;
+  }
+
+  paint() {
+    const { scene, w, h, left, top, ratio } = this;
+    if (!scene) return;
+    const g = this.canvas.getContext("2d");
+    const style = getComputedStyle(document.documentElement);
+    const colour = (name) => style.getPropertyValue(name).trim();
+    g.setTransform(1, 0, 0, 1, 0, 0);
+    g.clearRect(0, 0, this.canvas.width, this.canvas.height);
+    g.drawImage(this.layer(Boolean(this.marks.dim)), 0, 0);
+    g.setTransform(ratio, 0, 0, ratio, 0, 0);
+    g.textBaseline = "middle";
+    g.textAlign = "center";
+    if (this.marks.dim) {
+      const plain = this.layer(false);
+      for (let r = 0; r < scene.rows; r++)
+        for (let c = 0; c < scene.columns; c++) {
+          const cell = this.cell(r, c);
+          if (!cell || this.marks.dim(cell)) continue;
+          const at = [left + c * w, top + r * h, w, h];
+          g.clearRect(...at);
+          g.drawImage(plain, ...at.map((x) => x * ratio), ...at);
+        }
+    }
     this.names(g, colour("--soft"));
-    this.outlines(g, text, colour("--accent"));
+    this.outlines(g, colour("--text"), colour("--accent"));
   }
 
   names(g, colour) {

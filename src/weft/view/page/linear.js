@@ -1,71 +1,15 @@
 // Linear layouts over F2, as in weft/layouts/linear.py: the same operations under the same names.
 // A layout is {ins: [[name, log]], outs: [[name, log]], columns: [int]}; a column has the first output lowest.
 
-class LayoutError extends Error {
-  constructor(message, start, end) {
-    super(message);
-    this.start = start;
-    this.end = end;
-  }
-}
-
-const MOST_BITS = 30;
-
-function log2(size, what) {
-  if (!Number.isInteger(size) || size < 1 || size > 2 ** MOST_BITS || (size & (size - 1)) !== 0)
-    throw new LayoutError(`the size of ${what} must be a power of two, got ${size}`);
-  return 31 - Math.clz32(size);
-}
-
 const total = (dims) => dims.reduce((sum, d) => sum + d[1], 0);
 const dimNames = (dims) => "(" + dims.map((d) => d[0]).join(", ") + ")";
-
-// Rows in echelon form that remember which of the columns they are made of.
-class Echelon {
-  constructor(columns = []) {
-    this.rows = [];
-    this.count = 0;
-    columns.forEach((c) => this.add(c));
-  }
-  reduce(vector) {
-    let made = 0;
-    for (const [row, pivot, combination] of this.rows)
-      if (vector & pivot) {
-        vector ^= row;
-        made ^= combination;
-      }
-    return [vector, made];
-  }
-  add(vector) {
-    const [rest, made] = this.reduce(vector);
-    const mine = made ^ (1 << this.count);
-    this.count += 1;
-    if (!rest) return false;
-    this.rows.push([rest, 1 << (31 - Math.clz32(rest)), mine]);
-    return true;
-  }
-  coefficients(vector) {
-    const [rest, made] = this.reduce(vector);
-    return rest ? null : made;
-  }
-  get rank() {
-    return this.rows.length;
-  }
-}
-
-const rankOf = (columns) => new Echelon(columns).rank;
-
-function multiply(columns, x) {
-  let result = 0;
-  for (let i = 0; i < columns.length; i++) if ((x >>> i) & 1) result ^= columns[i];
-  return result;
-}
+const dimSizes = (dims) => dims.map(([n, log]) => `${n} of size ${2 ** log}`).join(", ") || "no dimension";
 
 function mergedOrder(first, second, side) {
   const shared = first.filter((n) => second.includes(n));
   const other = second.filter((n) => first.includes(n));
   if (shared.join() !== other.join())
-    throw new LayoutError(`the ${side} dimensions ${first.join(", ")} and ${second.join(", ")} are in conflicting orders`);
+    throw new LayoutError(`the ${side} dimensions ${first.join(", ")} and ${second.join(", ")} are in conflicting orders`, `transpose_${side === "input" ? "ins" : "outs"} gives one of the layouts the order of the other`);
   const result = [];
   const rest = [...second];
   for (const name of first) {
@@ -82,7 +26,7 @@ class Linear {
   constructor(ins, outs, columns) {
     if (Math.max(total(ins), total(outs)) > MOST_BITS) throw new LayoutError(`this page takes layouts of up to ${MOST_BITS} bits`);
     const odd = [...ins, ...outs].find((d) => typeof d[0] !== "string");
-    if (odd) throw new LayoutError(`the name of a dimension is a string, got ${odd[0]}`);
+    if (odd) throw new LayoutError(`the name of a dimension is a string, got ${repr(odd[0])}`);
     this.ins = ins;
     this.outs = outs;
     this.columns = columns;
@@ -107,35 +51,38 @@ class Linear {
   }
   // bases: Map of name to lists; outs: Map of name to size, or list of names, or list of [name, size].
   static from_bases(bases, outDims, requireSurjective = true) {
-    if (!(bases instanceof Map)) bases = new Map(bases);
+    const pairs = [...bases];
     let outs;
-    if (outDims instanceof Map) outs = [...outDims].map(([n, s]) => [n, log2(s, `the output dimension ${n}`)]);
-    else if (outDims.length && Array.isArray(outDims[0])) outs = outDims.map(([n, s]) => [n, log2(s, `the output dimension ${n}`)]);
+    if (outDims instanceof Map || Array.isArray(outDims[0])) outs = [...outDims].map(([n, s]) => [n, log2(s, `the output dimension ${n}`)]);
     else {
       requireSurjective = true;
       outs = outDims.map((n, at) => {
-        const largest = Math.max(0, ...[...bases.values()].flat().map((b) => b[at] ?? 0));
+        const largest = Math.max(0, ...pairs.flatMap(([, own]) => own).map((b) => b[at] ?? 0));
+        if (largest >= 2 ** MOST_BITS) throw new LayoutError(`a basis has the coordinate ${largest} of ${n}, and this page takes 2^${MOST_BITS} at most`);
         return [n, 32 - Math.clz32(largest)];
       });
     }
-    const columns = [];
-    for (const [name, own] of bases)
-      own.forEach((basis, i) => {
-        if (basis.length !== outs.length)
-          throw new LayoutError(`basis ${1 << i} of ${name} has ${basis.length} coordinates (${basis.join(", ")}), expected one for each of the ${outs.length} output dimensions`);
-        let column = 0;
-        let shift = 0;
-        basis.forEach((value, at) => {
-          if (!Number.isInteger(value) || value < 0 || value >= 2 ** outs[at][1])
-            throw new LayoutError(`basis ${1 << i} of ${name} is (${basis.join(", ")}): its coordinate ${value} of ${outs[at][0]} is outside of 0 .. ${2 ** outs[at][1] - 1}`);
-          column |= value << shift;
-          shift += outs[at][1];
-        });
-        columns.push(column);
-      });
-    const layout = new Linear([...bases].map(([n, own]) => [n, own.length]), outs, columns);
-    if (requireSurjective && !layout.isSurjective) throw new LayoutError("the layout does not reach all of its output");
+    for (const [what, dims] of [["input", pairs], ["output", outs]])
+      if (new Set(dims.map((d) => d[0])).size !== dims.length) throw new LayoutError(`an ${what} dimension is named twice: ${dims.map((d) => d[0]).join(", ")}`);
+    const columns = pairs.flatMap(([name, own]) => own.map((basis, i) => Linear.column(name, i, basis, outs)));
+    const layout = new Linear(pairs.map(([n, own]) => [n, own.length]), outs, columns);
+    if (requireSurjective && !layout.isSurjective)
+      throw new LayoutError(`the layout does not reach all of its output: ${layout.missing}`, "add the missing bases, make the output smaller, or pass require_surjective=False");
     return layout;
+  }
+  // The coordinates of one basis in one int.
+  static column(name, index, basis, outs) {
+    if (basis.length !== outs.length)
+      throw new LayoutError(`basis ${2 ** index} of ${name} has ${basis.length} coordinates ${repr(basis)}, expected one for each of the ${outs.length} output dimensions (${outs.map((d) => d[0]).join(", ")})`);
+    let column = 0;
+    let shift = 0;
+    basis.forEach((value, at) => {
+      const [out, log] = outs[at];
+      if (value < 0 || value >= 2 ** log) throw new LayoutError(`basis ${2 ** index} of ${name} is ${repr(basis)}: its coordinate ${value} of ${out} is outside of 0 .. ${2 ** log - 1}`);
+      column |= value << shift;
+      shift += log;
+    });
+    return column;
   }
 
   // -- what it is
@@ -157,6 +104,31 @@ class Linear {
   get isInvertible() {
     return this.isSurjective && this.isInjective;
   }
+  // Where it does not reach, in words.
+  get missing() {
+    const points = complement(this.columns, this.outBits).map((v) => this.split(v));
+    return "nothing maps to " + points.flatMap((p) => p.flatMap((v, i) => (v ? [`${this.outs[i][0]} = ${v}`] : []))).join(", ");
+  }
+  // For each input the bits that hold copies.
+  get freeMasks() {
+    const free = dependent(this.columns);
+    let at = 0;
+    return this.ins.map(([name, log]) => {
+      const mask = free.filter((i) => i >= at && i < at + log).reduce((sum, i) => sum | (1 << (i - at)), 0);
+      at += log;
+      return [name, mask];
+    });
+  }
+  // The coordinates of the bases of an input.
+  bases(name) {
+    return this.inColumns(name).map((c) => this.split(c));
+  }
+  // An expression that makes it.
+  repr() {
+    const bases = this.ins.map(([n]) => `${repr(n)}: [${this.bases(n).map(repr).join(", ")}]`).join(", ");
+    const outs = this.outs.map(([n, log]) => `${repr(n)}: ${2 ** log}`).join(", ");
+    return `LinearLayout.from_bases({${bases}}, {${outs}}${this.isSurjective ? "" : ", require_surjective=False"})`;
+  }
   hasIn(name) {
     return this.ins.some((d) => d[0] === name);
   }
@@ -169,7 +141,7 @@ class Linear {
       if (n === name) return [at, log];
       at += log;
     }
-    throw new LayoutError(`the layout has no input dimension '${name}'; it has ${dimNames(this.ins)}`);
+    throw new LayoutError(`the layout has no input dimension ${repr(name)}; it has ${dimNames(this.ins)}`);
   }
   outAt(name) {
     let at = 0;
@@ -177,7 +149,7 @@ class Linear {
       if (n === name) return [at, log];
       at += log;
     }
-    throw new LayoutError(`the layout has no output dimension '${name}'; it has ${dimNames(this.outs)}`);
+    throw new LayoutError(`the layout has no output dimension ${repr(name)}; it has ${dimNames(this.outs)}`);
   }
   inLog(name) {
     return this.hasIn(name) ? this.inAt(name)[1] : 0;
@@ -271,53 +243,96 @@ class Linear {
     return new Linear(inDims, outDims, columns);
   }
   concat_ins(other) {
-    if (JSON.stringify(other.outs) !== JSON.stringify(this.outs)) throw new LayoutError("concat_ins needs equal outputs");
-    if (this.ins.some((d) => other.hasIn(d[0]))) throw new LayoutError("both layouts have an input dimension of one name");
+    if (JSON.stringify(other.outs) !== JSON.stringify(this.outs)) throw new LayoutError(`concat_ins needs equal outputs, got ${dimSizes(this.outs)} and ${dimSizes(other.outs)}`);
+    this.checkDisjoint(this.ins, other.ins, "input");
     return new Linear(this.ins.concat(other.ins), this.outs, this.columns.concat(other.columns));
   }
   concat_outs(other) {
-    if (JSON.stringify(other.ins) !== JSON.stringify(this.ins)) throw new LayoutError("concat_outs needs equal inputs");
-    if (this.outs.some((d) => other.hasOut(d[0]))) throw new LayoutError("both layouts have an output dimension of one name");
+    if (JSON.stringify(other.ins) !== JSON.stringify(this.ins)) throw new LayoutError(`concat_outs needs equal inputs, got ${dimSizes(this.ins)} and ${dimSizes(other.ins)}`);
+    this.checkDisjoint(this.outs, other.outs, "output");
     const shift = this.outBits;
     return new Linear(this.ins, this.outs.concat(other.outs), this.columns.map((c, i) => c | (other.columns[i] << shift)));
   }
-  matchedTo(dims, operation) {
+  checkDisjoint(a, b, side) {
+    const twice = a.map((d) => d[0]).filter((n) => b.some((d) => d[0] === n));
+    if (twice.length) throw new LayoutError(`both layouts have the ${side} dimension ${twice.sort().join(", ")}`);
+  }
+  // The columns with the bits of each output moved to where `dims` has them.
+  movedTo(dims) {
     const starts = {};
     let at = 0;
     for (const [name, log] of dims) {
       starts[name] = at;
       at += log;
     }
-    const logs = Object.fromEntries(dims);
-    if (dims.length !== this.outs.length || this.outs.some((d) => !(d[0] in logs)))
-      throw new LayoutError(`${operation}: the outputs ${dimNames(this.outs)} of one layout are not ${dimNames(dims)} of the other`);
-    for (const [name, log] of this.outs)
-      if (log > logs[name]) throw new LayoutError(`${operation}: ${name} has size ${2 ** log} in one layout and only ${2 ** logs[name]} in the other`);
     return this.columns.map((c) => this.placed(c, starts));
   }
+  sameOuts(dims) {
+    return dims.length === this.outs.length && dims.every(([n]) => this.hasOut(n));
+  }
   compose(outer) {
-    const source = this.matchedTo(outer.ins, "compose");
-    return new Linear(this.ins, outer.outs, source.map((c) => multiply(outer.columns, c)));
+    if (!this.sameOuts(outer.ins)) throw new LayoutError(`compose: the outputs ${dimNames(this.outs)} of one layout are not the inputs ${dimNames(outer.ins)} of the other`);
+    for (const [name, log] of this.outs)
+      if (log > outer.inAt(name)[1]) throw new LayoutError(`compose: ${name} has size ${2 ** log} as an output and only ${2 ** outer.inAt(name)[1]} as an input`);
+    return new Linear(this.ins, outer.outs, this.movedTo(outer.ins).map((c) => multiply(outer.columns, c)));
   }
 
   // -- inverting
   invert() {
-    if (!this.isInvertible)
-      throw new LayoutError(`the layout has no inverse, it is not ${this.isSurjective ? "injective" : "surjective"}; pseudoinvert() chooses one source of each`);
+    if (!this.isInvertible) {
+      const free = this.freeMasks.filter((m) => m[1]).map(([n, m]) => `0x${m.toString(16)} of ${n}`);
+      const reason = this.isSurjective ? `it is not injective: the bits ${free.join(", ")} hold copies` : `it is not surjective: ${this.missing}`;
+      throw new LayoutError(`the layout has no inverse, ${reason}`, "pseudoinvert() chooses one source of each");
+    }
     return this.pseudoinvert();
   }
   pseudoinvert() {
-    if (!this.isSurjective) throw new LayoutError("only surjective layouts have a right inverse");
-    const rows = new Echelon(this.columns);
-    const columns = Array.from({ length: this.outBits }, (_, i) => rows.coefficients(1 << i));
+    const columns = solve(this.columns, units(this.outBits));
+    if (!columns) throw new LayoutError(`only surjective layouts have a right inverse; ${this.missing}`);
     return new Linear(this.outs, this.ins, columns);
   }
-  invert_and_compose(outer) {
-    const targets = this.matchedTo(outer.outs, "invert_and_compose");
-    const rows = new Echelon(outer.columns);
-    const columns = targets.map((t) => rows.coefficients(t));
-    if (columns.includes(null)) throw new LayoutError("invert_and_compose: the outer layout does not reach everything that this one does");
-    return new Linear(this.ins, outer.ins, columns);
+  // Where in `outer` each thing of this layout is found; `prefer` says which of several copies, as in Python.
+  invert_and_compose(outer, prefer = []) {
+    if (!this.sameOuts(outer.outs)) throw new LayoutError(`invert_and_compose: the outputs ${dimNames(this.outs)} and ${dimNames(outer.outs)} are not the same`);
+    for (const [name, log] of outer.outs)
+      if (this.outAt(name)[1] > log) throw new LayoutError(`invert_and_compose: ${name} has size ${2 ** this.outAt(name)[1]}, and only ${2 ** log} in the outer layout`);
+    const columns = solve(outer.columns, this.movedTo(outer.outs));
+    if (!columns)
+      throw new LayoutError("invert_and_compose: the outer layout does not reach everything that this one does", outer.isSurjective ? undefined : `${outer.missing} in the outer layout`);
+    return new Linear(this.ins, outer.ins, prefer.length ? this.nearest(columns, outer, prefer) : columns);
+  }
+  // Of each solution plus the kernel of `outer`, the member that stays where its input is as far as it can.
+  nearest(found, outer, prefer) {
+    const same = kernel(outer.columns);
+    if (!same.length) return found;
+    const preferred = prefer.filter((d) => outer.hasIn(d));
+    const order = [...preferred, ...outer.ins.map((d) => d[0]).filter((n) => !preferred.includes(n))];
+    const starts = {};
+    let at = 0;
+    for (const name of [...order].reverse()) {
+      starts[name] = at;
+      at += outer.inLog(name);
+    }
+    const ranked = (vector) =>
+      outer.ins.reduce((moved, [name, log]) => {
+        const part = (vector & (2 ** log - 1)) << starts[name];
+        vector >>>= log;
+        return moved | part;
+      }, 0);
+    const rows = new Echelon(same.map(ranked));
+    const loose = preferred.length ? span(same.filter((k) => !(ranked(k) >>> starts[preferred.at(-1)])).slice(0, 6)) : span(same.slice(0, 6));
+    const homes = this.homes(outer, preferred);
+    return found.map((solution, i) => {
+      const near = solution ^ multiply(same, rows.reduce(ranked(solution ^ homes[i]))[1]);
+      return loose.reduce((best, k) => (bitCount(near ^ k) < bitCount(best) ? near ^ k : best), near);
+    });
+  }
+  // For each input bit the same bit as an input of `outer`, if it is of these dimensions; 0 for others.
+  homes(outer, dims) {
+    return this.ins.flatMap(([name, log]) => {
+      const [start, size] = dims.includes(name) && outer.hasIn(name) ? outer.inAt(name) : [0, 0];
+      return Array.from({ length: log }, (_, i) => (i < size ? 1 << (start + i) : 0));
+    });
   }
 
   // -- taking apart
@@ -327,12 +342,10 @@ class Linear {
   divide_right(divisor) {
     return this.divide(divisor, false);
   }
+  // The layout C with this = divisor * C, or C * divisor; null where there is none.
   divide(divisor, left) {
-    const fail = () => {
-      throw new LayoutError(`divide_${left ? "left" : "right"}: the layout cannot be divided so`);
-    };
-    for (const [n, log] of divisor.ins) if (!this.hasIn(n) || log > this.inAt(n)[1]) fail();
-    for (const [n, log] of divisor.outs) if (!this.hasOut(n) || log > this.outAt(n)[1]) fail();
+    for (const [n, log] of divisor.ins) if (!this.hasIn(n) || log > this.inAt(n)[1]) return null;
+    for (const [n, log] of divisor.outs) if (!this.hasOut(n) || log > this.outAt(n)[1]) return null;
     const small = Object.fromEntries(divisor.outs);
     const own = Object.fromEntries(this.outs.map(([n, log]) => [n, log - (small[n] ?? 0)]));
     const quotientIns = this.ins.map(([n, log]) => [n, log - (divisor.hasIn(n) ? divisor.inAt(n)[1] : 0)]);
@@ -366,7 +379,7 @@ class Linear {
       .transpose_ins(this.ins.map((d) => d[0]))
       .transpose_outs(this.outs.map((d) => d[0]))
       .equals(this);
-    return same ? quotient : fail();
+    return same ? quotient : null;
   }
   isTrivialOver(names) {
     const inOrder = {};
@@ -386,7 +399,7 @@ class Linear {
     return true;
   }
   quotient(names) {
-    if (!this.isTrivialOver(names)) throw new LayoutError("quotient: the layout cannot be divided so");
+    if (!this.isTrivialOver(names)) return null;
     const rest = (dims) => dims.map((d) => d[0]).filter((n) => !names.includes(n));
     return this.sublayout(rest(this.ins), rest(this.outs));
   }
@@ -431,12 +444,12 @@ class Linear {
   }
   reshape_ins(dims) {
     const ins = [...dims].map(([n, s]) => [n, log2(s, `the input dimension ${n}`)]);
-    if (total(ins) !== this.inBits) throw new LayoutError("reshape_ins: the number of elements is not the same");
+    if (total(ins) !== this.inBits) throw new LayoutError(`reshape_ins: ${dimSizes(this.ins)} have not as many elements as ${dimSizes(ins)}`);
     return new Linear(ins, this.outs, this.columns);
   }
   reshape_outs(dims) {
     const outs = [...dims].map(([n, s]) => [n, log2(s, `the output dimension ${n}`)]);
-    if (total(outs) !== this.outBits) throw new LayoutError("reshape_outs: the number of elements is not the same");
+    if (total(outs) !== this.outBits) throw new LayoutError(`reshape_outs: ${dimSizes(this.outs)} have not as many elements as ${dimSizes(outs)}`);
     return new Linear(this.ins, outs, this.columns);
   }
   flatten_ins() {
@@ -446,11 +459,11 @@ class Linear {
     return this.outs.length ? new Linear(this.ins, [[this.outs[0][0], this.outBits]], this.columns) : this;
   }
   unsqueeze_in(name) {
-    if (this.inAt(name)[1]) throw new LayoutError(`unsqueeze_in: ${name} has not size 1`);
+    if (this.inAt(name)[1]) throw new LayoutError(`unsqueeze_in: ${name} has size ${2 ** this.inAt(name)[1]}, not 1`);
     return new Linear(this.ins.filter((d) => d[0] !== name), this.outs, this.columns);
   }
   unsqueeze_out(name) {
-    if (this.outAt(name)[1]) throw new LayoutError(`unsqueeze_out: ${name} has not size 1`);
+    if (this.outAt(name)[1]) throw new LayoutError(`unsqueeze_out: ${name} has size ${2 ** this.outAt(name)[1]}, not 1`);
     return new Linear(this.ins, this.outs.filter((d) => d[0] !== name), this.columns);
   }
   resize_in(name, size) {

@@ -27,7 +27,7 @@ function play(plan) {
         held[at] = registers.held[p];
         from[at] = p;
       }
-      memory = { kind: "memory", own, held, from, bits: plan.bits };
+      memory = { kind: "memory", own, held, from, bits: Math.max(8, plan.bits) };
       states.push(memory);
       continue;
     }
@@ -70,13 +70,13 @@ function stateScene(state, source, bits, warp) {
     return element === undefined || element < 0 ? null : { element, place, fill: colour(element), text: text(element) };
   };
   if (state.kind === "memory") {
-    const columns = Math.min(state.held.length, Math.max(1, 1024 / bits));
+    const columns = Math.min(state.held.length, Math.max(1, 1024 / state.bits));
     return {
       label: "shared memory, a row for each 128 bytes",
       rows: Math.max(1, state.held.length / columns),
       columns,
       letters,
-      rowName: (r) => String((r * columns * bits) / 8),
+      rowName: (r) => String((r * columns * state.bits) / 8),
       columnName: (c) => String(c),
       cell: (r, c) => cellOf(r * columns + c),
       find: (element) => [...state.held.keys()].filter((i) => state.held[i] === element).map((i) => [Math.floor(i / columns), i % columns]),

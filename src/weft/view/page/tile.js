@@ -4,9 +4,11 @@ const PLACES = ["register", "lane", "warp", "block"];
 const isDistributed = (layout) => layout.ins.length > 0 && layout.ins.every((d) => PLACES.includes(d[0]));
 
 class Tile {
-  constructor(layout) {
+  constructor(layout, pads = null) {
     if (Math.max(layout.inBits, layout.outBits) > 18) throw new LayoutError("the page draws tiles and memories of up to 2^18 elements; take a smaller shape: layouts repeat");
     this.layout = layout;
+    this.pads = pads;
+    this.inMemory = layout.hasIn("offset");
     const outs = layout.outs.map((d) => d[0]);
     const numbered = outs.every((n) => /^dim\d+$/.test(n));
     this.names = numbered ? [...outs].sort((a, b) => a.slice(3) - b.slice(3)) : outs;
@@ -54,12 +56,13 @@ class Tile {
     const p = this.point(place);
     const s = this.size;
     if (this.distributed) return placeColour((p.warp ?? 0) + (s.warp ?? 1) * (p.block ?? 0), (s.warp ?? 1) * (s.block ?? 1), p.lane ?? 0, s.lane ?? 1);
-    if ("offset" in p) return bankColour(Math.floor((p.offset * bits) / 32) % 32, 32);
+    if (this.inMemory) return bankColour(Math.floor((padded(p.offset, this.pads) * bits) / 32) % 32, 32);
     const [first] = this.layout.ins[0] ?? [];
     return first ? placeColour(0, 1, p[first], s[first]) : inputColour(0);
   }
   short(place) {
     const p = this.point(place);
+    if (this.inMemory) return String(padded(p.offset, this.pads));
     return String(this.distributed ? (p.register ?? 0) : (Object.values(p)[0] ?? 0));
   }
   // The bases that make the element of a place: [{dim, bit, basis}].
@@ -97,21 +100,21 @@ function tileScene(tile, bits) {
 }
 
 function hardwareScene(tile, bits) {
+  if (tile.inMemory) return memoryScene(tile, bits);
   const s = tile.size;
-  const shared = "offset" in s;
   const first = tile.layout.ins[0]?.[0];
-  const columns = tile.distributed ? (s.register ?? 1) : shared ? Math.min(s.offset, Math.max(1, 1024 / bits)) : (s[first] ?? 1);
+  const columns = tile.distributed ? (s.register ?? 1) : (s[first] ?? 1);
   const order = tile.distributed ? PLACES.filter((n) => n in s) : tile.layout.ins.map((d) => d[0]);
   const moved = tile.layout.transpose_ins(order);
   const place = (r, c) => tile.layout.joinIn(moved.splitIn(r * columns + c));
   return {
-    label: tile.distributed ? "hardware, a row for each lane, a column for each register" : shared ? "shared memory, a row for each 128 bytes" : "inputs",
+    label: tile.distributed ? "hardware, a row for each lane, a column for each register" : "inputs",
     rows: tile.elementOf.length / columns,
     columns,
     rowName(r) {
       const p = tile.point(place(r, 0));
       if (tile.distributed) return ["block", "warp", "lane"].filter((n) => s[n] > 1).map((n) => ({ block: "b", warp: "w", lane: "t" })[n] + p[n]).join(" ") || "0";
-      return shared ? String((p.offset * bits) / 8) : Object.values(p).slice(1).join(",") || "0";
+      return Object.values(p).slice(1).join(",") || "0";
     },
     columnName: (c) => String(c),
     letters: Math.max(3, tile.coordinates(tile.elements - 1).join().length),
@@ -123,6 +126,41 @@ function hardwareScene(tile, bits) {
       tile.places(element).map((p) => {
         const at = moved.joinIn(tile.point(p));
         return [Math.floor(at / columns), at % columns];
+      }),
+  };
+}
+
+// Shared memory, block after block: a row for each 128 bytes, with the gaps that padding leaves.
+function memoryScene(tile, bits) {
+  const offsets = tile.size.offset;
+  const length = padded(offsets - 1, tile.pads) + 1; // elements of one block
+  const columns = Math.min(2 ** Math.ceil(Math.log2(length)), Math.max(1, 1024 / bits));
+  const perBlock = Math.ceil(length / columns);
+  const placeAt = new Int32Array(length).fill(-1);
+  for (let offset = 0; offset < offsets; offset++) placeAt[padded(offset, tile.pads)] = offset;
+  const blocks = tile.elementOf.length / offsets;
+  const inOrder = tile.layout.transpose_ins(["offset", ...tile.layout.ins.map((d) => d[0]).filter((n) => n !== "offset")]);
+  const place = (r, c) => {
+    const at = (r % perBlock) * columns + c;
+    const offset = at < length ? placeAt[at] : -1;
+    return offset < 0 ? -1 : tile.layout.joinIn(inOrder.splitIn(offset + offsets * Math.floor(r / perBlock)));
+  };
+  return {
+    label: "shared memory, a row for each 128 bytes",
+    rows: perBlock * blocks,
+    columns,
+    rowName: (r) => `${blocks > 1 ? `b${Math.floor(r / perBlock)} ` : ""}${((r % perBlock) * columns * bits) / 8}`,
+    columnName: (c) => String(c),
+    letters: Math.max(3, tile.coordinates(tile.elements - 1).join().length),
+    cell(r, c) {
+      const p = place(r, c);
+      return p < 0 ? null : { element: tile.elementOf[p], place: p, fill: tile.fill(p, bits), text: tile.coordinates(tile.elementOf[p]).join() };
+    },
+    find: (element) =>
+      tile.places(element).map((p) => {
+        const at = inOrder.joinIn(tile.point(p));
+        const inBlock = padded(at % offsets, tile.pads);
+        return [perBlock * Math.floor(at / offsets) + Math.floor(inBlock / columns), inBlock % columns];
       }),
   };
 }

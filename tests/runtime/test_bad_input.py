@@ -49,6 +49,21 @@ CASES: dict[str, tuple[Callable[[], Any], type[WeftError], str]] = {
         CompilationError,
         "must be a power of 2, got 3 (the nearest are 2 and 4; mask the rest)",
     ),
+    "None for an array": (
+        lambda: fill[(1,)](None, 4, N=4),
+        CompilationError,
+        "hint: the argument `out` is None in this call: give it, or use it only under `if out is not None:`",
+    ),
+    "an option that is misspelled": (
+        lambda: fill[(1,)](_array(), 4, N=4, num_warp=4),
+        LaunchError,
+        "Keyword argument num_warp was specified but unrecognised\nhint: did you mean `num_warps`?",
+    ),
+    "a grid function without a parameter": (
+        lambda: fill[lambda: (1,)](_array(), 4, N=4),
+        LaunchTypeError,
+        "the grid is a function that cannot be called with the arguments of the launch: <lambda>.<locals>.<lambda>() takes",
+    ),
     "jit of a number": (lambda: weft.jit(5), DefinitionError, "jit needs a Python function, got 5 of type int"),  # type: ignore[call-overload]
     "jit of a builtin": (lambda: weft.jit(len), DefinitionError, "jit needs a Python function"),
     "jit of a lambda": (lambda: weft.jit(lambda x: x), DefinitionError, "defined with `def`, got a lambda"),
@@ -73,7 +88,7 @@ CASES: dict[str, tuple[Callable[[], Any], type[WeftError], str]] = {
         LaunchError,
         "give cpu as well",
     ),
-    "an unknown target": (lambda: weft.target("cuda:90").__enter__(), WeftError, "targets that exist: cpu"),
+    "an unknown target": (lambda: weft.target("cuda:70").__enter__(), WeftError, "targets that exist: cpu"),
     "a compiled kernel, None": (
         lambda: _compiled()[(1,)](None, 4, 4),
         LaunchTypeError,

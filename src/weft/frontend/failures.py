@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import weft.base
 from weft.base import CompilationError, CompilerCrash, Note, OutsideKernelError, WeftError
 from weft.language import core
+from weft.language.constants import unwrap
 
 if TYPE_CHECKING:
     from .frame import Frame
@@ -68,7 +69,8 @@ def diagnose(frame: Frame, error: BaseException) -> WeftError:
         if "constexpr" in text:
             notes, hint = _not_known(frame)
             return frame.error(text, notes=notes, hint=hint)
-        return frame.error(text, hint="; ".join(getattr(error, "__notes__", ())) or None)
+        hint = "; ".join(getattr(error, "__notes__", ())) or (_is_none(frame) if "NoneType" in text else None)
+        return frame.error(text, hint=hint)
     crash = CompilerCrash(
         f"{type(error).__name__}: {text}" if text else type(error).__name__,
         "the frontend",
@@ -96,6 +98,14 @@ def _not_known(frame: Frame) -> tuple[list[Note], str | None]:
         if name in frame.fn.arg_names:
             return [], f"mark the parameter, `{name}: tl.constexpr`"
     return [], None
+
+
+def _is_none(frame: Frame) -> str | None:
+    """Which parameter of the kernel, at the place of an error about None, is None in this launch."""
+    for name in [n.id for n in ast.walk(frame.node) if isinstance(n, ast.Name)]:
+        if name in frame.fn.arg_names and unwrap(frame.scope.get(name, 0)) is None:
+            return f"the argument `{name}` is None in this call: give it, or use it only under `if {name} is not None:`"
+    return None
 
 
 def _opcode_of_raise() -> int:

@@ -43,6 +43,20 @@ Handler = Callable[[Any, bool, bool], tuple[Any, Any]]
 # Grids
 
 
+def asked_grid(function: Callable[[dict[str, Any]], Any], arguments: dict[str, Any]) -> Any:
+    """The grid that a function makes of the arguments of a launch."""
+    try:
+        return function(arguments)
+    except TypeError as error:
+        tb = error.__traceback__
+        if tb is not None and tb.tb_next is None:  # it did not begin
+            raise LaunchTypeError(
+                f"the grid is a function that cannot be called with the arguments of the launch: {error}",
+                hint="it takes one, a dictionary: lambda meta: (weft.cdiv(meta['n'], meta['BLOCK']),)",
+            ) from None
+        raise
+
+
 def grid_of(grid: Any) -> tuple[int, int, int]:
     """The three sizes of a grid; a size of 0 is a launch that does nothing."""
     if grid.__class__ is not tuple and not isinstance(grid, (tuple, list)):
@@ -362,7 +376,7 @@ def launcher_source(name: str, params: Sequence[KernelParam], spaces: dict[str, 
         "        if _w_entry is None:",
         "            return None",
         "    if _w_grid.__class__ is not _w_tuple and _w_callable(_w_grid):",
-        f"        _w_grid = _w_grid({{{by_name}}})",
+        f"        _w_grid = _w_asked_grid(_w_grid, {{{by_name}}})",
         "    _w_x, _w_y, _w_z = _w_grid_of(_w_grid)",
         "    _w_kernel, _w_guard, _w_fire = _w_entry",
         f"    if _w_guard is not None and not _w_guard({arguments}{', '.join(values)}):",
@@ -397,6 +411,7 @@ def make_binder(name: str, params: Sequence[KernelParam], spaces: dict[str, Any]
         "_w_i32d": (32, True),
         "_w_i32": (32, False),
         "_w_one": ONE,
+        "_w_asked_grid": asked_grid,
         "_w_grid_of": grid_of,
         "_w_address": address_of,
     }

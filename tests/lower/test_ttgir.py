@@ -18,16 +18,12 @@ FILES = sorted((Path(__file__).resolve().parent.parent / "data" / "ttgir").glob(
 CASES = load_cases("weft")
 
 NOT_YET = {
-    "batched_matmul": "products of f32 that are not tf32",
     "concatenate": "tt.cat",
     "descriptor_matmul": "tensor descriptors",
     "descriptor_reduce": "tensor descriptors",
     "descriptor_window": "tensor descriptors",
     "device_descriptor_matmul": "tensor descriptors",
-    "dot_3d": "batched products",
-    "flash_attention_64": "products of f32 that are not tf32",
     "half_scaled_matmul": "fp4_to_fp",
-    "matmul_fp8_e4m3": "wgmma and fp8 operands that were widened",
     "scaled_matmul_e2m1": "fp4_to_fp",
 }
 """Cases whose lowering is not written; the reason."""

@@ -1,119 +1,209 @@
-"""Products of tiles by matrix instructions.
+"""Products of tiles: by matrix instructions, or each lane multiplies what it holds.
 
-The operands' layouts were chosen for an instruction: lanes hold what it wants of them. What is left is to find, for
+The operands' layouts were chosen for one or the other: lanes hold what is wanted of them. What is left is to find, for
 each instance of the instruction, the registers that hold its elements.
+
+In which order an instruction sums is free, so that along the summed dimension lanes may hold other elements than the
+instruction names, as long as both operands agree. Operands that were loaded in narrower types and widened do: with
+f16 from fp8 a lane has four neighbours instead of two.
+
+    the instruction's k        0 1 | 2 3 | 4 5 | 6 7      8 9 | 10 11 | ...
+    of lanes                   0   | 1   | 2   | 3        0   | 1     | ...
+    k in layouts of width 4    0 1 | 4 5 | 8 9 | 12 13    2 3 | 6 7   | ...
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Operation
 
 from weft.base import Unsupported
-from weft.ir.gpu import name_of
-from weft.ir.lane import Value
-from weft.layouts import BlockedLayout, LinearLayout
-from weft.targets.nvidia import Instruction, instruction
+from weft.ir.lane import ELEMENT_BITS, Value
+from weft.layouts import LinearLayout, f2
+from weft.targets.nvidia import INSTRUCTIONS, Instruction
 
-from .context import Context, elem_of, lowering, tile_shape
+from .context import Context, lowering, tile_shape
 
 PTX = {"f16": "f16", "bf16": "bf16", "f32": "tf32", "f64": "f64", "f8E4M3FN": "e4m3", "f8E5M2": "e5m2", "i8": "s8"}
-DEPTH = {"f16": 16, "bf16": 16, "f32": 8, "f8E4M3FN": 32, "f8E5M2": 32, "i8": 32}
+SHAPES = {
+    "f16": ((16, 8, 16), (16, 8, 8)),
+    "bf16": ((16, 8, 16), (16, 8, 8)),
+    "f32": ((16, 8, 8), (16, 8, 4)),
+    "f64": ((16, 8, 16), (16, 8, 8), (16, 8, 4), (8, 8, 4)),
+    "f8E4M3FN": ((16, 8, 32),),
+    "f8E5M2": ((16, 8, 32),),
+    "i8": ((16, 8, 32), (16, 8, 16), (8, 8, 16)),
+}
+"""Shapes of matrix instructions by the type of the left operand, the largest first."""
 ACCUMULATOR = {"i32": "s32"}
 
-
-def _held(layout: LinearLayout) -> dict[tuple[int, ...], int]:
-    """The register that holds each element of lane 0 of warp 0; of copies the first."""
-    part = layout.sublayout(["register"], layout.out_dims)
-    found: dict[tuple[int, ...], int] = {}
-    for register, flat in enumerate(part.table().tolist()):
-        found.setdefault(part._coordinates(flat), register)
-    return found
-
-
-def _points(layout: LinearLayout) -> list[tuple[int, ...]]:
-    """The coordinates of the registers of lane 0 in an instruction's operand."""
-    part = layout.sublayout(["register"], layout.out_dims).transpose_outs(["dim0", "dim1"])
-    return [part._coordinates(x) for x in part.table().tolist()]
-
-
-def _fits(layout: LinearLayout, tile: LinearLayout) -> bool:
-    """Whether lanes hold what the instruction wants of them."""
-    return layout.bases["lane"] == tile.transpose_outs(["dim0", "dim1"]).bases["lane"]
-
-
-def _by_fma(c: Context, values: Sequence[Value], layouts: Sequence[LinearLayout], depth: int) -> Value:
-    """Each lane multiplies what it holds: whole rows of the left operand, whole columns of the right one."""
-    left, right = _held(layouts[0]), _held(layouts[1])
-    part = layouts[2].sublayout(["register"], layouts[2].out_dims)
-    points = [part._coordinates(x) for x in part.table().tolist()]
-    running = values[2]
-    for k in range(depth):
-        x = c.build.rename(values[0], [left[i, k] for i, _ in points])
-        y = c.build.rename(values[1], [right[k, j] for _, j in points])
-        if running.elem.startswith("i"):
-            x, y = (c.build.op("arith.extsi", [v], running.elem) if v.elem != running.elem else v for v in (x, y))
-            running = c.build.op("arith.addi", [running, c.build.op("arith.muli", [x, y], running.elem)], running.elem)
-            continue
-        x, y = (c.build.op("arith.extf", [v], running.elem) if v.elem != running.elem else v for v in (x, y))
-        running = c.build.op("math.fma", [x, y, running], running.elem)
-    return running
-
-
-def _choose(c: Context, a: SSAValue, b: SSAValue, accumulator: str) -> Instruction:
-    left, right = elem_of(a.type), elem_of(b.type)
-    if left == "f64":
-        shape = "m8n8k4"
-    elif left in DEPTH:
-        shape = f"m16n8k{DEPTH[left]}"
-    else:
-        raise Unsupported(f"a product of {left}", c.program.target, c.build.span)
-    acc = ACCUMULATOR.get(accumulator, accumulator)
-    return instruction(f"mma.sync.{shape}.{acc}.{PTX[left]}.{PTX[right]}.{acc}")
+Point = tuple[int, ...]
 
 
 @lowering("tt.dot")
 def _dot(c: Context, op: Operation) -> None:
-    a, b, acc = op.operands
-    result = op.results[0]
-    if len(tile_shape(result)) != 2:
-        raise Unsupported("a batched product", c.program.target, c.build.span)
-    layouts = [c.layout(x) for x in (a, b, acc)]
-    if isinstance(name_of(result.type), BlockedLayout):
-        c[result] = _by_fma(c, [c.whole(x) for x in (a, b, acc)], layouts, tile_shape(a)[1])
+    shape, depth = tile_shape(op.results[0]), tile_shape(op.operands[0])[-1]
+    product = _Product(c, [c.layout(x) for x in op.operands], [c.whole(x) for x in op.operands], shape, depth)
+    if not product.agrees():
+        raise Unsupported("a product whose operands lie in other lanes than its result", c.program.target, c.build.span)
+    if product.holds_rows():
+        c[op.results[0]] = product.by_multiplying()
         return
-    entry = _choose(c, a, b, elem_of(result.type))
-    tiles = [o.layout for o in entry.operands]
-    for layout, tile, what in zip(layouts, tiles, ("left", "right", "accumulator"), strict=True):
-        if tile is None or not _fits(layout, tile):
-            raise Unsupported(f"a product whose {what} operand is not laid out for {entry.name}", c.program.target)
-    held = [_held(x) for x in layouts]
-    points = [_points(t) for t in tiles if t is not None]
-    m, n, k = entry.shape
-    depth = tile_shape(a)[1]
-    values = [c.whole(a), c.whole(b), c.whole(acc)]
-    parts: dict[int, Value] = {}
-    origins = sorted({(i // m * m, j // n * n) for i, j in held[2]})
-    for i, j in origins:
-        registers = [held[2][i + x, j + y] for x, y in points[2]]
-        running = c.build.rename(values[2], registers)
-        for at in range(0, depth, k):
-            left = c.build.rename(values[0], [held[0][i + x, at + y] for x, y in points[0]])
-            right = c.build.rename(values[1], [held[1][at + x, j + y] for x, y in points[1]])
-            running = c.build.add(
-                "instruction", [left, right, running], [(running.elem, running.count)], {"isa": entry.name}
-            ).result
-        for position, register in enumerate(registers):
-            parts[register] = c.build.rename(running, [position])
-    c[result] = _assembled(c, parts, layouts[2], values[2].count)
+    for entry in _candidates(c, *product.values):
+        along = product.summed_order(entry)
+        if along is not None:
+            c[op.results[0]] = product.by_instruction(entry, along)
+            return
+    types = " and ".join(v.elem for v in product.values[:2])
+    raise Unsupported(f"a product of {types} in these layouts", c.program.target, c.build.span)
 
 
-def _assembled(c: Context, parts: dict[int, Value], layout: LinearLayout, count: int) -> Value:
-    """One fragment of registers that were computed in pieces; copies are where what they copy is."""
-    order = sorted(parts)
-    joined = c.build.add("join", [parts[r] for r in order], [(parts[order[0]].elem, len(order))]).result
-    held = _held(layout)
+def _candidates(c: Context, left: Value, right: Value, total: Value) -> Iterator[Instruction]:
+    """The matrix instructions of the target for these types."""
+    acc = ACCUMULATOR.get(total.elem, total.elem)
+    capability = int(c.program.target.rpartition(":")[2].rstrip("abcdefghijklmnopqrstuvwxyz") or 0)
+    for m, n, k in SHAPES.get(left.elem, ()):
+        name = f"mma.sync.m{m}n{n}k{k}.{acc}.{PTX[left.elem]}.{PTX.get(right.elem)}.{acc}"
+        if name in INSTRUCTIONS and INSTRUCTIONS[name].works_on(capability):
+            yield INSTRUCTIONS[name]
+
+
+def _held(layout: LinearLayout) -> dict[Point, int]:
+    """The register that holds each element of lane 0 of warp 0; of copies the first."""
+    found: dict[Point, int] = {}
+    for register, point in enumerate(_elements(layout)):
+        found.setdefault(point, register)
+    return found
+
+
+def _elements(layout: LinearLayout) -> list[Point]:
+    """The coordinates of each register of lane 0 of warp 0."""
     part = layout.sublayout(["register"], layout.out_dims)
-    table: Sequence[int] = [order.index(held[part._coordinates(x)]) for x in part.table().tolist()]
-    return c.build.rename(joined, table)
+    return [part._coordinates(x) for x in part.table().tolist()]
+
+
+def _lanes(tile: LinearLayout | None) -> tuple[Point, ...]:
+    assert tile is not None
+    return tile.transpose_outs(["dim0", "dim1"]).bases["lane"]
+
+
+class _Product:
+    """a, b and the accumulator; coordinates have the batch first, if there is one, then rows and columns."""
+
+    def __init__(
+        self, c: Context, layouts: Sequence[LinearLayout], values: list[Value], shape: Sequence[int], depth: int
+    ) -> None:
+        self.c, self.layouts, self.values, self.shape, self.depth = c, layouts, values, shape, depth
+        self.batch = len(shape) - 2
+
+    def agrees(self, dim: str = "warp") -> bool:
+        """Whether warps, or lanes, hold the rows and columns of the operands that they hold of the result."""
+        row, column = self.batch, self.batch + 1
+        for a, b, t in zip(*(x.bases[dim] for x in self.layouts), strict=True):
+            if a != (*t[:row], t[row], 0) or b != (*t[:row], 0, t[column]):
+                return False
+        return True
+
+    def holds_rows(self) -> bool:
+        """Whether each lane has whole rows of the left operand and whole columns of the right one."""
+        return self.agrees("lane")
+
+    def by_multiplying(self) -> Value:
+        """Each lane multiplies and adds."""
+        c, (a, b, total) = self.c, self.values
+        left, right = _held(self.layouts[0]), _held(self.layouts[1])
+        points = _elements(self.layouts[2])
+        elem = total.elem if ELEMENT_BITS[total.elem] >= 32 else "f32"
+        running = self.widened(total, elem)
+        for k in range(self.depth):
+            x = self.widened(c.build.rename(a, [left[(*p[:-1], k)] for p in points]), elem)
+            y = self.widened(c.build.rename(b, [right[(*p[:-2], k, p[-1])] for p in points]), elem)
+            if elem[0] == "i":
+                running = c.build.op("arith.addi", [running, c.build.op("arith.muli", [x, y], elem)], elem)
+            else:
+                running = c.build.op("math.fma", [x, y, running], elem)
+        return running if elem == total.elem else c.build.op("arith.truncf", [running], total.elem)
+
+    def widened(self, value: Value, elem: str) -> Value:
+        """Elements in the type that is summed in."""
+        if value.elem == elem:
+            return value
+        return self.c.build.op("arith.extsi" if elem[0] == "i" else "arith.extf", [value], elem)
+
+    # -- matrix instructions ----------------------------------------------------------------------------------------
+
+    def summed_order(self, entry: Instruction) -> list[int] | None:
+        """Where the bits of the instruction's k lie in the layouts; None where lanes do not hold what it wants."""
+        m, n, k = entry.shape
+        if self.depth % k or self.shape[-2] % m or self.shape[-1] % n:
+            return None
+        tiles = [_lanes(o.layout) for o in entry.operands]
+        left, right = self.placed(0, 1, tiles[0]), self.placed(1, 0, tiles[1])
+        wanted = tuple((0,) * self.batch + p for p in tiles[2])
+        own = self.layouts[2].bases["lane"]
+        if (
+            left is None
+            or left != right
+            or any(b != w and b != self.wrapped(w) for b, w in zip(own, wanted, strict=True))
+        ):
+            return None
+        bits = f2.identity(self.depth.bit_length() - 1)
+        free = [b for b in bits if b not in left.values()]
+        return [left[b] if b in left else free.pop(0) for b in bits]
+
+    def wrapped(self, point: Point) -> Point:
+        """A coordinate of an instruction in a tile that is smaller than it."""
+        return tuple(x % s for x, s in zip(point, self.shape, strict=True))
+
+    def placed(self, which: int, axis: int, tile: tuple[Point, ...]) -> dict[int, int] | None:
+        """From the instruction's k to that of the layout, for the bits that lanes hold."""
+        found: dict[int, int] = {}
+        for own, wanted in zip(self.layouts[which].bases["lane"], tile, strict=True):
+            place = own[self.batch :]
+            if wanted[axis]:
+                if place[1 - axis] or not place[axis] or place[axis] & place[axis] - 1:
+                    return None
+                found[wanted[axis]] = place[axis]
+            elif (
+                place[axis]
+                or place[1 - axis] != wanted[1 - axis] % self.layouts[which].out_dims[f"dim{self.batch + 1 - axis}"]
+            ):
+                return None
+        return found
+
+    def by_instruction(self, entry: Instruction, along: Sequence[int]) -> Value:
+        """Instance by instance: those of one part of the result one after the other."""
+        m, n, k = entry.shape
+        held = [_held(x) for x in self.layouts]
+        points = [self.points(o.layout) for o in entry.operands]
+        values, b = self.values, self.batch
+        parts: dict[int, Value] = {}
+        origins = sorted({(*p[:b], p[b] // m * m, p[b + 1] // n * n) for p in held[2]})
+        order = [f2.multiply(along, x) for x in range(self.depth)]
+        for *batch, i, j in origins:
+            registers = [held[2][(*batch, i + x, j + y)] for x, y in points[2]]
+            running = self.c.build.rename(values[2], registers)
+            for at in range(0, self.depth, k):
+                left = [held[0][(*batch, i + x, order[at + y])] for x, y in points[0]]
+                right = [held[1][(*batch, order[at + x], j + y)] for x, y in points[1]]
+                operands = [self.c.build.rename(v, t) for v, t in zip(values, (left, right), strict=False)]
+                made = self.c.build.instruction(entry.name, [*operands, running], [(running.elem, running.count)])
+                running = made.result
+            for position, register in enumerate(registers):
+                parts[register] = self.c.build.rename(running, [position])
+        return self.assembled(parts, held[2])
+
+    @staticmethod
+    def points(tile: LinearLayout | None) -> list[Point]:
+        """The coordinates of the registers of lane 0 in an instruction's operand."""
+        assert tile is not None
+        return _elements(tile.transpose_outs(["dim0", "dim1"]))
+
+    def assembled(self, parts: dict[int, Value], held: dict[Point, int]) -> Value:
+        """One fragment of registers that were computed in pieces; copies are where what they copy is."""
+        order = sorted(parts)
+        elem = self.values[2].elem
+        joined = self.c.build.add("join", [parts[r] for r in order], [(elem, len(order))]).result
+        place = {r: i for i, r in enumerate(order)}
+        return self.c.build.rename(joined, [place[held[p]] for p in _elements(self.layouts[2])])

@@ -265,6 +265,48 @@ BAD = {
         lambda: LinearLayout.identity_1d(4, "lane", "dim0").apply(lane=4),
         "an index of lane is outside of 0 .. 3",
     ),
+    "fraction": (
+        lambda: LinearLayout.from_bases({"lane": [(1.5,)]}, {"dim0": 4}),
+        "basis 1 of lane is (1.5,): its coordinate 1.5 of dim0 is no integer; legal are 0 .. 3",
+    ),
+    "no coordinates": (
+        lambda: LinearLayout.from_bases({"lane": [1]}, {"dim0": 4}),
+        "basis 1 of lane is 1, expected a coordinate for each of the output dimensions (dim0)",
+    ),
+    "size is a fraction": (
+        lambda: LinearLayout.from_bases({"lane": [(1,)]}, [("dim0", 2.0)]),
+        "the size of the output dimension dim0 must be a power of two, got 2.0",
+    ),
+    "entry": (
+        lambda: LinearLayout.from_bases({"lane": [(1,)]}, [4]),
+        "out_dims has the entry 4, expected names, or pairs of name and size",
+    ),
+    "names": (
+        lambda: LinearLayout.from_bases({0: [(1,)]}, {"dim0": 2}),
+        "the names of input dimensions must be strings, got [0]",
+    ),
+    "names alone": (
+        lambda: LinearLayout.from_bases({"lane": [(2,)]}, ["dim0"]),
+        "the layout does not reach all of its output: nothing maps to dim0 = 1",
+    ),
+    "index": (
+        lambda: LinearLayout.identity_1d(4, "lane", "dim0").apply(lane=np.array([0.5])),
+        "an index of lane is no integer but float64; legal are 0 .. 3",
+    ),
+    "trivial over": (
+        lambda: LinearLayout.identity_1d(4, "lane", "lane").is_trivial_over(["warp"]),
+        "the layout has no input dimension 'warp'; it has (lane)",
+    ),
+    "prefer": (
+        lambda: LinearLayout.identity_1d(4, "lane", "dim0").invert_and_compose(
+            LinearLayout.identity_1d(4, "lane", "dim0"), prefer=("wrap",)
+        ),
+        "prefer: neither layout has an input dimension 'wrap'; the outer has (lane)",
+    ),
+    "renamed to one": (
+        lambda: LinearLayout.from_bases({"a": [(1,)], "b": [(2,)]}, {"dim0": 4}).rename_ins({"a": "b"}),
+        "an input dimension is named twice: b, b",
+    ),
     "twice": (
         lambda: LinearLayout.from_bases([("a", [(1,)]), ("a", [(2,)])], {"dim0": 4}),
         "an input dimension is named twice: a, a",

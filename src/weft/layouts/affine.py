@@ -21,7 +21,8 @@ import numpy.typing as npt
 
 from weft.base import LayoutError
 
-from .linear import LinearLayout, log2_exact
+from .dims import exact_log2
+from .linear import LinearLayout
 
 __all__ = ["AffineLayout"]
 
@@ -66,7 +67,7 @@ class AffineLayout:
     @staticmethod
     def slice_1d(start: int, size: int, out_size: int, in_dim: str, out_dim: str) -> AffineLayout:
         """x -> start + x for x below `size`, within `out_size`; `start` must be a multiple of `size`."""
-        log2_exact(size, in_dim)
+        exact_log2(size, in_dim)
         if start % size:
             raise LayoutError(
                 f"slice_1d: start {start} is not a multiple of the size {size}, so the slice is not affine over F2",

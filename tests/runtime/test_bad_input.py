@@ -62,7 +62,7 @@ CASES: dict[str, tuple[Callable[[], Any], type[WeftError], str]] = {
     "a grid function without a parameter": (
         lambda: fill[lambda: (1,)](_array(), 4, N=4),
         LaunchTypeError,
-        "the grid is a function that cannot be called with the arguments of the launch: <lambda>.<locals>.<lambda>() takes",
+        "a function that cannot be called with the arguments of the launch: <lambda>.<locals>.<lambda>() takes 0",
     ),
     "jit of a number": (lambda: weft.jit(5), DefinitionError, "jit needs a Python function, got 5 of type int"),  # type: ignore[call-overload]
     "jit of a builtin": (lambda: weft.jit(len), DefinitionError, "jit needs a Python function"),

@@ -54,22 +54,26 @@ class Metadata:
 
 
 class AsmDict(dict[str, Any]):
-    """The stages by name; "asm" is made when it is first asked for."""
+    """The stages by name; those in `later`, "asm" among them, are made when they are first asked for."""
 
-    def __init__(self, stages: Mapping[str, Any], assembly: Callable[[], str] | None = None) -> None:
+    def __init__(
+        self,
+        stages: Mapping[str, Any],
+        assembly: Callable[[], str] | None = None,
+        later: Mapping[str, Callable[[], Any]] | None = None,
+    ) -> None:
         super().__init__(stages)
-        self._assembly = assembly
+        self._later = {**(later or {}), **({"asm": assembly} if assembly is not None else {})}
 
     def __missing__(self, key: str) -> Any:
-        if key == "asm" and self._assembly is not None:
-            self["asm"] = self._assembly()
-            return self["asm"]
-        names = [*self, *(["asm"] if self._assembly and "asm" not in self else [])]
-        raise KeyError(f"there is no stage {key!r}; stages of this kernel: {', '.join(names)}")
+        if key in self._later:
+            self[key] = self._later[key]()
+            return self[key]
+        raise KeyError(f"there is no stage {key!r}; stages of this kernel: {', '.join(self.keys())}")
 
     def keys(self) -> Any:
-        """The names of the stages that are there, the lazy one included."""
-        return dict.fromkeys([*super().keys(), *(["asm"] if self._assembly else [])]).keys()
+        """The names of the stages that are there, those not made yet included."""
+        return dict.fromkeys([*super().keys(), *self._later]).keys()
 
     def __reduce__(self) -> Any:
         return AsmDict, (dict(self),)
@@ -110,17 +114,17 @@ class CompiledKernel:
         self.name: str = self.metadata.name
         self.packed_metadata = (self.metadata.num_warps, self.metadata.num_ctas, self.metadata.shared)
         self.metadata_group: dict[str, str] = {}
-        self.kernel: bytes = asm["object"]
+        self.kernel: bytes = asm.get("object", b"")
         self.timings = dict(timings or {})
         """Seconds spent in each stage."""
         self.from_cache = from_cache
         self.module: Any = None
         self.function: int | None = None
-        self._loaded: LoadedKernel | None = None
+        self._loaded: Any = None
         self._launch: Callable[..., None] | None = None
         self._lock = threading.Lock()
 
-    def load(self) -> LoadedKernel:
+    def load(self) -> Any:
         """The kernel in memory."""
         if self._loaded is None:
             with self._lock:

@@ -9,6 +9,7 @@ Nothing here reads the environment or touches files.  `store` remembers artefact
 from __future__ import annotations
 
 import hashlib
+import importlib
 import platform
 import traceback
 from collections.abc import Callable, Iterator, Mapping
@@ -160,7 +161,7 @@ def cache_key(src: Source, target: GPUTarget, options: Options, extra: Mapping[s
 
 
 @contextmanager
-def _stage(name: str, timings: dict[str, float], ir: Callable[[], str] | None = None) -> Iterator[None]:
+def stage(name: str, timings: dict[str, float], ir: Callable[[], str] | None = None) -> Iterator[None]:
     """Time a stage; whatever goes wrong in it and is not an error of Weft becomes a CompilerCrash."""
     begin = perf_counter()
     try:
@@ -197,14 +198,18 @@ def compile(
     opts = make_options(options or {})
     if instead is not None:
         src = OverriddenSource(src, instead)
-    with _stage("key", timings):
+    if chosen.backend == "cuda":  # whose stages are not imported for the CPU
+        cuda = importlib.import_module(f"{__package__}.cuda")
+        found: CompiledKernel = cuda.compile_for(src, chosen, options or {}, store=store, dump=dump, extra=environment)
+        return found
+    with stage("key", timings):
         key = cache_key(src, chosen, opts, environment)
     if store is not None:
-        with _stage("cache", timings):
-            found = store.get(key)
-        if found is not None and all(name in found[1] for name in STAGES):
-            return _kernel(src, chosen, opts, found[0], found[1], key, timings, from_cache=True, dump=dump)
-    with _stage("ttir", timings):
+        with stage("cache", timings):
+            entry = store.get(key)
+        if entry is not None and all(name in entry[1] for name in STAGES):
+            return _kernel(src, chosen, opts, entry[0], entry[1], key, timings, from_cache=True, dump=dump)
+    with stage("ttir", timings):
         module = tile_pipeline(src.make_ir(opts.language, chosen))
         ttir = print_module(module)
         stored = stored_params(module)
@@ -213,7 +218,7 @@ def compile(
         dump(src.name, "ttir", ttir)
     debug = opts.language.debug
     backend = replace(opts.backend, assume_no_alias=False) if debug else opts.backend  # nothing is taken on trust
-    with _stage("llir", timings, lambda: ttir):
+    with stage("llir", timings, lambda: ttir):
         binary = compile_module(*cpu_pipeline(module, debug=debug), backend)
     facts = {
         **binary.metadata,
@@ -232,7 +237,7 @@ def compile(
         "object": bytes(binary.object),
     }
     if store is not None:
-        with _stage("cache", timings):
+        with stage("cache", timings):
             store.put(key, facts, blobs)
     return _kernel(src, chosen, opts, facts, blobs, key, timings, from_cache=False, dump=dump)
 
@@ -260,7 +265,7 @@ def _kernel(
     # A program's scratch memory takes the place of a GPU's shared memory; never 0, because scripts divide by it.
     shared = max(16, int(facts.get("scratch_bytes", 0)))
     own = {"shared": shared, "warp_size": 1, "backend_name": "cpu", "arch": target.arch}
-    metadata = {**_TRITON_FACTS, **facts, **own}
+    metadata = {**TRITON_FACTS, **facts, **own}
     kernel = CompiledKernel(src, target, asm, metadata, key, timings, from_cache)
     if dump is not None:
         if from_cache:
@@ -271,7 +276,7 @@ def _kernel(
 
 
 # Facts that tools written for Triton look for, and their values where there is no GPU.
-_TRITON_FACTS: dict[str, Any] = {
+TRITON_FACTS: dict[str, Any] = {
     "maxnreg": None,
     "launch_cooperative_grid": False,
     "launch_pdl": False,

@@ -1,7 +1,7 @@
 """Which machine to compile for.
 
 as_target("cpu")        the processor this runs on
-as_target(GPUTarget("cuda", 90, 32))    raises Unsupported, naming what exists
+as_target("cuda:90")    GPUTarget("cuda", 90, 32)
 """
 
 from __future__ import annotations
@@ -23,7 +23,10 @@ __all__ = [
     "set_scratch_limit",
 ]
 
-TARGETS = ("cpu",)
+CAPABILITIES = (80, 86, 89, 90)
+"""Compute capabilities of NVIDIA GPUs, times ten, that are compiled for."""
+
+TARGETS = ("cpu", *(f"cuda:{n}" for n in CAPABILITIES))
 """The targets that exist."""
 
 SIMULATED = ("sim:cuda:80", "sim:cuda:90")
@@ -50,6 +53,9 @@ def as_target(target: Any = None) -> GPUTarget:
         backend, _, arch = target.partition(":")
     else:
         backend, arch = str(getattr(target, "backend", target)), str(getattr(target, "arch", ""))
+    number = arch.removesuffix("a")
+    if backend == "cuda" and number.isdigit() and int(number) in CAPABILITIES:
+        return GPUTarget("cuda", int(number), 32)
     if backend != "cpu":
         exist = ", ".join((*TARGETS, *SIMULATED))
         raise Unsupported(

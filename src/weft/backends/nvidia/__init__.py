@@ -4,7 +4,7 @@
 see a layout: everything is decided when the lane program is made.
 """
 
-from .emit import Emitted, emit, emit_llvm
-from .machine import PTXTarget, ptx_target
+from .emit import Emitted, emit, emit_llvm, emitted_of
+from .machine import PTXTarget, assembly, ptx_target
 
-__all__ = ["Emitted", "PTXTarget", "emit", "emit_llvm", "ptx_target"]
+__all__ = ["Emitted", "PTXTarget", "assembly", "emit", "emit_llvm", "emitted_of", "ptx_target"]

@@ -12,7 +12,7 @@ blocks: programs times `blocks` along x.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from weft.backends.llvm.emit import Value, vec
@@ -20,9 +20,9 @@ from weft.ir.lane import LaneProgram, Parameter, verify
 
 from . import control, diagnostics, elementwise, instructions, memory, registers
 from .emitter import LLVM, Emitter, Register
-from .machine import PTXTarget, assembly, ptx_target
+from .machine import assembly, ptx_target
 
-__all__ = ["Emitted", "emit", "emit_llvm"]
+__all__ = ["Emitted", "emit", "emit_llvm", "emitted_of"]
 
 FAMILIES = (control, diagnostics, elementwise, instructions, memory, registers)  # imported to fill the table
 
@@ -54,16 +54,18 @@ class Emitted:
             "num_ctas": self.blocks,
             "threads": self.threads,
             "arch": self.processor,
-            "params": [[p.name, p.elem, p.pointee] for p in self.parameters],
+            "params": [_spelled(p) for p in self.parameters],
         }
 
 
-@dataclass
-class _Signature:
-    """The kernel's parameters as LLVM has them."""
+SPELLED = {"f16": "fp16", "f32": "fp32", "f64": "fp64", "f8E4M3FN": "fp8e4nv", "f8E5M2": "fp8e5"}
 
-    names: list[tuple[str, str]] = field(default_factory=list)
-    attributes: list[str] = field(default_factory=list)
+
+def _spelled(parameter: Parameter) -> str:
+    """The type of a parameter as signatures spell it."""
+    if parameter.elem == "ptr":
+        return f"*{SPELLED.get(parameter.pointee, parameter.pointee)}"
+    return SPELLED.get(parameter.elem, parameter.elem)
 
 
 def _parameter_type(parameter: Parameter) -> str:
@@ -91,6 +93,7 @@ def _identifier(name: str) -> str:
 
 def emit_llvm(program: LaneProgram, fp_fusion: bool = True, maxnreg: int | None = None) -> tuple[str, int]:
     """(LLVM IR as text, the version of PTX that it needs, times ten)."""
+    verify(program)
     target = ptx_target(program.target)
     e = Emitter(program, target, fp_fusion)
     threads = program.warps * program.lanes
@@ -125,15 +128,18 @@ def emit_llvm(program: LaneProgram, fp_fusion: bool = True, maxnreg: int | None 
 
 def emit(program: LaneProgram, *, fp_fusion: bool = True, maxnreg: int | None = None) -> Emitted:
     """The PTX of a lane program. Unsupported where the target lacks something, CompilerCrash where LLVM refuses it."""
-    verify(program)
-    target: PTXTarget = ptx_target(program.target)
     llir, version = emit_llvm(program, fp_fusion, maxnreg)
-    ptx = assembly(llir, target, version)
+    ptx = assembly(llir, ptx_target(program.target), version)
+    return emitted_of(program, llir, ptx, maxnreg)
+
+
+def emitted_of(program: LaneProgram, llir: str, ptx: str, maxnreg: int | None = None) -> Emitted:
+    """The two texts with what is known of the program."""
     return Emitted(
         ptx,
         llir,
         _identifier(program.name),
-        target.processor,
+        ptx_target(program.target).processor,
         program.warps * program.lanes,
         program.shared_bytes,
         program.parameters,

@@ -1,0 +1,210 @@
+"""Compiling for NVIDIA GPUs: tile IR, layout IR, the lane program, LLVM IR, PTX, machine code.
+
+    kernel = compile(ASTSource(...), "cuda:90")         # needs no GPU; kernel.asm["ptx"]
+    kernel.asm["ttgir"], kernel.asm["lane"]             # made again from the tile IR when asked for
+    kernel.asm["cubin"]                                 # assembled when asked for, or when the kernel is loaded
+
+What the cache keeps is source, tile IR, LLVM IR and PTX, and machine code in an entry of its own.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from functools import partial
+from typing import Any
+
+from xdsl.dialects.builtin import ModuleOp
+
+from weft.analysis import wrapped_offsets
+from weft.backends.nvidia import Emitted, assembly, emit_llvm, emitted_of, ptx_target
+from weft.backends.nvidia.driver import LoadedKernel, current_device
+from weft.backends.nvidia.ptxas import MachineCode, assemble, disassemble
+from weft.base import CompileOptions
+from weft.ir import print_module
+from weft.ir.lane import LaneProgram, text_of
+from weft.lower import lower
+from weft.passes import tile_pipeline
+from weft.passes.gpu_pipelines import gpu_pipeline, layout_pipeline
+
+from . import gpu
+from .kernel import AsmDict, CompiledKernel
+from .sources import IRSource, Source
+from .stages import TRITON_FACTS, Dump, Store, cache_key, make_options, stage
+from .stores import stored_params
+from .target import GPUTarget
+
+__all__ = ["CudaKernel", "compile_for"]
+
+STAGES = ("source", "ttir", "llir", "ptx")
+
+
+class CudaKernel(CompiledKernel):
+    """A kernel compiled for an NVIDIA GPU; assembled and loaded when it is launched."""
+
+    def __init__(self, *args: Any, store: Store | None = None, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._store = store
+        self._code: MachineCode | None = None
+
+    def assemble(self) -> MachineCode:
+        """The machine code, from the cache if it is there. CompilerCrash where ptxas refuses the PTX."""
+        if self._code is None:
+            key = hashlib.sha256(f"{self.hash} machine code".encode()).hexdigest()
+            found = self._store.get(key) if self._store is not None else None
+            if found is not None and "image" in found[1]:
+                self._code = MachineCode(bytes(found[1]["image"]), **found[0])
+            else:
+                self._code = assemble(self.asm["ptx"], self.metadata.arch, maxnreg=self.metadata.maxnreg)
+                facts = {k: v for k, v in asdict(self._code).items() if k != "image"}
+                if self._store is not None and self._code.by != "driver":
+                    self._store.put(key, facts, {"image": self._code.image})
+            self.kernel = self._code.image
+        return self._code
+
+    def load(self) -> Any:
+        """The kernel in the driver. NoDevice where there is none, or no driver."""
+        if self._loaded is None:
+            current_device()  # says what is missing before anything is assembled
+            with self._lock:
+                if self._loaded is None:
+                    loaded = LoadedKernel(self.assemble().image, self.metadata._asdict())
+                    self.module, self.function = loaded, loaded.address
+                    self._loaded = loaded
+        return self._loaded
+
+    @property
+    def n_regs(self) -> int:
+        """Registers of a thread, as the assembler counts them."""
+        return self.assemble().registers
+
+    @property
+    def n_spills(self) -> int:
+        """Words that a thread spills, as the assembler counts them."""
+        return self.assemble().spilled_bytes // 4
+
+    @property
+    def n_max_threads(self) -> int:
+        """The largest number of threads a block may have."""
+        return int(self.load().max_threads)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "_store": None}
+
+
+def _modules(src: Source, target: GPUTarget, language: CompileOptions, options: Mapping[str, Any]) -> ModuleOp:
+    """Tile IR; for a Gluon kernel, layout IR."""
+    if src.ext == "ttgir":
+        return gpu.layout_ir(src, int(target.arch), options)
+    return tile_pipeline(src.make_ir(language, target))
+
+
+def _laid_out(module: ModuleOp, target: GPUTarget, warps: int) -> ModuleOp:
+    """Layout IR as the lowering takes it; the module is changed."""
+    if "ttg.num-warps" in module.attributes:
+        return layout_pipeline(module)
+    return gpu_pipeline(module, str(target), warps)
+
+
+def _again(ttir: str, target: GPUTarget, language: CompileOptions) -> ModuleOp:
+    """The layout IR once more, from the tile IR."""
+    module = IRSource(ttir).make_ir(language, target)
+    return _laid_out(module, target, language.num_warps)
+
+
+def _lane_text(ttir: str, target: GPUTarget, language: CompileOptions) -> str:
+    return text_of(lower(_again(ttir, target, language), str(target)))
+
+
+def _facts(
+    program: LaneProgram, emitted: Emitted, module_facts: Mapping[str, Any], language: CompileOptions
+) -> dict[str, Any]:
+    """What is kept beside the texts."""
+    return {
+        **emitted.metadata,
+        **module_facts,
+        "num_stages": language.num_stages,
+        "debug": language.debug,
+        "enable_fp_fusion": language.enable_fp_fusion,
+        "warp_size": program.lanes,
+        "maxnreg": emitted.maxnreg,
+        "global_scratch_size": program.scratch,
+        "backend_name": "cuda",
+    }
+
+
+def compile_for(
+    src: Source,
+    target: GPUTarget,
+    options: Mapping[str, Any],
+    *,
+    store: Store | None,
+    dump: Dump | None,
+    extra: Mapping[str, str] | None,
+) -> CudaKernel:
+    """See `weft.compiler.compile`."""
+    timings: dict[str, float] = {}
+    given = {"default_dot_input_precision": "tf32", **options}
+    opts = make_options(given)
+    language, maxnreg = opts.language, options.get("maxnreg")
+    with stage("key", timings):
+        key = cache_key(src, target, opts, {**(extra or {}), "maxnreg": str(maxnreg)})
+    if store is not None:
+        with stage("cache", timings):
+            found = store.get(key)
+        if found is not None and all(name in found[1] for name in STAGES):
+            return _kernel(src, target, language, found[0], found[1], key, timings, store, dump, from_cache=True)
+    with stage("ttir", timings):
+        module = _modules(src, target, language, given)
+        ttir = print_module(module)
+        module_facts = {
+            "stored_params": stored_params(module),
+            "wrapped_offsets": [asdict(wrapped) for wrapped in wrapped_offsets(module)],
+        }
+    with stage("lane", timings, lambda: ttir):
+        program = lower(_laid_out(module, target, language.num_warps), str(target))
+    with stage("llir", timings, lambda: text_of(program)):
+        llir, version = emit_llvm(program, language.enable_fp_fusion, maxnreg)
+    with stage("ptx", timings, lambda: llir):
+        ptx = assembly(llir, ptx_target(str(target)), version)
+    facts = _facts(program, emitted_of(program, llir, ptx, maxnreg), module_facts, language)
+    texts = {"source": src.text(), "ttir": ttir, "llir": llir, "ptx": ptx}
+    blobs = {name: text.encode("utf-8", "surrogatepass") for name, text in texts.items()}
+    if store is not None:
+        with stage("cache", timings):
+            store.put(key, facts, blobs)
+    return _kernel(src, target, language, facts, blobs, key, timings, store, dump, from_cache=False)
+
+
+def _kernel(
+    src: Source,
+    target: GPUTarget,
+    language: CompileOptions,
+    facts: Mapping[str, Any],
+    blobs: Mapping[str, bytes],
+    key: str,
+    timings: Mapping[str, float],
+    store: Store | None,
+    dump: Dump | None,
+    *,
+    from_cache: bool,
+) -> CudaKernel:
+    """Put the artefact together."""
+    stages = {name: blobs[name].decode("utf-8", "surrogatepass") for name in STAGES}
+    ttir = stages["ttir"]
+    made: list[CudaKernel] = []
+    later: dict[str, Callable[[], Any]] = {
+        "ttgir": lambda: print_module(_again(ttir, target, language)),
+        "lane": partial(_lane_text, ttir, target, language),
+        "cubin": lambda: made[0].assemble().image,
+        "sass": lambda: disassemble(made[0].assemble().image) or "",
+    }
+    asm = AsmDict(stages, None, later)
+    metadata = {**TRITON_FACTS, **facts}
+    kernel = CudaKernel(src, target, asm, metadata, key, timings, from_cache, store=store)
+    made.append(kernel)
+    if dump is not None:
+        for name in ("ttir", "ttgir", "lane", "llir", "ptx"):
+            dump(src.name, name, asm[name])
+    return kernel

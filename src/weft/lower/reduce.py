@@ -13,6 +13,7 @@ from weft.layouts.plan import Reduction, plan_reduction
 
 from .context import Context, elem_of, lowering, tile_shape
 from .elements import evaluate
+from .partials import Partials
 from .shapes import settle
 
 __all__ = ["combined", "commutes"]
@@ -56,7 +57,7 @@ def _reduce(c: Context, op: Operation) -> None:
         moved = [c.build.shuffle_xor(v, [lane] * v.count) for v in other]
         values = combined(c, body, values, moved)
     if plan.warps:
-        values = _between_warps(c, body, alive, taken, plan, values)
+        values = _between_warps(c, body, alive, plan, values)
     order = [alive.index(_rep(taken, r)) for r in f2.span(plan.kept)]
     for result, value in zip(op.results, values, strict=True):
         found = c.build.rename(value, order)
@@ -92,40 +93,18 @@ def _within_registers(
     return left, combined(c, body, a, b)
 
 
-def _between_warps(
-    c: Context, body: Block, alive: list[int], taken: f2.Echelon, plan: Reduction, values: list[Value]
-) -> list[Value]:
-    """Every lane leaves its partial results in memory, and takes those of the warps it needs."""
-    lanes, warps = c.program.lanes, c.program.warps
-    lane_log, warp_log = lanes.bit_length() - 1, warps.bit_length() - 1
-    threads = lanes * warps
-    widths = [max(8, ELEMENT_BITS[v.elem]) // 8 for v in values]
-    bases = [c.allocate(threads * len(alive) * w, "reduction") for w in widths]
-
-    def address(base: Value, width: int, registers: Sequence[int], lane: int, warp: int) -> Value:
-        """Registers of the thread at a distance: the lane is the lowest part of the offset, so no bank is hit twice."""
-        fixed = [(lane | warp << lane_log | r << lane_log + warp_log) * width for r in registers]
-        by_lane = [width << i for i in range(lane_log)]
-        by_warp = [width << lane_log + i for i in range(warp_log)]
-        return c.plus(c.build.linear(fixed, by_lane, by_warp), base)
-
-    everything = list(range(len(alive)))
-    stored = [c.build.op("arith.extui", [v], "i8") if v.elem == "i1" else v for v in values]
-    for base, width, value in zip(bases, widths, stored, strict=True):
-        c.build.store("shared", address(base, width, everything, 0, 0), value)
-    total = values
-    for mask in range(1, 1 << len(plan.warps)):
-        register = lane = warp = 0
-        for i in f2.bits(mask):
-            dr, dx, dw, _ = plan.warps[i]
-            register, lane, warp = register ^ dr, lane ^ dx, warp ^ dw
-        partners = [alive.index(_rep(taken, r ^ register)) for r in alive]
-        others = []
-        for base, width, value in zip(bases, widths, stored, strict=True):
-            found = c.build.load("shared", address(base, width, partners, lane, warp), value.elem)
-            others.append(found)
-        others = [
-            c.build.op("arith.trunci", [o], "i1") if v.elem == "i1" else o for o, v in zip(others, values, strict=True)
-        ]
+def _between_warps(c: Context, body: Block, alive: list[int], plan: Reduction, values: list[Value]) -> list[Value]:
+    """One trip through shared memory; every thread combines the results of its row's warps itself, in one order."""
+    columns = [plan.layout.in_columns(d) for d in ("register", "lane", "warp")]
+    logs = [len(x) for x in columns]
+    copies = [
+        (x & (1 << logs[0]) - 1, x >> logs[0] & (1 << logs[1]) - 1, x >> logs[0] + logs[1])
+        for x in f2.kernel([x for part in columns for x in part])
+    ]
+    same = [*copies, *((r, x, w) for r, x, w, _ in (*plan.registers, *plan.lanes))]
+    partials = Partials(c, logs[0], same, [(r, x, w) for r, x, w, _ in plan.warps])
+    ways = list(zip(*(partials.exchanged(v, alive) for v in values), strict=True))
+    total = list(ways[0])
+    for others in ways[1:]:
         total = combined(c, body, total, others)
     return total

@@ -1,0 +1,72 @@
+"""Partial results of several warps, brought together through shared memory: each is stored once and read as a vector.
+
+What a thread holds in a register is known by its place, the bits of register, lane and warp. Places that hold the same
+value, because they are copies or were already combined, are one place in memory; the places whose values are to be
+combined lie next to each other:
+
+    four warps, each with one sum        %0 = [s0 s1 s2 s3]          16 bytes; every thread loads all of it at once
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from weft.ir.lane import ELEMENT_BITS, Value
+from weft.layouts import f2
+
+from .context import Context
+
+__all__ = ["Partials"]
+
+VECTOR_BYTES = 16
+Place = tuple[int, int, int]
+"""Bits of register, lane and warp."""
+
+
+class Partials:
+    """Where each place lies: `same` are directions along which values are equal, `apart` those to be combined along."""
+
+    def __init__(self, c: Context, registers: int, same: Sequence[Place], apart: Sequence[Place]) -> None:
+        self.c, self.log = c, registers
+        self.lanes, self.warps = c.program.lanes.bit_length() - 1, c.program.warps.bit_length() - 1
+        rows = f2.Echelon()
+        equal = [x for x in map(self._flat, same) if rows.add(x)]
+        groups = [x for x in map(self._flat, apart) if rows.add(x)]
+        threads = [1 << registers + i for i in range(self.lanes + self.warps)]
+        rest = [x for x in (*threads, *(1 << i for i in range(registers))) if rows.add(x)]
+        self.ways, self.size = 1 << len(groups), 1 << len(groups) + len(rest)
+        coordinates = f2.Echelon([*equal, *groups, *rest])
+        bits = range(registers + self.lanes + self.warps)
+        self.columns = [(coordinates.coefficients(1 << i) or 0) >> len(equal) for i in bits]
+        among = f2.Echelon(x >> registers for x in equal)
+        self.idle = sum(1 << i for i in range(len(threads)) if among.reduce(1 << i)[0] != 1 << i)
+        """Bits of lane and warp of which only the threads that have none set store; the others have the same."""
+
+    def _flat(self, place: Place) -> int:
+        register, lane, warp = place
+        return register | (lane | warp << self.lanes) << self.log
+
+    def _address(self, base: Value, registers: Sequence[int], width: int, low: int, steps: Sequence[int]) -> Value:
+        """For each register and step: where its value lies, without the bits `low`, and so many elements further."""
+        columns = [x & ~low for x in self.columns]
+        starts = [((f2.multiply(columns[: self.log], r)) | s) * width for r in registers for s in steps]
+        by_lane = [x * width for x in columns[self.log : self.log + self.lanes]]
+        by_warp = [x * width for x in columns[self.log + self.lanes :]]
+        return self.c.plus(self.c.build.linear(starts, by_lane, by_warp), base)
+
+    def exchanged(self, value: Value, registers: Sequence[int]) -> list[Value]:
+        """For each place to combine a fragment of these registers, in one order for all threads."""
+        c, elem = self.c, value.elem
+        if elem == "i1":
+            value = c.build.op("arith.extui", [value], "i8")
+        width = max(8, ELEMENT_BITS[value.elem]) // 8
+        base = c.allocate(self.size * width, "reduction")
+        masks = (("lane", self.idle & c.program.lanes - 1), ("warp", self.idle >> self.lanes))
+        once = c.all_of([c.is_zero(c.index(d, m)) for d, m in masks if m])
+        c.build.store("shared", self._address(base, registers, width, 0, [0]), value, 1, once)
+        vector = min(self.ways, VECTOR_BYTES // width)
+        address = self._address(base, registers, width, self.ways - 1, range(0, self.ways, vector))
+        found = c.build.load("shared", address, value.elem, vector)
+        if elem == "i1":
+            found = c.build.op("arith.trunci", [found], "i1")
+        return [c.build.rename(found, range(k, found.count, self.ways)) for k in range(self.ways)]

@@ -1,0 +1,95 @@
+"""Barriers of the compiler: each that is taken out makes a race that the simulator finds."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from kernels.simulated import NAMES, Simulated, simulated
+from weft.ir.lane import Block, Builder, LaneOp
+from weft.sim import Options, RaceError, UninitializedError
+
+
+def inserted(block: Block) -> Iterator[tuple[Block, LaneOp]]:
+    """All barriers that the compiler put there, with the blocks they are in."""
+    for op in block.ops:
+        if op.name == "barrier" and op.attrs["inserted"]:
+            yield block, op
+        for region in op.regions:
+            yield from inserted(region)
+
+
+@contextmanager
+def loops_of_three_turns(block: Block) -> Iterator[None]:
+    """All loops that count go round three times, whatever the data say: what comes round meets what was before."""
+    before, operands = list(block.ops), {op: op.operands for op in block.ops}
+    block.ops.clear()
+    for op in before:
+        if op.name == "for":
+            lower, _, step = op.operands[:3]
+            build = Builder(block)
+            turns = build.op("arith.muli", [step, build.constant(step.elem, 3)], step.elem)
+            op.operands = (lower, build.op("arith.addi", [lower, turns], lower.elem), step, *op.operands[3:])
+        block.ops.append(op)
+    inner = [loops_of_three_turns(region) for op in before for region in op.regions]
+    for manager in inner:
+        manager.__enter__()
+    yield
+    for manager in inner:
+        manager.__exit__(None, None, None)
+    block.ops[:] = before
+    for op in before:
+        op.operands = operands[op]
+
+
+def is_caught(kernel: Simulated) -> bool:
+    """Whether there is a race, or something is read before it is written: with the case's data, or if loops go on."""
+    try:
+        kernel.run()
+    except (RaceError, UninitializedError):
+        return True
+    with loops_of_three_turns(kernel.program.body):
+        report, _ = kernel.run(Options(bounds=False, uninitialized=False, raise_first=False))
+    return any(isinstance(e, RaceError) for e in report.errors)
+
+
+def check_needed(kernel: Simulated, block: Block, op: LaneOp) -> None:
+    """The barrier is missed if it is not there."""
+    index = next(i for i, other in enumerate(block.ops) if other is op)
+    del block.ops[index]
+    try:
+        assert is_caught(kernel), f"{op.span}: nothing is found without the barrier"
+    finally:
+        block.ops.insert(index, op)
+
+
+def kernel_with_barriers(name: str) -> tuple[Simulated, list[tuple[Block, LaneOp]]]:
+    kernel = simulated(name)
+    if kernel is None:
+        pytest.skip("it has no lowering")
+    barriers = list(inserted(kernel.program.body))
+    if not barriers:
+        pytest.skip("it has no barriers")
+    return kernel, barriers
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_one_barrier_is_needed(name: str) -> None:
+    kernel, barriers = kernel_with_barriers(name)
+    check_needed(kernel, *barriers[zlib.crc32(name.encode()) % len(barriers)])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMES)
+def test_every_barrier_is_needed(name: str) -> None:
+    kernel, barriers = kernel_with_barriers(name)
+    for block, op in barriers:
+        check_needed(kernel, block, op)
+
+
+def test_there_are_enough() -> None:
+    kernels = [k for name in NAMES if (k := simulated(name)) is not None]
+    assert sum(any(True for _ in inserted(k.program.body)) for k in kernels) >= 50

@@ -3,6 +3,7 @@
 #   make demo    install into .venv, run every example on real input, check and time it
 #   make test    lint, types, the test suite
 #   make fuzz    random kernels that nobody has run, compared with an interpreter, for SECONDS=600
+#   make gpu-test, make gpu-bench   the tests and the table that need an NVIDIA GPU
 #   make bench   the performance table of docs/performance.md (installs PyTorch and Triton for comparison)
 
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 python; do \
@@ -12,7 +13,7 @@ BIN := $(VENV)/bin
 PYTEST_ARGS ?=
 SECONDS ?= 600
 
-.PHONY: demo test lint types suite test-long fuzz math-exhaustive fuzz-layouts bench wheel clean
+.PHONY: gpu-test gpu-bench demo test lint types suite test-long fuzz math-exhaustive fuzz-layouts bench wheel clean
 
 demo: $(VENV)/.base
 	$(BIN)/python -m weft demo
@@ -42,6 +43,12 @@ math-exhaustive: $(VENV)/.test
 fuzz-layouts: $(VENV)/.test
 	$(BIN)/python tests/layouts/plans.py $(or $(FIRST),100000) $(or $(COUNT),1000000)
 
+gpu-test: $(VENV)/.gpu
+	$(BIN)/python -m pytest tests/gpu $(PYTEST_ARGS)
+
+gpu-bench: $(VENV)/.bench $(VENV)/.gpu
+	$(BIN)/python benchmarks/gpu.py --save
+
 bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/cpu.py
 
@@ -58,6 +65,10 @@ $(VENV)/.base: $(VENV)/bin/python pyproject.toml
 
 $(VENV)/.test: $(VENV)/bin/python pyproject.toml
 	$(BIN)/python -m pip install -q --disable-pip-version-check -e ".[test]"
+	touch $@
+
+$(VENV)/.gpu: $(VENV)/.test
+	$(BIN)/python -m pip install -q --disable-pip-version-check -e ".[cuda]"
 	touch $@
 
 $(VENV)/.bench: $(VENV)/bin/python pyproject.toml

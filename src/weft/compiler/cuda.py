@@ -48,15 +48,19 @@ class CudaKernel(CompiledKernel):
         self._store = store
         self._code: MachineCode | None = None
 
-    def assemble(self) -> MachineCode:
-        """The machine code, from the cache if it is there. CompilerCrash where ptxas refuses the PTX."""
+    def assemble(self, processor: str = "") -> MachineCode:
+        """The machine code, from the cache if it is there. CompilerCrash where ptxas refuses the PTX.
+
+        `processor` is the one to run on, where it is newer than the one that the PTX is for.
+        """
         if self._code is None:
-            key = hashlib.sha256(f"{self.hash} machine code".encode()).hexdigest()
+            processor = processor or self.metadata.arch
+            key = hashlib.sha256(f"{self.hash} machine code for {processor}".encode()).hexdigest()
             found = self._store.get(key) if self._store is not None else None
             if found is not None and "image" in found[1]:
                 self._code = MachineCode(bytes(found[1]["image"]), **found[0])
             else:
-                self._code = assemble(self.asm["ptx"], self.metadata.arch, maxnreg=self.metadata.maxnreg)
+                self._code = assemble(self.asm["ptx"], processor, maxnreg=self.metadata.maxnreg)
                 facts = {k: v for k, v in asdict(self._code).items() if k != "image"}
                 if self._store is not None and self._code.by != "driver":
                     self._store.put(key, facts, {"image": self._code.image})
@@ -66,10 +70,11 @@ class CudaKernel(CompiledKernel):
     def load(self) -> Any:
         """The kernel in the driver. NoDevice where there is none, or no driver."""
         if self._loaded is None:
-            current_device()  # says what is missing before anything is assembled
+            here = current_device()  # says what is missing before anything is assembled
+            newer = f"sm_{here.capability}" if here.capability > int(self.metadata.target.arch) else ""
             with self._lock:
                 if self._loaded is None:
-                    loaded = LoadedKernel(self.assemble().image, self.metadata._asdict())
+                    loaded = LoadedKernel(self.assemble(newer).image, self.metadata._asdict())
                     self.module, self.function = loaded, loaded.address
                     self._loaded = loaded
         return self._loaded

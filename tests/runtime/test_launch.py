@@ -191,6 +191,38 @@ def test_arrays_by_protocol(wrap: Callable[[np.ndarray], Any]) -> None:
     assert (out == 2 * x).all()
 
 
+class DLPackOne(DLPack):
+    """The same by DLPack 1.0, which says whether memory may be written to."""
+
+    def __dlpack__(self, **kwargs: Any) -> Any:
+        return self.array.__dlpack__(**kwargs)
+
+
+def _accepts_versions() -> bool:
+    try:
+        np.zeros(1).__dlpack__(max_version=(1, 0))
+    except TypeError:
+        return False
+    return True
+
+
+@pytest.mark.skipif(not _accepts_versions(), reason="this NumPy has no DLPack 1.0")
+def test_dlpack_says_what_is_read_only() -> None:
+    x, out = np.arange(100, dtype=np.float32), np.zeros(100, np.float32)
+    x.flags.writeable = False
+    scale[(2,)](DLPackOne(x), DLPackOne(out), 100, 2.0)
+    assert (out == 2 * x).all()
+    with pytest.raises(LaunchError, match="argument `out` is read-only, and the kernel stores to it"):
+        scale[(2,)](out, DLPackOne(x), 100, 2.0)
+
+
+def test_memory_that_dlpack_does_not_give() -> None:
+    x = np.arange(100, dtype=np.float32)
+    x.flags.writeable = False  # which DLPack before 1.0 cannot say
+    with pytest.raises(LaunchTypeError, match="argument `x`: a .*DLPack does not give its memory by DLPack: Cannot"):
+        scale[(2,)](DLPack(x), np.zeros(100, np.float32), 100, 2.0)
+
+
 def test_torch_tensors() -> None:
     torch = pytest.importorskip("torch")
     x, out = torch.arange(100, dtype=torch.float32), torch.zeros(100)

@@ -327,6 +327,25 @@ class _DLTensor(ctypes.Structure):
 _capsule_pointer = ctypes.pythonapi.PyCapsule_GetPointer
 _capsule_pointer.restype = ctypes.c_void_p
 _capsule_pointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
+_capsule_is = ctypes.pythonapi.PyCapsule_IsValid
+_capsule_is.argtypes = [ctypes.py_object, ctypes.c_char_p]
+_VERSIONED = b"dltensor_versioned"
+
+
+def _dlpack_tensor(array: Any, what: str) -> tuple[Any, _DLTensor, bool]:
+    """The capsule, the tensor in it, and whether it may be written to: DLPack 1.0, which can say so, or older."""
+    try:
+        try:
+            capsule = array.__dlpack__(max_version=(1, 0))
+        except TypeError:  # older than 1.0: no such parameter
+            capsule = array.__dlpack__()
+    except Exception as error:
+        raise LaunchTypeError(f"{what} does not give its memory by DLPack: {error}") from error
+    if _capsule_is(capsule, _VERSIONED):
+        start = _capsule_pointer(capsule, _VERSIONED)
+        flags = ctypes.c_uint64.from_address(start + 24).value  # after the version, the manager, and its deleter
+        return capsule, _DLTensor.from_address(start + 32), not flags & 1
+    return capsule, _DLTensor.from_address(_capsule_pointer(capsule, b"dltensor")), True
 
 
 def _dlpack(array: Any) -> ArrayFacts:
@@ -334,8 +353,7 @@ def _dlpack(array: Any) -> ArrayFacts:
     kind, number = array.__dlpack_device__()
     if int(kind) not in (1, 2, 3, 11):
         raise refuse_place(what, _DEVICES.get(int(kind), f"device {int(kind)}"))
-    capsule = array.__dlpack__()
-    tensor = _DLTensor.from_address(_capsule_pointer(capsule, b"dltensor"))
+    capsule, tensor, writeable = _dlpack_tensor(array, what)
     name = _DLPACK.get((tensor.code, tensor.bits)) if tensor.lanes == 1 else None
     if name is None:
         raise LaunchTypeError(
@@ -348,6 +366,6 @@ def _dlpack(array: Any) -> ArrayFacts:
     else:
         span = (0, int(np.prod(shape)) * size)
     address = (tensor.data or 0) + tensor.byte_offset
-    # DLPack before 1.0 cannot say that memory is read-only; JAX's arrays never change.
+    # JAX's arrays never change, whatever DLPack says.
     device = int(number) if int(kind) == 2 else None
-    return ArrayFacts(address, name, span, "jax" not in type(array).__module__, capsule, device)
+    return ArrayFacts(address, name, span, writeable and "jax" not in type(array).__module__, capsule, device)

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from . import compat, compiler, language, runtime
+    from . import compat, compiler, gluon, language, runtime
     from .base import (
         CompilationError,
         CompilerCrash,
@@ -104,6 +104,7 @@ _PLACES = {
 }
 _MODULES = {
     "language": "weft.language",
+    "gluon": "weft.gluon",
     "runtime": "weft.runtime",
     "compiler": "weft.compiler",
     "compat": "weft.compat",
@@ -155,6 +156,7 @@ __all__ = [
     "CompilerCrash",
     # modules
     "language",
+    "gluon",
     "runtime",
     "compiler",
     "compat",

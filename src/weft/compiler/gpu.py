@@ -8,17 +8,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from xdsl.dialects.builtin import ModuleOp
+
 from weft.base import Unsupported
+from weft.ir import verify
 from weft.ir.lane import LaneProgram
 from weft.lower import lower
 from weft.passes import tile_pipeline
 from weft.passes.gpu_pipelines import gpu_pipeline
+from weft.passes.resolve_layouts import resolve_layouts
 
 from .sources import Source
 from .stages import make_options
 from .target import SIMULATED, GPUTarget
 
-__all__ = ["lane_program"]
+__all__ = ["lane_program", "layout_ir"]
 
 
 def lane_program(src: Source, target: str, options: Mapping[str, Any]) -> LaneProgram:
@@ -26,6 +30,22 @@ def lane_program(src: Source, target: str, options: Mapping[str, Any]) -> LanePr
     if target not in SIMULATED:
         raise Unsupported("simulating", target, hint=f"simulated targets: {', '.join(SIMULATED)}")
     name = target.removeprefix("sim:")
+    arch = int(name.rpartition(":")[2])
     language = make_options(options).language
-    module = tile_pipeline(src.make_ir(language, GPUTarget("cuda", int(name.rpartition(":")[2]), 32)))
+    if src.ext == "ttgir":
+        return lower(layout_ir(src, arch, options))
+    module = tile_pipeline(src.make_ir(language, GPUTarget("cuda", arch, 32)))
     return lower(gpu_pipeline(module, name, language.num_warps))
+
+
+def layout_ir(src: Source, arch: int, options: Mapping[str, Any]) -> ModuleOp:
+    """The layout IR of a Gluon kernel for an NVIDIA GPU: traced, all layouts resolved, and checked."""
+    given = dict(options)
+    given.setdefault("default_dot_input_precision", "tf32")  # what mma.sync and wgmma do with float32
+    if arch >= 90:
+        given.setdefault("max_num_imprecise_acc_default", 2**30)
+    module = src.make_ir(make_options(given).language, GPUTarget("cuda", arch, 32))
+    verify(module, "gluon")
+    resolve_layouts(module)
+    verify(module, "layout")
+    return module

@@ -96,6 +96,8 @@ class ASTSource:
         if not isinstance(fn, JITCallable):
             raise CompilationError(f"only functions decorated with jit can be compiled, got {fn!r}")
         self.fn = fn
+        if fn.semantic is not None:  # a Gluon kernel
+            self.ext = "ttgir"
         self.name: str = fn.__name__
         unknown = [name for name in signature if name not in fn.arg_names]
         if unknown:

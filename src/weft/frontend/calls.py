@@ -94,7 +94,10 @@ def call(frame: Frame, fn: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
     if not callable(fn) or fn is core.tensor:
         hint = "use tl.full, tl.zeros or tl.cast" if fn is core.tensor else None
         raise frame.error(f"{describe(fn)} cannot be called", hint=hint)
-    if fn in _HOST_FUNCTIONS if isinstance(fn, _HASHABLE) else False:
+    if getattr(fn, "__takes_plain_values__", False):  # a layout, say: made of Python's lists and numbers
+        args = [_plain(a) for a in args]
+        kwargs = {k: _plain(v) for k, v in kwargs.items()}
+    elif fn in _HOST_FUNCTIONS if isinstance(fn, _HASHABLE) else False:
         args = [unwrap(a) for a in args]
         if fn is float:
             _check_known(frame, args, "float", "x.to(tl.float32)")
@@ -102,6 +105,16 @@ def call(frame: Frame, fn: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
         args = [unwrap(a) for a in args]
         kwargs = {k: unwrap(v) for k, v in kwargs.items()}
     return _call_host(frame, fn, args, kwargs)
+
+
+def _plain(value: Any) -> Any:
+    """What a value is in Python, tuples of the language as lists; a tensor as it is."""
+    value = unwrap(value)
+    if isinstance(value, core.tuple):
+        value = value.values
+    if type(value) in (list, tuple):
+        return [_plain(v) for v in value]
+    return value
 
 
 def _call_host(frame: Frame, fn: Callable[..., Any], args: list[Any], kwargs: dict[str, Any]) -> Any:

@@ -150,7 +150,8 @@ def ast_to_ttir(
         argument.location = name_loc(hint, location)
         argument.name_hint = hint if hint.isascii() else None
     builder = Builder.at_end(entry, location)
-    trace = Trace(builder, semantic.TritonSemantic(builder, options, target), options, target)
+    meaning = (fn.semantic or semantic.TritonSemantic)(builder, options, target)
+    trace = Trace(builder, meaning, options, target)
     frame = Frame(trace, fn, parameters.scope(entry.args), None)
     trace.active.append(frame)
     try:
@@ -179,6 +180,7 @@ def ast_to_ttir(
     )
     module = ModuleOp([function])
     module.location = location
+    meaning.finish(module)
     return module
 
 

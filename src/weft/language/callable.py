@@ -207,6 +207,10 @@ class JITCallable:
     compiled code depends on: `(name, id of the dictionary) -> (value, dictionary)`.
     """
 
+    semantic: Any = None
+    """What operations in a kernel mean, where that is not the Triton language's semantic: a class to be made of a
+    builder, options and a target."""
+
     def __init__(
         self,
         fn: Callable[..., Any],

@@ -9,6 +9,7 @@ names       named layouts as text               reading    types and attributes,
 ttg, ttng   the operations                      forms, regions   their text
 amdg        some operations for AMD, with their text
 respell     names of layouts as Triton asks for them
+naming      the named layout of what an operation on shapes gives
 check       what layout IR must be, layouts first; check_memory   memory and what is asynchronous
 """
 
@@ -17,6 +18,7 @@ from . import (  # fill the tables of the reader, the writer and the verifier
     check,
     check_memory,
     forms,
+    naming,
     reading,
     regions,
     ttg,
@@ -59,6 +61,7 @@ __all__ = [
     "layout_of",
     "layout_text",
     "linear_encoding",
+    "naming",
     "name_of",
     "respell_layouts",
     # memory

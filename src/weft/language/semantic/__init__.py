@@ -13,6 +13,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from xdsl.dialects.builtin import ModuleOp
+
 from .. import tensors
 from .atomics import Atomics
 from .base import IncompatibleTypeErrorImpl, SemanticBase, block_shape, shape_text
@@ -29,3 +31,6 @@ class TritonSemantic(Casts, Diagnostics, Atomics, Descriptors, LinearAlgebra, Co
     """The semantic of the language, over one builder."""
 
     tensor: ClassVar[type] = tensors.tensor
+
+    def finish(self, module: ModuleOp) -> None:
+        """Write down what holds for a whole module, once its kernel is traced: nothing."""

@@ -91,16 +91,11 @@ class SemanticBase:
             # Its IR type is an integer that only casts understand.
             base = self._constant(value, type.with_element_ty(dt.float32) if type.is_block() else dt.float32)
             return self.cast(base, type)
-        element = scalar.to_ir()
         if not scalar.is_int():
             value = _as_float(value, scalar)
         elif not isinstance(value, bool):
             value = int(value) & (2**scalar.int_bitwidth - 1)
-        if isinstance(type, block_type):
-            handle = self.builder.splat_constant(value, type.shape, element)
-        else:
-            handle = self.builder.constant(value, element)
-        return tensor(handle, type)
+        return tensor(self.builder.constant(value, type.to_ir()), type)
 
     def scalar_constant(self, value: Any, dtype: dtype) -> tensor:
         """A scalar constant of a type that must be given."""

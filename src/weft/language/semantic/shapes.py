@@ -72,8 +72,9 @@ class Shapes(SemanticBase):
             raise TypeError(f"the value {value} is negative and does not fit the unsigned type {dtype}")
         return self._constant(value, block_of(dtype, shape) if shape else dtype)
 
-    def reshape(self, input: tensor, dst_shape: Sequence[int], can_reorder: bool) -> tensor:
-        """The same elements in another shape, row-major."""
+    @staticmethod
+    def _reshaped(input: tensor, dst_shape: Sequence[int]) -> tuple[int, ...]:
+        """The new shape, which must have as many elements."""
         shape = tuple(dst_shape)
         numel = check_shape(shape)
         have = input.numel.value
@@ -82,6 +83,11 @@ class Shapes(SemanticBase):
                 "reshape() cannot change total number of elements in tensor: "
                 f"{shape_text(block_shape(input))} has {have}, {shape_text(shape)} has {numel}"
             )
+        return shape
+
+    def reshape(self, input: tensor, dst_shape: Sequence[int], can_reorder: bool) -> tensor:
+        """The same elements in another shape, row-major."""
+        shape = self._reshaped(input, dst_shape)
         if not shape:
             return self.unsplat(input)
         result = block_of(input.type.scalar, shape)
@@ -132,8 +138,9 @@ class Shapes(SemanticBase):
         left, right = (tensor(r, half) for r in made.results)
         return (self.unsplat(left), self.unsplat(right)) if was_pair else (left, right)
 
-    def permute(self, input: tensor, dims: Sequence[Any]) -> tensor:
-        """Axes in another order."""
+    @staticmethod
+    def _order_of_axes(input: tensor, dims: Sequence[Any]) -> tuple[int, ...]:
+        """A permutation of the axes of a tile."""
         shape = block_shape(input)
         order = tuple(d.value if isinstance(d, constexpr) else d for d in dims)
         if not shape:
@@ -145,5 +152,11 @@ class Shapes(SemanticBase):
             )
         if sorted(order) != list(range(len(shape))):
             raise ValueError(f"permute dims must be a permutation of 0, 1, ..., n-1, but were {list(order)}")
+        return order
+
+    def permute(self, input: tensor, dims: Sequence[Any]) -> tensor:
+        """Axes in another order."""
+        order = self._order_of_axes(input, dims)
+        shape = block_shape(input)
         result = block_of(input.type.scalar, tuple(shape[d] for d in order))
         return self._value(tt.TransOp, (input.handle,), result, {"order": ir.i32_array(order)})

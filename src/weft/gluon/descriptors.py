@@ -1,0 +1,117 @@
+"""Descriptors of tensors whose blocks lie in shared memory: types and values.
+
+    tensor_descriptor<<['64', '64'], fp16>, NVMMASharedLayout(128, 16)>
+
+In a signature: `tensordesc<fp16[64,64],NVMMASharedLayout(128, 16)>`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+from weft.ir import signed_int_type
+from weft.ir.gpu import laid_tensor
+from weft.ir.types import TensorDescType
+from weft.language.dtypes import block_type, dtype
+from weft.language.protocol import base_type, base_value
+from weft.language.tuples import tuple as _tuple
+from weft.layouts import NVMMASharedLayout
+
+from .types import mangled
+
+__all__ = ["tensor_descriptor", "tensor_descriptor_type"]
+
+
+class tensor_descriptor_type(base_type):
+    """The block that is moved, its layout in shared memory, and the types of shape and strides."""
+
+    def __init__(self, block_type: block_type, shape_type: Any, strides_type: Any, layout: NVMMASharedLayout) -> None:
+        self.block_type = block_type
+        self.shape_type = shape_type
+        self.strides_type = strides_type
+        self.layout = layout
+
+    def to_ir(self, builder: Any = None) -> TensorDescType:
+        """The type in the IR, where integers have a sign."""
+        element = self.block_type.element_ty
+        kind = signed_int_type(element.int_bitwidth, element.is_int_signed()) if element.is_int() else element.to_ir()
+        return TensorDescType(laid_tensor(self.block_type.shape, kind, self.layout))
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of one block."""
+        return prod(self.block_type.shape) * self.block_type.element_ty.primitive_bitwidth // 8
+
+    def _unflatten_ir(self, handles: list[Any], cursor: int) -> tuple[Any, int]:
+        handle = handles[cursor]
+        shape, cursor = self.shape_type._unflatten_ir(handles, cursor + 1)
+        strides, cursor = self.strides_type._unflatten_ir(handles, cursor)
+        return tensor_descriptor(handle, shape.values, strides.values, self.block_type, self.layout), cursor
+
+    def _flatten_ir_types(self, builder: Any, out: list[Any]) -> None:
+        out.append(self.to_ir(builder))
+        self.shape_type._flatten_ir_types(builder, out)
+        self.strides_type._flatten_ir_types(builder, out)
+
+    def _parts(self) -> tuple[Any, ...]:
+        return self.block_type, self.shape_type, self.strides_type, self.layout
+
+    def __str__(self) -> str:
+        return f"tensor_descriptor<{self.block_type}, {self.layout!r}>"
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, tensor_descriptor_type) and self._parts() == other._parts()
+
+    def __hash__(self) -> int:
+        return hash((self.block_type, self.layout))
+
+    def mangle(self) -> str:
+        return f"TD{self.block_type.mangle()}_{mangled(self.layout)}TD"
+
+
+class tensor_descriptor(base_value):
+    """A tensor in global memory, of which bulk copies move a block at a time."""
+
+    def __init__(
+        self, handle: Any, shape: Sequence[Any], strides: Sequence[Any], block_type: block_type,
+        layout: NVMMASharedLayout,
+    ) -> None:  # fmt: skip
+        self.handle = handle
+        self.shape = _tuple(list(shape))
+        self.strides = _tuple(list(strides))
+        self.type = tensor_descriptor_type(block_type, self.shape.type, self.strides.type, layout)
+
+    def _flatten_ir(self, handles: list[Any]) -> None:
+        handles.append(self.handle)
+        self.shape._flatten_ir(handles)
+        self.strides._flatten_ir(handles)
+
+    @property
+    def block_type(self) -> block_type:
+        """The type of the block that is moved."""
+        return self.type.block_type
+
+    @property
+    def block_shape(self) -> tuple[int, ...]:
+        """The shape of the block that is moved."""
+        return self.type.block_type.shape
+
+    @property
+    def dtype(self) -> dtype:
+        """The element type."""
+        return self.type.block_type.element_ty
+
+    @property
+    def layout(self) -> NVMMASharedLayout:
+        """Where a block lies in shared memory."""
+        return self.type.layout
+
+    @property
+    def nbytes_per_cta(self) -> int:
+        """Bytes of one block, which a barrier is to expect of a copy."""
+        return self.type.nbytes

@@ -1,0 +1,102 @@
+"""Barriers in shared memory (mbarrier): what the generations of NVIDIA's GPUs that have them share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft import ir
+from weft.base import hinted
+from weft.ir.gpu import ttng
+from weft.language import dtypes as dt
+from weft.language.constants import unwrap
+from weft.language.protocol import builtin
+
+from ..memory import shared_memory_descriptor
+from ..semantic import GluonSemantic
+
+__all__ = ["arrive", "expect", "init", "invalidate", "listed", "wait"]
+
+Semantic = GluonSemantic | None
+
+
+def _barrier(name: str, value: Any) -> Any:
+    """The handle of an mbarrier."""
+    if not isinstance(value, shared_memory_descriptor) or value.dtype != dt.int64 or list(value.shape) != [1]:
+        found = f"{value}" if isinstance(value, shared_memory_descriptor) else repr(value)
+        raise hinted(
+            TypeError(f"{name} needs an mbarrier, one int64 of shared memory, got {found}"),
+            "bar = gl.allocate_shared_memory(gl.int64, [1], mbarrier.MBarrierLayout()); of several, bars.index(i)",
+        )
+    return value.handle
+
+
+def _count(name: str, what: str, value: Any) -> Any:
+    number = unwrap(value)
+    if type(number) is not int or number < 1:
+        raise ValueError(f"{name}: {what} must be a number known when compiling, 1 or more, got {number}")
+    return ir.i32_attr(number)
+
+
+def _pred(pred: Any, semantic: GluonSemantic) -> Any:
+    value = semantic.to_tensor(pred)
+    if not value.type.is_bool():
+        raise TypeError(f"the predicate must be a scalar boolean, got {value}")
+    return value.handle
+
+
+@builtin
+def init(mbarrier: Any, count: Any, _semantic: Semantic = None) -> None:
+    """Make an mbarrier whose phases are over when `count` have arrived (and all bytes that were expected)."""
+    assert _semantic is not None
+    properties = {"count": _count("init", "count", count)}
+    _semantic.builder.create(ttng.InitBarrierOp, (_barrier("init", mbarrier),), (), properties)
+
+
+@builtin
+def invalidate(mbarrier: Any, _semantic: Semantic = None) -> None:
+    """The memory is no mbarrier any more, and may be used for something else."""
+    assert _semantic is not None
+    _semantic.builder.create(ttng.InvalBarrierOp, (_barrier("invalidate", mbarrier),))
+
+
+@builtin
+def wait(mbarrier: Any, phase: Any, pred: Any = True, deps: Any = (), _semantic: Semantic = None) -> None:
+    """Wait until the phase of this parity (0 or 1) is over, where `pred` holds.
+
+    `deps` is shared memory that is in use until then.
+    """
+    assert _semantic is not None
+    parity = _semantic.to_tensor(phase)
+    if not parity.type.is_int():
+        raise TypeError(f"wait: the phase must be a scalar integer, 0 or 1, got {parity}")
+    parity = _semantic.cast(parity, dt.int32)
+    memory = [value.handle for value in listed(deps)]
+    operands = [_barrier("wait", mbarrier), parity.handle, _pred(pred, _semantic), *memory]
+    properties = {"operandSegmentSizes": ir.segments(1, 1, 1, len(memory))}
+    _semantic.builder.create(ttng.WaitBarrierOp, operands, (), properties)
+
+
+@builtin
+def expect(mbarrier: Any, bytes: Any, pred: Any = True, _semantic: Semantic = None) -> None:
+    """Arrive, and let `bytes` more be copied before the phase is over, where `pred` holds."""
+    assert _semantic is not None
+    properties = {"size": _count("expect", "bytes", bytes)}
+    operands = (_barrier("expect", mbarrier), _pred(pred, _semantic))
+    _semantic.builder.create(ttng.BarrierExpectOp, operands, (), properties)
+
+
+@builtin
+def arrive(mbarrier: Any, count: Any = 1, pred: Any = True, _semantic: Semantic = None) -> None:
+    """Arrive `count` times, where `pred` holds."""
+    assert _semantic is not None
+    properties = {"count": _count("arrive", "count", count)}
+    operands = (_barrier("arrive", mbarrier), _pred(pred, _semantic))
+    _semantic.builder.create(ttng.ArriveBarrierOp, operands, (), properties)
+
+
+def listed(values: Any) -> list[Any]:
+    """A list, a tuple, or one value, as a list."""
+    values = unwrap(values)
+    if hasattr(values, "handle"):
+        return [values]
+    return list(getattr(values, "values", values))

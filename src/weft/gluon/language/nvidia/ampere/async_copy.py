@@ -1,0 +1,88 @@
+"""`ampere.async_copy`: copies from global to shared memory that go on while the program does other things (cp.async).
+
+async_copy.async_copy_global_to_shared(memory, pointers, mask)
+async_copy.commit_group()
+...
+async_copy.wait_group(0)            # and a barrier, before other threads read
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft import ir
+from weft.ir import tt
+from weft.ir.gpu import async_token, ttg, ttng
+from weft.language.constants import unwrap
+from weft.language.protocol import builtin
+from weft.language.semantic import block_shape, shape_text
+
+from ....semantic import GluonSemantic
+
+__all__ = ["async_copy_global_to_shared", "commit_group", "mbarrier_arrive", "wait_group"]
+
+Semantic = GluonSemantic | None
+
+
+@builtin
+def async_copy_global_to_shared(
+    smem: Any,
+    pointer: Any,
+    mask: Any = None,
+    cache_modifier: Any = "",
+    eviction_policy: Any = "",
+    volatile: Any = False,
+    _semantic: Semantic = None,
+) -> None:
+    """Begin to copy an element for each pointer to shared memory of the same shape; masked-off elements become 0."""
+    assert _semantic is not None
+    mask = unwrap(mask)
+    cache = _semantic._str_to_load_cache_modifier(unwrap(cache_modifier))
+    evict = _semantic._str_to_eviction_policy(unwrap(eviction_policy))
+    if mask is not None:
+        pointer, mask = _semantic.broadcast_impl_value(pointer, _semantic._checked_mask(mask))
+    _semantic._pointee(pointer, "async_copy_global_to_shared")
+    if tuple(smem.shape) != block_shape(pointer):
+        raise ValueError(
+            f"expected the shape of the shared memory to match that of the pointers, got {shape_text(smem.shape)} "
+            f"and {shape_text(block_shape(pointer))}"
+        )
+    if pointer.dtype.element_ty != smem.dtype:
+        raise ValueError(f"pointers to {pointer.dtype.element_ty} cannot be copied to shared memory of {smem.dtype}")
+    operands = [pointer.handle, smem.handle, *([] if mask is None else [mask.handle])]
+    properties: dict[str, Any] = {"operandSegmentSizes": ir.segments(1, 1, int(mask is not None), 0)}
+    if cache != tt.CacheModifier.NONE:
+        properties["cache"] = ir.enum_attr(cache)
+    if evict != tt.EvictionPolicy.NORMAL:
+        properties["evict"] = ir.enum_attr(evict)
+    if unwrap(volatile):
+        properties["isVolatile"] = ir.bool_attr(True)
+    _semantic.builder.create(ttg.AsyncCopyGlobalToLocalOp, operands, (async_token,), properties)
+
+
+@builtin
+def mbarrier_arrive(mbarrier: Any, increment_count: Any = True, _semantic: Semantic = None) -> None:
+    """Arrive at an mbarrier when this thread's copies so far are done.
+
+    With `increment_count` the arrival is one more than the mbarrier was made for, else one of those.
+    """
+    assert _semantic is not None
+    properties = {} if unwrap(increment_count) else {"noIncrement": ir.unit_attr()}
+    _semantic.builder.create(ttng.AsyncCopyMbarrierArriveOp, (mbarrier.handle,), (), properties)
+
+
+@builtin
+def commit_group(_semantic: Semantic = None) -> None:
+    """The copies since the last group are a group."""
+    assert _semantic is not None
+    _semantic.builder.create(ttg.AsyncCommitGroupOp, (), (async_token,))
+
+
+@builtin
+def wait_group(num_outstanding: Any = 0, _semantic: Semantic = None) -> None:
+    """Wait until at most so many of this thread's groups are under way."""
+    assert _semantic is not None
+    count = unwrap(num_outstanding)
+    if type(count) is not int or count < 0:
+        raise ValueError(f"num_outstanding must be a number known when compiling, 0 or more, got {count}")
+    _semantic.builder.create(ttg.AsyncWaitOp, (), (async_token,), {"num": ir.i32_attr(count)})

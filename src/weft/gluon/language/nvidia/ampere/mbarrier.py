@@ -1,0 +1,26 @@
+"""`ampere.mbarrier`: barriers in shared memory.
+
+bar = gl.allocate_shared_memory(gl.int64, [1], mbarrier.MBarrierLayout())
+mbarrier.init(bar, count=1)
+mbarrier.arrive(bar)
+mbarrier.wait(bar, phase=0)         # the phase counts 0, 1, 0, 1, ...
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft.language.protocol import builtin
+
+from ....semantic import GluonSemantic
+from ... import barriers
+from ...barriers import init, invalidate, wait
+from ...layouts import MBarrierLayout
+
+__all__ = ["MBarrierLayout", "arrive", "init", "invalidate", "wait"]
+
+
+@builtin
+def arrive(mbarrier: Any, pred: Any = True, _semantic: GluonSemantic | None = None) -> None:
+    """Arrive once, where `pred` holds."""
+    barriers.arrive(mbarrier, count=1, pred=pred, _semantic=_semantic)

@@ -1,0 +1,3 @@
+"""`gl.nvidia.blackwell`."""
+
+__all__: list[str] = []

@@ -1,0 +1,40 @@
+"""`hopper.cluster`: the blocks of a cluster wait for each other.
+
+cluster.arrive()
+cluster.wait()
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft import ir
+from weft.ir.gpu import ttng
+from weft.language.constants import unwrap
+from weft.language.protocol import builtin
+
+from ....semantic import GluonSemantic
+
+__all__ = ["arrive", "barrier", "wait"]
+
+
+@builtin
+def arrive(relaxed: Any = False, _semantic: GluonSemantic | None = None) -> None:
+    """This block has come so far; with `relaxed`, what it wrote need not be seen by the others."""
+    assert _semantic is not None
+    properties = {"relaxed": ir.bool_attr(bool(unwrap(relaxed)))}
+    _semantic.builder.create(ttng.ClusterArriveOp, (), (), properties)
+
+
+@builtin
+def wait(_semantic: GluonSemantic | None = None) -> None:
+    """Wait until all blocks of the cluster have arrived."""
+    assert _semantic is not None
+    _semantic.builder.create(ttng.ClusterWaitOp)
+
+
+@builtin
+def barrier(_semantic: GluonSemantic | None = None) -> None:
+    """All blocks of the cluster wait for each other."""
+    arrive(_semantic=_semantic)
+    wait(_semantic=_semantic)

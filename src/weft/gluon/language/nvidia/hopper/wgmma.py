@@ -1,0 +1,201 @@
+"""Matrix products of warp groups (wgmma), which may go on while the program does other things.
+
+acc = warpgroup_mma(a, b, acc, is_async=True)
+...
+acc = warpgroup_mma_wait(0, deps=(acc,))
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft import ir
+from weft.base import LayoutError, hinted
+from weft.ir.gpu import ttng
+from weft.language.constants import unwrap
+from weft.language.protocol import base_type, base_value, builtin
+from weft.language.semantic import shape_text
+from weft.language.tensors import tensor
+from weft.language.tuples import tuple as _tuple
+from weft.layouts import DotOperandLayout, NVMMADistributedLayout
+
+from ....memory import shared_memory_descriptor
+from ....semantic import GluonSemantic
+from ....types import distributed_type, layout_of
+from ...barriers import listed
+
+__all__ = [
+    "fence_async_shared",
+    "warpgroup_mma",
+    "warpgroup_mma_accumulator",
+    "warpgroup_mma_accumulator_type",
+    "warpgroup_mma_init",
+    "warpgroup_mma_wait",
+]
+
+Semantic = GluonSemantic | None
+
+
+@builtin
+def fence_async_shared(cluster: Any = False, _semantic: Semantic = None) -> None:
+    """What this thread wrote to shared memory is seen by wgmma and by bulk copies from now on."""
+    assert _semantic is not None
+    properties = {"bCluster": ir.bool_attr(bool(unwrap(cluster)))}
+    _semantic.builder.create(ttng.FenceAsyncSharedOp, (), (), properties)
+
+
+class warpgroup_mma_accumulator_type(base_type):
+    """The type of a product that may still be under way."""
+
+    def __init__(self, tensor_type: distributed_type) -> None:
+        self.tensor_type = tensor_type
+
+    def __str__(self) -> str:
+        return f"warpgroup_mma_accumulator<{self.tensor_type}>"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, warpgroup_mma_accumulator_type) and self.tensor_type == other.tensor_type
+
+    def __hash__(self) -> int:
+        return hash(("warpgroup_mma_accumulator", self.tensor_type))
+
+    def _unflatten_ir(self, handles: list[Any], cursor: int) -> tuple[Any, int]:
+        return warpgroup_mma_accumulator(handles[cursor], self.tensor_type), cursor + 1
+
+    def _flatten_ir_types(self, builder: Any, out: list[Any]) -> None:
+        self.tensor_type._flatten_ir_types(builder, out)
+
+    def mangle(self) -> str:
+        return f"FT{self.tensor_type.mangle()}FT"
+
+
+class warpgroup_mma_accumulator(base_value):
+    """A product that may still be under way: `warpgroup_mma_wait` gives its value."""
+
+    def __init__(self, handle: Any, tensor_type: distributed_type) -> None:
+        self.handle = handle
+        self.type = warpgroup_mma_accumulator_type(tensor_type)
+
+    def _flatten_ir(self, handles: list[Any]) -> None:
+        handles.append(self.handle)
+
+
+@builtin
+def warpgroup_mma_init(value: tensor, _semantic: Semantic = None) -> warpgroup_mma_accumulator:
+    """A tensor as an accumulator that a loop of asynchronous products can carry."""
+    if not isinstance(value, tensor) or not isinstance(value.type, distributed_type):
+        raise TypeError(f"warpgroup_mma_init needs a tensor, got {value}")
+    return warpgroup_mma_accumulator(value.handle, value.type)
+
+
+def _tensor_type(acc: Any) -> distributed_type:
+    found = acc.type.tensor_type if isinstance(acc, warpgroup_mma_accumulator) else getattr(acc, "type", None)
+    if not isinstance(found, distributed_type):
+        raise TypeError(f"warpgroup_mma: `acc` must be a tensor or an accumulator, got {acc}")
+    return found
+
+
+def _check(a: Any, b: Any, acc: distributed_type) -> None:
+    """Operands and accumulator must be what the instruction takes, and it must divide them."""
+    layout = acc.layout
+    if not isinstance(layout, NVMMADistributedLayout) or tuple(layout.version) != (3, 0):
+        raise LayoutError(
+            f"warpgroup_mma: the layout of `acc` must be an NVMMADistributedLayout of version [3, 0], it is {layout!r}",
+            hint="gl.NVMMADistributedLayout(version=[3, 0], warps_per_cta=[4, 1], instr_shape=[16, N, K])",
+        )
+    if not isinstance(b, shared_memory_descriptor):
+        raise hinted(
+            TypeError(f"warpgroup_mma: `b` must be in shared memory, got {b}"),
+            "b = gl.allocate_shared_memory(..., gl.NVMMASharedLayout.get_default_for(shape, dtype), value)",
+        )
+    if not isinstance(a, shared_memory_descriptor):
+        own = layout_of(a.type) if isinstance(a, tensor) else None
+        if not isinstance(own, DotOperandLayout) or own.parent != layout or own.operand_index:
+            raise LayoutError(
+                f"warpgroup_mma: `a` must be in shared memory or in a DotOperandLayout of `acc`, got {own or a!r}",
+                hint=f"gl.convert_layout(a, gl.DotOperandLayout(0, {layout!r}, k_width))",
+            )
+    _check_shapes(a, b, acc, layout)
+
+
+def _check_shapes(a: Any, b: Any, acc: distributed_type, layout: NVMMADistributedLayout) -> None:
+    left, right = ([int(unwrap(s)) for s in x.shape] for x in (a, b))
+    if left[1] != right[0] or list(acc.shape) != [left[0], right[1]]:
+        raise ValueError(
+            f"warpgroup_mma: {shape_text(left)} times {shape_text(right)} into {shape_text(acc.shape)}; "
+            "[M, K] times [K, N] into [M, N]"
+        )
+    m, n, k = acc.shape[0], acc.shape[1], left[1]
+    width = int(layout.instr_shape[1])
+    depth = 256 // a.dtype.primitive_bitwidth
+    rows = 16 * layout.warps_per_cta[0]
+    for what, have, need in (("M", m, rows), ("N", n, width), ("K", k, depth)):
+        if have % need:
+            raise LayoutError(
+                f"warpgroup_mma: the instruction is {rows} x {width} x {depth} (M x N x K) for {a.dtype} and "
+                f"{layout.warps_per_cta[0]} warps along M; {what} = {have} is {have // need} times {need}, "
+                f"{have % need} are left over",
+                hint=f"make {what} a multiple of {need}"
+                + (f", or choose instr_shape=[16, {have}, {depth}]" if what == "N" and have % 8 == 0 else ""),
+            )
+
+
+@builtin
+def warpgroup_mma(
+    a: Any,
+    b: Any,
+    acc: Any,
+    use_acc: Any = True,
+    precision: Any = None,
+    max_num_imprecise_acc: Any = None,
+    is_async: Any = False,
+    _semantic: Semantic = None,
+) -> Any:
+    """`a @ b + acc`, or `a @ b` where `use_acc` is false, by wgmma.
+
+    `a` is in shared memory or in a DotOperandLayout of `acc`, `b` in shared memory. With `is_async` the product is only
+    begun: the result is a `warpgroup_mma_accumulator`, and what it reads must not change until it was waited for.
+    """
+    assert _semantic is not None
+    type_ = _tensor_type(acc)
+    _check(a, b, type_)
+    use = _semantic.to_tensor(use_acc)
+    limit, fp8 = unwrap(max_num_imprecise_acc), a.dtype.is_fp8() and b.dtype.is_fp8()
+    depth = int(unwrap(a.shape[-1]))
+    if limit is None:
+        limit = _semantic.options.max_num_imprecise_acc_default if fp8 else 0
+    elif fp8 and limit > depth:
+        raise ValueError(f"max_num_imprecise_acc ({limit}) must be <= K ({depth})")
+    properties: dict[str, Any] = {
+        "inputPrecision": ir.enum_attr(_semantic._str_to_dot_input_precision(unwrap(precision))),
+        "maxNumImpreciseAcc": ir.i32_attr(limit),
+    }
+    if unwrap(is_async):
+        properties["isAsync"] = ir.bool_attr(True)
+    made = _semantic.builder.create(
+        ttng.WarpGroupDotOp, (a.handle, b.handle, acc.handle, use.handle), (type_.to_ir(),), properties
+    )
+    result = made.results[0]
+    return warpgroup_mma_accumulator(result, type_) if unwrap(is_async) else tensor(result, type_)
+
+
+@builtin
+def warpgroup_mma_wait(num_outstanding: Any = 0, deps: Any = None, _semantic: Semantic = None) -> Any:
+    """Wait until at most so many products are under way; `deps`, which are complete then, are given back."""
+    assert _semantic is not None
+    if unwrap(deps) is None:
+        raise hinted(ValueError("warpgroup_mma_wait deps must be given"), "acc = warpgroup_mma_wait(0, deps=(acc,))")
+    values = listed(deps)
+    made = _semantic.builder.create(
+        ttng.WarpGroupDotWaitOp,
+        [v.handle for v in values],
+        [v.handle.type for v in values],
+        {"pendings": ir.i32_attr(unwrap(num_outstanding))},
+    )
+    results: list[Any] = []
+    for value, handle in zip(values, made.results, strict=True):
+        if isinstance(value, shared_memory_descriptor):
+            results.append(shared_memory_descriptor(handle, *value.type.parts()))
+        else:
+            results.append(tensor(handle, _tensor_type(value)))
+    return results[0] if len(results) == 1 else _tuple(results)

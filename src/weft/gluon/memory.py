@@ -1,0 +1,108 @@
+"""`shared_memory_descriptor`: a tile in shared memory, as kernels hold it.
+
+    memory = gl.allocate_shared_memory(gl.float16, [2, 64, 64], gl.SwizzledSharedLayout(8, 1, 8, [1, 0]))
+    memory.index(0).store(tile)
+    other = memory.index(0).permute([1, 0]).load(layout)
+
+The methods that give a part of it, or another look at it, move nothing.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+from weft.language.constants import unwrap, unwrap_iterable, unwrap_shape
+from weft.language.dtypes import dtype
+from weft.language.protocol import base_value, builtin
+from weft.layouts import SharedLayout
+
+from .types import _descriptor_class, shared_memory_descriptor_type
+
+__all__ = ["shared_memory_descriptor"]
+
+
+class shared_memory_descriptor(base_value):
+    """A tile in shared memory, or several buffers of one: an address, and a type that says what lies there."""
+
+    __slots__ = ("handle", "type")
+
+    def __init__(self, handle: Any, element_ty: Any, shape: Any, layout: Any, alloc_shape: Any) -> None:
+        self.handle = handle
+        self.type: shared_memory_descriptor_type = shared_memory_descriptor_type(  # type: ignore[mutable-override]
+            element_ty, shape, layout, alloc_shape
+        )
+
+    def _flatten_ir(self, handles: list[Any]) -> None:
+        handles.append(self.handle)
+
+    @property
+    def dtype(self) -> dtype:
+        """The element type."""
+        return self.type.element_ty
+
+    @property
+    def shape(self) -> list[int]:
+        """The shape."""
+        return self.type.shape
+
+    @property
+    def rank(self) -> int:
+        """The number of dimensions."""
+        return len(self.type.shape)
+
+    @property
+    def numel(self) -> int:
+        """The number of elements."""
+        return prod(self.type.shape)
+
+    @property
+    def layout(self) -> SharedLayout:
+        """Where elements lie in memory."""
+        return self.type.layout
+
+    def __str__(self) -> str:
+        return str(self.type)
+
+    @builtin
+    def load(self, layout: Any, _semantic: Any = None) -> Any:
+        """What the memory holds, as a tile in a layout of registers."""
+        return _semantic.shared_load(self, unwrap(layout))
+
+    @builtin
+    def store(self, value: Any, _semantic: Any = None) -> None:
+        """Put a tile of this shape and element type into the memory."""
+        _semantic.shared_store(self, value)
+
+    @builtin
+    def slice(self, start: Any, length: Any, dim: Any = 0, _semantic: Any = None) -> Any:
+        """`length` elements from `start` on along a dimension; all three known when compiling."""
+        return _semantic.memdesc_slice(self, unwrap(start), unwrap(length), unwrap(dim))
+
+    @builtin
+    def index(self, index: Any, _semantic: Any = None) -> Any:
+        """One of the buffers that the first dimension counts; `index` is an int32."""
+        return _semantic.memdesc_index(self, unwrap(index))
+
+    @builtin
+    def permute(self, order: Any, *more: Any, _semantic: Any = None) -> Any:
+        """The dimensions in another order: dimension i of the result is dimension `order[i]`."""
+        return _semantic.memdesc_trans(self, [unwrap(d) for d in unwrap_iterable((order, *more))])
+
+    @builtin
+    def reshape(self, shape: Any, *more: Any, _semantic: Any = None) -> Any:
+        """The same elements, read row by row, in another shape."""
+        return _semantic.memdesc_reshape(self, unwrap_shape(unwrap_iterable((shape, *more))))
+
+    @builtin
+    def _reinterpret(self, dtype: Any, shape: Any, layout: Any, _semantic: Any = None) -> Any:
+        """The same bytes as elements of another type, in another shape and layout."""
+        return _semantic.memdesc_reinterpret(self, unwrap(dtype), unwrap_shape(shape), unwrap(layout))
+
+    @builtin
+    def _keep_alive(self, _semantic: Any = None) -> None:
+        """Up to here the memory is not used for anything else."""
+        _semantic.shared_dealloc(self)
+
+
+_descriptor_class.append(shared_memory_descriptor)

@@ -1,0 +1,113 @@
+"""Errors about layouts: both drawn small, and the conversion that would fix it.
+
+A layout is drawn as the corner of the tile, each element with the thread and the register that hold it: `T33:2` is
+register 2 of thread 33 of the block.
+
+>>> from weft.layouts import BlockedLayout
+>>> print("\\n".join(sketch(BlockedLayout([1, 2], [8, 4], [4, 1], [1, 0]), [32, 64], rows=2, columns=4)))
+         0     1     2     3
+    0   T0:0  T0:1  T1:0  T1:1  ...
+    1   T4:0  T4:1  T5:0  T5:1  ...
+    ...
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+from weft.base import LayoutError
+from weft.layouts import DistributedLayout, LinearLayout
+
+from .types import distributed_type, unresolved
+
+__all__ = ["check_threads", "layouts_differ", "not_trivial", "sketch"]
+
+ROWS, COLUMNS = 3, 6
+
+
+def sketch(layout: DistributedLayout, shape: Sequence[int], rows: int = ROWS, columns: int = COLUMNS) -> list[str]:
+    """The corner of a tile in a layout, line by line; leading dimensions beyond two are at 0."""
+    linear = layout.to_linear(shape)
+    homes = linear.pseudoinvert()
+    lanes = linear.in_dims.get("lane", 1)
+    across = min(columns, shape[-1])
+    down = min(rows, shape[-2]) if len(shape) > 1 else 1
+
+    def cell(row: int, column: int) -> str:
+        point = dict.fromkeys(linear.out_dims, 0)
+        point[f"dim{len(shape) - 1}"] = column
+        if len(shape) > 1:
+            point[f"dim{len(shape) - 2}"] = row
+        home = homes.apply(point)
+        return f"T{home.get('warp', 0) * lanes + home.get('lane', 0)}:{home.get('register', 0)}"
+
+    cells = [[cell(row, column) for column in range(across)] for row in range(down)]
+    width = max(len(text) for line in cells for text in line)
+    more = "  ..." if across < shape[-1] else ""
+    lines = ["     " + "".join(f"  {column!s:>{width - 1}} " for column in range(across))]
+    for row, line in enumerate(cells):
+        name = f"{row:>5}" if len(shape) > 1 else " " * 5
+        lines.append((name + "".join(f"  {text:>{width}}" for text in line) + more).rstrip())
+    if len(shape) > 1 and down < shape[-2]:
+        lines.append("    ...")
+    return [line.rstrip() for line in lines]
+
+
+def _shown(title: str, layout: DistributedLayout, shape: Sequence[int]) -> list[str]:
+    lines = [f"{title}: {layout!r}"]
+    return lines if unresolved(layout) else [*lines, *sketch(layout, shape)]
+
+
+def layouts_differ(operation: str, left: distributed_type, right: distributed_type, names: Any = None) -> LayoutError:
+    """The error for two tiles that meet in an operation and lie differently."""
+    first, second = names or ("left", "right")
+    lines = [f"Layout mismatch in {operation}: {left.layout!r} vs {right.layout!r}"]
+    lines += _shown(f"  {first} {list(left.shape)}", left.layout, left.shape)
+    lines += _shown(f"  {second} {list(right.shape)}", right.layout, right.shape)
+    free = ""
+    known = left.shape == right.shape and not unresolved(left.layout) and not unresolved(right.layout)
+    if known and left.layout.to_linear(left.shape) == right.layout.to_linear(right.shape):
+        lines.append("  both put every element in the same place, under two names")
+        free = ", assert_trivial=True"
+    return LayoutError(
+        "\n".join(lines), hint=f"convert one of them: gl.convert_layout({second}, {left.layout!r}{free})"
+    )
+
+
+def not_trivial(value: distributed_type, layout: DistributedLayout, moves: str) -> TypeError:
+    """The error for a conversion that was promised to move nothing."""
+    lines = [f"layout conversion from {value.layout!r} to {layout!r} is not trivial: {moves}"]
+    lines += _shown("  from", value.layout, value.shape)
+    lines += _shown("  to", layout, value.shape)
+    error = TypeError("\n".join(lines))
+    error.add_note("leave out assert_trivial=True, or choose a layout in which every thread keeps its elements")
+    return error
+
+
+def check_threads(layout: DistributedLayout, shape: Sequence[int], warps: int, lanes: int, ctas: int) -> None:
+    """LayoutError where a layout is for another number of lanes, warps or blocks than there are."""
+    if unresolved(layout):
+        return
+    linear: LinearLayout = layout.to_linear(shape)
+    have = {dim: linear.in_dims.get(dim, 1) for dim in ("lane", "warp", "block")}
+    for dim, wanted, what, option in (
+        ("lane", lanes, "threads in a warp", "threads_per_warp"),
+        ("warp", warps, "warps", "warps_per_cta"),
+        ("block", ctas, "blocks in a cluster", "cga_layout"),
+    ):
+        if have[dim] != wanted:
+            raise _wrong_number(layout, dim, have[dim], wanted, what, option)
+
+
+def _wrong_number(layout: DistributedLayout, dim: str, have: int, wanted: int, what: str, option: str) -> LayoutError:
+    here = {"lane": f"a warp has {wanted}", "warp": f"there are {wanted} here", "block": f"the cluster has {wanted}"}
+    hints = {
+        "lane": f"the entries of threads_per_warp must multiply to {wanted}",
+        "warp": f"the entries of warps_per_cta must multiply to {wanted}, or launch with num_warps={have}",
+        "block": f"cga_layout needs {wanted.bit_length() - 1} bases, or launch with num_ctas={have}",
+    }
+    own = getattr(layout, option, None)
+    product = f"; {option} is {' * '.join(map(str, own))} = {prod(own)}" if own and dim != "block" else ""
+    return LayoutError(f"the layout {layout!r} is for {have} {what}, and {here[dim]}{product}", hint=hints[dim])

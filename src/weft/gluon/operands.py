@@ -1,0 +1,54 @@
+"""What the operands of a product in registers must be: layouts that belong together, and shapes that do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft.base import LayoutError
+from weft.language.semantic import block_shape, shape_text
+from weft.language.tensors import tensor
+from weft.layouts import DistributedLayout, DotOperandLayout
+
+from .types import layout_of
+
+__all__ = ["check_operands"]
+
+
+def check_operands(name: str, a: Any, b: Any, acc: Any, family: type[DistributedLayout]) -> DistributedLayout:
+    """The layout of the accumulator, where operands and accumulator fit together. LayoutError where they do not."""
+    for what, value in (("a", a), ("b", b), ("acc", acc)):
+        if not isinstance(value, tensor) or not block_shape(value):
+            raise TypeError(f"{name}: `{what}` must be a tensor, got {value}")
+    layout = layout_of(acc.type)
+    if not isinstance(layout, family):
+        raise LayoutError(f"{name}: `acc` must have a layout of the class {family.__name__}, it has {layout!r}")
+    for index, what, value in ((0, "a", a), (1, "b", b)):
+        own = layout_of(value.type)
+        wanted = f"gl.DotOperandLayout({index}, {layout!r}, k_width)"
+        hint = f"gl.convert_layout({what}, {wanted}), or load it from shared memory in that layout"
+        if not isinstance(own, DotOperandLayout):
+            raise LayoutError(f"{name}: `{what}` must have a DotOperandLayout, it has {own!r}", hint=hint)
+        if own.operand_index != index:
+            raise LayoutError(
+                f"{name}: `{what}` must have operand_index {index}, its layout is that of operand "
+                f"{own.operand_index}: {own!r}",
+                hint=hint,
+            )
+        if own.parent != layout:
+            raise LayoutError(
+                f"{name}: `{what}` is an operand of another product: its parent is {own.parent!r}, `acc` has "
+                f"{layout!r}",
+                hint=hint,
+            )
+    _check_shapes(name, a, b, acc)
+    return layout
+
+
+def _check_shapes(name: str, a: tensor, b: tensor, acc: tensor) -> None:
+    (m, k), (k2, n), own = block_shape(a)[-2:], block_shape(b)[-2:], block_shape(acc)
+    if k != k2 or own[-2:] != (m, n):
+        raise LayoutError(
+            f"{name}: {shape_text(block_shape(a))} times {shape_text(block_shape(b))} into {shape_text(own)}: "
+            f"{'K differs, ' + str(k) + ' and ' + str(k2) if k != k2 else 'the product is ' + shape_text((m, n))}",
+            hint="[M, K] times [K, N] into [M, N]",
+        )

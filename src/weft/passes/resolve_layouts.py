@@ -1,0 +1,402 @@
+"""Find the layouts that a Gluon kernel left open.
+
+    %0 = tt.make_range {...} : tensor<32xi32, #gluon.auto_encoding>
+    %1 = tt.expand_dims %0 {axis = 1 : i32} : tensor<32xi32, #gluon.auto_encoding> -> tensor<32x1xi32, #gluon.auto...>
+    %2 = gluon.set_auto_layout %1 : tensor<32x1xi32, #gluon.auto_encoding> -> tensor<32x1xi32, #blocked>
+becomes
+    %0 = tt.make_range {...} : tensor<32xi32, #ttg.slice<{dim = 1, parent = #blocked}>>
+    %1 = tt.expand_dims %0 {axis = 1 : i32} : tensor<32xi32, #ttg.slice<...>> -> tensor<32x1xi32, #blocked>
+
+An AutoLayout becomes what `set_auto_layout` says, and follows operations to where it is still open: forwards,
+backwards, through loops and branches. A CoalescedLayout becomes, at each access to global memory, the blocked layout in
+which lanes access consecutive addresses, with the widest vectors that contiguity, alignment and the number of threads
+allow; from there it follows operations in the same way.
+
+Where two ways lead to two layouts, or none leads to a value, that is an error at its place: a conversion is for the
+author of the kernel to write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from math import prod
+
+from xdsl.dialects import scf
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, ModuleOp
+from xdsl.ir import Block, BlockArgument, Operation, SSAValue
+
+from weft.analysis import AxisFacts
+from weft.base import LayoutError, Note
+from weft.ir import bit_width, element_of, int_value, ints_of, is_pointer, is_tensor, shape_of, span_of, tt
+from weft.ir.gpu import laid_tensor, name_of, naming, ttg
+from weft.layouts import AutoLayout, BlockedLayout, CoalescedLayout, DistributedLayout, SliceLayout
+
+__all__ = ["coalesced_for", "resolve_layouts"]
+
+VECTOR_BITS = 128
+ACCESSES = (tt.LoadOp, tt.StoreOp, tt.AtomicRMWOp, tt.AtomicCASOp, ttg.AsyncCopyGlobalToLocalOp)
+
+# Whose operands and results have other layouts than each other; a layout does not go through these by itself.
+APART = (
+    ttg.ConvertLayoutOp, ttg.SetAutoLayoutOp, ttg.LocalLoadOp, ttg.LocalStoreOp, ttg.LocalAllocOp, tt.HistogramOp,
+    tt.DotOp, tt.SplatOp, tt.MakeRangeOp, tt.GatherOp, tt.CatOp,
+)  # fmt: skip
+
+
+def resolve_layouts(module: ModuleOp) -> None:
+    """Give every tile of a module a layout. Raises LayoutError where there is none, or more than one."""
+    for function in module.body.block.ops:
+        if isinstance(function, tt.FuncOp):
+            _coalesced(function, module)
+            _auto(function)
+
+
+# -- the two kinds -------------------------------------------------------------------------------------------------
+
+
+def _auto(function: Operation) -> None:
+    if not any(_open(value, AutoLayout) for value in _values(function)):
+        return
+    found = _Inference(AutoLayout)
+    given = [op for op in function.walk() if isinstance(op, ttg.SetAutoLayoutOp)]
+    for op in given:
+        layout = name_of(op.result.type)
+        assert isinstance(layout, DistributedLayout)
+        found.set(op.src, layout, op)
+    found.propagate()
+    found.write(function)
+    for op in given:
+        op.result.replace_all_uses_with(op.src)
+        op.detach()
+        op.erase()
+
+
+def _coalesced(function: Operation, module: ModuleOp) -> None:
+    if not any(_open(value, CoalescedLayout) for value in _values(function)):
+        return
+    warps = int_value(module.attributes["ttg.num-warps"])
+    lanes = int_value(module.attributes["ttg.threads-per-warp"])
+    facts = AxisFacts()
+    found = _Inference(CoalescedLayout)
+    accesses = [op for op in function.walk() if isinstance(op, ACCESSES) and is_tensor(op.operands[0].type)]
+    for op in accesses:
+        if _open(op.operands[0], CoalescedLayout):
+            found.set(op.operands[0], coalesced_for(op, accesses, facts, warps, lanes), op)
+    found.propagate()
+    found.write(function)
+
+
+def coalesced_for(
+    op: Operation, accesses: Sequence[Operation], facts: AxisFacts, warps: int, lanes: int
+) -> BlockedLayout:
+    """The blocked layout in which an access is coalesced; `accesses` are all of the function."""
+    pointer = op.operands[0]
+    shape = list(shape_of(pointer.type))
+    order = _order(pointer, facts)
+    vector = _vector(pointer, order, facts)
+    related = _connected(op)
+    for other in accesses:  # what goes together is accessed with vectors of one size
+        own = other.operands[0]
+        if other is not op and other in related and list(shape_of(own.type)) == shape and _order(own, facts) == order:
+            vector = max(vector, _vector(own, order, facts))
+    vector = min(vector, max(1, prod(shape) // (lanes * warps)))
+    if not isinstance(op, tt.LoadOp):  # a store that is not aligned so far would be split again
+        vector = min(vector, _vector(pointer, order, facts))
+    return _spread(shape, order, vector, lanes, warps)
+
+
+def _order(pointer: SSAValue, facts: AxisFacts) -> list[int]:
+    known = facts.of(pointer)
+    return sorted(range(len(shape_of(pointer.type))), key=lambda d: (-known.contiguity[d], -d))
+
+
+def _vector(pointer: SSAValue, order: Sequence[int], facts: AxisFacts) -> int:
+    """The elements that one thread may access at once, as far as addresses are known."""
+    known = facts.of(pointer)
+    element = element_of(pointer.type)
+    assert is_pointer(element)
+    bits = max(8, bit_width(element.pointee))  # type: ignore[attr-defined]
+    run = min(known.contiguity[order[0]], shape_of(pointer.type)[order[0]])
+    return max(1, min(run, known.divisibility[order[0]] * 8 // bits, VECTOR_BITS // bits))
+
+
+def _spread(shape: Sequence[int], order: Sequence[int], vector: int, lanes: int, warps: int) -> BlockedLayout:
+    """Vectors along the first dimension of the order, then as many threads along each as it has room for."""
+    rank = len(shape)
+    sizes = [vector if d == order[0] else 1 for d in range(rank)]
+    per_warp, per_block = [1] * rank, [1] * rank
+    left_lanes, left_warps = lanes, warps
+    for dim in order[:-1]:
+        room = max(1, min(left_lanes * left_warps, shape[dim] // sizes[dim]))
+        per_warp[dim] = min(room, left_lanes)
+        per_block[dim] = max(1, min(room // per_warp[dim], left_warps))
+        left_lanes //= per_warp[dim]
+        left_warps //= per_block[dim]
+    per_warp[order[-1]], per_block[order[-1]] = left_lanes, left_warps
+    return BlockedLayout(sizes, per_warp, per_block, list(order))
+
+
+def _connected(op: Operation) -> set[Operation]:
+    """Operations that an operation has to do with through values, in either direction, loops and branches included."""
+    seen = {op}
+    stack = [op]
+    while stack:
+        current = stack.pop()
+        around = [v.owner for v in current.operands if isinstance(v.owner, Operation)]
+        around += [use.operation for result in current.results for use in result.uses]
+        for region in current.regions:
+            around += [inner for block in region.blocks for inner in block.ops]
+        parent = current.parent_op()
+        if isinstance(parent, scf.ForOp | scf.WhileOp | scf.IfOp):
+            around.append(parent)
+        for other in around:
+            if other not in seen:
+                seen.add(other)
+                stack.append(other)
+    return seen
+
+
+# -- following a layout --------------------------------------------------------------------------------------------
+
+
+def _open(value: SSAValue, kind: type) -> bool:
+    return is_tensor(value.type) and isinstance(name_of(value.type), kind)
+
+
+def _values(function: Operation) -> Iterator[SSAValue]:
+    for op in function.walk():
+        yield from op.results
+        for region in op.regions:
+            for block in region.blocks:
+                yield from block.args
+
+
+class _Inference:
+    """Layouts found for values whose layout is open."""
+
+    def __init__(self, kind: type) -> None:
+        self.kind = kind
+        self.found: dict[SSAValue, tuple[DistributedLayout, Operation]] = {}
+        self.fresh: list[SSAValue] = []
+
+    def set(self, value: SSAValue, layout: DistributedLayout, source: Operation) -> None:
+        """A value has this layout, because of an operation. Raises LayoutError where it has another already."""
+        if not _open(value, self.kind):
+            return
+        known = self.found.get(value)
+        if known is None:
+            self.found[value] = layout, source
+            self.fresh.append(value)
+        elif known[0] != layout and known[0].to_linear(shape_of(value.type)) != layout.to_linear(shape_of(value.type)):
+            raise _conflict(value, known, (layout, source))
+
+    def propagate(self) -> None:
+        """Follow all layouts to where they lead."""
+        while self.fresh:
+            value = self.fresh.pop(0)
+            layout, source = self.found[value]
+            for use in list(value.uses):
+                self._forward(use.operation, use.index, layout, source)
+            owner = value.owner
+            if isinstance(owner, Operation):
+                self._backward(owner, value, layout, source)
+            elif isinstance(value, BlockArgument):
+                self._argument(owner, value.index, layout, source)
+
+    def _forward(self, op: Operation, index: int, layout: DistributedLayout, source: Operation) -> None:
+        """A layout of an operand."""
+        if isinstance(op, scf.YieldOp | scf.ConditionOp | ttg.WarpYieldOp):
+            self._yielded(op, index, layout, source)
+        elif isinstance(op, scf.ForOp):
+            if index >= 3:
+                self._carried(op, index - 3, layout, source)
+        elif isinstance(op, scf.WhileOp):
+            self.set(op.before_region.block.args[index], layout, source)
+        elif isinstance(op, tt.ReduceOp | tt.ScanOp):
+            for operand in op.operands:
+                self.set(operand, layout, source)
+            result = layout if isinstance(op, tt.ScanOp) else SliceLayout(int_value(op.properties["axis"]), layout)
+            for value in op.results:
+                if is_tensor(value.type):
+                    self.set(value, result, source)
+        elif isinstance(op, tt.GatherOp):
+            if index == 1:
+                self.set(op.result, layout, source)
+        elif not isinstance(op, APART):
+            moved = _result_layout(op, layout)
+            if moved is not None:
+                for value in op.results:
+                    if is_tensor(value.type):
+                        self.set(value, moved, source)
+                self._operands_alike(op, op.operands[index], layout, source)
+
+    def _operands_alike(self, op: Operation, value: SSAValue, layout: DistributedLayout, source: Operation) -> None:
+        """Operands of an operation on elements lie alike."""
+        for operand in op.operands:
+            if is_tensor(operand.type) and shape_of(operand.type) == shape_of(value.type):
+                self.set(operand, layout, source)
+
+    def _backward(self, op: Operation, value: SSAValue, layout: DistributedLayout, source: Operation) -> None:
+        """A layout of a result."""
+        if isinstance(op, scf.ForOp):
+            self._carried(op, list(op.results).index(value), layout, source)
+        elif isinstance(op, scf.WhileOp):
+            position = list(op.results).index(value)
+            self.set(op.after_region.block.args[position], layout, source)
+            self._last(op.before_region.block, position + 1, layout, source)
+        elif isinstance(op, scf.IfOp | ttg.WarpSpecializeOp):
+            position = list(op.results).index(value)
+            regions = op.regions if isinstance(op, scf.IfOp) else op.regions[:1]
+            for region in regions:
+                self._last(region.block, position, layout, source)
+        elif isinstance(op, tt.ReduceOp):
+            if isinstance(layout, SliceLayout) and layout.dim == int_value(op.properties["axis"]):
+                for operand in op.operands:
+                    self.set(operand, layout.parent, source)
+            for result in op.results:
+                self.set(result, layout, source)
+        elif isinstance(op, tt.GatherOp):
+            self.set(op.indices, layout, source)
+        elif not isinstance(op, APART):
+            moved = _source_layout(op, layout)
+            if moved is not None:
+                for operand in op.operands:
+                    if is_tensor(operand.type):
+                        self.set(operand, moved, source)
+                for result in op.results:
+                    if is_tensor(result.type):
+                        self.set(result, layout, source)
+
+    def _argument(self, block: object, index: int, layout: DistributedLayout, source: Operation) -> None:
+        """A layout of an argument of a block."""
+        assert isinstance(block, Block)
+        parent = block.parent_op()
+        if isinstance(parent, scf.ForOp) and index > 0:
+            self._carried(parent, index - 1, layout, source)
+        elif isinstance(parent, scf.WhileOp):
+            if block is parent.before_region.block:
+                self.set(parent.operands[index], layout, source)
+                self._last(parent.after_region.block, index, layout, source)
+            else:
+                self.set(parent.results[index], layout, source)
+                self._last(parent.before_region.block, index + 1, layout, source)
+
+    def _carried(self, loop: scf.ForOp, position: int, layout: DistributedLayout, source: Operation) -> None:
+        """What a loop carries lies alike before it, in it and after it."""
+        self.set(loop.operands[3 + position], layout, source)
+        self.set(loop.body.block.args[1 + position], layout, source)
+        self.set(loop.results[position], layout, source)
+        self._last(loop.body.block, position, layout, source)
+
+    def _last(self, block: Block, position: int, layout: DistributedLayout, source: Operation) -> None:
+        last = block.last_op
+        if last is not None:
+            self.set(last.operands[position], layout, source)
+
+    def _yielded(self, op: Operation, index: int, layout: DistributedLayout, source: Operation) -> None:
+        """A layout of what a block ends with."""
+        parent = op.parent_op()
+        if isinstance(op, scf.ConditionOp):
+            if index > 0 and isinstance(parent, scf.WhileOp):
+                self.set(parent.results[index - 1], layout, source)
+                self.set(parent.after_region.block.args[index - 1], layout, source)
+        elif isinstance(parent, scf.ForOp):
+            self._carried(parent, index, layout, source)
+        elif isinstance(parent, scf.WhileOp):
+            self.set(parent.operands[index], layout, source)
+            self.set(parent.before_region.block.args[index], layout, source)
+        elif parent is not None:
+            self.set(parent.results[index], layout, source)
+            if isinstance(parent, scf.IfOp):
+                for region in parent.regions:
+                    self._last(region.block, index, layout, source)
+
+    def write(self, function: Operation) -> None:
+        """Put the layouts into the types. Raises LayoutError where one is missing."""
+        for value in list(_values(function)):
+            if not _open(value, self.kind):
+                continue
+            known = self.found.get(value)
+            if known is None:
+                raise _missing(value, self.kind)
+            value._type = laid_tensor(shape_of(value.type), element_of(value.type), known[0])
+            owner = value.owner
+            if isinstance(owner, Operation) and owner.name == "arith.constant":
+                old = owner.properties["value"]
+                assert isinstance(old, DenseIntOrFPElementsAttr)
+                owner.properties["value"] = DenseIntOrFPElementsAttr(value.type, old.data)  # type: ignore[arg-type]
+
+
+def _result_layout(op: Operation, layout: DistributedLayout) -> DistributedLayout | None:
+    """The layout of the results, from that of the operands; None where the operation does not say."""
+    shape = shape_of(op.operands[0].type)
+    if isinstance(op, tt.ExpandDimsOp):
+        axis = int_value(op.properties["axis"])
+        return layout.parent if isinstance(layout, SliceLayout) and layout.dim == axis else None
+    if isinstance(op, tt.TransOp):
+        return naming.transposed(layout, shape, ints_of(op.properties["order"]))
+    if isinstance(op, tt.ReshapeOp):
+        return naming.reshaped(layout, shape, shape_of(op.result.type))
+    if isinstance(op, tt.JoinOp):
+        return naming.joined(layout, shape)
+    if isinstance(op, tt.SplitOp):
+        return naming.split(layout, shape)
+    if isinstance(op, ttg.Fp4ToFpOp):
+        return naming.unpacked(layout, shape, int_value(op.properties["axis"]))
+    return layout
+
+
+def _source_layout(op: Operation, layout: DistributedLayout) -> DistributedLayout | None:
+    """The layout of the operands, from that of the results; None where the operation does not say."""
+    if isinstance(op, tt.ExpandDimsOp):
+        return SliceLayout(int_value(op.properties["axis"]), layout)
+    if isinstance(op, tt.TransOp):
+        order = list(ints_of(op.properties["order"]))
+        return naming.transposed(layout, shape_of(op.result.type), [order.index(d) for d in range(len(order))])
+    if isinstance(op, tt.ReshapeOp):
+        return naming.reshaped(layout, shape_of(op.result.type), shape_of(op.operands[0].type))
+    if isinstance(op, tt.JoinOp):
+        return naming.split(layout, shape_of(op.result.type))
+    if isinstance(op, tt.SplitOp):
+        return naming.joined(layout, shape_of(op.results[0].type))
+    if isinstance(op, ttg.Fp4ToFpOp):
+        return None
+    return layout
+
+
+# -- errors --------------------------------------------------------------------------------------------------------
+
+
+def _made(value: SSAValue) -> Operation | None:
+    """The operation that makes a value; of an argument, the one that it belongs to."""
+    owner = value.owner
+    return owner if isinstance(owner, Operation) else owner.parent_op()
+
+
+def _conflict(
+    value: SSAValue, known: tuple[DistributedLayout, Operation], other: tuple[DistributedLayout, Operation]
+) -> LayoutError:
+    made = _made(value)
+    return LayoutError(
+        f"a tensor of shape {list(shape_of(value.type))} is to have two layouts, {known[0]!r} and {other[0]!r}",
+        span_of(made) if made is not None else None,
+        notes=[
+            Note("the first because of this", span_of(known[1])),
+            Note("the second because of this", span_of(other[1])),
+        ],
+        hint="convert it for one of its uses: gl.convert_layout(x, layout)",
+    )
+
+
+def _missing(value: SSAValue, kind: type) -> LayoutError:
+    made = _made(value)
+    name = kind.__name__
+    hint = "gl.set_auto_layout(x, layout) says it, for x and for what it is computed with"
+    if kind is CoalescedLayout:
+        hint = "a CoalescedLayout is found from loads and stores; a tensor that meets none needs a layout of its own"
+    return LayoutError(
+        f"the layout of a tensor of shape {list(shape_of(value.type))} cannot be inferred: it is a {name}, and nothing "
+        "says which layout that is",
+        span_of(made) if made is not None else None,
+        hint=hint,
+    )

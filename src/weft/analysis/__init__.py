@@ -3,6 +3,7 @@
 from .axis import AxisFacts, Facts
 from .hazards import Pending, find_hazards
 from .lifetimes import Lifetime, lifetimes, lines_of
+from .touches import is_block_barrier
 from .wrapping import WrappedOffset, wrapped_offsets
 
 __all__ = [
@@ -15,6 +16,7 @@ __all__ = [
     "Lifetime",
     "Pending",
     "find_hazards",
+    "is_block_barrier",
     "lifetimes",
     "lines_of",
 ]

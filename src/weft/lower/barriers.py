@@ -8,12 +8,12 @@
 
 if `%b` are other threads' places than `%a`, and `%c` than `%b`; where all that meet are of one warp, a barrier of the
 warp is enough. First one is put before each access that needs it, as late as possible; then each that the others make
-unnecessary (as where a loop comes round) is taken out again.
+unnecessary (as where a loop comes round) is taken out again, and any that comes right after another.
 """
 
 from __future__ import annotations
 
-from weft.analysis import Pending, find_hazards
+from weft.analysis import Pending, find_hazards, is_block_barrier
 from weft.ir.lane import Block, LaneOp, LaneProgram
 
 __all__ = ["insert_barriers"]
@@ -36,6 +36,7 @@ def insert_barriers(program: LaneProgram) -> None:
     find_hazards(program, insert)
     for block, op in inserted:
         _drop_if_redundant(program, block, op)
+    _drop_doubled(program, program.body)
 
 
 def _drop_if_redundant(program: LaneProgram, block: Block, op: LaneOp) -> None:
@@ -43,6 +44,25 @@ def _drop_if_redundant(program: LaneProgram, block: Block, op: LaneOp) -> None:
     del block.ops[index]
     if not is_ordered(program):
         block.ops.insert(index, op)
+
+
+NEITHER_HERE_NOR_THERE = ("constant", "linear", "rename", "join", "pack", "unpack", "select", "shuffle", "shared")
+
+
+def _drop_doubled(program: LaneProgram, block: Block) -> None:
+    """Barriers of the block between which only registers are used are one."""
+    after_barrier, kept = False, []
+    for op in block.ops:
+        for region in op.regions:
+            _drop_doubled(program, region)
+        if is_block_barrier(program, op) and op.attrs["scope"] == "block":
+            if after_barrier:
+                continue
+            after_barrier = True
+        elif op.name not in NEITHER_HERE_NOR_THERE and not op.name.startswith(("arith.", "math.")):
+            after_barrier = False
+        kept.append(op)
+    block.ops[:] = kept
 
 
 def is_ordered(program: LaneProgram) -> bool:

@@ -134,7 +134,6 @@ def _facts(
         "enable_fp_fusion": language.enable_fp_fusion,
         "warp_size": program.lanes,
         "maxnreg": emitted.maxnreg,
-        "global_scratch_size": program.scratch,
         "backend_name": "cuda",
     }
 

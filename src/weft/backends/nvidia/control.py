@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from weft.ir.lane import LaneOp, Value
 
 from .emitter import BITS, LLVM, Emitter, Register, Sum, emitter
+from .registers import special
 
 __all__: list[str] = []
 
@@ -216,6 +217,27 @@ def _if(e: Emitter, op: LaneOp) -> None:
     names = _name_new(e, len(types))
     e.lines += _phis(names, types, _flat(left), first, _flat(right), second)
     _give(e, op.results, kinds, [g or [] for g in left], names)
+
+
+@emitter("partitions")
+def _partitions(e: Emitter, op: LaneOp) -> None:
+    """Each warp goes to the region that is its own, and all meet at the end; warps that have none go there at once."""
+    f = e.f
+    warp = e.pure(f"lshr i32 {special(e, 'tid.x', e.program.warps * e.program.lanes)}, 5")
+    end = f.new_label("together")
+    for start, warps, region in zip(op.attrs["starts"], op.attrs["warps"], op.regions, strict=True):
+        inside, following = f.new_label("partition"), f.new_label("others")
+        own = e.ins(f"icmp ult i32 {e.pure(f'sub i32 {warp}, {start}')}, {warps}")
+        e.do(f"br i1 {own}, label %{inside}, label %{following}")
+        f.start(inside)
+        mark, e.partition = e.mark(), (start, warps)
+        e.region(region)
+        e.partition = None
+        e.forget(mark)
+        e.do(f"br label %{end}")
+        f.start(following)
+    e.do(f"br label %{end}")
+    f.start(end)
 
 
 @emitter("return")

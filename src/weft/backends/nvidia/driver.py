@@ -319,7 +319,9 @@ class LoadedKernel:
 
         return launch
 
-    def frozen(self, codes: str, stream: Stream, grid: tuple[int, int, int], values: Sequence[Any]) -> Callable[[], None]:
+    def frozen(
+        self, codes: str, stream: Stream, grid: tuple[int, int, int], values: Sequence[Any]
+    ) -> Callable[[], None]:
         """A function without arguments that queues the same launch each time."""
         offsets, size = _parameter_offsets(codes)
         buffer = _Buffer(offsets, size)

@@ -3,10 +3,11 @@
     emitted = emit(program)
     emitted.ptx, emitted.name, emitted.threads, emitted.shared_bytes
 
-The kernel's ABI, for whoever launches it: parameters in the program's order, none before or after; a pointer is 8
-bytes, an address in global memory; integers and floats have their own size, i1 and fp8 a byte, f16 and bf16 two. The
-block has `threads` threads along x; shared memory is dynamic, `shared_bytes` of it. With clusters, the grid counts
-blocks: programs times `blocks` along x.
+The kernel's ABI, for whoever launches it: parameters in the program's order; a pointer is 8 bytes, an address in global
+memory; integers and floats have their own size, i1 and fp8 a byte, f16 and bf16 two; a tensor map is 128 bytes by
+value, aligned to 64. A program that wants global memory of its own (`scratch_bytes` for each program of the grid) has
+one pointer more, the last, to all of it, aligned to 128. The block has `threads` threads along x; shared memory is
+dynamic, `shared_bytes` of it. With clusters, the grid counts blocks: programs times `blocks` along x.
 """
 
 from __future__ import annotations
@@ -42,6 +43,8 @@ class Emitted:
     warps: int
     blocks: int = 1
     """Blocks of a cluster."""
+    scratch_bytes: int = 0
+    """Bytes of global memory for each program of the grid."""
     maxnreg: int | None = None
 
     @property
@@ -52,6 +55,8 @@ class Emitted:
             "shared": self.shared_bytes,
             "num_warps": self.warps,
             "num_ctas": self.blocks,
+            "global_scratch_size": self.scratch_bytes,
+            "global_scratch_align": 128 if self.scratch_bytes else 1,
             "threads": self.threads,
             "arch": self.processor,
             "params": [_spelled(p) for p in self.parameters],
@@ -68,9 +73,14 @@ def _spelled(parameter: Parameter) -> str:
     return SPELLED.get(parameter.elem, parameter.elem)
 
 
+TENSOR_MAP = 'byval([128 x i8]) align 64 "nvvm.grid_constant"'
+
+
 def _parameter_type(parameter: Parameter) -> str:
     if parameter.elem == "ptr":
         return "ptr addrspace(1)"
+    if parameter.elem == "tensormap":
+        return "ptr"
     type = LLVM[parameter.elem]
     return {"i1": "i8", "half": "i16", "bfloat": "i16"}.get(type, type)
 
@@ -79,6 +89,8 @@ def _argument(e: Emitter, parameter: Parameter, name: str) -> Register:
     """A parameter as the register that the program works with."""
     if parameter.elem == "ptr":
         return e.ins(f"ptrtoint ptr addrspace(1) {name} to i64")
+    if parameter.elem == "tensormap":
+        return e.ins(f"ptrtoint ptr {name} to i64")
     type = LLVM[parameter.elem]
     if type == "i1":
         return e.ins(f"icmp ne i8 {name}, 0")
@@ -104,16 +116,20 @@ def emit_llvm(program: LaneProgram, fp_fusion: bool = True, maxnreg: int | None 
         attributes += f' "nvvm.maxnreg"="{maxnreg}"'
     types = [_parameter_type(p) for p in program.parameters]
     pairs = [(f"p{i}", vec(t, 0)) for i, t in enumerate(types)]
+    extra = [TENSOR_MAP if t == "ptr" else "noundef" if t.startswith("ptr") else "" for t in types]
+    if program.scratch:
+        pairs.append(("scratch", vec("ptr addrspace(1)", 0)))
+        extra.append("noundef align 128")
     function = e.module.function(
         _identifier(program.name),
         vec("void", 0),
         pairs,
         attributes,
         "ptx_kernel",
-        ["noundef" if t.startswith("ptr") else "" for t in types],
+        extra,
     )
     e.start(function)
-    for value, parameter, argument in zip(program.body.arguments, program.parameters, function.args, strict=True):
+    for value, parameter, argument in zip(program.body.arguments, program.parameters, function.args, strict=False):
         e.env[value] = [_argument(e, parameter, Value.__str__(argument).split(" ")[-1])]
     e.region(program.body)
     if e.lines[-1].endswith(":"):
@@ -145,5 +161,6 @@ def emitted_of(program: LaneProgram, llir: str, ptx: str, maxnreg: int | None = 
         program.parameters,
         program.warps,
         program.blocks,
+        program.scratch,
         maxnreg,
     )

@@ -114,7 +114,8 @@ class Emitter:
         self.used: set[lane.Value] = set()
         self.largest: dict[str, int] = {}
         """Registers that are known not to be negative, and what they are at most."""
-        self.local_stack = 0
+        self.partition: tuple[int, int] | None = None
+        """(the first warp, how many) of the partition that is written."""
         self._count = 0
         self._known: dict[object, str] = {}
         self._order: list[object] = []

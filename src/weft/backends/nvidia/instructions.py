@@ -1,6 +1,7 @@
 """Entries of the target's instruction table as inline assembly: elements are packed into the registers that it wants.
 
-What one thread does on behalf of its warp (operations on mbarriers but waiting, bulk copies) lane 0 does.
+A wgmma reads and writes registers while the warp goes on. Whoever reads them waits for it first, and that the read
+comes after the wait is said by tying the registers to the wait (`await`).
 """
 
 from __future__ import annotations
@@ -12,12 +13,11 @@ from weft.ir.lane import ELEMENT_BITS, LaneOp
 from weft.targets.nvidia import Instruction, Operand, instruction
 
 from .emitter import BITS, CONVERGENT, CONVERGENT_PURE, LLVM, Emitter, Register, Sum, emitter
-from .memory import address_text
-from .registers import lane_index
+from .memory import CONSTRAINTS, address_text
 
 __all__: list[str] = []
 
-WORDS = {"h": "i16", "r": "i32", "f": "float", "l": "i64", "d": "double", "n": "i32"}
+WORDS = {"h": "i16", "r": "i32", "f": "float", "l": "i64", "d": "double", "n": "i32", "b": "i1"}
 
 
 @lru_cache(maxsize=512)
@@ -69,30 +69,15 @@ def _one(e: Emitter, op: LaneOp, entry: Instruction, given: list[list[Register]]
     results = [WORDS[o.constraint] for o in entry.results for _ in range(o.words)]
     at = len(results)
     for operand, registers, type in zip(entry.operands, given, types, strict=True):
-        if entry.touches and operand.name in ("address", "to", "source") and f"[${at}]" in text:
+        if entry.touches and f"[${at}]" in text:
             kind, base, offset = address_text(e, registers[0], operand.constraint == "l")
             arguments.append((kind, base))
             text = text.replace(f"[${at}]", f"[${at} + {offset}]") if offset else text
         else:
             arguments += [(WORDS[operand.constraint], w) for w in _operand(e, op, operand, registers, type)]
         at += operand.words
-    if _elected(entry):
-        text, constraints = _by_lane_zero(e, text, constraints, arguments, at)
     attributes = CONVERGENT if entry.touches else CONVERGENT_PURE
     return e.asm(text, constraints, results, arguments, attributes, effects=bool(entry.touches))
-
-
-def _elected(entry: Instruction) -> bool:
-    return entry.touches == "bulk" or (entry.touches == "mbarrier" and "wait" not in entry.name)
-
-
-def _by_lane_zero(
-    e: Emitter, text: str, constraints: str, arguments: list[tuple[str, str]], at: int
-) -> tuple[str, str]:
-    arguments.append(("i1", e.pure(f"icmp eq i32 {lane_index(e)}, 0")))
-    kinds = constraints.split(",")
-    kinds.insert(at, "b")
-    return f"@${at} {text}", ",".join(kinds)
 
 
 def _operand(e: Emitter, op: LaneOp, operand: Operand, registers: Sequence[Register], type: str) -> list[str]:
@@ -118,3 +103,28 @@ def _elements(e: Emitter, word: str, operand: Operand, elem: str) -> list[Regist
     if each > 1:
         return e.parts(word, type, each)
     return [word if held == type else e.pure(f"bitcast {held} {word} to {type}")]
+
+
+@emitter("await")
+def _await(e: Emitter, op: LaneOp) -> None:
+    """All registers go through the wait, packed as the products have them."""
+    if op.attrs["isa"] != "wgmma":
+        raise e.fail(op, f"waiting for `{op.attrs['isa']}`")
+    words: list[tuple[str, str]] = []
+    packed: list[int] = []
+    for value in op.operands:
+        type, each = LLVM[value.elem], max(1, 32 // ELEMENT_BITS[value.elem])
+        each = each if value.count % each == 0 and each > 1 else 1
+        registers = e[value]
+        if each > 1:
+            words += [("i32", e.word(registers[i : i + each], type)) for i in range(0, len(registers), each)]
+        else:
+            words += [(type, e.name(r)) for r in registers]
+        packed.append(each)
+    kinds = [CONSTRAINTS[t] for t, _ in words]
+    constraints = ",".join([*(f"={k}" for k in kinds), *map(str, range(len(words))), "~{memory}"])
+    text = f"wgmma.wait_group.sync.aligned {int(op.attrs['pending'])};"
+    found = iter(e.asm(text, constraints, [t for t, _ in words], words, CONVERGENT))
+    for value, each in zip(op.results, packed, strict=True):
+        names = [next(found) for _ in range(value.count // each)]
+        e.env[value] = [r for n in names for r in e.parts(n, LLVM[value.elem], each)] if each > 1 else list(names)

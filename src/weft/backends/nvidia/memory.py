@@ -16,8 +16,9 @@ from dataclasses import dataclass
 from weft.ir.lane import ELEMENT_BITS, LaneOp
 
 from .emitter import BITS, LLVM, Emitter, Register, Sum, emitter
+from .registers import special
 
-__all__ = ["address_text"]
+__all__ = ["CONSTRAINTS", "address_text"]
 
 SPACES = {"global": 1, "shared": 3, "cluster": 7}
 PTX_SPACES = {"global": "global", "shared": "shared", "cluster": "shared::cluster"}
@@ -69,15 +70,14 @@ def _pointer(e: Emitter, register: Register, space: str, more: int) -> str:
     return name
 
 
-def _modifiers(op: LaneOp, store: bool) -> str:
+def _modifiers(op: LaneOp) -> str:
     """Cache and eviction, as PTX spells them; "" for none."""
     attrs = op.attrs
     if attrs.get("volatile"):
         return ".volatile"
-    text = f".{attrs['cache']}" if attrs.get("cache") else ""
-    if attrs.get("evict"):
-        text += f".L1::{attrs['evict']}"
-    return text
+    if attrs.get("cache"):  # PTX takes one or the other
+        return f".{attrs['cache']}"
+    return f".L1::{attrs['evict']}" if attrs.get("evict") else ""
 
 
 def _suffix(shape: Shape) -> str:
@@ -103,7 +103,7 @@ def _load(e: Emitter, op: LaneOp) -> None:
     masked = op.attrs.get("masked", False)
     masks: Sequence[Register | None] = e.wide(op.operands[1], len(addresses)) if masked else [None] * len(addresses)
     others = e.wide(op.operands[2], result.count) if masked and len(op.operands) > 2 else None
-    modifiers = _modifiers(op, False)
+    modifiers = _modifiers(op)
     out: list[Register] = []
     for i, (address, mask) in enumerate(zip(addresses, masks, strict=True)):
         at = 0
@@ -204,7 +204,7 @@ def _store(e: Emitter, op: LaneOp) -> None:
     values = e.wide(value, len(addresses) * vector)
     masked = op.attrs.get("masked", False)
     masks: Sequence[Register | None] = e.wide(op.operands[2], len(addresses)) if masked else [None] * len(addresses)
-    modifiers = _modifiers(op, True)
+    modifiers = _modifiers(op)
     for i, (address, mask) in enumerate(zip(addresses, masks, strict=True)):
         at = 0
         for shape in _shape(value.elem, vector):
@@ -386,13 +386,20 @@ def _compare_and_swap(e: Emitter, op: LaneOp) -> None:
     word = f"i{bits}"
     kind = CONSTRAINTS[word]
     out: list[Register] = []
-    registers = zip(addresses, e.wide(expected, len(addresses)), e.wide(value, len(addresses)), strict=True)
-    for address, old, new in registers:
+    masked = op.attrs.get("masked", False)
+    masks: Sequence[Register | None] = e.wide(op.operands[3], len(addresses)) if masked else [None] * len(addresses)
+    registers = zip(addresses, *(e.wide(v, len(addresses)) for v in (expected, value)), masks, strict=True)
+    for address, old, new, mask in registers:
         type, base, offset = address_text(e, address, op.attrs["space"] == "global")
-        place = "l" if type == "i64" else "r"
-        text = f"atom{_ordered(op)}.cas.b{bits} $0, {_at(1, offset)}, $2, $3;"
+        kinds = [f"={kind}", "l" if type == "i64" else "r", kind, kind]
         arguments = [(type, base), (word, _bits(e, old, elem)), (word, _bits(e, new, elem))]
-        found = e.asm(text, f"={kind},{place},{kind},{kind},~{{memory}}", [word], arguments)
+        predicate = ""
+        if mask is not None:
+            predicate = "@$5 "
+            arguments += [(word, "0"), ("i1", e.name(mask))]
+            kinds += ["0", "b"]
+        text = f"{predicate}atom{_ordered(op)}.cas.b{bits} $0, {_at(1, offset)}, $2, $3;"
+        found = e.asm(text, ",".join([*kinds, "~{memory}"]), [word], arguments)
         type = LLVM[elem]
         out.append(found[0] if type == word else e.ins(f"bitcast {word} {found[0]} to {type}"))
     e.env[op.results[0]] = out
@@ -412,6 +419,18 @@ def _shared(e: Emitter, op: LaneOp) -> None:
     assert offset is not None, "memory has not been placed"
     base = e.pure("ptrtoint ptr addrspace(3) @shared_memory to i32")
     e.env[op.results[0]] = [Sum(base, offset, "i32")]
+
+
+@emitter("scratch")
+def _scratch(e: Emitter, op: LaneOp) -> None:
+    """The kernel's last parameter, and as many bytes further as the programs before this one have."""
+    x, y, z = (special(e, f"ctaid.{axis}") for axis in "xyz")
+    width, height = (special(e, f"nctaid.{axis}") for axis in "xy")
+    number = e.pure(f"add i32 {e.pure(f'mul i32 {z}, {height}')}, {y}")
+    number = e.pure(f"add i32 {e.pure(f'mul i32 {number}, {width}')}, {x}")
+    distance = e.pure(f"mul i64 {e.pure(f'zext i32 {number} to i64')}, {e.program.scratch}")
+    base = e.pure("ptrtoint ptr addrspace(1) %scratch to i64")
+    e.env[op.results[0]] = [Sum(e.pure(f"add i64 {base}, {distance}"), int(op.attrs["offset"]), "i64")]
 
 
 @emitter("copy_async")

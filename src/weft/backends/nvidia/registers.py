@@ -25,8 +25,14 @@ def special(e: Emitter, name: str, below: int = 0) -> str:
 
 
 def thread_index(e: Emitter) -> str:
-    """The thread's number in the block: the lane in its low bits, the warp above."""
-    return special(e, "tid.x", e.program.warps * e.program.lanes)
+    """The thread's number in the block, or in its partition: the lane in its low bits, the warp above."""
+    thread = special(e, "tid.x", e.program.warps * e.program.lanes)
+    if e.partition is None:
+        return thread
+    start, warps = e.partition
+    name = e.pure(f"sub i32 {thread}, {start * e.program.lanes}") if start else thread
+    e.largest[name] = (1 << (warps * e.program.lanes - 1).bit_length()) - 1
+    return name
 
 
 def lane_index(e: Emitter) -> str:
@@ -234,6 +240,7 @@ def _barrier(e: Emitter, op: LaneOp) -> None:
 
 FENCES = {
     "async": "fence.proxy.async.shared::cta;",
+    "async.cluster": "fence.proxy.async.shared::cluster;",
     "block": "fence.acq_rel.cta;",
     "device": "fence.acq_rel.gpu;",
     "system": "fence.acq_rel.sys;",
@@ -242,6 +249,6 @@ FENCES = {
 
 @emitter("fence")
 def _fence(e: Emitter, op: LaneOp) -> None:
-    if op.attrs["kind"] == "async" and e.target.capability < 90:
+    if op.attrs["kind"].startswith("async") and e.target.capability < 90:
         raise e.fail(op, "a fence for the asynchronous proxy")
     e.asm(FENCES[op.attrs["kind"]], "~{memory}", (), (), CONVERGENT)

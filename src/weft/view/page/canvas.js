@@ -50,9 +50,9 @@ class GridCanvas {
     this.top = 20;
     const wanted = Math.max(20, 9 + 6.2 * (scene.letters ?? 3));
     const fit = (space - this.left) / scene.columns;
-    this.w = Math.max(5, Math.min(wanted, fit) * this.zoom);
+    this.w = Math.max(3, Math.min(wanted, fit) * this.zoom);
     if (scene.letters > 3 && this.w < wanted * 0.8 && scene.columns <= 64) this.w = Math.max(this.w, wanted * this.zoom); // read rather than fit
-    this.h = Math.max(5, Math.min(22, this.w) * (this.w > 22 ? Math.max(1, this.zoom) : 1));
+    this.h = Math.max(3, Math.min(22, this.w) * (this.w > 22 ? Math.max(1, this.zoom) : 1));
     this.w = Math.floor(this.w);
     this.h = Math.floor(Math.min(30, this.h));
     const width = Math.ceil(this.left + this.w * scene.columns + 2);
@@ -133,18 +133,19 @@ class GridCanvas {
     const style = getComputedStyle(document.documentElement);
     const [text, idle, empty] = ["--text", "--line", "--empty"].map((name) => style.getPropertyValue(name).trim());
     g.setTransform(ratio, 0, 0, ratio, 0, 0);
-    g.font = `${Math.min(11, h * 0.62)}px ui-monospace, SFMono-Regular, Menlo, Consolas, monospace`;
+    const longest = this.cells.reduce((most, cell) => Math.max(most, cell?.text?.length ?? 0), 1);
+    const size = Math.min(11, h * 0.62, (w - 3) / (0.61 * longest)); // letters are 0.6 of the size wide
+    g.font = `${size}px ui-monospace, SFMono-Regular, Menlo, Consolas, monospace`;
     g.textBaseline = "middle";
     g.textAlign = "center";
     const gap = w >= 12 ? 1 : 0;
-    const fitting = Math.floor((w - 3) / 5.6);
     for (let r = 0; r < scene.rows; r++)
       for (let c = 0; c < scene.columns; c++) {
         const cell = this.cell(r, c);
         g.globalAlpha = cell && dimmed ? 0.35 : 1;
         g.fillStyle = cell && !cell.idle ? cell.css : cell ? idle : empty;
         g.fillRect(left + c * w, top + r * h, w - gap, h - gap);
-        if (cell?.text && h >= 11 && cell.text.length <= fitting) {
+        if (cell?.text && h >= 11 && size >= 6) {
           g.globalAlpha = dimmed ? 0.5 : 1;
           g.fillStyle = dimmed ? text : cell.ink;
           g.fillText(cell.text, left + c * w + (w - gap) / 2, top + r * h + (h - gap) / 2 + 0.5);
@@ -211,7 +212,7 @@ class GridCanvas {
       g.lineWidth = width;
       g.strokeRect(left + c * w + width / 2 - 1, top + r * h + width / 2 - 1, w - width + 1, h - width + 1);
     };
-    if (marks.same)
+    if (marks.same && w >= 8)
       for (let r = 0; r < scene.rows; r++)
         for (let c = 0; c < scene.columns; c++) {
           const cell = this.cell(r, c);

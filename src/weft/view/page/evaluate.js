@@ -255,7 +255,8 @@ function asLinear(value, shape, sized = null) {
   const ranks = new Set([...value.values()].flat().map((b) => b.length));
   if (ranks.size !== 1) throw new LayoutError("bases have to have the same number of coordinates each, and one of them has to be given");
   const [rank] = ranks;
-  return Linear.from_bases(value, sized?.length === rank ? mapOf(sized.map((s, i) => [`dim${i}`, s])) : names(rank), false);
+  if (sized?.length === rank) return Linear.from_bases(value, mapOf(sized.map((s, i) => [`dim${i}`, s])), false);
+  return Linear.from_bases(value, names(rank));
 }
 
 // CuTe's Shape:Stride with a Swizzle, from dim0, dim1, ... to the offset, as weft/layouts/cute.py reads it.

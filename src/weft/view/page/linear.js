@@ -55,7 +55,6 @@ class Linear {
     let outs;
     if (outDims instanceof Map || Array.isArray(outDims[0])) outs = [...outDims].map(([n, s]) => [n, log2(s, `the output dimension ${n}`)]);
     else {
-      requireSurjective = true;
       outs = outDims.map((n, at) => {
         const largest = Math.max(0, ...pairs.flatMap(([, own]) => own).map((b) => b[at] ?? 0));
         if (largest >= 2 ** MOST_BITS) throw new LayoutError(`a basis has the coordinate ${largest} of ${n}, and this page takes 2^${MOST_BITS} at most`);
@@ -490,10 +489,15 @@ class Linear {
     return new Linear(this.ins, outs, columns);
   }
   rename_ins(names) {
-    return new Linear(this.ins.map(([n, log]) => [names.get(n) ?? n, log]), this.outs, this.columns);
+    return new Linear(this.renamed(names, this.ins, "input"), this.outs, this.columns);
   }
   rename_outs(names) {
-    return new Linear(this.ins, this.outs.map(([n, log]) => [names.get(n) ?? n, log]), this.columns);
+    return new Linear(this.ins, this.renamed(names, this.outs, "output"), this.columns);
+  }
+  renamed(names, dims, side) {
+    const found = dims.map(([n, log]) => [names.get(n) ?? n, log]);
+    if (new Set(found.map((d) => d[0])).size !== found.length) throw new LayoutError(`an ${side} dimension is named twice: ${found.map((d) => d[0]).join(", ")}`);
+    return found;
   }
   remove_zero_bases(name) {
     const [at, log] = this.inAt(name);

@@ -35,6 +35,12 @@ ALIASES = {
     "triton.language": "weft.language",
     "triton.language.extra.cuda.libdevice": "weft.language.extra.libdevice",
     "triton.language.extra.hip.libdevice": "weft.language.extra.libdevice",
+    "triton.experimental": "weft.compat.shim.experimental",
+    "triton.experimental.gluon": "weft.gluon",
+    "triton.experimental.gluon._runtime": "weft.runtime.gluon",
+    "triton.experimental.gluon.language._core": "weft.gluon.language.core",
+    "triton.experimental.gluon.language._layouts": "weft.gluon.language.layouts",
+    "triton.experimental.gluon.language._semantic": "weft.gluon.semantic",
     "triton.knobs": "weft.runtime.knobs",
     "triton.testing": "weft.runtime.testing",
     "triton.runtime.autotuner": "weft.runtime.autotuner",
@@ -48,7 +54,6 @@ ALIASES = {
 # Parts of Triton that Weft has nothing for, and what to say of them.
 ABSENT = {
     "triton._C": "Triton's compiled library",
-    "triton.experimental": "Gluon and other experimental languages",
     "triton.profiler": "the profiler Proton",
     "triton.interpreter": "Triton's interpreter",
 }

@@ -11,12 +11,15 @@ from collections.abc import Sequence
 from math import prod
 from typing import Any
 
+from weft.base import CompilationError
 from weft.ir import signed_int_type
 from weft.ir.gpu import laid_tensor
 from weft.ir.types import TensorDescType
-from weft.language.dtypes import block_type, dtype
+from weft.language.dtypes import block_type, dtype, int32, int64
 from weft.language.protocol import base_type, base_value
+from weft.language.signatures import laid_descriptors
 from weft.language.tuples import tuple as _tuple
+from weft.language.tuples import tuple_type
 from weft.layouts import NVMMASharedLayout
 
 from .types import mangled
@@ -115,3 +118,17 @@ class tensor_descriptor(base_value):
     def nbytes_per_cta(self) -> int:
         """Bytes of one block, which a barrier is to expect of a copy."""
         return self.type.nbytes
+
+
+def _from_signature(block: block_type, layout: str) -> tensor_descriptor_type:
+    """The type that a signature names by its block and the text of its layout."""
+    try:
+        found = eval(layout, {"__builtins__": {}, "NVMMASharedLayout": NVMMASharedLayout})
+    except (SyntaxError, NameError, TypeError) as error:
+        text = f"{layout!r} is not the layout of a descriptor: expected NVMMASharedLayout(...)"
+        raise CompilationError(text) from error
+    rank = len(block.shape)
+    return tensor_descriptor_type(block, tuple_type([int32] * rank), tuple_type([int64] * rank), found)
+
+
+laid_descriptors.append(_from_signature)

@@ -53,6 +53,13 @@ def str_to_ty(name: Any, c: Any) -> Any:
     return _named(name)
 
 
+laid_descriptors: list[Any] = []
+"""What makes the type of a descriptor from its block and the text of a layout, `tensordesc<fp16[64,64],layout>`.
+
+Put here by `weft.gluon`, which knows layouts.
+"""
+
+
 @lru_cache(maxsize=512)
 def _named(name: str) -> Any:
     if name.startswith("*"):
@@ -69,14 +76,16 @@ def _named(name: str) -> Any:
     return found
 
 
-def _descriptor(name: str) -> tensor_descriptor_type:
-    """`tensordesc<fp16[64,64]>`."""
+def _descriptor(name: str) -> Any:
+    """`tensordesc<fp16[64,64]>`, or with a layout `tensordesc<fp16[64,64],NVMMASharedLayout(128, 16)>`."""
     inner = name.removeprefix("tensordesc<").removesuffix(">")
     element, bracket, rest = inner.partition("[")
-    sizes = rest.partition("]")[0]
+    sizes, _, layout = rest.partition("]")
     if not bracket or not sizes:
         raise ValueError(f"a descriptor is written tensordesc<fp16[64,64]>, got {name!r}")
     shape = [int(s) for s in sizes.split(",")]
     rank = len(shape)
     block = block_type(_named(element), shape)
+    if layout.startswith(",") and laid_descriptors:
+        return laid_descriptors[0](block, layout[1:])
     return tensor_descriptor_type(block, tuple_type([dt.int32] * rank), tuple_type([dt.int64] * rank))

@@ -1,15 +1,60 @@
-"""`gluon.jit`: Gluon kernels that can be launched. `weft.gluon` has it from here."""
+"""Gluon for programs of the host: `gluon.jit`, and descriptors of arrays. `weft.gluon` has them from here."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+from weft.base import LaunchError
+from weft.compiler import ASTSource
 from weft.gluon.semantic import GluonSemantic
+from weft.language.callable import constexpr_function
+from weft.layouts import NVMMASharedLayout
 
+from . import descriptor
 from .jit import JITFunction
 
-__all__ = ["GluonJITFunction", "jit"]
+__all__ = ["GluonASTSource", "GluonJITFunction", "TensorDescriptor", "constexpr_function", "jit"]
+
+GluonASTSource = ASTSource
+"""A Gluon kernel to be compiled; `weft.ASTSource` knows one when it gets one."""
+
+
+@dataclass
+class TensorDescriptor(descriptor.TensorDescriptor):
+    """A view of the array `base` of which kernels copy blocks to shared memory, where they lie in `layout`.
+
+    1 to 5 dimensions, the last contiguous; address and other strides multiples of 16 bytes. What is outside of the array
+    reads as 0, or with `padding="nan"` as NaN.
+    """
+
+    def __init__(
+        self, base: Any, shape: Sequence[int], strides: Sequence[int], block_shape: Sequence[int],
+        layout: NVMMASharedLayout, padding: str = "zero",
+    ) -> None:  # fmt: skip
+        if not isinstance(layout, NVMMASharedLayout):
+            raise LaunchError(f"the layout of a tensor descriptor must be an NVMMASharedLayout, got {layout!r}")
+        self.layout = layout
+        super().__init__(base, list(shape), list(strides), list(block_shape), padding)
+        if layout.rank != len(self.shape):
+            raise LaunchError(
+                f"a tensor descriptor of {len(self.shape)} dimensions needs a layout of as many: {layout!r} has "
+                f"{layout.rank}"
+            )
+
+    @staticmethod
+    def from_tensor(  # type: ignore[override]
+        tensor: Any, block_shape: Sequence[int], layout: NVMMASharedLayout, padding: str = "zero"
+    ) -> TensorDescriptor:
+        """Describe the whole of an array, with its own shape and strides."""
+        plain = descriptor.TensorDescriptor.from_tensor(tensor, block_shape, padding)
+        return TensorDescriptor(tensor, plain.shape, plain.strides, block_shape, layout, padding)
+
+    @property
+    def signature(self) -> str:
+        """Its type in a signature: tensordesc<fp16[64,64],NVMMASharedLayout(128, 16)>."""
+        return f"{super().signature.removesuffix('>')},{self.layout!r}>"
 
 
 class GluonJITFunction(JITFunction):

@@ -18,6 +18,7 @@ from weft.base import LaunchTypeError, Unsupported
 from weft.sim import Report, run
 
 from .binder import constexpr_key
+from .descriptor import TensorDescriptor
 from .specialize import signature_of, specialize_param
 
 __all__ = ["launch"]
@@ -37,7 +38,12 @@ def launch(kernel: Any, target: str, grid: Any, /, *args: Any, **kwargs: Any) ->
     if program is None:
         source = compiler.ASTSource(kernel, signature, constants, attrs)
         program = _programs[key] = compiler.lane_program(source, target, options)
-    values = [a for a, t in zip(bound, signature.values(), strict=True) if t != "constexpr"]
+    values: list[Any] = []
+    for value, kind in zip(bound, signature.values(), strict=True):
+        if isinstance(value, TensorDescriptor) and hasattr(value, "layout"):  # what the kernel gets, in this order
+            values += [value, *value.shape, *value.strides]
+        elif kind != "constexpr":
+            values.append(value)
     if len(values) != len(program.parameters) or any(isinstance(v, tuple) for v in values):
         raise Unsupported("an argument that is a tuple or a tensor descriptor", target)
     arguments = {p.name: _argument(p, v) for p, v in zip(program.parameters, values, strict=True)}

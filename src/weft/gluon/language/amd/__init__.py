@@ -1,3 +1,8 @@
-"""`gl.nvidia.blackwell`."""
+"""`gl.amd`: layouts of AMD's matrix instructions are there; the instructions say that they are not yet."""
 
-__all__: list[str] = []
+from __future__ import annotations
+
+from ..layouts import AMDMFMALayout, AMDWMMALayout
+from . import cdna3, cdna4, gfx1250, rdna3, rdna4
+
+__all__ = ["AMDMFMALayout", "AMDWMMALayout", "cdna3", "cdna4", "gfx1250", "rdna3", "rdna4"]

@@ -1,0 +1,5 @@
+"""`triton.experimental`: Gluon."""
+
+from weft import gluon
+
+__all__ = ["gluon"]

@@ -1,0 +1,55 @@
+"""`gl.amd.cdna4`: what gfx950 has; not supported yet, but for the layout of scales."""
+
+from __future__ import annotations
+
+from weft.layouts import mfma_scale_layout as get_mfma_scale_layout
+
+from ....elsewhere import only_on
+from ...layouts import takes_plain_values
+from . import async_copy
+
+__all__ = [
+    "async_copy",
+    "buffer_atomic_add",
+    "buffer_atomic_and",
+    "buffer_atomic_max",
+    "buffer_atomic_min",
+    "buffer_atomic_or",
+    "buffer_atomic_xchg",
+    "buffer_atomic_xor",
+    "buffer_load",
+    "buffer_store",
+    "get_mfma_scale_layout",
+    "mfma",
+    "mfma_scaled",
+]
+
+_MISSING = only_on(
+    "amd.cdna4",
+    [
+        "buffer_atomic_add",
+        "buffer_atomic_and",
+        "buffer_atomic_max",
+        "buffer_atomic_min",
+        "buffer_atomic_or",
+        "buffer_atomic_xchg",
+        "buffer_atomic_xor",
+        "buffer_load",
+        "buffer_store",
+        "mfma",
+        "mfma_scaled",
+    ],
+    "hip:gfx950",
+)
+buffer_atomic_add = _MISSING["buffer_atomic_add"]
+buffer_atomic_and = _MISSING["buffer_atomic_and"]
+buffer_atomic_max = _MISSING["buffer_atomic_max"]
+buffer_atomic_min = _MISSING["buffer_atomic_min"]
+buffer_atomic_or = _MISSING["buffer_atomic_or"]
+buffer_atomic_xchg = _MISSING["buffer_atomic_xchg"]
+buffer_atomic_xor = _MISSING["buffer_atomic_xor"]
+buffer_load = _MISSING["buffer_load"]
+buffer_store = _MISSING["buffer_store"]
+mfma = _MISSING["mfma"]
+mfma_scaled = _MISSING["mfma_scaled"]
+takes_plain_values(get_mfma_scale_layout)

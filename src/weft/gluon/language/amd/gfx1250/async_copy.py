@@ -1,0 +1,27 @@
+"""`gl.amd.gfx1250.async_copy`: copies from global to shared memory; not supported yet."""
+
+from __future__ import annotations
+
+from ....elsewhere import only_on
+
+__all__ = [
+    "commit_group",
+    "global_to_shared",
+    "mbarrier_arrive",
+    "wait_group",
+]
+
+_MISSING = only_on(
+    "amd.gfx1250.async_copy",
+    [
+        "commit_group",
+        "global_to_shared",
+        "mbarrier_arrive",
+        "wait_group",
+    ],
+    "hip:gfx1250",
+)
+commit_group = _MISSING["commit_group"]
+global_to_shared = _MISSING["global_to_shared"]
+mbarrier_arrive = _MISSING["mbarrier_arrive"]
+wait_group = _MISSING["wait_group"]

@@ -1,0 +1,28 @@
+"""`blackwell.tma`: bulk copies as on Hopper; gathers and scatters of rows are for Blackwell alone."""
+
+from __future__ import annotations
+
+from ....elsewhere import only_on
+from ..hopper.tma import (
+    async_copy_global_to_shared,
+    async_copy_shared_to_global,
+    make_tensor_descriptor,
+    store_wait,
+    tensor_descriptor,
+    tensor_descriptor_type,
+)
+
+__all__ = [
+    "async_copy_global_to_shared",
+    "async_copy_shared_to_global",
+    "async_gather",
+    "async_scatter",
+    "make_tensor_descriptor",
+    "store_wait",
+    "tensor_descriptor",
+    "tensor_descriptor_type",
+]
+
+_MISSING = only_on("blackwell.tma", ["async_gather", "async_scatter"], "cuda:100")
+async_gather = _MISSING["async_gather"]
+async_scatter = _MISSING["async_scatter"]

@@ -57,10 +57,11 @@ def identity(size: int) -> list[Vector]:
 def multiply(matrix: Matrix, vector: Vector) -> Vector:
     """Matrix times vector; bits of the vector beyond the number of columns count for nothing."""
     result = 0
-    for column in matrix:
-        if vector & 1:
-            result ^= column
-        vector >>= 1
+    vector &= (1 << len(matrix)) - 1
+    while vector:
+        low = vector & -vector
+        result ^= matrix[low.bit_length() - 1]
+        vector ^= low
     return result
 
 
@@ -80,8 +81,20 @@ class Echelon:
     def __init__(self, vectors: Iterable[Vector] = ()) -> None:
         self._rows: dict[int, tuple[Vector, Vector]] = {}  # leading bit -> (vector, which of those given make it)
         self.count = 0
-        for v in vectors:
-            self.add(v)
+        rows = self._rows
+        unit = 1
+        for vector in vectors:  # as `relation`, without a call for each: this is where planning spends its time
+            used = unit
+            unit <<= 1
+            while vector:
+                lead = vector.bit_length() - 1
+                row = rows.get(lead)
+                if row is None:
+                    rows[lead] = vector, used
+                    break
+                vector ^= row[0]
+                used ^= row[1]
+        self.count = unit.bit_length() - 1
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -127,7 +140,21 @@ class Echelon:
 
     def add(self, vector: Vector) -> bool:
         """Give one more vector; whether it was independent of those before."""
-        return not self.relation(vector)
+        rows, used = self._rows, 1 << self.count
+        self.count += 1
+        while vector:
+            lead = vector.bit_length() - 1
+            row = rows.get(lead)
+            if row is None:
+                rows[lead] = vector, used
+                return True
+            vector ^= row[0]
+            used ^= row[1]
+        return False
+
+    def extend(self, vectors: Iterable[Vector]) -> list[Vector]:
+        """Give more vectors; those that were independent of the ones before."""
+        return [v for v in vectors if self.add(v)]
 
     def coefficients(self, vector: Vector) -> Vector | None:
         """Which of the given vectors add up to this one, or None; those that depended on earlier ones are not used."""
@@ -223,6 +250,9 @@ def intersection(a: Matrix, b: Matrix) -> list[Vector]:
     >>> intersection([0b001, 0b010], [0b011, 0b100])
     [3]
     """
+    if not any(v & v - 1 for v in a) and not any(v & v - 1 for v in b):  # unit vectors span what they have in common
+        theirs = set(b)
+        return [v for v in dict.fromkeys(a) if v and v in theirs]
     first = [v for v, independent in zip(a, _independent(a), strict=True) if independent]
     low = (1 << len(first)) - 1
     rows = Echelon()
@@ -240,6 +270,9 @@ def complement(vectors: Matrix, size: int) -> list[Vector]:
     >>> complement([0b011], 3)
     [1, 4]
     """
+    if not any(v & v - 1 for v in vectors):
+        own = set(vectors)
+        return [unit for unit in identity(size) if unit not in own]
     rows = Echelon(vectors)
     return [unit for unit in identity(size) if rows.add(unit)]
 

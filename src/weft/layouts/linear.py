@@ -428,11 +428,11 @@ class LinearLayout(LinearMap):
         return LinearLayout._make(self._ins, outs, columns)
 
     def rename_ins(self, names: Mapping[str, str]) -> LinearLayout:
-        """The same map with other names of input dimensions; those not mentioned stay, names that are not there do nothing."""
+        """The same map with other names of input dimensions; those not mentioned stay, unknown ones do nothing."""
         return LinearLayout._make(self._renamed(names, self._ins, "input"), self._outs, self._columns)
 
     def rename_outs(self, names: Mapping[str, str]) -> LinearLayout:
-        """The same map with other names of output dimensions; those not mentioned stay, names that are not there do nothing."""
+        """The same map with other names of output dimensions; those not mentioned stay, unknown ones do nothing."""
         return LinearLayout._make(self._ins, self._renamed(names, self._outs, "output"), self._columns)
 
     def remove_zero_bases(self, dim: str) -> LinearLayout:

@@ -120,6 +120,19 @@ def _plain(place: Offsets, moving: int, bytes_log: int, machine: Machine) -> Acc
     return Access("shared", registers, vector, count, wavefronts, ideal, mixed)
 
 
+def _row_register(columns: Sequence[int], lanes: Sequence[int], bytes_log: int, machine: Machine) -> int | None:
+    """The register that, with lanes 0 and 1, chooses the row of a transposed matrix: one without conflicts if any."""
+    found: tuple[int, int] | None = None
+    for i, column in enumerate(columns):
+        if column and not column & 7:
+            taken, _ = passes([column, *lanes[:2]], bytes_log + 3, 3, machine.banks)
+            if found is None or taken < found[0]:
+                found = taken, i
+            if taken == 1:
+                break
+    return None if found is None else found[1]
+
+
 def _matrix(place: Offsets, moving: int, bytes_log: int, machine: Machine, store: bool, trans: bool) -> Access | None:
     """ldmatrix or stmatrix, if its tile divides the layout; as many matrices at once as there are registers, to 4."""
     word, columns, lanes = 2 - bytes_log, place.registers, list(place.lanes)
@@ -129,10 +142,11 @@ def _matrix(place: Offsets, moving: int, bytes_log: int, machine: Machine, store
         if lanes[2:] != [1, 2, 4]:
             return None
         contiguous = 3
-        first = [next((1 << i for i, c in enumerate(columns) if c and not c & 7), 0)]
-        if not first[0]:
+        row = _row_register(columns, lanes, bytes_log, machine)
+        if row is None:
             return None
-        rows = [f2.multiply(columns, first[0]), *lanes[:2]]
+        first = [1 << row]
+        rows = [columns[row], *lanes[:2]]
     else:
         first = _prefix_registers(columns, word)
         if len(first) < word or lanes[:2] != [1 << word, 2 << word]:

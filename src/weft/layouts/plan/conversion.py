@@ -24,8 +24,8 @@ from .. import f2
 from ..linear import LinearLayout
 from .machine import Machine, machine_of
 from .shuffle import Shears, shears
-from .steps import execute, instructions_of, steps_of, words_of
-from .trip import Trip, plan_trip
+from .steps import Words, execute, instructions_of, steps_of, words_of
+from .trip import Planner, Trip
 
 __all__ = ["Cost", "Layout", "Plan", "plan_conversion"]
 
@@ -276,14 +276,15 @@ def _plan(src: LinearLayout, dst: LinearLayout, element_bits: int, machine: Mach
     else:
         options.append((direct.cost.cycles, "shuffles", "", [direct]))
         considered.append(("shuffles", direct.cost.cycles, _summary(direct)))
-    trip = _by_memory(src, dst, conversion, element_bits, machine)
-    assert trip is not None
-    scope = trip.how.scope if isinstance(trip.how, Trip) else ""
+    planner = Planner(src, conversion, element_bits, machine)
+    way = planner.best()
+    assert way is not None
+    trip, scope = _by_memory(src, dst, way), way.scope
     kind = "cluster" if scope == "cluster" else "shared"
     options.append((trip.cost.cycles, kind, scope, [trip]))
     considered.append((kind, trip.cost.cycles, _summary(trip)))
     if isinstance(direct, str) and scope != "cluster" and element_bits in (8, 16):
-        for exchanged, stages in _hybrids(src, dst, trip, element_bits, machine):
+        for exchanged, stages in _hybrids(src, dst, planner, way, element_bits, machine):
             cycles = sum(s.cost.cycles for s in stages)
             considered.append(("hybrid", cycles, exchanged))
             options.append((cycles, "hybrid", scope, stages))
@@ -295,42 +296,27 @@ def _summary(stage: Stage) -> str:
     return ", ".join(f"{n} {name}" for name, n in stage.cost.instructions.items() if n)
 
 
-def _split(conversion: LinearLayout, dim: str) -> list[tuple[int, int, int, int]]:
-    """(register, lane, warp, block) of the source that each bit of a dimension of the result adds."""
-    logs = [conversion.out_log(d) for d in DIMS]
-    found = []
-    for column in conversion.in_columns(dim):
-        parts = []
-        for log in logs:
-            parts.append(column & (1 << log) - 1)
-            column >>= log
-        found.append((parts[0], parts[1], parts[2], parts[3]))
-    return found
-
-
 def _by_shuffles(
     src: LinearLayout, dst: LinearLayout, conversion: LinearLayout, bits: int, machine: Machine
 ) -> Stage | str:
     """The conversion by shuffles, or why that is not open."""
-    parts = {d: _split(conversion, d) for d in DIMS}
-    for dim in ("register", "lane"):
-        if any(w or b for _, _, w, b in parts[dim]):
-            return "elements go from one warp to another"
-    for i, (_, _, w, b) in enumerate(parts["warp"]):
-        if w != 1 << i or b:
-            return "elements go from one warp to another"
-    if any(column != (0, 0, 0, 1 << i) for i, column in enumerate(parts["block"])):
+    registers = src.in_log("register")
+    inside = registers + src.in_log("lane")
+    parts: dict[str, list[tuple[int, int]]] = {}  # (register, lane) of the source that each bit adds
+    low = (1 << registers) - 1
+    for dim in ("register", "lane", "warp"):
+        columns = conversion.in_columns(dim)
+        for i, column in enumerate(columns):
+            if column >> inside != (1 << i if dim == "warp" else 0):
+                return "elements go from one warp to another"
+        lanes = (1 << inside) - 1
+        parts[dim] = [(c & low, (c & lanes) >> registers) for c in columns]
+    first = inside + src.in_log("warp")
+    if any(column != 1 << first + i for i, column in enumerate(conversion.in_columns("block"))):
         return "elements go from one block to another"
-    copies = [
-        (k & (1 << src.in_log("register")) - 1, k >> src.in_log("register"))
-        for k in f2.kernel([*src.in_columns("register"), *src.in_columns("lane")])
-    ]
-    found = shears(
-        [(r, x) for r, x, _, _ in parts["register"]],
-        [(r, x) for r, x, _, _ in parts["lane"]],
-        [(r, x) for r, x, _, _ in parts["warp"]],
-        [c for c in copies if c[1]],
-    )
+    relations = f2.kernel([*src.in_columns("register"), *src.in_columns("lane")])
+    copies = [(k & low, k >> registers) for k in relations if k >> registers]
+    found = shears(parts["register"], parts["lane"], parts["warp"], copies)
     if found is None:
         return "a lane would have to read several registers of one other lane at once"
     return Stage("shuffles", src, dst, *_packed(found, bits, machine))
@@ -339,78 +325,81 @@ def _by_shuffles(
 def _packed(how: Shears, bits: int, machine: Machine) -> tuple[Shears, Cost]:
     """With as many elements in a word as is cheapest, and what it costs."""
     words = words_of(how)
+    packed, cost = _cheapest(words, words.shuffles(how), bits, machine)
+    return replace(how, packed=packed) if packed else how, cost
+
+
+def _cheapest(words: Words, share: int | None, bits: int, machine: Machine) -> tuple[int, Cost]:
+    """(elements in a word, as a logarithm; the cost): the cheapest, which need not be the fullest word."""
     most = min(len(words.together), max(0, 6 - max(8, bits).bit_length()))
     best: tuple[float, int, dict[str, int]] | None = None
     for packed in range(most + 1):
-        found = words.instructions(how, packed, max(1, bits // 32))
+        found = words.instructions(share, packed, max(1, bits // 32))
         cycles = sum(n * (machine.shuffle if kind == "shuffle" else machine.select) for kind, n in found.items())
         if best is None or cycles < best[0]:
             best = cycles, packed, found
     assert best is not None
-    cycles, packed, instructions = best
-    return replace(how, packed=packed) if packed else how, Cost(instructions, 0, 0, {}, cycles)
+    return best[1], Cost(best[2], 0, 0, {}, best[0])
 
 
-def _by_memory(
-    src: LinearLayout,
-    dst: LinearLayout,
-    conversion: LinearLayout,
-    bits: int,
-    machine: Machine,
-    below: float = math.inf,
-) -> Stage | None:
-    """The conversion through shared memory, or None if it cannot be cheaper than `below` cycles."""
-    trip = plan_trip(src, conversion, bits, machine, below)
-    if trip is None:
-        return None
+def _by_memory(src: LinearLayout, dst: LinearLayout, trip: Trip) -> Stage:
+    """The conversion through shared memory."""
     cost = Cost(trip.instructions, trip.wavefronts, trip.scratch_bytes, trip.barriers, trip.cycles)
     return Stage("shared", src, dst, trip, cost)
 
 
 def _exchanged(layout: LinearLayout, register: int, lane: int) -> LinearLayout:
     """The layout with one register bit and one lane bit exchanged."""
-    bases = {d: list(b) for d, b in layout.bases.items()}
-    bases["register"][register], bases["lane"][lane] = bases["lane"][lane], bases["register"][register]
-    return LinearLayout.from_bases(bases, layout.out_dims, require_surjective=False)
+    columns, at = list(layout.columns), layout.in_log("register") + lane
+    columns[register], columns[at] = columns[at], columns[register]
+    return LinearLayout._make(layout._ins, layout._outs, columns)
 
 
-def _least_hybrid(src: LinearLayout, trip: Stage, bits: int, machine: Machine) -> float:
-    """What an exchange and a trip with vectors of full width cost at least."""
-    registers = 1 << f2.rank(src.in_columns("register"))
-    words = max(1, registers * bits // 32)
-    vectors = max(1, registers * bits // (8 * machine.vector_bytes))
-    moves = 2 * vectors * (machine.access + machine.wavefront * machine.vector_bytes / 4)
-    fixed = trip.how.fixed if isinstance(trip.how, Trip) else 0.0
-    return words * (machine.shuffle / 2 + machine.select) + moves + fixed
+def _exchange(layout: LinearLayout, register: int, lane: int) -> Shears:
+    """The shears that exchange a register bit and a lane bit; what is wanted of registers that hold copies is one."""
+    columns = layout.in_columns("register")
+    registers = [(1 << i if columns[i] else 0, 0) for i in range(len(columns))]
+    lanes = [(0, 1 << i) for i in range(layout.in_log("lane"))]
+    registers[register], lanes[lane] = lanes[lane], registers[register]
+    found = shears(registers, lanes, [(0, 0)] * layout.in_log("warp"), [])
+    assert found is not None
+    return found
 
 
 def _hybrids(
-    src: LinearLayout, dst: LinearLayout, trip: Stage, bits: int, machine: Machine
+    src: LinearLayout, dst: LinearLayout, planner: Planner, trip: Trip, bits: int, machine: Machine
 ) -> list[tuple[str, list[Stage]]]:
     """One exchange of a register and a lane bit before or after the trip, where it makes the vectors wider."""
     found: list[tuple[str, list[Stage]]] = []
-    full = max(0, machine.vector_bytes.bit_length() - bits.bit_length() + 3)
-    if isinstance(trip.how, Trip) and min(trip.how.store.vector, trip.how.load.vector) >= full:
+    full, best = max(0, machine.vector_bytes.bit_length() - bits.bit_length() + 3), trip.cycles
+    if min(trip.store.vector, trip.load.vector) >= full:
         return found
-    if _least_hybrid(src, trip, bits, machine) >= trip.cost.cycles:
+    least = planner.least_with_exchange
+    if least >= best:
         return found
     for side in ("before", "after"):
         mine, other = (src, dst) if side == "before" else (dst, src)
+        columns = mine.in_columns("register")
+        own = [c for c in columns if c]
         theirs = set(other.in_columns("register"))
-        lanes = [i for i, c in enumerate(mine.in_columns("lane")) if c and c in theirs]
-        registers = [i for i, c in enumerate(mine.in_columns("register")) if c and c not in theirs]
-        if not lanes or not registers:
+        lane = next((i for i, c in enumerate(mine.in_columns("lane")) if c and c in theirs), None)
+        register = next((i for i, c in enumerate(columns) if c and c not in theirs), None)
+        if lane is None or register is None:
             continue
-        lane, register = lanes[0], registers[0]
+        others = tuple(1 << i for i in range(len(own) - 1))
+        packed, exchange = _cheapest(Words(len(own), len(own), (), others, 1, 1), 1, bits, machine)
+        left = best - exchange.cycles
+        if least >= left:
+            continue
+        rest = planner.exchanged(side, register, lane).best(left)
+        if rest is None:
+            continue
         middle = _exchanged(mine, register, lane)
         first, last = (src, middle) if side == "before" else (middle, dst)
-        step = _by_shuffles(first, last, last.invert_and_compose(first, prefer=NEAR), bits, machine)
-        if isinstance(step, str):
-            continue
+        how = replace(_exchange(mine, register, lane), packed=packed)
+        step = Stage("shuffles", first, last, how, exchange)
         a, b = (middle, dst) if side == "before" else (src, middle)
-        left = trip.cost.cycles - step.cost.cycles
-        rest = _by_memory(a, b, b.invert_and_compose(a, prefer=NEAR), bits, machine, left) if left > 0 else None
-        if rest is not None:
-            stages = [step, rest] if side == "before" else [rest, step]
-            found.append((f"register bit {register} and lane bit {lane} exchanged {side}", stages))
+        stages = [step, _by_memory(a, b, rest)] if side == "before" else [_by_memory(a, b, rest), step]
+        found.append((f"register bit {register} and lane bit {lane} exchanged {side}", stages))
+        best = rest.cycles + exchange.cycles
     return found

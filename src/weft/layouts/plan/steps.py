@@ -160,16 +160,22 @@ class Words:
     """Exchanges before and after the shuffle."""
     after: int
 
-    def instructions(self, how: Shears, packed: int, pieces: int) -> dict[str, int]:
-        """Instructions of each warp, by kind, with 2 ** packed elements in a word; `pieces` words make an element."""
+    def instructions(self, share: int | None, packed: int, pieces: int) -> dict[str, int]:
+        """Instructions of each warp, by kind, with 2 ** packed elements in a word; `pieces` words make an element.
+
+        All but one of 2 ** share words are shuffled; None: all of them.
+        """
         sources, results = (1 << log - packed for log in (self.sources, self.results))
-        shuffles = results
-        if how.shuffle_kind != "idx":
-            shuffles -= results >> f2.rank(how.lanes_by_register)
+        shuffles = results if share is None else results - (results >> share)
         selects = sources * self.before + results * self.after
         found = {"pack": sources, "unpack": results << packed} if packed else {}
         found |= {"shuffle": shuffles * pieces, "select": selects * pieces}
         return {k: n for k, n in found.items() if n}
+
+    @staticmethod
+    def shuffles(how: Shears) -> int | None:
+        """Which share of the words is shuffled: see `instructions`."""
+        return None if how.shuffle_kind == "idx" else f2.rank(how.lanes_by_register)
 
 
 def execute(how: Shears, values: Values) -> Values:

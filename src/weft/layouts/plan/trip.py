@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +23,7 @@ from .access import Access, Offsets, best_access
 from .machine import Machine
 from .swizzle import memory_basis
 
-__all__ = ["Trip", "plan_trip"]
+__all__ = ["Planner", "Trip"]
 
 
 @dataclass(frozen=True)
@@ -161,25 +162,6 @@ CROWDED = 1e9
 """Cycles added to what must have bank conflicts, so that it comes last."""
 
 
-def plan_trip(
-    src: LinearLayout, conversion: LinearLayout, element_bits: int, machine: Machine, below: float = math.inf
-) -> Trip | None:
-    """The cheapest trip, or None if it cannot be cheaper than `below` cycles.
-
-    Candidates for what is consecutive in memory are tried in the order of what they cost at least; one that
-    needs more memory than there is, or has bank conflicts, is taken only if all do.
-    """
-    planner = _Planner(src, conversion, element_bits, machine)
-    best: Trip | None = None
-    for bound, candidate in planner.candidates():
-        if bound >= below or (best is not None and not any(best.faults) and bound >= best.cycles):
-            break
-        trip = planner.trip(candidate)
-        if best is None or (*trip.faults, trip.cycles) < (*best.faults, best.cycles):
-            best = trip
-    return best
-
-
 @dataclass(frozen=True)
 class _Candidate:
     """The elements of the lowest offset bits, and for each side the elements that its phases of lanes make."""
@@ -199,9 +181,17 @@ class _Side:
     others: tuple[int, ...]
     matrix: bool
     """Whether there is ldmatrix or stmatrix."""
+    units: bool
+    """Whether all of `free` are unit vectors: then nothing else of that kind is in their span."""
 
 
-class _Planner:
+class Planner:
+    """Finds the trip of a conversion; `src` is where elements are, `conversion` says where each is wanted from.
+
+    Elements are vectors in coordinates of what a block holds: `a` are those of the writer's registers, lanes and warps,
+    `b` of the reader's.
+    """
+
     def __init__(self, src: LinearLayout, conversion: LinearLayout, bits: int, machine: Machine) -> None:
         self.machine, self.bits = machine, bits
         self.bytes_log = max(0, bits.bit_length() - 4)
@@ -211,28 +201,87 @@ class _Planner:
         free = set(f2.dependent(own))
         basis = [c for i, c in enumerate(own) if i not in free]
         self.size = len(basis)
-        rows = f2.Echelon(basis)
-        inside = [rows.coefficients(c) or 0 for c in own]  # elements in coordinates of what a block holds
+        inside = [0] * len(own)  # elements in coordinates of what a block holds
+        rows = f2.Echelon(basis) if any(own[i] for i in free) else None
+        at = 0
+        for i, column in enumerate(own):
+            if i not in free:
+                inside[i] = 1 << at
+                at += 1
+            elif rows is not None:
+                inside[i] = rows.coefficients(column) or 0
         self.a: dict[str, list[int]] = {}
-        self.masks: dict[str, int] = {}
         at = 0
         for dim, columns in parts.items():
             self.a[dim] = inside[at : at + len(columns)]
-            self.masks[dim] = sum(1 << i for i in range(len(columns)) if at + i in free)
             at += len(columns)
+        self.masks = _masks(self.a)
         low = (1 << len(own)) - 1
         self.b = {d: [f2.multiply(inside, c & low) for c in conversion.in_columns(d)] for d in conversion.in_dims}
         self.b_block = {d: [c >> len(own) for c in conversion.in_columns(d)] for d in conversion.in_dims}
         self.scope = self._scope(conversion)
-        self.writer = self._side(self.a, {}, machine.stmatrix, self.masks["register"])
-        copies = f2.dependent(
-            [x | y << self.size for x, y in zip(self.b["register"], self.b_block["register"], strict=True)]
-        )
-        self.reader = self._side(self.b, self.b_block, machine.ldmatrix, sum(1 << i for i in copies))
-        self.apart = [c for s in (self.writer, self.reader) for c in (*s.lanes, *s.others) if c]
+        self._sides()
         self._bytes = max(8, bits) // 8 << self.size
         self.word = max(0, 2 - self.bytes_log)
         self.most = max(0, machine.vector_bytes.bit_length() - 1 - self.bytes_log)
+
+    def _sides(self) -> None:
+        """What follows from the elements of both sides."""
+        self.writer = self._side(self.a, {}, self.machine.stmatrix, self.masks["register"])
+        copies = f2.dependent(
+            [x | y << self.size for x, y in zip(self.b["register"], self.b_block["register"], strict=True)]
+        )
+        self.reader = self._side(self.b, self.b_block, self.machine.ldmatrix, sum(1 << i for i in copies))
+        self.apart = [c for s in (self.writer, self.reader) for c in (*s.lanes, *s.others) if c]
+
+    def best(self, below: float = math.inf) -> Trip | None:
+        """The cheapest trip, or None if it cannot be cheaper than `below` cycles.
+
+        Candidates for what is consecutive in memory are tried in the order of what they cost at least; one that
+        needs more memory than there is, or has bank conflicts, is taken only if all do.
+        """
+        best: Trip | None = None
+        for bound, candidate in self.candidates():
+            if bound >= below or (best is not None and not any(best.faults) and bound >= best.cycles):
+                break
+            trip = self.trip(candidate)
+            if best is None or (*trip.faults, trip.cycles) < (*best.faults, best.cycles):
+                best = trip
+        return best
+
+    def exchanged(self, side: str, register: int, lane: int) -> Planner:
+        """The planner of what is left when a register bit and a lane bit were exchanged "before" or are "after"."""
+        found = copy(self)
+        parts = {d: list(columns) for d, columns in (self.a if side == "before" else self.b).items()}
+        parts["register"][register], parts["lane"][lane] = parts["lane"][lane], parts["register"][register]
+        if side == "before":
+            found.a, found.masks = parts, _masks(parts)
+        else:
+            found.b = parts
+        found._sides()
+        return found
+
+    @property
+    def least_with_exchange(self) -> float:
+        """What a trip costs at least once a register that only one side has changed places with a lane that it shares.
+
+        Then one more register is common. One side may be as wide as there is; the other is as wide as what is common,
+        or, where the first has a matrix instruction, as far as registers of the other go on in its rows: an exchange
+        never brings a lane of one side among the registers of the other.
+        """
+        common = len(self._common(self.writer.free, self.reader.free)) + 1
+        least = math.inf
+        for mine, other in ((self.writer, self.reader), (self.reader, self.writer)):
+            widths = [common]
+            if mine.matrix and len(mine.lanes) == 5 and self.bytes_log <= 2:
+                rows = _leading(mine.lanes[:2], other.free)
+                widths.append(min(self.word, common) + (rows if common >= self.word else 0))
+                if self.bytes_log == 1:
+                    widths.append(_leading(mine.lanes[2:], other.free))
+                if other.matrix and any(x == y for x, y in zip(mine.lanes[:2], other.lanes[:2], strict=False)):
+                    widths.append(self.most)
+            least = min(least, self._moved(mine, self.most) + self._moved(other, min(self.most, max(widths))))
+        return least + self.machine.waiting(self.scope)
 
     @staticmethod
     def _side(
@@ -241,13 +290,9 @@ class _Planner:
         keep = [i for i in range(len(parts["register"])) if not copies >> i & 1]
         away = block.get("register", [0] * len(parts["register"]))
         others = (*parts["warp"], *parts.get("block", ()))
-        return _Side(
-            tuple(parts["register"][i] for i in keep),
-            tuple(parts["register"][i] for i in keep if not away[i]),
-            tuple(parts["lane"]),
-            others,
-            matrix,
-        )
+        free = tuple(parts["register"][i] for i in keep if not away[i])
+        units = not any(c & c - 1 for c in free)
+        return _Side(tuple(parts["register"][i] for i in keep), free, tuple(parts["lane"]), others, matrix, units)
 
     def _scope(self, conversion: LinearLayout) -> str:
         blocks = self.b_block
@@ -310,15 +355,22 @@ class _Planner:
         rows: f2.Echelon | None = None
         while width < len(low):
             if low[width] not in side.free:
+                if side.units and not low[width] & low[width] - 1:
+                    break
                 rows = rows or f2.Echelon(side.free)
                 if low[width] not in rows:
                     break
             width += 1
         words = max(0, width - (2 - self.bytes_log))
         lanes = side.lanes[: max(0, self.machine.banks.bit_length() - 1 - words)]
-        passes = 1 << len(side.lanes) - len(lanes)
+        return self._moved(side, width), tuple(x for x in lanes if x)
+
+    def _moved(self, side: _Side, width: int) -> float:
+        """What ld.shared or st.shared of 2 ** width elements costs without conflicts."""
+        words = max(0, width - (2 - self.bytes_log))
+        passes = 1 << max(0, len(side.lanes) - max(0, self.machine.banks.bit_length() - 1 - words))
         count = 1 << max(0, len(side.registers) - width)
-        return count * (self.machine.access + self.machine.wavefront * passes), tuple(x for x in lanes if x)
+        return count * (self.machine.access + self.machine.wavefront * passes)
 
     def _matrix_cost(self, side: _Side) -> float:
         """What ldmatrix or stmatrix costs without conflicts."""
@@ -402,8 +454,13 @@ class _Planner:
         )
         place = f2.Echelon(memory)
 
+        known: dict[int, int] = {0: 0}
+
         def at(vectors: Sequence[int]) -> tuple[int, ...]:
-            return tuple(place.coefficients(v) or 0 for v in vectors)
+            for v in vectors:
+                if v not in known:
+                    known[v] = place.coefficients(v) or 0
+            return tuple(known[v] for v in vectors)
 
         sides = [
             best_access(Offsets(at(s.registers), at(s.lanes), at(s.others)), self.bytes_log, self.machine, store=store)
@@ -426,6 +483,24 @@ class _Planner:
             1 << len(turns),
             self.machine,
         )
+
+
+def _leading(vectors: Sequence[int], among: Sequence[int]) -> int:
+    """How many of the first vectors are among others."""
+    count = 0
+    while count < len(vectors) and vectors[count] in among:
+        count += 1
+    return count
+
+
+def _masks(parts: Mapping[str, Sequence[int]]) -> dict[str, int]:
+    """For each dimension the bits that hold copies."""
+    free = set(f2.dependent([c for columns in parts.values() for c in columns]))
+    masks, at = {}, 0
+    for dim, columns in parts.items():
+        masks[dim] = sum(1 << i for i in range(len(columns)) if at + i in free)
+        at += len(columns)
+    return masks
 
 
 def _layout(columns: Sequence[tuple[str, Sequence[int]]], outs: Sequence[tuple[str, int]]) -> LinearLayout:

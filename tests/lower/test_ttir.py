@@ -22,12 +22,7 @@ CASES = load_cases("weft")
 NOT_HERE = {"sum_lists": "its arrays hold addresses of the host, and the simulator has its own"}
 """Cases that cannot run in the simulator; the reason."""
 
-NOT_YET = {
-    "dot_3d": "batched products",
-}
-"""Cases whose lowering is not written; the reason."""
-
-RUNNING = [p for p in FILES if p.stem in CASES and p.stem not in {**NOT_HERE, **NOT_YET}]
+RUNNING = [p for p in FILES if p.stem in CASES and p.stem not in NOT_HERE]
 
 
 def parts_of(value: Any) -> list[Any]:

@@ -1,204 +1,229 @@
-"""A layout for every tile: plain, correct, to be improved by passes that come after.
+"""A layout for every tile of tile IR, which makes it layout IR.
 
-Every tile is in the blocked layout of its shape, so that operations on one shape agree. Where an operation wants
-another, a conversion stands before or after it:
+    %r = tt.make_range {end = 64 : i32, start = 0 : i32} : tensor<64xi32>
+    %p = tt.addptr %base, %r : tensor<64x!tt.ptr<f16>>, tensor<64xi32>
+    %a = tt.load %p : tensor<64x!tt.ptr<f16>>
+becomes
+    %r = tt.make_range {end = 64 : i32, start = 0 : i32} : tensor<64xi32, #blocked>
+    ...
+
+`Choices` says which layout each tile that is read, or computed from such, is to have. What can be computed anywhere
+(ranges, constants, masks, addresses) is made anew in every layout that is wanted of it, so that nothing of it ever
+moves; everything else is converted where an operation wants another layout.
 
     loads, stores, atomics    a blocked layout whose vectors run along consecutive addresses
     products                  operands and accumulator as the matrix instruction has them, or for multiply-and-add
     operations on shapes      the layout that makes them move nothing (weft.layouts.infer)
+
+Not done here: choosing among layouts by what conversions cost, and moving conversions.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
 
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, IntegerAttr, ModuleOp, StringAttr, i32
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
-from weft.analysis import AxisFacts
-from weft.ir import bit_width, element_of, int_value, ints_of, is_pointer, is_tensor, shape_of
-from weft.ir.gpu import laid_tensor, layout_of
+from weft.base import LayoutError
+from weft.ir import bit_width, element_of, int_value, is_tensor, shape_of
+from weft.ir.gpu import laid_tensor
 from weft.ir.gpu.ttg import ConvertLayoutOp
-from weft.layouts import (
-    BlockedLayout,
-    DistributedLayout,
-    DotOperandLayout,
-    Layout,
-    LinearLayout,
-    NVMMADistributedLayout,
-    SliceLayout,
-    infer,
-)
+from weft.layouts import BlockedLayout, DotOperandLayout, LinearLayout, SliceLayout, infer
 
-__all__ = ["assign_layouts", "blocked_for"]
+from .layout_choices import SHAPES, VIEWS, AnyLayout, Choices, carried, linear_of, natural_result
 
-VECTOR_BITS = 128
-MMA_DEPTH = {"f16": 16, "bf16": 16, "i8": 32}
-
-
-def blocked_for(shape: Sequence[int], order: Sequence[int], vector: int, lanes: int, warps: int) -> BlockedLayout:
-    """A blocked layout of a tile: vectors along the first dimension of the order, then lanes, then warps.
-
-    >>> blocked_for([64, 128], [1, 0], 4, 32, 4)
-    BlockedLayout([1, 4], [1, 32], [4, 1], [1, 0])
-    """
-    rank = len(shape)
-    per_thread, per_warp, per_block = [1] * rank, [1] * rank, [1] * rank
-    first = order[0]
-    per_thread[first] = max(1, min(vector, shape[first], prod(shape) // (lanes * warps) or 1))
-    for left, parts in ((lanes, per_warp), (warps, per_block)):
-        for dim in order:
-            room = max(1, shape[dim] // (per_thread[dim] * per_warp[dim] * per_block[dim]))
-            take = min(left, room)
-            parts[dim] *= take
-            left //= take
-        parts[order[-1]] *= left
-    return BlockedLayout(per_thread, per_warp, per_block, list(order))
+__all__ = ["assign_layouts"]
 
 
 class _Assigner:
-    def __init__(self, target: str, warps: int, lanes: int) -> None:
-        self.target, self.warps, self.lanes = target, warps, lanes
-        self.facts = AxisFacts()
-        self.known: dict[int, tuple[SSAValue, Layout]] = {}
+    """The function being rewritten: which value stands for a tile in a layout."""
 
-    def default(self, shape: Sequence[int]) -> BlockedLayout:
-        """The layout of all tiles of a shape."""
-        return blocked_for(shape, list(reversed(range(len(shape)))), 4, self.lanes, self.warps)
+    def __init__(self, choices: Choices) -> None:
+        self.choices = choices
+        self.made: dict[tuple[SSAValue, AnyLayout], SSAValue] = {}
+        self.laid: dict[SSAValue, AnyLayout] = {}
+        self.spent: list[Operation] = []
+        self.ends: dict[Operation, Sequence[AnyLayout | None]] = {}
+        """What the last operation of a region hands on, in which layouts."""
 
-    # -- access -----------------------------------------------------------------------------------------------------
+    # -- tiles in the layout that is wanted ---------------------------------------------------------------------------
 
-    def access(self, pointer: SSAValue) -> BlockedLayout:
-        """The layout in which a tile of addresses is accessed."""
-        shape = list(shape_of(pointer.type))
-        facts = self.facts.of(pointer)
-        order = sorted(range(len(shape)), key=lambda d: (-min(facts.contiguity[d], shape[d]), -d))
-        element = element_of(pointer.type)
-        bits = 64 if not is_pointer(element) else max(8, bit_width(element.pointee))  # type: ignore[attr-defined]
-        run = min(facts.contiguity[order[0]], facts.divisibility[order[0]] * 8 // bits, VECTOR_BITS // bits)
-        return blocked_for(shape, order, max(1, run), self.lanes, self.warps)
+    def get(self, value: SSAValue, layout: AnyLayout) -> SSAValue:
+        """A tile in a layout: itself, made anew, or converted."""
+        if not is_tensor(value.type) or self.laid.get(value) == layout:
+            return value
+        found = self.made.get((value, layout))
+        if found is None:
+            anew = value not in self.laid
+            found = self.made[value, layout] = self.anew(value, layout) if anew else self.converted(value, layout)
+            self.laid[found] = layout
+        return found
 
-    # -- walking ----------------------------------------------------------------------------------------------------
+    def type_of(self, value: SSAValue, layout: AnyLayout) -> Attribute:
+        """The type of a tile in a layout."""
+        return laid_tensor(list(shape_of(value.type)), element_of(value.type), layout)
 
-    def plan(self, block: Block) -> None:
-        """Look at every access while types are plain."""
-        for op in block.walk():
-            if op.name in ("tt.load", "tt.store", "tt.atomic_rmw", "tt.atomic_cas") and is_tensor(op.operands[0].type):
-                self.known[id(op)] = (op.operands[0], self.access(op.operands[0]))
+    def converted(self, value: SSAValue, layout: AnyLayout) -> SSAValue:
+        """A conversion, right after the tile is made."""
+        made = ConvertLayoutOp.create(operands=[value], result_types=[self.type_of(value, layout)])
+        if isinstance(value.owner, Block):
+            first = value.owner.first_op
+            assert first is not None
+            made.location = first.location
+            value.owner.insert_op_before(made, first)
+        else:
+            made.location = value.owner.location
+            self.after(value.owner, made)
+        return made.results[0]
+
+    @staticmethod
+    def after(op: Operation, made: Operation) -> None:
+        """Insert an operation after another."""
+        assert op.parent is not None
+        op.parent.insert_op_after(made, op)
+
+    def anew(self, value: SSAValue, layout: AnyLayout) -> SSAValue:
+        """The operation that computes a tile, once more in this layout."""
+        op = value.owner
+        assert isinstance(op, Operation)
+        operands = [self.get(x, self.source(op, x, layout)) for x in op.operands]
+        made = op.clone(dict(zip(op.operands, operands, strict=True)))
+        made.operands = operands
+        for old, result in zip(op.results, made.results, strict=True):
+            result._type = self.type_of(old, layout)
+            result.name_hint = old.name_hint
+        number = made.properties.get("value")
+        if isinstance(number, DenseIntOrFPElementsAttr):  # it has the type too
+            made.properties["value"] = DenseIntOrFPElementsAttr(made.results[0].type, number.data)  # type: ignore[arg-type]
+        made.location = op.location
+        self.after(op, made)
+        return made.results[0]
+
+    @staticmethod
+    def source(op: Operation, operand: SSAValue, layout: AnyLayout) -> AnyLayout:
+        """The layout that an operand has to have for a result in a layout."""
+        if op.name not in VIEWS or not is_tensor(operand.type):
+            return layout
+        shape = list(shape_of(operand.type))
+        if op.name == "tt.expand_dims":
+            axis = int_value(op.properties["axis"])
+            if not isinstance(layout, LinearLayout):
+                return SliceLayout(axis, layout)
+            return infer.expand_dims_source(layout, axis)
+        return infer.broadcast_source(layout, shape) if isinstance(layout, LinearLayout) else layout
+
+    def own(self, value: SSAValue) -> AnyLayout:
+        """The layout a tile has, or one for a tile that may have any."""
+        found = self.choices.known(value)
+        return found if found is not None else self.choices.default(list(shape_of(value.type)))
+
+    # -- operations ---------------------------------------------------------------------------------------------------
 
     def block(self, block: Block) -> None:
-        """Give layouts to arguments and results of a block, operation by operation."""
+        """Every operation of a block."""
         for argument in block.args:
-            self.set(argument, None)
+            if is_tensor(argument.type):
+                self.settle(argument, self.choices.of(argument))
         for op in list(block.ops):
-            for region in op.regions:
-                for inner in region.blocks:
-                    if op.name in ("tt.reduce", "tt.scan", "tt.map_elementwise"):
-                        continue  # scalars
-                    self.block(inner)
             self.op(op)
 
-    def set(self, value: SSAValue, layout: Layout | LinearLayout | None) -> None:
-        """The type of a value with a layout, that of its shape if none is given."""
-        if is_tensor(value.type):
-            shape = list(shape_of(value.type))
-            wanted = layout if layout is not None else self.default(shape)
-            value._type = laid_tensor(shape, element_of(value.type), wanted)
+    def settle(self, value: SSAValue, native: AnyLayout) -> None:
+        """A tile comes out in a layout; others who want it find it there."""
+        value._type = self.type_of(value, native)
+        self.laid[value] = native
 
     def op(self, op: Operation) -> None:
-        """Give layouts to the results of an operation, with conversions around it where it wants others."""
-        if id(op) in self.known:
-            layout = self.known[id(op)][1]
-            self.operands(op, [layout] * len(op.operands))
-            self.results(op, layout)
-        elif op.name == "tt.dot":
-            self.dot(op)
-        elif op.name == "tt.split":
-            natural = self.default(list(shape_of(op.results[0].type)))
-            joined = infer.join_result(natural.to_linear(list(shape_of(op.results[0].type))))
-            self.operands(op, [joined])
-            self.results(op, natural)
-        elif op.name == "tt.broadcast":
-            whole = self.default(list(shape_of(op.results[0].type)))
-            self.operands(op, [whole])  # each thread has what it repeats
-            self.results(op, whole)
-        elif op.name == "tt.expand_dims":
-            whole = self.default(list(shape_of(op.results[0].type)))
-            self.operands(op, [SliceLayout(int_value(op.properties["axis"]), whole)])
-            self.results(op, whole)
-        elif op.name == "arith.constant":
-            self.constant(op)
-        else:
-            self.results(op, self.natural(op))
+        """Operands as an operation wants them, results as they come out."""
+        tiles = [r for r in op.results if is_tensor(r.type)]
+        if tiles and all(self.choices.is_free(r) or self.choices.is_view(r) for r in tiles):
+            self.spent.append(op)  # made where it is wanted
+            return
+        if op.name in ("scf.for", "scf.if", "scf.while"):
+            self.control(op)
+            return
+        wanted, native = self.layouts(op)
+        for i, (operand, layout) in enumerate(zip(op.operands, wanted, strict=True)):
+            if is_tensor(operand.type):
+                op.operands[i] = self.get(operand, layout if layout is not None else self.own(operand))
+        for result in tiles:
+            self.settle(result, native if native is not None else self.shaped(op, result))
 
-    def operands(self, op: Operation, layouts: Sequence[Layout | LinearLayout | None]) -> None:
-        """Operands converted to layouts."""
-        for i, (operand, layout) in enumerate(zip(op.operands, layouts, strict=True)):
-            if layout is None or not is_tensor(operand.type):
-                continue
-            wanted = laid_tensor(list(shape_of(operand.type)), element_of(operand.type), layout)
-            if wanted != operand.type:
-                made = ConvertLayoutOp.create(operands=[operand], result_types=[wanted])
-                made.location = op.location
-                assert op.parent is not None
-                op.parent.insert_op_before(made, op)
-                op.operands[i] = made.results[0]
+    def shaped(self, op: Operation, result: SSAValue) -> AnyLayout:
+        """The layout in which an operation gives its result, now that its operands have theirs."""
+        return natural_result(op, self.laid[op.operands[0]]) if op.name in SHAPES else self.choices.of(result)
 
-    def results(self, op: Operation, natural: Layout | LinearLayout | None) -> None:
-        """Results in a layout, converted to that of their shape for whoever uses them."""
-        for result in op.results:
-            if not is_tensor(result.type):
-                continue
-            self.set(result, natural)
-            plain = laid_tensor(
-                list(shape_of(result.type)), element_of(result.type), self.default(list(shape_of(result.type)))
-            )
-            if natural is None or layout_of(result.type) == layout_of(plain):
-                result._type = plain
-                continue
-            made = ConvertLayoutOp.create(operands=[result], result_types=[plain])
-            made.location = op.location
-            assert op.parent is not None
-            result.replace_uses_with_if(made.results[0], lambda use, made=made: use.operation is not made)  # type: ignore[misc]
-            op.parent.insert_op_after(made, op)
+    def layouts(self, op: Operation) -> tuple[Sequence[AnyLayout | None], AnyLayout | None]:
+        """(the layout of each operand, None for any; that of the results, None where it follows)."""
+        count = len(op.operands)
+        tiles = [r for r in op.results if is_tensor(r.type)]
+        if op in self.ends:
+            return self.ends[op], None
+        if op in self.choices.accesses:
+            layout = self.choices.access(op)
+            return [layout] * count, layout
+        if op.name == "tt.dot":
+            return self.product(op)
+        if op.name == "tt.split":
+            return [self.splittable(op)], None
+        if op.name in ("tt.join", "tt.cat", "tt.reduce", "tt.histogram"):
+            return [self.common(op.operands)] * count, None
+        if op.name == "tt.gather":
+            return [None, self.choices.of(tiles[0])], self.choices.of(tiles[0])
+        if op.name in ("tt.trans", "tt.reshape") or not tiles:
+            return [None] * count, None
+        return [self.choices.of(tiles[0])] * count, self.choices.of(tiles[0])
 
-    def constant(self, op: Operation) -> None:
-        """A constant's number has the type too."""
-        self.results(op, None)
-        value = op.properties["value"] if "value" in op.properties else op.attributes["value"]
-        if isinstance(value, DenseIntOrFPElementsAttr):
-            typed = DenseIntOrFPElementsAttr(op.results[0].type, value.data)  # type: ignore[arg-type]
-            (op.properties if "value" in op.properties else op.attributes)["value"] = typed
+    def common(self, operands: Sequence[SSAValue]) -> AnyLayout:
+        """The layout of the first operand that has one."""
+        known = (self.choices.known(x) for x in operands)
+        return next((x for x in known if x is not None), self.own(operands[0]))
 
-    def natural(self, op: Operation) -> LinearLayout | None:
-        """The layout in which an operation on shapes gives its result without moving anything."""
-        if op.name == "tt.trans":
-            return infer.trans_result(layout_of(op.operands[0].type), ints_of(op.properties["order"]))
-        if op.name == "tt.reshape":
-            return infer.reshape_result(layout_of(op.operands[0].type), list(shape_of(op.results[0].type)))
-        if op.name == "tt.reduce" and is_tensor(op.results[0].type):
-            return infer.reduce_result(layout_of(op.operands[0].type), int_value(op.properties["axis"]))
-        if op.name == "tt.join":
-            return infer.join_result(layout_of(op.operands[0].type))
-        return None
+    def splittable(self, op: Operation) -> AnyLayout:
+        """The operand's own layout where a register tells its halves apart, else one where it does."""
+        own, shape = self.own(op.operands[0]), list(shape_of(op.operands[0].type))
+        try:
+            infer.split_result(linear_of(own, shape))
+        except LayoutError:
+            return infer.join_result(self.choices.default(shape[:-1]).to_linear(shape[:-1]))
+        return own
 
-    # -- products ---------------------------------------------------------------------------------------------------
-
-    def dot(self, op: Operation) -> None:
+    def product(self, op: Operation) -> tuple[Sequence[AnyLayout], AnyLayout]:
         """Operands and accumulator as the instruction wants them."""
-        shape = list(shape_of(op.results[0].type))
-        element = str(element_of(op.operands[0].type))
-        depth = shape_of(op.operands[0].type)[1]
-        parent: DistributedLayout = self.default(shape)
+        parent = self.choices.products[op]
         width = 0
-        if len(shape) == 2 and depth >= MMA_DEPTH.get(element, 1 << 30) and shape[0] >= 16 and shape[1] >= 8:
-            rows = min(self.warps, max(1, shape[0] // 16))
-            parent = NVMMADistributedLayout([2, 0], [rows, self.warps // rows], [16, 8])
-            width = 32 // bit_width(element_of(op.operands[0].type))
-        left, right = DotOperandLayout(0, parent, width), DotOperandLayout(1, parent, width)
-        self.operands(op, [left, right, parent])
-        self.results(op, parent)
+        if not isinstance(parent, BlockedLayout):
+            width = max(1, 32 // bit_width(element_of(op.operands[0].type)))
+        return [DotOperandLayout(0, parent, width), DotOperandLayout(1, parent, width), parent], parent
+
+    def control(self, op: Operation) -> None:
+        """What is given, carried and handed on, in the layout of its group."""
+        agreed = [self.agreed(group) for group in carried(op)]
+        first = len(op.operands) - len(agreed) if op.name == "scf.for" else 0
+        given = agreed if op.name == "scf.for" else agreed[: len(op.operands)] if op.name == "scf.while" else []
+        handed = agreed[len(op.operands) :] if op.name == "scf.while" else agreed
+        for i, layout in enumerate(given, first):
+            if layout is not None:
+                op.operands[i] = self.get(op.operands[i], layout)
+        for result, layout in zip(op.results, handed, strict=True):
+            if layout is not None:
+                self.settle(result, layout)
+        for i, region in enumerate(op.regions):
+            if not region.blocks:
+                continue
+            end = region.blocks[0].last_op
+            assert end is not None
+            self.ends[end] = [None, *handed] if end.name == "scf.condition" else given if i else handed
+            if op.name == "scf.if":
+                self.ends[end] = handed
+            self.block(region.blocks[0])
+
+    def agreed(self, group: Sequence[SSAValue]) -> AnyLayout | None:
+        """The layout of what control flow hands on: that of the argument or result among it; None for a scalar."""
+        if not is_tensor(group[0].type):
+            return None
+        held = next(x for x in group if not self.choices.is_free(x) and not self.choices.is_view(x))
+        return self.choices.of(held)
 
 
 def assign_layouts(module: ModuleOp, target: str, warps: int = 4, lanes: int = 32) -> ModuleOp:
@@ -206,9 +231,13 @@ def assign_layouts(module: ModuleOp, target: str, warps: int = 4, lanes: int = 3
     for function in module.body.block.ops:
         if function.name == "tt.func":
             for block in function.regions[0].blocks:
-                assigner = _Assigner(target, warps, lanes)
-                assigner.plan(block)
+                choices = Choices(target, warps, lanes)
+                choices.study(block)
+                assigner = _Assigner(choices)
                 assigner.block(block)
+                for op in reversed(assigner.spent):
+                    op.detach()
+                    op.erase()
     attributes: dict[str, Attribute] = {
         "ttg.num-ctas": IntegerAttr(1, i32),
         "ttg.num-warps": IntegerAttr(warps, i32),

@@ -14,6 +14,7 @@ from .decompose_dot_scaled import decompose_dot_scaled
 from .drop_unchanged import drop_unchanged
 from .inline_calls import inline_calls
 from .rewrite_descriptors import rewrite_descriptors
+from .split_products import split_products
 from .structure_branches import structure_branches
 
 __all__ = ["gpu_pipeline", "layout_pipeline"]
@@ -27,6 +28,7 @@ def gpu_pipeline(module: ModuleOp, target: str, warps: int = 4) -> ModuleOp:
     """
     rewrite_descriptors(module)
     decompose_dot_scaled(module)
+    split_products(module, target)
     cse_dce(module)  # the rewrites repeat themselves for each access
     drop_unchanged(module)  # and only then is it seen what loops leave as it is
     return assign_layouts(module, target, warps)

@@ -1,0 +1,87 @@
+"""Blocked layouts for tiles: of an access, of a product, of anything else.
+
+A thread has consecutive elements along the dimension that is first in the order, lanes follow along it, then warps;
+what is left of either goes along the other dimensions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from weft.analysis import Facts
+from weft.layouts import BlockedLayout, DistributedLayout, NVMMADistributedLayout
+
+__all__ = ["access_layout", "blocked_for", "matrix_layout", "multiplying_layout"]
+
+VECTOR_BITS = 128
+SMALLEST_DEPTH = {"f16": 8, "bf16": 8, "i8": 16, "f32": 4, "f64": 4, "f8E4M3FN": 32, "f8E5M2": 32}
+"""The fewest products that a matrix instruction sums, by the type of the operands."""
+
+
+def blocked_for(
+    shape: Sequence[int], order: Sequence[int], vector: int | Sequence[int], lanes: int, warps: int
+) -> BlockedLayout:
+    """A blocked layout of a tile: vectors along the first dimension of the order, then lanes, then warps.
+
+    `vector` may be a box, the elements of each thread along every dimension.
+
+    >>> blocked_for([64, 128], [1, 0], 4, 32, 4)
+    BlockedLayout([1, 4], [1, 32], [4, 1], [1, 0])
+    """
+    rank = len(shape)
+    per_warp, per_block = [1] * rank, [1] * rank
+    if isinstance(vector, int):
+        per_thread = [1] * rank
+        first = order[0]
+        per_thread[first] = max(1, min(vector, shape[first], prod(shape) // (lanes * warps) or 1))
+    else:
+        per_thread = [min(v, s) for v, s in zip(vector, shape, strict=True)]
+    for left, parts in ((lanes, per_warp), (warps, per_block)):
+        for dim in order:
+            room = max(1, shape[dim] // (per_thread[dim] * per_warp[dim] * per_block[dim]))
+            take = min(left, room)
+            parts[dim] *= take
+            left //= take
+        parts[order[-1]] *= left
+    return BlockedLayout(per_thread, per_warp, per_block, list(order))
+
+
+def access_layout(shape: Sequence[int], facts: Facts, bits: int, lanes: int, warps: int) -> BlockedLayout:
+    """The layout in which a tile of addresses is accessed: vectors and lanes along consecutive addresses.
+
+    `bits` are those of an element in memory.
+    """
+    order = sorted(range(len(shape)), key=lambda d: (-min(facts.contiguity[d], shape[d]), -d))
+    run = min(facts.contiguity[order[0]], facts.divisibility[order[0]] * 8 // bits, VECTOR_BITS // bits)
+    return blocked_for(shape, order, max(1, run), lanes, warps)
+
+
+def multiplying_layout(shape: Sequence[int], lanes: int, warps: int) -> BlockedLayout:
+    """The result of a product by single multiplications: squares, for which the fewest operands are loaded."""
+    each = prod(shape) // (lanes * warps)
+    side = 4 if each >= 16 else 2 if each >= 4 else 1
+    rank = len(shape)
+    return blocked_for(shape, list(reversed(range(rank))), [1] * (rank - 2) + [side, side], lanes, warps)
+
+
+def matrix_layout(
+    shape: Sequence[int], depth: int, element: str, warps: int, chained: bool
+) -> DistributedLayout | None:
+    """The result of a product by matrix instructions; None where they do not fit.
+
+    With `chained`, the result is an operand of another product: warps lie along rows alone, so that it need not move.
+    """
+    rows, columns = shape[-2:]
+    if rows < 16 or columns < 8 or depth < SMALLEST_DEPTH.get(element, depth + 1):
+        return None
+    parts = [1] * len(shape)
+    if len(shape) == 3:
+        parts[0] = min(shape[0], warps)
+    left = warps // prod(parts)
+    while left > 1:
+        taller = rows // (16 * parts[-2]) >= columns // (16 * parts[-1])
+        along_rows = chained or (taller and parts[-2] < rows // 16) or parts[-1] >= columns // 8
+        parts[-2 if along_rows else -1] *= 2
+        left //= 2
+    return NVMMADistributedLayout([2, 0], parts, [1] * (len(shape) - 2) + [16, 8])

@@ -1,0 +1,317 @@
+"""Which layout each tile is to have: tiles that should agree are a group, and operations vote.
+
+A tile that can be computed anywhere (a range, a constant, what is made of them) has no layout of its own: whoever
+wants it gets one made. All others belong to a group: operands and results of an element-wise operation, what a loop
+carries, what both sides of a branch hand on. Each group gets the layout with the most weight:
+
+    products        as the instruction has it
+    reductions      the operand's layout without the axis
+    loads, atomics  vectors along consecutive addresses; of several the one with the longest vectors
+    stores          the same, if nothing else is wanted
+    views           what the view of the operand's layout is
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from xdsl.ir import Block, BlockArgument, Operation, SSAValue
+
+from weft.analysis import AxisFacts
+from weft.base import LayoutError
+from weft.ir import bit_width, element_of, int_value, ints_of, is_pointer, is_tensor, shape_of, tt
+from weft.layouts import BlockedLayout, DistributedLayout, LinearLayout, SliceLayout, infer
+
+from .blocks_of_threads import access_layout, blocked_for, matrix_layout, multiplying_layout
+
+__all__ = ["SHAPES", "VIEWS", "AnyLayout", "Choices", "carried", "linear_of", "natural_result"]
+
+AnyLayout = DistributedLayout | LinearLayout
+
+ACCESSES = ("tt.load", "tt.store", "tt.atomic_rmw", "tt.atomic_cas")
+VIEWS = ("tt.broadcast", "tt.expand_dims", "tt.splat")
+"""Operations that are made anew in every layout that is wanted of their result."""
+FREE = ("arith.constant", "tt.make_range", "tt.addptr", "tt.bitcast", "tt.int_to_ptr", "tt.ptr_to_int", *VIEWS)
+DEAR = ("arith.divf", "arith.remf")
+ELEMENTWISE = (
+    "tt.addptr", "tt.bitcast", "tt.int_to_ptr", "tt.ptr_to_int", "tt.fp_to_fp", "tt.clampf", "tt.mulhiui",
+    "tt.precise_sqrt", "tt.precise_divf", "tt.extern_elementwise", "tt.map_elementwise", "tt.elementwise_inline_asm",
+    "tt.scan",
+)  # fmt: skip
+SHAPES = ("tt.reduce", "tt.trans", "tt.reshape", "tt.join", "tt.split")
+"""Operations that give their result in a layout that follows from the operand's."""
+PRODUCT, REDUCTION, LOAD, STORE, VIEW = 5, 4, 3, 2, 1
+
+
+def linear_of(layout: AnyLayout, shape: Sequence[int]) -> LinearLayout:
+    """The linear layout of a tile."""
+    return layout if isinstance(layout, LinearLayout) else layout.to_linear(list(shape))
+
+
+@dataclass(frozen=True)
+class _Vote:
+    weight: int
+    layout: Callable[[], AnyLayout | None]
+
+
+class Choices:
+    """The layouts of one function; made while types are plain."""
+
+    def __init__(self, target: str, warps: int, lanes: int) -> None:
+        self.target, self.warps, self.lanes = target, warps, lanes
+        self.facts = AxisFacts()
+        self.accesses: dict[Operation, BlockedLayout] = {}
+        self.products: dict[Operation, DistributedLayout] = {}
+        self._leader: dict[SSAValue, SSAValue] = {}
+        self._votes: dict[SSAValue, list[_Vote]] = {}
+        self._chosen: dict[SSAValue, AnyLayout] = {}
+        self._open: set[SSAValue] = set()
+        self._free: dict[SSAValue, bool] = {}
+
+    # -- groups -----------------------------------------------------------------------------------------------------
+
+    def is_free(self, value: SSAValue) -> bool:
+        """Whether a tile can be computed in any layout without moving anything."""
+        found = self._free.get(value)
+        if found is None:
+            found = self._free[value] = self._computable(value)
+        return found
+
+    def _computable(self, value: SSAValue) -> bool:
+        if not is_tensor(value.type):
+            return True
+        op = value.owner
+        if not isinstance(op, Operation) or op.name in DEAR:
+            return False
+        if op.name not in FREE and not op.name.startswith("arith."):
+            return False
+        return all(self.is_free(x) for x in op.operands)
+
+    def is_view(self, value: SSAValue) -> bool:
+        """Whether a tile is made anew wherever it is wanted, from what is not free."""
+        return isinstance(value.owner, Operation) and value.owner.name in VIEWS
+
+    def _find(self, value: SSAValue) -> SSAValue:
+        while (leader := self._leader.get(value, value)) is not value:
+            self._leader[value] = self._leader.get(leader, leader)
+            value = leader
+        return value
+
+    def _unite(self, values: Sequence[SSAValue]) -> None:
+        kept = [x for x in values if is_tensor(x.type) and not self.is_free(x) and not self.is_view(x)]
+        for value in kept[1:]:
+            a, b = self._find(kept[0]), self._find(value)
+            if a is not b:
+                self._leader[b] = a
+                self._votes.setdefault(a, []).extend(self._votes.pop(b, []))
+
+    def _vote(self, value: SSAValue, weight: int, layout: Callable[[], AnyLayout | None]) -> None:
+        if is_tensor(value.type) and not self.is_free(value) and not self.is_view(value):
+            self._votes.setdefault(self._find(value), []).append(_Vote(weight, layout))
+
+    def default(self, shape: Sequence[int]) -> BlockedLayout:
+        """The layout of tiles for which nothing speaks."""
+        return blocked_for(shape, list(reversed(range(len(shape)))), 4, self.lanes, self.warps)
+
+    def of(self, value: SSAValue) -> AnyLayout:
+        """The layout of a tile that is not free."""
+        leader = self._find(value)
+        found = self._chosen.get(leader)
+        if found is None:
+            self._open.add(leader)
+            found = self._elected(leader)
+            self._open.discard(leader)
+            self._chosen[leader] = found
+        return found
+
+    def _elected(self, leader: SSAValue) -> AnyLayout:
+        shape = shape_of(leader.type)
+        best: AnyLayout | None = None
+        weight = 0
+        for vote in sorted(self._votes.get(leader, ()), key=lambda v: -v.weight):
+            if best is not None and vote.weight < weight:
+                break
+            layout = vote.layout()
+            if layout is None:
+                continue
+            if best is None or _has_longer_vectors(layout, best):
+                best, weight = layout, vote.weight
+        return best if best is not None else self.default(shape)
+
+    def known(self, value: SSAValue) -> AnyLayout | None:
+        """The layout of a tile, as far as it is known while others are chosen; None for one that is free."""
+        if self.is_free(value) or not is_tensor(value.type):
+            return None
+        if self.is_view(value):
+            return self._of_view(value)
+        return None if self._find(value) in self._open else self.of(value)
+
+    def _of_view(self, value: SSAValue) -> AnyLayout | None:
+        op = value.owner
+        assert isinstance(op, Operation)
+        inner = self.known(op.operands[0])
+        if inner is None or isinstance(inner, LinearLayout):
+            return None
+        if op.name == "tt.broadcast":
+            return inner
+        if isinstance(inner, SliceLayout) and inner.dim == int_value(op.properties["axis"]):
+            return inner.parent
+        return None
+
+    # -- looking at operations ----------------------------------------------------------------------------------------
+
+    def study(self, block: Block) -> None:
+        """Groups and votes of a block and those in it."""
+        for op in block.ops:
+            if op.name.startswith("scf."):
+                self._control(op)
+            elif op.name in ACCESSES and is_tensor(op.operands[0].type):
+                self._access(op)
+            elif op.name == "tt.dot":
+                self._product(op)
+            elif op.name in ELEMENTWISE or op.name.startswith(("arith.", "math.")):
+                self._together([*op.operands, *op.results])
+            elif op.results and any(is_tensor(r.type) for r in op.results):
+                self._other(op)
+
+    def _together(self, values: Sequence[SSAValue]) -> None:
+        self._unite(values)
+        for value in values:
+            if self.is_view(value) and not self.is_free(value):
+                for other in values:
+                    self._vote(other, VIEW, lambda value=value: self.known(value))  # type: ignore[misc]
+
+    def _control(self, op: Operation) -> None:
+        for region in op.regions:
+            for block in region.blocks:
+                self.study(block)
+        for group in carried(op):
+            self._unite(group)
+
+    def _access(self, op: Operation) -> None:
+        pointer = op.operands[0]
+        element = element_of(pointer.type)
+        bits = max(8, bit_width(element.pointee)) if is_pointer(element) else 64  # type: ignore[attr-defined]
+        layout = access_layout(list(shape_of(pointer.type)), self.facts.of(pointer), bits, self.lanes, self.warps)
+        self.accesses[op] = layout
+        for result in op.results:
+            self._vote(result, LOAD, lambda: layout)
+        for i, value in enumerate(op.operands):
+            self._vote(value, LOAD if i == 0 else STORE, lambda: layout)
+
+    def access(self, op: Operation) -> AnyLayout:
+        """The layout of an access: that of what it loads, or of its pointers, if that has vectors as long."""
+        own = self.accesses[op]
+        for value in (*op.results, *op.operands[:2]):
+            found = None if self.is_free(value) or self.is_view(value) else self.of(value)
+            if isinstance(found, BlockedLayout) and found.order == own.order and _covers(found, own):
+                return found
+        return own
+
+    def _product(self, op: Operation) -> None:
+        result = op.results[0]
+        shape, a = list(shape_of(result.type)), op.operands[0]
+        element = str(element_of(a.type))
+        precision = int_value(op.properties["inputPrecision"]) if "inputPrecision" in op.properties else None
+        precise = element == "f32" and precision != tt.InputPrecision.TF32  # without the attribute: ieee
+        parent: DistributedLayout | None = None
+        if not precise:
+            parent = matrix_layout(shape, shape_of(a.type)[-1], element, self.warps, _is_chained(op))
+        layout = parent or multiplying_layout(shape, self.lanes, self.warps)
+        self.products[op] = layout
+        self._unite([op.operands[2], result])
+        self._vote(result, PRODUCT, lambda: layout)
+
+    def _other(self, op: Operation) -> None:
+        if op.name == "tt.reduce":
+            self._unite(list(op.operands))
+            self._unite(list(op.results))
+            weight = REDUCTION
+        elif op.name == "tt.gather":
+            self._unite([op.operands[1], op.results[0]])
+            return
+        else:
+            weight = VIEW
+        for result in op.results:
+            if result is op.results[0] or op.name != "tt.reduce":
+                self._vote(result, weight, lambda: self.natural(op))
+
+    def natural(self, op: Operation) -> AnyLayout | None:
+        """The layout in which an operation on shapes gives its result without moving anything, if that is known."""
+        layout = self.known(op.operands[0]) if op.name in SHAPES else None
+        if layout is None:
+            return None
+        try:
+            return natural_result(op, layout)
+        except LayoutError:
+            return None
+
+
+def natural_result(op: Operation, layout: AnyLayout) -> AnyLayout:
+    """The layout in which an operation on shapes gives its result, if its operand has a layout."""
+    linear = linear_of(layout, list(shape_of(op.operands[0].type)))
+    if op.name == "tt.reduce":
+        axis = int_value(op.properties["axis"])
+        return infer.reduce_result(linear, axis) if isinstance(layout, LinearLayout) else SliceLayout(axis, layout)
+    if op.name == "tt.trans":
+        return infer.trans_result(linear, ints_of(op.properties["order"]))
+    if op.name == "tt.reshape":
+        return infer.reshape_result(linear, list(shape_of(op.results[0].type)))
+    return infer.join_result(linear) if op.name == "tt.join" else infer.split_result(linear)
+
+
+def carried(op: Operation) -> list[list[SSAValue]]:
+    """The values that have to agree for control flow: given, carried, handed on."""
+    ends = [r.blocks[0].last_op for r in op.regions if r.blocks]
+    yields = [list(e.operands) for e in ends if e is not None]
+    if op.name == "scf.for":
+        return [
+            list(g) for g in zip(op.operands[3:], op.regions[0].blocks[0].args[1:], yields[0], op.results, strict=True)
+        ]
+    if op.name == "scf.if":
+        return [list(g) for g in zip(op.results, *yields, strict=True)] if op.results else []
+    if op.name == "scf.while":
+        before, after = (r.blocks[0] for r in op.regions)
+        first = [list(g) for g in zip(op.operands, before.args, yields[1], strict=True)]
+        return first + [list(g) for g in zip(yields[0][1:], after.args, op.results, strict=True)]
+    return []
+
+
+def _has_longer_vectors(a: AnyLayout, b: AnyLayout) -> bool:
+    return (
+        isinstance(a, BlockedLayout)
+        and isinstance(b, BlockedLayout)
+        and max(a.size_per_thread) > max(b.size_per_thread)
+    )
+
+
+def _covers(found: BlockedLayout, own: BlockedLayout) -> bool:
+    return all(a >= b for a, b in zip(found.size_per_thread, own.size_per_thread, strict=True))
+
+
+def _is_chained(op: Operation) -> bool:
+    """Whether the result of a product becomes an operand of another one, or is made of one's result."""
+    return _reaches(op.results[0], forward=True) or any(_reaches(x, forward=False) for x in op.operands[:2])
+
+
+def _reaches(value: SSAValue, forward: bool) -> bool:
+    seen: set[SSAValue] = set()
+    todo = [value]
+    while todo:
+        x = todo.pop()
+        if x in seen or len(seen) > 200:
+            continue
+        seen.add(x)
+        if forward:
+            for use in x.uses:
+                if use.operation.name == "tt.dot" and use.index < 2:
+                    return True
+                if use.operation.name not in ("tt.dot", "scf.yield"):
+                    todo += use.operation.results
+        elif not isinstance(x, BlockArgument) and isinstance(x.owner, Operation):
+            if x.owner.name == "tt.dot":
+                return True
+            if not x.owner.regions:
+                todo += x.owner.operands
+    return False

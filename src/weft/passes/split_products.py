@@ -1,0 +1,103 @@
+"""Products that matrix instructions do not have, as products that they have.
+
+f32 in several parts of fewer bits each (`tf32x3`, `bf16x3`, `bf16x6`): with a = a0 + a1 the three products
+
+    %small = a1 * b0 + a0 * b1            in the precision of the parts
+    %sum   = a0 * b0 + small + c          where small is 0 if it is NaN: infinities have a NaN as their second part
+
+are a * b with nearly all of its bits (Henry, Tang and Heinecke, Leveraging the bfloat16 Artificial Intelligence
+Datatype For Higher-Precision Computations, 2019). And fp8, where the target has no instruction for it, in f16, which
+holds every number of both kinds exactly:
+
+    %d = tt.dot %a, %b, %c : tensor<32x32xf8E5M2> * tensor<32x32xf8E5M2> -> tensor<32x32xf32>
+becomes
+    %0 = tt.fp_to_fp %a : tensor<32x32xf8E5M2> -> tensor<32x32xf16>
+    ...
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import bf16, f16, f32
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from weft.ir import Builder, bit_width, element_of, enum_attr, i32, int_value, is_float, like, tt
+
+from .removal import remove
+
+__all__ = ["split_products"]
+
+PARTS = {tt.InputPrecision.TF32x3: 2, tt.InputPrecision.BF16x3: 2, tt.InputPrecision.BF16x6: 3}
+FIRST_WITH_FP8 = 89
+
+
+def split_products(root: Operation, target: str) -> bool:
+    """Rewrite the products inside `root` that need it on a target ("cuda:80"). Gives whether there was any."""
+    capability = int(target.rpartition(":")[2].rstrip("abcdefghijklmnopqrstuvwxyz") or 0)
+    found = [op for op in root.walk() if isinstance(op, tt.DotOp)]
+    changed = False
+    for op in found:
+        element = element_of(op.a.type)
+        precision = int_value(op.inputPrecision) if op.inputPrecision is not None else tt.InputPrecision.IEEE
+        if element == f32 and precision in PARTS:
+            _in_parts(op, tt.InputPrecision(precision))
+            changed = True
+        elif is_float(op.a.type) and bit_width(element) == 8 and not _has_fp8(op, capability):
+            _widened(op)
+            changed = True
+    return changed
+
+
+def _has_fp8(op: tt.DotOp, capability: int) -> bool:
+    """Whether there is an instruction: for the two usual kinds, summed in f32."""
+    kinds = {str(element_of(x.type)) for x in (op.a, op.b)}
+    return capability >= FIRST_WITH_FP8 and kinds <= {"f8E4M3FN", "f8E5M2"} and element_of(op.d.type) == f32
+
+
+def _widened(op: tt.DotOp) -> None:
+    b = Builder.before(op)
+    sides = [b.cast(tt.FpToFpOp, x, f16) for x in (op.a, op.b)]
+    _replace(op, b.create(tt.DotOp, (*sides, op.c), (op.d.type,), dict(op.properties)).d)
+
+
+def _replace(op: tt.DotOp, result: SSAValue) -> None:
+    result.name_hint = op.d.name_hint
+    op.d.replace_all_uses_with(result)
+    remove(op)
+
+
+def _in_parts(op: tt.DotOp, precision: tt.InputPrecision) -> None:
+    b = Builder.before(op)
+    count = PARTS[precision]
+    split = _tf32_parts if precision == tt.InputPrecision.TF32x3 else _bf16_parts
+    left, right = split(b, op.a, count), split(b, op.b, count)
+    product = tt.InputPrecision.TF32 if precision == tt.InputPrecision.TF32x3 else tt.InputPrecision.IEEE
+    properties = {"inputPrecision": enum_attr(product)}
+    total = b.constant(0.0, op.d.type)
+    pairs = [(i, j) for i in range(count) for j in range(count) if 0 < i + j < count]
+    for i, j in sorted(pairs, key=lambda p: -sum(p)):  # the smallest first
+        total = b.create(tt.DotOp, (left[i], right[j], total), (op.d.type,), properties).d
+    number = b.cmpf("oeq", total, total)
+    total = b.select(number, total, b.constant(0.0, op.d.type))
+    total = b.create(tt.DotOp, (left[0], right[0], total), (op.d.type,), properties).d
+    _replace(op, b.binary(arith.AddfOp, total, op.c))
+
+
+def _bf16_parts(b: Builder, x: SSAValue, count: int) -> list[SSAValue]:
+    """x as a sum of bf16, each the rounded rest."""
+    found: list[SSAValue] = []
+    for i in range(count):
+        found.append(b.cast(arith.TruncFOp, x, bf16))
+        if i + 1 < count:
+            x = b.binary(arith.SubfOp, x, b.cast(arith.ExtFOp, found[-1], f32))
+    return found
+
+
+def _tf32_parts(b: Builder, x: SSAValue, count: int) -> Sequence[SSAValue]:
+    """x without the bits that an instruction would ignore, and what is left."""
+    type: Attribute = like(x.type, i32)
+    bits = b.cast(tt.BitcastOp, x, i32)
+    high = b.cast(tt.BitcastOp, b.binary(arith.AndIOp, bits, b.constant(-8192, type)), f32)
+    return [high, b.binary(arith.SubfOp, x, high)]

@@ -238,6 +238,9 @@ def _guarded(command: Command) -> Command:
                 return 0
             print(error, file=sys.stderr)
             return 2
+        except UnicodeEncodeError as error:
+            print(f"error: {ascii(error.object[error.start])} cannot be written as {error.encoding}", file=sys.stderr)
+            return 2
         return code
 
     return run

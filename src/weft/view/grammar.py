@@ -126,6 +126,7 @@ class _Token:
 def fail(text: str, start: int, end: int, message: str, hint: str | None = None) -> NoReturn:
     """Raise LayoutError with carets under a part of the expression."""
     line = text.replace("\n", " ").replace("\r", " ").replace("\t", " ")
+    line = line.encode("utf-8", "replace").decode()  # bytes that are no text come as single surrogates
     col, stop = (len(line[:at].encode()) for at in (start, max(end, start + 1)))
     raise LayoutError(message, Span(FILE, 1, col, 1, stop), source_line=line, hint=hint) from None
 

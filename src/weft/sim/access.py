@@ -72,6 +72,7 @@ def _load(context: Context, op: LaneOp) -> None:
     context.batch.report.add_kind(
         op.span, f"load.{access.space}.{access.width * 8}", access.address.shape[2] * context.count
     )
+    access.known = not context.batch.launch.counting
     raw, wrong = context.batch.load(context, access)
     shape = (context.count, context.batch.lanes, result.count)
     data = _typed(raw, result.elem).reshape(shape)
@@ -83,7 +84,8 @@ def _load(context: Context, op: LaneOp) -> None:
         undefined = _masked_off(context, other, active, undefined)
         if other is not None:
             data = np.where(active, data, context.env[other].data).astype(data.dtype)
-    context.env.values[result] = Fragment(data, undefined, not context.batch.launch.counting)
+    known = access.known and (other is None or context.env[other].known)
+    context.env.values[result] = Fragment(data, undefined, known)
 
 
 def _masked_off(context: Context, other: Value | None, active: Array, undefined: Array | None) -> Array | None:
@@ -126,6 +128,7 @@ def _store(context: Context, op: LaneOp) -> None:
     wrong = None
     if undefined is not None:
         wrong = np.repeat(full(undefined, *shape), _item(value.elem), axis=2).reshape(raw.shape)
+    access.known = context.env[value].known
     context.batch.store(context, access, raw, wrong)
 
 
@@ -187,6 +190,8 @@ def _each(
     for value in values:
         need_defined(context, op, value, "the value", access.active)
     active = batch.checked(context, access, True)
+    if batch.remembered is not None and access.space != "global":
+        batch.remember(context, access, None)
     shape = access.address.shape
     result = np.zeros(shape, DTYPES[elem])
     if active.any():
@@ -259,6 +264,8 @@ def _copy_async(context: Context, op: LaneOp) -> None:
     batch.report.add_kind(op.span, f"copy_async.{width * 8}", to.address.shape[2] * context.count)
     data, _ = batch.load(context, source)
     active = batch.checked(context, to, True)
+    if batch.remembered is not None:
+        batch.remember(context, to, None)
     if active.any():
         batch.issue_copy(context, to, active, data, None)
 

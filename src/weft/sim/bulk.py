@@ -40,7 +40,8 @@ def bulk(context: Context, op: LaneOp) -> Iterator[Wait]:
     fragments = [context.env[v] for v in op.operands]
     counts = [max(1, f.data.shape[2] // o.count) for f, o in zip(fragments, entry.operands, strict=True)]
     batch.report.add_kind(op.span, entry.name, max(counts, default=1) * context.count)
-    if batch.launch.counting:
+    if batch.remembered is not None:
+        batch.remembered.forget()
         return
     if entry.name.endswith("commit_group"):
         batch.bulk_groups[context.warps] += 1

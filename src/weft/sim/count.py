@@ -1,7 +1,7 @@
 """The counter: what a program will do, read off it without running it.
 
-It walks through the program as `run` does, but follows only what addresses, masks and loops are made of; memory is not
-there, and what is read from it is not known.
+It walks through the program as `run` does, but follows only what addresses, masks and loops are made of; global memory
+is not there, and what is read from it is not known. Of shared memory it is known what went in (remembered.py).
 """
 
 from __future__ import annotations

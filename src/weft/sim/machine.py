@@ -24,6 +24,7 @@ from .memory import GlobalMemory, count_sectors, count_wavefronts
 from .options import Options
 from .races import Shadow
 from .reach import note_of_flight, note_of_read, note_of_write
+from .remembered import Remembered
 from .report import Report
 from .values import Array, Fragment
 
@@ -107,8 +108,11 @@ class Access:
     active: Array
     width: int
     counted: bool = True
+    """Whether address and mask are known."""
     proxy: bool = False
     """Whether the asynchronous proxy does it."""
+    known: bool = True
+    """Whether what is written is known, or what was read: only the counter reads what it does not know."""
 
 
 @dataclass
@@ -159,6 +163,7 @@ class Batch:
         blocks, warps = len(numbers), self.program.warps
         self.stride = (self.program.shared_bytes + 127) // 128 * 128
         size = 0 if launch.counting else blocks * self.stride
+        self.remembered = Remembered(blocks * self.stride) if launch.counting else None
         self.shared = np.zeros(size, np.uint8)
         self.state = np.zeros(size, np.uint8)
         """Of each byte: 0 never written, 1 written, 2 written with a value that is undefined."""
@@ -426,6 +431,11 @@ class Batch:
     def load(self, context: Context, access: Access) -> tuple[Array, Array | None]:
         """The bytes, uint8 [warp, lane, register, width], zeros where not active; and which are undefined."""
         active = self.checked(context, access, False)
+        if self.remembered is not None and access.counted and access.space == "shared":
+            found = self.remembered.read(access.address + self.base(context), access.active, access.width)
+            if found is not None:
+                access.known = True
+                return found, None
         data = np.zeros((*access.address.shape, access.width), np.uint8)
         if not active.any():
             return data, None
@@ -453,6 +463,8 @@ class Batch:
     def store(self, context: Context, access: Access, data: Array, undefined: Array | None = None) -> None:
         """The bytes uint8 [warp, lane, register, width] to memory."""
         active = self.checked(context, access, True)
+        if self.remembered is not None and access.space != "global":
+            self.remember(context, access, data)
         if not active.any():
             return
         order = self.sequence(int(active.sum()))
@@ -469,6 +481,17 @@ class Batch:
         self.state[at[chosen]] = state[chosen]
         if self.options.races:
             self._check_equal(context, access, active, at, data)
+
+    def remember(self, context: Context, access: Access, data: Array | None) -> None:
+        """Counting: the shared memory that an access writes holds these bytes; None are not known."""
+        assert self.remembered is not None
+        if not access.counted:
+            self.remembered.forget()
+            return
+        if data is None:
+            data = np.zeros((*access.address.shape, access.width), np.uint8)
+            access.known = False
+        self.remembered.write(access.address + self.base(context), access.active, data, access.known)
 
     # -- races --------------------------------------------------------------------------------------------------------
 

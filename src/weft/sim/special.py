@@ -31,8 +31,8 @@ ORDERING = ("wgmma.", "setmaxnreg.", "tensormap.acquire")
 class _Memory:
     """Shared memory as the meaning of an instruction sees it; its warps may be repeated."""
 
-    def __init__(self, context: Context, op: LaneOp, known: bool) -> None:
-        self.context, self.op, self.known = context, op, known
+    def __init__(self, context: Context, op: LaneOp, known: bool, known_data: bool) -> None:
+        self.context, self.op, self.known, self.known_data = context, op, known, known_data
         self.undefined: Array | None = None
         """Which warps have read what is undefined."""
         self.reads: list[Array] = []
@@ -54,13 +54,16 @@ class _Memory:
 
     def read(self, space: str, address: Array, width: int, active: Array) -> Array:
         access = self._access(space, address, active, width)
+        access.known = not self.context.batch.launch.counting
         data, undefined = self.context.batch.load(self.context, access)
+        self.known_data &= access.known
         if undefined is not None:
             self.undefined = np.asarray(undefined.any(axis=(1, 2, 3)))
         return np.moveaxis(data, 2, 0).reshape(*address.shape, width)
 
     def write(self, space: str, address: Array, data: Array, active: Array) -> None:
         access = self._access(space, address, active, data.shape[2])
+        access.known = self.known_data
         turned = np.moveaxis(data.reshape(-1, self.context.count, *data.shape[1:]), 0, 2)
         self.context.batch.store(self.context, access, turned)
 
@@ -87,14 +90,14 @@ def _instruction(context: Context, op: LaneOp) -> None:
     placed = fragments[0].known  # the address comes first
     if entry.touches and not placed:
         context.batch.report.exact = False
-    memory = _Memory(context, op, placed) if entry.touches else None
+    memory = _Memory(context, op, placed, known) if entry.touches else None
     if entry.touches == "shared":
         need_defined(context, op, op.operands[0], "the address")
     results = entry.run(*arrays, memory=memory)
     wrong = _undefined_warps(fragments, context.count)
     if memory is not None and memory.undefined is not None:
         wrong = memory.undefined if wrong is None else wrong | memory.undefined
-    known = known and not (entry.touches and context.batch.launch.counting)
+    known = known and (memory is None or memory.known_data)
     for value, operand, data in zip(op.results, entry.results, results, strict=True):
         whole = _joined(data, repeats, context.count).reshape(context.count, context.batch.lanes, -1)
         assert whole.shape[2] == value.count == operand.count * repeats

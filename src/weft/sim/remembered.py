@@ -1,0 +1,47 @@
+"""What the counter knows of shared memory: indices and masks that pass through it are known when they come back.
+
+Nothing is run, so that most of what is written is not known; but a tile of addresses may change its layout by way
+of shared memory, and where they point must then still be known.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .values import Array
+
+__all__ = ["Remembered"]
+
+
+class Remembered:
+    """Bytes of the shared memory of all blocks that are counted together, and which of them are known."""
+
+    def __init__(self, size: int) -> None:
+        self.data = np.zeros(size, np.uint8)
+        self.known = np.zeros(size, np.bool_)
+
+    def forget(self) -> None:
+        """Something was written that may be anywhere."""
+        self.known[:] = False
+
+    def write(self, flat: Array, active: Array, data: Array, known: bool) -> None:
+        """The bytes uint8 [..., width] to addresses [...], where active."""
+        at = self._places(flat, active, data.shape[-1])
+        if at is None:
+            self.forget()
+            return
+        self.data[at], self.known[at] = data[active], known
+
+    def read(self, flat: Array, active: Array, width: int) -> Array | None:
+        """uint8 [..., width] with zeros where not active; None if any of it is not known."""
+        at = self._places(flat, active, width)
+        if at is None or not self.known[at].all():
+            return None
+        found = np.zeros((*active.shape, width), np.uint8)
+        found[active] = self.data[at]
+        return found
+
+    def _places(self, flat: Array, active: Array, width: int) -> Array | None:
+        """The bytes, [access, width]; None if there is one outside."""
+        at: Array = flat[active][:, None] + np.arange(width)
+        return None if at.size and (at.min() < 0 or at.max() >= len(self.data)) else at

@@ -147,7 +147,7 @@ def device(index: int) -> Device:
         name: int(check(cuda.cuDeviceGetAttribute(getattr(kind, f"CU_DEVICE_ATTRIBUTE_{attribute}"), handle)))
         for name, attribute in _ATTRIBUTES.items()
     }
-    name = check(cuda.cuDeviceGetName(128, handle)).decode().rstrip("\0")
+    name = check(cuda.cuDeviceGetName(128, handle)).split(b"\0")[0].decode()
     memory = int(check(cuda.cuDeviceTotalMem(handle)))
     return Device(index, name, memory, check(cuda.cuDevicePrimaryCtxRetain(handle)), **facts)
 

@@ -161,6 +161,10 @@ def _shift(e: Emitter, op: LaneOp, a: list[str]) -> str:
     if known is not None and 0 <= known < bits:
         return e.ins(f"{llvm} {type} {a[0]}, {known}")
     inside = e.pure(f"icmp ult {type} {a[1]}, {bits}")
+    if bits == 64:  # LLVM would drop the upper half of the amount: PTX takes 32 bits of it, and shifts everything out
+        amount = e.pure(f"select i1 {inside}, i32 {e.pure(f'trunc i64 {a[1]} to i32')}, i32 64")
+        text = {"shl": "shl.b64", "lshr": "shr.u64", "ashr": "shr.s64"}[llvm] + " $0, $1, $2;"
+        return e.asm(text, "=l,l,r", ["i64"], [("i64", a[0]), ("i32", amount)], PURE, effects=False)[0]
     amount = e.pure(f"select i1 {inside}, {type} {a[1]}, {type} {bits - 1}")
     shifted = e.ins(f"{llvm} {type} {a[0]}, {amount}")
     return shifted if llvm == "ashr" else e.ins(f"select i1 {inside}, {type} {shifted}, {type} 0")

@@ -318,23 +318,22 @@ def _one_atomic(
     word = _word_of(elem)
     kind, place = CONSTRAINTS[word], "l" if type == "i64" else "r"
     given = e.name(new) if word == LLVM[elem] else e.word([new], LLVM[elem])
-    red = unused and not name.startswith("exch")
-    results = 0 if red else 1
-    arguments = ([] if red or mask is None else [(word, "0" if word[0] == "i" else "0.0")]) + [
-        (type, base),
-        (word, given),
-    ]
-    first = results + len(arguments) - 2
+    red = unused and not name.startswith("exch") and op.attrs.get("order", "acq_rel") in ("relaxed", "release")
+    arguments, kinds = [(type, base), (word, given)], [place, kind]
+    if mask is not None and not red:
+        arguments.insert(0, (word, "0" if word[0] == "i" else "0.0"))
+        kinds.insert(0, "0")
+    if not red:
+        kinds.insert(0, f"={kind}")
+    last = len(kinds) - 1
     predicate = ""
     if mask is not None:
-        predicate = f"@${first + 2} "
+        predicate = f"@${last + 1} "
         arguments.append(("i1", e.name(mask)))
-    order = op.attrs.get("order", "acq_rel")
-    verb = "red" if red and order in ("relaxed", "release") else "atom"
-    left = "" if verb == "red" else "_, " if red else "$0, "
-    text = f"{predicate}{verb}{_ordered(op)}.{name} {left}{_at(first, offset)}, ${first + 1};"
-    kinds = [*([f"={kind}"] if results else []), *(["0"] if len(arguments) > 2 + bool(predicate) else []), place, kind]
-    found = e.asm(text, ",".join([*kinds, *(["b"] if predicate else []), "~{memory}"]), [word] * results, arguments)
+        kinds.append("b")
+    verb, left = ("red", "") if red else ("atom", "$0, ")
+    text = f"{predicate}{verb}{_ordered(op)}.{name} {left}{_at(last - 1, offset)}, ${last};"
+    found = e.asm(text, ",".join([*kinds, "~{memory}"]), [] if red else [word], arguments)
     if red:
         return e.constant(elem, 0)
     return found[0] if word == LLVM[elem] else e.parts(found[0], LLVM[elem], 1)[0]

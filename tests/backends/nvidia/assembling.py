@@ -1,0 +1,46 @@
+"""Programs for these tests: from the test kernels, or by hand; and ptxas, where there is one."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from weft.backends.nvidia import Emitted, emit
+from weft.backends.nvidia.ptxas import MachineCode, assemble, find_tool
+from weft.ir import parse_module
+from weft.ir.lane import LaneProgram
+from weft.lower import lower
+from weft.passes import tile_pipeline
+from weft.passes.gpu_pipelines import gpu_pipeline
+
+FOLDER = Path(__file__).resolve().parents[2] / "data" / "ttir"
+NAMES = sorted(p.stem for p in FOLDER.glob("*.ttir"))
+TARGETS = ("cuda:80", "cuda:90")
+
+needs_ptxas = pytest.mark.skipif(find_tool() is None, reason="there is no ptxas on this machine")
+
+
+def program_of(name: str, target: str) -> LaneProgram:
+    """The lane program of a test kernel."""
+    module = tile_pipeline(parse_module((FOLDER / f"{name}.ttir").read_text(encoding="utf-8"), name))
+    return lower(gpu_pipeline(module, target), target)
+
+
+def assembled(program: LaneProgram) -> tuple[Emitted, MachineCode]:
+    """The program's PTX and what ptxas made of it."""
+    emitted = emit(program)
+    return emitted, assemble(emitted.ptx, emitted.processor)
+
+
+def code(ptx: str) -> list[str]:
+    """The instructions of a kernel, without comments and declarations, registers and blanks made alike."""
+    body = ptx[ptx.index("{", ptx.index(".entry")) :]
+    lines = (re.sub(r"//.*", "", line).strip() for line in body.splitlines())
+    return [re.sub(r"\s+", " ", line) for line in lines if line.endswith(";") and not line.startswith((".reg", ".loc"))]
+
+
+def kinds(ptx: str) -> list[str]:
+    """What each instruction is, without its operands and its predicate."""
+    return [re.sub(r"^@!?%p\d+ ", "", line).split(" ")[0].rstrip(";") for line in code(ptx)]

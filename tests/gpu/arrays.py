@@ -20,7 +20,7 @@ class View:
         root = array
         while isinstance(root.base, np.ndarray):
             root = root.base
-        self.host, self.root = array, root.reshape(-1, order="K") if root.flags.forc else root
+        self.host, self.root = array, root.ravel(order="K") if root.flags.forc else root
         self.memory = cuda.to_device(np.ascontiguousarray(self.root).view(np.uint8).reshape(-1))
         self.dtype, self.shape, self.device = array.dtype, array.shape, self.memory.device
         offset = array.__array_interface__["data"][0] - root.__array_interface__["data"][0]

@@ -11,6 +11,7 @@ import numpy as np
 from weft.backends.nvidia import emit
 from weft.backends.nvidia.driver import LoadedKernel
 from weft.backends.nvidia.ptxas import assemble
+from weft.compiler import devices
 from weft.ir.lane import LaneProgram
 from weft.runtime import cuda
 
@@ -20,7 +21,8 @@ CODES = {"f32": "f4x", "f64": "d", "i64": "q", "i32": "i4x", "i16": "h6x", "i8":
 def run_on_gpu(program: LaneProgram, grid: int | Sequence[int], arguments: Mapping[str, Any]) -> None:
     """Compile, load, launch, wait, copy back."""
     emitted = emit(program)
-    code = assemble(emitted.ptx, emitted.processor)
+    here = f"sm_{devices.current_device().capability}"
+    code = assemble(emitted.ptx, emitted.processor if emitted.processor.startswith(here) else here)
     kernel = LoadedKernel(code.image, {**emitted.metadata, "target": program.target})
     codes, values, arrays = [], [], {}
     for parameter in program.parameters:

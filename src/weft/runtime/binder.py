@@ -27,7 +27,7 @@ import numpy as np
 from weft.base import LaunchError, LaunchOverflowError, LaunchTypeError
 from weft.language.callable import MISSING, JITCallable, KernelParam, is_constexpr_value
 
-from .arrays import DATA_OFFSET, DIRECT, address_of, reader_of, refuse_device, word_at
+from .arrays import DATA_OFFSET, DIRECT, address_of, reader_of, word_at
 from .descriptor import TensorDescriptor
 from .specialize import check_annotated
 
@@ -188,13 +188,13 @@ def _array(value: Any, specialise: bool, align: bool) -> tuple[Any, Any]:
     assert reader is not None
     facts = reader(value)
     if facts.device is not None:
-        raise refuse_device(value, facts.device)
+        return REFUSED, None
     return (facts.element, align and facts.address % 16 == 0) if specialise else facts.element, facts.address
 
 
 def _descriptor(value: Any, specialise: bool, align: bool) -> tuple[Any, Any]:
     if value.device is not None:
-        raise refuse_device(value.base, value.device)
+        return REFUSED, None
     return value.signature, value.slots()
 
 
@@ -394,7 +394,6 @@ def launcher_source(name: str, params: Sequence[KernelParam], spaces: dict[str, 
 def make_binder(name: str, params: Sequence[KernelParam], spaces: dict[str, Any]) -> Callable[..., Any]:
     """Compile a kernel's launcher; `spaces` holds what it calls back: _w_miss, _w_cache and so on."""
     spaces = {
-        **spaces,
         "_w_plain": frozenset((int, str, type(None))),
         "_w_constant": bind_constant,
         "_w_params": params,
@@ -414,6 +413,7 @@ def make_binder(name: str, params: Sequence[KernelParam], spaces: dict[str, Any]
         "_w_asked_grid": asked_grid,
         "_w_grid_of": grid_of,
         "_w_address": address_of,
+        **spaces,
     }
     name = name if name.isidentifier() else "kernel"
     exec(compile(launcher_source(name, params, spaces), f"<launcher of {name}>", "exec"), spaces)

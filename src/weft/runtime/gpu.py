@@ -207,8 +207,8 @@ class GPULaunches:
         return launches[0]
 
     def wanted(self, args: tuple[Any, ...]) -> bool:
-        """Whether the arguments say that a launch is for a GPU: an array of them is in its memory."""
-        return any(map(on_gpu, args))
+        """Whether the arguments say that a launch is for a GPU: an array of them is in its memory, and it is there."""
+        return any(map(on_gpu, args)) and devices.available()
 
     def compiled(self, index: int, args: tuple[Any, ...], options: Mapping[str, Any]) -> Any:
         """The kernel for arguments of these kinds on a GPU."""

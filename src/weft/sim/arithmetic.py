@@ -201,13 +201,19 @@ def _erf(x: Array) -> Array:
     return np.asarray(np.frompyfunc(math.erf, 1, 1)(x), np.float64)
 
 
+def _round_away(x: Array) -> Array:
+    """To the nearest whole number, of two the one further from zero."""
+    whole = np.trunc(x)
+    return np.copysign(np.where(np.abs(x - whole) >= 0.5, whole + np.sign(x), whole), x)
+
+
 EXACT: dict[str, Callable[[Array], Array]] = {
     "math.absf": np.abs,
     "math.floor": np.floor,
     "math.ceil": np.ceil,
     "math.trunc": np.trunc,
     "math.roundeven": np.rint,
-    "math.round": lambda x: np.copysign(np.floor(np.abs(x) + 0.5), x),
+    "math.round": _round_away,
     "math.sqrt": np.sqrt,
 }
 TRANSCENDENTAL: dict[str, Callable[[Array], Array]] = {
@@ -281,7 +287,8 @@ def _to_integer(x: Array, elem: str, signed: bool) -> Array:
     if info.bits == 64:  # float(max) is max + 1
         inside = (wide >= float(info.min)) & (wide < 2.0 ** (63 if signed else 64))
     found = np.where(inside, wide, 0).astype(kind)
-    clipped = np.where(np.isnan(wide), 0, np.where(wide < 0, info.min, info.max)).astype(kind)
+    least, most = kind.type(info.min), kind.type(info.max)
+    clipped = np.where(np.isnan(wide), kind.type(0), np.where(wide < 0, least, most))
     return np.where(inside, found, clipped).astype(kind).view(dtype)
 
 

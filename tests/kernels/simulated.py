@@ -19,8 +19,7 @@ from weft.ir import parse_module
 from weft.ir.lane import LaneProgram
 from weft.lower import lower
 from weft.passes import tile_pipeline
-from weft.passes.assign_layouts import assign_layouts
-from weft.passes.decompose_dot_scaled import decompose_dot_scaled
+from weft.passes.gpu_pipelines import gpu_pipeline, layout_pipeline
 from weft.sim import Options, Report, run
 
 from .case import Arguments, Case, Descriptor, copy_arguments
@@ -43,6 +42,26 @@ NAMES = [name for name, path in FILES.items() if _case_of(path) in CASES and _ca
 """All but one that takes addresses of the host as data."""
 
 
+def parts_of(value: Any) -> list[Any]:
+    """The arguments that one of a case is: a descriptor is its array, padding, shape and strides."""
+    if isinstance(value, Descriptor):
+        array = value.array
+        steps = [s // array.itemsize for s in array.strides]
+        return [array, int(value.padding == "nan"), *array.shape, *steps]
+    return [value]
+
+
+def arguments_of(program: LaneProgram, given: dict[str, Any]) -> dict[str, Any]:
+    """What each parameter of a program is, in the order of the kernel's own."""
+    names = [p.name for p in program.parameters]
+    if all(name in given for name in names):
+        return {name: given[name] for name in names}
+    parts = [part for v in given.values() for part in parts_of(v)]
+    if len(parts) != len(names):  # some are compile-time constants
+        parts = [part for k, v in given.items() if isinstance(v, Descriptor) or k in names for part in parts_of(v)]
+    return dict(zip(names, parts, strict=True))
+
+
 @dataclass
 class Simulated:
     """A test kernel, lowered."""
@@ -57,7 +76,7 @@ class Simulated:
 
     def chosen(self, arguments: Arguments) -> dict[str, Any]:
         """The arguments that the program has parameters for."""
-        return {p.name: arguments[p.name] for p in self.program.parameters}
+        return arguments_of(self.program, arguments)
 
     def check(self, after: Arguments) -> None:
         """Fail unless every array holds what it should."""
@@ -73,13 +92,11 @@ def simulated(name: str) -> Simulated | None:
     try:
         module = parse_module(path.read_text(encoding="utf-8"), path.name)
         if path.suffix == ".ttir":
-            module = tile_pipeline(module)
-            decompose_dot_scaled(module)
-            module = assign_layouts(module, "cuda:80")
-        program = lower(module)
+            module = gpu_pipeline(tile_pipeline(module), "cuda:80")
+        program = lower(layout_pipeline(module))
     except Unsupported:
         return None
-    if any(p.name not in inputs or isinstance(inputs[p.name], Descriptor) for p in program.parameters):
+    if path.suffix == ".ttgir" and any(isinstance(v, Descriptor) for v in inputs.values()):
         return None
     assert weft.ir.gpu.ttg is not None
     return Simulated(case, program)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from kernels import load_cases
-from kernels.case import Descriptor, copy_arguments
+from kernels.case import copy_arguments
+from kernels.simulated import arguments_of
 from weft.ir import parse_module
-from weft.ir.lane import LaneProgram
 from weft.lower import lower
 from weft.passes import tile_pipeline
 from weft.passes.gpu_pipelines import gpu_pipeline
@@ -23,26 +22,6 @@ NOT_HERE = {"sum_lists": "its arrays hold addresses of the host, and the simulat
 """Cases that cannot run in the simulator; the reason."""
 
 RUNNING = [p for p in FILES if p.stem in CASES and p.stem not in NOT_HERE]
-
-
-def parts_of(value: Any) -> list[Any]:
-    """The arguments that one of a case is: a descriptor is its array, padding, shape and strides."""
-    if isinstance(value, Descriptor):
-        array = value.array
-        steps = [s // array.itemsize for s in array.strides]
-        return [array, int(value.padding == "nan"), *array.shape, *steps]
-    return [value]
-
-
-def arguments_of(program: LaneProgram, given: dict[str, Any]) -> dict[str, Any]:
-    """What each parameter of a program is, in the order of the kernel's own."""
-    names = [p.name for p in program.parameters]
-    if all(name in given for name in names):
-        return {name: given[name] for name in names}
-    parts = [part for v in given.values() for part in parts_of(v)]
-    if len(parts) != len(names):  # some are compile-time constants
-        parts = [part for k, v in given.items() if isinstance(v, Descriptor) or k in names for part in parts_of(v)]
-    return dict(zip(names, parts, strict=True))
 
 
 def test_there_are_enough() -> None:

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
+import re
 import shutil
 import sys
 from collections.abc import Callable
@@ -33,6 +35,7 @@ from weft.layouts.plan import MACHINES, Plan, plan_conversion
 __all__ = ["add_layout_command"]
 
 Command = Callable[[argparse.Namespace], int]
+ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def _shape(text: str) -> tuple[int, ...]:
@@ -94,12 +97,20 @@ def _page_layout(text: str, shape: tuple[int, ...]) -> view.PageLayout:
     return view.PageLayout(text, view.placed(text, lambda: view.as_linear(layout, shape)), pads)
 
 
-def _limit(options: argparse.Namespace, colour: int) -> tuple[int, int] | None:
-    """How many rows and columns are printed: what fits into the width, and 64 rows."""
-    if options.all:
-        return None
-    width = shutil.get_terminal_size((160, 40)).columns if sys.stdout.isatty() else 512
-    return 64, max(4, min(64, width // (4 if colour else 7)))
+def _text(
+    layout: Layout | LinearLayout, shape: tuple[int, ...], kind: str, options: argparse.Namespace, colour: int
+) -> str:
+    """The picture as text: up to 64 rows and columns, and on a terminal no more than it has room for."""
+    width = shutil.get_terminal_size((160, 40)).columns if sys.stdout.isatty() else math.inf
+    columns = 64
+    while True:
+        limit = None if options.all else (64, columns)
+        text = view.render_text(view.grid_of(layout, shape, kind, limit=limit, element_bits=options.bits), colour)
+        rows = ESCAPE.sub("", text[text.index("\n\n") :]).splitlines()[2:]  # below the legend
+        longest = max((len(row) for row in rows if not row.startswith("(cut")), default=0)
+        if options.all or kind == "matrix" or longest <= width or columns == 1:
+            return text
+        columns = max(1, min(columns - 1, int(columns * width // longest)))
 
 
 def _show(options: argparse.Namespace) -> int:
@@ -122,8 +133,7 @@ def _show(options: argparse.Namespace) -> int:
             known = view.name_of(shown, own)
             if known:
                 print(f"= {known}")
-            grid = view.grid_of(shown, own, kind, limit=_limit(options, colour), element_bits=options.bits)
-            print(view.render_text(grid, colour))
+            print(_text(shown, own, kind, options, colour))
     return 0
 
 
@@ -239,7 +249,7 @@ def _guarded(command: Command) -> Command:
             print(error, file=sys.stderr)
             return 2
         except UnicodeEncodeError as error:
-            print(f"error: {ascii(error.object[error.start])} cannot be written as {error.encoding}", file=sys.stderr)
+            print(f"error: {error.object[error.start]!a} cannot be written as {error.encoding}", file=sys.stderr)
             return 2
         return code
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -165,10 +166,10 @@ def test_svg() -> None:
 <svg xmlns="http://www.w3.org/2000/svg" width="419" height="110" viewBox="0 0 419 110" role="img" \
 font-family="ui-monospace, SFMono-Regular, Menlo, Consolas, monospace" font-size="11">
 <title>SliceLayout(1, BlockedLayout([1, 1], [2, 1], [1, 1], [1, 0]))</title>
-<desc>tile dim0 2; each element: lane</desc>
+<desc>tile dim0 2; each element: register; shade the lane</desc>
 <rect width="419" height="110" fill="#ffffff"/>
 <text x="8" y="16" fill="#1b1f27" font-weight="600">SliceLayout(1, BlockedLayout([1, 1], [2, 1], [1, 1], [1, 0]))</text>
-<text x="8" y="34" fill="#1b1f27">tile dim0 2, each element: lane</text>
+<text x="8" y="34" fill="#1b1f27">tile dim0 2, each element: register; shade the lane</text>
 <rect x="8" y="44" width="12" height="12" rx="3" fill="#3164a3"/>
 <text x="24" y="54" fill="#1b1f27">warp 0</text>
 <g text-anchor="middle">
@@ -261,6 +262,71 @@ def test_show(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatc
     assert "48;2;" in run(capsys, "show", TEXT)[1]
     monkeypatch.setenv("NO_COLOR", "1")
     assert "\x1b[" not in run(capsys, "show", TEXT)[1]
+
+
+def test_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a real terminal: colours as it can show them, and no line longer than it is wide."""
+    for name in ("NO_COLOR", "COLORTERM", "COLUMNS"):
+        monkeypatch.delenv(name, raising=False)
+    plain = on_terminal(80, "show", TEXT, "--shape", "64x128", TERM="dumb")
+    assert "\x1b[" not in plain and "each element: warp:lane:register" in plain
+    for width in (40, 80, 200):
+        for view in ((), ("--hardware",)):
+            text = on_terminal(width, "show", TEXT, "--shape", "64x128", *view, TERM="xterm-256color")
+            assert "48;5;" in text and "48;2;" not in text
+            rows = re.sub(r"\x1b\[[0-9;]*m", "", text).split("\n\n")[1].splitlines()
+            assert max(len(row) for row in rows if "cut" not in row) <= width
+    text = on_terminal(80, "show", TEXT, TERM="xterm", COLORTERM="truecolor")
+    assert "48;2;" in text and "each element: register; hue the warp, shade the lane" in text
+    assert "\x1b[" not in on_terminal(80, "show", TEXT, TERM="xterm", NO_COLOR="1")
+    assert "\x1b[" in on_terminal(80, "show", TEXT, TERM="xterm", NO_COLOR="")  # an empty one counts for nothing
+    assert "\x1b[" not in on_terminal(80, "show", TEXT, "--color", "never", TERM="xterm")
+
+
+def on_terminal(width: int, *arguments: str, **environment: str) -> str:
+    """What a command prints on a terminal of that width."""
+    pty, termios = pytest.importorskip("pty"), pytest.importorskip("termios")
+    master, slave = pty.openpty()
+    termios.tcsetwinsize(slave, (50, width))
+    command = [sys.executable, "-m", "weft", "layout", *arguments]
+    with subprocess.Popen(command, stdout=slave, stderr=slave, env={**os.environ, **environment}):
+        os.close(slave)
+        found = b""
+        while True:
+            try:
+                part = os.read(master, 1 << 16)
+            except OSError:  # the other side is closed
+                break
+            if not part:
+                break
+            found += part
+    os.close(master)
+    return found.decode().replace("\r\n", "\n")
+
+
+def test_padding(capsys: pytest.CaptureFixture[str]) -> None:
+    """Offsets as they are in memory, and the gaps."""
+    padded = "PaddedSharedLayout.with_identity_for([[4,2]],[2,8],[1,0])"
+    assert (
+        run(capsys, "show", padded)[1]
+        == f"""\
+{padded}
+tile dim0 2 x dim1 8
+each element: offset (with padding)
+
+   0  1  2  3  4  5  6  7
+0  0  1  2  3  6  7  8  9
+1 12 13 14 15 18 19 20 21
+"""
+    )
+    assert run(capsys, "show", padded, "--hardware", "--bits", "128")[1].splitlines()[4:] == [
+        ". padding",
+        "",
+        "      0   1   2   3   4   5   6   7",
+        "  0 0,0 0,1 0,2 0,3   .   . 0,4 0,5",
+        "128 0,6 0,7   .   . 1,0 1,1 1,2 1,3",
+        "256   .   . 1,4 1,5 1,6 1,7   .   .",
+    ]
 
 
 def test_show_names_what_has_a_name(capsys: pytest.CaptureFixture[str]) -> None:

@@ -38,7 +38,10 @@ class Cell:
 
 @dataclass(frozen=True)
 class Grid:
-    """Rows of cells with headers; `whole` is the size before it was cut."""
+    """Rows of cells with headers; `whole` is the size before it was cut.
+
+    `legend` is for the complete texts of cells, `short_legend` for the short ones with their colours.
+    """
 
     title: str
     legend: tuple[str, ...]
@@ -47,6 +50,7 @@ class Grid:
     cells: tuple[tuple[Cell, ...], ...]
     whole: tuple[int, int]
     swatches: tuple[tuple[str, RGB], ...] = field(default=())
+    short_legend: tuple[str, ...] = field(default=())
 
     @property
     def note(self) -> str | None:
@@ -148,6 +152,15 @@ class _Painter:
         return (":".join(names) if names else "one place") + (" (with padding)" if self.pads else "")
 
     @property
+    def short_legend(self) -> str:
+        """What the short text and the colour say."""
+        if self.distributed:
+            hues = [n for n, dims in (("hue", ("block", "warp")), ("shade", ("lane",))) if set(dims) & set(self.shown)]
+            colours = ", ".join(f"{n} the {'warp' if n == 'hue' else 'lane'}" for n in hues)
+            return "register" + (f"; {colours}" if colours else "")
+        return self.legend + ("; colour the bank" if "offset" in self.ins else "")
+
+    @property
     def swatches(self) -> tuple[tuple[str, RGB], ...]:
         if not self.distributed:
             return ()
@@ -194,22 +207,23 @@ def tile_grid(
             more = "+" if held[at] > 1 else ""
             line.append(Cell(painter.short(place) + more, painter.full(place) + more, painter.fill(place)))
         cells.append(tuple(line))
-    legend = [f"each element: {painter.legend}"]
+    remarks = []
     copies = int(held.max(initial=0))
     if copies > 1:
-        legend.append(f"+ the first of {copies} places that have the element")
+        remarks.append(f"+ the first of {copies} places that have the element")
     if (held == 0).any():
-        legend.append(". no place has the element")
+        remarks.append(". no place has the element")
     outer = [_coordinates(r, sizes[:-1]) for r in range(rows)]
     shape = " x ".join(f"{n} {s}" for n, s in zip(names, sizes))
     return Grid(
         f"tile {shape}",
-        tuple(legend),
+        (f"each element: {painter.legend}", *remarks),
         tuple(",".join(map(str, o)) or "0" for o in outer),
         tuple(map(str, range(cols))),
         tuple(cells),
         (total // columns, columns),
         painter.swatches,
+        (f"each element: {painter.short_legend}", *remarks),
     )
 
 

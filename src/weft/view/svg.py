@@ -20,7 +20,8 @@ def render_svg(grid: Grid, name: str = "") -> str:
     longest = max(longest, max((len(n) for n in grid.column_names), default=1))
     width = max(HEIGHT, round(longest * LETTER + 8))
     side = round(max((len(n) for n in grid.row_names), default=1) * LETTER + 14)
-    heading = [t for t in (name, ", ".join([grid.title, *grid.legend]), grid.note) if t]
+    legend = grid.short_legend or grid.legend
+    heading = [t for t in (name, ", ".join([grid.title, *legend]), grid.note) if t]
     top = 18 * len(heading) + 24 + (22 if grid.swatches else 0)
     full_width = max(side + width * len(grid.column_names) + 8, round(max(map(len, heading)) * LETTER) + 16)
     full_height = top + HEIGHT * len(grid.row_names) + 8
@@ -28,7 +29,7 @@ def render_svg(grid: Grid, name: str = "") -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{full_width}" height="{full_height}" '
         f'viewBox="0 0 {full_width} {full_height}" role="img" font-family="{FONT}" font-size="11">',
         f"<title>{escape(name or grid.title)}</title>",
-        f"<desc>{escape('; '.join([grid.title, *grid.legend]))}</desc>",
+        f"<desc>{escape('; '.join([grid.title, *legend]))}</desc>",
         f'<rect width="{full_width}" height="{full_height}" fill="#ffffff"/>',
     ]
     for i, text in enumerate(heading):

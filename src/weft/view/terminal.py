@@ -27,7 +27,7 @@ def render_text(grid: Grid, colour: int = 0) -> str:
     width = max((len(t) for row in texts for t in row), default=1)
     width = max(width, max((len(n) for n in grid.column_names), default=1))
     side = max((len(n) for n in grid.row_names), default=0)
-    lines = [grid.title, *grid.legend]
+    lines = [grid.title, *(grid.short_legend if colour and grid.short_legend else grid.legend)]
     if colour and grid.swatches:
         lines.append(" ".join(_paint(f" {name} ", fill, colour) for name, fill in grid.swatches))
     lines.append("")

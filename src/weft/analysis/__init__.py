@@ -2,7 +2,7 @@
 
 from .axis import AxisFacts, Facts
 from .hazards import Pending, find_hazards
-from .lifetimes import Lifetime, lifetimes, lines_of
+from .lifetimes import Lifetime, lifetimes, lines_of, touched_buffers
 from .touches import is_block_barrier
 from .wrapping import WrappedOffset, wrapped_offsets
 
@@ -19,4 +19,5 @@ __all__ = [
     "is_block_barrier",
     "lifetimes",
     "lines_of",
+    "touched_buffers",
 ]

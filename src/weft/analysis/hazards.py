@@ -11,7 +11,7 @@ complete on an mbarrier are ordered by whoever waits for it; what wgmma reads is
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count, repeat
 
 import numpy as np
@@ -35,8 +35,10 @@ class Pending:
     how: str
     op: LaneOp
     warp: bool = False
-    flight: bool = False
-    """Whether it is a copy on its way, which a barrier does not order."""
+    flight: str = ""
+    """The kind of asynchronous access that it is, while nobody has waited for it: a barrier does not order it."""
+    release: bool = False
+    """Whether it is an arrival: others need not be done for another one."""
 
 
 State = frozenset[Pending]
@@ -49,6 +51,11 @@ def find_hazards(program: LaneProgram, on_hazard: OnHazard) -> None:
     The access is `block.ops[index]`, and a barrier of `scope` before it would order the two; the function answers
     whether it has put one there. Buffers must have been placed.
     """
+    first = program.body.ops[0] if program.body.ops else None
+    if first is not None and first.name == "partitions":
+        for region, warps in zip(first.regions, first.attrs["warps"], strict=True):
+            find_hazards(replace(program, body=region, warps=warps), on_hazard)
+        return
     touches = [t for op in program.body.walk() for t in touches_of(op)]
     if not touches:
         return
@@ -83,8 +90,9 @@ class _Walk:
         op = block.ops[index]
         if op.name == "barrier":
             return self._after_barrier(op, state), index
-        if op.name == "wait_async":
-            return _landed(state, int(op.attrs["pending"]) == 0), index
+        awaited = _awaited(op)
+        if awaited is not None:
+            return _landed(state, *awaited), index
         for touch in touches_of(op):
             footprint = self.footprints.of(touch, self.numbers)
             found = self._worst(state, touch, footprint)
@@ -92,15 +100,20 @@ class _Walk:
                 state = self._after_barrier(block.ops[index], state)
                 index += 1
             if touch.later != "mbarrier":
-                state |= {Pending(footprint, touch.how, op, flight=touch.later == "copy")}
+                state |= {Pending(footprint, touch.how, op, flight=touch.later, release=touch.release)}
         return state, index
 
     def _worst(self, state: State, touch: Touch, footprint: Footprint) -> tuple[str, Pending] | None:
         found: tuple[str, Pending] | None = None
         for earlier in state:
-            if earlier.flight or (earlier.how == touch.how and touch.how != "write"):
+            if earlier.flight:
                 continue
-            scope = self.footprints.meet(earlier.footprint, footprint)
+            if touch.release and earlier.how != "write":
+                scope = footprint.after(earlier.footprint) if not earlier.release else ""
+            elif earlier.how == touch.how and touch.how != "write":
+                continue
+            else:
+                scope = self.footprints.meet(earlier.footprint, footprint)
             if scope == "block":
                 return scope, earlier
             if scope == "warp" and not earlier.warp:
@@ -111,7 +124,7 @@ class _Walk:
         if is_block_barrier(self.program, op):
             return frozenset(p for p in state if p.flight)
         if op.attrs["scope"] == "warp":
-            return frozenset(Pending(p.footprint, p.how, p.op, True, p.flight) for p in state)
+            return frozenset(Pending(p.footprint, p.how, p.op, True, p.flight, p.release) for p in state)
         return state
 
     # -- control flow -------------------------------------------------------------------------------------------------
@@ -228,8 +241,21 @@ def _key(arrays: Sequence[Array | None]) -> tuple[object, ...]:
     return tuple(None if a is None else (a.shape, a.tobytes()) for a in arrays)
 
 
-def _landed(state: State, all_of_them: bool) -> State:
+def _awaited(op: LaneOp) -> tuple[str, bool] | None:
+    """(the kind of accesses that an operation waits for, whether for all of them)."""
+    if op.name == "wait_async":
+        return "copy", int(op.attrs["pending"]) == 0
+    if op.name == "await":
+        return "wgmma", int(op.attrs["pending"]) == 0
+    if op.name == "instruction" and "wait_group" in op.attrs["isa"]:
+        made = op.operands[0].op
+        every = made is not None and made.name == "constant" and made.attrs["value"] == 0
+        return ("bulk" if "bulk" in op.attrs["isa"] else "wgmma"), every
+    return None
+
+
+def _landed(state: State, kind: str, all_of_them: bool) -> State:
     """Copies on their way have perhaps landed: what they wrote is pending as any write. The last may not have."""
-    landed = {Pending(p.footprint, p.how, p.op) for p in state if p.flight}
-    kept = (p for p in state if not p.flight) if all_of_them else state
+    landed = {Pending(p.footprint, p.how, p.op) for p in state if p.flight == kind}
+    kept = (p for p in state if p.flight != kind) if all_of_them else state
     return frozenset(kept) | landed

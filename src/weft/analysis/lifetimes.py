@@ -24,7 +24,7 @@ from weft.ir.lane import Block, LaneOp, LaneProgram, Value
 from .lane_numbers import origins
 from .touches import touches_of
 
-__all__ = ["Lifetime", "lifetimes", "lines_of"]
+__all__ = ["Lifetime", "lifetimes", "lines_of", "touched_buffers"]
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Lifetime:
         return self.first <= other.last and other.first <= self.last
 
 
-WAITS = {"copy": "wait_async", "wgmma": "wgmma.wait_group", "bulk": "cp.async.bulk.wait_group"}
+WAITS = {"copy": "wait_async", "wgmma": "await", "bulk": "cp.async.bulk.wait_group"}
 """What waits for accesses that happen later, by their kind."""
 
 
@@ -69,8 +69,8 @@ class _Numbered:
 
 
 def _waits_for_all(op: LaneOp, name: str) -> bool:
-    if op.name == "wait_async":
-        return name == "wait_async" and op.attrs["pending"] == 0
+    if op.name in ("wait_async", "await"):
+        return name == op.name and op.attrs["pending"] == 0
     if op.name != "instruction" or not op.attrs["isa"].startswith(name):
         return False
     pending = op.operands[0].op if op.operands else None
@@ -94,6 +94,9 @@ def lifetimes(program: LaneProgram) -> list[Lifetime | None]:
                 add(buffer, *numbered.extent[op])
             for region in op.regions:
                 walk(region)
+            for region in op.regions[1:] if op.name == "partitions" else ():  # they run beside the first
+                for buffer in {b for inner in region.ops for b in _used(inner, numbered)}:
+                    add(buffer, *numbered.extent[op])
 
     walk(program.body)
     _extend(program, numbered, found)
@@ -125,6 +128,17 @@ def _extend(program: LaneProgram, numbered: _Numbered, found: list[Lifetime | No
                 if life is not None:
                     end = next((n for n in numbered.waits[touch.later] if n >= life.last), numbered.number)
                     found[buffer] = Lifetime(life.first, max(life.last, end))
+
+
+def touched_buffers(program: LaneProgram) -> list[tuple[LaneOp, str, frozenset[int]]]:
+    """(operation, "read", "write" or "atomic", the buffers that it may touch) of every access of shared memory."""
+    found = origins(program)
+    everything = frozenset(range(len(program.shared)))
+    return [
+        (op, touch.how, found.get(touch.address) or everything)
+        for op in program.body.walk()
+        for touch in touches_of(op)
+    ]
 
 
 def lines_of(program: LaneProgram, buffer: int) -> tuple[Span, Span] | None:

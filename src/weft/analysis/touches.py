@@ -36,6 +36,8 @@ class Touch:
     later: str = ""
     together: bool = False
     """Whether all lanes of a warp act as one."""
+    release: bool = False
+    """Whether it tells others that all of the block, or the partition, has done what came before."""
 
 
 def touches_of(op: LaneOp) -> Iterator[Touch]:
@@ -58,13 +60,18 @@ def touches_of(op: LaneOp) -> Iterator[Touch]:
 def _of_instruction(op: LaneOp) -> Iterator[Touch]:
     name = op.attrs["isa"]
     entry = instruction(name)
+    active = next((v for o, v in zip(entry.operands, op.operands) if o.name == "active"), None)
     if entry.touches == "mbarrier":
         how = "write" if name in ("mbarrier.init", "mbarrier.inval") else "atomic"
-        yield Touch(op.operands[0], 8, how)
-    elif entry.touches == "bulk":
+        yield Touch(op.operands[0], 8, how, active, release=how == "atomic" and active is not None)
+    elif name.startswith("tensormap."):
+        if entry.touches != "sync":  # a field somewhere in 128 bytes, or all of them
+            place = op.operands[0 if entry.touches == "shared" else 1]
+            yield Touch(place, 128, "write" if entry.touches == "shared" else "read", active)
+    elif entry.touches == "bulk" and active is not None:
         by_name = dict(zip((o.name for o in entry.operands), op.operands))
         if "barrier" in by_name:
-            yield Touch(by_name["barrier"], 8, "atomic")
+            yield Touch(by_name["barrier"], 8, "atomic", active, release=True)
         later = "mbarrier" if entry.stores else "bulk"
         yield Touch(by_name["to" if entry.stores else "source"], 1, "write" if entry.stores else "read", later=later)
     elif name.startswith("wgmma") and entry.touches == "shared":
@@ -81,7 +88,18 @@ def is_block_barrier(program: LaneProgram, op: LaneOp) -> bool:
     """Whether all warps of the block wait for each other here."""
     if op.name != "barrier" or op.attrs["scope"] == "warp":
         return False
-    return "id" not in op.attrs or op.attrs.get("warps", program.warps) == program.warps
+    return "id" not in op.attrs or int(op.attrs.get("warps", program.warps)) >= program.warps
+
+
+def _possible(numbers: LaneNumbers, mask: Value) -> Array | None:
+    """Where a mask may hold: of a conjunction, where what is known of its sides does."""
+    known = numbers[mask]
+    if known is not None or mask.op is None or mask.op.name != "arith.andi":
+        return known
+    sides = [x for x in (_possible(numbers, v) for v in mask.op.operands) if x is not None]
+    if not sides:
+        return None
+    return sides[0] if len(sides) == 1 else sides[0] & sides[1]
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,6 +110,16 @@ class Footprint:
     first: Array
     last: Array
     lanes: int
+
+    def after(self, earlier: Footprint) -> str:
+        """Who must be waited for before this access, by one thread, may say that an earlier one is done."""
+        if not len(earlier.cells):
+            return ""
+        threads = [int(x) for x in (self.first.min(), self.last.max())] if len(self.cells) else [0, 0]
+        low, high = min(int(earlier.first.min()), threads[0]), max(int(earlier.last.max()), threads[1])
+        if low == high:
+            return ""
+        return "warp" if low // self.lanes == high // self.lanes else "block"
 
     def meets(self, other: Footprint) -> str:
         """ "" if no granule is touched by two threads, one of each; "warp" if those are always of one warp; "block"."""
@@ -126,7 +154,7 @@ class Footprints:
         if address is None:
             places = self.places.get(touch.address, frozenset())
             return self._kept(("all", places), lambda: self._anywhere(places))
-        mask = numbers[touch.mask] if touch.mask is not None else None
+        mask = _possible(numbers, touch.mask) if touch.mask is not None else None
         key = (address.tobytes(), address.shape, touch.width, touch.together)
         masked = (mask.tobytes(), mask.shape) if mask is not None else None
         return self._kept((key, masked), lambda: self._exact(address, mask, touch))

@@ -141,6 +141,8 @@ class LaneProgram:
     lanes: int = 32
     blocks: int = 1
     """Blocks of a cluster."""
+    registers: int = 0
+    """Registers of a thread at entry, which setmaxnreg takes from and gives to; 0 is as many as the compiler wants."""
     scratch: int = 0
     """Bytes of global memory that each program gets for itself, aligned to 128."""
     shared: list[Allocation] = field(default_factory=list)

@@ -10,21 +10,45 @@ import itertools
 from collections.abc import Sequence
 
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Attribute
 
 from weft.base import Unsupported
 from weft.ir import int_value, is_pointer, pointee_of
+from weft.ir.gpu import encoding_of
 from weft.ir.lane import Block, LaneProgram, Parameter, Value, verify
+from weft.ir.types import TensorDescType
 from weft.layouts.plan import machine_of
 
-from . import atomics, control, dot, elements, gather, histogram, memory, reduce, scan, shapes, shared
+from . import (
+    atomics,
+    bulk,
+    control,
+    dot,
+    elements,
+    gather,
+    histogram,
+    mbarriers,
+    memory,
+    reduce,
+    scan,
+    shapes,
+    shared,
+    specialize,
+    tensormaps,
+    warpgroup,
+)
 from .barriers import insert_barriers
 from .context import LOWERINGS, Context
+from .fences import insert_fences
 from .placement import place
 
 __all__ = ["LOWERINGS", "finish", "lower"]
 
 # imported to fill the table of lowerings
-FAMILIES = (atomics, control, dot, elements, gather, histogram, memory, reduce, scan, shapes, shared)
+FAMILIES = (
+    *(atomics, bulk, control, dot, elements, gather, histogram, mbarriers),
+    *(memory, reduce, scan, shapes, shared, specialize, tensormaps, warpgroup),
+)
 
 
 def lower(module: ModuleOp, target: str | None = None) -> LaneProgram:
@@ -39,12 +63,9 @@ def lower(module: ModuleOp, target: str | None = None) -> LaneProgram:
     parameters: list[Parameter] = []
     arguments: list[Value] = []
     for value in body.args:
-        pointer = is_pointer(value.type)
-        elem = "i64" if pointer else str(value.type)
-        pointee = str(pointee_of(value.type)) if pointer else ""
         name_hint = _unlike(value.name_hint or f"arg{len(parameters)}", parameters)
-        parameters.append(Parameter(name_hint, "ptr" if pointer else elem, pointee))
-        arguments.append(Value(elem, 1))
+        parameters.append(_parameter(name_hint, value.type))
+        arguments.append(Value("i64" if parameters[-1].pointee else parameters[-1].elem, 1))
     warps = int_value(attributes["ttg.num-warps"]) if "ttg.num-warps" in attributes else 4
     lanes = int_value(attributes["ttg.threads-per-warp"]) if "ttg.threads-per-warp" in attributes else 32
     program = LaneProgram(
@@ -58,14 +79,25 @@ def lower(module: ModuleOp, target: str | None = None) -> LaneProgram:
     context = Context(program, machine_of(name))
     for value, argument in zip(body.args, arguments, strict=True):
         context[value] = argument
-    context.block(list(body.ops))
+    cap = int_value(attributes["ttg.maxnreg"]) if "ttg.maxnreg" in attributes else 0
+    program.registers = cap
+    specialize.lower_body(context, list(body.ops), cap)
     finish(program)
     return program
+
+
+def _parameter(name: str, type: Attribute) -> Parameter:
+    if isinstance(type, TensorDescType) and encoding_of(type.block_type) is not None:
+        return Parameter(name, "tensormap", *bulk.parameter_of(type))
+    if is_pointer(type):
+        return Parameter(name, "ptr", str(pointee_of(type)))
+    return Parameter(name, str(type))
 
 
 def finish(program: LaneProgram) -> None:
     """Place the buffers of shared memory, put barriers where accesses meet, and check what has come out."""
     place(program)
+    insert_fences(program)
     insert_barriers(program)
     verify(program)
 

@@ -13,8 +13,10 @@ unnecessary (as where a loop comes round) is taken out again, and any that comes
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from weft.analysis import Pending, find_hazards, is_block_barrier
-from weft.ir.lane import Block, LaneOp, LaneProgram
+from weft.ir.lane import Block, Builder, LaneOp, LaneProgram
 
 __all__ = ["insert_barriers"]
 
@@ -25,10 +27,24 @@ class _Found(Exception):
 
 def insert_barriers(program: LaneProgram) -> None:
     """Order all accesses of shared memory that may meet. Buffers must have been placed."""
+    first = program.body.ops[0] if program.body.ops else None
+    if first is None or first.name != "partitions":
+        _insert(program, None)
+        return
+    for number, (region, warps) in enumerate(zip(first.regions, first.attrs["warps"], strict=True)):
+        _insert(replace(program, body=region, warps=warps), number + 1 if number else 0)
+
+
+def _insert(program: LaneProgram, number: int | None) -> None:
+    """In a program, or in a partition whose own barrier has this number."""
     inserted: list[tuple[Block, LaneOp]] = []
 
     def insert(block: Block, index: int, scope: str, earlier: Pending) -> bool:
-        op = LaneOp("barrier", attrs={"scope": scope, "inserted": True}, span=block.ops[index].span)
+        build = Builder(Block())
+        build.span = block.ops[index].span
+        build.partition = (number, program.warps) if number is not None else None
+        build.barrier(scope)
+        (op,) = build.block.ops
         block.ops.insert(index, op)
         inserted.append((block, op))
         return True
@@ -56,7 +72,7 @@ def _drop_doubled(program: LaneProgram, block: Block) -> None:
         for region in op.regions:
             _drop_doubled(program, region)
         if is_block_barrier(program, op) and op.attrs["scope"] == "block":
-            if after_barrier:
+            if after_barrier and op.attrs.get("warps", program.warps) == program.warps:  # not one with other partitions
                 continue
             after_barrier = True
         elif op.name not in NEITHER_HERE_NOR_THERE and not op.name.startswith(("arith.", "math.")):

@@ -12,6 +12,7 @@ from weft.base import Span, Unsupported
 from weft.ir import element_of, is_pointer, is_tensor, shape_of, span_of
 from weft.ir.gpu import AsyncTokenType, MemDescType, layout_of
 from weft.ir.lane import Allocation, Block, Builder, LaneProgram, Value
+from weft.ir.types import TensorDescType
 from weft.layouts import LinearLayout
 from weft.layouts.plan import Machine
 
@@ -39,6 +40,8 @@ def elem_of(type: Attribute) -> str:
     """The lane program's element type for a value of some type; pointers are i64."""
     if isinstance(type, (AsyncTokenType, MemDescType)):
         return "i32"  # an address in shared memory; of a token nothing is left
+    if isinstance(type, TensorDescType):
+        return "i64"  # where the tensor map lies
     element = element_of(type)
     return "i64" if is_pointer(element) else str(element)
 
@@ -51,6 +54,10 @@ class Context:
         self.build = Builder(program.body)
         self.facts = AxisFacts()
         self.fragments: dict[SSAValue, Value] = {}
+        self.offsets: dict[SSAValue, int] = {}
+        """Bytes that are xored to all places in a part of a buffer."""
+        self.specialized: object = None
+        """What specialize.py keeps of a kernel with partitions."""
         self.has_stored = False
         """Whether global memory may have been written before what is lowered now."""
         self.elements: XBlock | None = None
@@ -85,7 +92,7 @@ class Context:
         """Append to another block until `restore` gets what this returns."""
         before = self.build
         self.build = Builder(block)
-        self.build.span = before.span
+        self.build.span, self.build.partition = before.span, before.partition
         return before
 
     def restore(self, before: Builder) -> None:
@@ -175,6 +182,10 @@ class Context:
         span: Span | None = self.build.span
         self.program.shared.append(Allocation(size, alignment, None, span, what))
         return self.build.add("shared", (), [("i32", 1)], {"allocation": len(self.program.shared) - 1}).result
+
+    def offset_of(self, descriptor: SSAValue) -> int:
+        """Where in its buffer a part begins: bytes, to be xored to the places in it."""
+        return self.offsets.get(descriptor, 0)
 
     def plus(self, *terms: Value) -> Value:
         """The sum of i32 values."""

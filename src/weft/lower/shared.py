@@ -12,10 +12,10 @@ from math import prod
 from xdsl.ir import Operation, SSAValue
 
 from weft.base import Unsupported
-from weft.ir import bit_width, int_value
+from weft.ir import bit_width, int_value, ints_of
 from weft.ir.gpu import MemDescType
 from weft.ir.lane import Value
-from weft.layouts import LinearLayout, f2
+from weft.layouts import LinearLayout, NVMMASharedLayout, f2
 from weft.layouts.plan import LocalAccess, plan_local_access
 
 from .context import Context, elem_of, lowering
@@ -51,9 +51,11 @@ class _Side:
         self.named = [f2.multiply(self.columns, r) for r in named]
         self.order = f2.span(named)
 
-    def address(self, c: Context, base: Value, vector: int) -> Value:
-        """The addresses of each group of registers."""
-        starts = [f2.multiply(self.columns, self.order[i]) for i in range(0, len(self.order), vector)]
+    def address(self, c: Context, base: Value, vector: int, offset: int = 0) -> Value:
+        """The addresses of each group of registers; `offset` bytes are xored to all."""
+        starts = [
+            f2.multiply(self.columns, self.order[i]) ^ offset // self.width for i in range(0, len(self.order), vector)
+        ]
         if self.plan.access.instruction == "shared":
             lanes = self.lanes
         else:  # lanes 0 to 7 give the rows of the first matrix, 8 to 15 of the second, and so on
@@ -70,23 +72,27 @@ class _Side:
         return [place[x] for x in f2.span(self.columns)]
 
 
-def store_tile(c: Context, value: Value, layout: LinearLayout, memory: LinearLayout, base: Value, width: int) -> None:
+def store_tile(
+    c: Context, value: Value, layout: LinearLayout, memory: LinearLayout, base: Value, width: int, offset: int = 0
+) -> None:
     """A tile into a buffer; one of several copies is stored."""
     side = _Side(c, layout, memory, width, True)
     vector = 1 << side.plan.access.vector
     ordered = c.build.rename(value, side.order)
-    address = side.address(c, base, vector)
+    address = side.address(c, base, vector, offset)
     if side.plan.access.instruction == "shared":
         c.build.store("shared", address, ordered, vector, c.all_of(c.once(layout)))
     else:
         c.build.add("instruction", [address, to_halves(c, ordered)], (), {"isa": side.plan.access.instruction})
 
 
-def load_tile(c: Context, elem: str, layout: LinearLayout, memory: LinearLayout, base: Value, width: int) -> Value:
+def load_tile(
+    c: Context, elem: str, layout: LinearLayout, memory: LinearLayout, base: Value, width: int, offset: int = 0
+) -> Value:
     """A tile from a buffer."""
     side = _Side(c, layout, memory, width, False)
     vector = 1 << side.plan.access.vector
-    address = side.address(c, base, vector)
+    address = side.address(c, base, vector, offset)
     if side.plan.access.instruction == "shared":
         loaded = c.build.load("shared", address, elem, vector)
     else:
@@ -98,10 +104,17 @@ def load_tile(c: Context, elem: str, layout: LinearLayout, memory: LinearLayout,
 def _local_alloc(c: Context, op: Operation) -> None:
     result = op.results[0]
     type, memory, width = _memory(result)
-    base = c.allocate(prod(type.shape) * width, "local_alloc", 1024)
+    base = c.allocate(prod(type.shape) * width, "local_alloc", _alignment(type, memory))
     c[result] = base
     if op.operands:
         store_tile(c, c.whole(op.operands[0]), c.layout(op.operands[0]), memory, base, width)
+
+
+def _alignment(type: MemDescType, memory: LinearLayout) -> int:
+    """What the address must be a multiple of: the copy engine and wgmma swizzle by bits 7 to 9 of the address."""
+    if isinstance(type.data.layout.named, NVMMASharedLayout) and type.data.layout.named.swizzle_byte_width:
+        return 1024
+    return 16 if memory.in_dims["offset"] * bit_width(type.element_type) <= 128 else 128
 
 
 @lowering("ttg.local_dealloc")
@@ -113,14 +126,14 @@ def _local_dealloc(c: Context, op: Operation) -> None:
 def _local_load(c: Context, op: Operation) -> None:
     source, result = op.operands[0], op.results[0]
     _, memory, width = _memory(source)
-    c[result] = load_tile(c, elem_of(result.type), c.layout(result), memory, c[source], width)
+    c[result] = load_tile(c, elem_of(result.type), c.layout(result), memory, c[source], width, c.offset_of(source))
 
 
 @lowering("ttg.local_store")
 def _local_store(c: Context, op: Operation) -> None:
     value, target = op.operands
     _, memory, width = _memory(target)
-    store_tile(c, c.whole(value), c.layout(value), memory, c[target], width)
+    store_tile(c, c.whole(value), c.layout(value), memory, c[target], width, c.offset_of(target))
 
 
 @lowering("ttg.memdesc_index")
@@ -134,6 +147,19 @@ def _memdesc_index(c: Context, op: Operation) -> None:
 @lowering("ttg.memdesc_trans", "ttg.memdesc_reshape", "ttg.memdesc_reinterpret")
 def _memdesc_view(c: Context, op: Operation) -> None:
     c[op.results[0]] = c[op.operands[0]]
+    c.offsets[op.results[0]] = c.offset_of(op.operands[0])
+
+
+@lowering("ttg.memdesc_subslice")
+def _memdesc_subslice(c: Context, op: Operation) -> None:
+    """The buffer is the same; the part's first element is where it is, and the layout is linear."""
+    source, result = op.operands[0], op.results[0]
+    _, memory, width = _memory(source)
+    offsets = ints_of(op.properties["offsets"])[-len(memory.out_dims) :]
+    inverse = memory.sublayout(["offset"], memory.out_dims).pseudoinvert()
+    place = inverse.apply(dict(zip(memory.out_dims, offsets, strict=True)))["offset"]
+    c[result] = c[source]
+    c.offsets[result] = c.offset_of(source) ^ int(place) * width
 
 
 @lowering("ttg.async_copy_global_to_local")
@@ -154,7 +180,8 @@ def _async_copy(c: Context, op: Operation) -> None:
         raise Unsupported(f"an asynchronous copy of {size} bytes for each lane", c.program.target, c.build.span)
     starts = list(range(0, len(order), vector))
     by_lane, by_warp = ([x * width for x in part] for part in (side.lanes, side.warps))
-    to = c.plus(c.build.linear([offsets[i] * width for i in starts], by_lane, by_warp), c[target])
+    part = c.offset_of(target)
+    to = c.plus(c.build.linear([offsets[i] * width ^ part for i in starts], by_lane, by_warp), c[target])
     where = c.build.rename(c.whole(pointer), [order[i] for i in starts])
     masks = c.build.rename(c.whole(mask), [order[i] for i in starts]) if mask is not None else None
     operands = [to, where] + ([masks] if masks is not None else [])

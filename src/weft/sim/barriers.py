@@ -8,7 +8,7 @@ apart.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -16,11 +16,12 @@ from weft.base import Note
 from weft.ir.lane import LaneOp
 from weft.targets.nvidia import MBarrier, MBarrierError
 
-from .errors import BarrierMisuseError
-from .machine import Context, Wait
+from .errors import BarrierMisuseError, RaceError, Thread
+from .machine import Batch, Context, Wait
+from .reach import Reach
 from .values import Array, Fragment, full
 
-__all__ = ["Barrier", "barrier_at", "mbarrier", "misused"]
+__all__ = ["Barrier", "barrier_at", "check_overtaken", "mbarrier", "misused", "touch"]
 
 ACTS = ("init", "inval", "arrive", "expect_tx", "arrive.expect_tx")
 COPIES = ("copies.arrive", "copies.arrive.noinc")
@@ -39,6 +40,8 @@ class Barrier:
     """Known to those who have seen the last phase end."""
     announced: LaneOp | None = None
     arrived: LaneOp | None = None
+    waits: dict[int, tuple[int, int, LaneOp]] = field(default_factory=dict)
+    """Of each warp the phase that it has seen end last, its clock then, and where it waited."""
 
     def join(self, known: Array) -> None:
         """One who knows this arrives."""
@@ -51,6 +54,13 @@ class Barrier:
         """To be called after each change: `phase` is what it was before."""
         if self.state.phase != phase:
             self.ended = self.current.copy()
+
+    def overtaken(self, warps: int) -> tuple[int, LaneOp] | None:
+        """A warp that may not have seen the phase before the last end, when the last ended: parities are the same."""
+        for warp, (phase, clock, op) in self.waits.items():
+            if phase == self.state.phase - 2 and self.current[0, warp % warps] <= clock:
+                return warp, op
+        return None
 
     def missing(self) -> str:
         """What the phase that is under way waits for."""
@@ -131,21 +141,23 @@ def mbarrier(context: Context, op: LaneOp) -> Iterator[Wait]:
     for row, lane in zip(*(x.tolist() for x in np.nonzero(rest[-1])), strict=True):
         amount = int(rest[0][row, lane]) if len(rest) > 1 else 0
         try:
-            _act(context, op, kind, row, int(address[row, lane]), amount)
+            _act(context, op, kind, row, lane, int(address[row, lane]), amount)
         except MBarrierError as found:
             misused(context, op, row, lane, int(address[row, lane]), found)
     if len(batch.contexts) > 1 and batch.options.order == "random":  # others may see it before the next step
         yield Wait(lambda: True, "its turn", op.span)
 
 
-def _act(context: Context, op: LaneOp, kind: str, row: int, address: int, amount: int) -> None:
+def _act(context: Context, op: LaneOp, kind: str, row: int, lane: int, address: int, amount: int) -> None:
     batch = context.batch
     warp = int(context.warps[row])
     key = (warp // batch.program.warps, address)
     if kind == "init":
         _init(context, op, key, amount)
+        touch(context, op, row, lane, address, True)
         return
     barrier = barrier_at(context, row, address)
+    touch(context, op, row, lane, address, kind == "inval")
     if kind == "inval":
         del batch.mbarriers[key]
         batch.former[key] = op
@@ -159,6 +171,36 @@ def _act(context: Context, op: LaneOp, kind: str, row: int, address: int, amount
         barrier.arrived = op
         barrier.state.arrive(amount if kind == "arrive" else 1)
     barrier.turned(phase)
+    if barrier.state.phase != phase and batch.options.races:
+        check_overtaken(context.batch, op, context.thread(row, lane), address, barrier)
+
+
+def check_overtaken(batch: Batch, op: LaneOp, thread: Thread, address: int, barrier: Barrier) -> None:
+    """Whoever waits by parity must have seen a phase end before the next one does."""
+    found = barrier.overtaken(batch.program.warps)
+    if found is None:
+        return
+    warp, wait = found
+    text = (
+        f"race: phase {barrier.state.phase - 1} of the mbarrier at byte {address} ends, and warp "
+        f"{warp % batch.program.warps} may still wait for the phase before it, which has the other parity"
+    )
+    note = Note("the wait, which is not ordered with any arrival at the next phase", wait.span)
+    batch.launch.error(RaceError(text, op.span, thread=thread, address=address, space="shared", others=(note,)))
+
+
+def touch(context: Context, op: LaneOp, row: int, lane: int, address: int, writes: bool) -> None:
+    """An mbarrier is eight bytes of memory: who uses it must be ordered with who makes it, and makes an end of it."""
+    batch = context.batch
+    if not batch.options.races:
+        return
+    warp = int(context.warps[row])
+    place = np.arange(8) + address + warp // batch.program.warps * batch.stride
+    reach = Reach(batch, op, context.thread(row, lane), warp, lane, place)
+    if writes:
+        reach.write(proxy=False)
+    else:
+        reach.read(proxy=False)
 
 
 def _init(context: Context, op: LaneOp, key: tuple[int, int], count: int) -> None:
@@ -201,6 +243,9 @@ def _wait(context: Context, op: LaneOp, address: list[int], parity: list[int], b
                 context.env.values[value] = Fragment(np.ones((1, 1, 1), np.int32))
             return
 
+    for row in range(context.count):
+        touch(context, op, row, 0, int(address[row]), False)
+
     def ready() -> bool:
         return all(b.state.try_wait(parity[row]) for row, b in enumerate(barriers))
 
@@ -220,6 +265,7 @@ def _wait(context: Context, op: LaneOp, address: list[int], parity: list[int], b
     for row, barrier in enumerate(barriers):
         if done[row]:
             warp = int(context.warps[row])
+            barrier.waits[warp] = (barrier.state.phase - 1, int(batch.shadow.clocks.now(np.array([warp]))[0]), op)
             batch.shadow.clocks.acquire(warp, barrier.ended)
             batch.shadow.clocks.phases(warp, barrier.actor, barrier.state.phase)
     for value in op.results:

@@ -19,7 +19,7 @@ from weft.ir.lane import LaneOp
 from weft.targets.nvidia import MBarrierError, TensorMap, decode, instruction
 
 from .access import combined, need_defined
-from .barriers import barrier_at, misused
+from .barriers import barrier_at, check_overtaken, misused, touch
 from .errors import BulkCopyError, OutOfBoundsError, UninitializedError
 from .machine import Batch, Context, Flight, Wait
 from .reach import Reach
@@ -180,6 +180,7 @@ class _Copy:
         """Begin: memory must be free, the mbarrier must be there."""
         try:
             barrier_at(self.context, self.row, barrier)
+            touch(self.context, self.op, self.row, self.lane, barrier, False)
         except MBarrierError as found:
             misused(self.context, self.op, self.row, self.lane, barrier, found)
             return
@@ -212,6 +213,8 @@ class _Copy:
             batch.shadow.arrived(self.reach().granules, barrier.actor, phase)
         barrier.state.complete_tx(box.map.bytes)
         barrier.turned(phase)
+        if barrier.state.phase != phase and batch.options.races:
+            check_overtaken(batch, self.op, self.thread, key[1], barrier)
 
     # -- stores -------------------------------------------------------------------------------------------------------
 

@@ -69,8 +69,8 @@ class Reach:
     def _first(self, wrong: Array) -> int:
         return int(self.granules[wrong][0])
 
-    def write(self, pending: bool = False) -> None:
-        """Check and remember a write."""
+    def write(self, pending: bool = False, proxy: bool = True) -> None:
+        """Check and remember a write; with `proxy` it needs a fence after ordinary writes."""
         shadow = self.batch.shadow
         warp, lane = self._who()
         wrong = shadow.after_write(self.granules, warp, lane)
@@ -78,7 +78,7 @@ class Reach:
             self._report(
                 RaceError, "race: writes byte {} of shared memory", wrong, note_of_write(self.batch, self._first(wrong))
             )
-        else:
+        elif proxy:
             unfenced = shadow.unfenced(self.granules, warp)
             if unfenced.any():
                 note = note_of_write(self.batch, self._first(unfenced))

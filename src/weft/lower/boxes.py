@@ -1,0 +1,105 @@
+"""What a bulk tensor copy makes of a buffer: boxes, with the swizzle by which it equals the buffer's layout.
+
+A box of a tensor goes to shared memory row after row, and a swizzle xors the numbers of the 16-byte chunks: both are
+linear, so a mode of the copy engine is a LinearLayout from offsets to coordinates. A buffer can be filled by it if that
+map divides the buffer's layout from the left; the quotient says which boxes there are.
+
+>>> from weft.layouts import NVMMASharedLayout
+>>> boxes_of(NVMMASharedLayout(128, 16, 2).to_linear([64, 128]), 2)
+Boxes(box=(64, 64), swizzle=128, offsets=(0, 8192), starts=((0, 0), (0, 64)))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from weft.layouts import LinearLayout, f2
+from weft.targets.nvidia import SWIZZLES
+
+__all__ = ["Boxes", "boxes_of"]
+
+LONGEST = 256
+"""Elements of a box along one dimension."""
+
+
+@dataclass(frozen=True)
+class Boxes:
+    """`box` is the outermost dimension first; of each box where it begins, in bytes and in coordinates."""
+
+    box: tuple[int, ...]
+    swizzle: int
+    offsets: tuple[int, ...]
+    starts: tuple[tuple[int, ...], ...]
+
+    @property
+    def bytes_of_map(self) -> tuple[int, ...]:
+        """The box as a tensor map has it: the innermost dimension first."""
+        return self.box[::-1]
+
+
+def boxes_of(memory: LinearLayout, width: int) -> Boxes | None:
+    """The fewest boxes that a buffer of elements of `width` bytes falls into; None where no mode gives its layout."""
+    shape = tuple(memory.out_dims.values())
+    found: Boxes | None = None
+    for swizzle in SWIZZLES:
+        for box in _candidates(shape, swizzle, width):
+            boxes = _divided(memory, box, swizzle, width)
+            if boxes is not None and (found is None or len(boxes.offsets) < len(found.offsets)):
+                found = boxes
+    return found
+
+
+def _candidates(shape: Sequence[int], swizzle: int, width: int) -> list[tuple[int, ...]]:
+    """Boxes in the order of their sizes: the inner dimension first, the others as each before them is whole."""
+    inner = min(shape[-1], LONGEST if swizzle == 16 else swizzle // width)
+    if inner * width < 16:
+        return []
+    box = [1] * (len(shape) - 1) + [inner]
+    found = [tuple(box)]
+    for d in range(len(shape) - 2, -1, -1):
+        while box[d] < min(shape[d], LONGEST):
+            box[d] *= 2
+            found.append(tuple(box))
+        if box[d] < shape[d]:
+            break
+    return found
+
+
+def _divided(memory: LinearLayout, box: tuple[int, ...], swizzle: int, width: int) -> Boxes | None:
+    """The boxes of this size, if those of this mode are what the buffer consists of."""
+    bases = memory.bases["offset"]
+    size = 1
+    for n in box:
+        size *= n
+    inside = size.bit_length() - 1
+    if len(bases) < inside:
+        return None
+    for i in range(inside):
+        if tuple(bases[i]) != _coordinates(_swizzled(width << i, swizzle) // width, box):
+            return None
+    rest = bases[inside:]
+    if any(x % n for basis in rest for x, n in zip(basis, box, strict=True)):
+        return None
+    numbers = f2.span([1 << i for i in range(len(rest))])
+    starts = []
+    for number in numbers:
+        at = [0] * len(box)
+        for i, basis in enumerate(rest):
+            if number >> i & 1:
+                at = [a ^ b for a, b in zip(at, basis, strict=True)]
+        starts.append(tuple(at))
+    return Boxes(box, swizzle, tuple(n * size * width for n in numbers), tuple(starts))
+
+
+def _swizzled(x: int, swizzle: int) -> int:
+    return x ^ (x >> 3 & (swizzle // 16 - 1) << 4)
+
+
+def _coordinates(index: int, box: Sequence[int]) -> tuple[int, ...]:
+    """Of an element of a box by its number, row after row."""
+    found = []
+    for n in reversed(box):
+        found.append(index % n)
+        index //= n
+    return tuple(reversed(found))

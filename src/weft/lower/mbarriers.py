@@ -1,0 +1,110 @@
+"""mbarriers, fences for the asynchronous proxy, and barriers of a cluster.
+
+One thread acts for the block, or for the partition: the first lane of its first warp. All lanes wait.
+"""
+
+from __future__ import annotations
+
+from xdsl.ir import Operation, SSAValue
+
+from weft.base import CompilationError
+from weft.ir import int_value
+from weft.ir.lane import Block, Value
+
+from .context import Context, lowering
+
+__all__ = ["elected", "holds"]
+
+BETWEEN = ("constant", "shared", "linear", "arith.addi", "arith.muli", "arith.cmpi", "arith.andi")
+"""What may stand between two inits: where the second barrier is."""
+
+
+def elected(c: Context, predicate: SSAValue | None = None) -> Value:
+    """i1: whether a lane is the one that acts, where the predicate holds."""
+    conditions: list[Value | None] = [*c.once(None)]
+    if predicate is not None and not c.is_true(predicate):
+        conditions.append(c[predicate])
+    found = c.all_of(conditions)
+    return found if found is not None else c.build.constant("i1", 1)
+
+
+def holds(op: Operation, name: str) -> bool:
+    """Whether a boolean property is there and true."""
+    attr = op.properties.get(name, op.attributes.get(name))
+    value = getattr(attr, "value", None)
+    return bool(getattr(value, "data", getattr(attr, "data", False)))
+
+
+@lowering("ttng.init_barrier")
+def _init(c: Context, op: Operation) -> None:
+    """The copy engine sees a barrier only after a fence, other warps after a barrier of the block."""
+    count = int_value(op.properties["count"])
+    if not 1 <= count < 1 << 20:
+        raise CompilationError(f"an mbarrier is for 1 to {(1 << 20) - 1} arrivals, got {count}", c.build.span)
+    ops = c.build.block.ops
+    at = len(ops) - 1
+    while at > 0 and ops[at].name in BETWEEN:
+        at -= 1
+    if at > 0 and ops[at].attrs.get("made_barriers"):  # of several in a row, one fence after the last
+        del ops[at - 1 : at + 1]
+    c.build.instruction("mbarrier.init", [c[op.operands[0]], c.number(count), elected(c)])
+    c.build.add("fence", (), (), {"kind": "async"})
+    c.build.barrier("block")
+    ops[-1].attrs["made_barriers"] = True
+
+
+@lowering("ttng.inval_barrier")
+def _inval(c: Context, op: Operation) -> None:
+    c.build.instruction("mbarrier.inval", [c[op.operands[0]], elected(c)])
+
+
+@lowering("ttng.barrier_expect")
+def _expect(c: Context, op: Operation) -> None:
+    size = int_value(op.properties["size"])
+    where = c[op.operands[0]]
+    c.build.instruction("mbarrier.arrive.expect_tx", [where, c.number(size), elected(c, op.operands[1])])
+
+
+@lowering("ttng.arrive_barrier")
+def _arrive(c: Context, op: Operation) -> None:
+    predicate = op.operands[1] if len(op.operands) > 1 else None
+    count = int_value(op.properties["count"])
+    c.build.instruction("mbarrier.arrive", [c[op.operands[0]], c.number(count), elected(c, predicate)])
+
+
+@lowering("ttng.wait_barrier")
+def _wait(c: Context, op: Operation) -> None:
+    barrier, phase, *rest = op.operands
+    segments = op.properties.get("operandSegmentSizes")
+    given = [int(x) for x in segments.get_values()] if segments is not None else [1, 1, min(1, len(rest)), 0]  # type: ignore[attr-defined]
+    predicate = rest[0] if given[2] else None
+    where, parity = c[barrier], c[phase]
+    if predicate is None or c.is_true(predicate):
+        c.build.instruction("mbarrier.wait.parity", [where, parity])
+        return
+    condition = c[predicate]
+    waiting, otherwise = Block(), Block()
+    before = c.inside(waiting)
+    c.build.instruction("mbarrier.wait.parity", [where, parity])
+    c.build.add("yield")
+    c.restore(before)
+    before = c.inside(otherwise)
+    c.build.add("yield")
+    c.restore(before)
+    c.build.add("if", [condition], (), {}, [waiting, otherwise])
+
+
+@lowering("ttng.async_copy_mbarrier_arrive")
+def _copies_arrive(c: Context, op: Operation) -> None:
+    suffix = ".noinc" if holds(op, "noIncrement") else ""
+    c.build.instruction(f"mbarrier.copies.arrive{suffix}", [c[op.operands[0]]])
+
+
+@lowering("ttng.fence_async_shared")
+def _fence(c: Context, op: Operation) -> None:
+    c.build.add("fence", (), (), {"kind": "async.cluster" if holds(op, "bCluster") else "async"})
+
+
+@lowering("ttng.cluster_arrive", "ttng.cluster_wait")
+def _cluster(c: Context, op: Operation) -> None:
+    c.build.instruction(f"barrier.cluster.{op.name.rpartition('_')[2]}", [])

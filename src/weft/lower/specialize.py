@@ -1,0 +1,334 @@
+"""ttg.warp_specialize: partitions with warps of their own, which run beside the rest of the kernel.
+
+The whole kernel becomes one `partitions` operation: region 0 is the kernel itself, by its own warps; each of the others
+is what some further warps do. They meet at barrier 1, of all warps, where a warp_specialize begins and where it ends:
+
+    region 0, the kernel               a partition
+      ...                                barrier 1
+      barrier 1                          ... the partition's code
+      ... the default region             barrier 1
+      barrier 1
+      ...
+
+If a warp_specialize stands inside of a loop or a branch, nobody knows how often it comes: then the kernel says before
+each first barrier what is next, in a word of shared memory, and the partitions go round until it says that it ends.
+
+What a partition captures is computed in it once more where that needs nothing but the kernel's arguments, constants and
+the addresses of buffers; whatever else goes through shared memory. Registers: with setmaxnreg warps of one warp group
+ask for one number, so that partitions are padded to whole groups of four warps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from xdsl.ir import Operation, Region
+
+from weft.base import CompilationError, Unsupported
+from weft.ir import ints_of
+from weft.ir.lane import ELEMENT_BITS, Block, LaneOp, Value
+
+from .context import Context, lowering
+from .mbarriers import elected
+
+__all__ = ["lower_body"]
+
+ALL = 1
+"""The barrier of all warps; 0 is the kernel's own, partitions have 2 and on."""
+LARGEST = 16
+REGISTER_FILE = 64 * 1024
+PURE = ("constant", "linear", "program_id", "num_programs", "shared", "scratch", "rename", "select", "join")
+
+
+@dataclass
+class Site:
+    """One warp_specialize: its number, what its partitions are given, where it is entered."""
+
+    op: Operation
+    number: int
+    regions: list[Region]
+    warps: list[int]
+    registers: list[int]
+    captured: list[Value] = field(default_factory=list)
+    """What region 0 has of each captured value; of those that are passed in memory their address."""
+    passed: dict[int, Value] = field(default_factory=dict)
+
+
+@dataclass
+class Crew:
+    """Further warps: where they begin, how many, and the partition that they are at each site."""
+
+    start: int
+    warps: int
+    parts: dict[int, int]
+    registers: int = 0
+
+
+def _site(op: Operation, number: int) -> Site:
+    holder = op.regions[1].block.first_op
+    assert holder is not None
+    warps = list(ints_of(op.properties["partitionNumWarps"]))
+    given = op.properties.get("requestedRegisters", op.attributes.get("requestedRegisters"))
+    registers = list(ints_of(given)) if given is not None else [0] * len(warps)
+    return Site(op, number, list(holder.regions), warps, registers)
+
+
+def lower_body(c: Context, ops: Sequence[Operation], cap: int = 0) -> None:
+    """Lower the operations of a kernel; with partitions where it has any. `cap` is `maxnreg`, or 0."""
+    found = [op for outer in ops for op in outer.walk() if op.name == "ttg.warp_specialize"]
+    if not found:
+        c.block(ops)
+        return
+    sites = [_site(op, i) for i, op in enumerate(found)]
+    crews = _crews(c, sites)
+    nested = any(op not in ops for op in found)
+    c.specialized = _Specialized(c, sites, crews, nested)
+    c.specialized.lower(ops, cap)
+
+
+def _crews(c: Context, sites: Sequence[Site]) -> list[Crew]:
+    """Warps for the partitions of all sites: those of one size are the same warps at every site."""
+    crews: list[Crew] = []
+    for site in sites:
+        for part, count in enumerate(site.warps):
+            free = next((x for x in crews if x.warps == count and site.number not in x.parts), None)
+            if free is None:
+                free = Crew(0, count, {})
+                crews.append(free)
+            free.parts[site.number] = part
+            free.registers = max(free.registers, site.registers[part])
+    at = c.program.warps
+    crews.sort(key=lambda x: -x.warps)
+    for crew in crews:
+        crew.start = at
+        at += crew.warps
+    if at * c.program.lanes > 1024:
+        raise CompilationError(
+            f"{c.program.warps} warps and partitions with {at - c.program.warps} more are {at * c.program.lanes} "
+            "threads; a block has at most 1024",
+            c.build.span,
+        )
+    if ALL + 1 + len(crews) > LARGEST:
+        raise CompilationError(
+            f"{len(crews)} partitions need more barriers than the {LARGEST} of a block", c.build.span
+        )
+    return crews
+
+
+class _Specialized:
+    def __init__(self, c: Context, sites: list[Site], crews: list[Crew], nested: bool) -> None:
+        self.c, self.sites, self.crews, self.nested = c, {s.op: s for s in sites}, crews, nested
+        self.own = c.program.warps
+        end = max(x.start + x.warps for x in crews)
+        self.total = -(-end // 4) * 4 if any(x.registers for x in crews) else end
+        self.state: Value | None = None
+
+    def lower(self, ops: Sequence[Operation], cap: int) -> None:
+        c, top = self.c, self.c.program.body
+        budget = self._budget(cap)
+        kernel = Block()
+        before = c.inside(kernel)
+        c.build.partition = (0, self.own)
+        if budget:
+            c.build.instruction("setmaxnreg.inc", [c.number(budget)])
+        if self.nested:
+            self.state = c.allocate(4, "which partitions are next", 4)
+        c.block([op for op in ops if op.name != "tt.return"])
+        if self.state is not None:
+            self._say(0)
+            self.meet()
+        c.build.add("yield")
+        c.restore(before)
+        regions = [kernel, *(self._crew(crew, i) for i, crew in enumerate(self.crews))]
+        starts, warps = [0, *(x.start for x in self.crews)], [self.own, *(x.warps for x in self.crews)]
+        end = starts[-1] + warps[-1]
+        if self.total > end:  # the rest of the last warp group only gives its registers away
+            regions.append(self._idle())
+            starts.append(end)
+            warps.append(self.total - end)
+        c.program.warps = self.total
+        c.build = before
+        c.build.block = top
+        c.build.add("partitions", (), (), {"starts": tuple(starts), "warps": tuple(warps)}, regions)
+        c.build.add("return")
+
+    def meet(self) -> None:
+        """All warps of the block."""
+        attrs = {"scope": "block", "inserted": False, "id": ALL, "warps": self.total}
+        self.c.build.add("barrier", (), (), attrs)
+
+    # -- registers ----------------------------------------------------------------------------------------------------
+
+    def _groups(self) -> dict[int, int]:
+        """Registers that each warp group of partitions asks for."""
+        found: dict[int, int] = {}
+        for crew in self.crews:
+            for group in range(crew.start // 4, (crew.start + crew.warps - 1) // 4 + 1):
+                found[group] = max(found.get(group, 24), -(-crew.registers // 8) * 8)
+        return found
+
+    def _budget(self, cap: int) -> int:
+        """What a thread of the kernel itself may have, after the partitions have given theirs away; 0 if none do."""
+        if not any(x.registers for x in self.crews):
+            return 0
+        if self.own % 4:
+            return 0
+        threads = self.total * self.c.program.lanes
+        each = (cap or min(255, REGISTER_FILE // threads)) // 8 * 8
+        self.c.program.registers = each
+        left = each * threads - sum(n * 4 * self.c.program.lanes for n in self._groups().values())
+        found = min(256, left // (self.own * self.c.program.lanes)) // 8 * 8
+        if found < 24:
+            raise CompilationError(
+                f"partitions that ask for {[x.registers for x in self.crews]} registers leave {found} for the kernel "
+                "itself; 24 is the least",
+                self.c.build.span,
+            )
+        return found
+
+    def _give(self, crew: Crew) -> None:
+        if self.c.program.registers:
+            wanted = self._groups()[crew.start // 4]
+            kind = "dec" if wanted <= self.c.program.registers else "inc"
+            self.c.build.instruction(f"setmaxnreg.{kind}", [self.c.number(wanted)])
+
+    def _idle(self) -> Block:
+        """Warps that only make a warp group whole: they come to every meeting."""
+        last = self.crews[-1]
+        crew = Crew(last.start + last.warps, self.total - last.start - last.warps, {}, last.registers)
+        return self._crew(crew, len(self.crews))
+
+    # -- the kernel's side --------------------------------------------------------------------------------------------
+
+    def enter(self, site: Site) -> None:
+        """Where the kernel comes to a warp_specialize."""
+        c = self.c
+        for i, operand in enumerate(site.op.operands):
+            value = c[operand]
+            site.captured.append(value)
+            if not _again(c, value):
+                address = c.allocate(max(8, ELEMENT_BITS[value.elem] // 8), "captured", 8)
+                c.build.store("shared", address, value, 1, elected(c))
+                site.passed[i] = address
+        if self.state is not None:
+            self._say(site.number + 1)
+        self.meet()
+        results = self._inline(site.op.regions[0])
+        for result, value in zip(site.op.results, results, strict=True):
+            c[result] = value
+        self.meet()
+
+    def _inline(self, region: Region) -> list[Value]:
+        *body, last = list(region.block.ops)
+        self.c.block(body)
+        return [self.c.whole(x) for x in last.operands]
+
+    def _say(self, state: int) -> None:
+        assert self.state is not None
+        self.c.build.store("shared", self.state, self.c.number(state), 1, elected(self.c))
+
+    # -- the partitions' side -----------------------------------------------------------------------------------------
+
+    def _crew(self, crew: Crew, index: int) -> Block:
+        c = self.c
+        block = Block()
+        before = c.inside(block)
+        c.build.partition = (ALL + 1 + index, crew.warps)
+        c.program.warps = crew.warps
+        self._give(crew)
+        if self.nested:
+            self._go_round(crew)
+        else:
+            for site in self.sites.values():
+                self._part(site, crew)
+        c.build.add("yield")
+        c.restore(before)
+        return block
+
+    def _part(self, site: Site, crew: Crew) -> None:
+        """One site: wait for it, do this crew's part, if it has one."""
+        if not self.nested:
+            self.meet()
+        part = crew.parts.get(site.number)
+        if part is not None:
+            region = site.regions[part]
+            self._bind(site, region)
+            self.c.block([op for op in region.block.ops if op.name != "ttg.warp_return"])
+        if not self.nested:
+            self.meet()
+
+    def _bind(self, site: Site, region: Region) -> None:
+        """The region's arguments: computed again, or loaded."""
+        c = self.c
+        copies: dict[Value, Value] = {}
+        for i, argument in enumerate(region.block.args):
+            value = site.captured[i]
+            if i in site.passed:
+                c[argument] = c.build.load("shared", _copied(c, site.passed[i], copies), value.elem)
+            else:
+                c[argument] = _copied(c, value, copies)
+            c.offsets[argument] = c.offset_of(site.op.operands[i])
+
+    def _go_round(self, crew: Crew) -> None:
+        """while (what is next is not the end) { that; barrier }"""
+        c = self.c
+        asking, doing = Block(), Block()
+        before = c.inside(asking)
+        self.meet()
+        assert self.state is not None
+        state = c.build.load("shared", _copied(c, self.state, {}), "i32")
+        going = c.build.op("arith.cmpi", [state, c.number(0)], "i1", predicate=1)
+        c.build.add("condition", [going, state])
+        c.restore(before)
+        doing.arguments = (Value("i32", 1),)
+        before = c.inside(doing)
+        for site in self.sites.values():
+            if site.number in crew.parts:
+                self._where(doing.arguments[0], site, crew)
+        self.meet()
+        c.build.add("yield")
+        c.restore(before)
+        c.build.add("while", (), [("i32", 1)], {}, [asking, doing])
+
+    def _where(self, state: Value, site: Site, crew: Crew) -> None:
+        c = self.c
+        mine = c.build.op("arith.cmpi", [state, c.number(site.number + 1)], "i1", predicate=0)
+        then, otherwise = Block(), Block()
+        before = c.inside(then)
+        self._part(site, crew)
+        c.build.add("yield")
+        c.restore(before)
+        before = c.inside(otherwise)
+        c.build.add("yield")
+        c.restore(before)
+        c.build.add("if", [mine], (), {}, [then, otherwise])
+
+
+def _again(c: Context, value: Value) -> bool:
+    """Whether a value can be computed once more from constants and the program's arguments."""
+    op = value.op
+    if op is None:
+        return value in c.program.body.arguments
+    pure = op.name in PURE or op.name.startswith("arith.")
+    return pure and not op.regions and all(_again(c, v) for v in op.operands)
+
+
+def _copied(c: Context, value: Value, copies: dict[Value, Value]) -> Value:
+    """The value, computed once more here."""
+    op = value.op
+    if op is None:
+        return value
+    if value not in copies:
+        operands = [_copied(c, v, copies) for v in op.operands]
+        made: LaneOp = c.build.add(op.name, operands, [(r.elem, r.count) for r in op.results], dict(op.attrs))
+        copies[value] = made.results[op.results.index(value)]
+    return copies[value]
+
+
+@lowering("ttg.warp_specialize")
+def _warp_specialize(c: Context, op: Operation) -> None:
+    specialized = c.specialized
+    if not isinstance(specialized, _Specialized) or c.build.partition is None or c.build.partition[0] != 0:
+        raise Unsupported("a warp_specialize inside of a partition", c.program.target, c.build.span)
+    specialized.enter(specialized.sites[op])

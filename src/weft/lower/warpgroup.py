@@ -1,0 +1,267 @@
+"""Products by wgmma: four warps at a time, operands in shared memory, asynchronous.
+
+The result's layout says which rows and columns each warp group has in each register: divided by the instruction's, what
+is left are the origins of instructions. For each of them, and for each step along K, an operand is the matrix of that
+size in the buffer at that origin, or the registers that hold it.
+
+    wgmma.fence
+    for each instruction's tile, for each step along K:   d = wgmma a, b, d
+    wgmma.commit_group
+    await d                                               now, or where warp_group_dot_wait stands
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.ir import Operation, SSAValue
+
+from weft.base import LayoutError, Unsupported
+from weft.ir import bit_width, int_value, is_tensor
+from weft.ir.gpu import MemDescType
+from weft.ir.lane import Value
+from weft.layouts import LinearLayout, f2
+from weft.targets.nvidia import Instruction, descriptor, instruction
+
+from .context import Context, elem_of, lowering, tile_shape
+from .fragments import assembled, held, points
+from .matrices import Matrix, matrix_of, origin, places, start
+from .mbarriers import holds
+
+PTX = {"f16": "f16", "bf16": "bf16", "f32": "tf32", "f8E4M3FN": "e4m3", "f8E5M2": "e5m2", "i8": "s8"}
+DEPTH = {"f16": 16, "bf16": 16, "f32": 8, "f8E4M3FN": 32, "f8E5M2": 32, "i8": 32}
+
+
+class _Buffer:
+    """An operand in shared memory: `rows` are those along M or N."""
+
+    def __init__(self, c: Context, value: SSAValue, which: str, rows: int, depth: int) -> None:
+        type = value.type
+        assert isinstance(type, MemDescType)
+        self.c, self.base, self.offset = c, c[value], c.offset_of(value)
+        self.bits = bit_width(type.element_type)
+        by_dim = places(type.linear, self.bits // 8)
+        self.rows, self.depth = by_dim if which == "left" else by_dim[::-1]
+        found = matrix_of(self.rows, self.depth, rows, depth, self.bits)
+        if found is None:
+            raise _no_matrix(c, type, which, rows, depth)
+        self.matrix: Matrix = found
+
+    def descriptors(self, at: Sequence[tuple[int, int]], by_warp: Sequence[int]) -> Value:
+        """i64: for the tiles that begin at (row, k), one register each; warps move by these rows."""
+        m = self.matrix
+        registers = [start(m, origin(self.rows, self.depth, row, k) ^ self.offset) for row, k in at]
+        warps = [start(m, f2.multiply(self.rows, row)) for row in by_warp]
+        c = self.c
+        address = c.plus(c.build.linear(registers, (), warps), self.base)
+        low = c.build.op("arith.andi", [address, c.number(0x3FFFF)], "i32")
+        field = c.build.op("arith.shrui", [low, c.number(4)], "i32")
+        rest = descriptor(0, m.leading, m.stride, m.swizzle)
+        rest -= 1 << 64 if rest >> 63 else 0
+        wide = c.build.op("arith.extui", [field], "i64")
+        return c.build.op("arith.ori", [wide, c.number(rest, "i64")], "i64")
+
+
+def _no_matrix(c: Context, type: MemDescType, which: str, rows: int, depth: int) -> LayoutError:
+    bits = bit_width(type.element_type)
+    along = "K" if bits != 16 else f"K or {'M' if which == 'left' else 'N'}"
+    shape = "x".join(map(str, type.shape))
+    return LayoutError(
+        f"wgmma cannot read its {which} operand, a tile of {shape} elements of {bits} bits that lies as "
+        f"{type.data.layout.text()} says: matrices of {rows} by {depth} must be contiguous along {along}, in one of "
+        "the swizzles of none, 32, 64 or 128 bytes, and here they are not",
+        c.build.span,
+        hint="allocate it with NVMMASharedLayout.get_default_for(shape, dtype)"
+        + (", contiguous along K (transpose it while it is stored)" if bits != 16 else ""),
+    )
+
+
+def _entry(c: Context, a: SSAValue, b: SSAValue, acc: str, n: int, trans: tuple[bool, bool]) -> Instruction:
+    left, right = elem_of(a.type) if is_tensor(a.type) else _element(a), _element(b)
+    if left not in DEPTH or right not in DEPTH or (left != right and not left.startswith("f8")):
+        raise Unsupported(f"a product of {left} and {right} by wgmma", c.program.target, c.build.span)
+    k = DEPTH[left]
+    suffix = (".ra" if is_tensor(a.type) else "") + (".ta" if trans[0] else "") + (".tb" if trans[1] else "")
+    ptx = {"i32": "s32"}.get(acc, acc)
+    name = f"wgmma.m64n{n}k{k}.{ptx}.{PTX[left]}.{PTX[right]}{suffix}"
+    try:
+        return instruction(name)
+    except KeyError:
+        raise Unsupported(f"the instruction {name}", c.program.target, c.build.span) from None
+
+
+def _element(value: SSAValue) -> str:
+    assert isinstance(value.type, MemDescType)
+    return str(value.type.element_type)
+
+
+def _columns(layout: LinearLayout) -> int:
+    """The widest instruction whose tile divides the result's layout."""
+    shape = tuple(layout.out_dims.values())
+    names = list(layout.out_dims)
+    if shape[0] < 64:
+        return 0
+    own = layout.sublayout(["register", "lane", "warp"], names).bases
+    n = min(256, shape[1])
+    while n >= 8:
+        tile = instruction(f"wgmma.m64n{n}k16.f32.f16.f16").results[0].layout
+        assert tile is not None
+        wanted = tile.transpose_outs(["dim0", "dim1"]).bases
+        if all(own[d][: len(wanted[d])] == wanted[d] for d in ("register", "lane", "warp")):
+            return n
+        n //= 2
+    return 0
+
+
+@lowering("ttng.warp_group_dot")
+def _warp_group_dot(c: Context, op: Operation) -> None:
+    a, b, acc, *rest = op.operands
+    result = op.results[0]
+    layout = c.layout(result)
+    n = _columns(layout)
+    if not n:
+        raise LayoutError(
+            "the result of a wgmma product has a layout that no instruction of 64 rows gives",
+            c.build.span,
+            hint="use NVMMADistributedLayout([3, 0], [4, 1], [16, N, K]), four warps or more along the rows",
+        )
+    found = _Product(c, a, b, acc, result, n).written(rest[0] if rest else None, _imprecise(op, a))
+    if not holds(op, "isAsync"):
+        found = c.build.add("await", [found], [(found.elem, found.count)], {"isa": "wgmma", "pending": 0}).result
+    c[result] = found
+
+
+def _imprecise(op: Operation, a: SSAValue) -> int:
+    """Elements along K after which sums of fp8 products are added in full precision; 0 for never."""
+    left = elem_of(a.type) if is_tensor(a.type) else _element(a)
+    limit = int_value(op.properties["maxNumImpreciseAcc"]) if "maxNumImpreciseAcc" in op.properties else 0
+    depth = (tile_shape(a) if is_tensor(a.type) else a.type.shape)[-1]  # type: ignore[attr-defined]
+    return limit if left.startswith("f8") and 0 < limit < depth else 0
+
+
+class _Product:
+    """One warp_group_dot: its instructions, and the registers that each of them works on."""
+
+    def __init__(self, c: Context, a: SSAValue, b: SSAValue, acc: SSAValue, result: SSAValue, n: int) -> None:
+        self.c, self.acc, self.n, self.layout = c, acc, n, c.layout(result)
+        left = elem_of(a.type) if is_tensor(a.type) else _element(a)
+        if left not in DEPTH:
+            raise Unsupported(f"a product of {left} by wgmma", c.program.target, c.build.span)
+        k = DEPTH[left]
+        self.buffer_a = _Buffer(c, a, "left", 64, k) if not is_tensor(a.type) else None
+        self.buffer_b = _Buffer(c, b, "right", n, k)
+        trans = (self.buffer_a is not None and self.buffer_a.matrix.trans, self.buffer_b.matrix.trans)
+        self.entry = _entry(c, a, b, elem_of(result.type), n, trans)
+        self.held = held(self.layout)
+        tile = self.entry.results[0].layout
+        assert tile is not None
+        self.points = points(tile)
+        self.origins = sorted({(i // 16 * 16, j // n * n) for i, j in self.held})
+        # warps of a group hold rows 16 apart; from the third bit on they are other groups, at other rows or columns
+        groups = [tuple(basis) for basis in self.layout.bases["warp"]][2:]
+        self.group_rows = [0, 0, *(i for i, _ in groups)]
+        self.group_columns = [0, 0, *(j for _, j in groups)]
+        self.depth = (tile_shape(a) if is_tensor(a.type) else a.type.shape)[-1]  # type: ignore[attr-defined]
+        self.registers_a = self._in_registers(a) if is_tensor(a.type) else []
+
+    def _in_registers(self, a: SSAValue) -> list[tuple[Value, int, int]]:
+        """For each origin and step the registers of the left operand."""
+        layout = self.c.layout(a)
+        tile = self.entry.operands[0].layout
+        assert tile is not None
+        own, wanted = layout.bases["lane"], tile.transpose_outs(["dim0", "dim1"]).bases["lane"]
+        if own != wanted:
+            raise LayoutError(
+                "the left operand of a wgmma product is not laid out as the instruction wants it in registers",
+                self.c.build.span,
+                hint="use DotOperandLayout(0, the result's layout, k_width=32 // bits)",
+            )
+        where, at, value = held(layout), points(tile), self.c.whole(a)
+        k = self.entry.shape[2]
+        rows = sorted({i for i, _ in self.origins})
+        return [
+            (self.c.build.rename(value, [where[i + x, step + y] for x, y in at]), i, step)
+            for i in rows
+            for step in range(0, self.depth, k)
+        ]
+
+    def written(self, use_acc: SSAValue | None, limit: int) -> Value:
+        """All instructions; the accumulator, under way."""
+        c, build = self.c, self.c.build
+        value = c.whole(self.acc)
+        scale = c.number(1)
+        if use_acc is not None and not c.is_true(use_acc):
+            scale = build.op("arith.extui", [c[use_acc]], "i32")
+        chosen = {at: [self.held[at[0] + x, at[1] + y] for x, y in self.points] for at in self.origins}
+        running = {at: build.rename(value, table) for at, table in chosen.items()}
+        k = self.entry.shape[2]
+        steps = list(range(0, self.depth, k))
+        if limit:
+            return self._in_parts(running, chosen, scale, max(1, limit // k))
+        build.instruction("wgmma.fence", [])
+        running = self._steps(running, steps, scale)
+        build.instruction("wgmma.commit_group", [])
+        return assembled(c, {at: (running[at], chosen[at]) for at in self.origins}, self.layout)
+
+    def _steps(
+        self, running: dict[tuple[int, int], Value], steps: Sequence[int], scale: Value
+    ) -> dict[tuple[int, int], Value]:
+        c, one = self.c, self.c.number(1)
+        found = {}
+        by_row = (
+            self.buffer_a.descriptors([(i, s) for i in self._rows() for s in steps], self.group_rows)
+            if self.buffer_a
+            else None
+        )
+        by_column = self.buffer_b.descriptors([(j, s) for j in self._columns() for s in steps], self.group_columns)
+        for at, acc in running.items():
+            for index, step in enumerate(steps):
+                if by_row is not None:
+                    left = c.build.rename(by_row, [self._rows().index(at[0]) * len(steps) + index])
+                else:
+                    left = next(v for v, i, s in self.registers_a if (i, s) == (at[0], step))
+                right = c.build.rename(by_column, [self._columns().index(at[1]) * len(steps) + index])
+                acc = c.build.instruction(
+                    self.entry.name, [left, right, acc, one if index else scale], [(acc.elem, acc.count)]
+                ).result
+            found[at] = acc
+        return found
+
+    def _in_parts(
+        self, running: dict[tuple[int, int], Value], chosen: dict[tuple[int, int], list[int]], scale: Value, each: int
+    ) -> Value:
+        """Sums of `each` steps from zero, added in full precision."""
+        c, build = self.c, self.c.build
+        k = self.entry.shape[2]
+        steps = list(range(0, self.depth, k))
+        kept = build.op("arith.cmpi", [scale, c.number(0)], "i1", predicate=1)
+        sums = {at: build.select(kept, v, build.constant(v.elem, 0)) for at, v in running.items()}
+        for first in range(0, len(steps), each):
+            build.instruction("wgmma.fence", [])
+            parts = self._steps(running, steps[first : first + each], c.number(0))
+            build.instruction("wgmma.commit_group", [])
+            values = list(parts.values())
+            done = build.add(
+                "await", values, [(v.elem, v.count) for v in values], {"isa": "wgmma", "pending": 0}
+            ).results
+            sums = {at: build.op("arith.addf", [sums[at], d], d.elem) for at, d in zip(parts, done, strict=True)}
+        return assembled(c, {at: (sums[at], chosen[at]) for at in self.origins}, self.layout)
+
+    def _rows(self) -> list[int]:
+        return sorted({i for i, _ in self.origins})
+
+    def _columns(self) -> list[int]:
+        return sorted({j for _, j in self.origins})
+
+
+@lowering("ttng.warp_group_dot_wait")
+def _wait(c: Context, op: Operation) -> None:
+    pending = int_value(op.properties["pendings"])
+    tiles = [x for x in op.operands if is_tensor(x.type)]
+    values = [c.whole(x) for x in tiles]
+    made = c.build.add("await", values, [(v.elem, v.count) for v in values], {"isa": "wgmma", "pending": pending})
+    found = dict(zip(tiles, made.results, strict=True))
+    for operand, result in zip(op.operands, op.results, strict=True):
+        c[result] = found.get(operand, c[operand])
+        if not is_tensor(operand.type):
+            c.offsets[result] = c.offset_of(operand)

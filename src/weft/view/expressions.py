@@ -178,7 +178,7 @@ def parse_layout(
     if isinstance(value, dict):
         return placed(text, lambda: _from_mapping(value, shape))
     if isinstance(node, grammar.Cute):
-        return placed(text, value.invert)
+        return placed(text, lambda: as_linear(value, shape).invert())
     if not isinstance(value, (LinearLayout, Layout)):
         grammar.fail(text, 0, len(text), f"a layout is needed here, this is {_what(value)}")
     return value

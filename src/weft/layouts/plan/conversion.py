@@ -216,6 +216,8 @@ def normalised(layout: LinearLayout | Layout, shape: Sequence[int], what: str) -
     sizes = tuple(linear.out_dims.values())
     if sizes != tuple(shape):
         raise LayoutError(f"the {what} layout is for tiles of shape {sizes}, not {tuple(shape)}")
+    if tuple(linear.in_dims) == DIMS:
+        return linear
     for dim in DIMS:
         if not linear.has_in(dim):
             first = next(iter(linear.out_dims))

@@ -45,9 +45,10 @@ def memory_basis(
             if len(chosen) < segments and rows.add(v):
                 chosen.append(v)
     banked = [v for v in f2.identity(size) if rows.add(v)]
-    if not low or not any(v & (v - 1) for v in (*low, *apart, *banked, *chosen)):
-        return [*low, *banked, *chosen, *turns]
     # Offsets of what moves must leave the lowest bits alone: take the part of `low` out of all others.
+    if not any(v & v - 1 for v in (*low, *apart)):
+        others = ~sum(low)
+        return [*low, *(v & others for v in banked), *(v & others for v in chosen), *turns]
     place = f2.Echelon([*low, *apart])
     for unit in f2.identity(size):
         place.add(unit)

@@ -1,7 +1,7 @@
 """A trip through shared memory: where elements lie, the instructions on both sides, and what they cost.
 
-Only one of several copies is stored; every copy is loaded. `source` maps (register, lane, warp) to offsets within the
-memory of the writer's block; `load` maps (register, lane, warp, block) to (offset, block).
+Only one of several copies is stored; every copy is loaded. `store_map` gives for (register, lane, warp) the offset in
+the memory of the writer's block, `load_map` for (register, lane, warp, block) the offset and the block that is read.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -32,10 +33,12 @@ class Trip:
 
     scope: str
     """Who has to wait: "warp", "block" or "cluster"."""
-    store_map: LinearLayout
-    """(register, lane, warp) -> offset, in elements."""
-    load_map: LinearLayout
-    """(register, lane, warp, block) -> offset, block."""
+    stored: Mapping[str, Sequence[int]]
+    """The element of each bit of register, lane and warp, in coordinates of what one block holds."""
+    wanted: Mapping[str, Sequence[int]]
+    """The same of those who load; and of each bit of block."""
+    home: Mapping[str, Sequence[int]]
+    """What each of those adds to the block that is read."""
     store_masks: Mapping[str, int]
     """Bits of registers, lanes and warps that hold copies: who has one of them set stores nothing."""
     store: Access
@@ -45,6 +48,29 @@ class Trip:
     element_bits: int
     repetitions: int
     machine: Machine
+
+    @cached_property
+    def store_map(self) -> LinearLayout:
+        """(register, lane, warp) -> offset, in elements."""
+        columns = [x for vectors in self.stored.values() for x in self._offsets(vectors)]
+        return LinearLayout._make(((d, len(v)) for d, v in self.stored.items()), [self._memory], columns)
+
+    @cached_property
+    def load_map(self) -> LinearLayout:
+        """(register, lane, warp, block) -> offset, block."""
+        size, columns = len(self.memory), []
+        for dim, vectors in self.wanted.items():
+            columns += [x | y << size for x, y in zip(self._offsets(vectors), self.home[dim], strict=True)]
+        outs = [self._memory, ("block", len(self.wanted["block"]))]
+        return LinearLayout._make(((d, len(v)) for d, v in self.wanted.items()), outs, columns)
+
+    @property
+    def _memory(self) -> tuple[str, int]:
+        return "offset", len(self.memory)
+
+    def _offsets(self, vectors: Sequence[int]) -> list[int]:
+        place = f2.Echelon(self.memory)
+        return [place.coefficients(v) or 0 for v in vectors]
 
     @property
     def scratch_bytes(self) -> int:
@@ -220,19 +246,23 @@ class Planner:
         self.b = {d: [f2.multiply(inside, c & low) for c in conversion.in_columns(d)] for d in conversion.in_dims}
         self.b_block = {d: [c >> len(own) for c in conversion.in_columns(d)] for d in conversion.in_dims}
         self.scope = self._scope(conversion)
-        self._sides()
+        self.writer, self.reader = self._writer(), self._reader()
+        self.apart = self._apart()
         self._bytes = max(8, bits) // 8 << self.size
         self.word = max(0, 2 - self.bytes_log)
         self.most = max(0, machine.vector_bytes.bit_length() - 1 - self.bytes_log)
 
-    def _sides(self) -> None:
-        """What follows from the elements of both sides."""
-        self.writer = self._side(self.a, {}, self.machine.stmatrix, self.masks["register"])
-        copies = f2.dependent(
-            [x | y << self.size for x, y in zip(self.b["register"], self.b_block["register"], strict=True)]
-        )
-        self.reader = self._side(self.b, self.b_block, self.machine.ldmatrix, sum(1 << i for i in copies))
-        self.apart = [c for s in (self.writer, self.reader) for c in (*s.lanes, *s.others) if c]
+    def _writer(self) -> _Side:
+        return self._side(self.a, {}, self.machine.stmatrix, self.masks["register"])
+
+    def _reader(self) -> _Side:
+        registers = zip(self.b["register"], self.b_block["register"], strict=True)
+        copies = f2.dependent([x | y << self.size for x, y in registers])
+        return self._side(self.b, self.b_block, self.machine.ldmatrix, sum(1 << i for i in copies))
+
+    def _apart(self) -> list[int]:
+        """The elements of what moves on either side: no vector may cut into them."""
+        return [c for s in (self.writer, self.reader) for c in (*s.lanes, *s.others) if c]
 
     def best(self, below: float = math.inf) -> Trip | None:
         """The cheapest trip, or None if it cannot be cheaper than `below` cycles.
@@ -256,9 +286,11 @@ class Planner:
         parts["register"][register], parts["lane"][lane] = parts["lane"][lane], parts["register"][register]
         if side == "before":
             found.a, found.masks = parts, _masks(parts)
+            found.writer = found._writer()
         else:
             found.b = parts
-        found._sides()
+            found.reader = found._reader()
+        found.apart = found._apart()
         return found
 
     @property
@@ -310,8 +342,11 @@ class Planner:
 
     def candidates(self) -> list[tuple[float, _Candidate]]:
         """Candidates with the least that they can cost, cheapest first."""
-        a, b, most, word = self.writer.free, self.reader.free, self.most, self.word
-        common = self._common(a, b)[:most]
+        most, word = self.most, self.word
+        common = self._common(self.writer.free, self.reader.free)[:most]
+        # Of other registers those first that the other side's lanes tell apart: words that its lanes share.
+        a = sorted(self.writer.free, key=lambda c: c not in self.reader.lanes)
+        b = sorted(self.reader.free, key=lambda c: c not in self.writer.lanes)
         lows = [self._extended(common, a, word), self._extended(common, b, word)]
         if any(len(low) < word for low in lows):  # then lanes share words
             shared = [c for c in self.writer.lanes if c in self.reader.lanes]
@@ -322,22 +357,23 @@ class Planner:
         if self._bytes > self.machine.shared_bytes:  # what is in a vector cannot be moved one after the other
             lows += [self._extended(common[:n], a, min(word, most)) for n in range(len(common))]
         found = {}
-        for low in lows:
+        for low in dict.fromkeys(tuple(x) for x in lows):
             bound, phases = 0.0, []
             for side in (self.writer, self.reader):
                 cost, phase = self._plain(side, low)
                 bound += cost
                 phases.append(phase)
-            found[_Candidate(tuple(low), phases[0], phases[1])] = bound
+            found[_Candidate(low, phases[0], phases[1])] = bound
         if self.bytes_log <= 2:
             for mine, other in ((self.writer, self.reader), (self.reader, self.writer)):
                 if mine.matrix and len(mine.lanes) == 5:
-                    for low, rows in self._matrix_rows(mine, other):
+                    for row, rows in self._matrix_rows(mine, other):
+                        low = tuple(row)
                         ways = {mine: (self._matrix_cost(mine), rows), other: self._plain(other, low)}
                         if self._is_matrix(other, low):
                             ways[other] = (self._matrix_cost(other), tuple(other.lanes[2:]))
                         bound = ways[mine][0] + ways[other][0]
-                        candidate = _Candidate(tuple(low), ways[self.writer][1], ways[self.reader][1])
+                        candidate = _Candidate(low, ways[self.writer][1], ways[self.reader][1])
                         found[candidate] = min(bound, found.get(candidate, bound))
         fixed = self.machine.waiting(self.scope)
         priced = ((bound + fixed + CROWDED * self._is_crowded(c), c) for c, bound in found.items())
@@ -453,28 +489,18 @@ class Planner:
             self.machine,
         )
         place = f2.Echelon(memory)
-
-        known: dict[int, int] = {0: 0}
-
-        def at(vectors: Sequence[int]) -> tuple[int, ...]:
-            for v in vectors:
-                if v not in known:
-                    known[v] = place.coefficients(v) or 0
-            return tuple(known[v] for v in vectors)
-
-        sides = [
-            best_access(Offsets(at(s.registers), at(s.lanes), at(s.others)), self.bytes_log, self.machine, store=store)
-            for s, store in ((self.writer, True), (self.reader, False))
-        ]
-        offset = ("offset", self.size)
-        store_columns = [(d, at(columns)) for d, columns in self.a.items()]
-        load_columns = [
-            (d, [x | y << self.size for x, y in zip(at(c), self.b_block[d], strict=True)]) for d, c in self.b.items()
-        ]
+        sides = []
+        for side, store in ((self.writer, True), (self.reader, False)):
+            registers, lanes, others = (
+                tuple([place.coefficients(v) or 0 for v in vectors])
+                for vectors in (side.registers, side.lanes, side.others)
+            )
+            sides.append(best_access(Offsets(registers, lanes, others), self.bytes_log, self.machine, store=store))
         return Trip(
             self.scope,
-            _layout(store_columns, [offset]),
-            _layout(load_columns, [offset, ("block", self.blocks.bit_length() - 1)]),
+            self.a,
+            self.b,
+            self.b_block,
             self.masks,
             sides[0],
             sides[1],
@@ -501,7 +527,3 @@ def _masks(parts: Mapping[str, Sequence[int]]) -> dict[str, int]:
         masks[dim] = sum(1 << i for i in range(len(columns)) if at + i in free)
         at += len(columns)
     return masks
-
-
-def _layout(columns: Sequence[tuple[str, Sequence[int]]], outs: Sequence[tuple[str, int]]) -> LinearLayout:
-    return LinearLayout._make(((d, len(c)) for d, c in columns), outs, (x for _, c in columns for x in c))

@@ -57,7 +57,7 @@ def canonical(text: str) -> list[str]:
         if constant:
             meaning[constant[1]] = "{" + constant[2] + "}"
             continue
-        defining = _ARGUMENT if line.startswith(("^", "tt.func")) else _RESULT
+        defining = _ARGUMENT if line.startswith(("^", "tt.func", "partition")) else _RESULT
         defined = {match.start() for match in defining.finditer(line)}
         before = dict(meaning)
         for match in defining.finditer(line):

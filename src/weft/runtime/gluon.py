@@ -25,8 +25,8 @@ GluonASTSource = ASTSource
 class TensorDescriptor(descriptor.TensorDescriptor):
     """A view of the array `base` of which kernels copy blocks to shared memory, where they lie in `layout`.
 
-    1 to 5 dimensions, the last contiguous; address and other strides multiples of 16 bytes. What is outside of the array
-    reads as 0, or with `padding="nan"` as NaN.
+    1 to 5 dimensions, the last contiguous; address and other strides multiples of 16 bytes. What is outside of the
+    array reads as 0, or with `padding="nan"` as NaN.
     """
 
     def __init__(

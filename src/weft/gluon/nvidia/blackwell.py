@@ -8,6 +8,8 @@ from . import hopper
 
 __all__ = ["TensorDescriptor"]
 
+TensorDescriptor: Any
+
 
 def __getattr__(name: str) -> Any:
     if name not in __all__:

@@ -14,6 +14,8 @@ from typing import Any
 
 __all__ = ["TensorDescriptor"]
 
+TensorDescriptor: Any
+
 
 def __getattr__(name: str) -> Any:
     if name != "TensorDescriptor":

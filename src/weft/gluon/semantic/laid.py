@@ -81,8 +81,8 @@ class Laid(TritonSemantic):
         result = self.given_type(element, shape, layout)
         if isinstance(value, tensor):
             return self.splat(self.make_scalar(self.unsplat(value), element), shape, result.layout)
-        scalar = super().full((), value, element)  # checks the value
-        return self.splat(scalar, shape, result.layout)
+        self._check_fits(value, element)
+        return self._constant(value, result)
 
     def splat(self, value: tensor, shape: Sequence[int], layout: DistributedLayout | None = None) -> tensor:
         """A tile of one scalar; of a constant, a constant tile."""

@@ -29,6 +29,7 @@ from xdsl.irdl import (
     OptResultDef,
     SameVariadicOperandSize,
     VarOperandDef,
+    VarRegionDef,
     VarResultDef,
 )
 from xdsl.traits import IsTerminator
@@ -135,7 +136,8 @@ class _Form:
         self.optional = any(isinstance(d, OptOperandDef | OptResultDef) for _, d in definition.operands)
         self.sized = any(isinstance(o, AttrSizedOperandSegments) for o in definition.options)
         self.equal = any(isinstance(o, SameVariadicOperandSize) for o in definition.options)
-        self.regions = len(definition.regions)
+        many = any(isinstance(d, VarRegionDef) for _, d in definition.regions)
+        self.regions = None if many else len(definition.regions)
         self.successors = len(definition.successors)
         known = OPERATIONS.get(cls.name)
         defaults = ("overflowFlags", "fastmath", "value") if cls.name != "arith.constant" else ()
@@ -182,7 +184,7 @@ def _structure(op: Operation) -> _Form:
     else:
         _count(op, form.operands, len(op.operands), "operands", form.equal)
     _count(op, form.results, len(op.results), "results", False)
-    if len(op.regions) != form.regions:
+    if form.regions is not None and len(op.regions) != form.regions:
         fail(op, f"regions: {len(op.regions)}, expected {form.regions}")
     if len(op.successors) != form.successors:
         fail(op, f"successors: {len(op.successors)}, expected {form.successors}")

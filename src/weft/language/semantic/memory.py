@@ -264,9 +264,9 @@ class Memory(SemanticBase):
                     )
         else:
             if isinstance(val, tensor):
-                _, val = self._to_shape_of(ptr, val)
+                ptr, val = self._to_shape_of(ptr, val)
             if mask is not None:
-                _, mask = self._to_shape_of(ptr, mask)
+                ptr, mask = self._to_shape_of(ptr, mask)
         ptr, element = self._bool_as_byte(ptr, element)
         if isinstance(val, tensor):
             val = self.cast(val, element)

@@ -64,13 +64,18 @@ class Shapes(SemanticBase):
             if dtype is not None:
                 value = self.cast(value, dtype)
             return self.splat(self.unsplat(value), shape)
+        self._check_fits(value, dtype)
+        return self._constant(value, block_of(dtype, shape) if shape else dtype)
+
+    @staticmethod
+    def _check_fits(value: Any, dtype: dtype) -> None:
+        """A number with which a tile of this type can be filled."""
         if dtype is None:
             raise ValueError("dtype must be specified when value is not a tensor")
         if isinstance(value, float) and value != 0 and dtype.is_int():
             raise TypeError(f"the value {value} is a float and does not fit the integer type {dtype}: cast it first")
         if dtype.is_int_unsigned() and not dtype.is_bool() and value < 0:
             raise TypeError(f"the value {value} is negative and does not fit the unsigned type {dtype}")
-        return self._constant(value, block_of(dtype, shape) if shape else dtype)
 
     @staticmethod
     def _reshaped(input: tensor, dst_shape: Sequence[int]) -> tuple[int, ...]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import time
+import cProfile
+import itertools
 
 import numpy as np
 import pytest
@@ -10,7 +11,8 @@ import pytest
 from weft.layouts import LayoutError, LinearLayout, f2
 from weft.layouts.banks import passes
 from weft.layouts.plan import Machine, machine_of, plan_conversion
-from weft.layouts.plan.conversion import _plan
+from weft.layouts.plan.conversion import forget_plans, normalised
+from weft.layouts.tables import _planned
 
 from .plans import filled, verify_many
 
@@ -139,16 +141,27 @@ def test_wavefronts_against_counting() -> None:
         assert ideal == 32 // each
 
 
-def test_planning_is_fast_and_cached() -> None:
-    """Under half a millisecond for a 128 x 128 tile on 8 warps on an idle machine; here ten times that is allowed."""
-    best = 1.0
-    for _ in range(20):
-        _plan.cache_clear()
-        begin = time.perf_counter()
-        plan = plan_conversion(ROWS, COLUMNS, (128, 128), 32)
-        best = min(best, time.perf_counter() - begin)
-    assert best < 5e-3
+def test_planning_is_cached() -> None:
+    plan = plan_conversion(ROWS, COLUMNS, (128, 128), 32)
     assert plan_conversion(ROWS, COLUMNS, (128, 128), 32) is plan
+
+
+CALLS = 4200
+"""Function calls, those of built-in functions counted too, that take half a millisecond on an idle core of 2022."""
+
+
+@pytest.mark.parametrize("bits", [8, 16, 32, 64])
+def test_planning_is_fast(bits: int) -> None:
+    """128 x 128 over 8 warps, every pair of nine layouts, in function calls: times depend on the machine's load."""
+    layouts = [normalised(layout, (128, 128), "source") for layout in _planned().values()]
+    for source, destination in itertools.permutations(layouts, 2):
+        for target in ("cuda:80", "cuda:90"):
+            forget_plans()
+            profile = cProfile.Profile()
+            profile.enable()
+            plan_conversion(source, destination, (128, 128), bits, target)
+            profile.disable()
+            assert sum(entry.callcount for entry in profile.getstats()) < CALLS
 
 
 def test_bad_input() -> None:

@@ -31,6 +31,6 @@ def test_reductions_move_no_duplicates() -> None:
 def test_the_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bench", "layouts", "--json"]) == 0
     tables = json.loads(capsys.readouterr().out)
-    assert [len(t["rows"]) for t in tables] == [10, 6, 10]
+    assert [len(t["rows"]) for t in tables] == [10, 6, 10, 4]
     assert main(["bench", "layouts"]) == 0
     assert "Table 3" in capsys.readouterr().out

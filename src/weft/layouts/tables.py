@@ -9,15 +9,19 @@ The paper does not print every parameter of its cases; what was assumed is said 
 
 from __future__ import annotations
 
+import itertools
+import statistics
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from .linear import LinearLayout
 from .plan import plan_conversion, plan_reduction, vector_width
-from .plan.conversion import normalised
+from .plan.conversion import forget_plans, normalised
 from .zoo import BlockedLayout, DistributedLayout, DotOperandLayout, NVMMADistributedLayout, SliceLayout
 
-__all__ = ["Table", "published_tables"]
+__all__ = ["Table", "planning_times", "published_tables"]
 
 
 @dataclass(frozen=True)
@@ -47,8 +51,8 @@ class Table:
 
 
 def published_tables() -> list[Table]:
-    """All of them."""
-    return [_contiguity(), _reductions(), _conversions()]
+    """All of them, and how long planning takes, of which the paper says nothing."""
+    return [_contiguity(), _reductions(), _conversions(), planning_times()]
 
 
 # (element type, bits, second extent) -> bits that one access moves, before linear layouts and with them
@@ -184,3 +188,46 @@ def _conversions() -> Table:
         "the families of the authors' public conversion benchmark; before linear layouts all went through padded "
         "shared memory",
     )
+
+
+def _planned() -> dict[str, DistributedLayout]:
+    """Layouts of 128x128 over 8 warps, one or two of each family that moves tiles."""
+    mma, wgmma = NVMMADistributedLayout([2, 0], [4, 2], [16, 8]), NVMMADistributedLayout([3, 0], [8, 1], [16, 128, 16])
+    return {
+        "rows of 4": BlockedLayout([1, 4], [8, 4], [8, 1], [1, 0]),
+        "rows of 8": BlockedLayout([1, 8], [2, 16], [8, 1], [1, 0]),
+        "columns of 4": BlockedLayout([4, 1], [4, 8], [1, 8], [0, 1]),
+        "columns of 8": BlockedLayout([8, 1], [16, 2], [1, 8], [0, 1]),
+        "squares": BlockedLayout([4, 4], [4, 8], [2, 4], [1, 0]),
+        "mma": mma,
+        "mma, left": DotOperandLayout(0, mma, 2),
+        "mma, right": DotOperandLayout(1, mma, 2),
+        "wgmma": wgmma,
+    }
+
+
+def planning_times(runs: int = 5) -> Table:
+    """Milliseconds of processor time for one conversion that is not in the cache, the least of several runs."""
+    shape, rows = (128, 128), []
+    layouts = {name: normalised(layout, shape, "source") for name, layout in _planned().items()}
+    for bits in (8, 16, 32, 64):
+        found = []
+        for (source, a), (destination, b) in itertools.permutations(layouts.items(), 2):
+            least = min(_planning_time(a, b, shape, bits) for _ in range(runs))
+            found.append((least, f"{source} -> {destination}"))
+        slowest, pair = max(found)
+        middle = statistics.median(each for each, _ in found)
+        rows.append((str(bits), str(len(found)), f"{middle:.2f}", f"{slowest:.2f}", pair))
+    return Table(
+        "Planning one conversion of 128x128 over 8 warps, in milliseconds",
+        ("bits", "conversions", "median", "slowest", "which"),
+        tuple(rows),
+        f"each between two of {', '.join(layouts)}; on cuda:90; planned again, a conversion comes from the cache",
+    )
+
+
+def _planning_time(source: LinearLayout, destination: LinearLayout, shape: tuple[int, ...], bits: int) -> float:
+    forget_plans()
+    begin = time.process_time_ns()
+    plan_conversion(source, destination, shape, bits, "cuda:90")
+    return (time.process_time_ns() - begin) / 1e6

@@ -27,7 +27,7 @@ from .shuffle import Shears, shears
 from .steps import Words, execute, instructions_of, steps_of, words_of
 from .trip import Planner, Trip
 
-__all__ = ["Cost", "Layout", "Plan", "plan_conversion"]
+__all__ = ["Cost", "Layout", "Plan", "forget_plans", "normalised", "plan_conversion"]
 
 DIMS = ("register", "lane", "warp", "block")
 NEAR = ("block", "warp", "lane")
@@ -294,6 +294,11 @@ def _plan(src: LinearLayout, dst: LinearLayout, element_bits: int, machine: Mach
     return plan(kind, scope, stages, considered)
 
 
+def forget_plans() -> None:
+    """Empty the cache of conversions, to time planning."""
+    _plan.cache_clear()
+
+
 def _summary(stage: Stage) -> str:
     return ", ".join(f"{n} {name}" for name, n in stage.cost.instructions.items() if n)
 
@@ -359,13 +364,12 @@ def _exchanged(layout: LinearLayout, register: int, lane: int) -> LinearLayout:
 
 def _exchange(layout: LinearLayout, register: int, lane: int) -> Shears:
     """The shears that exchange a register bit and a lane bit; what is wanted of registers that hold copies is one."""
-    columns = layout.in_columns("register")
-    registers = [(1 << i if columns[i] else 0, 0) for i in range(len(columns))]
-    lanes = [(0, 1 << i) for i in range(layout.in_log("lane"))]
-    registers[register], lanes[lane] = lanes[lane], registers[register]
-    found = shears(registers, lanes, [(0, 0)] * layout.in_log("warp"), [])
-    assert found is not None
-    return found
+    columns, lanes = layout.in_columns("register"), layout.in_log("lane")
+    choice = tuple(1 << register if i == lane else 0 for i in range(lanes))
+    from_lane = tuple(1 << lane if i == register else 0 for i in range(len(columns)))
+    named = tuple(1 << i if c else 0 for i, c in enumerate(columns))
+    warps = (0,) * layout.in_log("warp")
+    return Shears(choice, tuple(f2.identity(lanes)), from_lane, warps, named, choice, warps)
 
 
 def _hybrids(

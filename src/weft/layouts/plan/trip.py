@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -188,8 +188,7 @@ CROWDED = 1e9
 """Cycles added to what must have bank conflicts, so that it comes last."""
 
 
-@dataclass(frozen=True)
-class _Candidate:
+class _Candidate(NamedTuple):
     """The elements of the lowest offset bits, and for each side the elements that its phases of lanes make."""
 
     low: tuple[int, ...]
@@ -366,15 +365,16 @@ class Planner:
             found[_Candidate(low, phases[0], phases[1])] = bound
         if self.bytes_log <= 2:
             for mine, other in ((self.writer, self.reader), (self.reader, self.writer)):
-                if mine.matrix and len(mine.lanes) == 5:
-                    for row, rows in self._matrix_rows(mine, other):
-                        low = tuple(row)
-                        ways = {mine: (self._matrix_cost(mine), rows), other: self._plain(other, low)}
-                        if self._is_matrix(other, low):
-                            ways[other] = (self._matrix_cost(other), tuple(other.lanes[2:]))
-                        bound = ways[mine][0] + ways[other][0]
-                        candidate = _Candidate(low, ways[self.writer][1], ways[self.reader][1])
-                        found[candidate] = min(bound, found.get(candidate, bound))
+                if not mine.matrix or len(mine.lanes) != 5:
+                    continue
+                for row, rows in self._matrix_rows(mine, other):
+                    low = tuple(row)
+                    bound, phase = self._plain(other, low)
+                    if self._is_matrix(other, low):
+                        bound, phase = self._matrix_cost(other), tuple(other.lanes[2:])
+                    bound += self._matrix_cost(mine)
+                    candidate = _Candidate(low, rows, phase) if mine is self.writer else _Candidate(low, phase, rows)
+                    found[candidate] = min(bound, found.get(candidate, bound))
         fixed = self.machine.waiting(self.scope)
         priced = ((bound + fixed + CROWDED * self._is_crowded(c), c) for c, bound in found.items())
         return sorted(priced, key=lambda pair: pair[0])

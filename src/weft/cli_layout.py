@@ -2,7 +2,7 @@
 
 weft layout show EXPRESSION [OTHER] --shape 32x32 [--hardware | --matrix] [--svg FILE] [--html FILE] [--json]
 weft layout convert SRC DST --shape 32x32 --bits 16 --target cuda:90 [--html FILE] [--json]
-weft layout conflicts REGISTERS SHARED --shape 32x32 --bits 16 [--html FILE] [--json]
+weft layout conflicts REGISTERS SHARED --shape 32x32 --bits 16 [--vector 4] [--html FILE] [--json]
 """
 
 from __future__ import annotations
@@ -90,11 +90,16 @@ def _shape_for(text: str, layout: Layout | LinearLayout, shape: tuple[int, ...] 
     return view.placed(text, lambda: view.natural_shape(layout)) if shape is None else shape
 
 
+def _linear(text: str, layout: Layout | LinearLayout, shape: tuple[int, ...]) -> LinearLayout:
+    """The linear layout of a tile; errors with carets under the expression."""
+    return view.placed(text, lambda: view.as_linear(layout, shape))
+
+
 def _page_layout(text: str, shape: tuple[int, ...]) -> view.PageLayout:
-    """A layout for the page, of a tile of this shape; errors with carets under the expression."""
+    """A layout for the page, of a tile of this shape."""
     layout = view.parse_layout(text, shape)
     pads = layout.interval_padding_pairs if isinstance(layout, PaddedSharedLayout) else ()
-    return view.PageLayout(text, view.placed(text, lambda: view.as_linear(layout, shape)), pads)
+    return view.PageLayout(text, _linear(text, layout, shape), pads)
 
 
 def _text(
@@ -115,25 +120,29 @@ def _text(
 
 def _show(options: argparse.Namespace) -> int:
     layout, shape = _shown(options.expression, options.shape)
-    linear = view.placed(options.expression, lambda: view.as_linear(layout, shape))
+    shown = [(options.expression, layout, shape)]
+    if options.other:
+        shown.append((options.other, *_shown(options.other, options.shape or shape)))
     kind = "matrix" if options.matrix else "hardware" if options.hardware else "tile"
+    linear = [_linear(*one) for one in shown]
     if options.svg:
         limit = None if options.all else (128, 128)
-        _write(options.svg, view.to_svg(layout, shape, kind, limit=limit, element_bits=options.bits))
+        pictures = [view.to_svg(one, own, kind, limit=limit, element_bits=options.bits) for _, one, own in shown]
+        _write(options.svg, view.side_by_side(pictures) if options.other else pictures[0])
     if options.html:
         _write(options.html, _show_page(options, shape, kind))
     if options.json:
-        facts = {"shape": list(shape), "name": view.name_of(layout, shape), **_facts(options.expression, linear)}
-        print(json.dumps(facts))
+        facts = [
+            {"shape": list(own), "name": view.name_of(one, own), **_facts(text, map_)}
+            for (text, one, own), map_ in zip(shown, linear, strict=True)
+        ]
+        print(json.dumps({**facts[0], **({"other": facts[1]} if options.other else {})}))
     elif not (options.svg or options.html):
         colour = _colours(options.color)
-        for text in filter(None, (options.expression, options.other)):
-            shown, own = _shown(text, options.shape or (shape if text is options.other else None))
-            print(text)
-            known = view.name_of(shown, own)
-            if known:
-                print(f"= {known}")
-            print(_text(shown, own, kind, options, colour))
+        for text, one, own in shown:
+            known = view.name_of(one, own)
+            print(text + (f"\n= {known}" if known else ""))
+            print(_text(one, own, kind, options, colour))
     return 0
 
 
@@ -196,7 +205,7 @@ def _conflicts(options: argparse.Namespace) -> int:
             hint=f"you gave {options.registers} and {options.shared}",
         )
     a, s = _page_layout(options.registers, shape), _page_layout(options.shared, shape)
-    facts = _access(registers, shared, shape, options.bits)
+    facts = _access(_with_registers(registers), shared, shape, options.bits, options.vector)
     if options.html:
         _write(options.html, view.render_page(a, shape, shared=s, element_bits=options.bits))
     if options.json:
@@ -213,7 +222,17 @@ def _conflicts(options: argparse.Namespace) -> int:
     return 0
 
 
-def _access(registers: Any, shared: Any, shape: tuple[int, ...], bits: int) -> dict[str, Any]:
+def _with_registers(layout: Layout | LinearLayout) -> Layout | LinearLayout:
+    """A layout given by its bases alone may leave the registers out: then each lane has one element."""
+    if not isinstance(layout, LinearLayout) or layout.has_in("register") or not layout.out_dims:
+        return layout
+    return LinearLayout.zeros_1d(1, "register", next(iter(layout.out_dims))) * layout
+
+
+def _access(
+    registers: Any, shared: Any, shape: tuple[int, ...], bits: int, wanted: int | None = None
+) -> dict[str, Any]:
+    """The figures of an access by vectors of `wanted` elements, or the widest."""
     vector = 1
     for wider in (2, 4, 8, 16, 32, 64, 128):
         try:
@@ -221,6 +240,13 @@ def _access(registers: Any, shared: Any, shape: tuple[int, ...], bits: int) -> d
         except LayoutError:
             break
         vector = wider
+    if wanted is not None:
+        if wanted > vector:
+            raise LayoutError(
+                f"a vector of {wanted} elements was asked for, and {vector} are consecutive in each lane",
+                hint=f"--vector takes a power of two up to {vector}",
+            )
+        vector = wanted
     access = shared_access(registers, shared, shape)
     distinct = sum(1 for column in access.in_columns("register") if column)
     return {
@@ -278,6 +304,12 @@ def add_layout_command(commands: Any) -> None:
     conflicts = what.add_parser("conflicts", help="the wavefronts of an access to shared memory")
     conflicts.add_argument("registers")
     conflicts.add_argument("shared")
+    conflicts.add_argument(
+        "--vector",
+        type=int,
+        choices=(1, 2, 4, 8, 16, 32, 64, 128),
+        help="elements that each lane accesses at once; by default as many as it can",
+    )
     conflicts.set_defaults(run=_guarded(_conflicts))
     for command in (show, convert, conflicts):
         command.add_argument("--shape", type=_shape, help="of the tile: 32x64; by default the smallest that shows all")

@@ -231,6 +231,7 @@ def test_notebooks_that_import_layouts_alone() -> None:
         ("NVMMASharedLayout(128,16,transposed=True)", (64, 8)),
         ("SwizzledSharedLayout(8,1,8,[1,0])", (8, 64)),
         ("SharedLinearLayout([[0,1],[2,0],[1,0]])", (4, 2)),
+        ("TensorMemoryLayout([128,64],1,cta_split_num=[1,2])", (128, 128)),
     ],
 )
 def test_natural_shape(text: str, shape: tuple[int, ...]) -> None:
@@ -387,6 +388,32 @@ def test_conflicts(capsys: pytest.CaptureFixture[str]) -> None:
     out = run(capsys, "conflicts", columns, "SwizzledSharedLayout(1,1,8,[1,0])", "--shape", "32x16")[1]
     assert out.endswith("     4 wavefronts each, 1 at least: 3 lost to bank conflicts\n")
     assert run(capsys, "conflicts", "SwizzledSharedLayout(1,1,8,[1,0])", columns, "--shape", "32x16")[0] == 2
+
+
+def test_conflicts_of_a_chosen_vector(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = "BlockedLayout([1,4],[4,8],[1,1],[1,0])"
+    for vector, found in ((4, (1, 4, 4)), (2, (2, 4, 2)), (1, (4, 4, 1))):
+        arguments = (rows, "SwizzledSharedLayout(1,1,1,[1,0])", "--shape", "4x32", "--vector", str(vector), "--json")
+        facts = json.loads(run(capsys, "conflicts", *arguments)[1])
+        assert (facts["instructions"], facts["wavefronts"], facts["least"]) == found
+    code, _, err = run(
+        capsys, "conflicts", rows, "SwizzledSharedLayout(1,1,1,[1,0])", "--shape", "4x32", "--vector", "8"
+    )
+    assert code == 2 and "a vector of 8 elements was asked for, and 4 are consecutive" in err
+    lanes = "{'lane': [[0,1],[1,0]]}"  # no registers: an element for each lane
+    facts = json.loads(
+        run(capsys, "conflicts", lanes, "SwizzledSharedLayout(1,1,1,[1,0])", "--shape", "2x2", "--json")[1]
+    )
+    assert (facts["vector"], facts["instructions"], facts["wavefronts"]) == (1, 1, 1)
+
+
+def test_a_second_layout_is_in_all_that_is_written(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    other, svg = "SwizzledSharedLayout(1,1,2,[1,0])", tmp_path / "a.svg"
+    out = run(capsys, "show", TEXT, other)[1]
+    assert out.startswith(f"{TEXT}\ntile dim0 4 x dim1 4\n") and f"\n{other}\ntile dim0 4 x dim1 4\n" in out
+    facts = json.loads(run(capsys, "show", TEXT, other, "--json", "--svg", str(svg))[1])
+    assert facts["expression"] == TEXT and facts["other"]["bases"]["offset"] == [[0, 1], [0, 2], [1, 1], [2, 0]]
+    assert len(ElementTree.parse(svg).getroot().findall("{http://www.w3.org/2000/svg}svg")) == 2
 
 
 def test_errors(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

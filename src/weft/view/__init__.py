@@ -14,7 +14,7 @@ from .expressions import as_linear, evaluate, parse_layout, placed
 from .grid import Cell, Grid, hardware_grid, matrix_grid, tile_grid
 from .natural import name_of, natural_shape
 from .page import PageLayout, render_page
-from .pictures import VIEWS, grid_of, register, to_html, to_svg
+from .pictures import VIEWS, grid_of, register, side_by_side, to_html, to_svg
 from .steps import Step, plan_steps
 from .svg import render_svg
 from .terminal import render_text
@@ -40,6 +40,7 @@ __all__ = [
     "render_page",
     "render_svg",
     "render_text",
+    "side_by_side",
     "to_html",
     "to_svg",
     # plans, step by step

@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from weft.base import LayoutError
-from weft.layouts import Layout, LinearLayout, NVMMASharedLayout, SharedLinearLayout, SwizzledSharedLayout, describe
+from weft.layouts import (
+    Layout,
+    LinearLayout,
+    NVMMASharedLayout,
+    SharedLinearLayout,
+    SwizzledSharedLayout,
+    TensorMemoryLayout,
+    describe,
+)
 
 __all__ = ["name_of", "natural_shape"]
 
@@ -37,6 +45,8 @@ def natural_shape(layout: Layout | LinearLayout) -> tuple[int, ...]:
         shape = [8 if d == max(layout.rank - 2, 0) else 1 for d in range(layout.rank)]
         shape[-1] = columns
         return tuple(reversed(shape)) if layout.transposed else tuple(shape)
+    if isinstance(layout, TensorMemoryLayout):
+        return tuple(size * parts for size, parts in zip(layout.block, layout.cta_split_num or (1, 1), strict=True))
     if isinstance(layout, SharedLinearLayout):
         bases = (*layout.offset_bases, *layout.block_bases)
         return tuple(1 << max(basis[d] for basis in bases).bit_length() for d in range(layout.rank))

@@ -21,7 +21,7 @@ from .natural import natural_shape
 from .steps import plan_steps
 from .svg import render_svg
 
-__all__ = ["VIEWS", "Picture", "grid_of", "register", "to_html", "to_svg"]
+__all__ = ["VIEWS", "Picture", "grid_of", "register", "side_by_side", "to_html", "to_svg"]
 
 Picture = LinearLayout | Layout | Plan
 VIEWS = ("tile", "hardware", "matrix")
@@ -65,7 +65,7 @@ def to_svg(
         pictures = [
             render_svg(tile_grid(layout, LIMIT), name) for name, layout in (("before", thing.src), ("after", thing.dst))
         ]
-        return _side_by_side(pictures)
+        return side_by_side(pictures)
     name = "" if isinstance(thing, LinearLayout) else repr(thing)
     return render_svg(grid_of(thing, shape, view, limit=limit, element_bits=element_bits), name)
 
@@ -76,7 +76,8 @@ def _size(svg: str) -> tuple[int, int]:
     return width, height
 
 
-def _side_by_side(pictures: Sequence[str]) -> str:
+def side_by_side(pictures: Sequence[str]) -> str:
+    """Several SVG pictures as one."""
     sizes = [_size(p) for p in pictures]
     width, height = sum(w for w, _ in sizes) + 16 * (len(sizes) - 1), max(h for _, h in sizes)
     at, parts = 0, []

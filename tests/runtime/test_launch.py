@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import pickle
 import threading
 from collections.abc import Callable
@@ -732,3 +733,28 @@ def test_kernels_from_several_threads() -> None:
         thread.join()
     assert not errors
     assert kernels(kernel) == 1
+
+
+@weft.autotune([weft.Config({"N": 64})], key=[])
+@weft.jit
+def tuned(x, N: tl.constexpr):
+    tl.store(x + tl.arange(0, N), 1.0)
+
+
+@pytest.mark.parametrize("kernel", [scale, tuned])
+def test_kernels_are_pickled_by_name(kernel: Any) -> None:
+    assert pickle.loads(pickle.dumps(kernel)) is kernel
+    assert copy.deepcopy(kernel) is kernel
+    other = copy.copy(kernel)
+    assert other is not kernel
+    with pytest.raises(pickle.PicklingError, match="is something else"):
+        pickle.dumps(other)
+
+
+def test_a_kernel_without_a_name_cannot_be_pickled() -> None:
+    @weft.jit
+    def local(x):
+        tl.store(x, 1.0)
+
+    with pytest.raises(pickle.PicklingError, match=r"local, which is not in module"):
+        pickle.dumps(local)

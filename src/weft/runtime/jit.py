@@ -13,7 +13,10 @@ each argument what the code depends on; where there is none, `_miss` works out t
 from __future__ import annotations
 
 import difflib
+import importlib
 import json
+import operator
+import pickle
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -56,6 +59,30 @@ class KernelInterface(Generic[T]):
     def __getitem__(self, grid: Any) -> T:
         """The launcher for a grid: a tuple of 1 to 3 sizes, or a function of the arguments by name that returns one."""
         return lambda *args, **kwargs: self.run(*args, grid=grid, warmup=False, **kwargs)  # type: ignore
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Kernels are pickled as functions are, by name: the other process imports the module."""
+        function: Any = self
+        while isinstance(function, KernelInterface):
+            function = function.fn  # type: ignore[attr-defined]
+        module, name = function.__module__, function.__qualname__
+        try:
+            found = _named(module, name)
+        except (ImportError, AttributeError) as error:
+            raise pickle.PicklingError(f"cannot pickle the kernel {name}, which is not in module {module}") from error
+        if found is not self:
+            raise pickle.PicklingError(f"cannot pickle this kernel: {name} of module {module} is something else")
+        return _named, (module, name)
+
+    def __copy__(self) -> KernelInterface[T]:
+        copy = object.__new__(type(self))
+        copy.__dict__.update(self.__dict__)
+        return copy
+
+
+def _named(module: str, name: str) -> Any:
+    """What a module calls by a dotted name."""
+    return operator.attrgetter(name)(importlib.import_module(module))
 
 
 @dataclass(frozen=True)

@@ -18,13 +18,10 @@ FILES = sorted((Path(__file__).resolve().parent.parent / "data" / "ttgir").glob(
 CASES = load_cases("weft")
 
 NOT_YET = {
-    "concatenate": "tt.cat",
     "descriptor_matmul": "tensor descriptors",
     "descriptor_reduce": "tensor descriptors",
     "descriptor_window": "tensor descriptors",
     "device_descriptor_matmul": "tensor descriptors",
-    "half_scaled_matmul": "fp4_to_fp",
-    "scaled_matmul_e2m1": "fp4_to_fp",
 }
 """Cases whose lowering is not written; the reason."""
 

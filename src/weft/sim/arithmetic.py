@@ -16,6 +16,7 @@ import numpy as np
 
 from weft.targets.nvidia import round_to
 
+from . import libdevice
 from .values import DTYPES, Array, unsigned
 
 __all__ = ["elementwise", "fma", "is_elementwise"]
@@ -364,12 +365,14 @@ LIBDEVICE = {
         "fma",
         "cbrt",
     )
-}
+} | {"libdevice.__nv_fmaf": "math.fma", "libdevice.__nv_fma": "math.fma"}
 
 
 def is_elementwise(name: str) -> bool:
     """Whether `elementwise` knows an operation."""
     name = LIBDEVICE.get(name, name)
+    if name.startswith("libdevice."):
+        return libdevice.known(name.removeprefix("libdevice."))
     tables = (INTEGER, FLOAT, EXACT, TRANSCENDENTAL, INTEGER_UNARY)
     return name in CASTS or name in OTHERS or any(name in t for t in tables)
 
@@ -382,6 +385,8 @@ def elementwise(name: str, operands: list[Array], elem: str, attrs: dict[str, An
     """
     name = LIBDEVICE.get(name, name)
     a = operands[0]
+    if name.startswith("libdevice."):
+        return libdevice.run(name.removeprefix("libdevice."), operands, DTYPES[elem])
     if name in INTEGER:
         return np.asarray(INTEGER[name](a, operands[1]))
     if name in FLOAT:

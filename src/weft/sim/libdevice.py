@@ -1,0 +1,150 @@
+"""CUDA's library functions by symbol, on arrays: `__nv_` and the name, with an f behind it for f32.
+
+f32 is computed in f64 and rounded, so that results are nearer to the true value than a GPU's. Functions that round in
+a direction that is named, and a few rare ones, are not here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .values import Array, unsigned
+
+__all__ = ["known", "run"]
+
+
+def _each(fn: Callable[..., float]) -> Callable[..., Array]:
+    """A function of Python floats, with what it refuses as NaN."""
+
+    def one(*x: float) -> float:
+        try:
+            return fn(*x)
+        except (ValueError, OverflowError):
+            return math.nan
+
+    return lambda *x: np.asarray(np.frompyfunc(one, len(x), 1)(*x), np.float64)
+
+
+def _gamma(x: float) -> float:
+    if x == 0:
+        return math.copysign(math.inf, x)
+    return math.inf if x > 171.7 else math.gamma(x)
+
+
+def _lgamma(x: float) -> float:
+    return math.inf if math.isinf(x) or (x <= 0 and x == int(x)) else math.lgamma(x)
+
+
+def _of_pi(fn: Callable[[float], float], shift: float) -> Callable[[float], float]:
+    """sin(pi x) and cos(pi x), exact at halves."""
+
+    def run(x: float) -> float:
+        if math.isinf(x):
+            return math.nan
+        rest = math.fmod(x, 2.0)
+        return 0.0 * rest if (rest + shift) % 1 == 0 else fn(math.pi * rest)
+
+    return run
+
+
+FLOATS: dict[str, Callable[..., Any]] = {
+    **{name: getattr(np, f"arc{name[1:]}") for name in ("acos", "asin", "atan", "acosh", "asinh", "atanh")},
+    **{name: getattr(np, name) for name in ("ceil", "cos", "cosh", "exp", "exp2", "expm1", "floor", "hypot", "log")},
+    **{name: getattr(np, name) for name in ("log10", "log1p", "log2", "sin", "sinh", "sqrt", "tan", "tanh", "trunc")},
+    **{name: getattr(np, name) for name in ("cbrt", "rint", "copysign", "nextafter")},
+    "atan2": np.arctan2, "fmod": np.fmod, "pow": np.power, "powi": np.power, "nearbyint": np.rint, "fabs": np.abs,
+    "exp10": lambda x: np.power(10.0, x), "rsqrt": lambda x: 1 / np.sqrt(x), "rcbrt": lambda x: 1 / np.cbrt(x),
+    "rhypot": lambda x, y: 1 / np.hypot(x, y), "fdim": lambda x, y: np.where(x > y, x - y, 0 * (x - y)),
+    "ldexp": np.ldexp, "scalbn": np.ldexp,
+    "round": lambda x: np.copysign(np.floor(np.abs(x) + 0.5), x), "remainder": _each(math.remainder),
+    "logb": lambda x: np.frexp(x)[1] - 1.0, "fmin": np.fmin, "fmax": np.fmax,
+    "erf": _each(math.erf), "erfc": _each(math.erfc), "tgamma": _each(_gamma), "lgamma": _each(_lgamma),
+    "sinpi": _each(_of_pi(math.sin, 0.0)), "cospi": _each(_of_pi(math.cos, 0.5)),
+    "normcdf": _each(lambda x: 0.5 * math.erfc(-x / math.sqrt(2))), "saturate": lambda x: np.fmin(np.fmax(x, 0), 1),
+    "fast_dividef": np.divide,
+    **{f"fast_{name}": getattr(np, name) for name in ("sin", "cos", "tan", "log", "log2", "log10", "exp")},
+    "fast_exp10": lambda x: np.power(10.0, x), "fast_pow": np.power,
+}  # fmt: skip
+"""In f64; the result is rounded to the type it is wanted in."""
+
+TESTS: dict[str, Callable[[Array], Any]] = {
+    "isnan": np.isnan, "isinf": np.isinf, "finite": np.isfinite, "isfinite": np.isfinite, "signbit": np.signbit,
+    "ilogb": lambda x: np.frexp(x)[1] - 1, "llrint": np.rint, "lrint": np.rint,
+    "llround": lambda x: np.copysign(np.floor(np.abs(x) + 0.5), x),
+}  # fmt: skip
+"""From floats to integers."""
+
+RENAMED = {"finitef": "finite", "isfinited": "finite", "isnand": "isnan", "isinfd": "isinf", "signbitd": "signbit"}
+CASTS = (
+    "float_as_int", "int_as_float", "float_as_uint", "uint_as_float", "longlong_as_double", "double_as_longlong",
+)  # fmt: skip
+
+
+def _reversed_bits(x: Array) -> Array:
+    u = unsigned(x)
+    bits = np.unpackbits(u.view(np.uint8).reshape(*u.shape, -1), axis=-1, bitorder="little")
+    return np.packbits(bits[..., ::-1], axis=-1, bitorder="little").view(u.dtype).reshape(u.shape).view(x.dtype)
+
+
+def _first_bit(x: Array) -> Array:
+    return np.where(x == 0, 0, np.bitwise_count(unsigned(x ^ (x - 1)))).astype(np.int32)
+
+
+def _leading_zeros(x: Array) -> Array:
+    bits = 8 * x.dtype.itemsize
+    spread = unsigned(x)
+    for i in range(bits.bit_length() - 1):
+        spread = spread | spread >> spread.dtype.type(1 << i)
+    return (bits - np.bitwise_count(spread)).astype(np.int32)
+
+
+INTEGERS: dict[str, Callable[..., Any]] = {
+    "abs": np.abs, "llabs": np.abs, "clz": _leading_zeros, "clzll": _leading_zeros, "ffs": _first_bit,
+    "ffsll": _first_bit, "brev": _reversed_bits, "brevll": _reversed_bits,
+    "popc": lambda x: np.bitwise_count(unsigned(x)), "popcll": lambda x: np.bitwise_count(unsigned(x)),
+    "mulhi": lambda x, y: x.astype(np.int64) * y >> 32,
+    "umulhi": lambda x, y: unsigned(x).astype(np.uint64) * unsigned(y) >> np.uint64(32),
+    "hadd": lambda x, y: x.astype(np.int64) + y >> 1, "rhadd": lambda x, y: x.astype(np.int64) + y + 1 >> 1,
+    "sad": lambda x, y, z: np.abs(x.astype(np.int64) - y) + z,
+}  # fmt: skip
+
+
+def _name(symbol: str) -> tuple[dict[str, Callable[..., Any]], str] | None:
+    name = symbol.removeprefix("__nv_")
+    name = RENAMED.get(name, name)
+    for table in (INTEGERS, TESTS, FLOATS):
+        for found in (name, name.removesuffix("f")):
+            if found in table:
+                return table, found
+    return None
+
+
+def known(symbol: str) -> bool:
+    """Whether a symbol can be run.
+
+    >>> known("__nv_tanf"), known("__nv_fmul_ru")
+    (True, False)
+    """
+    return symbol.removeprefix("__nv_") in CASTS or _name(symbol) is not None
+
+
+def run(symbol: str, operands: list[Array], dtype: np.dtype[Any]) -> Array:
+    """A library function on arrays.
+
+    >>> run("__nv_exp2f", [np.float32([3])], np.dtype(np.float32))
+    array([8.], dtype=float32)
+    """
+    if symbol.removeprefix("__nv_") in CASTS:
+        return np.ascontiguousarray(operands[0]).view(dtype)
+    found = _name(symbol)
+    assert found is not None, symbol
+    table, name = found
+    if table is INTEGERS:
+        return np.asarray(table[name](*operands)).astype(dtype)
+    wide = [x.astype(np.float64) if x.dtype.kind not in "iub" else x for x in operands]
+    result = np.asarray(table[name](*wide))
+    return result.astype(dtype)

@@ -76,9 +76,26 @@ ERRORS = {
       | ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 hint: the parameters are (size_per_thread, threads_per_warp, warps_per_cta, order, cga_layout)""",
     "SliceLayout(1, BlockedLayout([1,3],[8,4],[4,1],[1,0]))": """\
-<layout>:1:30: error: BlockedLayout: the entries of size_per_thread must be powers of two, got 3 in [1, 3]
+<layout>:1:33: error: BlockedLayout: the entries of size_per_thread must be powers of two, got 3 in [1, 3]
     1 | SliceLayout(1, BlockedLayout([1,3],[8,4],[4,1],[1,0]))
-      |                              ^^^^^""",
+      |                                 ^""",
+    "LinearLayout({'register': [[1]], 'lane': [[2], [8]]}, {'dim0': 4})": """\
+<layout>:1:48: error: basis 2 of lane is (8,): its coordinate 8 of dim0 is outside of 0 .. 3
+    1 | LinearLayout({'register': [[1]], 'lane': [[2], [8]]}, {'dim0': 4})
+      |                                                ^^^""",
+    "LinearLayout({'lane': [[1]]}, {'dim0': 3})": """\
+<layout>:1:40: error: the size of the output dimension dim0 must be a power of two, got 3
+    1 | LinearLayout({'lane': [[1]]}, {'dim0': 3})
+      |                                        ^""",
+    "SharedLinearLayout([[0, 1], [1, 0], [0]])": """\
+<layout>:1:37: error: SharedLinearLayout: the basis [0] of offset_bases has 1 coordinates, expected 2, one for each \
+dimension
+    1 | SharedLinearLayout([[0, 1], [1, 0], [0]])
+      |                                     ^^^""",
+    "LinearLayout.identity_1d(2, 'lane', 'dim0').sublayout(['lane', 'thread'], ['dim0'])": """\
+<layout>:1:64: error: the layout has no input dimension 'thread'; it has (lane)
+    1 | LinearLayout.identity_1d(2, 'lane', 'dim0').sublayout(['lane', 'thread'], ['dim0'])
+      |                                                                ^^^^^^^^""",
     "SwizzledSharedLayout(2, max_phase=3, per_phase=2, order=[1, 0])": """\
 <layout>:1:35: error: SwizzledSharedLayout: max_phase must be a power of two, got 3
     1 | SwizzledSharedLayout(2, max_phase=3, per_phase=2, order=[1, 0])

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import difflib
 import inspect
-import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -23,6 +22,7 @@ from weft.base import LayoutError
 from weft.layouts import Layout, LinearLayout
 
 from . import grammar
+from .blame import blamed
 
 __all__ = ["METHODS", "Value", "as_linear", "evaluate", "parse_layout", "placed"]
 
@@ -137,21 +137,6 @@ KINDS: Mapping[str, tuple[str, Callable[[Value], bool]]] = {
     ),
 }
 """Kinds of parameters: what is legal in words, and whether a value is."""
-
-
-def _blamed(message: str, given: Mapping[str, Value]) -> str | None:
-    """Of the arguments that a message speaks of, the one with the value it says it got, else the first that it names.
-
-    >>> _blamed("SwizzledSharedLayout: vec must be a power of two, got 3", {"vec": 3, "order": (1, 0)})
-    'vec'
-    """
-    got = message.rpartition("got ")[2] if "got " in message else None
-    spoken = []
-    for name, value in given.items():
-        match = re.search(rf"\b{name}\b", message)
-        if match:
-            spoken.append((got is None or not got.startswith(repr(value)), match.start(), name))
-    return min(spoken)[2] if spoken else None
 
 
 def evaluate(text: str, shape: Sequence[int] | None = None, names: Mapping[str, Value] | None = None) -> Value:
@@ -339,7 +324,7 @@ class _Evaluator:
         except LayoutError as error:
             if error.span is not None:
                 raise
-            return self.fail(at.get(_blamed(error.message, given) or "", node), error.message, error.hint)
+            return self.fail(blamed(error.message, at, given) or node, error.message, error.hint)
         except (TypeError, ValueError, AttributeError, IndexError, KeyError) as error:
             return self.fail(node, f"the parameters do not fit: {error}")
 

@@ -21,7 +21,15 @@ __all__ = ["PageLayout", "render_page"]
 MOST_BITS = 18
 SCRIPTS = (
     *("f2.js", "checks.js", "linear.js"),  # the algebra
-    *("parts.js", "zoo.js", "matrix.js", "memory.js", "grammar.js", "evaluate.js"),  # layouts as they are written
+    *(
+        "parts.js",
+        "zoo.js",
+        "matrix.js",
+        "memory.js",
+        "grammar.js",
+        "blame.js",
+        "evaluate.js",
+    ),  # layouts as they are written
     *("colours.js", "tile.js", "canvas.js", "banks.js", "planner.js", "player.js"),  # what is drawn and played
     *("state.js", "panels.js", "inspector.js", "access.js", "conversion.js", "algebra.js", "app.js"),  # the page
 )

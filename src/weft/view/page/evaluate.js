@@ -98,17 +98,6 @@ function bind(name, parameters, defaults, args, named) {
   return found;
 }
 
-// Of the arguments that a message speaks of, the one with the value that it says it got, else the first; null for none.
-function blamed(message, values) {
-  const got = message.slice(message.lastIndexOf("got ") + 4);
-  const spoken = Object.keys(values).flatMap((name) => {
-    const match = new RegExp(`\\b${name}\\b`).exec(message);
-    return match ? [[message.includes("got ") && got.startsWith(repr(values[name])) ? 0 : 1, match.index, name]] : [];
-  });
-  spoken.sort((a, b) => a[0] - b[0] || a[1] - b[1]);
-  return spoken.length ? spoken[0][2] : null;
-}
-
 const what = (value) => {
   if (value instanceof Linear) return "a LinearLayout";
   if (value instanceof Named) return `a ${value.constructor.title}`;
@@ -206,8 +195,7 @@ class Evaluator {
       return make(bound);
     } catch (error) {
       if (!(error instanceof LayoutError) || error.start !== undefined) throw error;
-      const given = Object.fromEntries(Object.keys(nodes).map((p) => [p, bound[p]]));
-      return this.placed(nodes[blamed(error.message, given)] ?? node, () => {
+      return this.placed(blamed(error.message, nodes, bound) ?? node, () => {
         throw error;
       });
     }

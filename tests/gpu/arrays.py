@@ -28,8 +28,7 @@ class View:
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
-        size = self.dtype.itemsize
-        kind = self.dtype.str if self.dtype.kind in "iufb" else f"<u{size}" if size > 1 else "|u1"
+        kind = cuda.typestr(self.dtype)
         data = (self.address, not self.host.flags.writeable)
         return {"shape": self.shape, "typestr": kind, "data": data, "version": 3, "strides": self.host.strides}
 

@@ -61,7 +61,7 @@ def _agree(gpu: Array, sim: Array, given: list[tuple[str, Array]], ulps: Any = 0
         wrong = ~equal_bits(gpu, sim)
         if but is not None:
             wrong &= ~but
-        if ulps and wrong.any():
+        if np.any(ulps) and wrong.any():
             a, b = gpu.astype(np.float64), sim.astype(np.float64)
             finfo = ml_dtypes.finfo(sim.dtype)
             with np.errstate(all="ignore"):

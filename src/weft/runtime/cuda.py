@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import ml_dtypes
+import ml_dtypes  # noqa: F401  (its element types get names)
 import numpy as np
 
 from weft.base import LaunchError, LaunchTypeError
@@ -33,8 +33,17 @@ __all__ = [
     "zeros",
 ]
 
-_UNNAMED = {np.dtype(t) for t in (ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2)}
-"""Element types that the array interface has no letter for."""
+def typestr(dtype: np.dtype[Any]) -> str:
+    """The name of an element type in the array interface; of one that it has no letter for, that of its bits.
+
+    >>> typestr(np.dtype(np.float32)), typestr(np.dtype("bfloat16"))
+    ('<f4', '<u2')
+    """
+    try:
+        named = np.dtype(dtype.str) == dtype
+    except TypeError:
+        named = False
+    return dtype.str if named else np.dtype(f"u{dtype.itemsize}").str
 
 
 class DeviceArray:
@@ -75,9 +84,8 @@ class DeviceArray:
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
-        typestr = f"|u{self.dtype.itemsize}" if self.dtype in _UNNAMED else self.dtype.str
-        typestr = "<u2" if typestr == "|u2" else typestr
-        return {"shape": self.shape, "typestr": typestr, "data": (self.address, False), "version": 3, "strides": None}
+        kind = typestr(self.dtype)
+        return {"shape": self.shape, "typestr": kind, "data": (self.address, False), "version": 3, "strides": None}
 
     def numpy(self) -> np.ndarray[Any, Any]:
         """A copy in host memory; waits for the kernels that write it."""

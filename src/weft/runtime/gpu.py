@@ -99,15 +99,16 @@ def _torch(value: Any, specialise: bool, align: bool) -> tuple[Any, Any]:
 
 
 def _array(value: Any, specialise: bool, align: bool) -> tuple[Any, Any]:
-    facts = device_facts(value)
-    assert facts is not None
+    facts = array_facts(value)
+    if facts is None or facts.device is None:
+        return REFUSED, None
     key = (type(value), facts.element, facts.device)
     return (*key, align and facts.address % 16 == 0) if specialise else key, facts.address
 
 
 def _descriptor(value: Any, specialise: bool, align: bool) -> tuple[Any, Any]:
     if value.device is None:
-        device_facts(value.base)
+        return REFUSED, None
     return (value.signature, value.device, type(value.base)), value.slots()
 
 
@@ -173,11 +174,11 @@ class GPULaunches:
     def _miss(self, key: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         """Make the entry of a key: (compiled kernel, no guard, what fires it)."""
         if self.target is None and not self.wanted(args):
-            return self.kernel._move(self.kernel._make_launcher(), args, options)
-        device = device_of(self.kernel.arg_names, args)
-        index = devices.current_device().index if device is None else device
+            kernel = self.kernel._compile_for(args, options, warmup=False)
+            return self.kernel._move(kernel, self.kernel._make_launcher(), args, options)
+        index = self._index(args)
         with self._lock:
-            kernel = self.compiled(index, args, options)
+            kernel = self.compiled(args, options)
             if kernel is None:
                 return None
             found = runtime_leaves(list(kernel.src.signature.values()))
@@ -191,9 +192,8 @@ class GPULaunches:
 
     def frozen(self, args: tuple[Any, ...], options: Mapping[str, Any], grid: Any) -> Callable[[], None]:
         """A function without arguments that queues the same launch each time."""
-        device = device_of(self.kernel.arg_names, args)
-        index = devices.current_device().index if device is None else device
-        kernel = self.compiled(index, args, options)
+        index = self._index(args)
+        kernel = self.compiled(args, options)
         found = runtime_leaves(list(kernel.src.signature.values()))
         stream = stream_of(_arrays(args), index)
         values = [_bind(p, a)[1] for p, a in zip(self.kernel.params, args, strict=True) if not p.is_constexpr]
@@ -210,11 +210,16 @@ class GPULaunches:
         """Whether the arguments say that a launch is for a GPU: an array of them is in its memory, and it is there."""
         return any(map(on_gpu, args)) and devices.available()
 
-    def compiled(self, index: int, args: tuple[Any, ...], options: Mapping[str, Any]) -> Any:
-        """The kernel for arguments of these kinds on a GPU."""
+    def _index(self, args: tuple[Any, ...]) -> int:
+        """The GPU that a launch with these arguments runs on."""
+        device = device_of(self.kernel.arg_names, args)
+        return devices.current_device().index if device is None else device
+
+    def compiled(self, args: tuple[Any, ...], options: Mapping[str, Any]) -> Any:
+        """The kernel for arguments of these kinds, on their GPU."""
         given = self.kernel._options(options)
         facts = [specialize_param(p, a, device_facts) for p, a in zip(self.kernel.params, args, strict=True)]
-        target = self.target or _target_of(index)
+        target = self.target or _target_of(self._index(args))
         key = f"{[(t, self.kernel._key_of(k)) for t, k in facts]}{sorted(given.items())}{target}"
         kernel = self._kernels.get(key)
         if kernel is None:

@@ -229,7 +229,7 @@ class JITFunction(JITCallable, KernelInterface[Any]):
         """Make the entry of a key."""
         key = _hashable(key)
         if any(map(may_be_on_gpu, args)) and compiling.choose_by_arrays() and self._on_gpu().wanted(args):
-            return self._move(self._on_gpu().launch, args, options)
+            return self._move(self._on_gpu().compiled(args, options), self._on_gpu().launch, args, options)
         with self._compile_lock:
             if key in self._entries:
                 return self._entries[key]
@@ -240,10 +240,12 @@ class JITFunction(JITCallable, KernelInterface[Any]):
             self._entries[key] = entry
             return entry
 
-    def _move(self, launch: Callable[..., Any], args: tuple[Any, ...], options: Mapping[str, Any]) -> Entry:
+    def _move(
+        self, kernel: Any, launch: Callable[..., Any], args: tuple[Any, ...], options: Mapping[str, Any]
+    ) -> Entry:
         """From now on arrays are elsewhere: what launches there, first for these arguments."""
         self._launcher = launch
-        return None, None, lambda x, y, z, *_: launch((x, y, z), *args, **options)
+        return kernel, None, lambda x, y, z, *_: launch((x, y, z), *args, **options)
 
     def _specialization(self, args: tuple[Any, ...]) -> list[tuple[Any, Any]]:
         return [specialize_param(p, a) for p, a in zip(self.params, args, strict=True)]

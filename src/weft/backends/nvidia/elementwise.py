@@ -13,7 +13,7 @@ from typing import Any
 from weft.backends.llvm import casts, vecmath
 from weft.ir.lane import LaneOp
 
-from .emitter import BITS, EMITTERS, LLVM, PURE, Emitter, Register, Sum, emitter, scalar
+from .emitter import BITS, EMITTERS, LLVM, PURE, Emitter, Part, Register, Sum, emitter, scalar
 
 __all__ = ["SCALARS"]
 
@@ -40,6 +40,8 @@ def _elementwise(e: Emitter, op: LaneOp) -> None:
     if function is None:
         raise e.fail(op, f"`{op.name}`")
     result = op.results[0]
+    if op.name in PAIRED and _in_pairs(e, op):
+        return
     columns = [e.names(v) for v in op.operands]
     count = result.count
     columns = [c if len(c) == count else c * count for c in columns]
@@ -51,6 +53,60 @@ def _elementwise(e: Emitter, op: LaneOp) -> None:
             found = made[row] = function(e, op, list(row))
         out.append(found)
     e.env[result] = out
+
+
+# -- halves in pairs --------------------------------------------------------------------------------------------------
+
+PAIRED = {
+    "arith.addf": "fadd",
+    "arith.subf": "fsub",
+    "arith.mulf": "fmul",
+    "arith.maxnumf": "maxnum",
+    "arith.minnumf": "minnum",
+    "arith.maximumf": "maximum",
+    "arith.minimumf": "minimum",
+    "math.fma": "fma",
+}
+"""Operations that are one instruction for two halves in a word."""
+
+
+PLAIN = ("fadd", "fsub", "fmul")
+
+
+def _as_fma(name: str, x: str, y: str) -> tuple[str, str, str]:
+    """The operands of the fma that is exactly a sum, a difference, a product: for bf16, which has no other on sm_80."""
+    one, minus, zero = (f"splat (bfloat 0xR{bits})" for bits in ("3F80", "BF80", "8000"))
+    return {"fadd": (x, one, y), "fsub": (y, minus, x), "fmul": (x, y, zero)}[name]
+
+
+def _in_pairs(e: Emitter, op: LaneOp) -> bool:
+    """Compute halves two at a time, where operands lie in words already; whether it was done."""
+    result, name = op.results[0], PAIRED[op.name]
+    if result.elem not in ("f16", "bf16") or result.count % 2:
+        return False
+    columns = [e.wide(v, result.count) for v in op.operands]
+    if not any(_is_word(column[i : i + 2]) for column in columns for i in range(0, result.count, 2)):
+        return False
+    type = LLVM[result.elem]
+    vector, out = f"<2 x {type}>", list[Register]()
+    for i in range(0, result.count, 2):
+        words = [e.word(column[i : i + 2], type) for column in columns]
+        given = [e.pure(f"bitcast i32 {w} to {vector}") for w in words]
+        if name in PLAIN and result.elem == "bf16" and e.target.capability < 90:
+            found = e.pure(e.call("llvm.fma.v2bf16", vector, [(vector, x) for x in _as_fma(name, *given)]))
+        elif name in PLAIN:
+            found = e.pure(f"{name} {e.fast}{vector} {given[0]}, {given[1]}")
+        else:
+            text = e.call(f"llvm.{name}.v2{MANGLED[type]}", vector, [(vector, g) for g in given])
+            found = e.pure(text)
+        out += e.parts(e.pure(f"bitcast {vector} {found} to i32"), type, 2)
+    e.env[result] = out
+    return True
+
+
+def _is_word(pair: list[Register]) -> bool:
+    a, b = pair
+    return isinstance(a, Part) and isinstance(b, Part) and a.word == b.word and (a.index, b.index) == (0, 1)
 
 
 # -- integers ---------------------------------------------------------------------------------------------------------
@@ -495,7 +551,7 @@ def _toward_zero(op: LaneOp) -> bool:
 
 @emitter("arith.extf", "arith.truncf")
 def _float_cast(e: Emitter, op: LaneOp) -> None:
-    """fp8 goes in pairs where the processor has instructions for it."""
+    """Pairs, where the processor has instructions for two at once."""
     source, result, down = op.operands[0], op.results[0], _toward_zero(op)
     found = e.env[source]
     pair = None if down else _pair_conversion(e, source.elem, result.elem)
@@ -516,7 +572,9 @@ SHORT = {"f8E4M3FN": "e4m3", "f8E5M2": "e5m2"}
 
 
 def _pair_conversion(e: Emitter, source: str, target: str) -> Pair | None:
-    """How two elements at once are converted to or from fp8 of the hardware's kinds."""
+    """How two elements at once are converted; None if they are not."""
+    if source == "f32" and target in ("f16", "bf16"):
+        return lambda e, pair: _pair_to_half(e, pair, target)
     if e.target.capability < 89:
         return None
     if target in SHORT and source in ("f32", "f16", "bf16"):
@@ -524,6 +582,14 @@ def _pair_conversion(e: Emitter, source: str, target: str) -> Pair | None:
     if source in SHORT and target in ("f32", "f16", "bf16"):
         return lambda e, pair: _pair_from_small(e, pair, source, target)
     return None
+
+
+def _pair_to_half(e: Emitter, pair: list[Register], target: str) -> list[Register]:
+    low, high = (e.name(r) for r in pair)
+    vector = e.pure(f"insertelement <2 x float> poison, float {low}, i32 0")
+    vector = e.pure(f"insertelement <2 x float> {vector}, float {high}, i32 1")
+    halves = e.pure(f"fptrunc <2 x float> {vector} to <2 x {LLVM[target]}>")
+    return e.parts(e.pure(f"bitcast <2 x {LLVM[target]}> {halves} to i32"), LLVM[target], 2)
 
 
 def _pair_to_small(e: Emitter, pair: list[Register], source: str, target: str) -> list[Register]:

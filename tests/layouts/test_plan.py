@@ -47,6 +47,12 @@ def test_random_plans(first: int) -> None:
     assert {"shuffles", "shared", "cluster"} <= set(kinds)
 
 
+@pytest.mark.parametrize("seed", [294126])
+def test_plans_that_once_had_conflicts(seed: int) -> None:
+    """Found by the long campaign: a register common to both sides that lanes and warps of both together make too."""
+    verify_many(seed, 1)
+
+
 def test_nothing_and_renaming() -> None:
     assert plan_conversion(ROWS, ROWS, (128, 128), 16).kind == "nothing"
     bases = {d: list(b) for d, b in ROWS.bases.items()}

@@ -442,8 +442,10 @@ class Planner:
         theirs = set(b)
         rows = f2.Echelon()
         shared = [c for c in a if c in theirs and rows.add(c)]
-        if any(c & (c - 1) for c in (*a, *b)):
+        mixed = any(c & c - 1 for c in (*a, *b))
+        if mixed:
             shared += [c for c in f2.intersection(a, b) if rows.add(c)]
+        if mixed or any(c & c - 1 for c in self.apart):
             rows = f2.Echelon(self.apart)
             shared = [c for c in shared if rows.add(c)]
         return shared

@@ -106,7 +106,8 @@ function drawConversion() {
     element("li", {}, element("button", { type: "button", "aria-current": i === at ? "step" : null, "data-step": i, onclick: () => go(i) }, `${i}. ${name}`)),
   ));
   $("step-text").textContent = at ? plan.steps[at - 1].text : last ? "Every element is where A has it." : "Nothing has to be done: every element is in its place.";
-  if (at && at === last) $("step-text").textContent += played.right ? " Every element is where B wants it." : " An element is in a wrong place!";
+  if (at === last && !played.right) $("step-text").textContent = "An element is in a wrong place!";
+  else if (at && at === last) $("step-text").textContent += " Every element is where B wants it.";
   const clamp = (id, key, size) => {
     $(id).max = size - 1;
     state[key] = String(Math.min(size - 1, Math.max(0, Number(state[key]) || 0)));

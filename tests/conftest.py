@@ -17,6 +17,9 @@ collect_ignore = [
     "kernels/check_with_interpreter.py",
     "kernels/gluon_sources.py",
     "kernels/make_ttir.py",
+    "hopper/gluon_sources.py",
+    "hopper/make_ttgir.py",
+    "hopper/triton_sources.py",
     "lower/make_triton_memory.py",
 ]
 """Scripts that need the real Triton, in which there is nothing to collect."""

@@ -108,7 +108,7 @@ class _Walk:
         for earlier in state:
             if earlier.flight:
                 continue
-            if touch.release and earlier.how != "write":
+            if touch.release:
                 scope = footprint.after(earlier.footprint) if not earlier.release else ""
             elif earlier.how == touch.how and touch.how != "write":
                 continue

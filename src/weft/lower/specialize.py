@@ -131,7 +131,8 @@ class _Specialized:
         before = c.inside(kernel)
         c.build.partition = (0, self.own)
         if budget:
-            c.build.instruction("setmaxnreg.inc", [c.number(budget)])
+            kind = "dec" if budget <= c.program.registers else "inc"
+            c.build.instruction(f"setmaxnreg.{kind}", [c.number(budget)])
         if self.nested:
             self.state = c.allocate(4, "which partitions are next", 4)
         c.block([op for op in ops if op.name != "tt.return"])

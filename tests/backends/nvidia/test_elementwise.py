@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from sim.kit import Kit
+from weft.backends.llvm import vecmath
 from weft.backends.nvidia import emit
 from weft.base import Unsupported
 from weft.ir.lane import LaneProgram
@@ -198,3 +199,30 @@ def test_contraction_only_where_it_is_allowed() -> None:
 def test_a_function_that_there_is_not() -> None:
     with pytest.raises(Unsupported, match=r"math\.nothing"):
         emit(program("math.nothing", ["f32"], "f32"))
+
+
+LIBRARY = {"float": "f32", "double": "f64", "i32": "i32", "i64": "i64"}
+ARRAYS = {"f32": "f", "f64": "d", "i32": "i", "i64": "l"}
+
+
+def _library_program(symbols: list[str]) -> LaneProgram:
+    kit = Kit("f:f32*", "d:f64*", "i:i32*", "l:i64*", target="cuda:80")
+    for symbol in symbols:
+        described = vecmath.definition(*vecmath.symbol_to_name[symbol])
+        elems = [LIBRARY[a] for a in described.args]
+        operands = [kit.load("global", kit.place(ARRAYS[e], kit.thread()), e) for e in elems]
+        found = kit.op(f"libdevice.{symbol}", operands, LIBRARY.get(described.result, "i32"))
+        kit.store("global", kit.place(ARRAYS[found.elem], kit.thread()), found)
+    return kit.program()
+
+
+@needs_ptxas
+def test_every_library_function_assembles() -> None:
+    """One symbol for each function; none of libdevice's own code is needed."""
+    first: dict[tuple[str, str], str] = {}
+    for symbol, function in sorted(vecmath.symbol_to_name.items()):
+        first.setdefault(function, symbol)
+    symbols = list(first.values())
+    assert len(symbols) > 300
+    for at in range(0, len(symbols), 40):
+        assembled(_library_program(symbols[at : at + 40]))

@@ -482,7 +482,7 @@ def _libdevice(e: Emitter, op: LaneOp, a: list[str]) -> str:
     """By CUDA's symbol or by the generic name."""
     name = op.name.removeprefix("libdevice.")
     name = vecmath.symbol_to_name.get(name, (name, ""))[0]
-    elem = op.operands[0].elem
+    elem = next((v.elem for v in op.operands if v.elem[0] == "f"), op.operands[0].elem)
     if not vecmath.has(name, LLVM[elem]):
         raise e.fail(op, f"`{op.name}` of {elem}")
     found = vecmath.call(e.f, name, [e.typed(v.elem, x) for v, x in zip(op.operands, a, strict=True)])

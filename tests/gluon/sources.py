@@ -1,6 +1,6 @@
 """Gluon kernels of these tests, as Weft's or as Triton's: their files say `from triton.experimental import gluon`.
 
-    for source in sources("weft"): ...           # or "triton": the real one, where it is installed
+for source in sources("weft"): ...           # or "triton": the real one, where it is installed
 """
 
 from __future__ import annotations
@@ -60,7 +60,9 @@ def load(path: Path, provider: str) -> ModuleType:
     text = path.read_text(encoding="utf-8")
     if provider == "weft":
         text = text.replace("from triton.experimental import gluon", "from weft import gluon")
-        text = text.replace("triton.experimental.gluon", "weft.gluon").replace("from triton.language", "from weft.language")
+        text = text.replace("triton.experimental.gluon", "weft.gluon").replace(
+            "from triton.language", "from weft.language"
+        )
     module = sys.modules[name] = ModuleType(name)
     module.__file__ = str(path)
     exec(compile(text, str(path), "exec", dont_inherit=True), module.__dict__)
@@ -87,10 +89,11 @@ def options_of(source: Source) -> CompileOptions:
 
 
 def arguments_of(source: Source) -> tuple[dict[str, Any], dict[tuple[int, ...], list[list[Any]]]]:
-    """(signature, attributes): pointers are divisible by 16."""
-    signature = {**source.signature, **dict.fromkeys(source.constexprs, "constexpr")}
-    pointers = [i for i, kind in enumerate(source.signature.values()) if str(kind).startswith("*")]
-    return signature, {(i,): [["tt.divisibility", 16]] for i in pointers}
+    """(signature, attributes): pointers are divisible by 16, and integers of a type that says so, `i32:16`."""
+    kinds = {name: kind.removesuffix(":16") for name, kind in source.signature.items()}
+    signature = {**kinds, **dict.fromkeys(source.constexprs, "constexpr")}
+    known = [i for i, kind in enumerate(source.signature.values()) if kind.startswith("*") or kind.endswith(":16")]
+    return signature, {(i,): [["tt.divisibility", 16]] for i in known}
 
 
 def traced(source: Source) -> Any:

@@ -75,9 +75,9 @@ def cleaned(text: str, path: Path) -> str:
 
 def accepted(text: str, capability: int, options: dict[str, Any], path: Path) -> Any:
     """A kernel compiled by Triton from layout IR, down to PTX without assembling it."""
+    from triton._C.libtriton import ir
     from triton.backends.compiler import GPUTarget
     from triton.compiler import IRSource, make_backend
-    from triton._C.libtriton import ir
 
     path.write_text(text, encoding="utf-8")
     target = GPUTarget("cuda", capability, 32)

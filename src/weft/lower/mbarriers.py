@@ -5,6 +5,7 @@ One thread acts for the block, or for the partition: the first lane of its first
 
 from __future__ import annotations
 
+from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import Operation, SSAValue
 
 from weft.base import CompilationError
@@ -29,8 +30,10 @@ def elected(c: Context, predicate: SSAValue | None = None) -> Value:
 
 
 def holds(op: Operation, name: str) -> bool:
-    """Whether a boolean property is there and true."""
+    """Whether a boolean property is there and true; one without a value is true where it is there."""
     attr = op.properties.get(name, op.attributes.get(name))
+    if isinstance(attr, UnitAttr):
+        return True
     value = getattr(attr, "value", None)
     return bool(getattr(value, "data", getattr(attr, "data", False)))
 

@@ -1,11 +1,12 @@
 """Asynchronous copies and matrix products of Ampere."""
 
-from gluon.sources import Sources
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.language.nvidia import ampere
 from triton.experimental.gluon.language.nvidia.ampere import async_copy as cp
 from triton.experimental.gluon.language.nvidia.ampere import mbarrier, mma_v2
+
+from gluon.sources import Sources
 
 SOURCES = source = Sources()
 
@@ -24,7 +25,7 @@ def memcpy_1d_cpasync(x, y, n, BLOCK: gl.constexpr, layout: gl.constexpr):
 
 @gluon.jit
 def issue_loads(copy_idx, a_smem, b_smem, a, b, at, stride, n, BLOCK: gl.constexpr, buffers: gl.constexpr):
-    mask = (copy_idx * BLOCK + gl.arange(0, BLOCK, gl.SliceLayout(0, gl.BlockedLayout([1, 4], [1, 32], [4, 1], [1, 0]))))
+    mask = copy_idx * BLOCK + gl.arange(0, BLOCK, gl.SliceLayout(0, gl.BlockedLayout([1, 4], [1, 32], [4, 1], [1, 0])))
     mask = mask[None, :] < n
     cp.async_copy_global_to_shared(a_smem.index(copy_idx % buffers), a + at + copy_idx * BLOCK, mask=mask)
     cp.async_copy_global_to_shared(
@@ -68,7 +69,7 @@ def _offsets(ROWS: gl.constexpr, COLUMNS: gl.constexpr, stride, layout: gl.const
     return i[:, None] * stride + j[None, :]
 
 
-@source(a="*fp16", b="*fp16", c="*fp32", k="i32", n="i32", constexprs={"M": 64, "N": 64, "K": 32})
+@source(a="*fp16", b="*fp16", c="*fp32", k="i32:16", n="i32:16", constexprs={"M": 64, "N": 64, "K": 32})
 @gluon.jit
 def matmul_cpasync(a, b, c, k, n, M: gl.constexpr, N: gl.constexpr, K: gl.constexpr):
     blocked: gl.constexpr = gl.BlockedLayout([1, 8], [8, 4], [4, 1], [1, 0])
@@ -83,7 +84,7 @@ def matmul_cpasync(a, b, c, k, n, M: gl.constexpr, N: gl.constexpr, K: gl.conste
     cp.async_copy_global_to_shared(x.index(0), from_a)
     cp.async_copy_global_to_shared(y.index(0), from_b)
     cp.commit_group()
-    for step in range(0, gl.cdiv(k, K)):
+    for step in range(gl.cdiv(k, K)):
         more = step + 1 < gl.cdiv(k, K)
         from_a += K
         from_b += K * n

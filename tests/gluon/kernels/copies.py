@@ -1,8 +1,9 @@
 """Copies with one element a thread and with many, in one dimension and in two, through layouts of both sides."""
 
-from gluon.sources import Sources
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
+
+from gluon.sources import Sources
 
 SOURCES = source = Sources()
 

@@ -1,6 +1,5 @@
 """Bulk copies, products of warp groups and warp specialisation of Hopper."""
 
-from gluon.sources import Sources
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.language.nvidia.hopper import (
@@ -11,6 +10,8 @@ from triton.experimental.gluon.language.nvidia.hopper import (
     warpgroup_mma_init,
     warpgroup_mma_wait,
 )
+
+from gluon.sources import Sources
 
 SOURCES = source = Sources()
 

@@ -1,8 +1,9 @@
 """Layouts that the compiler finds: AutoLayout and CoalescedLayout."""
 
-from gluon.sources import Sources
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
+
+from gluon.sources import Sources
 
 SOURCES = source = Sources()
 

@@ -1,9 +1,10 @@
 """The operations of the language on tiles with layouts: arithmetic, shapes, reductions, control flow."""
 
-from gluon.sources import Sources
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
 from triton.language.core import _aggregate as aggregate
+
+from gluon.sources import Sources
 
 SOURCES = source = Sources()
 

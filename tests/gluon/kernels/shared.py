@@ -1,8 +1,9 @@
 """Shared memory: layouts of every kind, views, buffers, and what depends on bank conflicts."""
 
-from gluon.sources import Sources
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
+
+from gluon.sources import Sources
 
 SOURCES = source = Sources()
 

@@ -15,6 +15,7 @@ from weft.backends.nvidia.driver import (
     to_device,
     to_host,
 )
+from weft.backends.nvidia.tensormaps import map_maker
 
 __all__ = [
     "Device",
@@ -26,6 +27,7 @@ __all__ = [
     "device_count",
     "driver_version",
     "free",
+    "map_maker",
     "to_device",
     "to_host",
 ]

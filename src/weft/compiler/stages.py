@@ -208,12 +208,16 @@ def compile(
         with stage("cache", timings):
             entry = store.get(key)
         if entry is not None and all(name in entry[1] for name in STAGES):
-            return _kernel(src, chosen, opts, entry[0], entry[1], key, timings, from_cache=True, dump=dump)
+            facts = dict(entry[0])
+            if facts.get("wrapped_offsets"):  # it may have moved in its file since; rare, so it is traced again
+                with stage("ttir", timings):
+                    facts["wrapped_offsets"] = _wrapped(tile_pipeline(src.make_ir(opts.language, chosen)))
+            return _kernel(src, chosen, opts, facts, entry[1], key, timings, from_cache=True, dump=dump)
     with stage("ttir", timings):
         module = tile_pipeline(src.make_ir(opts.language, chosen))
         ttir = print_module(module)
         stored = stored_params(module)
-        wrapped = [asdict(found) for found in wrapped_offsets(module)]
+        wrapped = _wrapped(module)
     if dump is not None:
         dump(src.name, "ttir", ttir)
     debug = opts.language.debug
@@ -240,6 +244,11 @@ def compile(
         with stage("cache", timings):
             store.put(key, facts, blobs)
     return _kernel(src, chosen, opts, facts, blobs, key, timings, from_cache=False, dump=dump)
+
+
+def _wrapped(module: Any) -> list[dict[str, Any]]:
+    """The offsets that are known to wrap, as plain data."""
+    return [asdict(found) for found in wrapped_offsets(module)]
 
 
 def _kernel(
@@ -296,4 +305,5 @@ TRITON_FACTS: dict[str, Any] = {
     "stored_params": [],
     "wrapped_offsets": [],
     "params": [],
+    "tensor_maps": [],
 }

@@ -1,6 +1,7 @@
 """Memory that kernels ask for while they run, by `set_allocator`.
 
-On a CPU no kernel asks: descriptors made in a kernel live on its stack.  The allocator is kept for the targets that do.
+On a CPU no kernel asks: descriptors made in a kernel live on its stack.  On a GPU those that make descriptors do; where
+no allocator is set, Weft's own memory is used.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any
 
-__all__ = ["Allocator", "NullAllocator", "get_allocator", "set_allocator", "set_profile_allocator"]
+__all__ = ["Allocator", "NullAllocator", "get_allocator", "has_allocator", "set_allocator", "set_profile_allocator"]
 
 Allocator = Callable[[int, int, int | None], Any]
 """(size, alignment, stream) -> something with data_ptr()."""
@@ -37,6 +38,11 @@ def set_allocator(allocator: Allocator) -> None:
 def get_allocator() -> Allocator:
     """The allocator of this context."""
     return _allocator.get() or NullAllocator()
+
+
+def has_allocator() -> bool:
+    """Whether one was set."""
+    return _allocator.get() is not None
 
 
 def set_profile_allocator(allocator: Allocator | None) -> None:

@@ -7,7 +7,7 @@ is compiled for that GPU; a launch goes into the current stream of the arrays' l
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from typing import Any
@@ -16,7 +16,8 @@ from weft import compiler
 from weft.base import LaunchError
 from weft.compiler import devices
 
-from . import knobs
+from . import cuda, knobs
+from .allocation import get_allocator, has_allocator
 from .arrays import ArrayFacts, array_facts, reader_of
 from .binder import REFUSED, Handler, grid_of, handlers, make_binder
 from .binder import bind_slowly as bind_on_host
@@ -112,26 +113,61 @@ def _descriptor(value: Any, specialise: bool, align: bool) -> tuple[Any, Any]:
     return (value.signature, value.device, type(value.base)), value.slots()
 
 
-_own: dict[type, Handler] = {TensorDescriptor: _descriptor}
+def _with_layout(value: Any, specialise: bool, align: bool) -> tuple[Any, Any]:
+    """A descriptor for the copy engine: its tensor map is made when it is known for which boxes."""
+    if value.device is None:
+        return REFUSED, None
+    return (value.signature, value.device, type(value.base)), (value, value.slots()[0])
+
+
 _quick: dict[type, Handler] = {kind: handler for kind, handler in handlers.items() if kind in (type(None), float, bool)}
 
 
 def _bind(param: Any, value: Any) -> tuple[Any, Any]:
     """(key, value) of an argument of a class that the generated code does not know."""
     kind = value.__class__
-    if reader_of(value) is None and kind not in _own:
+    handler: Handler = _array
+    if isinstance(value, TensorDescriptor):
+        handler = _with_layout if hasattr(value, "layout") else _descriptor
+    elif reader_of(value) is None:
         return bind_on_host(param, value)
     if kind.__module__ in ("torch", "torch.nn.parameter"):
         _quick[kind] = _torch
     specialise, align = not param.do_not_specialize, not param.do_not_specialize_on_alignment
     try:
-        return _own.get(kind, _array)(value, specialise, align)
+        return handler(value, specialise, align)
     except LaunchError as error:
         if error.argument is None:
             error.argument = param.name
             error.message = f"argument `{param.name}`: {error.message}"
             error.args = (error.message,)
         raise
+
+
+def _map_makers(kernel: Any, found: Sequence[Any], names: Sequence[str]) -> list[Callable[..., tuple[Any, ...]]]:
+    """What makes the tensor maps of a kernel, in the order of its descriptors."""
+    maps = kernel.metadata.tensor_maps
+    described = [path for path, kind in found if kind.startswith("tensordesc")] if maps else []
+    return [devices.map_maker(names[path[0]], *facts) for path, facts in zip(described, maps, strict=True)]
+
+
+class Scratch:
+    """Global memory that a kernel's programs have for themselves while they run: one piece for each stream."""
+
+    def __init__(self, size: int, index: int, stream: Callable[[], int]) -> None:
+        self._size, self._index, self._stream = size, index, stream
+        self._pieces: dict[int, Any] = {}
+
+    def __call__(self, programs: int) -> int:
+        """The address of memory for so many programs; from `weft.set_allocator` where one was set."""
+        stream, wanted = self._stream(), self._size * programs
+        if has_allocator():
+            piece = self._pieces[stream] = get_allocator()(wanted, 128, stream)
+            return int(piece.data_ptr())
+        piece = self._pieces.get(stream)
+        if piece is None or piece.nbytes < wanted:
+            piece = self._pieces[stream] = cuda.empty(wanted, "u1", self._index)
+        return int(piece.address)
 
 
 class _NoArray:
@@ -184,7 +220,16 @@ class GPULaunches:
             found = runtime_leaves(list(kernel.src.signature.values()))
             values = [p.num for p in self.kernel.params if not p.is_constexpr]
             stream = stream_of(_arrays(args), index)
-            fire = make_fire(kernel, found, values, lambda codes: kernel.load().launcher(codes, stream))
+            maps = _map_makers(kernel, found, self.kernel.arg_names)
+            size = kernel.metadata.global_scratch_size
+
+            def launcher(codes: str) -> Callable[..., None]:
+                if not size:
+                    return kernel.load().launcher(codes, stream)  # type: ignore[no-any-return]
+                launch, own = kernel.load().launcher(codes + "Q", stream), Scratch(size, index, stream)
+                return lambda x, y, z, *slots: launch(x, y, z, *slots, own(x * y * z))
+
+            fire = make_fire(kernel, found, values, launcher, maps)
             entry = (kernel, None, fire)
             with suppress(TypeError):  # an option that cannot be hashed
                 self._entries[key] = entry
@@ -203,7 +248,10 @@ class GPULaunches:
         def freeze(codes: str) -> Callable[..., None]:
             return lambda x, y, z, *slots: launches.append(kernel.load().frozen(codes, stream, (x, y, z), slots))
 
-        make_fire(kernel, found, numbers, freeze)(*grid_of(grid), *values)
+        if kernel.metadata.global_scratch_size:
+            raise LaunchError(f"{kernel.name} needs memory of its own for each launch, so that it cannot be frozen")
+        maps = _map_makers(kernel, found, self.kernel.arg_names)
+        make_fire(kernel, found, numbers, freeze, maps)(*grid_of(grid), *values)
         return launches[0]
 
     def wanted(self, args: tuple[Any, ...]) -> bool:

@@ -69,11 +69,13 @@ def make_fire(
     found: Sequence[Leaf],
     count: int | Sequence[int],
     launcher: Callable[[str], Callable[..., None]] | None = None,
+    maps: Sequence[Callable[..., tuple[Any, ...]]] = (),
 ) -> Callable[..., None]:
     """A function (gx, gy, gz, *values); `count` says which parameters the values are of.
 
     A kernel that checks its accesses takes the limits of its arrays after them (see `limits_of`). `launcher` makes
-    what takes the slots of a launch, from their codes; that of the loaded kernel if none is given.
+    what takes the slots of a launch, from their codes; that of the loaded kernel if none is given. `maps` make the
+    tensor maps of descriptors, in order.
     """
     names = [f"v{i}" for i in (range(count) if isinstance(count, int) else count)]
     codes, given = [], []
@@ -82,6 +84,10 @@ def make_fire(
         value = _at(path)
         if name.startswith("*"):
             code = "Q"
+        elif name.startswith("tensordesc") and maps:
+            maker = f"map{len(spaces)}"
+            spaces[maker] = maps[sum(key.startswith("map") for key in spaces)]
+            code, value = "128s" + "q" * (2 * descriptor_rank(name)), f"*{maker}(*{value})"
         elif name.startswith("tensordesc"):
             code, value = "Q" + "q" * (1 + 2 * descriptor_rank(name)), f"*{value}"
         elif name == "fp32":
@@ -108,7 +114,7 @@ def make_fire(
         names.append(f"l{k}")
     launch = (launcher or kernel.load().launcher)("".join(codes))
     if given == names:
-        return launch  # type: ignore[no-any-return]
+        return launch
     spaces["launch"] = launch
     source = f"lambda x, y, z{''.join(', ' + n for n in names)}: launch(x, y, z{''.join(', ' + g for g in given)})"
     return eval(source, spaces)  # type: ignore[no-any-return]

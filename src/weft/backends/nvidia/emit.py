@@ -60,6 +60,9 @@ class Emitted:
             "threads": self.threads,
             "arch": self.processor,
             "params": [_spelled(p) for p in self.parameters],
+            "tensor_maps": [
+                [p.pointee, list(p.box), p.swizzle, list(p.block)] for p in self.parameters if p.elem == "tensormap"
+            ],
         }
 
 

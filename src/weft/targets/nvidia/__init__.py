@@ -5,7 +5,7 @@
 (80, ['f16 x 8', 'f16 x 4', 'f32 x 4'])
 """
 
-from .bulk import ELEMENT_TYPES, REDUCTIONS, SWIZZLES, TensorMap
+from .bulk import ELEMENT_TYPES, REDUCTIONS, SWIZZLES, TensorMap, map_of
 from .instruction import Instruction, Memory, Operand
 from .limits import shared_limit
 from .mbarrier import MBarrier, MBarrierError
@@ -28,6 +28,7 @@ __all__ = [
     "REDUCTIONS",
     "SWIZZLES",
     "TensorMap",
+    "map_of",
     "decode",
     "encode",
     # what meanings are made of

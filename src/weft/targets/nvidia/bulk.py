@@ -14,12 +14,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from .instruction import Array, Instruction, Operand
+from .instruction import BITS, Array, Instruction, Operand
 
-__all__ = ["ELEMENT_TYPES", "REDUCTIONS", "SWIZZLES", "TensorMap", "bulk_instructions"]
+__all__ = ["ELEMENT_TYPES", "REDUCTIONS", "SWIZZLES", "TensorMap", "bulk_instructions", "map_of"]
 
 SWIZZLES = (16, 32, 64, 128)
 """The swizzle modes by their bytes, in the order of their numbers; 16 is none."""
@@ -28,6 +29,8 @@ ELEMENT_TYPES = (
 )  # fmt: skip
 """What a map calls the types of elements, in the order of their numbers."""
 REDUCTIONS = ("add", "min", "max", "inc", "dec", "and", "or", "xor")
+KINDS = {"i8": "u8", "i16": "u16", "i32": "i32", "i64": "i64", "f8E4M3FN": "u8", "f8E5M2": "u8"}
+"""What a map calls elements, where that is not their own name."""
 
 
 @dataclass(frozen=True)
@@ -106,6 +109,37 @@ class TensorMap:
     def alignment(self) -> int:
         """What the address in shared memory must be a multiple of, so that the swizzle is that of `offsets`."""
         return max(128, 8 * self.swizzle if self.swizzle > 16 else 16)
+
+
+def map_of(
+    described: Any, address: int, pointee: str, box: tuple[int, ...], swizzle: int, block: tuple[int, ...]
+) -> TensorMap:
+    """The map of an argument with `base`, `shape`, `strides` in elements and maybe `padding`, for the boxes wanted.
+
+    `block` is the tile that the kernel was made for. ValueError, saying what does not fit.
+    """
+    size = max(8, BITS[pointee]) // 8
+    shape, strides = (tuple(int(x) for x in getattr(described, n)) for n in ("shape", "strides"))
+    item = int(described.base.dtype.itemsize)
+    if item != size:
+        raise ValueError(f"describes elements of {item} bytes, the kernel wants {pointee}")
+    found = tuple(int(x) for x in getattr(described, "block_shape", block))
+    if block and found != block:
+        raise ValueError(f"describes blocks of {found}, the kernel was made for {block}")
+    if len(shape) != len(box) or len(strides) != len(shape) or strides[-1] != 1:
+        raise ValueError(
+            f"must have {len(box)} dimensions, the last one contiguous; got the shape {shape} with strides {strides}"
+        )
+    return TensorMap(
+        address,
+        size,
+        shape[::-1],
+        tuple(s * size for s in strides[-2::-1]),
+        box,
+        swizzle,
+        nan=getattr(described, "padding", "zero") == "nan",
+        dtype=KINDS.get(pointee, pointee),
+    )
 
 
 def bulk_instructions() -> Iterator[Instruction]:

@@ -1,0 +1,66 @@
+"""Tensor maps that the host makes: 128 bytes in which the driver packs what the copy engine has to know."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any
+
+from weft.base import LaunchError
+from weft.targets.nvidia import ELEMENT_TYPES, SWIZZLES, TensorMap, map_of
+
+from .driver import api
+from .faults import check
+
+__all__ = ["encoded", "map_maker"]
+
+
+KINDS = (
+    *("UINT8", "UINT16", "UINT32", "INT32", "UINT64", "INT64", "FLOAT16", "FLOAT32", "FLOAT64", "BFLOAT16"),
+    *("FLOAT32_FTZ", "TFLOAT32", "TFLOAT32_FTZ"),
+)
+"""What the driver calls `ELEMENT_TYPES`."""
+
+
+@lru_cache(maxsize=1024)
+def encoded(made: TensorMap) -> bytes:
+    """The map as the driver packs it."""
+    cuda = api()
+    kind = KINDS[ELEMENT_TYPES.index(made.dtype or f"u{8 * made.element_bytes}")]
+    swizzle = ("NONE", "32B", "64B", "128B")[SWIZZLES.index(made.swizzle)]
+    fill = cuda.CUtensorMapFloatOOBfill
+    found = check(
+        cuda.cuTensorMapEncodeTiled(
+            getattr(cuda.CUtensorMapDataType, f"CU_TENSOR_MAP_DATA_TYPE_{kind}"),
+            len(made.shape),
+            made.address,
+            [cuda.cuuint64_t(n) for n in made.shape],
+            [cuda.cuuint64_t(n) for n in made.strides],
+            [cuda.cuuint32_t(n) for n in made.box],
+            [cuda.cuuint32_t(n) for n in made.steps],
+            cuda.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE,
+            getattr(cuda.CUtensorMapSwizzle, f"CU_TENSOR_MAP_SWIZZLE_{swizzle}"),
+            cuda.CUtensorMapL2promotion.CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
+            fill.CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA
+            if made.nan
+            else fill.CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE,
+        ),
+        "a tensor map",
+    )
+    return b"".join(int(word).to_bytes(8, "little") for word in found.opaque)
+
+
+def map_maker(
+    name: str, pointee: str, box: Sequence[int], swizzle: int, block: Sequence[int]
+) -> Callable[[Any, int], tuple[Any, ...]]:
+    """A function of a descriptor and its base's address: the map, shape and strides, as a kernel takes them."""
+    boxes, blocks = tuple(box), tuple(block)
+
+    def make(described: Any, address: int) -> tuple[Any, ...]:
+        try:
+            made = map_of(described, address, pointee, boxes, swizzle, blocks)
+        except ValueError as found:
+            raise LaunchError(f"`{name}` {found}", name) from found
+        return (encoded(made), *described.shape, *described.strides)
+
+    return make

@@ -102,6 +102,8 @@ BAD = [
     (lambda: TensorMemoryScalesLayout((3, 1)), "cta_split_num must be powers of two, got 3"),
     (lambda: make_cga_layout([2, 1], [2, 2], [1, 0]), "is to be split 2 times among 1 blocks"),
     (lambda: wl.get_tmem_reg_layout(32, [128, 64], TensorMemoryLayout((128, 64), 1), 2), "must be 4 or more"),
+    (lambda: wl.get_tmem_reg_layout(16, [128, 32], TensorMemoryLayout((128, 16), 4), 4), "col_stride is at most 2"),
+    (lambda: wl.get_tmem_reg_layout(32, [256, 512], TensorMemoryLayout((128, 512), 1), 4), "takes 1024 columns"),
     (
         lambda: wl.mfma_scale_layout(DotOperandLayout(0, WMMA, 8), [16, 4]),
         "an operand of a 16x16 or 32x32 AMDMFMALayout",

@@ -181,8 +181,18 @@ def get_tmem_reg_layout(
     if checks.power_of_two(name, "num_warps", num_warps) < 4:
         raise LayoutError(f"{name}: num_warps must be 4 or more, as each warp reaches 32 of 128 rows; got {num_warps}")
     cga = check_cga(name, cga_layout, 2)
-    memory = layout.to_linear(shape)
-    found = _registers(_one_block(name, memory, cga), instr_variant.removesuffix("_splitn"), num_warps, bits)
+    if isinstance(layout, TensorMemoryLayout) and bits * layout.col_stride > 32:
+        raise LayoutError(
+            f"{name}: elements of {bits} bits with col_stride {layout.col_stride} are {bits * layout.col_stride} bits "
+            f"apart; a column of tensor memory has 32, so that col_stride is at most {32 // bits}"
+        )
+    memory = _one_block(name, layout.to_linear(shape), cga)
+    if memory.in_dims["col"] * bits > 512 * 32:
+        raise LayoutError(
+            f"{name}: a tile of shape {list(shape)} in {layout!r} takes {memory.in_dims['col'] * bits // 32} columns of "
+            "each block, tensor memory has 512"
+        )
+    found = _registers(memory, instr_variant.removesuffix("_splitn"), num_warps, bits)
     if found is None:
         raise LayoutError(
             f"{name}: {instr_variant} cannot load a tile of shape {list(shape)} in {layout!r} with {num_warps} warps",

@@ -173,26 +173,43 @@ class _Product:
         return found
 
     def by_instruction(self, entry: Instruction, along: Sequence[int]) -> Value:
-        """Instance by instance: those of one part of the result one after the other."""
-        m, n, k = entry.shape
+        """Instance by instance: one part of the sum after the other, so that few operands are needed at a time."""
+        k = entry.shape[2]
         held = [_held(x) for x in self.layouts]
         points = [self.points(o.layout) for o in entry.operands]
-        values, b = self.values, self.batch
-        parts: dict[int, Value] = {}
-        origins = sorted({(*p[:b], p[b] // m * m, p[b + 1] // n * n) for p in held[2]})
+        origins = self.origins(entry, held[2])
+        registers = [[held[2][self.moved(o, p)] for p in points[2]] for o in origins]
+        running = [self.c.build.rename(self.values[2], r) for r in registers]
         order = [f2.multiply(along, x) for x in range(self.depth)]
-        for *batch, i, j in origins:
-            registers = [held[2][(*batch, i + x, j + y)] for x, y in points[2]]
-            running = self.c.build.rename(values[2], registers)
-            for at in range(0, self.depth, k):
+        for at in range(0, self.depth, k):
+            for number, (*batch, i, j) in enumerate(origins):
                 left = [held[0][(*batch, i + x, order[at + y])] for x, y in points[0]]
                 right = [held[1][(*batch, order[at + x], j + y)] for x, y in points[1]]
-                operands = [self.c.build.rename(v, t) for v, t in zip(values, (left, right), strict=False)]
-                made = self.c.build.instruction(entry.name, [*operands, running], [(running.elem, running.count)])
-                running = made.result
-            for position, register in enumerate(registers):
-                parts[register] = self.c.build.rename(running, [position])
-        return self.assembled(parts, held[2])
+                operands = [self.c.build.rename(v, t) for v, t in zip(self.values, (left, right), strict=False)]
+                total = running[number]
+                made = self.c.build.instruction(entry.name, [*operands, total], [(total.elem, total.count)])
+                running[number] = made.result
+        return self.assembled(running, [r for part in registers for r in part], held[2])
+
+    def origins(self, entry: Instruction, held: dict[Point, int]) -> list[Point]:
+        """The first element of each part of the result, row by row, every other row backwards: what was used last is
+        used again.
+        """
+        m, n, _ = entry.shape
+        b = self.batch
+        found = sorted({(*p[:b], p[b] // m * m, p[b + 1] // n * n) for p in held})
+        rows = sorted({o[:-1] for o in found})
+        return [
+            o
+            for number, row in enumerate(rows)
+            for o in sorted((o for o in found if o[:-1] == row), reverse=bool(number % 2))
+        ]
+
+    @staticmethod
+    def moved(origin: Point, point: Point) -> Point:
+        """A point of an instruction in the tile."""
+        *batch, i, j = origin
+        return (*batch, i + point[0], j + point[1])
 
     @staticmethod
     def points(tile: LinearLayout | None) -> list[Point]:
@@ -200,10 +217,8 @@ class _Product:
         assert tile is not None
         return _elements(tile.transpose_outs(["dim0", "dim1"]))
 
-    def assembled(self, parts: dict[int, Value], held: dict[Point, int]) -> Value:
+    def assembled(self, parts: Sequence[Value], registers: Sequence[int], held: dict[Point, int]) -> Value:
         """One fragment of registers that were computed in pieces; copies are where what they copy is."""
-        order = sorted(parts)
-        elem = self.values[2].elem
-        joined = self.c.build.add("join", [parts[r] for r in order], [(elem, len(order))]).result
-        place = {r: i for i, r in enumerate(order)}
+        joined = self.c.build.add("join", parts, [(parts[0].elem, len(registers))]).result
+        place = {r: i for i, r in enumerate(registers)}
         return self.c.build.rename(joined, [place[held[p]] for p in _elements(self.layouts[2])])

@@ -161,7 +161,8 @@ OPERATIONS: dict[str, str] = {
     "linear": "attrs registers, lane, warp, block: i32; register k holds registers[k] xor the entries of lane, warp "
     "and block (the index in the cluster) whose bits are set in the indices: a linear layout, flattened",
     "undefined": "registers that hold nothing: whatever depends on them is undefined",
-    # elementwise: arith.*, math.* and libdevice names with MLIR's meaning; attrs as there (predicate, fastmath, ...)
+    # elementwise: arith.*, math.* and libdevice names with MLIR's meaning; attrs as there (predicate, fastmath, ...);
+    # precise: a quotient or root that must be rounded once
     "select": "(condition, a, b)",
     # registers
     "rename": "attrs table: register k of the result is register table[k] of the operand; free",
@@ -172,7 +173,8 @@ OPERATIONS: dict[str, str] = {
     "shuffle": "attrs kind xor: masks, one for each register; kind idx: (value, lane) with the lane to read from",
     "ballot": "(i1): i32, the lanes of the warp where it holds",
     # memory: operands in brackets may be absent; attrs space is global, shared or cluster
-    "load": "(address[, mask, other]), attrs space, vector: each address register gives vector consecutive elements",
+    "load": "(address[, mask, other]), attrs space, vector: each address register gives vector consecutive elements; "
+    "cache (ca, cg, ...), evict (evict_first, evict_last) and volatile are for who emits instructions",
     "store": "(address, value[, mask]), attrs space, vector",
     "atomic": "(address, value[, mask]), attrs space, kind, order, scope: the old values",
     "compare_and_swap": "(address, expected, value[, mask]), attrs space, order, scope: the old values",

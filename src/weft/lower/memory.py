@@ -7,10 +7,11 @@ elements come one after the other. Of lanes and warps that hold copies one store
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from xdsl.ir import Operation, SSAValue
 
-from weft.ir import is_tensor
+from weft.ir import int_value, is_tensor
 from weft.ir.lane import ELEMENT_BITS
 from weft.layouts import LinearLayout, f2
 
@@ -81,6 +82,22 @@ def _starts(order: Sequence[int], vector: int) -> list[int]:
     return [order[i] for i in range(0, len(order), vector)]
 
 
+CACHES = {2: "ca", 3: "cg", 4: "wb", 5: "cs", 6: "wt", 7: "cv"}
+EVICTIONS = {2: "evict_first", 3: "evict_last"}
+
+
+def _hints(op: Operation) -> dict[str, Any]:
+    """What is asked of the caches, for the attributes of an access."""
+    found: dict[str, Any] = {}
+    for name, names in (("cache", CACHES), ("evict", EVICTIONS)):
+        number = int_value(op.properties[name]) if name in op.properties else 0
+        if number in names:
+            found[name] = names[number]
+    if "isVolatile" in op.properties and int_value(op.properties["isVolatile"]):
+        found["volatile"] = True
+    return found
+
+
 @lowering("tt.load")
 def _load(c: Context, op: Operation) -> None:
     pointer, result = op.operands[0], op.results[0]
@@ -90,14 +107,15 @@ def _load(c: Context, op: Operation) -> None:
     zero = c.build.constant(elem, 0) if mask is not None and other is None else None  # what masked-off lanes get
     if not is_tensor(pointer.type):
         instead = c[other] if other is not None else zero
-        c[result] = c.build.load("global", c[pointer], elem, 1, c[mask] if mask is not None else None, instead)
+        active = c[mask] if mask is not None else None
+        c[result] = c.build.load("global", c[pointer], elem, 1, active, instead, **_hints(op))
         return
     order, vector = access_order(c, pointer, mask, ELEMENT_BITS[elem])
     starts = _starts(order, vector)
     address = c.build.rename(c.whole(pointer), starts)
     active = c.build.rename(c.whole(mask), starts) if mask is not None else None
     instead = c.build.rename(c.whole(other), order) if other is not None else zero
-    loaded = c.build.load("global", address, elem, vector, active, instead)
+    loaded = c.build.load("global", address, elem, vector, active, instead, **_hints(op))
     c[result] = c.build.rename(loaded, back(c.layout(pointer), order))
 
 
@@ -115,11 +133,11 @@ def _store(c: Context, op: Operation) -> None:
     c.has_stored = True
     if not is_tensor(pointer.type):
         active = c.all_of([*c.once(None), c[mask] if mask else None])
-        c.build.store("global", c[pointer], c[value], 1, active)
+        c.build.store("global", c[pointer], c[value], 1, active, **_hints(op))
         return
     order, vector = access_order(c, pointer, mask, ELEMENT_BITS[elem_of(value.type)])
     starts = _starts(order, vector)
     masks = c.build.rename(c.whole(mask), starts) if mask is not None else None
     active = c.all_of([masks, *c.once(c.layout(pointer))])
     stored = c.build.rename(c.whole(value), order)
-    c.build.store("global", c.build.rename(c.whole(pointer), starts), stored, vector, active)
+    c.build.store("global", c.build.rename(c.whole(pointer), starts), stored, vector, active, **_hints(op))

@@ -192,8 +192,8 @@ def _fp_to_fp(c: Context, op: Operation) -> None:
     value, elem = c[op.operands[0]], elem_of(op.results[0].type)
     wider = ELEMENT_BITS[elem] > ELEMENT_BITS[value.elem]
     attrs = {}
-    if "rounding" in op.properties:
-        attrs["rounding"] = int_value(op.properties["rounding"])
+    if "rounding" in op.properties and int_value(op.properties["rounding"]) == 0:
+        attrs["roundingmode"] = "toward_zero"
     c[op.results[0]] = c.build.op("arith.extf" if wider else "arith.truncf", [value], elem, **attrs)
 
 
@@ -204,9 +204,14 @@ def _named(c: Context, op: Operation) -> None:
     operands = [c[x] for x in op.operands]
     if op.name == "tt.clampf":
         low = c.build.op("arith.maxnumf", [operands[0], operands[1]], elem)
-        c[op.results[0]] = c.build.op("arith.minnumf", [low, operands[2]], elem)
+        found = c.build.op("arith.minnumf", [low, operands[2]], elem)
+        if "propagateNan" in op.properties and int_value(op.properties["propagateNan"]):
+            number = c.build.op("arith.cmpf", [operands[0], operands[0]], "i1", predicate="ord")
+            found = c.build.select(number, found, operands[0])
+        c[op.results[0]] = found
         return
-    c[op.results[0]] = c.build.op(names[op.name], operands, elem)
+    attrs = {"precise": True} if op.name.startswith("tt.precise") else {}
+    c[op.results[0]] = c.build.op(names[op.name], operands, elem, **attrs)
 
 
 @lowering("arith.select")

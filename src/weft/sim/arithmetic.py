@@ -332,7 +332,7 @@ def _odd_from_integer(x: Array) -> Array:
 
 def _toward_zero(x: Array, elem: str) -> Array:
     near = narrowed(np.clip(x, -_largest(elem), _largest(elem)), elem)
-    near = np.where(np.isnan(x), narrowed(x, elem), near).astype(near.dtype)
+    near = np.where(np.isfinite(x), near, narrowed(x, elem)).astype(near.dtype)
     bits = near.view(f"i{near.dtype.itemsize}")
     away = np.abs(near.astype(np.float64)) > np.abs(x.astype(np.float64))
     return np.where(away, bits - 1, bits).astype(bits.dtype).view(near.dtype)

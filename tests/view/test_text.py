@@ -13,6 +13,7 @@ from xml.etree import ElementTree
 import pytest
 
 from weft.cli import main
+from weft.cli_layout import ESCAPE
 from weft.layouts import BlockedLayout, LinearLayout, SliceLayout, SwizzledSharedLayout
 from weft.layouts.plan import plan_conversion
 from weft.view import grid_of, natural_shape, parse_layout, render_text, to_html, to_svg
@@ -303,6 +304,12 @@ def on_terminal(width: int, *arguments: str, **environment: str) -> str:
             found += part
     os.close(master)
     return found.decode().replace("\r\n", "\n")
+
+
+def test_tensor_memory(capsys: pytest.CaptureFixture[str]) -> None:
+    out = run(capsys, "show", "TensorMemoryLayout([64,2],1)", "--color", "always")[1]
+    lines = [line.rstrip() for line in ESCAPE.sub("", out).splitlines()]
+    assert lines[2] == "each element: col:row" and lines[6:8] == [" 0   0:0+   1:0+", " 1   0:1+   1:1+"]
 
 
 def test_padding(capsys: pytest.CaptureFixture[str]) -> None:

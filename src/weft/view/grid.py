@@ -138,7 +138,7 @@ class _Painter:
             return str(place.get("register", 0))
         if "offset" in place:
             return str(padded(place["offset"], self.pads))
-        return str(next(iter(place.values()), 0))
+        return self.full(place)
 
     def full(self, place: dict[str, int]) -> str:
         if self.distributed:

@@ -147,6 +147,7 @@ class Evaluator {
   name(node) {
     if (Object.hasOwn(this.scope, node.name)) return this.scope[node.name];
     if (Object.hasOwn(CALLABLES, node.name)) throw new LayoutError(`${node.name} has to be called: add \`(...)\` with its parameters`);
+    if (["A", "B", "S"].includes(node.name)) throw new LayoutError(`${node.name} stands for no layout now: its own field is empty, wrong, or below this one`);
     throw this.unknown(node.name, [...Object.keys(this.scope), ...Object.keys(CALLABLES)]);
   }
   unknown(name, known) {

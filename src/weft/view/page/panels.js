@@ -87,7 +87,8 @@ function legendOf(tile, view) {
     for (let w = 0; w < Math.min(warps, 16); w++)
       found.push(swatch(placeColour(w, warps, 1, 3), (tile.size.block ?? 1) > 1 ? `warp ${w % (tile.size.warp ?? 1)} of block ${Math.floor(w / (tile.size.warp ?? 1))}` : `warp ${w}`));
     found.push(element("span", {}, "light to dark: lane", view === "tile" ? "; the number: register" : ""));
-  } else if ("offset" in tile.size) found.push(element("span", {}, "colour: bank of shared memory", view === "tile" ? "; the number: offset" : ""));
+  } else if ("offset" in tile.size) found.push(element("span", {}, "colour: bank of shared memory", view === "tile" ? `; the number: offset${tile.pads ? ", with padding" : ""}` : ""));
+  else if (view === "tile") found.push(element("span", {}, `the numbers: ${tile.wide.join(", ") || "one place"}`));
   found.push(element("span", {}, facts(tile.layout)));
   const most = Math.max(...tile.copies);
   if (most > 1) found.push(element("span", {}, `+ held in ${most} places`));

@@ -63,8 +63,13 @@ function readShape() {
   return sizes;
 }
 
+// An error below its field: the expression with carets in one piece, the message in as many lines as it takes.
 function showError(node, error, text) {
-  if (!error) return (node.textContent = "");
-  const carets = error.start === undefined || text === undefined ? "" : `${text}\n${" ".repeat(error.start)}${"^".repeat(Math.max(1, error.end - error.start))}\n`;
-  node.textContent = carets + error.message + (error.hint ? `\nhint: ${error.hint}` : "");
+  node.replaceChildren();
+  if (!error) return;
+  if (error.start !== undefined && text !== undefined) {
+    const carets = " ".repeat(error.start) + "^".repeat(Math.max(1, error.end - error.start));
+    node.append(element("span", { class: "excerpt" }, `${text}\n${carets}\n`));
+  }
+  node.append(error.message + (error.hint ? `\nhint: ${error.hint}` : ""));
 }

@@ -63,7 +63,16 @@ class Tile {
   short(place) {
     const p = this.point(place);
     if (this.inMemory) return String(padded(p.offset, this.pads));
-    return String(this.distributed ? (p.register ?? 0) : (Object.values(p)[0] ?? 0));
+    if (this.distributed) return String(p.register ?? 0);
+    return this.wide.map((n) => p[n]).join() || "0";
+  }
+  // The dimensions of places that have more than one index.
+  get wide() {
+    return Object.keys(this.size).filter((n) => this.size[n] > 1);
+  }
+  // How many letters short() has at most; offsets shrink to fit rather.
+  get letters() {
+    return this.distributed || this.inMemory ? 3 : this.wide.reduce((sum, n) => sum + String(this.size[n] - 1).length + 1, 0);
   }
   // The bases that make the element of a place: [{dim, bit, basis}].
   derivation(place) {
@@ -88,7 +97,7 @@ function tileScene(tile, bits) {
     columns: tile.columns,
     rowName: (r) => tile.coordinates(r * tile.columns).slice(0, -1).join(",") || "0",
     columnName: (c) => String(c),
-    letters: 3,
+    letters: Math.max(3, tile.letters),
     cell(r, c) {
       const element = r * tile.columns + c;
       const place = tile.firstPlace[element];

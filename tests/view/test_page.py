@@ -494,8 +494,10 @@ def test_link_brings_back_what_is_shown(page: Page) -> None:
         ("shape", "64x32"),
         ("expression-b", "BlockedLayout([4,1],[8,4],[1,4],[0,1])"),
         ("x", "A.invert()"),
+        ("vector", "1"),
         ("warp", "1"),
         ("instruction", "1"),
+        ("via", "s"),
     ):
         page.fill(identifier, value)
     page.click("#panel-b input[value=hardware]")
@@ -525,6 +527,7 @@ def test_link_brings_back_what_is_shown(page: Page) -> None:
 
     page.js("document.activeElement.blur()")
     before, address = shown(), page.browser.current_url
+    assert "vector=1" in address and "via=s" in address
     assert before[0][0] == "64x32" and "Element (33, 9)" in before[1][0]
     page.browser.get("about:blank")
     page.browser.get(address)

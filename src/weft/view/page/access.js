@@ -8,6 +8,13 @@ const banks = new GridCanvas($("banks"), {
 });
 let shared = null; // the Tile of S
 let accessed = null;
+const kept = {}; // what was computed last under a name: {key, value}
+
+function once(name, parts, compute) {
+  const key = JSON.stringify(parts);
+  if (kept[name]?.key !== key) kept[name] = { key, value: compute() };
+  return kept[name].value;
+}
 
 function tellWord(cell) {
   const at = cell.element == null ? "" : `, element (${shared.coordinates(cell.element).join(", ")})`;
@@ -53,7 +60,7 @@ function drawAccess(by, registers, bits) {
   $("instruction-of").textContent = `${index + 1} of ${count}`;
   accessed = instruction(found, bits, warp, index);
   fillWavefronts();
-  const [most, sums] = allWavefronts(found, bits);
+  const [most, sums] = once("wavefronts", [state.shape, state.a, state.b, state.s, by, bits, found.vector], () => allWavefronts(found, bits));
   const lost = accessed.wavefronts - accessed.phases;
   const all = `${plural(count, "instruction")} a warp, ${plural(sums[warp], "wavefront")}.`;
   const worst = shared.pads && most !== accessed.wavefronts ? ` The worst instruction takes ${most}.` : "";
@@ -91,7 +98,7 @@ function elementsOfWords(bits) {
 }
 
 function showBanks(bits) {
-  const [elements, bytes] = elementsOfWords(bits);
+  const [elements, bytes] = once("words", [state.shape, state.a, state.b, state.s, bits], () => elementsOfWords(bits));
   const only = $("wavefront").value;
   const words = !accessed ? new Map() : only === "all" ? accessed.words : new Map([...accessed.words].filter(([, w]) => w.wavefront === Number(only)));
   const scene = bankScene(bytes, words, (word) => elements.get(word)?.[0] ?? null);

@@ -373,8 +373,8 @@ def faulty_copy(x, y, FAULT: gl.constexpr):
 
 
 FAULTS = (
-    "none", "no init", "one arrival of two", "too few bytes", "too many bytes", "two arrivals", "no wait", "wrong phase",
-    "second phase", "invalidated", "no fence", "overwritten", "no store wait",
+    "none", "no init", "one arrival of two", "too few bytes", "too many bytes", "two arrivals", "no wait",
+    "wrong phase", "second phase", "invalidated", "no fence", "overwritten", "no store wait",
 )  # fmt: skip
 for fault in FAULTS:
     SOURCES[f"faulty_copy_{fault.replace(' ', '_')}"] = Source(

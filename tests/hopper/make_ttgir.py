@@ -18,9 +18,10 @@ OUT = ROOT / "tests" / "data" / "hopper"
 
 
 def _sources() -> Iterator[tuple[str, Any, dict[str, Any]]]:
-    from hopper import gluon_sources, triton_sources
     from triton.compiler import ASTSource
     from triton.experimental.gluon._runtime import GluonASTSource
+
+    from hopper import gluon_sources, triton_sources
 
     for module, make in ((gluon_sources, GluonASTSource), (triton_sources, ASTSource)):
         for name, found in module.SOURCES.items():

@@ -452,7 +452,7 @@ def warps_that_left() -> Faulty:
     k.when(k.less(warp, 1), lambda: (k.add("return"), ())[1])
     k.at(BAD)
     k.barrier()
-    return Faulty(k, DeadlockError, {}, "have ended")
+    return Faulty(k, DeadlockError, {}, "has ended")
 
 
 @case
@@ -477,7 +477,7 @@ def mbarrier_nobody_arrives() -> Faulty:
     k.instruction("mbarrier.arrive", [barrier, k.int(1)])
     k.at(BAD)
     k.instruction("mbarrier.wait.parity", [barrier, k.int(0)])
-    return Faulty(k, DeadlockError, {}, "1 arrivals")
+    return Faulty(k, DeadlockError, {}, "1 of 2 arrivals have come")
 
 
 @case
@@ -488,7 +488,7 @@ def mbarrier_waits_for_bytes() -> Faulty:
     k.instruction("mbarrier.arrive.expect_tx", [barrier, k.int(64)])
     k.at(BAD)
     k.instruction("mbarrier.wait.parity", [barrier, k.int(0)])
-    return Faulty(k, DeadlockError, {}, "64 bytes")
+    return Faulty(k, DeadlockError, {}, "64 bytes were announced and 0 have come")
 
 
 @several("arrive", "wait.parity", "inval", "init")

@@ -7,9 +7,11 @@ from .control import Uncountable
 from .count import count
 from .errors import (
     BarrierMisuseError,
+    BulkCopyError,
     DeadlockError,
     DivergenceError,
     FenceError,
+    InFlightError,
     MisalignedError,
     OutOfBoundsError,
     RaceError,
@@ -33,9 +35,11 @@ __all__ = [
     # what the checkers find
     "SimulationError",
     "BarrierMisuseError",
+    "BulkCopyError",
     "DeadlockError",
     "DivergenceError",
     "FenceError",
+    "InFlightError",
     "MisalignedError",
     "OutOfBoundsError",
     "RaceError",

@@ -39,6 +39,11 @@ class Barrier:
     ended: Array
     """Known to those who have seen the last phase end."""
     announced: LaneOp | None = None
+    bytes_announced: int = 0
+    """In the phase that is under way."""
+    bytes_come: int = 0
+    copied: LaneOp | None = None
+    """The copy that came last."""
     arrived: LaneOp | None = None
     waits: dict[int, tuple[int, int, LaneOp]] = field(default_factory=dict)
     """Of each warp the phase that it has seen end last, its clock then, and where it waited."""
@@ -54,6 +59,7 @@ class Barrier:
         """To be called after each change: `phase` is what it was before."""
         if self.state.phase != phase:
             self.ended = self.current.copy()
+            self.bytes_announced = self.bytes_come = 0
 
     def overtaken(self, warps: int) -> tuple[int, LaneOp] | None:
         """A warp that may not have seen the phase before the last end, when the last ended: parities are the same."""
@@ -63,24 +69,25 @@ class Barrier:
         return None
 
     def missing(self) -> str:
-        """What the phase that is under way waits for."""
+        """Why the phase that is under way does not end."""
         found = []
         if self.state.pending:
-            found.append(f"{self.state.pending} arrivals")
-        if self.state.bytes > 0:
-            found.append(f"{self.state.bytes} bytes")
-        text = " and ".join(found) + " are missing" if found else ""
-        if self.state.bytes < 0:
-            text += (", and " if text else "") + f"{-self.state.bytes} bytes more have come than were announced"
-        return text or "nothing is missing"
+            come = self.state.expected - self.state.pending
+            found.append(f"{come} of {self.state.expected} arrivals have come")
+        if self.state.bytes:
+            found.append(f"{self.bytes_announced} bytes were announced and {self.bytes_come} have come")
+        return ", and ".join(found) or "it has ended"
 
     def notes(self) -> list[Note]:
         """The operations that have to do with it."""
-        found = [Note(f"made here, for {self.state.expected} arrivals in each phase", self.made.span)]
-        if self.announced is not None:
-            found.append(Note("bytes are announced here", self.announced.span))
-        if self.arrived is not None:
+        count = self.state.expected
+        found = [Note(f"made here, for {count} arrival{'s' if count > 1 else ''} in each phase", self.made.span)]
+        if self.arrived is not None and self.arrived is not self.announced:
             found.append(Note("the last arrival was here", self.arrived.span))
+        if self.announced is not None:
+            found.append(Note("bytes were announced here last", self.announced.span))
+        if self.copied is not None:
+            found.append(Note("a copy brought bytes from here", self.copied.span))
         return found
 
 
@@ -165,6 +172,7 @@ def _act(context: Context, op: LaneOp, kind: str, row: int, lane: int, address: 
     phase = barrier.state.phase
     if kind in ("expect_tx", "arrive.expect_tx"):
         barrier.announced = op
+        barrier.bytes_announced += amount
         barrier.state.expect_tx(amount)
     if kind != "expect_tx":
         barrier.join(batch.shadow.clocks.release(warp))
@@ -251,10 +259,7 @@ def _wait(context: Context, op: LaneOp, address: list[int], parity: list[int], b
 
     def late() -> tuple[str, list[Note]]:
         row, b = next((row, b) for row, b in enumerate(barriers) if not b.state.try_wait(parity[row]))
-        text = (
-            f"phase {b.state.phase} (parity {parity[row]}) of the mbarrier at byte {address[row]}, where {b.missing()},"
-        )
-        return text, b.notes()
+        return f"phase {b.state.phase} of the mbarrier at byte {address[row]}: {b.missing()}", b.notes()
 
     if block and not ready():
         yield Wait(ready, "an mbarrier", op.span, late=late)

@@ -203,7 +203,6 @@ class _Copy:
         if box.inside.any():
             data[box.inside] = batch.launch.memory.read(box.address[box.inside], size)
         batch.shared[self.place], batch.state[self.place] = data, 1
-        batch.report.add(self.op.span, bulk_load_bytes=box.map.bytes)
         barrier = batch.mbarriers.get(key)
         if barrier is None:
             self.fail(BulkCopyError, f"the mbarrier at byte {key[1]} was invalidated before this bulk copy was done")
@@ -211,6 +210,8 @@ class _Copy:
         phase = barrier.state.phase
         if batch.options.races:
             batch.shadow.arrived(self.reach().granules, barrier.actor, phase)
+        barrier.copied = self.op
+        barrier.bytes_come += box.map.bytes
         barrier.state.complete_tx(box.map.bytes)
         barrier.turned(phase)
         if barrier.state.phase != phase and batch.options.races:
@@ -249,7 +250,6 @@ class _Copy:
         if data is None or not data.size:
             return
         box, memory = self.box, self.batch.launch.memory
-        self.batch.report.add(self.op.span, bulk_store_bytes=box.map.bytes)
         address, new = box.address[box.inside], data[box.inside]
         if not len(address):
             return

@@ -65,10 +65,12 @@ class SimulationError(WeftError):
         address: int | None = None,
         space: str = "",
         others: Sequence[Note] = (),
+        hint: str = "",
     ) -> None:
         super().__init__(message)
         self.span, self.thread, self.address, self.space = span, thread, address, space
         self.notes = tuple(others)
+        self.hint = hint or self.hint
         self.count = 1
         """How often the same was found at this place."""
 

@@ -9,7 +9,7 @@ left wait for something that cannot come, it is a deadlock, and everyone's place
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -55,6 +55,29 @@ class Launch:
                 known.count += 1
                 return
         self.report.errors.append(error)
+
+
+PHASES = (
+    "in each phase an mbarrier needs all its arrivals and exactly the bytes announced; nothing under way brings them"
+)
+
+
+def _ranges(warps: Sequence[int]) -> str:
+    """Warps in words: those that follow each other as a range."""
+    parts: list[list[int]] = []
+    for warp in sorted(warps):
+        if parts and parts[-1][-1] == warp - 1:
+            parts[-1].append(warp)
+        else:
+            parts.append([warp])
+    text = ", ".join(str(p[0]) if len(p) == 1 else f"{p[0]} to {p[-1]}" for p in parts)
+    return f"warps {text} have" if len(warps) > 1 else f"warp {text} has"
+
+
+def _named(context: Context, warps: int) -> str:
+    who = sorted({int(w) % warps for w in context.warps})
+    text = _ranges(who).rpartition(" ")[0]
+    return f"{text} wait{'s' if len(who) == 1 else ''}"
 
 
 class Environment:
@@ -262,23 +285,24 @@ class Batch:
 
     def _deadlock(self) -> None:
         stuck = [c for c in self.contexts if c.waits is not None and not c.waits.parts]
-        first = stuck[0]
-        assert first.waits is not None
-        cause, notes = first.waits.what, []
+        stuck = [c for c in stuck if c.waits is not None and c.waits.span is not None] or stuck
+        first, hint, cause, notes = stuck[0], "", "", []
         for context in stuck:
             assert context.waits is not None
-            who = ", ".join(dict.fromkeys(str(w % self.program.warps) for w in context.warps[: self.program.warps]))
             what, more = context.waits.late() if context.waits.late else (context.waits.what, [])
             if context is first:
                 cause = what
-            notes.append(Note(f"warps {who} wait here for {what.rstrip(',')}", context.waits.span))
+                hint = PHASES if context.waits.late else ""
+            notes.append(Note(f"{_named(context, self.program.warps)} here for {what}", context.waits.span))
             notes += [note for note in more if note not in notes]
         ended = [w for w in range(self.program.warps) if self._has_ended(w, int(first.warps[0]) // self.program.warps)]
         if ended:
-            notes.append(Note(f"warps {', '.join(map(str, ended))} have ended"))
-        error = DeadlockError(f"deadlock: {cause} never comes", first.waits.span, thread=first.thread(0), others=notes)
+            notes.append(Note(f"{_ranges(ended)} ended"))
+        never, colon, why = cause.partition(": ")
+        found = f"deadlock: {never} never {'ends' if colon else 'comes'}{colon}{why}"
+        span = first.waits.span if first.waits is not None else None
         self.contexts = []
-        self.launch.error(error)
+        self.launch.error(DeadlockError(found, span, thread=first.thread(0), others=notes, hint=hint))
 
     def _has_ended(self, warp: int, block: int) -> bool:
         number = block * self.program.warps + warp
@@ -399,6 +423,7 @@ class Batch:
         where: Array,
         text: Callable[[int], str],
         others: tuple[Note, ...] = (),
+        hint: str = "",
     ) -> None:
         row, lane, register = (int(x[0]) for x in np.nonzero(where))
         address = int(access.address[row, lane, register])
@@ -409,6 +434,7 @@ class Batch:
             address=address,
             space=access.space,
             others=others,
+            hint=hint,
         )
         error.count = int(where.sum())
         self.launch.error(error)
@@ -528,6 +554,10 @@ class Batch:
 
     def _check_write(self, context: Context, access: Access, active: Array, flat: Array, pending: bool) -> None:
         granule, warp, lane, index = self.granules(context, access, active, flat)
+        thread = context.thread(int(np.searchsorted(context.warps, warp[0])), int(lane[0]))
+        if self.check_flights(granule, access.op, thread):
+            self.shadow.record_write(granule, warp, lane, self.site(access.op), pending)
+            return
         found = self.shadow.after_write(granule, warp, lane)
         if found.any():
             self._race(context, access, active, index[found], granule[found], "writes")
@@ -535,20 +565,19 @@ class Batch:
         if (readers >= 0).any():
             chosen = readers >= 0
             self._race(context, access, active, index[chosen], granule[chosen], "writes", readers[chosen])
-        self.check_flights(
-            granule, access.op, context.thread(int(np.searchsorted(context.warps, warp[0])), int(lane[0]))
-        )
         self.shadow.record_write(granule, warp, lane, self.site(access.op), pending)
 
-    def check_flights(self, granule: Array, op: LaneOp, thread: Thread) -> None:
-        """Report a write to what an asynchronous reader still reads."""
+    def check_flights(self, granule: Array, op: LaneOp, thread: Thread) -> bool:
+        """Report a write to what an asynchronous reader still reads; whether it is one."""
         found = granule[self.shadow.flights[granule] > 0]
-        if len(found):
-            address = int(found[0]) * self.granule % self.stride
-            text = f"race: writes byte {address} of shared memory while it is read asynchronously"
-            note = note_of_flight(self, int(found[0]))
-            error = RaceError(text, op.span, thread=thread, address=address, space="shared", others=(note,))
-            self.launch.error(error)
+        if not len(found):
+            return False
+        address = int(found[0]) * self.granule % self.stride
+        text = f"race: writes byte {address} of shared memory while it is read asynchronously"
+        note, hint = note_of_flight(self, int(found[0]))
+        error = RaceError(text, op.span, thread=thread, address=address, space="shared", others=(note,), hint=hint)
+        self.launch.error(error)
+        return True
 
     def atomic(self, context: Context, access: Access, active: Array, flat: Array) -> None:
         """Check an atomic access of shared memory: it must be ordered with all others that are not atomic."""
@@ -594,11 +623,11 @@ class Batch:
         first = int(granule[np.argmin(index)])
         at = int(np.argmin(index))
         if readers is not None:
-            note = note_of_read(self, first, int(readers[at]))
+            note, hint = note_of_read(self, first, int(readers[at])), ""
         else:
-            note = note_of_write(self, first)
+            note, hint = note_of_write(self, first)
         self._report(
-            RaceError, context, access, where, lambda a: f"race: {verb} byte {a} of shared memory", others=(note,)
+            RaceError, context, access, where, lambda a: f"race: {verb} byte {a} of shared memory", (note,), hint
         )
 
     def issue_copy(self, context: Context, access: Access, active: Array, data: Array, undefined: Array | None) -> None:

@@ -18,17 +18,18 @@ if TYPE_CHECKING:
 __all__ = ["Reach", "note_of_flight", "note_of_read", "note_of_write"]
 
 
-def note_of_write(batch: Batch, granule: int) -> Note:
-    """Who wrote last."""
+def note_of_write(batch: Batch, granule: int) -> tuple[Note, str]:
+    """Who wrote last, and what would order it with a later access, where that is no barrier."""
     shadow = batch.shadow
     op = batch.sites[int(shadow.write_site[granule])]
     writer = int(shadow.writer[granule])
     who = f"warp {writer // shadow.lanes % shadow.warps}, lane {writer % shadow.lanes}"
     if op.name == "copy_async":
-        return Note(f"an asynchronous copy by {who}, which is not ordered with it", op.span)
+        return Note(f"an asynchronous copy by {who}, which is not ordered with it", op.span), ""
     if op.name == "instruction" and op.attrs["isa"].startswith("cp.async.bulk"):
-        return Note(f"a bulk copy by {who}, whose mbarrier has not been waited for", op.span)
-    return Note(f"the write by {who}, which is not ordered with it", op.span)
+        hint = "wait for the phase of the copy's mbarrier: with the parity of that phase, before the first access"
+        return Note(f"a bulk copy by {who}, whose mbarrier has not been waited for", op.span), hint
+    return Note(f"the write by {who}, which is not ordered with it", op.span), ""
 
 
 def note_of_read(batch: Batch, granule: int, reader: int) -> Note:
@@ -40,11 +41,14 @@ def note_of_read(batch: Batch, granule: int, reader: int) -> Note:
     return Note(f"the read by {who}, which is not ordered with it", span)
 
 
-def note_of_flight(batch: Batch, granule: int) -> Note:
-    """The asynchronous reader that is under way."""
+def note_of_flight(batch: Batch, granule: int) -> tuple[Note, str]:
+    """The asynchronous reader that is under way, and what waits for it."""
     op = batch.sites[int(batch.shadow.flight_site[granule])]
-    kind = "wgmma" if op.attrs.get("isa", "").startswith("wgmma") else "a bulk copy"
-    return Note(f"{kind} reads it and has not been waited for", op.span)
+    if op.attrs.get("isa", "").startswith("wgmma"):
+        hint = "wait for the product (warpgroup_mma_wait) before its operands are written"
+        return Note("a wgmma reads it and has not been waited for", op.span), hint
+    hint = "wait for the copy (store_wait) before what it reads is written"
+    return Note("a bulk copy reads it and has not been waited for", op.span), hint
 
 
 class Reach:
@@ -58,58 +62,59 @@ class Reach:
         count = len(self.granules)
         return np.full(count, self.warp), np.full(count, self.lane)
 
-    def _report(self, kind: type[SimulationError], text: str, wrong: Array, note: Note) -> None:
+    def _report(
+        self, kind: type[SimulationError], text: str, wrong: Array, found: tuple[Note, str], fence: str = ""
+    ) -> None:
+        note, hint = found
+        if fence:
+            note = Note(note.message.replace("the write by", "written by").split(", which")[0] + fence, note.span)
         granule = int(self.granules[wrong][0])
         address = granule * self.batch.granule % self.batch.stride
-        error = kind(
-            text.format(address), self.op.span, thread=self.thread, address=address, space="shared", others=(note,)
+        self.batch.launch.error(
+            kind(
+                text.format(address),
+                self.op.span,
+                thread=self.thread,
+                address=address,
+                space="shared",
+                others=(note,),
+                hint=hint,
+            )
         )
-        self.batch.launch.error(error)
 
     def _first(self, wrong: Array) -> int:
         return int(self.granules[wrong][0])
+
+    def _after_writes(self, verb: str, proxy: bool, late: str) -> None:
+        """Whether earlier writes are ordered before; for the asynchronous proxy, with a fence on the way."""
+        shadow = self.batch.shadow
+        warp, lane = self._who()
+        wrong = shadow.after_write(self.granules, warp, lane)
+        if wrong.any():
+            note = note_of_write(self.batch, self._first(wrong))
+            self._report(RaceError, f"race: {verb} byte {{}} of shared memory", wrong, note)
+            return
+        unfenced = shadow.unfenced(self.granules, warp) if proxy else wrong
+        if unfenced.any():
+            note = note_of_write(self.batch, self._first(unfenced))
+            text = f"the asynchronous proxy {verb} byte {{}} of shared memory, {late}"
+            self._report(FenceError, text, unfenced, note, ", with no fence since")
 
     def write(self, pending: bool = False, proxy: bool = True) -> None:
         """Check and remember a write; with `proxy` it needs a fence after ordinary writes."""
         shadow = self.batch.shadow
         warp, lane = self._who()
-        wrong = shadow.after_write(self.granules, warp, lane)
-        if wrong.any():
-            self._report(
-                RaceError, "race: writes byte {} of shared memory", wrong, note_of_write(self.batch, self._first(wrong))
-            )
-        elif proxy:
-            unfenced = shadow.unfenced(self.granules, warp)
-            if unfenced.any():
-                note = note_of_write(self.batch, self._first(unfenced))
-                note = Note(note.message.split(", which")[0] + ", with no fence since", note.span)
-                text = "the asynchronous proxy writes byte {} of shared memory, where an ordinary write may come later"
-                self._report(FenceError, text, unfenced, note)
-        readers = shadow.after_read(self.granules, warp, lane)
-        late = readers >= 0
-        if late.any():
-            note = note_of_read(self.batch, self._first(late), int(readers[late][0]))
-            self._report(RaceError, "race: writes byte {} of shared memory", late, note)
-        self.batch.check_flights(self.granules, self.op, self.thread)
+        if not self.batch.check_flights(self.granules, self.op, self.thread):
+            self._after_writes("writes", proxy, "and what was written may come later")
+            readers = shadow.after_read(self.granules, warp, lane)
+            late = readers >= 0
+            if late.any():
+                note = note_of_read(self.batch, self._first(late), int(readers[late][0]))
+                self._report(RaceError, "race: writes byte {} of shared memory", late, (note, ""))
         shadow.record_write(self.granules, warp, lane, self.batch.site(self.op), pending)
 
     def read(self, proxy: bool) -> None:
         """Check a read; with `proxy` it needs a fence after ordinary writes."""
-        shadow = self.batch.shadow
+        self._after_writes("reads", proxy, "and may not see what was written")
         warp, lane = self._who()
-        wrong = shadow.after_write(self.granules, warp, lane)
-        if wrong.any():
-            self._report(
-                RaceError, "race: reads byte {} of shared memory", wrong, note_of_write(self.batch, self._first(wrong))
-            )
-        elif proxy:
-            unfenced = shadow.unfenced(self.granules, warp)
-            if unfenced.any():
-                note = note_of_write(self.batch, self._first(unfenced))
-                note = Note(
-                    note.message.replace("the write", "written").split(", which")[0] + ", with no fence since",
-                    note.span,
-                )
-                text = "the asynchronous proxy reads byte {} of shared memory, and may not see what was written"
-                self._report(FenceError, text, unfenced, note)
-        shadow.record_read(self.granules, warp, lane, self.batch.site(self.op))
+        self.batch.shadow.record_read(self.granules, warp, lane, self.batch.site(self.op))

@@ -26,9 +26,17 @@ from typing import Any
 import torch
 import triton
 import triton.language
+from triton.experimental import gluon as their_gluon
+from triton.experimental.gluon.language.nvidia import ampere as their_ampere
+from triton.experimental.gluon.language.nvidia import hopper as their_hopper
+from triton.experimental.gluon.nvidia.hopper import TensorDescriptor as TheirDescriptor
 
 import weft
+import weft.gluon.language
 from weft.compiler import devices
+from weft.gluon.language.nvidia import ampere as our_ampere
+from weft.gluon.language.nvidia import hopper as our_hopper
+from weft.gluon.nvidia.hopper import TensorDescriptor as OurDescriptor
 
 HERE = Path(__file__).resolve().parent
 
@@ -50,15 +58,17 @@ class Row:
         return self.theirs / self.ours
 
 
-def load_side(name: str, jit: Any, tl: Any) -> Any:
-    """The kernels with one side's `jit` and language."""
+def load_side(name: str, file: str, **provided: Any) -> Any:
+    """A file of kernels with what one side provides."""
     sys.modules["sides"] = sides = types.ModuleType("sides")
-    sides.jit, sides.tl = jit, tl  # type: ignore[attr-defined]
-    spec = importlib.util.spec_from_file_location(f"gpu_kernels_{name}", HERE / "gpu_kernels.py")
+    vars(sides).update(provided)
+    spec = importlib.util.spec_from_file_location(f"{file}_{name}", HERE / f"{file}.py")
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
     spec.loader.exec_module(module)
+    module.gl = provided.get("gl")  # type: ignore[attr-defined]
+    module.Descriptor = provided.get("descriptor")  # type: ignore[attr-defined]
     return module
 
 
@@ -93,8 +103,18 @@ def check(out: torch.Tensor, expected: torch.Tensor, tolerance: float) -> None:
         raise SystemExit(f"wrong result: relative error {float(error):.3g}")
 
 
-OURS = load_side("weft", weft.jit, weft.language)
-THEIRS = load_side("triton", triton.jit, triton.language)
+OURS = load_side("weft", "gpu_kernels", jit=weft.jit, tl=weft.language)
+THEIRS = load_side("triton", "gpu_kernels", jit=triton.jit, tl=triton.language)
+GLUON = (
+    load_side(
+        "weft", "gpu_gluon", gluon=weft.gluon, gl=weft.gluon.language, ampere=our_ampere, hopper=our_hopper,
+        descriptor=OurDescriptor,
+    ),
+    load_side(
+        "triton", "gpu_gluon", gluon=their_gluon, gl=their_gluon.language, ampere=their_ampere, hopper=their_hopper,
+        descriptor=TheirDescriptor,
+    ),
+)  # fmt: skip
 
 
 def pair(
@@ -118,6 +138,28 @@ def pair(
     return ours, theirs
 
 
+def gluon_pair(
+    name: str,
+    grid: Any,
+    make: Callable[[Any], tuple[tuple[Any, ...], dict[str, Any]]],
+    out: torch.Tensor,
+    expected: torch.Tensor,
+    tolerance: float,
+) -> tuple[float, float]:
+    """The same for Gluon: `make` gives a side's arguments and constants, whose layouts are its own."""
+    calls = []
+    for side in GLUON:
+        args, more = make(side)
+        kernel = getattr(side, name)
+        if name not in ("convert",):
+            out.fill_(float("nan"))
+        kernel[grid](*args, **more)
+        check(out, expected, tolerance)
+        calls.append(lambda kernel=kernel, args=args, more=more: kernel[grid](*args, **more))
+    ours, theirs = medians(*calls)
+    return ours, theirs
+
+
 def _bandwidth(size: int, seconds: float) -> str:
     return f"{size / seconds / 1e12:.2f} TB/s"
 
@@ -130,6 +172,161 @@ def copies() -> Iterator[Row]:
     for block, warps in ((1024, 4), (2048, 4), (4096, 4), (8192, 8)):
         times = pair("copy_1d", (triton.cdiv(n, block),), (x, out, n), out, x, 0.0, BLOCK=block, num_warps=warps)
         yield Row(f"copy, blocks of {block}", 1.0, *times, _bandwidth(8 * n, times[0]))
+
+
+def gluon_copies() -> Iterator[Row]:
+    """1-D copies with R elements of a thread together, 4 GiB in all."""
+    n = 512 << 20
+    x = torch.randn(n, device="cuda")
+    out = torch.empty_like(x)
+    for block in (1024, 2048, 4096, 8192):
+        for r in (1, 2, 4, 8, 16):
+
+            def make(side: Any, block: int = block, r: int = r) -> Any:
+                layout = side.gl.BlockedLayout([r], [32], [4], [0])
+                return (x, out, n), {"BLOCK": block, "layout": layout, "num_warps": 4}
+
+            times = gluon_pair("copy_1d", (triton.cdiv(n, block),), make, out, x, 0.0)
+            yield Row(f"Gluon copy, XBLOCK {block}, R {r}", 1.0, *times, _bandwidth(8 * n, times[0]))
+
+
+def gluon_transposes() -> Iterator[Row]:
+    """2-D copies between a row-major and a column-major array of 4 GiB each."""
+    m = 32 << 10
+    x = torch.randn(m, m, device="cuda")
+    out = torch.empty(m, m, device="cuda").t()
+    for block, warps in ((64, 4), (128, 8)):
+
+        def make(side: Any, block: int = block, warps: int = warps) -> Any:
+            load = side.gl.BlockedLayout([1, 4], [32 * 4 // block, block // 4], [warps, 1], [1, 0])
+            store = side.gl.BlockedLayout([4, 1], [block // 4, 32 * 4 // block], [1, warps], [0, 1])
+            args = (x, out, m, m, *x.stride(), *out.stride())
+            return args, {"BM": block, "BN": block, "load": load, "store": store, "num_warps": warps}
+
+        times = gluon_pair("copy_2d", (m // block, m // block), make, out, x, 0.0)
+        yield Row(f"Gluon 2-D copy, transposed, {block}x{block}", 1.0, *times, _bandwidth(8 * m * m, times[0]))
+
+
+def _conversions(gl: Any) -> dict[str, tuple[Any, Any, Any, int, int]]:
+    """Pairs of layouts by name: (from, to, element, rows, columns)."""
+    wide = gl.BlockedLayout([1, 8], [2, 16], [4, 1], [1, 0])
+    tall = gl.BlockedLayout([8, 1], [16, 2], [1, 4], [0, 1])
+    bytes16 = gl.BlockedLayout([1, 16], [4, 8], [4, 1], [1, 0])
+    bytes16t = gl.BlockedLayout([16, 1], [8, 4], [1, 4], [0, 1])
+    row4, col4 = gl.BlockedLayout([1, 4], [1, 32], [4, 1], [1, 0]), gl.BlockedLayout([4, 1], [32, 1], [1, 4], [0, 1])
+    line = gl.BlockedLayout([1, 1], [1, 32], [1, 4], [1, 0])
+    packed = gl.BlockedLayout([1, 16], [1, 32], [1, 4], [1, 0])
+    mma = gl.NVMMADistributedLayout([2, 0], [2, 2], [16, 8])
+    flat = gl.NVMMADistributedLayout([2, 0], [4, 1], [16, 8])
+    group = {n: gl.NVMMADistributedLayout([3, 0], [4, 1], [16, n, 16]) for n in (64, 128)}
+    f32, f16, i8 = torch.float32, torch.float16, torch.int8
+    return {
+        "wgmma f32 to blocked": (group[128], row4, f32, 64, 128),
+        "wgmma f16 to blocked": (group[128], wide, f16, 128, 128),
+        "wgmma f16 n64 to blocked": (group[64], wide, f16, 128, 128),
+        "wgmma f16 to transposed": (group[128], tall, f16, 128, 128),
+        "mma f32 to blocked": (mma, row4, f32, 64, 128),
+        "mma f16 to blocked": (mma, wide, f16, 128, 128),
+        "mma f16 to transposed": (mma, tall, f16, 128, 128),
+        "mma f16 to operand 0": (flat, gl.DotOperandLayout(0, flat, 2), f16, 128, 64),
+        "mma f16 to operand 1": (mma, gl.DotOperandLayout(1, mma, 2), f16, 128, 64),
+        "transposition f32": (row4, col4, f32, 128, 128),
+        "transposition f16": (wide, tall, f16, 128, 128),
+        "transposition i8": (bytes16, bytes16t, i8, 128, 128),
+        "repacking 1-D f32": (line, packed, f32, 1, 4096),
+        "repacking 1-D f16": (line, packed, f16, 1, 4096),
+        "repacking 1-D i8": (line, packed, i8, 1, 8192),
+        "blocked f16 to operand 0": (wide, gl.DotOperandLayout(0, mma, 2), f16, 128, 128),
+    }
+
+
+def conversions() -> Iterator[Row]:
+    """convert_layout alone, there and back in a loop; one block, and as many as fill the GPU."""
+    ratios = []
+    rounds = 200
+    both = [_conversions(side.gl) for side in GLUON]
+    for name in both[0]:
+        _, _, dtype, m, n = both[0][name]
+        values = torch.randint(-100, 100, (m, n), device="cuda").to(dtype)
+        for where, blocks in (("one block", 1), ("full", 132 * 8)):
+            out = values.clone()
+
+            def make(side: Any, name: str = name, out: torch.Tensor = out, m: int = m, n: int = n) -> Any:
+                first, second = both[GLUON.index(side)][name][:2]
+                return (out, rounds), {"BM": m, "BN": n, "first": first, "second": second, "num_warps": 4}
+
+            try:
+                times = gluon_pair("convert", (blocks,), make, out, values, 0.0)
+            except Exception as error:  # one side may not have it; the other rows still count
+                print(f"convert {name}, {where}: {type(error).__name__}: {str(error)[:200]}", flush=True)
+                continue
+            ratios.append(times[1] / times[0])
+            yield Row(f"convert {name}, {where}", 1.0, *times, f"{1e9 * times[0] / rounds / 2:.0f} ns")
+    if ratios:
+        mean = statistics.geometric_mean(ratios)
+        print(f"convert, geometric mean of {len(ratios)}: {mean:.2f}x", flush=True)
+
+
+def gathers() -> Iterator[Row]:
+    """Gathers along rows that lie within a warp."""
+    rounds = 200
+    for dtype, byte in ((torch.float16, 2), (torch.float8_e5m2, 1)):
+        for n in (2, 4, 8, 16, 32, 64):
+            x = torch.randn(512, n, device="cuda").to(dtype)
+            index = torch.stack([torch.randperm(n, device="cuda") for _ in range(512)]).to(torch.int32)
+            out = torch.empty_like(x)
+            expected = x.view(torch.int16 if byte == 2 else torch.int8)
+            for _ in range(rounds):
+                expected = expected.gather(1, index.long())
+            expected = expected.view(dtype)
+
+            def make(side: Any, n: int = n, x: Any = x, index: Any = index, out: Any = out) -> Any:
+                across = max(1, n // 16)
+                layout = side.gl.BlockedLayout([1, n // across], [32 // across, across], [4, 1], [1, 0])
+                args = (x, index, out, rounds)
+                return args, {"BM": 512, "BN": n, "layout": layout, "num_warps": 4}
+
+            times = gluon_pair("gather", (132 * 8,), make, out, expected, 0.0)
+            yield Row(f"gather [512, {n}] of {byte} bytes", 1.0, *times, f"{1e9 * times[0] / rounds:.0f} ns")
+
+
+def gluon_products() -> Iterator[Row]:
+    """Matrix products in Gluon: by mma.sync with cp.async, and by wgmma with bulk copies; beside cuBLAS."""
+    m = 4096
+    a, b = torch.randn(m, m, device="cuda").half(), torch.randn(m, m, device="cuda").half()
+    c = torch.empty_like(a)
+    for bm, bn, bk, stages, warps in ((128, 128, 32, 4, 4), (128, 256, 32, 4, 8)):
+
+        def make_mma(side: Any, bm: int = bm, bn: int = bn, bk: int = bk, stages: int = stages, w: int = warps) -> Any:
+            more = {"BM": bm, "BN": bn, "BK": bk, "STAGES": stages, "GROUP": 8, "num_warps": w}
+            return (a, b, c, m, m, m), more
+
+        times = gluon_pair("matmul_mma", (m // bm * (m // bn),), make_mma, c, a @ b, 1e-2)
+        rate = f"{2 * m**3 / times[0] / 1e12:.0f} TFLOP/s"
+        yield Row(f"Gluon matmul, mma.sync, f16, {m}, {bm}x{bn}", 1.0, *times, rate)
+    for m in (4096, 8192):
+        a, b = torch.randn(m, m, device="cuda").bfloat16(), torch.randn(m, m, device="cuda").bfloat16()
+        c = torch.empty_like(a)
+        expected = a @ b
+        (blas,) = medians(lambda a=a, b=b, c=c: torch.mm(a, b, out=c))
+        for bm, bn, bk, stages, warps in ((128, 256, 64, 3, 8), (128, 256, 64, 4, 8), (128, 128, 64, 4, 4)):
+
+            def make(
+                side: Any, a: Any = a, b: Any = b, c: Any = c, m: int = m,
+                bm: int = bm, bn: int = bn, bk: int = bk, stages: int = stages, w: int = warps,
+            ) -> Any:  # fmt: skip
+                lay = side.gl.NVMMASharedLayout.get_default_for
+                bf16 = side.gl.bfloat16
+                args = [
+                    side.Descriptor.from_tensor(x, list(block), lay(list(block), bf16))
+                    for x, block in ((a, (bm, bk)), (b, (bk, bn)), (c, (bm, bn)))
+                ]
+                more = {"BM": bm, "BN": bn, "BK": bk, "STAGES": stages, "GROUP": 8, "num_warps": w}
+                return (*args, m), more
+
+            times = gluon_pair("matmul_wgmma", (m // bm * (m // bn),), make, c, expected, 1e-2)
+            rate = f"{2 * m**3 / times[0] / 1e12:.0f} TFLOP/s, {blas / times[0]:.2f}x cuBLAS"
+            yield Row(f"Gluon matmul, wgmma, {m}, {bm}x{bn}x{bk} s{stages}", 1.0, *times, rate)
 
 
 def adds() -> Iterator[Row]:
@@ -231,6 +428,11 @@ def launches() -> Iterator[Row]:
 GROUPS = {
     "launch": launches,
     "copy": copies,
+    "gluon copy": gluon_copies,
+    "gluon transpose": gluon_transposes,
+    "convert": conversions,
+    "gather": gathers,
+    "gluon matmul": gluon_products,
     "add": adds,
     "softmax": rows,
     "transpose": transposes,
@@ -248,7 +450,7 @@ def main() -> None:
     device = devices.current_device()
     found: list[Row] = []
     print(f"{device.name}, driver {devices.driver_version()}, torch {torch.__version__}, triton {triton.__version__}")
-    print(f"{'work':34} {'weft':>10} {'triton':>10} {'reached':>8}  rate", flush=True)
+    print(f"{'work':42} {'weft':>10} {'triton':>10} {'reached':>8}  rate", flush=True)
     for name, group in GROUPS.items():
         if options.only not in name:
             continue
@@ -256,7 +458,7 @@ def main() -> None:
             for row in group():
                 found.append(row)
                 times = f"{1e6 * row.ours:9.1f}u {1e6 * row.theirs:9.1f}u"
-                print(f"{row.work:34} {times} {row.reached:7.2f}x  {row.rate}{row.note}", flush=True)
+                print(f"{row.work:42} {times} {row.reached:7.2f}x  {row.rate}{row.note}", flush=True)
         except (Exception, SystemExit) as error:
             print(f"{name}: {type(error).__name__}: {str(error)[:600]}", flush=True)
         torch.cuda.empty_cache()

@@ -1,0 +1,8 @@
+"""What lower.test_elements checks in the simulator, on the GPU."""
+
+# ruff: noqa: F403
+from lower.test_elements import *
+
+from .elsewhere import on_the_gpu_instead
+
+on_gpu = on_the_gpu_instead("lower.tile_text")

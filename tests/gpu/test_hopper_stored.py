@@ -1,0 +1,8 @@
+"""What hopper.test_stored checks in the simulator, on the GPU."""
+
+# ruff: noqa: F403
+from hopper.test_stored import *
+
+from .elsewhere import on_the_gpu_instead
+
+on_gpu = on_the_gpu_instead("hopper.running")

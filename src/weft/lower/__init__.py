@@ -22,6 +22,7 @@ from weft.layouts.plan import machine_of
 from . import (
     atomics,
     bulk,
+    calls,
     control,
     dot,
     elements,
@@ -41,12 +42,13 @@ from .barriers import insert_barriers
 from .context import LOWERINGS, Context
 from .fences import insert_fences
 from .placement import place
+from .sink_loads import sink_loads
 
 __all__ = ["LOWERINGS", "finish", "lower"]
 
 # imported to fill the table of lowerings
 FAMILIES = (
-    *(atomics, bulk, control, dot, elements, gather, histogram, mbarriers),
+    *(atomics, bulk, calls, control, dot, elements, gather, histogram, mbarriers),
     *(memory, reduce, scan, shapes, shared, specialize, tensormaps, warpgroup),
 )
 
@@ -96,6 +98,7 @@ def _parameter(name: str, type: Attribute) -> Parameter:
 
 def finish(program: LaneProgram) -> None:
     """Place the buffers of shared memory, put barriers where accesses meet, and check what has come out."""
+    sink_loads(program)
     place(program)
     insert_fences(program)
     insert_barriers(program)

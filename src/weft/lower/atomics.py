@@ -13,9 +13,9 @@ from xdsl.ir import Operation, SSAValue
 
 from weft.ir import int_value, is_tensor
 from weft.ir.lane import ELEMENT_BITS, Value
-from weft.layouts import LinearLayout, f2
+from weft.layouts import LinearLayout
 
-from .context import Context, elem_of, lowering, tile_shape
+from .context import Context, elem_of, lowering
 from .memory import back, unique_registers
 from .shared import load_tile, store_tile
 

@@ -88,6 +88,15 @@ def _lanes(tile: LinearLayout | None) -> tuple[Point, ...]:
     return tile.transpose_outs(["dim0", "dim1"]).bases["lane"]
 
 
+def _load_of(value: Value, register: int) -> int | None:
+    """Which access a register was loaded by, if it comes from one."""
+    while value.op is not None and value.op.name == "rename":
+        register, value = value.op.attrs["table"][register], value.op.operands[0]
+    if value.op is None or value.op.name not in ("load", "instruction") or not value.op.operands:
+        return None
+    return register // max(1, value.count // value.op.operands[0].count)
+
+
 class _Product:
     """a, b and the accumulator; coordinates have the batch first, if there is one, then rows and columns."""
 
@@ -149,8 +158,18 @@ class _Product:
         ):
             return None
         bits = f2.identity(self.depth.bit_length() - 1)
-        free = [b for b in bits if b not in left.values()]
+        free = sorted((b for b in bits if b not in left.values()), key=lambda b: (b > 1 and self.is_far(b), b))
         return [left[b] if b in left else free.pop(0) for b in bits]
+
+    def is_far(self, bit: int) -> bool:
+        """Whether elements at this distance along the sum come with different loads: they are better used apart."""
+        for which, zero in ((0, [0] * (self.batch + 2)), (1, [0] * (self.batch + 2))):
+            held, moved = _held(self.layouts[which]), list(zero)
+            moved[self.batch + 1 - which] = bit
+            places = [_load_of(self.values[which], held[tuple(p)]) for p in (zero, moved)]
+            if None in places or places[0] != places[1]:
+                return True
+        return False
 
     def wrapped(self, point: Point) -> Point:
         """A coordinate of an instruction in a tile that is smaller than it."""

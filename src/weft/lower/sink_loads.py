@@ -1,0 +1,174 @@
+"""Operands of products are loaded when they are needed, a few registers at a time.
+
+    %a = load shared, 64 registers              %a0 = load shared, 8 registers
+    %b = load shared, 64 registers              %b0 = load shared, 4 registers
+    %d = mma %a[0:8], %b[0:4], %c      becomes  %d = mma %a0, %b0, %c
+    %e = mma %a[0:8], %b[4:8], %d               %b1 = load shared, 4 registers
+    ...                                         %e = mma %a0, %b1, %d
+
+So that not all of them are held at the same time beside the accumulators. In a loop, operands that go through shared
+memory one after the other are all stored before one barrier; elsewhere they share bytes. A load moves over what neither
+waits nor writes its buffer. This comes before buffers are placed and barriers inserted, which depend on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from weft.ir.lane import Block, LaneOp, LaneProgram, Value
+from weft.targets.nvidia import instruction
+
+__all__ = ["sink_loads"]
+
+LEAST = 16
+"""Registers (of elements) of a load that is worth it."""
+
+
+def sink_loads(program: LaneProgram) -> None:
+    """Split and move the loads of shared memory whose values are multiplied."""
+    uses = _uses(program)
+    loops = [r for op in program.body.walk() if op.name in ("for", "while") for r in op.regions]
+    others = [r for op in program.body.walk() if op.name not in ("for", "while") for r in op.regions]
+    for block in (program.body, *loops, *others):
+        _in_block(block, uses, any(block is x for x in loops))
+
+
+def _uses(program: LaneProgram) -> dict[Value, list[LaneOp]]:
+    found: dict[Value, list[LaneOp]] = {}
+    for op in program.body.walk():
+        for value in op.operands:
+            found.setdefault(value, []).append(op)
+    return found
+
+
+@dataclass
+class _Load:
+    """A load that can be split: so many registers for each address."""
+
+    op: LaneOp
+    each: int
+
+    def part(self, groups: list[int]) -> Iterator[LaneOp]:
+        """The operations that load some of the groups."""
+        address = self.op.operands[0]
+        chosen = LaneOp("rename", (address,), (), {"table": tuple(groups)}, (), self.op.span)
+        chosen.results = (Value(address.elem, len(groups), chosen),)
+        yield chosen
+        made = LaneOp(self.op.name, (chosen.result,), (), dict(self.op.attrs), (), self.op.span)
+        made.results = (Value(self.op.result.elem, len(groups) * self.each, made),)
+        yield made
+
+
+def _splittable(op: LaneOp) -> _Load | None:
+    if len(op.operands) != 1 or len(op.results) != 1 or op.operands[0].count == 1 or op.result.count < LEAST:
+        return None
+    is_load = op.name == "load" and op.attrs["space"] == "shared"
+    is_matrix = op.name == "instruction" and op.attrs["isa"].startswith("ldmatrix")
+    return _Load(op, op.result.count // op.operands[0].count) if is_load or is_matrix else None
+
+
+def _buffers(value: Value) -> frozenset[int] | None:
+    """The buffers that an address may lie in; None where that is not known."""
+    op = value.op
+    if op is None:
+        return None
+    if op.name == "shared":
+        return frozenset([int(op.attrs["allocation"])])
+    if op.name in ("linear", "constant"):
+        return frozenset()
+    if op.name not in ("arith.addi", "arith.xori", "rename"):
+        return None
+    found = [_buffers(x) for x in op.operands]
+    return None if None in found else frozenset().union(*(x for x in found if x is not None))
+
+
+def _is_wall(op: LaneOp, buffers: frozenset[int] | None) -> bool:
+    """Whether a load of these buffers must not move over an operation."""
+    if op.name == "store":
+        written = _buffers(op.operands[0]) if op.attrs["space"] == "shared" else frozenset()
+        return written is None or buffers is None or bool(written & buffers)
+    if op.regions or op.name in ("atomic", "compare_and_swap", "copy_async", "wait_async", "barrier", "fence"):
+        return True
+    if op.name == "instruction":
+        entry = instruction(op.attrs["isa"])
+        if entry.stores and entry.touches == "shared":
+            written = _buffers(op.operands[0])
+            return written is None or buffers is None or bool(written & buffers)
+        return entry.stores or entry.touches in ("sync", "mbarrier", "copy", "global")
+    return op.name in ("await", "yield", "condition", "return")
+
+
+def _in_block(block: Block, uses: dict[Value, list[LaneOp]], in_loop: bool) -> None:
+    place = {op: i for i, op in enumerate(block.ops)}
+    before: dict[int, list[LaneOp]] = {}
+    gone: set[LaneOp] = set()
+    for op in block.ops:
+        load = _splittable(op)
+        wanted = _products(op.result, uses) if load is not None else None
+        if load is None or not wanted:
+            continue
+        if any(p not in place for p, _, _ in wanted):
+            continue
+        last, buffers = max(place[p] for p, _, _ in wanted), _buffers(op.operands[0])
+        if any(_is_wall(x, buffers if in_loop else None) for x in block.ops[place[op] + 1 : last]):
+            continue
+        gone |= {op, *_renames(op.result, uses)}
+        _split(load, wanted, place, before)
+    if gone:
+        block.ops[:] = [x for i, op in enumerate(block.ops) for x in (*before.get(i, ()), op) if x not in gone]
+
+
+def _renames(value: Value, uses: dict[Value, list[LaneOp]]) -> Iterator[LaneOp]:
+    for op in uses.get(value, ()):
+        if op.name in ("rename", "unpack", "pack"):
+            yield op
+            yield from _renames(op.result, uses)
+
+
+def _products(value: Value, uses: dict[Value, list[LaneOp]]) -> list[tuple[LaneOp, int, list[int]]] | None:
+    """The (product, operand, which registers) of all uses; None where something else uses the value too."""
+    found: list[tuple[LaneOp, int, list[int]]] = []
+    todo = [(value, list(range(value.count)))]
+    while todo:
+        current, registers = todo.pop()
+        for op in dict.fromkeys(uses.get(current, ())):
+            if op.name == "rename":
+                todo.append((op.result, [registers[k] for k in op.attrs["table"]]))
+            elif op.name == "instruction" and op.attrs["isa"].startswith("mma."):
+                found += [(op, i, registers) for i, x in enumerate(op.operands) if x is current]
+            else:
+                return None
+    return found
+
+
+def _split(
+    load: _Load, wanted: list[tuple[LaneOp, int, list[int]]], place: dict[LaneOp, int], before: dict[int, list[LaneOp]]
+) -> None:
+    """A load before each product of what no product before it needed."""
+    home: dict[int, tuple[Value, int]] = {}
+    for product, operand, registers in sorted(wanted, key=lambda w: (place[w[0]], w[1])):
+        ahead = before.setdefault(place[product], [])
+        new = sorted({r // load.each for r in registers} - home.keys())
+        if new:
+            chosen, made = load.part(new)
+            ahead += [chosen, made]
+            home |= {g: (made.result, i * load.each) for i, g in enumerate(new)}
+        parts = list(dict.fromkeys(home[r // load.each][0] for r in registers))
+        start = {part: sum(p.count for p in parts[:i]) for i, part in enumerate(parts)}
+        table = []
+        for r in registers:
+            part, at = home[r // load.each]
+            table.append(start[part] + at + r % load.each)
+        value = parts[0]
+        if len(parts) > 1:
+            joined = LaneOp("join", tuple(parts), (), {}, (), load.op.span)
+            joined.results = (Value(value.elem, sum(p.count for p in parts), joined),)
+            ahead.append(joined)
+            value = joined.result
+        renamed = LaneOp("rename", (value,), (), {"table": tuple(table)}, (), load.op.span)
+        renamed.results = (Value(value.elem, len(table), renamed),)
+        ahead.append(renamed)
+        operands = list(product.operands)
+        operands[operand] = renamed.result
+        product.operands = tuple(operands)

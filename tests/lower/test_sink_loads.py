@@ -1,0 +1,59 @@
+"""Operands of a product are loaded one by one where they are needed, after one barrier for both."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import weft
+import weft.language as tl
+import weft.sim
+from weft.compiler import ASTSource, lane_program
+from weft.ir.lane import LaneOp
+
+
+@weft.jit
+def product(a, b, c, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr, turns):
+    rows, columns, inner = tl.arange(0, M), tl.arange(0, N), tl.arange(0, K)
+    total = tl.zeros((M, N), tl.float32)
+    for turn in range(turns):
+        left = tl.load(a + rows[:, None] * K * turns + turn * K + inner[None, :])
+        right = tl.load(b + (turn * K + inner[:, None]) * N + columns[None, :])
+        total = tl.dot(left, right, total)
+    tl.store(c + rows[:, None] * N + columns[None, :], total)
+
+
+def loop() -> list[LaneOp]:
+    """The operations of the loop, for tiles of 64x64x64."""
+    types = {"a": "*fp16", "b": "*fp16", "c": "*fp32", **dict.fromkeys("MNK", "constexpr"), "turns": "i32"}
+    aligned = {(i,): [["tt.divisibility", 16]] for i in range(3)}
+    source = ASTSource(product, types, {"M": 64, "N": 64, "K": 64}, aligned)
+    program = lane_program(source, "sim:cuda:80", {})
+    return next(op for op in program.body.walk() if op.name == "for").regions[0].ops
+
+
+def test_loads_stand_before_what_needs_them() -> None:
+    ops = loop()
+    loads = [i for i, op in enumerate(ops) if op.name == "load" and op.attrs["space"] == "shared"]
+    loads += [i for i, op in enumerate(ops) if "ldmatrix" in str(op.attrs.get("isa"))]
+    products = [i for i, op in enumerate(ops) if "mma" in str(op.attrs.get("isa"))]
+    assert len(loads) > 4
+    assert min(loads) < min(products) < max(loads) < max(products)
+
+
+def test_both_operands_are_stored_before_one_barrier() -> None:
+    kinds = [
+        op.name
+        for op in loop()
+        if op.name == "barrier" or (op.name in ("load", "store") and op.attrs["space"] == "shared")
+    ]
+    assert kinds.count("barrier") == 2  # one for those who still read what was there, one for what is new
+    assert "load" not in kinds[: max(i for i, kind in enumerate(kinds) if kind == "store")]
+
+
+def test_the_product_is_right() -> None:
+    rng = np.random.default_rng(0)
+    a, b = rng.integers(-4, 5, (64, 192)).astype(np.float16), rng.integers(-4, 5, (192, 64)).astype(np.float16)
+    c = np.zeros((64, 64), np.float32)
+    with weft.target("sim:cuda:80"):
+        product[(1,)](a, b, c, M=64, N=64, K=64, turns=3)
+    assert np.array_equal(c, a.astype(np.float32) @ b.astype(np.float32))

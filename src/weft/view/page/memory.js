@@ -260,6 +260,11 @@ function get_tmem_reg_layout({ element_ty, shape, layout, num_warps, instr_varia
   if (!TMEM_VARIANTS.includes(instr_variant)) check.fail(t, `instr_variant must be one of ${TMEM_VARIANTS.join(", ")}, got ${repr(instr_variant)}`);
   if (check.powerOfTwo(t, "num_warps", num_warps) < 4) check.fail(t, `num_warps must be 4 or more, as each warp reaches 32 of 128 rows; got ${num_warps}`);
   const cga = check.cga(t, cga_layout, 2);
+  if (layout instanceof TensorMemory && bits * layout.col_stride > 32)
+    check.fail(
+      t,
+      `elements of ${bits} bits with col_stride ${layout.col_stride} are ${bits * layout.col_stride} bits apart; a column of tensor memory has 32, so that col_stride is at most ${32 / bits}`,
+    );
   if (!(layout instanceof TensorLayout)) check.fail(t, `layout must be a layout of tensor memory, got ${repr(layout)}`);
   const memory = layout.to_linear(shape);
   const parts = cluster(cga, 2);
@@ -267,6 +272,8 @@ function get_tmem_reg_layout({ element_ty, shape, layout, num_warps, instr_varia
   const block = memory.divide(outer, false);
   if (!block)
     check.fail(t, `the blocks of cga_layout ${nested(cga)} are not those of the tensor memory layout`, "cta_split_num must say how many blocks split the rows and the columns");
+  if (2 ** block.inLog("col") * bits > 512 * 32)
+    check.fail(t, `a tile of shape ${listed(shape)} in ${layout.repr()} takes ${(2 ** block.inLog("col") * bits) / 32} columns of each block, tensor memory has 512`);
   const found = tmemRegisters(block, instr_variant.replace("_splitn", ""), num_warps, bits);
   if (!found) check.fail(t, `${instr_variant} cannot load a tile of shape ${listed(shape)} in ${layout.repr()} with ${num_warps} warps`, "32x32b loads any tile");
   const whole = found.times(parts);

@@ -31,6 +31,15 @@ __all__ = ["last_assignment", "scalar_condition"]
 _CONDITIONS = (bool, int, type(None))
 
 
+_warned: dict[str, dict[str | tuple[str, type[Warning], int], int]] = {}
+"""Of each file, what was warned of: once for a place, however often the kernel is compiled."""
+
+
+def _warn(frame: Frame, text: str, node: ast.expr) -> None:
+    registry = _warned.setdefault(frame.file, {})
+    warnings.warn_explicit(text, UserWarning, frame.file, node.lineno, registry=registry)
+
+
 def scalar_condition(frame: Frame, value: Any, node: ast.expr) -> SSAValue:
     """A condition of the kernel's run as an `i1`."""
     if value.type.is_block():
@@ -42,7 +51,7 @@ def scalar_condition(frame: Frame, value: Any, node: ast.expr) -> SSAValue:
                 hint="use tl.where to choose element by element, or reduce the condition to a scalar",
             )
         text = f"a condition is a tensor of one element; use ({ast.unparse(node)}).item()"
-        warnings.warn_explicit(text, UserWarning, frame.file, node.lineno)
+        _warn(frame, text, node)
         value = core.item(value, _semantic=frame.semantic)
     result = value.to(core.int1, _semantic=frame.semantic)
     handle: SSAValue = result.handle
@@ -394,11 +403,10 @@ def _bool_op(frame: Frame, node: ast.BoolOp) -> Any:
                 return value  # decides alone; what follows is not evaluated
             continue
         if value.type.is_block():
-            warnings.warn_explicit(
+            _warn(
+                frame,
                 "Logical operators 'and' and 'or' are deprecated for non-scalar tensors; please use '&' or '|' instead",
-                UserWarning,
-                frame.file,
-                part.lineno,
+                part,
             )
         dynamic.append((value, part))
     if not dynamic:

@@ -14,6 +14,7 @@ import pytest
 
 from frontend.triton_oracle import canonical
 from weft.ir import print_module, verify
+from weft.passes.create_tensormaps import create_tensormaps
 from weft.passes.resolve_layouts import resolve_layouts
 
 from .sources import sources, traced
@@ -54,6 +55,15 @@ def test_same_layouts_found(name: str, tmp_path: Path) -> None:
     verify(module, "layout")
     ours = canonical(cleaned(print_module(module), tmp_path / "kernel.ttgir"))
     assert ours == canonical(made_by_triton(THEIRS[name], resolve=True))
+
+
+@pytest.mark.parametrize("name", ["tma_copy", "wgmma_from_descriptors", "padded_blocks"])
+def test_same_tensor_maps(name: str, tmp_path: Path) -> None:
+    module = traced(OURS[name])
+    create_tensormaps(module)
+    verify(module, "layout")
+    ours = canonical(cleaned(print_module(module), tmp_path / "kernel.ttgir"))
+    assert sorted(ours) == sorted(canonical(made_by_triton(THEIRS[name], maps=True)))
 
 
 @pytest.mark.parametrize("name", [name for name in OURS if name not in NOT_COMPILED])

@@ -520,6 +520,16 @@ def wgmma_from_descriptors() -> None:
 
 
 @run
+def padded_blocks() -> None:
+    x, z = floats(50, 24, dtype=ml_dtypes.bfloat16), np.arange(50, dtype=np.int32)
+    y = np.zeros((64, 32), ml_dtypes.bfloat16)
+    launch("padded_blocks", (1,), x, y, z, 50, 24)
+    expected = np.full((64, 32), np.nan, ml_dtypes.bfloat16)
+    expected[:50, :24] = x + z.astype(ml_dtypes.bfloat16)[:, None]
+    same(y, expected)
+
+
+@run
 def tma_copy() -> None:
     x, y = floats(128, 96, dtype=np.float16), np.zeros((128, 96), np.float16)
     launch("tma_copy", (2, 2), x, y, 128, 96)

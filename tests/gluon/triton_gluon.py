@@ -22,9 +22,9 @@ def _context() -> Any:
     return context
 
 
-def _clean(module: Any, context: Any, resolve: bool = False) -> str:
+def _clean(module: Any, context: Any, resolve: bool = False, maps: bool = False) -> str:
     """The text of a module after the passes that make two spellings of one program one; with all layouts resolved."""
-    from triton._C.libtriton import ir, passes
+    from triton._C.libtriton import ir, nvidia, passes
 
     manager = ir.pass_manager(context)
     manager.enable_debug()
@@ -36,12 +36,19 @@ def _clean(module: Any, context: Any, resolve: bool = False) -> str:
         add(manager)
     passes.common.add_symbol_dce(manager)
     passes.common.add_canonicalizer(manager)
+    if maps:
+        nvidia.passes.ttnvgpuir.add_tma_lowering(manager)
+        passes.common.add_canonicalizer(manager)
+        passes.common.add_cse(manager)
     manager.run(module, "clean")
     return str(module)
 
 
-def made_by_triton(source: Source, resolve: bool = False) -> str:
-    """What Triton's frontend makes of a kernel, cleaned; with `resolve`, after its passes that find layouts."""
+def made_by_triton(source: Source, resolve: bool = False, maps: bool = False) -> str:
+    """What Triton's frontend makes of a kernel, cleaned; with `resolve`, after its passes that find layouts.
+
+    With `maps`, descriptors that the kernel makes are tensor maps.
+    """
     from triton._C.libtriton import ir
     from triton.backends.compiler import GPUTarget
     from triton.compiler import make_backend
@@ -58,7 +65,7 @@ def made_by_triton(source: Source, resolve: bool = False) -> str:
     module = made.make_ir(
         target, options, backend.get_codegen_implementation(options), backend.get_module_map(), context
     )
-    return _clean(module, context, resolve)
+    return _clean(module, context, resolve, maps)
 
 
 def cleaned(text: str, path: Path) -> str:

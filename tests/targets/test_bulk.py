@@ -92,7 +92,7 @@ def test_a_map_that_the_device_makes() -> None:
         replace("element_stride", i, want.steps[i])
     for i in range(2):
         replace("global_stride", i, want.strides[i], dtype=np.int64)
-    for field, value in (("elemtype", 9), ("interleave_layout", 0), ("swizzle_mode", 3), ("fill_mode", 1)):
+    for field, value in (("elemtype", 10), ("interleave_layout", 0), ("swizzle_mode", 3), ("fill_mode", 1)):
         replace(field, value)
     publish = instruction("tensormap.publish")
     publish.run(spread(512, np.int64), spread(256), np.ones((1, 32, 1), np.bool_), memory=memory)

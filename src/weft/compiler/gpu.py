@@ -15,6 +15,7 @@ from weft.ir import verify
 from weft.ir.lane import LaneProgram
 from weft.lower import lower
 from weft.passes import tile_pipeline
+from weft.passes.create_tensormaps import create_tensormaps
 from weft.passes.gpu_pipelines import gpu_pipeline
 from weft.passes.resolve_layouts import resolve_layouts
 
@@ -44,8 +45,9 @@ def layout_ir(src: Source, arch: int, options: Mapping[str, Any]) -> ModuleOp:
     given.setdefault("default_dot_input_precision", "tf32")  # what mma.sync and wgmma do with float32
     if arch >= 90:
         given.setdefault("max_num_imprecise_acc_default", 2**30)
-    module = src.make_ir(make_options(given).language, GPUTarget("cuda", arch, 32))
+    module: ModuleOp = src.make_ir(make_options(given).language, GPUTarget("cuda", arch, 32))
     verify(module, "gluon")
     resolve_layouts(module)
+    create_tensormaps(module)
     verify(module, "layout")
     return module

@@ -87,7 +87,9 @@ class tensor_descriptor(base_value):
         self.handle = handle
         self.shape = _tuple(list(shape))
         self.strides = _tuple(list(strides))
-        self.type = tensor_descriptor_type(block_type, self.shape.type, self.strides.type, layout)
+        self.type: tensor_descriptor_type = tensor_descriptor_type(
+            block_type, self.shape.type, self.strides.type, layout
+        )
 
     def _flatten_ir(self, handles: list[Any]) -> None:
         handles.append(self.handle)

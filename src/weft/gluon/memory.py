@@ -29,9 +29,7 @@ class shared_memory_descriptor(base_value):
 
     def __init__(self, handle: Any, element_ty: Any, shape: Any, layout: Any, alloc_shape: Any) -> None:
         self.handle = handle
-        self.type: shared_memory_descriptor_type = shared_memory_descriptor_type(  # type: ignore[mutable-override]
-            element_ty, shape, layout, alloc_shape
-        )
+        self.type: shared_memory_descriptor_type = shared_memory_descriptor_type(element_ty, shape, layout, alloc_shape)
 
     def _flatten_ir(self, handles: list[Any]) -> None:
         handles.append(self.handle)

@@ -172,7 +172,7 @@ class shared_memory_descriptor_type(base_type):
         return f"shared_memory_descriptor<{self.element_ty}, {self.shape}, {self.layout!r}, {self.alloc_shape}>"
 
     def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and self.parts() == other.parts()  # type: ignore[attr-defined]
+        return type(self) is type(other) and self.parts() == other.parts()
 
     def __hash__(self) -> int:
         return hash((self.element_ty, tuple(self.shape), self.layout, tuple(self.alloc_shape)))

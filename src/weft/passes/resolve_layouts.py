@@ -31,6 +31,8 @@ from weft.ir import bit_width, element_of, int_value, ints_of, is_pointer, is_te
 from weft.ir.gpu import laid_tensor, name_of, naming, ttg
 from weft.layouts import AutoLayout, BlockedLayout, CoalescedLayout, DistributedLayout, SliceLayout
 
+from .removal import remove
+
 __all__ = ["coalesced_for", "resolve_layouts"]
 
 VECTOR_BITS = 128
@@ -67,8 +69,7 @@ def _auto(function: Operation) -> None:
     found.write(function)
     for op in given:
         op.result.replace_all_uses_with(op.src)
-        op.detach()
-        op.erase()
+        remove(op)
 
 
 def _coalesced(function: Operation, module: ModuleOp) -> None:
@@ -239,13 +240,13 @@ class _Inference:
     def _backward(self, op: Operation, value: SSAValue, layout: DistributedLayout, source: Operation) -> None:
         """A layout of a result."""
         if isinstance(op, scf.ForOp):
-            self._carried(op, list(op.results).index(value), layout, source)
+            self._carried(op, _position(op, value), layout, source)
         elif isinstance(op, scf.WhileOp):
-            position = list(op.results).index(value)
+            position = _position(op, value)
             self.set(op.after_region.block.args[position], layout, source)
             self._last(op.before_region.block, position + 1, layout, source)
         elif isinstance(op, scf.IfOp | ttg.WarpSpecializeOp):
-            position = list(op.results).index(value)
+            position = _position(op, value)
             regions = op.regions if isinstance(op, scf.IfOp) else op.regions[:1]
             for region in regions:
                 self._last(region.block, position, layout, source)
@@ -362,6 +363,11 @@ def _source_layout(op: Operation, layout: DistributedLayout) -> DistributedLayou
     if isinstance(op, ttg.Fp4ToFpOp):
         return None
     return layout
+
+
+def _position(op: Operation, value: SSAValue) -> int:
+    """Which result of an operation a value is."""
+    return next(i for i, result in enumerate(op.results) if result is value)
 
 
 # -- errors --------------------------------------------------------------------------------------------------------

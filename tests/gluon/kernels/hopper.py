@@ -59,6 +59,27 @@ def tma_pipelined(x, y, n):
         mbarrier.invalidate(bars.index(i))
 
 
+@source(90, x="*bf16", y="*bf16", z="*i32", rows="i32", columns="i32")
+@gluon.jit
+def padded_blocks(x, y, z, rows, columns):
+    layout: gl.constexpr = gl.BlockedLayout([1, 8], [8, 4], [4, 1], [1, 0])
+    shared: gl.constexpr = gl.NVMMASharedLayout.get_default_for([64, 32], gl.bfloat16)
+    whole: gl.constexpr = gl.NVMMASharedLayout(swizzle_byte_width=0, element_bitwidth=32, rank=1)
+    desc = tma.make_tensor_descriptor(x, [rows, columns], [columns, 1], [64, 32], shared, padding_option="nan")
+    line = tma.make_tensor_descriptor(z, [rows], [1], [64], whole)
+    memory = gl.allocate_shared_memory(gl.bfloat16, [64, 32], shared)
+    ids = gl.allocate_shared_memory(gl.int32, [64], whole)
+    bar = gl.allocate_shared_memory(gl.int64, [1], mbarrier.MBarrierLayout())
+    mbarrier.init(bar, count=1)
+    mbarrier.expect(bar, desc.block_type.nbytes + line.block_type.nbytes)
+    tma.async_copy_global_to_shared(desc, [0, 0], bar, memory)
+    tma.async_copy_global_to_shared(line, [0], bar, ids)
+    mbarrier.wait(bar, 0)
+    i = gl.arange(0, 64, gl.SliceLayout(1, layout))
+    j = gl.arange(0, 32, gl.SliceLayout(0, layout))
+    gl.store(y + i[:, None] * 32 + j[None, :], memory.load(layout) + ids.load(gl.SliceLayout(1, layout))[:, None])
+
+
 @source(90, a="*fp16", b="*fp16", c="*fp32", m="i32", n="i32", k="i32")
 @gluon.jit
 def wgmma_from_descriptors(a, b, c, m, n, k):

@@ -180,7 +180,7 @@ class Laid(TritonSemantic):
             raise not_trivial(source, layout, "one of them is not resolved yet")
         src, dst = source.layout.to_linear(source.shape), layout.to_linear(source.shape)
         if src != dst:
-            plan = plan_conversion(src, dst, source.element_ty.primitive_bitwidth)
+            plan = plan_conversion(src, dst, source.shape, source.element_ty.primitive_bitwidth)
             ways = {
                 "shared": "shared memory",
                 "registers": "an exchange of registers",

@@ -48,10 +48,9 @@ class SharedMemory(Laid):
             raise _no_memory_layout("`layout`", layout)
         type_ = self._described(element_ty, shape, layout, shape)
         self._check_rank(type_)
-        operands = ()
+        operands = [] if value is None else [value.handle]
         if value is not None:
             self._check_same(type_, value)
-            operands = (value.handle,)
         handle = self.builder.create(ttg.LocalAllocOp, operands, (type_.to_ir(),)).results[0]
         return shared_memory_descriptor(handle, *type_.parts())
 

@@ -89,10 +89,9 @@ def transposed(layout: DistributedLayout, shape: Shape, order: Shape) -> Distrib
     guess = None
     if isinstance(layout, BlockedLayout):
         guess = BlockedLayout(
-            *(
-                _moved(sizes, order)
-                for sizes in (layout.size_per_thread, layout.threads_per_warp, layout.warps_per_cta)
-            ),
+            _moved(layout.size_per_thread, order),
+            _moved(layout.threads_per_warp, order),
+            _moved(layout.warps_per_cta, order),
             [list(order).index(d) for d in layout.order],
             [_moved(basis, order) for basis in layout.cga_layout],
         )
@@ -202,7 +201,7 @@ def _blocked_of(layout: BlockedLayout, shape: Shape, to: Shape) -> BlockedLayout
         first = min((layout.order.index(d) for d in before), default=len(shape))
         order.append((first, after[::-1]))
     fastest_first = [d for _, dims in sorted(order, key=lambda group: group[0]) for d in dims]
-    return BlockedLayout(*parts, fastest_first)
+    return BlockedLayout(parts[0], parts[1], parts[2], fastest_first)
 
 
 def _groups(shape: Shape, to: Shape) -> list[tuple[list[int], list[int]]]:

@@ -145,8 +145,15 @@ class NVMMASharedLayout(SharedLayout):
         swizzle = fits[0] if fits and rank >= 2 and rows >= 8 else 0
         return NVMMASharedLayout(swizzle, bits, rank, transposed, fp4_padded, cga)
 
+    def box(self, shape: Sequence[int]) -> tuple[int, ...]:
+        """What one bulk copy moves of a tile: at most 256 along a dimension, and the swizzle's width along columns.
+
+        >>> NVMMASharedLayout(128, 16).box([64, 128])
+        (64, 64)
+        """
+        return self._tma_shape(shape_per_block(shape, self.cga_layout))
+
     def _tma_shape(self, own: tuple[int, ...]) -> tuple[int, ...]:
-        """What one TMA instruction copies: at most 256 along a dimension, and the swizzle's width along columns."""
         box = [min(size, 256) for size in own]
         contiguous = 0 if self.transposed else self.rank - 1
         if self.fp4_padded:

@@ -35,6 +35,10 @@ FIELDS: dict[str, tuple[int, int, int]] = {
 }
 """Of each field: where it begins, bytes of an entry, how many entries."""
 IMMEDIATE = ("elemtype", "interleave_layout", "swizzle_mode", "fill_mode")
+REPLACED = ("u8", "u16", "u32", "i32", "u64", "i64", "f16", "f32", "f32.ftz", "f64", "bf16", "tf32", "tf32.ftz")
+"""The types of elements in the order in which `tensormap.replace` numbers them, which is not that of the driver.
+
+Source: PTX ISA, tensormap.replace, the table of values for .elemtype."""
 SIZES = {"u8": 1, "u16": 2, "f16": 2, "bf16": 2, "u64": 8, "i64": 8, "f64": 8}
 
 
@@ -88,6 +92,9 @@ def decode(raw: bytes) -> TensorMap:
     )
 
 
+_NUMBERS = np.array([ELEMENT_TYPES.index(name) for name in REPLACED])
+
+
 def _put(field: str) -> Callable[..., tuple[Array, ...]]:
     start, size, count = FIELDS[field]
 
@@ -96,6 +103,8 @@ def _put(field: str) -> Callable[..., tuple[Array, ...]]:
         place = address[:, :, 0] + start
         if count > 1:
             place = place + size * index[0][:, :, 0]
+        if field == "elemtype":
+            value = _NUMBERS[np.clip(value, 0, len(_NUMBERS) - 1)]
         data = np.ascontiguousarray(value[:, :, :1].astype(f"<i{size}")).view(np.uint8)
         memory.write("shared", place, data.reshape(*place.shape, size), active[:, :, 0].astype(np.bool_))
         return ()

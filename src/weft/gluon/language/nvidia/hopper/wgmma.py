@@ -74,7 +74,7 @@ class warpgroup_mma_accumulator(base_value):
 
     def __init__(self, handle: Any, tensor_type: distributed_type) -> None:
         self.handle = handle
-        self.type = warpgroup_mma_accumulator_type(tensor_type)
+        self.type: warpgroup_mma_accumulator_type = warpgroup_mma_accumulator_type(tensor_type)
 
     def _flatten_ir(self, handles: list[Any]) -> None:
         handles.append(self.handle)

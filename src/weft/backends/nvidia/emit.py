@@ -115,6 +115,7 @@ def emit_llvm(program: LaneProgram, fp_fusion: bool = True, maxnreg: int | None 
     attributes = f'nounwind convergent "nvvm.reqntid"="{threads}"'
     if program.blocks > 1:
         attributes += f' "nvvm.cluster_dim"="{program.blocks}"'
+    maxnreg = maxnreg or program.registers
     if maxnreg:
         attributes += f' "nvvm.maxnreg"="{maxnreg}"'
     types = [_parameter_type(p) for p in program.parameters]
@@ -165,5 +166,5 @@ def emitted_of(program: LaneProgram, llir: str, ptx: str, maxnreg: int | None = 
         program.warps,
         program.blocks,
         program.scratch,
-        maxnreg,
+        maxnreg or program.registers or None,
     )

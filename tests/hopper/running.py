@@ -80,10 +80,14 @@ def flattened(program: LaneProgram, values: Mapping[str, Any]) -> dict[str, Any]
     return found
 
 
+def launch(program: LaneProgram, grid: Any, values: Mapping[str, Any], options: Options | None = None) -> Report:
+    """Run a program, its arguments in order."""
+    return run(program, grid, flattened(program, values), options or Options())
+
+
 def simulate(name: str, grid: Any, values: Mapping[str, Any], options: Options | None = None) -> Report:
     """Run a stored kernel, its arguments in order."""
-    program = program_of(read(name), f"{name}.ttgir")
-    return run(program, grid, flattened(program, values), options or Options())
+    return launch(program_of(read(name), f"{name}.ttgir"), grid, values, options)
 
 
 DTYPES: dict[str, Any] = {

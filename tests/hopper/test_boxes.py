@@ -12,9 +12,9 @@ from weft.ir import parse_module
 from weft.layouts import NVMMASharedLayout, SwizzledSharedLayout
 from weft.lower import lower
 from weft.lower.boxes import Boxes, boxes_of
-from weft.sim import BulkCopyError, Options, OutOfBoundsError, run
+from weft.sim import BulkCopyError, Options, OutOfBoundsError
 
-from .running import DTYPES, Described, aligned, flattened, integers, program_of, read
+from .running import DTYPES, Described, aligned, integers, launch, program_of, read
 
 ELEMENTS = {"i8": "i8", "f16": "f16", "bf16": "bf16", "f32": "f32", "i32": "i32", "f64": "f64", "i64": "i64",
             "fp8": "f8E4M3FN", "i16": "i16"}  # fmt: skip
@@ -71,7 +71,7 @@ def check_copy(block: Sequence[int], name: str, swizzle: int, copies: str = "lat
     for start in ([0] * len(block), [2, -1, 1, 3, -2][: len(block) - 1] + [5]):
         y = aligned(shape, dtype)
         values = {"x": Described(x, block), "y": Described(y, block), **{f"c{i}": c for i, c in enumerate(start)}}
-        run(program, 1, flattened(program, values), Options(copies=copies))
+        launch(program, 1, values, Options(copies=copies))
         want = np.zeros(shape, dtype)
         part = tuple(slice(max(0, s), min(n, s + b)) for s, b, n in zip(start, block, shape, strict=True))
         want[part] = x[part]
@@ -154,7 +154,7 @@ def test_an_array_that_is_too_small() -> None:
     x, y = integers(0, (15, 64), np.float16), aligned((16, 64), np.float16)
     values = {"x": Described(x, (16, 64), shape=(16, 64)), "y": Described(y, (16, 64)), "c0": 0, "c1": 0}
     with pytest.raises(OutOfBoundsError, match="a bulk copy of elements outside of every array"):
-        run(program, 1, flattened(program, values))
+        launch(program, 1, values)
 
 
 @pytest.mark.parametrize("filled,message", [(0, "these 128 bytes are zero"), (7, "these 128 bytes are no tensor map")])
@@ -168,11 +168,11 @@ def test_what_is_no_tensor_map(filled: int, message: str) -> None:
     raw = np.full(256, filled, np.uint8)
     raw = raw[-int(raw.__array_interface__["data"][0]) % 64 :][:128]
     program = program_of(text)
-    values = flattened(program, {"p": raw, "y": Described(aligned((16, 64), np.float16), (16, 64)), "c0": 0, "c1": 0})
+    values = {"p": raw, "y": Described(aligned((16, 64), np.float16), (16, 64)), "c0": 0, "c1": 0}
     with pytest.raises(
         BulkCopyError, match=f"the tensor map at byte 0 of `p`, which has 128 bytes is not valid: {message}"
     ):
-        run(program, 1, values)
+        launch(program, 1, values)
 
 
 def test_a_map_for_other_boxes() -> None:

@@ -10,9 +10,8 @@ import pytest
 from weft.base import LayoutError
 from weft.ir import parse_module
 from weft.lower import lower
-from weft.sim import run
 
-from .running import DTYPES, Described, aligned, flattened, integers, program_of
+from .running import DTYPES, Described, aligned, integers, launch, program_of
 
 ELEMENTS = {"f16": ("f16", 16), "bf16": ("bf16", 16), "f32": ("f32", 8), "fp8": ("f8E4M3FN", 32),
             "fp8e5": ("f8E5M2", 32), "i8": ("i8", 32)}  # fmt: skip
@@ -132,7 +131,7 @@ def check(p: Product) -> None:
     b = integers(1, (p.n, p.k) if p.trans[1] else (p.k, p.n), right)
     c = aligned((p.m, p.n), np.int32 if p.left == "i8" else np.float32)
     values = {n: Described(x, x.shape) for n, x in (("a", a), ("b", b), ("c", c))}
-    run(program, 1, flattened(program, values))
+    launch(program, 1, values)
     x, y = (m.T if t else m for m, t in zip((a, b), p.trans, strict=True))
     part = slice(p.k // 4 * 3 if p.sliced else 0, None)
     want = x[:, part].astype(np.float64) @ y[part].astype(np.float64) + (p.use_acc == "%true")
@@ -187,8 +186,8 @@ def test_what_wgmma_cannot_read() -> None:
         "k.ttgir:23:5: error: wgmma cannot read its right operand, a tile of 128x64 elements of 8 bits that lies as "
         "#ttg.nvmma_shared<{swizzlingByteWidth = 64, transposed = false, elementBitWidth = 8}> says: matrices of 64 by "
         "32 must be contiguous along K, in one of the swizzles of none, 32, 64 or 128 bytes, and here they are not\n"
-        "hint: allocate it with NVMMASharedLayout.get_default_for(shape, dtype), contiguous along K (transpose it while "
-        "it is stored)"
+        "hint: allocate it with NVMMASharedLayout.get_default_for(shape, dtype), contiguous along K (transpose it "
+        "while it is stored)"
     )
 
 

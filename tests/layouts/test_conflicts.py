@@ -137,7 +137,7 @@ def test_padding() -> None:
 def test_bad_input() -> None:
     layout = BlockedLayout([1], [32], [1], [0])
     plain = SwizzledSharedLayout(1, 1, 1, [0])
-    with pytest.raises(LayoutError, match="element_bits must be a power of two from 1 to 128, got 12"):
+    with pytest.raises(LayoutError, match="elements have 1, 2, 4, 8, 16, 32, 64 or 128 bits, got 12"):
         bank_conflicts(layout, plain, [32], 12)
     with pytest.raises(LayoutError, match=r"for a tile of shape \[32\], not \[64\]"):
         bank_conflicts(layout.to_linear([32]), plain, [64], 32)

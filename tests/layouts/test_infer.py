@@ -215,7 +215,7 @@ def test_bad_input() -> None:
     tile = BlockedLayout([1, 2], [4, 8], [2, 1], [1, 0]).to_linear([8, 16])
     for call, text in (
         (lambda: trans_result(tile, [0, 0]), "each of 2 dimensions once, got [0, 0]"),
-        (lambda: trans_source(tile, [1]), "each dimension once, got [1]"),
+        (lambda: trans_source(tile, [1]), "each of 2 dimensions once, got [1]"),
         (lambda: reshape_result(tile, [8, 8]), "has 128 elements, one of [8, 8] 64"),
         (lambda: expand_dims_result(tile, 3), "the axis must be from -3 to 2, got 3"),
         (lambda: expand_dims_source(tile, 0), "has size 1, the layout is for [8, 16]"),

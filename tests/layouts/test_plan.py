@@ -10,8 +10,9 @@ import pytest
 
 from weft.layouts import LayoutError, LinearLayout, f2
 from weft.layouts.banks import passes
-from weft.layouts.plan import Machine, machine_of, plan_conversion
+from weft.layouts.plan import Machine, Offsets, best_access, machine_of, plan_conversion
 from weft.layouts.plan.conversion import forget_plans, normalised
+from weft.layouts.plan.trip import Planner
 from weft.layouts.tables import _planned
 
 from .plans import filled, verify_many
@@ -145,6 +146,37 @@ def test_wavefronts_against_counting() -> None:
             total += max(banks.count(b) for b in set(banks))
         assert taken == total, (bytes_log, vector, lanes)
         assert ideal == 32 // each
+
+
+@pytest.mark.parametrize("bits", [8, 16])
+def test_no_memory_layout_is_better(bits: int) -> None:
+    """Elements smaller than a word, in a memory small enough to try each of the 20,160 linear orders of 16 elements."""
+    tiny = Machine("tiny", lanes=4, banks=2, vector_bytes=8)
+    unit = [1, 2, 4, 8]
+    orders = [m for m in itertools.product(range(1, 16), repeat=4) if f2.rank(m) == 4]
+    assert len(orders) == 20160
+    inverses = [f2.inverse(m) for m in orders]
+
+    def cost(place: list[int], columns: list[int], store: bool) -> tuple[float, int]:
+        offsets = [f2.multiply(place, c) for c in columns]
+        found = best_access(Offsets(tuple(offsets[:2]), tuple(offsets[2:]), ()), bits // 16, tiny, store=store)
+        return found.cost(tiny), found.count * found.wavefronts
+
+    stores = [cost(place, unit, True) for place in inverses]
+    for columns in ([4, 8, 1, 2], [1, 4, 8, 2], [8, 2, 4, 1]):
+        src, dst = (
+            LinearLayout.from_bases(
+                {"register": [(c,) for c in x[:2]], "lane": [(c,) for c in x[2:]], "warp": [], "block": []}, {"x": 16}
+            )
+            for x in (unit, columns)
+        )
+        planner = Planner(src, dst.invert_and_compose(src), bits, tiny)
+        trip = planner.best()
+        loads = [cost(place, columns, False) for place in inverses]
+        both = [(a + c, b + d) for (a, b), (c, d) in zip(stores, loads, strict=True)]
+        assert trip.store.cost(tiny) + trip.load.cost(tiny) == min(c for c, _ in both)
+        assert trip.wavefronts == min(w for _, w in both)
+        assert trip.excess == 0
 
 
 def test_planning_is_cached() -> None:

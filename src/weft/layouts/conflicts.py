@@ -22,6 +22,7 @@ import numpy.typing as npt
 from weft.base import LayoutError
 
 from . import f2
+from .arguments import bits_of, linear_of, shape_of
 from .banks import passes
 from .linear import LinearLayout
 from .zoo import DistributedLayout, PaddedSharedLayout, SharedLayout
@@ -35,17 +36,10 @@ WIDEST_BITS = 128
 
 def _linear(layout: DistributedLayout | SharedLayout | LinearLayout, shape: Sequence[int]) -> LinearLayout:
     """The layout as a linear map; a linear one must be of this shape."""
-    if not isinstance(layout, LinearLayout):
-        return layout.to_linear(shape)
-    if list(layout.out_dims.values()) != list(shape):
-        raise LayoutError(f"the layout is for a tile of shape {list(layout.out_dims.values())}, not {list(shape)}")
-    return layout
-
-
-def _bits(element_bits: int) -> int:
-    if element_bits not in (1, 2, 4, 8, 16, 32, 64, 128):
-        raise LayoutError(f"element_bits must be a power of two from 1 to 128, got {element_bits!r}")
-    return element_bits
+    linear, sizes = linear_of(layout, shape, "the layout"), shape_of(shape, "the shape")
+    if tuple(linear.out_dims.values()) != sizes:
+        raise LayoutError(f"the layout is for a tile of shape {list(linear.out_dims.values())}, not {list(sizes)}")
+    return linear
 
 
 def shared_access(
@@ -100,7 +94,7 @@ def bank_conflicts(
     >>> bank_conflicts(columns, SwizzledSharedLayout(1, 8, 8, [1, 0]), [64, 64], 16)
     3
     """
-    bits = _bits(element_bits)
+    bits = bits_of(element_bits)
     memory, tile = _linear(shared_layout, shape), _linear(register_layout, shape)
     if isinstance(shared_layout, PaddedSharedLayout):
         raise LayoutError(
@@ -134,7 +128,7 @@ def wavefronts(
     >>> [wavefronts(columns, SwizzledSharedLayout(1, 1, m, [1, 0]), [32, 16], 32) for m in (1, 8, 16)]
     [16, 4, 2]
     """
-    bits = _bits(element_bits)
+    bits = bits_of(element_bits)
     access = shared_access(register_layout, shared_layout, shape)
     order, consecutive = _vectorised(access, bits)
     if isinstance(

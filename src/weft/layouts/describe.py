@@ -55,6 +55,8 @@ def describe(layout: LinearLayout) -> Layout | None:
     Layouts of registers with no other name are a DistributedLinearLayout, those of shared memory a SharedLinearLayout,
     if they are such layouts at all.
     """
+    if not isinstance(layout, LinearLayout):
+        raise LayoutError(f"describe needs a LinearLayout, got {layout!r}", hint="a named layout has to_linear(shape)")
     found = _first(layout)
     return found[0] if found else None
 

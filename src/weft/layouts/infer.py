@@ -22,6 +22,7 @@ from math import prod
 
 from weft.base import LayoutError
 
+from .arguments import axis_of, shape_of
 from .linear import LinearLayout
 from .zoo.parts import dim_names
 
@@ -50,6 +51,10 @@ __all__ = [
 
 def _shape(layout: LinearLayout, operation: str) -> list[int]:
     """The shape of the tile; LayoutError unless the outputs are dim0, dim1, ..."""
+    if not isinstance(layout, LinearLayout):
+        raise LayoutError(
+            f"{operation}: expected a LinearLayout, got {layout!r}", hint="a named layout has to_linear(shape)"
+        )
     names = list(layout.out_dims)
     if names != dim_names(len(names)):
         raise LayoutError(
@@ -60,9 +65,7 @@ def _shape(layout: LinearLayout, operation: str) -> list[int]:
 
 def _axis(axis: int, rank: int, operation: str) -> int:
     """A dimension, counted from the end if it is negative."""
-    if not -rank <= axis < rank:
-        raise LayoutError(f"{operation}: the axis must be from {-rank} to {rank - 1}, got {axis}")
-    return axis % rank
+    return axis_of(axis, rank, f"{operation}: the axis", negative=True)
 
 
 # -- the dimensions in another order, or cut otherwise -----------------------------------------------------------------
@@ -71,22 +74,23 @@ def _axis(axis: int, rank: int, operation: str) -> int:
 def trans_result(source: LinearLayout, order: Sequence[int]) -> LinearLayout:
     """The layout of `trans(x, order)`: dimension i of the result is dimension order[i] of x."""
     names = dim_names(len(_shape(source, "trans")))
-    if sorted(order) != list(range(len(names))):
-        raise LayoutError(f"trans: the order must have each of {len(names)} dimensions once, got {list(order)}")
+    if not isinstance(order, (list, tuple)) or sorted(map(repr, order)) != sorted(map(repr, range(len(names)))):
+        raise LayoutError(f"trans: the order must have each of {len(names)} dimensions once, got {order!r}")
     moved = source.transpose_outs([names[d] for d in order])
     return moved.rename_outs({names[d]: names[i] for i, d in enumerate(order)})
 
 
 def trans_source(result: LinearLayout, order: Sequence[int]) -> LinearLayout:
     """The layout of x where `trans(x, order)` is to have the layout `result`."""
-    if sorted(order) != list(range(len(order))):
-        raise LayoutError(f"trans: the order must have each dimension once, got {list(order)}")
-    return trans_result(result, [list(order).index(d) for d in range(len(order))])
+    rank = len(_shape(result, "trans"))
+    if not isinstance(order, (list, tuple)) or sorted(map(repr, order)) != sorted(map(repr, range(rank))):
+        raise LayoutError(f"trans: the order must have each of {rank} dimensions once, got {order!r}")
+    return trans_result(result, [list(order).index(d) for d in range(rank)])
 
 
 def reshape_result(source: LinearLayout, shape: Sequence[int]) -> LinearLayout:
     """The layout of `reshape(x, shape)`, which keeps the order of elements."""
-    own = _shape(source, "reshape")
+    own, shape = _shape(source, "reshape"), shape_of(shape, "reshape: the shape")
     if prod(own) != prod(shape):
         raise LayoutError(
             f"reshape: a tile of shape {own} has {prod(own)} elements, one of {list(shape)} {prod(shape)}"
@@ -132,6 +136,7 @@ def _without(layout: LinearLayout, axis: int) -> LinearLayout:
 
 def _checked_broadcast(small: Sequence[int], large: Sequence[int]) -> list[int]:
     """The dimensions along which a shape is broadcast."""
+    small, large = shape_of(small, "broadcast: the shape"), shape_of(large, "broadcast: the shape")
     if len(small) != len(large) or any(s not in (1, n) for s, n in zip(small, large, strict=False)):
         raise LayoutError(
             f"broadcast: {list(small)} cannot be broadcast to {list(large)}; sizes other than 1 must be the same"
@@ -192,6 +197,7 @@ def join_source(result: LinearLayout) -> LinearLayout:
 
 def fp4_to_fp_result(source: LinearLayout, axis: int) -> LinearLayout:
     """The layout of `fp4_to_fp(x, axis)`, whose axis is twice as long: each byte of x becomes two neighbours."""
+    _shape(source, "fp4_to_fp")
     names = list(source.out_dims)
     at = f"dim{_axis(axis, len(_shape(source, 'fp4_to_fp')), 'fp4_to_fp')}"
     pair = LinearLayout.identity_1d(2, "register", at)

@@ -89,6 +89,14 @@ class LinearLayout(LinearMap):
         output dimension. `out_dims` maps output dimensions to sizes; given names alone, the sizes are the least that
         hold the bases. LayoutError if a basis does not fit, or if `require_surjective` and some output is not reached.
         """
+        if not isinstance(bases, (Mapping, list, tuple)):
+            raise LayoutError(f"bases must map input dimensions to lists of coordinates, got {bases!r}")
+        for entry in () if isinstance(bases, Mapping) else bases:
+            if not isinstance(entry, (list, tuple)) or len(entry) != 2:
+                raise LayoutError(f"bases has the entry {entry!r}, expected pairs of a name and a list of coordinates")
+        cls._check_entries(bases.items() if isinstance(bases, Mapping) else bases)
+        if not isinstance(out_dims, (Mapping, list, tuple)):
+            raise LayoutError(f"out_dims must map output dimensions to sizes, or list their names, got {out_dims!r}")
         pairs = [(n, list(b)) for n, b in (bases.items() if isinstance(bases, Mapping) else bases)]
         listed: list[Any] = list(out_dims.items()) if isinstance(out_dims, Mapping) else list(out_dims)
         if listed and all(isinstance(entry, str) for entry in listed):
@@ -181,6 +189,7 @@ class LinearLayout(LinearMap):
 
     def concat_ins(self, other: LinearLayout) -> LinearLayout:
         """The inputs of both, which have to have different names; the outputs must be the same."""
+        self._check_layout(other, "concat_ins")
         if other._outs != self._outs:
             raise LayoutError(f"concat_ins needs equal outputs, got {sizes_of(self._outs)} and {sizes_of(other._outs)}")
         self._check_disjoint(self._ins, other._ins, "input")
@@ -188,6 +197,7 @@ class LinearLayout(LinearMap):
 
     def concat_outs(self, other: LinearLayout) -> LinearLayout:
         """The outputs of both, which have to have different names, of the same inputs."""
+        self._check_layout(other, "concat_outs")
         if other._ins != self._ins:
             raise LayoutError(f"concat_outs needs equal inputs, got {sizes_of(self._ins)} and {sizes_of(other._ins)}")
         self._check_disjoint(self._outs, other._outs, "output")
@@ -197,6 +207,7 @@ class LinearLayout(LinearMap):
 
     def compose(self, outer: LinearLayout) -> LinearLayout:
         """x -> outer(self(x)). The outputs of this layout are the inputs of the other, in any order, and not larger."""
+        self._check_layout(outer, "compose")
         source = self._matched_to(outer, "compose")
         return LinearLayout._make(self._ins, outer._outs, f2.product(outer._columns, source))
 
@@ -248,6 +259,7 @@ class LinearLayout(LinearMap):
         the same warp, then in the same lane, and then the one with the fewest ones; the textbook choice makes
         conversions cross warps that could stay within one.
         """
+        self._check_layout(outer, "invert_and_compose")
         targets = self._as_outputs_of(outer)
         found = f2.solve(outer._columns, targets)
         if found is None:
@@ -282,11 +294,13 @@ class LinearLayout(LinearMap):
 
         This is how an instruction is chosen: if its tile divides the layout, C says where the tiles are.
         """
+        self._check_layout(divisor, "divide_left")
         found = quotient_of(self, divisor, left=True)
         return None if found is None else LinearLayout._make(*found)
 
     def divide_right(self, divisor: LinearLayout) -> LinearLayout | None:
         """The layout C with self = C * divisor, or None. C has all dimensions of this layout."""
+        self._check_layout(divisor, "divide_right")
         found = quotient_of(self, divisor, left=False)
         return None if found is None else LinearLayout._make(*found)
 
@@ -362,6 +376,7 @@ class LinearLayout(LinearMap):
 
     def reshape_ins(self, dims: Mapping[str, int]) -> LinearLayout:
         """The same map with the flattened input cut into other dimensions, the first the fastest."""
+        self._check_mapping(dims, "reshape_ins", "sizes")
         ins = [(n, exact_log2(s, f"the input dimension {n}")) for n, s in dims.items()]
         if total_of(tuple(ins)) != self.total_in_log:
             raise LayoutError(f"reshape_ins: {sizes_of(self._ins)} have not as many elements as {sizes_of(tuple(ins))}")
@@ -369,6 +384,7 @@ class LinearLayout(LinearMap):
 
     def reshape_outs(self, dims: Mapping[str, int]) -> LinearLayout:
         """The same map with the flattened output cut into other dimensions, the first the fastest."""
+        self._check_mapping(dims, "reshape_outs", "sizes")
         outs = [(n, exact_log2(s, f"the output dimension {n}")) for n, s in dims.items()]
         if total_of(tuple(outs)) != self.total_out_log:
             raise LayoutError(
@@ -446,15 +462,34 @@ class LinearLayout(LinearMap):
 
     @staticmethod
     def _check_same_names(order: Sequence[str], dims: Dims, side: str) -> None:
+        if not isinstance(order, (list, tuple)) or not all(isinstance(n, str) for n in order):
+            raise LayoutError(f"the order must be a list of the {side} dimensions {names_of(dims)}, got {order!r}")
         if sorted(order) != sorted(n for n, _ in dims):
             raise LayoutError(f"({', '.join(order)}) is not a permutation of the {side} dimensions {names_of(dims)}")
 
     @staticmethod
     def _renamed(names: Mapping[str, str], dims: Dims, side: str) -> Dims:
+        LinearLayout._check_mapping(names, f"a renaming of {side} dimensions", "names")
         found = tuple((names.get(n, n), log) for n, log in dims)
         if len({n for n, _ in found}) != len(found):
             raise LayoutError(f"an {side} dimension is named twice: {', '.join(n for n, _ in found)}")
         return found
+
+    @staticmethod
+    def _check_layout(other: object, operation: str) -> None:
+        if not isinstance(other, LinearLayout):
+            raise LayoutError(f"{operation} needs a LinearLayout, got {other!r}")
+
+    @staticmethod
+    def _check_mapping(given: object, operation: str, to: str) -> None:
+        if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
+            raise LayoutError(f"{operation} needs a mapping of names to {to}, got {given!r}")
+
+    @staticmethod
+    def _check_entries(pairs: Iterable[tuple[str, Any]]) -> None:
+        for name, bases in pairs:
+            if not isinstance(bases, (Sequence, np.ndarray)) or isinstance(bases, (str, bytes)):
+                raise LayoutError(f"the bases of {name} must be a list of coordinates, got {bases!r}")
 
     @staticmethod
     def _check_disjoint(a: Dims, b: Dims, side: str) -> None:

@@ -102,8 +102,8 @@ class LinearMap:
     def basis(self, dim: str, index: int) -> tuple[int, ...]:
         """The value on 2 ** index of an input dimension, as coordinates."""
         start, log = self._in_at(dim)
-        if not 0 <= index < log:
-            raise LayoutError(f"{dim} has {log} bases, there is no basis {index}")
+        if not isinstance(index, (int, np.integer)) or not 0 <= index < log:
+            raise LayoutError(f"{dim} has {log} bases, there is no basis {index!r}")
         return self._coordinates(self._columns[start + index])
 
     def in_columns(self, dim: str) -> tuple[int, ...]:
@@ -178,6 +178,8 @@ class LinearMap:
 
         LayoutError where a dimension is missing, unknown, or an index is outside of it.
         """
+        if point is not None and not isinstance(point, Mapping):
+            raise LayoutError(f"apply needs an index for each of {names_of(self._ins)}, by name; got {point!r}")
         given: dict[str, Any] = {**(point or {}), **dims}
         self._check_dims(given, self._ins, "input")
         result: Any = 0

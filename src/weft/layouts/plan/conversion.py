@@ -21,6 +21,7 @@ import numpy.typing as npt
 from weft.base import LayoutError
 
 from .. import f2
+from ..arguments import bits_of, linear_of, shape_of
 from ..linear import LinearLayout
 from .machine import Machine, machine_of
 from .shuffle import Shears, shears
@@ -209,13 +210,14 @@ def _renamed(stage: Stage, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 def normalised(layout: LinearLayout | Layout, shape: Sequence[int], what: str) -> LinearLayout:
     """A distributed layout with the input dimensions register, lane, warp and block, in this order."""
-    linear = layout if isinstance(layout, LinearLayout) else layout.to_linear(shape)
+    wanted = shape_of(shape, f"the shape of the {what}")
+    linear = linear_of(layout, wanted, f"the {what} layout")
     unknown = [d for d in linear.in_dims if d not in DIMS]
     if unknown:
         raise LayoutError(f"the {what} layout has the input dimension {unknown[0]!r}; expected {', '.join(DIMS)}")
     sizes = tuple(linear.out_dims.values())
-    if sizes != tuple(shape):
-        raise LayoutError(f"the {what} layout is for tiles of shape {sizes}, not {tuple(shape)}")
+    if sizes != wanted:
+        raise LayoutError(f"the {what} layout is for tiles of shape {sizes}, not {wanted}")
     if tuple(linear.in_dims) == DIMS:
         return linear
     for dim in DIMS:
@@ -242,8 +244,7 @@ def plan_conversion(
     >>> plan_conversion(rows, columns, (2, 2), 32).kind
     'shuffles'
     """
-    if element_bits not in (1, 2, 4, 8, 16, 32, 64, 128):
-        raise LayoutError(f"elements have 1, 2, 4, 8, 16, 32, 64 or 128 bits, got {element_bits}")
+    bits = bits_of(element_bits)
     source, result = normalised(src, shape, "source"), normalised(dst, shape, "destination")
     for dim in ("lane", "warp", "block"):
         if source.in_log(dim) != result.in_log(dim):
@@ -254,7 +255,7 @@ def plan_conversion(
     for layout, what in ((source, "source"), (result, "destination")):
         if not layout.is_surjective():
             raise LayoutError(f"the {what} layout does not hold the whole tile: {layout._missing()}")
-    return _plan(source, result, element_bits, machine_of(target))
+    return _plan(source, result, bits, machine_of(target))
 
 
 @lru_cache(maxsize=4096)

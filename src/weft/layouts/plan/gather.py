@@ -19,6 +19,7 @@ import numpy.typing as npt
 from weft.base import LayoutError
 
 from .. import f2
+from ..arguments import axis_of, bits_of, shape_of
 from ..linear import LinearLayout
 from .conversion import DIMS, Cost, Layout, normalised
 from .machine import Machine, machine_of
@@ -109,8 +110,8 @@ def plan_gather(
     target: Machine | str = "cuda:80",
 ) -> Gather:
     """The cheaper way to gather along an axis. The shapes may differ along the axis only; LayoutError otherwise."""
-    if not 0 <= axis < len(source_shape):
-        raise LayoutError(f"a tile of {len(source_shape)} dimensions has no axis {axis}")
+    source_shape, index_shape = shape_of(source_shape, "source_shape"), shape_of(index_shape, "index_shape")
+    bits, axis = bits_of(element_bits), axis_of(axis, len(source_shape), "axis")
     if len(source_shape) != len(index_shape) or any(
         a != b for i, (a, b) in enumerate(zip(source_shape, index_shape, strict=True)) if i != axis
     ):
@@ -126,7 +127,7 @@ def plan_gather(
         raise LayoutError(
             "a gather reads within one block", hint="convert the source so that each block holds all of it"
         )
-    return _gather(src, idx, list(src.out_dims)[axis], element_bits, machine_of(target))
+    return _gather(src, idx, list(src.out_dims)[axis], bits, machine_of(target))
 
 
 @lru_cache(maxsize=1024)

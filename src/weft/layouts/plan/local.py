@@ -17,6 +17,7 @@ import numpy.typing as npt
 from weft.base import LayoutError
 
 from .. import f2
+from ..arguments import axis_of, bits_of, linear_of
 from ..linear import LinearLayout
 from .access import Access, Offsets, best_access
 from .conversion import DIMS, Layout, normalised
@@ -76,12 +77,12 @@ def plan_local_access(
     LayoutError where the shared layout does not hold the tile, or is not linear.
     """
     source = normalised(registers, shape, "register")
-    memory = shared if isinstance(shared, LinearLayout) else shared.to_linear(shape)
+    memory = linear_of(shared, shape, "the shared layout")
     if not memory.has_in("offset"):
         raise LayoutError(f"a shared layout maps offset and block to the tile, got {', '.join(memory.in_dims)}")
     if not memory.has_in("block"):
         memory = memory * LinearLayout.zeros_1d(1, "block", next(iter(memory.out_dims)))
-    return _local(source, memory, element_bits, machine_of(target), store)
+    return _local(source, memory, bits_of(element_bits), machine_of(target), store)
 
 
 @lru_cache(maxsize=1024)
@@ -95,6 +96,14 @@ def _local(source: LinearLayout, memory: LinearLayout, bits: int, machine: Machi
     offsets = Offsets(tuple(kept), tuple(columns["lane"]), (*columns["warp"], *columns["block"]))
     access = best_access(offsets, max(0, bits.bit_length() - 4), machine, store=store)
     return LocalAccess(place, access, machine, tuple(copies[d] for d in DIMS))
+
+
+def shape_order(order: Sequence[int], rank: int) -> list[int]:
+    """The dimensions of a tile in an order, each once."""
+    found = [axis_of(d, rank, "each of order") for d in order] if isinstance(order, (list, tuple)) else []
+    if sorted(found) != list(range(rank)):
+        raise LayoutError(f"order must have each of the dimensions 0 to {rank - 1} once, got {order!r}")
+    return found
 
 
 def vector_width(
@@ -118,7 +127,11 @@ def vector_width(
     """
     linear = normalised(layout, shape, "register")
     dims = list(linear.out_dims)
-    wanted = [dims[i] for i in (order if order is not None else reversed(range(len(dims))))]
+    bits = bits_of(element_bits)
+    fastest = shape_order(order, len(dims)) if order is not None else list(range(len(dims)))[::-1]
+    if bits_of(most_bits) < bits:
+        raise LayoutError(f"most_bits is {most_bits}, less than an element of {bits} bits")
+    wanted = [dims[i] for i in fastest]
     flat = linear.transpose_outs(wanted).flatten_outs()
     registers, others = flat.in_columns("register"), 0
     for dim in ("lane", "warp", "block"):
@@ -126,6 +139,6 @@ def vector_width(
             others |= column
     rows = f2.Echelon(registers)
     width = 0
-    while (element_bits << width + 1) <= most_bits and 1 << width in rows and not others >> width & 1:
+    while (bits << width + 1) <= most_bits and 1 << width in rows and not others >> width & 1:
         width += 1
     return 1 << width

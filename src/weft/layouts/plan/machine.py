@@ -69,7 +69,7 @@ def machine_of(target: Machine | str) -> Machine:
     """The machine of a target's name; a `Machine` is itself."""
     if isinstance(target, Machine):
         return target
-    found = MACHINES.get(target.removeprefix("sim:"))
+    found = MACHINES.get(target.removeprefix("sim:")) if isinstance(target, str) else None
     if found is None:
         raise LayoutError(
             f"the planner knows no machine {target!r}", hint=f"known are {', '.join(MACHINES)}; or pass a Machine"

@@ -19,6 +19,7 @@ import numpy.typing as npt
 from weft.base import LayoutError
 
 from .. import f2
+from ..arguments import axis_of, bits_of
 from ..linear import LinearLayout
 from .conversion import DIMS, Cost, Layout, normalised
 from .machine import Machine, machine_of
@@ -90,9 +91,8 @@ def plan_reduction(
     ('registers', 'shuffles')
     """
     linear = normalised(layout, shape, "source")
-    if not 0 <= axis < len(shape):
-        raise LayoutError(f"a tile of {len(shape)} dimensions has no axis {axis}")
-    return _reduction(linear, list(linear.out_dims)[axis], element_bits, machine_of(target))
+    dim = list(linear.out_dims)[axis_of(axis, len(linear.out_dims), "axis")]
+    return _reduction(linear, dim, bits_of(element_bits), machine_of(target))
 
 
 @lru_cache(maxsize=1024)

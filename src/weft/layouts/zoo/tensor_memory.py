@@ -188,9 +188,10 @@ def get_tmem_reg_layout(
         )
     memory = _one_block(name, layout.to_linear(shape), cga)
     if memory.in_dims["col"] * bits > 512 * 32:
+        taken = memory.in_dims["col"] * bits // 32
         raise LayoutError(
-            f"{name}: a tile of shape {list(shape)} in {layout!r} takes {memory.in_dims['col'] * bits // 32} columns of "
-            "each block, tensor memory has 512"
+            f"{name}: a tile of shape {list(shape)} in {layout!r} takes {taken} columns of each block, tensor memory "
+            "has 512"
         )
     found = _registers(memory, instr_variant.removesuffix("_splitn"), num_warps, bits)
     if found is None:

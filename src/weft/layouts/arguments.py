@@ -1,0 +1,57 @@
+"""What callers pass to functions on layouts, checked: a LayoutError says what it must be and what was found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from weft.base import LayoutError
+
+from .linear import LinearLayout
+
+__all__ = ["axis_of", "bits_of", "linear_of", "shape_of"]
+
+BITS = (1, 2, 4, 8, 16, 32, 64, 128)
+
+
+def _integer(value: Any) -> bool:
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+
+
+def bits_of(value: Any) -> int:
+    """The width of an element."""
+    if not _integer(value) or value not in BITS:
+        raise LayoutError(f"elements have 1, 2, 4, 8, 16, 32, 64 or 128 bits, got {value!r}")
+    return int(value)
+
+
+def shape_of(value: Any, what: str) -> tuple[int, ...]:
+    """Sizes of the dimensions of a tile."""
+    if not isinstance(value, Iterable) or isinstance(value, (str, bytes)):
+        raise LayoutError(f"{what} must be a list of sizes, got {value!r}")
+    sizes = tuple(value)
+    for size in sizes:
+        if not _integer(size) or size < 1:
+            raise LayoutError(f"{what} must be a list of sizes from 1 on, got {size!r} in it")
+    return tuple(int(size) for size in sizes)
+
+
+def axis_of(value: Any, rank: int, what: str, *, negative: bool = False) -> int:
+    """A dimension; counted from the end if it is negative, where that is allowed."""
+    if not _integer(value) or not (-rank if negative else 0) <= value < rank:
+        legal = f"from {-rank} to {rank - 1}" if negative else f"from 0 to {rank - 1}"
+        raise LayoutError(f"{what} must be {legal}, got {value!r}" if rank else f"{what}: a tile of rank 0 has none")
+    return int(value) % rank
+
+
+def linear_of(layout: Any, shape: Sequence[int], what: str) -> LinearLayout:
+    """A linear layout, or that of a named layout for tiles of a shape."""
+    if isinstance(layout, LinearLayout):
+        return layout
+    if not hasattr(layout, "to_linear"):
+        raise LayoutError(f"{what} must be a layout, got {layout!r}")
+    found = layout.to_linear(shape)
+    assert isinstance(found, LinearLayout)
+    return found

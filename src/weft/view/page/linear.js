@@ -302,6 +302,8 @@ class Linear {
   }
   // Of each solution plus the kernel of `outer`, the member that stays where its input is as far as it can.
   nearest(found, outer, prefer) {
+    const odd = prefer.find((dim) => !this.hasIn(dim) && !outer.hasIn(dim));
+    if (odd !== undefined) throw new LayoutError(`prefer: neither layout has an input dimension ${repr(odd)}; the outer has ${dimNames(outer.ins)}`);
     const same = kernel(outer.columns);
     if (!same.length) return found;
     const preferred = prefer.filter((d) => outer.hasIn(d));

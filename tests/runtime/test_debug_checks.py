@@ -989,3 +989,20 @@ def test_random_views_offsets_and_masks() -> None:
         assert caught.value.index == offsets[first]
         assert (out == -1).all()
     assert 50 < found < 350
+
+
+@weft.jit
+def row_pointers(x, out, stride, M: tl.constexpr, N: tl.constexpr):
+    i, j = tl.arange(0, M)[:, None], tl.arange(0, N)[None, :]
+    pointers = tl.multiple_of(x + i * stride + j, [16, 16])
+    tl.store(out + i * N + j, tl.load(pointers))
+
+
+def test_a_hint_on_the_pointers_to_rows_is_about_where_rows_begin() -> None:
+    whole = np.zeros(1040, np.float32)
+    at = -whole.ctypes.data % 64 // 4
+    x, out = whole[at : at + 1024], np.zeros(64, np.float32)
+    row_pointers[(1,)](x, out, 64, M=4, N=16, debug=True)
+    for array, stride in ((x[1:], 64), (x, 65)):
+        with pytest.raises(DeviceAssertionError, match=r"the hint multiple_of\(16\) along axis 0 is false"):
+            row_pointers[(1,)](array, out, stride, M=4, N=16, debug=True)

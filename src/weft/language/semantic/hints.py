@@ -4,7 +4,9 @@
                                                             ^ the first of its group is 5, so that 7 is promised here
 
 `multiple_of` promises something of the first of each run of contiguous elements, so that tl.multiple_of(x, 16) is true
-of 32 33 34 ..., and every other element is left alone. Pointers are counted in bytes, as Triton counts them.
+of 32 33 34 ..., and every other element is left alone. A run may go along any axis: of the pointers to a block of rows,
+tl.multiple_of(pointers, [16, 16]) promises that each row begins at a multiple of 16, as common code means it. Pointers
+are counted in bytes, as Triton counts them.
 """
 
 from __future__ import annotations
@@ -41,26 +43,26 @@ class HintChecks(Arithmetic):
             if value == 1 or (not shape and name != "multiple_of"):
                 continue
             if name == "multiple_of":
-                promised = self._nearest_multiple(x, axis, value, step)
+                promised = self._nearest_multiple(x, value, step)
             else:
                 promised = self._first_of_group(x, axis, value, step if name == "max_contiguous" else 0)
             along = f" along axis {axis}" if len(shape) > 1 else ""
             text = f"the hint {name}({value}){along} is false"
             self.device_assert(self.equal(x, promised), text, None)
 
-    def _nearest_multiple(self, x: tensor, axis: int, value: int, step: int) -> tensor:
+    def _nearest_multiple(self, x: tensor, value: int, step: int) -> tensor:
         """`x`, but where a run of contiguous elements begins the multiple of `value` next to it towards zero."""
         divisor = self._constant(value, x.type)
         multiple = self.sub(x, self._same(self._remainder(x), x, divisor), sanitize_overflow=False)
-        shape = block_shape(x)
-        if not shape:
-            return multiple
-        place = self.positions(x, axis)
-        zero, one = self._constant(0, place.type), self._constant(1, place.type)
-        begins = self.equal(place, zero)
-        before = self._along(x, self.where(begins, zero, self.sub(place, one, False)), axis)
-        follows = self.equal(x, self.add(before, self._constant(step, x.type), False))
-        return self.where(self.or_(begins, self.not_(follows)), multiple, x)
+        promised = multiple
+        for axis in range(len(block_shape(x))):
+            place = self.positions(x, axis)
+            zero, one = self._constant(0, place.type), self._constant(1, place.type)
+            begins = self.equal(place, zero)
+            before = self._along(x, self.where(begins, zero, self.sub(place, one, False)), axis)
+            follows = self.equal(x, self.add(before, self._constant(step, x.type), False))
+            promised = self.where(self.or_(begins, self.not_(follows)), promised, x)
+        return promised
 
     def _first_of_group(self, x: tensor, axis: int, value: int, step: int) -> tensor:
         """The first of each `value` elements, and `step` more for each place after it."""

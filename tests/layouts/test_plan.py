@@ -8,11 +8,12 @@ import itertools
 import numpy as np
 import pytest
 
-from weft.layouts import LayoutError, LinearLayout, f2
+from weft.layouts import BlockedLayout, LayoutError, LinearLayout, f2
 from weft.layouts.banks import passes
 from weft.layouts.plan import Machine, Offsets, best_access, machine_of, plan_conversion
 from weft.layouts.plan.conversion import forget_plans, normalised
-from weft.layouts.plan.trip import Planner
+from weft.layouts.plan.steps import steps_of
+from weft.layouts.plan.trip import Planner, Trip
 from weft.layouts.tables import _planned
 
 from .plans import filled, verify_many
@@ -105,6 +106,38 @@ def test_the_choice_is_by_cost() -> None:
     dear = plan_conversion(src, dst, (4, 32), 32, Machine("dear", shuffle=100.0))
     assert (dear.kind, dear.scope) == ("shared", "warp")
     assert "shuffles: 308 cycles, 3 shuffle, 16 select" in dear.explain()
+
+
+@pytest.mark.parametrize(("size", "bits", "warps"), [(128, 8, 8), (64, 16, 4)])
+def test_an_exchange_first_where_that_is_cheaper(size: int, bits: int, warps: int) -> None:
+    """Transpositions of small elements: one exchange of registers and lanes makes the vectors in memory wider."""
+    shape = (size, size)
+    rows = BlockedLayout([1, 8], [2, 16], [warps, 1], [1, 0])
+    columns = BlockedLayout([8, 1], [16, 2], [1, warps], [0, 1])
+    plan = plan_conversion(rows, columns, shape, bits)
+    prices = {kind: cycles for kind, cycles, _ in plan.considered}
+    assert plan.kind == "hybrid" and plan.cost.cycles == prices["hybrid"] < prices["shared"]
+    assert {"shuffle", "select"} < set(plan.cost.instructions)
+    source, result = normalised(rows, shape, "source"), normalised(columns, shape, "destination")
+    direct = Planner(source, result.invert_and_compose(source), bits, machine_of("cuda:80")).best()
+    trip = next(stage.how for stage in plan.stages if isinstance(stage.how, Trip))
+    assert trip.store.vector + trip.load.vector > direct.store.vector + direct.load.vector
+    plan.check()
+    assert np.array_equal(plan.run(filled(source)), filled(result))
+
+
+def test_small_elements_are_packed() -> None:
+    """Steps, cost and explanation; without packing every element would take a shuffle of its own."""
+    src = layout([(1, 0), (2, 0)], [(0, 1), (0, 2), (0, 4), (0, 8), (0, 16)], shape=(4, 32))
+    dst = layout([(1, 0), (0, 1)], [(2, 0), (0, 2), (0, 4), (0, 8), (0, 16)], shape=(4, 32))
+    found = plan_conversion(src, dst, (4, 32), 16)
+    assert found.cost.instructions == {"pack": 2, "unpack": 4, "shuffle": 1, "select": 4}
+    assert "words of 2 elements of 16 bits are packed, shuffled and unpacked" in found.explain()
+    (stage,) = found.stages
+    kinds = [type(step).__name__ for step in steps_of(stage.how)]
+    assert kinds == ["Pack", "Exchange", "Shuffle", "Exchange", "Unpack"]
+    wide = plan_conversion(src, dst, (4, 32), 32)
+    assert wide.cost.instructions == {"shuffle": 2, "select": 8} and "packed" not in wide.explain()
 
 
 def test_memory_that_is_short_is_used_again() -> None:

@@ -103,10 +103,6 @@ def _phis(names: Sequence[str], types: Sequence[str], first: Sequence[str], befo
     return [f"  {n} = phi {t} [ {a}, %{before} ], [ {b}, %{end} ]" for n, t, a, b in rows]
 
 
-def _name_new(e: Emitter, count: int) -> list[str]:
-    return [e.f.reserve(e.of_type("i32", "").type).name for _ in range(count)]
-
-
 def _flat(groups: Sequence[Sequence[str] | None]) -> list[str]:
     return [n for g in groups if g is not None for n in g]
 
@@ -128,29 +124,33 @@ def _loop(e: Emitter, op: LaneOp, apart: bool) -> bool:
     kinds = [_carried(e, a, e.wide(v, a.count), apart) for a, v in zip(arguments, op.operands[3:], strict=True)]
     first = [k.pack(e, e.wide(v, k.value.count)) for k, v in zip(kinds, op.operands[3:], strict=True)]
     head, done, before = f.new_label("body"), f.new_label("done"), f.block
-    e.do(f"br i1 {e.ins(f'icmp slt {type} {lower}, {upper}')}, label %{head}, label %{done}")
-    f.start(head)
-    mark, at = e.mark(), len(e.lines)
-    [number] = _name_new(e, 1)
-    names = [_name_new(e, len(g or ())) for g in first]
-    e.env[index] = [number]
-    for kind, group in zip(kinds, names, strict=True):
-        e.env[kind.value] = kind.unpack(e, group)
-    yielded = e.region(body)
-    last = [k.pack(e, e.wide(v, k.value.count)) for k, v in zip(kinds, yielded, strict=True)]
-    if any(group is None for group in last):
-        return False
-    following = e.ins(f"add nsw {type} {number}, {step}")
-    again = e.ins(f"icmp slt {type} {following}, {upper}")
-    end = f.block
+    enters = e.ins(f"icmp slt {type} {lower}, {upper}")
+    [number] = e.reserve(1, 1)
+    names = [e.reserve(len(g or ()), 1) for g in first]
     types = [k.type for k, g in zip(kinds, first, strict=True) for _ in g or ()]
-    e.lines[at:at] = _phis(
-        [number, *_flat(names)], [type, *types], [lower, *_flat(first)], before, [following, *_flat(last)], end
-    )
-    e.do(f"br i1 {again}, label %{head}, label %{done}")
+    with e.loop():
+        e.do(f"br i1 {enters}, label %{head}, label %{done}")
+        f.start(head)
+        mark, at = e.mark(), len(e.lines)
+        e.env[index] = [number]
+        for kind, group in zip(kinds, names, strict=True):
+            e.env[kind.value] = kind.unpack(e, group)
+        yielded = e.region(body)
+        last = [k.pack(e, e.wide(v, k.value.count)) for k, v in zip(kinds, yielded, strict=True)]
+        same = all(group is not None for group in last)
+        following = e.ins(f"add nsw {type} {number}, {step}")
+        again = e.ins(f"icmp slt {type} {following}, {upper}")
+        end = f.block
+        if same:
+            e.lines[at:at] = _phis(
+                [number, *_flat(names)], [type, *types], [lower, *_flat(first)], before, [following, *_flat(last)], end
+            )
+        e.do(f"br i1 {again}, label %{head}, label %{done}")
+    if not same:
+        return False
     e.forget(mark)
     f.start(done)
-    results = _name_new(e, len(types))
+    results = e.reserve(len(types))
     e.lines += _phis(results, types, _flat(first), before, _flat(last), end)
     _give(e, op.results, kinds, names, results)
     return True
@@ -172,25 +172,26 @@ def _while(e: Emitter, op: LaneOp) -> None:
     kinds = [_carried(e, a, (), True) for a in before.arguments]
     first = [k.pack(e, e.wide(v, k.value.count)) for k, v in zip(kinds, op.operands, strict=True)]
     head, inside, done, entry = f.new_label("again"), f.new_label("body"), f.new_label("done"), f.block
-    e.do(f"br label %{head}")
-    f.start(head)
-    mark, at = e.mark(), len(e.lines)
-    names = [_name_new(e, len(g or ())) for g in first]
-    for kind, group in zip(kinds, names, strict=True):
-        e.env[kind.value] = kind.unpack(e, group)
-    condition, *handed = e.region(before)
-    for argument, value in zip(after.arguments, handed, strict=True):
-        e.env[argument] = [e.name(r) for r in e.wide(value, argument.count)]
-    for result, value in zip(op.results, handed, strict=True):
-        e.env[result] = [e.name(r) for r in e.wide(value, result.count)]
-    e.do(f"br i1 {e.one(condition)}, label %{inside}, label %{done}")
-    outer = e.mark()
-    f.start(inside)
-    yielded = e.region(after)
-    last = [k.pack(e, e.wide(v, k.value.count)) for k, v in zip(kinds, yielded, strict=True)]
     types = [k.type for k, g in zip(kinds, first, strict=True) for _ in g or ()]
-    e.lines[at:at] = _phis(_flat(names), types, _flat(first), entry, _flat(last), f.block)
-    e.do(f"br label %{head}")
+    names = [e.reserve(len(g or ()), 1) for g in first]
+    with e.loop():
+        e.do(f"br label %{head}")
+        f.start(head)
+        mark, at = e.mark(), len(e.lines)
+        for kind, group in zip(kinds, names, strict=True):
+            e.env[kind.value] = kind.unpack(e, group)
+        condition, *handed = e.region(before)
+        for argument, value in zip(after.arguments, handed, strict=True):
+            e.env[argument] = [e.name(r) for r in e.wide(value, argument.count)]
+        for result, value in zip(op.results, handed, strict=True):
+            e.env[result] = [e.name(r) for r in e.wide(value, result.count)]
+        e.do(f"br i1 {e.one(condition)}, label %{inside}, label %{done}")
+        outer = e.mark()
+        f.start(inside)
+        yielded = e.region(after)
+        last = [k.pack(e, e.wide(v, k.value.count)) for k, v in zip(kinds, yielded, strict=True)]
+        e.lines[at:at] = _phis(_flat(names), types, _flat(first), entry, _flat(last), f.block)
+        e.do(f"br label %{head}")
     e.forget(outer)
     e.forget(mark)
     f.start(done)
@@ -214,7 +215,7 @@ def _if(e: Emitter, op: LaneOp) -> None:
     f.start(join)
     (left, first), (right, second) = sides
     types = [k.type for k, g in zip(kinds, left, strict=True) for _ in g or ()]
-    names = _name_new(e, len(types))
+    names = e.reserve(len(types))
     e.lines += _phis(names, types, _flat(left), first, _flat(right), second)
     _give(e, op.results, kinds, [g or [] for g in left], names)
 

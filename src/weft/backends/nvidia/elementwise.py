@@ -184,7 +184,7 @@ def _wide_arithmetic(name: str, combine: Callable[[Emitter, str, Register, Regis
 
 
 def _binary(name: str, llvm: str) -> None:
-    SCALARS[name] = lambda e, op, a: e.ins(f"{llvm} {LLVM[op.results[0].elem]} {a[0]}, {a[1]}")
+    SCALARS[name] = lambda e, op, a: e.pure(f"{llvm} {LLVM[op.results[0].elem]} {a[0]}, {a[1]}")
 
 
 for _name, _llvm in {
@@ -317,7 +317,7 @@ def _predicate(value: Any, names: tuple[str, ...]) -> str:
 @scalars("arith.cmpi")
 def _compare_integers(e: Emitter, op: LaneOp, a: list[str]) -> str:
     predicate = _predicate(op.attrs["predicate"], INTEGER_PREDICATES)
-    return e.ins(f"icmp {predicate} {LLVM[op.operands[0].elem]} {a[0]}, {a[1]}")
+    return e.pure(f"icmp {predicate} {LLVM[op.operands[0].elem]} {a[0]}, {a[1]}")
 
 
 @scalars("arith.cmpf")

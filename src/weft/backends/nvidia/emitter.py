@@ -13,7 +13,10 @@ dominates what follows: until the end of the region.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import ml_dtypes
@@ -97,6 +100,25 @@ def emitter(*names: str) -> Callable[[Handler], Handler]:
     return register
 
 
+@dataclass
+class _Loop:
+    """A loop that is being written."""
+
+    before: list[str]
+    """Instructions for the block before it."""
+    scope: int
+    """Which scope that block is."""
+    place: int
+    """Where in the lines that block ends."""
+
+
+HOISTED = (
+    "add i", "sub i", "mul i", "and i", "or i", "xor i", "shl i", "lshr i", "icmp ", "zext ", "sext ", "inttoptr ",
+    "ptrtoint ", "getelementptr ", "call i32 @llvm.nvvm.read.ptx.sreg", "call range",
+)  # fmt: skip
+NAMES = re.compile(r"%[\w.]+")
+
+
 class Emitter:
     """The function under construction, and the registers of every value so far."""
 
@@ -118,11 +140,15 @@ class Emitter:
         """(the first warp, how many) of the partition that is written."""
         self._count = 0
         self._known: dict[object, str] = {}
-        self._order: list[object] = []
+        self._scopes: list[list[object]] = [[]]
+        self._loops: list[_Loop] = []
+        self._depth: dict[str, int] = {}
+        """How many loops are around what makes a register; for those that are not here, all."""
 
     def start(self, function: Function) -> None:
         """Write into a function."""
         self.f, self.lines = function, function.lines
+        self._depth.update((argument.name, 0) for argument in function.args)
         self.used = {v for op in self.program.body.walk() for v in op.operands}
 
     # -- writing ------------------------------------------------------------------------------------------------------
@@ -132,19 +158,51 @@ class Emitter:
         self._count += 1
         name = f"%x{self._count}"
         self.lines.append(f"  {name} = {text}")
+        self._depth[name] = len(self._loops)
         return name
 
     def once(self, key: object, text: str) -> str:
-        """As `ins`; the result is remembered under a key, for as long as it dominates what follows."""
+        """As `ins`, for what has no effects; the result is remembered under a key, for as long as it dominates what
+        follows. Arithmetic of addresses goes in front of the loops that change nothing about it.
+        """
         found = self._known.get(key)
-        if found is None:
-            found = self._known[key] = self.ins(text)
-            self._order.append(key)
+        if found is not None:
+            return found
+        depth = len(self._loops)
+        if depth and text.startswith(HOISTED):
+            known = self._depth
+            depth = max((known.get(n, depth) for n in NAMES.findall(text)), default=0)
+        if depth < len(self._loops):
+            self._count += 1
+            found = f"%x{self._count}"
+            loop = self._loops[depth]
+            loop.before.append(f"  {found} = {text}")
+            self._scopes[loop.scope].append(key)
+        else:
+            found = self.ins(text)
+            self._scopes[-1].append(key)
+        self._known[key] = found
+        self._depth[found] = depth
         return found
 
     def pure(self, text: str) -> str:
         """As `ins`, written once for one text."""
         return self.once(text, text)
+
+    def reserve(self, count: int, deeper: int = 0) -> list[str]:
+        """Names for registers that phi nodes will define; `deeper` is 1 for those of a loop that begins."""
+        names = [self.f.reserve(scalar("i32")).name for _ in range(count)]
+        self._depth.update((name, len(self._loops) + deeper) for name in names)
+        return names
+
+    @contextmanager
+    def loop(self) -> Iterator[None]:
+        """What is written inside is a loop's; the block before it, which is still open, gets what does not change."""
+        loop = _Loop([], len(self._scopes) - 1, len(self.lines))
+        self._loops.append(loop)
+        yield
+        self._loops.pop()
+        self.lines[loop.place : loop.place] = loop.before
 
     def do(self, text: str) -> None:
         """Append an instruction without a result."""
@@ -152,13 +210,15 @@ class Emitter:
 
     def mark(self) -> int:
         """The beginning of a region, for `forget`."""
-        return len(self._order)
+        self._scopes.append([])
+        return len(self._scopes) - 1
 
     def forget(self, mark: int) -> None:
         """The end of a region: what was written in it does not dominate what follows."""
-        for key in self._order[mark:]:
-            del self._known[key]
-        del self._order[mark:]
+        for scope in self._scopes[mark:]:
+            for key in scope:
+                del self._known[key]
+        del self._scopes[mark:]
 
     def call(self, name: str, result: str, arguments: Sequence[tuple[str, str]], attributes: str = "") -> str:
         """Call a function or an intrinsic; arguments are (type, name). The text, for `ins` or `do`."""

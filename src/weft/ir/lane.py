@@ -26,6 +26,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from weft.base import CompilerCrash, Span
+from weft.layouts import LinearLayout
 
 __all__ = [
     "OPERATIONS",
@@ -36,6 +37,7 @@ __all__ = [
     "LaneProgram",
     "Parameter",
     "Value",
+    "Variable",
     "text_of",
     "verify",
 ]
@@ -128,6 +130,15 @@ class Allocation:
     what: str = ""
 
 
+@dataclass(frozen=True)
+class Variable:
+    """A name of the kernel's source for a value, for debuggers; `layout` is that of a tile, None for a scalar."""
+
+    name: str
+    value: Value
+    layout: LinearLayout | None = None
+
+
 @dataclass
 class LaneProgram:
     """A kernel for one target: its parameters are the arguments of `body`, in order, pointers as i64."""
@@ -146,6 +157,8 @@ class LaneProgram:
     scratch: int = 0
     """Bytes of global memory that each program gets for itself, aligned to 128."""
     shared: list[Allocation] = field(default_factory=list)
+    variables: list[Variable] = field(default_factory=list)
+    """What the kernel's variables have become, in the order of their assignments."""
 
     @property
     def shared_bytes(self) -> int:

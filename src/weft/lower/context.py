@@ -11,7 +11,7 @@ from weft.analysis import AxisFacts
 from weft.base import Span, Unsupported
 from weft.ir import element_of, is_pointer, is_tensor, shape_of, span_of
 from weft.ir.gpu import AsyncTokenType, MemDescType, layout_of
-from weft.ir.lane import Allocation, Block, Builder, LaneProgram, Value
+from weft.ir.lane import Allocation, Block, Builder, LaneProgram, Value, Variable
 from weft.ir.types import TensorDescType
 from weft.layouts import LinearLayout
 from weft.layouts.plan import Machine
@@ -107,6 +107,9 @@ class Context:
 
     def __setitem__(self, value: SSAValue, fragment: Value) -> None:
         self.fragments[value] = fragment
+        if value.name_hint and self.elements is None and not isinstance(value.type, (AsyncTokenType, MemDescType)):
+            layout = layout_of(value.type) if is_tensor(value.type) else None
+            self.program.variables.append(Variable(value.name_hint, fragment, layout))
 
     def is_true(self, value: SSAValue) -> bool:
         """Whether a condition is known to hold everywhere."""

@@ -38,8 +38,12 @@ def start(context: Context) -> Iterator[Wait]:
 
 def region(context: Context, block: Block) -> Running:
     """Run the operations of a region; the values of its last, if that hands some on."""
-    batch = context.batch
+    batch, names = context.batch, context.batch.launch.names
+    if names is not None:
+        names.enter(context, block)
     for op in block.ops:
+        if names is not None:
+            names.before(context, op)
         if batch.products:
             products.watch(context, op)
         handler = HANDLERS.get(op.name)
@@ -60,6 +64,8 @@ def region(context: Context, block: Block) -> Running:
             ended = yield from _control(context, op)
             if ended:
                 return None
+        if names is not None:
+            names.after(context, op)
     return []
 
 

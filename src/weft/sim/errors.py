@@ -11,6 +11,7 @@ SimulationError
   BarrierMisuseError    an mbarrier used before its init, or arrived at too often
   BulkCopyError         a bulk copy with a bad tensor map or address, or one that nobody waits for
   InFlightError         registers of a wgmma are used before it was waited for
+  ScheduleError         results that depend on the order of warps, or on when copies land
   TrapError             the program ended itself
 """
 
@@ -31,6 +32,7 @@ __all__ = [
     "MisalignedError",
     "OutOfBoundsError",
     "RaceError",
+    "ScheduleError",
     "SimulationError",
     "Thread",
     "TrapError",
@@ -141,6 +143,12 @@ class InFlightError(SimulationError):
     """Registers that an asynchronous product works on are used before it is known to be done."""
 
     hint = "use what warpgroup_mma_wait returns, with few enough products left outstanding"
+
+
+class ScheduleError(SimulationError):
+    """Results depend on what the machine leaves open: when copies land, in which order warps and lanes act."""
+
+    hint = "find what is not ordered: a wait or a barrier that is missing, or floating-point atomics"
 
 
 class TrapError(SimulationError):

@@ -13,12 +13,14 @@ from weft.targets.nvidia import encode, instruction
 
 from .bulk import finish
 from .control import start
+from .debugger import Names, watching
+from .errors import ScheduleError
 from .machine import Batch, Launch
 from .maps import SCRATCH, aligned, base_of, tensor_map
 from .memory import GlobalMemory
-from .options import Options
+from .options import Options, current_options
 from .report import Report
-from .values import DTYPES, Fragment
+from .values import DTYPES, Array, Fragment
 
 __all__ = ["grid_of", "last_run", "launch", "run", "scalar"]
 
@@ -47,8 +49,16 @@ def run(
     >>> data[3], report["global_load_sectors"]
     (np.float32(6.0), 4)
     """
-    options = options or Options()
-    shape = grid_of(grid)
+    options = options or current_options()
+    single = options.schedules()
+    if len(single) > 1:
+        return _run_all(program, grid, arguments, single)
+    return _run_once(program, grid_of(grid), arguments, options)
+
+
+def _run_once(
+    program: LaneProgram, shape: tuple[int, int, int], arguments: Mapping[str, Any], options: Options
+) -> Report:
     arrays = {p.name: np.asarray(arguments[p.name]) for p in program.parameters if p.elem == "ptr"}
     described = {p.name: arguments[p.name] for p in program.parameters if p.elem == "tensormap"}
     arrays |= {base_of(name): np.asarray(d.base) for name, d in described.items()}
@@ -66,7 +76,48 @@ def run(
     }
     global _last
     _last = Report(options.describe())
-    return launch(Launch(program, shape, memory, values, options, _last))
+    watch = watching()
+    names = Names(program, watch) if watch is not None else None
+    return launch(Launch(program, shape, memory, values, options, _last, names))
+
+
+def _arrays(arguments: Mapping[str, Any]) -> dict[str, Array]:
+    """The memory of a launch, by parameter."""
+    return {n: np.asarray(getattr(v, "base", v) if hasattr(v, "block_shape") else v) for n, v in arguments.items()}
+
+
+def _run_all(
+    program: LaneProgram, grid: Sequence[int] | int, arguments: Mapping[str, Any], schedules: Sequence[Options]
+) -> Report:
+    """Run every schedule from the same memory. ScheduleError where one leaves other results than the first."""
+    arrays = {n: a for n, a in _arrays(arguments).items() if a.ndim}
+    before = {n: a.copy() for n, a in arrays.items()}
+    first: dict[str, Array] = {}
+    for options in schedules:
+        for n, a in arrays.items():
+            if a.flags.writeable:
+                a[...] = before[n]
+        report = _run_once(program, grid_of(grid), arguments, options)
+        if not first:
+            first = {n: a.copy() for n, a in arrays.items()}
+            continue
+        for n, a in arrays.items():
+            _compare(n, first[n], a, schedules[0], options, report)
+    return report
+
+
+def _compare(name: str, first: Array, now: Array, one: Options, other: Options, report: Report) -> None:
+    """Bit by bit."""
+    bits = f"V{first.dtype.itemsize}"
+    wrong = np.ascontiguousarray(first).view(bits) != np.ascontiguousarray(now).view(bits)
+    if not wrong.any():
+        return
+    at = tuple(int(x[0]) for x in np.nonzero(wrong))
+    index = at[0] if len(at) == 1 else at
+    error = ScheduleError(f"`{name}[{index}]` is {first[at]} if {one.describe()}, and {now[at]} if {other.describe()}")
+    report.errors.append(error)
+    if other.raise_first:
+        raise error
 
 
 _last: Report | None = None

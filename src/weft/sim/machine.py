@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 
 from weft.base import Note, Span
-from weft.ir.lane import LaneOp, LaneProgram, Value
+from weft.ir.lane import LaneOp, LaneProgram, Value, Variable
 
+from .debugger import Names
 from .errors import DeadlockError, FenceError, MisalignedError, OutOfBoundsError, RaceError, SimulationError, Thread
 from .errors import UninitializedError as Uninitialized
 from .memory import GlobalMemory, count_sectors, count_wavefronts
@@ -41,6 +42,8 @@ class Launch:
     arguments: dict[str, Fragment]
     options: Options
     report: Report
+    names: Names | None = None
+    """The kernel's variables, where someone watches."""
     counting: bool = False
     """Whether it is only counted: memory is not touched, and what is read is not known."""
     steps: int = 0
@@ -83,11 +86,13 @@ def _named(context: Context, warps: int) -> str:
 class Environment:
     """The values of a context; those of the context that it split from are found through `outer`."""
 
-    __slots__ = ("outer", "rows", "values")
+    __slots__ = ("names", "outer", "rows", "values")
 
     def __init__(self, outer: Environment | None = None, rows: Array | None = None) -> None:
         self.values: dict[Value, Fragment] = {}
         self.outer, self.rows = outer, rows
+        self.names: dict[str, Variable] = dict(outer.names) if outer is not None else {}
+        """The kernel's variables, where someone watches: the value that each has now."""
 
     def __getitem__(self, value: Value) -> Fragment:
         found = self.values.get(value)
@@ -148,6 +153,8 @@ class Context:
     done: bool = False
     waits: Wait | None = None
     running: Iterator[Wait] | None = None
+    place: tuple[str, int] | None = None
+    """The line that it is at, where someone watches."""
     first: int = 0
     """The first warp in the block of the partition that they belong to."""
 

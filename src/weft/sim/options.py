@@ -2,22 +2,35 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, fields, replace
+from itertools import product
+from typing import Any
 
-__all__ = ["Options"]
+__all__ = ["Options", "current_options", "options"]
+
+COPIES = ("earliest", "latest")
+ORDERS = ("forward", "backward", "random")
 
 
 @dataclass(frozen=True)
 class Options:
-    """`copies`: when asynchronous copies land, "earliest" (when issued) or "latest" (when waited for).
+    """What is checked, and what is done where the machine leaves it open.
 
-    `order`: in which order warps act where the machine leaves it open, "forward", "backward", or "random" with `seed`.
-    With `raise_first` the first error is raised; otherwise all are in the report.
+    races, bounds, uninitialized    which checkers are on
+    raise_first    whether the first error is raised; otherwise all are in the report's `errors`
+    copies         when asynchronous copies land: "earliest" (when issued), "latest" (when waited for), or "both"
+    order          in which order warps and lanes act: "forward", "backward", "random" with `seed`, or "all" three
+    seed           of the random order
+
+    With "both" or "all" a launch is run once for each combination, from the same arrays; it is an error if the results
+    are not the same bit by bit.
 
     >>> Options(order="sideways")
     Traceback (most recent call last):
         ...
-    ValueError: order must be forward, backward or random, got 'sideways'
+    ValueError: order must be forward, backward, random or all, got 'sideways'
     """
 
     races: bool = True
@@ -33,12 +46,70 @@ class Options:
     """Turns of loops after which a launch is given up."""
 
     def __post_init__(self) -> None:
-        if self.copies not in ("earliest", "latest"):
-            raise ValueError(f"copies must be earliest or latest, got {self.copies!r}")
-        if self.order not in ("forward", "backward", "random"):
-            raise ValueError(f"order must be forward, backward or random, got {self.order!r}")
+        if self.copies not in (*COPIES, "both"):
+            raise ValueError(f"copies must be earliest, latest or both, got {self.copies!r}")
+        if self.order not in (*ORDERS, "all"):
+            raise ValueError(f"order must be forward, backward, random or all, got {self.order!r}")
 
     def describe(self) -> str:
         """For reports: what is needed to see the same again."""
-        seed = f" with seed {self.seed}" if self.order == "random" else ""
-        return f"copies land at the {self.copies}, warps in {self.order} order{seed}"
+        seed = f" with seed {self.seed}" if self.order in ("random", "all") else ""
+        when = "at the " + self.copies if self.copies != "both" else "at the earliest and at the latest"
+        order = f"in {self.order} order" if self.order != "all" else "in every order"
+        return f"copies land {when}, warps {order}{seed}"
+
+    def schedules(self) -> list[Options]:
+        """The single ways to run that these stand for.
+
+        >>> len(Options(copies="both", order="all").schedules())
+        6
+        """
+        copies = COPIES if self.copies == "both" else (self.copies,)
+        orders = ORDERS if self.order == "all" else (self.order,)
+        return [replace(self, copies=c, order=o) for c, o in product(copies, orders)]
+
+    @classmethod
+    def parse(cls, text: str) -> Options:
+        """Options from text, as the command line of pytest has them. ValueError for what is none.
+
+        >>> Options.parse("order=random, seed=7, races=off").seed
+        7
+        """
+        kinds = {f.name: type(f.default) for f in fields(cls)}
+        found: dict[str, Any] = {}
+        for part in filter(None, (p.strip() for p in text.split(","))):
+            name, _, value = part.partition("=")
+            if name not in kinds:
+                raise ValueError(f"there is no option {name!r} of the simulator; there are {', '.join(kinds)}")
+            if kinds[name] is bool:
+                if value not in ("on", "off"):
+                    raise ValueError(f"{name} is on or off, got {value!r}")
+                found[name] = value == "on"
+            else:
+                found[name] = kinds[name](value)
+        return cls(**found)
+
+
+_current = Options()
+
+
+def current_options() -> Options:
+    """The options of launches now: those of the innermost `with options(...)`."""
+    return _current
+
+
+@contextmanager
+def options(given: Options | None = None, **changes: Any) -> Iterator[Options]:
+    """Simulate launches inside of a `with` with other options: given ones, or the present ones with changes.
+
+    >>> with options(order="random", seed=3) as now:
+    ...     now.describe()
+    'copies land at the latest, warps in random order with seed 3'
+    """
+    global _current
+    before = _current
+    _current = replace(given or before, **changes)
+    try:
+        yield _current
+    finally:
+        _current = before

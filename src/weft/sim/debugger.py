@@ -1,0 +1,215 @@
+"""Breakpoints: a launch stops at a line of the kernel, and every variable is there as a NumPy array.
+
+    with weft.sim.debug(line=12) as stops:
+        kernel[grid](x, out, n, BLOCK=128)
+    stops[0]["mask"]                              # the tile that the kernel calls `mask`, as program (0, 0, 0) has it
+
+A tile is put together from the registers of all threads of the block, by its layout. What means nothing (an element
+that a masked load left out, a register nobody wrote, warps that took another branch) is masked: a
+numpy.ma.MaskedArray.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from weft.ir.lane import Block, LaneOp, LaneProgram, Variable
+from weft.layouts import LinearLayout
+
+from .values import Array, full
+
+if TYPE_CHECKING:
+    from .machine import Context
+
+__all__ = ["Stop", "Stops", "Watch", "debug", "watching"]
+
+Program = tuple[int, int, int]
+
+
+class Stop(Mapping[str, Any]):
+    """One stop: a mapping from the kernel's names to their values, as they were before the line.
+
+    file, line     where
+    program        of which program of the grid
+    turn           how many stops of this program there were before
+    """
+
+    def __init__(self, place: tuple[str, int], program: Program, turn: int, values: Mapping[str, Any]) -> None:
+        (self.file, self.line), self.program, self.turn = place, program, turn
+        self._values = dict(values)
+
+    def __getitem__(self, name: str) -> Any:
+        try:
+            return self._values[name]
+        except KeyError:
+            known = ", ".join(self._values) or "none"
+            raise KeyError(f"no variable {name!r} at {self.file}:{self.line}; there are: {known}") from None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __repr__(self) -> str:
+        rows = [f"{self.file}:{self.line}, program {self.program}, turn {self.turn}"]
+        width = max(map(len, self._values), default=0)
+        for name, value in self._values.items():
+            shape = f"{value.dtype}{list(value.shape)} " if isinstance(value, np.ndarray) else ""
+            shown = np.array2string(value, threshold=8, edgeitems=2).split("\n") if shape else [str(value)]
+            rows.append(f"  {name:<{width}}  {shape}{shown[0]}{' ...' if len(shown) > 1 else ''}")
+        return "\n".join(rows)
+
+
+class Stops(list[Stop]):
+    """The stops of the launches inside of a `with debug(...)`, in the order in which they came."""
+
+
+@dataclass
+class Watch:
+    """What to stop at: a line (of a file, where several have it), of one program or of all."""
+
+    file: str | None
+    line: int | None
+    program: Program | None
+    call: Callable[[Stop], Any] | None
+    stops: Stops
+
+    def wants(self, file: str, line: int) -> bool:
+        """Whether a place is one to stop at."""
+        if self.line is not None and line != self.line:
+            return False
+        return self.file is None or file == self.file or file.endswith("/" + self.file)
+
+
+_watch: Watch | None = None
+
+
+def watching() -> Watch | None:
+    """What launches stop at now."""
+    return _watch
+
+
+@contextmanager
+def debug(
+    line: int | str | None = None,
+    *,
+    program: Program | None = (0, 0, 0),
+    call: Callable[[Stop], Any] | None = None,
+) -> Iterator[Stops]:
+    """Stop launches inside of a `with` whenever they come to a line, and look at all variables.
+
+    `line` is a number in the kernel's file, or "file.py:12"; None stops at every line. `program` is the one to look at,
+    None all of them. `call` is called with each Stop as it comes (it may print, or start a debugger; it changes
+    nothing); all of them are in the list that the `with` gives.
+    """
+    global _watch
+    file: str | None = None
+    if isinstance(line, str):
+        file, _, number = line.rpartition(":")
+        if not file or not number.isdigit():
+            raise ValueError(f"a line is a number or 'file.py:number', got {line!r}")
+        line = int(number)
+    before, stops = _watch, Stops()
+    _watch = Watch(file, line, program, call, stops)
+    try:
+        yield stops
+    finally:
+        _watch = before
+
+
+class Names:
+    """The kernel's variables while a launch is watched: which value each name has, in each context."""
+
+    def __init__(self, program: LaneProgram, watch: Watch) -> None:
+        self.watch = watch
+        self.of_value: dict[Any, list[Variable]] = {}
+        for variable in program.variables:
+            self.of_value.setdefault(variable.value, []).append(variable)
+        self.main = next((op.span.file for op in program.body.walk() if op.span is not None), "")
+        self.turns: dict[tuple[Program, str, int], int] = {}
+
+    def enter(self, context: Context, block: Block) -> None:
+        """The arguments of a region have values."""
+        context.place = None
+        for value in block.arguments:
+            for variable in self.of_value.get(value, ()):
+                context.env.names[variable.name] = variable
+
+    def before(self, context: Context, op: LaneOp) -> None:
+        """Stop, if the operation is the first of a line that is watched."""
+        if op.span is None:
+            return
+        place = (op.span.file, op.span.line)
+        if place == context.place:
+            return
+        context.place = place
+        if self.watch.wants(*place) and (self.watch.file is not None or place[0] == self.main):
+            self._stop(context, place)
+
+    def after(self, context: Context, op: LaneOp) -> None:
+        """Results have values."""
+        for value in op.results:
+            for variable in self.of_value.get(value, ()):
+                context.env.names.pop(variable.name, None)  # names stand in the order of their last assignment
+                context.env.names[variable.name] = variable
+
+    def _stop(self, context: Context, place: tuple[str, int]) -> None:
+        blocks = context.warps // context.batch.program.warps
+        for block in np.unique(blocks).tolist():
+            program = context.batch.index_of(block)
+            if self.watch.program is not None and program != self.watch.program:
+                continue
+            rows = np.flatnonzero(blocks == block)
+            values = {name: value_of(context, variable, rows) for name, variable in context.env.names.items()}
+            turn = self.turns.get((program, *place), 0)
+            self.turns[program, *place] = turn + 1
+            stop = Stop(place, program, turn, values)
+            self.watch.stops.append(stop)
+            if self.watch.call is not None:
+                self.watch.call(stop)
+
+
+def value_of(context: Context, variable: Variable, rows: Array) -> Any:
+    """A variable as one program has it: an array of the tile's shape, or a number."""
+    fragment = context.env[variable.value]
+    lanes, count = context.batch.lanes, context.count
+    data = full(fragment.data, count, lanes)[rows]
+    undefined = None if fragment.undefined is None else full(fragment.undefined, count, lanes)[rows]
+    if variable.layout is None:
+        wrong = undefined is not None and bool(undefined[0, 0, 0])
+        return np.ma.masked if wrong else data[0, 0, 0]
+    warps = context.warps[rows] % context.batch.program.warps
+    return _assembled(variable.layout, data, undefined, warps)
+
+
+def _assembled(layout: LinearLayout, data: Array, undefined: Array | None, warps: Array) -> Array:
+    """The tile from [warp, lane, register]; elements that nobody has, or that mean nothing, are masked."""
+    shape = tuple(layout.out_dims.values())
+    index = [_coordinate(layout, dim, warps) for dim in layout.out_dims]
+    found = np.zeros(shape, data.dtype)
+    missing = np.ones(shape, np.bool_)
+    found[tuple(index)] = np.broadcast_to(data, index[0].shape)
+    missing[tuple(index)] = False if undefined is None else np.broadcast_to(undefined, index[0].shape)
+    return np.ma.masked_array(found, missing) if missing.any() else found
+
+
+def _coordinate(layout: LinearLayout, dim: str, warps: Array) -> Array:
+    """The coordinate along one dimension that each place [warp, lane, register] holds."""
+    part = layout.sublayout(layout.in_dims, [dim])
+
+    def spread(name: str, index: Array) -> Array:
+        found = np.zeros(index.shape, np.int64)
+        for i, column in enumerate(part.in_columns(name)):
+            found ^= (index >> i & 1) * column
+        return found
+
+    register = spread("register", np.arange(layout.in_dims["register"]))
+    lane = spread("lane", np.arange(layout.in_dims["lane"]))
+    warp = spread("warp", warps)
+    return warp[:, None, None] ^ lane[None, :, None] ^ register[None, None, :]

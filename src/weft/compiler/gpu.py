@@ -16,7 +16,7 @@ from weft.ir.lane import LaneProgram
 from weft.lower import lower
 from weft.passes import tile_pipeline
 from weft.passes.create_tensormaps import create_tensormaps
-from weft.passes.gpu_pipelines import gpu_pipeline
+from weft.passes.gpu_pipelines import gpu_pipeline, layout_pipeline
 from weft.passes.resolve_layouts import resolve_layouts
 
 from .sources import Source
@@ -35,8 +35,10 @@ def lane_program(src: Source, target: str, options: Mapping[str, Any]) -> LanePr
     language = make_options(options).language
     if src.ext == "ttgir":
         return lower(layout_ir(src, arch, options))
-    module = tile_pipeline(src.make_ir(language, GPUTarget("cuda", arch, 32)))
-    return lower(gpu_pipeline(module, name, language.num_warps))
+    module = src.make_ir(language, GPUTarget("cuda", arch, 32))
+    if "ttg.num-warps" in module.attributes:  # layout IR as text
+        return lower(layout_pipeline(module), name)
+    return lower(gpu_pipeline(tile_pipeline(module), name, language.num_warps))
 
 
 def layout_ir(src: Source, arch: int, options: Mapping[str, Any]) -> ModuleOp:

@@ -160,7 +160,7 @@ class ASTSource:
 
 
 class IRSource:
-    """Tile IR as text; `path` is what messages call it."""
+    """Tile IR as text, or layout IR; `path` is what messages call it."""
 
     ext = "ttir"
 
@@ -181,7 +181,7 @@ class IRSource:
     def make_ir(self, options: CompileOptions, target: GPUTarget) -> Any:
         """Read and check it."""
         module = parse_module(self.src, self.path)
-        verify(module)
+        verify(module, *(["layout"] if "ttg.num-warps" in module.attributes else []))
         return module
 
 

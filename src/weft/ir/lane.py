@@ -218,7 +218,7 @@ OPERATIONS: dict[str, str] = {
     "others; it ends with a yield of nothing. In it the warp's index counts from starts[i], and barriers say their id. "
     "Only as the first operation of the body, followed by return",
     # the rest
-    "print": "attrs prefix, hex: device_print of its operands",
+    "print": "attrs prefix, hex: device_print of its operands; for those who print tiles, attrs layouts and signed",
     "assert": "(condition[, mask]), attrs message",
     "trap": "ends the launch with an error",
 }
@@ -346,7 +346,7 @@ def text_of(program: LaneProgram) -> str:
     def block(b: Block, indent: str) -> None:
         for op in b.ops:
             left = ", ".join(f"{name(r)}: {typed(r)}" for r in op.results)
-            attrs = ", ".join(f"{k}={v}" for k, v in op.attrs.items())
+            attrs = ", ".join(f"{k}={v}" for k, v in op.attrs.items() if k != "layouts")
             line = f"{left} = " if left else ""
             line += op.name + (f" {', '.join(map(name, op.operands))}" if op.operands else "")
             lines.append(indent + line + (f" {{{attrs}}}" if attrs else ""))

@@ -5,7 +5,8 @@ from __future__ import annotations
 from xdsl.ir import Operation
 
 from weft.base import Unsupported
-from weft.ir import int_value
+from weft.ir import int_value, is_tensor
+from weft.ir.gpu import layout_of
 from weft.ir.lane import Value
 from weft.layouts import infer
 
@@ -38,12 +39,15 @@ def _inline_asm(c: Context, op: Operation) -> None:
 def _print(c: Context, op: Operation) -> None:
     prefix = str(getattr(op.properties["prefix"], "data", ""))
     values = [c.whole(x) for x in op.operands]
-    counts = {v.count for v in values}
-    if len(counts) > 1:  # tiles in different layouts, or scalars beside tiles
-        for value in values:
-            c.build.add("print", [value], (), {"prefix": prefix, "hex": bool(int_value(op.properties["hex"]))})
+    layouts = [layout_of(x.type) if is_tensor(x.type) else None for x in op.operands]
+    signed = [bool(s) for s in op.properties["isSigned"].get_values()] or [True] * len(values)  # type: ignore[attr-defined]
+    attrs = {"prefix": prefix, "hex": bool(int_value(op.properties["hex"]))}
+    if len({v.count for v in values}) > 1:  # tiles in different layouts, or scalars beside tiles
+        for i, (value, layout, sign) in enumerate(zip(values, layouts, signed, strict=True)):
+            one = {"layouts": (layout,), "signed": (sign,), "operand": i, "operands": len(values)}
+            c.build.add("print", [value], (), attrs | one)
         return
-    c.build.add("print", values, (), {"prefix": prefix, "hex": bool(int_value(op.properties["hex"]))})
+    c.build.add("print", values, (), {**attrs, "layouts": tuple(layouts), "signed": tuple(signed)})
 
 
 @lowering("ub.poison")

@@ -324,6 +324,12 @@ def launcher_source(name: str, params: Sequence[KernelParam], spaces: dict[str, 
         "    if _w_extra:",
         "        _w_refuse_extra(_w_params, _w_extra)",
     ]
+    by_name = ", ".join(f"{p.name!r}: {p.name}" for p in params)
+    if all(p.name != "target" for p in params):  # kernel[grid](..., target="sim:cuda:80")
+        lines += [
+            "    if _w_options and 'target' in _w_options:",
+            f"        return _w_elsewhere('', _w_grid, **{{{by_name}}}, **_w_options)",
+        ]
     keys: list[str] = []
     values: list[str] = []
     for p in params:
@@ -357,7 +363,6 @@ def launcher_source(name: str, params: Sequence[KernelParam], spaces: dict[str, 
             f"        {k}, {v} = {bind}",
         ]
     arguments = "".join(f"{p.name}, " for p in params)
-    by_name = ", ".join(f"{p.name!r}: {p.name}" for p in params)
     lines += [
         f"    _w_key = ({''.join(k + ', ' for k in keys)}_w_rt.debug,",
         "              _w_tuple(_w_options.items()) if _w_options else None)",

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from weft import compiler
-from weft.base import CompilationError, LaunchError, LaunchTypeError
+from weft.base import CompilationError, LaunchError, LaunchTypeError, Unsupported
 
 from . import knobs
 from .cache import default_store
@@ -134,7 +134,10 @@ def _shorten(error: CompilationError) -> None:
 def compile(
     src: Any, target: Any = None, options: Mapping[str, Any] | None = None, _env_vars: Mapping[str, str] | None = None
 ) -> Any:
-    """Compile an `ASTSource`, an `IRSource` or a `.ttir` file, by way of the cache; returns a CompiledKernel."""
+    """Compile an `ASTSource`, an `IRSource`, a `.ttir` or a `.ttgir` file, by way of the cache; a CompiledKernel.
+
+    For a simulated target (`sim:cuda:80`) it is a SimulatedKernel, whose launches run in the simulator.
+    """
     compiler.CompiledKernel.make_launcher = staticmethod(make_launcher)
     warn_of_unused()
     knobs.weft.apply()
@@ -154,12 +157,17 @@ def compile(
             f"compile takes an ASTSource, an IRSource or the path of a .ttir file, got a {type(src).__name__}",
             hint="for a kernel, weft.ASTSource(kernel, signature, constexprs), or kernel.warmup(..., grid=(1,))",
         )
+    chosen = current_target() if target is None else target
+    if chosen in compiler.SIMULATED:
+        return importlib.import_module(f"{__package__}.simulate").compiled(src, chosen, given)
+    if "ttg.num-warps" in getattr(src, "src", "") and compiler.as_target(chosen).backend == "cpu":
+        raise Unsupported("compiling layout IR", "cpu", hint=f"targets with layouts: {', '.join(compiler.SIMULATED)}")
     replacement = given.pop("ir_override", None) or _override(src.name)
     store = None if knobs.compilation.always_compile else default_store()
     try:
         kernel = compiler.compile(
             src,
-            current_target() if target is None else target,
+            chosen,
             given,
             store=store,
             dump=_make_dump(),

@@ -33,6 +33,7 @@ __all__ = [
     "zeros",
 ]
 
+
 def typestr(dtype: np.dtype[Any]) -> str:
     """The name of an element type in the array interface; of one that it has no letter for, that of its bits.
 

@@ -19,13 +19,15 @@ PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
 def read_tile_ir(source: str | os.PathLike[str]) -> tuple[str, str]:
-    """(text, path) of tile IR that is given as the path of a `.ttir` file, or as text."""
+    """(text, path) of tile IR or layout IR that is given as the path of a `.ttir` or `.ttgir` file, or as text."""
     path = os.fspath(source)
     if "\n" in path or "{" in path:
         return path, "<ttir>"
     ending = os.path.splitext(path)[1]
-    if ending != ".ttir":
-        raise Unsupported(f"compiling a {ending or 'nameless'} file", "cpu", hint="give tile IR, a .ttir file")
+    if ending not in (".ttir", ".ttgir"):
+        raise Unsupported(
+            f"compiling a {ending or 'nameless'} file", hint="give tile IR, a .ttir file, or a .ttgir file"
+        )
     try:
         with open(path, encoding="utf-8") as file:
             return file.read(), path

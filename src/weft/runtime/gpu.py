@@ -201,6 +201,7 @@ class GPULaunches:
                 "_w_recheck": self._recheck,
                 "_w_fallback": self._miss,
                 "_w_hooked": kernel._launch_with_hooks,
+                "_w_elsewhere": kernel._launch_elsewhere,
                 "_w_quick": _quick,
                 "_w_bind": _bind,
                 "_w_ndarray": _NoArray,

@@ -155,6 +155,9 @@ class JITFunction(JITCallable, KernelInterface[Any]):
 
     def _launch_elsewhere(self, target: str, grid: Any, /, *args: Any, **kwargs: Any) -> Any:
         """Launch for a target other than the CPU that was asked for: a simulated one, or a GPU."""
+        if "target" in kwargs and "target" not in self.arg_names:
+            with compiling.target(kwargs.pop("target")):
+                return self[grid](*args, **kwargs)
         if target in compiler.SIMULATED:
             return compiling.simulator()(self, target, grid, *args, **kwargs)
         return self._on_gpu(target).launch(grid, *args, **kwargs)
@@ -171,6 +174,8 @@ class JITFunction(JITCallable, KernelInterface[Any]):
         target = current_target()
         if target != "cpu":  # WEFT_TARGET, or run() inside of `with weft.target(...)`
             return self._launch_elsewhere(target, grid, *args, **kwargs)
+        if "target" in kwargs and "target" not in self.arg_names:
+            return self._launch_elsewhere(target, grid, *args, **kwargs)
         made = self._launcher
         launcher = self._make_launcher() if made == self._first_launch else made
         return launcher(grid, *args, **kwargs)
@@ -186,6 +191,7 @@ class JITFunction(JITCallable, KernelInterface[Any]):
             "_w_recheck": self._recheck,
             "_w_fallback": self._fallback,
             "_w_hooked": self._launch_with_hooks,
+            "_w_elsewhere": self._launch_elsewhere,
         }
         self._launcher = make_binder(self.__name__, self.params, spaces)
         return self._launcher

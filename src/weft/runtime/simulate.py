@@ -1,7 +1,9 @@
 """Launches for a simulated GPU: every instruction that would be emitted is run, checked and counted.
 
     with weft.target("sim:cuda:80"):
-        kernel[grid](x, y, n, BLOCK=1024)      # arrays of the host, changed in place
+        kernel[grid](x, y, n, BLOCK=1024)                          # arrays of the host, changed in place
+    kernel[grid](x, y, n, BLOCK=1024, target="sim:cuda:80")        # the same
+    weft.compile("kernel.ttgir", target="sim:cuda:80")[grid](x, y, n)
     print(weft.sim.last_run())
 
 Programs are kept by kernel, specialisation, options and target.
@@ -9,27 +11,31 @@ Programs are kept by kernel, specialisation, options and target.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from weft import compiler
-from weft.base import LaunchTypeError, Unsupported
-from weft.sim import Report, run
+from weft.base import LaunchTypeError
+from weft.ir.lane import LaneProgram, Parameter, text_of
+from weft.sim import Report, count, run
 
 from .binder import constexpr_key
 from .descriptor import TensorDescriptor
+from .launch import runtime_leaves
 from .specialize import signature_of, specialize_param
 
-__all__ = ["launch"]
+__all__ = ["SimulatedKernel", "compiled", "launch"]
 
-_programs: dict[str, Any] = {}
+_programs: dict[str, LaneProgram] = {}
 
 
 def launch(kernel: Any, target: str, grid: Any, /, *args: Any, **kwargs: Any) -> Report:
     """Run a JITFunction over a grid in the simulator; the report of what it did."""
     bound, options = kernel._bind(*args, **kwargs)
     options.pop("debug", None)
+    kernel._run_pre_hooks(*args, **kwargs)
     facts = [specialize_param(p, a) for p, a in zip(kernel.params, bound, strict=True)]
     signature, constants, attrs = signature_of(kernel.arg_names, facts, list(bound))
     shown = [(t, k if isinstance(k, str) else constexpr_key(k)) for t, k in facts]
@@ -38,26 +44,82 @@ def launch(kernel: Any, target: str, grid: Any, /, *args: Any, **kwargs: Any) ->
     if program is None:
         source = compiler.ASTSource(kernel, signature, constants, attrs)
         program = _programs[key] = compiler.lane_program(source, target, options)
-    values: list[Any] = []
-    for value, kind in zip(bound, signature.values(), strict=True):
-        if isinstance(value, TensorDescriptor) and hasattr(value, "layout"):  # what the kernel gets, in this order
-            values += [value, *value.shape, *value.strides]
-        elif kind != "constexpr":
-            values.append(value)
-    if len(values) != len(program.parameters) or any(isinstance(v, tuple) for v in values):
-        raise Unsupported("an argument that is a tuple or a tensor descriptor", target)
-    arguments = {p.name: _argument(p, v) for p, v in zip(program.parameters, values, strict=True)}
+    leaves = runtime_leaves(list(signature.values()))
     named = dict(zip(kernel.arg_names, bound, strict=True))
-    return run(program, grid(named) if callable(grid) else grid, arguments)
+    return _run(program, grid(named) if callable(grid) else grid, [_at(bound, path) for path, _ in leaves])
 
 
-def _argument(parameter: Any, value: Any) -> Any:
+def compiled(source: Any, target: str, options: Mapping[str, Any]) -> SimulatedKernel:
+    """A source compiled for a simulated target, to be launched."""
+    return SimulatedKernel(compiler.lane_program(source, target, options))
+
+
+class SimulatedKernel:
+    """A kernel that `weft.compile` made for a simulated target.
+
+    `kernel[grid](*args)` takes the values of the parameters that are no constexprs, in order, and gives the report of
+    the launch; `count` says the same of a launch without running it.
+    """
+
+    def __init__(self, program: LaneProgram) -> None:
+        self.program = program
+        self.name = program.name
+        self.asm = {"lane": text_of(program)}
+
+    def __getitem__(self, grid: Any) -> Any:
+        """The launcher for a grid."""
+        return lambda *args: _run(self.program, grid, args)
+
+    def count(self, grid: Any, **scalars: int | float) -> Report:
+        """What a launch over a grid would count, for these values of scalar parameters (see `weft.sim.count`)."""
+        return count(self.program, grid, scalars)
+
+    @property
+    def shared_bytes(self) -> int:
+        """Bytes of shared memory that each program needs."""
+        return self.program.shared_bytes
+
+
+def _at(values: Any, path: Sequence[int]) -> Any:
+    for i in path:
+        values = values[i]
+    return values
+
+
+def _run(program: LaneProgram, grid: Any, values: Sequence[Any]) -> Report:
+    """Launch with the values of the parameters; what the program printed is printed."""
+    arguments = _arguments(program, values)
+    report: Report | None = None
+    try:
+        report = run(program, grid, arguments)
+    finally:
+        for line in report.printed if report is not None else ():
+            print(line)
+    return report
+
+
+def _arguments(program: LaneProgram, values: Sequence[Any]) -> dict[str, Any]:
+    """Values by the program's parameters: a descriptor is several of them."""
+    parameters = program.parameters
+    parts: list[Any] = []
+    for value in values:
+        if not isinstance(value, TensorDescriptor):
+            parts.append(value)
+        elif len(parts) < len(parameters) and parameters[len(parts)].elem == "tensormap":
+            parts += [value, *value.shape, *value.strides]
+        else:
+            parts += [value.base, int(value.padding == "nan"), *value.shape, *value.strides]
+    if len(parts) != len(parameters):
+        names = ", ".join(p.name for p in parameters)
+        raise LaunchTypeError(f"{len(parts)} arguments were given, the kernel takes {len(parameters)}: {names}")
+    return {p.name: _argument(p, v) for p, v in zip(parameters, parts, strict=True)}
+
+
+def _argument(parameter: Parameter, value: Any) -> Any:
     """An array of the host as NumPy's, in the same memory; a number as it is."""
-    if parameter.elem != "ptr":
-        return value
-    if isinstance(value, np.ndarray):
+    if parameter.elem != "ptr" or isinstance(value, np.ndarray):
         return value
     array = value.numpy() if hasattr(value, "numpy") else np.asarray(value)
-    if not isinstance(array, np.ndarray):
+    if not isinstance(array, np.ndarray) or array.dtype == object:
         raise LaunchTypeError(f"the argument {parameter.name} is no array of the host", parameter.name)
     return array

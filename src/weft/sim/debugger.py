@@ -26,7 +26,7 @@ from .values import Array, full
 if TYPE_CHECKING:
     from .machine import Context
 
-__all__ = ["Stop", "Stops", "Watch", "debug", "watching"]
+__all__ = ["Names", "Stop", "Stops", "Watch", "assembled", "debug", "watching"]
 
 Program = tuple[int, int, int]
 
@@ -185,10 +185,10 @@ def value_of(context: Context, variable: Variable, rows: Array) -> Any:
         wrong = undefined is not None and bool(undefined[0, 0, 0])
         return np.ma.masked if wrong else data[0, 0, 0]
     warps = context.warps[rows] % context.batch.program.warps
-    return _assembled(variable.layout, data, undefined, warps)
+    return assembled(variable.layout, data, undefined, warps)
 
 
-def _assembled(layout: LinearLayout, data: Array, undefined: Array | None, warps: Array) -> Array:
+def assembled(layout: LinearLayout, data: Array, undefined: Array | None, warps: Array) -> Array:
     """The tile from [warp, lane, register]; elements that nobody has, or that mean nothing, are masked."""
     shape = tuple(layout.out_dims.values())
     index = [_coordinate(layout, dim, warps) for dim in layout.out_dims]

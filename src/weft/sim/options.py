@@ -86,7 +86,7 @@ class Options:
                     raise ValueError(f"{name} is on or off, got {value!r}")
                 found[name] = value == "on"
             else:
-                found[name] = kinds[name](value)
+                found[name] = int(value) if kinds[name] is int else value
         return cls(**found)
 
 

@@ -8,6 +8,10 @@ instructions      issued, one for each warp and register; by kind under the name
 
 from __future__ import annotations
 
+import html
+import json
+import linecache
+import os
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
@@ -30,6 +34,18 @@ SHOWN = (
     "shuffles",
     "barriers",
 )
+
+
+SHORT = {
+    "global_load_bytes": "loaded",
+    "global_load_sectors": "sectors",
+    "global_store_bytes": "stored",
+    "global_store_sectors": "sectors",
+    "shared_load_wavefronts": "shared loads",
+    "shared_store_wavefronts": "shared stores",
+    "shared_ideal": "ideal",
+}
+"""Columns of the table: bytes of global memory and sectors, wavefronts of shared memory."""
 
 
 class Report:
@@ -94,15 +110,55 @@ class Report:
     def _place(key: tuple[str, int] | None) -> str:
         return f"{key[0]}:{key[1]}" if key else "-"
 
-    def __str__(self) -> str:
-        """A table: a row for each source line, a column for each counter that is not zero everywhere."""
+    def to_json(self, indent: int | None = 1) -> str:
+        """`to_dict` as JSON."""
+        return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False)
+
+    def rows(self) -> list[list[str]]:
+        """A row for each source line and one of sums; a column for each counter that is not zero everywhere."""
         total = self.total
         columns = [name for name in SHOWN if total[name]]
-        rows = [["line", *(c.replace("_", " ") for c in columns)]]
-        rows += [[self._place(key), *(str(line[c]) for c in columns)] for key, line in self._sorted()]
-        rows.append(["all", *(str(total[c]) for c in columns)])
+        rows = [["line", *(SHORT.get(c, c.replace("_", " ")) for c in columns), "source"]]
+        for key, line in self._sorted():
+            source = linecache.getline(*key).strip() if key else ""
+            rows.append([self._shown(key), *(f"{line[c]:,}" if line[c] else "" for c in columns), source])
+        rows.append(["all", *(f"{total[c]:,}" for c in columns), ""])
+        return rows
+
+    def _shown(self, key: tuple[str, int] | None) -> str:
+        """A place without its directory, if one file is all there is of that name."""
+        if key is None:
+            return "-"
+        others = {k[0] for k in self.lines if k is not None and os.path.basename(k[0]) == os.path.basename(key[0])}
+        return f"{os.path.basename(key[0]) if len(others) == 1 else key[0]}:{key[1]}"
+
+    def __str__(self) -> str:
+        """The table, and what was found."""
+        rows = self.rows()
         widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-        return "\n".join(
-            "  ".join(cell.ljust(w) if i == 0 else cell.rjust(w) for i, (cell, w) in enumerate(zip(row, widths)))
+        last = len(widths) - 1
+        lines = [
+            "  ".join(
+                cell.ljust(w) if i in (0, last) else cell.rjust(w)
+                for i, (cell, w) in enumerate(zip(row, widths, strict=True))
+            ).rstrip()
             for row in rows
+        ]
+        if not self.exact:
+            lines.append("some accesses depend on data: their bytes, sectors and wavefronts are not in it")
+        return "\n".join([*lines, *map(str, self.errors)])
+
+    def _repr_html_(self) -> str:
+        """The table for notebooks."""
+        head, *body = self.rows()
+        cells = "".join(f"<th>{html.escape(c)}</th>" for c in head)
+        rows = "".join(
+            "<tr>"
+            + "".join(
+                f"<td style='text-align:{'left' if i in (0, len(row) - 1) else 'right'}'>{html.escape(c)}</td>"
+                for i, c in enumerate(row)
+            )
+            + "</tr>"
+            for row in body
         )
+        return f"<table><thead><tr>{cells}</tr></thead><tbody>{rows}</tbody></table>"

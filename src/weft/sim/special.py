@@ -15,6 +15,7 @@ from .barriers import mbarrier
 from .bulk import bulk
 from .errors import DivergenceError, TrapError
 from .machine import Access, Context, Wait
+from .printing import print_op
 from .products import await_products, end_group, issue
 from .values import DTYPES, Array, Fragment, full
 
@@ -196,24 +197,6 @@ def _cluster(context: Context, op: LaneOp) -> Iterator[Wait]:
 # -- the rest ---------------------------------------------------------------------------------------------------------
 
 
-def _print(context: Context, op: LaneOp) -> None:
-    batch = context.batch
-    batch.report.add_kind(op.span, op.name, context.count)
-    if batch.launch.counting:
-        return
-    arrays = [full(context.env[v].data, context.count, batch.lanes) for v in op.operands]
-    for row in range(context.count):
-        for lane in range(batch.lanes):
-            values = (_shown(x, op.attrs.get("hex", False)) for a in arrays for x in a[row, lane])
-            batch.report.printed.append(f"{context.thread(row, lane)}: {op.attrs['prefix']}{', '.join(values)}")
-
-
-def _shown(value: np.generic, as_hex: bool) -> str:
-    if as_hex and value.dtype.kind in "iu":
-        return hex(int(value) & ((1 << 8 * value.dtype.itemsize) - 1))
-    return str(value.item()) if value.dtype.kind in "iufb" else str(float(value.astype(np.float32)))
-
-
 def _assert(context: Context, op: LaneOp) -> None:
     batch = context.batch
     batch.report.add_kind(op.span, op.name, context.count)
@@ -242,7 +225,7 @@ def _await(context: Context, op: LaneOp) -> None:
 HANDLERS: dict[str, Callable[[Context, LaneOp], None]] = {
     "fence": _fence,
     "await": _await,
-    "print": _print,
+    "print": print_op,
     "assert": _assert,
     "trap": _trap,
 }

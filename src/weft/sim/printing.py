@@ -1,0 +1,68 @@
+"""`tl.device_print` in the simulator: a line for each element of a tile, once, as Triton prints it on a GPU.
+
+pid (0, 0, 0) idx ( 3) x: 1.500000
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from weft.ir.lane import LaneOp
+
+from .debugger import assembled
+from .machine import Context
+from .values import Array, full
+
+__all__ = ["print_op"]
+
+
+def print_op(context: Context, op: LaneOp) -> None:
+    """Add the lines to the report; programs come in order."""
+    batch = context.batch
+    batch.report.add_kind(op.span, op.name, context.count)
+    if batch.launch.counting:
+        return
+    per_block = batch.program.warps
+    blocks = context.warps // per_block
+    layouts = op.attrs.get("layouts", (None,) * len(op.operands))
+    for block in np.unique(blocks).tolist():
+        rows = np.flatnonzero(blocks == block)
+        pid = f"pid ({', '.join(map(str, batch.index_of(block)))})"
+        if not op.operands:
+            batch.report.printed.append(f"{pid}{op.attrs['prefix'].rstrip()}")
+        for number, (value, layout) in enumerate(zip(op.operands, layouts, strict=True)):
+            many = op.attrs.get("operands", len(op.operands)) > 1
+            prefix = op.attrs["prefix"] + (f"(operand {op.attrs.get('operand', number)}) " if many else "")
+            signed = op.attrs.get("signed", (True,) * len(op.operands))[number]
+            show = partial(_shown, as_hex=bool(op.attrs.get("hex")), signed=signed)
+            data = full(context.env[value].data, context.count, batch.lanes)[rows]
+            tile = data[0, 0, 0] if layout is None else assembled(layout, data, None, context.warps[rows] % per_block)
+            batch.report.printed += _lines(f"{pid} idx ", prefix, np.asanyarray(tile), show)
+
+
+def _lines(head: str, prefix: str, tile: Array, show: Callable[[Any], str]) -> list[str]:
+    widths = [len(str(n - 1)) for n in tile.shape]
+    lines = []
+    for index in itertools.product(*map(range, tile.shape)):
+        if tile[index] is not np.ma.masked:
+            where = ", ".join(f"{i:>{w}}" for i, w in zip(index, widths, strict=True))
+            lines.append(f"{head}({where}){prefix}{show(tile[index])}")
+    return lines
+
+
+def _shown(value: Any, as_hex: bool, signed: bool) -> str:
+    """As C's printf does."""
+    if value.dtype == np.bool_:
+        return str(int(value))
+    bits = 8 * value.dtype.itemsize
+    if as_hex:
+        number = int(np.asarray(value).view(f"u{value.dtype.itemsize}"))
+        return f"0x{number:0{bits // 4}x}"
+    if value.dtype.kind == "i":
+        return str(int(value) & (1 << bits) - 1 if not signed else int(value))
+    return f"{float(value):f}"

@@ -206,8 +206,8 @@ def test_targets_that_are_not_there(target: Any, text: str) -> None:
 def test_unreadable_ir(tmp_path: Path) -> None:
     with pytest.raises(CompilationError, match="cannot read"):
         weft.compile(str(tmp_path / "missing.ttir"))
-    with pytest.raises(Unsupported, match=r"compiling a \.ttgir file"):
-        weft.compile("kernel.ttgir")
+    with pytest.raises(Unsupported, match=r"compiling a \.llir file"):
+        weft.compile("kernel.llir")
     for text in ("module { nonsense }\n", "module {}\n", "}\n", "module { tt.func public @k() {\n"):
         with pytest.raises(CompilationError):
             weft.compile(text)

@@ -160,7 +160,7 @@ def test_prints() -> None:
     k = Kit(warps=1)
     k.add("print", [k.thread()], attrs={"prefix": "t = ", "hex": True})
     printed = run(k.program(), 1, {}).printed
-    assert len(printed) == 32 and printed[17] == "lane 17 of warp 0, program (0, 0, 0): t = 0x11"
+    assert len(printed) == 32 and printed[17] == "lane 17 of warp 0, program (0, 0, 0): t = 0x00000011"
 
 
 def test_options_are_told() -> None:

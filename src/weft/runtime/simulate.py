@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 from weft import compiler
-from weft.base import LaunchTypeError
+from weft.base import DeviceAssertionError, LaunchTypeError
 from weft.ir.lane import LaneProgram, Parameter, text_of
-from weft.sim import Report, count, run
+from weft.sim import Report, SimulationError, count, last_run, run
 
 from .binder import constexpr_key
 from .descriptor import TensorDescriptor
@@ -89,13 +89,18 @@ def _at(values: Any, path: Sequence[int]) -> Any:
 def _run(program: LaneProgram, grid: Any, values: Sequence[Any]) -> Report:
     """Launch with the values of the parameters; what the program printed is printed."""
     arguments = _arguments(program, values)
-    report: Report | None = None
     try:
         report = run(program, grid, arguments)
-    finally:
-        for line in report.printed if report is not None else ():
-            print(line)
+    except (SimulationError, DeviceAssertionError) as error:
+        _show(last_run())
+        raise error.with_traceback(None) from None  # where in the simulator it was found says nothing
+    _show(report)
     return report
+
+
+def _show(report: Report) -> None:
+    for line in report.printed:
+        print(line)
 
 
 def _arguments(program: LaneProgram, values: Sequence[Any]) -> dict[str, Any]:

@@ -27,15 +27,17 @@ def print_op(context: Context, op: LaneOp) -> None:
     batch.report.add_kind(op.span, op.name, context.count)
     if batch.launch.counting:
         return
+    if "layouts" not in op.attrs:
+        _print_registers(context, op)
+        return
     per_block = batch.program.warps
     blocks = context.warps // per_block
-    layouts = op.attrs.get("layouts", (None,) * len(op.operands))
     for block in np.unique(blocks).tolist():
         rows = np.flatnonzero(blocks == block)
         pid = f"pid ({', '.join(map(str, batch.index_of(block)))})"
         if not op.operands:
             batch.report.printed.append(f"{pid}{op.attrs['prefix'].rstrip()}")
-        for number, (value, layout) in enumerate(zip(op.operands, layouts, strict=True)):
+        for number, (value, layout) in enumerate(zip(op.operands, op.attrs["layouts"], strict=True)):
             many = op.attrs.get("operands", len(op.operands)) > 1
             prefix = op.attrs["prefix"] + (f"(operand {op.attrs.get('operand', number)}) " if many else "")
             signed = op.attrs.get("signed", (True,) * len(op.operands))[number]
@@ -43,6 +45,15 @@ def print_op(context: Context, op: LaneOp) -> None:
             data = full(context.env[value].data, context.count, batch.lanes)[rows]
             tile = data[0, 0, 0] if layout is None else assembled(layout, data, None, context.warps[rows] % per_block)
             batch.report.printed += _lines(f"{pid} idx ", prefix, np.asanyarray(tile), show)
+
+
+def _print_registers(context: Context, op: LaneOp) -> None:
+    """Of values that belong to no tile: what each thread has."""
+    arrays = [full(context.env[v].data, context.count, context.batch.lanes) for v in op.operands]
+    show = partial(_shown, as_hex=bool(op.attrs.get("hex")), signed=True)
+    for row, lane in itertools.product(range(context.count), range(context.batch.lanes)):
+        values = ", ".join(show(x) for a in arrays for x in a[row, lane])
+        context.batch.report.printed.append(f"{context.thread(row, lane)}: {op.attrs['prefix']}{values}")
 
 
 def _lines(head: str, prefix: str, tile: Array, show: Callable[[Any], str]) -> list[str]:

@@ -25,7 +25,7 @@ from weft import __version__
 from weft.analysis import wrapped_offsets
 from weft.backends.cpu import CPUBinary, CPUOptions, compile_module
 from weft.backends.cpu.driver import host_cpu, llvm_version
-from weft.base import CompileOptions, CompilerCrash, LaunchError, LaunchTypeError, WeftError
+from weft.base import CompileOptions, CompilerCrash, LaunchError, LaunchTypeError, Unsupported, WeftError
 from weft.ir import print_module
 from weft.passes import cpu_pipeline, tile_pipeline
 
@@ -202,6 +202,12 @@ def compile(
         cuda = importlib.import_module(f"{__package__}.cuda")
         found: CompiledKernel = cuda.compile_for(src, chosen, options or {}, store=store, dump=dump, extra=environment)
         return found
+    if src.ext == "ttgir":
+        raise Unsupported(
+            f"a Gluon kernel ({src.name}), whose layouts are for the threads of a GPU,",
+            str(chosen),
+            hint='`with weft.target("sim:cuda:80"):` around the launch runs it on this machine',
+        )
     with stage("key", timings):
         key = cache_key(src, chosen, opts, environment)
     if store is not None:

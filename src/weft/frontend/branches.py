@@ -23,7 +23,7 @@ from .calls import call
 from .expressions import get_attribute
 from .frame import Frame, Unavailable, evaluates, runs
 from .returns import OpenBranch, close_flagged, close_returned, emit_if
-from .values import describe, describe_type, flatten, map_tuple, same_value, snapshot, unflatten, unwrap
+from .values import describe, describe_type, flatten, map_tuple, same_value, snapshot, unflatten, unwrap, way_to
 
 __all__ = ["last_assignment", "scalar_condition"]
 
@@ -289,9 +289,17 @@ def _different_types(
             f"the initial value of `{name}` is {describe(before[name])}, but a branch of the `if` redefines it as "
             f"{describe(left if otherwise.scope.get(name) is right and before[name] is right else right)}"
         )
-        return frame.error(message, at, hint=f"convert with .to(...), so that `{name}` keeps its type")
+        way = way_to(
+            getattr(before[name], "type", None), getattr(right if left is before[name] else left, "type", None)
+        )
+        return frame.error(message, at, hint=f"convert with {way}, so that `{name}` keeps its type")
     message = f"Mismatched type for `{name}` between the branches: {describe(left)} and {describe(right)}"
-    return frame.error(message, node.test, notes=notes, hint="convert one of them with .to(...)")
+    return frame.error(
+        message,
+        node.test,
+        notes=notes,
+        hint=f"convert one of them with {way_to(getattr(left, 'type', None), getattr(right, 'type', None))}",
+    )
 
 
 # -- return ----------------------------------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ from weft.language import core
 
 from .branches import scalar_condition
 from .frame import Frame, Unavailable, runs
-from .values import describe, describe_type, flatten, name_value, same_value, snapshot, unflatten, unwrap
+from .values import describe, describe_type, flatten, name_value, same_value, snapshot, unflatten, unwrap, way_to
 
 __all__: list[str] = []
 
@@ -101,7 +101,8 @@ class _Carried:
             f"{describe_type(now.type) if isinstance(now, core.base_value) else describe(now)} in the loop; "
             "its type must stay the same",
             place,
-            hint=f"convert with .to(...), or give `{name}` its final type before the loop",
+            hint=f"convert with {way_to(before.type, getattr(now, 'type', None))}, or give `{name}` its final type "
+            "before the loop",
         )
 
     def _changed_constant(self, name: str, before: Any, now: Any, place: ast.AST) -> CompilationError:

@@ -26,6 +26,7 @@ __all__ = [
     "snapshot",
     "unflatten",
     "unwrap",
+    "way_to",
     "wrap",
 ]
 
@@ -63,8 +64,18 @@ def as_tuple(values: Sequence[Any]) -> Any:
 def describe_type(kind: Any) -> str:
     """A type of the language as messages show it: `fp32[128, 64]`."""
     if isinstance(kind, core.block_type):
-        return f"{kind.scalar}[{', '.join(str(s) for s in kind.shape)}]"
+        layout = getattr(kind, "layout", None)  # of a Gluon kernel's tiles
+        text = f"{kind.scalar}[{', '.join(str(s) for s in kind.shape)}]"
+        return text if layout is None else f"{text} in {layout!r}"
     return str(kind)
+
+
+def way_to(kind: Any, other: Any) -> str:
+    """How a value of one type becomes one of another: a conversion of elements, or of layouts."""
+    layout = getattr(kind, "layout", None)
+    if layout is not None and getattr(other, "layout", None) not in (None, layout):
+        return f"gl.convert_layout(x, {layout!r})"
+    return ".to(...)"
 
 
 def map_tuple(value: Any, function: Callable[[Any], Any]) -> Any:

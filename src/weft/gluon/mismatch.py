@@ -109,5 +109,7 @@ def _wrong_number(layout: DistributedLayout, dim: str, have: int, wanted: int, w
         "block": f"cga_layout needs {wanted.bit_length() - 1} bases, or launch with num_ctas={have}",
     }
     own = getattr(layout, option, None)
-    product = f"; {option} is {' * '.join(map(str, own))} = {prod(own)}" if own and dim != "block" else ""
+    product = (
+        f"; {option} is {' * '.join(map(str, own))} = {prod(own)}" if own and len(own) > 1 and dim != "block" else ""
+    )
     return LayoutError(f"the layout {layout!r} is for {have} {what}, and {here[dim]}{product}", hint=hints[dim])

@@ -397,11 +397,12 @@ def _conflict(
 def _missing(value: SSAValue, kind: type) -> LayoutError:
     made = _made(value)
     name = kind.__name__
+    article = "an" if kind is AutoLayout else "a"
     hint = "gl.set_auto_layout(x, layout) says it, for x and for what it is computed with"
     if kind is CoalescedLayout:
         hint = "a CoalescedLayout is found from loads and stores; a tensor that meets none needs a layout of its own"
     return LayoutError(
-        f"the layout of a tensor of shape {list(shape_of(value.type))} cannot be inferred: it is a {name}, and nothing "
+        f"the layout of a tensor of shape {list(shape_of(value.type))} cannot be inferred: it is in {article} {name}, and nothing "
         "says which layout that is",
         span_of(made) if made is not None else None,
         hint=hint,

@@ -1,0 +1,63 @@
+"""What is said of wrong Gluon kernels, whole.
+
+The messages are in errors.txt. To see what changed: WEFT_UPDATE=1 pytest tests/gluon/test_errors.py, and read the diff.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import weft
+from weft.base import CompilationError, WeftError
+from weft.gluon import language as gl
+
+from . import bad_kernels
+
+HERE = Path(__file__).resolve().parent
+STORED = HERE / "errors.txt"
+KERNELS = {n: k for n, k in vars(bad_kernels).items() if hasattr(k, "arg_names") and not n.startswith("_")}
+
+
+def message(kernel: Any) -> str:
+    x = np.zeros(4096, np.float32)
+    numbers = (3,) * (len(kernel.arg_names) - 1)
+    with weft.target("sim:cuda:90"), pytest.raises(CompilationError) as caught:
+        kernel[(1,)](x, *numbers)
+    return str(caught.value).replace(str(HERE) + os.sep, "")
+
+
+def stored() -> dict[str, str]:
+    cases = STORED.read_text(encoding="utf-8").split("[case ")[1:]
+    return {name: text.rstrip() for name, _, text in (case.partition("]\n") for case in cases)}
+
+
+if os.environ.get("WEFT_UPDATE"):
+    STORED.write_text("\n".join(f"[case {n}]\n{message(k)}\n" for n, k in KERNELS.items()), encoding="utf-8")
+
+
+def test_all_are_there() -> None:
+    assert set(stored()) == set(KERNELS)
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_message(name: str) -> None:
+    assert message(KERNELS[name]) == stored()[name]
+
+
+def test_on_the_cpu() -> None:
+    with pytest.raises(weft.Unsupported) as caught:
+        bad_kernels.too_many_warps[(1,)](np.zeros(4, np.float32))
+    assert str(caught.value) == (
+        "error: a Gluon kernel (too_many_warps), whose layouts are for the threads of a GPU, is not supported on "
+        'target cpu\nhint: `with weft.target("sim:cuda:80"):` around the launch runs it on this machine'
+    )
+
+
+def test_outside_of_a_kernel() -> None:
+    with pytest.raises(WeftError, match="^`arange` builds kernel code and works only inside a kernel"):
+        gl.arange(0, 4)

@@ -1,6 +1,6 @@
 """Gluon kernels that are wrong; what is said of each stands in errors.txt."""
 
-# ruff: noqa: F841
+# ruff: noqa: F841, RUF059
 
 from weft import gluon
 from weft.gluon import language as gl

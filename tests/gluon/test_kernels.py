@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import ml_dtypes
@@ -11,7 +12,9 @@ import pytest
 
 import weft
 import weft.gluon.language as gl
+from weft.runtime import simulate
 from weft.runtime.gluon import TensorDescriptor
+from weft.sim import Options
 
 from .sources import sources
 
@@ -602,6 +605,23 @@ def coalesced_columns() -> None:
 
 @pytest.mark.parametrize("name", RUNS)
 def test_kernel(name: str) -> None:
+    RUNS[name]()
+
+
+@pytest.mark.parametrize("name", [name for name in RUNS if KERNELS[name].capability == 80])
+def test_kernels_of_ampere_on_hopper(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(KERNELS, name, replace(KERNELS[name], capability=90))
+    RUNS[name]()
+
+
+@pytest.mark.parametrize("name", ["matmul_cpasync", "tma_pipelined", "producer_consumer", "transpose_through_shared"])
+@pytest.mark.parametrize("order", ["backward", "random"])
+@pytest.mark.parametrize("copies", ["earliest", "latest"])
+def test_in_any_order(name: str, order: str, copies: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Warps in other orders, asynchronous copies that land as early or as late as they may."""
+    run_program = simulate.run
+    options = Options(order=order, copies=copies)
+    monkeypatch.setattr(simulate, "run", lambda *args, **more: run_program(*args, options))
     RUNS[name]()
 
 

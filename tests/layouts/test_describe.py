@@ -73,6 +73,7 @@ DPAS = IntelDPASLayout(8, 8, 16, 2, [2, 2], [2, 2], 16)
         (NVMMADistributedLayout([3, 0], [4, 1], [16, 64, 16]), [128, 128]),
         (DotOperandLayout(0, MMA, 4), [64, 64]),
         (DotOperandLayout(1, MMA, 2), [64, 64]),
+        (DotOperandLayout(0, MMA, 32), [64, 128]),
         (MFMA, [128, 128]),
         (AMDMFMALayout(3, [32, 32, 8], True, [2, 2], tiles_per_warp=[2, 2]), [256, 256]),
         (DotOperandLayout(1, MFMA, 4), [64, 128]),

@@ -296,7 +296,7 @@ def _mma_sync(rank: int, lanes: int) -> Builds:
 
 def _mma_sync_operands(rank: int, lanes: int) -> Builds:
     if lanes == 5:
-        for index, k_width in product((0, 1), (1, 2, 4, 8, 16)):
+        for index, k_width in product((0, 1), (1, 2, 4, 8, 16, 32)):
             yield _operand(_mma(2, 8)(rank), index, k_width)
 
 
@@ -308,7 +308,7 @@ def _wgmma(rank: int, lanes: int) -> Builds:
 
 def _wgmma_operands(rank: int, lanes: int) -> Builds:
     if lanes == 5 and rank == 2:
-        for k_width in (1, 2, 4, 8, 16):
+        for k_width in (1, 2, 4, 8, 16, 32):
             yield _operand(_mma(3, 64)(rank), 0, k_width)
 
 

@@ -340,7 +340,7 @@ def _linear(samples: Samples, op: Operation, value: SSAValue, signed: bool) -> K
     if a.numbers is None or b.numbers is None:
         return Known(None, wraps)
     factor = 1 << min(62, _largest(b.numbers)) if op.name == "arith.shli" else _largest(b.numbers)
-    if _largest(a.numbers) * max(1, factor) + factor >= 1 << 62:  # more than this arithmetic holds
+    if _largest(a.numbers) * max(1, factor) + factor >= 1 << 63:  # more than this arithmetic holds
         return Known(None, wraps)
     return _fitted(op, value, _LINEAR[op.name](a.numbers, b.numbers), signed, wraps)
 

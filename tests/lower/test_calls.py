@@ -92,6 +92,6 @@ def with_assembly(x, n: tl.constexpr):
     tl.store(x + i, y)
 
 
-def test_assembly_is_refused() -> None:
-    with weft.target("sim:cuda:80"), pytest.raises(Unsupported, match="inline assembly"):
+def test_assembly_is_not_simulated() -> None:
+    with weft.target("sim:cuda:80"), pytest.raises(Unsupported, match="`assembly` in the simulator"):
         with_assembly[(1,)](np.zeros(32, np.int32), n=32)

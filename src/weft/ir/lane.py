@@ -199,6 +199,8 @@ OPERATIONS: dict[str, str] = {
     "await": "(values): the same values, which are valid from here on: all but the last attrs pending groups of attrs "
     "isa (wgmma) are done. Until then nothing but a further wgmma, as its accumulator, may use them. An emitter ties "
     "the values to the wait, so that no use moves before it",
+    "assembly": "(values...), attrs text, constraints, pure, pack: inline assembly of the target on `pack` elements at "
+    "a time, small ones packed into words; its constraints are those of LLVM. Not simulated",
     "copy_async": "(shared address, global address[, mask]), attrs bytes: 4, 8 or 16; done when its group is awaited; "
     "zeros where the mask does not hold",
     "commit_async": "ends a group of asynchronous copies",
@@ -218,7 +220,8 @@ OPERATIONS: dict[str, str] = {
     "others; it ends with a yield of nothing. In it the warp's index counts from starts[i], and barriers say their id. "
     "Only as the first operation of the body, followed by return",
     # the rest
-    "print": "attrs prefix, hex: device_print of its operands; for those who print tiles, attrs layouts and signed",
+    "print": "attrs prefix, hex: device_print of its operands; for those who print tiles, attrs layouts, signed and "
+    "places, which say of each register in plain numbers which element it is",
     "assert": "(condition[, mask]), attrs message",
     "trap": "ends the launch with an error",
 }
@@ -346,7 +349,7 @@ def text_of(program: LaneProgram) -> str:
     def block(b: Block, indent: str) -> None:
         for op in b.ops:
             left = ", ".join(f"{name(r)}: {typed(r)}" for r in op.results)
-            attrs = ", ".join(f"{k}={v}" for k, v in op.attrs.items() if k != "layouts")
+            attrs = ", ".join(f"{k}={v}" for k, v in op.attrs.items() if k not in ("layouts", "places"))
             line = f"{left} = " if left else ""
             line += op.name + (f" {', '.join(map(name, op.operands))}" if op.operands else "")
             lines.append(indent + line + (f" {{{attrs}}}" if attrs else ""))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from xdsl.ir import Operation
 
-from weft.base import Unsupported
 from weft.ir import int_value, is_tensor
 from weft.ir.gpu import layout_of
 from weft.ir.lane import Value
-from weft.layouts import infer
+from weft.layouts import LinearLayout, f2, infer
 
 from .context import Context, elem_of, lowering
 from .shapes import settle
@@ -27,12 +28,17 @@ def _extern(c: Context, op: Operation) -> None:
 
 @lowering("tt.elementwise_inline_asm")
 def _inline_asm(c: Context, op: Operation) -> None:
-    raise Unsupported(
-        "inline assembly",
-        c.program.target,
-        c.build.span,
-        hint="most of what it is used for has an operation of its own: conversions, tl.extra.libdevice, fma",
-    )
+    text, constraints = (str(getattr(op.properties[n], "data", "")) for n in ("asm_string", "constraints"))
+    attrs = {
+        "text": text,
+        "constraints": constraints,
+        "pure": bool(int_value(op.properties["pure"])),
+        "pack": int_value(op.properties["packed_element"]),
+    }
+    results = [(elem_of(r.type), c.count(r.type)) for r in op.results]
+    made = c.build.add("assembly", [c.whole(x) for x in op.operands], results, attrs)
+    for result, value in zip(op.results, made.results, strict=True):
+        c[result] = value
 
 
 @lowering("tt.print")
@@ -44,10 +50,27 @@ def _print(c: Context, op: Operation) -> None:
     attrs = {"prefix": prefix, "hex": bool(int_value(op.properties["hex"]))}
     if len({v.count for v in values}) > 1:  # tiles in different layouts, or scalars beside tiles
         for i, (value, layout, sign) in enumerate(zip(values, layouts, signed, strict=True)):
-            one = {"layouts": (layout,), "signed": (sign,), "operand": i, "operands": len(values)}
-            c.build.add("print", [value], (), attrs | one)
+            one = {"layouts": (layout,), "places": (_places(layout),), "signed": (sign,)}
+            c.build.add("print", [value], (), attrs | one | {"operand": i, "operands": len(values)})
         return
-    c.build.add("print", values, (), {**attrs, "layouts": tuple(layouts), "signed": tuple(signed)})
+    places = tuple(map(_places, layouts))
+    c.build.add("print", values, (), {**attrs, "layouts": tuple(layouts), "places": places, "signed": tuple(signed)})
+
+
+def _places(layout: LinearLayout | None) -> dict[str, Any] | None:
+    """Which element a register is, for those who know no layouts: for each dimension its size and what `linear` takes;
+    which registers are no copies of others, and the bits of lane and warp that are 0 where a thread's are none.
+    """
+    if layout is None:
+        return None
+    dims = []
+    for dim, size in layout.out_dims.items():
+        part = layout.sublayout(layout.in_dims, [dim])
+        columns = {d: tuple(part.in_columns(d)) for d in ("lane", "warp", "block")}
+        dims.append((size, {"registers": tuple(f2.span(part.in_columns("register"))), **columns}))
+    masks = layout.free_variable_masks()
+    registers = [r for r in range(layout.in_dims["register"]) if not r & masks["register"]]
+    return {"dims": dims, "registers": registers, "lane": masks["lane"], "warp": masks["warp"]}
 
 
 @lowering("ub.poison")

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from weft.ir.lane import LaneOp
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+from weft.ir.lane import ELEMENT_BITS, LaneOp, Value
 
 from .elementwise import convert
 from .emitter import CONVERGENT, LLVM, Emitter, emitter
-from .registers import special, thread_index
+from .registers import linear, special, thread_index
 
 __all__: list[str] = []
+
+Printed: TypeAlias = tuple[str, str, str]
+"""The format, the LLVM type and the operand of a number for vprintf."""
 
 
 def _string(e: Emitter, text: str) -> str:
@@ -22,31 +28,90 @@ def _string(e: Emitter, text: str) -> str:
     return found
 
 
-def _printed(e: Emitter, elem: str, name: str, as_hex: bool) -> tuple[str, str, str]:
+def _printed(e: Emitter, elem: str, name: str, *, as_hex: bool, signed: bool) -> tuple[str, str, str]:
     """(format, LLVM type, operand) of a value for vprintf."""
     if elem in ("f64", "f32", "f16", "bf16") or elem.startswith("f8"):
         return "%f", "double", convert(e, elem, "f64", name)
-    if elem == "i64":
-        return ("0x%016llx" if as_hex else "%lld"), "i64", name
-    how = "zext" if elem == "i1" or as_hex else "sext"
-    wide = name if elem == "i32" else e.ins(f"{how} {LLVM[elem]} {name} to i32")
-    return ("0x%08x" if as_hex else "%d"), "i32", wide
+    bits = ELEMENT_BITS[elem]
+    long = "ll" if bits == 64 else ""
+    form = f"0x%0{bits // 4}{long}x" if as_hex and bits > 1 else f"%{long}{'d' if signed else 'u'}"
+    how = "sext" if signed and not as_hex and elem != "i1" else "zext"
+    return form, "i64" if long else "i32", name if bits >= 32 else e.ins(f"{how} {LLVM[elem]} {name} to i32")
 
 
 @emitter("print")
 def _print(e: Emitter, op: LaneOp) -> None:
-    """A line for each register: the program, the thread, the prefix, the values."""
-    where = [("%d", "i32", special(e, f"ctaid.{axis}")) for axis in "xyz"] + [("%d", "i32", thread_index(e))]
-    prefix = str(op.attrs.get("prefix", "")).replace("%", "%%")
+    """A line for each element, as Triton has it; of values that belong to no tile, for each thread and register."""
+    attrs = op.attrs
+    pid = [("%d", "i32", special(e, f"ctaid.{axis}")) for axis in "xyz"]
+    prefix = str(attrs.get("prefix", ""))
+    if "places" not in attrs:
+        _print_registers(e, op, pid, prefix)
+        return
+    if not op.operands:
+        _where(e, {"lane": e.program.lanes - 1, "warp": e.program.warps - 1}, lambda: _vprintf(e, prefix.rstrip(), pid))
+    many = attrs.get("operands", len(op.operands)) > 1
+    for number, (value, place) in enumerate(zip(op.operands, attrs["places"], strict=True)):
+        head = prefix + (f"(operand {attrs.get('operand', number)}) " if many else "")
+        _print_tile(e, op, pid, head, value, place or _SCALAR, attrs["signed"][number])
+
+
+_SCALAR: dict[str, Any] = {"dims": [], "registers": [0], "lane": -1, "warp": -1}
+
+
+def _print_tile(
+    e: Emitter, op: LaneOp, pid: list[Printed], head: str, value: Value, place: dict[str, Any], signed: bool
+) -> None:
+    def lines() -> None:
+        indices = [linear(e, columns) for _, columns in place["dims"]]
+        widths = [len(str(size - 1)) for size, _ in place["dims"]]
+        registers = e[value]
+        for k in place["registers"]:
+            where = [(f"%{w}d", "i32", e.name(at[k])) for w, at in zip(widths, indices, strict=True)]
+            name = e.name(registers[k] if len(registers) > 1 else registers[0])
+            shown = _printed(e, value.elem, name, as_hex=bool(op.attrs.get("hex")), signed=signed)
+            index = ", ".join(form for form, _, _ in where)
+            _vprintf(e, f" idx ({index}){_literal(head)}{shown[0]}", [*pid, *where, shown])
+
+    _where(e, place, lines)
+
+
+def _where(e: Emitter, place: Mapping[str, Any], do: Callable[[], None]) -> None:
+    """Let the threads do something in whose indices some bits are 0."""
+    mask = place["lane"] & e.program.lanes - 1 | (place["warp"] & e.program.warps - 1) * e.program.lanes
+    if not mask:
+        do()
+        return
+    f = e.f
+    own = e.ins(f"icmp eq i32 {e.pure(f'and i32 {thread_index(e)}, {mask}')}, 0")
+    inside, after = f.new_label("prints"), f.new_label("printed")
+    e.do(f"br i1 {own}, label %{inside}, label %{after}")
+    f.start(inside)
+    mark = e.mark()
+    do()
+    e.forget(mark)
+    e.do(f"br label %{after}")
+    f.start(after)
+
+
+def _print_registers(e: Emitter, op: LaneOp, pid: list[Printed], prefix: str) -> None:
     count = max((v.count for v in op.operands), default=1)
+    as_hex = bool(op.attrs.get("hex"))
     for k in range(count):
-        values = [_printed(e, v.elem, e.name(e.wide(v, count)[k]), bool(op.attrs.get("hex"))) for v in op.operands]
-        text = f"pid (%d, %d, %d) thread %d{f' register {k}' if count > 1 else ''}: {prefix}"
-        text += ", ".join(form for form, _, _ in values) + "\n"
-        _vprintf(e, text, [*where, *values])
+        values = [_printed(e, v.elem, e.name(e.wide(v, count)[k]), as_hex=as_hex, signed=True) for v in op.operands]
+        text = f" thread %d{f' register {k}' if count > 1 else ''}: {_literal(prefix)}"
+        text += ", ".join(form for form, _, _ in values)
+        _vprintf(e, text, [*pid, ("%d", "i32", thread_index(e)), *values])
 
 
-def _vprintf(e: Emitter, text: str, values: list[tuple[str, str, str]]) -> None:
+def _literal(text: str) -> str:
+    """As it stands in a format."""
+    return text.replace("%", "%%")
+
+
+def _vprintf(e: Emitter, text: str, values: list[Printed]) -> None:
+    """A line: the program, then the text."""
+    text = f"pid (%d, %d, %d){text}\n"
     type = f"{{ {', '.join(t for _, t, _ in values)} }}"
     e._count += 1
     buffer = f"%b{e._count}"

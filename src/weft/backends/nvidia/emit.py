@@ -19,13 +19,14 @@ from typing import Any
 from weft.backends.llvm.emit import Value, vec
 from weft.ir.lane import LaneProgram, Parameter, verify
 
+from . import assembly as inline
 from . import control, diagnostics, elementwise, instructions, memory, registers
 from .emitter import LLVM, Emitter, Register
 from .machine import assembly, ptx_target
 
 __all__ = ["Emitted", "emit", "emit_llvm", "emitted_of"]
 
-FAMILIES = (control, diagnostics, elementwise, instructions, memory, registers)  # imported to fill the table
+FAMILIES = (control, diagnostics, elementwise, inline, instructions, memory, registers)  # imported to fill the table
 
 
 @dataclass(frozen=True)

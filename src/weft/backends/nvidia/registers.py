@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from weft.ir.lane import ELEMENT_BITS, LaneOp
 
 from .emitter import CONVERGENT, LLVM, Emitter, Part, Register, Sum, emitter
 
-__all__ = ["lane_index", "special", "thread_index"]
+__all__ = ["linear", "special", "thread_index"]
 
 LANES = 32
 
@@ -33,11 +34,6 @@ def thread_index(e: Emitter) -> str:
     name = e.pure(f"sub i32 {thread}, {start * e.program.lanes}") if start else thread
     e.largest[name] = (1 << (warps * e.program.lanes - 1).bit_length()) - 1
     return name
-
-
-def lane_index(e: Emitter) -> str:
-    """The lane's number in the warp."""
-    return e.pure(f"and i32 {thread_index(e)}, {e.program.lanes - 1}")
 
 
 @emitter("constant")
@@ -84,7 +80,11 @@ def _spread(e: Emitter, index: str, bases: Sequence[int]) -> list[str]:
 
 @emitter("linear")
 def _linear(e: Emitter, op: LaneOp) -> None:
-    attrs = op.attrs
+    e.env[op.results[0]] = linear(e, op.attrs)
+
+
+def linear(e: Emitter, attrs: Mapping[str, Any]) -> list[Register]:
+    """The registers of a linear function of register, lane, warp and block."""
     warp_bits = e.program.lanes.bit_length() - 1
     lane = [*attrs["lane"], *[0] * (warp_bits - len(attrs["lane"]))]
     within, block = (*lane, *attrs["warp"]), attrs["block"]
@@ -101,7 +101,7 @@ def _linear(e: Emitter, op: LaneOp) -> None:
         moving = e.pure(f"xor i32 {moving}, {term}") if moving else term
     if moving:
         e.largest[moving] = (1 << reached.bit_length()) - 1
-    e.env[op.results[0]] = [_plus_bits(e, moving, reached, register) for register in attrs["registers"]]
+    return [_plus_bits(e, moving, reached, register) for register in attrs["registers"]]
 
 
 def _plus_bits(e: Emitter, moving: str, reached: int, register: int) -> Register:

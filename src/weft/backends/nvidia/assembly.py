@@ -1,0 +1,79 @@
+"""Inline assembly that a kernel's author wrote: `pack` elements at a time, in the registers that the constraints name.
+
+Elements smaller than 32 bits share registers as far as `pack` reaches: with pack 4, four i8 are one register, two f16
+are one and four are two; with pack 1 each element has a register, 8 bits in one of 16.
+"""
+
+from __future__ import annotations
+
+from weft.ir.lane import LaneOp
+
+from .emitter import BITS, CONVERGENT, LLVM, Emitter, Register, emitter
+
+__all__: list[str] = []
+
+
+def _per_register(type: str, pack: int) -> int:
+    return min(pack, max(1, 32 // BITS[type]))
+
+
+def _register_type(type: str, each: int) -> str:
+    """The LLVM type of a register with that many elements."""
+    if each > 1:
+        return f"i{each * BITS[type]}"
+    return {"i1": "i1", "i8": "i16", "half": "i16", "bfloat": "i16"}.get(type, type)
+
+
+def _escaped(text: str) -> str:
+    """As it stands in a string of LLVM IR."""
+    return "".join(c if " " <= c <= "~" and c not in '"\\' else f"\\{b:02X}" for c in text for b in c.encode())
+
+
+def _given(e: Emitter, registers: list[Register], type: str, pack: int) -> list[tuple[str, str]]:
+    """The operands of one call for `pack` elements."""
+    each = _per_register(type, pack)
+    kind = _register_type(type, each)
+    found = []
+    for at in range(0, pack, each):
+        part = registers[at : at + each]
+        name = e.word(part, type) if each > 1 or (kind[0] == "i" and type != "i1") else e.name(part[0])
+        found.append((kind, e.pure(f"zext i8 {name} to i16") if type == "i8" and each == 1 else name))
+    return found
+
+
+def _taken(e: Emitter, names: list[str], type: str, pack: int) -> list[Register]:
+    """The elements in the results of one call."""
+    each = _per_register(type, pack)
+    kind = _register_type(type, each)
+    if type == "i8" and each == 1:
+        return [e.ins(f"trunc i16 {n} to i8") for n in names]
+    if each > 1:
+        return [r for n in names for r in e.parts(n, type, each)]
+    return [n if kind == type else e.pure(f"bitcast {kind} {n} to {type}") for n in names]
+
+
+@emitter("assembly")
+def _assembly(e: Emitter, op: LaneOp) -> None:
+    attrs = op.attrs
+    pack, text = int(attrs["pack"]), _escaped(attrs["text"])
+    count = max(v.count for v in (*op.operands, *op.results))
+    wide = -(-count // pack) * pack
+    columns = [e.wide(v, count) for v in op.operands]
+    columns = [c + c[-1:] * (wide - count) for c in columns]  # what is left over of the last call is not looked at
+    types = [LLVM[v.elem] for v in op.results]
+    sizes = [-(-pack // _per_register(t, pack)) for t in types]
+    results = [_register_type(t, _per_register(t, pack)) for t, n in zip(types, sizes, strict=True) for _ in range(n)]
+    out: list[list[Register]] = [[] for _ in op.results]
+    for at in range(0, wide, pack):
+        arguments = [
+            pair
+            for column, value in zip(columns, op.operands, strict=True)
+            for pair in _given(e, column[at : at + pack], LLVM[value.elem], pack)
+        ]
+        attributes = "" if attrs["pure"] else CONVERGENT
+        names = e.asm(text, attrs["constraints"], results, arguments, attributes, effects=not attrs["pure"])
+        for k, size in enumerate(sizes):
+            out[k] += _taken(e, names[:size], types[k], pack)
+            names = names[size:]
+    for value, registers in zip(op.results, out, strict=True):
+        e.env[value] = registers[: value.count]

@@ -1,0 +1,122 @@
+"""From a kernel's source to PTX: what `weft.compile` gives for a GPU, printing, assembly."""
+
+from __future__ import annotations
+
+import pickle
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+import weft
+import weft.language as tl
+from weft.base import NoDevice
+from weft.compiler import GPUTarget
+from weft.compiler.devices import available
+
+from .assembling import code, kinds, needs_ptxas
+
+
+@weft.jit
+def add(x, y, out, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = i < n
+    tl.store(out + i, tl.load(x + i, mask=mask) + tl.load(y + i, mask=mask), mask=mask)
+
+
+@weft.jit
+def printing(x, n, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.device_print("100% of x", tl.load(x + i), i)
+    tl.device_print("n", n, hex=True)
+    tl.device_print("here")
+
+
+@weft.jit
+def by_assembly(x, h, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    a = tl.load(x + i)
+    b = tl.inline_asm_elementwise("shl.b32 $0, $1, 3;", "=r,r", [a], dtype=tl.int32, is_pure=True, pack=1)
+    text: tl.constexpr = "and.b32 $0, $1, 0x0f0f0f0f;"
+    c = tl.inline_asm_elementwise(text, "=r,r", [a.to(tl.int8)], dtype=tl.int8, is_pure=True, pack=4)
+    u = tl.load(h + i)
+    both: tl.constexpr = "mov.b32 $0, $2;\n\tmov.b32 $1, $3;"
+    p, q = tl.inline_asm_elementwise(both, "=r,=r,r,r", [a, b], dtype=(tl.int32, tl.int32), is_pure=False, pack=1)
+    tl.store(x + i, b + c.to(tl.int32) + p - q)
+    doubled = tl.inline_asm_elementwise("add.f16x2 $0, $1, $1;", "=r,r", [u], dtype=tl.float16, is_pure=True, pack=2)
+    tl.store(h + i, doubled)
+
+
+def _compiled(kernel: Any, signature: dict[str, str], target: Any = "cuda:80", **constants: int) -> Any:
+    aligned = {(i,): [["tt.divisibility", 16]] for i in range(len(signature))}
+    return weft.compile(weft.ASTSource(kernel, signature, constants, aligned), target=target)
+
+
+ADD = {"x": "*fp32", "y": "*fp32", "out": "*fp32", "n": "i32"}
+
+
+@pytest.mark.parametrize("target", ["cuda:90", "cuda:90a", GPUTarget("cuda", 90, 32)])
+def test_stages(target: Any) -> None:
+    kernel = _compiled(add, ADD, target, BLOCK=1024)
+    assert kernel.metadata.target == GPUTarget("cuda", 90, 32)
+    assert "tt.load" in kernel.asm["ttir"] and "#blocked" in kernel.asm["ttgir"]
+    assert "load" in kernel.asm["lane"] and "define ptx_kernel void @add" in kernel.asm["llir"]
+    assert ".target sm_90a" in kernel.asm["ptx"] and ".entry add(" in kernel.asm["ptx"]
+    facts = kernel.metadata
+    assert (facts.name, facts.shared, facts.num_warps, facts.threads) == ("add", 0, 4, 128)
+    assert (facts.arch, facts.warp_size, facts.params) == ("sm_90a", 32, ["*fp32", "*fp32", "*fp32", "i32"])
+    with pytest.raises(KeyError, match="there is no stage 'object'; stages of this kernel: source, ttir"):
+        kernel.asm["object"]
+
+
+def test_wide_where_it_is_known_to_be_aligned() -> None:
+    found = kinds(_compiled(add, ADD, BLOCK=1024).asm["ptx"])
+    assert found.count("ld.global.v4.b32") == 4 and found.count("st.global.v4.b32") == 2
+
+
+@needs_ptxas
+def test_machine_code() -> None:
+    kernel = _compiled(add, ADD, BLOCK=1024)
+    assert kernel.asm["cubin"][:4] == b"\x7fELF"
+    assert 0 < kernel.n_regs < 64 and kernel.n_spills == 0
+    again = pickle.loads(pickle.dumps(kernel))
+    assert again.asm["ptx"] == kernel.asm["ptx"] and again.n_regs == kernel.n_regs
+
+
+@pytest.mark.skipif(available(), reason="there is a GPU here")
+def test_a_launch_needs_a_gpu() -> None:
+    x = np.zeros(1024, np.float32)
+    with pytest.raises(NoDevice):
+        _compiled(add, ADD, BLOCK=1024)[(1,)](x, x, x, 1024)
+    with weft.target("cuda:90"):
+        assert add.warmup(x, x, x, 1024, BLOCK=256, grid=(4,)).metadata.arch == "sm_90a"
+
+
+def test_options() -> None:
+    source = weft.ASTSource(add, ADD, {"BLOCK": 1024})
+    kernel = weft.compile(source, target="cuda:80", options={"num_warps": 8, "maxnreg": 64})
+    assert ".reqntid 256" in kernel.asm["ptx"] and ".maxnreg 64" in kernel.asm["ptx"]
+
+
+@needs_ptxas
+def test_printing_is_by_element() -> None:
+    kernel = _compiled(printing, {"x": "*fp32", "n": "i64"}, BLOCK=256)
+    texts = re.findall(r'c"(pid[^"]*)"', kernel.asm["llir"])
+    assert texts == [
+        r"pid (%d, %d, %d) idx (%3d) 100%% of x: (operand 0) %f\0A\00",
+        r"pid (%d, %d, %d) idx (%3d) 100%% of x: (operand 1) %d\0A\00",
+        r"pid (%d, %d, %d) idx () n: 0x%016llx\0A\00",
+        r"pid (%d, %d, %d) here\0A\00",
+    ]
+    assert kernel.n_regs
+
+
+@needs_ptxas
+def test_assembly() -> None:
+    kernel = _compiled(by_assembly, {"x": "*i32", "h": "*fp16"}, BLOCK=512)
+    lines = code(kernel.asm["ptx"])
+    assert sum(line.startswith("shl.b32") and line.endswith(", 3;") for line in lines) == 4
+    assert sum("0x0f0f0f0f" in line for line in lines) == 1  # four bytes in a register
+    assert sum(line.startswith("add.f16x2") for line in lines) == 2
+    assert kernel.n_regs

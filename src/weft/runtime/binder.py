@@ -59,6 +59,8 @@ def asked_grid(function: Callable[[dict[str, Any]], Any], arguments: dict[str, A
 
 def grid_of(grid: Any) -> tuple[int, int, int]:
     """The three sizes of a grid; a size of 0 is a launch that does nothing."""
+    if grid.__class__ is tuple and len(grid) == 1 and grid[0].__class__ is int and 0 <= grid[0] <= MAX_GRID[0]:
+        return grid[0], 1, 1
     if grid.__class__ is not tuple and not isinstance(grid, (tuple, list)):
         if hasattr(grid, "__index__"):
             grid = (grid,)
@@ -289,7 +291,7 @@ def bind_slowly(param: KernelParam, value: Any) -> tuple[Any, Any]:
 # The generated function
 
 
-def _parameter_list(params: Sequence[KernelParam], spaces: dict[str, Any]) -> str:
+def parameter_list(params: Sequence[KernelParam], spaces: dict[str, Any]) -> str:
     """The parameters as in the kernel's own definition; those without a default get MISSING, which no key holds."""
     parts = []
     keyword_only = False
@@ -317,10 +319,16 @@ def bind_constant(param: KernelParam, value: Any) -> Any:
     return constexpr_key(value)
 
 
+def constant_key_of_plain(param: KernelParam) -> str:
+    """Source for the key of a constexpr argument: a plain value as it is."""
+    x = param.name
+    return f"{x} if {x}.__class__ in _w_plain else _w_constant(_w_p{param.num}, {x})"
+
+
 def launcher_source(name: str, params: Sequence[KernelParam], spaces: dict[str, Any]) -> str:
     """The source of a kernel's launcher; what it needs besides the names of `make_binder` is put into `spaces`."""
     lines = [
-        f"def {name}(_w_grid, /, {_parameter_list(params, spaces)}, **_w_options):",
+        f"def {name}(_w_grid, /, {parameter_list(params, spaces)}, **_w_options):",
         "    if _w_extra:",
         "        _w_refuse_extra(_w_params, _w_extra)",
     ]
@@ -337,7 +345,7 @@ def launcher_source(name: str, params: Sequence[KernelParam], spaces: dict[str, 
         keys.append(k)
         spaces[f"_w_p{p.num}"] = p
         if p.is_constexpr:
-            lines.append(f"    {k} = {x} if {x}.__class__ in _w_plain else _w_constant(_w_p{p.num}, {x})")
+            lines.append(f"    {k} = {constant_key_of_plain(p)}")
             continue
         values.append(v)
         bind = f"_w_bind(_w_p{p.num}, {x})"
@@ -429,7 +437,7 @@ def make_collector(params: Sequence[KernelParam]) -> Callable[..., tuple[tuple[A
     """A function that binds a call's arguments: (values of all parameters, options)."""
     spaces: dict[str, Any] = {"_w_refuse_extra": _refuse_extra, "_w_params": params}
     source = (
-        f"def collect({_parameter_list(params, spaces)}, **_w_options):\n"
+        f"def collect({parameter_list(params, spaces)}, **_w_options):\n"
         f"    if _w_extra:\n        _w_refuse_extra(_w_params, _w_extra)\n"
         f"    return ({''.join(p.name + ', ' for p in params)}), _w_options\n"
     )

@@ -24,6 +24,7 @@ from .binder import bind_slowly as bind_on_host
 from .compiling import compile
 from .descriptor import TensorDescriptor
 from .launch import make_fire, runtime_leaves
+from .quick import make_quick
 from .specialize import signature_of, specialize_param
 from .streams import stream_of
 
@@ -186,9 +187,11 @@ class GPULaunches:
         self.kernel, self.target = kernel, target
         self._entries: dict[Any, Any] = {}
         self._kernels: dict[str, Any] = {}
+        self._quick: dict[Any, Any] = {}
+        self._found: dict[tuple[Any, tuple[type, ...]], Any] = {}
         self._lock = threading.RLock()
         self.watched = False
-        self.launch = make_binder(
+        self._general = self.launch = make_binder(
             kernel.__name__,
             kernel.params,
             {
@@ -232,6 +235,8 @@ class GPULaunches:
 
             fire = make_fire(kernel, found, values, launcher, maps)
             entry = (kernel, None, fire)
+            self._found[kernel, tuple(map(type, args))] = entry
+            self._quicken(args)
             with suppress(TypeError):  # an option that cannot be hashed
                 self._entries[key] = entry
             return entry
@@ -259,6 +264,30 @@ class GPULaunches:
         """Whether the arguments say that a launch is for a GPU: an array of them is in its memory, and it is there."""
         return any(map(on_gpu, args)) and devices.available()
 
+    def _quicken(self, args: tuple[Any, ...]) -> None:
+        """Once the classes of the arguments are known, take the quickest way for them."""
+        if self.launch is not self._general:
+            return
+        spaces = {
+            "_w_self": self,
+            "_w_cache": self._quick,
+            "_w_rt": knobs.runtime,
+            "_w_pre_hooks": self.kernel.pre_run_hooks,
+            "_w_general": self._general,
+            "_w_keep": self._keep,
+        }
+        made = make_quick(self.kernel.__name__, self.kernel.params, args, spaces)
+        if made is not None:
+            self.launch = made
+            self.kernel.relaunch(self._general, made)
+
+    def _keep(self, key: Any, kernel: Any, args: tuple[Any, ...]) -> Any:
+        """Keep what the general way has found; gives the kernel."""
+        entry = self._found.get((kernel, tuple(map(type, args))))
+        if entry is not None:
+            self._quick[key] = entry
+        return kernel
+
     def _index(self, args: tuple[Any, ...]) -> int:
         """The GPU that a launch with these arguments runs on."""
         device = device_of(self.kernel.arg_names, args)
@@ -283,6 +312,6 @@ class GPULaunches:
         if not self.kernel.refuse_changed_constant():
             return entry
         with self._lock:
-            self._kernels.clear()
-            self._entries.clear()
+            for known in (self._kernels, self._entries, self._quick, self._found):
+                known.clear()
             return self._miss(key, args, options)

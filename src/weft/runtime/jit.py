@@ -253,6 +253,11 @@ class JITFunction(JITCallable, KernelInterface[Any]):
         self._launcher = launch
         return kernel, None, lambda x, y, z, *_: launch((x, y, z), *args, **options)
 
+    def relaunch(self, before: Callable[..., Any], now: Callable[..., Any]) -> None:
+        """Take another launcher in the place of one, if it is that which is used."""
+        if self._launcher is before:
+            self._launcher = now
+
     def _specialization(self, args: tuple[Any, ...]) -> list[tuple[Any, Any]]:
         return [specialize_param(p, a) for p, a in zip(self.params, args, strict=True)]
 

@@ -143,7 +143,7 @@ class Names:
 
     def before(self, context: Context, op: LaneOp) -> None:
         """Stop, if the operation is the first of a line that is watched."""
-        if op.span is None:
+        if op.span is None or op.name == "return":
             return
         place = (op.span.file, op.span.line)
         if place == context.place:

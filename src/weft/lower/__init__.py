@@ -42,6 +42,7 @@ from .barriers import insert_barriers
 from .context import LOWERINGS, Context
 from .fences import insert_fences
 from .placement import place
+from .share import share
 from .sink_loads import sink_loads
 
 __all__ = ["LOWERINGS", "finish", "lower"]
@@ -98,6 +99,7 @@ def _parameter(name: str, type: Attribute) -> Parameter:
 
 def finish(program: LaneProgram) -> None:
     """Place the buffers of shared memory, put barriers where accesses meet, and check what has come out."""
+    share(program)
     sink_loads(program)
     place(program)
     insert_fences(program)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir import Block as XBlock
@@ -58,6 +58,8 @@ class Context:
         """Bytes that are xored to all places in a part of a buffer."""
         self.specialized: object = None
         """What specialize.py keeps of a kernel with partitions."""
+        self.exchanged: dict[Hashable, list[tuple[Value, ...]]] = {}
+        """What reductions found of other warps, for those of the same elements (reduce.py)."""
         self.has_stored = False
         """Whether global memory may have been written before what is lowered now."""
         self.elements: XBlock | None = None

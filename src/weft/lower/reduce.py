@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
 from xdsl.ir import Block, Operation
 
@@ -57,7 +57,12 @@ def _reduce(c: Context, op: Operation) -> None:
         moved = [c.build.shuffle_xor(v, [lane] * v.count) for v in other]
         values = combined(c, body, values, moved)
     if plan.warps:
-        values = _between_warps(c, body, alive, plan, values)
+        key = (
+            None
+            if plan.registers or plan.lanes
+            else (id(c.build.block), *(id(c[x]) for x in op.operands), plan.layout, axis)
+        )
+        values = _between_warps(c, body, alive, plan, values, key)
     order = [alive.index(_rep(taken, r)) for r in f2.span(plan.kept)]
     for result, value in zip(op.results, values, strict=True):
         found = c.build.rename(value, order)
@@ -93,8 +98,13 @@ def _within_registers(
     return left, combined(c, body, a, b)
 
 
-def _between_warps(c: Context, body: Block, alive: list[int], plan: Reduction, values: list[Value]) -> list[Value]:
-    """One trip through shared memory; every thread combines the results of its row's warps itself, in one order."""
+def _between_warps(
+    c: Context, body: Block, alive: list[int], plan: Reduction, values: list[Value], key: Hashable
+) -> list[Value]:
+    """One trip through shared memory; every thread combines the results of its row's warps itself, in one order.
+
+    Reductions of the same elements, which have the same key, share the trip: the two halves of a compare-and-exchange.
+    """
     columns = [plan.layout.in_columns(d) for d in ("register", "lane", "warp")]
     logs = [len(x) for x in columns]
     copies = [
@@ -103,7 +113,10 @@ def _between_warps(c: Context, body: Block, alive: list[int], plan: Reduction, v
     ]
     same = [*copies, *((r, x, w) for r, x, w, _ in (*plan.registers, *plan.lanes))]
     partials = Partials(c, logs[0], same, [(r, x, w) for r, x, w, _ in plan.warps])
-    ways = list(zip(*(partials.exchanged(v, alive) for v in values), strict=True))
+    ways = c.exchanged.get(key) if key is not None else None
+    if ways is None:
+        ways = list(zip(*(partials.exchanged(v, alive) for v in values), strict=True))
+        c.exchanged[key] = ways
     total = list(ways[0])
     for others in ways[1:]:
         total = combined(c, body, total, others)

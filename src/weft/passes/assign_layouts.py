@@ -232,7 +232,7 @@ def assign_layouts(module: ModuleOp, target: str, warps: int = 4, lanes: int = 3
         if function.name == "tt.func":
             for block in function.regions[0].blocks:
                 choices = Choices(target, warps, lanes)
-                choices.study(block)
+                choices.decide(block)
                 assigner = _Assigner(choices)
                 assigner.block(block)
                 for op in reversed(assigner.spent):

@@ -69,6 +69,15 @@ class Choices:
         self._open: set[SSAValue] = set()
         self._free: dict[SSAValue, bool] = {}
 
+    def decide(self, block: Block) -> None:
+        """Look at a function, and choose the layout of every tile, while operations are as they were."""
+        self.study(block)
+        for op in block.walk():
+            arguments = [a for r in op.regions for b in r.blocks for a in b.args]
+            for value in (*op.results, *arguments):
+                if is_tensor(value.type) and not self.is_free(value) and not self.is_view(value):
+                    self.of(value)
+
     # -- groups -----------------------------------------------------------------------------------------------------
 
     def is_free(self, value: SSAValue) -> bool:
@@ -243,6 +252,8 @@ class Choices:
         if layout is None:
             return None
         try:
+            if op.name == "tt.join":
+                return joined_layout(linear_of(layout, list(shape_of(op.operands[0].type))))
             return natural_result(op, layout)
         except LayoutError:
             return None
@@ -259,6 +270,21 @@ def natural_result(op: Operation, layout: AnyLayout) -> AnyLayout:
     if op.name == "tt.reshape":
         return infer.reshape_result(linear, list(shape_of(op.results[0].type)))
     return infer.join_result(linear) if op.name == "tt.join" else infer.split_result(linear)
+
+
+def joined_layout(source: LinearLayout) -> LinearLayout:
+    """Where two tiles side by side are to lie: lanes or warps that held copies tell them apart, if there are any.
+
+    So a compare-and-exchange of neighbours (two reductions of pairs, joined) gives its result where its operand was.
+    """
+    bases = {d: [(*basis, 0) for basis in own] for d, own in source.bases.items()}
+    for dim in ("lane", "warp"):
+        for i, basis in enumerate(bases[dim]):
+            if not any(basis):
+                bases[dim][i] = (*basis[:-1], 1)
+                sizes = {f"dim{d}": s for d, s in enumerate((*source.out_dims.values(), 2))}
+                return LinearLayout.from_bases(bases, sizes, require_surjective=False)
+    return infer.join_result(source)
 
 
 def carried(op: Operation) -> list[list[SSAValue]]:

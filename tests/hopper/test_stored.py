@@ -48,3 +48,10 @@ def test_descriptors_of_the_device(options: Options) -> None:
     values = {"a": a, "b": b, "c": c, "M": 64, "N": 32, "K": 40}
     simulate("device_descriptor_matmul_sm90", (2, 1), values, options)
     np.testing.assert_array_equal(c, a @ b)
+
+
+@every
+def test_copies_that_arrive(options: Options) -> None:
+    x, y = integers(0, (2048,), np.float32), aligned((2048,), np.float32)
+    simulate("gluon_mbarrier_copy", 1, {"x": x, "y": y, "n": 2048}, options)
+    np.testing.assert_array_equal(y, x)

@@ -50,9 +50,15 @@ def _insert(program: LaneProgram, number: int | None) -> None:
         return True
 
     find_hazards(program, insert)
-    for block, op in inserted:
+    for block, op in (*_after_making(program.body), *inserted):
         _drop_if_redundant(program, block, op)
     _drop_doubled(program, program.body)
+
+
+def _after_making(block: Block) -> list[tuple[Block, LaneOp]]:
+    """The barriers that stand after mbarriers were made: others may do as well."""
+    found = [(block, op) for op in block.ops if op.name == "barrier" and op.attrs.get("made_barriers")]
+    return found + [pair for op in block.ops for region in op.regions for pair in _after_making(region)]
 
 
 def _drop_if_redundant(program: LaneProgram, block: Block, op: LaneOp) -> None:

@@ -1,12 +1,13 @@
-"""Fences before bulk copies into bytes that ordinary stores have used: buffers that share memory.
+"""Fences after ordinary stores into bytes that bulk copies write too: buffers that share memory.
 
     store shared %a, %x                          store shared %a, %x
-    ...                              becomes     ...
-    bulk copy to %b                              fence async
+    ...                              becomes     fence async
+    bulk copy to %b                              ...
                                                  bulk copy to %b
 
-if `%a` and `%b` share bytes. For what one buffer is used for, the kernel says where fences are needed; that two buffers
-share bytes is the compiler's doing. Done after placement, before barriers: they come between the fence and the copy.
+if `%a` and `%b` share bytes and the copy may come after the store. For what one buffer is used for, the kernel says
+where fences are needed; that two buffers share bytes is the compiler's doing. Done after placement, before barriers:
+those order the fence before the copy.
 """
 
 from __future__ import annotations
@@ -20,17 +21,18 @@ __all__ = ["insert_fences"]
 
 
 def insert_fences(program: LaneProgram) -> None:
-    """Put a fence before each bulk copy that may come after ordinary stores to the same bytes."""
+    """Put a fence after each ordinary store before which a bulk copy to the same bytes may come, if there is none."""
     if not any(_is_bulk(op) for op in program.body.walk()):
+        _drop(program.body)
         return
     touched = [(op, buffers) for op, how, buffers in touched_buffers(program) if how == "write"]
     places = _places(program.body)
-    stores = [(op, buffers) for op, buffers in touched if not _is_bulk(op)]
+    copies = [(op, buffers) for op, buffers in touched if _is_bulk(op)]
     wanted = set()
     for op, buffers in touched:
-        if _is_bulk(op) and any(
-            _may_follow(places[id(op)], places[id(store)]) and _share(program.shared, buffers, others)
-            for store, others in stores
+        if not _is_bulk(op) and any(
+            _may_follow(places[id(copy)], places[id(op)]) and _share(program.shared, buffers, others)
+            for copy, others in copies
         ):
             wanted.add(id(op))
     _insert(program.body, wanted)
@@ -38,6 +40,10 @@ def insert_fences(program: LaneProgram) -> None:
 
 def _is_bulk(op: LaneOp) -> bool:
     return op.name == "instruction" and str(op.attrs["isa"]).startswith("cp.async.bulk.tensor")
+
+
+def _is_fence(op: LaneOp) -> bool:
+    return op.name == "fence" and str(op.attrs["kind"]).startswith("async")
 
 
 def _share(shared: Sequence[Allocation], ours: frozenset[int], theirs: frozenset[int]) -> bool:
@@ -72,12 +78,25 @@ def _may_follow(later: Place, earlier: Place) -> bool:
     return earlier[0] < later[0] or bool(earlier[1] & later[1])
 
 
-def _insert(block: Block, wanted: set[int]) -> None:
-    ops: list[LaneOp] = []
+def _drop(block: Block) -> None:
+    """No bulk copy, nobody to see that mbarriers were made."""
+    block.ops[:] = [op for op in block.ops if op.name != "fence" or not op.attrs.get("inserted")]
     for op in block.ops:
         for region in op.regions:
+            _drop(region)
+
+
+def _insert(block: Block, wanted: set[int]) -> None:
+    ops: list[LaneOp] = []
+    covered = False
+    for op in reversed(block.ops):
+        for region in op.regions:
             _insert(region, wanted)
-        if id(op) in wanted:
-            ops.append(LaneOp("fence", attrs={"kind": "async"}, span=op.span))
+        first = next((x for x in (op, *(y for r in op.regions for y in r.walk())) if _is_fence(x) or _is_bulk(x)), None)
+        if first is not None:  # of a loop or a branch, what comes first in it
+            covered = _is_fence(first)
+        if id(op) in wanted and not covered:
+            ops.append(LaneOp("fence", attrs={"kind": "async", "inserted": True}, span=op.span))
+            covered = True
         ops.append(op)
-    block.ops[:] = ops
+    block.ops[:] = reversed(ops)

@@ -10,13 +10,13 @@ from xdsl.ir import Operation, SSAValue
 
 from weft.base import CompilationError
 from weft.ir import int_value
-from weft.ir.lane import Block, Value
+from weft.ir.lane import Block, LaneOp, Value
 
 from .context import Context, lowering
 
 __all__ = ["elected", "holds"]
 
-BETWEEN = ("constant", "shared", "linear", "arith.addi", "arith.muli", "arith.cmpi", "arith.andi")
+BETWEEN = ("constant", "shared", "linear", "arith.addi", "arith.muli", "arith.cmpi", "arith.andi", "barrier")
 """What may stand between two inits: where the second barrier is."""
 
 
@@ -38,6 +38,10 @@ def holds(op: Operation, name: str) -> bool:
     return bool(getattr(value, "data", getattr(attr, "data", False)))
 
 
+def _makes(op: LaneOp) -> bool:
+    return op.name == "instruction" and op.attrs["isa"] == "mbarrier.init"
+
+
 @lowering("ttng.init_barrier")
 def _init(c: Context, op: Operation) -> None:
     """The copy engine sees a barrier only after a fence, other warps after a barrier of the block."""
@@ -46,14 +50,15 @@ def _init(c: Context, op: Operation) -> None:
         raise CompilationError(f"an mbarrier is for 1 to {(1 << 20) - 1} arrivals, got {count}", c.build.span)
     ops = c.build.block.ops
     at = len(ops) - 1
-    while at > 0 and ops[at].name in BETWEEN:
+    while at >= 0 and (ops[at].name in BETWEEN or ops[at].attrs.get("made_barriers") or _makes(ops[at])):
+        if ops[at].attrs.get("made_barriers"):  # of several in a row, one fence after the last
+            del ops[at]
         at -= 1
-    if at > 0 and ops[at].attrs.get("made_barriers"):  # of several in a row, one fence after the last
-        del ops[at - 1 : at + 1]
     c.build.instruction("mbarrier.init", [c[op.operands[0]], c.number(count), elected(c)])
-    c.build.add("fence", (), (), {"kind": "async"})
+    c.build.add("fence", (), (), {"kind": "async", "inserted": True})
     c.build.barrier("block")
-    ops[-1].attrs["made_barriers"] = True
+    for made in ops[-2:]:
+        made.attrs["made_barriers"] = True
 
 
 @lowering("ttng.inval_barrier")

@@ -175,7 +175,7 @@ def _act(context: Context, op: LaneOp, kind: str, row: int, lane: int, address: 
         barrier.bytes_announced += amount
         barrier.state.expect_tx(amount)
     if kind != "expect_tx":
-        barrier.join(batch.shadow.clocks.release(warp))
+        barrier.join(batch.shadow.clocks.release(warp, lane))
         barrier.arrived = op
         barrier.state.arrive(amount if kind == "arrive" else 1)
     barrier.turned(phase)
@@ -197,7 +197,7 @@ def check_overtaken(batch: Batch, op: LaneOp, thread: Thread, address: int, barr
     batch.launch.error(RaceError(text, op.span, thread=thread, address=address, space="shared", others=(note,)))
 
 
-def touch(context: Context, op: LaneOp, row: int, lane: int, address: int, writes: bool) -> None:
+def touch(context: Context, op: LaneOp, row: int, lane: int, address: int, writes: bool, proxy: bool = False) -> None:
     """An mbarrier is eight bytes of memory: who uses it must be ordered with who makes it, and makes an end of it."""
     batch = context.batch
     if not batch.options.races:
@@ -208,7 +208,7 @@ def touch(context: Context, op: LaneOp, row: int, lane: int, address: int, write
     if writes:
         reach.write(proxy=False)
     else:
-        reach.read(proxy=False)
+        reach.read(proxy)
 
 
 def _init(context: Context, op: LaneOp, key: tuple[int, int], count: int) -> None:

@@ -180,7 +180,7 @@ class _Copy:
         """Begin: memory must be free, the mbarrier must be there."""
         try:
             barrier_at(self.context, self.row, barrier)
-            touch(self.context, self.op, self.row, self.lane, barrier, False)
+            touch(self.context, self.op, self.row, self.lane, barrier, False, proxy=True)
         except MBarrierError as found:
             misused(self.context, self.op, self.row, self.lane, barrier, found)
             return

@@ -37,6 +37,13 @@ class Clocks:
         self.state = np.zeros((3, blocks, warps, warps), np.int32)
         self._all = np.arange(warps)
         self.state[:2, :, self._all, self._all] = 1
+        self.lanes = np.zeros((blocks, warps), np.int64)
+        """The lanes of each warp, a bit each, that have accessed memory since the last barrier of the warp."""
+
+    def accessed(self, warp: Array, lane: Array) -> None:
+        """These lanes access memory; -1 is all of a warp."""
+        bits = np.where(lane < 0, -1, 1 << np.maximum(lane, 0).astype(np.int64))
+        np.bitwise_or.at(self.lanes, (warp // self.warps, warp % self.warps), bits)
 
     @property
     def seen(self) -> Array:
@@ -73,6 +80,7 @@ class Clocks:
         """Lanes of each of these warps wait for each other."""
         block, local = warp // self.warps, warp % self.warps
         self.state[:2, block, local, local] += 1
+        self.lanes[block, local] = 0
 
     def fence(self, warp: Array) -> None:
         """All that these warps have seen is from here on seen by asynchronous accesses too."""
@@ -84,14 +92,20 @@ class Clocks:
         """Warps of each of these blocks, all or some, wait for each other."""
         local = self._all if members is None else members
         self.state[:2, block[:, None], local, local] += 1
+        self.lanes[block[:, None], local] = 0
         joined = self.state[:, block[:, None], local].max(axis=2)
         for w in local:
             self.state[:, block, w] = joined
 
-    def release(self, warp: int) -> Array:
-        """What a warp knows, for others to acquire; its later accesses are not part of it."""
+    def release(self, warp: int, lane: int | None = None) -> Array:
+        """What a warp knows, for others to acquire; its later accesses are not part of it.
+
+        A lane alone does not know what the others have done since the last barrier of the warp.
+        """
         block, local = divmod(warp, self.warps)
-        self.state[:2, block, local, local] += 1
+        alone = lane is not None and int(self.lanes[block, local]) & ~(1 << lane)
+        if not alone:
+            self.state[:2, block, local, local] += 1
         known: Array = self.state[:, block, local].copy()
         return known
 
@@ -146,6 +160,7 @@ class Shadow:
 
     def record_read(self, granule: Array, warp: Array, lane: Array, site: int) -> None:
         """Remember reads; a warp's reads of one granule by several lanes since its last barrier are one of lane -1."""
+        self.clocks.accessed(warp, lane)
         own, now = warp % self.warps, self.clocks.now(warp)
         several = (self.read_clock[granule, own] == now) & (self.read_lane[granule, own] != lane)
         self.read_clock[granule, own] = now
@@ -156,6 +171,8 @@ class Shadow:
 
     def record_write(self, granule: Array, warp: Array, lane: Array, site: int, pending: bool = False) -> None:
         """Remember writes; those of a copy on its way are pending."""
+        if not pending:
+            self.clocks.accessed(warp, lane)
         self.writer[granule] = warp * self.lanes + lane
         self.write_actor[granule] = warp % self.warps
         self.write_clock[granule] = NEVER if pending else self.clocks.now(warp)

@@ -88,7 +88,8 @@ def _instruction(context: Context, op: LaneOp) -> None:
     ]
     known = all(f.known for f in fragments)
     context.batch.report.add_kind(op.span, entry.name, repeats * context.count)
-    placed = fragments[0].known  # the address comes first
+    addresses = [f for f, o in zip(fragments, entry.operands, strict=True) if o.constraint == "l"]
+    placed = all(f.known for f in addresses or fragments[:1])  # descriptors; else the address comes first
     if entry.touches and not placed:
         context.batch.report.exact = False
     memory = _Memory(context, op, placed, known) if entry.touches else None

@@ -554,6 +554,24 @@ def specialised_with_results() -> None:
     same(y, x * 2 + before[0] + x, 1e-6)
 
 
+@run
+def scaled_through_a_ring() -> None:
+    for warps, rows, columns in ((4, 64, 300), (8, 40, 64)):
+        x, y = floats(rows, columns), np.zeros((rows, columns), np.float32)
+        layout = gl.NVMMASharedLayout.get_default_for([32, 64], gl.float32)
+        descs = [TensorDescriptor.from_tensor(v, [32, 64], layout) for v in (x, y)]
+        launch("scaled_through_a_ring", (weft.cdiv(rows, 32),), *descs, columns, 3.0, num_warps=warps, maxnreg=128)
+        same(y, x * 3)
+
+
+@run
+def persistent_matmul() -> None:
+    a, b = floats(128, 160, dtype=np.float16), floats(160, 192, dtype=np.float16, seed=1)
+    c = np.zeros((128, 192), np.float32)
+    launch("persistent_matmul", (4,), described(a), described(b), c, 128, 192, 160)
+    same(c, a.astype(np.float64) @ b.astype(np.float64), 1e-3)
+
+
 # -- layouts to be found -------------------------------------------------------------------------------------------
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from xdsl.dialects.builtin import ModuleOp
 
 from weft.base import Unsupported
-from weft.ir import verify
+from weft.ir import i32_attr, verify
 from weft.ir.lane import LaneProgram
 from weft.lower import lower
 from weft.passes import tile_pipeline
@@ -48,6 +48,8 @@ def layout_ir(src: Source, arch: int, options: Mapping[str, Any]) -> ModuleOp:
     if arch >= 90:
         given.setdefault("max_num_imprecise_acc_default", 2**30)
     module: ModuleOp = src.make_ir(make_options(given).language, GPUTarget("cuda", arch, 32))
+    if given.get("maxnreg") is not None:
+        module.attributes["ttg.maxnreg"] = i32_attr(int(given["maxnreg"]))
     verify(module, "gluon")
     resolve_layouts(module)
     create_tensormaps(module)

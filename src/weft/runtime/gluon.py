@@ -10,12 +10,16 @@ from weft.base import LaunchError
 from weft.compiler import ASTSource
 from weft.gluon.semantic import GluonSemantic
 from weft.language.callable import constexpr_function
+from weft.language.constants import unwrap
 from weft.layouts import NVMMASharedLayout
 
 from . import descriptor
 from .jit import JITFunction
 
 __all__ = ["GluonASTSource", "GluonJITFunction", "TensorDescriptor", "constexpr_function", "jit"]
+
+SHARED = ("num_warps", "num_ctas", "num_stages", "maxnreg")
+"""Options that kernels like to have as parameters."""
 
 GluonASTSource = ASTSource
 """A Gluon kernel to be compiled; `weft.ASTSource` knows one when it gets one."""
@@ -64,6 +68,20 @@ class GluonJITFunction(JITFunction):
 
     def is_gluon(self) -> bool:
         return True
+
+    def _bind(self, *args: Any, **kwargs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        bound, options = super()._bind(*args, **kwargs)
+        return bound, self._with_parameters(bound, options)
+
+    def _compile_for(
+        self, args: tuple[Any, ...], options: Mapping[str, Any], warmup: bool, specialization: Any = None, **more: Any
+    ) -> Any:
+        return super()._compile_for(args, self._with_parameters(args, options), warmup, specialization, **more)
+
+    def _with_parameters(self, args: tuple[Any, ...], options: Mapping[str, Any]) -> dict[str, Any]:
+        """The options; a parameter that is called like one says it too, as in Triton: `num_warps: gl.constexpr`."""
+        shared = [(p.name, a) for p, a in zip(self.params, args, strict=True) if p.name in SHARED and p.is_constexpr]
+        return {**{name: unwrap(value) for name, value in shared}, **options}
 
 
 def jit(

@@ -21,7 +21,7 @@ from weft.analysis import wrapped_offsets
 from weft.backends.nvidia import Emitted, assembly, emit_llvm, emitted_of, ptx_target
 from weft.backends.nvidia.driver import LoadedKernel, current_device
 from weft.backends.nvidia.ptxas import MachineCode, assemble, disassemble
-from weft.base import CompileOptions
+from weft.base import CompilationError, CompileOptions, CompilerCrash
 from weft.ir import print_module
 from weft.ir.lane import LaneProgram, text_of
 from weft.lower import lower
@@ -60,12 +60,23 @@ class CudaKernel(CompiledKernel):
             if found is not None and "image" in found[1]:
                 self._code = MachineCode(bytes(found[1]["image"]), **found[0])
             else:
-                self._code = assemble(self.asm["ptx"], processor, maxnreg=self.metadata.maxnreg)
+                self._code = self._assembled(processor)
                 facts = {k: v for k, v in asdict(self._code).items() if k != "image"}
                 if self._store is not None and self._code.by != "driver":
                     self._store.put(key, facts, {"image": self._code.image})
             self.kernel = self._code.image
         return self._code
+
+    def _assembled(self, processor: str) -> MachineCode:
+        try:
+            return assemble(self.asm["ptx"], processor, maxnreg=self.metadata.maxnreg)
+        except CompilerCrash as error:
+            if "tt.elementwise_inline_asm" not in self.asm["ttir"]:
+                raise
+            raise CompilationError(
+                f"the assembler refuses {self.name}, which has inline assembly: {error.message.partition(chr(10))[2]}",
+                hint="the lines are those of kernel.asm['ptx']",
+            ) from error
 
     def load(self) -> Any:
         """The kernel in the driver. NoDevice where there is none, or no driver."""

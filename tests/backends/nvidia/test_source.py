@@ -11,7 +11,7 @@ import pytest
 
 import weft
 import weft.language as tl
-from weft.base import NoDevice
+from weft.base import CompilationError, NoDevice
 from weft.compiler import GPUTarget
 from weft.compiler.devices import available
 
@@ -120,3 +120,43 @@ def test_assembly() -> None:
     assert sum("0x0f0f0f0f" in line for line in lines) == 1  # four bytes in a register
     assert sum(line.startswith("add.f16x2") for line in lines) == 2
     assert kernel.n_regs
+
+
+@weft.jit
+def any_assembly(x, TEXT: tl.constexpr, CONSTRAINTS: tl.constexpr):
+    i = tl.arange(0, 256)
+    value = tl.inline_asm_elementwise(TEXT, CONSTRAINTS, [tl.load(x + i)], dtype=tl.int32, is_pure=True, pack=1)
+    tl.store(x + i, value)
+
+
+def _with(text: str, constraints: str) -> Any:
+    source = weft.ASTSource(any_assembly, {"x": "*i32"}, {"TEXT": text, "CONSTRAINTS": constraints})
+    return weft.compile(source, target="cuda:80")
+
+
+@pytest.mark.parametrize(
+    ("text", "constraints", "message"),
+    [
+        ("mov.b32 $0, $1;", "=z,r", "`=z` is no constraint for a result"),
+        ("mov.b32 $0, $1;", "=r,m", "`m` is no constraint for an operand"),
+        ("mov.b32 $0, $1;", "=r,1", "`1` is no constraint for an operand"),
+        ("mov.b32 $0, $1;", "=r,r,r", "name 3 registers, but the assembly has 1 for results and 1 for operands"),
+        ("mov.b32 $0, $1;", "", "name 1 registers"),
+        ("mov.b32 $0, $7;", "=r,r", r"the assembly says \$7, but its registers are \$0 to \$1"),
+    ],
+)
+def test_assembly_that_llvm_would_end_the_process_for(text: str, constraints: str, message: str) -> None:
+    with pytest.raises(CompilationError, match=message):
+        _with(text, constraints)
+
+
+def test_assembly_with_clobbers_and_ties() -> None:
+    assert "add.s32" in _with("add.s32 $0, $1, 1; // $$", "=&r,r,~{memory}").asm["ptx"]
+    assert "add.s32" in _with("add.s32 $0, $0, 1;", "=r,0").asm["ptx"]
+
+
+@needs_ptxas
+def test_assembly_that_ptxas_refuses() -> None:
+    kernel = _with("foo.b32 $0, $1;", "=r,r")
+    with pytest.raises(CompilationError, match="which has inline assembly: ptxas kernel.ptx, line .*'foo'"):
+        kernel.assemble()

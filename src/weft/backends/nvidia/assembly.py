@@ -6,6 +6,9 @@ are one and four are two; with pack 1 each element has a register, 8 bits in one
 
 from __future__ import annotations
 
+import re
+
+from weft.base import CompilationError
 from weft.ir.lane import LaneOp
 
 from .emitter import BITS, CONVERGENT, LLVM, Emitter, Register, emitter
@@ -52,6 +55,41 @@ def _taken(e: Emitter, names: list[str], type: str, pack: int) -> list[Register]
     return [n if kind == type else e.pure(f"bitcast {kind} {n} to {type}") for n in names]
 
 
+OUTPUT, INPUT = re.compile(r"=&?[hrlfdbcq]"), re.compile(r"[hrlfdbcq]|\d+")
+CLOBBER = re.compile(r"~\{\w+\}")
+KINDS = "h and c (16 bits), r and f (32), l and d (64), q (128), b (a predicate)"
+
+
+def _check(op: LaneOp, outputs: int, inputs: int) -> None:
+    """CompilationError for what LLVM would end the process for."""
+    given = [c.strip() for c in op.attrs["constraints"].split(",")]
+    found = [c for c in given if not CLOBBER.fullmatch(c)]
+    kinds = [OUTPUT] * outputs + [INPUT] * inputs
+    if len(found) != len(kinds) or given[: len(found)] != found:
+        raise CompilationError(
+            f"the constraints `{op.attrs['constraints']}` name {len(found)} registers, but the assembly has {outputs} "
+            f"for results and {inputs} for operands",
+            op.span,
+            hint="one for each register, results first, as in '=r,r,r'; what is clobbered comes last, as ~{memory}",
+        )
+    for constraint, kind in zip(found, kinds, strict=True):
+        fits = kind.fullmatch(constraint) and (not constraint.isdigit() or int(constraint) < outputs)
+        if not fits:
+            side = "a result" if kind is OUTPUT else "an operand"
+            raise CompilationError(
+                f"`{constraint}` is no constraint for {side}",
+                op.span,
+                hint=f"there are {KINDS}; a result has = before it; an operand may be the number of a result",
+            )
+    for number in re.findall(r"\$\{?(\d+)", op.attrs["text"].replace("$$", "")):
+        if int(number) >= len(found):
+            raise CompilationError(
+                f"the assembly says ${number}, but its registers are $0 to ${len(found) - 1}",
+                op.span,
+                hint="results are counted first; a dollar sign itself is $$",
+            )
+
+
 @emitter("assembly")
 def _assembly(e: Emitter, op: LaneOp) -> None:
     attrs = op.attrs
@@ -63,6 +101,8 @@ def _assembly(e: Emitter, op: LaneOp) -> None:
     types = [LLVM[v.elem] for v in op.results]
     sizes = [-(-pack // _per_register(t, pack)) for t in types]
     results = [_register_type(t, _per_register(t, pack)) for t, n in zip(types, sizes, strict=True) for _ in range(n)]
+    inputs = sum(-(-pack // _per_register(LLVM[v.elem], pack)) for v in op.operands)
+    _check(op, len(results), inputs)
     out: list[list[Register]] = [[] for _ in op.results]
     for at in range(0, wide, pack):
         arguments = [

@@ -47,7 +47,12 @@ def layout_ir(src: Source, arch: int, options: Mapping[str, Any]) -> ModuleOp:
     given.setdefault("default_dot_input_precision", "tf32")  # what mma.sync and wgmma do with float32
     if arch >= 90:
         given.setdefault("max_num_imprecise_acc_default", 2**30)
-    module: ModuleOp = src.make_ir(make_options(given).language, GPUTarget("cuda", arch, 32))
+    language = make_options(given).language
+    if language.num_ctas > 1:
+        raise Unsupported(
+            f"a cluster of blocks (num_ctas={language.num_ctas})", f"cuda:{arch}", hint="launch with num_ctas=1"
+        )
+    module: ModuleOp = src.make_ir(language, GPUTarget("cuda", arch, 32))
     if given.get("maxnreg") is not None:
         module.attributes["ttg.maxnreg"] = i32_attr(int(given["maxnreg"]))
     verify(module, "gluon")

@@ -53,7 +53,7 @@ class Ring:
 
 @gluon.jit
 def make_ring(desc, COUNT: gl.constexpr):
-    memory = gl.allocate_shared_memory(desc.dtype, [COUNT] + desc.block_type.shape, desc.layout)  # noqa: RUF005
+    memory = gl.allocate_shared_memory(desc.dtype, [COUNT] + desc.block_type.shape, desc.layout)
     ready = gl.allocate_shared_memory(gl.int64, [COUNT, 1], mbarrier.MBarrierLayout())
     empty = gl.allocate_shared_memory(gl.int64, [COUNT, 1], mbarrier.MBarrierLayout())
     for i in gl.static_range(COUNT):

@@ -235,9 +235,14 @@ def test_two_dimensions() -> None:
     np.testing.assert_array_equal(stops[-1]["other"], x.T)
 
 
-def test_lines_that_are_none() -> None:
-    with pytest.raises(ValueError, match=r"a line is a number or 'file\.py:number'"), weft.sim.debug("here"):
-        pass
+def test_a_line_by_its_text() -> None:
+    x, out = arrays()
+    with weft.sim.debug("running += value") as stops, weft.sim.options(order="backward"):
+        summed[(2,)](x, out, 100, BLOCK=64, target=TARGET)
+    assert [s.line for s in stops] == [line_of("TURN")] * 3
+    with weft.sim.debug("no line has this") as stops:
+        summed[(2,)](x, out, 100, BLOCK=64, target=TARGET)
+    assert not stops
 
 
 # -- printing and reports ---------------------------------------------------------------------------------------------

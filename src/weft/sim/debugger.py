@@ -11,6 +11,7 @@ numpy.ma.MaskedArray.
 
 from __future__ import annotations
 
+import linecache
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -76,6 +77,7 @@ class Watch:
 
     file: str | None
     line: int | None
+    text: str
     program: Program | None
     call: Callable[[Stop], Any] | None
     stops: Stops
@@ -83,6 +85,8 @@ class Watch:
     def wants(self, file: str, line: int) -> bool:
         """Whether a place is one to stop at."""
         if self.line is not None and line != self.line:
+            return False
+        if self.text and self.text not in linecache.getline(file, line):
             return False
         return self.file is None or file == self.file or file.endswith("/" + self.file)
 
@@ -104,19 +108,20 @@ def debug(
 ) -> Iterator[Stops]:
     """Stop launches inside of a `with` whenever they come to a line, and look at all variables.
 
-    `line` is a number in the kernel's file, or "file.py:12"; None stops at every line. `program` is the one to look at,
-    None all of them. `call` is called with each Stop as it comes (it may print, or start a debugger; it changes
-    nothing); all of them are in the list that the `with` gives.
+    `line` is a number in the kernel's file, "file.py:12", or text of the line; None is every line. `program` is the one
+    to look at, None all of them. `call` is called with each Stop as it comes (it may print, or start a debugger; it
+    changes nothing); all of them are in the list that the `with` gives.
     """
     global _watch
-    file: str | None = None
+    file, text = None, ""
     if isinstance(line, str):
-        file, _, number = line.rpartition(":")
-        if not file or not number.isdigit():
-            raise ValueError(f"a line is a number or 'file.py:number', got {line!r}")
-        line = int(number)
+        name, _, number = line.rpartition(":")
+        if name and number.isdigit():
+            file, line = name, int(number)
+        else:
+            text, line = line, None
     before, stops = _watch, Stops()
-    _watch = Watch(file, line, program, call, stops)
+    _watch = Watch(file, line, text, program, call, stops)
     try:
         yield stops
     finally:

@@ -135,18 +135,20 @@ class Choices:
         return found
 
     def _elected(self, leader: SSAValue) -> AnyLayout:
-        shape = shape_of(leader.type)
+        """What has the most weight; an access lengthens the vectors of others along the same order."""
         best: AnyLayout | None = None
         weight = 0
         for vote in sorted(self._votes.get(leader, ()), key=lambda v: -v.weight):
-            if best is not None and vote.weight < weight:
+            if best is not None and vote.weight < weight and not (weight == LOAD and vote.weight == STORE):
                 break
             layout = vote.layout()
             if layout is None:
                 continue
-            if best is None or _has_longer_vectors(layout, best):
+            if best is None:
                 best, weight = layout, vote.weight
-        return best if best is not None else self.default(shape)
+            elif _has_longer_vectors(layout, best) and (vote.weight == weight or _has_order_of(layout, best)):
+                best = layout
+        return best if best is not None else self.default(shape_of(leader.type))
 
     def known(self, value: SSAValue) -> AnyLayout | None:
         """The layout of a tile, as far as it is known while others are chosen; None for one that is free."""
@@ -310,6 +312,10 @@ def _has_longer_vectors(a: AnyLayout, b: AnyLayout) -> bool:
         and isinstance(b, BlockedLayout)
         and max(a.size_per_thread) > max(b.size_per_thread)
     )
+
+
+def _has_order_of(a: AnyLayout, b: AnyLayout) -> bool:
+    return isinstance(a, BlockedLayout) and isinstance(b, BlockedLayout) and a.order == b.order
 
 
 def _covers(found: BlockedLayout, own: BlockedLayout) -> bool:

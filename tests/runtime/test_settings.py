@@ -103,6 +103,7 @@ def test_a_setting_without_effect_says_so_once(group: str, name: str, value: Any
     assert f"knobs.{group}.{name}" in text
     assert "has no effect" in text
     assert says in text
+    assert caught[0].filename == __file__
 
 
 def test_settings_left_alone_say_nothing() -> None:

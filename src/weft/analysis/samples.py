@@ -27,7 +27,7 @@ from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from weft.ir import bit_width, element_of, int_value, is_tensor, shape_of, splat_value
 
-__all__ = ["Known", "Numbers", "Samples", "Wrap", "some_places"]
+__all__ = ["Known", "Numbers", "Places", "Samples", "Wrap", "some_places"]
 
 _MOST = 4
 """Operations that are remembered of one value as having wrapped."""

@@ -20,7 +20,7 @@ from xdsl.ir import BlockArgument, Operation, SSAValue
 from weft.base import Span
 from weft.ir import argument_name, bit_width, element_of, shape_of, span_of, tt
 
-from .samples import Samples, Wrap, some_places
+from .samples import Places, Samples, Wrap, some_places
 
 __all__ = ["WrappedOffset", "wrapped_offsets"]
 
@@ -100,11 +100,12 @@ def _certain(samples: Samples, access: Operation) -> Iterator[Wrap]:
 def _described(function: tt.FuncOp, access: Operation, wrap: Wrap, last: bool) -> WrappedOffset:
     """All about a wrap; at the first place where it happens, if the tile is not too large to look."""
     shape = tuple(shape_of(access.operands[0].type))
-    places = some_places
+    places: Places = some_places
     if 0 < prod(shape) <= _LARGEST:
         everywhere = Samples(range, last=last)
         wrap = next((w for w in _certain(everywhere, access) if w.op is wrap.op), wrap)
-        places = range if wrap.where.shape == shape else some_places
+        if wrap.where.shape == shape:
+            places = range
     at = tuple(int(i) for i in np.argwhere(wrap.where)[0])
     width = bit_width(element_of(wrap.op.results[0].type))
     mask = _mask_of(access)

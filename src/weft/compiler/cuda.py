@@ -164,7 +164,9 @@ def compile_for(
     opts = make_options(given)
     language, maxnreg = opts.language, options.get("maxnreg")
     with stage("key", timings):
-        key = cache_key(src, target, opts, {**(extra or {}), "maxnreg": str(maxnreg)})
+        fn = getattr(src, "fn", None)
+        place = f"{getattr(fn, 'file_name', '')}:{getattr(fn, 'starting_line_number', 0)}"  # which the PTX says
+        key = cache_key(src, target, opts, {**(extra or {}), "maxnreg": str(maxnreg), "place": place})
     if store is not None:
         with stage("cache", timings):
             found = store.get(key)

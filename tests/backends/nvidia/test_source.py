@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -91,6 +92,24 @@ def test_a_launch_needs_a_gpu() -> None:
         _compiled(add, ADD, BLOCK=1024)[(1,)](x, x, x, 1024)
     with weft.target("cuda:90"):
         assert add.warmup(x, x, x, 1024, BLOCK=256, grid=(4,)).metadata.arch == "sm_90a"
+
+
+def test_every_instruction_knows_its_line() -> None:
+    """As `.loc`, with the file; sums of addresses belong to where they are made."""
+    ptx = _compiled(add, ADD, BLOCK=1024).asm["ptx"]
+    lines = Path(__file__).read_text(encoding="utf-8").splitlines()
+    assert re.search(r'\.file\s+1 "[^"]*test_source\.py"', ptx)
+    place, seen = 0, {}
+    for line in ptx[ptx.index(".entry") :].splitlines():
+        found = re.match(r"\s*\.loc\s+1 (\d+) ", line)
+        place = int(found[1]) if found else place
+        for kind in ("ld.global", "st.global", "%ctaid.x", "setp"):
+            if kind in line:
+                seen.setdefault(kind, set()).add(place)
+    assert "tl.load(x + i" in lines[seen["ld.global"].pop() - 1] and not seen["ld.global"]
+    assert "tl.store(out + i" in lines[seen["st.global"].pop() - 1]
+    assert "tl.program_id(0)" in lines[seen["%ctaid.x"].pop() - 1]
+    assert "mask = i < n" in lines[seen["setp"].pop() - 1]
 
 
 def test_options() -> None:

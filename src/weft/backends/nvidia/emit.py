@@ -22,6 +22,7 @@ from weft.ir.lane import LaneProgram, Parameter, verify
 from . import assembly as inline
 from . import control, diagnostics, elementwise, instructions, memory, registers
 from .emitter import LLVM, Emitter, Register
+from .lines import Lines
 from .machine import assembly, ptx_target
 
 __all__ = ["Emitted", "emit", "emit_llvm", "emitted_of"]
@@ -107,8 +108,12 @@ def _identifier(name: str) -> str:
     return found if re.match(r"[A-Za-z_$]", found) else f"_{found}"
 
 
-def emit_llvm(program: LaneProgram, fp_fusion: bool = True, maxnreg: int | None = None) -> tuple[str, int]:
-    """(LLVM IR as text, the version of PTX that it needs, times ten)."""
+def emit_llvm(
+    program: LaneProgram, fp_fusion: bool = True, maxnreg: int | None = None, *, lines: bool = True
+) -> tuple[str, int]:
+    """(LLVM IR as text, the version of PTX that it needs, times ten); with `lines`, it says where in the source it is
+    from.
+    """
     verify(program)
     target = ptx_target(program.target)
     e = Emitter(program, target, fp_fusion)
@@ -119,6 +124,11 @@ def emit_llvm(program: LaneProgram, fp_fusion: bool = True, maxnreg: int | None 
     maxnreg = maxnreg or program.registers
     if maxnreg:
         attributes += f' "nvvm.maxnreg"="{maxnreg}"'
+    first = next((op.span for op in program.body.walk() if op.span is not None), None)
+    if lines and first is not None:
+        e.source = Lines(_identifier(program.name), first)
+        e.place = e.source.suffix(first)
+        attributes += f" !dbg !{e.source.program}"
     types = [_parameter_type(p) for p in program.parameters]
     pairs = [(f"p{i}", vec(t, 0)) for i, t in enumerate(types)]
     extra = [TENSOR_MAP if t == "ptr" else "noundef" if t.startswith("ptr") else "" for t in types]
@@ -144,6 +154,8 @@ def emit_llvm(program: LaneProgram, fp_fusion: bool = True, maxnreg: int | None 
     if program.shared_bytes:
         alignment = max(16, *(a.alignment for a in program.shared))
         e.module.globals.append(f"@shared_memory = external addrspace(3) global [0 x i8], align {alignment}")
+    if e.source is not None:
+        e.module.attributes += e.source.text()
     return e.module.text(), e.version
 
 

@@ -27,6 +27,7 @@ from weft.base import Unsupported
 from weft.ir import lane
 from weft.ir.lane import LaneOp, LaneProgram
 
+from .lines import Lines
 from .machine import PTXTarget
 
 __all__ = ["EMITTERS", "LLVM", "Emitter", "Part", "Register", "Sum", "emitter"]
@@ -134,6 +135,9 @@ class Emitter:
         """The version of PTX that the instructions used so far need, times ten."""
         self.strings: dict[str, str] = {}
         self.used: set[lane.Value] = set()
+        self.source: Lines | None = None
+        self.place = ""
+        """What the lines of an operation end with: where it is in the source."""
         self.largest: dict[str, int] = {}
         """Registers that are known not to be negative, and what they are at most."""
         self.partition: tuple[int, int] | None = None
@@ -157,7 +161,7 @@ class Emitter:
         """Append an instruction with a result; its name."""
         self._count += 1
         name = f"%x{self._count}"
-        self.lines.append(f"  {name} = {text}")
+        self.lines.append(f"  {name} = {text}{self.place}")
         self._depth[name] = len(self._loops)
         return name
 
@@ -176,7 +180,7 @@ class Emitter:
             self._count += 1
             found = f"%x{self._count}"
             loop = self._loops[depth]
-            loop.before.append(f"  {found} = {text}")
+            loop.before.append(f"  {found} = {text}{self.place}")
             self._scopes[loop.scope].append(key)
         else:
             found = self.ins(text)
@@ -206,7 +210,7 @@ class Emitter:
 
     def do(self, text: str) -> None:
         """Append an instruction without a result."""
-        self.lines.append("  " + text)
+        self.lines.append(f"  {text}{self.place}")
 
     def mark(self) -> int:
         """The beginning of a region, for `forget`."""
@@ -350,6 +354,8 @@ class Emitter:
             handler = EMITTERS.get(op.name.partition(".")[0] + ".*")
         if handler is None:
             raise self.fail(op, f"`{op.name}`")
+        if self.source is not None:
+            self.place = self.source.suffix(op.span)
         handler(self, op)
 
 

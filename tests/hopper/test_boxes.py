@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -21,7 +22,7 @@ ELEMENTS = {"i8": "i8", "f16": "f16", "bf16": "bf16", "f32": "f32", "i32": "i32"
 
 
 def copy_kernel(block: Sequence[int], elem: str, swizzle: int, bits: int, bytes: int | None = None) -> str:
-    """Layout IR: one block of x, at given coordinates, to the same place of y."""
+    """Layout IR: one block of x, from coordinates c on, to coordinates d of y."""
     rank = len(block)
     shape = "x".join(map(str, block))
     size = int(np.prod(block)) * bits // 8
@@ -31,14 +32,9 @@ def copy_kernel(block: Sequence[int], elem: str, swizzle: int, bits: int, bytes:
     memory = f"!ttg.memdesc<{shape}x{elem}, #shared, #smem, mutable>"
     bar = "!ttg.memdesc<1xi64, #bar, #smem, mutable>"
     parts = [f"%{n}{i}: {t}" for n in "xy" for i, t in enumerate(["i32"] * rank + ["i64"] * rank)]
-    given = [
-        f"%x: {desc}",
-        *parts[: 2 * rank],
-        f"%y: {desc}",
-        *parts[2 * rank :],
-        *(f"%c{i}: i32" for i in range(rank)),
-    ]
-    at = ", ".join(f"%c{i}" for i in range(rank))
+    starts = [f"%{n}{i}: i32" for n in "cd" for i in range(rank)]
+    given = [f"%x: {desc}", *parts[: 2 * rank], f"%y: {desc}", *parts[2 * rank :], *starts]
+    at, to = (", ".join(f"%{n}{i}" for i in range(rank)) for n in "cd")
     return f"""
 #shared = #ttg.nvmma_shared<{{{layout}}}>
 #bar = #ttg.swizzled_shared<{{vec = 1, perPhase = 1, maxPhase = 1, order = [0]}}>
@@ -53,7 +49,7 @@ module attributes {{"ttg.num-warps" = 4 : i32, ttg.target = "cuda:90", "ttg.thre
     ttng.barrier_expect %b, {size if bytes is None else bytes}, %true : {bar}
     ttng.async_tma_copy_global_to_local %x[{at}] %m, %b, %true : {desc}, {bar} -> {memory}
     ttng.wait_barrier %b, %zero, %true : {bar}
-    ttng.async_tma_copy_local_to_global %y[{at}] %m : {desc}, {memory}
+    ttng.async_tma_copy_local_to_global %y[{to}] %m : {desc}, {memory}
     ttng.async_tma_store_wait {{pendings = 0 : i32}}
     tt.return
   }}
@@ -62,19 +58,33 @@ module attributes {{"ttg.num-warps" = 4 : i32, ttg.target = "cuda:90", "ttg.thre
 
 
 def check_copy(block: Sequence[int], name: str, swizzle: int, copies: str = "latest") -> None:
-    """Blocks that lie inside of the tensor, or stick out of it on either side."""
+    """Blocks that lie inside of the tensor; that are read from before its beginning and written behind its end."""
     dtype = np.dtype(DTYPES[name])
     program = program_of(copy_kernel(block, ELEMENTS[name], swizzle, dtype.itemsize * 8))
     shape = [n + 3 for n in block]
     shape[-1] = block[-1] + 16
     x = integers(0, shape, dtype, 1, 9)
-    for start in ([0] * len(block), [2, -1, 1, 3, -2][: len(block) - 1] + [5]):
+    chunk = 16 // dtype.itemsize
+    before = [2, -1, 1, 3, -2][: len(block) - 1]
+    behind = [1, 2, 0, 1, 2][: len(block) - 1]
+    for start, to in (
+        ([0] * len(block), [0] * len(block)),
+        ([*before, chunk], [*behind, 0]),
+        ([*before, -chunk], [*behind, max(1, 16 // chunk) * chunk]),
+    ):
         y = aligned(shape, dtype)
-        values = {"x": Described(x, block), "y": Described(y, block), **{f"c{i}": c for i, c in enumerate(start)}}
+        values: dict[str, object] = {"x": Described(x, block), "y": Described(y, block)}
+        values |= {f"{n}{i}": c for n, at in (("c", start), ("d", to)) for i, c in enumerate(at)}
         launch(program, 1, values, Options(copies=copies))
+        tile = np.zeros(block, dtype)
+        put, take = [], []
+        for s, b, n in zip(start, block, shape, strict=True):
+            put.append(slice(max(0, -s), min(b, n - s)))
+            take.append(slice(max(0, s), min(n, s + b)))
+        tile[tuple(put)] = x[tuple(take)]
         want = np.zeros(shape, dtype)
-        part = tuple(slice(max(0, s), min(n, s + b)) for s, b, n in zip(start, block, shape, strict=True))
-        want[part] = x[part]
+        room = [min(b, n - t) for b, n, t in zip(block, shape, to, strict=True)]
+        want[tuple(slice(t, t + r) for t, r in zip(to, room, strict=True))] = tile[tuple(slice(r) for r in room)]
         np.testing.assert_array_equal(y, want)
 
 
@@ -118,6 +128,9 @@ def test_boxes_by_division() -> None:
     assert boxes_of(NVMMASharedLayout(128, 16, 2, True).to_linear([64, 64]), 2) is None
 
 
+ORIGIN = {"c0": 0, "c1": 0, "d0": 0, "d1": 0}
+
+
 def compiled(text: str) -> str:
     with pytest.raises(LayoutError) as found:
         lower(parse_module(text, "kernel.ttgir"))
@@ -152,7 +165,7 @@ def test_an_array_that_is_too_small() -> None:
     """The descriptor says more than there is."""
     program = program_of(copy_kernel((16, 64), "f16", 128, 16))
     x, y = integers(0, (15, 64), np.float16), aligned((16, 64), np.float16)
-    values = {"x": Described(x, (16, 64), shape=(16, 64)), "y": Described(y, (16, 64)), "c0": 0, "c1": 0}
+    values = {"x": Described(x, (16, 64), shape=(16, 64)), "y": Described(y, (16, 64)), **ORIGIN}
     with pytest.raises(OutOfBoundsError, match="a bulk copy of elements outside of every array"):
         launch(program, 1, values)
 
@@ -168,7 +181,7 @@ def test_what_is_no_tensor_map(filled: int, message: str) -> None:
     raw = np.full(256, filled, np.uint8)
     raw = raw[-int(raw.__array_interface__["data"][0]) % 64 :][:128]
     program = program_of(text)
-    values = {"p": raw, "y": Described(aligned((16, 64), np.float16), (16, 64)), "c0": 0, "c1": 0}
+    values = {"p": raw, "y": Described(aligned((16, 64), np.float16), (16, 64)), **ORIGIN}
     with pytest.raises(
         BulkCopyError, match=f"the tensor map at byte 0 of `p`, which has 128 bytes is not valid: {message}"
     ):
@@ -182,3 +195,26 @@ def test_a_map_for_other_boxes() -> None:
     found = compiled(text.replace("swizzle_mode = 3", "swizzle_mode = 2", 1))
     assert "the tensor map is for boxes of [64, 64] with a swizzle of 64 bytes, the layout of the descriptor's" in found
     assert "note: the tensor map is made here" in found
+
+
+@pytest.mark.parametrize(
+    "at,message",
+    [
+        (
+            {"c1": 5},
+            "a bulk copy begins at element 5 of the innermost dimension, at byte 10: that must be a multiple of 16",
+        ),
+        (
+            {"d1": 4},
+            "a bulk copy begins at element 4 of the innermost dimension, at byte 8: that must be a multiple of 16",
+        ),
+        ({"d0": -1}, "a bulk copy to global memory begins at (-1, 0): no coordinate may be negative"),
+        ({"d1": -8}, "a bulk copy to global memory begins at (0, -8): no coordinate may be negative"),
+    ],
+)
+def test_where_a_box_may_begin(at: dict[str, int], message: str) -> None:
+    """What an H200 answers with an illegal instruction."""
+    x, y = integers(0, (16, 64), np.float16), aligned((16, 64), np.float16)
+    values = {"x": Described(x, (16, 64)), "y": Described(y, (16, 64)), **ORIGIN, **at}
+    with pytest.raises(BulkCopyError, match=re.escape(message)):
+        launch(program_of(copy_kernel((16, 64), "f16", 128, 16)), 1, values)

@@ -31,6 +31,10 @@ ELEMS = {
     "u8": "i8", "u16": "i16", "u32": "i32", "i32": "i32", "u64": "i64", "i64": "i64", "f16": "f16", "f32": "f32",
     "f64": "f64", "bf16": "bf16", "f32.ftz": "f32", "tf32": "f32", "tf32.ftz": "f32",
 }  # fmt: skip
+COORDINATES = (
+    "the hardware stops with an illegal instruction: loads may begin anywhere but for the innermost dimension, where "
+    "they begin at multiples of 16 bytes; stores begin inside of the tensor"
+)
 NANS = {2: 0x7FFF, 4: 0x7FFFFFFF, 8: 0x7FFFFFFFFFFFFFFF}
 
 
@@ -80,7 +84,7 @@ def _issue(context: Context, op: LaneOp, row: int, lane: int, given: list[list[i
     else:
         (where,), at, (source,), _ = given
         copy.prepare(where, at, source)
-        if copy.boxed is not None:
+        if copy.boxed is not None and copy.may_write(at):
             copy.store(op.attrs["isa"].split(".")[6] if kind == "reduce" else "")
 
 
@@ -119,8 +123,16 @@ class _Copy:
         self.combine: Callable[[Array, Array], Array] | None = None
         self.waited = False
 
-    def fail(self, kind: type, message: str, address: int | None = None, space: str = "shared") -> None:
-        self.batch.launch.error(kind(message, self.op.span, thread=self.thread, address=address, space=space))
+    def fail(self, kind: type, message: str, address: int | None = None, space: str = "shared", hint: str = "") -> None:
+        error = kind(message, self.op.span, thread=self.thread, address=address, space=space, hint=hint)
+        self.batch.launch.error(error)
+
+    def may_write(self, at: list[int]) -> bool:
+        """Whether a store may begin there: a box may stick out behind a tensor's end, not before its beginning."""
+        if min(at) < 0:
+            text = f"a bulk copy to global memory begins at {tuple(reversed(at))}: no coordinate may be negative"
+            self.fail(BulkCopyError, text, None, "global", COORDINATES)
+        return min(at) >= 0
 
     def prepare(self, where: int, at: list[int], shared: int) -> None:
         """Read the tensor map, find the elements; leaves `boxed` None where something is wrong."""
@@ -146,6 +158,11 @@ class _Copy:
             size = self.batch.program.shared_bytes
             text = f"a bulk copy of {tensor.bytes} bytes at byte {shared} of shared memory, which has {size}"
             self.fail(OutOfBoundsError, text, shared)
+            return
+        if at[0] * tensor.element_bytes % 16:
+            text = f"a bulk copy begins at element {at[0]} of the innermost dimension, at byte "
+            text += f"{at[0] * tensor.element_bytes}: that must be a multiple of 16"
+            self.fail(BulkCopyError, text, where, "global", COORDINATES)
             return
         address, inside = tensor.elements(tuple(at))
         size = tensor.element_bytes

@@ -35,7 +35,9 @@ def encoded(made: TensorMap) -> bytes:
             len(made.shape),
             made.address,
             [cuda.cuuint64_t(n) for n in made.shape],
-            [cuda.cuuint64_t(n) for n in made.strides],
+            [
+                cuda.cuuint64_t(n) for n in made.strides or (16,)
+            ],  # with one dimension none is read, but there must be a list
             [cuda.cuuint32_t(n) for n in made.box],
             [cuda.cuuint32_t(n) for n in made.steps],
             cuda.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE,

@@ -136,3 +136,28 @@ def test_extremes_of_floats() -> None:
         minima[(1,)](x, low, high, n=256)
     assert low[0] == x.min()
     assert high[0] == x[x < 3].max()
+
+
+@weft.jit
+def halves(x, out, n, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.atomic_add(out + i, tl.load(x + i), mask=i < n)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "target", "steps"),
+    [
+        (np.float16, "cuda:80", 2),
+        (ml_dtypes.bfloat16, "cuda:80", 4),
+        (ml_dtypes.bfloat16, "cuda:90", 1),
+        (np.float32, "cuda:90", 1),
+        (np.float32, "cuda:80", 4),
+    ],
+)
+def test_several_are_added_at_once(dtype: Any, target: str, steps: int) -> None:
+    x = np.random.default_rng(0).integers(0, 9, 512).astype(np.float32).astype(dtype)
+    out = np.ones(512, np.float32).astype(dtype)
+    with weft.target(f"sim:{target}"):
+        halves[(1,)](x, out, 496, BLOCK=512)
+    assert np.array_equal(out.astype(np.float32), 1 + np.where(np.arange(512) < 496, x.astype(np.float32), 0))
+    assert weft.sim.last_run().kinds["atomic.global"] == 4 * steps

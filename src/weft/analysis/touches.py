@@ -47,7 +47,7 @@ def touches_of(op: LaneOp) -> Iterator[Touch]:
             return
         value = op.results[0] if op.name == "load" else op.operands[1]
         width = max(8, ELEMENT_BITS[value.elem]) // 8 * int(op.attrs.get("vector", 1))
-        at = 1 if op.name == "load" else 2
+        at = {"load": 1, "compare_and_swap": 3}.get(op.name, 2)
         mask = op.operands[at] if op.attrs.get("masked") and len(op.operands) > at else None
         how = {"load": "read", "store": "write"}.get(op.name, "atomic")
         yield Touch(op.operands[0], width, how, mask)

@@ -189,7 +189,8 @@ OPERATIONS: dict[str, str] = {
     "load": "(address[, mask, other]), attrs space, vector: each address register gives vector consecutive elements; "
     "cache (ca, cg, ...), evict (evict_first, evict_last) and volatile are for who emits instructions",
     "store": "(address, value[, mask]), attrs space, vector",
-    "atomic": "(address, value[, mask]), attrs space, kind, order, scope: the old values",
+    "atomic": "(address, value[, mask]), attrs space, kind, order, scope: the old values; attrs vector: additions of 2 "
+    "f16 (bf16 from sm_90 on), from sm_90 on of up to 16 bytes of f16, bf16, f32, side by side, each a step of its own",
     "compare_and_swap": "(address, expected, value[, mask]), attrs space, order, scope: the old values",
     "shared": "attrs allocation (index): i32, where a buffer of shared memory begins",
     "scratch": "attrs offset: i64, the address of this byte of the program's own global memory",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
+from typing import Any
 
 from xdsl.ir import Operation, SSAValue
 
@@ -16,11 +17,13 @@ from weft.ir.lane import ELEMENT_BITS, Value
 from weft.layouts import LinearLayout
 
 from .context import Context, elem_of, lowering
-from .memory import back, unique_registers
+from .memory import access_order, back, unique_registers
 from .shared import load_tile, store_tile
 
 KINDS = {1: "and", 2: "or", 3: "xor", 4: "add", 5: "fadd", 6: "max", 7: "min", 8: "umax", 9: "umin", 10: "exch"}
 ORDERS = {1: "relaxed", 2: "acquire", 3: "release", 4: "acq_rel"}
+TOGETHER = {"f16": 80, "bf16": 90, "f32": 90}
+"""The compute capability that adds several elements at once."""
 SCOPES = {1: "gpu", 2: "cta", 3: "sys"}
 
 
@@ -38,13 +41,17 @@ def _compare_and_swap(c: Context, op: Operation) -> None:
 
 
 def _each(
-    c: Context, op: Operation, name: str, operands: Sequence[SSAValue], mask: SSAValue | None, attrs: dict[str, str]
+    c: Context, op: Operation, name: str, operands: Sequence[SSAValue], mask: SSAValue | None, attrs: dict[str, Any]
 ) -> None:
     elem = elem_of(op.results[0].type)
     layout = c.layout(operands[0]) if is_tensor(operands[0].type) else None
     order = unique_registers(layout) if layout is not None else [0]
-    chosen = [c.build.rename(c.whole(x), order) for x in operands]
-    asked = c.build.rename(c.whole(mask), order) if mask is not None and not c.is_true(mask) else None
+    vector = 1
+    if attrs.get("kind") == "fadd" and elem in TOGETHER and not op.results[0].uses:
+        order, vector = _together(c, operands[0], mask, elem, order)
+    starts = order[::vector]
+    chosen = [c.build.rename(c.whole(operands[0]), starts), *(c.build.rename(c.whole(x), order) for x in operands[1:])]
+    asked = c.build.rename(c.whole(mask), starts) if mask is not None and not c.is_true(mask) else None
     active = c.all_of([asked, *c.once(layout)])
     if active is not None:
         chosen.append(active)
@@ -52,6 +59,8 @@ def _each(
     scope = SCOPES[int_value(op.properties["scope"])]
     if layout is None and sem in ("release", "acq_rel") and c.has_stored:
         c.build.barrier("block", inserted=False)  # one lane releases what all have stored
+    if vector > 1:
+        attrs = {**attrs, "vector": vector}
     whole = {**attrs, "space": "global", "order": sem, "scope": scope, "masked": active is not None}
     old = c.build.add(name, chosen, [(elem, len(order))], whole).result
     if not op.results[0].uses:
@@ -60,6 +69,17 @@ def _each(
         c[op.results[0]] = _to_all(c, old, LinearLayout.from_bases(_everywhere(c), {"dim0": 1}))
     else:
         c[op.results[0]] = _to_all(c, c.build.rename(old, back(layout, order)), layout)
+
+
+def _together(
+    c: Context, pointer: SSAValue, mask: SSAValue | None, elem: str, order: list[int]
+) -> tuple[list[int], int]:
+    """(registers, how many of them side by side) as far as the target adds several at once."""
+    capability = int(c.program.target.rpartition(":")[2].rstrip("abcdefghijklmnopqrstuvwxyz") or 0)
+    if not is_tensor(pointer.type) or capability < TOGETHER[elem]:
+        return order, 1
+    found, vector = access_order(c, pointer, mask, ELEMENT_BITS[elem])
+    return found, vector if capability >= 90 else min(vector, 2)
 
 
 def _everywhere(c: Context) -> dict[str, list[tuple[int]]]:

@@ -183,8 +183,8 @@ def _each(
     update: Callable[[Array, list[Array]], Array],
 ) -> None:
     """One indivisible step for each lane; those at one address one after the other."""
-    elem = values[0].elem
-    access = _access(context, op, op.operands[0], mask, _item(elem))
+    elem, vector = values[0].elem, int(op.attrs.get("vector", 1))
+    access = _access(context, op, op.operands[0], mask, vector * _item(elem))
     batch = context.batch
     batch.report.add_kind(op.span, f"atomic.{access.space}", access.address.shape[2] * context.count)
     for value in values:
@@ -192,6 +192,11 @@ def _each(
     active = batch.checked(context, access, True)
     if batch.remembered is not None and access.space != "global":
         batch.remember(context, access, None)
+    if vector > 1:  # each element for itself
+        steps = np.tile(np.arange(vector) * _item(elem), access.address.shape[2])
+        active = np.repeat(active, vector, axis=2)
+        address = np.repeat(access.address, vector, axis=2) + steps
+        access = Access(op, access.space, address, active, _item(elem), access.counted, access.proxy)
     shape = access.address.shape
     result = np.zeros(shape, DTYPES[elem])
     if active.any():

@@ -164,6 +164,28 @@ def test_atomics_assemble(target: str) -> None:
             assembled(kit.program())
 
 
+@needs_ptxas
+@pytest.mark.parametrize(
+    ("target", "elem", "vector"),
+    [
+        ("cuda:80", "f16", 2),
+        *(("cuda:90", e, v) for e, v in (("f16", 8), ("bf16", 2), ("bf16", 4), ("f32", 4), ("f32", 2))),
+    ],
+)
+def test_atomics_of_several_elements_assemble(target: str, elem: str, vector: int) -> None:
+    kit = Kit(f"x:{elem}*", "n:i32", target=target)
+    mask = kit.less(kit.thread(), kit.arg("n"))
+    value = kit.rename(kit.constant(elem, 1), [0] * vector)
+    attrs = {"space": "global", "kind": "fadd", "order": "acq_rel", "scope": "gpu", "vector": vector}
+    for masked in (False, True):
+        address = kit.place("x", kit.thread((0,), vector))
+        operands = [address, value, mask] if masked else [address, value]
+        kit.add("atomic", operands, [(elem, vector)], {**attrs, "masked": masked})
+    name = f"x{vector}" if target == "cuda:80" else f".v{vector}"
+    assert all(name in line for line in accesses(kit.program()) if "atom" in line)
+    assembled(kit.program())
+
+
 def _atomic(elem: str, kind: str, target: str = "cuda:80", used: bool = False, order: str = "acq_rel") -> list[str]:
     kit = Kit(f"x:{elem}*", "n:i32", target=target)
     mask = kit.less(kit.thread(), kit.arg("n"))

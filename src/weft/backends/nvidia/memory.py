@@ -273,6 +273,8 @@ def _atomic_name(e: Emitter, op: LaneOp, elem: str) -> str | None:
         return f"exch.b{bits}" if bits >= 32 else None
     if kind == "fadd" or (kind == "add" and elem not in ("i32", "i64")):
         if elem == "bf16" and e.target.capability < 90:
+            if op.attrs.get("vector", 1) != 1:
+                raise e.fail(op, "atomic additions of two bf16")
             return None
         return FLOAT_ADDS.get(elem)
     if elem in ("i32", "i64") and kind in INTEGER_KINDS:
@@ -291,17 +293,21 @@ def _ordered(op: LaneOp) -> str:
 def _atomic(e: Emitter, op: LaneOp) -> None:
     value = op.operands[1]
     addresses = e.env[op.operands[0]]
-    values = e.wide(value, len(addresses))
+    vector = int(op.attrs.get("vector", 1))
+    values = e.wide(value, len(addresses) * vector)
     masked = op.attrs.get("masked", len(op.operands) > 2)
     masks: Sequence[Register | None] = e.wide(op.operands[2], len(addresses)) if masked else [None] * len(addresses)
     name = _atomic_name(e, op, value.elem)
     unused = not op.results or op.results[0] not in e.used
     out: list[Register] = []
-    for address, new, mask in zip(addresses, values, masks, strict=True):
+    for i, (address, mask) in enumerate(zip(addresses, masks, strict=True)):
+        new = values[i * vector : (i + 1) * vector]
         if name is None:
-            out.append(_by_swapping(e, op, value.elem, address, new, mask))
+            out.append(_by_swapping(e, op, value.elem, address, new[0], mask))
+        elif vector > 1 and e.target.capability >= 90:
+            out += _vector_atomic(e, op, name, value.elem, address, new, mask)
         else:
-            out.append(_one_atomic(e, op, name, value.elem, address, new, mask, unused))
+            out += _one_atomic(e, op, name + "x2" * (vector == 2), value.elem, address, new, mask, unused)
     if op.results:
         e.env[op.results[0]] = out
 
@@ -312,12 +318,19 @@ def _word_of(elem: str) -> str:
 
 
 def _one_atomic(
-    e: Emitter, op: LaneOp, name: str, elem: str, address: Register, new: Register, mask: Register | None, unused: bool
-) -> Register:
+    e: Emitter,
+    op: LaneOp,
+    name: str,
+    elem: str,
+    address: Register,
+    new: Sequence[Register],
+    mask: Register | None,
+    unused: bool,
+) -> list[Register]:
     type, base, offset = address_text(e, address, op.attrs["space"] == "global")
-    word = _word_of(elem)
+    word = _word_of(elem) if len(new) == 1 else "i32"
     kind, place = CONSTRAINTS[word], "l" if type == "i64" else "r"
-    given = e.name(new) if word == LLVM[elem] else e.word([new], LLVM[elem])
+    given = e.name(new[0]) if word == LLVM[elem] else e.word(new, LLVM[elem])
     red = unused and not name.startswith("exch") and op.attrs.get("order", "acq_rel") in ("relaxed", "release")
     arguments, kinds = [(type, base), (word, given)], [place, kind]
     if mask is not None and not red:
@@ -335,8 +348,33 @@ def _one_atomic(
     text = f"{predicate}{verb}{_ordered(op)}.{name} {left}{_at(last - 1, offset)}, ${last};"
     found = e.asm(text, ",".join([*kinds, "~{memory}"]), [] if red else [word], arguments)
     if red:
-        return e.constant(elem, 0)
-    return found[0] if word == LLVM[elem] else e.parts(found[0], LLVM[elem], 1)[0]
+        return [e.constant(elem, 0)] * len(new)
+    return [found[0]] if word == LLVM[elem] else list(e.parts(found[0], LLVM[elem], len(new)))
+
+
+def _vector_atomic(
+    e: Emitter, op: LaneOp, name: str, elem: str, address: Register, new: Sequence[Register], mask: Register | None
+) -> list[Register]:
+    """Several additions of one instruction, of a register each."""
+    e.version = max(e.version, 81)
+    type, base, offset = address_text(e, address, True)
+    word, n = _word_of(elem), len(new)
+    kind, place = CONSTRAINTS[word], "l" if type == "i64" else "r"
+    given = [e.name(x) if word == LLVM[elem] else e.word([x], LLVM[elem]) for x in new]
+    arguments, kinds, predicate = [(type, base), *((word, x) for x in given)], [place, *[kind] * n], ""
+    start = n
+    if mask is not None:
+        zero = "0" if word[0] == "i" else "0.0"
+        arguments, kinds, start = [*[(word, zero)] * n, *arguments], [*map(str, range(n)), *kinds], 2 * n
+        predicate = f"@${start + 1 + n} "
+        arguments.append(("i1", e.name(mask)))
+        kinds.append("b")
+    kinds = [*[f"={kind}"] * n, *kinds]
+    what, _, of = name.rpartition(".")
+    text = f"{predicate}atom{_ordered(op)}.{what}.v{n}.{of} {_braces(0, n)}, {_at(start, offset)}, "
+    text += f"{_braces(start + 1, n)};"
+    found = e.asm(text, ",".join([*kinds, "~{memory}"]), [word] * n, arguments)
+    return [x if word == LLVM[elem] else e.parts(x, LLVM[elem], 1)[0] for x in found]
 
 
 SWAPPED = {

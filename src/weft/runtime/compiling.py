@@ -68,14 +68,18 @@ def gpu_launches() -> Any:
     return importlib.import_module(f"{__package__}.gpu").GPULaunches
 
 
+_STAGES = ("ttir", "ttgir", "lane", "llir", "ptx", "asm")
+"""Stages that can be shown: ttgir, lane and ptx of a kernel for a GPU, asm of one for the CPU."""
+
+
 def _dump_stages() -> set[str]:
     """The stages that the settings ask to show."""
     text = knobs.compilation.dump or ("all" if knobs.compilation.dump_ir else "")
     names = {part.strip() for part in text.split(",") if part.strip()}
-    known = {"all", "1", "ttir", "llir", "asm"}
-    if names - known:
-        raise LaunchError(f"WEFT_DUMP names {sorted(names - known)[0]!r}; stages are ttir, llir, asm, all")
-    return {"ttir", "llir", "asm"} if names & {"all", "1"} else names
+    wrong = names - {"all", "1", *_STAGES}
+    if wrong:
+        raise LaunchError(f"WEFT_DUMP names {sorted(wrong)[0]!r}; stages are {', '.join(_STAGES)}, all")
+    return set(_STAGES) if names & {"all", "1"} else names
 
 
 def _make_dump() -> compiler.Dump | None:

@@ -14,6 +14,7 @@ import weft
 import weft.language as tl
 from weft.base import CompilationError, NoDevice
 from weft.compiler import GPUTarget
+from weft.compiler import compile as compile_source
 from weft.compiler.devices import available
 
 from .assembling import code, kinds, needs_ptxas
@@ -110,6 +111,14 @@ def test_every_instruction_knows_its_line() -> None:
     assert "tl.store(out + i" in lines[seen["st.global"].pop() - 1]
     assert "tl.program_id(0)" in lines[seen["%ctaid.x"].pop() - 1]
     assert "mask = i < n" in lines[seen["setp"].pop() - 1]
+
+
+def test_stages_are_shown_as_they_are_made() -> None:
+    seen: dict[str, str] = {}
+    source = weft.ASTSource(add, ADD, {"BLOCK": 1024})
+    kernel = compile_source(source, "cuda:80", dump=lambda name, stage, text: seen.setdefault(stage, text))
+    assert list(seen) == ["ttir", "ttgir", "lane", "llir", "ptx"]
+    assert all(seen[name] == kernel.asm[name] for name in seen)
 
 
 def test_options() -> None:

@@ -1,7 +1,7 @@
 """Questions about IR; no answer changes it."""
 
 from .axis import AxisFacts, Facts
-from .hazards import Pending, find_hazards
+from .hazards import Hazards, Pending
 from .lifetimes import Lifetime, lifetimes, lines_of, touched_buffers
 from .touches import is_block_barrier
 from .wrapping import WrappedOffset, wrapped_offsets
@@ -13,9 +13,9 @@ __all__ = [
     "WrappedOffset",
     "wrapped_offsets",
     # lane programs: shared memory
+    "Hazards",
     "Lifetime",
     "Pending",
-    "find_hazards",
     "is_block_barrier",
     "lifetimes",
     "lines_of",

@@ -21,7 +21,7 @@ from weft.ir.lane import Block, LaneOp, LaneProgram, Value
 from .lane_numbers import MODULUS, Array, LaneNumbers, origins
 from .touches import Footprint, Footprints, Touch, is_block_barrier, touches_of
 
-__all__ = ["Pending", "find_hazards"]
+__all__ = ["Hazards", "Pending"]
 
 TURNS = 3 * MODULUS
 """Turns of a loop after which the values that it carries are taken to be unknown."""
@@ -45,28 +45,39 @@ State = frozenset[Pending]
 OnHazard = Callable[[Block, int, str, Pending], bool]
 
 
-def find_hazards(program: LaneProgram, on_hazard: OnHazard) -> None:
-    """Call `on_hazard(block, index, scope, earlier)` for each access that meets a pending one.
+class Hazards:
+    """Looks for accesses of a program that meet, as often as is asked; only barriers may come and go in between.
 
-    The access is `block.ops[index]`, and a barrier of `scope` before it would order the two; the function answers
-    whether it has put one there. Buffers must have been placed.
+    Buffers must have been placed.
     """
-    first = program.body.ops[0] if program.body.ops else None
-    if first is not None and first.name == "partitions":
-        for region, warps in zip(first.regions, first.attrs["warps"], strict=True):
-            find_hazards(replace(program, body=region, warps=warps), on_hazard)
-        return
-    touches = [t for op in program.body.walk() for t in touches_of(op)]
-    if not touches:
-        return
-    wanted = {v for t in touches for v in (t.address, t.mask) if v is not None}
-    _Walk(program, LaneNumbers(program, wanted), on_hazard).block(program.body, frozenset())
+
+    def __init__(self, program: LaneProgram) -> None:
+        first = program.body.ops[0] if program.body.ops else None
+        self.program, self.parts = program, list[Hazards]()
+        if first is not None and first.name == "partitions":
+            pairs = zip(first.regions, first.attrs["warps"], strict=True)
+            self.parts = [Hazards(replace(program, body=region, warps=warps)) for region, warps in pairs]
+            return
+        touches = [t for op in program.body.walk() for t in touches_of(op)]
+        self.numbers = LaneNumbers(program, {v for t in touches for v in (t.address, t.mask) if v is not None})
+        self.footprints = Footprints(program, origins(program)) if touches else None
+
+    def find(self, on_hazard: OnHazard) -> None:
+        """Call `on_hazard(block, index, scope, earlier)` for each access that meets a pending one.
+
+        The access is `block.ops[index]`, and a barrier of `scope` before it would order the two; the function answers
+        whether it has put one there.
+        """
+        for part in self.parts:
+            part.find(on_hazard)
+        if not self.parts and self.footprints is not None:
+            self.numbers.forget()
+            _Walk(self.program, self.numbers, self.footprints, on_hazard).block(self.program.body, frozenset())
 
 
 class _Walk:
-    def __init__(self, program: LaneProgram, numbers: LaneNumbers, on_hazard: OnHazard) -> None:
-        self.program, self.numbers, self.on_hazard = program, numbers, on_hazard
-        self.footprints = Footprints(program, origins(program))
+    def __init__(self, program: LaneProgram, numbers: LaneNumbers, footprints: Footprints, on_hazard: OnHazard) -> None:
+        self.program, self.numbers, self.footprints, self.on_hazard = program, numbers, footprints, on_hazard
 
     def block(self, block: Block, state: State) -> State | None:
         """What is pending at the end; None if the end is not reached."""

@@ -73,6 +73,11 @@ class LaneNumbers:
         """Those of which only the remainder by MODULUS is known (and that they are not negative)."""
         self.needed = _slice(program, wanted)
 
+    def forget(self) -> None:
+        """Begin anew."""
+        self.known.clear()
+        self.partial.clear()
+
     def __getitem__(self, value: Value) -> Array | None:
         """The numbers, or None; what is only known as a remainder is not known."""
         return None if value in self.partial else self.known.get(value)

@@ -120,29 +120,31 @@ def _used(op: LaneOp, numbered: _Numbered) -> set[int]:
 
 def _extend(program: LaneProgram, numbered: _Numbered, found: list[Lifetime | None]) -> None:
     """To the wait for everything that happens later."""
-    for op, awaited in _with_waits(program.body):
+    for op, awaited in _with_waits(program.body, numbered):
         for touch in touches_of(op):
             if op.attrs.get("isa") == "mbarrier.init":  # no other may be made in its place
                 for buffer in numbered.of(touch.address) or range(len(program.shared)):
                     life = found[buffer]
                     found[buffer] = Lifetime(life.first, numbered.number) if life is not None else None
-            if touch.later not in WAITS or touch.later in awaited:
+            if touch.later not in WAITS:
                 continue
             for buffer in numbered.of(touch.address) or range(len(program.shared)):
                 life = found[buffer]
                 if life is not None:
-                    end = next((n for n in numbered.waits[touch.later] if n >= life.last), numbered.number)
+                    later = (n for n in numbered.waits[touch.later] if n >= life.last)
+                    end = awaited[touch.later] if touch.later in awaited else next(later, numbered.number)
                     found[buffer] = Lifetime(life.first, max(life.last, end))
 
 
-def _with_waits(block: Block) -> Iterator[tuple[LaneOp, set[str]]]:
-    """Each operation, and the kinds of accesses that are waited for after it in its own block."""
-    awaited: set[str] = set()
+def _with_waits(block: Block, numbered: _Numbered) -> Iterator[tuple[LaneOp, dict[str, int]]]:
+    """Each operation, and where the kinds of accesses that are waited for after it in its own block are, by kind."""
+    awaited: dict[str, int] = {}
     for op in reversed(block.ops):
-        awaited = awaited | {kind for kind, name in WAITS.items() if _waits_for_all(op, name)}
+        at = numbered.extent[op][0]
+        awaited = awaited | {kind: at for kind, name in WAITS.items() if _waits_for_all(op, name)}
         yield op, awaited
         for region in op.regions:
-            yield from _with_waits(region)
+            yield from _with_waits(region, numbered)
 
 
 def touched_buffers(program: LaneProgram) -> list[tuple[LaneOp, str, frozenset[int]]]:

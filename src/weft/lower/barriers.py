@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from weft.analysis import Pending, find_hazards, is_block_barrier
+from weft.analysis import Hazards, Pending, is_block_barrier
 from weft.ir.lane import Block, Builder, LaneOp, LaneProgram
 
 __all__ = ["insert_barriers"]
@@ -49,10 +49,21 @@ def _insert(program: LaneProgram, number: int | None) -> None:
         inserted.append((block, op))
         return True
 
-    find_hazards(program, insert)
-    for block, op in (*_after_making(program.body), *inserted):
-        _drop_if_redundant(program, block, op)
+    hazards = Hazards(program)
+    hazards.find(insert)
+    loops = _in_loops(program.body)
+    for block, op in (*_after_making(program.body), *((b, o) for b, o in inserted if b in loops)):
+        _drop_if_redundant(hazards, block, op)
     _drop_doubled(program, program.body)
+
+
+def _in_loops(block: Block, inside: bool = False) -> set[Block]:
+    """The blocks that may be run again: only there may a barrier that comes later do for one that was put in before."""
+    found = {block} if inside else set()
+    for op in block.ops:
+        for region in op.regions:
+            found |= _in_loops(region, inside or op.name in ("for", "while"))
+    return found
 
 
 def _after_making(block: Block) -> list[tuple[Block, LaneOp]]:
@@ -61,10 +72,10 @@ def _after_making(block: Block) -> list[tuple[Block, LaneOp]]:
     return found + [pair for op in block.ops for region in op.regions for pair in _after_making(region)]
 
 
-def _drop_if_redundant(program: LaneProgram, block: Block, op: LaneOp) -> None:
+def _drop_if_redundant(hazards: Hazards, block: Block, op: LaneOp) -> None:
     index = next(i for i, other in enumerate(block.ops) if other is op)
     del block.ops[index]
-    if not is_ordered(program):
+    if not _are_none(hazards):
         block.ops.insert(index, op)
 
 
@@ -89,12 +100,15 @@ def _drop_doubled(program: LaneProgram, block: Block) -> None:
 
 def is_ordered(program: LaneProgram) -> bool:
     """Whether barriers order all accesses that may meet."""
+    return _are_none(Hazards(program))
 
+
+def _are_none(hazards: Hazards) -> bool:
     def stop(block: Block, index: int, scope: str, earlier: Pending) -> bool:
         raise _Found
 
     try:
-        find_hazards(program, stop)
+        hazards.find(stop)
     except _Found:
         return False
     return True

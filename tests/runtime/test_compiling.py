@@ -160,8 +160,8 @@ def test_dumps(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     knobs.cache.dump_dir = str(tmp_path / "dump")
     weft.compile(source())
     assert sorted(p.name for p in (tmp_path / "dump").iterdir()) == ["kernel.asm", "kernel.llir", "kernel.ttir"]
-    knobs.compilation.dump = "ttgir"
-    with pytest.raises(LaunchError, match="WEFT_DUMP names 'ttgir'"):
+    knobs.compilation.dump = "spirv"
+    with pytest.raises(LaunchError, match="WEFT_DUMP names 'spirv'; stages are ttir, ttgir, lane, llir, ptx, asm, all"):
         weft.compile(source())
 
 

@@ -100,3 +100,46 @@ def accepted(text: str, capability: int, options: dict[str, Any], path: Path) ->
     for name in ("ttgir", "llir", "ptx"):
         module = stages[name](module, metadata)
     return module
+
+
+class Inference:
+    """What Triton infers: operations put into a function that is never finished."""
+
+    def __init__(self) -> None:
+        from triton._C.libtriton import gluon_ir, ir
+        from triton.backends.compiler import GPUTarget
+        from triton.compiler import make_backend
+
+        self.context = ir.context()
+        ir.load_dialects(self.context)
+        make_backend(GPUTarget("cuda", 90, 32)).load_dialects(self.context)
+        build = self.build = gluon_ir.GluonOpBuilder(self.context)
+        self.module = build.create_module()
+        self.module.set_attr("ttg.target", build.get_string_attr("cuda:90"))
+        for name, value in (("num-warps", 4), ("num-ctas", 1), ("threads-per-warp", 32)):
+            self.module.set_attr(f"ttg.{name}", build.get_int32_attr(value))
+        build.set_loc("inference", 1, 0)
+        function = build.get_or_insert_function(self.module, "k", build.get_function_ty([], []), "public", False)
+        self.module.push_back(function)
+        build.set_insertion_point_to_start(function.add_entry_block())
+
+    def _ir(self, layout: Any) -> Any:
+        """A layout of ours as an attribute of Triton's."""
+        from triton.experimental.gluon import language as gl
+
+        return eval(repr(layout), vars(gl))._to_ir(self.build)
+
+    def tile(self, op: str, layout: Any, shape: list[int], *args: Any) -> str:
+        """The text of the layout of a tile's `create_<op>`."""
+        build = self.build
+        type = build.get_distributed_ty(build.get_float_ty(), shape, self._ir(layout))
+        tile = build.create_poison(type)
+        made = getattr(build, f"create_{op}")(tile, *([tile] if op == "join" else args))
+        return str(build.get_gluon_layout_from_tensor(made))
+
+    def memory(self, op: str, layout: Any, shape: list[int], *args: Any) -> str:
+        """The text of the layout of memory's `create_memdesc_<op>`."""
+        build = self.build
+        type = build.get_shared_mem_desc_ty(build.get_half_ty(), shape, self._ir(layout), shape)
+        made = getattr(build, f"create_memdesc_{op}")(build.create_local_alloc(type), *args)
+        return str(build.get_gluon_layout_from_memdesc(made))

@@ -171,7 +171,7 @@ def unpacked(layout: DistributedLayout, shape: Shape, axis: int) -> DistributedL
 
 def reshaped(layout: DistributedLayout, shape: Shape, to: Shape) -> DistributedLayout:
     """The layout of `reshape(x, to)`."""
-    if list(shape) == list(to):
+    if list(shape) == list(to) and isinstance(layout, BlockedLayout):
         return layout
     wanted = infer.reshape_result(layout.to_linear(shape), to)
     guess = _blocked_of(layout, shape, to) if isinstance(layout, BlockedLayout) else None
@@ -190,6 +190,8 @@ def _blocked_of(layout: BlockedLayout, shape: Shape, to: Shape) -> BlockedLayout
             continue
         if any(prod(counts[d] for counts in given) > shape[d] for d in before[1:]):
             return None  # copies in the midst of the group
+        if [d for d in layout.order if d in before] != before[::-1]:
+            return None  # the group is not read row by row
         room = [to[d] for d in after]
         for counts, made in zip(given, parts, strict=True):
             left = prod(counts[d] for d in before)
@@ -207,7 +209,7 @@ def _blocked_of(layout: BlockedLayout, shape: Shape, to: Shape) -> BlockedLayout
 def _groups(shape: Shape, to: Shape) -> list[tuple[list[int], list[int]]]:
     """Dimensions of one shape and of the other that hold the same elements: [4, 8, 2] and [32, 2] as 4 x 8 = 32, 2 = 2.
 
-    A group ends as soon as it can; dimensions of size 1 at the end of both go to the last group.
+    A group ends as soon as it can, but takes dimensions of size 1 that follow it.
     """
     found: list[tuple[list[int], list[int]]] = []
     i = j = 0
@@ -224,10 +226,13 @@ def _groups(shape: Shape, to: Shape) -> list[tuple[list[int], list[int]]]:
                 right *= to[j]
                 after.append(j)
                 j += 1
+        while i < len(shape) and shape[i] == 1:
+            before.append(i)
+            i += 1
+        while j < len(to) and to[j] == 1:
+            after.append(j)
+            j += 1
         found.append((before, after))
-    if found:
-        found[-1][0].extend(range(i, len(shape)))
-        found[-1][1].extend(range(j, len(to)))
     return found
 
 
@@ -238,9 +243,14 @@ def _shared(wanted: Callable[[LinearLayout], LinearLayout], layout: SharedLayout
     """What becomes of a layout of memory that has no other name."""
     named: Layout = linear_encoding(wanted(layout.to_linear(shape))).named
     assert isinstance(named, SharedLinearLayout)
-    if isinstance(layout, SharedLinearLayout):
-        return SharedLinearLayout(named.offset_bases, named.block_bases, layout.alignment)
-    return named
+    return SharedLinearLayout(named.offset_bases, named.block_bases, _alignment(layout))
+
+
+def _alignment(layout: SharedLayout) -> int:
+    """Bytes of which the address of memory in a layout is a multiple."""
+    if isinstance(layout, NVMMASharedLayout):
+        return max(128, 8 * layout.swizzle_byte_width)
+    return layout.alignment if isinstance(layout, SharedLinearLayout) else 16
 
 
 def memory_transposed(layout: SharedLayout, shape: Shape, order: Shape) -> SharedLayout:
@@ -290,7 +300,7 @@ def memory_reshaped(layout: SharedLayout, shape: Shape, to: Shape) -> SharedLayo
 
 def _nvmma_reshaped(layout: NVMMASharedLayout, shape: Shape, to: Shape) -> SharedLayout | None:
     """The layout of the same kind in another shape, where that is the same map."""
-    if layout.cga_layout or not 1 <= len(to) <= 5 or (layout.swizzle_byte_width and len(to) < 2):
+    if layout.cga_layout or not 2 <= len(to) <= 5:
         return None
     guess = NVMMASharedLayout(
         layout.swizzle_byte_width, layout.element_bitwidth, len(to), layout.transposed, layout.fp4_padded

@@ -758,3 +758,16 @@ def test_a_kernel_without_a_name_cannot_be_pickled() -> None:
 
     with pytest.raises(pickle.PicklingError, match=r"local, which is not in module"):
         pickle.dumps(local)
+
+
+@weft.jit
+def counts_its_warps(out, num_warps: tl.constexpr, num_stages: tl.constexpr):
+    tl.store(out, num_warps)
+    tl.store(out + 1, num_stages)
+
+
+def test_parameters_called_like_options_are_options_too() -> None:
+    out = np.zeros(2, np.int32)
+    kernel = counts_its_warps[(1,)](out, num_warps=8, num_stages=2)
+    assert out.tolist() == [8, 2]
+    assert (kernel.metadata.num_warps, kernel.metadata.num_stages) == (8, 2)

@@ -295,7 +295,7 @@ class GPULaunches:
 
     def compiled(self, args: tuple[Any, ...], options: Mapping[str, Any]) -> Any:
         """The kernel for arguments of these kinds, on their GPU."""
-        given = self.kernel._options(options)
+        given = self.kernel._options(options, args)
         facts = [specialize_param(p, a, device_facts) for p, a in zip(self.kernel.params, args, strict=True)]
         target = self.target or _target_of(self._index(args))
         key = f"{[(t, self.kernel._key_of(k)) for t, k in facts]}{sorted(given.items())}{target}"

@@ -18,7 +18,7 @@ import json
 import operator
 import pickle
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Generic, TypeVar, overload
@@ -43,6 +43,10 @@ __all__ = ["JITFunction", "JitFunctionInfo", "KernelInterface", "jit"]
 T = TypeVar("T")
 Entry = tuple[Any, Callable[..., bool] | None, Callable[..., None]]
 """(compiled kernel, guard, fire), see `launch`."""
+
+
+_ALSO_OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg")
+"""Options that kernels may have as parameters, to compute with them."""
 
 
 class KernelInterface(Generic[T]):
@@ -261,7 +265,10 @@ class JITFunction(JITCallable, KernelInterface[Any]):
     def _specialization(self, args: tuple[Any, ...]) -> list[tuple[Any, Any]]:
         return [specialize_param(p, a) for p, a in zip(self.params, args, strict=True)]
 
-    def _options(self, options: Mapping[str, Any]) -> dict[str, Any]:
+    def _options(self, options: Mapping[str, Any], args: Sequence[Any] = ()) -> dict[str, Any]:
+        """The options of a launch, checked; parameters that are called like an option are that option too."""
+        named = {p.name: a for p, a in zip(self.params, args, strict=False) if p.name in _ALSO_OPTIONS}
+        options = {**{k: v for k, v in named.items() if v is not None}, **options}
         given = {k: v.value if is_constexpr_value(v) else v for k, v in options.items()}
         for name in ("device_type", "device", "stream"):
             if name in given:
@@ -279,7 +286,7 @@ class JITFunction(JITCallable, KernelInterface[Any]):
     ) -> Any:
         """The kernel for arguments of these kinds, from memory or compiled."""
         target = current_target()
-        given = {**self._options(options), **more}
+        given = {**self._options(options, args), **more}
         specialization = specialization or self._specialization(args)
         key = f"{[(t, self._key_of(k)) for t, k in specialization]}{sorted(given.items())}{target}"
         kernel = self._kernels.get(key)

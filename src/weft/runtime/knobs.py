@@ -82,29 +82,31 @@ class _Knob(Generic[T]):
         return value
 
 
-class HookChain:
-    """Functions that are called one after the other; false when there are none."""
+class HookChain(list[Callable[..., Any]]):
+    """Functions that are called one after the other; false when there are none, which every launch asks."""
 
     def __init__(self, reversed: bool = False) -> None:
-        self.calls: list[Callable[..., Any]] = []
+        super().__init__()
         self.reversed = reversed
+
+    @property
+    def calls(self) -> list[Callable[..., Any]]:
+        """The functions, in the order in which they were added."""
+        return self
 
     def add(self, function: Callable[..., Any]) -> None:
         """Call a function too; adding it again does nothing."""
-        if function not in self.calls:
-            self.calls.append(function)
+        if function not in self:
+            self.append(function)
 
     def remove(self, function: Callable[..., Any]) -> None:
         """Call it no more."""
-        if function in self.calls:
-            self.calls.remove(function)
+        if function in self:
+            super().remove(function)
 
     def __call__(self, *args: Any, **kwargs: Any) -> None:
-        for function in self.calls if not self.reversed else reversed(self.calls):
+        for function in list(self) if not self.reversed else self[::-1]:
             function(*args, **kwargs)
-
-    def __bool__(self) -> bool:
-        return bool(self.calls)
 
 
 class _Group:

@@ -34,7 +34,7 @@ _programs: dict[str, LaneProgram] = {}
 def launch(kernel: Any, target: str, grid: Any, /, *args: Any, **kwargs: Any) -> Report:
     """Run a JITFunction over a grid in the simulator; the report of what it did."""
     bound, options = kernel._bind(*args, **kwargs)
-    options = kernel._options(options)
+    options = kernel._options(options, bound)
     kernel._run_pre_hooks(*args, **kwargs)
     facts = [specialize_param(p, a) for p, a in zip(kernel.params, bound, strict=True)]
     signature, constants, attrs = signature_of(kernel.arg_names, facts, list(bound))

@@ -384,17 +384,18 @@ def products() -> Iterator[Row]:
         yield Row(f"matmul, {name}, {m}", 1.0, *times, f"{2 * m**3 / times[0] / 1e12:.0f} TFLOP/s")
 
 
-def _host_time(call: Callable[[], Any], rounds: int = 300, repeats: int = 15) -> float:
-    """The least of several means of the time that a call takes on the host; the queue is emptied between."""
-    found = []
+def _host_times(*calls: Callable[[], Any], rounds: int = 300, repeats: int = 25) -> list[float]:
+    """The least of several means of the time that each call takes on the host; the calls take turns."""
+    found: list[list[float]] = [[] for _ in calls]
     for _ in range(repeats):
-        torch.cuda.synchronize()
-        begin = time.perf_counter()
-        for _ in range(rounds):
-            call()
-        found.append((time.perf_counter() - begin) / rounds)
+        for call, times in zip(calls, found, strict=True):
+            torch.cuda.synchronize()
+            begin = time.perf_counter()
+            for _ in range(rounds):
+                call()
+            times.append((time.perf_counter() - begin) / rounds)
     torch.cuda.synchronize()
-    return min(found)
+    return [min(times) for times in found]
 
 
 def launches() -> Iterator[Row]:
@@ -411,17 +412,20 @@ def launches() -> Iterator[Row]:
     pointers = (ctypes.c_uint64 * 6)(*[ctypes.addressof(slots) + 8 * i for i in range(6)])
     function = driver.cuKernelGetFunction(loaded.kernel)[1]
     stream, where = driver.CUstream(0), ctypes.addressof(pointers)
-    floor = _host_time(lambda: driver.cuLaunchKernel(function, 1, 1, 1, 128, 1, 1, 0, stream, where, 0))
+
+    def least() -> None:
+        driver.cuLaunchKernel(function, 1, 1, 1, 128, 1, 1, 0, stream, where, 0)
+
     long = (*[x] * 7, *[16 * (i + 1) for i in range(12)])
     frozen = OURS.nothing.bind(*args, grid=(1,))
-    for work, least, ours, theirs in (
+    for work, most, ours, theirs in (
         ("launch, 6 arguments", 1.7, lambda: OURS.nothing[(1,)](*args), lambda: THEIRS.nothing[(1,)](*args)),
         ("launch, 19 arguments", 2.5, lambda: OURS.nothing_19[(1,)](*long), lambda: THEIRS.nothing_19[(1,)](*long)),
         ("launch, frozen", 1.2, frozen, lambda: THEIRS.nothing[(1,)](*args)),
     ):
         ours(), theirs()
-        mine, other = _host_time(ours), _host_time(theirs)
-        note = f"{1e6 * mine:.2f} us, {mine / floor:.2f}x the floor of {1e6 * floor:.2f} (at most {least})"
+        floor, mine, other = _host_times(least, ours, theirs)
+        note = f"{1e6 * mine:.2f} us, {mine / floor:.2f}x the floor of {1e6 * floor:.2f} (at most {most})"
         yield Row(work, 1.0, mine, other, note=note)
 
 

@@ -11,6 +11,7 @@ from xdsl.ir import Operation, SSAValue
 from weft.base import CompilationError
 from weft.ir import int_value
 from weft.ir.lane import Block, LaneOp, Value
+from weft.targets.nvidia import INSTRUCTIONS
 
 from .context import Context, lowering
 
@@ -38,6 +39,12 @@ def holds(op: Operation, name: str) -> bool:
     return bool(getattr(value, "data", getattr(attr, "data", False)))
 
 
+def _has(c: Context, name: str) -> bool:
+    """Whether the target has an instruction."""
+    capability = int(c.program.target.rpartition(":")[2].rstrip("abcdefghijklmnopqrstuvwxyz") or 0)
+    return INSTRUCTIONS[name].works_on(capability)
+
+
 def _makes(op: LaneOp) -> bool:
     return op.name == "instruction" and op.attrs["isa"] == "mbarrier.init"
 
@@ -55,9 +62,11 @@ def _init(c: Context, op: Operation) -> None:
             del ops[at]
         at -= 1
     c.build.instruction("mbarrier.init", [c[op.operands[0]], c.number(count), elected(c)])
-    c.build.add("fence", (), (), {"kind": "async", "inserted": True})
+    first = len(ops)
+    if _has(c, "mbarrier.arrive.expect_tx"):
+        c.build.add("fence", (), (), {"kind": "async", "inserted": True})
     c.build.barrier("block")
-    for made in ops[-2:]:
+    for made in ops[first:]:
         made.attrs["made_barriers"] = True
 
 
@@ -77,7 +86,12 @@ def _expect(c: Context, op: Operation) -> None:
 def _arrive(c: Context, op: Operation) -> None:
     predicate = op.operands[1] if len(op.operands) > 1 else None
     count = int_value(op.properties["count"])
-    c.build.instruction("mbarrier.arrive", [c[op.operands[0]], c.number(count), elected(c, predicate)])
+    where, active = c[op.operands[0]], elected(c, predicate)
+    if _has(c, "mbarrier.arrive"):
+        c.build.instruction("mbarrier.arrive", [where, c.number(count), active])
+        return
+    for _ in range(count):
+        c.build.instruction("mbarrier.arrive.once", [where, active])
 
 
 @lowering("ttng.wait_barrier")
@@ -87,13 +101,16 @@ def _wait(c: Context, op: Operation) -> None:
     given = [int(x) for x in segments.get_values()] if segments is not None else [1, 1, min(1, len(rest)), 0]  # type: ignore[attr-defined]
     predicate = rest[0] if given[2] else None
     where, parity = c[barrier], c[phase]
+    wait = "mbarrier.wait.parity"
+    if not _has(c, wait):
+        wait += ".awake"
     if predicate is None or c.is_true(predicate):
-        c.build.instruction("mbarrier.wait.parity", [where, parity])
+        c.build.instruction(wait, [where, parity])
         return
     condition = c[predicate]
     waiting, otherwise = Block(), Block()
     before = c.inside(waiting)
-    c.build.instruction("mbarrier.wait.parity", [where, parity])
+    c.build.instruction(wait, [where, parity])
     c.build.add("yield")
     c.restore(before)
     before = c.inside(otherwise)

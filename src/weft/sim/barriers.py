@@ -139,8 +139,8 @@ def mbarrier(context: Context, op: LaneOp) -> Iterator[Wait]:
         return
     shape = (context.count, batch.lanes)
     address, *rest = (full(context.env[v].data, *shape)[:, :, 0] for v in op.operands)
-    if kind in ("wait.parity", "try_wait.parity"):
-        yield from _wait(context, op, address[:, 0].tolist(), rest[0][:, 0].tolist(), kind == "wait.parity")
+    if kind in ("wait.parity", "wait.parity.awake", "try_wait.parity"):
+        yield from _wait(context, op, address[:, 0].tolist(), rest[0][:, 0].tolist(), kind != "try_wait.parity")
         return
     if kind in COPIES:
         _after_copies(context, op, address, kind.endswith("noinc"))

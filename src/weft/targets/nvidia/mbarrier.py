@@ -80,18 +80,22 @@ def mbarrier_instructions() -> Iterator[Instruction]:
     """All entries of mbarrier. All but the waits are for the lanes whose `active` holds, mostly one of a block."""
     address, active = Operand("address", "i32", 1, "r"), Operand("active", "i1", 1, "b")
 
-    def entry(name: str, text: str, *operands: Operand, results: tuple[Operand, ...] = ()) -> Instruction:
+    def entry(
+        name: str, text: str, *operands: Operand, results: tuple[Operand, ...] = (), since: int = 90
+    ) -> Instruction:
         return Instruction(
-            f"mbarrier.{name}", 90, text, (address, *operands), results, cost=2, touches="mbarrier", width=8, ptx="8.0"
-        )
+            f"mbarrier.{name}", since, text, (address, *operands), results, cost=2, touches="mbarrier", width=8,
+            ptx="8.0",
+        )  # fmt: skip
 
     def word(name: str) -> Operand:
         return Operand(name, "i32", 1, "r")
 
     b64 = "shared::cta.b64"
     where = "@<active> mbarrier."
-    yield entry("init", f"{where}init.{b64} [<address>], <count>;", word("count"), active)
-    yield entry("inval", f"{where}inval.{b64} [<address>];", active)
+    yield entry("init", f"{where}init.{b64} [<address>], <count>;", word("count"), active, since=80)
+    yield entry("inval", f"{where}inval.{b64} [<address>];", active, since=80)
+    yield entry("arrive.once", f"{where}arrive.{b64} _, [<address>];", active, since=80)
     yield entry("arrive", f"{where}arrive.{b64} _, [<address>], <count>;", word("count"), active)
     yield entry(
         "expect_tx", f"{where}expect_tx.relaxed.cta.shared::cta.b64 [<address>], <bytes>;", word("bytes"), active
@@ -99,10 +103,12 @@ def mbarrier_instructions() -> Iterator[Instruction]:
     yield entry("arrive.expect_tx", f"{where}arrive.expect_tx.{b64} _, [<address>], <bytes>;", word("bytes"), active)
     for name in ("copies.arrive", "copies.arrive.noinc"):  # when this lane's cp.async so far are done
         suffix = name.removeprefix("copies.arrive")
-        yield entry(name, f"cp.async.mbarrier.arrive{suffix}.{b64} [<address>];")
+        yield entry(name, f"cp.async.mbarrier.arrive{suffix}.{b64} [<address>];", since=80)
     done = Operand("d", "i32", 1, "r")
     ask = f"mbarrier.try_wait.parity.{b64} p, [<address>], <parity>;"
     yield entry(
         "try_wait.parity", "{ .reg .pred p; " + ask + " selp.b32 <d>, 1, 0, p; }", word("parity"), results=(done,)
     )
     yield entry("wait.parity", "{ .reg .pred p; WAIT: " + ask + " @!p bra WAIT; }", word("parity"))
+    test = ask.replace("try_wait", "test_wait")  # which does not sleep
+    yield entry("wait.parity.awake", "{ .reg .pred p; WAIT: " + test + " @!p bra WAIT; }", word("parity"), since=80)

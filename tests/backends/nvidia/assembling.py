@@ -13,10 +13,13 @@ from weft.ir import parse_module
 from weft.ir.lane import LaneProgram
 from weft.lower import lower
 from weft.passes import tile_pipeline
-from weft.passes.gpu_pipelines import gpu_pipeline
+from weft.passes.gpu_pipelines import gpu_pipeline, layout_pipeline
 
 FOLDER = Path(__file__).resolve().parents[2] / "data" / "ttir"
+LAYOUT_IR = FOLDER.parent / "ttgir"
 NAMES = sorted(p.stem for p in FOLDER.glob("*.ttir"))
+OF_TRITON = sorted(p.stem for p in LAYOUT_IR.glob("*.ttgir") if "_gfx" not in p.stem)
+"""Layout IR that Triton wrote for NVIDIA GPUs."""
 TARGETS = ("cuda:80", "cuda:90")
 
 needs_ptxas = pytest.mark.skipif(find_tool() is None, reason="there is no ptxas on this machine")
@@ -26,6 +29,12 @@ def program_of(name: str, target: str) -> LaneProgram:
     """The lane program of a test kernel."""
     module = tile_pipeline(parse_module((FOLDER / f"{name}.ttir").read_text(encoding="utf-8"), name))
     return lower(gpu_pipeline(module, target), target)
+
+
+def program_of_layout_ir(name: str) -> LaneProgram:
+    """The lane program of layout IR that Triton wrote; it says itself what it is for."""
+    text = (LAYOUT_IR / f"{name}.ttgir").read_text(encoding="utf-8")
+    return lower(layout_pipeline(parse_module(text, name)))
 
 
 def assembled(program: LaneProgram) -> tuple[Emitted, MachineCode]:

@@ -6,7 +6,7 @@ import pytest
 
 from weft.base import Unsupported
 
-from .assembling import NAMES, TARGETS, assembled, needs_ptxas, program_of
+from .assembling import NAMES, OF_TRITON, TARGETS, assembled, needs_ptxas, program_of, program_of_layout_ir
 
 SOME = (
     "vector_add",
@@ -54,3 +54,32 @@ def test_some(name: str, target: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_all(name: str, target: str) -> None:
     _check(name, target)
+
+
+OF_TRITON_ALWAYS = [n for n in OF_TRITON if n.endswith("_sm90") and ("matmul" in n or "attention" in n)][:6]
+
+
+def _check_layout_ir(name: str) -> None:
+    try:
+        program = program_of_layout_ir(name)
+    except Unsupported as error:
+        pytest.skip(f"not lowered: {error}")
+    _, machine = assembled(program)
+    assert machine.spilled_bytes == 0
+
+
+def test_there_is_layout_ir() -> None:
+    assert len(OF_TRITON) >= 60 and len(OF_TRITON_ALWAYS) >= 3
+
+
+@needs_ptxas
+@pytest.mark.parametrize("name", OF_TRITON_ALWAYS)
+def test_layout_ir_of_triton(name: str) -> None:
+    _check_layout_ir(name)
+
+
+@needs_ptxas
+@pytest.mark.slow
+@pytest.mark.parametrize("name", OF_TRITON)
+def test_all_layout_ir_of_triton(name: str) -> None:
+    _check_layout_ir(name)

@@ -31,7 +31,7 @@ def loaded(name: str, shape: tuple[int, ...], elem: str) -> str:
     %{name} = tt.reshape %{name}_v : tensor<{n}x{elem}> -> tensor<{flat}x{elem}>"""
 
 
-def program_of(shape: tuple[int, ...], depth: int, left: str, right: str, out: str, precision: str, target: str) -> LaneProgram:  # fmt: skip  # noqa: E501
+def program_of(shape: tuple[int, ...], depth: int, left: str, right: str, out: str, precision: str, target: str, warps: int = 4) -> LaneProgram:  # fmt: skip  # noqa: E501
     *batch, m, n = shape
     size = int(np.prod(shape))
     a, b, c = ("x".join(map(str, s)) for s in ((*batch, m, depth), (*batch, depth, n), shape))
@@ -51,7 +51,7 @@ def program_of(shape: tuple[int, ...], depth: int, left: str, right: str, out: s
     tt.return
   }}
 }}"""
-    return lower(gpu_pipeline(tile_pipeline(parse_module(text, "product.ttir")), target))
+    return lower(gpu_pipeline(tile_pipeline(parse_module(text, "product.ttir")), target, warps))
 
 
 def instructions(program: LaneProgram) -> set[str]:
@@ -93,7 +93,10 @@ CASES = [
 @pytest.mark.parametrize(("left", "right", "out", "target", "isa"), CASES)
 def test_types(left: str, right: str, out: str, target: str, isa: str, shape: tuple[int, ...]) -> None:
     program = program_of(shape, 32, left, right, out, "", target)
-    assert instructions(program) == {isa}
+    if target == "cuda:90" and shape[-2] % 64 == 0 and left != "f64":
+        assert all(name.startswith("wgmma.") for name in instructions(program))
+    else:
+        assert instructions(program) == {isa}
     found, wanted = multiplied(program, shape, 32, left, right, out)
     assert np.array_equal(found, wanted)
 
@@ -134,3 +137,31 @@ def test_an_infinity_stays_one_in_parts() -> None:
     found = np.zeros((16, 16), np.float32)
     run(program, 1, {"a_ptr": a, "b_ptr": b, "c_ptr": found})
     assert np.array_equal(found, a @ b)
+
+
+@pytest.mark.parametrize("warps", [4, 8])
+@pytest.mark.parametrize("shape", [(64, 32), (128, 64), (64, 128), (256, 16)])
+@pytest.mark.parametrize(
+    ("left", "right", "out", "isa"),
+    [
+        ("f16", "f16", "f32", "f32.f16.f16"),
+        ("f16", "f16", "f16", "f16.f16.f16"),
+        ("bf16", "bf16", "f32", "f32.bf16.bf16"),
+        ("i8", "i8", "i32", "s32.s8.s8"),
+        ("f8E5M2", "f8E4M3FN", "f32", "f32.e5m2.e4m3"),
+    ],
+)
+def test_warp_groups(left: str, right: str, out: str, isa: str, shape: tuple[int, int], warps: int) -> None:
+    program = program_of(shape, 64, left, right, out, "", "cuda:90", warps)
+    found = [name for name in instructions(program) if name.startswith("wgmma.m64")]
+    assert found
+    assert all(isa in name for name in found)
+    values, wanted = multiplied(program, shape, 64, left, right, out)
+    assert np.array_equal(values, wanted)
+
+
+def test_tf32_of_warp_groups() -> None:
+    program = program_of((64, 64), 32, "f32", "f32", "f32", "tf32", "cuda:90")
+    assert any("tf32" in name for name in instructions(program))
+    found, wanted = multiplied(program, (64, 64), 32, "f32", "f32", "f32")
+    assert np.abs(found - wanted).max() / np.abs(wanted).max() < 3e-3

@@ -37,3 +37,17 @@ def test_runs_in_the_simulator(path: Path) -> None:
     after = copy_arguments(before)
     run(program, case.grid, arguments_of(program, after))
     case.check(before, after)
+
+
+PRODUCTS = [p for p in RUNNING if any(word in p.stem for word in ("matmul", "attention", "gram", "dot"))]
+
+
+@pytest.mark.parametrize("path", PRODUCTS, ids=[p.stem for p in PRODUCTS])
+def test_products_of_warp_groups(path: Path) -> None:
+    case = CASES[path.stem]
+    module = tile_pipeline(parse_module(path.read_text(encoding="utf-8"), path.name))
+    program = lower(gpu_pipeline(module, "cuda:90"))
+    before = case.make_inputs()
+    after = copy_arguments(before)
+    run(program, case.grid, arguments_of(program, after))
+    case.check(before, after)

@@ -8,17 +8,16 @@ import pytest
 
 from weft.ir import parse_module, print_module, verify
 from weft.passes import tile_pipeline
-from weft.passes.assign_layouts import assign_layouts
-from weft.passes.decompose_dot_scaled import decompose_dot_scaled
+from weft.passes.gpu_pipelines import gpu_pipeline
 
 FILES = sorted((Path(__file__).resolve().parent.parent / "data" / "ttir").glob("*.ttir"))
 
 
+@pytest.mark.parametrize("target", ["cuda:80", "cuda:90"])
 @pytest.mark.parametrize("path", FILES, ids=[p.stem for p in FILES])
-def test_is_layout_ir(path: Path) -> None:
+def test_is_layout_ir(path: Path, target: str) -> None:
     module = tile_pipeline(parse_module(path.read_text(encoding="utf-8"), path.name))
-    decompose_dot_scaled(module)
-    assign_layouts(module, "cuda:80")
+    gpu_pipeline(module, target)
     verify(module, "layout")
     text = print_module(module)
     assert print_module(parse_module(text)) == text

@@ -29,9 +29,10 @@ from weft.base import LayoutError
 from weft.ir import bit_width, element_of, int_value, is_tensor, shape_of
 from weft.ir.gpu import laid_tensor
 from weft.ir.gpu.ttg import ConvertLayoutOp
-from weft.layouts import BlockedLayout, DotOperandLayout, LinearLayout, SliceLayout, infer
+from weft.layouts import BlockedLayout, DotOperandLayout, LinearLayout, NVMMADistributedLayout, SliceLayout, infer
 
 from .layout_choices import SHAPES, VIEWS, AnyLayout, Choices, carried, linear_of, natural_result
+from .warpgroup_products import allocated, contiguous_dim, warpgroup_product
 
 __all__ = ["assign_layouts"]
 
@@ -142,6 +143,9 @@ class _Assigner:
         if op.name in ("scf.for", "scf.if", "scf.while"):
             self.control(op)
             return
+        if op in self.choices.products and is_of_warpgroups(self.choices.products[op]):
+            self.warpgroup(op)
+            return
         wanted, native = self.layouts(op)
         for i, (operand, layout) in enumerate(zip(op.operands, wanted, strict=True)):
             if is_tensor(operand.type):
@@ -196,6 +200,22 @@ class _Assigner:
             width = max(1, 32 // bit_width(element_of(op.operands[0].type)))
         return [DotOperandLayout(0, parent, width), DotOperandLayout(1, parent, width), parent], parent
 
+    def warpgroup(self, op: Operation) -> None:
+        """Operands in shared memory, but for a left one that has come out of a product."""
+        parent, access = self.choices.products[op], self.choices.accesses.get
+        a, b, total = op.operands
+        bits = bit_width(element_of(a.type))
+        held = self.choices.known(a)
+        if held is not None and is_of_warpgroups(held) and bits == 16:
+            left = self.get(a, DotOperandLayout(0, parent, 2))
+        else:
+            left = allocated(op, self.get(a, self.own(a)), contiguous_dim(a, access), 0)
+        right = allocated(op, self.get(b, self.own(b)), contiguous_dim(b, access), 1)
+        old = op.results[0]
+        result = warpgroup_product(op, left, right, self.get(total, parent))
+        self.choices.stands_for(result, old)
+        self.laid[result] = parent
+
     def control(self, op: Operation) -> None:
         """What is given, carried and handed on, in the layout of its group."""
         agreed = [self.agreed(group) for group in carried(op)]
@@ -224,6 +244,11 @@ class _Assigner:
             return None
         held = next(x for x in group if not self.choices.is_free(x) and not self.choices.is_view(x))
         return self.choices.of(held)
+
+
+def is_of_warpgroups(layout: AnyLayout) -> bool:
+    """Whether a layout is that of wgmma's result."""
+    return isinstance(layout, NVMMADistributedLayout) and layout.version[0] == 3
 
 
 def assign_layouts(module: ModuleOp, target: str, warps: int = 4, lanes: int = 32) -> ModuleOp:

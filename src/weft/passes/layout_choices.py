@@ -24,6 +24,7 @@ from weft.ir import bit_width, element_of, int_value, ints_of, is_pointer, is_te
 from weft.layouts import BlockedLayout, DistributedLayout, LinearLayout, SliceLayout, infer
 
 from .blocks_of_threads import access_layout, blocked_for, matrix_layout, multiplying_layout
+from .warpgroup_products import warpgroup_layout
 
 __all__ = ["SHAPES", "VIEWS", "AnyLayout", "Choices", "carried", "linear_of", "natural_result"]
 
@@ -211,6 +212,10 @@ class Choices:
         for i, value in enumerate(op.operands):
             self._vote(value, LOAD if i == 0 else STORE, lambda: layout)
 
+    def stands_for(self, new: SSAValue, old: SSAValue) -> None:
+        """A tile takes the place of another, in its group."""
+        self._leader[new] = self._find(old)
+
     def access(self, op: Operation) -> AnyLayout:
         """The layout of an access: that of what it loads, or of its pointers, if that has vectors as long."""
         own = self.accesses[op]
@@ -228,7 +233,9 @@ class Choices:
         precise = element == "f32" and precision != tt.InputPrecision.TF32  # without the attribute: ieee
         parent: DistributedLayout | None = None
         if not precise:
-            parent = matrix_layout(shape, shape_of(a.type)[-1], element, self.warps, _is_chained(op))
+            parent = warpgroup_layout(op, self.target, self.warps, self.accesses.get) or matrix_layout(
+                shape, shape_of(a.type)[-1], element, self.warps, _is_chained(op)
+            )
         layout = parent or multiplying_layout(shape, self.lanes, self.warps)
         self.products[op] = layout
         self._unite([op.operands[2], result])

@@ -1,0 +1,106 @@
+"""Products by wgmma, the matrix instruction of four warps of sm_90: operands lie in shared memory.
+
+    %d = tt.dot %a, %b, %c : tensor<128x64xf16> * tensor<64x128xf16> -> tensor<128x128xf32>
+becomes
+    %0 = ttg.local_alloc %a : (tensor<128x64xf16, #blocked>) -> !ttg.memdesc<128x64xf16, #shared, #smem>
+    %1 = ttg.local_alloc %b : (tensor<64x128xf16, #blocked>) -> !ttg.memdesc<64x128xf16, #shared, #smem>
+    ttng.fence_async_shared {bCluster = false}
+    %d = ttng.warp_group_dot %0, %1, %c : ... -> tensor<128x128xf32, #mma>
+
+A left operand that another product made stays in registers. Each operand lies as it came from memory, where the
+instruction reads it so: of 16-bit types both ways, of others along the dimension that is summed over.
+
+Not done here: products that go on while others are prepared (`isAsync`), copies by the copy engine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from xdsl.dialects.builtin import IntegerAttr, i1
+from xdsl.ir import Operation, SSAValue
+
+from weft.ir import bit_width, element_of, int_value, ints_of, shape_of, tt
+from weft.ir.gpu import memdesc
+from weft.ir.gpu.ttg import LocalAllocOp
+from weft.ir.gpu.ttng import FenceAsyncSharedOp, WarpGroupDotOp
+from weft.layouts import BlockedLayout, NVMMADistributedLayout, NVMMASharedLayout
+from weft.targets.nvidia import INSTRUCTIONS
+
+__all__ = ["allocated", "contiguous_dim", "warpgroup_layout", "warpgroup_product"]
+
+PTX = {"f16": "f16", "bf16": "bf16", "f32": "tf32", "f8E4M3FN": "e4m3", "f8E5M2": "e5m2", "i8": "s8"}
+DEPTH = {"f16": 16, "bf16": 16, "f32": 8, "f8E4M3FN": 32, "f8E5M2": 32, "i8": 32}
+UNARY = ("tt.fp_to_fp", "tt.bitcast", "arith.extf", "arith.truncf", "arith.extsi", "arith.trunci")
+
+AccessOf = Callable[[Operation], BlockedLayout | None]
+
+
+def contiguous_dim(value: SSAValue, access: AccessOf) -> int | None:
+    """The dimension along which a tile came from memory; None for one that did not."""
+    op = value.owner
+    if not isinstance(op, Operation):
+        return None
+    if op.name == "tt.load":
+        found = access(op)
+        return found.order[0] if found is not None else None
+    if op.name == "tt.trans":
+        inner = contiguous_dim(op.operands[0], access)
+        return None if inner is None else ints_of(op.properties["order"]).index(inner)
+    return contiguous_dim(op.operands[0], access) if op.name in UNARY else None
+
+
+def warpgroup_layout(op: Operation, target: str, warps: int, access: AccessOf) -> NVMMADistributedLayout | None:
+    """The result's layout where a product can be made of wgmma; None where it cannot."""
+    a, b, _ = op.operands
+    shape, depth = shape_of(op.results[0].type), shape_of(a.type)[-1]
+    left, right, total = (str(element_of(x.type)) for x in (a, b, op.results[0]))
+    if target != "cuda:90" or len(shape) != 2 or warps % 4 or left not in DEPTH or right not in DEPTH:
+        return None
+    precision = int_value(op.properties["inputPrecision"]) if "inputPrecision" in op.properties else None
+    if left == "f32" and precision != tt.InputPrecision.TF32:
+        return None
+    if bit_width(element_of(a.type)) != 16 and contiguous_dim(b, access) == 1:
+        return None  # it would have to be turned round on its way to shared memory
+    rows, columns = shape
+    by_rows = min(warps, max(4, rows // 64 * 4))
+    by_columns = warps // by_rows
+    n = min(256, columns // by_columns)
+    acc = {"i32": "s32"}.get(total, total)
+    name = f"wgmma.m64n{n}k{DEPTH[left]}.{acc}.{PTX[left]}.{PTX[right]}"
+    if rows % 64 or n < 8 or depth % DEPTH[left] or name not in INSTRUCTIONS:
+        return None
+    return NVMMADistributedLayout([3, 0], [by_rows, by_columns], [16, n, DEPTH[left]])
+
+
+def allocated(op: Operation, value: SSAValue, along: int | None, index: int) -> SSAValue:
+    """An operand in shared memory, stored before the product; `along` is the dimension it came from memory along."""
+    shape, element = list(shape_of(value.type)), element_of(value.type)
+    bits = bit_width(element)
+    summed = 1 - index
+    first = along if bits == 16 and along is not None else (summed if bits != 16 else 1)
+    layout = NVMMASharedLayout.get_default_for(shape, bits, transposed=first == 0)
+    made = LocalAllocOp.create(operands=[value], result_types=[memdesc(shape, element, layout, mutable=False)])
+    made.location = op.location
+    assert op.parent is not None
+    op.parent.insert_op_before(made, op)
+    return made.results[0]
+
+
+def warpgroup_product(op: Operation, a: SSAValue, b: SSAValue, c: SSAValue) -> SSAValue:
+    """The product of such operands, in the place of the one that there was; its result."""
+    kept = ("inputPrecision", "maxNumImpreciseAcc")
+    properties = {k: op.properties[k] for k in kept if k in op.properties}
+    made = WarpGroupDotOp.create(operands=[a, b, c], result_types=[c.type], properties=properties)
+    made.location = op.location
+    result = made.results[0]
+    result.name_hint = op.results[0].name_hint
+    assert op.parent is not None
+    fence = FenceAsyncSharedOp.create(properties={"bCluster": IntegerAttr(0, i1)})
+    fence.location = op.location
+    op.parent.insert_op_before(fence, op)  # what threads have stored, wgmma sees
+    op.parent.insert_op_before(made, op)
+    op.results[0].replace_all_uses_with(result)
+    op.detach()
+    op.erase()
+    return result

@@ -234,3 +234,31 @@ def branches_differ(x, n):
     else:
         a = gl.zeros([128], gl.float32, gl.BlockedLayout([2], [32], [4], [0]))
     gl.store(x, gl.sum(a, 0))
+
+
+@gluon.jit
+def memory_in_arithmetic(x):
+    memory = gl.allocate_shared_memory(gl.float32, [64], gl.SwizzledSharedLayout(1, 1, 1, [0]))
+    gl.zeros([64], gl.float32, gl.BlockedLayout([1], [32], [4], [0])) + memory
+
+
+@gluon.jit
+def pointers_and_memory(x):
+    memory = gl.allocate_shared_memory(gl.float32, [64], gl.SwizzledSharedLayout(1, 1, 1, [0]))
+    gl.store(memory, gl.zeros([64], gl.float32, gl.BlockedLayout([1], [32], [4], [0])))
+
+
+@gluon.jit
+def tensor_for_a_worker(x):
+    i = gl.arange(0, 128, gl.BlockedLayout([1], [32], [4], [0]))
+    gl.warp_specialize([(_two, (i,)), (_two, (i,))], [1], [24])
+
+
+@gluon.jit
+def shape_that_is_a_number(x):
+    gl.zeros(64, gl.float32, gl.BlockedLayout([1], [32], [4], [0]))
+
+
+@gluon.jit
+def pendings_not_known(x, n):
+    tma.store_wait(n)

@@ -14,7 +14,7 @@ from weft.language.protocol import builtin
 from ..memory import shared_memory_descriptor
 from ..semantic import GluonSemantic
 
-__all__ = ["arrive", "expect", "init", "invalidate", "listed", "wait"]
+__all__ = ["arrive", "expect", "init", "invalidate", "known_number", "listed", "wait"]
 
 Semantic = GluonSemantic | None
 
@@ -30,11 +30,14 @@ def _barrier(name: str, value: Any) -> Any:
     return value.handle
 
 
+def _memory(value: Any) -> Any:
+    if not isinstance(value, shared_memory_descriptor):
+        raise TypeError(f"wait: deps is shared memory that is in use until then, got {value}")
+    return value
+
+
 def _count(name: str, what: str, value: Any) -> Any:
-    number = unwrap(value)
-    if type(number) is not int or number < 1:
-        raise ValueError(f"{name}: {what} must be a number known when compiling, 1 or more, got {number}")
-    return ir.i32_attr(number)
+    return ir.i32_attr(known_number(f"{name}: {what}", value, 1))
 
 
 def _pred(pred: Any, semantic: GluonSemantic) -> Any:
@@ -70,7 +73,7 @@ def wait(mbarrier: Any, phase: Any, pred: Any = True, deps: Any = (), _semantic:
     if not parity.type.is_int():
         raise TypeError(f"wait: the phase must be a scalar integer, 0 or 1, got {parity}")
     parity = _semantic.cast(parity, dt.int32)
-    memory = [value.handle for value in listed(deps)]
+    memory = [_memory(value).handle for value in listed(deps)]
     operands = [_barrier("wait", mbarrier), parity.handle, _pred(pred, _semantic), *memory]
     properties = {"operandSegmentSizes": ir.segments(1, 1, 1, len(memory))}
     _semantic.builder.create(ttng.WaitBarrierOp, operands, (), properties)
@@ -99,4 +102,15 @@ def listed(values: Any) -> list[Any]:
     values = unwrap(values)
     if hasattr(values, "handle"):
         return [values]
-    return list(getattr(values, "values", values))
+    values = getattr(values, "values", values)
+    if not hasattr(values, "__iter__"):
+        raise TypeError(f"expected a list, got {values}")
+    return list(values)
+
+
+def known_number(name: str, value: Any, least: int = 0) -> int:
+    """A number that must be known when compiling."""
+    number = unwrap(value)
+    if type(number) is not int or number < least:
+        raise TypeError(f"{name} must be a number known when compiling, {least} or more, got {number}")
+    return number

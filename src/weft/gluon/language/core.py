@@ -6,7 +6,8 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
-from weft.language.constants import unwrap, unwrap_shape
+from weft.base import hinted
+from weft.language.constants import unwrap
 from weft.language.protocol import builtin
 from weft.language.semantic import block_shape
 from weft.language.tensors import tensor
@@ -39,6 +40,14 @@ __all__ = [
 Semantic = GluonSemantic | None
 
 
+def _shape(value: Any) -> list[Any]:
+    """A shape as a list of what is in it."""
+    value = unwrap(value)
+    if not hasattr(value, "__iter__"):
+        raise hinted(TypeError(f"a shape is a list of sizes, got {value}"), f"[{value}]")
+    return [unwrap(size) for size in value]
+
+
 # -- making tiles --------------------------------------------------------------------------------------------------
 
 
@@ -53,14 +62,14 @@ def arange(start: Any, end: Any, layout: Any = None, _semantic: Semantic = None)
 def full(shape: Any, value: Any, dtype: Any, layout: Any = None, _semantic: Semantic = None) -> tensor:
     """A tile filled with one value, a number or a scalar; without a layout, in an AutoLayout."""
     assert _semantic is not None
-    return _semantic.full(unwrap_shape(shape), unwrap(value), unwrap(dtype), unwrap(layout))
+    return _semantic.full(_shape(shape), unwrap(value), unwrap(dtype), unwrap(layout))
 
 
 @builtin
 def zeros(shape: Any, dtype: Any, layout: Any = None, _semantic: Semantic = None) -> tensor:
     """A tile of zeros; without a layout, in an AutoLayout."""
     assert _semantic is not None
-    return _semantic.full(unwrap_shape(shape), 0, unwrap(dtype), unwrap(layout))
+    return _semantic.full(_shape(shape), 0, unwrap(dtype), unwrap(layout))
 
 
 @builtin
@@ -69,7 +78,7 @@ def full_like(
 ) -> tensor:
     """A tile of one value, with the shape, element type and layout of `input` where none are given."""
     assert _semantic is not None
-    own = block_shape(input) if unwrap(shape) is None else unwrap_shape(shape)
+    own = block_shape(input) if unwrap(shape) is None else _shape(shape)
     element = input.dtype if unwrap(dtype) is None else unwrap(dtype)
     where = _semantic.tile_layout(input, "full_like") if unwrap(layout) is None else unwrap(layout)
     return _semantic.full(own, unwrap(value), element, where)
@@ -104,7 +113,7 @@ def set_auto_layout(value: tensor, layout: Any, _semantic: Semantic = None) -> t
 def to_linear_layout(layout: Any, shape: Any, _semantic: Semantic = None) -> Any:
     """The DistributedLinearLayout of a layout for a shape (of a layout of memory, the SharedLinearLayout)."""
     assert _semantic is not None
-    return _semantic.to_linear_layout(unwrap(layout), unwrap_shape(shape))
+    return _semantic.to_linear_layout(unwrap(layout), _shape(shape))
 
 
 @builtin
@@ -127,7 +136,7 @@ def allocate_shared_memory(
 ) -> Any:
     """Shared memory for a tile, or for several (one more dimension in front); `value` is what it holds first."""
     assert _semantic is not None
-    return _semantic.allocate_shared(unwrap(element_ty), unwrap_shape(shape), unwrap(layout), unwrap(value))
+    return _semantic.allocate_shared(unwrap(element_ty), _shape(shape), unwrap(layout), unwrap(value))
 
 
 @builtin

@@ -19,6 +19,7 @@ from weft.base import hinted
 from weft.ir.gpu import ttg
 from weft.language.constants import constexpr
 from weft.language.protocol import base_value
+from weft.language.tensors import tensor
 from weft.language.tuples import tuple as _tuple
 
 from .shared import SharedMemory
@@ -92,9 +93,23 @@ class Partitions(SharedMemory):
         for what, values in (("warp counts", warps), ("register counts", registers)):
             if len(values) != workers:
                 raise ValueError(f"warp_specialize got {workers} worker partitions but {len(values)} {what}")
+        for _, args in calls[1:]:
+            for value in args:
+                self._check_capture(value)
         for count in warps:
             if type(count) is not int or count < 1 or count & (count - 1):
                 raise ValueError(f"a partition runs on a power of two of warps, got {count}")
+
+    def _check_capture(self, value: Any) -> None:
+        """A worker has other threads, so that it can be given no tile."""
+        if isinstance(value, _tuple):
+            for item in value.values:
+                self._check_capture(item)
+        elif isinstance(value, tensor) and value.type.is_block():
+            raise hinted(
+                ValueError(f"a worker partition cannot be given a tensor, got {value}: it runs on other threads"),
+                "pass it through shared memory, or give it to the first function",
+            )
 
     def _trace_workers(
         self, holder: Block, workers: Sequence[Any], warps: Sequence[int], types: Sequence[Any], generator: Any
@@ -125,8 +140,8 @@ def _call(pair: Any) -> tuple[Any, list[Any]]:
     items = pair.values if isinstance(pair, _tuple) else pair
     if isinstance(items, constexpr):
         items = items.value
-    if len(items) != 2:
-        raise ValueError(f"warp_specialize takes pairs (function, arguments), got {len(items)} values")
+    if not isinstance(items, (tuple, list)) or len(items) != 2:
+        raise ValueError(f"warp_specialize takes pairs (function, arguments), got {items!r}")
     function, args = items[0], items[1]
     function = function.value if isinstance(function, constexpr) else function
     args = args.value if isinstance(args, constexpr) else args

@@ -25,6 +25,32 @@ __all__ = ["SharedMemory"]
 class SharedMemory(Laid):
     """Operations on descriptors of shared memory."""
 
+    # -- what takes tiles takes no memory ----------------------------------------------------------------------
+
+    def to_tensor(self, x: Any, check_type: bool = True) -> Any:
+        """A Python number as a scalar; tensors as they are. TypeError for shared memory."""
+        _check_no_memory(x)
+        return super().to_tensor(x, check_type)
+
+    def binary_op_type_checking_impl(self, lhs: Any, rhs: Any, *args: Any, **more: Any) -> tuple[tensor, tensor]:
+        """Both operands in one type, shape and layout. TypeError for shared memory."""
+        _check_no_memory(lhs)
+        _check_no_memory(rhs)
+        return super().binary_op_type_checking_impl(lhs, rhs, *args, **more)
+
+    def load(self, ptr: Any, *args: Any, **more: Any) -> tensor:
+        """Read what pointers point to; shared memory is loaded by its own method."""
+        _check_no_memory(ptr)
+        return super().load(ptr, *args, **more)
+
+    def store(self, ptr: Any, *args: Any, **more: Any) -> None:
+        """Write to where pointers point; shared memory is stored to by its own method."""
+        if isinstance(ptr, shared_memory_descriptor):
+            raise hinted(TypeError(f"expected pointers, got shared memory, {ptr}"), "memory.store(value)")
+        super().store(ptr, *args, **more)
+
+    # -- memory ------------------------------------------------------------------------------------------------
+
     def _described(
         self, element: dtype, shape: Sequence[int], layout: SharedLayout, alloc_shape: Sequence[int]
     ) -> shared_memory_descriptor_type:
@@ -214,6 +240,13 @@ class SharedMemory(Laid):
                 "weft.layouts.wavefronts counts the wavefronts of its accesses",
             )
         return bank_conflicts(distr_ty.layout, shared_ty.layout, shape, distr_ty.element_ty.primitive_bitwidth)
+
+
+def _check_no_memory(value: Any) -> None:
+    if isinstance(value, shared_memory_descriptor):
+        raise hinted(
+            TypeError(f"expected a tensor, got shared memory, {value}"), "memory.load(layout) is the tile that it holds"
+        )
 
 
 def _no_memory_layout(name: str, layout: Any) -> TypeError:

@@ -18,6 +18,7 @@ from weft.language.protocol import builtin
 from weft.language.semantic import block_shape, shape_text
 
 from ....semantic import GluonSemantic
+from ...barriers import known_number
 
 __all__ = ["async_copy_global_to_shared", "commit_group", "mbarrier_arrive", "wait_group"]
 
@@ -82,7 +83,5 @@ def commit_group(_semantic: Semantic = None) -> None:
 def wait_group(num_outstanding: Any = 0, _semantic: Semantic = None) -> None:
     """Wait until at most so many of this thread's groups are under way."""
     assert _semantic is not None
-    count = unwrap(num_outstanding)
-    if type(count) is not int or count < 0:
-        raise ValueError(f"num_outstanding must be a number known when compiling, 0 or more, got {count}")
+    count = known_number("num_outstanding", num_outstanding)
     _semantic.builder.create(ttg.AsyncWaitOp, (), (async_token,), {"num": ir.i32_attr(count)})

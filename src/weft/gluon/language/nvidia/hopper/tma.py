@@ -19,12 +19,13 @@ from weft.language.constants import unwrap, unwrap_shape
 from weft.language.dtypes import block_type, pointer_type
 from weft.language.protocol import builtin
 from weft.language.semantic import shape_text
+from weft.language.tensors import tensor
 from weft.layouts import NVMMASharedLayout
 
 from ....descriptors import tensor_descriptor, tensor_descriptor_type
 from ....memory import shared_memory_descriptor
 from ....semantic import GluonSemantic
-from ...barriers import listed
+from ...barriers import known_number, listed
 
 __all__ = [
     "async_copy_global_to_shared",
@@ -91,7 +92,7 @@ def async_copy_shared_to_global(tensor_desc: Any, coord: Any, src: Any, _semanti
 def store_wait(pendings: Any, _semantic: Semantic = None) -> None:
     """Wait until at most so many copies from shared memory still read it."""
     assert _semantic is not None
-    properties = {"pendings": ir.i32_attr(unwrap(pendings))}
+    properties = {"pendings": ir.i32_attr(known_number("pendings", pendings))}
     _semantic.builder.create(ttng.AsyncTMAStoreWaitOp, (), (), properties)
 
 
@@ -129,8 +130,8 @@ def make_tensor_descriptor(
             "Descriptor block shape must have at least 16 bytes in the last dimension, but got "
             f"{block[-1]} * {width} = {block[-1] * width} bytes"
         )
-    if unwrap(steps[-1]) != 1:
-        raise ValueError(f"Tensor descriptor last dim must be 1 but got {unwrap(steps[-1])}")
+    if isinstance(steps[-1], tensor) or unwrap(steps[-1]) != 1:
+        raise ValueError(f"Tensor descriptor last stride must be 1, known when compiling, but got {unwrap(steps[-1])}")
     padding = _semantic._str_to_padding_option(unwrap(padding_option))
     if element.is_int() and padding == tt.PaddingOption.PAD_NAN:
         raise ValueError("Padding option `nan` is not supported for integer blocks")

@@ -22,7 +22,7 @@ from weft.layouts import DotOperandLayout, NVMMADistributedLayout
 from ....memory import shared_memory_descriptor
 from ....semantic import GluonSemantic
 from ....types import distributed_type, layout_of
-from ...barriers import listed
+from ...barriers import known_number, listed
 
 __all__ = [
     "fence_async_shared",
@@ -40,7 +40,10 @@ Semantic = GluonSemantic | None
 def fence_async_shared(cluster: Any = False, _semantic: Semantic = None) -> None:
     """What this thread wrote to shared memory is seen by wgmma and by bulk copies from now on."""
     assert _semantic is not None
-    properties = {"bCluster": ir.bool_attr(bool(unwrap(cluster)))}
+    flag = unwrap(cluster)
+    if not isinstance(flag, (bool, int)):
+        raise TypeError(f"fence_async_shared: cluster must be True or False, known when compiling, got {flag}")
+    properties = {"bCluster": ir.bool_attr(bool(flag))}
     _semantic.builder.create(ttng.FenceAsyncSharedOp, (), (), properties)
 
 
@@ -91,7 +94,7 @@ def warpgroup_mma_init(value: tensor, _semantic: Semantic = None) -> warpgroup_m
 def _tensor_type(acc: Any) -> distributed_type:
     found = acc.type.tensor_type if isinstance(acc, warpgroup_mma_accumulator) else getattr(acc, "type", None)
     if not isinstance(found, distributed_type):
-        raise TypeError(f"warpgroup_mma: `acc` must be a tensor or an accumulator, got {acc}")
+        raise TypeError(f"expected a tensor or an accumulator of warpgroup_mma, got {acc}")
     return found
 
 
@@ -186,11 +189,14 @@ def warpgroup_mma_wait(num_outstanding: Any = 0, deps: Any = None, _semantic: Se
     if unwrap(deps) is None:
         raise hinted(ValueError("warpgroup_mma_wait deps must be given"), "acc = warpgroup_mma_wait(0, deps=(acc,))")
     values = listed(deps)
+    for value in values:
+        if not isinstance(value, (shared_memory_descriptor, warpgroup_mma_accumulator)):
+            _tensor_type(value)
     made = _semantic.builder.create(
         ttng.WarpGroupDotWaitOp,
         [v.handle for v in values],
         [v.handle.type for v in values],
-        {"pendings": ir.i32_attr(unwrap(num_outstanding))},
+        {"pendings": ir.i32_attr(known_number("num_outstanding", num_outstanding))},
     )
     results: list[Any] = []
     for value, handle in zip(values, made.results, strict=True):

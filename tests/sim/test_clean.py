@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 import ml_dtypes
 import numpy as np
@@ -713,3 +714,20 @@ def test_vector_add_is_fast() -> None:
     assert time.process_time() - start < 2
     np.testing.assert_array_equal(z, x + y)
     assert report["global_load_sectors"] == 2 * n // 8 and report["global_store_bytes"] == 4 * n
+
+
+def test_blocks_of_a_cluster_wait_for_each_other() -> None:
+    """Each block adds to the other's number after both have arrived."""
+    k = Kit("x:i32*", "y:i32*", warps=2)
+    block = k.linear((0,), warp=(), block=(1,))
+    here = k.add2(k.mul(k.add("program_id", (), [("i32", 1)], {"axis": 0}).result, 2), block)
+    there = k.op("arith.xori", [here, k.int(1)], "i32")
+    k.store("global", k.place("x", here), k.mul(here, 10))
+    k.instruction("barrier.cluster.arrive", [])
+    k.instruction("barrier.cluster.wait", [])
+    k.store("global", k.place("y", here), k.load("global", k.place("x", there), "i32"))
+    program = replace(k.program(), blocks=2)
+    for order in ("forward", "backward", "random"):
+        x, y = np.zeros(8, np.int32), np.zeros(8, np.int32)
+        run(program, 4, {"x": x, "y": y}, Options(order=order))
+        np.testing.assert_array_equal(y, 10 * (np.arange(8) ^ 1))

@@ -52,7 +52,7 @@ def _each(
     starts = order[::vector]
     chosen = [c.build.rename(c.whole(operands[0]), starts), *(c.build.rename(c.whole(x), order) for x in operands[1:])]
     asked = c.build.rename(c.whole(mask), starts) if mask is not None and not c.is_true(mask) else None
-    active = c.all_of([asked, *c.once(layout)])
+    active = c.all_of([asked, *c.once(layout, cluster=True)])
     if active is not None:
         chosen.append(active)
     sem = ORDERS[int_value(op.properties["sem"])]

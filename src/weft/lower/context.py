@@ -163,14 +163,17 @@ class Context:
         odd = self.build.linear((0,), lane=bits[0], warp=bits[1])
         return self.build.op("arith.cmpi", [odd, self.number(0)], "i1", predicate=1)
 
-    def once(self, layout: LinearLayout | None) -> list[Value]:
-        """Conditions under which a lane is the one of several copies that acts; None for a scalar."""
+    def once(self, layout: LinearLayout | None, cluster: bool = False) -> list[Value]:
+        """Conditions under which a lane is the one of several copies that acts; None for a scalar.
+
+        Each block has a copy of its own, unless it is for all of the `cluster`: in global memory.
+        """
         if layout is None:
-            lanes, warps = self.program.lanes - 1, self.program.warps - 1
+            masks = {"lane": self.program.lanes - 1, "warp": self.program.warps - 1, "block": self.program.blocks - 1}
         else:
             masks = layout.free_variable_masks()
-            lanes, warps = masks["lane"], masks["warp"]
-        return [self.is_zero(self.index(d, m)) for d, m in (("lane", lanes), ("warp", warps)) if m]
+        dims = ("lane", "warp", "block") if cluster else ("lane", "warp")
+        return [self.is_zero(self.index(d, m)) for d in dims if (m := masks.get(d, 0))]
 
     def coordinates(self, layout: LinearLayout, dim: str) -> Value:
         """i32: the coordinate along one dimension of the tile that each register holds."""

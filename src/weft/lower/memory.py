@@ -132,12 +132,12 @@ def _store(c: Context, op: Operation) -> None:
     mask = op.operands[2] if len(op.operands) > 2 else None
     c.has_stored = True
     if not is_tensor(pointer.type):
-        active = c.all_of([*c.once(None), c[mask] if mask else None])
+        active = c.all_of([*c.once(None, cluster=True), c[mask] if mask else None])
         c.build.store("global", c[pointer], c[value], 1, active, **_hints(op))
         return
     order, vector = access_order(c, pointer, mask, ELEMENT_BITS[elem_of(value.type)])
     starts = _starts(order, vector)
     masks = c.build.rename(c.whole(mask), starts) if mask is not None else None
-    active = c.all_of([masks, *c.once(c.layout(pointer))])
+    active = c.all_of([masks, *c.once(c.layout(pointer), cluster=True)])
     stored = c.build.rename(c.whole(value), order)
     c.build.store("global", c.build.rename(c.whole(pointer), starts), stored, vector, active, **_hints(op))

@@ -41,6 +41,8 @@ class _Side:
         place = self.plan.place
         log = place.out_log("offset")
         low = (1 << log) - 1
+        if any(x >> log for d in ("register", "lane", "warp") if place.has_in(d) for x in place.in_columns(d)):
+            raise Unsupported("shared memory of another block of the cluster", c.program.target, c.build.span)
         self.width, self.layout = width, layout
         self.columns = [x & low for x in place.in_columns("register")]
         self.lanes = [x & low for x in place.in_columns("lane")]

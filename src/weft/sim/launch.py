@@ -152,7 +152,7 @@ def scalar(elem: str, value: Any) -> Fragment:
 
 def launch(what: Launch) -> Report:
     """All blocks of the grid, as many at once as the options allow."""
-    program, total = what.program, int(np.prod(what.grid))
+    program, total = what.program, int(np.prod(what.grid)) * what.program.blocks
     together, granule, apart = _together(what), _granule(program), _may_wait(program)
     for first in range(0, total, together):
         numbers = np.arange(first, min(first + together, total))
@@ -173,7 +173,7 @@ def _together(launch: Launch) -> int:
     program = launch.program
     widest = max((v.count for v in _values(program)), default=1)
     each = program.warps * max(program.lanes * widest, program.shared_bytes)
-    return max(1, launch.options.together // each)
+    return max(1, launch.options.together // (each * program.blocks)) * program.blocks
 
 
 def _may_wait(program: LaneProgram) -> bool:

@@ -184,7 +184,7 @@ class _Arrival:
 
 
 class Batch:
-    """Blocks that run together: `numbers` are their indices in the grid, flattened."""
+    """Blocks that run together: `numbers` are their indices in the grid, flattened; a cluster's follow each other."""
 
     def __init__(self, launch: Launch, numbers: Array, granule: int) -> None:
         self.launch, self.program, self.numbers = launch, launch.program, numbers
@@ -213,7 +213,7 @@ class Batch:
         self.products: list[Any] = []
         self.product_groups = np.zeros(blocks * warps, np.int64)
         self.cluster: dict[int, tuple[dict[int, Array], list[int], dict[int, int]]] = {}
-        """Of each block: what the warps that have arrived know, phases that have ended, and the phase of each warp."""
+        """Of each cluster: what warps that have arrived know, phases that have ended, the phase of each warp."""
         self.cluster_known: dict[int, list[Array]] = {}
         self.copies: list[Any] = []
         self.groups = np.zeros(blocks * warps, np.int64)
@@ -226,7 +226,7 @@ class Batch:
     def index_of(self, block: int) -> tuple[int, int, int]:
         """The index in the grid of a block of the batch."""
         x, y, _ = self.launch.grid
-        number = int(self.numbers[block])
+        number = int(self.numbers[block]) // self.program.blocks
         return number % x, number // x % y, number // (x * y)
 
     def site(self, op: LaneOp) -> int:
@@ -341,22 +341,28 @@ class Batch:
 
     def cluster_arrive(self, context: Context, op: LaneOp) -> None:
         """barrier.cluster.arrive: each warp says once for each phase that it has come so far."""
+        per_block = self.program.warps
         for warp in (int(w) for w in context.warps):
-            known, turn, waiting = self.cluster.setdefault(warp // self.program.warps, ({}, [0], {}))
+            known, turn, waiting = self._cluster_of(warp)
             known[warp] = self.shadow.clocks.release(warp)
             waiting[warp] = turn[0] + 1
-            if len(known) == self.program.warps:
-                for other in known:
-                    for what in known.values():
-                        self.cluster_known.setdefault(other, []).append(what)
+            if len(known) == per_block * self.program.blocks:
+                for other in known:  # clocks are those of one block: others touch other memory
+                    for one, what in known.items():
+                        if one // per_block == other // per_block:
+                            self.cluster_known.setdefault(other, []).append(what)
                 known.clear()
                 turn[0] += 1
+
+    def _cluster_of(self, warp: int) -> tuple[dict[int, Array], list[int], dict[int, int]]:
+        number = int(self.numbers[warp // self.program.warps]) // self.program.blocks
+        return self.cluster.setdefault(number, ({}, [0], {}))
 
     def cluster_wait(self, context: Context) -> tuple[Callable[[], bool], str]:
         """barrier.cluster.wait: whether all warps have arrived in the phase that these warps did."""
         pairs = []
         for warp in (int(w) for w in context.warps):
-            _, turn, waiting = self.cluster.setdefault(warp // self.program.warps, ({}, [0], {}))
+            _, turn, waiting = self._cluster_of(warp)
             pairs.append((turn, waiting.get(warp, turn[0] + 1)))
         return lambda: all(turn[0] >= wanted for turn, wanted in pairs), "all warps of the cluster to arrive"
 

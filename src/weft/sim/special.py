@@ -171,7 +171,8 @@ def _barrier(context: Context, op: LaneOp) -> Iterator[Wait]:
     elif scope == "block" or context.batch.program.blocks == 1:
         yield from context.batch.block_barrier(context, op)
     else:
-        raise Unsupported("barriers of a cluster in the simulator", context.batch.program.target, op.span)
+        context.batch.cluster_arrive(context, op)
+        yield from _cluster_wait(context, op)
 
 
 def _fence(context: Context, op: LaneOp) -> None:
@@ -181,18 +182,20 @@ def _fence(context: Context, op: LaneOp) -> None:
 
 
 def _cluster(context: Context, op: LaneOp) -> Iterator[Wait]:
-    """barrier.cluster.arrive and .wait, of a cluster of one block."""
+    """barrier.cluster.arrive and .wait."""
     batch = context.batch
     batch.report.add_kind(op.span, op.attrs["isa"], context.count)
-    if batch.program.blocks > 1:
-        raise Unsupported("barriers of a cluster in the simulator", batch.program.target, op.span)
     if op.attrs["isa"].endswith("arrive"):
         batch.cluster_arrive(context, op)
-        return
-    ready, what = batch.cluster_wait(context)
+    else:
+        yield from _cluster_wait(context, op)
+
+
+def _cluster_wait(context: Context, op: LaneOp) -> Iterator[Wait]:
+    ready, what = context.batch.cluster_wait(context)
     if not ready():
         yield Wait(ready, what, op.span)
-    batch.cluster_passed(context)
+    context.batch.cluster_passed(context)
 
 
 # -- the rest ---------------------------------------------------------------------------------------------------------

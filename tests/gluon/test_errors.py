@@ -54,7 +54,8 @@ def test_on_the_cpu() -> None:
         bad_kernels.too_many_warps[(1,)](np.zeros(4, np.float32))
     assert str(caught.value) == (
         "error: a Gluon kernel (too_many_warps), whose layouts are for the threads of a GPU, is not supported on "
-        'target cpu\nhint: `with weft.target("sim:cuda:80"):` around the launch runs it on this machine'
+        'target cpu\nhint: `with weft.target("sim:cuda:80"):` around the launch, or WEFT_TARGET=sim:cuda:80, runs it '
+        "on this machine"
     )
 
 

@@ -182,3 +182,14 @@ def test_bank_conflicts_are_those_of_the_layouts() -> None:
     ]
     launch(kernel, tile, *memories)
     assert found == [7, 3]
+
+
+def copied(x, y, layout: gl.constexpr):
+    i = gl.arange(0, 64, layout)
+    gl.store(y + i, gl.load(x + i))
+
+
+def test_the_language_of_a_kernel_is_part_of_its_key() -> None:
+    signature = {"x": "*fp32", "y": "*fp32", "layout": "constexpr"}
+    keys = [weft.ASTSource(jit(copied), signature, {"layout": LINE}).hash() for jit in (weft.jit, gluon.jit)]
+    assert keys[0] != keys[1]

@@ -147,6 +147,7 @@ class ASTSource:
             repr(list(self.signature.items())),
             *(f"{path}={stable_text(value)}" for path, value in sorted(self.constants.items())),
             *([] if self.symbol is None else [f"name={self.symbol}"]),
+            *([] if self.fn.semantic is None else ["gluon"]),  # the same text may be a kernel of either language
         ]
         return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
 

@@ -206,7 +206,8 @@ def compile(
         raise Unsupported(
             f"a Gluon kernel ({src.name}), whose layouts are for the threads of a GPU,",
             str(chosen),
-            hint='`with weft.target("sim:cuda:80"):` around the launch runs it on this machine',
+            hint='`with weft.target("sim:cuda:80"):` around the launch, or WEFT_TARGET=sim:cuda:80, runs it on '
+            "this machine",
         )
     with stage("key", timings):
         key = cache_key(src, chosen, opts, environment)

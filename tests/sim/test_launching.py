@@ -10,7 +10,9 @@ import pytest
 
 import weft
 import weft.language as tl
+from weft import gluon
 from weft.base import LaunchTypeError, Unsupported
+from weft.gluon import language as gl
 from weft.sim import Options, OutOfBoundsError, ScheduleError, Stop
 
 TTGIR = Path(__file__).resolve().parent.parent / "data" / "ttgir"
@@ -233,6 +235,26 @@ def test_two_dimensions() -> None:
         turned[(1,)](x, out, M=16, N=32, target="sim:cuda:90")
     np.testing.assert_array_equal(stops[-1]["tile"], x)
     np.testing.assert_array_equal(stops[-1]["other"], x.T)
+
+
+def test_buffers_in_shared_memory() -> None:
+    @gluon.jit
+    def through_memory(x, y, layout: gl.constexpr, memory: gl.constexpr):
+        i = gl.arange(0, 32, layout=gl.SliceLayout(1, layout))
+        j = gl.arange(0, 16, layout=gl.SliceLayout(0, layout))
+        at = i[:, None] * 16 + j[None, :]
+        buffers = gl.allocate_shared_memory(gl.float32, [2, 32, 16], memory)
+        second = buffers.index(1)
+        second.store(gl.load(x + at))
+        gl.store(y + at, second.load(layout))
+
+    x = np.arange(512, dtype=np.float32).reshape(32, 16)
+    layout, memory = gl.BlockedLayout([1, 4], [8, 4], [4, 1], [1, 0]), gl.SwizzledSharedLayout(4, 1, 4, [1, 0])
+    with weft.sim.debug("gl.store(y + at") as stops:
+        through_memory[(1,)](x, np.zeros_like(x), layout, memory, num_warps=4, target=TARGET)
+    np.testing.assert_array_equal(stops[0]["second"], x)
+    np.testing.assert_array_equal(stops[0]["buffers"][1], x)
+    assert np.ma.getmaskarray(stops[0]["buffers"])[0].all(), "the first was never written"
 
 
 def test_a_line_by_its_text() -> None:

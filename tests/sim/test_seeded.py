@@ -332,6 +332,12 @@ MESSAGES = {
 """What is said, whole, of one of each kind."""
 
 
+def test_a_random_order_is_told() -> None:
+    k, arguments, kind = FAMILIES["outside"][0](True, "load", "after")
+    with pytest.raises(kind, match="note: found where copies land at the latest, warps in random order with seed 5"):
+        run(k.program(), 1, arguments, Options(order="random", seed=5))
+
+
 @pytest.mark.parametrize("which", MESSAGES, ids=[w[0] for w in MESSAGES])
 def test_messages(which: tuple[Any, ...]) -> None:
     name, *given = which

@@ -132,11 +132,17 @@ class Allocation:
 
 @dataclass(frozen=True)
 class Variable:
-    """A name of the kernel's source for a value, for debuggers; `layout` is that of a tile, None for a scalar."""
+    """A name of the kernel's source for a value, for debuggers; `layout` is that of a tile, None for a scalar.
+
+    With `memory` the value is the address of a buffer of such elements in shared memory, of shape `shape`: tiles one
+    after the other, each with `layout` from offsets to coordinates.
+    """
 
     name: str
     value: Value
     layout: LinearLayout | None = None
+    memory: str = ""
+    shape: tuple[int, ...] = ()
 
 
 @dataclass

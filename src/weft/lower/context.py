@@ -11,10 +11,12 @@ from weft.analysis import AxisFacts
 from weft.base import Span, Unsupported
 from weft.ir import element_of, is_pointer, is_tensor, shape_of, span_of
 from weft.ir.gpu import AsyncTokenType, MemDescType, layout_of
-from weft.ir.lane import Allocation, Block, Builder, LaneProgram, Value, Variable
+from weft.ir.lane import Allocation, Block, Builder, LaneProgram, Value
 from weft.ir.types import TensorDescType
 from weft.layouts import LinearLayout
 from weft.layouts.plan import Machine
+
+from .variables import variable_of
 
 __all__ = ["LOWERINGS", "Context", "elem_of", "lowering"]
 
@@ -109,9 +111,11 @@ class Context:
 
     def __setitem__(self, value: SSAValue, fragment: Value) -> None:
         self.fragments[value] = fragment
-        if value.name_hint and self.elements is None and not isinstance(value.type, (AsyncTokenType, MemDescType)):
-            layout = layout_of(value.type) if is_tensor(value.type) else None
-            self.program.variables.append(Variable(value.name_hint, fragment, layout))
+        if self.elements is None and not self.offset_of(value):
+            elem = str(value.type.element_type) if isinstance(value.type, MemDescType) else ""
+            found = variable_of(value, fragment, elem)
+            if found is not None:
+                self.program.variables.append(found)
 
     def is_true(self, value: SSAValue) -> bool:
         """Whether a condition is known to hold everywhere."""

@@ -12,7 +12,7 @@ numpy.ma.MaskedArray.
 from __future__ import annotations
 
 import linecache
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -22,7 +22,7 @@ import numpy as np
 from weft.ir.lane import Block, LaneOp, LaneProgram, Variable
 from weft.layouts import LinearLayout
 
-from .values import Array, full
+from .values import DTYPES, Array, full
 
 if TYPE_CHECKING:
     from .machine import Context
@@ -62,7 +62,8 @@ class Stop(Mapping[str, Any]):
         width = max(map(len, self._values), default=0)
         for name, value in self._values.items():
             shape = f"{value.dtype}{list(value.shape)} " if isinstance(value, np.ndarray) else ""
-            shown = np.array2string(value, threshold=8, edgeitems=2).split("\n") if shape else [str(value)]
+            with np.printoptions(threshold=8, edgeitems=2):
+                shown = str(value).split("\n")
             rows.append(f"  {name:<{width}}  {shape}{shown[0]}{' ...' if len(shown) > 1 else ''}")
         return "\n".join(rows)
 
@@ -182,6 +183,8 @@ class Names:
 
 def value_of(context: Context, variable: Variable, rows: Array) -> Any:
     """A variable as one program has it: an array of the tile's shape, or a number."""
+    if variable.memory:
+        return _buffer(context, variable, rows)
     fragment = context.env[variable.value]
     lanes, count = context.batch.lanes, context.count
     data = full(fragment.data, count, lanes)[rows]
@@ -191,6 +194,34 @@ def value_of(context: Context, variable: Variable, rows: Array) -> Any:
         return np.ma.masked if wrong else data[0, 0, 0]
     warps = context.warps[rows] % context.batch.program.warps
     return assembled(variable.layout, data, undefined, warps)
+
+
+def _buffer(context: Context, variable: Variable, rows: Array) -> Any:
+    """A buffer in shared memory as it is now; what was never written is masked."""
+    layout, batch = variable.layout, context.batch
+    assert layout is not None
+    dtype = DTYPES[variable.memory]
+    base = int(full(context.env[variable.value].data, context.count, batch.lanes)[rows[0], 0, 0])
+    base += int(context.warps[rows[0]]) // batch.program.warps * batch.stride
+    tile, size = tuple(layout.out_dims.values()), layout.in_dims["offset"]
+    count = int(np.prod(variable.shape)) // int(np.prod(tile))
+    at = base + np.arange(count * size)[:, None] * dtype.itemsize + np.arange(dtype.itemsize)
+    data = np.ascontiguousarray(batch.shared[at]).view(np.uint8 if dtype == np.bool_ else dtype).reshape(count, size)
+    known = (batch.state[at] == 1).all(axis=1).reshape(count, size)
+    offset = np.arange(size)
+    place = tuple(_spread(layout.sublayout(layout.in_dims, [d]).in_columns("offset"), offset) for d in layout.out_dims)
+    found, missing = np.zeros((count, *tile), data.dtype), np.ones((count, *tile), np.bool_)
+    found[(slice(None), *place)], missing[(slice(None), *place)] = data, ~known
+    found, missing = found.reshape(variable.shape), missing.reshape(variable.shape)
+    return np.ma.masked_array(found, missing) if missing.any() else found
+
+
+def _spread(columns: Sequence[int], index: Array) -> Array:
+    """The sum of the columns whose bits are set."""
+    found = np.zeros(index.shape, np.int64)
+    for i, column in enumerate(columns):
+        found ^= (index >> i & 1) * column
+    return found
 
 
 def assembled(layout: LinearLayout, data: Array, undefined: Array | None, warps: Array) -> Array:
@@ -207,14 +238,7 @@ def assembled(layout: LinearLayout, data: Array, undefined: Array | None, warps:
 def _coordinate(layout: LinearLayout, dim: str, warps: Array) -> Array:
     """The coordinate along one dimension that each place [warp, lane, register] holds."""
     part = layout.sublayout(layout.in_dims, [dim])
-
-    def spread(name: str, index: Array) -> Array:
-        found = np.zeros(index.shape, np.int64)
-        for i, column in enumerate(part.in_columns(name)):
-            found ^= (index >> i & 1) * column
-        return found
-
-    register = spread("register", np.arange(layout.in_dims["register"]))
-    lane = spread("lane", np.arange(layout.in_dims["lane"]))
-    warp = spread("warp", warps)
+    register = _spread(part.in_columns("register"), np.arange(layout.in_dims["register"]))
+    lane = _spread(part.in_columns("lane"), np.arange(layout.in_dims["lane"]))
+    warp = _spread(part.in_columns("warp"), warps)
     return warp[:, None, None] ^ lane[None, :, None] ^ register[None, None, :]

@@ -50,6 +50,8 @@ class Launch:
 
     def error(self, error: SimulationError) -> None:
         """Raise it, or keep it: one for each kind and place."""
+        if self.options.order == "random":
+            error.notes = (*error.notes, Note(f"found where {self.options.describe()}"))
         if self.options.raise_first:
             self.report.errors.append(error)
             raise error

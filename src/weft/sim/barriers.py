@@ -17,7 +17,7 @@ from weft.ir.lane import LaneOp
 from weft.targets.nvidia import MBarrier, MBarrierError
 
 from .errors import BarrierMisuseError, RaceError, Thread
-from .machine import Batch, Context, Wait
+from .machine import Batch, Context, Flight, Wait
 from .reach import Reach
 from .values import Array, Fragment, full
 
@@ -236,7 +236,51 @@ def _after_copies(context: Context, op: LaneOp, address: Array, counted: bool) -
                 return
             if not counted:
                 barrier.state.pending += 1
-    batch.after_copies(context, op, address)
+    _arrive_later(context, address)
+
+
+def _arrive_later(context: Context, address: Array) -> None:
+    """When the copies that these warps have issued are done."""
+    batch = context.batch
+    taken: list[tuple[Array, ...]] = []
+    left: list[tuple[Array, ...]] = []
+    for entry in batch.copies:
+        chosen = np.isin(entry[0], context.warps)
+        for part, target in ((chosen, taken), (~chosen, left)):
+            if part.any():
+                target.append(tuple(x[part] for x in entry))
+    batch.copies = left
+    keys = {
+        (int(w), lane): (int(w) // batch.program.warps, int(address[row, lane]))
+        for row, w in enumerate(context.warps)
+        for lane in range(batch.lanes)
+    }
+
+    def land() -> None:
+        for warp, lane, _, at, data in taken:
+            batch.shared[at], batch.state[at] = data, 1
+            if batch.options.races:
+                _counted(batch, [keys[int(w), int(k)] for w, k in zip(warp, lane, strict=True)], at)
+        for key in keys.values():
+            barrier = batch.mbarriers.get(key)
+            if barrier is not None:
+                phase = barrier.state.phase
+                barrier.state.arrive(1)
+                barrier.turned(phase)
+
+    if batch.options.copies == "earliest":
+        land()
+    else:
+        batch.flights.append(Flight("asynchronous copies", land))
+
+
+def _counted(batch: Batch, keys: list[tuple[int, int]], at: Array) -> None:
+    """Copies are seen by who sees the phase of their mbarrier end."""
+    for key in dict.fromkeys(keys):
+        barrier = batch.mbarriers.get(key)
+        if barrier is not None:
+            rows = [i for i, k in enumerate(keys) if k == key]
+            batch.shadow.arrived(np.unique(at[rows] // batch.granule), barrier.actor, barrier.state.phase)
 
 
 def _wait(context: Context, op: LaneOp, address: list[int], parity: list[int], block: bool) -> Iterator[Wait]:

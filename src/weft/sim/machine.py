@@ -214,9 +214,8 @@ class Batch:
         self.bulk_groups = np.zeros(blocks * warps, np.int64)
         self.products: list[Any] = []
         self.product_groups = np.zeros(blocks * warps, np.int64)
-        self.cluster: dict[int, tuple[dict[int, Array], list[int], dict[int, int]]] = {}
-        """Of each cluster: what warps that have arrived know, phases that have ended, the phase of each warp."""
-        self.cluster_known: dict[int, list[Array]] = {}
+        self.clusters: dict[int, Any] = {}
+        """The barrier of each cluster."""
         self.copies: list[Any] = []
         self.groups = np.zeros(blocks * warps, np.int64)
         """Groups of asynchronous copies that each warp has ended."""
@@ -340,39 +339,6 @@ class Batch:
         have = len(targets[0][0].warps)
         what = f"a barrier that {have} of {expected} warps have reached"
         yield Wait(lambda: all(a.turn >= turn for a, turn in targets), what, op.span)
-
-    def cluster_arrive(self, context: Context, op: LaneOp) -> None:
-        """barrier.cluster.arrive: each warp says once for each phase that it has come so far."""
-        per_block = self.program.warps
-        for warp in (int(w) for w in context.warps):
-            known, turn, waiting = self._cluster_of(warp)
-            known[warp] = self.shadow.clocks.release(warp)
-            waiting[warp] = turn[0] + 1
-            if len(known) == per_block * self.program.blocks:
-                for other in known:  # clocks are those of one block: others touch other memory
-                    for one, what in known.items():
-                        if one // per_block == other // per_block:
-                            self.cluster_known.setdefault(other, []).append(what)
-                known.clear()
-                turn[0] += 1
-
-    def _cluster_of(self, warp: int) -> tuple[dict[int, Array], list[int], dict[int, int]]:
-        number = int(self.numbers[warp // self.program.warps]) // self.program.blocks
-        return self.cluster.setdefault(number, ({}, [0], {}))
-
-    def cluster_wait(self, context: Context) -> tuple[Callable[[], bool], str]:
-        """barrier.cluster.wait: whether all warps have arrived in the phase that these warps did."""
-        pairs = []
-        for warp in (int(w) for w in context.warps):
-            _, turn, waiting = self._cluster_of(warp)
-            pairs.append((turn, waiting.get(warp, turn[0] + 1)))
-        return lambda: all(turn[0] >= wanted for turn, wanted in pairs), "all warps of the cluster to arrive"
-
-    def cluster_passed(self, context: Context) -> None:
-        """These warps know what all did before they arrived."""
-        for warp in (int(w) for w in context.warps):
-            for known in self.cluster_known.pop(warp, []):
-                self.shadow.clocks.acquire(warp, known)
 
     def _release(self, block: int, arrival: _Arrival, expected: int, named: bool) -> None:
         if len(arrival.warps) > expected or (not named and any(o is not arrival.ops[0] for o in arrival.ops)):
@@ -656,50 +622,6 @@ class Batch:
         if self.options.copies == "earliest":
             self.shared[at], self.state[at] = data[active], 1
         self.copies.append((warp, lane, self.groups[warp], at, data[active]))
-
-    def after_copies(self, context: Context, op: LaneOp, address: Array) -> None:
-        """Each lane arrives at its mbarrier [warp, lane] when its copies so far are done."""
-        mine = {int(w) for w in context.warps}
-        taken: list[Any] = []
-        left: list[Any] = []
-        for entry in self.copies:
-            chosen = np.isin(entry[0], list(mine))
-            for part, target in ((chosen, taken), (~chosen, left)):
-                if part.any():
-                    target.append(tuple(x[part] for x in entry))
-        self.copies = left
-        targets = {
-            (int(w), lane): (int(w) // self.program.warps, int(address[row, lane]))
-            for row, w in enumerate(context.warps)
-            for lane in range(self.lanes)
-        }
-
-        def land() -> None:
-            for warp, lane, _, at, data in taken:
-                self.shared[at], self.state[at] = data, 1
-                if self.options.races:
-                    self._counted(warp, lane, at, targets)
-            for key in targets.values():
-                barrier = self.mbarriers.get(key)
-                if barrier is not None:
-                    phase = barrier.state.phase
-                    barrier.state.arrive(1)
-                    barrier.turned(phase)
-
-        if self.options.copies == "earliest":
-            land()
-        else:
-            self.flights.append(Flight("asynchronous copies", land))
-
-    def _counted(self, warp: Array, lane: Array, at: Array, targets: dict[tuple[int, int], tuple[int, int]]) -> None:
-        """Copies are seen by who sees the phase of their mbarrier end."""
-        keys = [targets[int(w), int(k)] for w, k in zip(warp, lane, strict=True)]
-        for key in dict.fromkeys(keys):
-            barrier = self.mbarriers.get(key)
-            if barrier is not None:
-                rows = [i for i, k in enumerate(keys) if k == key]
-                granules = np.unique(at[rows] // self.granule)
-                self.shadow.arrived(granules, barrier.actor, barrier.state.phase)
 
     def await_copies(self, context: Context, pending: int) -> None:
         """All groups of these warps but the last `pending` land."""

@@ -13,6 +13,7 @@ from weft.targets.nvidia import Instruction, instruction
 from .access import need_defined
 from .barriers import mbarrier
 from .bulk import bulk
+from .clusters import cluster_arrive, cluster_wait
 from .errors import DivergenceError, TrapError
 from .machine import Access, Context, Wait
 from .printing import print_op
@@ -171,8 +172,8 @@ def _barrier(context: Context, op: LaneOp) -> Iterator[Wait]:
     elif scope == "block" or context.batch.program.blocks == 1:
         yield from context.batch.block_barrier(context, op)
     else:
-        context.batch.cluster_arrive(context, op)
-        yield from _cluster_wait(context, op)
+        cluster_arrive(context)
+        yield from cluster_wait(context, op)
 
 
 def _fence(context: Context, op: LaneOp) -> None:
@@ -183,19 +184,11 @@ def _fence(context: Context, op: LaneOp) -> None:
 
 def _cluster(context: Context, op: LaneOp) -> Iterator[Wait]:
     """barrier.cluster.arrive and .wait."""
-    batch = context.batch
-    batch.report.add_kind(op.span, op.attrs["isa"], context.count)
+    context.batch.report.add_kind(op.span, op.attrs["isa"], context.count)
     if op.attrs["isa"].endswith("arrive"):
-        batch.cluster_arrive(context, op)
+        cluster_arrive(context)
     else:
-        yield from _cluster_wait(context, op)
-
-
-def _cluster_wait(context: Context, op: LaneOp) -> Iterator[Wait]:
-    ready, what = context.batch.cluster_wait(context)
-    if not ready():
-        yield Wait(ready, what, op.span)
-    context.batch.cluster_passed(context)
+        yield from cluster_wait(context, op)
 
 
 # -- the rest ---------------------------------------------------------------------------------------------------------

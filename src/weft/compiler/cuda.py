@@ -116,17 +116,17 @@ def _modules(src: Source, target: GPUTarget, language: CompileOptions, options: 
     return tile_pipeline(src.make_ir(language, target))
 
 
-def _laid_out(module: ModuleOp, target: GPUTarget, warps: int) -> ModuleOp:
+def _laid_out(module: ModuleOp, target: GPUTarget, language: CompileOptions) -> ModuleOp:
     """Layout IR as the lowering takes it; the module is changed."""
     if "ttg.num-warps" in module.attributes:
         return layout_pipeline(module)
-    return gpu_pipeline(module, str(target), warps)
+    return gpu_pipeline(module, str(target), language.num_warps, language.num_stages)
 
 
 def _again(ttir: str, target: GPUTarget, language: CompileOptions) -> ModuleOp:
     """The layout IR once more, from the tile IR."""
     module = IRSource(ttir).make_ir(language, target)
-    return _laid_out(module, target, language.num_warps)
+    return _laid_out(module, target, language)
 
 
 def _lane_text(ttir: str, target: GPUTarget, language: CompileOptions) -> str:
@@ -180,7 +180,7 @@ def compile_for(
             "wrapped_offsets": [asdict(wrapped) for wrapped in wrapped_offsets(module)],
         }
     with stage("lane", timings, lambda: ttir):
-        program = lower(_laid_out(module, target, language.num_warps), str(target))
+        program = lower(_laid_out(module, target, language), str(target))
     with stage("llir", timings, lambda: text_of(program)):
         llir, version = emit_llvm(program, language.enable_fp_fusion, maxnreg)
     with stage("ptx", timings, lambda: llir):

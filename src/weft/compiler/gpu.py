@@ -38,7 +38,7 @@ def lane_program(src: Source, target: str, options: Mapping[str, Any]) -> LanePr
     module = src.make_ir(language, GPUTarget("cuda", arch, 32))
     if "ttg.num-warps" in module.attributes:  # layout IR as text
         return lower(layout_pipeline(module), name)
-    return lower(gpu_pipeline(tile_pipeline(module), name, language.num_warps))
+    return lower(gpu_pipeline(tile_pipeline(module), name, language.num_warps, language.num_stages))
 
 
 def layout_ir(src: Source, arch: int, options: Mapping[str, Any]) -> ModuleOp:

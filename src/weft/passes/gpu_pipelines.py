@@ -13,6 +13,7 @@ from .cse_dce import cse_dce
 from .decompose_dot_scaled import decompose_dot_scaled
 from .drop_unchanged import drop_unchanged
 from .inline_calls import inline_calls
+from .pipeline_loads import pipeline_loads
 from .rewrite_descriptors import rewrite_descriptors
 from .split_products import split_products
 from .structure_branches import structure_branches
@@ -20,8 +21,10 @@ from .structure_branches import structure_branches
 __all__ = ["gpu_pipeline", "layout_pipeline"]
 
 
-def gpu_pipeline(module: ModuleOp, target: str, warps: int = 4) -> ModuleOp:
+def gpu_pipeline(module: ModuleOp, target: str, warps: int = 4, stages: int = 3) -> ModuleOp:
     """Layout IR for a target ("cuda:80"), as the lowering takes it, from what `tile_pipeline` gave.
+
+    `stages` is how many turns of a loop of products are under way at a time; 1 is none but its own.
 
     There are no tensor descriptors and scaled products in it; an argument that was a descriptor is 2 + 2 * rank
     arguments (see `rewrite_descriptors`).
@@ -31,7 +34,11 @@ def gpu_pipeline(module: ModuleOp, target: str, warps: int = 4) -> ModuleOp:
     split_products(module, target)
     cse_dce(module)  # the rewrites repeat themselves for each access
     drop_unchanged(module)  # and only then is it seen what loops leave as it is
-    return assign_layouts(module, target, warps)
+    assign_layouts(module, target, warps)
+    pipeline_loads(module, target, stages)
+    cse_dce(module)  # addresses of the turns as they were, and what the first turns repeat
+    drop_unchanged(module)
+    return module
 
 
 def layout_pipeline(module: ModuleOp) -> ModuleOp:

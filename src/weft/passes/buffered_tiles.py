@@ -1,0 +1,112 @@
+"""Tiles that products read: how they lie in shared memory, and those that read registers read memory instead.
+
+%a = tt.load %p                                         %m: the buffer that holds the tile
+%0 = tt.trans %a                                        %0 = ttg.memdesc_trans %m
+%1 = ttg.local_alloc %0                      becomes    the memory itself
+%2 = ttg.convert_layout %a                              %2 = ttg.local_load %m
+"""
+
+from __future__ import annotations
+
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from weft.ir import Builder, bit_width, element_of, ints_of, shape_of, tt
+from weft.ir.gpu import MemDescType, memdesc
+from weft.ir.gpu.ttg import ConvertLayoutOp, LocalAllocOp, LocalLoadOp, MemDescTransOp
+from weft.layouts import BlockedLayout, NVMMASharedLayout
+
+from .removal import remove
+
+__all__ = ["buffer_layout", "is_multiplied", "read_instead"]
+
+PRODUCTS = ("tt.dot", "ttng.warp_group_dot")
+PASSED_ON = ("tt.trans", "tt.fp_to_fp", "tt.bitcast", "ttg.convert_layout", "ttg.local_alloc", "ttg.memdesc_trans")
+
+
+def is_multiplied(value: SSAValue) -> bool:
+    """Whether a tile is an operand of a product, perhaps after element-wise operations."""
+    seen: set[SSAValue] = set()
+    todo = [value]
+    while todo:
+        x = todo.pop()
+        if x in seen:
+            continue
+        seen.add(x)
+        for use in x.uses:
+            op = use.operation
+            if op.name in PRODUCTS and use.index < 2:
+                return True
+            if op.name in PASSED_ON or op.name.startswith("arith."):
+                todo += op.results
+    return False
+
+
+def _flipped(layout: NVMMASharedLayout) -> NVMMASharedLayout:
+    """The same memory with rows and columns changed."""
+    return NVMMASharedLayout(layout.swizzle_byte_width, layout.element_bitwidth, 2, not layout.transposed)
+
+
+def buffer_layout(value: SSAValue, blocked: BlockedLayout) -> NVMMASharedLayout | None:
+    """How a tile that is loaded in a layout is to lie in shared memory; None where copies cannot make it lie so."""
+    turned = blocked.order[0] == 0
+    wanted = _asked_for(value)
+    if wanted is not None:
+        return wanted if wanted.transposed == turned else None
+    return NVMMASharedLayout.get_default_for(
+        list(shape_of(value.type)), bit_width(element_of(value.type)), transposed=turned
+    )
+
+
+def _asked_for(value: SSAValue) -> NVMMASharedLayout | None:
+    """The layout in which a product wants a tile in shared memory, if one does."""
+    for use in value.uses:
+        op = use.operation
+        if isinstance(op, LocalAllocOp):
+            assert isinstance(op.result.type, MemDescType)
+            named = op.result.type.data.layout.named
+            return named if isinstance(named, NVMMASharedLayout) else None
+        if _is_turn(op):
+            found = _asked_for(op.results[0])
+            return _flipped(found) if found is not None else None
+    return None
+
+
+def _is_turn(op: Operation) -> bool:
+    return isinstance(op, tt.TransOp) and ints_of(op.properties["order"]) == (1, 0)
+
+
+def read_instead(load: Operation, memory: SSAValue) -> None:
+    """Let those that use a loaded tile read a buffer that holds it; the load is dropped."""
+    _read(load.results[0], memory)
+    remove(load)
+
+
+def _read(value: SSAValue, memory: SSAValue) -> None:
+    """What uses a tile reads memory; in the place of the operation that made the tile."""
+    maker = value.owner
+    assert isinstance(maker, Operation)
+    b = Builder.before(maker)
+    type = memory.type
+    assert isinstance(type, MemDescType)
+    for op in list(dict.fromkeys(use.operation for use in value.uses)):
+        if isinstance(op, LocalAllocOp) and op.parent is maker.parent and _lies_so(op.result.type, type):
+            op.result.replace_all_uses_with(memory)
+            remove(op)
+        elif isinstance(op, ConvertLayoutOp):
+            near = Builder.before(op)
+            op.result.replace_all_uses_with(near.create(LocalLoadOp, (memory,), (op.result.type,)).result)
+            remove(op)
+        elif _is_turn(op):
+            named = type.data.layout.named
+            assert isinstance(named, NVMMASharedLayout)
+            near = Builder.before(op)
+            turned = memdesc(type.shape[::-1], type.element_type, _flipped(named))
+            order = {"order": op.properties["order"]}
+            _read(op.results[0], near.create(MemDescTransOp, (memory,), (turned,), order).result)
+            remove(op)
+    if value.first_use is not None:
+        value.replace_all_uses_with(b.create(LocalLoadOp, (memory,), (value.type,)).result)
+
+
+def _lies_so(wanted: Attribute, memory: MemDescType) -> bool:
+    return isinstance(wanted, MemDescType) and wanted.data.layout == memory.data.layout

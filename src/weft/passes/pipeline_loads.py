@@ -1,0 +1,309 @@
+"""Loads for products are begun turns ahead, as asynchronous copies into shared memory.
+
+    scf.for %i = %lo to %hi step %st iter_args(%p = %init) {
+      %a = tt.load %p
+      %m = ttg.local_alloc %a                              or a conversion to what mma.sync takes
+      ... ttng.warp_group_dot %m, ...
+      %next = tt.addptr %p, %step
+      scf.yield %next
+    }
+becomes, with three stages,
+    %buffers = ttg.local_alloc : () -> !ttg.memdesc<3x...>
+    copies of turns 0 and 1, a group each                  masked by %lo + k * %st < %hi
+    scf.for %i = %lo to %hi step %st iter_args(%slot = 0, %ahead = %init + 2 * %step) {
+      ttg.async_wait {num = 1}                             the group of this turn has landed
+      %m = ttg.memdesc_index %buffers[%slot]
+      copies of turn %i + 2 to the slot before, a group    masked by %i + 2 * %st < %hi
+      ... ttng.warp_group_dot %m, ...
+      scf.yield ...
+    }
+    ttg.async_wait {num = 0}
+
+The copies' addresses are the loop's own, computed once more for the turn ahead (loop_slices.py). Where products go on
+into the next turn (overlap_products.py), the copies come after the wait for the one before: it has read that slot.
+
+A load stays as it is where a copy could not do the same: masks with another value than zero, less than 4 bytes in a
+row, volatile loads, addresses or masks from what the loop loads. A loop that writes to global memory, or has barriers
+or atomics, stays too: its loads may depend on that. Where shared memory is too small, there are fewer stages.
+
+Number of stages: that of the loop (`tl.range(..., num_stages=n)`), else of the kernel; 1 leaves loads where they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import copysign, prod
+
+from xdsl.dialects import arith, scf
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation, SSAValue
+
+from weft.analysis import AxisFacts
+from weft.ir import (
+    Builder,
+    bit_width,
+    bool_attr,
+    element_of,
+    i1,
+    i32,
+    i32_attr,
+    i64,
+    int_value,
+    is_tensor,
+    like,
+    segments,
+    shape_of,
+    splat_value,
+    tt,
+)
+from weft.ir.gpu import MemDescType, async_token, memdesc, name_of
+from weft.ir.gpu.ttg import AsyncCommitGroupOp, AsyncCopyGlobalToLocalOp, AsyncWaitOp, LocalAllocOp, MemDescIndexOp
+from weft.ir.gpu.ttng import FenceAsyncSharedOp, WarpGroupDotOp
+from weft.layouts import BlockedLayout, NVMMASharedLayout
+from weft.targets.nvidia import shared_limit
+
+from .buffered_tiles import buffer_layout, is_multiplied, read_instead
+from .loop_slices import Slice, slice_of
+from .overlap_products import drop_fences, hoist_operands, overlap_products
+from .removal import remove
+
+__all__ = ["pipeline_loads"]
+
+FIRST_WITH_COPIES = 80
+SPARE_BYTES = 8 << 10
+"""What is left for conversions, reductions and the like in a loop."""
+EFFECTS = ("tt.store", "tt.atomic_rmw", "tt.atomic_cas", "tt.call", "tt.elementwise_inline_asm", "tt.assert")
+OF_THE_BLOCK = (
+    *("ttg.convert_layout", "ttg.local_alloc", "ttg.local_load", "ttg.memdesc_trans"),
+    *("ttng.warp_group_dot", "ttng.fence_async_shared"),
+)
+
+
+@dataclass(frozen=True)
+class _Copied:
+    """A load that becomes copies: what its buffers are."""
+
+    load: tt.LoadOp
+    layout: NVMMASharedLayout
+
+    @property
+    def bytes(self) -> int:
+        """Of one buffer."""
+        return prod(shape_of(self.load.result.type)) * bit_width(element_of(self.load.result.type)) // 8
+
+    def memory(self, count: int = 0) -> MemDescType:
+        """The type of the buffers, or of one."""
+        shape = shape_of(self.load.result.type)
+        whole = (count, *shape) if count else shape
+        return memdesc(whole, element_of(self.load.result.type), self.layout)
+
+
+def pipeline_loads(module: ModuleOp, target: str, stages: int) -> None:
+    """Rewrite the innermost loops of a module of layout IR for a target ("cuda:80")."""
+    capability = int(target.rpartition(":")[2].rstrip("abcdefghijklmnopqrstuvwxyz") or 0)
+    if capability < FIRST_WITH_COPIES:
+        return
+    for op in list(module.walk()):
+        if isinstance(op, scf.ForOp) and not any(x.name in ("scf.for", "scf.while") and x is not op for x in op.walk()):
+            hoist_operands(op)
+            wanted = int_value(op.attributes["tt.num_stages"]) if "tt.num_stages" in op.attributes else stages
+            _pipeline(op, wanted, shared_limit(target))
+
+
+def _pipeline(loop: scf.ForOp, stages: int, limit: int) -> None:
+    if stages < 2 or "unsignedCmp" in loop.properties or any(_has_effects(op) for op in loop.body.block.walk()):
+        return
+    facts = AxisFacts()
+    found = [c for op in loop.body.block.ops if isinstance(op, tt.LoadOp) if (c := _copied(loop, op, facts))]
+    if not found:
+        return
+    room = (limit - SPARE_BYTES - _others(loop, found)) // sum(c.bytes for c in found)
+    if min(stages, room) > 1:
+        _Pipeline(loop, found, min(stages, room)).rewrite()
+
+
+def _has_effects(op: Operation) -> bool:
+    """Whether loads may not be moved over an operation."""
+    known = op.name in OF_THE_BLOCK or op.name.startswith(("arith.", "math.", "scf.", "tt."))
+    return not known or op.name in EFFECTS
+
+
+def _others(loop: scf.ForOp, found: Sequence[_Copied]) -> int:
+    """Bytes of the other buffers of the kernel that may be in use during the loop."""
+    root: Operation = loop
+    while root.parent_op() is not None and root.name != "tt.func":
+        parent = root.parent_op()
+        assert parent is not None
+        root = parent
+    loaded = {c.load.result for c in found}
+    total = 0
+    for op in root.walk():
+        if isinstance(op, LocalAllocOp) and not (op.src is not None and _source(op.src) in loaded):
+            type = op.result.type
+            assert isinstance(type, MemDescType)
+            total += prod(type.shape) * bit_width(type.element_type) // 8
+    return total
+
+
+def _source(value: SSAValue) -> SSAValue:
+    while isinstance(value.owner, Operation) and value.owner.name in ("tt.trans", "ttg.convert_layout"):
+        value = value.owner.operands[0]
+    return value
+
+
+# -- which loads ------------------------------------------------------------------------------------------------------
+
+
+def _copied(loop: scf.ForOp, op: tt.LoadOp, facts: AxisFacts) -> _Copied | None:
+    """What a load becomes; None where it stays."""
+    pointer = op.ptr
+    if not is_tensor(pointer.type) or len(shape_of(pointer.type)) != 2 or not is_multiplied(op.result):
+        return None
+    volatile = op.properties.get("isVolatile")
+    if (volatile is not None and splat_value(volatile)) or (op.other is not None and not _is_zero(op.other)):
+        return None
+    blocked, bits = name_of(pointer.type), bit_width(element_of(op.result.type))
+    if not isinstance(blocked, BlockedLayout) or bits not in (8, 16, 32):
+        return None
+    layout = buffer_layout(op.result, blocked)
+    if layout is None or not _is_wide(op, blocked, bits, facts):
+        return None
+    wanted = [pointer] if op.mask is None else [pointer, op.mask]
+    return _Copied(op, layout) if slice_of(loop, wanted) is not None else None
+
+
+def _is_zero(value: SSAValue) -> bool:
+    op = value.owner
+    if isinstance(op, Operation) and op.name in ("tt.splat", "tt.broadcast"):
+        return _is_zero(op.operands[0])
+    number = splat_value(op.value) if isinstance(op, arith.ConstantOp) else None
+    return number is not None and number == 0 and copysign(1, number) > 0
+
+
+def _is_wide(op: tt.LoadOp, blocked: BlockedLayout, bits: int, facts: AxisFacts) -> bool:
+    """Whether each copy takes 4 bytes or more in a row."""
+    axis, size = blocked.order[0], bits // 8
+    own = facts.of(op.ptr)
+    run = min(own.contiguity[axis], own.divisibility[axis] // size, blocked.size_per_thread[axis], 16 // size)
+    if op.mask is not None:
+        run = min(run, facts.of(op.mask).constancy[axis])
+    return run * size >= 4 and own.contiguity[axis] >= own.contiguity[1 - axis]
+
+
+# -- the loop ---------------------------------------------------------------------------------------------------------
+
+
+class _Pipeline:
+    """A loop with the loads that are copied ahead."""
+
+    def __init__(self, loop: scf.ForOp, found: Sequence[_Copied], stages: int) -> None:
+        self.loop, self.found, self.stages = loop, found, stages
+        wanted = [x for c in found for x in (c.load.ptr, c.load.mask) if x is not None]
+        made = slice_of(loop, wanted)
+        assert made is not None  # each of them has one
+        self.slice: Slice = made
+        self.buffers: list[SSAValue] = []
+        self.by_warpgroups = any(isinstance(op, WarpGroupDotOp) for op in loop.body.block.ops)
+
+    def rewrite(self) -> None:
+        """The loop, with copies before, in and after it."""
+        b = Builder.before(self.loop)
+        for c in self.found:
+            self.buffers.append(b.create(LocalAllocOp, (), (c.memory(self.stages),)).result)
+        lower, _, step = self.loop.operands[:3]
+        index: SSAValue = lower
+        states: Mapping[int, SSAValue] = {i: self.loop.operands[3 + i] for i in self.slice.carried}
+        for k in range(self.stages - 1):
+            if k:
+                index = b.create(arith.AddiOp, (index, step), (index.type,)).result
+            states = self.begin(b, index, states, [b.constant(k, i32)] * len(self.found), k)
+        slot, ahead = self.carry(b, states)
+        first = next(op for op in self.loop.body.block.ops if op in {c.load for c in self.found})
+        anchor: Operation = self.landed(first, slot)
+        drop_fences(self.loop)
+        anchor = overlap_products(self.loop) or anchor
+        self.turn(Builder.after(anchor), slot, ahead)
+        Builder.after(self.loop).create(AsyncWaitOp, (), (async_token,), {"num": i32_attr(0)})
+
+    def begin(
+        self, b: Builder, index: SSAValue, states: Mapping[int, SSAValue], slots: Sequence[SSAValue], turn: int
+    ) -> Mapping[int, SSAValue]:
+        """The copies of one turn; the carried values of the next."""
+        values, after = self.slice.clone(b, index, states)
+        there = self.is_there(b, turn)
+        for c, buffers, slot in zip(self.found, self.buffers, slots, strict=True):
+            pointer, mask = c.load.ptr, c.load.mask
+            pointer = values.get(pointer, pointer)
+            active: SSAValue = b.create(tt.SplatOp, (there,), (like(pointer.type, i1),)).results[0]
+            if mask is not None:
+                active = b.create(arith.AndIOp, (active, values.get(mask, mask)), (active.type,)).result
+            to = b.create(MemDescIndexOp, (buffers, slot), (c.memory(),)).result
+            kept = {k: v for k, v in c.load.properties.items() if k in ("cache", "evict")}
+            sizes = {"operandSegmentSizes": segments(1, 1, 1, 0)}
+            b.create(AsyncCopyGlobalToLocalOp, (pointer, to, active), (async_token,), {**kept, **sizes})
+        b.create(AsyncCommitGroupOp, (), (async_token,))
+        return after
+
+    def is_there(self, b: Builder, turn: int) -> SSAValue:
+        """i1: whether the loop has the turn `turn` turns after its first, or in the loop after this one."""
+        inside = b.block is self.loop.body.block
+        lower, upper, step = self.loop.operands[:3]
+        index: SSAValue = self.loop.body.block.args[0] if inside else lower
+        if index.type == i32:  # the sum may be too large for it
+            index, upper, step = (b.create(arith.ExtSIOp, (x,), (i64,)).result for x in (index, upper, step))
+        if turn:
+            distance = b.create(arith.MuliOp, (step, b.constant(turn, step.type)), (step.type,)).result
+            index = b.create(arith.AddiOp, (index, distance), (index.type,)).result
+        return b.cmpi("slt", index, upper)
+
+    def carry(self, b: Builder, states: Mapping[int, SSAValue]) -> tuple[SSAValue, dict[int, SSAValue]]:
+        """Let the loop carry the slot, and what addresses of the turn ahead are made of."""
+        old, body = self.loop, self.loop.body.block
+        extra = [b.constant(0, i32), *states.values()]
+        arguments = [body.insert_arg(x.type, len(body.args)) for x in extra]
+        new = scf.ForOp.create(
+            operands=[*old.operands, *extra],
+            result_types=[*(r.type for r in old.results), *(x.type for x in extra)],
+            properties=old.properties,
+            attributes=old.attributes,
+            location=old.location,
+            regions=[old.detach_region(old.regions[0])],
+        )
+        b.insert(new)
+        for result, other in zip(old.results, new.results, strict=False):
+            other.name_hint = result.name_hint
+            result.replace_all_uses_with(other)
+        remove(old)
+        assert isinstance(new, scf.ForOp)
+        self.loop = new
+        return arguments[0], dict(zip(states, arguments[1:], strict=True))
+
+    def landed(self, first: Operation, slot: SSAValue) -> Operation:
+        """Wait for the copies of this turn, and let what used the loads read them; the last operation of the wait."""
+        b = Builder.before(first)
+        last: Operation = b.create(AsyncWaitOp, (), (async_token,), {"num": i32_attr(self.stages - 2)})
+        if self.by_warpgroups:
+            last = b.create(FenceAsyncSharedOp, (), (), {"bCluster": bool_attr(False)})
+        pairs = zip(self.found, self.buffers, strict=True)
+        tiles = [b.create(MemDescIndexOp, (buffers, slot), (c.memory(),)).result for c, buffers in pairs]
+        for c, tile in zip(self.found, tiles, strict=True):
+            read_instead(c.load, tile)
+        return last
+
+    def turn(self, b: Builder, slot: SSAValue, ahead: Mapping[int, SSAValue]) -> None:
+        """The copies of the turn ahead, to the slot that was read in the turn before; what the loop carries then."""
+        body = self.loop.body.block
+        one, last = b.constant(1, i32), b.constant(self.stages - 1, i32)
+        is_first = b.cmpi("eq", slot, b.constant(0, i32))
+        before = b.select(is_first, last, b.binary(arith.SubiOp, slot, one))
+        index: SSAValue = body.args[0]
+        step = self.loop.operands[2]
+        distance = b.binary(arith.MuliOp, step, b.constant(self.stages - 1, step.type))
+        index = b.binary(arith.AddiOp, index, distance)
+        after = self.begin(b, index, ahead, [before] * len(self.found), self.stages - 1)
+        is_last = b.cmpi("eq", slot, last)
+        following = b.select(is_last, b.constant(0, i32), b.binary(arith.AddiOp, slot, one))
+        end = body.last_op
+        assert end is not None
+        end.operands = [*end.operands, following, *after.values()]

@@ -13,6 +13,7 @@ from weft.layouts.banks import passes
 from weft.layouts.plan import Machine, Offsets, best_access, machine_of, plan_conversion
 from weft.layouts.plan.conversion import forget_plans, normalised
 from weft.layouts.plan.steps import steps_of
+from weft.layouts.plan.swaps import Swap
 from weft.layouts.plan.trip import Planner, Trip
 from weft.layouts.tables import _planned
 
@@ -117,13 +118,47 @@ def test_an_exchange_first_where_that_is_cheaper(size: int, bits: int, warps: in
     plan = plan_conversion(rows, columns, shape, bits)
     prices = {kind: cycles for kind, cycles, _ in plan.considered}
     assert plan.kind == "hybrid" and plan.cost.cycles == prices["hybrid"] < prices["shared"]
-    assert {"shuffle", "select"} < set(plan.cost.instructions)
+    assert {"shuffle", "permute"} < set(plan.cost.instructions)
     source, result = normalised(rows, shape, "source"), normalised(columns, shape, "destination")
     direct = Planner(source, result.invert_and_compose(source), bits, machine_of("cuda:80")).best()
     trip = next(stage.how for stage in plan.stages if isinstance(stage.how, Trip))
     assert trip.store.vector + trip.load.vector > direct.store.vector + direct.load.vector
     plan.check()
     assert np.array_equal(plan.run(filled(source)), filled(result))
+
+
+def test_bytes_change_places_within_words_and_between_lanes() -> None:
+    """A transposition of bytes: words on both sides of the trip, as wide as there are, for three permutations and one
+    shuffle of two words."""
+    rows = BlockedLayout([1, 16], [4, 8], [4, 1], [1, 0])
+    columns = BlockedLayout([16, 1], [8, 4], [1, 4], [0, 1])
+    for a, b in ((rows, columns), (columns, rows)):
+        plan = plan_conversion(a, b, (128, 128), 8, "cuda:90")
+        counted = dict(plan.cost.instructions)
+        assert (counted["shuffle"], counted["permute"]) == (32, 96)
+        assert counted["ld.shared.b128"] == 8 and plan.cost.wavefronts == 64
+        prices = {kind: cycles for kind, cycles, _ in plan.considered}
+        assert plan.cost.cycles == prices["hybrid"] < 0.6 * prices["shared"]
+        plan.check()
+        assert "elements of 8 bits change places within words of 4 and between lanes" in plan.explain()
+        assert np.array_equal(plan.run(filled(plan.src)), filled(plan.dst))
+
+
+@pytest.mark.parametrize("each", [2, 4])
+@pytest.mark.parametrize("lane", [0, 3, 4])
+def test_swap_of_a_bit_within_words_and_a_lane_bit(each: int, lane: int) -> None:
+    """Executed, and as selectors, against the exchange of two bits of the index."""
+    values = np.arange(32 * 4 * each).reshape(1, 32, 4, each)
+    for bit in range(each.bit_length() - 1):
+        w, x, k, e = np.indices(values.shape)
+        source = x & ~(1 << lane) | (e >> bit & 1) << lane
+        element = e & ~(1 << bit) | (x >> lane & 1) << bit
+        assert np.array_equal(Swap(bit, lane).run(values), values[w, source, k, element])
+        for odd in (0, 1):
+            for places, selector in zip(Swap(bit, lane).places(each, odd), Swap(bit, lane).selectors(each, odd)):
+                named = [(selector >> 4 * i & 7) for i in range(4)]
+                size = 4 // each
+                assert named == [4 * word + size * n + b for word, n in places for b in range(size)]
 
 
 def test_small_elements_are_packed() -> None:

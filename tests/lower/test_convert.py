@@ -9,8 +9,9 @@ import pytest
 
 from layouts.plans import filled, random_conversion
 from weft.ir.lane import Block, LaneProgram, Parameter, Value, verify
-from weft.layouts import LinearLayout
+from weft.layouts import BlockedLayout, LinearLayout
 from weft.layouts.plan import machine_of, plan_conversion
+from weft.layouts.plan.conversion import normalised
 from weft.lower import finish
 from weft.lower.context import Context
 from weft.lower.convert import convert
@@ -94,7 +95,31 @@ def test_small_elements_are_shuffled_together(bits: int, shuffles: int) -> None:
     assert ("pack" in report.kinds) == (bits < 32)
 
 
-KINDS = ("shuffle", "select", "pack", "unpack")
+TRANSPOSED = {
+    8: (BlockedLayout([1, 8], [4, 8], [2, 1], [1, 0]), BlockedLayout([8, 1], [8, 4], [1, 2], [0, 1])),
+    16: (BlockedLayout([1, 8], [2, 16], [4, 1], [1, 0]), BlockedLayout([8, 1], [16, 2], [1, 4], [0, 1])),
+}
+"""By bits of an element; no register of one side is one of the other."""
+
+
+@pytest.mark.parametrize(("bits", "target"), [(8, "cuda:75"), (8, "cuda:90"), (16, "cuda:80")])
+@pytest.mark.parametrize("back", [False, True])
+def test_small_elements_change_places_within_words(bits: int, target: str, back: bool) -> None:
+    shape = (64, 64)
+    one, other = (normalised(x, shape, "source") for x in TRANSPOSED[bits])
+    src, dst = (other, one) if back else (one, other)
+    planned = plan_conversion(src, dst, shape, bits, target).cost.instructions
+    out = np.zeros(1 << dst.total_in_log, f"i{bits // 8}")
+    report = run(program_of(src, dst, bits, target), 1, {"out": out})
+    assert np.array_equal(out, filled(dst).ravel().astype(out.dtype))
+    assert planned["permute"] > 0
+    for kind in ("permute", "shuffle"):
+        assert report.kinds[kind] == planned[kind] * src.in_dims["warp"]
+    passes = report["shared_load_wavefronts"] + report["shared_store_wavefronts"]
+    assert passes == report["shared_ideal"], "bank conflicts"
+
+
+KINDS = ("shuffle", "select", "pack", "unpack", "permute")
 
 
 def within_warps() -> list[int]:
@@ -120,7 +145,11 @@ def test_what_is_counted_is_what_was_planned() -> None:
         warps = src.in_dims["warp"]
         stores = planned.get("pack", 0) if any("matrix" in k for k in planned) else None
         for kind in KINDS:
-            if stores is None or kind in ("shuffle", "select"):  # matrix instructions of bytes pack on their own
+            if stores is None or kind in (
+                "shuffle",
+                "select",
+                "permute",
+            ):  # matrix instructions of bytes pack on their own
                 assert counted.get(kind, 0) == planned.get(kind, 0) * warps, (seed, kind)
         packed += "pack" in planned
     assert packed > 20

@@ -188,6 +188,8 @@ OPERATIONS: dict[str, str] = {
     "join": "(a, b, ...): their registers one after the other; free",
     "pack": "n registers of a small type, from the lowest bits on, in each register of a larger integer type",
     "unpack": "the inverse of pack; elem of the result",
+    "permute": "(a, b, selector), all i32: byte i of the result is the byte of b:a that bits 4i to 4i + 2 of the "
+    "selector name, 0 to 3 those of a; attrs each: how many elements are packed in a word, which stay whole",
     # between lanes
     "shuffle": "attrs kind xor: masks, one for each register; kind idx: (value, lane) with the lane to read from",
     "ballot": "(i1): i32, the lanes of the warp where it holds",

@@ -79,7 +79,9 @@ def _drop_if_redundant(hazards: Hazards, block: Block, op: LaneOp) -> None:
         block.ops.insert(index, op)
 
 
-NEITHER_HERE_NOR_THERE = ("constant", "linear", "rename", "join", "pack", "unpack", "select", "shuffle", "shared")
+NEITHER_HERE_NOR_THERE = (
+    "constant", "linear", "rename", "join", "pack", "unpack", "permute", "select", "shuffle", "shared",
+)  # fmt: skip
 
 
 def _drop_doubled(program: LaneProgram, block: Block) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from weft.base import CompilerCrash
+from weft.base import Unsupported
 from weft.ir.lane import ELEMENT_BITS, Value
 from weft.layouts import LinearLayout, f2
 from weft.layouts.plan import plan_conversion
@@ -17,6 +17,7 @@ from weft.layouts.plan.access import Access
 from weft.layouts.plan.conversion import Stage
 from weft.layouts.plan.shuffle import Shears
 from weft.layouts.plan.steps import Exchange, Pack, Rename, Shuffle, Unpack, steps_of
+from weft.layouts.plan.swaps import Swap, Swaps
 from weft.layouts.plan.trip import Trip
 
 from .context import Context
@@ -32,6 +33,8 @@ def convert(c: Context, value: Value, src: LinearLayout, dst: LinearLayout) -> V
     for stage in plan.stages:
         if isinstance(stage.how, Shears):
             value = _shears(c, value, stage.how)
+        elif isinstance(stage.how, Swaps):
+            value = _swaps(c, value, stage.how)
         elif isinstance(stage.how, Trip):
             value = _trip(c, value, stage.how)
         else:
@@ -83,12 +86,47 @@ def _shuffled(c: Context, value: Value, step: Shuffle) -> Value:
     return c.build.rename(both, [place.get(r, r) for r in range(value.count)])
 
 
+def _swaps(c: Context, value: Value, how: Swaps) -> Value:
+    elem = value.elem
+    if elem == "i1":  # predicates are packed as bytes
+        value = c.build.op("arith.extui", [value], "i8")
+    element, each = value.elem, 1 << len(how.within)
+    for step in how.steps:
+        if isinstance(step, Swap):
+            value = _swapped(c, value, step, each)
+        elif isinstance(step, Pack):
+            value = c.build.rename(value, step.table)
+            value = c.build.add("pack", [value], [("i32", value.count // each)]).result
+        elif isinstance(step, Unpack):
+            value = c.build.add("unpack", [value], [(element, value.count * each)]).result
+        elif isinstance(step, Rename):
+            value = c.build.rename(value, step.table)
+    return c.build.op("arith.trunci", [value], "i1") if elem != element else value
+
+
+def _swapped(c: Context, words: Value, swap: Swap, each: int) -> Value:
+    """Elements of words and lanes exchanged: one shuffle and three permutations of bytes for two words."""
+    selectors = []
+    for even, odd in zip(swap.selectors(each, 0), swap.selectors(each, 1), strict=True):
+        selectors.append(c.build.linear([even], [0] * swap.lane + [even ^ odd]))
+    half = words.count // 2
+
+    def permuted(a: Value, b: Value, selector: Value) -> Value:
+        return c.build.add("permute", [a, b, selector], [("i32", half)], {"each": each}).result
+
+    first, second = (c.build.rename(words, range(i, words.count, 2)) for i in (0, 1))
+    got = c.build.shuffle_xor(permuted(first, second, selectors[0]), [1 << swap.lane] * half)
+    parts = [permuted(first, got, selectors[1]), permuted(second, got, selectors[2])]
+    both = c.build.add("join", parts, [("i32", words.count)]).result
+    return c.build.rename(both, [(k & 1) * half + k // 2 for k in range(words.count)])
+
+
 # -- through shared memory -------------------------------------------------------------------------------------------
 
 
 def _trip(c: Context, value: Value, how: Trip) -> Value:
     if how.scope == "cluster":
-        raise CompilerCrash("conversions between blocks of a cluster have no lowering yet", "lowering")
+        raise Unsupported("a conversion between blocks of a cluster", c.program.target, c.build.span)
     elem = value.elem
     if elem == "i1":
         value = c.build.op("arith.extui", [value], "i8")

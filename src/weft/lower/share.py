@@ -21,8 +21,8 @@ from weft.targets.nvidia import instruction
 __all__ = ["share"]
 
 PURE = (
-    "constant", "program_id", "num_programs", "linear", "select", "rename", "join", "pack", "unpack", "shuffle",
-    "ballot", "shared", "scratch",
+    "constant", "program_id", "num_programs", "linear", "select", "rename", "join", "pack", "unpack", "permute",
+    "shuffle", "ballot", "shared", "scratch",
 )  # fmt: skip
 Known = dict[Hashable, LaneOp]
 

@@ -174,6 +174,41 @@ def _unpack(context: Context, op: LaneOp) -> None:
     _set(context, op, data, undefined, f.known)
 
 
+def _permute(context: Context, op: LaneOp) -> None:
+    """Bytes of two words; of what is undefined the bits of elements move with them."""
+    a, b, selector = _operands(context, op)
+    each = int(op.attrs["each"])
+    data = np.concatenate([_bytes(np.asarray(x)) for x in np.broadcast_arrays(a.data, b.data)], axis=3)
+    select = selector.data.view(np.uint32)[..., None] >> (4 * np.arange(4, dtype=np.uint32)) & np.uint32(7)
+    place = np.broadcast_to(select.astype(np.int64), np.broadcast_shapes(select.shape, (*data.shape[:3], 4)))
+    wide = np.broadcast_to(data, (*place.shape[:3], 8))
+    found = np.ascontiguousarray(np.take_along_axis(wide, place, axis=3)).view(np.int32)[..., 0]
+    undefined: Array | None = None
+    if a.undefined is not None or b.undefined is not None:
+        sides = np.broadcast_arrays(*(_undefined_bytes(f, each) for f in (a, b)))
+        taken = np.take_along_axis(np.broadcast_to(np.concatenate(sides, axis=3), wide.shape), place, axis=3)
+        elements = taken.reshape(*taken.shape[:3], each, 4 // each).any(axis=4)
+        undefined = np.asarray((elements * (1 << np.arange(each))).sum(axis=3).astype(np.uint8))
+    _count(context, op, op.results[0].count)
+    _set(context, op, found, undefined, a.known and b.known and selector.known)
+
+
+def _bytes(words: Array) -> Array:
+    """The bytes of words, lowest first, in a further dimension."""
+    return np.ascontiguousarray(words)[..., None].view(np.uint8)
+
+
+def _undefined_bytes(fragment: Fragment, each: int) -> Array:
+    """Which bytes of each word are undefined."""
+    undefined = fragment.undefined
+    if undefined is None:
+        return np.zeros((1, 1, 1, 4), np.bool_)
+    if undefined.dtype == np.bool_:
+        return np.repeat(undefined[..., None], 4, axis=3)
+    elements = undefined[..., None] >> np.arange(each) & 1 != 0
+    return np.repeat(elements, 4 // each, axis=3)
+
+
 def _words(elem: str) -> int:
     """Instructions that a shuffle of one register takes: it moves 32 bits."""
     return 2 if DTYPES[elem].itemsize == 8 else 1
@@ -227,6 +262,7 @@ HANDLERS: dict[str, Callable[[Context, LaneOp], None]] = {
     "join": _join,
     "pack": _pack,
     "unpack": _unpack,
+    "permute": _permute,
     "shuffle": _shuffle,
     "ballot": _ballot,
 }

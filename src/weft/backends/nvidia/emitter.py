@@ -304,11 +304,50 @@ class Emitter:
             and all(isinstance(p, Part) and p.word == first.word and p.index == i for i, p in enumerate(parts))
         ):
             return first.word
+        if type == "i8" and len(parts) in (2, 4) and (found := self._bytes(parts)) is not None:
+            return found
         vector = f"<{len(parts)} x {type}>"
         whole = "poison"
         for i, part in enumerate(parts):
             whole = self.pure(f"insertelement {vector} {whole}, {type} {self.name(part)}, i32 {i}")
         return self.pure(f"bitcast {vector} {whole} to i{bits}")
+
+    def _bytes(self, parts: Sequence[Register]) -> str | None:
+        """Bytes that lie in words, as a word, by permutations; None where not all do.
+
+        Four bytes of four words take three, of which the first two serve their neighbours in the same words too.
+        """
+        words: dict[str, int] = {}
+        for p in parts:
+            if not isinstance(p, Part) or p.type != "i8" or p.count > 4:
+                return None
+            words[p.word] = p.count
+        names = list(words)
+        wide = {w: w if n == 4 else self.pure(f"zext i16 {w} to i32") for w, n in words.items()}
+        where = [(p.word, p.index) for p in parts if isinstance(p, Part)]
+        if len(names) <= 2:
+            sources, places = [wide[w] for w in names], where
+        else:
+            pairs: list[tuple[str, int]] = []
+            both = [self._pair(wide, where[i], where[i + 1]) for i in (0, 2)]
+            for name, first in both:
+                pairs += [(name, first), (name, first + 1)]
+            sources, places, names = [name for name, _ in both], pairs, [name for name, _ in both]
+        selector = sum((4 * names.index(w) + i) << 4 * k for k, (w, i) in enumerate(places))
+        found = self.permuted(sources[0], sources[-1], str(selector))
+        return found if len(parts) == 4 else self.pure(f"trunc i32 {found} to i16")
+
+    def _pair(self, wide: dict[str, str], a: tuple[str, int], b: tuple[str, int]) -> tuple[str, int]:
+        """A word in which two bytes are neighbours, and which byte the first is; the others are their neighbours."""
+        (one, i), (two, j) = a, b
+        first = i & 1 if i & 1 == j & 1 else 0
+        i, j = i ^ first, j ^ first
+        selector = i | 4 + j << 4 | (i ^ 1) << 8 | 4 + (j ^ 1) << 12
+        return self.permuted(wide[one], wide[two], str(selector)), 2 * first
+
+    def permuted(self, a: str, b: str, selector: str) -> str:
+        """The bytes of two words that a selector names."""
+        return self.pure(self.call("llvm.nvvm.prmt", "i32", [("i32", a), ("i32", b), ("i32", selector)], PURE))
 
     def parts(self, word: str, type: str, count: int) -> list[Register]:
         """The elements of an integer of `count` of them."""

@@ -131,15 +131,32 @@ def _pack(e: Emitter, op: LaneOp) -> None:
     source, result = op.operands[0], op.results[0]
     found, type = e.env[source], LLVM[source.elem]
     each, bits = len(found) // result.count, ELEMENT_BITS[result.elem]
-    words = [e.word(found[i : i + each], type) for i in range(0, len(found), each)]
-    e.env[result] = [r for w in words for r in e.parts(w, LLVM[result.elem], 1)]
     assert bits == each * ELEMENT_BITS[source.elem], op.name
+    out: list[Register] = []
+    for i in range(0, len(found), each):
+        run = found[i : i + each]
+        out += _run(run, LLVM[result.elem]) or e.parts(e.word(run, type), LLVM[result.elem], 1)
+    e.env[result] = out
+
+
+def _run(registers: Sequence[Register], type: str) -> list[Register] | None:
+    """Neighbours in one larger word, as one element of it."""
+    first, each = registers[0], len(registers)
+    if not isinstance(first, Part) or first.count <= each or first.index % each:
+        return None
+    for i, r in enumerate(registers):
+        if not isinstance(r, Part) or (r.word, r.index) != (first.word, first.index + i):
+            return None
+    return [Part(first.word, first.index // each, first.count // each, type)]
 
 
 @emitter("unpack")
 def _unpack(e: Emitter, op: LaneOp) -> None:
     source, result = op.operands[0], op.results[0]
     each = result.count // source.count
+    if ELEMENT_BITS[source.elem] < 32 and all(isinstance(r, Part) for r in e.env[source]):
+        e.env[result] = [r for p in e.env[source] if isinstance(p, Part) for r in _within(p, each, LLVM[result.elem])]
+        return
     words = [e.word([r], LLVM[source.elem]) for r in e.env[source]]
     if ELEMENT_BITS[source.elem] == 64:
         type = LLVM[result.elem]
@@ -148,6 +165,18 @@ def _unpack(e: Emitter, op: LaneOp) -> None:
         e.env[result] = [e.pure(f"extractelement {vector} {w}, i32 {i}") for w in wholes for i in range(each)]
         return
     e.env[result] = [r for w in words for r in e.parts(w, LLVM[result.elem], each)]
+
+
+def _within(part: Part, each: int, type: str) -> list[Register]:
+    """The smaller elements of an element of a word."""
+    return [Part(part.word, part.index * each + i, part.count * each, type) for i in range(each)]
+
+
+@emitter("permute")
+def _permute(e: Emitter, op: LaneOp) -> None:
+    count = op.results[0].count
+    operands = [[e.name(r) for r in e.wide(v, count)] for v in op.operands]
+    e.env[op.results[0]] = [e.permuted(a, b, s) for a, b, s in zip(*operands, strict=True)]
 
 
 # -- between lanes ----------------------------------------------------------------------------------------------------

@@ -51,6 +51,8 @@ class Access:
     """Passes that it would take without bank conflicts."""
     addresses: int
     """Addresses beside the first that are no immediate offsets from another, as registers and lanes share a bit."""
+    bytes: int = 16
+    """What one instruction moves of each lane."""
 
     @property
     def excess(self) -> int:
@@ -59,7 +61,7 @@ class Access:
 
     def cost(self, machine: Machine) -> float:
         """Cycles of each warp."""
-        return self.count * (machine.access + machine.wavefront * self.wavefronts)
+        return self.count * (machine.access + machine.wavefront * self.wavefronts + machine.narrow(self.bytes))
 
 
 def best_access(place: Offsets, bytes_log: int, machine: Machine, *, store: bool) -> Access:
@@ -117,7 +119,7 @@ def _plain(place: Offsets, moving: int, bytes_log: int, machine: Machine) -> Acc
     wavefronts, ideal = passes(place.lanes, bytes_log + 3, vector, machine.banks)
     count = 1 << len(columns) - vector
     mixed = _addresses(columns, registers[vector:], moving)
-    return Access("shared", registers, vector, count, wavefronts, ideal, mixed)
+    return Access("shared", registers, vector, count, wavefronts, ideal, mixed, 1 << vector + bytes_log)
 
 
 def _row_register(columns: Sequence[int], lanes: Sequence[int], bytes_log: int, machine: Machine) -> int | None:

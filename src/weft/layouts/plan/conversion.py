@@ -26,6 +26,7 @@ from ..linear import LinearLayout
 from .machine import Machine, machine_of
 from .shuffle import Shears, shears
 from .steps import Words, execute, instructions_of, steps_of, words_of
+from .swaps import Swap, Swaps
 from .trip import Planner, Trip
 
 __all__ = ["Cost", "Layout", "Plan", "forget_plans", "normalised", "plan_conversion"]
@@ -75,7 +76,7 @@ class Stage:
     kind: str
     source: LinearLayout
     result: LinearLayout
-    how: Shears | Trip | None
+    how: Shears | Swaps | Trip | None
     cost: Cost
 
 
@@ -129,6 +130,8 @@ class Plan:
         for stage in self.stages:
             if isinstance(stage.how, Trip):
                 current = stage.how.run(current)
+            elif isinstance(stage.how, Swaps):
+                current = np.stack([stage.how.run(block) for block in current])
             elif isinstance(stage.how, Shears):
                 current = np.stack([execute(stage.how, block) for block in current])
             else:
@@ -168,6 +171,9 @@ class Plan:
             if isinstance(stage.how, Shears) and stage.how.packed:
                 each, bits = 1 << stage.how.packed, max(8, self.element_bits)
                 lines.append(f"         words of {each} elements of {bits} bits are packed, shuffled and unpacked")
+            if isinstance(stage.how, Swaps):
+                each, bits = 1 << len(stage.how.within), max(8, self.element_bits)
+                lines.append(f"         elements of {bits} bits change places within words of {each} and between lanes")
         if self.cost.wavefronts:
             lines.append(f"    {self.cost.wavefronts:>4} wavefronts, {self.cost.scratch_bytes} bytes of scratch")
         lines += [f"    {n:>4} {name} barrier" for name, n in self.cost.barriers.items()]
@@ -343,7 +349,7 @@ def _cheapest(words: Words, share: int | None, bits: int, machine: Machine) -> t
     best: tuple[float, int, dict[str, int]] | None = None
     for packed in range(most + 1):
         found = words.instructions(share, packed, max(1, bits // 32))
-        cycles = sum(n * (machine.shuffle if kind == "shuffle" else machine.select) for kind, n in found.items())
+        cycles = machine.instructions(found, packed)
         if best is None or cycles < best[0]:
             best = cycles, packed, found
     assert best is not None
@@ -374,6 +380,14 @@ def _exchange(layout: LinearLayout, register: int, lane: int) -> Shears:
 
 
 def _hybrids(
+    src: LinearLayout, dst: LinearLayout, planner: Planner, trip: Trip, bits: int, machine: Machine
+) -> list[tuple[str, list[Stage]]]:
+    """Shuffles before or after the trip, where they make its vectors wider."""
+    swapped = _swapped(src, dst, planner, trip, bits, machine)
+    return swapped or _once_exchanged(src, dst, planner, trip, bits, machine)
+
+
+def _once_exchanged(
     src: LinearLayout, dst: LinearLayout, planner: Planner, trip: Trip, bits: int, machine: Machine
 ) -> list[tuple[str, list[Stage]]]:
     """One exchange of a register and a lane bit before or after the trip, where it makes the vectors wider."""
@@ -410,3 +424,70 @@ def _hybrids(
         found.append((f"register bit {register} and lane bit {lane} exchanged {side}", stages))
         best = rest.cycles + exchange.cycles
     return found
+
+
+# -- words of which elements change places with lanes ------------------------------------------------------------------
+
+
+def _swapped(
+    src: LinearLayout, dst: LinearLayout, planner: Planner, trip: Trip, bits: int, machine: Machine
+) -> list[tuple[str, list[Stage]]]:
+    """Elements swapped within words and between lanes, before or after a trip of less than a word on one side.
+
+    Then what is a word on one side of the trip is a word on the other. The first way that is cheaper is taken: both
+    sides do the same, as a rule, and looking at both takes longer than planning may.
+    """
+    if min(trip.store.bytes, trip.load.bytes) >= 4:
+        return []
+    open_ways = []
+    for side, mine, other in (("before", src, dst), ("after", dst, src)):
+        how = _swaps(mine, other, bits)
+        if how is not None:
+            cycles = machine.instructions(how.instructions, 0 if how.is_natural else len(how.within))
+            open_ways.append((cycles, side, mine, how))
+    for cycles, side, mine, how in sorted(open_ways, key=lambda way: way[0]):
+        if planner.least >= trip.cycles - cycles:
+            break
+        middle = _with(mine, *how.exchanged(mine.in_columns("register"), mine.in_columns("lane")))
+        changed = planner
+        for swap in how.swaps:
+            changed = changed.exchanged(side, how.within[swap.bit].bit_length() - 1, swap.lane)
+        rest = changed.best(trip.cycles - cycles)
+        if rest is None:
+            continue
+        cost = Cost(how.instructions, 0, 0, {}, cycles)
+        if side == "before":
+            stages = [Stage("shuffles", src, middle, how, cost), _by_memory(middle, dst, rest)]
+        else:
+            stages = [_by_memory(src, middle, rest), Stage("shuffles", middle, dst, how, cost)]
+        lanes = ", ".join(str(s.lane) for s in how.swaps)
+        return [(f"elements within words and lane bits {lanes} exchanged {side}", stages)]
+    return []
+
+
+def _swaps(mine: LinearLayout, other: LinearLayout, bits: int) -> Swaps | None:
+    """The swaps that make words of one side of what are registers of the other; None where there are no such."""
+    registers, lanes = mine.in_columns("register"), mine.in_columns("lane")
+    theirs = other.in_columns("register")
+    size = 5 - bits.bit_length() + 1  # bits of an element's place in a word
+    if len(registers) <= size or f2.rank(registers) < len(registers):
+        return None
+    wanted = [c for c in theirs if c and (c in registers or c in lanes)][:size]
+    if len(wanted) < size:
+        return None
+    within = [registers.index(c) if c in registers else -1 for c in wanted]
+    swaps = []
+    for i, c in enumerate(wanted):
+        if within[i] < 0:
+            free = [r for r in (i, *range(len(registers))) if r not in within and registers[r] not in theirs]
+            if not free:
+                return None
+            within[i] = free[0]
+            swaps.append(Swap(i, lanes.index(c)))
+    return Swaps(tuple(1 << r for r in within), len(registers), tuple(swaps)) if swaps else None
+
+
+def _with(layout: LinearLayout, registers: Sequence[int], lanes: Sequence[int]) -> LinearLayout:
+    """The layout with other columns of registers and lanes."""
+    columns = [*registers, *lanes, *layout.columns[len(registers) + len(lanes) :]]
+    return LinearLayout._make(layout._ins, layout._outs, columns)

@@ -6,6 +6,7 @@ sum. They are data: a target with other figures gets other plans.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from weft.base import LayoutError
@@ -29,6 +30,8 @@ class Machine:
     """Scratch memory that a conversion may use before it is done in repetitions."""
 
     select: float = 0.5
+    permute: float = 0.75
+    """A byte permutation: what packs elements in words, and takes them out."""
     shuffle: float = 2.0
     wavefront: float = 2.0
     access: float = 1.0
@@ -41,6 +44,19 @@ class Machine:
     trip: float = 23.0
     """The latency of a trip through shared memory that nothing hides."""
 
+    def narrow(self, bytes: int) -> float:
+        """What it takes to put what one access moves into its place in a word, where that is less than a word."""
+        return self.permute * max(0, 4 - bytes) / 4
+
+    def instructions(self, counted: Mapping[str, int], packed: int) -> float:
+        """What instructions by kind cost; 2 ** packed elements are put in each word, and taken out again.
+
+        To put four bytes that lie in four words in one takes two permutations, where the four words are made so.
+        """
+        price = {"shuffle": self.shuffle, "permute": self.permute, "pack": self.permute * packed}
+        price["unpack"] = self.permute * packed / (1 << packed)
+        return sum(n * price.get(kind, self.select) for kind, n in counted.items())
+
     def waiting(self, scope: str, repetitions: int = 1) -> float:
         """What a trip through shared memory costs besides moving: its barriers, and latency that nothing hides."""
         barriers = {"warp": self.warp_barrier, "block": self.block_barrier, "cluster": self.cluster_barrier}
@@ -50,8 +66,8 @@ class Machine:
 MACHINES = {
     m.name: m
     for m in (
-        Machine("cuda:75", ldmatrix=True, shared_bytes=48 * 1024),
-        Machine("cuda:80", ldmatrix=True, shared_bytes=99 * 1024),
+        Machine("cuda:75", ldmatrix=True, shared_bytes=64 * 1024),
+        Machine("cuda:80", ldmatrix=True, shared_bytes=163 * 1024),
         Machine("cuda:86", ldmatrix=True, shared_bytes=99 * 1024),
         Machine("cuda:89", ldmatrix=True, shared_bytes=99 * 1024),
         Machine("cuda:90", ldmatrix=True, stmatrix=True, shared_bytes=227 * 1024),

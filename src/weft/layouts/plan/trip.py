@@ -219,6 +219,7 @@ class Planner:
 
     def __init__(self, src: LinearLayout, conversion: LinearLayout, bits: int, machine: Machine) -> None:
         self.machine, self.bits = machine, bits
+        self.banks_log = machine.banks.bit_length() - 1
         self.bytes_log = max(0, bits.bit_length() - 4)
         self.blocks = src.in_dims["block"]
         parts = {d: src.in_columns(d) for d in ("register", "lane", "warp")}
@@ -291,6 +292,12 @@ class Planner:
             found.reader = found._reader()
         found.apart = found._apart()
         return found
+
+    @property
+    def least(self) -> float:
+        """What a trip costs at least, whatever changes places before or after it."""
+        moved = self._moved(self.writer, self.most) + self._moved(self.reader, self.most)
+        return moved + self.machine.waiting(self.scope)
 
     @property
     def least_with_exchange(self) -> float:
@@ -381,7 +388,7 @@ class Planner:
 
     def _is_crowded(self, candidate: _Candidate) -> bool:
         """Whether the lowest bits and a phase of lanes make more than the banks can tell apart: conflicts for sure."""
-        room = max(len(candidate.low), self.machine.banks.bit_length() - 1 + 2 - self.bytes_log)
+        room = max(len(candidate.low), self.banks_log + 2 - self.bytes_log)
         phases = (candidate.a_phase, candidate.b_phase)
         return self.size > room and any(len({*candidate.low, *phase}) > room for phase in phases)
 
@@ -397,16 +404,18 @@ class Planner:
                 if low[width] not in rows:
                     break
             width += 1
-        words = max(0, width - (2 - self.bytes_log))
-        lanes = side.lanes[: max(0, self.machine.banks.bit_length() - 1 - words)]
+        words = width + self.bytes_log - 2
+        lanes = side.lanes[: max(0, self.banks_log - words) if words > 0 else self.banks_log]
         return self._moved(side, width), tuple(x for x in lanes if x)
 
     def _moved(self, side: _Side, width: int) -> float:
         """What ld.shared or st.shared of 2 ** width elements costs without conflicts."""
-        words = max(0, width - (2 - self.bytes_log))
-        passes = 1 << max(0, len(side.lanes) - max(0, self.machine.banks.bit_length() - 1 - words))
-        count = 1 << max(0, len(side.registers) - width)
-        return count * (self.machine.access + self.machine.wavefront * passes)
+        words, rest = width + self.bytes_log - 2, len(side.registers) - width  # no calls of max: this is called often
+        phase = self.banks_log - words if words > 0 else self.banks_log
+        phases = len(side.lanes) - phase if phase > 0 else len(side.lanes)
+        passes = 1 << phases if phases > 0 else 1
+        narrow = self.machine.narrow(4 >> -words) if words < 0 else 0.0
+        return float(1 << rest if rest > 0 else 1) * (self.machine.access + self.machine.wavefront * passes + narrow)
 
     def _matrix_cost(self, side: _Side) -> float:
         """What ldmatrix or stmatrix costs without conflicts."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,9 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     """A lost GPU is lost for the process: a worker of xdist ends, and another takes its place."""
     lost = call.excinfo is not None and isinstance(call.excinfo.value, DeviceLost)
     if lost and HERE in Path(item.path).parents and "PYTEST_XDIST_WORKER" in os.environ:
+        assert call.excinfo is not None
+        with (Path(tempfile.gettempdir()) / "weft-lost-gpu.txt").open("a", encoding="utf-8") as file:
+            file.write(f"{item.nodeid}: {call.excinfo.value}\n")
         os._exit(3)
 
 

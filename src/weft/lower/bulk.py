@@ -50,7 +50,9 @@ def _boxes(memory: LinearLayout, width: int, name: str, span: Span | None) -> Bo
 class _Transfer:
     """The operands that all copies between a tensor and a buffer have."""
 
-    def __init__(self, c: Context, desc: SSAValue, coordinates: Sequence[SSAValue], buffer: SSAValue) -> None:
+    def __init__(
+        self, c: Context, desc: SSAValue, coordinates: Sequence[SSAValue], buffer: SSAValue, spread: bool = False
+    ) -> None:
         type = buffer.type
         assert isinstance(type, MemDescType) and isinstance(desc.type, TensorDescType)
         self.boxes = boxes_of_descriptor(desc.type, c)
@@ -66,15 +68,37 @@ class _Transfer:
         _check_made(c, desc, self.boxes)
         self.rank = len(coordinates)
         self.map = c[desc]
-        starts = [s for start in self.boxes.starts for s in reversed(start)]
-        bases = [c[x] for x in reversed(coordinates)]
-        at = c.build.add("join", bases, [("i32", self.rank)]).result if self.rank > 1 else bases[0]
-        count = len(self.boxes.offsets)
-        if any(starts):
-            at = c.build.rename(at, [k % self.rank for k in range(count * self.rank)])
-            at = c.plus(at, c.build.linear(starts))
-        self.at = at
-        self.shared = c.plus(c.build.linear(self.boxes.offsets), c[buffer]) if count > 1 else c[buffer]
+        self.warps = _warps_for(self.boxes, c.program.warps) if spread else 1
+        own = range(0, len(self.boxes.offsets), self.warps)
+        bits = [1 << i for i in range(self.warps.bit_length() - 1)]
+        places = []
+        for k in own:
+            for d, base in reversed(list(enumerate(coordinates))):
+                by_warp = [self.boxes.starts[b][d] for b in bits]
+                start = self.boxes.starts[k][d]
+                places.append(
+                    c.plus(c[base], c.build.linear([start], (), by_warp)) if start or any(by_warp) else c[base]
+                )
+        self.at = c.build.add("join", places, [("i32", len(places))]).result if len(places) > 1 else places[0]
+        offsets, by_warp = [self.boxes.offsets[k] for k in own], [self.boxes.offsets[b] for b in bits]
+        moved = any(offsets) or any(by_warp)
+        self.shared = c.plus(c.build.linear(offsets, (), by_warp), c[buffer]) if moved else c[buffer]
+
+
+def _warps_for(boxes: Boxes, warps: int) -> int:
+    """How many warps share the boxes, each by a lane of its own: as many as there are, where box i + j is i xor j.
+
+    One lane after the other would keep its warp from the product that waits for all of them.
+    """
+    wanted = min(warps, len(boxes.offsets))
+
+    def apart(values: Sequence[int]) -> bool:
+        return all(values[i] == values[i & -wanted] ^ values[i & wanted - 1] for i in range(len(values))) and all(
+            values[i] == values[i & i - 1] ^ values[i & -i] for i in range(1, wanted)
+        )
+
+    columns = [boxes.offsets, *zip(*boxes.starts, strict=True)]
+    return wanted if all(map(apart, columns)) else 1
 
 
 def _alike(a: Boxes, b: Boxes) -> bool:
@@ -117,8 +141,8 @@ def _load(c: Context, op: Operation) -> None:
     if int(getattr(getattr(op.properties.get("multicast"), "value", None), "data", 0)):
         raise Unsupported("a bulk copy to several blocks (multicast)", c.program.target, c.build.span)
     desc, *coordinates, barrier, result, predicate = op.operands
-    t = _Transfer(c, desc, coordinates, result)
-    operands = [t.shared, t.map, t.at, c[barrier], elected(c, predicate)]
+    t = _Transfer(c, desc, coordinates, result, spread=True)
+    operands = [t.shared, t.map, t.at, c[barrier], elected(c, predicate, t.warps)]
     c.build.instruction(f"cp.async.bulk.tensor.{t.rank}d.load", operands)
 
 

@@ -21,9 +21,10 @@ BETWEEN = ("constant", "shared", "linear", "arith.addi", "arith.muli", "arith.cm
 """What may stand between two inits: where the second barrier is."""
 
 
-def elected(c: Context, predicate: SSAValue | None = None) -> Value:
-    """i1: whether a lane is the one that acts, where the predicate holds."""
-    conditions: list[Value | None] = [*c.once(None)]
+def elected(c: Context, predicate: SSAValue | None = None, warps: int = 1) -> Value:
+    """i1: whether a lane is the one that acts, where the predicate holds; one in each of the first `warps` warps."""
+    masks = {"lane": c.program.lanes - 1, "warp": (c.program.warps - 1) & -warps}
+    conditions: list[Value | None] = [c.is_zero(c.index(dim, mask)) for dim, mask in masks.items() if mask]
     if predicate is not None and not c.is_true(predicate):
         conditions.append(c[predicate])
     found = c.all_of(conditions)

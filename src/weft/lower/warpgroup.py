@@ -53,13 +53,19 @@ class _Buffer:
         registers = [start(m, origin(self.rows, self.depth, row, k) ^ self.offset) for row, k in at]
         warps = [start(m, f2.multiply(self.rows, row)) for row in by_warp]
         c = self.c
-        address = c.plus(c.build.linear(registers, (), warps), self.base)
-        low = c.build.op("arith.andi", [address, c.number(0x3FFFF)], "i32")
-        field = c.build.op("arith.shrui", [low, c.number(4)], "i32")
         rest = descriptor(0, m.leading, m.stride, m.swizzle)
         rest -= 1 << 64 if rest >> 63 else 0
+        apart = not any(r & w for r in registers for w in warps)
+        address = c.plus(c.build.linear([0] if apart else registers, (), warps), self.base)
+        low = c.build.op("arith.andi", [address, c.number(0x3FFFF)], "i32")
+        field = c.build.op("arith.shrui", [low, c.number(4)], "i32")
         wide = c.build.op("arith.extui", [field], "i64")
-        return c.build.op("arith.ori", [wide, c.number(rest, "i64")], "i64")
+        first = c.build.op("arith.ori", [wide, c.number(rest, "i64")], "i64")
+        if not apart:
+            return first
+        # The addresses of a buffer do not leave the field, so that the distance of a tile can be added to the whole.
+        steps = c.build.op("arith.extui", [c.build.linear([r >> 4 for r in registers])], "i64")
+        return c.build.op("arith.addi", [first, steps], "i64")
 
 
 def _no_matrix(c: Context, type: MemDescType, which: str, rows: int, depth: int) -> LayoutError:

@@ -113,6 +113,13 @@ class _KernelCache(dict[str, Any]):
 class JITFunction(JITCallable, KernelInterface[Any]):
     """A kernel: a function with its source, its compiled forms, and a way to launch them."""
 
+    _own_run = False
+    """Whether a subclass has a `run` of its own, which launches then go through."""
+
+    def __init_subclass__(cls, **more: Any) -> None:
+        super().__init_subclass__(**more)
+        cls._own_run = cls.run is not JITFunction.run
+
     def __init__(
         self,
         fn: Callable[..., Any],
@@ -151,11 +158,11 @@ class JITFunction(JITCallable, KernelInterface[Any]):
 
     def __getitem__(self, grid: Any) -> Any:
         """The launcher for a grid."""
-        if type(self).run is not JITFunction.run:
+        if self._own_run:
             return KernelInterface.__getitem__(self, grid)
-        if compiling.elsewhere is not None:
-            return partial(self._launch_elsewhere, compiling.elsewhere, grid)
-        return partial(self._launcher, grid)
+        if compiling.elsewhere is None:
+            return partial(self._launcher, grid)
+        return partial(self._launch_elsewhere, compiling.elsewhere, grid)
 
     def _launch_elsewhere(self, target: str, grid: Any, /, *args: Any, **kwargs: Any) -> Any:
         """Launch for a target other than the CPU that was asked for: a simulated one, or a GPU."""

@@ -197,8 +197,9 @@ def to_host(host: int, address: int, size: int, where: Device) -> None:
 # --------------------------------------------------------------------------------------------------------------------
 # Launching
 
-# CUlaunchConfig: grid x y z, block x y z, bytes of shared memory, (padding), stream, attributes, how many
-_CONFIG = "IIIIIIIIQQQ"
+# CUlaunchConfig: grid x y z; block x y z, bytes of shared memory, (padding); stream; attributes, how many. What is the
+# same for each launch of a kernel is packed once, as bytes.
+_CONFIG = "III20sQ16s8x"
 _CONFIG_BYTES = 64
 """Where the parameters begin; the configuration itself has 56 bytes."""
 _ATTRIBUTE_BYTES = 72
@@ -278,9 +279,13 @@ class LoadedKernel:
                 hint=f"the kernel takes {self.registers} registers a thread: fewer num_warps, or maxnreg=...",
             )
         if self.shared + self.static_shared > 48 << 10:
-            name = kind.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-            for index in range(device_count()):
-                check(cuda.cuKernelSetAttribute(name, self.shared, self.kernel, check(cuda.cuDeviceGet(index))))
+            # The memory that the L1 cache and shared memory divide between them has to hold as many blocks as fit.
+            for name, value in (
+                (kind.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, self.shared),
+                (kind.CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, 100),
+            ):
+                for index in range(device_count()):
+                    check(cuda.cuKernelSetAttribute(name, value, self.kernel, check(cuda.cuDeviceGet(index))))
 
     def _check_limits(self, here: Device, target: str) -> None:
         """Refuse what this GPU cannot run, before the driver does without saying why."""
@@ -294,13 +299,18 @@ class LoadedKernel:
         if self.shared > here.shared_bytes:
             raise OutOfResources(self.shared, here.shared_bytes, "shared memory")
 
+    def _fixed(self) -> tuple[bytes, bytes]:
+        """The parts of a configuration that are the same for each launch."""
+        attributes = ctypes.addressof(self._attributes)
+        block = struct.pack("<IIII4x", self.threads, 1, 1, self.shared)
+        return block, struct.pack("<QQ", attributes, self._attribute_count)
+
     def launcher(self, codes: str, stream: Stream) -> Callable[..., None]:
         """A function (nx, ny, nz, *values) that queues a launch; a code has 8 bytes, or is 128s for a tensor map."""
         offsets, size = _parameter_offsets(codes)
-        pack = struct.Struct(f"<{_CONFIG}8x{_padded(codes)}").pack_into
+        pack = struct.Struct(f"<{_CONFIG}{_padded(codes)}").pack_into
         call, free, kernel = _launch_function(), list[_Buffer](), self.address
-        threads, shared = self.threads, self.shared
-        attributes, count = ctypes.addressof(self._attributes), self._attribute_count
+        block, attributes = self._fixed()
         fail, note, name = self._failed, launches.append, self.name
 
         def launch(nx: int, ny: int, nz: int, *values: Any) -> None:
@@ -309,9 +319,8 @@ class LoadedKernel:
             except IndexError:
                 buffer = _Buffer(offsets, size)
             if nx and ny and nz:
-                at = stream()
                 note((name, nx, ny, nz))
-                pack(buffer.memory, 0, nx, ny, nz, threads, 1, 1, shared, 0, at, attributes, count, *values)
+                pack(buffer.memory, 0, nx, ny, nz, block, stream(), attributes, *values)
                 status = call(buffer.config, kernel, buffer.parameters, None)
                 if status:
                     fail(status, buffer)
@@ -325,9 +334,8 @@ class LoadedKernel:
         """A function without arguments that queues the same launch each time."""
         offsets, size = _parameter_offsets(codes)
         buffer = _Buffer(offsets, size)
-        attributes = ctypes.addressof(self._attributes)
-        fixed = (*grid, self.threads, 1, 1, self.shared, 0, stream(), attributes, self._attribute_count)
-        struct.pack_into(f"<{_CONFIG}8x{_padded(codes)}", buffer.memory, 0, *fixed, *values)
+        block, attributes = self._fixed()
+        struct.pack_into(f"<{_CONFIG}{_padded(codes)}", buffer.memory, 0, *grid, block, stream(), attributes, *values)
         place = ctypes.c_uint64.from_address(buffer.config + 32)
         call, kernel, fail = _launch_function(), self.address, self._failed
         config, parameters, keep = buffer.config, buffer.parameters, self

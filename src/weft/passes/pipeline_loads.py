@@ -130,7 +130,7 @@ def _has_effects(op: Operation) -> bool:
 
 
 def _others(loop: scf.ForOp, found: Sequence[_Copied]) -> int:
-    """Bytes of the other buffers of the kernel that may be in use during the loop."""
+    """Bytes of the other tiles in shared memory that may be in use during the loop; the stages of others are not."""
     root: Operation = loop
     while root.parent_op() is not None and root.name != "tt.func":
         parent = root.parent_op()
@@ -139,7 +139,7 @@ def _others(loop: scf.ForOp, found: Sequence[_Copied]) -> int:
     loaded = {c.load.result for c in found}
     total = 0
     for op in root.walk():
-        if isinstance(op, LocalAllocOp) and not (op.src is not None and _source(op.src) in loaded):
+        if isinstance(op, LocalAllocOp) and op.src is not None and _source(op.src) not in loaded:
             type = op.result.type
             assert isinstance(type, MemDescType)
             total += prod(type.shape) * bit_width(type.element_type) // 8

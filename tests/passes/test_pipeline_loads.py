@@ -1,0 +1,163 @@
+"""Loops of products whose loads are copied ahead: what becomes of them, and that they compute the same."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from xdsl.dialects import scf
+from xdsl.dialects.builtin import ModuleOp
+
+from weft.ir import parse_module, print_module, verify
+from weft.lower import lower
+from weft.passes import tile_pipeline
+from weft.passes.gpu_pipelines import gpu_pipeline
+from weft.sim import run
+
+M, N, K = 64, 32, 32
+
+
+def pointers(name: str, rows: int, columns: int, stride: str, elem: str, turned: bool = False) -> str:
+    """%name: the addresses of a tile; `turned`: consecutive along rows."""
+    a, b = ("1", "0") if not turned else ("0", "1")
+    first, second = (rows, columns) if not turned else (columns, rows)
+    tall, wide = (f"{rows}x1", f"1x{columns}") if not turned else (f"1x{columns}", f"{rows}x1")
+    whole = f"{rows}x{columns}"
+    return f"""
+    %{name}_i = tt.make_range {{end = {first} : i32, start = 0 : i32}} : tensor<{first}xi32>
+    %{name}_j = tt.make_range {{end = {second} : i32, start = 0 : i32}} : tensor<{second}xi32>
+    %{name}_e = tt.expand_dims %{name}_i {{axis = {a} : i32}} : tensor<{first}xi32> -> tensor<{tall}xi32>
+    %{name}_f = tt.expand_dims %{name}_j {{axis = {b} : i32}} : tensor<{second}xi32> -> tensor<{wide}xi32>
+    %{name}_s = tt.splat {stride} : i32 -> tensor<{tall}xi32>
+    %{name}_m = arith.muli %{name}_e, %{name}_s : tensor<{tall}xi32>
+    %{name}_b = tt.broadcast %{name}_m : tensor<{tall}xi32> -> tensor<{whole}xi32>
+    %{name}_c = tt.broadcast %{name}_f : tensor<{wide}xi32> -> tensor<{whole}xi32>
+    %{name}_o = arith.addi %{name}_b, %{name}_c : tensor<{whole}xi32>
+    %{name}_q = tt.splat %{name}_ptr : !tt.ptr<{elem}> -> tensor<{whole}x!tt.ptr<{elem}>>
+    %{name} = tt.addptr %{name}_q, %{name}_o : tensor<{whole}x!tt.ptr<{elem}>>, tensor<{whole}xi32>"""
+
+
+def text_of(elem: str = "f16", out: str = "f32", other: str = "0.0", inside: str = "", attributes: str = "") -> str:
+    """c = a @ b with a mask on the columns of a and steps of `K`; `inside` stands in the loop."""
+    a, b, c = f"{M}x{K}", f"{K}x{N}", f"{M}x{N}"
+    arguments = ", ".join(
+        f"%{n}_ptr: !tt.ptr<{e}> {{tt.divisibility = 16 : i32}}" for n, e in (("a", elem), ("b", elem), ("c", out))
+    )
+    zero = "0" if out[0] == "i" else "0.0"
+    return f"""module {{
+  tt.func public @product({arguments}, %k: i32 {{tt.divisibility = 16 : i32}}) {{
+    %n = arith.constant {N} : i32{pointers("a", M, K, "%k", elem)}{pointers("b", K, N, "%n", elem)}
+    {pointers("c", M, N, "%n", out)}
+    %zero = arith.constant dense<{zero}> : tensor<{c}x{out}>
+    %other = arith.constant dense<{other}> : tensor<{a}x{elem}>
+    %first = arith.constant 0 : i32
+    %step = arith.constant {K} : i32
+    %move_a = arith.constant dense<{K}> : tensor<{a}xi32>
+    %move_b = arith.constant dense<{K * N}> : tensor<{b}xi32>
+    %d:3 = scf.for %i = %first to %k step %step iter_args(%pa = %a, %pb = %b, %acc = %zero)
+        -> (tensor<{a}x!tt.ptr<{elem}>>, tensor<{b}x!tt.ptr<{elem}>>, tensor<{c}x{out}>) : i32 {{
+      %left = arith.subi %k, %i : i32
+      %most = tt.splat %left : i32 -> tensor<{a}xi32>
+      %mask = arith.cmpi slt, %a_c, %most : tensor<{a}xi32>
+      %rows = tt.broadcast %b_e : tensor<{K}x1xi32> -> tensor<{b}xi32>
+      %most_b = tt.splat %left : i32 -> tensor<{b}xi32>
+      %mask_b = arith.cmpi slt, %rows, %most_b : tensor<{b}xi32>
+      %x = tt.load %pa, %mask, %other : tensor<{a}x!tt.ptr<{elem}>>
+      %y = tt.load %pb, %mask_b : tensor<{b}x!tt.ptr<{elem}>>
+      %t = tt.dot %x, %y, %acc : tensor<{a}x{elem}> * tensor<{b}x{elem}> -> tensor<{c}x{out}>
+      {inside}
+      %na = tt.addptr %pa, %move_a : tensor<{a}x!tt.ptr<{elem}>>, tensor<{a}xi32>
+      %nb = tt.addptr %pb, %move_b : tensor<{b}x!tt.ptr<{elem}>>, tensor<{b}xi32>
+      scf.yield %na, %nb, %t : tensor<{a}x!tt.ptr<{elem}>>, tensor<{b}x!tt.ptr<{elem}>>, tensor<{c}x{out}>
+    }} {attributes}
+    tt.store %c, %d#2 : tensor<{c}x!tt.ptr<{out}>>
+    tt.return
+  }}
+}}"""
+
+
+def laid_out(target: str, stages: int = 3, warps: int = 4, **more: str) -> ModuleOp:
+    module = gpu_pipeline(tile_pipeline(parse_module(text_of(**more), "product.ttir")), target, warps, stages)
+    verify(module, "layout")
+    assert print_module(parse_module(print_module(module))) == print_module(module)
+    return module
+
+
+def operations(module: ModuleOp) -> list[str]:
+    """The loop's operations but for arithmetic."""
+    (loop,) = (op for op in module.walk() if isinstance(op, scf.ForOp))
+    skipped = ("arith.", "tt.splat", "tt.addptr", "tt.broadcast", "ttg.memdesc_index", "scf.")
+    return [op.name for op in loop.body.block.ops if not op.name.startswith(skipped)]
+
+
+COPIES = ["ttg.async_copy_global_to_local", "ttg.async_copy_global_to_local", "ttg.async_commit_group"]
+
+
+def test_copies_come_after_the_wait() -> None:
+    found = operations(laid_out("cuda:80"))
+    assert found == ["ttg.async_wait", *COPIES, "ttg.local_load", "ttg.local_load", "tt.dot"]
+
+
+def test_copies_come_after_the_product_before() -> None:
+    found = operations(laid_out("cuda:90"))
+    products = ["ttng.warp_group_dot", "ttng.warp_group_dot_wait"]
+    assert found == ["ttg.async_wait", "ttng.fence_async_shared", *products, *COPIES]
+
+
+@pytest.mark.parametrize("stages", [2, 3, 5])
+@pytest.mark.parametrize("target", ["cuda:80", "cuda:90"])
+@pytest.mark.parametrize("warps", [4, 8])
+@pytest.mark.parametrize("elem", ["f16", "i8", "f32"])
+def test_computes_the_same(elem: str, warps: int, target: str, stages: int) -> None:
+    types: dict[str, tuple[Any, str, Any]] = {
+        "f16": (np.float16, "f32", np.float32),
+        "i8": (np.int8, "i32", np.int32),
+        "f32": (np.float32, "f32", np.float32),
+    }
+    dtype, out, total = types[elem]
+    module = laid_out(target, stages, warps, elem=elem, out=out, other="0" if elem == "i8" else "0.0")
+    assert sum(op.name == COPIES[0] for op in module.walk()) == 2 * stages
+    program = lower(module)
+    rng = np.random.default_rng(stages)
+    for depth in (0, 16, 3 * K, 5 * K + 16):
+        a = rng.integers(-4, 5, (M, max(depth, 1))).astype(dtype)
+        b = rng.integers(-4, 5, (max(depth, 1), N)).astype(dtype)
+        c = np.full((M, N), 7, total)
+        run(program, 1, {"a_ptr": a, "b_ptr": b, "c_ptr": c, "k": depth})
+        wanted = a.astype(total) @ b.astype(total) if depth else np.zeros((M, N), total)
+        assert np.array_equal(c, wanted)
+
+
+def test_the_loop_says_how_many_stages() -> None:
+    module = laid_out("cuda:80", 3, attributes="{tt.num_stages = 2 : i32}")
+    assert sum(op.name == COPIES[0] for op in module.walk()) == 4
+
+
+STORE = f"tt.store %c, %t : tensor<{M}x{N}x!tt.ptr<f32>>"
+
+
+@pytest.mark.parametrize(
+    ("more", "stages", "copies"),
+    [
+        ({}, 1, 0),
+        ({"other": "1.0"}, 3, 3),  # the left operand stays, the right one does not
+        ({"other": "-0.0"}, 3, 3),
+        ({"inside": STORE}, 3, 0),
+        ({"inside": "gpu.barrier"}, 3, 0),
+        ({"attributes": "{tt.num_stages = 1 : i32}"}, 3, 0),
+    ],
+)
+@pytest.mark.parametrize("target", ["cuda:80", "cuda:90"])
+def test_what_stays(target: str, more: dict[str, str], stages: int, copies: int) -> None:
+    module = laid_out(target, stages, **more)
+    assert sum(op.name == COPIES[0] for op in module.walk()) == copies
+    program = lower(module)
+    a, b = np.arange(M * 2 * K).reshape(M, -1) % 5, np.arange(N * 2 * K).reshape(-1, N) % 7
+    c = np.zeros((M, N), np.float32)
+    run(program, 1, {"a_ptr": a.astype(np.float16), "b_ptr": b.astype(np.float16), "c_ptr": c, "k": 2 * K})
+    assert np.array_equal(c, a @ b)
+
+
+def test_a_target_without_copies() -> None:
+    assert COPIES[0] not in operations(laid_out("cuda:75"))

@@ -43,12 +43,11 @@ def counts(ptx: str) -> Counter[str]:
     """How many instructions of each kind; accesses by the bits that a thread moves with one."""
     found: Counter[str] = Counter()
     body = ptx[ptx.index("{", ptx.index(".entry")) :]
-    for line in body.splitlines():
-        text = re.sub(r"//.*", "", line).strip()
-        text = re.sub(r"^@!?%\w+\s+", "", text)
-        if not text.endswith(";") or text.startswith("."):
+    for statement in re.sub(r"//.*", "", body).split(";")[:-1]:
+        text = re.sub(r"^([{}\s]|\$?\w+:|\.(?:loc|pragma|file)\b[^\n]*\n|@!?%?\w+\s)*", "", statement)
+        if not text or text.startswith("."):
             continue
-        name = text.split()[0].rstrip(";")
+        name = text.split()[0]
         found["all"] += 1
         for pattern, label in KINDS:
             match = re.match(pattern, name)

@@ -15,18 +15,23 @@ from weft.backends.nvidia.driver import (
     to_device,
     to_host,
 )
+from weft.backends.nvidia.events import Event, copy, fill, in_use
 from weft.backends.nvidia.tensormaps import map_maker
 
 __all__ = [
     "Device",
+    "Event",
     "LoadedKernel",
     "allocate",
     "available",
+    "copy",
     "current_device",
     "device",
     "device_count",
     "driver_version",
+    "fill",
     "free",
+    "in_use",
     "map_maker",
     "to_device",
     "to_host",

@@ -26,7 +26,9 @@ from weft import compiler
 from weft.base import CompileTimeAssertionFailure, LaunchError, LaunchTypeError, OutOfResources
 
 from . import knobs
+from .arrays import may_be_on_gpu
 from .cache import default_store
+from .compiling import on_gpu
 from .config import Config
 from .errors import AutotunerError, PTXASError
 from .files import compiler_key
@@ -172,7 +174,7 @@ class Autotuner(KernelInterface[Any]):
             self.post_hook(full, exception=None)
 
         try:
-            if self._do_bench is None:
+            if self._do_bench is None and not self._on_gpu(args):  # a launch on a GPU returns before it is done
                 kernel_call()  # compiles
                 begin = time.perf_counter()
                 kernel_call()
@@ -186,8 +188,15 @@ class Autotuner(KernelInterface[Any]):
                 print(f"Autotuning failed with {error}")
             return list(_FAILED)
 
+    @staticmethod
+    def _on_gpu(values: Iterable[Any]) -> bool:
+        """Whether launches with these arguments go to a GPU."""
+        return any(may_be_on_gpu(value) and on_gpu(value) for value in values)
+
     def _same_code(self, config: Config) -> Any:
         """Configurations with the same answer make the same code on a CPU; None when that is not known."""
+        if self._on_gpu((self.nargs or {}).values()):
+            return None
         if config.pre_hook is not None or config.ir_override is not None or self._do_bench is not None:
             return None
         return tuple(sorted((k, repr(v)) for k, v in config.kwargs.items()))

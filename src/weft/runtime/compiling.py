@@ -68,6 +68,11 @@ def gpu_launches() -> Any:
     return importlib.import_module(f"{__package__}.gpu").GPULaunches
 
 
+def on_gpu(value: Any) -> bool:
+    """Whether an argument is an array in a GPU's memory."""
+    return bool(importlib.import_module(f"{__package__}.gpu").on_gpu(value))
+
+
 _STAGES = ("ttir", "ttgir", "lane", "llir", "ptx", "asm")
 """Stages that can be shown: ttgir, lane and ptx of a kernel for a GPU, asm of one for the CPU."""
 

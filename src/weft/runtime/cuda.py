@@ -19,7 +19,7 @@ import numpy as np
 from weft.base import LaunchError, LaunchTypeError
 from weft.compiler import devices
 
-from .streams import stream
+from .streams import own_stream, stream
 
 __all__ = [
     "DeviceArray",
@@ -107,6 +107,22 @@ class DeviceArray:
             self._gpu.synchronize()
             devices.to_device(self.address, host.ctypes.data, self.nbytes, self._gpu)
         return self
+
+    def zero_(self) -> DeviceArray:
+        """Fill it with zeros, in the order of Weft's own stream; gives itself."""
+        devices.fill(self.address, self.nbytes, self._gpu, own_stream())
+        return self
+
+    def copy_(self, other: DeviceArray) -> DeviceArray:
+        """Take the elements of another array of the same GPU, shape and type, in stream order; gives itself."""
+        if (other.shape, other.dtype, other.device) != (self.shape, self.dtype, self.device):
+            raise LaunchTypeError(f"{other!r} cannot be copied into {self!r}")
+        devices.copy(self.address, other.address, self.nbytes, self._gpu, own_stream())
+        return self
+
+    def clone(self) -> DeviceArray:
+        """A copy on the same GPU."""
+        return DeviceArray(self.shape, self.dtype, self.device).copy_(self)
 
     def __len__(self) -> int:
         if not self.shape:

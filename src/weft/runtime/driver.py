@@ -1,11 +1,15 @@
 """The device, as code written for Triton asks for it: `driver.active.get_current_target()` and so on.
 
+It is the GPU where launches are meant for one (`WEFT_TARGET`, `with weft.target(...)`), or, where none is said, as soon
+as a library with arrays on a GPU is loaded (PyTorch with CUDA, CuPy) or this thread has used a GPU; else the CPU.
+
 >>> driver.active.get_current_target().backend
 'cpu'
 """
 
 from __future__ import annotations
 
+import importlib
 import platform
 import time
 from collections.abc import Callable
@@ -15,8 +19,10 @@ from weft import compiler
 from weft.base import Unsupported
 
 from . import testing
+from .compiling import current_target
+from .streams import may_use_gpu
 
-__all__ = ["CPUDriver", "DriverConfig", "driver"]
+__all__ = ["CPUDriver", "DriverConfig", "cpp_type", "driver"]
 
 
 class _Event:
@@ -85,8 +91,16 @@ class _Utils:
         raise Unsupported("loading a bare binary", "cpu", hint="use CompiledKernel, which loads itself")
 
 
+def cpp_type(name: str) -> str:
+    """The C type of a type in a signature."""
+    if name.startswith("*"):
+        return "void*"
+    types = {"i1": "int8_t", "u1": "uint8_t", "fp16": "float", "bf16": "float", "fp32": "float", "fp64": "double"}
+    return types.get(name) or f"{'u' if name.startswith('u') else ''}int{name[1:]}_t"
+
+
 class CPUDriver:
-    """The one device that is there."""
+    """The CPU, which is always there."""
 
     utils = _Utils()
 
@@ -141,13 +155,7 @@ class CPUDriver:
         """Push everything out of the caches."""
         testing.clear_cache()
 
-    @staticmethod
-    def map_python_to_cpp_type(name: str) -> str:
-        """The C type of a type in a signature."""
-        if name.startswith("*"):
-            return "void*"
-        types = {"i1": "int8_t", "u1": "uint8_t", "fp16": "float", "bf16": "float", "fp32": "float", "fp64": "double"}
-        return types.get(name) or f"{'u' if name.startswith('u') else ''}int{name[1:]}_t"
+    map_python_to_cpp_type = staticmethod(cpp_type)
 
     def __repr__(self) -> str:
         return f"CPUDriver({platform.machine()})"
@@ -157,15 +165,16 @@ class DriverConfig:
     """Which driver is used; `driver.active` is the one."""
 
     def __init__(self) -> None:
-        self._default: Any = None
+        self._cpu = CPUDriver()
+        self._cuda: Any = None
         self._active: Any = None
 
     @property
     def default(self) -> Any:
-        """The driver of the machine."""
-        if self._default is None:
-            self._default = CPUDriver()
-        return self._default
+        """The driver of what launches are meant for now."""
+        if self._cuda is None and (may_use_gpu() or current_target().startswith("cuda")):
+            self._cuda = importlib.import_module(f"{__package__}.cuda_driver").CUDADriver()
+        return self._cuda if self._cuda is not None and self._cuda.is_active() else self._cpu
 
     @property
     def active(self) -> Any:

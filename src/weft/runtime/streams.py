@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-__all__ = ["stream", "stream_of"]
+__all__ = ["may_use_gpu", "own_stream", "stream", "stream_of"]
 
 _own = 0
 
@@ -53,3 +53,11 @@ def _torch_stream(device: int) -> Callable[[], int]:
     if quick is not None:
         return partial(quick, device)
     return lambda: int(torch.cuda.current_stream(device).cuda_stream)
+
+
+def may_use_gpu() -> bool:
+    """Whether a library is loaded that can use a GPU here; cheap, and right when it says no."""
+    if "weft.compiler.devices" in sys.modules or "cupy" in sys.modules:
+        return True
+    torch = sys.modules.get("torch")
+    return torch is not None and bool(torch.cuda.is_available())

@@ -3,25 +3,31 @@
     ms = do_bench(lambda: kernel[grid](x, y, n))
     assert_close(out, expected, rtol=1e-5)
 
-Times are of the wall clock, in milliseconds, and of cold caches: before each run more memory is written than the last
-level of cache holds.
+Times are in milliseconds and of cold caches: before each run more memory is written than the last level of cache holds.
+Where this thread has used a GPU they are taken by events in its current stream, else by the wall clock.
 """
 
 from __future__ import annotations
 
 import contextlib
 import csv
+import importlib
 import os
 import statistics
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from time import perf_counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from weft import compiler
+
+from .streams import may_use_gpu
+
+if TYPE_CHECKING:
+    from weft.compiler.devices import Device
 
 __all__ = [
     "Benchmark",
@@ -88,26 +94,11 @@ def clear_cache() -> None:
     _flush_buffer.fill(1)
 
 
-def do_bench(
-    fn: Callable[[], Any],
-    warmup: float = 25,
-    rep: float = 100,
-    grad_to_none: Sequence[Any] | None = None,
-    quantiles: Sequence[float] | None = None,
-    return_mode: str = "mean",
-    *,
-    cold: bool = True,
-) -> Any:
-    """Milliseconds that `fn` takes: about `warmup` ms unmeasured, then about `rep` ms measured.
-
-    With `quantiles` the answer is those of the times, otherwise what `return_mode` says: mean, median, min, max, all.
-    """
-    if return_mode not in MODES:
-        raise ValueError(f"return_mode is one of {', '.join(MODES)}, got {return_mode!r}")
-    fn()
+def _host_times(fn: Callable[[], Any], warmup: float, rep: float, grads: Sequence[Any], *, cold: bool) -> list[float]:
+    """Milliseconds of each run by the wall clock."""
 
     def once() -> float:
-        for tensor in grad_to_none or ():
+        for tensor in grads:
             tensor.grad = None
         if cold:
             clear_cache()
@@ -121,7 +112,41 @@ def do_bench(
     estimate = max(1e-3, 1e3 * (perf_counter() - begin) / 3)
     for _ in range(int(warmup / estimate)):
         fn()
-    times = [once() for _ in range(max(3, min(10_000, int(rep / estimate))))]
+    return [once() for _ in range(max(3, min(10_000, int(rep / estimate))))]
+
+
+def _clock() -> Any:
+    """A clock of the GPU that this thread has used; None where it has used none."""
+    if not may_use_gpu():
+        return None
+    module = importlib.import_module(f"{__package__}.clock")
+    return module.GPUClock() if module.gpu_in_use() else None
+
+
+def do_bench(
+    fn: Callable[[], Any],
+    warmup: float = 25,
+    rep: float = 100,
+    grad_to_none: Sequence[Any] | None = None,
+    quantiles: Sequence[float] | None = None,
+    return_mode: str = "mean",
+    *,
+    cold: bool = True,
+) -> Any:
+    """Milliseconds that `fn` takes: about `warmup` ms unmeasured, then about `rep` ms measured.
+
+    With `quantiles` the answer is those of the times, otherwise what `return_mode` says: mean, median, min, max, all.
+    Once this thread has used a GPU, time is that between two events in the current stream, what the CPU does included;
+    then it is the GPU's cache that is cold.
+    """
+    if return_mode not in MODES:
+        raise ValueError(f"return_mode is one of {', '.join(MODES)}, got {return_mode!r}")
+    fn()
+    clock, grads = _clock(), grad_to_none or ()
+    if clock is not None:
+        times = clock.times(fn, warmup, rep, grads, cold=cold)
+    else:
+        times = _host_times(fn, warmup, rep, grads, cold=cold)
     return _summarize_statistics(times, quantiles, return_mode)
 
 
@@ -132,8 +157,41 @@ def do_bench_cudagraph(
     quantiles: Sequence[float] | None = None,
     return_mode: str = "mean",
 ) -> Any:
-    """As do_bench, with warm caches; there are no graphs on a CPU."""
+    """As do_bench, with warm caches; on a GPU without the cost of launches: many runs are captured in one graph.
+
+    The graph is PyTorch's, so that `fn` must be what PyTorch can capture. Without PyTorch, or on a CPU, there is none.
+    """
+    if return_mode not in MODES:
+        raise ValueError(f"return_mode is one of {', '.join(MODES)}, got {return_mode!r}")
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.cuda.is_initialized():
+        return _summarize_statistics(_graph_times(torch, fn, rep, grad_to_none or ()), quantiles, return_mode)
     return do_bench(fn, rep / 4, rep, grad_to_none, quantiles, return_mode, cold=False)
+
+
+GRAPHS = 10
+"""How often a graph of runs is replayed."""
+
+
+def _graph_times(torch: Any, fn: Callable[[], Any], rep: float, grads: Sequence[Any]) -> list[float]:
+    """Milliseconds of a run, one time for each replay of a graph of about rep / GRAPHS ms."""
+    for tensor in grads:
+        tensor.detach_()
+        tensor.requires_grad_(True)
+        tensor.grad = None
+    with torch.cuda.stream(torch.cuda.Stream()):
+        fn()
+        clock = _clock()
+        estimate = statistics.median(clock.times(fn, 0, 1, grads, cold=False))
+        runs = max(1, min(1000, int(rep / GRAPHS / max(estimate, 1e-3))))
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            for _ in range(runs):
+                for tensor in grads:
+                    tensor.grad = None
+                fn()
+        times = clock.times(graph.replay, 0, rep, cold=False)
+    return [ms / runs for ms in times]
 
 
 def _as_numpy(value: Any) -> np.ndarray[Any, Any]:
@@ -331,28 +389,69 @@ def nvsmi(attrs: Sequence[str]) -> list[int]:
     return [int(part) for part in text.strip().split(",")]
 
 
+def _gpu(device: Any) -> Device | None:
+    """The GPU that is asked about; None where the CPU is meant: none is given and no GPU was used, or it is named."""
+    if getattr(device, "type", device) == "cpu":
+        return None
+    clock = _clock()
+    if clock is None or device is None:
+        return None if clock is None else clock.device
+    return clock.of(device if isinstance(device, int) else int(getattr(device, "index", 0) or 0))  # type: ignore[no-any-return]
+
+
 def get_dram_gbps(device: Any = None) -> float:
-    """The memory bandwidth of this machine in GB/s, measured by copying."""
+    """The memory bandwidth in GB/s: of a GPU by its clock and the width of its bus, of a CPU measured by copying."""
+    gpu = _gpu(device)
+    if gpu is not None:
+        return 2 * gpu.memory_clock_khz * gpu.bus_bits / 8 * 1e-6
     source = np.ones(1 << 24, np.float32)
     target = np.empty_like(source)
-    ms: float = do_bench(lambda: np.copyto(target, source), warmup=5, rep=50, return_mode="min", cold=False)
-    return 2 * source.nbytes / ms * 1e-6
+    times = _host_times(lambda: np.copyto(target, source), 5, 50, (), cold=False)
+    return 2 * source.nbytes / min(times) * 1e-6
+
+
+TENSOR_OPS = {80: 4096, 86: 2048, 89: 2048, 90: 8192}
+"""Operations on 8-bit elements that the tensor cores of a multiprocessor do in a cycle, by compute capability."""
+SIMD_OPS = {80: 128, 86: 256, 89: 256, 90: 256}
+"""Operations on float32 that a multiprocessor does in a cycle, an FMA counted as two."""
+
+
+def _bits(dtype: Any) -> int:
+    """The bits of an element type by its name; of none, those of float16."""
+    digits = "".join(c if c.isdigit() else " " for c in str(dtype)).split()
+    return int(digits[0]) if dtype is not None and digits else 8 if "fp8" in str(dtype) else 16
+
+
+def _peak(operations: dict[int, int], clock_rate: float, gpu: Device) -> float:
+    """TFLOP/s of so many operations a cycle; of a GPU that is not in the table, those of the newest before it."""
+    known = max((n for n in operations if n <= gpu.capability), default=min(operations))
+    return operations[known] * gpu.multiprocessors * (clock_rate or gpu.clock_khz) * 1e-9
 
 
 def get_max_tensorcore_tflops(dtype: Any = None, clock_rate: float = 0, device: Any = None) -> float:
-    """What this machine reaches in a matrix product, in TFLOP/s, measured."""
+    """The most TFLOP/s of matrix products: of a GPU by its clock (kHz, or `clock_rate`), of a CPU measured."""
+    gpu = _gpu(device)
+    if gpu is not None:
+        return _peak(TENSOR_OPS, clock_rate, gpu) * 8 / _bits(dtype)
     size = 1024
     a = np.ones((size, size), np.float32)
-    ms: float = do_bench(lambda: a @ a, warmup=5, rep=50, return_mode="min", cold=False)
-    return 2 * size**3 / ms * 1e-9
+    times = _host_times(lambda: a @ a, 5, 50, (), cold=False)
+    return 2 * size**3 / min(times) * 1e-9
 
 
 def get_max_simd_tflops(dtype: Any = None, clock_rate: float = 0, device: Any = None) -> float:
-    """As get_max_tensorcore_tflops: a CPU has one kind of arithmetic."""
-    return get_max_tensorcore_tflops(dtype)
+    """The most TFLOP/s without tensor cores; a CPU has one kind of arithmetic."""
+    gpu = _gpu(device)
+    if gpu is None:
+        return get_max_tensorcore_tflops(dtype)
+    return _peak(SIMD_OPS, clock_rate, gpu) * (2 if dtype is not None and _bits(dtype) == 16 else 1)
 
 
 @contextlib.contextmanager
 def set_gpu_clock(ref_sm_clock: int = 1350, ref_mem_clock: int = 1215) -> Iterator[tuple[float, float]]:
-    """There is no GPU whose clock could be set: gives zeros."""
-    yield 0.0, 0.0
+    """The peaks of the GPU with its clocks as they are, TFLOP/s and GB/s: clocks are never set. Zeros without a GPU."""
+    gpu = _gpu(None)
+    if gpu is None:
+        yield 0.0, 0.0
+    else:
+        yield get_max_tensorcore_tflops("float16", 0, gpu.index), get_dram_gbps(gpu.index)

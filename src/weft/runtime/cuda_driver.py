@@ -1,0 +1,168 @@
+"""NVIDIA GPUs as code written for Triton asks for them: `driver.active`, where launches go to a GPU (see `driver`)."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from weft import compiler
+from weft.base import LaunchError
+from weft.compiler import GPUTarget, devices
+
+from . import cuda, testing
+from .clock import GPUClock, current_stream, gpu_in_use
+from .compiling import choose_by_arrays, current_target
+from .driver import cpp_type
+from .streams import may_use_gpu
+
+__all__ = ["CUDADriver"]
+
+
+def _torch_with_cuda() -> Any:
+    """PyTorch, if it is loaded and can use a GPU."""
+    torch = sys.modules.get("torch")
+    return torch if torch is not None and torch.cuda.is_available() else None
+
+
+class _CUDAInterface:
+    """The GPUs in the interface of torch.cuda, where PyTorch is not there or cannot use them."""
+
+    Event = devices.Event
+
+    @staticmethod
+    def synchronize(device: int | None = None) -> None:
+        """Wait for all that was queued on a GPU."""
+        cuda.synchronize(device)
+
+    @staticmethod
+    def current_device() -> int:
+        """The number of this thread's GPU."""
+        return devices.current_device().index
+
+    @staticmethod
+    def set_device(device: int) -> None:
+        """Make a GPU that of this thread."""
+        devices.device(device).make_current()
+
+    @staticmethod
+    def device_count() -> int:
+        """How many there are."""
+        return cuda.device_count()
+
+    @staticmethod
+    def is_available() -> bool:
+        """Whether there is one."""
+        return devices.available()
+
+    @staticmethod
+    def get_device_capability(device: int | None = None) -> tuple[int, int]:
+        """Compute capability: (9, 0)."""
+        found = devices.current_device() if device is None else devices.device(device)
+        return found.major, found.minor
+
+
+class _CUDAUtils:
+    """Facts about a GPU."""
+
+    @staticmethod
+    def get_device_properties(device: int | None = 0) -> dict[str, Any]:
+        """What libraries size their grids and blocks by; clocks in kHz, memory per block in bytes."""
+        found = devices.current_device() if device is None else devices.device(device)
+        return {
+            "max_shared_mem": found.shared_bytes,
+            "max_num_regs": found.registers,
+            "multiprocessor_count": found.multiprocessors,
+            "warpSize": 32,
+            "sm_clock_rate": found.clock_khz,
+            "mem_clock_rate": found.memory_clock_khz,
+            "mem_bus_width": found.bus_bits,
+        }
+
+    @staticmethod
+    def load_binary(name: str, kernel: bytes, shared: int, device: int) -> tuple[Any, ...]:
+        """Load a cubin: (library, kernel, registers, spilled bytes, the most threads of a block)."""
+        devices.device(device).make_current()
+        loaded = devices.LoadedKernel(kernel, {"name": name, "shared": shared, "num_warps": 1})
+        return loaded, loaded.address, loaded.registers, loaded.local_bytes, loaded.max_threads
+
+
+class CUDADriver:
+    """The NVIDIA GPU of this thread."""
+
+    utils = _CUDAUtils()
+
+    @staticmethod
+    def is_active() -> bool:
+        """Whether launches go to a GPU when no array says otherwise."""
+        if not choose_by_arrays():
+            return current_target().startswith("cuda") and devices.available()
+        wanted = may_use_gpu() and ("cupy" in sys.modules or _torch_with_cuda() is not None or gpu_in_use())
+        return wanted and devices.available()
+
+    @staticmethod
+    def get_current_target() -> GPUTarget:
+        """GPUTarget("cuda", 90, 32): what a launch on this thread's GPU is compiled for."""
+        target = current_target()
+        if target.startswith("cuda:"):
+            return compiler.as_target(target)
+        return GPUTarget("cuda", devices.current_device().capability, 32)
+
+    @staticmethod
+    def get_current_device() -> int:
+        """The number of this thread's GPU."""
+        return devices.current_device().index
+
+    @staticmethod
+    def set_current_device(device: int) -> None:
+        """Make a GPU that of this thread, PyTorch's too."""
+        torch = _torch_with_cuda()
+        if torch is not None:
+            torch.cuda.set_device(device)
+        devices.device(device).make_current()
+
+    @staticmethod
+    def get_current_stream(device: int | None = None) -> int:
+        """The handle of the stream that launches go to."""
+        return current_stream(devices.current_device().index if device is None else device)
+
+    @staticmethod
+    def get_active_torch_device() -> Any:
+        """torch.device("cuda", number of this thread's GPU). LaunchError where PyTorch cannot use it."""
+        import torch
+
+        if not torch.cuda.is_available():
+            raise LaunchError(
+                f"PyTorch {torch.__version__} cannot use the GPU",
+                hint="install PyTorch with CUDA, or use weft.cuda.to_device(...)",
+            )
+        return torch.device("cuda", devices.current_device().index)
+
+    @staticmethod
+    def get_device_interface() -> Any:
+        """torch.cuda, or the same interface where PyTorch cannot use the GPU."""
+        torch = _torch_with_cuda()
+        return _CUDAInterface if torch is None else torch.cuda
+
+    @staticmethod
+    def get_benchmarker() -> Callable[..., Any]:
+        """What autotuning measures with."""
+        return testing.do_bench
+
+    @staticmethod
+    def get_empty_cache_for_benchmark() -> Any:
+        """Memory larger than the L2 cache, for clear_cache."""
+        return cuda.empty(max(256 << 20, 2 * devices.current_device().l2_bytes), "u1")
+
+    @staticmethod
+    def clear_cache(cache: Any = None) -> None:
+        """Queue that what is in the L2 cache is overwritten."""
+        if cache is None:
+            GPUClock().clear_cache()
+        else:
+            cache.zero_()
+
+    map_python_to_cpp_type = staticmethod(cpp_type)
+
+    def __repr__(self) -> str:
+        return f"CUDADriver({devices.current_device().name})"

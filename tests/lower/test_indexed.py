@@ -12,20 +12,24 @@ from lower.tile_text import TYPES, launched, loaded, program_of, random_layout, 
 COLUMNS = "#ttg.blocked<{sizePerThread = [2, 1], threadsPerWarp = [8, 4], warpsPerCTA = [1, 4], order = [0, 1]}>"
 
 
-def gathered(shape: tuple[int, ...], axis: int, elem: str, source: str, index: str, seed: int) -> None:
-    one, wanted = tile(shape, elem, "#s"), tile(shape, "i32", "#i")
+def gathered(
+    shape: tuple[int, ...], axis: int, elem: str, source: str, index: str, seed: int, length: int | None = None
+) -> None:
+    """A gather from a tile; the index has that length along the axis, or as many elements as the tile."""
+    short = tuple(length if d == axis and length else s for d, s in enumerate(shape))
+    one, wanted = tile(shape, elem, "#s"), tile(short, "i32", "#i")
     body = (
         loaded("x", "a", shape, elem, "#s")
-        + loaded("n", "b", shape, "i32", "#i")
+        + loaded("n", "b", short, "i32", "#i")
         + f"""
-    %y = tt.gather %x[%n] {{axis = {axis} : i32}} : ({one}, {wanted}) -> {tile(shape, elem, "#i")}"""
-        + stored("y", "c", shape, elem, "#i")
+    %y = tt.gather %x[%n] {{axis = {axis} : i32}} : ({one}, {wanted}) -> {tile(short, elem, "#i")}"""
+        + stored("y", "c", short, elem, "#i")
     )
     program = program_of({"s": source, "i": index}, [("a", elem), ("b", "i32"), ("c", elem)], body)
     rng = np.random.default_rng(seed)
     x = rng.integers(-100, 100, shape).astype(TYPES[elem])
-    n = rng.integers(-(1 << 20), 1 << 20, shape, np.int32)
-    found = np.zeros_like(x)
+    n = rng.integers(-(1 << 20), 1 << 20, short, np.int32)
+    found = np.zeros(short, x.dtype)
     launched(program, seed, a=x, b=n, c=found)
     assert np.array_equal(found, np.take_along_axis(x, n & (shape[axis] - 1), axis))
 
@@ -39,9 +43,21 @@ def test_gather(seed: int) -> None:
     gathered(shape, rng.randrange(len(shape)), elem, *layouts, seed)
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_index_of_another_length(seed: int) -> None:
+    rng = random.Random(seed)
+    shape = rng.choice([(256,), (64,), (16, 32), (4, 8, 16)])
+    axis, length = rng.randrange(len(shape)), 1 << rng.randrange(8)
+    short = tuple(length if d == axis else s for d, s in enumerate(shape))
+    layouts = [text_of(random_layout(rng, s)) for s in (shape, short)]
+    gathered(shape, axis, "f32", *layouts, seed, length)
+
+
 @pytest.mark.parametrize("elem", ["i8", "f32"])
 def test_gather_within_a_warp(elem: str) -> None:
     gathered((16, 16), 0, elem, COLUMNS, COLUMNS, 5)
+    gathered((16, 16), 0, elem, COLUMNS, COLUMNS, 7, 4)
+    gathered((16, 16), 0, elem, COLUMNS, COLUMNS, 8, 64)
     apart = "#ttg.blocked<{sizePerThread = [1, 1], threadsPerWarp = [8, 4], warpsPerCTA = [1, 4], order = [0, 1]}>"
     gathered((16, 16), 0, elem, COLUMNS, apart, 6)
 

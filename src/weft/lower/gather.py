@@ -65,21 +65,25 @@ def _linear_of(c: Context, index: Value, columns: Sequence[int]) -> Value:
 
 
 class _Wanted:
-    """The element that each register of the index wants, and linear functions of it."""
+    """The element of the source that each register of the index wants, and linear functions of it."""
 
-    def __init__(self, c: Context, layout: LinearLayout, axis: str, index: Value) -> None:
-        self.c, self.layout, self.index = c, layout, index
+    def __init__(self, c: Context, plan: Gather, index: Value) -> None:
+        self.c, self.layout, self.index, self.axis = c, plan.index, index, plan.axis
+        self.shifts: dict[str, int] = {}
         shift = 0
-        for name, size in layout.out_dims.items():
-            if name == axis:
-                break
+        for name, size in plan.source.out_dims.items():  # the index may be shorter along the axis
+            self.shifts[name] = shift
             shift += size.bit_length() - 1
-        self.shift, self.bits = shift, layout.out_log(axis)
-        self.others = ~(((1 << self.bits) - 1) << shift)
+        self.shift, self.bits = self.shifts[plan.axis], plan.source.out_log(plan.axis)
 
     def fixed(self, where: Sequence[int], dim: str) -> list[int]:
         """What the coordinates that the index does not give add, for each bit of registers, lanes or warps."""
-        return [f2.multiply(where, x & self.others) for x in self.layout.in_columns(dim)]
+        names = list(self.layout.out_dims)
+        found = []
+        for basis in self.layout.bases[dim]:
+            others = [x << self.shifts[n] for n, x in zip(names, basis, strict=True) if n != self.axis]
+            found.append(f2.multiply(where, sum(others)))
+        return found
 
     def moved(self, where: Sequence[int]) -> Value:
         """What the index adds."""
@@ -102,7 +106,7 @@ def _through_memory(c: Context, plan: Gather, value: Value, index: Value, bits: 
     store_tile(c, value, plan.source, memory, base, width)
     place = f2.Echelon(plan.memory)
     where = [(place.coefficients(1 << i) or 0) * width for i in range(len(plan.memory))]
-    address = c.plus(_Wanted(c, plan.index, plan.axis, index).place(where), base)
+    address = c.plus(_Wanted(c, plan, index).place(where), base)
     return c.build.load("shared", address, value.elem)
 
 
@@ -112,7 +116,7 @@ def _by_shuffles(c: Context, plan: Gather, value: Value, index: Value) -> Value:
     columns = plan.where.columns
     to_lane = [x >> log & c.program.lanes - 1 for x in columns]
     to_register = [x & (1 << log) - 1 for x in columns]
-    wanted = _Wanted(c, plan.index, plan.axis, index)
+    wanted = _Wanted(c, plan, index)
     lane = wanted.place(to_lane)
     own = f2.span(wanted.fixed(to_register, "register"))
     along = to_register[wanted.shift : wanted.shift + wanted.bits]

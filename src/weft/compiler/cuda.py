@@ -38,6 +38,9 @@ from .target import GPUTarget
 __all__ = ["CudaKernel", "compile_for"]
 
 STAGES = ("source", "ttir", "llir", "ptx")
+LAUNCH_OPTIONS = ("launch_cooperative_grid", "launch_pdl")
+"""Options of the launch: all programs at once, so that they may wait for each other; and programmatic dependent launch,
+before the kernel that is in front in the stream has ended."""
 
 
 class CudaKernel(CompiledKernel):
@@ -163,10 +166,12 @@ def compile_for(
     given = {"default_dot_input_precision": "tf32", **options}
     opts = make_options(given)
     language, maxnreg = opts.language, options.get("maxnreg")
+    launch = {name: True for name in LAUNCH_OPTIONS if options.get(name)}
     with stage("key", timings):
         fn = getattr(src, "fn", None)
         place = f"{getattr(fn, 'file_name', '')}:{getattr(fn, 'starting_line_number', 0)}"  # which the PTX says
-        key = cache_key(src, target, opts, {**(extra or {}), "maxnreg": str(maxnreg), "place": place})
+        more = {"maxnreg": str(maxnreg), "launch": str(sorted(launch)), "place": place}
+        key = cache_key(src, target, opts, {**(extra or {}), **more})
     if store is not None:
         with stage("cache", timings):
             found = store.get(key)
@@ -185,7 +190,7 @@ def compile_for(
         llir, version = emit_llvm(program, language.enable_fp_fusion, maxnreg)
     with stage("ptx", timings, lambda: llir):
         ptx = assembly(llir, ptx_target(str(target)), version)
-    facts = _facts(program, emitted_of(program, llir, ptx, maxnreg), module_facts, language)
+    facts = {**_facts(program, emitted_of(program, llir, ptx, maxnreg), module_facts, language), **launch}
     texts = {"source": src.text(), "ttir": ttir, "llir": llir, "ptx": ptx}
     blobs = {name: text.encode("utf-8", "surrogatepass") for name, text in texts.items()}
     if store is not None:

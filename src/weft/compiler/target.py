@@ -45,6 +45,15 @@ class GPUTarget:
         return self.backend if self.backend == "cpu" else f"{self.backend}:{self.arch}"
 
 
+def _nearest(number: int) -> str:
+    """Which of the targets a GPU of another capability can run, in words; "" if none.
+
+    Code for 90 is for that processor alone; that for the others runs on everything newer.
+    """
+    below = [n for n in CAPABILITIES if n < number and n != 90]
+    return f"the nearest that a GPU of capability {number} runs is cuda:{max(below)}; " if below else ""
+
+
 def as_target(target: Any = None) -> GPUTarget:
     """Turn a name, a triple (backend, arch, warp size) or nothing into a target that exists."""
     if target is None or target == "cpu":
@@ -58,10 +67,11 @@ def as_target(target: Any = None) -> GPUTarget:
         return GPUTarget("cuda", int(number), 32)
     if backend != "cpu":
         exist = ", ".join((*TARGETS, *SIMULATED))
+        nearest = _nearest(int(number)) if backend == "cuda" and number.isdigit() else ""
         raise Unsupported(
             "compiling",
             f"{backend}:{arch}" if arch else backend,
-            hint=f"targets that exist: {exist}; set WEFT_TARGET or use `with weft.target(...)`",
+            hint=f"{nearest}targets that exist: {exist}; set WEFT_TARGET or use `with weft.target(...)`",
         )
     if arch and arch != host_cpu().name:
         raise Unsupported("compiling for another processor than this one", f"cpu:{arch}", works_on=["cpu"])

@@ -1,0 +1,255 @@
+"""What is said where a GPU, its driver or a tool is missing or refuses: whole messages, with a driver that pretends."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import weft
+import weft.language as tl
+from weft.backends.nvidia import driver, faults, ptxas, tensormaps
+from weft.base import CompilerCrash, DeviceLost, LaunchError, NoDevice, OutOfResources, Unsupported
+from weft.runtime import gpu
+from weft.runtime.arrays import ArrayFacts
+
+DEVICE = driver.Device(
+    0, "NVIDIA A100", 80 << 30, 1, 108, 8, 0, 163 << 10, 65536, 1024, 40 << 20, 1410000, 1593000, 5120
+)
+
+
+@weft.jit
+def _double(x, out, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+    i = tl.arange(0, BLOCK)
+    tl.store(out + i, 2 * tl.load(x + i))
+
+
+def _source() -> Any:
+    return weft.ASTSource(_double, {"x": "*fp32", "out": "*fp32", "BLOCK": "constexpr"}, {"BLOCK": 128})
+
+
+@pytest.fixture
+def bindings(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """`cuda.bindings.driver` as these tests have it, not yet initialised."""
+    fake = SimpleNamespace(
+        cuGetErrorName=lambda status: (0, f"CUDA_ERROR_{int(status)}".encode()),
+        cuGetErrorString=lambda status: (0, b"what the driver says"),
+    )
+    monkeypatch.setitem(sys.modules, "cuda", SimpleNamespace(bindings=SimpleNamespace(driver=fake)))
+    monkeypatch.setitem(sys.modules, "cuda.bindings", SimpleNamespace(driver=fake))
+    monkeypatch.setitem(sys.modules, "cuda.bindings.driver", fake)
+    cached = (driver.api, driver.device_count)
+    for function in cached:
+        function.cache_clear()
+    yield fake
+    for function in cached:
+        function.cache_clear()
+
+
+def _said(call: Any, kind: type[Exception]) -> str:
+    with pytest.raises(kind) as caught:
+        call()
+    return str(caught.value)
+
+
+def test_no_bindings(bindings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "cuda.bindings", None)
+    assert _said(lambda: weft.cuda.to_device(np.zeros(4)), NoDevice) == (
+        "the package cuda-bindings is not installed\nhint: pip install 'weft[cuda]', or use the target cpu"
+    )
+    assert not weft.cuda.is_available() and weft.cuda.device_count() == 0
+
+
+def test_no_driver(bindings: Any) -> None:
+    def fails(flags: int) -> Any:
+        raise RuntimeError("libcuda.so.1 not found\nand more")
+
+    bindings.cuInit = fails
+    assert _said(lambda: weft.cuda.to_device(np.zeros(4)), NoDevice) == (
+        "NVIDIA's driver was not found (libcuda.so.1 not found)\n"
+        "hint: install the display driver; without a GPU use the target cpu, or sim:cuda:90 to simulate one"
+    )
+
+
+def test_a_driver_that_does_not_start(bindings: Any) -> None:
+    bindings.cuInit = lambda flags: (100,)
+    assert _said(lambda: weft.cuda.to_device(np.zeros(4)), NoDevice) == (
+        "the CUDA driver does not start: CUDA_ERROR_100 (what the driver says)"
+    )
+
+
+def test_no_gpu(bindings: Any) -> None:
+    bindings.cuInit = lambda flags: (0,)
+    bindings.cuDeviceGetCount = lambda: (0, 0)
+    bindings.cuCtxGetCurrent = lambda: (0, 0)
+    assert _said(lambda: weft.cuda.to_device(np.zeros(4)), NoDevice) == (
+        "there is no NVIDIA GPU here\nhint: use the target cpu, or sim:cuda:90 to simulate one"
+    )
+    assert _said(lambda: weft.cuda.to_device(np.zeros(4), device=3), LaunchError) == (
+        "there is no GPU 3: this process sees 0"
+    )
+
+
+@pytest.mark.parametrize("status", [209, 218, 222])
+def test_a_driver_too_old_for_the_code(bindings: Any, status: int) -> None:
+    assert _said(lambda: faults.check((status, None), "k"), LaunchError) == (
+        f"the driver cannot load this kernel: CUDA_ERROR_{status} (what the driver says)\n"
+        "hint: the driver may be older than the PTX or the machine code: update it, or compile for this GPU"
+    )
+
+
+def test_an_unknown_architecture() -> None:
+    exist = "targets that exist: cpu, cuda:80, cuda:86, cuda:89, cuda:90, sim:cuda:80, sim:cuda:90; "
+    way = "set WEFT_TARGET or use `with weft.target(...)`"
+    for number, nearest in ((100, "cuda:89"), (87, "cuda:86"), (75, None)):
+        hint = f"the nearest that a GPU of capability {number} runs is {nearest}; " if nearest else ""
+        assert _said(lambda: weft.compile(_source(), target=f"cuda:{number}"), Unsupported) == (
+            f"error: compiling is not supported on target cuda:{number}\nhint: {hint}{exist}{way}"
+        )
+
+
+def test_code_for_another_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(driver, "current_device", lambda: DEVICE)
+    facts = {"name": "k", "shared": 0, "num_warps": 4, "target": "cuda:90"}
+    assert _said(lambda: driver.LoadedKernel(b"", facts), Unsupported) == (
+        "error: running code for cuda:90 is not supported on target cuda:80\nhint: the NVIDIA A100 takes target cuda:80"
+    )
+
+
+def test_too_much_shared_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(driver, "current_device", lambda: DEVICE)
+    facts = {"name": "k", "shared": 200000, "num_warps": 4, "target": "cuda:80"}
+    assert _said(lambda: driver.LoadedKernel(b"", facts), OutOfResources) == (
+        "out of resource: shared memory, Required: 200000, Hardware limit: 166912. "
+        "Reducing block sizes or `num_stages` may help."
+    )
+
+
+def test_memory_that_is_not_there(bindings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(driver, "api", lambda: bindings)
+    bindings.cuCtxSetCurrent = lambda context: (0,)
+    bindings.cuMemAlloc = lambda size: (2, None)
+    bindings.cuMemGetInfo = lambda: (0, 1 << 20, 80 << 30)
+    assert _said(lambda: driver.allocate(1 << 30, DEVICE), OutOfResources) == (
+        "out of resource: GPU memory, Required: 1073741824, Hardware limit: 1048576.\n"
+        "hint: free arrays, or use smaller ones"
+    )
+
+
+def test_arrays_of_two_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
+    places = {"one": 0, "other": 1}
+    monkeypatch.setattr(gpu, "array_facts", lambda name: ArrayFacts(4096, "fp32", (0, 512), device=places[name]))
+    monkeypatch.setattr(gpu, "reader_of", lambda name: gpu.array_facts)
+    assert _said(lambda: gpu.device_of(["x", "out"], ("one", "other")), LaunchError) == (
+        "argument `x` is on GPU 0, argument `out` on GPU 1; a launch runs on one\n"
+        "hint: copy it there: out.to(x.device) in PyTorch"
+    )
+
+
+def test_a_host_array_says_where_it_lives() -> None:
+    assert _said(lambda: gpu.device_facts(np.zeros(4)), LaunchError) == (
+        "a numpy.ndarray lives in host memory, but the kernel runs on a GPU\n"
+        "hint: copy it first: weft.cuda.to_device(x), x.cuda() in PyTorch, cupy.asarray(x)"
+    )
+
+
+@pytest.mark.parametrize("status,what", sorted(faults._FAULTS.items()))
+def test_a_fault_is_a_lost_device(bindings: Any, monkeypatch: pytest.MonkeyPatch, status: int, what: str) -> None:
+    monkeypatch.setattr(faults, "launches", [("first", 4, 1, 1), ("second", 2, 3, 1)])
+    said = _said(lambda: faults.check((status,), "second"), DeviceLost)
+    lines = said.splitlines()
+    assert lines[:5] == [
+        f"the GPU is lost: {what}",
+        f"the driver says: CUDA_ERROR_{status} (what the driver says)",
+        "launches that may have done it, the last one first:",
+        "  second over (2, 3, 1)",
+        "  first over (4, 1, 1)",
+    ]
+    assert lines[5] == "Arrays on the GPU are gone, and every further call fails: this process has to end."
+    assert lines[6].startswith("hint: run the kernel with target='sim:cuda:90', which names the line and the address;")
+
+
+def test_a_tensor_map_of_an_address_that_is_not_aligned() -> None:
+    array = weft.TensorDescriptor(np.zeros((64, 64), np.float16), [64, 64], [64, 1], [64, 64])
+    make = tensormaps.map_maker("a", "f16", [64, 64], 128, [64, 64])
+    said = _said(lambda: make(array, 4096 + 8), LaunchError)
+    assert re.search(r"^`a` .*address.*16", said), said
+
+
+# -- ptxas ------------------------------------------------------------------------------------------------------------
+
+
+def _tool(tmp_path: Path, script: str) -> str:
+    tool = tmp_path / "ptxas"
+    tool.write_text(f"#!{sys.executable}\nimport os, sys\n{script}\n")
+    tool.chmod(0o755)
+    return str(tool)
+
+
+@pytest.fixture
+def assembler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A function that puts a script in the place of ptxas."""
+
+    def put(script: str) -> None:
+        monkeypatch.setenv("WEFT_PTXAS", _tool(tmp_path, script))
+        ptxas.find_tool.cache_clear()
+
+    yield put
+    monkeypatch.undo()
+    ptxas.find_tool.cache_clear()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a script takes the place of ptxas")
+class TestPtxas:
+    """A tool that refuses, dies or says too much."""
+
+    def test_refuses(self, assembler: Any) -> None:
+        assembler("print('ptxas kernel.ptx, line 7; error : Unknown symbol', file=sys.stderr); sys.exit(255)")
+        with pytest.raises(CompilerCrash) as caught:
+            ptxas.assemble(".version 8.0", "sm_90a")
+        assert "ptxas refuses the PTX of this kernel:\nptxas kernel.ptx, line 7; error : Unknown symbol" in str(
+            caught.value
+        )
+
+    def test_too_much_shared_memory(self, assembler: Any) -> None:
+        text = "error : Entry function 'k' uses too much shared data (0x40000 bytes, 0x38c00 max)"
+        assembler(f"print({text!r}, file=sys.stderr); sys.exit(255)")
+        said = _said(lambda: ptxas.assemble(".version 8.0", "sm_90a"), OutOfResources)
+        assert said.startswith("out of resource: shared memory, Required: 262144, Hardware limit: 232448.")
+
+    def test_dies(self, assembler: Any) -> None:
+        assembler("os.kill(os.getpid(), 11)")
+        assert "ptxas ended by signal 11" in _said(lambda: ptxas.assemble(".version 8.0", "sm_90a"), CompilerCrash)
+
+    def test_hangs(self, assembler: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(ptxas, "TIMEOUT_S", 0.2)
+        assembler("import time; time.sleep(20)")
+        said = _said(lambda: ptxas.assemble(".version 8.0", "sm_90a"), CompilerCrash)
+        assert "ptxas did not end within 0.2 seconds" in said
+
+    def test_is_not_there(self, assembler: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("WEFT_PTXAS", "/nowhere/ptxas")
+        ptxas.find_tool.cache_clear()
+        assert "ptxas could not be run" in _said(lambda: ptxas.assemble(".version 8.0", "sm_90a"), CompilerCrash)
+
+    def test_facts(self, assembler: Any) -> None:
+        assembler(
+            "open(sys.argv[sys.argv.index('-o') + 1], 'wb').write(b'\\x7fELF')\n"
+            "print('ptxas info : 24 bytes stack frame, 8 bytes spill stores, 16 bytes spill loads', file=sys.stderr)\n"
+            "print('ptxas info : Used 40 registers, used 1 barriers, 2048 bytes smem', file=sys.stderr)"
+        )
+        made = ptxas.assemble(".version 8.0", "sm_90a")
+        assert (made.by, made.registers, made.spilled_bytes, made.stack_bytes) == ("ptxas", 40, 24, 24)
+
+
+@pytest.mark.parametrize("option", ["launch_cooperative_grid", "launch_pdl"])
+def test_options_of_the_launch_reach_the_kernel(option: str) -> None:
+    kernel = weft.compile(_source(), target="cuda:90", options={option: True})
+    assert getattr(kernel.metadata, option) is True
+    assert len(driver._attributes(kernel.metadata._asdict())) == driver._ATTRIBUTE_BYTES
+    assert getattr(weft.compile(_source(), target="cuda:90").metadata, option) is False

@@ -8,14 +8,15 @@ import itertools
 import numpy as np
 import pytest
 
-from weft.layouts import BlockedLayout, LayoutError, LinearLayout, f2
+from weft.layouts import BlockedLayout, LayoutError, LinearLayout, SliceLayout, f2
 from weft.layouts.banks import passes
-from weft.layouts.plan import Machine, Offsets, best_access, machine_of, plan_conversion
+from weft.layouts.plan import MACHINES, Machine, Offsets, best_access, machine_of, plan_conversion
 from weft.layouts.plan.conversion import forget_plans, normalised
 from weft.layouts.plan.steps import steps_of
 from weft.layouts.plan.swaps import Swap
 from weft.layouts.plan.trip import Planner, Trip
 from weft.layouts.tables import _planned
+from weft.targets.nvidia import shared_limit
 
 from .plans import filled, verify_many
 
@@ -183,6 +184,49 @@ def test_memory_that_is_short_is_used_again() -> None:
     assert plan.cost.barriers == {"block": 7}
     plan.check()
     assert np.array_equal(plan.run(filled(ROWS)), filled(COLUMNS))
+
+
+TILED = [
+    BlockedLayout([1, 4], [8, 4], [4, 1], [1, 0]),
+    BlockedLayout([4, 1], [4, 8], [1, 4], [0, 1]),
+    BlockedLayout([1, 1], [1, 32], [1, 4], [1, 0]),
+    BlockedLayout([16, 1], [8, 4], [1, 4], [0, 1]),
+    SliceLayout(2, BlockedLayout([1, 1, 2], [8, 4, 1], [4, 1, 1], [2, 1, 0])),
+]
+
+
+@pytest.mark.parametrize(
+    ("size", "bits", "kib"), [(128, 64, 99), (128, 64, 16), (128, 16, 4), (128, 8, 1), (64, 32, 1)]
+)
+def test_no_conversion_needs_more_memory_than_there_is(size: int, bits: int, kib: int) -> None:
+    """Where no register is common, lanes or warps take part in turns."""
+    for matrix in (False, True):
+        small = Machine("small", ldmatrix=matrix, stmatrix=matrix, shared_bytes=kib * 1024)
+        for a, b in itertools.permutations(TILED, 2):
+            plan = plan_conversion(a, b, (size, size), bits, small)
+            plan.check()
+            assert np.array_equal(plan.run(filled(plan.src)), filled(plan.dst))
+            assert plan.cost.scratch_bytes <= small.shared_bytes
+
+
+def test_rounds_of_lanes_are_explained() -> None:
+    small = Machine("small", shared_bytes=1024)
+    plan = plan_conversion(TILED[0], TILED[1], (64, 64), 32, small)
+    (stage,) = plan.stages
+    assert stage.how.repetitions == 16 and max(stage.how.rounds) > 1
+    counted = {"st": stage.how.store.count * stage.how.rounds[0], "ld": stage.how.load.count * stage.how.rounds[1]}
+    assert sorted(plan.cost.instructions.values()) == sorted(counted.values())
+    assert "16 rounds: at once it would need 16384 bytes of 1024; each register " in plan.explain()
+
+
+def test_an_a100_has_163_kib() -> None:
+    """What the planner and the table of limits say is one thing."""
+    for name, machine in MACHINES.items():
+        if name.startswith("cuda:"):
+            assert machine.shared_bytes == shared_limit(name), name
+    shape = (128, 128)
+    assert plan_conversion(TILED[0], TILED[1], shape, 64, "cuda:80").cost.scratch_bytes == 128 * 1024
+    assert plan_conversion(TILED[0], TILED[1], shape, 64, "cuda:86").cost.scratch_bytes == 64 * 1024
 
 
 @pytest.mark.parametrize(("swizzle", "ways"), [(0, 16), (1, 2), (2, 1)])

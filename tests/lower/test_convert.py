@@ -10,7 +10,7 @@ import pytest
 from layouts.plans import filled, random_conversion
 from weft.ir.lane import Block, LaneProgram, Parameter, Value, verify
 from weft.layouts import BlockedLayout, LinearLayout
-from weft.layouts.plan import machine_of, plan_conversion
+from weft.layouts.plan import Machine, machine_of, plan_conversion
 from weft.layouts.plan.conversion import normalised
 from weft.lower import finish
 from weft.lower.context import Context
@@ -26,13 +26,15 @@ def numbers(c: Context, layout: LinearLayout) -> Value:
     return c.coordinates(flat, next(iter(flat.out_dims)))
 
 
-def program_of(src: LinearLayout, dst: LinearLayout, bits: int, target: str) -> LaneProgram:
+def program_of(
+    src: LinearLayout, dst: LinearLayout, bits: int, target: str, machine: Machine | None = None
+) -> LaneProgram:
     """Numbers in one layout, converted, and stored in the order (warp, lane, register)."""
     elem = f"i{bits}"
     body = Block((Value("i64", 1),))
     warps = src.in_dims["warp"]
     program = LaneProgram("convert", target, (Parameter("out", "ptr", elem),), body, warps)
-    c = Context(program, machine_of(target))
+    c = Context(program, machine or machine_of(target))
     value = numbers(c, src)
     if elem != "i32":
         value = c.build.op("arith.trunci" if bits < 32 else "arith.extsi", [value], elem)
@@ -68,6 +70,22 @@ def test_conversion(seed: int) -> None:
     assert np.array_equal(out.reshape(shape), filled(dst).astype(out.dtype))
     passes = report["shared_load_wavefronts"] + report["shared_store_wavefronts"]
     assert passes == report["shared_ideal"], "bank conflicts"
+
+
+@pytest.mark.parametrize("seed", conversions()[::3])
+@pytest.mark.parametrize("matrix", [False, True])
+def test_conversion_in_little_memory(seed: int, matrix: bool) -> None:
+    """Rounds in which only some lanes and warps take part, as the elements of no register are of one round."""
+    src, dst, bits, target = random_conversion(seed)
+    whole = (bits // 8) << src.total_out_log
+    for log in (1, 3):
+        machine = Machine("small", ldmatrix=matrix, stmatrix=matrix, shared_bytes=max(64, whole >> log))
+        program = program_of(src, dst, bits, target if not matrix else "cuda:90", machine)
+        assert program.shared_bytes <= machine.shared_bytes
+        shape = tuple(dst.in_dims[d] for d in DIMS)
+        out = np.zeros(int(np.prod(shape)), f"i{bits // 8}")
+        run(program, 1, {"out": out}, Options(order=random.Random(seed).choice(["forward", "backward"])))
+        assert np.array_equal(out.reshape(shape), filled(dst).astype(out.dtype))
 
 
 # -- packing -----------------------------------------------------------------------------------------------------------

@@ -132,11 +132,13 @@ def _trip(c: Context, value: Value, how: Trip) -> Value:
         value = c.build.op("arith.extui", [value], "i8")
     base = c.allocate(how.scratch_bytes, "conversion")
     width = max(8, how.element_bits) // 8
-    parts: list[Value] = []
+    found: dict[int, Value] = {}  # what is loaded, by the rounds in which it is
     size = (1 << len(how.memory)) // how.repetitions
     for turn in range(how.repetitions):
         _store(c, value, how, base, width, turn, size)
-        parts.append(_load(c, value.elem, how, base, width, turn, size))
+        rounds = min(turn ^ x for x in _rounds(how.load_map, size))
+        found[rounds] = _load(c, value.elem, how, base, width, turn, size, found.get(rounds))
+    parts = [found[k] for k in sorted(found)]
     loaded = (
         parts[0] if len(parts) == 1 else c.build.add("join", parts, [(value.elem, sum(p.count for p in parts))]).result
     )
@@ -153,9 +155,33 @@ def _kept(columns: Sequence[int], copies: int) -> list[int]:
     return [i for i in range(len(columns)) if not copies >> i & 1]
 
 
-def _turns(offsets: Sequence[int], turn: int, size: int, vector: int) -> list[int]:
-    """Which groups of `vector` registers belong to one repetition."""
-    return [i for i in range(0, len(offsets), vector) if offsets[i] // size == turn]
+def _moving(side: LinearLayout, size: int) -> tuple[list[int], list[int]]:
+    """What the bits of lane and warp add to the round."""
+    turns = 1 << side.out_log("offset")
+    lanes, warps = ([x % turns // size for x in side.in_columns(d)] for d in ("lane", "warp"))
+    return lanes, warps
+
+
+def _rounds(side: LinearLayout, size: int) -> list[int]:
+    """The distances from a register's round to those in which some lane or warp moves it."""
+    lanes, warps = _moving(side, size)
+    rows = f2.Echelon()
+    return f2.span([x for x in (*lanes, *warps) if rows.add(x)])
+
+
+def _turns(side: LinearLayout, offsets: Sequence[int], turn: int, size: int, vector: int) -> list[int]:
+    """Which groups of `vector` registers are moved in one round, by some lanes at least."""
+    rounds = _rounds(side, size)
+    return [i for i in range(0, len(offsets), vector) if offsets[i] // size ^ turn in rounds]
+
+
+def _in_turn(c: Context, side: LinearLayout, offsets: Sequence[int], turn: int, size: int) -> Value | None:
+    """For each group of registers which lanes move it in this round; None for all."""
+    lanes, warps = _moving(side, size)
+    if not any(lanes) and not any(warps):
+        return None
+    mine = c.build.linear([x // size for x in offsets], lanes, warps)
+    return c.build.op("arith.cmpi", [mine, c.build.constant("i32", turn)], "i1", predicate=0)
 
 
 def _store(c: Context, value: Value, how: Trip, base: Value, width: int, turn: int, size: int) -> None:
@@ -163,16 +189,19 @@ def _store(c: Context, value: Value, how: Trip, base: Value, width: int, turn: i
     order = _registers(how.store, _kept(columns, how.store_masks["register"]))
     offsets = [f2.multiply(columns, r) for r in order]
     vector = 1 << how.store.vector
-    starts = _turns(offsets, turn, size, vector)
+    starts = _turns(how.store_map, offsets, turn, size, vector)
     ordered = c.build.rename(value, [order[i + k] for i in starts for k in range(vector)])
     lanes, warps = how.store_map.in_columns("lane"), how.store_map.in_columns("warp")
     if how.store.instruction != "shared":
         _matrix_store(c, ordered, how, base, [offsets[i] for i in starts], width, size)
         return
     address = c.build.linear(
-        [offsets[i] % size * width for i in starts], [x * width for x in lanes], [x * width for x in warps]
+        [offsets[i] % size * width for i in starts],
+        [x % size * width for x in lanes],
+        [x % size * width for x in warps],
     )
-    conditions = [
+    conditions = [_in_turn(c, how.store_map, [offsets[i] for i in starts], turn, size)]
+    conditions += [
         c.build.op("arith.cmpi", [c.index(d, how.store_masks[d]), c.build.constant("i32", 0)], "i1", predicate=0)
         for d in ("lane", "warp")
         if how.store_masks[d]
@@ -180,17 +209,19 @@ def _store(c: Context, value: Value, how: Trip, base: Value, width: int, turn: i
     c.build.store("shared", c.plus(address, base), ordered, vector, c.all_of(conditions))
 
 
-def _load(c: Context, elem: str, how: Trip, base: Value, width: int, turn: int, size: int) -> Value:
+def _load(
+    c: Context, elem: str, how: Trip, base: Value, width: int, turn: int, size: int, before: Value | None
+) -> Value:
+    """What is loaded in one round; lanes that take no part in it keep what they had before."""
     _, offsets = _load_order(how)
     vector = 1 << how.load.vector
-    starts = _turns(offsets, turn, size, vector)
-    lanes, warps = ([x % (1 << len(how.memory)) for x in how.load_map.in_columns(d)] for d in ("lane", "warp"))
+    starts = _turns(how.load_map, offsets, turn, size, vector)
+    lanes, warps = ([x % size * width for x in how.load_map.in_columns(d)] for d in ("lane", "warp"))
     if how.load.instruction != "shared":
         return _matrix_load(c, elem, how, base, [offsets[i] for i in starts], width, size)
-    address = c.build.linear(
-        [offsets[i] % size * width for i in starts], [x * width for x in lanes], [x * width for x in warps]
-    )
-    return c.build.load("shared", c.plus(address, base), elem, vector)
+    address = c.build.linear([offsets[i] % size * width for i in starts], lanes, warps)
+    mask = _in_turn(c, how.load_map, [offsets[i] for i in starts], turn, size)
+    return c.build.load("shared", c.plus(address, base), elem, vector, mask, before if mask is not None else None)
 
 
 def _load_order(how: Trip) -> tuple[list[int], list[int]]:
@@ -206,11 +237,9 @@ def _loaded_order(how: Trip, size: int) -> list[int]:
     """For each register of the result where among those loaded it is; copies are where the register they copy is."""
     order, offsets = _load_order(how)
     vector = 1 << how.load.vector
+    first = sorted({min(turn ^ x for x in _rounds(how.load_map, size)) for turn in range(how.repetitions)})
     sequence = [
-        order[i + k]
-        for turn in range(how.repetitions)
-        for i in _turns(offsets, turn, size, vector)
-        for k in range(vector)
+        order[i + k] for turn in first for i in _turns(how.load_map, offsets, turn, size, vector) for k in range(vector)
     ]
     columns = how.load_map.in_columns("register")
     place = {f2.multiply(columns, r): k for k, r in enumerate(sequence)}

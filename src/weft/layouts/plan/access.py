@@ -64,15 +64,21 @@ class Access:
         return self.count * (machine.access + machine.wavefront * self.wavefronts + machine.narrow(self.bytes))
 
 
-def best_access(place: Offsets, bytes_log: int, machine: Machine, *, store: bool) -> Access:
-    """The cheapest instruction for registers at some place in memory; elements have 2 ** bytes_log bytes."""
+def best_access(
+    place: Offsets, bytes_log: int, machine: Machine, *, store: bool, whole: bool = True, round_log: int = 0
+) -> Access:
+    """The cheapest instruction for registers at some place in memory; elements have 2 ** bytes_log bytes.
+
+    Offsets from 2 ** round_log on, if that is not 0, are those of other rounds: all that one instruction moves is of
+    one. Matrix instructions are for all lanes of a warp: not where only some take part, which is not the `whole` warp.
+    """
     moving = 0
     for x in (*place.lanes, *place.others):
         moving |= x
     options = [_plain(place, moving, bytes_log, machine)]
-    if machine.stmatrix if store else machine.ldmatrix:
+    if whole and (machine.stmatrix if store else machine.ldmatrix):
         for trans in (False, True):
-            found = _matrix(place, moving, bytes_log, machine, store, trans)
+            found = _matrix(place, moving, bytes_log, machine, store, trans, round_log)
             if found is not None:
                 options.append(found)
     return min(options, key=lambda a: a.cost(machine))
@@ -135,7 +141,24 @@ def _row_register(columns: Sequence[int], lanes: Sequence[int], bytes_log: int, 
     return None if found is None else found[1]
 
 
-def _matrix(place: Offsets, moving: int, bytes_log: int, machine: Machine, store: bool, trans: bool) -> Access | None:
+def _by_round(columns: Sequence[int], registers: Sequence[int], log: int) -> tuple[list[int], list[int]]:
+    """Registers, some combined with others, that leave the round alone; and those others."""
+    same: list[int] = []
+    other: list[int] = []
+    rows = f2.Echelon()
+    for r in registers:
+        turn = f2.multiply(columns, r) >> log
+        if turn not in rows:
+            rows.add(turn)
+            other.append(r)
+        else:
+            same.append(r ^ f2.multiply(other, rows.coefficients(turn) or 0))
+    return same, other
+
+
+def _matrix(
+    place: Offsets, moving: int, bytes_log: int, machine: Machine, store: bool, trans: bool, round_log: int
+) -> Access | None:
     """ldmatrix or stmatrix, if its tile divides the layout; as many matrices at once as there are registers, to 4."""
     word, columns, lanes = 2 - bytes_log, place.registers, list(place.lanes)
     if word < 0 or len(lanes) != 5 or (trans and bytes_log != 1):
@@ -144,7 +167,8 @@ def _matrix(place: Offsets, moving: int, bytes_log: int, machine: Machine, store
         if lanes[2:] != [1, 2, 4]:
             return None
         contiguous = 3
-        row = _row_register(columns, lanes, bytes_log, machine)
+        here = [c if not round_log or not c >> round_log else 0 for c in columns]
+        row = _row_register(here, lanes, bytes_log, machine)
         if row is None:
             return None
         first = [1 << row]
@@ -155,13 +179,16 @@ def _matrix(place: Offsets, moving: int, bytes_log: int, machine: Machine, store
             return None
         contiguous = word + 2
         rows = lanes[2:]
-    low = (1 << contiguous) - 1
+    low, size = (1 << contiguous) - 1, len(first)
     registers = _completed(first, columns, 0 if trans else (1 << word) - 1)
-    rest = registers[len(first) :]
+    rest, matrices = registers[size:], min(2, len(columns) - size)
+    if round_log:
+        same, other = _by_round(columns, rest, round_log)
+        rest, matrices = (*same, *other), min(2, len(same))
+        registers = (*registers[:size], *rest)
     starts = (*rows, *place.others, *(f2.multiply(columns, r) for r in rest))
     if any(x & low for x in starts):
         return None
-    matrices = min(2, len(rest))
     single, _ = passes(rows, bytes_log + 3, contiguous, machine.banks)
     return Access(
         f"{'st' if store else 'ld'}matrix{'.trans' if trans else ''}.x{1 << matrices}",

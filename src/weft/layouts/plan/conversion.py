@@ -177,6 +177,9 @@ class Plan:
         if self.cost.wavefronts:
             lines.append(f"    {self.cost.wavefronts:>4} wavefronts, {self.cost.scratch_bytes} bytes of scratch")
         lines += [f"    {n:>4} {name} barrier" for name, n in self.cost.barriers.items()]
+        for stage in self.stages:
+            if isinstance(stage.how, Trip) and stage.how.repetitions > 1:
+                lines.append(f"         {_short(stage.how)}")
         lines.append("considered:")
         for kind, cycles, remark in self.considered:
             price = f"{cycles:.0f} cycles" if cycles != math.inf else "not open"
@@ -196,6 +199,16 @@ class Plan:
                 {"kind": k, "cycles": None if c == math.inf else c, "remark": r} for k, c, r in self.considered
             ],
         }
+
+
+def _short(trip: Trip) -> str:
+    """Why a trip is done in rounds, and how."""
+    whole, there = trip.scratch_bytes * trip.repetitions, trip.machine.shared_bytes
+    text = f"{trip.repetitions} rounds: at once it would need {whole} bytes of {there}"
+    if max(trip.rounds) == 1:
+        return text
+    parts = [f"{verb} in {n} of them" for verb, n in zip(("stores", "loads"), trip.rounds, strict=True) if n > 1]
+    return f"{text}; each register {' and '.join(parts)}, other lanes each time"
 
 
 def _filled(layout: LinearLayout) -> npt.NDArray[np.int64]:

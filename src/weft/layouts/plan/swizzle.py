@@ -9,7 +9,7 @@ than a word are filled up from the registers of one side.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from .. import f2
 from .machine import Machine
@@ -31,20 +31,27 @@ def memory_basis(
 
     `low` are the elements of the lowest offset bits; `a_lanes` and `b_lanes` those that the lane bits of one phase
     of the writer and of the reader make; `apart` those of all lanes and warps of both;
-    `turns` become the highest bits: they are moved one after the other through the same memory.
+    `turns` become the highest bits: they are moved one after the other through the same memory, in rounds. All other
+    offset bits are of elements of one round, and free of conflicts within it.
     """
+    flat = _without(turns, [*low, *turns, *apart, *f2.identity(size)], len(low)) if turns else None
     banks = machine.banks.bit_length() - 1 + 2 - bytes_log - len(low)  # bits of the bank beside those of the vector
     segments = max(0, size - len(low) - len(turns) - max(0, banks))
     rows = f2.Echelon([*low, *turns])
     chosen: list[int] = []
     if segments:
-        for v in f2.common_complement([*low, *a_lanes], [*low, *b_lanes], size):
+        sides = [[*low, *a_lanes], [*low, *b_lanes]]
+        if flat is not None:
+            sides = [_independent([*low, *turns, *map(flat, lanes)]) for lanes in (a_lanes, b_lanes)]
+        for v in f2.common_complement(sides[0], sides[1], size):
             if len(chosen) < segments and rows.add(v):
                 chosen.append(v)
         for v in (*a_lanes, *b_lanes, *f2.identity(size)):  # conflicts that cannot be avoided
             if len(chosen) < segments and rows.add(v):
                 chosen.append(v)
     banked = [v for v in f2.identity(size) if rows.add(v)]
+    if flat is not None:
+        banked, chosen = [*map(flat, banked)], [*map(flat, chosen)]
     # Offsets of what moves must leave the lowest bits alone: take the part of `low` out of all others.
     if not any(v & v - 1 for v in (*low, *apart)):
         others = ~sum(low)
@@ -53,5 +60,24 @@ def memory_basis(
     for unit in f2.identity(size):
         place.add(unit)
     mask = (1 << len(low)) - 1
-    rest = (v ^ f2.multiply(low, (place.coefficients(v) or 0) & mask) for v in (*banked, *chosen))
-    return [*low, *rest, *turns]
+    rest = (v ^ f2.multiply(low, (place.coefficients(v) or 0) & mask) for v in (*banked, *chosen, *turns))
+    return [*low, *rest]
+
+
+def _independent(vectors: Sequence[int]) -> list[int]:
+    rows = f2.Echelon()
+    return [v for v in vectors if rows.add(v)]
+
+
+def _without(turns: Sequence[int], basis: Sequence[int], first: int) -> Callable[[int], int]:
+    """The projection along `turns`, which are those of the basis from `first` on; what depends on others is left out.
+
+    As the elements of lanes and warps come next in the basis, they take part in one round, as far as that is possible.
+    """
+    rows = f2.Echelon(_independent(basis))
+    mask = (1 << len(turns)) - 1
+
+    def flat(v: int) -> int:
+        return v ^ f2.multiply(turns, (rows.coefficients(v) or 0) >> first & mask)
+
+    return flat

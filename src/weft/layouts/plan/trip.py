@@ -78,9 +78,23 @@ class Trip:
         return (1 << len(self.memory)) // self.repetitions * max(8, self.element_bits) // 8
 
     @property
+    def rounds(self) -> tuple[int, int]:
+        """How often each store, and each load, is done: more than once where lanes or warps take part in turns."""
+        if self.repetitions == 1:
+            return 1, 1
+        size = len(self.memory) - (self.repetitions.bit_length() - 1)
+        low = (1 << len(self.memory)) - 1
+        found = []
+        for side in (self.store_map, self.load_map):
+            moving = [c for d in side.in_dims if d != "register" for c in side.in_columns(d)]
+            found.append(1 << f2.rank([(c & low) >> size for c in moving]))
+        return found[0], found[1]
+
+    @property
     def wavefronts(self) -> int:
         """Passes over the banks of each warp, both ways."""
-        return self.store.count * self.store.wavefronts + self.load.count * self.load.wavefronts
+        store, load = self.rounds
+        return store * self.store.count * self.store.wavefronts + load * self.load.count * self.load.wavefronts
 
     @property
     def excess(self) -> int:
@@ -97,11 +111,11 @@ class Trip:
         """Instructions of each warp, by kind."""
         width = max(8, self.element_bits)
         found: dict[str, int] = {}
-        for access, word in ((self.store, "st"), (self.load, "ld")):
+        for access, word, rounds in zip((self.store, self.load), ("st", "ld"), self.rounds, strict=True):
             name = access.instruction
             if name == "shared":
                 name = f"{word}.shared.b{width << access.vector}"
-            found[name] = found.get(name, 0) + access.count
+            found[name] = found.get(name, 0) + access.count * rounds
         return found
 
     @property
@@ -117,7 +131,8 @@ class Trip:
     @property
     def cycles(self) -> float:
         """What it costs each warp."""
-        return self.store.cost(self.machine) + self.load.cost(self.machine) + self.fixed
+        store, load = self.rounds
+        return store * self.store.cost(self.machine) + load * self.load.cost(self.machine) + self.fixed
 
     def run(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Execute on values indexed [block, warp, lane, register]."""
@@ -142,7 +157,7 @@ class Trip:
     def check(self) -> None:
         """Prove that no two elements share a place: bits that are not copies go to independent offsets.
 
-        LayoutError where they do, or where repetitions are not a matter of registers alone.
+        LayoutError where they do, or where an instruction would take part in several rounds at once.
         """
         used = [
             column
@@ -153,11 +168,18 @@ class Trip:
         if f2.rank(used) != len(used):
             raise LayoutError("two elements would be stored at the same offset")
         turn = (1 << len(self.memory)) // self.repetitions
-        for side in (self.store_map, self.load_map):
-            for dim in ("lane", "warp"):
-                for column in side.in_columns(dim):
-                    if column % (1 << len(self.memory)) >= turn:
-                        raise LayoutError(f"a {dim} would take part in several repetitions at once")
+        for access, rounds in zip((self.store, self.load), self.rounds, strict=True):
+            if rounds > 1 and access.instruction != "shared":
+                raise LayoutError(f"some lanes alone would take part in a round of {access.instruction}")
+            kept = self._kept(access)
+            if any(f2.multiply(kept, r) >= turn for r in access.registers[: access.vector]):
+                raise LayoutError(f"{1 << access.vector} elements at once would be of several rounds")
+
+    def _kept(self, access: Access) -> list[int]:
+        """The offsets of the registers of one side that hold no copies."""
+        columns = (self.store_map if access is self.store else self.load_map).in_columns("register")
+        copies = set(f2.bits(self.store_masks["register"]) if access is self.store else f2.dependent(columns))
+        return [c & (1 << len(self.memory)) - 1 for i, c in enumerate(columns) if i not in copies]
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data."""
@@ -473,7 +495,11 @@ class Planner:
     # -- one candidate ----------------------------------------------------------------------------------------------
 
     def _turns(self, low: Sequence[int]) -> list[int]:
-        """Elements that registers of both sides tell apart, to be moved one after the other if memory is short."""
+        """Elements to be moved one after the other if memory is short, in rounds.
+
+        Those first that registers of both sides tell apart: each register is then of one round. Of others there are
+        lanes or warps that have none of a round's elements: best whole warps, and on one side only.
+        """
         found: list[int] = []
         if self._bytes <= self.machine.shared_bytes:
             return found
@@ -484,7 +510,20 @@ class Planner:
             others = [x for s in (self.writer, self.reader) for x in s.registers if x != c]
             if c not in f2.Echelon([*self.apart, *low, *others]) and rows.add(c):
                 found.append(c)
+        rows = f2.Echelon([*low, *found])
+        for c in self._partial():
+            if self._bytes >> len(found) <= self.machine.shared_bytes:
+                break
+            if rows.add(c):
+                found.append(c)
         return found
+
+    def _partial(self) -> list[int]:
+        """Elements that may be moved one after the other, the best first."""
+        sides = ((self.writer, self.reader), (self.reader, self.writer))
+        by_warps = [c for mine, other in sides for c in mine.free if c in other.others]
+        registers = [c for mine, _ in sides for c in mine.free]
+        return [c for c in (*by_warps, *registers, *f2.identity(self.size)) if c]
 
     def trip(self, candidate: _Candidate) -> Trip:
         """The whole trip with these lowest bits."""
@@ -500,15 +539,22 @@ class Planner:
             self.machine,
         )
         place = f2.Echelon(memory)
-        sides = []
+        sides, scope = [], self.scope
         for side, store in ((self.writer, True), (self.reader, False)):
             registers, lanes, others = (
                 tuple([place.coefficients(v) or 0 for v in vectors])
                 for vectors in (side.registers, side.lanes, side.others)
             )
-            sides.append(best_access(Offsets(registers, lanes, others), self.bytes_log, self.machine, store=store))
+            whole, log = True, self.size - len(turns)
+            if turns:
+                if scope == "warp" and any(x >> log for x in others):
+                    scope = "block"  # other warps use the same memory in other rounds
+                lanes, others, whole = _in_one_round(lanes, others, log)
+            offsets = Offsets(registers, lanes, others)
+            log = log if turns else 0
+            sides.append(best_access(offsets, self.bytes_log, self.machine, store=store, whole=whole, round_log=log))
         return Trip(
-            self.scope,
+            scope,
             self.a,
             self.b,
             self.b_block,
@@ -520,6 +566,28 @@ class Planner:
             1 << len(turns),
             self.machine,
         )
+
+
+def _in_one_round(
+    lanes: Sequence[int], others: Sequence[int], log: int
+) -> tuple[tuple[int, ...], tuple[int, ...], bool]:
+    """What lanes and others add to the offsets of those that take part in one round; whether all of a warp do.
+
+    Offsets from 2 ** log on are the round. A bit that changes it does so together with earlier ones, or stays as it is.
+    """
+    pivots = f2.Echelon()
+    used: list[int] = []
+    found = []
+    for x in (*lanes, *others):
+        turn = x >> log
+        if turn not in pivots:
+            pivots.add(turn)
+            used.append(x)
+            found.append(0)
+            continue
+        made = pivots.coefficients(turn) or 0
+        found.append(x ^ f2.multiply(used, made))
+    return tuple(found[: len(lanes)]), tuple(found[len(lanes) :]), not used
 
 
 def _leading(vectors: Sequence[int], among: Sequence[int]) -> int:

@@ -7,8 +7,22 @@ becomes
     %d = ttng.warp_group_dot_wait %0 {pendings = 1 : i32}       the product of the turn before is over
     scf.yield %d
 
-and what the loop yields is awaited after it. Only where nothing but the next turn's product uses the result, and where
-operands stay as they are meanwhile: in one of several buffers, or made before the loop.
+where nothing but the next turn's product uses the result; and of several products of which one needs another's result,
+the last one goes on until the first one of the next turn is over (attention: the scores times the values):
+
+    %s = ttng.warp_group_dot %q, %k, %zero
+    %1 = arith.mulf %acc, %shrink
+    %d = ttng.warp_group_dot %p, %v, %1
+    scf.yield %d
+becomes
+    %0 = ttng.warp_group_dot %q, %k, %zero {isAsync = true}
+    %s, %2 = ttng.warp_group_dot_wait %0, %acc {pendings = 0 : i32}
+    %1 = arith.mulf %2, %shrink
+    %d = ttng.warp_group_dot %p, %v, %1 {isAsync = true}
+    scf.yield %d
+
+What the loop yields is awaited after it. Operands stay as they are meanwhile: in one of several buffers, or made before
+the loop. Which products may be under way when is as in Triton (`WGMMAPipeline.cpp`).
 """
 
 from __future__ import annotations
@@ -31,26 +45,73 @@ VIEWS = ("ttg.memdesc_trans", "ttg.memdesc_reshape", "ttg.memdesc_subslice", "tt
 
 
 def overlap_products(loop: scf.ForOp) -> Operation | None:
-    """Let the products of a loop go on, if all of them can. Gives the wait in the loop; None where nothing changed."""
-    body = loop.body.block
-    found = [op for op in body.walk() if isinstance(op, WarpGroupDotOp)]
-    if not found or not all(_goes_on(loop, op) for op in found):
+    """Let products of a loop go on, where they can. Gives the wait in the loop for those of the turn before, if any."""
+    found = [op for op in loop.body.block.walk() if isinstance(op, WarpGroupDotOp)]
+    if not found or any(op.parent is not loop.body.block for op in found):
         return None
+    if all(_goes_on(loop, op) for op in found):
+        return _all_overlap(loop, found)
+    if len(found) > 1 and _waits_for_first(loop, found[0], found[-1]):
+        return _last_overlaps(loop, found[0], found[-1])
+    return None
+
+
+def _all_overlap(loop: scf.ForOp, found: Sequence[WarpGroupDotOp]) -> Operation:
+    """Each product goes on until those of the next turn have begun."""
+    end = loop.body.block.last_op
+    assert end is not None
     for op in found:
         op.properties["isAsync"] = bool_attr(True)
     results: list[SSAValue] = [op.d for op in found]
     wait = _wait(Builder.after(found[-1]), results, len(found))
-    end = body.last_op
-    assert end is not None
     for old, new in zip(results, wait.results, strict=True):
         for i, value in enumerate(end.operands):
             if value is old:
                 end.operands[i] = new
-    handed = [loop.results[i] for i, x in enumerate(end.operands) if x in wait.results]
+    _await_after(loop, [i for i, x in enumerate(end.operands) if x in wait.results])
+    return wait
+
+
+def _last_overlaps(loop: scf.ForOp, first: WarpGroupDotOp, last: WarpGroupDotOp) -> Operation:
+    """The last product goes on until the first one of the next turn is over."""
+    (use,) = last.d.uses
+    total = loop.body.block.args[use.index + 1]
+    first.properties["isAsync"] = last.properties["isAsync"] = bool_attr(True)
+    values: list[SSAValue] = [first.d, total]
+    wait = _wait(Builder.after(first), values, 0)
+    for old, new in zip(values, wait.results, strict=True):
+        old.replace_uses_with_if(new, lambda use: use.operation is not wait)
+    _await_after(loop, [use.index])
+    return wait
+
+
+def _waits_for_first(loop: scf.ForOp, first: WarpGroupDotOp, last: WarpGroupDotOp) -> bool:
+    """Whether the last product's result is only handed on, and not used in the next turn before the first one."""
+    body = loop.body.block
+    uses = list(last.d.uses)
+    if len(uses) != 1 or uses[0].operation is not body.last_op:
+        return False
+    if not _outlasts(loop, last.b) or not (is_tensor(last.a.type) or _outlasts(loop, last.a)):
+        return False
+    late = set(itertools.dropwhile(lambda op: op is not first, body.ops)) - {first}
+    return all(_in_body(u.operation, loop) in late for u in body.args[uses[0].index + 1].uses)
+
+
+def _in_body(op: Operation, loop: scf.ForOp) -> Operation:
+    """The operation of the loop's body that an operation is in."""
+    while op.parent is not loop.body.block:
+        parent = op.parent_op()
+        assert parent is not None
+        op = parent
+    return op
+
+
+def _await_after(loop: scf.ForOp, which: Sequence[int]) -> None:
+    """After the loop its results are over."""
+    handed: list[SSAValue] = [loop.results[i] for i in which]
     over = _wait(Builder.after(loop), handed, 0)
     for old, new in zip(handed, over.results, strict=True):
         old.replace_uses_with_if(new, lambda use: use.operation is not over)
-    return wait
 
 
 def _wait(b: Builder, values: Sequence[SSAValue], pending: int) -> WarpGroupDotWaitOp:

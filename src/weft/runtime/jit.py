@@ -160,9 +160,10 @@ class JITFunction(JITCallable, KernelInterface[Any]):
         """The launcher for a grid."""
         if self._own_run:
             return KernelInterface.__getitem__(self, grid)
-        if compiling.elsewhere is None:
+        elsewhere = compiling.elsewhere
+        if elsewhere is None:
             return partial(self._launcher, grid)
-        return partial(self._launch_elsewhere, compiling.elsewhere, grid)
+        return partial(self._launch_elsewhere, elsewhere, grid)
 
     def _launch_elsewhere(self, target: str, grid: Any, /, *args: Any, **kwargs: Any) -> Any:
         """Launch for a target other than the CPU that was asked for: a simulated one, or a GPU."""

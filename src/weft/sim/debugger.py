@@ -209,9 +209,10 @@ def _buffer(context: Context, variable: Variable, rows: Array) -> Any:
     data = np.ascontiguousarray(batch.shared[at]).view(np.uint8 if dtype == np.bool_ else dtype).reshape(count, size)
     known = (batch.state[at] == 1).all(axis=1).reshape(count, size)
     offset = np.arange(size)
-    place = tuple(_spread(layout.sublayout(layout.in_dims, [d]).in_columns("offset"), offset) for d in layout.out_dims)
-    found, missing = np.zeros((count, *tile), data.dtype), np.ones((count, *tile), np.bool_)
-    found[(slice(None), *place)], missing[(slice(None), *place)] = data, ~known
+    place = [_spread(layout.sublayout(layout.in_dims, [d]).in_columns("offset"), offset) for d in layout.out_dims]
+    flat = np.ravel_multi_index(tuple(place), tile)
+    found, missing = np.zeros((count, size), data.dtype), np.ones((count, size), np.bool_)
+    found[:, flat], missing[:, flat] = data, ~known
     found, missing = found.reshape(variable.shape), missing.reshape(variable.shape)
     return np.ma.masked_array(found, missing) if missing.any() else found
 

@@ -1,4 +1,4 @@
-"""Launches among other work on a GPU: streams, graphs, several libraries, options of the launch, its limits, measuring."""
+"""Launches among other work on a GPU: streams, graphs, several libraries, options, limits, measuring."""
 
 from __future__ import annotations
 

@@ -7,6 +7,7 @@ from collections import Counter
 import numpy as np
 
 from layouts.plans import filled, random_conversion
+from weft.layouts import BlockedLayout
 from weft.layouts.plan import Plan, plan_conversion
 from weft.view import plan_steps
 
@@ -50,4 +51,14 @@ def test_steps_are_the_plan() -> None:
         plan = plan_conversion(src, dst, tuple(src.out_dims.values()), bits, target)
         assert np.array_equal(run_steps(plan), filled(plan.dst)), f"seed {seed}, {plan.kind}"
         kinds.update(step.kind for step in plan_steps(plan))
-    assert min(kinds[k] for k in ("rename", "select", "shuffle", "store", "barrier", "load")) >= 4, kinds
+    seen = ("rename", "select", "shuffle", "pack", "unpack", "store", "barrier", "load")
+    assert min(kinds[k] for k in seen) >= 4, kinds
+
+
+def test_swaps_are_shown() -> None:
+    rows = BlockedLayout([1, 8], [4, 8], [2, 1], [1, 0])
+    columns = BlockedLayout([8, 1], [8, 4], [1, 2], [0, 1])
+    plan = plan_conversion(rows, columns, (64, 64), 8)
+    assert np.array_equal(run_steps(plan), filled(plan.dst))
+    kinds = [step.kind for step in plan_steps(plan)]
+    assert kinds == ["pack", "swap", "swap", "unpack", "store", "barrier", "load"]

@@ -1,6 +1,8 @@
 """A plan as single steps that can be shown one after the other, each a linear map.
 
 rename, select, shuffle   from a place of the result to the place whose value it gets
+swap                      the same, of elements within words and between lanes
+pack, unpack              the same: every element stays in its place, in a word with others or by itself again
 store                     from a place to the offset it is stored at; `masks` are bits of those who store nothing
 barrier
 load                      from a place to the offset (and block) it is loaded from
@@ -15,6 +17,7 @@ from weft.layouts import LinearLayout
 from weft.layouts.plan import Plan
 from weft.layouts.plan.access import Access
 from weft.layouts.plan.shuffle import Shears
+from weft.layouts.plan.swaps import Swaps
 from weft.layouts.plan.trip import Trip
 
 __all__ = ["Step", "plan_steps"]
@@ -39,7 +42,11 @@ def plan_steps(plan: Plan) -> list[Step]:
         if isinstance(stage.how, Trip):
             found += _trip(stage.how)
         elif isinstance(stage.how, Shears):
-            found += _shears(stage.how, stage.source, stage.result)
+            steps = _shears(stage.how, stage.source, stage.result)
+            found += _packed(steps, 1 << stage.how.packed, stage.source, stage.result)
+        elif isinstance(stage.how, Swaps):
+            steps = _swaps(stage.how, stage.source)
+            found += _packed(steps, 1 << len(stage.how.within), stage.source, stage.result)
         else:
             moves = stage.result.invert_and_compose(stage.source, prefer=("block", "warp", "lane"))
             found.append(Step("rename", "Registers get other names; nothing moves.", moves))
@@ -85,6 +92,26 @@ def _shears(how: Shears, source: LinearLayout, result: LinearLayout) -> list[Ste
             Step("select", "Each lane puts what it got in order among its registers.", _map(parts, result.in_dims))
         )
     return found
+
+
+def _swaps(how: Swaps, source: LinearLayout) -> list[Step]:
+    found = []
+    for swap in how.swaps:
+        parts = {dim: _units(dim, source.in_dims[dim]) for dim in DIMS}
+        register = how.within[swap.bit].bit_length() - 1
+        parts["register"][register], parts["lane"][swap.lane] = {"lane": 1 << swap.lane}, {"register": 1 << register}
+        text = f"Registers {1 << register} apart change places with lanes {1 << swap.lane} apart: bytes of words are"
+        found.append(Step("swap", f"{text} permuted, one word of two is shuffled.", _map(parts, source.in_dims)))
+    return found
+
+
+def _packed(steps: list[Step], each: int, source: LinearLayout, result: LinearLayout) -> list[Step]:
+    """With the steps before and after that put `each` elements in a word and take them out."""
+    if each == 1:
+        return steps
+    before, after = (_map({d: _units(d, x.in_dims[d]) for d in DIMS}, x.in_dims) for x in (source, result))
+    pack = Step("pack", f"{each} elements are packed in each word; what follows moves words.", before)
+    return [pack, *steps, Step("unpack", "Elements are taken out of their words.", after)]
 
 
 def _identity_on_lanes(layout: LinearLayout) -> LinearLayout:

@@ -31,6 +31,7 @@ from triton.experimental.gluon.language.nvidia import ampere as their_ampere
 from triton.experimental.gluon.language.nvidia import hopper as their_hopper
 from triton.experimental.gluon.nvidia.hopper import TensorDescriptor as TheirDescriptor
 
+import gpu_cold
 import weft
 import weft.gluon.language
 from weft.compiler import devices
@@ -429,6 +430,18 @@ def launches() -> Iterator[Row]:
         yield Row(work, 1.0, mine, other, note=note)
 
 
+def compiles() -> Iterator[Row]:
+    """Cold compiles to machine code, in fresh processes; how the times of Weft and Triton compare on average."""
+    ratios = []
+    for name, ours, theirs in gpu_cold.rows(devices.current_device().capability):
+        ratios.append(ours / theirs)
+        yield Row(f"cold compile, {name}", 1.0, ours, theirs, f"{ratios[-1]:.2f} of Triton's time")
+    mean = statistics.geometric_mean(ratios)
+    print(
+        f"cold compile, geometric mean of {len(ratios)}: {mean:.2f} of Triton's time (at most 1.0, aim 0.6)", flush=True
+    )
+
+
 GROUPS = {
     "launch": launches,
     "copy": copies,
@@ -441,6 +454,7 @@ GROUPS = {
     "softmax": rows,
     "transpose": transposes,
     "matmul": products,
+    "compile": compiles,
 }
 
 

@@ -16,6 +16,7 @@ from .inline_calls import inline_calls
 from .pipeline_loads import pipeline_loads
 from .rewrite_descriptors import rewrite_descriptors
 from .split_products import split_products
+from .start_from_zero import start_from_zero
 from .structure_branches import structure_branches
 
 __all__ = ["gpu_pipeline", "layout_pipeline"]
@@ -35,6 +36,7 @@ def gpu_pipeline(module: ModuleOp, target: str, warps: int = 4, stages: int = 3)
     cse_dce(module)  # the rewrites repeat themselves for each access
     drop_unchanged(module)  # and only then is it seen what loops leave as it is
     assign_layouts(module, target, warps)
+    start_from_zero(module)
     pipeline_loads(module, target, stages)
     cse_dce(module)  # addresses of the turns as they were, and what the first turns repeat
     drop_unchanged(module)

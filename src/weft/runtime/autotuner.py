@@ -174,7 +174,9 @@ class Autotuner(KernelInterface[Any]):
             self.post_hook(full, exception=None)
 
         try:
-            if self._do_bench is None and not self._on_gpu(args):  # a launch on a GPU returns before it is done
+            if self._do_bench is None and not self._on_gpu(
+                (*args, *meta.values())
+            ):  # a launch on a GPU returns before it is done
                 kernel_call()  # compiles
                 begin = time.perf_counter()
                 kernel_call()
@@ -193,9 +195,9 @@ class Autotuner(KernelInterface[Any]):
         """Whether launches with these arguments go to a GPU."""
         return any(may_be_on_gpu(value) and on_gpu(value) for value in values)
 
-    def _same_code(self, config: Config) -> Any:
+    def _same_code(self, config: Config, values: Iterable[Any]) -> Any:
         """Configurations with the same answer make the same code on a CPU; None when that is not known."""
-        if self._on_gpu((self.nargs or {}).values()):
+        if self._on_gpu(values):
             return None
         if config.pre_hook is not None or config.ir_override is not None or self._do_bench is not None:
             return None
@@ -205,7 +207,7 @@ class Autotuner(KernelInterface[Any]):
         self.configs_timings = {}
         known: dict[Any, Any] = {}
         for config in configs:
-            same = self._same_code(config)
+            same = self._same_code(config, (*args, *kwargs.values()))
             timing = known.get(same) if same is not None else None
             if timing is None:
                 timing = self._bench(*args, config=config, **kwargs)

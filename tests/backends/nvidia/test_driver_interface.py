@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 import weft
+import weft.language as tl
 from weft.backends.nvidia import driver as backend
 from weft.backends.nvidia import events
 from weft.compiler import GPUTarget, devices
-from weft.runtime import clock, cuda_driver, streams
+from weft.runtime import autotuner, clock, cuda_driver, streams
 from weft.runtime import driver as found
 from weft.runtime.testing import do_bench
 
@@ -156,3 +157,26 @@ def test_arrays_are_filled_and_copied_in_stream_order(gpu: FakeDriver) -> None:
 
 def test_an_event_that_is_not_over(gpu: FakeDriver) -> None:
     assert devices.Event().query() is False
+
+
+@weft.jit
+def _fill(x, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+    tl.store(x + tl.arange(0, BLOCK), 1.0)
+
+
+@pytest.mark.parametrize("there,measured", [(True, 3), (False, 1)])
+def test_num_warps_is_code_of_its_own_on_a_gpu(there: bool, measured: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a CPU these three make the same code, so that one is measured; on a GPU each is."""
+    calls = []
+
+    def bench(call: Any, quantiles: Any) -> list[float]:
+        calls.append(call())
+        return [1.0, 1.0, 1.0]
+
+    monkeypatch.setattr(autotuner, "may_be_on_gpu", lambda value: there)
+    monkeypatch.setattr(autotuner, "on_gpu", lambda value: hasattr(value, "dtype"))
+    monkeypatch.setattr(autotuner, "do_bench", bench)
+    configs = [weft.Config({"BLOCK": 64}, num_warps=warps) for warps in (1, 4, 8)]
+    tuned = weft.autotune(configs, key=[])(_fill)
+    tuned[(1,)](x=np.zeros(64, np.float32))
+    assert len(calls) == measured

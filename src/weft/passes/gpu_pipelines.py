@@ -14,6 +14,7 @@ from .decompose_dot_scaled import decompose_dot_scaled
 from .drop_unchanged import drop_unchanged
 from .inline_calls import inline_calls
 from .pipeline_loads import pipeline_loads
+from .recoalesce import recoalesce
 from .rewrite_descriptors import rewrite_descriptors
 from .split_products import split_products
 from .start_from_zero import start_from_zero
@@ -47,4 +48,5 @@ def layout_pipeline(module: ModuleOp) -> ModuleOp:
     """Layout IR that others wrote, as the lowering takes it: one function of one block, no calls."""
     structure_branches(module)
     inline_calls(module)
+    recoalesce(module)
     return module

@@ -1,0 +1,85 @@
+"""Tiles of one dimension in runs of 16 bytes: which are laid out anew, and that they hold the same."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from weft.ir import parse_module, print_module, verify
+from weft.lower import lower
+from weft.passes.gpu_pipelines import layout_pipeline
+from weft.passes.recoalesce import recoalesce
+from weft.sim import run
+
+SIZE = 2048
+
+
+def text_of(each: int, elem: str = "f32", inside: str = "", stride: int = 1) -> str:
+    """out = x + x where the index is below n."""
+    return f"""
+#b = #ttg.blocked<{{sizePerThread = [{each}], threadsPerWarp = [32], warpsPerCTA = [2], order = [0]}}>
+#other = #ttg.blocked<{{sizePerThread = [1], threadsPerWarp = [32], warpsPerCTA = [2], order = [0]}}>
+module attributes {{"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 2 : i32, "ttg.threads-per-warp" = 32 : i32}} {{
+  tt.func public @f(%x: !tt.ptr<{elem}> {{tt.divisibility = 16 : i32}},
+                    %out: !tt.ptr<{elem}> {{tt.divisibility = 16 : i32}}, %n: i32) {{
+    %r = tt.make_range {{end = {SIZE} : i32, start = 0 : i32}} : tensor<{SIZE}xi32, #b>
+    %k = arith.constant dense<{stride}> : tensor<{SIZE}xi32, #b>
+    %i = arith.muli %r, %k : tensor<{SIZE}xi32, #b>
+    %m = tt.splat %n : i32 -> tensor<{SIZE}xi32, #b>
+    %mask = arith.cmpi slt, %r, %m : tensor<{SIZE}xi32, #b>
+    %p = tt.splat %x : !tt.ptr<{elem}> -> tensor<{SIZE}x!tt.ptr<{elem}>, #b>
+    %q = tt.splat %out : !tt.ptr<{elem}> -> tensor<{SIZE}x!tt.ptr<{elem}>, #b>
+    %from = tt.addptr %p, %i : tensor<{SIZE}x!tt.ptr<{elem}>, #b>, tensor<{SIZE}xi32, #b>
+    %to = tt.addptr %q, %r : tensor<{SIZE}x!tt.ptr<{elem}>, #b>, tensor<{SIZE}xi32, #b>
+    %zero = arith.constant 0 : i32
+    %one = arith.constant 1 : i32
+    %v = tt.load %from, %mask : tensor<{SIZE}x!tt.ptr<{elem}>, #b>
+    %s = scf.for %t = %zero to %one step %one iter_args(%a = %v) -> (tensor<{SIZE}x{elem}, #b>) : i32 {{
+      %w = arith.addf %a, %v : tensor<{SIZE}x{elem}, #b>
+      scf.yield %w : tensor<{SIZE}x{elem}, #b>
+    }}
+    {inside}
+    tt.store %to, %s, %mask : tensor<{SIZE}x!tt.ptr<{elem}>, #b>
+    tt.return
+  }}
+}}"""
+
+
+CONVERTED = f"%c = ttg.convert_layout %s : tensor<{SIZE}xf32, #b> -> tensor<{SIZE}xf32, #other>"
+
+
+@pytest.mark.parametrize(
+    ("each", "elem", "inside", "stride", "run_of"),
+    [
+        (4, "f32", "", 1, 4),
+        (8, "f32", "", 1, 4),
+        (16, "f32", "", 1, 4),
+        (64, "f32", "", 1, 4),  # with copies: 64 elements for each of 64 threads are more than there are
+        (16, "f16", "", 1, 8),
+        (8, "f16", "", 1, 8),
+        (8, "f64", "", 1, 2),
+        (16, "f32", CONVERTED, 1, 16),  # a conversion sees the layout
+    ],
+)
+def test_runs(each: int, elem: str, inside: str, stride: int, run_of: int) -> None:
+    module = parse_module(text_of(each, elem, inside, stride))
+    recoalesce(module)
+    verify(module, "layout")
+    text = print_module(module)
+    assert f"sizePerThread = [{run_of}]" in text
+    assert run_of == each or f"sizePerThread = [{each}]" not in text
+    program = lower(layout_pipeline(module))
+    dtype = {"f16": np.float16, "f32": np.float32, "f64": np.float64}[elem]
+    x, out = np.arange(SIZE).astype(dtype), np.zeros(SIZE, dtype)
+    run(program, 1, {"x": x, "out": out, "n": SIZE - 5})
+    assert np.array_equal(out[:-5], (x + x)[:-5])
+    assert not out[-5:].any()
+
+
+def test_places_apart_stay() -> None:
+    """Every third element is loaded, and nothing stored: no run is long."""
+    text = "\n".join(line for line in text_of(16, stride=3).splitlines() if "tt.store" not in line)
+    module = parse_module(text)
+    before = print_module(module)
+    recoalesce(module)
+    assert print_module(module) == before

@@ -211,18 +211,14 @@ class _Product:
         return self.assembled(running, [r for part in registers for r in part], held[2])
 
     def origins(self, entry: Instruction, held: dict[Point, int]) -> list[Point]:
-        """The first element of each part of the result, row by row, every other row backwards: what was used last is
-        used again.
+        """The first element of each part of the result, row by row.
+
+        Every other row backwards would take each right part twice in a row, and is slower: on an H200 a loop of
+        64 products, else the same instructions, took 404 us where this order takes what Triton's does, 355.
         """
         m, n, _ = entry.shape
         b = self.batch
-        found = sorted({(*p[:b], p[b] // m * m, p[b + 1] // n * n) for p in held})
-        rows = sorted({o[:-1] for o in found})
-        return [
-            o
-            for number, row in enumerate(rows)
-            for o in sorted((o for o in found if o[:-1] == row), reverse=bool(number % 2))
-        ]
+        return sorted({(*p[:b], p[b] // m * m, p[b + 1] // n * n) for p in held})
 
     @staticmethod
     def moved(origin: Point, point: Point) -> Point:

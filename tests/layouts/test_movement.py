@@ -7,7 +7,7 @@ import random
 import numpy as np
 import pytest
 
-from weft.layouts import LayoutError, LinearLayout, f2
+from weft.layouts import BlockedLayout, LayoutError, LinearLayout, f2
 from weft.layouts.plan import plan_gather, plan_local_access, plan_reduction, vector_width
 
 from .plans import layout_of, random_columns
@@ -91,6 +91,11 @@ def test_gathers_of_both_kinds_and_what_they_cost() -> None:
     )
     plan = plan_gather(within, within, (32, 4), (32, 4), 0, 32)
     assert plan.kind == "shuffles" and plan.cost.instructions["shuffle"] == 2
+    rows = BlockedLayout([1, 4], [32, 1], [4, 1], [1, 0])
+    alone = plan_gather(rows, rows, (128, 4), (128, 4), 1, 8, "cuda:90")
+    assert alone.kind == "registers" and alone.cost.instructions == {"select": 12}
+    turned = plan_gather(rows, BlockedLayout([1, 4], [32, 1], [4, 1], [0, 1]), (128, 4), (128, 4), 0, 8)
+    assert turned.kind == "shared"
     across = plan_gather(within, within, (32, 4), (32, 4), 1, 32)
     assert across.kind == "shared" and "a warp does not hold whole columns" in across.explain()
     with pytest.raises(LayoutError, match="they may differ along axis 0 only"):

@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 
 from lower.tile_text import TYPES, launched, loaded, program_of, random_layout, stored, text_of, tile
+from weft.ir.lane import LaneProgram
 
 COLUMNS = "#ttg.blocked<{sizePerThread = [2, 1], threadsPerWarp = [8, 4], warpsPerCTA = [1, 4], order = [0, 1]}>"
 
 
 def gathered(
     shape: tuple[int, ...], axis: int, elem: str, source: str, index: str, seed: int, length: int | None = None
-) -> None:
+) -> LaneProgram:
     """A gather from a tile; the index has that length along the axis, or as many elements as the tile."""
     short = tuple(length if d == axis and length else s for d, s in enumerate(shape))
     one, wanted = tile(shape, elem, "#s"), tile(short, "i32", "#i")
@@ -32,6 +33,7 @@ def gathered(
     found = np.zeros(short, x.dtype)
     launched(program, seed, a=x, b=n, c=found)
     assert np.array_equal(found, np.take_along_axis(x, n & (shape[axis] - 1), axis))
+    return program
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -60,6 +62,18 @@ def test_gather_within_a_warp(elem: str) -> None:
     gathered((16, 16), 0, elem, COLUMNS, COLUMNS, 8, 64)
     apart = "#ttg.blocked<{sizePerThread = [1, 1], threadsPerWarp = [8, 4], warpsPerCTA = [1, 4], order = [0, 1]}>"
     gathered((16, 16), 0, elem, COLUMNS, apart, 6)
+
+
+@pytest.mark.parametrize("elem", ["i8", "f16", "f32", "i64"])
+@pytest.mark.parametrize("size", [2, 4])
+def test_gather_within_a_lane(elem: str, size: int) -> None:
+    """Nothing moves between lanes, and nothing goes through memory."""
+    rows = (
+        f"#ttg.blocked<{{sizePerThread = [1, {size}], threadsPerWarp = [32, 1], warpsPerCTA = [4, 1], order = [1, 0]}}>"
+    )
+    program = gathered((256, size), 1, elem, rows, rows, size)
+    assert "shuffle" not in {op.name for op in program.body.walk()}
+    assert "gather" not in {allocation.what for allocation in program.shared}
 
 
 @pytest.mark.parametrize("elem", ["i8", "i16", "i32", "i64"])

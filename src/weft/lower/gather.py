@@ -31,7 +31,7 @@ def _gather(c: Context, op: Operation) -> None:
     if elem == "i1":
         value = c.build.op("arith.extui", [value], "i8")
     plan = plan_gather(*layouts, shape, tile_shape(index), axis, bits, c.machine)
-    found = _by_shuffles(c, plan, value, at) if plan.kind == "shuffles" else _through_memory(c, plan, value, at, bits)
+    found = _through_memory(c, plan, value, at, bits) if plan.kind == "shared" else _in_warp(c, plan, value, at)
     if elem == "i1":
         found = c.build.op("arith.trunci", [found], "i1")
     settle(c, op.results[0], found, layouts[1])
@@ -110,26 +110,35 @@ def _through_memory(c: Context, plan: Gather, value: Value, index: Value, bits: 
     return c.build.load("shared", address, value.elem)
 
 
-def _by_shuffles(c: Context, plan: Gather, value: Value, index: Value) -> Value:
-    """One shuffle for each register that may hold the element; of what arrives that which is meant is kept."""
+def _in_warp(c: Context, plan: Gather, value: Value, index: Value) -> Value:
+    """The registers that may hold the element, shuffled if they are another lane's; that which is meant is kept."""
     log = plan.source.in_log("register")
     columns = plan.where.columns
     to_lane = [x >> log & c.program.lanes - 1 for x in columns]
     to_register = [x & (1 << log) - 1 for x in columns]
     wanted = _Wanted(c, plan, index)
-    lane = wanted.place(to_lane)
+    lane = None if plan.kind == "registers" else wanted.place(to_lane)
     own = f2.span(wanted.fixed(to_register, "register"))
     along = to_register[wanted.shift : wanted.shift + wanted.bits]
     rows = f2.Echelon()
     steps = [x for x in (*along, *wanted.fixed(to_register, "lane"), *wanted.fixed(to_register, "warp")) if rows.add(x)]
-    result: Value | None = None
-    which = wanted.place(to_register, registers=False) if steps else None
-    for step in f2.span(steps):
-        arrived = c.build.shuffle(c.build.rename(value, [r ^ step for r in own]), lane)
-        if result is None or which is None:
-            result = arrived
-            continue
+    held = [c.build.rename(value, [r ^ step for r in own]) for step in f2.span(steps)]
+    if lane is not None:
+        held = [c.build.shuffle(x, lane) for x in held]
+    return _meant(c, held, steps, wanted.place(to_register, registers=False)) if steps else held[0]
+
+
+def _meant(c: Context, held: list[Value], steps: Sequence[int], which: Value) -> Value:
+    """That of the values, one for each sum of steps, which `which` names; each step halves them, by one bit."""
+    tests = [next((b for b in f2.bits(x) if not any(y >> b & 1 for y in steps if y != x)), None) for x in steps]
+    if None not in tests:
+        for bit in tests:
+            one = c.build.op("arith.andi", [which, c.number(1 << (bit or 0))], "i32")
+            odd = c.build.op("arith.cmpi", [one, c.number(0)], "i1", predicate=1)
+            held = [c.build.select(odd, b, a) for a, b in zip(held[0::2], held[1::2], strict=True)]
+        return held[0]
+    result = held[0]
+    for step, value in zip(f2.span(steps)[1:], held[1:], strict=True):
         meant = c.build.op("arith.cmpi", [which, c.number(step)], "i1", predicate=0)
-        result = c.build.select(meant, arrived, result)
-    assert result is not None
+        result = c.build.select(meant, value, result)
     return result

@@ -2,7 +2,8 @@
 
 Where all elements of a column lie within the warp that asks for them, a lane finds the lane and register of the element
 by a product over F2 and reads it with one shuffle for each register the column has in a lane, keeping the one that is
-meant (Zhou et al., section 5.5). Otherwise, or where that is dearer, the source goes through shared memory, swizzled so
+meant (Zhou et al., section 5.5). Where that lane is the one that asks, it chooses among its registers and nothing is
+shuffled; bit by bit of the index, so that each choice halves what is left. Otherwise, or where that is dearer, the source goes through shared memory, swizzled so
 that storing has no bank conflicts, and each element is loaded by itself.
 """
 
@@ -30,7 +31,7 @@ __all__ = ["Gather", "plan_gather"]
 
 @dataclass(frozen=True)
 class Gather:
-    """How a gather is done; `kind` is "shuffles" or "shared"."""
+    """How a gather is done; `kind` is "registers", "shuffles" or "shared"."""
 
     kind: str
     source: LinearLayout
@@ -141,11 +142,18 @@ def _gather(src: LinearLayout, idx: LinearLayout, axis: str, bits: int, machine:
     considered: list[tuple[str, float, str]] = []
     local = _stays_in_warp(src, idx, axis, others)
     costs: dict[str, Cost] = {}
+    where = LinearLayout.identity_1d(1, axis, "register")
     if local:
-        shuffles = places * each * words
-        cycles = shuffles * machine.shuffle + (shuffles - places * words) * machine.select + places * 4.0
-        costs["shuffles"] = Cost({"shuffle": shuffles, "select": shuffles - places * words}, 0, 0, {}, cycles)
-        considered.append(("shuffles", cycles, f"{each} registers of a column in a lane"))
+        where = LinearLayout._make(src._outs, src._outs, f2.identity(src.total_out_log)).invert_and_compose(src)
+        kind = "registers" if _stays_in_lane(src, idx, where, axis) else "shuffles"
+        reads = places * each * words
+        selects, shuffles = reads - places * words, reads if kind == "shuffles" else 0
+        tests = places * (each.bit_length() - 1)  # a bit of the index decides between halves
+        price = machine.select if shuffles else 2 * machine.select  # nothing else is done meanwhile
+        cycles = shuffles * machine.shuffle + (selects + tests) * price + places * 4.0
+        counted = {k: n for k, n in (("shuffle", shuffles), ("select", selects)) if n}
+        costs[kind] = Cost(counted, 0, 0, {}, cycles)
+        considered.append((kind, cycles, f"{each} registers of a column in a lane"))
     else:
         considered.append(("shuffles", float("inf"), f"a warp does not hold whole columns along {axis}"))
     bytes_log = max(0, bits.bit_length() - 4)
@@ -164,11 +172,28 @@ def _gather(src: LinearLayout, idx: LinearLayout, axis: str, bits: int, machine:
     costs["shared"] = Cost(instructions, stores * passes + loads, (max(8, bits) // 8) << size, {"block": 1}, cycles)
     considered.append(("shared", cycles, ", ".join(f"{n} {k}" for k, n in instructions.items())))
     kind = min(costs, key=lambda k: costs[k].cycles)
-    where = LinearLayout.identity_1d(1, axis, "register")
-    if local:
-        everything = LinearLayout._make(src._outs, src._outs, f2.identity(size))
-        where = everything.invert_and_compose(src)
     return Gather(kind, src, idx, axis, costs[kind], tuple(considered), where, tuple(memory))
+
+
+def _stays_in_lane(src: LinearLayout, idx: LinearLayout, where: LinearLayout, axis: str) -> bool:
+    """Whether the lane that asks for an element, of its own warp, holds its whole column."""
+    if idx._outs != src._outs:
+        return False
+    low, lanes, shift = src.in_log("register"), src.in_dims["lane"] - 1, 0
+    for name, log in src._outs:
+        if name == axis:
+            break
+        shift += log
+    to_lane = [c >> low & lanes for c in where.columns]
+    along = ((1 << src.out_log(axis)) - 1) << shift
+    if any(to_lane[i] for i in f2.bits(along)):
+        return False
+    own = {"register": 0, "lane": 1, "warp": 0}
+    return all(
+        f2.multiply(to_lane, element & ~along) == unit << i
+        for dim, unit in own.items()
+        for i, element in enumerate(idx.in_columns(dim))
+    )
 
 
 def _stays_in_warp(src: LinearLayout, idx: LinearLayout, axis: str, others: Sequence[str]) -> bool:

@@ -77,8 +77,8 @@ def text_of(elem: str = "f16", out: str = "f32", other: str = "0.0", inside: str
 }}"""
 
 
-def laid_out(target: str, stages: int = 3, warps: int = 4, **more: str) -> ModuleOp:
-    module = gpu_pipeline(tile_pipeline(parse_module(text_of(**more), "product.ttir")), target, warps, stages)
+def laid_out(target: str, stages: int = 3, warps: int = 4, text: str = "") -> ModuleOp:
+    module = gpu_pipeline(tile_pipeline(parse_module(text or text_of(), "product.ttir")), target, warps, stages)
     verify(module, "layout")
     assert print_module(parse_module(print_module(module))) == print_module(module)
     return module
@@ -116,7 +116,7 @@ def test_computes_the_same(elem: str, warps: int, target: str, stages: int) -> N
         "f32": (np.float32, "f32", np.float32),
     }
     dtype, out, total = types[elem]
-    module = laid_out(target, stages, warps, elem=elem, out=out, other="0" if elem == "i8" else "0.0")
+    module = laid_out(target, stages, warps, text_of(elem, out, "0" if elem == "i8" else "0.0"))
     assert sum(op.name == COPIES[0] for op in module.walk()) == 2 * stages
     program = lower(module)
     rng = np.random.default_rng(stages)
@@ -130,7 +130,7 @@ def test_computes_the_same(elem: str, warps: int, target: str, stages: int) -> N
 
 
 def test_the_loop_says_how_many_stages() -> None:
-    module = laid_out("cuda:80", 3, attributes="{tt.num_stages = 2 : i32}")
+    module = laid_out("cuda:80", text=text_of(attributes="{tt.num_stages = 2 : i32}"))
     assert sum(op.name == COPIES[0] for op in module.walk()) == 4
 
 
@@ -150,7 +150,7 @@ STORE = f"tt.store %c, %t : tensor<{M}x{N}x!tt.ptr<f32>>"
 )
 @pytest.mark.parametrize("target", ["cuda:80", "cuda:90"])
 def test_what_stays(target: str, more: dict[str, str], stages: int, copies: int) -> None:
-    module = laid_out(target, stages, **more)
+    module = laid_out(target, stages, text=text_of(**more))
     assert sum(op.name == COPIES[0] for op in module.walk()) == copies
     program = lower(module)
     a, b = np.arange(M * 2 * K).reshape(M, -1) % 5, np.arange(N * 2 * K).reshape(-1, N) % 7
@@ -161,3 +161,10 @@ def test_what_stays(target: str, more: dict[str, str], stages: int, copies: int)
 
 def test_a_target_without_copies() -> None:
     assert COPIES[0] not in operations(laid_out("cuda:75"))
+
+
+def test_fewer_stages_where_memory_is_small() -> None:
+    """A stage is 6 KiB, a block of sm_86 has 99 KiB; 8 of them are left for other things."""
+    module = laid_out("cuda:86", 30)
+    assert sum(op.name == COPIES[0] for op in module.walk()) == 2 * 15
+    lower(module)

@@ -57,8 +57,15 @@ from weft.ir import (
     splat_value,
     tt,
 )
-from weft.ir.gpu import MemDescType, async_token, memdesc, name_of
-from weft.ir.gpu.ttg import AsyncCommitGroupOp, AsyncCopyGlobalToLocalOp, AsyncWaitOp, LocalAllocOp, MemDescIndexOp
+from weft.ir.gpu import MemDescType, async_token, layout_of, memdesc, name_of
+from weft.ir.gpu.ttg import (
+    AsyncCommitGroupOp,
+    AsyncCopyGlobalToLocalOp,
+    AsyncWaitOp,
+    ConvertLayoutOp,
+    LocalAllocOp,
+    MemDescIndexOp,
+)
 from weft.ir.gpu.ttng import FenceAsyncSharedOp, WarpGroupDotOp
 from weft.layouts import BlockedLayout, NVMMASharedLayout
 from weft.targets.nvidia import shared_limit
@@ -118,7 +125,7 @@ def _pipeline(loop: scf.ForOp, stages: int, limit: int) -> None:
     found = [c for op in loop.body.block.ops if isinstance(op, tt.LoadOp) if (c := _copied(loop, op, facts))]
     if not found:
         return
-    room = (limit - SPARE_BYTES - _others(loop, found)) // sum(c.bytes for c in found)
+    room = (limit - SPARE_BYTES - _others(loop, found) - _moved(loop)) // sum(c.bytes for c in found)
     if min(stages, room) > 1:
         _Pipeline(loop, found, min(stages, room)).rewrite()
 
@@ -144,6 +151,17 @@ def _others(loop: scf.ForOp, found: Sequence[_Copied]) -> int:
             assert isinstance(type, MemDescType)
             total += prod(type.shape) * bit_width(type.element_type) // 8
     return total
+
+
+def _moved(loop: scf.ForOp) -> int:
+    """Bytes of the largest tile that the loop moves between lanes or warps."""
+    sizes = [0]
+    for op in loop.body.block.walk():
+        if isinstance(op, ConvertLayoutOp) and not isinstance(op.src.owner, tt.LoadOp):
+            before, after = (layout_of(x.type).bases for x in (op.src, op.result))
+            if any(before[dim] != after[dim] for dim in ("lane", "warp")):
+                sizes.append(prod(shape_of(op.src.type)) * max(8, bit_width(element_of(op.src.type))) // 8)
+    return max(sizes)
 
 
 def _source(value: SSAValue) -> SSAValue:

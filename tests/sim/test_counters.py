@@ -168,3 +168,14 @@ def test_options_are_told() -> None:
     assert "seed 4" in run(k.program(), 1, {}, Options(order="random", seed=4)).options
     with pytest.raises(ValueError, match="copies must be"):
         Options(copies="never")
+
+
+def test_lanes_that_want_the_same_in_pairs_share_phases() -> None:
+    """What ncu measured of reductions' partial results on an H200."""
+    lane, every = np.arange(32), np.ones((1, 32), np.bool_)
+    assert count_wavefronts(np.zeros((1, 32), int), every, 16) == (2, 2)  # all lanes the same 16 bytes
+    assert count_wavefronts((lane // 2 * 16)[None], every, 16) == (2, 2)
+    assert count_wavefronts((lane // 4 % 2 * 16)[None], every, 16) == (2, 2)
+    assert count_wavefronts((lane % 8 * 16)[None], every, 16) == (4, 4)  # eight lanes apart does not count
+    assert count_wavefronts((lane * 16)[None], every, 16) == (4, 4)
+    assert count_wavefronts(np.zeros((1, 32), int), every, 16, load=False) == (4, 4)

@@ -430,7 +430,7 @@ class Batch:
         if access.space == "global":
             counts[f"global_{verb}_sectors"] = count_sectors(address, active)
         else:
-            passes, ideal = count_wavefronts(address, active, access.width)
+            passes, ideal = count_wavefronts(address, active, access.width, not store)
             counts[f"shared_{verb}_wavefronts"] = passes
             counts["shared_ideal"] = ideal
         self.report.add(access.op.span, **counts)

@@ -159,19 +159,38 @@ def count_sectors(address: Array, active: Array) -> int:
     return int((new & (sectors >= 0)).sum())
 
 
-def count_wavefronts(address: Array, active: Array, width: int) -> tuple[int, int]:
+def count_wavefronts(address: Array, active: Array, width: int, load: bool = True) -> tuple[int, int]:
     """(passes over the banks, passes without conflicts) of accesses [access, lane] of `width` bytes, shared memory.
 
     Lanes go in phases of 128 bytes at most. Within one, lanes with one word share it; a bank gives one word a pass.
+    Two phases of a load are one where lanes in pairs (i and i ^ 1, or i and i ^ 2) want the same: 16 bytes that all
+    lanes load were measured to take two passes on an H200, not four.
     """
     words = max(1, width // 4)
-    accesses, lanes = address.shape
+    lanes = address.shape[1]
     inside = max(1, lanes // words)
-    wanted = (address[:, :, None] // 4 + np.arange(words)).reshape(accesses * lanes // inside, inside * words)
+    passes, ideal = _passes(address, active, inside, words)
+    if words == 1 or not load:
+        return int(passes.sum()), int(ideal.sum())
+    pairs = address.reshape(-1, 2 * inside)
+    valid = active.reshape(pairs.shape)
+    number = np.arange(2 * inside)
+    alike = np.zeros(len(pairs), np.bool_)
+    for distance in (1, 2):
+        other = number ^ distance
+        alike |= (~valid | ~valid[:, other] | (pairs == pairs[:, other])).all(axis=1)
+    together, one = _passes(address, active, 2 * inside, words)
+    apart = passes.reshape(-1, 2).sum(axis=1), ideal.reshape(-1, 2).sum(axis=1)
+    return int(np.where(alike, together, apart[0]).sum()), int(np.where(alike, one, apart[1]).sum())
+
+
+def _passes(address: Array, active: Array, inside: int, words: int) -> tuple[Array, Array]:
+    """For each phase of `inside` lanes, passes over the banks, and 1 where any lane is active."""
+    wanted = (address[:, :, None] // 4 + np.arange(words)).reshape(address.size // inside, inside * words)
     valid = np.repeat(active, words, axis=1).reshape(wanted.shape)
     wanted = np.sort(np.where(valid, wanted, -1), axis=1)
     new = wanted >= 0
     new[:, 1:] &= wanted[:, 1:] != wanted[:, :-1]
     phase, column = np.nonzero(new)
     counts = np.bincount(phase * BANKS + wanted[phase, column] % BANKS, minlength=len(wanted) * BANKS)
-    return int(counts.reshape(-1, BANKS).max(axis=1).sum()), int(new.any(axis=1).sum())
+    return counts.reshape(-1, BANKS).max(axis=1), np.asarray(new.any(axis=1), np.int64)

@@ -120,6 +120,7 @@ def _used(op: LaneOp, numbered: _Numbered) -> set[int]:
 
 def _extend(program: LaneProgram, numbered: _Numbered, found: list[Lifetime | None]) -> None:
     """To the wait for everything that happens later."""
+    used = list(found)
     for op, awaited in _with_waits(program.body, numbered):
         for touch in touches_of(op):
             if op.attrs.get("isa") == "mbarrier.init":  # no other may be made in its place
@@ -131,7 +132,8 @@ def _extend(program: LaneProgram, numbered: _Numbered, found: list[Lifetime | No
             for buffer in numbered.of(touch.address) or range(len(program.shared)):
                 life = found[buffer]
                 if life is not None:
-                    later = (n for n in numbered.waits[touch.later] if n >= life.last)
+                    own = used[buffer] or life  # however long other kinds of accesses make it
+                    later = (n for n in numbered.waits[touch.later] if n >= own.last)
                     end = awaited[touch.later] if touch.later in awaited else next(later, numbered.number)
                     found[buffer] = Lifetime(life.first, max(life.last, end))
 

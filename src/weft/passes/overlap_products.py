@@ -165,10 +165,10 @@ def _is_outside(value: SSAValue, loop: scf.ForOp) -> bool:
 
 
 def drop_fences(loop: scf.ForOp) -> None:
-    """Where a loop stores no operand of a product itself, the fences before its products have nothing to do."""
+    """Where a loop stores no operand of a product itself, it has nothing to fence."""
     ops = list(loop.body.block.ops)
     if any(isinstance(op, LocalAllocOp) for op in ops):
         return
-    for op, following in itertools.pairwise(ops):
-        if isinstance(op, FenceAsyncSharedOp) and isinstance(following, WarpGroupDotOp):
+    for op in ops:
+        if isinstance(op, FenceAsyncSharedOp):
             remove(op)

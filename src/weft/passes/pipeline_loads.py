@@ -239,7 +239,6 @@ class _Pipeline:
         slot, ahead = self.carry(b, states)
         first = next(op for op in self.loop.body.block.ops if op in {c.load for c in self.found})
         anchor: Operation = self.landed(first, slot)
-        drop_fences(self.loop)
         anchor = overlap_products(self.loop) or anchor
         self.turn(Builder.after(anchor), slot, ahead)
         Builder.after(self.loop).create(AsyncWaitOp, (), (async_token,), {"num": i32_attr(0)})
@@ -300,14 +299,15 @@ class _Pipeline:
     def landed(self, first: Operation, slot: SSAValue) -> Operation:
         """Wait for the copies of this turn, and let what used the loads read them; the last operation of the wait."""
         b = Builder.before(first)
-        last: Operation = b.create(AsyncWaitOp, (), (async_token,), {"num": i32_attr(self.stages - 2)})
-        if self.by_warpgroups:
-            last = b.create(FenceAsyncSharedOp, (), (), {"bCluster": bool_attr(False)})
+        wait: Operation = b.create(AsyncWaitOp, (), (async_token,), {"num": i32_attr(self.stages - 2)})
         pairs = zip(self.found, self.buffers, strict=True)
         tiles = [b.create(MemDescIndexOp, (buffers, slot), (c.memory(),)).result for c, buffers in pairs]
         for c, tile in zip(self.found, tiles, strict=True):
             read_instead(c.load, tile)
-        return last
+        if not self.by_warpgroups:
+            return wait
+        drop_fences(self.loop)
+        return Builder.after(wait).create(FenceAsyncSharedOp, (), (), {"bCluster": bool_attr(False)})
 
     def turn(self, b: Builder, slot: SSAValue, ahead: Mapping[int, SSAValue]) -> None:
         """The copies of the turn ahead, to the slot that was read in the turn before; what the loop carries then."""

@@ -1,0 +1,136 @@
+"""Products by wgmma that go on into the next turn: which, who waits for them, and that they compute the same."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from xdsl.dialects import scf
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
+
+import weft
+import weft.language as tl
+from weft.compiler import ASTSource, GPUTarget
+from weft.compiler.stages import make_options
+from weft.ir import int_value, verify
+from weft.ir.gpu.ttng import WarpGroupDotWaitOp
+from weft.lower import lower
+from weft.passes import tile_pipeline
+from weft.passes.gpu_pipelines import gpu_pipeline
+from weft.sim import run
+
+HEAD, BLOCK = 64, 64
+
+
+@weft.jit
+def walk(acc, total, top, q, k_ptr, v_ptr, m, first, last, HEAD: tl.constexpr, BLOCK: tl.constexpr, MASKED: tl.constexpr):  # type: ignore[no-untyped-def]  # fmt: skip  # noqa: E501
+    d = tl.arange(0, HEAD)
+    for start in range(first, last, BLOCK):
+        n = start + tl.arange(0, BLOCK)
+        scores = tl.dot(q, tl.load(k_ptr + n[None, :] * HEAD + d[:, None]))
+        if MASKED:
+            scores = tl.where(m[:, None] >= n[None, :], scores, float("-inf"))
+        new_top = tl.maximum(top, tl.max(scores, 1))
+        p = tl.exp2(scores - new_top[:, None])
+        shrink = tl.exp2(top - new_top)
+        v = tl.load(v_ptr + n[:, None] * HEAD + d[None, :])
+        acc = tl.dot(p.to(v.dtype), v, acc * shrink[:, None])
+        total = total * shrink + tl.sum(p, 1)
+        top = new_top
+    return acc, total, top
+
+
+@weft.jit
+def attention(q_ptr, k_ptr, v_ptr, out_ptr, HEAD: tl.constexpr, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Causal: blocks before the diagonal, then the one on it."""
+    first = tl.program_id(0) * BLOCK
+    m = first + tl.arange(0, BLOCK)
+    here = m[:, None] * HEAD + tl.arange(0, HEAD)[None, :]
+    q = tl.load(q_ptr + here)
+    top = tl.full([BLOCK], float("-inf"), tl.float32)
+    total = tl.zeros([BLOCK], tl.float32)
+    acc = tl.zeros([BLOCK, HEAD], tl.float32)
+    acc, total, top = walk(acc, total, top, q, k_ptr, v_ptr, m, 0, first, HEAD, BLOCK, False)
+    acc, total, top = walk(acc, total, top, q, k_ptr, v_ptr, m, first, first + BLOCK, HEAD, BLOCK, True)
+    tl.store(out_ptr + here, acc / total[:, None])
+
+
+@weft.jit
+def product(q_ptr, k_ptr, v_ptr, out_ptr, HEAD: tl.constexpr, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+    """A sum of products of blocks of rows of q and of v."""
+    m, d = tl.arange(0, BLOCK), tl.arange(0, HEAD)
+    acc = tl.zeros([BLOCK, HEAD], tl.float32)
+    for i in range(4):
+        left = tl.load(q_ptr + i * BLOCK * HEAD + m[:, None] * HEAD + d[None, :])
+        acc = tl.dot(left, tl.load(v_ptr + i * HEAD * HEAD + d[:, None] * HEAD + d[None, :]), acc)
+    tl.store(out_ptr + m[:, None] * HEAD + d[None, :], acc)
+
+
+def laid_out(kernel: Any, stages: int = 3, warps: int = 4) -> ModuleOp:
+    signature = dict.fromkeys(("q_ptr", "k_ptr", "v_ptr"), "*fp16") | {"out_ptr": "*fp32"}
+    signature |= dict.fromkeys(("HEAD", "BLOCK"), "constexpr")
+    divisible = {(i,): [["tt.divisibility", 16]] for i in range(4)}
+    source = ASTSource(kernel, signature, {"HEAD": HEAD, "BLOCK": BLOCK}, divisible)
+    tiles = source.make_ir(make_options({"num_warps": warps}).language, GPUTarget("cuda", 90, 32))
+    module = gpu_pipeline(tile_pipeline(tiles), "cuda:90", warps, stages)
+    verify(module, "layout")
+    return module
+
+
+def loops(module: ModuleOp) -> list[list[Operation]]:
+    """The products, waits and copies of each loop, in order."""
+    wanted = ("ttng.", "ttg.async_commit_group", "ttg.async_wait")
+    found = [op for op in module.walk() if isinstance(op, scf.ForOp)]
+    return [[x for x in op.body.block.ops if x.name.startswith(wanted)] for op in found]
+
+
+def names(ops: list[Operation]) -> list[str]:
+    return [op.name.partition(".")[2] for op in ops]
+
+
+LANDED = ["async_wait", "fence_async_shared"]
+
+
+def test_a_sum_of_products() -> None:
+    (ops,) = loops(laid_out(product))
+    assert names(ops) == [*LANDED, "warp_group_dot", "warp_group_dot_wait", "async_commit_group"]
+    assert "isAsync" in ops[2].properties
+    assert int_value(ops[3].properties["pendings"]) == 1
+
+
+def test_the_last_of_two() -> None:
+    found = loops(laid_out(attention))
+    assert len(found) == 2
+    for ops in found:
+        products = ["warp_group_dot", "warp_group_dot_wait", "async_commit_group", "warp_group_dot"]
+        assert names(ops) == [*LANDED, *products]
+        first, wait, last = ops[2], ops[3], ops[5]
+        assert isinstance(wait, WarpGroupDotWaitOp) and int_value(wait.pendings) == 0
+        assert wait.inputs[0] is first.results[0]  # and the result of the last one, which the loop carries
+        (use,) = last.results[0].uses
+        loop = last.parent_op()
+        assert isinstance(loop, scf.ForOp) and wait.inputs[1] is loop.body.block.args[use.index + 1]
+
+
+def test_loops_one_after_the_other_share_memory() -> None:
+    """Neither copies nor products of the first are under way when the second begins."""
+    program = lower(laid_out(attention))
+    sizes = [x.bytes for x in program.shared if x.what == "local_alloc"]
+    assert program.shared_bytes == sum(sizes) // 2
+
+
+@pytest.mark.parametrize("stages", [1, 2, 3, 4])
+@pytest.mark.parametrize("warps", [4, 8])
+def test_attention(warps: int, stages: int) -> None:
+    rng = np.random.default_rng(stages)
+    rows = 4 * BLOCK
+    q, k, v = (rng.standard_normal((rows, HEAD)).astype(np.float16) for _ in range(3))
+    q = (q / 4).astype(np.float16)
+    out = np.zeros((rows, HEAD), np.float32)
+    run(lower(laid_out(attention, stages, warps)), 4, {"q_ptr": q, "k_ptr": k, "v_ptr": v, "out_ptr": out})
+    scores = np.where(np.tri(rows, dtype=bool), q.astype(float) @ k.astype(float).T, -np.inf)
+    p = np.exp2(scores - scores.max(-1, keepdims=True))
+    wanted = p / p.sum(-1, keepdims=True) @ v.astype(float)
+    assert np.abs(out - wanted).max() < 5e-3

@@ -71,7 +71,7 @@ def product(q_ptr, k_ptr, v_ptr, out_ptr, HEAD: tl.constexpr, BLOCK: tl.constexp
 def laid_out(kernel: Any, stages: int = 3, warps: int = 4) -> ModuleOp:
     signature = dict.fromkeys(("q_ptr", "k_ptr", "v_ptr"), "*fp16") | {"out_ptr": "*fp32"}
     signature |= dict.fromkeys(("HEAD", "BLOCK"), "constexpr")
-    divisible = {(i,): [["tt.divisibility", 16]] for i in range(4)}
+    divisible: dict[tuple[int, ...], list[list[Any]]] = {(i,): [["tt.divisibility", 16]] for i in range(4)}
     source = ASTSource(kernel, signature, {"HEAD": HEAD, "BLOCK": BLOCK}, divisible)
     tiles = source.make_ir(make_options({"num_warps": warps}).language, GPUTarget("cuda", 90, 32))
     module = gpu_pipeline(tile_pipeline(tiles), "cuda:90", warps, stages)

@@ -81,6 +81,14 @@ def k_too_small(x):
 
 
 @gluon.jit
+def precision_without_instruction(x):
+    mma: gl.constexpr = gl.NVMMADistributedLayout([2, 0], [4, 1], [16, 8])
+    a = gl.full([64, 8], 1, gl.float32, gl.DotOperandLayout(0, mma, 1))
+    b = gl.full([8, 64], 1, gl.float32, gl.DotOperandLayout(1, mma, 1))
+    c = mma_v2(a, b, gl.zeros([64, 64], gl.float32, mma), input_precision="tf32x3")
+
+
+@gluon.jit
 def n_not_divided(x):
     mma: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, 128, 16])
     sh: gl.constexpr = gl.NVMMASharedLayout.get_default_for([64, 64], gl.float16)

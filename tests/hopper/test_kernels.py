@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+import weft
 from weft.sim import Options
 
-from .running import DTYPES, EVERY, Described, aligned, integers, simulate
+from .running import DATA, DTYPES, EVERY, Described, aligned, integers, simulate
 
 every = pytest.mark.parametrize("options", EVERY, ids=lambda o: f"{o.copies}-{o.order}")
 ends = pytest.mark.parametrize("options", EVERY[:3], ids=lambda o: f"{o.copies}-{o.order}")
@@ -116,7 +117,18 @@ def test_descriptors_made_by_the_kernel(options: Options) -> None:
 
 
 @every
-def test_pointers_with_asynchronous_copies(options: Options) -> None:
+def test_copies_ahead_without_fences(options: Options) -> None:
+    """Triton writes no fence between `cp.async` and wgmma; there must be one."""
+    a, b, c = integers(0, (128, 256), np.float16), integers(1, (256, 64), np.float16), aligned((128, 64), np.float32)
+    path = DATA / "hopper" / "triton_matmul_copied_ahead.ttgir"
+    assert "async_copy" in path.read_text() and "fence_async" not in path.read_text()
+    with weft.sim.options(copies=options.copies, order=options.order, seed=options.seed):
+        weft.compile(str(path), target="sim:cuda:90")[(2, 1)](a, b, c)
+    np.testing.assert_array_equal(c, exact(a, b))
+
+
+@every
+def test_pointers(options: Options) -> None:
     m, n, k = 128, 64, 256
     a, b, c = integers(0, (m, k), np.float16), integers(1, (k, n), np.float16), aligned((m, n), np.float32)
     simulate("triton_matmul_of_pointers", (2, 1), {"a": a, "b": b, "c": c, "M": m, "N": n, "K": k}, options)

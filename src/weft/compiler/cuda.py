@@ -26,6 +26,7 @@ from weft.ir import print_module
 from weft.ir.lane import LaneProgram, text_of
 from weft.lower import lower
 from weft.passes import tile_pipeline
+from weft.passes.fence_copies import fence_copies
 from weft.passes.gpu_pipelines import gpu_pipeline, layout_pipeline
 
 from . import gpu
@@ -116,7 +117,10 @@ def _modules(src: Source, target: GPUTarget, language: CompileOptions, options: 
     """Tile IR; for a Gluon kernel, layout IR."""
     if src.ext == "ttgir":
         return gpu.layout_ir(src, int(target.arch), options)
-    return tile_pipeline(src.make_ir(language, target))
+    module: ModuleOp = src.make_ir(language, target)
+    if "ttg.num-warps" in module.attributes:  # layout IR as text
+        fence_copies(module)
+    return tile_pipeline(module)
 
 
 def _laid_out(module: ModuleOp, target: GPUTarget, language: CompileOptions) -> ModuleOp:

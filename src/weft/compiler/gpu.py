@@ -16,6 +16,7 @@ from weft.ir.lane import LaneProgram
 from weft.lower import lower
 from weft.passes import tile_pipeline
 from weft.passes.create_tensormaps import create_tensormaps
+from weft.passes.fence_copies import fence_copies
 from weft.passes.gpu_pipelines import gpu_pipeline, layout_pipeline
 from weft.passes.resolve_layouts import resolve_layouts
 
@@ -37,6 +38,7 @@ def lane_program(src: Source, target: str, options: Mapping[str, Any]) -> LanePr
         return lower(layout_ir(src, arch, options))
     module = src.make_ir(language, GPUTarget("cuda", arch, 32))
     if "ttg.num-warps" in module.attributes:  # layout IR as text
+        fence_copies(module)
         return lower(layout_pipeline(module), name)
     return lower(gpu_pipeline(tile_pipeline(module), name, language.num_warps, language.num_stages))
 

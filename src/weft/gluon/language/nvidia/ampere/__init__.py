@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from weft.base import LayoutError
+from weft.base import CompilationError, LayoutError
 from weft.language.constants import unwrap
+from weft.language.dtypes import float32
 from weft.language.protocol import builtin
 from weft.language.semantic import block_shape, shape_text
 from weft.language.tensors import tensor
@@ -25,7 +26,7 @@ def mma_v2(
     """`a @ b + acc` by mma.sync.
 
     `acc` is in an NVMMADistributedLayout of version [2, 0], `a` and `b` in DotOperandLayouts of it. float32 operands
-    are rounded to tf32, unless `input_precision` is "tf32x3" or "ieee".
+    are cut to tf32, for which there is an instruction; any other `input_precision` of theirs is an error.
     """
     assert _semantic is not None
     layout = check_operands("mma_v2", a, b, acc, NVMMADistributedLayout)
@@ -36,6 +37,11 @@ def mma_v2(
             hint="for version [3, 0] use hopper.warpgroup_mma",
         )
     _check_divides(a, b, acc, layout)
+    if a.dtype == float32 and (unwrap(input_precision) or "tf32") != "tf32":
+        raise CompilationError(
+            f'mma_v2: the instruction for fp32 is of precision "tf32", got input_precision={unwrap(input_precision)!r}',
+            hint='leave it out, add products of parts of the operands ("tf32x3"), or use gl.dot_fma ("ieee")',
+        )
     return _semantic.dot(a, b, acc, unwrap(input_precision), None, acc.dtype)
 
 

@@ -402,8 +402,8 @@ def _missing(value: SSAValue, kind: type) -> LayoutError:
     if kind is CoalescedLayout:
         hint = "a CoalescedLayout is found from loads and stores; a tensor that meets none needs a layout of its own"
     return LayoutError(
-        f"the layout of a tensor of shape {list(shape_of(value.type))} cannot be inferred: it is in {article} {name}, and nothing "
-        "says which layout that is",
+        f"the layout of a tensor of shape {list(shape_of(value.type))} cannot be inferred: it is in {article} {name}, "
+        "and nothing says which layout that is",
         span_of(made) if made is not None else None,
         hint=hint,
     )

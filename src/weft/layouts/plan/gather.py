@@ -1,10 +1,11 @@
 """Gathers: result[i, j] = source[index[i, j], j], along one axis.
 
-Where all elements of a column lie within the warp that asks for them, a lane finds the lane and register of the element
-by a product over F2 and reads it with one shuffle for each register the column has in a lane, keeping the one that is
-meant (Zhou et al., section 5.5). Where that lane is the one that asks, it chooses among its registers and nothing is
-shuffled; bit by bit of the index, so that each choice halves what is left. Otherwise, or where that is dearer, the source goes through shared memory, swizzled so
-that storing has no bank conflicts, and each element is loaded by itself.
+Where all elements of a column lie within the warp that asks for them, a lane finds the lane and register of the
+element by a product over F2 and reads it with one shuffle for each register the column has in a lane, keeping the one
+that is meant (Zhou et al., section 5.5). Where that lane is the one that asks, it chooses among its registers and
+nothing is shuffled; bit by bit of the index, so that each choice halves what is left. Otherwise, or where that is
+dearer, the source goes through shared memory, swizzled so that storing has no bank conflicts, and each element is
+loaded by itself.
 """
 
 from __future__ import annotations

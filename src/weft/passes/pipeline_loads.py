@@ -81,6 +81,7 @@ FIRST_WITH_COPIES = 80
 SPARE_BYTES = 8 << 10
 """What is left for conversions, reductions and the like in a loop."""
 EFFECTS = ("tt.store", "tt.atomic_rmw", "tt.atomic_cas", "tt.call", "tt.elementwise_inline_asm", "tt.assert")
+STAYS_ZERO = ("tt.splat", "tt.broadcast", "tt.fp_to_fp", "tt.bitcast", "arith.truncf", "arith.extf")
 OF_THE_BLOCK = (
     *("ttg.convert_layout", "ttg.local_alloc", "ttg.local_load", "ttg.memdesc_trans"),
     *("ttng.warp_group_dot", "ttng.fence_async_shared"),
@@ -193,7 +194,7 @@ def _copied(loop: scf.ForOp, op: tt.LoadOp, facts: AxisFacts) -> _Copied | None:
 
 def _is_zero(value: SSAValue) -> bool:
     op = value.owner
-    if isinstance(op, Operation) and op.name in ("tt.splat", "tt.broadcast"):
+    if isinstance(op, Operation) and op.name in STAYS_ZERO:
         return _is_zero(op.operands[0])
     number = splat_value(op.value) if isinstance(op, arith.ConstantOp) else None
     return number is not None and number == 0 and copysign(1, number) > 0

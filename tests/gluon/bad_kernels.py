@@ -89,6 +89,14 @@ def precision_without_instruction(x):
 
 
 @gluon.jit
+def precision_without_wgmma(x):
+    mma: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, 64, 8])
+    sh: gl.constexpr = gl.NVMMASharedLayout.get_default_for([64, 64], gl.float32)
+    a = gl.allocate_shared_memory(gl.float32, [64, 64], sh)
+    c = warpgroup_mma(a, a.permute((1, 0)), gl.zeros([64, 64], gl.float32, mma), precision="ieee")
+
+
+@gluon.jit
 def n_not_divided(x):
     mma: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, 128, 16])
     sh: gl.constexpr = gl.NVMMASharedLayout.get_default_for([64, 64], gl.float16)

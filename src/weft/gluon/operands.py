@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from weft.base import LayoutError
+from weft.base import CompilationError, LayoutError
+from weft.language.dtypes import float32
 from weft.language.semantic import block_shape, shape_text
 from weft.language.tensors import tensor
 from weft.layouts import DistributedLayout, DotOperandLayout
 
 from .types import layout_of
 
-__all__ = ["check_operands"]
+__all__ = ["check_operands", "check_precision"]
 
 
 def check_operands(name: str, a: Any, b: Any, acc: Any, family: type[DistributedLayout]) -> DistributedLayout:
@@ -51,4 +52,13 @@ def _check_shapes(name: str, a: tensor, b: tensor, acc: tensor) -> None:
             f"{name}: {shape_text(block_shape(a))} times {shape_text(block_shape(b))} into {shape_text(own)}: "
             f"{'K differs, ' + str(k) + ' and ' + str(k2) if k != k2 else 'the product is ' + shape_text((m, n))}",
             hint="[M, K] times [K, N] into [M, N]",
+        )
+
+
+def check_precision(name: str, a: tensor, precision: str | None) -> None:
+    """The matrix instructions for float32 are of one precision; what they cannot do is no product of less precision."""
+    if a.dtype == float32 and precision not in (None, "tf32"):
+        raise CompilationError(
+            f'{name}: the instruction for fp32 is of precision "tf32", got {precision!r}',
+            hint='leave it out, add products of parts of the operands ("tf32x3"), or use gl.dot_fma ("ieee")',
         )

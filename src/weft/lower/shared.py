@@ -179,7 +179,14 @@ def _async_copy(c: Context, op: Operation) -> None:
         vector //= 2
     size = vector * width
     if size < 4:
-        raise Unsupported(f"an asynchronous copy of {size} bytes for each lane", c.program.target, c.build.span)
+        raise Unsupported(
+            f"an asynchronous copy of {size} bytes for each lane",
+            c.program.target,
+            c.build.span,
+            hint="a lane copies 4, 8 or 16 bytes that are side by side in both memories: give each thread neighbours "
+            "along the contiguous dimension, and addresses and masks from sizes and strides that 16 divides "
+            "(gl.multiple_of says so)",
+        )
     starts = list(range(0, len(order), vector))
     by_lane, by_warp = ([x * width for x in part] for part in (side.lanes, side.warps))
     part = c.offset_of(target)

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from weft.base import CompilationError, LayoutError
+from weft.base import LayoutError
 from weft.language.constants import unwrap
-from weft.language.dtypes import float32
 from weft.language.protocol import builtin
 from weft.language.semantic import block_shape, shape_text
 from weft.language.tensors import tensor
 from weft.layouts import NVMMADistributedLayout
 
-from ....operands import check_operands
+from ....operands import check_operands, check_precision
 from ....semantic import GluonSemantic
 from . import async_copy, mbarrier
 
@@ -37,11 +36,7 @@ def mma_v2(
             hint="for version [3, 0] use hopper.warpgroup_mma",
         )
     _check_divides(a, b, acc, layout)
-    if a.dtype == float32 and (unwrap(input_precision) or "tf32") != "tf32":
-        raise CompilationError(
-            f'mma_v2: the instruction for fp32 is of precision "tf32", got input_precision={unwrap(input_precision)!r}',
-            hint='leave it out, add products of parts of the operands ("tf32x3"), or use gl.dot_fma ("ieee")',
-        )
+    check_precision("mma_v2", a, unwrap(input_precision))
     return _semantic.dot(a, b, acc, unwrap(input_precision), None, acc.dtype)
 
 

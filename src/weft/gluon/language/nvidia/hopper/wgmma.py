@@ -20,6 +20,7 @@ from weft.language.tuples import tuple as _tuple
 from weft.layouts import DotOperandLayout, NVMMADistributedLayout
 
 from ....memory import shared_memory_descriptor
+from ....operands import check_precision
 from ....semantic import GluonSemantic
 from ....types import distributed_type, layout_of
 from ...barriers import known_number, listed
@@ -162,6 +163,7 @@ def warpgroup_mma(
     assert _semantic is not None
     type_ = _tensor_type(acc)
     _check(a, b, type_)
+    check_precision("warpgroup_mma", a, unwrap(precision))
     use = _semantic.to_tensor(use_acc)
     limit, fp8 = unwrap(max_num_imprecise_acc), a.dtype.is_fp8() and b.dtype.is_fp8()
     depth = int(unwrap(a.shape[-1]))

@@ -70,7 +70,9 @@ def _run(tmp_path: Path, what: str) -> str:
 
 
 def _environment() -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": str(SOURCE)}
+    """This one, and the source before all that is already looked through."""
+    paths = [str(SOURCE), os.environ.get("PYTHONPATH", "")]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in paths if p)}
 
 
 @pytest.mark.parametrize(

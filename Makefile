@@ -1,7 +1,7 @@
 # Everything from a fresh clone; needs only make and Python 3.11 or later.
 #
 #   make demo    install into .venv, run every example on real input, check and time it
-#   make test    lint, types, the test suite
+#   make test    lint, types, the test suite, on WORKERS=2 processes
 #   make fuzz    random kernels that nobody has run, compared with an interpreter, for SECONDS=600
 #   make gpu-test, make gpu-bench   the tests and the table that need an NVIDIA GPU
 #   make bench   the performance table of docs/performance.md (installs PyTorch and Triton for comparison)
@@ -11,6 +11,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 p
 VENV ?= .venv
 BIN := $(VENV)/bin
 PYTEST_ARGS ?=
+WORKERS ?= 2
 SECONDS ?= 600
 
 .PHONY: gpu-test gpu-bench demo test lint types suite test-long fuzz math-exhaustive fuzz-layouts bench wheel clean
@@ -27,7 +28,7 @@ types: $(VENV)/.test
 	$(BIN)/mypy
 
 suite: $(VENV)/.test
-	$(BIN)/python -m pytest $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) $(PYTEST_ARGS)
 
 test-long: $(VENV)/.test
 	$(BIN)/python -m pytest -m slow $(PYTEST_ARGS)

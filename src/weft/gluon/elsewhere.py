@@ -18,7 +18,7 @@ def only_on(module: str, names: Sequence[str], target: str, instead: dict[str, s
     >>> found["tcgen05_mma"](_semantic=object())
     Traceback (most recent call last):
         ...
-    weft.base.errors.Unsupported: error: blackwell.tcgen05_mma, which is for cuda:100, is not supported
+    weft.base.errors.Unsupported: error: blackwell.tcgen05_mma, which is for cuda:100, is not supported...
     """
     return {name: _missing(f"{module}.{name}", target, (instead or {}).get(name)) for name in names}
 

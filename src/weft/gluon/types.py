@@ -3,8 +3,8 @@
 >>> from weft.language.dtypes import float32
 >>> from weft.layouts import BlockedLayout
 >>> tile = distributed_type(float32, [128], BlockedLayout([1], [32], [4], [0]))
->>> str(tile.to_ir())
-'tensor<128xf32, #ttg.blocked<{sizePerThread = [1], threadsPerWarp = [32], warpsPerCTA = [4], order = [0]}>>'
+>>> tile.layout
+BlockedLayout([1], [32], [4], [0])
 
 Two types are equal where element type, shape and named layout are. Two layouts that are one map under different names
 are different here, as in Triton; `convert_layout(x, layout, assert_trivial=True)` goes from one to the other for free.

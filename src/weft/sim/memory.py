@@ -179,9 +179,10 @@ def count_wavefronts(address: Array, active: Array, width: int, load: bool = Tru
     for distance in (1, 2):
         other = number ^ distance
         alike |= (~valid | ~valid[:, other] | (pairs == pairs[:, other])).all(axis=1)
-    together, one = _passes(address, active, 2 * inside, words)
-    apart = passes.reshape(-1, 2).sum(axis=1), ideal.reshape(-1, 2).sum(axis=1)
-    return int(np.where(alike, together, apart[0]).sum()), int(np.where(alike, one, apart[1]).sum())
+    together, _ = _passes(address, active, 2 * inside, words)
+    apart, least = passes.reshape(-1, 2).sum(axis=1), ideal.reshape(-1, 2).sum(axis=1)
+    taken = np.where(alike, together, apart)
+    return int(taken.sum()), int(np.minimum(taken, least).sum())
 
 
 def _passes(address: Array, active: Array, inside: int, words: int) -> tuple[Array, Array]:

@@ -7,6 +7,7 @@ src/weft, those inside functions and under TYPE_CHECKING included.
 from __future__ import annotations
 
 import ast
+import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -193,3 +194,13 @@ def test_only_runtime_and_backends_touch_files_and_the_environment() -> None:
             for line, what in _touches(ast.parse(file.read_text(encoding="utf-8"))):
                 problems.append(f"{file.relative_to(SOURCE.parent)}:{line}: `{what}` in the room `{parts[0]}`")
     _fail_on(problems)
+
+
+def test_compiling_for_the_cpu_loads_nothing_of_gpus() -> None:
+    """Layouts and instruction tables take longer to import than a small kernel to compile."""
+    code = (
+        "import sys, weft.runtime, weft.compiler.stages; "
+        "print([m for m in ('weft.layouts', 'weft.targets.nvidia', 'weft.lower', 'weft.sim') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

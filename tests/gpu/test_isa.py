@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 from weft.ir.lane import LaneProgram
-from weft.layouts import LinearLayout
 from weft.sim import run
 from weft.targets.nvidia import INSTRUCTIONS, Instruction
 from weft.targets.nvidia.instruction import Array
@@ -145,9 +144,3 @@ def test_products_of_four_warps(entry: Instruction, swizzle: int) -> None:
         given["a"] = random_operand(rng, elem, (128, entry.operands[0].count), True)
     program = group_product(entry, _target(entry), bits, bits)
     _same(*_both(program, {**given, **_outputs(entry, 4)}))
-
-
-def test_layouts_of_operands_are_maps() -> None:
-    """What the table says of registers is what the tests above compared: every entry with a matrix has its layout."""
-    for entry in PRODUCTS:
-        assert all(isinstance(o.layout, LinearLayout) for o in entry.operands)

@@ -28,6 +28,7 @@ from .errors import (
     hinted,
     render,
 )
+from .faces import lazy_face
 from .options import CompileOptions
 from .spans import Span, caret_line
 
@@ -64,4 +65,6 @@ __all__ = [
     "OffsetOverflowWarning",
     # options
     "CompileOptions",
+    # packages
+    "lazy_face",
 ]

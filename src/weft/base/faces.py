@@ -1,0 +1,44 @@
+"""Faces of packages whose names are loaded when they are first used.
+
+    __getattr__ = lazy_face(__name__, {"hazards": "Hazards Pending", "liveness": "Lifetime"})
+
+A process that runs a kernel out of the cache then imports neither the frontend nor xDSL. The face says the same under
+`TYPE_CHECKING` with plain imports, for type checkers and readers.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+__all__ = ["lazy_face"]
+
+
+def lazy_face(package: str, names: Mapping[str, str], modules: Mapping[str, str] = {}) -> Callable[[str], Any]:
+    """The `__getattr__` of a package: it loads a name's module when the name is first asked for, and keeps the name.
+
+    `names` has the names, separated by blanks, that each module of the package gives; `modules` has modules by the
+    name that they have here.
+
+    >>> face = lazy_face("json", {"decoder": "JSONDecoder JSONDecodeError"}, {"scan": "json.scanner"})
+    >>> face("JSONDecodeError").__name__, face("scan").__name__
+    ('JSONDecodeError', 'json.scanner')
+    >>> face("nothing")
+    Traceback (most recent call last):
+    AttributeError: module 'json' has no attribute 'nothing'
+    """
+    places = {name: module for module, given in names.items() for name in given.split()}
+
+    def __getattr__(name: str) -> Any:
+        if name in modules:
+            value: Any = importlib.import_module(modules[name])
+        elif name in places:
+            value = getattr(importlib.import_module(f"{package}.{places[name]}"), name)
+        else:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        setattr(sys.modules[package], name, value)
+        return value
+
+    return __getattr__

@@ -641,7 +641,10 @@ def test_a_redefined_function_is_compiled_anew() -> None:
 def test_a_compiled_kernel_has_its_stages() -> None:
     x, out = np.ones(64, np.float32), np.zeros(64, np.float32)
     kernel = scale[(1,)](x, out, 64, 2.0)
-    assert set(kernel.asm.keys()) == {"source", "ttir", "llir", "object", "asm"}
+    stages = {"source", "ttir", "llir", "object", "asm"}
+    assert set(kernel.asm.keys()) == set(kernel.asm) == stages and len(kernel.asm) == len(stages)
+    assert "asm" in kernel.asm and "ptx" not in kernel.asm and kernel.asm.get("ptx", "none") == "none"
+    assert kernel.asm.get("asm") == kernel.asm["asm"] == dict(kernel.asm.items())["asm"]
     assert "tt.store" in kernel.asm["ttir"] and "define" in kernel.asm["llir"] and "scale" in kernel.asm["asm"]
     assert kernel.asm["source"].startswith("def scale")
     assert kernel.metadata.num_warps == 4 and kernel.metadata.target.backend == "cpu"

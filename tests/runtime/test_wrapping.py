@@ -290,3 +290,13 @@ def test_a_kernel_from_the_cache_tells_it_too(tmp_path: Path) -> None:
         assert done.stdout.strip() == cached
         place = f"{script}:{7 + moved}"
         assert done.stderr.startswith(f"{place}: OffsetOverflowWarning: {place}:18: warning: an int32 offset wraps: ")
+
+
+def test_the_simulator_tells_it_too() -> None:
+    x = np.zeros((2 << 25) + 1, np.float32)  # the mask leaves three rows
+    with pytest.warns(OffsetOverflowWarning) as caught, weft.target("sim:cuda:80"):
+        rows[(1,)](x, 3, S=1 << 25, B=128)
+        rows[(1,)](x, 3, S=1 << 25, B=128)
+    first = rows.fn.__code__.co_firstlineno
+    told = [str(w.message).split(" an ")[0].replace(__file__, "k.py") for w in caught]
+    assert told == [f"k.py:{first + 3}:18: warning:"]

@@ -5,11 +5,13 @@ Imported only when a launch is for a simulated target: compilations for the CPU 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict
 from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
 
+from weft.analysis import wrapped_offsets
 from weft.base import Unsupported
 from weft.ir import i32_attr, verify
 from weft.ir.lane import LaneProgram
@@ -27,20 +29,35 @@ from .target import SIMULATED, GPUTarget
 __all__ = ["lane_program", "layout_ir"]
 
 
-def lane_program(src: Source, target: str, options: Mapping[str, Any]) -> LaneProgram:
-    """The lane program of a kernel for a simulated target. Unsupported where an operation has no lowering."""
+def lane_program(
+    src: Source,
+    target: str,
+    options: Mapping[str, Any],
+    told: Callable[[Iterable[Mapping[str, Any]]], None] | None = None,
+) -> LaneProgram:
+    """The lane program of a kernel for a simulated target. Unsupported where an operation has no lowering.
+
+    `told` is called with the offsets that are known to wrap (`weft.analysis.wrapped_offsets`), as plain data.
+    """
     if target not in SIMULATED:
         raise Unsupported("simulating", target, hint=f"simulated targets: {', '.join(SIMULATED)}")
     name = target.removeprefix("sim:")
     arch = int(name.rpartition(":")[2])
     language = make_options(options).language
-    if src.ext == "ttgir":
-        return lower(layout_ir(src, arch, options))
-    module = src.make_ir(language, GPUTarget("cuda", arch, 32))
-    if "ttg.num-warps" in module.attributes:  # layout IR as text
+    laid_out = src.ext == "ttgir"
+    module = layout_ir(src, arch, options) if laid_out else src.make_ir(language, GPUTarget("cuda", arch, 32))
+    as_text = not laid_out and "ttg.num-warps" in module.attributes
+    if as_text:
         fence_copies(module)
+    elif not laid_out:
+        tile_pipeline(module)
+    if told is not None:
+        told([asdict(found) for found in wrapped_offsets(module)])
+    if laid_out:
+        return lower(module)
+    if as_text:
         return lower(layout_pipeline(module), name)
-    return lower(gpu_pipeline(tile_pipeline(module), name, language.num_warps, language.num_stages))
+    return lower(gpu_pipeline(module, name, language.num_warps, language.num_stages))
 
 
 def layout_ir(src: Source, arch: int, options: Mapping[str, Any]) -> ModuleOp:

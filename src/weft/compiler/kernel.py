@@ -75,8 +75,29 @@ class AsmDict(dict[str, Any]):
         """The names of the stages that are there, those not made yet included."""
         return dict.fromkeys([*super().keys(), *self._later]).keys()
 
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.keys())
+
+    def __len__(self) -> int:
+        return len(self.keys())
+
+    def __contains__(self, key: object) -> bool:
+        return super().__contains__(key) or key in self._later
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """A stage, made if need be."""
+        return self[key] if key in self else default
+
+    def items(self) -> Any:
+        """The stages with their names; all are made."""
+        return {key: self[key] for key in self}.items()
+
+    def values(self) -> Any:
+        """The stages; all are made."""
+        return {key: self[key] for key in self}.values()
+
     def __reduce__(self) -> Any:
-        return AsmDict, (dict(self),)
+        return AsmDict, (dict(super().items()),)
 
 
 class LazyDict(dict[str, Any]):

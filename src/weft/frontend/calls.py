@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import builtins
 import inspect
+import math
 from collections.abc import Callable
 from functools import lru_cache
 from types import BuiltinFunctionType, FunctionType, MemberDescriptorType, MethodType, ModuleType
@@ -26,6 +27,7 @@ from .values import as_tuple, describe, unwrap, wrap
 __all__ = ["call"]
 
 _FUNCTIONS: Final = (BuiltinFunctionType, FunctionType, MethodType, MemberDescriptorType)
+_UNROLLED: Final = "outside of a `for` it is unrolled while the kernel is compiled: mark the parameter tl.constexpr"
 _HOST_FUNCTIONS: Final = frozenset(
     f for f in BUILTIN_FUNCTIONS.values() if getattr(f, "__module__", None) == "builtins"
 )
@@ -100,7 +102,11 @@ def call(frame: Frame, fn: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
     elif fn in _HOST_FUNCTIONS if isinstance(fn, _HASHABLE) else False:
         args = [unwrap(a) for a in args]
         if fn is float:
-            _check_known(frame, args, "float", "x.to(tl.float32)")
+            _check_known(frame, args, "float", "use x.to(tl.float32) to convert a tensor")
+        elif fn is range:
+            _check_known(frame, args, "range", _UNROLLED)
+        elif fn is list:
+            _check_known(frame, args, "list", "the elements of a tensor cannot be taken apart; a tuple can be")
     elif hasattr(fn, "__self__"):  # a method of a host object, or a function of a C module such as math
         args = [unwrap(a) for a in args]
         kwargs = {k: unwrap(v) for k, v in kwargs.items()}
@@ -124,7 +130,22 @@ def _call_host(frame: Frame, fn: Callable[..., Any], args: list[Any], kwargs: di
     except WeftError:
         raise
     except Exception as error:
-        raise frame.error(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__) from error
+        raise _host_error(frame, fn, [*args, *kwargs.values()], error) from error
+
+
+def _host_error(frame: Frame, fn: Callable[..., Any], given: list[Any], error: Exception) -> CompilationError:
+    """The error for a Python function that failed; where it was given a tensor, that is what is wrong."""
+    name = getattr(fn, "__name__", "this function")
+    text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    found = next((v for v in given if isinstance(v, core.tensor)), None)
+    if found is None or not isinstance(error, TypeError):
+        return frame.error(text)
+    if fn in (core.range, core.static_range):
+        return frame.error(f"{name}() needs a value known at compile time, found {describe(found)}", hint=_UNROLLED)
+    return frame.error(
+        f"`{name}` runs while the kernel is compiled, and cannot take {describe(found)} ({text})",
+        hint=f"in a kernel, tl.{name} or libdevice.{name} computes on tensors" if hasattr(math, name) else None,
+    )
 
 
 def _wrong_kind(
@@ -139,14 +160,11 @@ def _wrong_kind(
     return frame.error(f"`{name}` cannot take these arguments: {', '.join(given) or 'none'}")
 
 
-def _check_known(frame: Frame, args: list[Any], name: str, instead: str) -> None:
+def _check_known(frame: Frame, args: list[Any], name: str, hint: str) -> None:
     """Refuse tensors where Python's own conversion of numbers is called."""
     for value in args:
         if isinstance(value, core.tensor):
-            raise frame.error(
-                f"{name}() needs a value known at compile time, found {describe(value)}",
-                hint=f"use {instead} to convert a tensor",
-            )
+            raise frame.error(f"{name}() needs a value known at compile time, found {describe(value)}", hint=hint)
 
 
 def _wanted(fn: Any) -> tuple[str, ...]:
@@ -210,7 +228,9 @@ def _on_host(function: Callable[..., Any]) -> Callable[[Frame, ast.Call], Any]:
         kwargs = {str(k.arg): unwrap(frame.eval(k.value)) for k in node.keywords}
         frame.at(node)
         if function is int:
-            _check_known(frame, args, "int", "x.to(tl.int32)")
+            _check_known(frame, args, "int", "use x.to(tl.int32) to convert a tensor")
+        elif function is len:
+            _check_known(frame, args, "len", "the sizes of a tile are x.shape, and x.numel is how many elements it has")
         return core.constexpr(function(*args, **kwargs))
 
     return evaluate

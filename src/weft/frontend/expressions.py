@@ -96,7 +96,8 @@ def sequence(frame: Frame, value: Any, node: ast.AST, purpose: str) -> list[Any]
     inner = unwrap(value)
     if isinstance(inner, (tuple, list, range)):
         return list(as_tuple(tuple(inner)))
-    raise frame.error(f"cannot {purpose} {describe(value)}: only tuples can be", node)
+    hint = "use Python's range(...)" if isinstance(value, (core.range, core.static_range)) else None
+    raise frame.error(f"cannot {purpose} {describe(value)}: only tuples can be", node, hint=hint)
 
 
 @evaluates(ast.BinOp)

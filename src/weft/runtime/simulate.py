@@ -25,6 +25,7 @@ from .binder import constexpr_key
 from .descriptor import TensorDescriptor
 from .launch import runtime_leaves
 from .specialize import signature_of, specialize_param
+from .wrapping import warn_of_wrapping
 
 __all__ = ["SimulatedKernel", "compiled", "launch"]
 
@@ -43,7 +44,7 @@ def launch(kernel: Any, target: str, grid: Any, /, *args: Any, **kwargs: Any) ->
     program = _programs.get(key)
     if program is None:
         source = compiler.ASTSource(kernel, signature, constants, attrs)
-        program = _programs[key] = compiler.lane_program(source, target, options)
+        program = _programs[key] = compiler.lane_program(source, target, options, warn_of_wrapping)
     leaves = runtime_leaves(list(signature.values()))
     named = dict(zip(kernel.arg_names, bound, strict=True))
     return _run(program, grid(named) if callable(grid) else grid, [_at(bound, path) for path, _ in leaves])
@@ -51,7 +52,7 @@ def launch(kernel: Any, target: str, grid: Any, /, *args: Any, **kwargs: Any) ->
 
 def compiled(source: Any, target: str, options: Mapping[str, Any]) -> SimulatedKernel:
     """A source compiled for a simulated target, to be launched."""
-    return SimulatedKernel(compiler.lane_program(source, target, options))
+    return SimulatedKernel(compiler.lane_program(source, target, options, warn_of_wrapping))
 
 
 class SimulatedKernel:

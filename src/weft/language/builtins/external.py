@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from weft import ir
+from weft.base import Unsupported
 from weft.ir import tt
 
 from ..constants import unwrap
@@ -28,11 +29,13 @@ def inline_asm_elementwise(
     pack: int,
     _semantic: TritonSemantic | None = None,
 ) -> Any:
-    """Assembly of the target, applied to `pack` elements at once; not on the CPU.
+    """Assembly of the target, applied to `pack` elements at once; on the CPU Unsupported, also where nobody uses it.
 
     `constraints` are LLVM's; with several result types the result is a tuple; without arguments it is a scalar.
     """
     assert _semantic is not None
+    if str(_semantic.target) == "cpu":
+        raise Unsupported("inline_asm_elementwise", "cpu", works_on=("cuda",))
     types = unwrap(dtype)
     single = not hasattr(types, "__iter__")
     types = [types] if single else [unwrap(t) for t in types]

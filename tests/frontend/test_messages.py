@@ -1,0 +1,115 @@
+"""What is said to kernels that treat a value of the run as one of the compilation: the whole text, with a way out."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+import weft
+import weft.language as tl
+from weft import CompilationError, compiler
+from weft.base import Unsupported
+
+
+@weft.jit
+def comprehension(x, n):
+    squares = [i * i for i in range(n)]
+    tl.store(x, squares[0])
+
+
+@weft.jit
+def stored_range(x, n):
+    r = range(n)
+    tl.store(x, len(r))
+
+
+@weft.jit
+def unrolled(x, n):
+    squares = [i * i for i in tl.static_range(n)]
+    tl.store(x, squares[0])
+
+
+@weft.jit
+def loop_range(x, n):
+    squares = [i * i for i in tl.range(4)]
+    tl.store(x, squares[0] + n)
+
+
+@weft.jit
+def elements(x, n):
+    items = list(n)
+    tl.store(x, items[0])
+
+
+@weft.jit
+def length(x, n):
+    tl.store(x, len(tl.arange(0, 8) + n))
+
+
+@weft.jit
+def host_function(x, n):
+    tl.store(x, math.sqrt(n))
+
+
+def _message(kernel: Any) -> str:
+    """The text of the error, with the places in this file counted from the kernel's first line."""
+    with pytest.raises(CompilationError) as caught:
+        compiler.compile(weft.ASTSource(kernel, {"x": "*fp32", "n": "i32"}))
+    error = caught.value
+    assert error.span is not None and error.span.file == __file__
+    return f"{error.span.line - kernel.fn.__code__.co_firstlineno}: {error.message}; {error.hint}"
+
+
+UNROLLED = "outside of a `for` it is unrolled while the kernel is compiled: mark the parameter tl.constexpr"
+
+
+@pytest.mark.parametrize(
+    ("kernel", "text"),
+    [
+        (comprehension, f"2: range() needs a value known at compile time, found a scalar int32; {UNROLLED}"),
+        (stored_range, f"2: range() needs a value known at compile time, found a scalar int32; {UNROLLED}"),
+        (unrolled, f"2: static_range() needs a value known at compile time, found a scalar int32; {UNROLLED}"),
+        (loop_range, "2: cannot iterate over a range: only tuples can be; use Python's range(...)"),
+        (
+            elements,
+            "2: list() needs a value known at compile time, found a scalar int32; the elements of a tensor cannot be "
+            "taken apart; a tuple can be",
+        ),
+        (
+            length,
+            "2: len() needs a value known at compile time, found a tensor int32[8]; the sizes of a tile are x.shape, "
+            "and x.numel is how many elements it has",
+        ),
+        (
+            host_function,
+            "2: `sqrt` runs while the kernel is compiled, and cannot take a scalar int32 (TypeError: must be real "
+            "number, not tensor); in a kernel, tl.sqrt or libdevice.sqrt computes on tensors",
+        ),
+    ],
+)
+def test_values_of_the_run_where_python_wants_its_own(kernel: Any, text: str) -> None:
+    assert _message(kernel) == text
+
+
+@weft.jit
+def comprehension_over_range(x, N: tl.constexpr):
+    squares = [i * i for i in range(N)]
+    tl.store(x, squares[N - 1] + len(squares))  # 16 + 5
+
+
+def test_a_comprehension_over_a_known_range() -> None:
+    kernel = compiler.compile(weft.ASTSource(comprehension_over_range, {"x": "*i32", "N": "constexpr"}, {"N": 5}))
+    assert "arith.constant 16" in kernel.asm["ttir"] and "arith.constant 5" in kernel.asm["ttir"]
+
+
+@weft.jit
+def unused_assembly(x, n):
+    tl.inline_asm_elementwise("mov.b32 $0, $1;", "=r,r", [n], tl.int32, is_pure=True, pack=1)
+    tl.store(x, n)
+
+
+def test_assembly_is_refused_also_where_nobody_uses_it() -> None:
+    with pytest.raises(Unsupported, match="inline_asm_elementwise is not supported on target cpu"):
+        compiler.compile(weft.ASTSource(unused_assembly, {"x": "*i32", "n": "i32"}))

@@ -86,7 +86,9 @@ class AsmDict(dict[str, Any]):
 
     def get(self, key: str, default: Any = None) -> Any:
         """A stage, made if need be."""
-        return self[key] if key in self else default
+        if key not in self:
+            return default
+        return self[key]
 
     def items(self) -> Any:
         """The stages with their names; all are made."""

@@ -41,6 +41,7 @@ from . import (
 from .barriers import insert_barriers
 from .context import LOWERINGS, Context
 from .fences import insert_fences
+from .mask_loads import mask_loads
 from .placement import place
 from .share import share
 from .sink_loads import sink_loads
@@ -117,6 +118,7 @@ def finish(program: LaneProgram) -> None:
     place(program)
     insert_fences(program)
     insert_barriers(program)
+    mask_loads(program)
     verify(program)
 
 

@@ -60,6 +60,13 @@ def _access(
     return Access(op, space or op.attrs["space"], place, active, width, _known(context, address, mask))
 
 
+def _issued(context: Context, kind: str, access: Access, mask: Value | None) -> None:
+    """Count an access by its kind, and the threads whose mask holds."""
+    known = mask is None or context.env[mask].known
+    threads = int(access.active.sum()) if known else 0
+    context.batch.report.add_kind(access.op.span, kind, access.address.shape[2] * context.count, threads)
+
+
 def _item(elem: str) -> int:
     return DTYPES[elem].itemsize
 
@@ -69,9 +76,7 @@ def _load(context: Context, op: LaneOp) -> None:
     mask = op.operands[1] if op.attrs.get("masked") else None
     other = op.operands[2] if mask is not None and len(op.operands) > 2 else None
     access = _access(context, op, op.operands[0], mask, vector * _item(result.elem))
-    context.batch.report.add_kind(
-        op.span, f"load.{access.space}.{access.width * 8}", access.address.shape[2] * context.count
-    )
+    _issued(context, f"load.{access.space}.{access.width * 8}", access, mask)
     access.known = not context.batch.launch.counting
     raw, wrong = context.batch.load(context, access)
     shape = (context.count, context.batch.lanes, result.count)
@@ -117,9 +122,7 @@ def _store(context: Context, op: LaneOp) -> None:
     value, vector = op.operands[1], op.attrs["vector"]
     mask = op.operands[2] if op.attrs.get("masked") else None
     access = _access(context, op, op.operands[0], mask, vector * _item(value.elem))
-    context.batch.report.add_kind(
-        op.span, f"store.{access.space}.{access.width * 8}", access.address.shape[2] * context.count
-    )
+    _issued(context, f"store.{access.space}.{access.width * 8}", access, mask)
     shape = (context.count, context.batch.lanes)
     raw = _raw(full(context.env[value].data, *shape)).reshape(*access.address.shape, access.width)
     undefined = context.env[value].undefined
@@ -186,7 +189,7 @@ def _each(
     elem, vector = values[0].elem, int(op.attrs.get("vector", 1))
     access = _access(context, op, op.operands[0], mask, vector * _item(elem))
     batch = context.batch
-    batch.report.add_kind(op.span, f"atomic.{access.space}", access.address.shape[2] * context.count)
+    _issued(context, f"atomic.{access.space}", access, mask)
     for value in values:
         need_defined(context, op, value, "the value", access.active)
     active = batch.checked(context, access, True)

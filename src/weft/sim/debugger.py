@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from weft.ir.lane import Block, LaneOp, LaneProgram, Variable
-from weft.layouts import LinearLayout
+from weft.layouts import LinearLayout, with_gaps
 
 from .values import DTYPES, Array, full
 
@@ -190,8 +190,10 @@ def value_of(context: Context, variable: Variable, rows: Array) -> Any:
     data = full(fragment.data, count, lanes)[rows]
     undefined = None if fragment.undefined is None else full(fragment.undefined, count, lanes)[rows]
     if variable.layout is None:
-        wrong = undefined is not None and bool(undefined[0, 0, 0])
-        return np.ma.masked if wrong else data[0, 0, 0]
+        if undefined is None:
+            return data[0, 0, 0]
+        defined = data[undefined == 0]
+        return defined[0] if len(defined) else np.ma.masked
     warps = context.warps[rows] % context.batch.program.warps
     return assembled(variable.layout, data, undefined, warps)
 
@@ -205,7 +207,8 @@ def _buffer(context: Context, variable: Variable, rows: Array) -> Any:
     base += int(context.warps[rows[0]]) // batch.program.warps * batch.stride
     tile, size = tuple(layout.out_dims.values()), layout.in_dims["offset"]
     count = int(np.prod(variable.shape)) // int(np.prod(tile))
-    at = base + np.arange(count * size)[:, None] * dtype.itemsize + np.arange(dtype.itemsize)
+    start = with_gaps(np.arange(count * size), variable.gaps)[:, None]
+    at = base + start * dtype.itemsize + np.arange(dtype.itemsize)
     data = np.ascontiguousarray(batch.shared[at]).view(np.uint8 if dtype == np.bool_ else dtype).reshape(count, size)
     known = (batch.state[at] == 1).all(axis=1).reshape(count, size)
     offset = np.arange(size)
@@ -226,13 +229,20 @@ def _spread(columns: Sequence[int], index: Array) -> Array:
 
 
 def assembled(layout: LinearLayout, data: Array, undefined: Array | None, warps: Array) -> Array:
-    """The tile from [warp, lane, register]; elements that nobody has, or that mean nothing, are masked."""
+    """The tile from [warp, lane, register]; elements that nobody has, or that mean nothing, are masked.
+
+    Of those who have an element one has to have it defined: the others may have left out to load it.
+    """
     shape = tuple(layout.out_dims.values())
     index = [_coordinate(layout, dim, warps) for dim in layout.out_dims]
     found = np.zeros(shape, data.dtype)
     missing = np.ones(shape, np.bool_)
-    found[tuple(index)] = np.broadcast_to(data, index[0].shape)
-    missing[tuple(index)] = False if undefined is None else np.broadcast_to(undefined, index[0].shape)
+    values = np.broadcast_to(data, index[0].shape)
+    if undefined is not None:
+        defined = np.broadcast_to(undefined == 0, index[0].shape)
+        index, values = [x[defined] for x in index], values[defined]
+    found[tuple(index)] = values
+    missing[tuple(index)] = False
     return np.ma.masked_array(found, missing) if missing.any() else found
 
 

@@ -1,6 +1,7 @@
 """What a launch did: counts, for each source line and in all.
 
 instructions      issued, one for each warp and register; by kind under the names of the lane program
+threads           of the accesses of memory among them: the lanes whose mask holds, by the same kinds
 *_bytes           bytes that lanes asked for
 *_sectors         sectors of 32 bytes of global memory, counted once in each access of a warp
 *_wavefronts      passes over the banks of shared memory; *_ideal what they would be without conflicts
@@ -68,9 +69,11 @@ class Report:
         for name, count in counts.items():
             line[name] += count
 
-    def add_kind(self, span: Span | None, kind: str, count: int) -> None:
-        """Instructions of a kind."""
+    def add_kind(self, span: Span | None, kind: str, count: int, threads: int | None = None) -> None:
+        """Instructions of a kind, and how many threads take part in them."""
         self.add(span, **{"instructions": count, f"kind:{kind}": count})
+        if threads is not None:
+            self.add(span, **{f"threads:{kind}": threads})
 
     @property
     def total(self) -> Counter[str]:
@@ -83,8 +86,20 @@ class Report:
     @property
     def kinds(self) -> dict[str, int]:
         """Instructions by kind, the most frequent first."""
-        kinds = {name[5:]: n for name, n in self.total.items() if name.startswith("kind:")}
-        return dict(sorted(kinds.items(), key=lambda item: (-item[1], item[0])))
+        return self._by_kind("kind:")
+
+    @property
+    def threads(self) -> dict[str, int]:
+        """Accesses of memory by kind, one for each thread whose mask holds.
+
+        A GPU counts an instruction of a warp whose masks all fail or not, as its assembler has it: with a predicate, or
+        behind a branch. This is what both have in common.
+        """
+        return self._by_kind("threads:")
+
+    def _by_kind(self, start: str) -> dict[str, int]:
+        found = {name[len(start) :]: n for name, n in self.total.items() if name.startswith(start)}
+        return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
 
     def __getitem__(self, name: str) -> int:
         return self.total[name]
@@ -94,8 +109,9 @@ class Report:
         return {
             "exact": self.exact,
             "options": self.options,
-            "total": {n: c for n, c in sorted(self.total.items()) if not n.startswith("kind:")},
+            "total": {n: c for n, c in sorted(self.total.items()) if ":" not in n},
             "instructions": self.kinds,
+            "threads": self.threads,
             "lines": [
                 {"place": self._place(key), **dict(sorted(line.items()))} for key, line in self._sorted() if line
             ],

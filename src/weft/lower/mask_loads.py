@@ -1,0 +1,106 @@
+"""Loads of shared memory whose values only masked stores want are masked as these stores are.
+
+    %v = load %a                          %m = cmpi ...
+    %w = addf %v, %v                      %v = load %a, mask %m
+    %m = cmpi ...              becomes    %w = addf %v, %v
+    store %p, %w, mask %m                 store %p, %w, mask %m
+
+The sum of a row is loaded by all warps, and stored by those of them that come first; the others need not load it. An
+assembler sees that too, in some kernels and not in others: it leaves before the load where the mask does not hold.
+With the mask in the program, what is loaded is the same in both, and the counter knows it.
+
+Done where one mask stands for all registers, so that no more predicates are held; for few registers, because each is
+set to zero first (left unset, ptxas keeps it for the whole kernel); and where what lies between the load and its stores
+is computed by each thread for itself. This comes last, when barriers stand where they must.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from weft.ir.lane import ELEMENTWISE, Block, LaneOp, LaneProgram, Value
+
+__all__ = ["mask_loads"]
+
+FOR_ITSELF = ("select", "rename", "join", "pack", "unpack", "permute")
+"""What each thread does with its own registers, beside arithmetic."""
+NUMBERS = ("constant", "program_id", "num_programs", "linear", *FOR_ITSELF)
+"""What a mask may be made of to be computed earlier, beside arithmetic."""
+MOST = 8
+"""Registers of a load that are set to zero for it."""
+
+
+def mask_loads(program: LaneProgram) -> None:
+    """Give masks to the loads of shared memory that can have one."""
+    uses: dict[Value, list[LaneOp]] = {}
+    for op in program.body.walk():
+        for value in dict.fromkeys(op.operands):
+            uses.setdefault(value, []).append(op)
+    blocks = [program.body, *(region for op in program.body.walk() for region in op.regions)]
+    for block in blocks:
+        _in_block(block, uses)
+
+
+def _in_block(block: Block, uses: dict[Value, list[LaneOp]]) -> None:
+    inside = set(block.ops)
+    for load in list(block.ops):
+        if load.name != "load" or load.attrs["space"] != "shared" or load.attrs.get("masked"):
+            continue
+        if load.attrs.get("volatile") or load.result.count > MOST:
+            continue
+        mask = _mask_of_stores(load.result, uses, inside)
+        if mask is not None and _hoisted(block, mask, load):
+            load.operands = (load.operands[0], mask)
+            load.attrs = {**load.attrs, "masked": True}
+            uses.setdefault(mask, []).append(load)
+
+
+def _mask_of_stores(value: Value, uses: dict[Value, list[LaneOp]], inside: set[LaneOp]) -> Value | None:
+    """The one mask, for all registers, of the stores that all uses of a value end in; None where there is none."""
+    masks: set[Value] = set()
+    todo, seen = [value], {value}
+    while todo:
+        current = todo.pop()
+        for op in uses.get(current, ()):
+            if op not in inside:
+                return None
+            if op.name == "store" and op.attrs.get("masked") and current not in (op.operands[0], op.operands[2]):
+                masks.add(op.operands[2])
+            elif op.name in FOR_ITSELF or op.name.startswith(ELEMENTWISE):
+                new = [r for r in op.results if r not in seen]
+                todo += new
+                seen.update(new)
+            else:
+                return None
+    found = masks.pop() if len(masks) == 1 else None
+    return found if found is not None and found.count == 1 else None
+
+
+def _hoisted(block: Block, mask: Value, load: LaneOp) -> bool:
+    """Move what computes a mask before a load; False, and nothing moved, where that cannot be."""
+    place = {op: i for i, op in enumerate(block.ops)}
+    moved: set[LaneOp] = set()
+    todo: list[Value] = [mask]
+    while todo:
+        op = todo.pop().op
+        if op is None or op in moved or place.get(op, -1) < place[load]:  # an argument, or there already
+            continue
+        if op.name not in NUMBERS and not op.name.startswith(ELEMENTWISE):
+            return False
+        moved.add(op)
+        todo += op.operands
+    if moved:
+        block.ops[:] = _reordered(block.ops, moved, load)
+    return True
+
+
+def _reordered(ops: Iterable[LaneOp], moved: set[LaneOp], load: LaneOp) -> list[LaneOp]:
+    """All of them, those that are moved directly before the load."""
+    first = [op for op in ops if op in moved]
+    kept: list[LaneOp] = []
+    for op in ops:
+        if op is load:
+            kept += first
+        if op not in moved:
+            kept.append(op)
+    return kept

@@ -117,3 +117,33 @@ def test_parameters_of_modules_as_in_triton(module: str) -> None:
     packages = ("weft.gluon.language", "triton.experimental.gluon.language")
     ours, theirs = (importlib.import_module(f"{package}.{module}") for package in packages)
     assert not _differences(ours, theirs, MODULES[module].split())
+
+
+INNER = {
+    "_core": "builtin _unwrap_if_constexpr tensor dtype base_value base_type where arange "
+    "shared_memory_descriptor_type distributed_type shared_memory_descriptor load store constexpr tuple float16 warp_specialize pointer_type",
+    "_layouts": "BlockedLayout DistributedLayout SharedLayout bases_per_dim warps_per_cta",
+    "_math": "exp2 rsqrt umulhi",
+    "_standard": "cdiv max sum zeros full_like",
+    "amd._layouts": "AMDMFMALayout AMDWMMALayout",
+}
+
+
+@pytest.mark.parametrize("module", INNER)
+def test_modules_that_programs_reach_into(module: str) -> None:
+    found = importlib.import_module(f"weft.gluon.language.{module}") if "." in module else getattr(gl, module)
+    assert not [name for name in INNER[module].split() if not hasattr(found, name)]
+
+
+def test_warps_of_layouts() -> None:
+    blocked = gl.BlockedLayout([1, 1], [8, 4], [2, 4], [1, 0])
+    linear = gl.DistributedLinearLayout(
+        [], [[1, 0], [2, 0], [4, 0], [0, 0], [0, 0]], [[8, 0], [0, 0], [0, 1]], [], [16, 2]
+    )
+    of = gl._layouts.warps_per_cta
+    assert list(of(blocked, [16, 16])) == [2, 4]
+    assert list(of(gl.SliceLayout(0, blocked), [16])) == [2, 4]
+    assert list(of(gl.DotOperandLayout(0, blocked, 0), [16, 16])) == [2, 4]
+    assert list(of(linear, [16, 2])) == [2, 2]
+    assert gl._layouts.bases_per_dim([[8, 0], [0, 0], [0, 1]], 2, skip_broadcast=False) == [4, 2]
+    assert gl._layouts.bases_per_dim([], 3) == [1, 1, 1]

@@ -39,6 +39,7 @@ from .stored import OWN, lines, named
 BLOCKED = BlockedLayout([1, 4], [8, 4], [4, 1], [1, 0])
 MMA = NVMMADistributedLayout([2, 0], [2, 2], [16, 8])
 WGMMA = NVMMADistributedLayout([3, 0], [4, 1], [16, 64, 16])
+WGMMAS = NVMMADistributedLayout([3, 0], [4, 1, 1], [16, 64, 16])
 MFMA = AMDMFMALayout(3, [32, 32, 8], True, [2, 2])
 WMMA = AMDWMMALayout(2, False, [2, 2])
 
@@ -68,6 +69,8 @@ BAD = [
     (lambda: DotOperandLayout(0, MMA, 3), "k_width must be a power of two, got 3"),
     (lambda: DotOperandLayout(0, BLOCKED, 2), "k_width must be 0"),
     (lambda: DotOperandLayout(1, WGMMA, 2), "operand 1 of wgmma is in shared memory"),
+    (lambda: WGMMAS.to_linear([4, 64, 64]), "the rank of wgmma's result must be 2, got 3"),
+    (lambda: NVMMADistributedLayout([3, 0], [4, 1, 1], [16]), "for rank 3 must be [16, N, K]"),
     (lambda: DotOperandLayout(0, SliceLayout(0, BLOCKED), 0), "no product has a result with the layout"),
     (lambda: DotOperandLayout(0, WMMA, 32), "must be one of 4, 8, 16, got 32"),
     (lambda: NVMMADistributedLayout([5, 0], [4, 1], [128, 64, 16]), "version must be [2, 0] (mma.sync) or [3, 0]"),
@@ -308,3 +311,11 @@ def test_operands_of_products_meet() -> None:
                     registers, lanes = np.meshgrid(*(np.arange(layout.in_dims[d]) for d in ("register", "lane")))
                     rows.append(set(layout.apply(register=registers, lane=lanes, warp=warp, block=0)[dim].flat))
                 assert rows[0] == rows[1], (parent, index, warp)
+
+
+def test_operands_in_registers_have_a_batch_though_wgmma_has_none() -> None:
+    bases = DotOperandLayout(0, WGMMAS, 2).to_linear([4, 64, 64]).bases
+    assert bases["warp"] == ((1, 0, 0), (2, 0, 0))
+    assert bases["lane"] == ((0, 0, 2), (0, 0, 4), (0, 1, 0), (0, 2, 0), (0, 4, 0))
+    sliced = SliceLayout(1, DotOperandLayout(0, WGMMAS, 2)).to_linear([64, 64]).bases
+    assert sliced["warp"] == ((1, 0), (2, 0)) and sliced["lane"] == ((0, 2), (0, 4), (0, 0), (0, 0), (0, 0))

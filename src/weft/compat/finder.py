@@ -38,7 +38,6 @@ ALIASES = {
     "triton.experimental": "weft.compat.shim.experimental",
     "triton.experimental.gluon": "weft.gluon",
     "triton.experimental.gluon._runtime": "weft.runtime.gluon",
-    "triton.experimental.gluon.language._core": "weft.gluon.language.core",
     "triton.experimental.gluon.language._layouts": "weft.gluon.language.layouts",
     "triton.experimental.gluon.language._semantic": "weft.gluon.semantic",
     "triton.knobs": "weft.runtime.knobs",

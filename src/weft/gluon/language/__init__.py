@@ -104,7 +104,11 @@ from weft.language.standard import cdiv, max, min, ravel, reduce_or, sum, xor_su
 
 from ..memory import shared_memory_descriptor
 from ..types import distributed_type, shared_memory_descriptor_type
+from . import _core as _core
+from . import _math as _math
+from . import _standard as _standard
 from . import amd, extra, nvidia
+from . import layouts as _layouts  # noqa: F401
 from .core import (
     allocate_shared_memory,
     arange,

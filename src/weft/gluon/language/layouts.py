@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+from weft.base import LayoutError
 from weft.layouts import (
     AMDMFMALayout,
     AMDWMMALayout,
@@ -43,7 +45,9 @@ __all__ = [
     "SwizzledSharedLayout",
     "TensorMemoryLayout",
     "TensorMemoryScalesLayout",
+    "bases_per_dim",
     "takes_plain_values",
+    "warps_per_cta",
 ]
 
 
@@ -79,3 +83,40 @@ for _callable in (
     MBarrierLayout,
 ):
     takes_plain_values(_callable)
+
+
+def bases_per_dim(bases: Sequence[Sequence[int]], rank: int, skip_broadcast: bool = True) -> list[int]:
+    """How many places bases tell apart in each dimension; a basis counts in the first dimension that it moves in.
+
+    Bases of zeros count nowhere, or, without `skip_broadcast`, where the basis before them does.
+
+    >>> bases_per_dim([[0, 1], [4, 0], [0, 0]], 2), bases_per_dim([[0, 1], [4, 0], [0, 0]], 2, skip_broadcast=False)
+    ([2, 2], [4, 2])
+    """
+    sizes = [1] * rank
+    last: int | None = None
+    for basis in bases:
+        moved = next((dim for dim, step in enumerate(basis) if step), None)
+        if moved is None:
+            if skip_broadcast:
+                continue
+            if last is None:
+                raise LayoutError(f"bases_per_dim: the bases begin with zeros, in no dimension: {list(bases)}")
+            moved = last
+        last = moved
+        sizes[moved] *= 2
+    return sizes
+
+
+def warps_per_cta(layout: Any, shape: Sequence[int]) -> Sequence[int]:
+    """How the warps of a layout are spread over the dimensions of it, or of the layout that it is derived from.
+
+    >>> warps_per_cta(SliceLayout(1, BlockedLayout([1, 1], [8, 4], [2, 2], [1, 0])), [64])
+    (2, 2)
+    """
+    if isinstance(layout, DistributedLinearLayout):
+        return bases_per_dim(layout.warp_bases, len(shape))
+    if isinstance(layout, (SliceLayout, DotOperandLayout)):
+        return warps_per_cta(layout.parent, shape)
+    warps: Sequence[int] = layout.warps_per_cta
+    return warps

@@ -34,7 +34,8 @@ class NVMMADistributedLayout(DistributedLayout):
     """The accumulator of a matrix instruction: `version` [2, 0] is mma.sync, [3, 0] is wgmma.
 
     `instr_shape` is [16, 8] (with leading ones for a batch) for mma.sync and [16, N, K] for wgmma, the part of one
-    warp. Warps are counted along dim1 first for mma.sync, along dim0 first for wgmma.
+    warp. Warps are counted along dim1 first for mma.sync, along dim0 first for wgmma. There is no wgmma of a batch:
+    with three entries in `warps_per_cta`, version [3, 0] only is the parent of operands in registers.
 
     >>> NVMMADistributedLayout([2, 0], [1, 1], [16, 8]).to_linear([16, 8]).bases["lane"]
     ((0, 2), (0, 4), (1, 0), (2, 0), (4, 0))
@@ -67,8 +68,6 @@ class NVMMADistributedLayout(DistributedLayout):
 
     def _checked_shape(self, version: tuple[int, ...], rank: int) -> tuple[int, ...]:
         name = self._name
-        if version[0] == 3 and rank != 2:
-            raise LayoutError(f"{name}: the rank of wgmma's result must be 2, got {rank} from warps_per_cta")
         shape = checks.sizes(name, "instr_shape", self.instr_shape)
         legal = (len(shape) == rank, "[..., 16, 8], one for each dimension")
         if version[0] == 3:
@@ -92,6 +91,11 @@ class NVMMADistributedLayout(DistributedLayout):
         return matrix_order(self.rank, row_major=self.version[0] == 2)
 
     def _linear(self, shape: tuple[int, ...]) -> LinearLayout:
+        if self.version[0] == 3 and self.rank != 2:
+            raise LayoutError(
+                f"{self._name}: the rank of wgmma's result must be 2, got {self.rank} from warps_per_cta",
+                hint="there is no wgmma of a batch; only operands in registers have a layout of rank 3",
+            )
         order = matrix_order(self.rank)
         size = self.instr_shape[-2:] if self.version[0] == 2 else self.instr_shape[:2]
         tile = _tile(f"dim{order[0]}", f"dim{order[1]}", (size[0], size[1]), 2)

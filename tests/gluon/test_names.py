@@ -121,7 +121,8 @@ def test_parameters_of_modules_as_in_triton(module: str) -> None:
 
 INNER = {
     "_core": "builtin _unwrap_if_constexpr tensor dtype base_value base_type where arange "
-    "shared_memory_descriptor_type distributed_type shared_memory_descriptor load store constexpr tuple float16 warp_specialize pointer_type",
+    "shared_memory_descriptor_type distributed_type shared_memory_descriptor load store constexpr tuple float16 "
+    "warp_specialize pointer_type",
     "_layouts": "BlockedLayout DistributedLayout SharedLayout bases_per_dim warps_per_cta",
     "_math": "exp2 rsqrt umulhi",
     "_standard": "cdiv max sum zeros full_like",

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Sequence
 
 __all__ = [
     "Echelon",
+    "are_units",
     "bits",
     "common_complement",
     "complement",
@@ -52,6 +53,11 @@ def bits(vector: Vector) -> list[int]:
 def identity(size: int) -> list[Vector]:
     """The unit vectors of a space of that dimension."""
     return [1 << i for i in range(size)]
+
+
+def are_units(vectors: Matrix) -> bool:
+    """Whether all are unit vectors or zero: then sets do what takes elimination otherwise."""
+    return all(not v & v - 1 for v in vectors)
 
 
 def multiply(matrix: Matrix, vector: Vector) -> Vector:
@@ -195,7 +201,8 @@ def dependent(matrix: Matrix) -> list[int]:
     >>> dependent([1, 2, 3, 0, 4])
     [2, 3]
     """
-    return [i for i, independent in enumerate(_independent(matrix)) if not independent]
+    found = _independent(matrix)
+    return [] if all(found) else [i for i, independent in enumerate(found) if not independent]
 
 
 def solve(matrix: Matrix, targets: Sequence[Vector]) -> list[Vector] | None:
@@ -270,7 +277,7 @@ def complement(vectors: Matrix, size: int) -> list[Vector]:
     >>> complement([0b011], 3)
     [1, 4]
     """
-    if not any(v & v - 1 for v in vectors):
+    if are_units(vectors):
         own = set(vectors)
         return [unit for unit in identity(size) if unit not in own]
     rows = Echelon(vectors)
@@ -283,6 +290,9 @@ def common_complement(a: Matrix, b: Matrix, size: int) -> list[Vector]:
     Its dimension is size - max(dim a, dim b). Zhou et al., Linear Layouts (arXiv 2505.23819v5), Lemma 9.5: beside a
     complement of both, take sums e + f that pair vectors of a outside of b with vectors of b outside of a.
     """
+    if are_units(a) and are_units(b):
+        pairs = zip([v for v in dict.fromkeys(a) if v not in b], [v for v in dict.fromkeys(b) if v not in a])
+        return [*[x ^ y for x, y in pairs], *complement([*a, *b], size)]
     common = intersection(a, b)
     rows = Echelon(common)
     only_a = [v for v in a if rows.add(v)]

@@ -306,20 +306,24 @@ class LinearLayout(LinearMap):
 
     def is_trivial_over(self, dims: Iterable[str]) -> bool:
         """Whether it is the identity on these dimensions, inputs and outputs, and does not mix them with others."""
-        names = list(dims)
+        names = set(dims)
+        ins, outs = dict(self._ins), dict(self._outs)
         for name in names:
-            if not self.has_in(name) and not self.has_out(name):
+            if name not in ins and name not in outs:
                 self._in_at(name)
-            if not self.has_in(name) or not self.has_out(name) or self.in_log(name) != self.out_log(name):
+            if ins.get(name) != outs.get(name):
                 return False
-        starts, sizes = starts_of(self._outs), dict(self._outs)
-        own = sum((1 << sizes[name]) - 1 << starts[name] for name in set(names))
+        starts = starts_of(self._outs)
+        own = sum([(1 << outs[name]) - 1 << starts[name] for name in names])
         at = 0
         for name, log in self._ins:
-            for i in range(log):
-                column = self._columns[at + i]
-                if column & own if name not in names else column != 1 << starts[name] + i:
+            columns = self._columns[at : at + log]
+            if name in names:
+                start = starts[name]
+                if columns != tuple([1 << i for i in range(start, start + log)]):
                     return False
+            elif any(column & own for column in columns):
+                return False
             at += log
         return True
 

@@ -26,9 +26,9 @@ def nearest(found: list[int], inner: LinearMap, outer: LinearMap, prefer: Sequen
             raise LayoutError(
                 f"prefer: neither layout has an input dimension {dim!r}; the outer has {names_of(outer._ins)}"
             )
-    copies = f2.kernel(outer._columns)
-    if not copies:
+    if outer.is_injective():
         return found
+    copies = f2.kernel(outer._columns)
     preferred = [d for d in prefer if outer.has_in(d)]
     order = [*preferred, *(n for n, _ in outer._ins if n not in preferred)]
     starts = starts_of([(name, outer.in_log(name)) for name in reversed(order)])

@@ -196,11 +196,15 @@ def _planned() -> dict[str, DistributedLayout]:
     return {
         "rows of 4": BlockedLayout([1, 4], [8, 4], [8, 1], [1, 0]),
         "rows of 8": BlockedLayout([1, 8], [2, 16], [8, 1], [1, 0]),
+        "rows of 16": BlockedLayout([1, 16], [4, 8], [8, 1], [1, 0]),
         "columns of 4": BlockedLayout([4, 1], [4, 8], [1, 8], [0, 1]),
         "columns of 8": BlockedLayout([8, 1], [16, 2], [1, 8], [0, 1]),
+        "columns of 16": BlockedLayout([16, 1], [8, 4], [1, 8], [0, 1]),
         "squares": BlockedLayout([4, 4], [4, 8], [2, 4], [1, 0]),
+        "slice": SliceLayout(1, BlockedLayout([1, 2, 4], [8, 1, 4], [2, 2, 2], [2, 1, 0])),
         "mma": mma,
         "mma, left": DotOperandLayout(0, mma, 2),
+        "mma, left of 1": DotOperandLayout(0, mma, 1),
         "mma, right": DotOperandLayout(1, mma, 2),
         "wgmma": wgmma,
     }
@@ -222,7 +226,7 @@ def planning_times(runs: int = 5) -> Table:
         "Planning one conversion of 128x128 over 8 warps, in milliseconds",
         ("bits", "conversions", "median", "slowest", "which"),
         tuple(rows),
-        f"each between two of {', '.join(layouts)}; on cuda:90; planned again, a conversion comes from the cache",
+        f"each between two of: {'; '.join(layouts)}; on cuda:90; planned again, a conversion comes from the cache",
     )
 
 

@@ -104,14 +104,13 @@ def _prefix_registers(columns: Sequence[int], size: int) -> list[int]:
 def _completed(first: list[int], columns: Sequence[int], low: int) -> tuple[int, ...]:
     """All registers: those first, then others that, with some of the first, leave the offset's lowest bits alone."""
     others = f2.complement(first, len(columns))
-    if not low:
+    if not any(columns[r.bit_length() - 1] & low for r in others):
         return (*first, *others)
-    return (*first, *(r ^ f2.multiply(first, f2.multiply(columns, r) & low) for r in others))
+    return (*first, *[r ^ f2.multiply(first, columns[r.bit_length() - 1] & low) for r in others])
 
 
 def _addresses(columns: Sequence[int], registers: Sequence[int], moving: int) -> int:
-    mixed = sum(1 for r in registers if f2.multiply(columns, r) & moving)
-    return (1 << mixed) - 1
+    return (1 << len([r for r in registers if f2.multiply(columns, r) & moving])) - 1
 
 
 def _plain(place: Offsets, moving: int, bytes_log: int, machine: Machine) -> Access:

@@ -24,10 +24,11 @@ from .. import f2
 from ..arguments import bits_of, linear_of, shape_of
 from ..linear import LinearLayout
 from .machine import Machine, machine_of
+from .search import Planner
 from .shuffle import Shears, shears
 from .steps import Words, execute, instructions_of, steps_of, words_of
 from .swaps import Swap, Swaps
-from .trip import Planner, Trip
+from .trip import Trip
 
 __all__ = ["Cost", "Layout", "Plan", "forget_plans", "normalised", "plan_conversion"]
 
@@ -408,7 +409,7 @@ def _once_exchanged(
     full, best = max(0, machine.vector_bytes.bit_length() - bits.bit_length() + 3), trip.cycles
     if min(trip.store.vector, trip.load.vector) >= full:
         return found
-    least = planner.least_with_exchange
+    least = planner.least(len(planner.common) + 1)
     if least >= best:
         return found
     for side in ("before", "after"):
@@ -425,7 +426,7 @@ def _once_exchanged(
         left = best - exchange.cycles
         if least >= left:
             continue
-        rest = planner.exchanged(side, register, lane).best(left)
+        rest = planner.exchanged(side, [(register, lane)]).best(left)
         if rest is None:
             continue
         middle = _exchanged(mine, register, lane)
@@ -459,15 +460,11 @@ def _swapped(
             cycles = machine.instructions(how.instructions, 0 if how.is_natural else len(how.within))
             open_ways.append((cycles, side, mine, how))
     for cycles, side, mine, how in sorted(open_ways, key=lambda way: way[0]):
-        if planner.least >= trip.cycles - cycles:
-            break
-        middle = _with(mine, *how.exchanged(mine.in_columns("register"), mine.in_columns("lane")))
-        changed = planner
-        for swap in how.swaps:
-            changed = changed.exchanged(side, how.within[swap.bit].bit_length() - 1, swap.lane)
-        rest = changed.best(trip.cycles - cycles)
+        exchanged = [(how.within[swap.bit].bit_length() - 1, swap.lane) for swap in how.swaps]
+        rest = planner.exchanged(side, exchanged).best(trip.cycles - cycles)
         if rest is None:
             continue
+        middle = _with(mine, *how.exchanged(mine.in_columns("register"), mine.in_columns("lane")))
         cost = Cost(how.instructions, 0, 0, {}, cycles)
         if side == "before":
             stages = [Stage("shuffles", src, middle, how, cost), _by_memory(middle, dst, rest)]

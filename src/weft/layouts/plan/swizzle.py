@@ -53,7 +53,7 @@ def memory_basis(
     if flat is not None:
         banked, chosen = [*map(flat, banked)], [*map(flat, chosen)]
     # Offsets of what moves must leave the lowest bits alone: take the part of `low` out of all others.
-    if not any(v & v - 1 for v in (*low, *apart)):
+    if f2.are_units((*low, *apart)):
         others = ~sum(low)
         return [*low, *(v & others for v in banked), *(v & others for v in chosen), *turns]
     place = f2.Echelon([*low, *apart])

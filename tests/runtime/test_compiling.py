@@ -137,8 +137,9 @@ def test_the_cache_is_used(fresh_cache: Path) -> None:
     knobs.compilation.always_compile = False
     (entry,) = fresh_cache.iterdir()
     entry.write_bytes(entry.read_bytes()[:-1])
-    with pytest.warns(weft.base.CacheWarning, match="damaged"):
+    with pytest.warns(weft.base.CacheWarning, match="damaged and is made anew: .*: its digest does not match$") as told:
         assert not weft.compile(source()).from_cache
+    assert told[0].filename == __file__  # the user's line, not one of Weft
     assert weft.compile(source()).from_cache
     knobs.cache.disabled = True
     assert not weft.compile(source()).from_cache

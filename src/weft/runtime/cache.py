@@ -36,6 +36,7 @@ import platformdirs
 from weft.base import CacheWarning
 
 from . import knobs
+from .files import users_level
 
 __all__ = ["Entry", "Store", "default_store", "pack", "unpack"]
 
@@ -43,6 +44,7 @@ MAGIC = b"WEFTKRN1"
 SUFFIX = ".weft"
 MAX_HEADER = 16 << 20
 MAX_ENTRY = 1 << 30
+WITHOUT = "; kernels are compiled without it"
 STALE_SECONDS = 3600
 """Temporary files older than this were left by a process that died."""
 
@@ -117,7 +119,7 @@ class Store:
         if once and self._warned:
             return
         self._warned = self._warned or once
-        warnings.warn(f"{text}; kernels are compiled without it", CacheWarning, stacklevel=4)
+        warnings.warn(text, CacheWarning, stacklevel=users_level())
 
     def _ready(self) -> bool:
         """Whether the directory is there and safe to read machine code from."""
@@ -132,21 +134,23 @@ class Store:
             os.makedirs(self.directory, mode=0o700, exist_ok=True)
             facts = os.stat(self.directory)
         except OSError as error:
-            self._warn(f"the kernel cache {self.directory} cannot be used ({error.strerror or error})")
+            self._warn(f"the kernel cache {self.directory} cannot be used ({error.strerror or error}){WITHOUT}")
             return False
         if not stat.S_ISDIR(facts.st_mode):
-            self._warn(f"the kernel cache {self.directory} is not a directory")
+            self._warn(f"the kernel cache {self.directory} is not a directory{WITHOUT}")
             return False
         if sys.platform != "win32" and hasattr(os, "getuid"):
             if facts.st_uid != os.getuid():
-                self._warn(f"the kernel cache {self.directory} belongs to another user and is not trusted")
+                self._warn(f"the kernel cache {self.directory} belongs to another user and is not trusted{WITHOUT}")
                 return False
             if facts.st_mode & 0o022:
                 with contextlib.suppress(OSError):
                     os.chmod(self.directory, facts.st_mode & 0o755)
                     facts = os.stat(self.directory)
                 if facts.st_mode & 0o022:
-                    self._warn(f"the kernel cache {self.directory} can be written by others and is not trusted")
+                    self._warn(
+                        f"the kernel cache {self.directory} can be written by others and is not trusted{WITHOUT}"
+                    )
                     return False
         return True
 
@@ -167,7 +171,7 @@ class Store:
         except FileNotFoundError:
             return None
         except (OSError, MemoryError) as error:
-            self._warn(f"an entry of the kernel cache cannot be read ({error})")
+            self._warn(f"an entry of the kernel cache cannot be read ({error}){WITHOUT}")
             return None
         try:
             _, facts, blobs = unpack(data, key)
@@ -200,7 +204,7 @@ class Store:
         except (OSError, MemoryError) as error:
             with contextlib.suppress(OSError):
                 os.unlink(temporary)
-            self._warn(f"an entry of the kernel cache cannot be written ({error})")
+            self._warn(f"an entry of the kernel cache cannot be written ({error}){WITHOUT}")
             return
         self._written += len(data)
         if self._written > self.size_cap // 16 or serial == 1:
@@ -279,7 +283,7 @@ def _users_directory() -> str | None:
         warnings.warn(
             f"no place for a kernel cache ({error}); kernels are compiled without it (WEFT_CACHE_DIR names one)",
             CacheWarning,
-            stacklevel=4,
+            stacklevel=users_level(),
         )
         return None
 

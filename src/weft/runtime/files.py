@@ -1,9 +1,11 @@
-"""What compiling reads from files: tile IR, and the compiler's own source, as far as keys depend on it."""
+"""What compiling reads from files: tile IR, and the compiler's own source, as far as keys depend on it; and which
+files are Weft's, so that warnings point to those of the user."""
 
 from __future__ import annotations
 
 import hashlib
 import os
+import sys
 from collections.abc import Iterator
 from functools import lru_cache
 
@@ -12,10 +14,18 @@ import xdsl
 from weft import compiler
 from weft.base import CompilationError, Unsupported
 
-__all__ = ["PACKAGE", "compiler_key", "read_tile_ir"]
+__all__ = ["PACKAGE", "compiler_key", "read_tile_ir", "users_level"]
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 """The folder of Weft's source; it may be inside of an archive."""
+
+
+def users_level() -> int:
+    """How many calls above its caller the user's own code is: past Weft, and the launchers that it writes."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_code.co_filename.startswith((PACKAGE + os.sep, "<launcher of ")):
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 def read_tile_ir(source: str | os.PathLike[str]) -> tuple[str, str]:

@@ -5,14 +5,12 @@ A setting that is accepted and does nothing misleads whoever sets it; one that i
 
 from __future__ import annotations
 
-import os
-import sys
 import warnings
 
 from weft.base import SettingWarning
 
 from . import knobs
-from .files import PACKAGE
+from .files import users_level
 
 __all__ = ["warn_of_unused"]
 
@@ -56,14 +54,6 @@ _INSTEAD = (
 _warned: set[tuple[str, str]] = set()
 
 
-def _users_level() -> int:
-    """How many calls above its caller the user's own code is: past Weft, and the launchers that it writes."""
-    frame, level = sys._getframe(1), 1
-    while frame.f_back is not None and frame.f_code.co_filename.startswith((PACKAGE + os.sep, "<launcher of ")):
-        frame, level = frame.f_back, level + 1
-    return level
-
-
 def warn_of_unused() -> None:
     """Warn of each setting that is set and changes nothing, once in a process."""
     for group, name, instead in _INSTEAD:
@@ -72,4 +62,4 @@ def warn_of_unused() -> None:
         _warned.add((group, name))
         variables = getattr(knobs, group).knob_descriptors.get(name, ())
         known_as = f"knobs.{group}.{name}" + (f" ({', '.join(variables)})" if variables else "")
-        warnings.warn(f"the setting {known_as} has no effect: {instead}", SettingWarning, stacklevel=_users_level())
+        warnings.warn(f"the setting {known_as} has no effect: {instead}", SettingWarning, stacklevel=users_level())

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from .builder import Builder, pointee_of
     from .check import verify
     from .debugging import CheckOp
+    from .enums import PropagateNan
     from .extra import AssumeOp, BarrierOp, RemFOp
     from .locations import argument_name, call_site_loc, file_loc, loc_of, name_loc, span_of, span_of_loc
     from .signature import flattened_descriptor, signature_of, type_string
@@ -129,6 +130,7 @@ __all__ = [
     "is_pointer",
     "is_tensor",
     # attributes
+    "PropagateNan",
     "int_attr",
     "i32_attr",
     "bool_attr",
@@ -177,6 +179,7 @@ __getattr__ = lazy_face(
         "builder": "Builder pointee_of",
         "check": "verify",
         "debugging": "CheckOp",
+        "enums": "PropagateNan",
         "extra": "AssumeOp BarrierOp RemFOp",
         "locations": "argument_name call_site_loc file_loc loc_of name_loc span_of span_of_loc",
         "signature": "flattened_descriptor signature_of type_string",

@@ -84,6 +84,11 @@ class Builder:
         """Go on before `op`."""
         self.block, self.anchor = op.parent, op
 
+    @staticmethod
+    def new_block(types: Sequence[Attribute]) -> Block:
+        """A block with arguments of these types, in no region yet."""
+        return Block(arg_types=types)
+
     @contextmanager
     def inside(self, block: Block) -> Iterator[Block]:
         """Go on at the end of `block`, and come back."""

@@ -12,7 +12,7 @@ The class of `tt.get_program_id` is `GetProgramIdOp`. Operands, properties and r
 Scalars and tiles go through the same operations: a tile operation with a scalar operand works on a scalar.
 """
 
-from .attrs import (
+from .enums import (
     CacheModifier,
     DescriptorReduceKind,
     EvictionPolicy,

@@ -10,10 +10,13 @@
 Names and meanings are those of `triton.language` 3.6.0; `docs/semantics.md` says what happens in every corner.
 """
 
+from typing import TYPE_CHECKING
+
+from weft.base import lazy_face
+
 from . import core as core
 from . import extra, math, target_info
 from . import random as random
-from . import semantic as semantic
 from . import standard as standard
 from .core import (
     TRITON_MAX_TENSOR_NUMEL,
@@ -167,6 +170,9 @@ from .standard import (
     zeros_like,
 )
 
+if TYPE_CHECKING:
+    from . import semantic as semantic
+
 __all__ = [
     "PropagateNan",
     "TRITON_MAX_TENSOR_NUMEL",
@@ -309,3 +315,5 @@ __all__ = [
     "zeros",
     "zeros_like",
 ]
+
+__getattr__ = lazy_face(__name__, {}, {"semantic": f"{__name__}.semantic"})  # it builds IR, so it comes with xDSL

@@ -13,9 +13,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-from xdsl.dialects.builtin import IntegerType, Signedness
-
-from weft.ir import types as irt
+from weft import ir
 
 from .constants import constexpr
 from .dtypes import block_type, dtype
@@ -38,10 +36,8 @@ def descriptor_ir_type(block: block_type) -> Any:
     element = block.element_ty
     ir_element = element.to_ir()
     if element.is_int():
-        ir_element = IntegerType(
-            element.int_bitwidth, Signedness.SIGNED if element.is_int_signed() else Signedness.UNSIGNED
-        )
-    return irt.tensordesc_of(block.shape, ir_element)
+        ir_element = ir.signed_int_type(element.int_bitwidth, element.is_int_signed())
+    return ir.tensordesc_of(block.shape, ir_element)
 
 
 class tensor_descriptor_base_type(base_type):

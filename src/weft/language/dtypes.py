@@ -17,8 +17,8 @@ from functools import lru_cache
 from math import prod
 from typing import Any, ClassVar
 
+from weft import ir
 from weft.base import hinted
-from weft.ir import types as irt
 
 from .constants import constexpr, unwrap_shape
 from .protocol import base_type
@@ -59,17 +59,17 @@ __all__ = [
 TRITON_MAX_TENSOR_NUMEL = 1048576
 """The most elements that a tile may have."""
 
-# name -> (bits, bits of the mantissa, bias of the exponent, IR type)
-_FLOATS: dict[str, tuple[int, int, int, Any]] = {
-    "fp8e4b15": (8, 3, 15, irt.i8),
-    "fp8e4nv": (8, 3, 7, irt.f8E4M3FN),
-    "fp8e4b8": (8, 3, 8, irt.f8E4M3FNUZ),
-    "fp8e5": (8, 2, 15, irt.f8E5M2),
-    "fp8e5b16": (8, 2, 16, irt.f8E5M2FNUZ),
-    "fp16": (16, 10, 15, irt.f16),
-    "bf16": (16, 7, 127, irt.bf16),
-    "fp32": (32, 23, 127, irt.f32),
-    "fp64": (64, 52, 1023, irt.f64),
+# name -> (bits, bits of the mantissa, bias of the exponent, name of the IR type)
+_FLOATS: dict[str, tuple[int, int, int, str]] = {
+    "fp8e4b15": (8, 3, 15, "i8"),
+    "fp8e4nv": (8, 3, 7, "f8E4M3FN"),
+    "fp8e4b8": (8, 3, 8, "f8E4M3FNUZ"),
+    "fp8e5": (8, 2, 15, "f8E5M2"),
+    "fp8e5b16": (8, 2, 16, "f8E5M2FNUZ"),
+    "fp16": (16, 10, 15, "f16"),
+    "bf16": (16, 7, 127, "bf16"),
+    "fp32": (32, 23, 127, "f32"),
+    "fp64": (64, 52, 1023, "f64"),
 }
 
 
@@ -115,9 +115,8 @@ class dtype(base_type):
             self.int_signedness = self.SIGNEDNESS.SIGNED if signed else self.SIGNEDNESS.UNSIGNED
             self.int_bitwidth = self.primitive_bitwidth = int(name.removeprefix("uint").removeprefix("int"))
             self.itemsize = self.primitive_bitwidth // 8
-            self._ir = irt.int_type(self.primitive_bitwidth)
         elif name in _FLOATS:
-            self.primitive_bitwidth, self.fp_mantissa_width, self.exponent_bias, self._ir = _FLOATS[name]
+            self.primitive_bitwidth, self.fp_mantissa_width, self.exponent_bias, _ = _FLOATS[name]
             self.itemsize = self.primitive_bitwidth // 8
         elif name != "void":
             known = self.SINT_TYPES + self.UINT_TYPES + self.FP_TYPES + self.OTHER_TYPES
@@ -278,7 +277,12 @@ class dtype(base_type):
     def to_ir(self, builder: Any = None) -> Any:
         """The type in the IR."""
         if self._ir is None:
-            raise TypeError("void is not the type of a value")
+            if self.name in _FLOATS:
+                self._ir = getattr(ir, _FLOATS[self.name][3])
+            elif self.is_int():
+                self._ir = ir.int_type(self.int_bitwidth)
+            else:
+                raise TypeError(f"{self} is not the type of a value")
         return self._ir
 
     def _flatten_ir_types(self, builder: Any, out: list[Any]) -> None:
@@ -320,7 +324,7 @@ class pointer_type(dtype):
 
     def to_ir(self, builder: Any = None) -> Any:
         if self._ir is None:
-            self._ir = irt.ptr_of(self.element_ty.to_ir(builder), self.address_space)
+            self._ir = ir.ptr_of(self.element_ty.to_ir(builder), self.address_space)
         return self._ir
 
     def __eq__(self, other: object) -> bool:
@@ -434,7 +438,7 @@ class block_type(dtype):
 
     def to_ir(self, builder: Any = None) -> Any:
         if self._ir is None:
-            self._ir = irt.tensor_of(self.shape, self.element_ty.to_ir(builder))
+            self._ir = ir.tensor_of(self.shape, self.element_ty.to_ir(builder))
         return self._ir
 
     def __eq__(self, other: object) -> bool:

@@ -5,19 +5,19 @@ They take float32 and float64 and nothing else (cast first), except where they s
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from xdsl.dialects import arith
-from xdsl.dialects import math as math_dialect
-from xdsl.ir import Operation
-
-from weft.ir import tt
+from weft import ir
 
 from . import core
 from .constants import unwrap
 from .protocol import builtin
-from .semantic import TritonSemantic
 from .tensors import member, tensor
+
+if TYPE_CHECKING:
+    from xdsl.ir import Operation
+
+    from .semantic import TritonSemantic
 
 __all__ = [
     "abs",
@@ -62,70 +62,70 @@ def umulhi(x: Any, y: Any, _semantic: TritonSemantic | None = None) -> tensor:
     assert _semantic is not None
     x, y = (_checked(_semantic.to_tensor(v), _WIDE_INTS) for v in (x, y))
     x, y = _semantic.binary_op_type_checking_impl(x, y)
-    return _semantic._same(tt.MulhiUIOp, x, y)
+    return _semantic._same(ir.tt.MulhiUIOp, x, y)
 
 
 @member
 @builtin
 def exp(x: Any, _semantic: TritonSemantic | None = None) -> tensor:
     """e to the power of x."""
-    return _unary(math_dialect.ExpOp, x, _semantic)
+    return _unary(ir.math.ExpOp, x, _semantic)
 
 
 @member
 @builtin
 def exp2(x: Any, _semantic: TritonSemantic | None = None) -> tensor:
     """2 to the power of x."""
-    return _unary(math_dialect.Exp2Op, x, _semantic)
+    return _unary(ir.math.Exp2Op, x, _semantic)
 
 
 @member
 @builtin
 def log(x: Any, _semantic: TritonSemantic | None = None) -> tensor:
     """The natural logarithm."""
-    return _unary(math_dialect.LogOp, x, _semantic)
+    return _unary(ir.math.LogOp, x, _semantic)
 
 
 @member
 @builtin
 def log2(x: Any, _semantic: TritonSemantic | None = None) -> tensor:
     """The logarithm to base 2."""
-    return _unary(math_dialect.Log2Op, x, _semantic)
+    return _unary(ir.math.Log2Op, x, _semantic)
 
 
 @member
 @builtin
 def cos(x: Any, _semantic: TritonSemantic | None = None) -> tensor:
     """The cosine of an angle in radians."""
-    return _unary(math_dialect.CosOp, x, _semantic)
+    return _unary(ir.math.CosOp, x, _semantic)
 
 
 @member
 @builtin
 def sin(x: Any, _semantic: TritonSemantic | None = None) -> tensor:
     """The sine of an angle in radians."""
-    return _unary(math_dialect.SinOp, x, _semantic)
+    return _unary(ir.math.SinOp, x, _semantic)
 
 
 @member
 @builtin
 def sqrt(x: Any, _semantic: TritonSemantic | None = None) -> tensor:
     """The square root, fast."""
-    return _unary(math_dialect.SqrtOp, x, _semantic)
+    return _unary(ir.math.SqrtOp, x, _semantic)
 
 
 @member
 @builtin
 def sqrt_rn(x: Any, _semantic: TritonSemantic | None = None) -> tensor:
     """The square root of a float32, correctly rounded."""
-    return _unary(tt.PreciseSqrtOp, x, _semantic, ("fp32",))
+    return _unary(ir.tt.PreciseSqrtOp, x, _semantic, ("fp32",))
 
 
 @member
 @builtin
 def rsqrt(x: Any, _semantic: TritonSemantic | None = None) -> tensor:
     """One over the square root."""
-    return _unary(math_dialect.RsqrtOp, x, _semantic)
+    return _unary(ir.math.RsqrtOp, x, _semantic)
 
 
 @member
@@ -136,11 +136,11 @@ def abs(x: Any, _semantic: TritonSemantic | None = None) -> tensor:
     x = _semantic.to_tensor(x)
     scalar = x.dtype
     if scalar.is_fp8e4b15():
-        return _semantic._same(arith.AndIOp, x, _semantic._constant(0x7F, x.type.with_element_ty(core.int8)))
+        return _semantic._same(ir.arith.AndIOp, x, _semantic._constant(0x7F, x.type.with_element_ty(core.int8)))
     if scalar.is_floating():
-        return _semantic._same(math_dialect.AbsFOp, x)
+        return _semantic._same(ir.math.AbsFOp, x)
     if scalar.is_int_signed():
-        return _semantic._same(math_dialect.AbsIOp, x)
+        return _semantic._same(ir.math.AbsIOp, x)
     if scalar.is_int_unsigned():
         return x  # type: ignore[no-any-return]
     raise TypeError(f"abs takes integers and floats, got {scalar}")
@@ -159,28 +159,28 @@ def div_rn(x: Any, y: Any, _semantic: TritonSemantic | None = None) -> tensor:
     assert _semantic is not None
     x, y = (_checked(_semantic.to_tensor(v), ("fp32",)) for v in (x, y))
     x, y = _semantic.binary_op_type_checking_impl(x, y)
-    return _semantic._same(tt.PreciseDivFOp, x, y)
+    return _semantic._same(ir.tt.PreciseDivFOp, x, y)
 
 
 @member
 @builtin
 def erf(x: Any, _semantic: TritonSemantic | None = None) -> tensor:
     """The error function."""
-    return _unary(math_dialect.ErfOp, x, _semantic)
+    return _unary(ir.math.ErfOp, x, _semantic)
 
 
 @member
 @builtin
 def floor(x: Any, _semantic: TritonSemantic | None = None) -> tensor:
     """The largest whole number that is not larger."""
-    return _unary(math_dialect.FloorOp, x, _semantic)
+    return _unary(ir.math.FloorOp, x, _semantic)
 
 
 @member
 @builtin
 def ceil(x: Any, _semantic: TritonSemantic | None = None) -> tensor:
     """The smallest whole number that is not smaller."""
-    return _unary(math_dialect.CeilOp, x, _semantic)
+    return _unary(ir.math.CeilOp, x, _semantic)
 
 
 @builtin
@@ -192,5 +192,5 @@ def fma(x: Any, y: Any, z: Any, _semantic: TritonSemantic | None = None) -> tens
     z, x = _semantic.binary_op_type_checking_impl(z, x)
     z, y = _semantic.binary_op_type_checking_impl(z, y)
     if x.type.scalar.is_int():
-        return _semantic._same(arith.AddiOp, _semantic._same(arith.MuliOp, x, y), z)
-    return _semantic._same(math_dialect.FmaOp, x, y, z)
+        return _semantic._same(ir.arith.AddiOp, _semantic._same(ir.arith.MuliOp, x, y), z)
+    return _semantic._same(ir.math.FmaOp, x, y, z)

@@ -7,14 +7,16 @@ A draw is ten rounds of multiplying, and mixing in a key derived from the seed; 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import core, math
 from .constants import constexpr, unwrap
 from .protocol import standard_function
-from .semantic import TritonSemantic, block_shape
-from .tensors import tensor
+from .tensors import block_shape, tensor
 from .tuples import tuple as _tuple
+
+if TYPE_CHECKING:
+    from .semantic import TritonSemantic
 
 __all__ = [
     "N_ROUNDS_DEFAULT",

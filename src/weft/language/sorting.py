@@ -14,18 +14,19 @@ that is, two reductions, and three renamings of elements.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from xdsl.dialects import arith
-
+from weft import ir
 from weft.base import CompileTimeAssertionFailure
 
 from . import dtypes as dt
 from .constants import CONSTEXPR_0, unwrap
 from .dtypes import block_of, dtype
 from .protocol import standard_function
-from .semantic import TritonSemantic, block_shape, shape_text
-from .tensors import member, tensor
+from .tensors import block_shape, member, shape_text, tensor
+
+if TYPE_CHECKING:
+    from .semantic import TritonSemantic
 
 __all__ = ["bitonic_merge", "flip", "sort", "sort_impl", "topk"]
 
@@ -44,8 +45,8 @@ class _Network:
         width = self.type.primitive_bitwidth
         self.unsigned = self.type.is_int_unsigned()
         self.key_type = dt.get_int_dtype(width, signed=not self.unsigned)
-        self.least: Any = arith.MinUIOp if self.unsigned else arith.MinSIOp
-        self.most: Any = arith.MaxUIOp if self.unsigned else arith.MaxSIOp
+        self.least: Any = ir.arith.MinUIOp if self.unsigned else ir.arith.MinSIOp
+        self.most: Any = ir.arith.MaxUIOp if self.unsigned else ir.arith.MaxSIOp
         if self.type.is_floating():
             keys = self._ordered(self._bits(keys, self.key_type))
         self.keys: tensor = keys
@@ -60,9 +61,9 @@ class _Network:
     def _ordered(self, bits: tensor) -> tensor:
         """A float's bits as an integer of the same order, and back again (it is its own inverse)."""
         width = self.key_type.int_bitwidth
-        sign = self.s._same(arith.ShRSIOp, bits, self.s._constant(width - 1, bits.type))
-        mask = self.s._same(arith.AndIOp, sign, self.s._constant(2 ** (width - 1) - 1, bits.type))
-        return self.s._same(arith.XOrIOp, bits, mask)  # type: ignore[no-any-return]
+        sign = self.s._same(ir.arith.ShRSIOp, bits, self.s._constant(width - 1, bits.type))
+        mask = self.s._same(ir.arith.AndIOp, sign, self.s._constant(2 ** (width - 1) - 1, bits.type))
+        return self.s._same(ir.arith.XOrIOp, bits, mask)  # type: ignore[no-any-return]
 
     def flip_runs(self, *phases: int) -> None:
         """Invert the keys where an odd number of these bits of the position are set."""
@@ -72,21 +73,21 @@ class _Network:
         place = self.s.arange(0, self.length)
         mask = self._at(place, bits[0])
         for bit in bits[1:]:
-            mask = self.s._same(arith.XOrIOp, mask, self._at(place, bit))
+            mask = self.s._same(ir.arith.XOrIOp, mask, self._at(place, bit))
         width = self.key_type.int_bitwidth
         mask = self.s.cast(mask, dt.get_int_dtype(width, signed=True)) if width > 1 else self.s.cast(mask, dt.int1)
         keys = self._shaped(self.rows, self.length)
         mask = self.s._broadcast(tensor(mask.handle, block_of(self.key_type, (self.length,))), block_shape(keys))
-        self.keys = self.s._same(arith.XOrIOp, keys, mask)
+        self.keys = self.s._same(ir.arith.XOrIOp, keys, mask)
 
     def flip_all(self) -> None:
         """Invert all keys, which reverses their order."""
-        self.keys = self.s._same(arith.XOrIOp, self.keys, self.s._constant(-1, self.keys.type))
+        self.keys = self.s._same(ir.arith.XOrIOp, self.keys, self.s._constant(-1, self.keys.type))
 
     def _at(self, place: tensor, bit: int) -> tensor:
         """-1 where a bit of the position is set, else 0."""
-        up = self.s._same(arith.ShLIOp, place, self.s._constant(31 - bit, place.type))
-        return self.s._same(arith.ShRSIOp, up, self.s._constant(31, up.type))  # type: ignore[no-any-return]
+        up = self.s._same(ir.arith.ShLIOp, place, self.s._constant(31 - bit, place.type))
+        return self.s._same(ir.arith.ShRSIOp, up, self.s._constant(31, up.type))  # type: ignore[no-any-return]
 
     def _shaped(self, *shape: int) -> tensor:
         """The keys in a shape."""

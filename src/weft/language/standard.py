@@ -9,11 +9,9 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from xdsl.dialects import arith
-from xdsl.ir import Operation
-
+from weft import ir
 from weft.base import CompileTimeAssertionFailure
 
 from . import core, math
@@ -21,10 +19,14 @@ from .builtins.collectives import reduce_with_indices, restore_axis
 from .callable import constexpr_function
 from .constants import constexpr, unwrap, unwrap_shape
 from .protocol import standard_function
-from .semantic import TritonSemantic, block_shape
 from .sorting import bitonic_merge, flip, sort, sort_impl, topk
-from .tensors import member, tensor
+from .tensors import block_shape, member, tensor
 from .tuples import tuple as _tuple
+
+if TYPE_CHECKING:
+    from xdsl.ir import Operation
+
+    from .semantic import TritonSemantic
 
 __all__ = [
     "argmax",
@@ -308,11 +310,11 @@ def _extremum(
         input = semantic.cast(input, core.float32 if scalar.is_floating() else core.int32)
     scalar = input.dtype
     if scalar.is_floating():
-        op: Any = arith.MaxnumfOp if larger else arith.MinnumfOp
+        op: Any = ir.arith.MaxnumfOp if larger else ir.arith.MinnumfOp
     elif scalar.is_int_signed():
-        op = arith.MaxSIOp if larger else arith.MinSIOp
+        op = ir.arith.MaxSIOp if larger else ir.arith.MinSIOp
     elif scalar.is_int():
-        op = arith.MaxUIOp if larger else arith.MinUIOp
+        op = ir.arith.MaxUIOp if larger else ir.arith.MinUIOp
     else:
         raise TypeError(f"{'max' if larger else 'min'} takes integers and floats, got {scalar}")
     return _reduce(op, input, axis, keep_dims, semantic)
@@ -381,7 +383,7 @@ def sum(
     """The sum along an axis, or of all. Integers under 32 bits are widened, floats keep their type; or `dtype`."""
     assert _semantic is not None
     input = _semantic.cast(input, _sum_type(input, dtype))
-    op = arith.AddfOp if input.dtype.is_floating() else arith.AddiOp
+    op = ir.arith.AddfOp if input.dtype.is_floating() else ir.arith.AddiOp
     return _reduce(op, input, axis, keep_dims, _semantic)
 
 
@@ -390,7 +392,7 @@ def sum(
 def xor_sum(input: tensor, axis: Any = None, keep_dims: Any = False, _semantic: TritonSemantic | None = None) -> tensor:
     """The exclusive or of integers along an axis, or of all."""
     _integers_only(input, "xor_sum")
-    return _reduce(arith.XOrIOp, input, axis, keep_dims, _semantic)
+    return _reduce(ir.arith.XOrIOp, input, axis, keep_dims, _semantic)
 
 
 @member
@@ -398,7 +400,7 @@ def xor_sum(input: tensor, axis: Any = None, keep_dims: Any = False, _semantic: 
 def reduce_or(input: tensor, axis: Any, keep_dims: Any = False, _semantic: TritonSemantic | None = None) -> tensor:
     """The bitwise or of integers along an axis."""
     _integers_only(input, "reduce_or")
-    return _reduce(arith.OrIOp, input, axis, keep_dims, _semantic)
+    return _reduce(ir.arith.OrIOp, input, axis, keep_dims, _semantic)
 
 
 # -- scans -----------------------------------------------------------------------------------------------------
@@ -413,7 +415,7 @@ def cumsum(
     assert _semantic is not None
     input = core._promote_bfloat16_to_float32(input, _semantic=_semantic)
     input = _semantic.cast(input, _sum_type(input, dtype))
-    op = arith.AddfOp if input.dtype.is_floating() else arith.AddiOp
+    op = ir.arith.AddfOp if input.dtype.is_floating() else ir.arith.AddiOp
     return _semantic.scan_with(op, input, unwrap(axis), bool(unwrap(reverse)))
 
 
@@ -423,5 +425,5 @@ def cumprod(input: tensor, axis: Any = 0, reverse: Any = False, _semantic: Trito
     """Partial products along an axis. bfloat16 is done in float32; integers keep their type."""
     assert _semantic is not None
     input = core._promote_bfloat16_to_float32(input, _semantic=_semantic)
-    op = arith.MulfOp if input.dtype.is_floating() else arith.MuliOp
+    op = ir.arith.MulfOp if input.dtype.is_floating() else ir.arith.MuliOp
     return _semantic.scan_with(op, input, unwrap(axis), bool(unwrap(reverse)))

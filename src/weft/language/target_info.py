@@ -5,11 +5,13 @@ On the CPU every question about a GPU is answered with no, so that kernels take 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .constants import constexpr
 from .protocol import builtin
-from .semantic import TritonSemantic
+
+if TYPE_CHECKING:
+    from .semantic import TritonSemantic
 
 __all__ = ["cuda_capability_geq", "current_target", "is_cuda", "is_hip", "is_hip_cdna3", "is_hip_cdna4"]
 

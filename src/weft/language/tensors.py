@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import builtins
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from . import dtypes
@@ -18,7 +18,7 @@ from .protocol import base_value, builtin
 from .tuples import slice as _slice_class
 from .tuples import tuple as _tuple_class
 
-__all__ = ["add_type", "check_bit_width", "member", "tensor"]
+__all__ = ["add_type", "block_shape", "check_bit_width", "member", "shape_text", "tensor"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -275,6 +275,17 @@ class tensor(base_value):
 
 dtypes._tensor_class.append(tensor)
 _NO_SHAPE = _tuple_class([])
+
+
+def block_shape(value: tensor) -> tuple[int, ...]:
+    """The shape as plain integers; `()` for a scalar."""
+    type = value.type
+    return type.shape if isinstance(type, block_type) else ()
+
+
+def shape_text(shape: Sequence[int]) -> str:
+    """A shape as messages show it: `[4, 8]`."""
+    return "[" + ", ".join(str(s) for s in shape) + "]"
 
 
 def cast_value(value: Any, target: Any, rounding: Any, bitcast: Any, semantic: Any) -> Any:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from weft.ir.tt import PropagateNan
+from weft.ir import PropagateNan
 
 from .. import dtypes as dt
 from ..constants import constexpr, unwrap
 from ..dtypes import dtype
 from ..protocol import base_value, builtin
-from ..semantic import TritonSemantic, block_shape
-from ..tensors import tensor
+from ..tensors import block_shape, tensor
+
+if TYPE_CHECKING:
+    from ..semantic import TritonSemantic
 
 __all__ = [
     "PropagateNan",

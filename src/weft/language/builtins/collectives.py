@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from xdsl.ir import Block, Operation
-
-from weft.ir import tt
+from weft import ir
 
 from ..callable import JITCallable
 from ..constants import unwrap
 from ..dtypes import block_type
 from ..protocol import builtin, is_builtin
-from ..semantic import TritonSemantic, block_shape
-from ..tensors import member, tensor
+from ..tensors import block_shape, member, tensor
 from ..tuples import tuple as _tuple
+
+if TYPE_CHECKING:
+    from xdsl.ir import Operation
+
+    from ..semantic import TritonSemantic
 
 __all__ = [
     "associative_scan",
@@ -87,7 +89,7 @@ def reduce(
         return reduce((input,), axis, combine_fn, keep_dims, _semantic=_semantic, _generator=_generator)[0]
     inputs = [_semantic.to_tensor(t) for t in unwrap(input)]
     dim = unwrap(axis)
-    region = _combine_region("reduction", combine_fn, inputs, tt.ReduceReturnOp, _semantic, _generator)
+    region = _combine_region("reduction", combine_fn, inputs, ir.tt.ReduceReturnOp, _semantic, _generator)
     results = _semantic.reduction(inputs, dim, region)
     if unwrap(keep_dims):
         rank = len(block_shape(inputs[0]))
@@ -129,7 +131,7 @@ def reduce_with_indices(
         )
     axis = axis if axis >= 0 else axis + len(shape)
     index = _semantic.positions(input, axis)
-    region = _combine_region("reduction", combine_fn, [input, index], tt.ReduceReturnOp, _semantic, _generator)
+    region = _combine_region("reduction", combine_fn, [input, index], ir.tt.ReduceReturnOp, _semantic, _generator)
     results = _semantic.reduction([input, index], axis, region)
     if unwrap(keep_dims):
         results = tuple(restore_axis(r, None if all_axes else axis, rank, _semantic) for r in results)
@@ -151,7 +153,7 @@ def associative_scan(
     if isinstance(input, tensor):
         return associative_scan((input,), axis, combine_fn, reverse, _semantic=_semantic, _generator=_generator)[0]
     inputs = [_semantic.to_tensor(t) for t in unwrap(input)]
-    region = _combine_region("scan", combine_fn, inputs, tt.ScanReturnOp, _semantic, _generator)
+    region = _combine_region("scan", combine_fn, inputs, ir.tt.ScanReturnOp, _semantic, _generator)
     return _tuple(_semantic.associative_scan(inputs, unwrap(axis), region, bool(unwrap(reverse))))
 
 
@@ -174,12 +176,12 @@ def map_elementwise(
         raise ValueError(f"pack must be a positive integer, got {pack}")
     inputs = _semantic.broadcast_tensors(*[_semantic.to_tensor(a) for a in args])
     types = [t.type.scalar for t in inputs for _ in range(pack)]
-    block = Block(arg_types=[t.to_ir() for t in types])
+    block = _semantic.builder.new_block([t.to_ir() for t in types])
     with _semantic.builder.inside(block):
         scalars = [tensor(a, t) for a, t in zip(block.args, types, strict=True)]
         value = call_function(scalar_fn, scalars, _semantic, _generator)
         results = [_semantic.to_tensor(r) for r in _results(value)]
-        _semantic.builder.create(tt.MapElementwiseReturnOp, [r.handle for r in results])
+        _semantic.builder.create(ir.tt.MapElementwiseReturnOp, [r.handle for r in results])
     found = [r.type for r in results]
     for given in found:
         if isinstance(given, block_type):

@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import builtins
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from weft.base import CompileTimeAssertionFailure
 
 from ..constants import constexpr, unwrap
 from ..protocol import base_value, builtin
-from ..semantic import TritonSemantic
 from ..tensors import tensor
+
+if TYPE_CHECKING:
+    from ..semantic import TritonSemantic
 
 __all__ = [
     "assume",

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from weft import ir
 from weft.base import Unsupported
-from weft.ir import tt
 
 from ..constants import unwrap
 from ..dtypes import dtype
 from ..protocol import builtin
-from ..semantic import TritonSemantic
 from ..tensors import tensor
 from ..tuples import tuple as _tuple
+
+if TYPE_CHECKING:
+    from ..semantic import TritonSemantic
 
 __all__ = ["binary_op_type_legalization", "dispatch", "extern", "extern_elementwise", "inline_asm_elementwise"]
 
@@ -48,7 +49,7 @@ def inline_asm_elementwise(
         "packed_element": ir.i32_attr(unwrap(pack)),
     }
     made = _semantic.builder.create(
-        tt.ElementwiseInlineAsmOp, [t.handle for t in inputs], [t.to_ir() for t in results], properties
+        ir.tt.ElementwiseInlineAsmOp, [t.handle for t in inputs], [t.to_ir() for t in results], properties
     )
     values = [tensor(r, t) for r, t in zip(made.results, results, strict=True)]
     return values[0] if single else _tuple(values)
@@ -88,7 +89,7 @@ def _extern_op(semantic: TritonSemantic) -> Any:
             "symbol": ir.str_attr(symbol),
             "pure": ir.bool_attr(is_pure),
         }
-        return semantic.builder.create(tt.ExternElementwiseOp, operands, (type,), properties).result
+        return semantic.builder.create(ir.tt.ExternElementwiseOp, operands, (type,), properties).result
 
     return make
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import string
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from weft.base import hinted
 
 from ..constants import unwrap
 from ..protocol import builtin
-from ..semantic import TritonSemantic
 from ..tensors import tensor
+
+if TYPE_CHECKING:
+    from ..semantic import TritonSemantic
 
 __all__ = [
     "debug_barrier",

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..constants import constexpr, unwrap
 from ..descriptors import tensor_descriptor, tensor_descriptor_base
 from ..protocol import builtin
 from ..results import must_use_result
-from ..semantic import TritonSemantic
 from ..tensors import member, tensor
+
+if TYPE_CHECKING:
+    from ..semantic import TritonSemantic
 
 __all__ = [
     "advance",

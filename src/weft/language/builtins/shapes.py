@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..constants import unwrap, unwrap_iterable, unwrap_shape, wrap_axis
 from ..dtypes import check_shape, dtype
 from ..protocol import builtin
-from ..semantic import TritonSemantic, block_shape
-from ..tensors import cast_value, member, tensor
+from ..tensors import block_shape, cast_value, member, tensor
 from ..tuples import tuple as _tuple
+
+if TYPE_CHECKING:
+    from ..semantic import TritonSemantic
 
 __all__ = [
     "arange",

@@ -25,7 +25,7 @@ from weft.ir import tt
 from .. import dtypes as dt
 from ..constants import constexpr
 from ..dtypes import block_of, block_type, dtype
-from ..tensors import tensor
+from ..tensors import block_shape, shape_text, tensor
 
 __all__ = ["IncompatibleTypeErrorImpl", "SemanticBase", "block_shape", "shape_text"]
 
@@ -44,17 +44,6 @@ class IncompatibleTypeErrorImpl(Exception):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.type_a, self.type_b)
-
-
-def block_shape(value: tensor) -> tuple[int, ...]:
-    """The shape as plain integers; `()` for a scalar."""
-    type = value.type
-    return type.shape if isinstance(type, block_type) else ()
-
-
-def shape_text(shape: Sequence[int]) -> str:
-    """A shape as messages show it: `[4, 8]`."""
-    return "[" + ", ".join(str(s) for s in shape) + "]"
 
 
 class SemanticBase:

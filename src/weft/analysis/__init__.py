@@ -15,7 +15,7 @@ from .wrapping import WrappedOffset, wrapped_offsets
 if TYPE_CHECKING:
     from .hazards import Hazards, Pending
     from .liveness import Lifetime, lifetimes, lines_of, touched_buffers
-    from .touches import is_block_barrier
+    from .touches import is_block_barrier, is_cluster_barrier
 
 _PLACES = {
     "Hazards": "hazards",
@@ -25,6 +25,7 @@ _PLACES = {
     "lines_of": "liveness",
     "touched_buffers": "liveness",
     "is_block_barrier": "touches",
+    "is_cluster_barrier": "touches",
 }
 
 __all__ = [
@@ -38,6 +39,7 @@ __all__ = [
     "Lifetime",
     "Pending",
     "is_block_barrier",
+    "is_cluster_barrier",
     "lifetimes",
     "lines_of",
     "touched_buffers",

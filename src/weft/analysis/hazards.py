@@ -6,6 +6,9 @@ buffers, which go round, are told apart. What a branch may or may not do is pend
 
 An asynchronous copy is pending until it was waited for and a barrier came after that. Copies into shared memory that
 complete on an mbarrier are ordered by whoever waits for it; what wgmma reads is pending until a barrier after its wait.
+
+In a cluster, what other blocks may touch ("exposed") is pending for them until a barrier of the cluster. Nobody ends
+while an access of another block's memory is pending: that block might be gone.
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ import numpy as np
 from weft.ir.lane import Block, LaneOp, LaneProgram, Value
 
 from .lane_numbers import MODULUS, Array, LaneNumbers, origins
-from .touches import Footprint, Footprints, Touch, is_block_barrier, touches_of
+from .touches import Footprint, Footprints, Touch, is_block_barrier, is_cluster_barrier, touches_of
 
 __all__ = ["Hazards", "Pending"]
 
@@ -39,6 +42,12 @@ class Pending:
     """The kind of asynchronous access that it is, while nobody has waited for it: a barrier does not order it."""
     release: bool = False
     """Whether it is an arrival: others need not be done for another one."""
+    far: bool = False
+    """Whether it is in the memory of another block of the cluster, perhaps."""
+    block: bool = False
+    """Whether a barrier of the block has come after it: it is pending for other blocks only."""
+    arrived: bool = False
+    """Whether the block has arrived at a barrier of the cluster since, which it has not waited for."""
 
 
 State = frozenset[Pending]
@@ -72,12 +81,22 @@ class Hazards:
             part.find(on_hazard)
         if not self.parts and self.footprints is not None:
             self.numbers.forget()
-            _Walk(self.program, self.numbers, self.footprints, on_hazard).block(self.program.body, frozenset())
+            walk = _Walk(self.program, self.numbers, self.footprints, on_hazard)
+            end = walk.block(self.program.body, frozenset())
+            if end is not None:
+                walk.leave(self.program.body, len(self.program.body.ops), end)
 
 
 class _Walk:
     def __init__(self, program: LaneProgram, numbers: LaneNumbers, footprints: Footprints, on_hazard: OnHazard) -> None:
         self.program, self.numbers, self.footprints, self.on_hazard = program, numbers, footprints, on_hazard
+        self.exposed = footprints.exposed() if program.blocks > 1 else np.zeros(0, np.int64)
+
+    def leave(self, block: Block, index: int, state: State) -> None:
+        """The program ends before an operation: memory of other blocks must not be in use."""
+        far = next((p for p in state if p.far), None)
+        if far is not None:
+            self.on_hazard(block, index, "cluster", far)
 
     def block(self, block: Block, state: State) -> State | None:
         """What is pending at the end; None if the end is not reached."""
@@ -85,6 +104,8 @@ class _Walk:
         while index < len(block.ops):
             op = block.ops[index]
             if op.name in ("return", "trap"):
+                if op.name == "return":
+                    self.leave(block, index, state)
                 return None
             if op.regions:
                 after = self._control(op, state)
@@ -99,8 +120,10 @@ class _Walk:
 
     def _op(self, block: Block, index: int, state: State) -> tuple[State, int]:
         op = block.ops[index]
-        if op.name == "barrier":
+        if op.name == "barrier" or is_cluster_barrier(op, "wait"):
             return self._after_barrier(op, state), index
+        if is_cluster_barrier(op, "arrive"):
+            return frozenset(replace(p, arrived=True) for p in state), index
         awaited = _awaited(op)
         if awaited is not None:
             return _landed(state, *awaited), index
@@ -111,13 +134,19 @@ class _Walk:
                 state = self._after_barrier(block.ops[index], state)
                 index += 1
             if touch.later != "mbarrier":
-                state |= {Pending(footprint, touch.how, op, flight=touch.later, release=touch.release)}
+                state |= {Pending(footprint, touch.how, op, False, touch.later, touch.release, touch.far)}
         return state, index
 
     def _worst(self, state: State, touch: Touch, footprint: Footprint) -> tuple[str, Pending] | None:
         found: tuple[str, Pending] | None = None
         for earlier in state:
             if earlier.flight:
+                continue
+            if (earlier.far or touch.far) and not self._only_reads(earlier, touch):
+                if footprint.overlaps(earlier.footprint.cells):
+                    return "cluster", earlier
+                continue
+            if earlier.block:
                 continue
             if touch.release:
                 scope = footprint.after(earlier.footprint) if not earlier.release else ""
@@ -126,16 +155,27 @@ class _Walk:
             else:
                 scope = self.footprints.meet(earlier.footprint, footprint)
             if scope == "block":
-                return scope, earlier
-            if scope == "warp" and not earlier.warp:
+                if self.program.blocks == 1:
+                    return scope, earlier
+                found = scope, earlier
+            elif found is None and scope == "warp" and not earlier.warp:
                 found = scope, earlier
         return found
 
+    @staticmethod
+    def _only_reads(earlier: Pending, touch: Touch) -> bool:
+        return earlier.how == touch.how != "write"
+
     def _after_barrier(self, op: LaneOp, state: State) -> State:
-        if is_block_barrier(self.program, op):
+        if op.name == "instruction":
+            return frozenset(p for p in state if p.flight or not p.arrived)
+        if is_cluster_barrier(op, "wait"):
             return frozenset(p for p in state if p.flight)
+        if is_block_barrier(self.program, op):
+            left = (p for p in state if not p.flight and (p.far or p.footprint.overlaps(self.exposed)))
+            return frozenset(p for p in state if p.flight) | frozenset(replace(p, block=True) for p in left)
         if op.attrs["scope"] == "warp":
-            return frozenset(Pending(p.footprint, p.how, p.op, True, p.flight, p.release) for p in state)
+            return frozenset(replace(p, warp=True) for p in state)
         return state
 
     # -- control flow -------------------------------------------------------------------------------------------------

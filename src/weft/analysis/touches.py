@@ -16,7 +16,7 @@ from weft.targets.nvidia import instruction
 
 from .lane_numbers import Array, LaneNumbers
 
-__all__ = ["Footprint", "Footprints", "Touch", "is_block_barrier", "touches_of"]
+__all__ = ["Footprint", "Footprints", "Touch", "is_block_barrier", "is_cluster_barrier", "touches_of"]
 
 Places = dict[Value, frozenset[int]]
 
@@ -38,6 +38,8 @@ class Touch:
     """Whether all lanes of a warp act as one."""
     release: bool = False
     """Whether it tells others that all of the block, or the partition, has done what came before."""
+    far: bool = False
+    """Whether it may be in the memory of another block of the cluster."""
 
 
 def touches_of(op: LaneOp) -> Iterator[Touch]:
@@ -50,7 +52,7 @@ def touches_of(op: LaneOp) -> Iterator[Touch]:
         at = {"load": 1, "compare_and_swap": 3}.get(op.name, 2)
         mask = op.operands[at] if op.attrs.get("masked") and len(op.operands) > at else None
         how = {"load": "read", "store": "write"}.get(op.name, "atomic")
-        yield Touch(op.operands[0], width, how, mask)
+        yield Touch(op.operands[0], width, how, mask, far=op.attrs["space"] == "cluster")
     elif op.name == "copy_async":
         yield Touch(op.operands[0], int(op.attrs["bytes"]), "write", later="copy")
     elif op.name == "instruction":
@@ -84,6 +86,13 @@ def _of_instruction(op: LaneOp) -> Iterator[Touch]:
         yield Touch(op.operands[0], entry.width, how, later=later, together=not later)
 
 
+def is_cluster_barrier(op: LaneOp, what: str) -> bool:
+    """Whether all blocks of the cluster "arrive" at a barrier here, or "wait" for the others, or both."""
+    if op.name == "barrier":
+        return bool(op.attrs["scope"] == "cluster")
+    return op.name == "instruction" and bool(op.attrs["isa"] == f"barrier.cluster.{what}")
+
+
 def is_block_barrier(program: LaneProgram, op: LaneOp) -> bool:
     """Whether all warps of the block wait for each other here."""
     if op.name != "barrier" or op.attrs["scope"] == "warp":
@@ -110,6 +119,10 @@ class Footprint:
     first: Array
     last: Array
     lanes: int
+
+    def overlaps(self, cells: Array) -> bool:
+        """Whether any of these granules is touched."""
+        return bool(len(self.cells) and len(cells) and np.isin(self.cells, cells).any())
 
     def after(self, earlier: Footprint) -> str:
         """Who must be waited for before this access, by one thread, may say that an earlier one is done."""
@@ -150,14 +163,24 @@ class Footprints:
 
     def of(self, touch: Touch, numbers: LaneNumbers) -> Footprint:
         """The footprint of an access, from what is known of its address and mask now."""
-        address = numbers[touch.address] if not touch.later or touch.later == "copy" else None
+        exact = not touch.far and (not touch.later or touch.later == "copy")
+        address = numbers[touch.address] if exact else None
         if address is None:
-            places = self.places.get(touch.address, frozenset())
-            return self._kept(("all", places), lambda: self._anywhere(places))
+            return self.of_any(touch)
         mask = _possible(numbers, touch.mask) if touch.mask is not None else None
         key = (address.tobytes(), address.shape, touch.width, touch.together)
         masked = (mask.tobytes(), mask.shape) if mask is not None else None
         return self._kept((key, masked), lambda: self._exact(address, mask, touch))
+
+    def exposed(self) -> Array:
+        """The granules that other blocks of the cluster may touch."""
+        far = [self.of_any(t) for op in self.program.body.walk() for t in touches_of(op) if t.far]
+        return np.unique(np.concatenate([f.cells for f in far])) if far else np.zeros(0, np.int64)
+
+    def of_any(self, touch: Touch) -> Footprint:
+        """The footprint of an access whose address is not known."""
+        places = self.places.get(touch.address, frozenset())
+        return self._kept(("all", places), lambda: self._anywhere(places))
 
     def meet(self, a: Footprint, b: Footprint) -> str:
         """`a.meets(b)`, found once."""

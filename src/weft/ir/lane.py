@@ -135,7 +135,8 @@ class Variable:
     """A name of the kernel's source for a value, for debuggers; `layout` is that of a tile, None for a scalar.
 
     With `memory` the value is the address of a buffer of such elements in shared memory, of shape `shape`: tiles one
-    after the other, each with `layout` from offsets to coordinates.
+    after the other, each with `layout` from offsets to coordinates; after every so many elements so many more are left
+    out, as `gaps` says.
     """
 
     name: str
@@ -143,6 +144,7 @@ class Variable:
     layout: LinearLayout | None = None
     memory: str = ""
     shape: tuple[int, ...] = ()
+    gaps: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass
@@ -201,6 +203,8 @@ OPERATIONS: dict[str, str] = {
     "f16 (bf16 from sm_90 on), from sm_90 on of up to 16 bytes of f16, bf16, f32, side by side, each a step of its own",
     "compare_and_swap": "(address, expected, value[, mask]), attrs space, order, scope: the old values",
     "shared": "attrs allocation (index): i32, where a buffer of shared memory begins",
+    "remote": "(address, rank): i32, the address in space cluster of what lies at an address of shared memory in the "
+    "block of the cluster that has this rank; distances are the same in both spaces",
     "scratch": "attrs offset: i64, the address of this byte of the program's own global memory",
     "instruction": "attrs isa: the name of an entry of the target's instruction table, with its operands; n times the "
     "registers are n instructions, an operand with those of one takes part in all; of an operand that is an immediate "
@@ -331,6 +335,10 @@ class Builder:
         """`size` bytes from each global address to each shared one, on their own."""
         operands = [v for v in (to, source, mask) if v is not None]
         self.add("copy_async", operands, (), {"bytes": size})
+
+    def remote(self, address: Value, rank: Value) -> Value:
+        """An address of shared memory as that of the same place in other blocks of the cluster."""
+        return self.add("remote", [address, rank], [("i32", max(address.count, rank.count))]).result
 
     def barrier(self, scope: str = "block", inserted: bool = True) -> None:
         """All lanes of the scope arrive before any goes on; the block is that of the partition."""

@@ -15,7 +15,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from weft.analysis import Hazards, Pending, is_block_barrier
+from weft.analysis import Hazards, Pending, is_block_barrier, is_cluster_barrier
+from weft.base import Unsupported
 from weft.ir.lane import Block, Builder, LaneOp, LaneProgram
 
 __all__ = ["insert_barriers"]
@@ -40,8 +41,10 @@ def _insert(program: LaneProgram, number: int | None) -> None:
     inserted: list[tuple[Block, LaneOp]] = []
 
     def insert(block: Block, index: int, scope: str, earlier: Pending) -> bool:
+        if scope == "cluster" and number is not None:
+            raise Unsupported("memory of other blocks of the cluster in a partition", program.target, earlier.op.span)
         build = Builder(Block())
-        build.span = block.ops[index].span
+        build.span = block.ops[min(index, len(block.ops) - 1)].span
         build.partition = (number, program.warps) if number is not None else None
         build.barrier(scope)
         (op,) = build.block.ops
@@ -80,17 +83,21 @@ def _drop_if_redundant(hazards: Hazards, block: Block, op: LaneOp) -> None:
 
 
 NEITHER_HERE_NOR_THERE = (
-    "constant", "linear", "rename", "join", "pack", "unpack", "permute", "select", "shuffle", "shared",
+    "constant", "linear", "rename", "join", "pack", "unpack", "permute", "select", "shuffle", "shared", "remote",
 )  # fmt: skip
 
 
 def _drop_doubled(program: LaneProgram, block: Block) -> None:
     """Barriers of the block between which only registers are used are one."""
-    after_barrier, kept = False, []
+    after_barrier, kept = False, list[LaneOp]()
     for op in block.ops:
         for region in op.regions:
             _drop_doubled(program, region)
-        if is_block_barrier(program, op) and op.attrs["scope"] == "block":
+        if is_cluster_barrier(op, "wait"):
+            if kept and is_block_barrier(program, kept[-1]) and kept[-1].attrs["scope"] == "block":
+                kept.pop()
+            after_barrier = True
+        elif is_block_barrier(program, op) and op.attrs["scope"] == "block":
             if after_barrier and op.attrs.get("warps", program.warps) == program.warps:  # not one with other partitions
                 continue
             after_barrier = True

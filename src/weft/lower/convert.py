@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from weft.base import Unsupported
 from weft.ir.lane import ELEMENT_BITS, Value
 from weft.layouts import LinearLayout, f2
 from weft.layouts.plan import plan_conversion
@@ -125,8 +124,6 @@ def _swapped(c: Context, words: Value, swap: Swap, each: int) -> Value:
 
 
 def _trip(c: Context, value: Value, how: Trip) -> Value:
-    if how.scope == "cluster":
-        raise Unsupported("a conversion between blocks of a cluster", c.program.target, c.build.span)
     elem = value.elem
     if elem == "i1":
         value = c.build.op("arith.extui", [value], "i8")
@@ -155,18 +152,21 @@ def _kept(columns: Sequence[int], copies: int) -> list[int]:
     return [i for i in range(len(columns)) if not copies >> i & 1]
 
 
-def _moving(side: LinearLayout, size: int) -> tuple[list[int], list[int]]:
-    """What the bits of lane and warp add to the round."""
-    turns = 1 << side.out_log("offset")
-    lanes, warps = ([x % turns // size for x in side.in_columns(d)] for d in ("lane", "warp"))
-    return lanes, warps
+def _places(side: LinearLayout) -> list[list[int]]:
+    """The offsets that the bits of lane, warp and block add."""
+    low = (1 << side.out_log("offset")) - 1
+    return [[x & low for x in side.in_columns(d)] if side.has_in(d) else [] for d in ("lane", "warp", "block")]
+
+
+def _moving(side: LinearLayout, size: int) -> list[list[int]]:
+    """What the bits of lane, warp and block add to the round."""
+    return [[x // size for x in part] for part in _places(side)]
 
 
 def _rounds(side: LinearLayout, size: int) -> list[int]:
-    """The distances from a register's round to those in which some lane or warp moves it."""
-    lanes, warps = _moving(side, size)
+    """The distances from a register's round to those in which some lane, warp or block moves it."""
     rows = f2.Echelon()
-    return f2.span([x for x in (*lanes, *warps) if rows.add(x)])
+    return f2.span([x for part in _moving(side, size) for x in part if rows.add(x)])
 
 
 def _turns(side: LinearLayout, offsets: Sequence[int], turn: int, size: int, vector: int) -> list[int]:
@@ -177,10 +177,10 @@ def _turns(side: LinearLayout, offsets: Sequence[int], turn: int, size: int, vec
 
 def _in_turn(c: Context, side: LinearLayout, offsets: Sequence[int], turn: int, size: int) -> Value | None:
     """For each group of registers which lanes move it in this round; None for all."""
-    lanes, warps = _moving(side, size)
-    if not any(lanes) and not any(warps):
+    moving = _moving(side, size)
+    if not any(map(any, moving)):
         return None
-    mine = c.build.linear([x // size for x in offsets], lanes, warps)
+    mine = c.build.linear([x // size for x in offsets], *moving)
     return c.build.op("arith.cmpi", [mine, c.build.constant("i32", turn)], "i1", predicate=0)
 
 
@@ -191,15 +191,11 @@ def _store(c: Context, value: Value, how: Trip, base: Value, width: int, turn: i
     vector = 1 << how.store.vector
     starts = _turns(how.store_map, offsets, turn, size, vector)
     ordered = c.build.rename(value, [order[i + k] for i in starts for k in range(vector)])
-    lanes, warps = how.store_map.in_columns("lane"), how.store_map.in_columns("warp")
     if how.store.instruction != "shared":
         _matrix_store(c, ordered, how, base, [offsets[i] for i in starts], width, size)
         return
-    address = c.build.linear(
-        [offsets[i] % size * width for i in starts],
-        [x % size * width for x in lanes],
-        [x % size * width for x in warps],
-    )
+    moving = ([x % size * width for x in part] for part in _places(how.store_map))
+    address = c.build.linear([offsets[i] % size * width for i in starts], *moving)
     conditions = [_in_turn(c, how.store_map, [offsets[i] for i in starts], turn, size)]
     conditions += [
         c.build.op("arith.cmpi", [c.index(d, how.store_masks[d]), c.build.constant("i32", 0)], "i1", predicate=0)
@@ -213,15 +209,28 @@ def _load(
     c: Context, elem: str, how: Trip, base: Value, width: int, turn: int, size: int, before: Value | None
 ) -> Value:
     """What is loaded in one round; lanes that take no part in it keep what they had before."""
-    _, offsets = _load_order(how)
+    order, offsets = _load_order(how)
     vector = 1 << how.load.vector
     starts = _turns(how.load_map, offsets, turn, size, vector)
-    lanes, warps = ([x % size * width for x in how.load_map.in_columns(d)] for d in ("lane", "warp"))
     if how.load.instruction != "shared":
         return _matrix_load(c, elem, how, base, [offsets[i] for i in starts], width, size)
-    address = c.build.linear([offsets[i] % size * width for i in starts], lanes, warps)
+    moving = ([x % size * width for x in part] for part in _places(how.load_map))
+    address = c.build.linear([offsets[i] % size * width for i in starts], *moving)
     mask = _in_turn(c, how.load_map, [offsets[i] for i in starts], turn, size)
-    return c.build.load("shared", c.plus(address, base), elem, vector, mask, before if mask is not None else None)
+    space = "shared"
+    if how.scope == "cluster":
+        space, base = "cluster", _remote(c, how, base, [order[i] for i in starts])
+    return c.build.load(space, c.plus(address, base), elem, vector, mask, before if mask is not None else None)
+
+
+def _remote(c: Context, how: Trip, base: Value, registers: Sequence[int]) -> Value:
+    """For each register, where the buffer begins in the block that has its element."""
+    log = how.load_map.out_log("offset")
+    homes = {d: [x >> log for x in how.load_map.in_columns(d)] for d in how.load_map.in_dims}
+    ranks = [f2.multiply(homes["register"], r) for r in registers]
+    several = sorted(set(ranks))
+    found = c.build.remote(base, c.build.linear(several, homes["lane"], homes["warp"], homes["block"]))
+    return c.build.rename(found, [several.index(r) for r in ranks])
 
 
 def _load_order(how: Trip) -> tuple[list[int], list[int]]:
@@ -250,15 +259,14 @@ def _loaded_order(how: Trip, size: int) -> list[int]:
 
 
 def _rows(how: Trip, access: Access, load: bool) -> tuple[list[int], list[int], list[int]]:
-    """The offsets that each lane bit, and each warp bit, adds to the row that a lane gives the address of.
+    """The offsets that each bit of lane, warp and block adds to the row that a lane gives the address of.
 
     Lanes 0 to 7 give the rows of the first matrix, 8 to 15 of the second, and so on.
     """
     side = how.load_map if load else how.store_map
     low = (1 << len(how.memory)) - 1
     columns = [x & low for x in side.in_columns("register")]
-    lanes = [x & low for x in side.in_columns("lane")]
-    warps = [x & low for x in side.in_columns("warp")]
+    lanes, warps, blocks = _places(side)
     copies = set(f2.dependent(side.in_columns("register"))) if load else set()
     mask = 0 if load else how.store_masks["register"]
     kept = [i for i in range(len(columns)) if i not in copies and not mask >> i & 1]
@@ -267,14 +275,12 @@ def _rows(how: Trip, access: Access, load: bool) -> tuple[list[int], list[int], 
     first = 1 if ".trans" in access.instruction else word
     matrices = named[first : access.vector]
     rows = [named[0], *lanes[:2]] if ".trans" in access.instruction else lanes[2:]
-    return [*rows, *matrices], warps, named
+    return [*rows, *matrices], warps, blocks
 
 
 def _matrix_address(c: Context, how: Trip, access: Access, base: Value, starts: Sequence[int], width: int, size: int, load: bool) -> Value:  # fmt: skip  # noqa: E501
-    rows, warps, _ = _rows(how, access, load)
-    address = c.build.linear(
-        [x % size * width for x in starts], [x % size * width for x in rows], [x * width for x in warps]
-    )
+    moving = ([x % size * width for x in part] for part in _rows(how, access, load))
+    address = c.build.linear([x % size * width for x in starts], *moving)
     return c.plus(address, base)
 
 

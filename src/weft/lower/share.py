@@ -22,7 +22,7 @@ __all__ = ["share"]
 
 PURE = (
     "constant", "program_id", "num_programs", "linear", "select", "rename", "join", "pack", "unpack", "permute",
-    "shuffle", "ballot", "shared", "scratch",
+    "shuffle", "ballot", "shared", "scratch", "remote",
 )  # fmt: skip
 Known = dict[Hashable, LaneOp]
 

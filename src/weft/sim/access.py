@@ -6,11 +6,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from weft.base import Unsupported
 from weft.ir.lane import LaneOp, Value
 
 from .arithmetic import narrowed
-from .errors import UninitializedError
+from .errors import OutOfBoundsError, UninitializedError
 from .machine import Access, Context
 from .maps import SCRATCH
 from .values import DTYPES, Array, Fragment, full, unsigned
@@ -57,7 +56,29 @@ def _access(
         need_defined(context, op, mask, "the mask")
         active = np.broadcast_to(full(context.env[mask].data, *shape), place.shape)
     need_defined(context, op, address, "the address", active)
-    return Access(op, space or op.attrs["space"], place, active, width, _known(context, address, mask))
+    space = space or op.attrs["space"]
+    home = None
+    if space == "cluster":
+        rank = np.clip((place >> CLUSTER_BITS) - 1, 0, batch.program.blocks - 1)
+        home = batch.block_of_rank((context.warps // batch.program.warps)[:, None, None], rank)
+        place = place & (1 << CLUSTER_BITS) - 1
+    return Access(op, space, place, active, width, _known(context, address, mask), home=home)
+
+
+CLUSTER_BITS = 24
+"""An address in the space `cluster` is one in a block's shared memory, and above these bits the rank, from 1 on."""
+
+
+def _remote(context: Context, op: LaneOp) -> None:
+    place, rank = (context.env[v] for v in op.operands)
+    need_defined(context, op, op.operands[1], "the rank of a block")
+    wrong = (rank.data < 0) | (rank.data >= context.batch.program.blocks)
+    if rank.known and wrong.any():
+        blocks = context.batch.program.blocks
+        text = f"there is no block {int(rank.data[wrong][0])} in a cluster of {blocks}"
+        context.batch.launch.error(OutOfBoundsError(text, op.span, thread=context.thread(0)))
+    data = place.data + (rank.data + 1 << CLUSTER_BITS)
+    context.env.values[op.results[0]] = Fragment(data.astype(np.int32), place.undefined, place.known and rank.known)
 
 
 def _issued(context: Context, kind: str, access: Access, mask: Value | None) -> None:
@@ -199,11 +220,12 @@ def _each(
         steps = np.tile(np.arange(vector) * _item(elem), access.address.shape[2])
         active = np.repeat(active, vector, axis=2)
         address = np.repeat(access.address, vector, axis=2) + steps
-        access = Access(op, access.space, address, active, _item(elem), access.counted, access.proxy)
+        home = None if access.home is None else np.repeat(access.home, vector, axis=2)
+        access = Access(op, access.space, address, active, _item(elem), access.counted, access.proxy, home=home)
     shape = access.address.shape
     result = np.zeros(shape, DTYPES[elem])
     if active.any():
-        flat = access.address if access.space == "global" else access.address + batch.base(context)
+        flat = access.address if access.space == "global" else batch.flat(context, access)
         if access.space != "global":
             batch.atomic(context, access, active, flat)
         place = flat[active]
@@ -288,24 +310,12 @@ def _wait_async(context: Context, op: LaneOp) -> None:
     context.batch.await_copies(context, int(op.attrs["pending"]))
 
 
-def _unsupported_space(context: Context, op: LaneOp) -> None:
-    raise Unsupported("memory of other blocks of the cluster in the simulator", context.batch.program.target, op.span)
-
-
-def _checked_space(handler: Callable[[Context, LaneOp], None]) -> Callable[[Context, LaneOp], None]:
-    def run(context: Context, op: LaneOp) -> None:
-        if op.attrs["space"] not in ("global", "shared"):
-            _unsupported_space(context, op)
-        handler(context, op)
-
-    return run
-
-
 HANDLERS: dict[str, Callable[[Context, LaneOp], None]] = {
-    "load": _checked_space(_load),
-    "store": _checked_space(_store),
-    "atomic": _checked_space(_atomic),
-    "compare_and_swap": _checked_space(_compare_and_swap),
+    "load": _load,
+    "store": _store,
+    "atomic": _atomic,
+    "compare_and_swap": _compare_and_swap,
+    "remote": _remote,
     "shared": _shared,
     "scratch": _scratch,
     "copy_async": _copy_async,

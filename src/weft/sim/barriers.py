@@ -185,7 +185,7 @@ def _act(context: Context, op: LaneOp, kind: str, row: int, lane: int, address: 
 
 def check_overtaken(batch: Batch, op: LaneOp, thread: Thread, address: int, barrier: Barrier) -> None:
     """Whoever waits by parity must have seen a phase end before the next one does."""
-    found = barrier.overtaken(batch.program.warps)
+    found = barrier.overtaken(batch.shadow.clocks.warps)
     if found is None:
         return
     warp, wait = found
@@ -218,9 +218,10 @@ def _init(context: Context, op: LaneOp, key: tuple[int, int], count: int) -> Non
     if key[1] % 8:
         raise MBarrierError(f"an mbarrier must be at a multiple of 8 bytes, got {key[1]}")
     state = MBarrier.init(count)
-    actor = batch.shadow.clocks.column(batch.barriers_made[key[0]])
-    batch.barriers_made[key[0]] += 1
-    empty = np.zeros((3, batch.program.warps), np.int32)
+    cluster = key[0] // batch.program.blocks
+    actor = batch.shadow.clocks.column(batch.barriers_made[cluster])
+    batch.barriers_made[cluster] += 1
+    empty = np.zeros((3, batch.shadow.clocks.warps), np.int32)
     batch.mbarriers[key] = Barrier(state, op, actor, empty, empty)
 
 

@@ -1,16 +1,25 @@
-"""The barrier of a cluster: all warps of its blocks arrive, each goes on when all have."""
+"""Clusters: the barrier at which all warps of its blocks arrive and go on when all have; and how blocks may end.
+
+A block's shared memory is gone when the block has ended. So whatever other blocks do to it has to be ordered, by a
+barrier of the cluster as a rule, before the end of one of its warps at least.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+import numpy as np
+
+from weft.base import Note
 from weft.ir.lane import LaneOp
 
+from .errors import RaceError, Thread
 from .machine import Batch, Context, Wait
+from .reach import note_of_read, note_of_write
 from .values import Array
 
-__all__ = ["cluster_arrive", "cluster_wait"]
+__all__ = ["check_ends", "cluster_arrive", "cluster_wait"]
 
 
 @dataclass
@@ -40,9 +49,12 @@ def cluster_arrive(context: Context) -> None:
         cluster.wanted[warp] = cluster.turn + 1
         if len(cluster.known) < per_block * batch.program.blocks:
             continue
-        for other in cluster.known:  # clocks are those of one block: others touch other memory
-            same = [what for one, what in cluster.known.items() if one // per_block == other // per_block]
-            cluster.learned.setdefault(other, []).extend(same)
+        together = np.zeros((3, max(known.shape[1] for known in cluster.known.values())), np.int32)
+        for known in cluster.known.values():
+            own = together[:, : known.shape[1]]
+            np.maximum(own, known, out=own)
+        for other in cluster.wanted:
+            cluster.learned.setdefault(other, []).append(together)
         cluster.known.clear()
         cluster.turn += 1
 
@@ -60,3 +72,40 @@ def cluster_wait(context: Context, op: LaneOp) -> Iterator[Wait]:
     for warp, (cluster, _) in zip((int(w) for w in context.warps), pairs, strict=True):
         for known in cluster.learned.pop(warp, []):
             batch.shadow.clocks.acquire(warp, known)
+
+
+def check_ends(batch: Batch) -> None:
+    """All have ended: no block may have done so while another could still use its shared memory."""
+    blocks, warps, shadow = batch.program.blocks, batch.program.warps, batch.shadow
+    if blocks == 1 or not batch.options.races or not len(shadow.writer):
+        return
+    each = batch.stride // batch.granule
+    for block in range(len(batch.numbers)):
+        cluster, rank = divmod(block, blocks)
+        own = slice(rank * warps, (rank + 1) * warps)
+        seen = shadow.clocks.seen[cluster, own, : shadow.warps].max(axis=0)  # what some warp of the block has heard of
+        part = slice(block * each, (block + 1) * each)
+        late = shadow.read_clock[part] >= np.maximum(seen, 0)
+        late[:, own] = False
+        if late.any():
+            granule, reader = (int(x[0]) for x in np.nonzero(late))
+            _ended_early(batch, block, granule, note_of_read(batch, block * each + granule, reader), "reads")
+        writer = shadow.writer[part]
+        actor = np.maximum(writer, 0) // shadow.lanes % shadow.warps
+        foreign = (
+            (writer >= 0) & ((actor < own.start) | (actor >= own.stop)) & (shadow.write_actor[part] < shadow.warps)
+        )
+        late = foreign & (shadow.write_clock[part] >= seen[actor])
+        if late.any():
+            granule = int(np.nonzero(late)[0][0])
+            _ended_early(batch, block, granule, note_of_write(batch, block * each + granule)[0], "writes")
+
+
+def _ended_early(batch: Batch, block: int, granule: int, note: Note, verb: str) -> None:
+    address = granule * batch.granule
+    text = f"race: a block of a cluster may end while another {verb} byte {address} of its shared memory"
+    hint = "a barrier of the cluster (cluster.arrive, cluster.wait) after the last access"
+    thread = Thread(batch.index_of(block), 0)
+    batch.launch.error(
+        RaceError(text, None, thread=thread, address=address, space="cluster", others=(note,), hint=hint)
+    )

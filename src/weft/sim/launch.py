@@ -12,6 +12,7 @@ from weft.ir.lane import LaneOp, LaneProgram, Value
 from weft.targets.nvidia import encode, instruction
 
 from .bulk import finish
+from .clusters import check_ends
 from .control import start
 from .debugger import Names, watching
 from .errors import ScheduleError
@@ -161,6 +162,7 @@ def launch(what: Launch) -> Report:
         batch = Batch(what, numbers, granule)
         batch.run(start, apart)
         finish(batch)
+        check_ends(batch)
     return what.report
 
 
@@ -189,7 +191,7 @@ def _width(op: LaneOp) -> int | None:
     if op.name == "instruction":
         entry = instruction(op.attrs["isa"])
         return entry.width if entry.touches in ("shared", "mbarrier") else None
-    if op.attrs.get("space") != "shared":
+    if op.attrs.get("space") not in ("shared", "cluster"):
         return None
     value = op.results[0] if op.name == "load" else op.operands[1]
     return DTYPES[value.elem].itemsize * int(op.attrs.get("vector", 1))

@@ -143,6 +143,8 @@ class Access:
     """Whether the asynchronous proxy does it."""
     known: bool = True
     """Whether what is written is known, or what was read: only the counter reads what it does not know."""
+    home: Array | None = None
+    """In the space `cluster` the block of the batch whose memory each address is in; `address` counts within it."""
 
 
 @dataclass
@@ -200,7 +202,8 @@ class Batch:
         self.state = np.zeros(size, np.uint8)
         """Of each byte: 0 never written, 1 written, 2 written with a value that is undefined."""
         self.granule = granule
-        self.shadow = Shadow(size // granule if self.options.races else 0, blocks, warps, self.lanes)
+        cluster = self.program.blocks
+        self.shadow = Shadow(size // granule if self.options.races else 0, blocks, warps, self.lanes, cluster)
         self.sites: list[LaneOp] = []
         self._site_of: dict[int, int] = {}
         self.arrivals: dict[tuple[int, int], _Arrival] = {}
@@ -208,7 +211,8 @@ class Batch:
         """By block and address."""
         self.former: dict[tuple[int, int], LaneOp] = {}
         """What has made an end of an mbarrier."""
-        self.barriers_made = [0] * blocks
+        self.barriers_made = [0] * (blocks // cluster)
+        """mbarriers, by cluster."""
         self.flights: list[Flight] = []
         self.bulk_stores: list[Any] = []
         self.bulk_groups = np.zeros(blocks * warps, np.int64)
@@ -359,6 +363,18 @@ class Batch:
         found: Array = (context.warps // self.program.warps * self.stride)[:, None, None]
         return found
 
+    def flat(self, context: Context, access: Access) -> Array:
+        """Addresses in the shared memory of all blocks."""
+        home = self.base(context) if access.home is None else access.home * self.stride
+        found: Array = access.address + home
+        return found
+
+    def block_of_rank(self, block: Array, rank: Array) -> Array:
+        """The blocks of the batch that have these ranks in the clusters of others."""
+        away = rank - self.numbers[block] % self.program.blocks
+        found: Array = block + (away if self.numbers[0] <= self.numbers[-1] else -away)
+        return found
+
     def checked(self, context: Context, access: Access, store: bool) -> Array:
         """Who may go through with an access: aligned, inside of memory; the others are reported."""
         if access.counted:
@@ -429,7 +445,7 @@ class Batch:
         counts = {f"{access.space}_{verb}_bytes": int(active.sum()) * access.width}
         if access.space == "global":
             counts[f"global_{verb}_sectors"] = count_sectors(address, active)
-        else:
+        elif access.space == "shared":
             passes, ideal = count_wavefronts(address, active, access.width, not store)
             counts[f"shared_{verb}_wavefronts"] = passes
             counts["shared_ideal"] = ideal
@@ -449,7 +465,7 @@ class Batch:
         if access.space == "global":
             data[active] = self.launch.memory.read(access.address[active], access.width)
             return data, None
-        flat = access.address + self.base(context)
+        flat = self.flat(context, access)
         if self.options.races:
             self._check_read(context, access, active, flat)
         at = flat[active][:, None] + np.arange(access.width)
@@ -479,7 +495,7 @@ class Batch:
         if access.space == "global":
             self.launch.memory.write(access.address[active][chosen], data[active][chosen])
             return
-        flat = access.address + self.base(context)
+        flat = self.flat(context, access)
         at = flat[active][:, None] + np.arange(access.width)
         if self.options.races:
             self._check_write(context, access, active, flat, False)
@@ -492,7 +508,7 @@ class Batch:
     def remember(self, context: Context, access: Access, data: Array | None) -> None:
         """Counting: the shared memory that an access writes holds these bytes; None are not known."""
         assert self.remembered is not None
-        if not access.counted:
+        if not access.counted or access.space == "cluster":
             self.remembered.forget()
             return
         if data is None:
@@ -528,7 +544,7 @@ class Batch:
             where[tuple(x[index[found]] for x in np.nonzero(active))] = True
             first = int(granule[found][0])
             warp, lane = divmod(int(self.shadow.writer[first]), self.lanes)
-            who = f"warp {warp % self.program.warps}, lane {lane}"
+            who = self.shadow.name_of(warp, lane)
             note = Note(f"written by {who}, with no fence since", self.sites[int(self.shadow.write_site[first])].span)
             text = "the asynchronous proxy reads byte {} of shared memory, and may not see what was written"
             self._report(FenceError, context, access, where, text.format, (note,))

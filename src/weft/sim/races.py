@@ -24,19 +24,23 @@ NEVER = np.iinfo(np.int32).max
 
 
 class Clocks:
-    """What each warp of each block has seen of the others, and of what arrives at mbarriers.
+    """What each warp of each cluster has seen of the others, and of what arrives at mbarriers.
 
-    Three matrices [block, warp, actor]; actors are the warps, then a column for each mbarrier, whose clock is the
-    number of phases that have ended. `seen` is as said above; `epochs` counts everything that a warp does to order its
-    accesses, fences for the asynchronous proxy included, and `fenced` says up to which epoch of another's writes there
-    was such a fence on the way. That way may lead through any number of warps: a fence at either end, or between.
+    Three matrices [cluster, warp, actor]; warps count through all `cluster` blocks of a cluster. Actors are the warps,
+    then a column for each mbarrier, whose clock is the number of phases that have ended. `seen` is as said above;
+    `epochs` counts everything that a warp does to order its accesses, fences for the asynchronous proxy included, and
+    `fenced` says up to which epoch of another's writes there was such a fence on the way. That way may lead through any
+    number of warps: a fence at either end, or between.
     """
 
-    def __init__(self, blocks: int, warps: int) -> None:
+    def __init__(self, blocks: int, warps: int, cluster: int = 1) -> None:
+        self.cluster, self.each = cluster, warps
+        blocks, warps = blocks // cluster, warps * cluster
         self.warps = warps
         self.state = np.zeros((3, blocks, warps, warps), np.int32)
-        self._all = np.arange(warps)
-        self.state[:2, :, self._all, self._all] = 1
+        self._all = np.arange(self.each)
+        every = np.arange(warps)
+        self.state[:2, :, every, every] = 1
         self.lanes = np.zeros((blocks, warps), np.int64)
         """The lanes of each warp, a bit each, that have accessed memory since the last barrier of the warp."""
 
@@ -90,12 +94,16 @@ class Clocks:
 
     def block_barrier(self, block: Array, members: Array | None = None) -> None:
         """Warps of each of these blocks, all or some, wait for each other."""
-        local = self._all if members is None else members
-        self.state[:2, block[:, None], local, local] += 1
-        self.lanes[block[:, None], local] = 0
-        joined = self.state[:, block[:, None], local].max(axis=2)
+        for rank in range(self.cluster):
+            chosen = block[block % self.cluster == rank] // self.cluster
+            self._together(chosen, (self._all if members is None else members) + rank * self.each)
+
+    def _together(self, cluster: Array, local: Array) -> None:
+        self.state[:2, cluster[:, None], local, local] += 1
+        self.lanes[cluster[:, None], local] = 0
+        joined = self.state[:, cluster[:, None], local].max(axis=2)
         for w in local:
-            self.state[:, block, w] = joined
+            self.state[:, cluster, w] = joined
 
     def release(self, warp: int, lane: int | None = None) -> Array:
         """What a warp knows, for others to acquire; its later accesses are not part of it.
@@ -124,8 +132,10 @@ class Clocks:
 class Shadow:
     """For each granule of the shared memory of all blocks: the last write, and each warp's last read."""
 
-    def __init__(self, granules: int, blocks: int, warps: int, lanes: int) -> None:
-        self.clocks = Clocks(blocks, warps)
+    def __init__(self, granules: int, blocks: int, warps: int, lanes: int, cluster: int = 1) -> None:
+        self.clocks = Clocks(blocks, warps, cluster)
+        self.each = warps
+        warps *= cluster
         self.warps, self.lanes = warps, lanes
         self.writer = np.full(granules, -1, np.int32)
         self.write_actor = np.zeros(granules, np.int32)
@@ -140,6 +150,12 @@ class Shadow:
         self.flights = np.zeros(granules, np.int16)
         """How many asynchronous readers, which nobody has waited for, each granule has."""
         self.flight_site = np.zeros(granules, np.int32)
+
+    def name_of(self, warp: int, lane: int | None) -> str:
+        """Who a warp is, in words: of a cluster with the rank of its block."""
+        rank, warp = divmod(warp % self.warps, self.each)
+        found = f"warp {warp}" + (f", lane {lane}" if lane is not None else "")
+        return found if self.warps == self.each else f"{found} of block {rank} of the cluster"
 
     def after_write(self, granule: Array, warp: Array, lane: Array) -> Array:
         """Which of these accesses race with an earlier write."""

@@ -22,8 +22,7 @@ def note_of_write(batch: Batch, granule: int) -> tuple[Note, str]:
     """Who wrote last, and what would order it with a later access, where that is no barrier."""
     shadow = batch.shadow
     op = batch.sites[int(shadow.write_site[granule])]
-    writer = int(shadow.writer[granule])
-    who = f"warp {writer // shadow.lanes % shadow.warps}, lane {writer % shadow.lanes}"
+    who = shadow.name_of(*divmod(int(shadow.writer[granule]), shadow.lanes))
     if op.name == "copy_async":
         return Note(f"an asynchronous copy by {who}, which is not ordered with it", op.span), ""
     if op.name == "instruction" and op.attrs["isa"].startswith("cp.async.bulk"):
@@ -36,7 +35,7 @@ def note_of_read(batch: Batch, granule: int, reader: int) -> Note:
     """Who read last, of one warp."""
     shadow = batch.shadow
     lane = int(shadow.read_lane[granule, reader])
-    who = f"warp {reader}" + (f", lane {lane}" if lane >= 0 else "")
+    who = shadow.name_of(reader, lane if lane >= 0 else None)
     span = batch.sites[int(shadow.read_site[granule])].span
     return Note(f"the read by {who}, which is not ordered with it", span)
 

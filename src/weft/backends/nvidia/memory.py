@@ -458,6 +458,16 @@ def _shared(e: Emitter, op: LaneOp) -> None:
     e.env[op.results[0]] = [Sum(base, offset, "i32")]
 
 
+@emitter("remote")
+def _remote(e: Emitter, op: LaneOp) -> None:
+    count = op.results[0].count
+    pairs = zip(e.wide(op.operands[0], count), e.wide(op.operands[1], count), strict=True)
+    text = "mapa.shared::cluster.u32 $0, $1, $2;"
+    e.env[op.results[0]] = [
+        e.asm(text, "=r,r,r", ["i32"], [("i32", e.name(a)), ("i32", e.name(b))], effects=False)[0] for a, b in pairs
+    ]
+
+
 @emitter("scratch")
 def _scratch(e: Emitter, op: LaneOp) -> None:
     """The kernel's last parameter, and as many bytes further as the programs before this one have."""

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-SCRIPT = '''
+SCRIPT = """
 import weft.compat
 weft.compat.install()
 import triton
@@ -27,7 +27,7 @@ try:
 except triton.CompilationError as error:
     print(error)
     print(repr(error.__cause__))
-'''
+"""
 
 
 def test_place_and_cause(tmp_path: Path) -> None:
@@ -41,4 +41,50 @@ def test_place_and_cause(tmp_path: Path) -> None:
         "      |             ^^^^^^^^^^^^^^^",
         "at 3:8: in kernel",
         f'ValueError("{message}")',
+    ]
+
+
+NESTED = """
+import weft.compat
+weft.compat.install()
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def inner(n):
+    if n > 0:
+        return missing
+    return n
+
+
+@triton.jit
+def outer(n):
+    inner(n)
+
+
+@triton.jit
+def asserting(n):
+    tl.static_assert(1 > 2)
+
+
+for kernel in (outer, asserting):
+    try:
+        triton.compile(triton.compiler.ASTSource(fn=kernel, signature={"n": "i32"}, constexprs={}))
+    except triton.CompilationError as error:
+        print(type(error).__name__, [line for line in str(error).splitlines() if line.startswith("at ")])
+        cause = error.__cause__
+        print(str(cause).splitlines()[-1], repr(cause and cause.__cause__))
+"""
+
+
+def test_places_of_calls(tmp_path: Path) -> None:
+    path = tmp_path / "k.py"
+    path.write_text(NESTED, encoding="utf-8")
+    done = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == [
+        "CompilationError ['at 3:15: in inner', 'at 2:4: in outer']",
+        "at 3:15: in inner ValueError('missing is not defined')",
+        "CompileTimeAssertionFailure ['at 2:4: in asserting']",
+        "None None",
     ]

@@ -184,13 +184,20 @@ class CompilationError(WeftError):
     def __str__(self) -> str:
         text = render("error", self.message, self.span, self.source_line, self.notes, self.hint)
         also = CompilationError.also_at
-        other = also(self.span) if also is not None and self.span is not None else None
-        return f"{text}\n{other}" if other else text
+        if also is None or self.span is None:
+            return text
+        places = [also(span) for span in (self.span, *self.callers)]
+        return "\n".join([text, *filter(None, places)])
 
     @property
     def error_message(self) -> str:
         """The message alone (the name Triton gives it)."""
         return self.message
+
+    @property
+    def callers(self) -> tuple[Span, ...]:
+        """Where the function that is wrong was called, the innermost call first."""
+        return tuple(n.span for n in self.notes if n.span is not None and n.message.startswith("called from here"))
 
     def with_span(self, span: Span, source_line: str | None = None) -> CompilationError:
         """Set the place, where none is known yet; returns the error itself."""

@@ -97,7 +97,7 @@ class _Carried:
 
     def _changed_type(self, name: str, before: Any, now: Any, place: ast.AST) -> CompilationError:
         return self.frame.error(
-            f"loop-carried variable `{name}` has initial type {describe_type(before.type)} but is re-assigned to "
+            f"Loop-carried variable `{name}` has initial type {describe_type(before.type)} but is re-assigned to "
             f"{describe_type(now.type) if isinstance(now, core.base_value) else describe(now)} in the loop; "
             "its type must stay the same",
             place,

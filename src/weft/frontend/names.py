@@ -86,6 +86,7 @@ def lookup_global(frame: Frame, name: str, node: ast.AST) -> Any:
 
 def _not_constant(frame: Frame, name: str, value: Any, node: ast.AST) -> CompilationError:
     where = "captured variable" if name in frame.nonlocals else "global"
+    theirs = f"{name} is not defined" if name in frame.nonlocals else f"Cannot access global variable {name}"
     kind = type(value).__name__
     if callable(value) and not isinstance(value, type):
         return frame.error(
@@ -101,7 +102,7 @@ def _not_constant(frame: Frame, name: str, value: Any, node: ast.AST) -> Compila
         hint = "pass it as an argument"
     return frame.error(
         f"`{name}` is a {where} of type {kind}, which a kernel cannot read: it could change between launches "
-        "(NameError: Cannot access global variable)",
+        f"(NameError: {theirs})",
         node,
         hint=hint,
     )

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from weft import compiler
-from weft.base import CompilationError, LaunchError, LaunchTypeError, Unsupported
+from weft.base import CompilationError, CompileTimeAssertionFailure, LaunchError, LaunchTypeError, Unsupported
 
 from . import knobs
 from .cache import default_store
@@ -128,16 +128,25 @@ def _override(kernel: str) -> str | None:
 def _shorten(error: CompilationError) -> None:
     """Leave out where in Weft an error was found: what matters is the place in the kernel, which the text has.
 
-    A cause that was raised by the user's own code (a function that ran while compiling) stays. For programs written for
-    Triton there is always a cause, a ValueError if nothing else, as they look at its text.
+    A cause that was raised by the user's own code (a function that ran while compiling) stays. Programs written for
+    Triton look at the text of the cause: for them it is a ValueError, or, where the kernel called the function that is
+    wrong, the error as that function alone would have it; a static assertion has none.
     """
     tb = error.__cause__.__traceback__ if error.__cause__ is not None else None
     while tb is not None and tb.tb_next is not None:
         tb = tb.tb_next
     if tb is None or tb.tb_frame.f_code.co_filename.startswith(PACKAGE + os.sep):
-        error.__cause__ = None if CompilationError.also_at is None else ValueError(error.message)
+        error.__cause__ = None if CompilationError.also_at is None else _cause(error)
         error.__suppress_context__ = True
     error.__traceback__ = None
+
+
+def _cause(error: CompilationError) -> Exception | None:
+    if error.callers:
+        inner = CompilationError(error.message, error.span, source_line=error.source_line, hint=error.hint)
+        inner.__cause__ = ValueError(error.message)
+        return inner
+    return None if isinstance(error, CompileTimeAssertionFailure) else ValueError(error.message)
 
 
 def compile(

@@ -255,9 +255,7 @@ def _access(
         "instructions": (1 << distinct) // vector,
         "wavefronts": wavefronts(registers, shared, shape, bits, vector),
         "least": max(1, vector * bits // 32),
-        "bank_conflicts": None
-        if isinstance(shared, PaddedSharedLayout)
-        else bank_conflicts(registers, shared, shape, bits),
+        "bank_conflicts": bank_conflicts(registers, shared, shape, bits),
     }
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from .sources import Source, arguments_of
 
-__all__ = ["accepted", "cleaned", "made_by_triton"]
+__all__ = ["accepted", "assembly_of", "cleaned", "made_by_triton"]
 
 
 def _context() -> Any:
@@ -82,6 +82,11 @@ def cleaned(text: str, path: Path) -> str:
 
 def accepted(text: str, capability: int, options: dict[str, Any], path: Path) -> Any:
     """A kernel compiled by Triton from layout IR, down to PTX without assembling it."""
+    return assembly_of(text, capability, options, path)[0]
+
+
+def assembly_of(text: str, capability: int, options: dict[str, Any], path: Path) -> tuple[str, dict[str, Any]]:
+    """(the PTX that Triton makes of layout IR, what it says about the kernel: `shared` are bytes)."""
     from triton._C.libtriton import ir
     from triton.backends.compiler import GPUTarget
     from triton.compiler import IRSource, make_backend
@@ -99,7 +104,7 @@ def accepted(text: str, capability: int, options: dict[str, Any], path: Path) ->
     module, metadata = source.make_ir(target, parsed, {}, {}, context), {}
     for name in ("ttgir", "llir", "ptx"):
         module = stages[name](module, metadata)
-    return module
+    return module, metadata
 
 
 class Inference:

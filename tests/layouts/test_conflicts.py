@@ -130,8 +130,10 @@ def test_padding() -> None:
     assert wavefronts(rows, padded, [32, 32], 32) == wavefronts(rows, padded, [32, 32], 32, 1)
     with pytest.raises(LayoutError, match="a vector of 4 elements was asked for, and 1 are consecutive"):
         wavefronts(rows, padded, [32, 32], 32, 4)
-    with pytest.raises(LayoutError, match="not linear"):
-        bank_conflicts(columns, padded, [32, 32], 32)
+    assert [bank_conflicts(columns, memory, [32, 32], 32) for memory in (plain, padded)] == [7, 0]
+    for pairs, expected in (([[32, 2]], 0), ([[64, 1]], 1), ([[32, 4]], 0), ([[8, 4], [32, 1]], 0), ([[32, 32]], 7)):
+        memory = PaddedSharedLayout.with_identity_for(pairs, [32, 32], [1, 0])
+        assert bank_conflicts(columns, memory, [32, 32], 32) == expected, pairs
 
 
 def test_bad_input() -> None:

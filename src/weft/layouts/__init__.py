@@ -73,6 +73,7 @@ from .zoo import (
     make_cga_layout,
     mfma_scale_layout,
     natural_k_width,
+    with_gaps,
     wmma_scale_layout,
 )
 
@@ -155,6 +156,7 @@ __all__ = [
     "make_cga_layout",
     "mfma_scale_layout",
     "natural_k_width",
+    "with_gaps",
     "wmma_scale_layout",
 ]
 

@@ -12,13 +12,19 @@ The formula is our own; Zhou et al., Linear Layouts (arXiv 2505.23819v5), lemma 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from . import f2
 
-__all__ = ["passes"]
+__all__ = ["count_wavefronts", "passes"]
 
 WORD_LOG = 5
 """Bits of a word, as a logarithm."""
+WORD_BYTES = 4
+BANKS = 32
 
 
 def passes(lanes: Sequence[int], bits_log: int, vector: int, banks: int = 32) -> tuple[int, int]:
@@ -40,3 +46,19 @@ def passes(lanes: Sequence[int], bits_log: int, vector: int, banks: int = 32) ->
     phases = 1 << len(lanes) - len(inside)
     low = (1 << bank_log) - 1
     return phases << f2.rank(words) - f2.rank([x & low for x in words]), phases
+
+
+def count_wavefronts(addresses: npt.NDArray[np.integer[Any]] | Sequence[int], width: int, banks: int = BANKS) -> int:
+    """The wavefronts of one access whose lanes want `width` bytes at these byte addresses, by counting; any addresses.
+
+    >>> count_wavefronts([0, 4, 8, 12], 4), count_wavefronts([0, 128, 256, 256], 4)
+    (1, 3)
+    """
+    starts = np.asarray(addresses, np.int64)
+    words = max(1, width // WORD_BYTES)
+    phase = max(1, banks // words)
+    total = 0
+    for at in range(0, len(starts), phase):
+        wanted = starts[at : at + phase, None] // WORD_BYTES + np.arange(words)
+        total += int(np.bincount(np.unique(wanted) % banks).max())
+    return total

@@ -14,16 +14,14 @@ Two measures, equal wherever the lanes' addresses have no copies and words are n
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from weft.base import LayoutError
 
 from . import f2
 from .arguments import bits_of, linear_of, shape_of
-from .banks import passes
+from .banks import count_wavefronts, passes
 from .linear import LinearLayout
 from .zoo import DistributedLayout, PaddedSharedLayout, SharedLayout
 
@@ -87,6 +85,8 @@ def bank_conflicts(
 ) -> int:
     """The wavefronts beyond the unavoidable ones, in each phase of an access, as Triton's `bank_conflicts` counts.
 
+    With padding, where Triton has no figure, they are counted: those of the worst access, on the average of its phases.
+
     >>> from weft.layouts import BlockedLayout, SwizzledSharedLayout
     >>> columns = BlockedLayout([8, 1], [8, 4], [1, 4], [0, 1])
     >>> bank_conflicts(columns, SwizzledSharedLayout(1, 1, 1, [1, 0]), [64, 64], 16)
@@ -96,12 +96,11 @@ def bank_conflicts(
     """
     bits = bits_of(element_bits)
     memory, tile = _linear(shared_layout, shape), _linear(register_layout, shape)
+    order, vector = _vectorised(tile.invert_and_compose(memory), bits)
     if isinstance(shared_layout, PaddedSharedLayout):
-        raise LayoutError(
-            "bank_conflicts: a PaddedSharedLayout is not linear, so that there is no such figure for it",
-            hint="wavefronts counts the wavefronts of its accesses",
-        )
-    _, vector = _vectorised(tile.invert_and_compose(memory), bits)
+        size = _uncut(shared_layout, vector)
+        least = max(1, size * bits // WORD_BITS)
+        return -(-_worst(tile.invert_and_compose(memory), shared_layout, order, size, bits) // least) - 1
     in_one_vector = vector.bit_length() - 1
     banked = max(0, (BANKS * WORD_BITS // (vector * bits)).bit_length() - 1)
     elements = memory.columns
@@ -131,10 +130,8 @@ def wavefronts(
     bits = bits_of(element_bits)
     access = shared_access(register_layout, shared_layout, shape)
     order, consecutive = _vectorised(access, bits)
-    if isinstance(
-        shared_layout, PaddedSharedLayout
-    ):  # no vector is cut by padding, and all start at a multiple of their size
-        consecutive = min(consecutive, *(size for pair in shared_layout.interval_padding_pairs for size in pair))
+    if isinstance(shared_layout, PaddedSharedLayout):
+        consecutive = _uncut(shared_layout, consecutive)
     size = consecutive if vector is None else vector
     if size not in (1, 2, 4, 8, 16, 32, 64, 128) or size > consecutive:
         raise LayoutError(
@@ -145,6 +142,11 @@ def wavefronts(
         return _worst(access, shared_layout, order, size, bits)
     lanes = access.sublayout(["lane"], ["offset"]).columns
     return passes(lanes, bits.bit_length() - 1, size.bit_length() - 1, BANKS)[0]
+
+
+def _uncut(shared: PaddedSharedLayout, vector: int) -> int:
+    """The largest vector that no padding cuts, so that all start at a multiple of their size."""
+    return min(vector, *(size for pair in shared.interval_padding_pairs for size in pair))
 
 
 def _worst(access: LinearLayout, shared: PaddedSharedLayout, order: Sequence[int], size: int, bits: int) -> int:
@@ -160,19 +162,3 @@ def _worst(access: LinearLayout, shared: PaddedSharedLayout, order: Sequence[int
             offsets = access.apply(place)["offset"]
             most = max(most, count_wavefronts(shared.address(offsets) * bits // 8, size * bits // 8))
     return most
-
-
-def count_wavefronts(addresses: npt.NDArray[np.integer[Any]] | Sequence[int], width: int, banks: int = BANKS) -> int:
-    """The wavefronts of one access whose lanes want `width` bytes at these byte addresses, by counting; any addresses.
-
-    >>> count_wavefronts([0, 4, 8, 12], 4), count_wavefronts([0, 128, 256, 256], 4)
-    (1, 3)
-    """
-    starts = np.asarray(addresses, np.int64)
-    words = max(1, width * 8 // WORD_BITS)
-    phase = max(1, len(starts) // words)
-    total = 0
-    for at in range(0, len(starts), phase):
-        wanted = starts[at : at + phase, None] * 8 // WORD_BITS + np.arange(words)
-        total += int(np.bincount(np.unique(wanted) % banks).max())
-    return total

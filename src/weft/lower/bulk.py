@@ -47,6 +47,17 @@ def _boxes(memory: LinearLayout, width: int, name: str, span: Span | None) -> Bo
     )
 
 
+def _check_whole(c: Context, type: MemDescType) -> None:
+    if type.gaps:
+        raise LayoutError(
+            f"a bulk copy cannot fill or read padded memory, which lies as {type.data.layout.text()} says: rows of a "
+            "box follow each other without gaps",
+            c.build.span,
+            hint=f"use NVMMASharedLayout.get_default_for({list(type.linear.out_dims.values())}, dtype), whose swizzle "
+            "avoids bank conflicts as padding does",
+        )
+
+
 class _Transfer:
     """The operands that all copies between a tensor and a buffer have."""
 
@@ -57,6 +68,7 @@ class _Transfer:
         assert isinstance(type, MemDescType) and isinstance(desc.type, TensorDescType)
         self.boxes = boxes_of_descriptor(desc.type, c)
         width = max(1, bit_width(type.element_type) // 8)
+        _check_whole(c, type)
         here = _boxes(type.linear, width, type.data.layout.text(), c.build.span)
         if not _alike(here, self.boxes):
             raise LayoutError(

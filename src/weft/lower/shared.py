@@ -15,12 +15,13 @@ from weft.base import Unsupported
 from weft.ir import bit_width, int_value, ints_of
 from weft.ir.gpu import MemDescType
 from weft.ir.lane import Value
-from weft.layouts import LinearLayout, NVMMASharedLayout, f2
+from weft.layouts import LinearLayout, NVMMASharedLayout, f2, with_gaps
 from weft.layouts.plan import LocalAccess, plan_local_access
 
 from .context import Context, elem_of, lowering
 from .halves import from_halves, to_halves
 from .memory import access_order
+from .padding import Gaps, gaps_of, place, place_of_buffer
 
 __all__ = ["load_tile", "store_tile"]
 
@@ -35,18 +36,21 @@ def _memory(value: SSAValue) -> tuple[MemDescType, LinearLayout, int]:
 class _Side:
     """A register layout in a buffer: offsets by register, lane and warp, in bytes."""
 
-    def __init__(self, c: Context, layout: LinearLayout, memory: LinearLayout, width: int, store: bool) -> None:
+    def __init__(
+        self, c: Context, layout: LinearLayout, memory: LinearLayout, width: int, store: bool, gaps: Gaps
+    ) -> None:
         shape = tuple(layout.out_dims.values())
-        self.plan: LocalAccess = plan_local_access(layout, memory, shape, 8 * width, c.machine, store=store)
-        place = self.plan.place
-        log = place.out_log("offset")
+        pairs = [(interval // width, padding // width) for interval, padding in gaps]
+        self.plan: LocalAccess = plan_local_access(layout, memory, shape, 8 * width, c.machine, store=store, gaps=pairs)
+        offsets = self.plan.place
+        log = offsets.out_log("offset")
         low = (1 << log) - 1
-        if any(x >> log for d in ("register", "lane", "warp") if place.has_in(d) for x in place.in_columns(d)):
+        if any(x >> log for d in ("register", "lane", "warp") if offsets.has_in(d) for x in offsets.in_columns(d)):
             raise Unsupported("shared memory of another block of the cluster", c.program.target, c.build.span)
-        self.width, self.layout = width, layout
-        self.columns = [x & low for x in place.in_columns("register")]
-        self.lanes = [x & low for x in place.in_columns("lane")]
-        self.warps = [x & low for x in place.in_columns("warp")]
+        self.width, self.layout, self.gaps = width, layout, gaps
+        self.columns = [x & low for x in offsets.in_columns("register")]
+        self.lanes = [x & low for x in offsets.in_columns("lane")]
+        self.warps = [x & low for x in offsets.in_columns("warp")]
         copies = layout.free_variable_masks()["register"]
         kept = [i for i in range(len(self.columns)) if not copies >> i & 1]
         named = [sum(1 << kept[i] for i in f2.bits(r)) for r in self.plan.access.registers]
@@ -55,9 +59,7 @@ class _Side:
 
     def address(self, c: Context, base: Value, vector: int, offset: int = 0) -> Value:
         """The addresses of each group of registers; `offset` bytes are xored to all."""
-        starts = [
-            f2.multiply(self.columns, self.order[i]) ^ offset // self.width for i in range(0, len(self.order), vector)
-        ]
+        starts = [f2.multiply(self.columns, self.order[i]) for i in range(0, len(self.order), vector)]
         if self.plan.access.instruction == "shared":
             lanes = self.lanes
         else:  # lanes 0 to 7 give the rows of the first matrix, 8 to 15 of the second, and so on
@@ -65,8 +67,8 @@ class _Side:
             word = max(0, 2 - (self.width.bit_length() - 1))
             matrices = self.named[1 if trans else word : self.plan.access.vector]
             lanes = [*([self.named[0], *self.lanes[:2]] if trans else self.lanes[2:]), *matrices]
-        by_lane, by_warp = ([x * self.width for x in side] for side in (lanes, self.warps))
-        return c.plus(c.build.linear([x * self.width for x in starts], by_lane, by_warp), base)
+        by_register, by_lane, by_warp = ([x * self.width for x in side] for side in (starts, lanes, self.warps))
+        return c.plus(place(c, by_register, by_lane, by_warp, self.gaps, offset), base)
 
     def back(self) -> list[int]:
         """For each register of the layout where among those accessed it is."""
@@ -75,10 +77,17 @@ class _Side:
 
 
 def store_tile(
-    c: Context, value: Value, layout: LinearLayout, memory: LinearLayout, base: Value, width: int, offset: int = 0
+    c: Context,
+    value: Value,
+    layout: LinearLayout,
+    memory: LinearLayout,
+    base: Value,
+    width: int,
+    offset: int = 0,
+    gaps: Gaps = (),
 ) -> None:
     """A tile into a buffer; one of several copies is stored."""
-    side = _Side(c, layout, memory, width, True)
+    side = _Side(c, layout, memory, width, True, gaps)
     vector = 1 << side.plan.access.vector
     ordered = c.build.rename(value, side.order)
     address = side.address(c, base, vector, offset)
@@ -89,10 +98,17 @@ def store_tile(
 
 
 def load_tile(
-    c: Context, elem: str, layout: LinearLayout, memory: LinearLayout, base: Value, width: int, offset: int = 0
+    c: Context,
+    elem: str,
+    layout: LinearLayout,
+    memory: LinearLayout,
+    base: Value,
+    width: int,
+    offset: int = 0,
+    gaps: Gaps = (),
 ) -> Value:
     """A tile from a buffer."""
-    side = _Side(c, layout, memory, width, False)
+    side = _Side(c, layout, memory, width, False, gaps)
     vector = 1 << side.plan.access.vector
     address = side.address(c, base, vector, offset)
     if side.plan.access.instruction == "shared":
@@ -106,10 +122,11 @@ def load_tile(
 def _local_alloc(c: Context, op: Operation) -> None:
     result = op.results[0]
     type, memory, width = _memory(result)
-    base = c.allocate(prod(type.shape) * width, "local_alloc", _alignment(type, memory))
+    base = c.allocate(type.bytes, "local_alloc", _alignment(type, memory))
     c[result] = base
     if op.operands:
-        store_tile(c, c.whole(op.operands[0]), c.layout(op.operands[0]), memory, base, width)
+        source = op.operands[0]
+        store_tile(c, c.whole(source), c.layout(source), memory, base, width, gaps=gaps_of(type, width))
 
 
 def _alignment(type: MemDescType, memory: LinearLayout) -> int:
@@ -127,29 +144,36 @@ def _local_dealloc(c: Context, op: Operation) -> None:
 @lowering("ttg.local_load")
 def _local_load(c: Context, op: Operation) -> None:
     source, result = op.operands[0], op.results[0]
-    _, memory, width = _memory(source)
-    c[result] = load_tile(c, elem_of(result.type), c.layout(result), memory, c[source], width, c.offset_of(source))
+    type, memory, width = _memory(source)
+    offset, gaps = c.offset_of(source), gaps_of(type, width)
+    c[result] = load_tile(c, elem_of(result.type), c.layout(result), memory, c[source], width, offset, gaps)
 
 
 @lowering("ttg.local_store")
 def _local_store(c: Context, op: Operation) -> None:
     value, target = op.operands
-    _, memory, width = _memory(target)
-    store_tile(c, c.whole(value), c.layout(value), memory, c[target], width, c.offset_of(target))
+    type, memory, width = _memory(target)
+    offset, gaps = c.offset_of(target), gaps_of(type, width)
+    store_tile(c, c.whole(value), c.layout(value), memory, c[target], width, offset, gaps)
 
 
 @lowering("ttg.memdesc_index")
 def _memdesc_index(c: Context, op: Operation) -> None:
     source, result = op.operands[0], op.results[0]
     type, _, width = _memory(result)
-    step = c.build.op("arith.muli", [c[op.operands[1]], c.number(prod(type.shape) * width)], "i32")
+    step = place_of_buffer(c, c[op.operands[1]], prod(type.shape) * width, gaps_of(type, width))
     c[result] = c.plus(c[source], step)
 
 
 @lowering("ttg.memdesc_trans", "ttg.memdesc_reshape", "ttg.memdesc_reinterpret")
 def _memdesc_view(c: Context, op: Operation) -> None:
-    c[op.results[0]] = c[op.operands[0]]
-    c.offsets[op.results[0]] = c.offset_of(op.operands[0])
+    """The same memory; another layout of it begins where a part of padded memory does."""
+    source, result = op.operands[0], op.results[0]
+    type, _, width = _memory(source)
+    offset, gaps = c.offset_of(source), gaps_of(type, width)
+    moved = op.name == "ttg.memdesc_reinterpret" and bool(gaps) and offset > 0
+    c[result] = c.plus(c[source], c.number(with_gaps(offset, gaps))) if moved else c[source]
+    c.offsets[result] = 0 if moved else offset
 
 
 @lowering("ttg.memdesc_subslice")
@@ -159,21 +183,23 @@ def _memdesc_subslice(c: Context, op: Operation) -> None:
     _, memory, width = _memory(source)
     offsets = ints_of(op.properties["offsets"])[-len(memory.out_dims) :]
     inverse = memory.sublayout(["offset"], memory.out_dims).pseudoinvert()
-    place = inverse.apply(dict(zip(memory.out_dims, offsets, strict=True)))["offset"]
+    first = inverse.apply(dict(zip(memory.out_dims, offsets, strict=True)))["offset"]
     c[result] = c[source]
-    c.offsets[result] = c.offset_of(source) ^ int(place) * width
+    c.offsets[result] = c.offset_of(source) ^ int(first) * width
 
 
 @lowering("ttg.async_copy_global_to_local")
 def _async_copy(c: Context, op: Operation) -> None:
     pointer, target = op.operands[0], op.operands[1]
-    _, memory, width = _memory(target)
+    type, memory, width = _memory(target)
+    gaps = gaps_of(type, width)
     segments = _segments(op)
     rest = list(op.operands[2:])
     mask = rest.pop(0) if segments[2] else None
     layout = c.layout(pointer)
     order, vector = access_order(c, pointer, mask, 8 * width)
-    side = _Side(c, layout, memory, width, True)
+    side = _Side(c, layout, memory, width, True, gaps)
+    vector = min([vector, *(size // width for gap in gaps for size in gap)])
     offsets = [f2.multiply(side.columns, r) for r in order]
     while vector > 1 and not _dense(offsets, vector, (*side.lanes, *side.warps)):
         vector //= 2
@@ -185,12 +211,13 @@ def _async_copy(c: Context, op: Operation) -> None:
             c.build.span,
             hint="a lane copies 4, 8 or 16 bytes that are side by side in both memories: give each thread neighbours "
             "along the contiguous dimension, and addresses and masks from sizes and strides that 16 divides "
-            "(gl.multiple_of says so)",
+            "(gl.multiple_of says so)"
+            + ("; intervals and padding are cut by none, at 4 bytes or more" if gaps else ""),
         )
     starts = list(range(0, len(order), vector))
     by_lane, by_warp = ([x * width for x in part] for part in (side.lanes, side.warps))
-    part = c.offset_of(target)
-    to = c.plus(c.build.linear([offsets[i] * width ^ part for i in starts], by_lane, by_warp), c[target])
+    by_register = [offsets[i] * width for i in starts]
+    to = c.plus(place(c, by_register, by_lane, by_warp, gaps, c.offset_of(target)), c[target])
     where = c.build.rename(c.whole(pointer), [order[i] for i in starts])
     masks = c.build.rename(c.whole(mask), [order[i] for i in starts]) if mask is not None else None
     operands = [to, where] + ([masks] if masks is not None else [])

@@ -39,5 +39,5 @@ def variable_of(value: SSAValue, fragment: Value, elem: str) -> Variable | None:
             return None
         shape = tuple(linear.out_dims.values())
         whole = type.shape[len(type.shape) - len(shape) :] == shape
-        return Variable(name, fragment, linear, elem, type.shape) if whole else None
+        return Variable(name, fragment, linear, elem, type.shape, type.gaps) if whole else None
     return Variable(name, fragment, layout_of(type) if is_tensor(type) else None)

@@ -42,7 +42,7 @@ class _Buffer:
         self.bits = bit_width(type.element_type)
         by_dim = places(type.linear, self.bits // 8)
         self.rows, self.depth = by_dim if which == "left" else by_dim[::-1]
-        found = matrix_of(self.rows, self.depth, rows, depth, self.bits)
+        found = matrix_of(self.rows, self.depth, rows, depth, self.bits) if not type.gaps else None
         if found is None:
             raise _no_matrix(c, type, which, rows, depth)
         self.matrix: Matrix = found

@@ -13,7 +13,7 @@ from weft.language import dtypes as dt
 from weft.language.dtypes import dtype
 from weft.language.semantic import block_shape, shape_text
 from weft.language.tensors import tensor
-from weft.layouts import DistributedLayout, PaddedSharedLayout, SharedLayout, bank_conflicts
+from weft.layouts import DistributedLayout, SharedLayout, bank_conflicts
 
 from ..memory import shared_memory_descriptor
 from ..types import described, distributed_type, shared_memory_descriptor_type
@@ -233,11 +233,6 @@ class SharedMemory(Laid):
             raise ValueError(
                 f"bank_conflicts is not known for parts of a buffer: shape {shape_text(shape)} of "
                 f"{shape_text(shared_ty.alloc_shape)}"
-            )
-        if isinstance(shared_ty.layout, PaddedSharedLayout):
-            raise hinted(
-                ValueError("bank_conflicts: a PaddedSharedLayout is not linear, so that there is no such figure"),
-                "weft.layouts.wavefronts counts the wavefronts of its accesses",
             )
         return bank_conflicts(distr_ty.layout, shared_ty.layout, shape, distr_ty.element_ty.primitive_bitwidth)
 

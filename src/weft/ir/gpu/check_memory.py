@@ -179,7 +179,7 @@ def _reshape(op: ttg.MemDescReshapeOp) -> None:
 def _reinterpret(op: ttg.MemDescReinterpretOp) -> None:
     source, result = _memory(op, op.src), _memory(op, op.result)
     _view(op, source, result)
-    have, need = (prod(m.shape) * bit_width(m.element_type) // 8 for m in (source, result))
+    have, need = source.bytes, result.bytes
     if need > have:
         fail(op, f"{result.text()} has {need} bytes, and {source.text()} {have}")
 

@@ -11,15 +11,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 
 from xdsl.ir import Attribute, Data, ParametrizedAttribute, TypeAttribute
 from xdsl.irdl import irdl_attr_definition
 
 from weft.base import LayoutError
-from weft.layouts import Layout, LinearLayout
+from weft.layouts import Layout, LinearLayout, PaddedSharedLayout, with_gaps
 
 from ..text import type_text
-from ..types import AliasOf, Laid
+from ..types import AliasOf, Laid, bit_width
 from .encoding import LayoutAttr, encoding_for
 
 __all__ = [
@@ -89,6 +90,19 @@ class MemDescType(Data[MemDesc], TypeAttribute, Laid):
         if linear is None:
             raise ValueError(f"{self.text()} has no layout")
         return linear
+
+    @property
+    def gaps(self) -> tuple[tuple[int, int], ...]:
+        """After every so many elements so many more are left out; the linear layout does not count them."""
+        named = self.data.layout.named
+        if not isinstance(named, PaddedSharedLayout):
+            return ()
+        return tuple((interval, padding) for interval, padding in named.interval_padding_pairs)
+
+    @property
+    def bytes(self) -> int:
+        """What the tile, or the buffers of tiles, take in one block, with the gaps between but not behind elements."""
+        return (with_gaps(prod(self.shape) - 1, self.gaps) + 1) * max(1, bit_width(self.element_type) // 8)
 
     def text(self, alias: AliasOf | None = None) -> str:
         d = self.data

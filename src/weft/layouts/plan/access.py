@@ -8,6 +8,9 @@ renamed (section 5.3): renaming is free.
     ldmatrix, stmatrix      one 4-byte word of registers, then lanes 0 and 1, make rows of 16 bytes; the other three
                             lane bits choose one of 8 rows, each anywhere
     ... .trans              lanes 2, 3, 4 make rows of 8 elements of 16 bits; a register and lanes 0, 1 choose the row
+
+Where memory has gaps, what one lane or one row of a matrix takes may not be cut by one, and begins at a multiple of its
+size: it is at most as long as every interval and every gap.
 """
 
 from __future__ import annotations
@@ -15,8 +18,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from .. import f2
-from ..banks import passes
+from ..banks import count_wavefronts, passes
+from ..zoo import with_gaps
 from .machine import Machine
 
 __all__ = ["Access", "Offsets", "best_access"]
@@ -30,6 +36,21 @@ class Offsets:
     lanes: tuple[int, ...]
     others: tuple[int, ...]
     """Of warps and blocks."""
+    gaps: tuple[tuple[int, int], ...] = ()
+    """After every so many elements so many more are left out."""
+
+    @property
+    def whole(self) -> int:
+        """Elements that are side by side, and begin at a multiple of their number, wherever there are gaps."""
+        return min((size for pair in self.gaps for size in pair), default=1 << 30)
+
+    def passes(self, lanes: Sequence[int], bits_log: int, vector: int, banks: int) -> tuple[int, int]:
+        """Passes over the banks as `banks.passes` says; with gaps counted, of the first access of the first warp."""
+        taken, ideal = passes(lanes, bits_log, vector, banks)
+        if not self.gaps:
+            return taken, ideal
+        starts = with_gaps(np.array(f2.span(lanes)), self.gaps)
+        return count_wavefronts((starts << bits_log) // 8, (1 << vector + bits_log) // 8, banks), ideal
 
 
 @dataclass(frozen=True)
@@ -117,22 +138,22 @@ def _plain(place: Offsets, moving: int, bytes_log: int, machine: Machine) -> Acc
     """ld.shared or st.shared, as wide as the registers allow."""
     columns = place.registers
     first = _prefix_registers(columns, max(0, machine.vector_bytes.bit_length() - 1 - bytes_log))
-    while first and moving & ((1 << len(first)) - 1):  # every start must be a multiple of the vector
+    while first and (moving & ((1 << len(first)) - 1) or 1 << len(first) > place.whole):  # starts: multiples of it
         first = first[:-1]
     vector = len(first)
     registers = _completed(first, columns, (1 << vector) - 1)
-    wavefronts, ideal = passes(place.lanes, bytes_log + 3, vector, machine.banks)
+    wavefronts, ideal = place.passes(place.lanes, bytes_log + 3, vector, machine.banks)
     count = 1 << len(columns) - vector
     mixed = _addresses(columns, registers[vector:], moving)
     return Access("shared", registers, vector, count, wavefronts, ideal, mixed, 1 << vector + bytes_log)
 
 
-def _row_register(columns: Sequence[int], lanes: Sequence[int], bytes_log: int, machine: Machine) -> int | None:
+def _row_register(place: Offsets, columns: Sequence[int], bytes_log: int, machine: Machine) -> int | None:
     """The register that, with lanes 0 and 1, chooses the row of a transposed matrix: one without conflicts if any."""
     found: tuple[int, int] | None = None
     for i, column in enumerate(columns):
         if column and not column & 7:
-            taken, _ = passes([column, *lanes[:2]], bytes_log + 3, 3, machine.banks)
+            taken, _ = place.passes([column, *place.lanes[:2]], bytes_log + 3, 3, machine.banks)
             if found is None or taken < found[0]:
                 found = taken, i
             if taken == 1:
@@ -167,7 +188,7 @@ def _matrix(
             return None
         contiguous = 3
         here = [c if not round_log or not c >> round_log else 0 for c in columns]
-        row = _row_register(here, lanes, bytes_log, machine)
+        row = _row_register(place, here, bytes_log, machine)
         if row is None:
             return None
         first = [1 << row]
@@ -178,6 +199,8 @@ def _matrix(
             return None
         contiguous = word + 2
         rows = lanes[2:]
+    if 1 << contiguous > place.whole:
+        return None
     low, size = (1 << contiguous) - 1, len(first)
     registers = _completed(first, columns, 0 if trans else (1 << word) - 1)
     rest, matrices = registers[size:], min(2, len(columns) - size)
@@ -188,7 +211,7 @@ def _matrix(
     starts = (*rows, *place.others, *(f2.multiply(columns, r) for r in rest))
     if any(x & low for x in starts):
         return None
-    single, _ = passes(rows, bytes_log + 3, contiguous, machine.banks)
+    single, _ = place.passes(rows, bytes_log + 3, contiguous, machine.banks)
     return Access(
         f"{'st' if store else 'ld'}matrix{'.trans' if trans else ''}.x{1 << matrices}",
         registers,

@@ -19,6 +19,7 @@ from weft.base import LayoutError
 from .. import f2
 from ..arguments import axis_of, bits_of, linear_of
 from ..linear import LinearLayout
+from ..zoo import PaddedSharedLayout, with_gaps
 from .access import Access, Offsets, best_access
 from .conversion import DIMS, Layout, normalised
 from .machine import Machine, machine_of
@@ -36,6 +37,8 @@ class LocalAccess:
     machine: Machine
     copies: tuple[int, ...]
     """For each input dimension of `place`, the bits that hold copies: they are not stored."""
+    gaps: tuple[tuple[int, int], ...] = ()
+    """After every so many elements of memory so many more are left out; the offsets of `place` do not count them."""
 
     @property
     def cycles(self) -> float:
@@ -60,7 +63,7 @@ class LocalAccess:
         shape = tuple(self.place.in_dims[d] for d in reversed(DIMS))
         flat = self.place.table().reshape(shape)
         log = self.place.out_log("offset")
-        return flat >> log, flat & (1 << log) - 1
+        return flat >> log, np.asarray(with_gaps(flat & (1 << log) - 1, self.gaps), np.int64)
 
 
 def plan_local_access(
@@ -71,31 +74,43 @@ def plan_local_access(
     target: Machine | str = "cuda:80",
     *,
     store: bool = False,
+    gaps: Sequence[Sequence[int]] = (),
 ) -> LocalAccess:
     """The widest instruction that divides a register layout in a shared layout, after registers were renamed.
 
-    LayoutError where the shared layout does not hold the tile, or is not linear.
+    `gaps` are (interval, padding) pairs for a shared layout that is given as its linear part. LayoutError where the
+    shared layout does not hold the tile.
     """
+    if isinstance(shared, PaddedSharedLayout):
+        gaps = shared.interval_padding_pairs
     source = normalised(registers, shape, "register")
     memory = linear_of(shared, shape, "the shared layout")
     if not memory.has_in("offset"):
         raise LayoutError(f"a shared layout maps offset and block to the tile, got {', '.join(memory.in_dims)}")
     if not memory.has_in("block"):
         memory = memory * LinearLayout.zeros_1d(1, "block", next(iter(memory.out_dims)))
-    return _local(source, memory, bits_of(element_bits), machine_of(target), store)
+    pairs = tuple((int(interval), int(padding)) for interval, padding in gaps)
+    return _local(source, memory, bits_of(element_bits), machine_of(target), store, pairs)
 
 
 @lru_cache(maxsize=1024)
-def _local(source: LinearLayout, memory: LinearLayout, bits: int, machine: Machine, store: bool) -> LocalAccess:
+def _local(
+    source: LinearLayout,
+    memory: LinearLayout,
+    bits: int,
+    machine: Machine,
+    store: bool,
+    gaps: tuple[tuple[int, int], ...],
+) -> LocalAccess:
     place = source.invert_and_compose(memory, prefer=("block",)).transpose_outs(["offset", "block"])
     log = place.out_log("offset")
     low = (1 << log) - 1
     copies = source.free_variable_masks()
     columns = {d: [c & low for c in place.in_columns(d)] for d in DIMS}
     kept = [c for i, c in enumerate(columns["register"]) if not copies["register"] >> i & 1]
-    offsets = Offsets(tuple(kept), tuple(columns["lane"]), (*columns["warp"], *columns["block"]))
+    offsets = Offsets(tuple(kept), tuple(columns["lane"]), (*columns["warp"], *columns["block"]), gaps)
     access = best_access(offsets, max(0, bits.bit_length() - 4), machine, store=store)
-    return LocalAccess(place, access, machine, tuple(copies[d] for d in DIMS))
+    return LocalAccess(place, access, machine, tuple(copies[d] for d in DIMS), gaps)
 
 
 def shape_order(order: Sequence[int], rank: int) -> list[int]:

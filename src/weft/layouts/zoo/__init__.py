@@ -8,7 +8,7 @@ from .dot import DotOperandLayout, natural_k_width
 from .intel import IntelDPASLayout
 from .nvidia import NVMMADistributedLayout
 from .scales import mfma_scale_layout, wmma_scale_layout
-from .shared import NVMMASharedLayout, PaddedSharedLayout, SharedLinearLayout, SwizzledSharedLayout
+from .shared import NVMMASharedLayout, PaddedSharedLayout, SharedLinearLayout, SwizzledSharedLayout, with_gaps
 from .tensor_memory import TensorMemoryLayout, TensorMemoryScalesLayout, get_tmem_reg_layout
 
 __all__ = [
@@ -41,5 +41,6 @@ __all__ = [
     "make_cga_layout",
     "mfma_scale_layout",
     "natural_k_width",
+    "with_gaps",
     "wmma_scale_layout",
 ]

@@ -17,9 +17,21 @@ from .base import SharedLayout
 from .cga import check_cga, combine, shape_per_block
 from .parts import dim_names, grow, identity, identity_nd
 
-__all__ = ["NVMMASharedLayout", "PaddedSharedLayout", "SharedLinearLayout", "SwizzledSharedLayout"]
+__all__ = ["NVMMASharedLayout", "PaddedSharedLayout", "SharedLinearLayout", "SwizzledSharedLayout", "with_gaps"]
 
 T = TypeVar("T", int, "npt.NDArray[np.integer[Any]]")
+
+
+def with_gaps(offset: T, gaps: Sequence[Sequence[int]]) -> T:
+    """Where an offset lies if after every `interval` places `padding` more are left out, for each pair of these.
+
+    >>> [with_gaps(i, [(64, 8)]) for i in (63, 64, 130)]
+    [63, 72, 146]
+    """
+    result = offset
+    for interval, padding in gaps:
+        result = result + offset // interval * padding
+    return result
 
 
 def _explicit(
@@ -306,10 +318,7 @@ class PaddedSharedLayout(SharedLayout):
 
     def address(self, offset: T) -> T:
         """The place, in elements, of an offset of the linear part; also for an array of offsets."""
-        result = offset
-        for interval, padding in self.interval_padding_pairs:
-            result = result + offset // interval * padding
-        return result
+        return with_gaps(offset, self.interval_padding_pairs)
 
     @property
     def size(self) -> int:

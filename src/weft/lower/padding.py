@@ -1,0 +1,63 @@
+"""Addresses in shared memory with gaps: a linear map, and then what padding adds to where it leads.
+
+A `PaddedSharedLayout` leaves `padding` places out after every `interval` places, so that an offset o lies at
+o + o / interval * padding. That is not linear, but it is as good as linear where no bit of one part of o meets one of
+another: the part that registers alone decide is a constant.
+
+    offset 64 * lane ^ 4096 * register, gaps (64, 8)    ->    72 * lane + 4608 * register
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from weft.ir.gpu import MemDescType
+from weft.ir.lane import Value
+from weft.layouts import with_gaps
+
+from .context import Context
+
+__all__ = ["Gaps", "gaps_of", "place", "place_of_buffer"]
+
+Gaps = tuple[tuple[int, int], ...]
+"""(interval, padding), both in bytes here and both powers of two."""
+
+
+def gaps_of(type: MemDescType, width: int) -> Gaps:
+    """The gaps of memory whose elements have `width` bytes; none for most layouts."""
+    return tuple((interval * width, padding * width) for interval, padding in type.gaps)
+
+
+def place(
+    c: Context, registers: Sequence[int], lanes: Sequence[int], warps: Sequence[int], gaps: Gaps = (), more: int = 0
+) -> Value:
+    """i32: in bytes, where offsets that are linear in register, lane and warp lie; `more` is xored to all of them."""
+    starts = [x ^ more for x in registers]
+    if not gaps:
+        return c.build.linear(starts, lanes, warps)
+    moving = 0
+    for x in (*lanes, *warps):
+        moving |= x
+    mixed = list(dict.fromkeys(x & moving for x in starts))
+    found = _with_gaps(c, c.build.linear(mixed, lanes, warps), moving, gaps)
+    where = {x: i for i, x in enumerate(mixed)}
+    found = c.build.rename(found, [where[x & moving] for x in starts])
+    fixed = [with_gaps(x & ~moving, gaps) for x in starts]
+    return c.plus(found, c.build.linear(fixed)) if any(fixed) else found
+
+
+def place_of_buffer(c: Context, index: Value, size: int, gaps: Gaps) -> Value:
+    """i32: in bytes, where one of several buffers of `size` bytes begins."""
+    if all(size % interval == 0 for interval, _ in gaps):
+        return c.build.op("arith.muli", [index, c.number(with_gaps(size, gaps))], "i32")
+    return _with_gaps(c, c.build.op("arith.muli", [index, c.number(size)], "i32"), -1, gaps)
+
+
+def _with_gaps(c: Context, offset: Value, bits: int, gaps: Gaps) -> Value:
+    """Where offsets lie that have no other than these bits set."""
+    terms = [offset]
+    for interval, padding in gaps:
+        if bits // interval:
+            turns = c.build.op("arith.shrui", [offset, c.number(interval.bit_length() - 1)], "i32")
+            terms.append(c.build.op("arith.muli", [turns, c.number(padding)], "i32"))
+    return c.plus(*terms)

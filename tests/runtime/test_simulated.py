@@ -96,3 +96,19 @@ def test_the_environment_variable(tmp_path: Path) -> None:
         check=True,
     )
     assert done.stdout.split() == ["12.0", "256"]
+
+
+@pytest.mark.parametrize("target", ["sim:cuda:80", "cuda:80", "cuda:90", "cpu"])
+def test_a_target_for_warmup(target: str) -> None:
+    """`warmup` takes a target as a launch does."""
+
+    @weft.jit
+    def fill(X, N: tl.constexpr):
+        tl.store(X + tl.arange(0, N), 1.0)
+
+    x = np.zeros(32, np.float32)
+    kernel = fill.warmup(x, N=32, grid=(1,), target=target)
+    wanted = {"sim:cuda:80": "lane", "cpu": "ttir"}.get(target, "ptx")
+    assert wanted in kernel.asm and (x == 0).all()
+    if wanted == "ptx":
+        assert f".target sm_{target[-2:]}" in kernel.asm["ptx"]

@@ -210,6 +210,9 @@ class JITFunction(JITCallable, KernelInterface[Any]):
 
     def run(self, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
         """Launch over `grid`, or only compile."""
+        if warmup and "target" in kwargs and "target" not in self.arg_names:
+            with compiling.target(kwargs.pop("target")):
+                return self.run(*args, grid=grid, warmup=True, **kwargs)
         if warmup:
             return self._compile_for(*self._bind(*args, **kwargs), warmup=True)
         return self._launcher(grid, *args, **kwargs)

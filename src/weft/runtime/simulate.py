@@ -11,25 +11,33 @@ Programs are kept by kernel, specialisation, options and target.
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Mapping, Sequence
 from typing import Any
-
-import numpy as np
 
 from weft import compiler
 from weft.base import DeviceAssertionError, LaunchTypeError
 from weft.ir.lane import LaneProgram, Parameter, text_of
-from weft.sim import Report, SimulationError, count, last_run, run
+from weft.sim import Report, SimulationError, count, last_run, libdevice, run
 
 from .binder import constexpr_key
 from .descriptor import TensorDescriptor
 from .launch import runtime_leaves
 from .specialize import signature_of, specialize_param
+from .views import numpy_view
 from .wrapping import warn_of_wrapping
 
 __all__ = ["SimulatedKernel", "compiled", "launch"]
 
 _programs: dict[str, LaneProgram] = {}
+
+
+def _in_the_library(symbol: str) -> Any:
+    """What runs a function of libdevice on arrays; imported when the simulator meets one that it does not know."""
+    return importlib.import_module("weft.backends.llvm.evaluate").find(symbol)
+
+
+libdevice.extend(_in_the_library)
 
 
 def launch(kernel: Any, target: str, grid: Any, /, *args: Any, **kwargs: Any) -> Report:
@@ -123,9 +131,6 @@ def _arguments(program: LaneProgram, values: Sequence[Any]) -> dict[str, Any]:
 
 def _argument(parameter: Parameter, value: Any) -> Any:
     """An array of the host as NumPy's, in the same memory; a number as it is."""
-    if parameter.elem != "ptr" or isinstance(value, np.ndarray):
+    if parameter.elem != "ptr":
         return value
-    array = value.numpy() if hasattr(value, "numpy") else np.asarray(value)
-    if not isinstance(array, np.ndarray) or array.dtype == object:
-        raise LaunchTypeError(f"the argument {parameter.name} is no array of the host", parameter.name)
-    return array
+    return numpy_view(value, parameter.name)

@@ -1,20 +1,34 @@
 """CUDA's library functions by symbol, on arrays: `__nv_` and the name, with an f behind it for f32.
 
-f32 is computed in f64 and rounded, so that results are nearer to the true value than a GPU's. Functions that round in
-a direction that is named, and a few rare ones, are not here.
+f32 is computed in f64 and rounded, so that results are nearer to the true value than a GPU's. What NumPy has nothing
+for (functions that round in a direction that is named, Bessel functions, inverse error functions) is run by a library
+that `extend` was given: the compiler gives the one that GPU code is made of.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from .values import Array, unsigned
 
-__all__ = ["known", "run"]
+__all__ = ["extend", "known", "run"]
+
+Function = Callable[[Sequence[Array]], Array]
+_libraries: list[Callable[[str], Function | None]] = []
+
+
+def extend(find: Callable[[str], Function | None]) -> None:
+    """Let a library run the symbols that are not here: for a symbol it gives a function of arrays, or None."""
+    if find not in _libraries:
+        _libraries.append(find)
+
+
+def _elsewhere(symbol: str) -> Function | None:
+    return next((f for f in (find(symbol) for find in _libraries) if f is not None), None)
 
 
 def _each(fn: Callable[..., float]) -> Callable[..., Array]:
@@ -126,10 +140,10 @@ def _name(symbol: str) -> tuple[dict[str, Callable[..., Any]], str] | None:
 def known(symbol: str) -> bool:
     """Whether a symbol can be run.
 
-    >>> known("__nv_tanf"), known("__nv_fmul_ru")
+    >>> known("__nv_tanf"), known("__nv_no_such_function")
     (True, False)
     """
-    return symbol.removeprefix("__nv_") in CASTS or _name(symbol) is not None
+    return symbol.removeprefix("__nv_") in CASTS or _name(symbol) is not None or _elsewhere(symbol) is not None
 
 
 def run(symbol: str, operands: list[Array], dtype: np.dtype[Any]) -> Array:
@@ -141,7 +155,10 @@ def run(symbol: str, operands: list[Array], dtype: np.dtype[Any]) -> Array:
     if symbol.removeprefix("__nv_") in CASTS:
         return np.ascontiguousarray(operands[0]).view(dtype)
     found = _name(symbol)
-    assert found is not None, symbol
+    if found is None:
+        library = _elsewhere(symbol)
+        assert library is not None, symbol
+        return library(operands).astype(dtype)
     table, name = found
     if table is INTEGERS:
         return np.asarray(table[name](*operands)).astype(dtype)

@@ -1,0 +1,66 @@
+"""Arrays of the host as NumPy's, in the same memory, whatever made them.
+
+NumPy's own protocols do not carry everything that a kernel takes: PyTorch refuses `.numpy()` for bfloat16, for 8-bit
+floats and for what has a gradient; wrapped tensors have no protocol at all. Address, shape and strides are enough.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from weft.base import LaunchTypeError
+
+from .arrays import ANYWHERE, ArrayFacts, host_facts
+
+__all__ = ["numpy_view"]
+
+_DTYPES: dict[str, Any] = {
+    "i1": np.bool_, "i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64,
+    "u8": np.uint8, "u16": np.uint16, "u32": np.uint32, "u64": np.uint64,
+    "fp16": np.float16, "bf16": ml_dtypes.bfloat16, "fp32": np.float32, "fp64": np.float64,
+    "fp8e5": ml_dtypes.float8_e5m2, "fp8e4nv": ml_dtypes.float8_e4m3fn, "fp8e4b8": ml_dtypes.float8_e4m3fnuz,
+    "fp8e5b16": ml_dtypes.float8_e5m2fnuz, "fp8e4b15": np.uint8,
+}  # fmt: skip
+
+
+class _Memory:
+    """A range of host memory for NumPy; keeps its owner alive."""
+
+    def __init__(self, owner: Any, facts: ArrayFacts) -> None:
+        self.owner = owner
+        low, high = facts.span
+        self.__array_interface__ = {
+            "version": 3, "typestr": "|u1", "shape": (high - low,), "data": (facts.address + low, not facts.writeable),
+        }  # fmt: skip
+
+
+def numpy_view(value: Any, name: str) -> np.ndarray[Any, Any]:
+    """The array that an argument is, as NumPy's and in the same memory.
+
+    LaunchTypeError, with the argument's name, for what is no array or does not say how large it is; LaunchError for an
+    array that is not in the host's memory.
+    """
+    if isinstance(value, np.ndarray):
+        return value
+    facts = host_facts(value)
+    if facts is None:
+        raise LaunchTypeError(f"the argument {name} is no array of the host", name)
+    if facts.span == ANYWHERE:
+        raise LaunchTypeError(f"the argument {name} does not say how large it is", name, hint="pass an array")
+    dtype = np.dtype(_DTYPES[facts.element])
+    if hasattr(value, "data_ptr") and callable(getattr(value, "stride", None)):
+        shape = tuple(int(n) for n in value.shape)
+        strides = tuple(int(s) * dtype.itemsize for s in value.stride())
+    elif hasattr(value, "__array_interface__"):
+        return np.asarray(value)
+    else:  # all from its first element on
+        facts = replace(facts, span=(0, facts.span[1]))
+        shape, strides = (facts.span[1] // dtype.itemsize,), (dtype.itemsize,)
+    if 0 in shape:
+        return np.empty(shape, dtype)
+    memory = np.asarray(_Memory((value, facts.keeper), facts))
+    return np.ndarray(shape, dtype, memory, -facts.span[0], strides)

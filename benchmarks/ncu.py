@@ -4,10 +4,15 @@
     python benchmarks/ncu.py --only convert --json
     python benchmarks/ncu.py --predict               # the predictions alone; needs neither
 
-Each kernel is launched once, in a child process under ncu. Predicted are the counts of `weft.sim.count` for the same
-lane program, or of the simulator where the counter says that data decide. They have to be equal; the exit status is 1
-where one is not, and 2 where nothing could be measured. Where ncu does not know a metric on this GPU, or gives no
-opcodes, the counts that need it are left out and named.
+Each kernel is launched once, a dozen of them in each child process under ncu, for `--seconds` at most. Predicted are
+the counts of `weft.sim.count` for the same lane program, or of the simulator where the counter says that data decide.
+They have to be equal; the exit status is 1 where one is not, and 2 where nothing could be measured. Where ncu does not
+know a metric on this GPU, or gives no opcodes, the counts that need it are left out and named. With `--save` the file
+is written after each dozen.
+
+Instructions are compared twice: those of warps, of kernels whose accesses have no masks, and those of threads whose
+predicate holds, of all. Whether a warp whose threads are all masked off has executed a store is up to ptxas: with a
+predicate it has, behind a conditional exit it has not.
 """
 
 from __future__ import annotations
@@ -20,10 +25,12 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from glob import glob
 from pathlib import Path
 from typing import Any
@@ -39,47 +46,96 @@ from weft.sim import Report, Uncountable, count, run
 HERE = Path(__file__).resolve().parent
 OPCODES = "sass__inst_executed_per_opcode"
 """Instructions that warps executed, by opcode: its instances are those."""
+THREAD_OPCODES = "sass__thread_inst_executed_true_per_opcode"
+"""The same of threads whose predicate held: it does not depend on whether a predicate or a branch keeps them out."""
+AT_ONCE = 12
+"""Kernels in one process under ncu: what a run that is cut off has measured stays."""
 
 
 @dataclass(frozen=True)
 class Quantity:
-    """What is compared: counters of the report, or kinds of instructions; metrics that are added, or opcodes."""
+    """What is compared: counters of the report, or kinds of instructions; metrics, or opcodes."""
 
     name: str
-    counter: str = ""
+    counters: tuple[str, ...] = ()
     kinds: str = ""
     """A regular expression."""
-    metrics: tuple[str, ...] = ()
+    metrics: tuple[tuple[str, ...], ...] = ()
+    """Sums of metrics: the first counts whose metrics are all there, and which is no more than the last, that of the
+    whole pipe. The others are written down beside it."""
     opcodes: tuple[str, ...] = ()
+    threads: bool = False
+    """Whether threads whose predicate held are counted, and not warps."""
+    unless: str = ""
+    """Kinds of instructions that these metrics count elsewhere: kernels that have them are left out."""
 
-    def predicted(self, report: Report) -> int:
-        """The count in a report of the counter or the simulator."""
-        if self.counter:
-            return int(report[self.counter])
-        return sum(n for kind, n in report.kinds.items() if re.fullmatch(self.kinds, kind))
+    def predicted(self, report: Report) -> int | None:
+        """The count in a report of the counter or the simulator; None where the hardware's means something else.
+
+        An access that is masked off for a whole warp is an instruction of the warp or not, as ptxas has it; kernels
+        that have masks are compared by threads alone.
+        """
+        if self.unless and any(re.fullmatch(self.unless, kind) for kind in report.kinds):
+            return None
+        if self.counters:
+            return sum(int(report[name]) for name in self.counters)
+        warps = {kind: n for kind, n in report.kinds.items() if re.fullmatch(self.kinds, kind)}
+        if self.threads:
+            return sum(report.threads.get(kind, 32 * n) for kind, n in warps.items())
+        if any(report.threads.get(kind, 32 * n) != 32 * n for kind, n in warps.items()):
+            return None
+        return sum(warps.values())
 
     def measured(self, found: Row) -> int | None:
         """The count of a launch under ncu; None where it says nothing of it."""
         if self.opcodes:
-            return None if found.opcodes is None else sum(found.opcodes.get(name, 0) for name in self.opcodes)
-        values = [found.metrics.get(name) for name in self.metrics]
-        known = [int(v) for v in values if v is not None]
-        return sum(known) if values[0] is not None else None
+            opcodes = found.threads if self.threads else found.opcodes
+            return None if opcodes is None else sum(opcodes.get(name, 0) for name in self.opcodes)
+        sums = list(self.sums(found).values())
+        return next((n for n in sums if n <= sums[-1]), None)
+
+    def sums(self, found: Row) -> dict[str, int]:
+        """All that ncu says of it, by the metrics that were added."""
+        sums = {}
+        for names in self.metrics:
+            values = [found.metrics.get(name) for name in names]
+            if all(v is not None for v in values):
+                sums[" + ".join(names)] = sum(v for v in values if v is not None)
+        return sums
 
 
-def _sectors(kind: str) -> str:
-    return f"l1tex__t_sectors_pipe_lsu_mem_global_op_{kind}.sum"
+def _sectors(*kinds: str) -> tuple[str, ...]:
+    return tuple(f"l1tex__t_sectors_pipe_lsu_mem_global_op_{kind}.sum" for kind in kinds)
 
 
-def _wavefronts(kind: str) -> str:
-    return f"l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{kind}.sum"
+def _wavefronts(*kinds: str) -> tuple[str, ...]:
+    return tuple(f"smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_{kind}.sum" for kind in kinds)
 
 
+def _pipe(kind: str) -> tuple[str, ...]:
+    """Wavefronts in the pipe that all kinds of memory share: more, where accesses get into each other's way."""
+    return (f"l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{kind}.sum",)
+
+
+ASYNCHRONOUS = r"copy_async\..*|bulk.*|.*tensor.*"
 QUANTITIES = (
-    Quantity("shared load wavefronts", "shared_load_wavefronts", metrics=(_wavefronts("ld"),)),
-    Quantity("shared store wavefronts", "shared_store_wavefronts", metrics=(_wavefronts("st"),)),
-    Quantity("global load sectors", "global_load_sectors", metrics=(_sectors("ld"),)),
-    Quantity("global store sectors", "global_store_sectors", metrics=tuple(map(_sectors, ("st", "red", "atom")))),
+    Quantity(
+        "shared load wavefronts", ("shared_load_wavefronts",),
+        metrics=(_wavefronts("ld", "ldsm"), _wavefronts("ld"), _pipe("ld")), unless="atomic.shared",
+    ),
+    Quantity(
+        "shared store wavefronts", ("shared_store_wavefronts",), metrics=(_wavefronts("st"), _pipe("st")),
+        unless=f"atomic.shared|{ASYNCHRONOUS}",
+    ),
+    Quantity(
+        "shared wavefronts", ("shared_load_wavefronts", "shared_store_wavefronts"),
+        metrics=(("memory_l1_wavefronts_shared",),), unless=f"atomic.shared|{ASYNCHRONOUS}",
+    ),
+    Quantity("global load sectors", ("global_load_sectors",), metrics=(_sectors("ld"),), unless=ASYNCHRONOUS),
+    Quantity(
+        "global store sectors", ("global_store_sectors",), metrics=(_sectors("st", "red", "atom"),),
+        unless=ASYNCHRONOUS,
+    ),
     Quantity("shared loads", kinds=r"load\.shared\.\d+", opcodes=("LDS",)),
     Quantity("shared stores", kinds=r"store\.shared\.\d+", opcodes=("STS",)),
     Quantity("ldmatrix", kinds=r"ldmatrix\..*", opcodes=("LDSM",)),
@@ -87,11 +143,20 @@ QUANTITIES = (
     Quantity("global loads", kinds=r"load\.global\.\d+", opcodes=("LDG",)),
     Quantity("global stores", kinds=r"store\.global\.\d+", opcodes=("STG",)),
     Quantity("global atomics", kinds=r"atomic\.global", opcodes=("ATOMG", "ATOM", "RED", "REDG")),
+    Quantity("asynchronous copies", kinds=r"copy_async\.\d+", opcodes=("LDGSTS",)),
+    Quantity("shared loads of threads", kinds=r"load\.shared\.\d+", opcodes=("LDS",), threads=True),
+    Quantity("shared stores of threads", kinds=r"store\.shared\.\d+", opcodes=("STS",), threads=True),
+    Quantity("global loads of threads", kinds=r"load\.global\.\d+", opcodes=("LDG",), threads=True),
+    Quantity("global stores of threads", kinds=r"store\.global\.\d+", opcodes=("STG",), threads=True),
+    Quantity(
+        "global atomics of threads", kinds=r"atomic\.global", opcodes=("ATOMG", "ATOM", "RED", "REDG"), threads=True
+    ),
     Quantity("shuffles", kinds="shuffle", opcodes=("SHFL",)),
     Quantity("barriers", kinds=r"barrier\.block", opcodes=("BAR",)),
     Quantity("matrix products", kinds=r"mma\.sync\..*", opcodes=("HMMA", "IMMA", "DMMA", "QMMA")),
-)
-METRICS = [*sorted({name for quantity in QUANTITIES for name in quantity.metrics}), OPCODES]
+    Quantity("products of warp groups", kinds=r"wgmma\.m64.*", opcodes=("HGMMA", "IGMMA", "QGMMA", "BGMMA")),
+)  # fmt: skip
+METRICS = [*sorted({m for q in QUANTITIES for names in q.metrics for m in names}), OPCODES, THREAD_OPCODES]
 
 
 @dataclass
@@ -101,6 +166,7 @@ class Row:
     kernel: str
     metrics: dict[str, int | None]
     opcodes: dict[str, int] | None
+    threads: dict[str, int] | None
 
 
 def number_of(text: str) -> int | None:
@@ -143,7 +209,7 @@ def rows_of(text: str) -> list[Row]:
             continue  # the line of units
         metrics = {name: number_of(cells.get(name) or "") for name in METRICS}
         name = re.sub(r"\(.*", "", cells["Kernel Name"]).strip()
-        found.append(Row(name, metrics, instances_of(cells.get(OPCODES) or "")))
+        found.append(Row(name, metrics, *(instances_of(cells.get(m) or "") for m in (OPCODES, THREAD_OPCODES))))
     return found
 
 
@@ -158,6 +224,7 @@ def predicted(work: Work, target: str) -> tuple[Report, str]:
     facts = [specialize_param(p, a) for p, a in zip(kernel.params, bound, strict=True)]
     signature, constants, attrs = signature_of(kernel.arg_names, facts, list(bound))
     source = compiler.ASTSource(kernel, signature, constants, attrs)
+    options = {"default_dot_input_precision": "tf32", **options}  # as on a GPU
     program = compiler.lane_program(source, target, options)
     named = dict(zip(kernel.arg_names, bound, strict=True))
     arguments = {p.name: named[p.name] for p in program.parameters}
@@ -181,7 +248,10 @@ def launch_here(names: Sequence[str]) -> None:
         work = WORKS[name]
         launch = work.make()
         arguments = [weft.cuda.to_device(a) if isinstance(a, np.ndarray) else a for a in launch.arguments]
-        work.kernel[launch.grid](*arguments, **work.constants)
+        try:
+            work.kernel[launch.grid](*arguments, **work.constants)
+        except weft.base.CompilationError as e:  # the others can be measured all the same
+            print(f"==ERROR== {name}: {e}", file=sys.stderr)
         weft.cuda.synchronize()
 
 
@@ -195,27 +265,57 @@ def find_ncu() -> str | None:
 
 def unknown_metrics(output: str, asked: Iterable[str]) -> list[str]:
     """The metrics that ncu says it does not know."""
-    said = [line for line in output.splitlines() if re.search(r"(?i)(failed to find|unknown|not find) .*metric", line)]
+    wanted = r"(?i)(failed to (find|access|collect)|unknown|not find|invalid) .*metric"
+    said = [line for line in output.splitlines() if re.search(wanted, line)]
     return [name for name in asked if any(name in line for line in said)]
 
 
-def measure(ncu: str, names: Sequence[str]) -> tuple[list[Row], list[str], str]:
-    """The rows of these kernels, the metrics that there are not, and ncu's output."""
-    asked, missing = list(METRICS), list[str]()
-    while True:
-        command = [
-            *(ncu, "--clock-control", "none", "--csv", "--page", "raw", "--print-units", "base"),
-            *("--print-metric-instances", "details", "--metrics", ",".join(asked)),
-            *(sys.executable, str(Path(__file__).resolve()), "--child", *names),
-        ]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        output = done.stdout + "\n" + done.stderr
-        unknown = unknown_metrics(output, asked)
-        rows = rows_of(done.stdout)
-        if rows or not unknown or len(unknown) == len(asked):
-            return rows, missing, output
-        missing += unknown
-        asked = [name for name in asked if name not in unknown]
+def _under(command: Sequence[str], seconds: float) -> tuple[str, str]:
+    """(output, what went wrong) of a program, which is ended with its children when its time is over."""
+    running = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=os.name == "posix"
+    )
+    try:
+        return running.communicate(timeout=max(1.0, seconds))
+    except subprocess.TimeoutExpired:
+        if os.name == "posix":
+            os.killpg(running.pid, signal.SIGKILL)
+        else:
+            running.kill()
+        output, errors = running.communicate()
+        return output, f"{errors}\nended after {seconds:.0f} s"
+
+
+@dataclass
+class Tool:
+    """Nsight Compute: its path, the metrics that it knows, those that it does not, and when its time is over."""
+
+    path: str
+    until: float
+    asked: list[str] = field(default_factory=lambda: list(METRICS))
+    missing: list[str] = field(default_factory=list)
+
+    @property
+    def left(self) -> float:
+        """Seconds that are left."""
+        return self.until - time.monotonic()
+
+    def measure(self, names: Sequence[str]) -> tuple[list[Row], str]:
+        """The rows of these kernels, and ncu's output."""
+        while True:
+            command = [
+                *(self.path, "--clock-control", "none", "--csv", "--page", "raw", "--print-units", "base"),
+                *("--print-metric-instances", "details", "--metrics", ",".join(self.asked)),
+                *(sys.executable, str(Path(__file__).resolve()), "--child", *names),
+            ]
+            found, errors = _under(command, self.left)
+            output = found + "\n" + errors
+            rows = rows_of(found)
+            unknown = unknown_metrics(output, self.asked)
+            if rows or self.left < 1 or not unknown or len(unknown) == len(self.asked):
+                return rows, output
+            self.missing += unknown
+            self.asked = [name for name in self.asked if name not in unknown]
 
 
 @dataclass
@@ -227,6 +327,8 @@ class Line:
     predicted: int
     by: str
     measured: int | None
+    metrics: dict[str, int] = field(default_factory=dict)
+    """What each of the metrics says."""
 
     @property
     def differs(self) -> bool:
@@ -236,11 +338,11 @@ class Line:
     def text(self) -> str:
         """A line of the table."""
         if self.measured is None:
-            return f"{self.kernel:36} {self.quantity:24} {self.predicted:10,} {'-':>10} {'':>7}  {self.by}"
+            return f"{self.kernel:36} {self.quantity:26} {self.predicted:10,} {'-':>10} {'':>7}  {self.by}"
         ratio = f"{self.measured / self.predicted:.3f}" if self.predicted else "inf" if self.measured else "1.000"
         mark = "   DIFFERS" if self.differs else ""
         return (
-            f"{self.kernel:36} {self.quantity:24} {self.predicted:10,} {self.measured:10,} {ratio:>7}  {self.by}{mark}"
+            f"{self.kernel:36} {self.quantity:26} {self.predicted:10,} {self.measured:10,} {ratio:>7}  {self.by}{mark}"
         )
 
 
@@ -250,8 +352,8 @@ def compared(name: str, report: Report, by: str, row: Row | None) -> list[Line]:
     for quantity in QUANTITIES:
         expected = quantity.predicted(report)
         found = quantity.measured(row) if row is not None else None
-        if expected or found:
-            lines.append(Line(name, quantity.name, expected, by, found))
+        if expected is not None and (expected or found):
+            lines.append(Line(name, quantity.name, expected, by, found, quantity.sums(row) if row is not None else {}))
     return lines
 
 
@@ -282,27 +384,81 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--predict", action="store_true", help="predict only")
     parser.add_argument("--target", default="sim:cuda:90", help="what is predicted for: sim:cuda:80 or sim:cuda:90")
     parser.add_argument("--ncu", default=None, help="the path of ncu")
+    parser.add_argument("--seconds", type=float, default=60, help="how long ncu may run in all")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--save", action="store_true", help="write the table to benchmarks/results/")
     parser.add_argument("--child", nargs="+", help=argparse.SUPPRESS)
     return parser.parse_args()
 
 
-def _measured(options: argparse.Namespace, names: Sequence[str]) -> tuple[dict[str, Row], list[str]]:
-    """Rows by kernel, and what could not be measured; ends the process where nothing could."""
-    ncu = options.ncu or find_ncu()
-    if ncu is None:
+def _tool(options: argparse.Namespace) -> Tool:
+    path = options.ncu or find_ncu()
+    if path is None:
         print("ncu was not found: install Nsight Compute, or say --ncu PATH; --predict needs none", file=sys.stderr)
         raise SystemExit(2)
-    rows, missing, output = measure(ncu, names)
-    if not rows:
-        print("ncu measured nothing:", *output.strip().splitlines()[-15:], sep="\n    ", file=sys.stderr)
-        raise SystemExit(2)
-    if all(row.opcodes is None for row in rows) and OPCODES not in missing:
-        missing.append(f"{OPCODES} (no instances)")
-    found = paired(names, rows)
-    missing += [f"the kernel {name!r}" for name in names if name not in found]
-    return found, missing
+    return Tool(path, time.monotonic() + options.seconds)
+
+
+@dataclass
+class Table:
+    """What has been compared so far."""
+
+    target: str
+    lines: list[Line] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
+    unmeasured: list[str] = field(default_factory=list)
+    gpu: str = ""
+
+    def facts(self) -> dict[str, Any]:
+        """As plain data."""
+        return {
+            "date": datetime.date.today().isoformat(),
+            "gpu": self.gpu,
+            "target": self.target,
+            "missing": [*self.missing, *(f"the kernel {name!r}" for name in self.unmeasured)],
+            "lines": [{**asdict(line), "differs": line.differs} for line in self.lines],
+        }
+
+    def save(self) -> None:
+        """To benchmarks/results/."""
+        facts = self.facts()
+        place = HERE / "results" / f"ncu-{facts['date']}.json"
+        place.parent.mkdir(exist_ok=True)
+        place.write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
+
+
+def _gpu() -> str:
+    """The GPU and its driver, as nvidia-smi names them; "" without it."""
+    tool = shutil.which("nvidia-smi")
+    if tool is None:
+        return ""
+    command = [tool, "--query-gpu=name,driver_version", "--format=csv,noheader", "--id=0"]
+    return _under(command, 10)[0].strip()
+
+
+def _fill(table: Table, names: Sequence[str], tool: Tool | None, save: bool) -> None:
+    """Measure, predict and print a dozen at a time."""
+    for start in range(0, len(names), AT_ONCE):
+        some = names[start : start + AT_ONCE]
+        rows: dict[str, Row] = {}
+        if tool is not None and tool.left > 1:
+            measured, output = tool.measure(some)
+            rows = paired(some, measured)
+            if not rows:
+                print("ncu measured nothing:", *output.strip().splitlines()[-15:], sep="\n    ", file=sys.stderr)
+            if measured and all(row.opcodes is None for row in measured) and OPCODES not in tool.missing:
+                tool.missing.append(f"{OPCODES} (no instances)")
+                tool.asked.remove(OPCODES)
+        for name in some:
+            report, by = predicted(WORKS[name], table.target)
+            for line in compared(name, report, by, rows.get(name)):
+                table.lines.append(line)
+                print(line.text(), flush=True)
+        table.unmeasured += [name for name in some if tool is not None and name not in rows]
+        if tool is not None:
+            table.missing = tool.missing
+        if save:
+            table.save()
 
 
 def main() -> int:
@@ -311,30 +467,19 @@ def main() -> int:
     if options.child:
         launch_here(options.child)
         return 0
-    names = [name for name in WORKS if options.only in name]
-    rows, missing = ({}, []) if options.predict else _measured(options, names)
-    print(f"{'kernel':36} {'count':24} {'predicted':>10} {'measured':>10} {'ratio':>7}  by")
-    lines: list[Line] = []
-    for name in names:
-        report, by = predicted(WORKS[name], options.target)
-        for line in compared(name, report, by, rows.get(name)):
-            lines.append(line)
-            print(line.text(), flush=True)
-    print(last_line(lines, missing))
-    facts: dict[str, Any] = {
-        "date": datetime.date.today().isoformat(),
-        "target": options.target,
-        "missing": missing,
-        "lines": [{**asdict(line), "differs": line.differs} for line in lines],
-    }
+    arch = int(options.target.rpartition(":")[2])
+    names = [name for name, work in WORKS.items() if options.only in name and work.least <= arch]
+    tool = None if options.predict else _tool(options)
+    table = Table(options.target, gpu="" if options.predict else _gpu())
+    print(f"{'kernel':36} {'count':26} {'predicted':>10} {'measured':>10} {'ratio':>7}  by")
+    _fill(table, names, tool, options.save)
+    facts = table.facts()
+    print(last_line(table.lines, facts["missing"]))
     if options.json:
         print(json.dumps(facts, indent=1))
-    if options.save:
-        place = HERE / "results" / f"ncu-{facts['date']}.json"
-        place.parent.mkdir(exist_ok=True)
-        place.write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
-    unmeasured = not options.predict and any(name not in rows for name in names)
-    return 1 if unmeasured or any(line.differs for line in lines) else 0
+    if tool is not None and len(table.unmeasured) == len(names):
+        return 2
+    return 1 if table.unmeasured or any(line.differs for line in table.lines) else 0
 
 
 if __name__ == "__main__":

@@ -13,7 +13,8 @@ import weft
 import weft.gluon.language as gl
 import weft.language as tl
 from weft import gluon
-from weft.gluon.language.nvidia.ampere import mma_v2
+from weft.gluon.language.nvidia.ampere import async_copy, mma_v2
+from weft.gluon.language.nvidia.hopper import fence_async_shared, warpgroup_mma
 
 __all__ = ["WORKS", "Launch", "Work", "aligned"]
 
@@ -99,6 +100,74 @@ def transpose(x, out, m, n, BLOCK: tl.constexpr):
     tl.store(out + j[:, None] * m + i[None, :], tl.trans(tile))
 
 
+@weft.jit
+def row_sums_masked(x, out, rows, M: tl.constexpr, N: tl.constexpr):
+    """Sums along rows, some of them stored."""
+    i, j = tl.program_id(0) * M + tl.arange(0, M), tl.arange(0, N)
+    total = tl.sum(tl.load(x + i[:, None] * N + j[None, :]), axis=1)
+    tl.store(out + i, total, mask=i < rows)
+
+
+@weft.jit
+def row_argmax(x, out, index, M: tl.constexpr, N: tl.constexpr):
+    """The largest of each row, and where it is."""
+    i, j = tl.program_id(0) * M + tl.arange(0, M), tl.arange(0, N)
+    value, where = tl.max(tl.load(x + i[:, None] * N + j[None, :]), axis=1, return_indices=True)
+    tl.store(out + i, value)
+    tl.store(index + i, where)
+
+
+@weft.jit
+def sums_in_pieces(x, out, columns, BLOCK: tl.constexpr):
+    """The sum of a row, piece by piece, the last one masked."""
+    row, i = tl.program_id(0), tl.arange(0, BLOCK)
+    total = tl.zeros((BLOCK,), tl.float32)
+    for start in range(0, columns, BLOCK):
+        total += tl.load(x + row * columns + start + i, mask=start + i < columns, other=0.0)
+    tl.store(out + row, tl.sum(total, axis=0))
+
+
+@weft.jit
+def sorted_rows(x, out, M: tl.constexpr, N: tl.constexpr):
+    """Rows in ascending order."""
+    place = (tl.program_id(0) * M + tl.arange(0, M))[:, None] * N + tl.arange(0, N)[None, :]
+    tl.store(out + place, tl.sort(tl.load(x + place), dim=1))
+
+
+@weft.jit
+def bins(x, out, BLOCK: tl.constexpr, BINS: tl.constexpr):
+    """A histogram for each program."""
+    value = tl.load(x + tl.program_id(0) * BLOCK + tl.arange(0, BLOCK))
+    tl.store(out + tl.program_id(0) * BINS + tl.arange(0, BINS), tl.histogram(value, BINS))
+
+
+@weft.jit
+def largest(x, out, n, BLOCK: tl.constexpr):
+    """out = max(x, out), atomically, the last block masked."""
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.atomic_max(out + i, tl.load(x + i, mask=i < n), mask=i < n, sem="relaxed")
+
+
+@weft.jit
+def taken(x, index, out, M: tl.constexpr, N: tl.constexpr):
+    """Elements of each row, through shared memory or lanes as the compiler wants."""
+    place = (tl.program_id(0) * M + tl.arange(0, M))[:, None] * N + tl.arange(0, N)[None, :]
+    tl.store(out + place, tl.gather(tl.load(x + place), tl.load(index + place), 1))
+
+
+@weft.jit
+def multiply(a, b, c, K, M: tl.constexpr, N: tl.constexpr, BK: tl.constexpr):
+    """One tile of c = a @ b, K in pieces."""
+    i, j, k = tl.arange(0, M), tl.arange(0, N), tl.arange(0, BK)
+    pa, pb = a + i[:, None] * K + k[None, :], b + k[:, None] * N + j[None, :]
+    total = tl.zeros((M, N), tl.float32)
+    for _ in range(0, K, BK):
+        total = tl.dot(tl.load(pa), tl.load(pb), total)
+        pa += BK
+        pb += BK * N
+    tl.store(c + i[:, None] * N + j[None, :], total)
+
+
 @gluon.jit
 def convert(x, out, M: gl.constexpr, N: gl.constexpr, first: gl.constexpr, second: gl.constexpr):
     """A tile loaded in one layout, stored in another."""
@@ -145,6 +214,38 @@ def product(a, b, c, M: gl.constexpr, N: gl.constexpr, K: gl.constexpr, shared: 
     gl.store(c + cm[:, None] * N + cn[None, :], total)
 
 
+@gluon.jit
+def group_product(a, b, c, M: gl.constexpr, N: gl.constexpr, K: gl.constexpr):
+    """One tile of c = a @ b by wgmma, operands through shared memory."""
+    rows: gl.constexpr = gl.BlockedLayout([1, 8], [4, 8], [4, 1], [1, 0])
+    shared: gl.constexpr = gl.NVMMASharedLayout(128, 16, 2)
+    mma: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, N, 16])
+    am, ak = gl.arange(0, M, layout=gl.SliceLayout(1, rows)), gl.arange(0, K, layout=gl.SliceLayout(0, rows))
+    bk, bn = gl.arange(0, K, layout=gl.SliceLayout(1, rows)), gl.arange(0, N, layout=gl.SliceLayout(0, rows))
+    left = gl.allocate_shared_memory(a.dtype.element_ty, [M, K], shared)
+    right = gl.allocate_shared_memory(b.dtype.element_ty, [K, N], shared)
+    left.store(gl.load(a + am[:, None] * K + ak[None, :]))
+    right.store(gl.load(b + bk[:, None] * N + bn[None, :]))
+    fence_async_shared()
+    gl.thread_barrier()
+    total = warpgroup_mma(left, right, gl.zeros([M, N], gl.float32, mma), is_async=False)
+    cm, cn = gl.arange(0, M, layout=gl.SliceLayout(1, mma)), gl.arange(0, N, layout=gl.SliceLayout(0, mma))
+    gl.store(c + cm[:, None] * N + cn[None, :], total)
+
+
+@gluon.jit
+def copy_ahead(x, out, M: gl.constexpr, N: gl.constexpr, layout: gl.constexpr, shared: gl.constexpr):
+    """out = x through shared memory by asynchronous copies."""
+    i, j = gl.arange(0, M, layout=gl.SliceLayout(1, layout)), gl.arange(0, N, layout=gl.SliceLayout(0, layout))
+    memory = gl.allocate_shared_memory(x.dtype.element_ty, [M, N], shared)
+    place = i[:, None] * N + j[None, :]
+    async_copy.async_copy_global_to_shared(memory, x + place)
+    async_copy.commit_group()
+    async_copy.wait_group(0)
+    gl.thread_barrier()
+    gl.store(out + place, memory.load(layout))
+
+
 @dataclass(frozen=True)
 class Launch:
     """A grid, and the arguments in order: arrays of the host, and numbers."""
@@ -160,6 +261,8 @@ class Work:
     kernel: Any
     make: Callable[[], Launch]
     constants: dict[str, Any]
+    least: int = 80
+    """The compute capability that it needs."""
 
 
 def aligned(array: Any) -> Any:
@@ -189,6 +292,42 @@ def _line(kernel: Any, n: int, block: int, dtype: Any = np.float32, *more: Any, 
     return Work(kernel, make, {"BLOCK": block, **options})
 
 
+def _products() -> dict[str, Work]:
+    """Products in the Triton language: by wgmma where there is one."""
+    f16, size = np.float16, {"M": 64, "N": 64}
+    half = _launch((1,), _floats(64, 128, dtype=f16), _floats(128, 64, dtype=f16), _floats(64, 64), 128)
+    single = _launch((1,), _floats(64, 64), _floats(64, 64), _floats(64, 64), 64)
+    return {
+        "dot f16, loop": Work(multiply, half, {**size, "BK": 32, "num_stages": 3}),
+        "dot f16, 8 warps": Work(multiply, half, {**size, "BK": 64, "num_warps": 8, "num_stages": 1}),
+        "dot f32": Work(multiply, single, {**size, "BK": 32, "num_stages": 2}),
+    }
+
+
+def _rows() -> dict[str, Work]:
+    """What is done with the rows of a matrix."""
+    wide, i32 = {"M": 32, "N": 128}, np.int32
+    index = aligned(np.random.default_rng(3).integers(0, 64, (128, 64)).astype(i32))
+    counted = aligned(np.random.default_rng(4).integers(0, 64, 2048).astype(i32))
+    place = {"M": 32, "N": 64}
+    return {
+        "sum of rows, 32x128": Work(row_sums, _launch((4,), _floats(128, 128), _floats(128)), wide),
+        "sum of rows, 32x512, 8 warps": Work(
+            row_sums, _launch((2,), _floats(64, 512), _floats(64)), {"M": 32, "N": 512, "num_warps": 8}
+        ),
+        "sum of rows, masked": Work(row_sums_masked, _launch((4,), _floats(128, 128), _floats(128), 100), wide),
+        "largest of rows, and where": Work(
+            row_argmax, _launch((4,), _floats(128, 128), _floats(128), _floats(128, dtype=i32)), wide
+        ),
+        "sum of a row in pieces": Work(
+            sums_in_pieces, _launch((8,), _floats(8, 1000), _floats(8), 1000), {"BLOCK": 256}
+        ),
+        "sorted rows, 32x64": Work(sorted_rows, _launch((4,), _floats(128, 64), _floats(128, 64)), place),
+        "histogram of 512": Work(bins, _launch((4,), counted, _floats(4, 64, dtype=i32)), {"BLOCK": 512, "BINS": 64}),
+        "gather of rows, 32x64": Work(taken, _launch((4,), _floats(128, 64), index, _floats(128, 64)), place),
+    }
+
+
 def _language() -> dict[str, Work]:
     index = np.random.default_rng(1).permutation(4096).astype(np.int32)
     columns = 1000
@@ -202,7 +341,9 @@ def _language() -> dict[str, Work]:
         "gather of f32": Work(pick, _launch((4,), _floats(4096), aligned(index), _floats(4096)), {"BLOCK": 1024}),
         "atomic add f32": _line(add_to, 4096, 1024),
         "atomic add i32": _line(add_to, 4096, 1024, np.int32),
-        "sum of rows, 32x128": Work(row_sums, _launch((4,), _floats(128, 128), _floats(128)), {"M": 32, "N": 128}),
+        "atomic max i32, masked": _line(largest, 4001, 1024, np.int32, 4001),
+        **_rows(),
+        **_products(),
         "sum of columns, 64x64": Work(column_sums, _launch((4,), _floats(64, 256), _floats(256)), {"M": 64, "N": 64}),
         "cumulative sum": _line(running_sums, 4096, 1024),
         "softmax 1000": Work(softmax, _launch((8,), _floats(8, 1000), _floats(8, 1000), columns), {"BLOCK": 1024}),
@@ -210,11 +351,14 @@ def _language() -> dict[str, Work]:
         "transpose f32": Work(
             transpose, _launch((2, 2), _floats(128, 128), _floats(128, 128), 128, 128), {"BLOCK": 64}
         ),
-        "transpose f16": Work(
-            transpose,
-            _launch((2, 2), _floats(128, 128, dtype=np.float16), _floats(128, 128, dtype=np.float16), 128, 128),
-            {"BLOCK": 64},
-        ),
+        **{
+            f"transpose {name}": Work(
+                transpose,
+                _launch((2, 2), _floats(128, 128, dtype=dtype), _floats(128, 128, dtype=dtype), 128, 128),
+                {"BLOCK": 64},
+            )
+            for name, dtype in (("f16", np.float16), ("i8", np.int8))
+        },
     }
 
 
@@ -262,6 +406,8 @@ def _gluon() -> dict[str, Work]:
         "product f16, swizzled": Work(product, operands, {**size, "shared": swizzled, "W": 2}),
         "product f16, conflicts": Work(product, operands, {**size, "shared": plain, "W": 2}),
         "product tf32": Work(product, single, {**size, "shared": plain, "W": 1}),
+        "product f16 of a warp group": Work(group_product, operands, size, 90),
+        "copy ahead f16": _tile(copy_ahead, 64, 64, f16, layout=wide, shared=swizzled),
     }
 
 

@@ -35,11 +35,13 @@ SAMPLE = """==PROF== Connected to process 4711
 ==PROF== Profiling "copy": 0%....100% - 3 passes
 ==PROF== Disconnected from process 4711
 "ID","Process ID","Kernel Name","CC","l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum",\
-"l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum","l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum",\
-"sass__inst_executed_per_opcode"
-"","","","","sector","sector","","inst"
-"0","4711","copy","9.0","1,024","1024","0","512 (IMAD: 128; LDG: 64; STG.E: 64; EXIT: 32)"
-"1","4711","softmax(float *)","9.0","1000","1000","n/a","(!) n/a"
+"l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum","l1tex__t_sectors_pipe_lsu_mem_global_op_red.sum",\
+"l1tex__t_sectors_pipe_lsu_mem_global_op_atom.sum","l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum",\
+"sass__inst_executed_per_opcode","sass__thread_inst_executed_true_per_opcode"
+"","","","","sector","sector","sector","sector","","inst","inst"
+"0","4711","copy","9.0","1,024","1024","0","0","0","512 (IMAD: 128; LDG: 64; STG.E: 64; EXIT: 32)",\
+"9,216 (IMAD: 4,096; LDG: 2,048; STG.E: 2,048; EXIT: 1,024)"
+"1","4711","softmax(float *)","9.0","1000","1000","0","0","n/a","(!) n/a","(!) n/a"
 """
 
 
@@ -49,7 +51,8 @@ def test_a_table_is_read(ncu: Any) -> None:
     assert first.metrics["l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"] == 1024
     assert first.opcodes == {"IMAD": 128, "LDG": 64, "STG": 64, "EXIT": 32}
     assert second.metrics["l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum"] is None
-    assert second.opcodes is None
+    assert first.threads == {"IMAD": 4096, "LDG": 2048, "STG": 2048, "EXIT": 1024}
+    assert second.opcodes is None and second.threads is None
     assert ncu.rows_of("==ERROR== nothing was profiled\n") == []
 
 
@@ -75,16 +78,44 @@ def test_counts_beside_a_table(ncu: Any) -> None:
         ("global store sectors", 1024, 1024, "counter"),
         ("global loads", 64, 64, "counter"),
         ("global stores", 64, 64, "counter"),
+        ("global loads of threads", 2048, 2048, "counter"),
+        ("global stores of threads", 2048, 2048, "counter"),
     ]
     assert not any(line.differs for line in lines)
-    assert ncu.last_line(lines, []) == "4 of 4 counts of 1 kernels are as predicted"
+    assert ncu.last_line(lines, []) == "6 of 6 counts of 1 kernels are as predicted"
     row.opcodes["LDG"] = 65
     row.opcodes["SHFL"] = 1
     lines = ncu.compared("copy f32", report, by, row)
     assert [line.quantity for line in lines if line.differs] == ["global loads", "shuffles"]
     assert ncu.last_line(lines, ["x"]) == (
-        "3 of 5 counts of 1 kernels are as predicted; 2 differ, in 1 kernels; not measured: x"
+        "5 of 7 counts of 1 kernels are as predicted; 2 differ, in 1 kernels; not measured: x"
     )
+
+
+def test_masks_are_compared_by_threads(ncu: Any) -> None:
+    """7,001 of 7,168 elements: whether four warps execute a store of nothing is up to the assembler."""
+    report, _ = ncu.predicted(ncu.WORKS["copy f32, masked"], "sim:cuda:90")
+    found = {q.name: q.predicted(report) for q in ncu.QUANTITIES}
+    assert found["global stores"] is None and found["global stores of threads"] == 7001
+    report, _ = ncu.predicted(ncu.WORKS["sum of rows, masked"], "sim:cuda:90")
+    found = {q.name: q.predicted(report) for q in ncu.QUANTITIES}
+    assert found["shared loads of threads"] == found["global stores of threads"] == 100
+
+
+def test_wavefronts_are_those_of_the_instructions_where_they_can_be_told(ncu: Any) -> None:
+    """What the pipe counts is an upper bound: matrices are counted with the other loads, or apart from them."""
+    quantity = next(q for q in ncu.QUANTITIES if q.name == "shared load wavefronts")
+    (ld, ldsm), (pipe,) = quantity.metrics[0], quantity.metrics[-1]
+
+    def row(*values: int | None) -> Any:
+        return ncu.Row("k", dict(zip((ld, ldsm, pipe), values, strict=True)), None, None)
+
+    assert quantity.measured(row(512, 0, 568)) == 512
+    assert quantity.measured(row(128, 128, 259)) == 256
+    assert quantity.measured(row(256, 128, 259)) == 256
+    assert quantity.measured(row(None, None, 259)) == 259
+    assert quantity.measured(row(None, None, None)) is None
+    assert quantity.sums(row(512, 0, 568)) == {f"{ld} + {ldsm}": 512, ld: 512, pipe: 568}
 
 
 def test_what_the_data_decide_is_simulated(ncu: Any) -> None:
@@ -103,6 +134,8 @@ def test_conflicts_are_predicted(ncu: Any) -> None:
 def test_every_kernel_is_predicted(ncu: Any, target: str) -> None:
     assert len(ncu.WORKS) >= 20
     for name, work in ncu.WORKS.items():
+        if work.least > int(target[-2:]):
+            continue
         report, _ = ncu.predicted(work, target)
         assert ncu.compared(name, report, "", None), name
 
@@ -113,14 +146,15 @@ def _table(ncu: Any, names: list[str], opcodes: bool) -> str:
     for i, name in enumerate(names):
         report, _ = ncu.predicted(ncu.WORKS[name], "sim:cuda:90")
         cells = dict.fromkeys(ncu.METRICS, "0")
-        counts = dict[str, int]()
+        warps, threads = dict[str, int](), dict[str, int]()
         for quantity in ncu.QUANTITIES:
-            for metric in quantity.metrics[:1]:
-                cells[metric] = str(quantity.predicted(report))
+            for metric, *_ in quantity.metrics:
+                cells[metric] = str(quantity.predicted(report) or 0)
             for opcode in quantity.opcodes[:1]:
-                counts[opcode] = quantity.predicted(report)
-        listed = "; ".join(f"{k}: {v}" for k, v in counts.items())
-        cells[ncu.OPCODES] = f"{sum(counts.values())} ({listed})" if opcodes else "n/a"
+                (threads if quantity.threads else warps)[opcode] = quantity.predicted(report) or 0
+        for metric, counts in ((ncu.OPCODES, warps), (ncu.THREAD_OPCODES, threads)):
+            listed = "; ".join(f"{k}: {v}" for k, v in counts.items())
+            cells[metric] = f"{sum(counts.values())} ({listed})" if opcodes else "n/a"
         function = ncu.WORKS[name].kernel.__name__
         rows.append([str(i), "1", function, "(128, 1, 1)", "9.0", *(cells[m] for m in ncu.METRICS)])
     return "\n".join(",".join(f'"{cell}"' for cell in row) for row in rows)

@@ -9,9 +9,9 @@ The sum of a row is loaded by all warps, and stored by those of them that come f
 assembler sees that too, in some kernels and not in others: it leaves before the load where the mask does not hold.
 With the mask in the program, what is loaded is the same in both, and the counter knows it.
 
-Done where one mask stands for all registers, so that no more predicates are held; for few registers, because each is
-set to zero first (left unset, ptxas keeps it for the whole kernel); and where what lies between the load and its stores
-is computed by each thread for itself. This comes last, when barriers stand where they must.
+Done where one mask stands for all registers, so that no more predicates are held; not for very many registers, because
+each is set to zero first (left unset, ptxas keeps it for the whole kernel); and where what lies between the load and
+its stores is computed by each thread for itself. This comes last, when barriers stand where they must.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ FOR_ITSELF = ("select", "rename", "join", "pack", "unpack", "permute")
 """What each thread does with its own registers, beside arithmetic."""
 NUMBERS = ("constant", "program_id", "num_programs", "linear", *FOR_ITSELF)
 """What a mask may be made of to be computed earlier, beside arithmetic."""
-MOST = 8
+MOST = 64
 """Registers of a load that are set to zero for it."""
 
 

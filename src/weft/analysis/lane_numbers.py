@@ -146,6 +146,8 @@ class LaneNumbers:
             return np.concatenate(parts, axis=2)
         if op.name == "linear":
             return self._linear(op)
+        if op.name == "elect":
+            return (np.arange(self.program.lanes) == 0).astype(np.int64)[None, :, None]
         return None
 
     def _linear(self, op: LaneOp) -> Array | None:

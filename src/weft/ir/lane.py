@@ -195,6 +195,7 @@ OPERATIONS: dict[str, str] = {
     # between lanes
     "shuffle": "attrs kind xor: masks, one for each register; kind idx: (value, lane) with the lane to read from",
     "ballot": "(i1): i32, the lanes of the warp where it holds",
+    "elect": "i1: true in one lane of each warp, always the same one; from sm_90 on",
     # memory: operands in brackets may be absent; attrs space is global, shared or cluster
     "load": "(address[, mask, other]), attrs space, vector: each address register gives vector consecutive elements; "
     "cache (ca, cg, ...), evict (evict_first, evict_last) and volatile are for who emits instructions",

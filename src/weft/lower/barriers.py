@@ -83,7 +83,8 @@ def _drop_if_redundant(hazards: Hazards, block: Block, op: LaneOp) -> None:
 
 
 NEITHER_HERE_NOR_THERE = (
-    "constant", "linear", "rename", "join", "pack", "unpack", "permute", "select", "shuffle", "shared", "remote",
+    "constant", "linear", "elect", "rename", "join", "pack", "unpack", "permute", "select", "shuffle", "shared",
+    "remote",
 )  # fmt: skip
 
 

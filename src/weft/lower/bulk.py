@@ -154,7 +154,7 @@ def _load(c: Context, op: Operation) -> None:
         raise Unsupported("a bulk copy to several blocks (multicast)", c.program.target, c.build.span)
     desc, *coordinates, barrier, result, predicate = op.operands
     t = _Transfer(c, desc, coordinates, result, spread=True)
-    operands = [t.shared, t.map, t.at, c[barrier], elected(c, predicate, t.warps)]
+    operands = [t.shared, t.map, t.at, c[barrier], elected(c, predicate, t.warps, whichever=True)]
     c.build.instruction(f"cp.async.bulk.tensor.{t.rank}d.load", operands)
 
 
@@ -162,7 +162,7 @@ def _load(c: Context, op: Operation) -> None:
 def _store(c: Context, op: Operation) -> None:
     desc, *coordinates, source = op.operands
     t = _Transfer(c, desc, coordinates, source)
-    c.build.instruction(f"cp.async.bulk.tensor.{t.rank}d.store", [t.map, t.at, t.shared, elected(c)])
+    c.build.instruction(f"cp.async.bulk.tensor.{t.rank}d.store", [t.map, t.at, t.shared, elected(c, whichever=True)])
     c.build.instruction("cp.async.bulk.commit_group", [])
 
 
@@ -171,7 +171,9 @@ def _reduce(c: Context, op: Operation) -> None:
     desc, *coordinates, source = op.operands
     kind = REDUCTIONS[int_value(op.properties["kind"])]
     t = _Transfer(c, desc, coordinates, source)
-    c.build.instruction(f"cp.async.bulk.tensor.{t.rank}d.reduce.{kind}", [t.map, t.at, t.shared, elected(c)])
+    c.build.instruction(
+        f"cp.async.bulk.tensor.{t.rank}d.reduce.{kind}", [t.map, t.at, t.shared, elected(c, whichever=True)]
+    )
     c.build.instruction("cp.async.bulk.commit_group", [])
 
 

@@ -21,10 +21,17 @@ BETWEEN = ("constant", "shared", "linear", "arith.addi", "arith.muli", "arith.cm
 """What may stand between two inits: where the second barrier is."""
 
 
-def elected(c: Context, predicate: SSAValue | None = None, warps: int = 1) -> Value:
-    """i1: whether a lane is the one that acts, where the predicate holds; one in each of the first `warps` warps."""
+def elected(c: Context, predicate: SSAValue | None = None, warps: int = 1, whichever: bool = False) -> Value:
+    """i1: whether a lane is the one that acts, where the predicate holds; one in each of the first `warps` warps.
+
+    It is the first one of its warp, or `whichever` the hardware chooses: one that the assembler knows to be alone.
+    """
     masks = {"lane": c.program.lanes - 1, "warp": (c.program.warps - 1) & -warps}
-    conditions: list[Value | None] = [c.is_zero(c.index(dim, mask)) for dim, mask in masks.items() if mask]
+    conditions: list[Value | None] = []
+    if whichever:
+        conditions.append(c.build.add("elect", (), [("i1", 1)]).result)
+        del masks["lane"]
+    conditions += [c.is_zero(c.index(dim, mask)) for dim, mask in masks.items() if mask]
     if predicate is not None and not c.is_true(predicate):
         conditions.append(c[predicate])
     found = c.all_of(conditions)

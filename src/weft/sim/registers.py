@@ -242,6 +242,11 @@ def _shuffle(context: Context, op: LaneOp) -> None:
     _set(context, op, moved(f.data), None if wrong is None else moved(wrong), known)
 
 
+def _elect(context: Context, op: LaneOp) -> None:
+    _count(context, op, 1)
+    _set(context, op, (np.arange(context.batch.lanes) == 0)[None, :, None])
+
+
 def _ballot(context: Context, op: LaneOp) -> None:
     f, lanes = context.env[op.operands[0]], context.batch.lanes
     x = full(f.data, f.data.shape[0], lanes)
@@ -265,4 +270,5 @@ HANDLERS: dict[str, Callable[[Context, LaneOp], None]] = {
     "permute": _permute,
     "shuffle": _shuffle,
     "ballot": _ballot,
+    "elect": _elect,
 }

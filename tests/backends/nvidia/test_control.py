@@ -59,6 +59,41 @@ def test_addresses_that_part_are_carried_apart() -> None:
     assert sum("ld.global" in line for line in code(emitted.ptx)) == 8
 
 
+def _rows(step_by_argument: bool, later: bool) -> LaneProgram:
+    """A loop that carries the addresses of four rows that lie n apart, and moves them by n elements or by 256 bytes;
+    `later`: it loads from where it was moved to.
+    """
+    kit = Kit("x:f32*", "n:i32", "m:i32", target="cuda:80")
+    n = kit.arg("n")
+    rows = kit.op("arith.muli", [kit.linear([0, 1, 2, 3], lane=(4, 8, 16, 32, 64)), n], "i32")
+    addresses = kit.op("arith.addi", [kit.arg("x"), kit.op("arith.extsi", [rows], "i64")], "i64")
+    wide = kit.op("arith.muli", [kit.op("arith.extsi", [n], "i64"), kit.constant("i64", 4)], "i64")
+    step = wide if step_by_argument else kit.constant("i64", 256)
+
+    def body(index: Value, at: Value, sums: Value) -> tuple[Value, Value]:
+        following = kit.op("arith.addi", [at, step], "i64")
+        value = kit.load("global", following if later else at, "f32")
+        return following, kit.op("arith.addf", [sums, value], "f32")
+
+    total = kit.rename(kit.constant("f32", 0.0), [0] * 4)
+    _, sums = kit.loop([kit.int(0), kit.arg("m"), kit.int(1)], [addresses, total], body)
+    kit.store("global", addresses, sums)
+    return kit.program()
+
+
+@pytest.mark.parametrize("by_argument", [False, True])
+@pytest.mark.parametrize("later", [False, True])
+def test_addresses_that_move_by_one_distance_have_one_way(by_argument: bool, later: bool) -> None:
+    """In the loop the way alone is carried; a distance that is known when it runs is no product of 32 bits."""
+    emitted = emit(_rows(by_argument, later))
+    loop = re.search(r"\n(body\d+):.*?br i1", emitted.llir, re.DOTALL)
+    assert loop is not None and len(re.findall(r"= phi i64", loop[0])) == 1, emitted.llir
+    assert emitted.llir.count('asm "shl.b64') == by_argument
+    turn = re.search(r"(\$L__BB\d+_\d+):(?:(?!\n\$L).)*?bra\s+\1", emitted.ptx, re.DOTALL)
+    assert turn is not None, emitted.ptx
+    assert turn[0].count("ld.global") == 4 and turn[0].count("add.s64") == 5 and "wide" not in turn[0], turn[0]
+
+
 def test_halves_are_carried_in_words() -> None:
     kit = Kit("x:f16*", "n:i32", target="cuda:80")
     place = kit.place("x", kit.thread((0,), 8))

@@ -13,6 +13,7 @@ from weft.ir.lane import LaneOp, Value
 
 from .emitter import BITS, LLVM, Emitter, Register, Sum, emitter
 from .registers import special
+from .steps import Turn, one_way
 
 __all__: list[str] = []
 
@@ -142,9 +143,9 @@ def _loop(e: Emitter, op: LaneOp, apart: bool) -> bool:
         again = e.ins(f"icmp slt {type} {following}, {upper}")
         end = f.block
         if same:
-            e.lines[at:at] = _phis(
-                [number, *_flat(names)], [type, *types], [lower, *_flat(first)], before, [following, *_flat(last)], end
-            )
+            turn = Turn([number, *_flat(names)], [type, *types], [lower, *_flat(first)], [following, *_flat(last)])
+            turn, top = one_way(e, at, turn)
+            e.lines[at:at] = [*_phis(turn.names, turn.types, turn.first, before, turn.last, end), *top]
         e.do(f"br i1 {again}, label %{head}, label %{done}")
     if not same:
         return False

@@ -140,6 +140,8 @@ def _added(e: Emitter, type: str, a: Register, b: Register) -> Register:
         base, known = x or y, e.largest.get(x or y)
     else:
         base = e.pure(f"add {type} {x}, {y}")
+        if type == "i64":
+            e.note_step(x, y, base)
         known = None
         if x in e.largest and y in e.largest and e.largest[x] + e.largest[y] < 1 << 31:
             known = e.largest[x] + e.largest[y]
@@ -167,7 +169,10 @@ def _multiplied(e: Emitter, type: str, a: Register, b: Register) -> Register:
         return Sum("", m * n, type)
     known = e.largest.get(base)
     if factor != 1:
-        base = e.pure(f"mul {type} {base}, {factor}")
+        product = e.pure(f"mul {type} {base}, {factor}")
+        if type == "i64" and factor & factor - 1 == 0 and factor > 1:
+            e.multiples[product] = (base, factor.bit_length() - 1)
+        base = product
         if known is not None and factor > 0 and known * factor < 1 << 31:
             e.largest[base] = known * factor
     return Sum(base, m * n, type)

@@ -151,6 +151,7 @@ def emit_llvm(
         e.do("unreachable")
     elif not e.lines[-1].startswith("  ret"):
         e.do("ret void")
+    e.finish()
     if program.shared_bytes:
         alignment = max(16, *(a.alignment for a in program.shared))
         e.module.globals.append(f"@shared_memory = external addrspace(3) global [0 x i8], align {alignment}")

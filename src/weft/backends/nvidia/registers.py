@@ -240,6 +240,13 @@ def _shuffle(e: Emitter, op: LaneOp) -> None:
     e.env[result] = out
 
 
+@emitter("elect")
+def _elect(e: Emitter, op: LaneOp) -> None:
+    """Where only the lane so chosen uses addresses, the assembler needs no loop over lanes that may differ in them."""
+    pair = e.ins(e.call("llvm.nvvm.elect.sync", "{ i32, i1 }", [("i32", "-1")]))
+    e.env[op.results[0]] = [e.ins(f"extractvalue {{ i32, i1 }} {pair}, 1")]
+
+
 @emitter("ballot")
 def _ballot(e: Emitter, op: LaneOp) -> None:
     names = [

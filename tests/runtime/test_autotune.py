@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import pickle
+import threading
+import time
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +52,6 @@ def test_the_fastest_is_kept_for_each_key() -> None:
     kernel[grid](x, 50)
     assert kernel.best_config.kwargs == {"BLOCK": 64}
     assert len(kernel.cache) == 2
-    kernel[grid](x.astype(np.float64), 50) if False else None
 
 
 def test_trials_are_undone() -> None:
@@ -98,6 +100,57 @@ def test_pruning() -> None:
         tuned(prune_configs_by={**model, "top_k": "1"})[grid](x, 64)
     with pytest.raises(AutotunerError, match="No valid autotuner configs after pruning"):
         tuned(prune_configs_by={"early_config_prune": lambda *a, **k: []})[grid](x, 64)
+
+
+def test_what_is_left_is_never_nothing_and_one_is_not_measured() -> None:
+    def never(call: Any, quantiles: Any) -> float:
+        raise AssertionError("there was nothing to compare")
+
+    x = np.zeros(64, np.float32)
+    few = tuned(do_bench=never, prune_configs_by={"perf_model": lambda **args: args["BLOCK"], "top_k": 0.1})
+    few[grid](x, 64)
+    assert few.best_config is CONFIGS[0] and (x == 1).all()
+    one = tuned(do_bench=never, prune_configs_by={"early_config_prune": lambda configs, named, **kwargs: configs[2:]})
+    one[grid](x, 64)
+    assert one.best_config is CONFIGS[2] and (x == 2).all()
+
+
+def test_threads_tune_once_for_each_key() -> None:
+    measured: list[int] = []
+
+    def bench(call: Any, quantiles: Any) -> float:
+        call()
+        time.sleep(0.01)
+        measured.append(1)
+        return 1.0
+
+    kernel = tuned(do_bench=bench, reset_to_zero=["x"])
+    together = threading.Barrier(4)
+
+    def launch(n: int) -> np.ndarray[Any, Any]:
+        x = np.zeros(64, np.float32)
+        together.wait()
+        for _ in range(20):
+            kernel[grid](x, n)
+        return x
+
+    with ThreadPoolExecutor(4) as threads:
+        results = list(threads.map(launch, [64, 64, 48, 48]))
+    assert len(measured) == 6 and set(kernel.cache) == {(64, "float32"), (48, "float32")}
+    assert all(x[:48].tolist() == [20] * 48 for x in results)
+
+
+@weft.jit
+def count_warps(x, n, num_warps: tl.constexpr):
+    tl.store(x, num_warps)
+
+
+def test_options_that_a_kernel_computes_with_make_other_code() -> None:
+    configs = [weft.Config({}, num_warps=w) for w in (1, 2)]
+    kernel = weft.autotune(configs, key=["n"])(count_warps)
+    kernel[(1,)](np.zeros(1, np.float32), 5)
+    first, second = kernel.configs_timings.values()
+    assert first is not second
 
 
 def test_configurations_that_cannot_run_are_passed_over() -> None:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import json
+import threading
 import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -104,6 +105,8 @@ class Autotuner(KernelInterface[Any]):
         self.num_warmups, self.num_reps, self.use_cuda_graph = warmup, rep, use_cuda_graph
         self._do_bench = do_bench
         self.nargs: dict[str, Any] | None = None
+        """The positional arguments by name, while configurations are measured."""
+        self._lock = threading.RLock()
         self.best_config: Config | None = None
         self.configs_timings: dict[Config, Any] = {}
         self.bench_time = 0.0
@@ -201,7 +204,8 @@ class Autotuner(KernelInterface[Any]):
             return None
         if config.pre_hook is not None or config.ir_override is not None or self._do_bench is not None:
             return None
-        return tuple(sorted((k, repr(v)) for k, v in config.kwargs.items()))
+        also = {k: v for k, v in config.all_kwargs().items() if k in self.arg_names}  # options that it computes with
+        return tuple(sorted((k, repr(v)) for k, v in {**config.kwargs, **also}.items()))
 
     def _measure(self, configs: Iterable[Config], args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[Config, Any]:
         self.configs_timings = {}
@@ -217,44 +221,60 @@ class Autotuner(KernelInterface[Any]):
 
     # -- launching -------------------------------------------------------------------------------------------------
 
-    def _key(self, kwargs: Mapping[str, Any]) -> tuple[Any, ...]:
-        named = {k: v for k, v in {**(self.nargs or {}), **kwargs}.items() if k in self.arg_names}
+    def _key(self, nargs: Mapping[str, Any], kwargs: Mapping[str, Any]) -> tuple[Any, ...]:
+        named = {k: v for k, v in {**nargs, **kwargs}.items() if k in self.arg_names}
         key = [named[name] for name in self.keys if name in named]
         key += [str(value.dtype) for value in named.values() if hasattr(value, "dtype")]
         return tuple(key)
 
     def run(self, *args: Any, **kwargs: Any) -> Any:
         """Launch with the best configuration, found by measuring when the key is new."""
-        self.nargs = dict(zip(self.arg_names, args, strict=False))
+        nargs = dict(zip(self.arg_names, args, strict=False))
+        config = self.configs[0]
         if len(self.configs) > 1:
-            key = self._key(kwargs)
-            if key not in self.cache:
-                pruned = self.prune_configs(kwargs)
-
-                def benchmark() -> bool:
-                    begin = time.perf_counter()
-                    timings = self._measure(pruned, args, kwargs)
-                    self.bench_time = time.perf_counter() - begin
-                    self.cache[key] = min(timings, key=lambda c: _number(timings[c]))
-                    full = {**(self.nargs or {}), **kwargs, **self.cache[key].all_kwargs()}
-                    self.pre_hook(full, reset_only=True)
-                    return False
-
-                found = self.check_disk_cache(key, pruned, benchmark) if self.cache_results else benchmark()
-                if knobs.autotuning.print and not found:
-                    print(
-                        f"Triton autotuning for function {self.base_fn.__name__},\nwith key as {key},\n"
-                        f"finished after {self.bench_time:.2f}s,\nbest config selected: {self.cache[key]};"
-                    )
-            config = self.cache[key]
-        else:
-            config = self.configs[0]
+            key = self._key(nargs, kwargs)
+            found = self.cache.get(key)
+            if found is None:
+                with self._lock:  # one thread measures; others that came for the same key take what it found
+                    found = self.cache.get(key) or self._tune(key, nargs, args, kwargs)
+            config = found
         self.best_config = config
         if config.pre_hook is not None:
-            config.pre_hook({**self.nargs, **kwargs, **config.all_kwargs()})
-        result = self.fn.run(*args, **kwargs, **config.all_kwargs())
-        self.nargs = None
-        return result
+            config.pre_hook({**nargs, **kwargs, **config.all_kwargs()})
+        return self.fn.run(*args, **kwargs, **config.all_kwargs())
+
+    def _tune(
+        self, key: tuple[Any, ...], nargs: dict[str, Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Config:
+        """Measure, and keep what is fastest under `key`."""
+        around, self.nargs = self.nargs, nargs  # a hook may launch the kernel itself
+        try:
+            pruned = self.prune_configs(kwargs)
+
+            def benchmark() -> bool:
+                begin = time.perf_counter()
+                timings = self._measure(pruned, args, kwargs)
+                self.bench_time = time.perf_counter() - begin
+                best = min(timings, key=lambda c: _number(timings[c]))
+                self.pre_hook({**nargs, **kwargs, **best.all_kwargs()}, reset_only=True)
+                self.cache[key] = best
+                return False
+
+            found = False
+            if len(pruned) == 1:
+                self.cache[key] = pruned[0]  # nothing to compare
+            elif self.cache_results:
+                found = self.check_disk_cache(key, pruned, benchmark)
+            else:
+                benchmark()
+            if knobs.autotuning.print and not found:
+                print(
+                    f"Triton autotuning for function {self.base_fn.__name__},\nwith key as {key},\n"
+                    f"finished after {self.bench_time:.2f}s,\nbest config selected: {self.cache[key]};"
+                )
+            return self.cache[key]
+        finally:
+            self.nargs = around
 
     def check_disk_cache(self, tuning_key: Any, configs: Sequence[Config], bench_fn: Callable[[], Any]) -> bool:
         """Take the timings from the cache on disk, or measure and put them there; whether they were found."""
@@ -295,7 +315,7 @@ class Autotuner(KernelInterface[Any]):
         if self.perf_model is not None:
             top_k = self.configs_top_k
             if isinstance(top_k, float) and top_k <= 1.0:
-                top_k = int(len(self.configs) * top_k)
+                top_k = max(1, int(len(self.configs) * top_k))
             elif not isinstance(top_k, int):
                 raise LaunchTypeError(
                     "Error while pruning configs, top_k must be either 1) a float <= 1.0 or 2) an int"

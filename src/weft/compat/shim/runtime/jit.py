@@ -43,6 +43,7 @@ __all__ = [
     "create_specialize_impl",
     "driver",
     "get_full_name",
+    "get_jit_fn_file_line",
     "jit",
     "knobs",
     "mangle_type",
@@ -81,3 +82,11 @@ def mangle_type(arg: Any, specialize_value: bool = False) -> str:
 def get_full_name(fn: Any) -> str:
     """module.qualified name of a function."""
     return f"{fn.__module__}.{fn.__qualname__}"
+
+
+def get_jit_fn_file_line(fn: Any) -> tuple[str, int]:
+    """The file of a jit function, and the line of its `def`; `fn` may be an Autotuner or Heuristics around it."""
+    while not isinstance(fn, JITCallable):
+        fn = fn.fn
+    start = next((i for i, line in enumerate(fn.raw_src) if line.strip().startswith("def ")), 0)
+    return fn.fn.__code__.co_filename, fn.starting_line_number + start

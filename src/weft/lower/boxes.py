@@ -12,12 +12,12 @@ Boxes(box=(64, 64), swizzle=128, offsets=(0, 8192), starts=((0, 0), (0, 64)))
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from weft.layouts import LinearLayout, f2
 from weft.targets.nvidia import SWIZZLES
 
-__all__ = ["Boxes", "boxes_of"]
+__all__ = ["Boxes", "boxes_of", "boxes_within"]
 
 LONGEST = 256
 """Elements of a box along one dimension."""
@@ -48,6 +48,28 @@ def boxes_of(memory: LinearLayout, width: int) -> Boxes | None:
             if boxes is not None and (found is None or len(boxes.offsets) < len(found.offsets)):
                 found = boxes
     return found
+
+
+def boxes_within(memory: LinearLayout, boxes: Boxes, begin: int, width: int) -> Boxes | None:
+    """The same boxes where they are in a larger buffer, of which they fill a part; offsets are from where it begins.
+
+    That is byte `begin`, where the first element is. None where the buffer does not consist of boxes of that size and
+    swizzle, or where the part begins within a pattern of the swizzle.
+
+    >>> from weft.layouts import NVMMASharedLayout
+    >>> half = boxes_of(NVMMASharedLayout(128, 16, 2).to_linear([64, 128]), 2)
+    >>> half.offsets, boxes_within(NVMMASharedLayout(128, 16, 2).to_linear([128, 128]), half, 8192, 2).offsets
+    ((0, 8192), (0, 16384))
+    """
+    if len(memory.out_dims) != len(boxes.box) or begin % max(128, 8 * boxes.swizzle):
+        return None
+    every = _divided(memory, boxes.box, boxes.swizzle, width)
+    if every is None:
+        return None
+    places = dict(zip(every.starts, every.offsets, strict=True))
+    if any(start not in places for start in boxes.starts):
+        return None
+    return replace(boxes, offsets=tuple(places[start] for start in boxes.starts))
 
 
 def _candidates(shape: Sequence[int], swizzle: int, width: int) -> list[tuple[int, ...]]:

@@ -12,7 +12,7 @@ from weft.ir.gpu import MemDescType, encoding_of
 from weft.ir.types import TensorDescType, signless
 from weft.layouts import LinearLayout
 
-from .boxes import Boxes, boxes_of
+from .boxes import Boxes, boxes_of, boxes_within
 from .context import Context, lowering
 from .mbarriers import elected
 
@@ -58,6 +58,25 @@ def _check_whole(c: Context, type: MemDescType) -> None:
         )
 
 
+def _in_buffer(c: Context, type: MemDescType, boxes: Boxes, begin: int, width: int) -> Boxes:
+    """The boxes of a descriptor where they are in a buffer, or in the part of one that begins at byte `begin`."""
+    here = boxes_of(type.linear, width)
+    if not begin and here is not None and _alike(here, boxes):
+        return boxes
+    found = boxes_within(type.linear, boxes, begin, width)
+    if found is not None:
+        return found
+    here = _boxes(type.linear, width, type.data.layout.text(), c.build.span)
+    part = f", in which the part begins at byte {begin}" if begin else ""
+    raise LayoutError(
+        f"the descriptor moves boxes of {list(boxes.box)} with a swizzle of {boxes.swizzle} bytes, "
+        f"the buffer has boxes of {list(here.box)} with {here.swizzle}{part}",
+        c.build.span,
+        hint="give the buffer the descriptor's own layout"
+        + (f"; parts begin at multiples of {max(128, 8 * boxes.swizzle)} bytes" if begin else ""),
+    )
+
+
 class _Transfer:
     """The operands that all copies between a tensor and a buffer have."""
 
@@ -69,14 +88,7 @@ class _Transfer:
         self.boxes = boxes_of_descriptor(desc.type, c)
         width = max(1, bit_width(type.element_type) // 8)
         _check_whole(c, type)
-        here = _boxes(type.linear, width, type.data.layout.text(), c.build.span)
-        if not _alike(here, self.boxes):
-            raise LayoutError(
-                f"the descriptor moves boxes of {list(self.boxes.box)} with a swizzle of {self.boxes.swizzle} bytes, "
-                f"the buffer has boxes of {list(here.box)} with {here.swizzle}",
-                c.build.span,
-                hint="give the buffer the descriptor's own layout",
-            )
+        self.boxes = _in_buffer(c, type, self.boxes, c.offset_of(buffer), width)
         _check_made(c, desc, self.boxes)
         self.rank = len(coordinates)
         self.map = c[desc]
@@ -92,7 +104,8 @@ class _Transfer:
                     c.plus(c[base], c.build.linear([start], (), by_warp)) if start or any(by_warp) else c[base]
                 )
         self.at = c.build.add("join", places, [("i32", len(places))]).result if len(places) > 1 else places[0]
-        offsets, by_warp = [self.boxes.offsets[k] for k in own], [self.boxes.offsets[b] for b in bits]
+        begin = c.offset_of(buffer)
+        offsets, by_warp = [self.boxes.offsets[k] ^ begin for k in own], [self.boxes.offsets[b] for b in bits]
         moved = any(offsets) or any(by_warp)
         self.shared = c.plus(c.build.linear(offsets, (), by_warp), c[buffer]) if moved else c[buffer]
 

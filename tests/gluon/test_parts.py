@@ -1,0 +1,71 @@
+"""Parts of buffers as the ends of bulk copies: where a slice is, the boxes of its descriptor go and come from."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import weft
+import weft.gluon.language as gl
+from weft import gluon
+from weft.base import LayoutError
+from weft.gluon.language.nvidia.hopper import fence_async_shared, mbarrier, tma
+from weft.gluon.nvidia.hopper import TensorDescriptor
+
+
+@gluon.jit
+def through_a_part(x, y, whole, ROWS: gl.constexpr, COLUMNS: gl.constexpr, row: gl.constexpr, column: gl.constexpr):
+    memory = gl.allocate_shared_memory(x.dtype, [ROWS, COLUMNS], x.layout)
+    part = memory.slice(row, x.block_shape[0], 0).slice(column, x.block_shape[1], 1)
+    layout: gl.constexpr = gl.BlockedLayout([1, 1], [1, 32], [1, 4], [1, 0])
+    i = gl.arange(0, ROWS, gl.SliceLayout(1, layout))[:, None]
+    j = gl.arange(0, COLUMNS, gl.SliceLayout(0, layout))[None, :]
+    memory.store(gl.zeros([ROWS, COLUMNS], x.dtype, layout))
+    fence_async_shared()
+    bar = gl.allocate_shared_memory(gl.int64, [1], mbarrier.MBarrierLayout())
+    mbarrier.init(bar, count=1)
+    mbarrier.expect(bar, x.block_type.nbytes)
+    tma.async_copy_global_to_shared(x, [0, 0], bar, part)
+    mbarrier.wait(bar, 0)
+    gl.store(whole + i * COLUMNS + j, memory.load(layout))
+    tma.async_copy_shared_to_global(y, [0, 0], part)
+    tma.store_wait(0)
+
+
+def launch(buffer: tuple[int, int], block: tuple[int, int], at: tuple[int, int], swizzle: int) -> None:
+    x = np.random.default_rng(0).standard_normal(block).astype(np.float16)
+    y, whole = np.zeros_like(x), np.ones(buffer, np.float16)
+    layout = gl.NVMMASharedLayout(swizzle, 16, 2)
+    described = [TensorDescriptor(a, block, (block[1], 1), list(block), layout) for a in (x, y)]
+    with weft.target("sim:cuda:90"):
+        through_a_part[(1,)](*described, whole, *buffer, *at)
+    wanted = np.zeros(buffer, np.float16)
+    wanted[at[0] : at[0] + block[0], at[1] : at[1] + block[1]] = x
+    np.testing.assert_array_equal(whole, wanted)
+    np.testing.assert_array_equal(y, x)
+
+
+@pytest.mark.parametrize(
+    "buffer,block,at,swizzle",
+    [
+        ((256, 128), (128, 128), (128, 0), 128),  # shorter boxes than the buffer's, apart by more than a block
+        ((256, 128), (64, 128), (192, 0), 128),
+        ((64, 256), (32, 128), (32, 128), 128),  # some of the columns
+        ((64, 256), (32, 64), (32, 192), 128),  # one box
+        ((512, 64), (256, 64), (256, 0), 128),  # boxes of the buffer's own size
+        ((32, 64), (8, 32), (16, 32), 64),
+        ((32, 64), (8, 16), (0, 48), 32),
+    ],
+)
+def test_bulk_copies_of_parts(
+    buffer: tuple[int, int], block: tuple[int, int], at: tuple[int, int], swizzle: int
+) -> None:
+    launch(buffer, block, at, swizzle)
+
+
+def test_parts_that_no_box_fills() -> None:
+    """Without a swizzle the rows of a box follow each other; those of the part do not."""
+    with pytest.raises(LayoutError) as found:
+        launch((128, 128), (32, 64), (96, 64), 0)
+    assert "the descriptor moves boxes of [32, 64] with a swizzle of 16 bytes" in str(found.value)
+    assert "the buffer has boxes of [128, 128] with 16, in which the part begins at byte 24704" in str(found.value)

@@ -1,7 +1,8 @@
 """The device, as code written for Triton asks for it: `driver.active.get_current_target()` and so on.
 
-It is the GPU where launches are meant for one (`WEFT_TARGET`, `with weft.target(...)`), or, where none is said, as soon
-as a library with arrays on a GPU is loaded (PyTorch with CUDA, CuPy) or this thread has used a GPU; else the CPU.
+It is the GPU where launches are meant for one (`WEFT_TARGET`, `with weft.target(...)`), a simulated one too, or, where
+none is said, as soon as a library with arrays on a GPU is loaded (PyTorch with CUDA, CuPy) or this thread has used a
+GPU; else the CPU.
 
 >>> driver.active.get_current_target().backend
 'cpu'
@@ -102,7 +103,7 @@ def cpp_type(name: str) -> str:
 class CPUDriver:
     """The CPU, which is always there."""
 
-    utils = _Utils()
+    utils: Any = _Utils()
 
     @staticmethod
     def is_active() -> bool:
@@ -166,12 +167,17 @@ class DriverConfig:
 
     def __init__(self) -> None:
         self._cpu = CPUDriver()
+        self._simulated: Any = None
         self._cuda: Any = None
         self._active: Any = None
 
     @property
     def default(self) -> Any:
         """The driver of what launches are meant for now."""
+        if current_target() in compiler.SIMULATED:
+            if self._simulated is None:
+                self._simulated = importlib.import_module(f"{__package__}.simulated_driver").SimulatedDriver()
+            return self._simulated
         if self._cuda is None and (may_use_gpu() or current_target().startswith("cuda")):
             self._cuda = importlib.import_module(f"{__package__}.cuda_driver").CUDADriver()
         return self._cuda if self._cuda is not None and self._cuda.is_active() else self._cpu

@@ -108,7 +108,14 @@ def test_a_target_decides(gpu: FakeDriver) -> None:
     with weft.target("cuda:80"):
         assert found.active.get_current_target() == GPUTarget("cuda", 80, 32)
     with weft.target("sim:cuda:90"):
-        assert found.active.get_current_target().backend == "cpu"
+        assert found.active.get_current_target() == GPUTarget("cuda", 90, 32)
+        assert repr(found.active) == "SimulatedDriver(sim:cuda:90)"
+        assert found.active.get_device_interface().get_device_capability() == (9, 0)
+        facts = found.active.utils.get_device_properties(0)
+        assert facts["warpSize"] == 32 and facts["max_shared_mem"] == 227 << 10
+    with weft.target("sim:cuda:80"):
+        assert found.active.get_current_target() == GPUTarget("cuda", 80, 32)
+        assert found.active.utils.get_device_properties(0)["max_shared_mem"] == 163 << 10
 
 
 def test_without_a_gpu_it_is_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -278,3 +278,23 @@ def shape_that_is_a_number(x):
 @gluon.jit
 def pendings_not_known(x, n):
     tma.store_wait(n)
+
+
+@gluon.jit
+def _idle(x):
+    pass
+
+
+@gluon.jit
+def registers_on_ampere(x):
+    gl.warp_specialize([(_idle, (x,)), (_idle, (x,))], [1], [24])
+
+
+@gluon.jit
+def registers_beyond_the_file(x):
+    gl.warp_specialize([(_idle, (x,)), (_idle, (x,))], [1], [480])
+
+
+@gluon.jit
+def warps_beyond_a_block(x):
+    gl.warp_specialize([(_idle, (x,)), (_idle, (x,))], [32], [24])

@@ -20,13 +20,16 @@ from . import bad_kernels
 
 HERE = Path(__file__).resolve().parent
 STORED = HERE / "errors.txt"
+AMPERE = ("registers_on_ampere",)
+"""Kernels that are wrong on sm_80 only; all others are launched for sm_90."""
 KERNELS = {n: k for n, k in vars(bad_kernels).items() if hasattr(k, "arg_names") and not n.startswith("_")}
 
 
 def message(kernel: Any) -> str:
     x = np.zeros(4096, np.float32)
     numbers = (3,) * (len(kernel.arg_names) - 1)
-    with weft.target("sim:cuda:90"), pytest.raises(CompilationError) as caught:
+    target = "sim:cuda:80" if kernel.__name__ in AMPERE else "sim:cuda:90"
+    with weft.target(target), pytest.raises(CompilationError) as caught:
         kernel[(1,)](x, *numbers)
     return str(caught.value).replace(str(HERE) + os.sep, "")
 

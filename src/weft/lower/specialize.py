@@ -25,9 +25,10 @@ from dataclasses import dataclass, field
 
 from xdsl.ir import Operation, Region
 
-from weft.base import CompilationError, Unsupported
-from weft.ir import ints_of
+from weft.base import CompilationError, Span, Unsupported
+from weft.ir import ints_of, span_of
 from weft.ir.lane import ELEMENT_BITS, Block, LaneOp, Value
+from weft.targets.nvidia import instruction
 
 from .context import Context, lowering
 from .mbarriers import elected
@@ -81,10 +82,33 @@ def lower_body(c: Context, ops: Sequence[Operation], cap: int = 0) -> None:
         c.block(ops)
         return
     sites = [_site(op, i) for i, op in enumerate(found)]
+    _check_budgets(c, sites)
     crews = _crews(c, sites)
     nested = any(op not in ops for op in found)
     c.specialized = _Specialized(c, sites, crews, nested)
     c.specialized.lower(ops, cap)
+
+
+def _where(sites: Sequence[Site]) -> Span | None:
+    """The warp_specialize that an error is about: of several the one with most warps."""
+    return span_of(max(sites, key=lambda site: sum(site.warps)).op)
+
+
+def _check_budgets(c: Context, sites: Sequence[Site]) -> None:
+    """Only some targets can move registers from warps to others."""
+    move = instruction("setmaxnreg.dec")
+    if move.works_on(int(c.program.target.rpartition(":")[2])):
+        return
+    for site in sites:
+        if any(site.registers):
+            raise Unsupported(
+                f"a number of registers for each partition ({site.registers}, by setmaxnreg)",
+                c.program.target,
+                span_of(site.op),
+                works_on=[f"cuda:{move.since}"],
+                hint=f"worker_num_regs={[0] * len(site.warps)} asks for none: all threads have the same number, on any "
+                f"target; with these numbers it works on cuda:{move.since}",
+            )
 
 
 def _crews(c: Context, sites: Sequence[Site]) -> list[Crew]:
@@ -107,11 +131,12 @@ def _crews(c: Context, sites: Sequence[Site]) -> list[Crew]:
         raise CompilationError(
             f"{c.program.warps} warps and partitions with {at - c.program.warps} more are {at * c.program.lanes} "
             "threads; a block has at most 1024",
-            c.build.span,
+            _where(sites),
+            hint="fewer warps in worker_num_warps, or a smaller num_warps",
         )
     if ALL + 1 + len(crews) > LARGEST:
         raise CompilationError(
-            f"{len(crews)} partitions need more barriers than the {LARGEST} of a block", c.build.span
+            f"{len(crews)} partitions need more barriers than the {LARGEST} of a block", _where(sites)
         )
     return crews
 
@@ -184,7 +209,8 @@ class _Specialized:
             raise CompilationError(
                 f"partitions that ask for {[x.registers for x in self.crews]} registers leave {found} for the kernel "
                 "itself; 24 is the least",
-                self.c.build.span,
+                _where(list(self.sites.values())),
+                hint="smaller numbers in worker_num_regs; a warp group of four warps has the largest that is asked for",
             )
         return found
 

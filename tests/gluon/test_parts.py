@@ -69,3 +69,16 @@ def test_parts_that_no_box_fills() -> None:
         launch((128, 128), (32, 64), (96, 64), 0)
     assert "the descriptor moves boxes of [32, 64] with a swizzle of 16 bytes" in str(found.value)
     assert "the buffer has boxes of [128, 128] with 16, in which the part begins at byte 24704" in str(found.value)
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float8_e4m3fn", "float16"])
+def test_descriptors_of_tensors_that_numpy_has_no_protocol_for(dtype: str) -> None:
+    torch = pytest.importorskip("torch", reason="descriptors of its tensors")
+    x = torch.arange(64 * 64).reshape(64, 64).to(getattr(torch, dtype))
+    y, whole = torch.zeros_like(x), torch.zeros((64, 128), dtype=x.dtype)
+    layout = gl.NVMMASharedLayout(64 if x.element_size() == 1 else 128, 8 * x.element_size(), 2)
+    described = [TensorDescriptor.from_tensor(a, [64, 64], layout) for a in (x, y)]
+    with weft.target("sim:cuda:90"):
+        through_a_part[(1,)](*described, whole, 64, 128, 0, 64)
+    assert torch.equal(y.view(torch.uint8), x.view(torch.uint8))
+    assert torch.equal(whole[:, 64:].view(torch.uint8), x.view(torch.uint8))

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping, Sequence
+from copy import copy
 from typing import Any
 
 from weft import compiler
@@ -130,7 +131,11 @@ def _arguments(program: LaneProgram, values: Sequence[Any]) -> dict[str, Any]:
 
 
 def _argument(parameter: Parameter, value: Any) -> Any:
-    """An array of the host as NumPy's, in the same memory; a number as it is."""
-    if parameter.elem != "ptr":
-        return value
-    return numpy_view(value, parameter.name)
+    """An array of the host, or that of a descriptor, as NumPy's and in the same memory; a number as it is."""
+    if parameter.elem == "ptr":
+        return numpy_view(value, parameter.name)
+    if parameter.elem == "tensormap":
+        described = copy(value)
+        object.__setattr__(described, "base", numpy_view(value.base, parameter.name))
+        return described
+    return value

@@ -93,7 +93,9 @@ def test_gathers_of_both_kinds_and_what_they_cost() -> None:
     assert plan.kind == "shuffles" and plan.cost.instructions["shuffle"] == 2
     rows = BlockedLayout([1, 4], [32, 1], [4, 1], [1, 0])
     alone = plan_gather(rows, rows, (128, 4), (128, 4), 1, 8, "cuda:90")
-    assert alone.kind == "registers" and alone.cost.instructions == {"select": 12}
+    assert alone.kind == "registers" and alone.cost.instructions == {"permute": 1, "integer": 3}
+    large = plan_gather(rows, rows, (128, 4), (128, 4), 1, 32, "cuda:90")
+    assert large.kind == "registers" and large.cost.instructions == {"select": 12, "integer": 16}
     turned = plan_gather(rows, BlockedLayout([1, 4], [32, 1], [4, 1], [0, 1]), (128, 4), (128, 4), 0, 8)
     assert turned.kind == "shared"
     across = plan_gather(within, within, (32, 4), (32, 4), 1, 32)

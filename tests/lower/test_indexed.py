@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from lower.tile_text import TYPES, launched, loaded, program_of, random_layout, stored, text_of, tile
-from weft.ir.lane import LaneProgram
+from weft.ir.lane import ELEMENT_BITS, LaneProgram
 
 COLUMNS = "#ttg.blocked<{sizePerThread = [2, 1], threadsPerWarp = [8, 4], warpsPerCTA = [1, 4], order = [0, 1]}>"
 
@@ -74,6 +74,35 @@ def test_gather_within_a_lane(elem: str, size: int) -> None:
     program = gathered((256, size), 1, elem, rows, rows, size)
     assert "shuffle" not in {op.name for op in program.body.walk()}
     assert "gather" not in {allocation.what for allocation in program.shared}
+
+
+@pytest.mark.parametrize("elem", ["i8", "f16"])
+@pytest.mark.parametrize("size", [1, 2, 4, 8, 16, 32, 64])
+def test_gather_in_words(elem: str, size: int) -> None:
+    """Columns from a part of a word to 32 words, in registers of any order; the index as long, shorter and longer."""
+    for order in ("[1, 0]", "[0, 1]"):
+        rows = (
+            f"#ttg.blocked<{{sizePerThread = [4, {size}], threadsPerWarp = [32, 1], warpsPerCTA = [4, 1], "
+            f"order = {order}}}>"
+        )
+        for length in (size, 1, 2 * size):
+            program = gathered((512, size), 1, elem, rows, rows, size, length)
+            assert ("gather" not in {allocation.what for allocation in program.shared}) or size > 16
+
+
+@pytest.mark.parametrize("elem", ["i8", "f16"])
+@pytest.mark.parametrize("lanes", [2, 4, 8])
+def test_gather_in_words_of_other_lanes(elem: str, lanes: int) -> None:
+    """Columns that lie in words of several lanes: a shuffle moves a word."""
+    for registers in (1, 2, 4, 8):
+        layout = (
+            f"#ttg.blocked<{{sizePerThread = [{registers}, 1], threadsPerWarp = [{lanes}, {32 // lanes}], "
+            "warpsPerCTA = [1, 4], order = [0, 1]}>"
+        )
+        program = gathered((registers * lanes, 128), 0, elem, layout, layout, registers)
+        names = [op.name for op in program.body.walk()]
+        if registers == 32 // ELEMENT_BITS[elem]:  # one word of a column in each lane
+            assert names.count("shuffle") == names.count("permute") == 1
 
 
 @pytest.mark.parametrize("elem", ["i8", "i16", "i32", "i64"])

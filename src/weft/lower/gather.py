@@ -10,6 +10,7 @@ from weft.ir import int_value
 from weft.ir.lane import ELEMENT_BITS, Value
 from weft.layouts import LinearLayout, f2
 from weft.layouts.plan import Gather, plan_gather
+from weft.layouts.plan.picking import Picking
 
 from .context import Context, lowering, tile_shape
 from .shapes import settle
@@ -31,7 +32,12 @@ def _gather(c: Context, op: Operation) -> None:
     if elem == "i1":
         value = c.build.op("arith.extui", [value], "i8")
     plan = plan_gather(*layouts, shape, tile_shape(index), axis, bits, c.machine)
-    found = _through_memory(c, plan, value, at, bits) if plan.kind == "shared" else _in_warp(c, plan, value, at)
+    if plan.kind == "shared":
+        found = _through_memory(c, plan, value, at, bits)
+    elif plan.picking is not None:
+        found = _in_words(c, plan, plan.picking, value, at)
+    else:
+        found = _in_warp(c, plan, value, at)
     if elem == "i1":
         found = c.build.op("arith.trunci", [found], "i1")
     settle(c, op.results[0], found, layouts[1])
@@ -110,12 +116,73 @@ def _through_memory(c: Context, plan: Gather, value: Value, index: Value, bits: 
     return c.build.load("shared", address, value.elem)
 
 
-def _in_warp(c: Context, plan: Gather, value: Value, index: Value) -> Value:
-    """The registers that may hold the element, shuffled if they are another lane's; that which is meant is kept."""
+def _places(c: Context, plan: Gather) -> tuple[list[int], list[int]]:
+    """For each bit of an element of the source the lane and the register that it adds."""
     log = plan.source.in_log("register")
     columns = plan.where.columns
-    to_lane = [x >> log & c.program.lanes - 1 for x in columns]
-    to_register = [x & (1 << log) - 1 for x in columns]
+    return [x >> log & c.program.lanes - 1 for x in columns], [x & (1 << log) - 1 for x in columns]
+
+
+def _in_words(c: Context, plan: Gather, picking: Picking, value: Value, index: Value) -> Value:
+    """The words that may hold the elements, shuffled if they are another lane's; those that are meant are put together.
+
+    Elements of one lane's column are chosen as many at once as a word has, those of other lanes one by one.
+    """
+    to_lane, to_register = _places(c, plan)
+    wanted = _Wanted(c, plan, index)
+    packed = c.build.rename(value, picking.order)
+    packed = c.build.add("pack", [packed], [("i32", packed.count // picking.each)]).result
+    read = f2.span(wanted.fixed(to_register, "register"))
+    together = picking.each if plan.kind == "registers" else 1
+    results = picking.results(read, together)
+    columns = [picking.column(read[r[0]]) for r in results]
+    held = [c.build.rename(packed, [k * picking.words + i for k in columns]) for i in range(picking.words)]
+    if plan.kind == "shuffles":
+        lane = c.build.rename(wanted.place(to_lane), [r[0] for r in results])
+        held = [c.build.shuffle(word, lane) for word in held]
+    place = wanted.place([picking.place(x) for x in to_register])
+    selectors = _selectors(c, [c.build.rename(place, [r[k] for r in results]) for k in range(together)], picking)
+    pairs = zip(held[0::2], held[1::2] or held, strict=True)
+    for selector in selectors:
+        held = [
+            c.build.add("permute", [a, b, selector], [("i32", a.count)], {"each": picking.each}).result
+            for a, b in pairs
+        ]
+        pairs = zip(held[0::2], held[1::2], strict=False)
+    found = c.build.add("unpack", held, [(value.elem, len(results) * picking.each)]).result
+    at = {r: word * picking.each + k for word, of in reversed([*enumerate(results)]) for k, r in enumerate(of)}
+    return c.build.rename(found, [at[r] for r in range(len(read))])
+
+
+def _selectors(c: Context, places: Sequence[Value], picking: Picking) -> list[Value]:
+    """What chooses among the elements of two words, and for each further bit of places between two such choices."""
+    bits, each = len(picking.within), picking.each
+
+    def of(value: Value, name: str, number: int) -> Value:
+        return c.build.op(name, [value, c.number(number)], "i32") if number else value
+
+    def masked(value: Value, shift: int, mask: int, more: int) -> Value:
+        value = of(value, "arith.shrui" if shift > 0 else "arith.shli", abs(shift))
+        return of(of(value, "arith.andi", mask), "arith.ori", more)
+
+    numbers = []  # four bits of each place, for each byte of the result
+    for at in range(0, bits, 4):
+        parts = [p if bits <= 4 else masked(p, at, 15, 0) for p in places]
+        number = parts[-1]
+        for part in reversed(parts[:-1]):
+            number = c.build.op("arith.ori", [of(number, "arith.shli", 16 // each), part], "i32")
+        numbers.append(number if each == 4 else of(number, "arith.muli", 0x11))
+    if each == 2:  # both bytes of a half
+        first = masked(numbers[0], -1, 0x6666, 0x1010)
+    else:
+        first = numbers[0] if bits < 4 else masked(numbers[0], 0, 0x7777, 0)
+    further = range(each.bit_length(), bits)
+    return [first, *[masked(numbers[bit // 4], bit % 4 - 2, 0x4444, 0x3210) for bit in further]]
+
+
+def _in_warp(c: Context, plan: Gather, value: Value, index: Value) -> Value:
+    """The registers that may hold the element, shuffled if they are another lane's; that which is meant is kept."""
+    to_lane, to_register = _places(c, plan)
     wanted = _Wanted(c, plan, index)
     lane = None if plan.kind == "registers" else wanted.place(to_lane)
     own = f2.span(wanted.fixed(to_register, "register"))

@@ -1,11 +1,11 @@
 """Gathers: result[i, j] = source[index[i, j], j], along one axis.
 
 Where all elements of a column lie within the warp that asks for them, a lane finds the lane and register of the
-element by a product over F2 and reads it with one shuffle for each register the column has in a lane, keeping the one
-that is meant (Zhou et al., section 5.5). Where that lane is the one that asks, it chooses among its registers and
-nothing is shuffled; bit by bit of the index, so that each choice halves what is left. Otherwise, or where that is
-dearer, the source goes through shared memory, swizzled so that storing has no bank conflicts, and each element is
-loaded by itself.
+element by a product over F2 and reads it with one shuffle for each word the column has in a lane, keeping the one that
+is meant (Zhou et al., section 5.5, where each register is shuffled). Where that lane is the one that asks, it chooses
+among its registers and nothing is shuffled. Elements of 8 and 16 bits are chosen in words (picking.py), larger ones bit
+by bit of the index, so that each choice halves what is left. Otherwise, or where that is dearer, the source goes
+through shared memory, swizzled so that storing has no bank conflicts, and each element is loaded by itself.
 """
 
 from __future__ import annotations
@@ -22,12 +22,17 @@ from weft.base import LayoutError
 
 from .. import f2
 from ..arguments import axis_of, bits_of, shape_of
+from ..dims import placed
 from ..linear import LinearLayout
 from .conversion import DIMS, Cost, Layout, normalised
 from .machine import Machine, machine_of
+from .picking import Picking, picking
 from .swizzle import memory_basis
 
 __all__ = ["Gather", "plan_gather"]
+
+INDEX = 4.0
+"""Cycles to make an address, or a place among lanes and registers, of an index."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +49,8 @@ class Gather:
     """From an element of the source to the place it is read from: (register, lane, warp, block)."""
     memory: tuple[int, ...]
     """For "shared": the element at each power of two of the offset."""
+    picking: Picking | None = None
+    """How small elements are chosen in words, if they are."""
 
     def run(self, values: npt.NDArray[Any], index: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Execute on values and indices [warp, lane, register], each in its own layout; the result has the index's.
@@ -138,23 +145,15 @@ def _gather(src: LinearLayout, idx: LinearLayout, axis: str, bits: int, machine:
     words = max(1, bits // 32)
     places = 1 << idx.in_log("register")
     held = 1 << f2.rank(src.in_columns("register")) if src.in_log("register") else 1
-    along = src.sublayout(["register"], [axis])
-    each = 1 << f2.rank(along.columns)
     considered: list[tuple[str, float, str]] = []
     local = _stays_in_warp(src, idx, axis, others)
     costs: dict[str, Cost] = {}
-    where = LinearLayout.identity_1d(1, axis, "register")
+    where, chosen = LinearLayout.identity_1d(1, axis, "register"), None
     if local:
         where = LinearLayout._make(src._outs, src._outs, f2.identity(src.total_out_log)).invert_and_compose(src)
-        kind = "registers" if _stays_in_lane(src, idx, where, axis) else "shuffles"
-        reads = places * each * words
-        selects, shuffles = reads - places * words, reads if kind == "shuffles" else 0
-        tests = places * (each.bit_length() - 1)  # a bit of the index decides between halves
-        price = machine.select if shuffles else 2 * machine.select  # nothing else is done meanwhile
-        cycles = shuffles * machine.shuffle + (selects + tests) * price + places * 4.0
-        counted = {k: n for k, n in (("shuffle", shuffles), ("select", selects)) if n}
-        costs[kind] = Cost(counted, 0, 0, {}, cycles)
-        considered.append((kind, cycles, f"{each} registers of a column in a lane"))
+        kind, chosen, costs_local = _in_warp(src, idx, where, axis, bits, machine)
+        costs[kind] = costs_local
+        considered.append((kind, costs_local.cycles, _counted(costs_local)))
     else:
         considered.append(("shuffles", float("inf"), f"a warp does not hold whole columns along {axis}"))
     bytes_log = max(0, bits.bit_length() - 4)
@@ -168,33 +167,72 @@ def _gather(src: LinearLayout, idx: LinearLayout, axis: str, bits: int, machine:
     stores, loads = max(1, held >> len(low)), places * words
     passes = max(1, (1 << len(low) + bytes_log) // 4)
     moves = stores * (machine.access + machine.wavefront * passes) + loads * (machine.access + 2 * machine.wavefront)
-    cycles = moves + machine.block_barrier + machine.trip + places * 4.0
+    cycles = moves + machine.block_barrier + machine.trip + places * INDEX
     instructions = {f"st.shared.b{max(8, bits) << len(low)}": stores, f"ld.shared.b{max(8, bits)}": loads}
     costs["shared"] = Cost(instructions, stores * passes + loads, (max(8, bits) // 8) << size, {"block": 1}, cycles)
-    considered.append(("shared", cycles, ", ".join(f"{n} {k}" for k, n in instructions.items())))
+    considered.append(("shared", cycles, _counted(costs["shared"])))
     kind = min(costs, key=lambda k: costs[k].cycles)
-    return Gather(kind, src, idx, axis, costs[kind], tuple(considered), where, tuple(memory))
+    return Gather(kind, src, idx, axis, costs[kind], tuple(considered), where, tuple(memory), chosen)
 
 
-def _stays_in_lane(src: LinearLayout, idx: LinearLayout, where: LinearLayout, axis: str) -> bool:
-    """Whether the lane that asks for an element, of its own warp, holds its whole column."""
-    if idx._outs != src._outs:
-        return False
-    low, lanes, shift = src.in_log("register"), src.in_dims["lane"] - 1, 0
-    for name, log in src._outs:
-        if name == axis:
-            break
-        shift += log
+def _counted(cost: Cost) -> str:
+    return ", ".join(f"{n} {k}" for k, n in cost.instructions.items())
+
+
+def _in_warp(
+    src: LinearLayout, idx: LinearLayout, where: LinearLayout, axis: str, bits: int, machine: Machine
+) -> tuple[str, Picking | None, Cost]:
+    """A gather that stays within warps: "registers" or "shuffles", how elements are chosen, and the cost."""
+    low, lanes = src.in_log("register"), src.in_dims["lane"] - 1
+    to_register = [c & (1 << low) - 1 for c in where.columns]
     to_lane = [c >> low & lanes for c in where.columns]
-    along = ((1 << src.out_log(axis)) - 1) << shift
-    if any(to_lane[i] for i in f2.bits(along)):
-        return False
-    own = {"register": 0, "lane": 1, "warp": 0}
-    return all(
-        f2.multiply(to_lane, element & ~along) == unit << i
-        for dim, unit in own.items()
-        for i, element in enumerate(idx.in_columns(dim))
+    along, elements = _elements(src, idx, axis)
+    # The lane that asks, of its own warp, may hold the whole column.
+    inside = not any(to_lane[i] for i in f2.bits(along)) and all(
+        f2.multiply(to_lane, element) == (1 << i if dim == "lane" else 0)
+        for dim in ("register", "lane", "warp")
+        for i, element in enumerate(elements[dim])
     )
+    places, words = 1 << idx.in_log("register"), max(1, bits // 32)
+    moving = [f2.multiply(to_register, e) for d in ("lane", "warp") for e in elements[d]]
+    spread = [*(to_register[i] for i in f2.bits(along)), *moving]
+    chosen = picking(low, spread, bits)
+    found: dict[str, int] = {}
+    if chosen is not None:
+        together = chosen.each if inside else 1
+        read = f2.span([f2.multiply(to_register, e) for e in elements["register"]])
+        results = len(chosen.results(read, together))
+        found = {"shuffle": 0 if inside else results * chosen.words, **chosen.instructions(results, together)}
+    else:
+        steps = f2.rank(spread)
+        each = 1 << steps
+        # A test takes two instructions, and as there are only seven predicates it is made again or kept elsewhere.
+        found = {"shuffle": 0 if inside else places * each * words, "select": places * words * (each - 1)}
+        found["integer"] = places * steps * 2
+    found = {k: n for k, n in found.items() if n}
+    return (
+        "registers" if inside else "shuffles",
+        chosen,
+        Cost(found, 0, 0, {}, machine.instructions(found, 0) + places * INDEX),
+    )
+
+
+def _elements(src: LinearLayout, idx: LinearLayout, axis: str) -> tuple[int, dict[str, list[int]]]:
+    """The bits of the axis in an element of the source; and what the coordinates that no index gives are.
+
+    These are for each bit of a place of the index, as elements of the source: along the axis both may differ.
+    """
+    starts, along, at = {}, 0, 0
+    for name, log in src._outs:
+        starts[name] = at
+        if name == axis:
+            along = ((1 << log) - 1) << at
+        at += log
+    beyond = {**starts, axis: at}  # the index may be longer than the source
+    found = {}
+    for dim in ("register", "lane", "warp"):
+        found[dim] = [placed(c, idx._outs, beyond) & (1 << at) - 1 for c in idx.in_columns(dim)]
+    return along, found
 
 
 def _stays_in_warp(src: LinearLayout, idx: LinearLayout, axis: str, others: Sequence[str]) -> bool:

@@ -22,7 +22,6 @@ KERNELS = sources("weft")
 RUNS: dict[str, Callable[..., None]] = {}
 NOT_RUN = {
     "assembly": "inline assembly is not simulated",
-    "cluster_copy": "clusters are not simulated",
 }
 """Kernels that only the frontend's tests use, and why."""
 
@@ -62,6 +61,13 @@ def same(found: Any, expected: Any, tolerance: float = 0.0) -> None:
 
 
 # -- copies --------------------------------------------------------------------------------------------------------
+
+
+@run
+def cluster_copy() -> None:
+    x, y = floats(64, 32), floats(64, 32)
+    launch("cluster_copy", (1,), x, y)
+    same(y, 2 * x)
 
 
 @run

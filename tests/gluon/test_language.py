@@ -111,11 +111,15 @@ def clustered(x):
     gl.store(x + i, gl.load(x + i) * 2)
 
 
-def test_clusters_are_refused() -> None:
+def test_clusters_came_with_hopper() -> None:
+    x = np.arange(256, dtype=np.float32)
+    launch(clustered, x, target="sim:cuda:90", num_ctas=2)
+    np.testing.assert_array_equal(x, np.arange(256) * 2)
     with pytest.raises(weft.Unsupported) as caught:
-        launch(clustered, np.zeros(256, np.float32), target="sim:cuda:90", num_ctas=2)
+        launch(clustered, x, target="sim:cuda:80", num_ctas=2)
     assert str(caught.value) == (
-        "error: a cluster of blocks (num_ctas=2) is not supported on target cuda:90\nhint: launch with num_ctas=1"
+        "error: a cluster of 2 blocks (num_ctas=2) is not supported on target cuda:80\n"
+        "hint: clusters came with compute capability 9.0: launch with num_ctas=1, or for target cuda:90"
     )
 
 

@@ -16,7 +16,6 @@ from weft.lower import lower
 DATA = Path(__file__).resolve().parent.parent / "data"
 TRITON = json.loads((DATA / "triton_memory.json").read_text(encoding="utf-8"))
 MORE_BYTES = {
-    "gluon_cluster_copy": "each block of a cluster is given the whole tile",
     "gluon_collectives": "a gather goes through memory; Triton does it by shuffles",
     "gluon_matmul_fma": "a conversion goes through memory at once, with 3 barriers; Triton does it in parts, with 7",
 }

@@ -26,7 +26,7 @@ from .sources import Source
 from .stages import make_options
 from .target import SIMULATED, GPUTarget
 
-__all__ = ["lane_program", "layout_ir"]
+__all__ = ["check_cluster", "lane_program", "layout_ir"]
 
 
 def lane_program(
@@ -60,6 +60,13 @@ def lane_program(
     return lower(gpu_pipeline(module, name, language.num_warps, language.num_stages))
 
 
+def check_cluster(blocks: int, arch: int) -> None:
+    """Unsupported where there are no clusters."""
+    if blocks > 1 and arch < 90:
+        hint = "clusters came with compute capability 9.0: launch with num_ctas=1, or for target cuda:90"
+        raise Unsupported(f"a cluster of {blocks} blocks (num_ctas={blocks})", f"cuda:{arch}", hint=hint)
+
+
 def layout_ir(src: Source, arch: int, options: Mapping[str, Any]) -> ModuleOp:
     """The layout IR of a Gluon kernel for an NVIDIA GPU: traced, all layouts resolved, and checked."""
     given = dict(options)
@@ -67,10 +74,7 @@ def layout_ir(src: Source, arch: int, options: Mapping[str, Any]) -> ModuleOp:
     if arch >= 90:
         given.setdefault("max_num_imprecise_acc_default", 2**30)
     language = make_options(given).language
-    if language.num_ctas > 1:
-        raise Unsupported(
-            f"a cluster of blocks (num_ctas={language.num_ctas})", f"cuda:{arch}", hint="launch with num_ctas=1"
-        )
+    check_cluster(language.num_ctas, arch)
     module: ModuleOp = src.make_ir(language, GPUTarget("cuda", arch, 32))
     if given.get("maxnreg") is not None:
         module.attributes["ttg.maxnreg"] = i32_attr(int(given["maxnreg"]))

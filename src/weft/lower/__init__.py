@@ -93,7 +93,7 @@ def lower(module: ModuleOp, target: str | None = None) -> LaneProgram:
     return program
 
 
-NOT_IN_CLUSTERS = ("ttng.", "tt.reduce", "tt.scan", "tt.gather", "tt.histogram", "tt.dot", "ttg.warp_specialize")
+NOT_IN_CLUSTERS = ("ttng.", "ttg.warp_specialize")
 """Operations, by how their names begin, that would have to work on several blocks of a cluster together."""
 
 

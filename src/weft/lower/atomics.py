@@ -14,7 +14,7 @@ from xdsl.ir import Operation, SSAValue
 
 from weft.ir import int_value, is_tensor
 from weft.ir.lane import ELEMENT_BITS, Value
-from weft.layouts import LinearLayout
+from weft.layouts import LinearLayout, f2
 
 from .context import Context, elem_of, lowering
 from .memory import access_order, back, unique_registers
@@ -57,8 +57,8 @@ def _each(
         chosen.append(active)
     sem = ORDERS[int_value(op.properties["sem"])]
     scope = SCOPES[int_value(op.properties["scope"])]
-    if layout is None and sem in ("release", "acq_rel") and c.has_stored:
-        c.build.barrier("block", inserted=False)  # one lane releases what all have stored
+    if layout is None and sem in ("release", "acq_rel") and c.has_stored:  # one lane releases what all have stored
+        c.build.barrier("block" if c.program.blocks == 1 else "cluster", inserted=False)
     if vector > 1:
         attrs = {**attrs, "vector": vector}
     whole = {**attrs, "space": "global", "order": sem, "scope": scope, "masked": active is not None}
@@ -84,13 +84,15 @@ def _together(
 
 def _everywhere(c: Context) -> dict[str, list[tuple[int]]]:
     """Every lane holds the one element."""
-    counts = {"register": 1, "lane": c.program.lanes, "warp": c.program.warps, "block": 1}
+    counts = {"register": 1, "lane": c.program.lanes, "warp": c.program.warps, "block": c.program.blocks}
     return {d: [(0,)] * (n.bit_length() - 1) for d, n in counts.items()}
 
 
 def _to_all(c: Context, value: Value, layout: LinearLayout) -> Value:
     """What the first of several copies has, for all of them."""
     copies = layout.free_variable_masks()
+    if copies["block"]:
+        return _to_all_blocks(c, value, layout)
     if not copies["lane"] and not copies["warp"]:
         return value
     if not copies["warp"]:
@@ -107,3 +109,24 @@ def _to_all(c: Context, value: Value, layout: LinearLayout) -> Value:
     base = c.allocate(width * prod(shape), "atomic")
     store_tile(c, value, layout, memory, base, width)
     return load_tile(c, value.elem, layout, memory, base, width)
+
+
+def _to_all_blocks(c: Context, value: Value, layout: LinearLayout) -> Value:
+    """The same where copies are in several blocks of a cluster: from the memory of the block that has the first."""
+    elem, order = value.elem, unique_registers(layout)
+    if elem == "i1":
+        value = c.build.op("arith.extui", [value], "i8")
+    copies, flat = layout.free_variable_masks(), layout.flatten_outs()
+    width = max(8, ELEMENT_BITS[value.elem]) // 8
+    columns = {d: [x * width for x in flat.in_columns(d)] for d in ("register", "lane", "warp", "block")}
+    starts = [f2.multiply(columns["register"], r) for r in order]
+    address = c.build.linear(starts, columns["lane"], columns["warp"], columns["block"])
+    base = c.allocate(width << flat.total_out_log, "atomic")
+    chosen = c.build.rename(value, order)
+    c.build.store("shared", c.plus(address, base), chosen, 1, c.all_of(c.once(layout)))
+    first = [1 << i & ~copies["block"] for i in range(layout.in_log("block"))]
+    home = c.build.remote(base, c.build.linear([0], block=first))
+    loaded = c.build.load("cluster", c.plus(address, home), value.elem)
+    if elem == "i1":
+        loaded = c.build.op("arith.trunci", [loaded], "i1")
+    return c.build.rename(loaded, back(layout, order))

@@ -45,7 +45,7 @@ Point = tuple[int, ...]
 def _dot(c: Context, op: Operation) -> None:
     shape, depth = tile_shape(op.results[0]), tile_shape(op.operands[0])[-1]
     product = _Product(c, [c.layout(x) for x in op.operands], [c.whole(x) for x in op.operands], shape, depth)
-    if not product.agrees():
+    if not product.agrees() or not product.agrees("block"):
         raise Unsupported("a product whose operands lie in other lanes than its result", c.program.target, c.build.span)
     if product.holds_rows():
         c[op.results[0]] = product.by_multiplying()

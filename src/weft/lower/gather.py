@@ -12,7 +12,9 @@ from weft.layouts import LinearLayout, f2
 from weft.layouts.plan import Gather, plan_gather
 from weft.layouts.plan.picking import Picking
 
+from .blocks import in_each_block, without_blocks
 from .context import Context, lowering, tile_shape
+from .convert import convert
 from .shapes import settle
 from .shared import store_tile
 
@@ -24,6 +26,11 @@ def _gather(c: Context, op: Operation) -> None:
     shape = tile_shape(source)
     layouts = c.layout(source), c.layout(index)
     value, at = c.whole(source), c.whole(index)
+    natural = layouts[1]
+    if c.program.blocks > 1:
+        whole = [in_each_block(x) for x in layouts]
+        value, at = (convert(c, v, x, w) for v, x, w in zip((value, at), layouts, whole, strict=True))
+        layouts, natural = (without_blocks(whole[0]), without_blocks(whole[1])), whole[1]
     bits = max(8, ELEMENT_BITS[value.elem])
     if at.elem != "i32":
         at = c.build.op("arith.extsi" if ELEMENT_BITS[at.elem] < 32 else "arith.trunci", [at], "i32")
@@ -40,7 +47,7 @@ def _gather(c: Context, op: Operation) -> None:
         found = _in_warp(c, plan, value, at)
     if elem == "i1":
         found = c.build.op("arith.trunci", [found], "i1")
-    settle(c, op.results[0], found, layouts[1])
+    settle(c, op.results[0], found, natural)
 
 
 def _linear_of(c: Context, index: Value, columns: Sequence[int]) -> Value:

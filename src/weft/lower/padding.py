@@ -10,6 +10,7 @@ another: the part that registers alone decide is a constant.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 
 from weft.ir.gpu import MemDescType
 from weft.ir.lane import Value
@@ -29,17 +30,20 @@ def gaps_of(type: MemDescType, width: int) -> Gaps:
 
 
 def place(
-    c: Context, registers: Sequence[int], lanes: Sequence[int], warps: Sequence[int], gaps: Gaps = (), more: int = 0
+    c: Context, registers: Sequence[int], others: Sequence[Sequence[int]], gaps: Gaps = (), more: int = 0
 ) -> Value:
-    """i32: in bytes, where offsets that are linear in register, lane and warp lie; `more` is xored to all of them."""
+    """i32: in bytes, where offsets that are linear lie: of each register, and what bits of `others` add.
+
+    Those are lane, warp and block; `more` is xored to all offsets.
+    """
     starts = [x ^ more for x in registers]
     if not gaps:
-        return c.build.linear(starts, lanes, warps)
+        return c.build.linear(starts, *others)
     moving = 0
-    for x in (*lanes, *warps):
+    for x in chain.from_iterable(others):
         moving |= x
     mixed = list(dict.fromkeys(x & moving for x in starts))
-    found = _with_gaps(c, c.build.linear(mixed, lanes, warps), moving, gaps)
+    found = _with_gaps(c, c.build.linear(mixed, *others), moving, gaps)
     where = {x: i for i, x in enumerate(mixed)}
     found = c.build.rename(found, [where[x & moving] for x in starts])
     fixed = [with_gaps(x & ~moving, gaps) for x in starts]

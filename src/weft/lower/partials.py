@@ -1,4 +1,6 @@
-"""Partial results of several warps, brought together through shared memory: each is stored once and read as a vector.
+"""Partial results of several warps, or blocks of a cluster, brought together through shared memory.
+
+Each is stored once; those of warps are read as a vector, those of blocks from the memory of each block.
 
 What a thread holds in a register is known by its place, the bits of register, lane and warp. Places that hold the same
 value, because they are copies or were already combined, are one place in memory; the places whose values are to be
@@ -16,7 +18,7 @@ from weft.layouts import f2
 
 from .context import Context
 
-__all__ = ["Partials"]
+__all__ = ["Partials", "Place"]
 
 VECTOR_BYTES = 16
 Place = tuple[int, int, int]
@@ -54,19 +56,54 @@ class Partials:
         by_warp = [x * width for x in columns[self.log + self.lanes :]]
         return self.c.plus(self.c.build.linear(starts, by_lane, by_warp), base)
 
-    def exchanged(self, value: Value, registers: Sequence[int]) -> list[Value]:
-        """For each place to combine a fragment of these registers, in one order for all threads."""
-        c, elem = self.c, value.elem
-        if elem == "i1":
+    def stored(self, value: Value, registers: Sequence[int]) -> tuple[Value, int]:
+        """(where a fragment of these registers lies in memory, once; bytes of an element)."""
+        c = self.c
+        if value.elem == "i1":
             value = c.build.op("arith.extui", [value], "i8")
         width = max(8, ELEMENT_BITS[value.elem]) // 8
         base = c.allocate(self.size * width, "reduction")
         masks = (("lane", self.idle & c.program.lanes - 1), ("warp", self.idle >> self.lanes))
         once = c.all_of([c.is_zero(c.index(d, m)) for d, m in masks if m])
         c.build.store("shared", self._address(base, registers, width, 0, [0]), value, 1, once)
+        return base, width
+
+    def exchanged(self, value: Value, registers: Sequence[int]) -> list[Value]:
+        """For each place to combine a fragment of these registers, in one order for all threads."""
+        c, elem = self.c, value.elem
+        base, width = self.stored(value, registers)
         vector = min(self.ways, VECTOR_BYTES // width)
         address = self._address(base, registers, width, self.ways - 1, range(0, self.ways, vector))
-        found = c.build.load("shared", address, value.elem, vector)
+        found = c.build.load("shared", address, "i8" if elem == "i1" else elem, vector)
         if elem == "i1":
             found = c.build.op("arith.trunci", [found], "i1")
         return [c.build.rename(found, range(k, found.count, self.ways)) for k in range(self.ways)]
+
+    def of_blocks(
+        self, elem: str, base: Value, width: int, registers: Sequence[int], directions: Sequence[tuple[Place, int]]
+    ) -> list[Value]:
+        """Fragments of these registers from several blocks, in one order for all of them.
+
+        `directions` say what to add to a place and to the block's rank to find what is to be combined; the first of
+        each group of blocks is the one whose rank has no leading bit of them.
+        """
+        c, log = self.c, self.c.program.blocks.bit_length() - 1
+        rows = f2.Echelon(rank for _, rank in directions)
+        places = [self._flat(place) for place, _ in directions]
+        first, moved = [], []  # of each bit of the rank: that of the first block, and what the way there adds to places
+        for i in range(log):
+            rank, _ = rows.reduce(1 << i)
+            way = rows.coefficients(rank ^ 1 << i) or 0
+            first.append(rank)
+            moved.append(f2.multiply(self.columns, f2.multiply(places, way)) * width)
+        columns = [x * width for x in self.columns]
+        lanes, warps = columns[self.log : self.log + self.lanes], columns[self.log + self.lanes :]
+        found = []
+        for way in range(1 << len(directions)):
+            rank, place = (f2.multiply(x, way) for x in ([r for _, r in directions], places))
+            starts = [f2.multiply(columns, r ^ place) for r in registers]
+            home = c.build.remote(base, c.build.linear([rank], block=first))
+            address = c.plus(c.build.linear(starts, lanes, warps, moved), home)
+            loaded = c.build.load("cluster", address, "i8" if elem == "i1" else elem)
+            found.append(c.build.op("arith.trunci", [loaded], "i1") if elem == "i1" else loaded)
+        return found

@@ -13,7 +13,7 @@ from weft.layouts.plan import Reduction, plan_reduction
 
 from .context import Context, elem_of, lowering, tile_shape
 from .elements import evaluate
-from .partials import Partials
+from .partials import Partials, Place
 from .shapes import settle
 
 __all__ = ["combined", "commutes"]
@@ -63,6 +63,8 @@ def _reduce(c: Context, op: Operation) -> None:
             else (id(c.build.block), *(id(c[x]) for x in op.operands), plan.layout, axis)
         )
         values = _between_warps(c, body, alive, plan, values, key)
+    if plan.blocks:
+        values = _between_blocks(c, body, alive, plan, values)
     order = [alive.index(_rep(taken, r)) for r in f2.span(plan.kept)]
     for result, value in zip(op.results, values, strict=True):
         found = c.build.rename(value, order)
@@ -105,18 +107,40 @@ def _between_warps(
 
     Reductions of the same elements, which have the same key, share the trip: the two halves of a compare-and-exchange.
     """
-    columns = [plan.layout.in_columns(d) for d in ("register", "lane", "warp")]
-    logs = [len(x) for x in columns]
-    copies = [
-        (x & (1 << logs[0]) - 1, x >> logs[0] & (1 << logs[1]) - 1, x >> logs[0] + logs[1])
-        for x in f2.kernel([x for part in columns for x in part])
-    ]
-    same = [*copies, *((r, x, w) for r, x, w, _ in (*plan.registers, *plan.lanes))]
-    partials = Partials(c, logs[0], same, [(r, x, w) for r, x, w, _ in plan.warps])
+    same = [*_copies(plan), *((r, x, w) for r, x, w, _ in (*plan.registers, *plan.lanes))]
+    apart = [(r, x, w) for r, x, w, _ in plan.warps]
+    partials = Partials(c, plan.layout.in_log("register"), same, apart)
     ways = c.exchanged.get(key) if key is not None else None
     if ways is None:
         ways = list(zip(*(partials.exchanged(v, alive) for v in values), strict=True))
         c.exchanged[key] = ways
+    total = list(ways[0])
+    for others in ways[1:]:
+        total = combined(c, body, total, others)
+    return total
+
+
+def _copies(plan: Reduction) -> list[Place]:
+    """The directions along which the places of a block hold the same elements."""
+    columns = [plan.layout.in_columns(d) for d in ("register", "lane", "warp")]
+    logs = [len(x) for x in columns]
+    return [
+        (x & (1 << logs[0]) - 1, x >> logs[0] & (1 << logs[1]) - 1, x >> logs[0] + logs[1])
+        for x in f2.kernel([x for part in columns for x in part])
+    ]
+
+
+def _between_blocks(c: Context, body: Block, alive: list[int], plan: Reduction, values: list[Value]) -> list[Value]:
+    """Each block's results are in its memory; every thread combines those of all blocks itself, in one order."""
+    same = [*_copies(plan), *((r, x, w) for r, x, w, _ in (*plan.registers, *plan.lanes, *plan.warps))]
+    partials = Partials(c, plan.layout.in_log("register"), same, [])
+    stored = [partials.stored(v, alive) for v in values]
+    directions = [((r, x, w), b) for r, x, w, b in plan.blocks]
+    each = [
+        partials.of_blocks(v.elem, base, width, alive, directions)
+        for v, (base, width) in zip(values, stored, strict=True)
+    ]
+    ways = list(zip(*each, strict=True))
     total = list(ways[0])
     for others in ways[1:]:
         total = combined(c, body, total, others)

@@ -17,6 +17,7 @@ from weft.ir import int_value
 from weft.ir.lane import ELEMENT_BITS, Value
 from weft.layouts import BlockedLayout, LinearLayout, f2
 
+from .blocks import in_each_block
 from .context import Context, lowering, tile_shape
 from .convert import convert
 from .reduce import combined, commutes
@@ -61,8 +62,11 @@ def _segments(layout: LinearLayout, axis: int) -> list[_Segment] | None:
     return [_Segment(kind, tuple(bits)) for kind, bits in found]
 
 
-def _plain(shape: Sequence[int], axis: int, lanes: int, warps: int) -> LinearLayout:
-    """A layout that has segments: the axis in lanes, what is left of them along the other dimensions."""
+def _plain(shape: Sequence[int], axis: int, lanes: int, warps: int, blocks: int) -> LinearLayout:
+    """A layout that has segments: the axis in lanes, what is left of them along the other dimensions.
+
+    All blocks of a cluster hold the same.
+    """
     order = [axis, *(d for d in range(len(shape)) if d != axis)]
     parts = []
     room = list(shape)
@@ -73,7 +77,8 @@ def _plain(shape: Sequence[int], axis: int, lanes: int, warps: int) -> LinearLay
             left, room[d] = left // part[d], room[d] // part[d]
         part[order[-1]] *= left
         parts.append(part)
-    return BlockedLayout([1] * len(shape), parts[0], parts[1], order).to_linear(list(shape))
+    same = [[0] * len(shape)] * (blocks.bit_length() - 1)
+    return BlockedLayout([1] * len(shape), parts[0], parts[1], order, same).to_linear(list(shape))
 
 
 class _Scan:
@@ -284,11 +289,14 @@ def _without(registers: Sequence[int], bits: Sequence[int]) -> list[int]:
 def _scan(c: Context, op: Operation) -> None:
     axis, reverse = int_value(op.properties["axis"]), bool(int_value(op.properties["reverse"]))
     shape = tile_shape(op.operands[0])
-    layout = c.layout(op.operands[0])
+    given = c.layout(op.operands[0])
+    layout = in_each_block(given, axis)
     values = [c.whole(x) for x in op.operands]
+    if layout != given:
+        values = [convert(c, v, given, layout) for v in values]
     segments = _segments(layout, axis)
     if segments is None:
-        plain = _plain(shape, axis, c.program.lanes, c.program.warps)
+        plain = _plain(shape, axis, c.program.lanes, c.program.warps, c.program.blocks)
         values = [convert(c, v, layout, plain) for v in values]
         layout, segments = plain, _segments(plain, axis)
     assert segments is not None

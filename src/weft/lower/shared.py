@@ -7,7 +7,7 @@ the one whose tile divides the map from registers to offsets.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
+from dataclasses import replace
 
 from xdsl.ir import Operation, SSAValue
 
@@ -18,7 +18,9 @@ from weft.ir.lane import Value
 from weft.layouts import LinearLayout, NVMMASharedLayout, f2, with_gaps
 from weft.layouts.plan import LocalAccess, plan_local_access
 
+from .blocks import as_in_memory
 from .context import Context, elem_of, lowering
+from .convert import convert
 from .halves import from_halves, to_halves
 from .memory import access_order
 from .padding import Gaps, gaps_of, place, place_of_buffer
@@ -34,23 +36,28 @@ def _memory(value: SSAValue) -> tuple[MemDescType, LinearLayout, int]:
 
 
 class _Side:
-    """A register layout in a buffer: offsets by register, lane and warp, in bytes."""
+    """A register layout in a buffer: offsets by register, lane, warp and block, and whose memory it is."""
 
     def __init__(
         self, c: Context, layout: LinearLayout, memory: LinearLayout, width: int, store: bool, gaps: Gaps
     ) -> None:
         shape = tuple(layout.out_dims.values())
         pairs = [(interval // width, padding // width) for interval, padding in gaps]
-        self.plan: LocalAccess = plan_local_access(layout, memory, shape, 8 * width, c.machine, store=store, gaps=pairs)
+        machine = c.machine
+        self.plan: LocalAccess = plan_local_access(layout, memory, shape, 8 * width, machine, store=store, gaps=pairs)
+        self.homes = _homes(self.plan)
+        if self.homes:  # ldmatrix reads its own block's memory only
+            machine = replace(machine, ldmatrix=False)
+            self.plan = plan_local_access(layout, memory, shape, 8 * width, machine, store=store, gaps=pairs)
+            if store:
+                raise Unsupported("storing to another block's shared memory", c.program.target, c.build.span, hint=SAME)
         offsets = self.plan.place
-        log = offsets.out_log("offset")
-        low = (1 << log) - 1
-        if any(x >> log for d in ("register", "lane", "warp") if offsets.has_in(d) for x in offsets.in_columns(d)):
-            raise Unsupported("shared memory of another block of the cluster", c.program.target, c.build.span)
+        low = (1 << offsets.out_log("offset")) - 1
         self.width, self.layout, self.gaps = width, layout, gaps
         self.columns = [x & low for x in offsets.in_columns("register")]
         self.lanes = [x & low for x in offsets.in_columns("lane")]
         self.warps = [x & low for x in offsets.in_columns("warp")]
+        self.blocks = [x & low for x in offsets.in_columns("block")]
         copies = layout.free_variable_masks()["register"]
         kept = [i for i in range(len(self.columns)) if not copies >> i & 1]
         named = [sum(1 << kept[i] for i in f2.bits(r)) for r in self.plan.access.registers]
@@ -67,13 +74,45 @@ class _Side:
             word = max(0, 2 - (self.width.bit_length() - 1))
             matrices = self.named[1 if trans else word : self.plan.access.vector]
             lanes = [*([self.named[0], *self.lanes[:2]] if trans else self.lanes[2:]), *matrices]
-        by_register, by_lane, by_warp = ([x * self.width for x in side] for side in (starts, lanes, self.warps))
-        return c.plus(place(c, by_register, by_lane, by_warp, self.gaps, offset), base)
+        own, *others = ([x * self.width for x in side] for side in (starts, lanes, self.warps, self.blocks))
+        return c.plus(place(c, own, others, self.gaps, offset), self.home(c, base, vector))
+
+    @property
+    def space(self) -> str:
+        """Whether it is in the block's own memory."""
+        return "cluster" if self.homes else "shared"
+
+    def home(self, c: Context, base: Value, vector: int) -> Value:
+        """For each group of registers, where the buffer begins in the block that has its elements."""
+        if not self.homes:
+            return base
+        ranks = [f2.multiply(self.homes["register"], self.order[i]) for i in range(0, len(self.order), vector)]
+        several = sorted(set(ranks))
+        parts = (self.homes[d] for d in ("lane", "warp", "block"))
+        found = c.build.remote(base, c.build.linear(several, *parts))
+        return c.build.rename(found, [several.index(r) for r in ranks])
 
     def back(self) -> list[int]:
         """For each register of the layout where among those accessed it is."""
-        place = {f2.multiply(self.columns, r): k for k, r in enumerate(self.order)}
-        return [place[x] for x in f2.span(self.columns)]
+        columns = self.plan.place.in_columns("register")
+        place = {f2.multiply(columns, r): k for k, r in enumerate(self.order)}
+        return [place[x] for x in f2.span(columns)]
+
+
+SAME = "blocks of a cluster write what they hold to their own memory: give both layouts the same cga_layout"
+
+
+def _homes(plan: LocalAccess) -> dict[str, list[int]]:
+    """What each bit of register, lane, warp and block adds to the rank of the block in whose memory elements are.
+
+    Empty where every block has its own.
+    """
+    log = plan.place.out_log("offset")
+    if not plan.place.out_log("block"):
+        return {}  # all have the same
+    found = {d: [x >> log for x in plan.place.in_columns(d)] for d in ("register", "lane", "warp", "block")}
+    away = any(x for d in ("register", "lane", "warp") for x in found[d])
+    return found if away or list(found["block"]) != list(f2.identity(len(found["block"]))) else {}
 
 
 def store_tile(
@@ -86,7 +125,10 @@ def store_tile(
     offset: int = 0,
     gaps: Gaps = (),
 ) -> None:
-    """A tile into a buffer; one of several copies is stored."""
+    """A tile into a buffer; one of several copies is stored. What other blocks hold is fetched first."""
+    if c.program.blocks > 1 and layout.has_in("block"):
+        own = as_in_memory(layout, memory)
+        value, layout = value if own == layout else convert(c, value, layout, own), own
     side = _Side(c, layout, memory, width, True, gaps)
     vector = 1 << side.plan.access.vector
     ordered = c.build.rename(value, side.order)
@@ -112,7 +154,7 @@ def load_tile(
     vector = 1 << side.plan.access.vector
     address = side.address(c, base, vector, offset)
     if side.plan.access.instruction == "shared":
-        loaded = c.build.load("shared", address, elem, vector)
+        loaded = c.build.load(side.space, address, elem, vector)
     else:
         loaded = from_halves(c, side.plan.access.instruction, address, elem, len(side.order))
     return c.build.rename(loaded, side.back())
@@ -161,7 +203,7 @@ def _local_store(c: Context, op: Operation) -> None:
 def _memdesc_index(c: Context, op: Operation) -> None:
     source, result = op.operands[0], op.results[0]
     type, _, width = _memory(result)
-    step = place_of_buffer(c, c[op.operands[1]], prod(type.shape) * width, gaps_of(type, width))
+    step = place_of_buffer(c, c[op.operands[1]], type.elements * width, gaps_of(type, width))
     c[result] = c.plus(c[source], step)
 
 
@@ -198,10 +240,12 @@ def _async_copy(c: Context, op: Operation) -> None:
     mask = rest.pop(0) if segments[2] else None
     layout = c.layout(pointer)
     order, vector = access_order(c, pointer, mask, 8 * width)
+    if c.program.blocks > 1 and as_in_memory(layout, memory) != layout:
+        raise Unsupported("copies to another block's shared memory", c.program.target, c.build.span, hint=SAME)
     side = _Side(c, layout, memory, width, True, gaps)
     vector = min([vector, *(size // width for gap in gaps for size in gap)])
     offsets = [f2.multiply(side.columns, r) for r in order]
-    while vector > 1 and not _dense(offsets, vector, (*side.lanes, *side.warps)):
+    while vector > 1 and not _dense(offsets, vector, (*side.lanes, *side.warps, *side.blocks)):
         vector //= 2
     size = vector * width
     if size < 4:
@@ -215,9 +259,9 @@ def _async_copy(c: Context, op: Operation) -> None:
             + ("; intervals and padding are cut by none, at 4 bytes or more" if gaps else ""),
         )
     starts = list(range(0, len(order), vector))
-    by_lane, by_warp = ([x * width for x in part] for part in (side.lanes, side.warps))
-    by_register = [offsets[i] * width for i in starts]
-    to = c.plus(place(c, by_register, by_lane, by_warp, gaps, c.offset_of(target)), c[target])
+    parts = ([offsets[i] for i in starts], side.lanes, side.warps, side.blocks)
+    own, *others = ([x * width for x in part] for part in parts)
+    to = c.plus(place(c, own, others, gaps, c.offset_of(target)), c[target])
     where = c.build.rename(c.whole(pointer), [order[i] for i in starts])
     masks = c.build.rename(c.whole(mask), [order[i] for i in starts]) if mask is not None else None
     operands = [to, where] + ([masks] if masks is not None else [])

@@ -280,7 +280,7 @@ def _shared(context: Context, op: LaneOp) -> None:
 def _scratch(context: Context, op: LaneOp) -> None:
     batch = context.batch
     first = batch.launch.memory.addresses.get(SCRATCH, 0)
-    number = batch.numbers[context.warps // batch.program.warps].astype(np.int64) // batch.program.blocks
+    number = batch.numbers[context.warps // batch.program.warps].astype(np.int64)
     place = first + number * batch.program.scratch + int(op.attrs["offset"])
     context.env.values[op.results[0]] = Fragment(place[:, None, None])
 

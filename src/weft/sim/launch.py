@@ -65,7 +65,7 @@ def _run_once(
     arrays |= {base_of(name): np.asarray(d.base) for name, d in described.items()}
     arrays |= {name: aligned(128) for name in described}
     if program.scratch:
-        arrays[SCRATCH] = aligned(program.scratch * int(np.prod(shape)))
+        arrays[SCRATCH] = aligned(program.scratch * int(np.prod(shape)) * program.blocks)
     memory = GlobalMemory(arrays)
     for p in program.parameters:
         if p.elem == "tensormap":

@@ -17,7 +17,7 @@ from xdsl.ir import Attribute, Data, ParametrizedAttribute, TypeAttribute
 from xdsl.irdl import irdl_attr_definition
 
 from weft.base import LayoutError
-from weft.layouts import Layout, LinearLayout, PaddedSharedLayout, with_gaps
+from weft.layouts import Layout, LinearLayout, PaddedSharedLayout, f2, with_gaps
 
 from ..text import type_text
 from ..types import AliasOf, Laid, bit_width
@@ -102,7 +102,14 @@ class MemDescType(Data[MemDesc], TypeAttribute, Laid):
     @property
     def bytes(self) -> int:
         """What the tile, or the buffers of tiles, take in one block, with the gaps between but not behind elements."""
-        return (with_gaps(prod(self.shape) - 1, self.gaps) + 1) * max(1, bit_width(self.element_type) // 8)
+        return (with_gaps(self.elements - 1, self.gaps) + 1) * max(1, bit_width(self.element_type) // 8)
+
+    @property
+    def elements(self) -> int:
+        """How many elements of the tile, or the buffers of tiles, one block of the cluster has."""
+        linear = self.data.layout.linear
+        split = f2.rank(linear.in_columns("block")) if linear is not None and linear.has_in("block") else 0
+        return prod(self.shape) >> split
 
     def text(self, alias: AliasOf | None = None) -> str:
         d = self.data

@@ -1,4 +1,4 @@
-"""Reductions along an axis: within registers, then between lanes, then between warps.
+"""Reductions along an axis: within registers, then between lanes, between warps, between blocks of a cluster.
 
 What has to be combined are places whose elements differ along the axis only: the kernel of the layout without the axis.
 Places that hold copies of one element must not be combined: they are the kernel of the whole layout, and everything is
@@ -41,6 +41,7 @@ class Reduction:
     registers: tuple[Direction, ...]
     lanes: tuple[Direction, ...]
     warps: tuple[Direction, ...]
+    blocks: tuple[Direction, ...]
     kept: tuple[int, ...]
     """For each register bit of the result, the register of the source that it adds."""
     cost: Cost
@@ -48,8 +49,8 @@ class Reduction:
 
     @property
     def kind(self) -> str:
-        """ "registers", "shuffles" or "shared": the widest movement that is needed."""
-        return "shared" if self.warps else "shuffles" if self.lanes else "registers"
+        """ "registers", "shuffles", "shared" or "cluster": the widest movement that is needed."""
+        return "cluster" if self.blocks else "shared" if self.warps else "shuffles" if self.lanes else "registers"
 
     def run(self, values: npt.NDArray[Any], combine: Callable[[Any, Any], Any] = np.add) -> npt.NDArray[Any]:
         """Execute on values [warp, lane, register] or [block, warp, lane, register]; the result alike.
@@ -62,7 +63,7 @@ class Reduction:
             raise LayoutError(f"values have shape {flat.shape}, the layout holds {sizes}")
         current = flat.reshape(sizes)
         b, w, x, r = np.indices(sizes)
-        for dr, dx, dw, db in (*self.registers, *self.lanes, *self.warps):
+        for dr, dx, dw, db in (*self.registers, *self.lanes, *self.warps, *self.blocks):
             current = combine(current, current[b ^ db, w ^ dw, x ^ dx, r ^ dr])
         order = [0]
         for register in self.kept:
@@ -108,17 +109,12 @@ def _reduction(layout: LinearLayout, axis: str, bits: int, machine: Machine) -> 
         if rows.add(nearest):
             parts = _parts(nearest, logs)
             directions[max(i for i in range(4) if parts[i])].append(parts)
-    if directions[3]:
-        raise LayoutError(
-            f"{axis} is spread over the blocks of a cluster",
-            hint="convert the tile so that each block holds whole rows",
-        )
     free = set(f2.dependent(rest.in_columns("register")))
     kept = tuple(1 << i for i in range(logs[0]) if i not in free)
     bases = {d: list(rest.bases[d]) for d in DIMS}
     bases["register"] = [b for i, b in enumerate(bases["register"]) if i not in free]
     result = LinearLayout.from_bases(bases, rest.out_dims, require_surjective=False)
-    registers, lanes, warps = directions[:3]
+    registers, lanes, warps, blocks = directions
     own = logs[0] - len(f2.dependent(layout.in_columns("register")))
     left = 1 << own - len(registers)
     words = max(1, bits // 32)
@@ -129,14 +125,21 @@ def _reduction(layout: LinearLayout, axis: str, bits: int, machine: Machine) -> 
         "st.shared": stored * words if warps else 0,
         "ld.shared": (stored << len(warps)) * words if warps else 0,
     }
+    if blocks:
+        ways = stored << len(blocks)
+        instructions["combine"] += ways - stored
+        instructions["st.shared"] += stored * words
+        instructions["ld.shared"] += ways * words
     moved = instructions["st.shared"] + instructions["ld.shared"]
     cycles = instructions["combine"] * 1.0 + instructions["shuffle"] * machine.shuffle
-    if warps:
-        cycles += moved * (machine.access + machine.wavefront) + machine.block_barrier + machine.trip
+    barriers = {scope: 1 for scope, some in (("block", warps), ("cluster", blocks)) if some}
+    cycles += moved * (machine.access + machine.wavefront)
+    cycles += sum(machine.waiting(scope) for scope in barriers)
     active = len(layout.in_columns("lane")) - len(lanes)
-    scratch = (stored << active + logs[2]) * max(8, bits) // 8 if warps else 0
-    cost = Cost({k: v for k, v in instructions.items() if v}, moved, scratch, {"block": 1} if warps else {}, cycles)
-    return Reduction(layout, axis, result, tuple(registers), tuple(lanes), tuple(warps), kept, cost, machine)
+    scratch = (stored << active + logs[2]) * max(8, bits) // 8 if barriers else 0
+    cost = Cost({k: v for k, v in instructions.items() if v}, moved, scratch, barriers, cycles)
+    steps = (tuple(registers), tuple(lanes), tuple(warps), tuple(blocks))
+    return Reduction(layout, axis, result, *steps, kept, cost, machine)
 
 
 def _parts(vector: int, logs: Sequence[int]) -> Direction:

@@ -1,0 +1,275 @@
+"""Gluon kernels whose blocks work together in clusters, each with what it should give; for the simulator and the GPU.
+
+A check takes `run(kernel, grid, *arguments, **options)`, which launches and leaves the results in the NumPy arrays.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from weft import gluon
+from weft.gluon import language as gl
+
+Run = Callable[..., None]
+CHECKS: dict[str, Callable[[Run], None]] = {}
+SPLITS: dict[str, list[list[int]]] = {
+    "rows": [[1, 0]],
+    "columns": [[0, 1]],
+    "copies": [[0, 0]],
+    "both": [[1, 0], [0, 1]],
+    "columns of copies": [[0, 1], [0, 0]],
+    "four rows": [[1, 0], [2, 0]],
+    "eight": [[0, 1], [1, 0], [2, 0]],
+}
+"""How the blocks of a cluster divide a matrix: the `cga_layout` of layouts."""
+
+
+def wide(split: str) -> gl.BlockedLayout:
+    """Lanes along rows, four columns each."""
+    return gl.BlockedLayout([1, 4], [8, 4], [4, 1], [1, 0], SPLITS[split])
+
+
+def tall(split: str) -> gl.BlockedLayout:
+    """Lanes along columns, two rows each."""
+    return gl.BlockedLayout([2, 1], [4, 8], [2, 2], [0, 1], SPLITS[split])
+
+
+def line(split: str) -> gl.BlockedLayout:
+    """A layout of vectors for clusters of the same size, which divide them as far as they divide rows or columns."""
+    found, at = [], 1
+    for basis in SPLITS[split]:
+        found.append([at if any(basis) else 0])
+        at <<= any(basis)
+    return gl.BlockedLayout([2], [32], [4], [0], found)
+
+
+def options(split: str) -> dict[str, int]:
+    """Of a launch."""
+    return {"num_ctas": 1 << len(SPLITS[split]), "num_warps": 4}
+
+
+def numbers(seed: int, *shape: int, dtype: Any = np.float32) -> Any:
+    """Whole numbers, so that sums are exact in any order."""
+    return np.random.default_rng(seed).integers(-99, 99, shape).astype(dtype)
+
+
+def pairs() -> list[tuple[str, str]]:
+    """Divisions of clusters of one size."""
+    found = itertools.product(SPLITS, SPLITS)
+    return [(a, b) for a, b in found if len(SPLITS[a]) == len(SPLITS[b])]
+
+
+def check(name: str, *parameters: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """A check for each group of parameters."""
+
+    def keep(function: Callable[..., None]) -> Callable[..., None]:
+        for values in parameters or [()]:
+            values = values if isinstance(values, tuple) else (values,)
+            CHECKS["-".join([name, *map(str, values)])] = lambda run, values=values: function(run, *values)
+        return function
+
+    return keep
+
+
+# -- moving ------------------------------------------------------------------------------------------------------------
+
+
+@gluon.jit
+def moved(x, y, M: gl.constexpr, N: gl.constexpr, A: gl.constexpr, B: gl.constexpr):
+    i = gl.arange(0, M, gl.SliceLayout(1, A))[:, None]
+    j = gl.arange(0, N, gl.SliceLayout(0, A))[None, :]
+    x += gl.program_id(0) * M * N
+    y += gl.program_id(0) * M * N
+    tile = gl.convert_layout(gl.load(x + i * N + j), B)
+    i = gl.arange(0, M, gl.SliceLayout(1, B))[:, None]
+    j = gl.arange(0, N, gl.SliceLayout(0, B))[None, :]
+    gl.store(y + i * N + j, tile)
+
+
+@check("convert", *((a, b, t) for a, b in pairs() for t in ("float32", "int8")))
+def convert(run: Run, a: str, b: str, dtype: str) -> None:
+    x = numbers(0, 3, 64, 64, dtype=dtype)
+    y = np.zeros_like(x)
+    run(moved, (3,), x, y, 64, 64, wide(a), tall(b), **options(a))
+    np.testing.assert_array_equal(x, y)
+
+
+@gluon.jit
+def turned(x, y, n, M: gl.constexpr, N: gl.constexpr, A: gl.constexpr, B: gl.constexpr):
+    i = gl.arange(0, M, gl.SliceLayout(1, A))[:, None]
+    j = gl.arange(0, N, gl.SliceLayout(0, A))[None, :]
+    tile = gl.load(x + i * N + j)
+    for _ in range(n):
+        tile = gl.convert_layout(gl.convert_layout(tile, B) + 1, A)
+    gl.store(y + i * N + j, tile)
+
+
+@check("loop", ("rows", "columns"), ("both", "four rows"), ("copies", "rows"))
+def loop(run: Run, a: str, b: str) -> None:
+    """The same memory again and again: no block may be a turn ahead of those that read from it."""
+    x = numbers(0, 64, 64)
+    y = np.zeros_like(x)
+    run(turned, (1,), x, y, 7, 64, 64, wide(a), tall(b), **options(a))
+    np.testing.assert_array_equal(x + 7, y)
+
+
+@gluon.jit
+def stored(x, y, M: gl.constexpr, N: gl.constexpr, A: gl.constexpr, B: gl.constexpr, S: gl.constexpr):
+    i = gl.arange(0, M, gl.SliceLayout(1, A))[:, None]
+    j = gl.arange(0, N, gl.SliceLayout(0, A))[None, :]
+    memory = gl.allocate_shared_memory(gl.float32, [2, M, N], S)
+    memory.index(1).store(gl.load(x + i * N + j))
+    i = gl.arange(0, M, gl.SliceLayout(1, B))[:, None]
+    j = gl.arange(0, N, gl.SliceLayout(0, B))[None, :]
+    gl.store(y + i * N + j, memory.index(1).load(B))
+
+
+@check("memory", *((a, b, s) for a, b in pairs() for s in SPLITS if len(SPLITS[s]) == len(SPLITS[a]) < 3))
+def memory(run: Run, a: str, b: str, shared: str) -> None:
+    """Through shared memory that the blocks divide in any way."""
+    x = numbers(0, 64, 64)
+    y = np.zeros_like(x)
+    layout = gl.SwizzledSharedLayout(4, 1, 8, [1, 0], SPLITS[shared])
+    run(stored, (1,), x, y, 64, 64, wide(a), tall(b), layout, **options(a))
+    np.testing.assert_array_equal(x, y)
+
+
+# -- rows and columns --------------------------------------------------------------------------------------------------
+
+
+@gluon.jit
+def totals(x, y, M: gl.constexpr, N: gl.constexpr, A: gl.constexpr, AXIS: gl.constexpr):
+    i = gl.arange(0, M, gl.SliceLayout(1, A))[:, None]
+    j = gl.arange(0, N, gl.SliceLayout(0, A))[None, :]
+    left: gl.constexpr = N if AXIS == 0 else M
+    total = gl.sum(gl.load(x + gl.program_id(0) * M * N + i * N + j), AXIS)
+    gl.store(y + gl.program_id(0) * left + gl.arange(0, left, gl.SliceLayout(AXIS, A)), total)
+
+
+@check("sum", *((s, axis) for s in SPLITS for axis in (0, 1)))
+def sums(run: Run, split: str, axis: int) -> None:
+    for layout in (wide(split), tall(split)):
+        for shape in ((64, 64), (8, 128), (16, 16)):
+            x = numbers(0, 2, *shape)
+            y = np.zeros((2, shape[1 - axis]), np.float32)
+            run(totals, (2,), x, y, *shape, layout, axis, **options(split))
+            np.testing.assert_array_equal(x.sum(1 + axis), y)
+
+
+@gluon.jit
+def largest(x, y, z, M: gl.constexpr, N: gl.constexpr, A: gl.constexpr, AXIS: gl.constexpr):
+    i = gl.arange(0, M, gl.SliceLayout(1, A))[:, None]
+    j = gl.arange(0, N, gl.SliceLayout(0, A))[None, :]
+    value, place = gl.max(gl.load(x + i * N + j), AXIS, return_indices=True)
+    at = gl.arange(0, N if AXIS == 0 else M, gl.SliceLayout(AXIS, A))
+    gl.store(y + at, value)
+    gl.store(z + at, place)
+
+
+@check("argmax", *((s, axis) for s in SPLITS for axis in (0, 1)))
+def argmax(run: Run, split: str, axis: int) -> None:
+    """Two results of one reduction."""
+    x = numbers(0, 32, 64)
+    y, z = np.zeros(x.shape[1 - axis], np.float32), np.zeros(x.shape[1 - axis], np.int32)
+    run(largest, (1,), x, y, z, 32, 64, wide(split), axis, **options(split))
+    np.testing.assert_array_equal(x.max(axis), y)
+    np.testing.assert_array_equal(x.argmax(axis), z)
+
+
+@gluon.jit
+def plus(a, b):
+    return a + b
+
+
+@gluon.jit
+def prefixes(x, y, M: gl.constexpr, N: gl.constexpr, A: gl.constexpr, AXIS: gl.constexpr):
+    i = gl.arange(0, M, gl.SliceLayout(1, A))[:, None]
+    j = gl.arange(0, N, gl.SliceLayout(0, A))[None, :]
+    gl.store(y + i * N + j, gl.associative_scan(gl.load(x + i * N + j), AXIS, plus))
+
+
+@check("scan", *((s, axis) for s in SPLITS for axis in (0, 1)))
+def scan(run: Run, split: str, axis: int) -> None:
+    x = numbers(0, 64, 32)
+    y = np.zeros_like(x)
+    run(prefixes, (1,), x, y, 64, 32, wide(split), axis, **options(split))
+    np.testing.assert_array_equal(np.cumsum(x, axis), y)
+
+
+@gluon.jit
+def gathered(x, k, y, M: gl.constexpr, N: gl.constexpr, A: gl.constexpr, B: gl.constexpr):
+    i = gl.arange(0, M, gl.SliceLayout(1, A))[:, None]
+    j = gl.arange(0, N, gl.SliceLayout(0, A))[None, :]
+    value = gl.load(x + i * N + j)
+    i = gl.arange(0, M, gl.SliceLayout(1, B))[:, None]
+    j = gl.arange(0, N, gl.SliceLayout(0, B))[None, :]
+    gl.store(y + i * N + j, gl.gather(value, gl.load(k + i * N + j), 0))
+
+
+@check("gather", *pairs())
+def gather(run: Run, a: str, b: str) -> None:
+    x = numbers(0, 64, 32)
+    k = np.random.default_rng(1).integers(0, 64, x.shape).astype(np.int32)
+    y = np.zeros_like(x)
+    run(gathered, (1,), x, k, y, 64, 32, wide(a), tall(b), **options(a))
+    np.testing.assert_array_equal(np.take_along_axis(x, k, 0), y)
+
+
+@gluon.jit
+def counted(x, y, N: gl.constexpr, BINS: gl.constexpr, A: gl.constexpr):
+    at = gl.arange(0, BINS, A)
+    gl.store(y + at, gl.histogram(gl.load(x + gl.arange(0, N, A)), BINS, layout=A))
+
+
+@check("histogram", *SPLITS)
+def histogram(run: Run, split: str) -> None:
+    x = np.random.default_rng(0).integers(0, 80, 1024).astype(np.int32)
+    y = np.zeros(64, np.int32)
+    run(counted, (1,), x, y, 1024, 64, line(split), **options(split))
+    np.testing.assert_array_equal(np.bincount(x, minlength=80)[:64], y)
+
+
+# -- once for all blocks -----------------------------------------------------------------------------------------------
+
+
+@gluon.jit
+def tickets(ticket, total, y, z, N: gl.constexpr, A: gl.constexpr):
+    """A scalar atomic is one for the cluster, and all of its blocks have what it gives; an element is added once."""
+    mine = gl.atomic_add(ticket, 1)
+    at = gl.arange(0, N, A)
+    gl.store(y + mine * N + at, at + mine)
+    before = gl.atomic_add(total + at, at + 1)
+    gl.store(z + mine * N + at, before)
+    gl.store(ticket + 1, 7)
+
+
+@check("atomics", *SPLITS)
+def atomics(run: Run, split: str) -> None:
+    ticket, total = np.zeros(2, np.int32), np.zeros(512, np.int32)
+    y, z = np.zeros((3, 512), np.int32), np.zeros((3, 512), np.int32)
+    run(tickets, (3,), ticket, total, y, z, 512, line(split), **options(split))
+    at = np.arange(512)
+    assert ticket.tolist() == [3, 7]
+    np.testing.assert_array_equal(at + np.arange(3)[:, None], y)
+    np.testing.assert_array_equal(3 * (at + 1), total)
+    np.testing.assert_array_equal(np.sort(z, axis=0), (at + 1) * np.arange(3)[:, None])
+
+
+@gluon.jit
+def where(y):
+    """Which program, of how many; the same in all blocks."""
+    one: gl.constexpr = gl.BlockedLayout([1], [32], [4], [0], [[1]])
+    at = gl.arange(0, 256, one)
+    number = (gl.program_id(2) * gl.num_programs(1) + gl.program_id(1)) * gl.num_programs(0) + gl.program_id(0)
+    gl.store(y + number * 256 + at, number * 256 + at)
+
+
+@check("programs")
+def programs(run: Run) -> None:
+    y = np.zeros((2 * 3 * 4, 256), np.int32)
+    run(where, (2, 3, 4), y, num_ctas=2)
+    np.testing.assert_array_equal(y.ravel(), np.arange(y.size))

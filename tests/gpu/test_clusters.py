@@ -1,0 +1,58 @@
+"""Clusters of blocks on the GPU: what tests/lower and tests/gluon check in the simulator, and num_ctas of the language.
+
+Every loop of these kernels has a bound, and none waits for memory: they end whatever happens.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gluon.clusters import CHECKS
+from layouts.plans import filled, random_conversion
+from lower.test_clusters import conversions, machine_for, program_of, shape_of
+from weft.compiler import devices
+from weft.runtime.gluon import TensorDescriptor
+
+from .arrays import View
+from .run import run_on_gpu
+
+
+@pytest.fixture(autouse=True)
+def has_clusters() -> None:
+    if devices.current_device().capability < 90:
+        pytest.skip("clusters came with compute capability 9.0")
+
+
+def run(kernel: Any, grid: Any, *args: Any, **more: Any) -> None:
+    """On the GPU: arrays are copied there and back."""
+    views: list[View] = []
+
+    def moved(value: Any) -> Any:
+        if isinstance(value, np.ndarray):
+            views.append(View(value))
+            return views[-1]
+        if isinstance(value, TensorDescriptor):
+            base = moved(value.base)
+            return TensorDescriptor(base, value.shape, value.strides, value.block_shape, value.layout, value.padding)
+        return value
+
+    kernel[grid](*map(moved, args), **more)
+    for view in views:
+        view.back()
+
+
+@pytest.mark.parametrize("name", CHECKS)
+def test_cluster(name: str) -> None:
+    CHECKS[name](run)
+
+
+@pytest.mark.parametrize("seed", conversions())
+def test_conversion(seed: int) -> None:
+    src, dst, bits, _ = random_conversion(seed)
+    program = program_of(src, dst, bits, machine_for(seed, src, bits))
+    out = np.zeros(int(np.prod(shape_of(dst))), f"i{bits // 8}")
+    run_on_gpu(program, 3, {"out": out})
+    assert np.array_equal(out.reshape(shape_of(dst)), filled(dst).astype(out.dtype))

@@ -227,11 +227,14 @@ class GPULaunches:
             maps = _map_makers(kernel, found, self.kernel.arg_names)
             size = kernel.metadata.global_scratch_size
 
+            blocks = kernel.metadata.num_ctas  # a program is a cluster of so many; the driver counts blocks
+
             def launcher(codes: str) -> Callable[..., None]:
                 if not size:
-                    return kernel.load().launcher(codes, stream)  # type: ignore[no-any-return]
+                    plain = kernel.load().launcher(codes, stream)
+                    return plain if blocks == 1 else lambda x, *rest: plain(x * blocks, *rest)
                 launch, own = kernel.load().launcher(codes + "Q", stream), Scratch(size, index, stream)
-                return lambda x, y, z, *slots: launch(x, y, z, *slots, own(x * y * z))
+                return lambda x, y, z, *slots: launch(x * blocks, y, z, *slots, own(x * y * z * blocks))
 
             fire = make_fire(kernel, found, values, launcher, maps)
             entry = (kernel, None, fire)
@@ -252,7 +255,9 @@ class GPULaunches:
         launches: list[Callable[[], None]] = []
 
         def freeze(codes: str) -> Callable[..., None]:
-            return lambda x, y, z, *slots: launches.append(kernel.load().frozen(codes, stream, (x, y, z), slots))
+            return lambda x, y, z, *slots: launches.append(
+                kernel.load().frozen(codes, stream, (x * kernel.metadata.num_ctas, y, z), slots)
+            )
 
         if kernel.metadata.global_scratch_size:
             raise LaunchError(f"{kernel.name} needs memory of its own for each launch, so that it cannot be frozen")

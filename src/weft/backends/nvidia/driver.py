@@ -278,6 +278,10 @@ class LoadedKernel:
                 "threads",
                 hint=f"the kernel takes {self.registers} registers a thread: fewer num_warps, or maxnreg=...",
             )
+        if int(metadata.get("num_ctas", 1)) > 8:  # more than every GPU of this generation can do
+            for index in range(device_count()):
+                large = kind.CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED
+                check(cuda.cuKernelSetAttribute(large, 1, self.kernel, check(cuda.cuDeviceGet(index))))
         if self.shared + self.static_shared > 48 << 10:
             # The memory that the L1 cache and shared memory divide between them has to hold as many blocks as fit.
             for name, value in (

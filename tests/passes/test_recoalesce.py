@@ -47,6 +47,12 @@ module attributes {{"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 2 : i32, "ttg.th
 
 CONVERTED = f"%c = ttg.convert_layout %s : tensor<{SIZE}xf32, #b> -> tensor<{SIZE}xf32, #other>"
 
+REDUCED = f"""%c = "tt.reduce"(%s) ({{
+    ^bb0(%y: f32, %z: f32):
+      %yz = arith.maxnumf %y, %z : f32
+      tt.reduce.return %yz : f32
+    }}) {{axis = 0 : i32}} : (tensor<{SIZE}xf32, #b>) -> f32"""
+
 
 @pytest.mark.parametrize(
     ("each", "elem", "inside", "stride", "run_of"),
@@ -59,6 +65,7 @@ CONVERTED = f"%c = ttg.convert_layout %s : tensor<{SIZE}xf32, #b> -> tensor<{SIZ
         (8, "f16", "", 1, 8),
         (8, "f64", "", 1, 2),
         (16, "f32", CONVERTED, 1, 16),  # a conversion sees the layout
+        (4, "f32", REDUCED, 1, 4),
     ],
 )
 def test_runs(each: int, elem: str, inside: str, stride: int, run_of: int) -> None:
@@ -66,14 +73,25 @@ def test_runs(each: int, elem: str, inside: str, stride: int, run_of: int) -> No
     recoalesce(module)
     verify(module, "layout")
     text = print_module(module)
-    assert f"sizePerThread = [{run_of}]" in text
-    assert run_of == each or f"sizePerThread = [{each}]" not in text
+    if inside == CONVERTED:
+        assert f"sizePerThread = [{run_of}]" in text
+    else:
+        assert f"lane = {[[run_of << i] for i in range(5)]}, warp = [[{SIZE // 2}]]" in text
+        assert "#ttg.blocked" not in text
     program = lower(layout_pipeline(module))
     dtype = {"f16": np.float16, "f32": np.float32, "f64": np.float64}[elem]
     x, out = np.arange(SIZE).astype(dtype), np.zeros(SIZE, dtype)
     run(program, 1, {"x": x, "out": out, "n": SIZE - 5})
     assert np.array_equal(out[:-5], (x + x)[:-5])
     assert not out[-5:].any()
+
+
+def test_one_run_of_each_thread_stays() -> None:
+    """As many elements as all threads have runs of: there is nothing to deal out."""
+    module = parse_module(text_of(4).replace(str(SIZE), "256"))
+    before = print_module(module)
+    recoalesce(module)
+    assert print_module(module) == before
 
 
 def test_places_apart_stay() -> None:

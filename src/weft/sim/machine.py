@@ -21,6 +21,7 @@ from weft.ir.lane import LaneOp, LaneProgram, Value, Variable
 from .debugger import Names
 from .errors import DeadlockError, FenceError, MisalignedError, OutOfBoundsError, RaceError, SimulationError, Thread
 from .errors import UninitializedError as Uninitialized
+from .late import first_of, instead_of
 from .memory import GlobalMemory, count_sectors, count_wavefronts
 from .options import Options
 from .races import Shadow
@@ -59,7 +60,7 @@ class Launch:
             if type(known) is type(error) and known.span == error.span:
                 known.count += 1
                 return
-        self.report.errors.append(error)
+        self.report.errors[:] = first_of([*self.report.errors, error])
 
 
 PHASES = (
@@ -225,6 +226,8 @@ class Batch:
         """Groups of asynchronous copies that each warp has ended."""
         self.random = np.random.default_rng((self.options.seed, int(numbers[0])))
         self.contexts: list[Context] = []
+        self.explaining = False
+        """Whether an error was found, and the contexts that are left only go on for what explains it."""
 
     # -- who and where ------------------------------------------------------------------------------------------------
 
@@ -265,16 +268,36 @@ class Batch:
                 env.values[value] = self.launch.arguments[parameter.name]
             self.add(Context(self, part, env), start)
         while self.contexts:
-            moved = False
-            order = self.sequence(len(self.contexts))
-            for context in list(self.contexts) if order is None else [self.contexts[i] for i in order]:
-                if context.waits is not None and not context.waits.ready():
-                    continue
-                moved |= context.waits is None or not context.waits.idle
-                self._resume(context)
-            self.contexts = [c for c in self.contexts if not c.done]
-            if not moved and not self._land() and not any(c.waits and c.waits.idle for c in self.contexts):
+            if not self._turn() and not self._land() and not any(c.waits and c.waits.idle for c in self.contexts):
                 self._deadlock()
+
+    def _turn(self) -> bool:
+        """Let each context that can go on do so, up to where it waits; whether one did more than to ask again."""
+        moved = False
+        order = self.sequence(len(self.contexts))
+        for context in list(self.contexts) if order is None else [self.contexts[i] for i in order]:
+            if context.done or (context.waits is not None and not context.waits.ready()):
+                continue
+            moved |= context.waits is None or not context.waits.idle
+            try:
+                self._resume(context)
+            except SimulationError as error:
+                context.done = True
+                if self.explaining or not isinstance(error, Uninitialized) or len(self.contexts) == 1:
+                    raise
+                self._explain(error)
+        self.contexts = [c for c in self.contexts if not c.done]
+        return moved
+
+    def _explain(self, read: SimulationError) -> None:
+        """Raise the race that a read of unwritten memory is, or else that error."""
+        self.explaining = True
+        found = instead_of(read, lambda: self._turn() or self._land())
+        if found is not read:
+            self.report.errors[:] = [found, read]
+            raise found from None
+        self.report.errors[:] = [read]
+        raise read
 
     def _land(self) -> bool:
         """Let one of the asynchronous operations be done; False if there is none."""

@@ -54,7 +54,7 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 def verify_every_stage() -> Iterator[None]:
     """Patch the compiler for the whole run."""
     with pytest.MonkeyPatch.context() as patch:
-        stages = importlib.import_module("weft.compiler.stages")
+        stages = importlib.import_module("weft.compiler.cpu_stages")
         patch.setattr(stages, "tile_pipeline", verified_tile_pipeline)
         patch.setattr(stages, "cpu_pipeline", verified_cpu_pipeline)
         yield

@@ -43,7 +43,7 @@ ALIASES = {
     "triton.knobs": "weft.runtime.knobs",
     "triton.testing": "weft.runtime.testing",
     "triton.runtime.autotuner": "weft.runtime.autotuner",
-    "triton.runtime.driver": "weft.runtime.driver",
+    "triton.runtime.driver": "weft.runtime.drivers",
     "triton.runtime._allocation": "weft.runtime.allocation",
     "triton.runtime.errors": "weft.runtime.errors",
     "triton.errors": "weft.runtime.errors",
@@ -88,7 +88,7 @@ class _AliasLoader(Loader):
         if self.target == "weft.compat.shim.runtime":
             # `triton.runtime.driver` is both a module and, as an attribute, the object in it. A module that is known
             # already is not bound to its parent again, so the attribute stays what it is.
-            sys.modules.setdefault("triton.runtime.driver", importlib.import_module("weft.runtime.driver"))
+            sys.modules.setdefault("triton.runtime.driver", importlib.import_module("weft.runtime.drivers"))
 
 
 class _Distribution(Distribution):

@@ -1,17 +1,19 @@
 """From a source and options to a compiled kernel: the only place where the stages are put together.
 
-The names below load when they are first used: the compiler takes a few tenths of a second to import, and a process
-that never compiles should not pay for it.
+The names below load when they are first used: a process that never compiles should not pay for the compiler, nor one
+whose kernels are all in the cache for more of it than `stages`, which looks there.
 """
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from weft.base import lazy_face
 
 if TYPE_CHECKING:
     from .gpu import lane_program
     from .kernel import AsmDict, CompiledKernel, LazyDict, Metadata
+    from .options import make_options, option_names
     from .sources import ASTSource, IRSource, Source, stable_text
-    from .stages import Dump, Store, cache_key, compile, make_options, option_names, versions
+    from .stages import Dump, Store, cache_key, compile, versions
     from .target import (
         SIMULATED,
         TARGETS,
@@ -22,36 +24,6 @@ if TYPE_CHECKING:
         set_num_threads,
         set_scratch_limit,
     )
-
-_PLACES = {
-    # compiling
-    "compile": "stages",
-    "ASTSource": "sources",
-    "IRSource": "sources",
-    "Source": "sources",
-    "CompiledKernel": "kernel",
-    "Metadata": "kernel",
-    "AsmDict": "kernel",
-    "LazyDict": "kernel",
-    # targets and options
-    "GPUTarget": "target",
-    "TARGETS": "target",
-    "SIMULATED": "target",
-    "lane_program": "gpu",
-    "as_target": "target",
-    "host_cpu": "target",
-    "get_num_threads": "target",
-    "set_num_threads": "target",
-    "set_scratch_limit": "target",
-    "make_options": "stages",
-    "option_names": "stages",
-    # keys and stores
-    "cache_key": "stages",
-    "versions": "stages",
-    "stable_text": "sources",
-    "Store": "stages",
-    "Dump": "stages",
-}
 
 __all__ = [
     "SIMULATED",
@@ -80,12 +52,14 @@ __all__ = [
     "versions",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _PLACES:
-        raise AttributeError(f"module 'weft.compiler' has no attribute {name!r}")
-    module = importlib.import_module(f"weft.compiler.{_PLACES[name]}")
-    for other, place in _PLACES.items():
-        if place == _PLACES[name]:
-            globals()[other] = getattr(module, other)
-    return globals()[name]
+__getattr__ = lazy_face(
+    __name__,
+    {
+        "stages": "Dump Store cache_key compile versions",
+        "sources": "ASTSource IRSource Source stable_text",
+        "options": "make_options option_names",
+        "kernel": "AsmDict CompiledKernel LazyDict Metadata",
+        "target": ("SIMULATED TARGETS GPUTarget as_target get_num_threads host_cpu set_num_threads set_scratch_limit"),
+        "gpu": "lane_program",
+    },
+)

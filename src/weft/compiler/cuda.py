@@ -31,8 +31,9 @@ from weft.passes.gpu_pipelines import gpu_pipeline, layout_pipeline
 
 from . import gpu
 from .kernel import AsmDict, CompiledKernel
+from .options import make_options
 from .sources import IRSource, Source
-from .stages import TRITON_FACTS, Dump, Store, cache_key, make_options, stage
+from .stages import TRITON_FACTS, Dump, Store, cache_key, stage
 from .stores import stored_params
 from .target import GPUTarget
 
@@ -127,7 +128,8 @@ def _laid_out(module: ModuleOp, target: GPUTarget, language: CompileOptions) -> 
     """Layout IR as the lowering takes it; the module is changed."""
     if "ttg.num-warps" in module.attributes:
         return layout_pipeline(module)
-    return gpu_pipeline(module, str(target), language.num_warps, language.num_stages)
+    gpu.check_cluster(language.num_ctas, int(target.arch))
+    return gpu_pipeline(module, str(target), language.num_warps, language.num_stages, language.num_ctas)
 
 
 def _again(ttir: str, target: GPUTarget, language: CompileOptions) -> ModuleOp:

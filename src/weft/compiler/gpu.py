@@ -22,8 +22,8 @@ from weft.passes.fence_copies import fence_copies
 from weft.passes.gpu_pipelines import gpu_pipeline, layout_pipeline
 from weft.passes.resolve_layouts import resolve_layouts
 
+from .options import make_options
 from .sources import Source
-from .stages import make_options
 from .target import SIMULATED, GPUTarget
 
 __all__ = ["check_cluster", "lane_program", "layout_ir"]
@@ -57,7 +57,8 @@ def lane_program(
         return lower(module)
     if as_text:
         return lower(layout_pipeline(module), name)
-    return lower(gpu_pipeline(module, name, language.num_warps, language.num_stages))
+    check_cluster(language.num_ctas, arch)
+    return lower(gpu_pipeline(module, name, language.num_warps, language.num_stages, language.num_ctas))
 
 
 def check_cluster(blocks: int, arch: int) -> None:

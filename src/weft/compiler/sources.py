@@ -13,9 +13,8 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Any, NamedTuple, Protocol
 
+from weft import frontend, ir
 from weft.base import CompilationError, CompileOptions
-from weft.frontend import ast_to_ttir
-from weft.ir import parse_module, tt, verify
 from weft.language.callable import JITCallable, is_constexpr_value
 from weft.language.signatures import str_to_ty
 
@@ -157,7 +156,9 @@ class ASTSource:
 
     def make_ir(self, options: CompileOptions, target: GPUTarget) -> Any:
         """Trace the kernel."""
-        return ast_to_ttir(self.fn, self.signature, self.constants, self.attrs, options, target, name=self.symbol)
+        return frontend.ast_to_ttir(
+            self.fn, self.signature, self.constants, self.attrs, options, target, name=self.symbol
+        )
 
 
 class IRSource:
@@ -181,8 +182,8 @@ class IRSource:
 
     def make_ir(self, options: CompileOptions, target: GPUTarget) -> Any:
         """Read and check it."""
-        module = parse_module(self.src, self.path)
-        verify(module, *(["layout"] if "ttg.num-warps" in module.attributes else []))
+        module = ir.parse_module(self.src, self.path)
+        ir.verify(module, *(["layout"] if "ttg.num-warps" in module.attributes else []))
         return module
 
 
@@ -221,6 +222,6 @@ class OverriddenSource:
 def _inputs(module: Any) -> list[str]:
     """The types of a kernel's parameters."""
     for op in module.body.block.ops:
-        if isinstance(op, tt.FuncOp):
+        if isinstance(op, ir.tt.FuncOp):
             return [str(kind) for kind in op.function_type.inputs]
     return []

@@ -11,7 +11,14 @@ A kernel is traced, not translated: its body is run once on values of the langua
 combined; what is known at compile time folds on the way, and functions it calls are traced in their place.
 """
 
-from .entry import ast_to_ttir
-from .places import place_in_function
+from typing import TYPE_CHECKING
+
+from weft.base import lazy_face
+
+if TYPE_CHECKING:
+    from .entry import ast_to_ttir
+    from .places import place_in_function
 
 __all__ = ["ast_to_ttir", "place_in_function"]
+
+__getattr__ = lazy_face(__name__, {"entry": "ast_to_ttir", "places": "place_in_function"})

@@ -1,23 +1,28 @@
-"""Kernels that can be launched: decorating, specialising, launching, caching, tuning, measuring."""
+"""Kernels that can be launched: decorating, specialising, launching, caching, tuning, measuring.
 
-import importlib
-from typing import TYPE_CHECKING, Any
+What a launch needs is loaded with the room; the rest when it is first used.
+"""
 
-from . import errors, knobs, testing
+from typing import TYPE_CHECKING
+
+from weft.base import lazy_face
+
+from . import knobs
 from .allocation import set_allocator
-from .autotuner import Autotuner, Heuristics, autotune, heuristics
 from .compiling import compile, current_target, target
-from .config import Config
 from .descriptor import TensorDescriptor
-from .driver import driver
-from .errors import AutotunerError, InterpreterError, OutOfResources, PTXASError, TritonError
-from .files import compiler_key
 from .futures import AsyncCompileMode, FutureKernel
 from .jit import JITFunction, JitFunctionInfo, KernelInterface, jit
 from .numbers import cdiv, next_power_of_2
 from .tensors import MockTensor, TensorWrapper, reinterpret
 
 if TYPE_CHECKING:
+    from . import errors, testing
+    from .autotuner import Autotuner, Heuristics, autotune, heuristics
+    from .config import Config
+    from .drivers import driver
+    from .errors import AutotunerError, InterpreterError, OutOfResources, PTXASError, TritonError
+    from .files import compiler_key
     from .ir_source import IRSource
 
 __all__ = [
@@ -60,8 +65,15 @@ __all__ = [
     "TritonError",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name != "IRSource":  # it comes with the whole compiler
-        raise AttributeError(f"module 'weft.runtime' has no attribute {name!r}")
-    return importlib.import_module("weft.runtime.ir_source").IRSource
+__getattr__ = lazy_face(
+    __name__,
+    {
+        "autotuner": "Autotuner Heuristics autotune heuristics",
+        "config": "Config",
+        "drivers": "driver",
+        "errors": "AutotunerError InterpreterError OutOfResources PTXASError TritonError",
+        "files": "compiler_key",
+        "ir_source": "IRSource",  # it comes with the whole compiler
+    },
+    {name: f"{__name__}.{name}" for name in ("errors", "testing")},
+)

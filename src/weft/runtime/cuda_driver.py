@@ -13,7 +13,7 @@ from weft.compiler import GPUTarget, devices
 from . import cuda, testing
 from .clock import GPUClock, current_stream, gpu_in_use
 from .compiling import choose_by_arrays, current_target
-from .driver import cpp_type
+from .drivers import cpp_type
 from .streams import may_use_gpu
 
 __all__ = ["CUDADriver"]

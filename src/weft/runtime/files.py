@@ -4,12 +4,11 @@ files are Weft's, so that warnings point to those of the user."""
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import os
 import sys
 from collections.abc import Iterator
 from functools import lru_cache
-
-import xdsl
 
 from weft import compiler
 from weft.base import CompilationError, Unsupported
@@ -74,6 +73,7 @@ def compiler_key() -> str:
     The files count by size and time of change: reading them all would take longer than compiling a small kernel.
     """
     files = [*_files(PACKAGE)] if os.path.isdir(PACKAGE) else [_stamp(PACKAGE)]
-    # xDSL counts by a file of it: asking for its version would take ten times as long as all of this.
-    parts = [compiler.versions(), *files, _stamp(os.path.abspath(xdsl.__file__))]
+    # xDSL counts by a file of it, which is not loaded: asking for its version would take ten times as long as all this.
+    xdsl = importlib.util.find_spec("xdsl")
+    parts = [compiler.versions(), *files, _stamp(os.path.abspath(xdsl.origin)) if xdsl and xdsl.origin else ""]
     return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()

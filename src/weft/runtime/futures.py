@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
-from concurrent.futures import Executor, Future, as_completed
 from contextvars import ContextVar
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor, Future
 
 __all__ = ["AsyncCompileMode", "FutureKernel", "active_mode"]
 
@@ -58,7 +60,6 @@ class AsyncCompileMode:
     def __init__(self, executor: Executor, *, ignore_errors: bool = False) -> None:
         self.executor = executor
         self.ignore_errors = ignore_errors
-        self.raw_futures: list[Future[Any]] = []
         self.future_kernels: dict[str, FutureKernel] = {}
 
     def submit(self, key: str, work: Callable[[], Any], finish: Callable[[Any], None]) -> FutureKernel:
@@ -67,7 +68,6 @@ class AsyncCompileMode:
         if known is not None:
             return known
         future = self.executor.submit(work)
-        self.raw_futures.append(future)
         kernel = FutureKernel(finish, future)
         self.future_kernels[key] = kernel
         return kernel
@@ -82,7 +82,6 @@ class AsyncCompileMode:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         _mode.set(None)
-        by_future = {k.future: k for k in self.future_kernels.values()}
-        for future in as_completed(self.raw_futures):
+        for kernel in self.future_kernels.values():
             with contextlib.suppress(*((Exception,) if error is not None else ())):
-                by_future[future].result(self.ignore_errors)
+                kernel.result(self.ignore_errors)

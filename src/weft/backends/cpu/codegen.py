@@ -8,8 +8,7 @@ threads may call it at once.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass
 from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
@@ -19,6 +18,7 @@ from weft.backends.cpu.arena import Arena
 from weft.backends.cpu.control import emit_blocks
 from weft.backends.cpu.elementwise import llvm_type
 from weft.backends.cpu.host import cpu_named
+from weft.backends.cpu.options import CPUOptions
 from weft.backends.cpu.prefetch import next_program
 from weft.backends.cpu.program import Block, FunctionProgram, Op, read_function
 from weft.backends.cpu.schedule import Scheduler
@@ -31,17 +31,6 @@ NEXT, TOTAL, CHUNK, NX, NY, NZ, ERROR, ERROR_PID, PRINT = 0, 8, 16, 24, 28, 32, 
 FOUND, FOUND_PID, FOUND_PLACE, FOUND_VALUES = 0, 8, 16, 24  # offsets in the report of a kernel with checks
 
 
-@dataclass(frozen=True)
-class CPUOptions:
-    """What decides the code: the host, and the launcher's promise about overlapping arrays."""
-
-    cpu: str = ""  # as LLVM names it; empty for this host
-    features: str = ""
-    vector_bits: int = 0  # 0: the widest the host has
-    assume_no_alias: bool = True
-    enable_fp_fusion: bool = True
-
-
 @dataclass
 class CPUBinary:
     """A compiled kernel: LLVM IR, object code, and what the launcher must know."""
@@ -49,12 +38,11 @@ class CPUBinary:
     llir: str
     object: bytes
     metadata: dict[str, Any]
-    _options: CPUOptions = field(default_factory=CPUOptions)
 
-    @cached_property
-    def asm(self) -> str:
-        """The assembly of the object."""
-        return machine.assembly(self.llir, cpu_named(self._options.cpu, self._options.features))
+
+def assembly(llir: str, options: CPUOptions) -> str:
+    """The assembly of the object that LLVM IR became."""
+    return machine.assembly(llir, cpu_named(options.cpu, options.features))
 
 
 class Context:
@@ -188,7 +176,7 @@ def compile_module(module: ModuleOp, parameters: list[str] | None, options: CPUO
     program = read_function(func)
     text, metadata = emit(program, options, parameters)
     obj = machine.compile_object(text, cpu_named(options.cpu, options.features))
-    return CPUBinary(text, obj, metadata, options)
+    return CPUBinary(text, obj, metadata)
 
 
 def emit(program: FunctionProgram, options: CPUOptions, parameters: list[str]) -> tuple[str, dict[str, Any]]:

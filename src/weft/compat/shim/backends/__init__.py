@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from weft.runtime.driver import CPUDriver
+from weft.runtime.drivers import CPUDriver
 
 from . import compiler, driver
 from .compiler import CPUBackend

@@ -1,6 +1,6 @@
 """triton.backends.driver."""
 
-from weft.runtime.driver import CPUDriver
+from weft.runtime.drivers import CPUDriver
 
 __all__ = ["DriverBase", "GPUDriver"]
 

@@ -19,8 +19,7 @@ from typing import Any
 from weft.backends.llvm.emit import Value, vec
 from weft.ir.lane import LaneProgram, Parameter, verify
 
-from . import assembly as inline
-from . import control, diagnostics, elementwise, instructions, memory, registers
+from . import control, diagnostics, elementwise, inline, instructions, memory, registers
 from .emitter import LLVM, Emitter, Register
 from .lines import Lines
 from .machine import assembly, ptx_target

@@ -1,0 +1,18 @@
+"""What decides the code of a kernel for the CPU, beside the kernel."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["CPUOptions"]
+
+
+@dataclass(frozen=True)
+class CPUOptions:
+    """What decides the code: the host, and the launcher's promise about overlapping arrays."""
+
+    cpu: str = ""  # as LLVM names it; empty for this host
+    features: str = ""
+    vector_bits: int = 0  # 0: the widest the host has
+    assume_no_alias: bool = True
+    enable_fp_fusion: bool = True

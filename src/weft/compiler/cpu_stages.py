@@ -1,0 +1,58 @@
+"""The stages of a compilation for the CPU: tile IR, LLVM IR, the object.
+
+Imported when the first kernel has to be compiled; see `stages`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+from typing import Any
+
+from weft.analysis import wrapped_offsets
+from weft.backends.cpu import assembly, compile_module
+from weft.ir import print_module
+from weft.passes import cpu_pipeline, tile_pipeline
+
+from .options import Options
+from .sources import Source
+from .stages import Dump, stage
+from .stores import stored_params
+from .target import GPUTarget
+
+__all__ = ["assembly", "make", "wrapped"]
+
+
+def make(
+    src: Source, target: GPUTarget, opts: Options, timings: dict[str, float], dump: Dump | None
+) -> tuple[dict[str, Any], dict[str, bytes]]:
+    """The facts and the blobs of a kernel, as they are put into a store."""
+    with stage("ttir", timings):
+        module = tile_pipeline(src.make_ir(opts.language, target))
+        ttir = print_module(module)
+        stored = stored_params(module)
+        wrap = [asdict(found) for found in wrapped_offsets(module)]
+    if dump is not None:
+        dump(src.name, "ttir", ttir)
+    debug = opts.language.debug
+    backend = replace(opts.backend, assume_no_alias=False) if debug else opts.backend  # nothing is taken on trust
+    with stage("llir", timings, lambda: ttir):
+        binary = compile_module(*cpu_pipeline(module, debug=debug), backend)
+    facts = {
+        **binary.metadata,
+        "stored_params": stored,
+        "wrapped_offsets": wrap,
+        "num_warps": opts.language.num_warps,
+        "num_ctas": opts.language.num_ctas,
+        "num_stages": opts.language.num_stages,
+        "debug": opts.language.debug,
+        "enable_fp_fusion": opts.language.enable_fp_fusion,
+    }
+    texts = {"source": src.text(), "ttir": ttir, "llir": binary.llir}
+    blobs = {name: text.encode("utf-8", "surrogatepass") for name, text in texts.items()}
+    return facts, {**blobs, "object": bytes(binary.object)}
+
+
+def wrapped(src: Source, target: GPUTarget, opts: Options) -> list[dict[str, Any]]:
+    """The offsets of a kernel that are known to wrap, as plain data."""
+    module = tile_pipeline(src.make_ir(opts.language, target))
+    return [asdict(found) for found in wrapped_offsets(module)]

@@ -1,0 +1,97 @@
+"""The options of a compilation: which there are, and which values they take."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from weft.backends.cpu import CPUOptions
+from weft.base import CompileOptions, LaunchError, LaunchTypeError
+
+from .sources import stable_text
+
+__all__ = ["Options", "make_options", "option_names"]
+
+# Options that Triton's other targets take: accepted, since they change nothing on a CPU.
+_FOREIGN = frozenset(
+    (
+        *("maxnreg", "ptx_version", "ptx_options", "enable_reflect_ftz", "launch_cooperative_grid"),
+        *("launch_pdl", "arch", "warp_size", "instrumentation_mode", "backend_name", "extern_libs", "cluster_dims"),
+        *("global_scratch_size", "waves_per_eu", "matrix_instr_nonkdim", "kpack", "allow_flush_denorm"),
+        *("schedule_hint", "optimize_epilogue"),
+    )
+)
+
+
+_LANGUAGE = tuple(f.name for f in fields(CompileOptions))
+_BACKEND = tuple(f.name for f in fields(CPUOptions))
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a compilation is told: the language's part, and the back end's."""
+
+    language: CompileOptions
+    backend: CPUOptions
+
+    def key(self) -> str:
+        """A text with every value, for cache keys."""
+        parts = [f"{n}={stable_text(getattr(self.language, n))}" for n in _LANGUAGE]
+        return "\0".join([*parts, *(f"{n}={stable_text(getattr(self.backend, n))}" for n in _BACKEND)])
+
+
+@lru_cache(maxsize=1)
+def option_names() -> frozenset[str]:
+    """Names a launch may give besides the kernel's parameters."""
+    return frozenset((*_LANGUAGE, *_BACKEND, "ir_override")) | _FOREIGN
+
+
+def _check(name: str, value: Any, allowed: tuple[int, ...], text: str) -> None:
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or int(value) not in allowed:
+        raise LaunchError(f"{name} must be {text}, got {value!r}", name)
+
+
+def _check_kind(name: str, value: Any, default: Any) -> None:
+    """Refuse a value of another kind than the default."""
+    kinds: dict[type, tuple[tuple[type, ...], str]] = {
+        bool: ((bool, int, np.bool_), "True or False"),
+        int: ((int, np.integer), "an integer"),
+        str: ((str,), "a string"),
+        tuple: ((tuple, list), "a tuple of strings"),
+    }
+    accepted, text = kinds[type(default)]
+    if not isinstance(value, accepted):
+        raise LaunchTypeError(f"{name} must be {text}, got {value!r}", name)
+
+
+def make_options(given: Mapping[str, Any]) -> Options:
+    """Check options and make them one frozen value."""
+    unknown = [name for name in given if name not in option_names()]
+    if unknown:
+        raise LaunchError(f"unknown option {unknown[0]!r}", hint=f"options: {', '.join(sorted(option_names()))}")
+    warps = (1, 2, 4, 8, 16, 32)
+    _check("num_warps", given.get("num_warps", 4), warps, "1, 2, 4, 8, 16 or 32")
+    _check("num_stages", given.get("num_stages", 3), tuple(range(1, 33)), "between 1 and 32")
+    _check("num_ctas", given.get("num_ctas", 1), (1, 2, 4, 8, 16), "1, 2, 4, 8 or 16")
+    for defaults in (CompileOptions(), CPUOptions()):
+        for f in fields(defaults):
+            if given.get(f.name) is not None:
+                _check_kind(f.name, given[f.name], getattr(defaults, f.name))
+    precision, allowed = given.get("default_dot_input_precision"), CompileOptions().allowed_dot_input_precisions
+    if precision is not None and precision not in given.get("allowed_dot_input_precisions", allowed):
+        raise LaunchError(
+            f"default_dot_input_precision must be one of {', '.join(allowed)}, got {precision!r}",
+            "default_dot_input_precision",
+        )
+    if given.get("features") and not given.get("cpu"):
+        raise LaunchError("features are those of a processor: give cpu as well", "features", hint="cpu='x86-64-v3'")
+    _check("vector_bits", given.get("vector_bits") or 0, (0, 128, 256, 512), "128, 256 or 512, or 0 for the widest")
+    chosen: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in given.items() if v is not None}
+    return Options(
+        CompileOptions(**{k: v for k, v in chosen.items() if k in _LANGUAGE}),
+        CPUOptions(**{k: v for k, v in chosen.items() if k in _BACKEND}),
+    )

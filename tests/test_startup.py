@@ -1,0 +1,82 @@
+"""Start-up: what a new process does not load before it needs it.
+
+A process that runs kernels out of the cache should cost little more than NumPy and LLVM's linker; xDSL, the frontend,
+the passes and the code generation take half a second to import, and come with the first kernel that is not in it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import os
+import pkgutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SCRIPT = """
+import sys
+import numpy as np
+import weft
+import weft.language as tl
+
+
+@weft.jit
+def add(x, y, out, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = i < n
+    tl.store(out + i, tl.load(x + i, mask=mask) + tl.load(y + i, mask=mask), mask=mask)
+
+
+x = np.arange(1000, dtype=np.float32)
+out = np.empty_like(x)
+add[(weft.cdiv(x.size, 256),)](x, x, out, x.size, BLOCK=256)
+assert (out == 2 * x).all()
+print(*sorted(sys.modules))
+"""
+
+COMPILER = (
+    *("xdsl", "weft.frontend.entry", "weft.language.semantic", "weft.passes", "weft.analysis"),
+    *("weft.backends.cpu.codegen", "weft.backends.llvm.machine", "weft.compiler.cpu_stages"),
+)
+
+
+def loaded_by(*command: str, **environment: str) -> set[str]:
+    """The modules that a new process has loaded, which prints them."""
+    environment = {**os.environ, **environment}
+    done = subprocess.run([sys.executable, *command], capture_output=True, text=True, check=True, env=environment)
+    return set(done.stdout.split())
+
+
+def test_a_launch_out_of_the_cache_loads_no_compiler(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT)
+    cache = str(tmp_path / "cache")
+    assert set(COMPILER) <= loaded_by(str(script), WEFT_CACHE_DIR=cache)  # the names are right: compiling loads them
+    assert not loaded_by(str(script), WEFT_CACHE_DIR=cache) & set(COMPILER)
+
+
+@pytest.mark.parametrize("module", ["weft", "weft.language", "weft.runtime", "weft.compiler.stages"])
+def test_importing_loads_no_compiler(module: str) -> None:
+    loaded = loaded_by("-c", f"import sys, {module}; print(*sorted(sys.modules))")
+    assert module in loaded and not loaded & set(COMPILER)
+
+
+def test_the_language_needs_no_numpy() -> None:
+    assert "numpy" not in loaded_by("-c", "import sys, weft.language; print(*sorted(sys.modules))")
+
+
+FACES = ("weft", "weft.ir", "weft.language", "weft.frontend", "weft.analysis", "weft.compiler", "weft.runtime")
+
+
+@pytest.mark.parametrize("face", [*FACES, "weft.backends.cpu", "weft.backends.nvidia"])
+def test_lazy_faces_have_their_names(face: str) -> None:
+    module = importlib.import_module(face)
+    assert [name for name in module.__all__ if not hasattr(module, name)] == []
+    with pytest.raises(AttributeError, match=f"module '{face}' has no attribute 'no_such_name'"):
+        module.no_such_name
+    # A name that is a module's too would be one or the other, by what was imported first. `jit` is never lazy.
+    files = {found.name for found in pkgutil.iter_modules(module.__path__)} - {"jit"}
+    assert [name for name in files & set(module.__all__) if not inspect.ismodule(getattr(module, name))] == []

@@ -7,7 +7,7 @@ is compiled for that GPU; a launch goes into the current stream of the arrays' l
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from typing import Any
@@ -24,29 +24,35 @@ from .binder import bind_slowly as bind_on_host
 from .compiling import compile
 from .descriptor import TensorDescriptor
 from .launch import make_fire, runtime_leaves
-from .quick import make_quick
+from .quick import Last, make_quick
 from .specialize import signature_of, specialize_param
 from .streams import stream_of
 
 __all__ = ["GPULaunches", "device_facts", "device_of", "on_gpu"]
 
 
+def _arrays(values: Iterable[Any]) -> Iterator[Any]:
+    """The arrays among arguments, those of descriptors and within tuples too."""
+    for value in values:
+        if isinstance(value, (tuple, list)):
+            yield from _arrays(value)
+        elif hasattr(value, "block_shape") and hasattr(value, "base"):
+            yield from _arrays((value.base,))
+        elif reader_of(value) is not None:
+            yield value
+
+
+def _gpu_of(array: Any) -> int | None:
+    """The number of the GPU whose memory an array is in; None for one in the host's."""
+    if getattr(array, "is_cuda", None) is False:  # PyTorch says so without further ado
+        return None
+    facts = array_facts(array)
+    return facts.device if facts is not None else None
+
+
 def on_gpu(value: Any) -> bool:
     """Whether an argument is an array in a GPU's memory, or a descriptor or tuple of such arrays."""
-    if isinstance(value, (tuple, list)):
-        return any(map(on_gpu, value))
-    if hasattr(value, "block_shape") and hasattr(value, "base"):
-        return on_gpu(value.base)
-    cuda = getattr(value, "is_cuda", None)
-    if cuda is not None:
-        return bool(cuda)
-    reader = reader_of(value)
-    if reader is None:
-        return False
-    return hasattr(value, "__cuda_array_interface__") or (array_facts(value) or _NOWHERE).device is not None
-
-
-_NOWHERE = ArrayFacts(0, "i8", (0, 0))
+    return any(_gpu_of(array) is not None for array in _arrays((value,)))
 
 
 def device_facts(value: Any) -> ArrayFacts | None:
@@ -61,24 +67,14 @@ def device_facts(value: Any) -> ArrayFacts | None:
     return facts
 
 
-def _arrays(values: Any) -> Iterator[Any]:
-    for value in values:
-        if isinstance(value, (tuple, list)):
-            yield from _arrays(value)
-        elif hasattr(value, "block_shape") and hasattr(value, "base"):
-            yield value.base
-        elif reader_of(value) is not None:
-            yield value
-
-
 def device_of(names: list[str], args: tuple[Any, ...]) -> int | None:
     """The number of the GPU that the arrays among the arguments are on. LaunchError where they are on several."""
     found: dict[int, str] = {}
     for name, value in zip(names, args, strict=True):
         for array in _arrays((value,)):
-            facts = array_facts(array)
-            if facts is not None and facts.device is not None:
-                found.setdefault(facts.device, name)
+            device = _gpu_of(array)
+            if device is not None:
+                found.setdefault(device, name)
     if len(found) > 1:
         (first, one), (second, other) = list(found.items())[:2]
         raise LaunchError(
@@ -175,6 +171,10 @@ class _NoArray:
     """Takes the place of NumPy's arrays in the launcher: none of them can be launched on."""
 
 
+REWRITTEN = 64
+"""Kinds of arguments up to which a launcher is written anew for the last of them: that takes half a millisecond."""
+
+
 @lru_cache(maxsize=16)
 def _target_of(device: int) -> str:
     return devices.device(device).target
@@ -269,9 +269,9 @@ class GPULaunches:
         """Whether the arguments say that a launch is for a GPU: an array of them is in its memory, and it is there."""
         return any(map(on_gpu, args)) and devices.available()
 
-    def _quicken(self, args: tuple[Any, ...]) -> None:
-        """Once the classes of the arguments are known, take the quickest way for them."""
-        if self.launch is not self._general:
+    def _quicken(self, args: tuple[Any, ...], last: Last | None = None) -> None:
+        """Once the classes of the arguments are known, take the quickest way for them, and for the `last` launch."""
+        if self.launch is not self._general and last is None:
             return
         spaces = {
             "_w_self": self,
@@ -280,17 +280,20 @@ class GPULaunches:
             "_w_pre_hooks": self.kernel.pre_run_hooks,
             "_w_general": self._general,
             "_w_keep": self._keep,
+            "_w_changed": self.kernel.changed_capture,
         }
-        made = make_quick(self.kernel.__name__, self.kernel.params, args, spaces)
+        made = make_quick(self.kernel.__name__, self.kernel.params, args, spaces, last)
         if made is not None:
-            self.launch = made
-            self.kernel.relaunch(self._general, made)
+            before, self.launch = self.launch, made
+            self.kernel.relaunch(before, made)
 
-    def _keep(self, key: Any, kernel: Any, args: tuple[Any, ...]) -> Any:
-        """Keep what the general way has found; gives the kernel."""
+    def _keep(self, key: Any, kernel: Any, args: tuple[Any, ...], options: Mapping[str, Any]) -> Any:
+        """Keep what the general way has found, and expect it to be asked for again; gives the kernel."""
         entry = self._found.get((kernel, tuple(map(type, args))))
         if entry is not None:
             self._quick[key] = entry
+            if len(self._quick) <= REWRITTEN:
+                self._quicken(args, Last(args, options, knobs.runtime.debug, entry))
         return kernel
 
     def _index(self, args: tuple[Any, ...]) -> int:

@@ -1,31 +1,109 @@
-"""The quickest way into a launch: a function for arguments of the classes that a kernel was first called with.
+"""The quickest way into a launch: a function for arguments of the classes that a kernel was last called with.
 
 The launcher of `binder` asks of every argument what it is. Kernels are called with the same kinds of arguments again
-and again, so that after the first call one test of all their classes is enough:
+and again, so that after the first call one test of all their classes is enough; and mostly with arguments for the same
+code, so that before a key is made and looked up, what the key would say is compared with what it said last:
 
     def add(_grid, /, x, y, out, n, BLOCK, **_options):
         if x.__class__ is Tensor and ... and n.__class__ is int:
             v0 = x.data_ptr(); ...
-            entry = cache.get((x.dtype, v0 & 15 == 0, x.get_device(), ..., n, BLOCK, ...))
+            if x.dtype is float32 and x.get_device() == 0 and ... and not (v0 | v1 | v2 | n) & 15 and BLOCK == 128:
+                entry = last
+            else:
+                entry = cache.get((x.dtype, x.get_device(), v0 & 15 == 0, ..., n, BLOCK, ...))
             if entry is not None: ...; return
         return general(_grid, x, y, out, n, BLOCK, **_options)
 
-Whatever is not in its cache goes the general way, which finds or makes the entry; the cache then keeps it.
+Whatever is not in its cache goes the general way, which finds or makes the entry; the cache then keeps it, and the
+function is written anew, with that entry as the last.
 """
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from weft.language.callable import KernelParam
 
-from .binder import ONE, bind_constant, constant_key_of_plain, grid_of, int_key, parameter_list
+from .binder import MAX_GRID, ONE, asked_grid, bind_constant, constant_key_of_plain, grid_of, int_key, parameter_list
 
-__all__ = ["make_quick"]
+__all__ = ["Last", "make_quick"]
 
 INLINE = "int", "float", "Tensor", "NoneType"
+SMALL = 1 << 31
+"""Integers from 0 to this are 32 bits wide; one test tells it of all of them, or-ed together."""
+
+
+@dataclass(frozen=True)
+class Last:
+    """A launch that was found the general way: its arguments and options, `debug` at that time, and its entry."""
+
+    args: tuple[Any, ...]
+    options: Mapping[str, Any]
+    debug: bool
+    entry: Any
+
+
+class _Same:
+    """Writes the test whether a launch is for the same code as the last one."""
+
+    def __init__(self, last: Last, own: dict[str, Any]) -> None:
+        self.own = own
+        self.tests = list[str]()
+        self.aligned, self.small, self.both = list[str](), list[str](), list[str]()
+        own |= {"_w_last": last.entry, "_w_last_debug": last.debug, "_w_last_options": dict(last.options)}
+        self._options = "_w_options == _w_last_options" if last.options else "not _w_options"
+
+    def add(self, param: KernelParam, value: Any, kind: str) -> None:
+        """What a key would hold of an argument."""
+        specialise, align = not param.do_not_specialize, not param.do_not_specialize_on_alignment
+        x, v, fact = param.name, f"_w_v{param.num}", f"_w_f{param.num}"
+        if param.is_constexpr:
+            self._add_constant(param, value)
+        elif kind == "Tensor":
+            self.own[fact] = value.dtype
+            self.tests += [f"{x}.dtype is {fact}", f"{x}.get_device() == {value.get_device()}"]
+            if specialise and align:
+                self._add_alignment(v, value.data_ptr())
+        elif kind == "int" and specialise and value == 1:
+            self.tests.append(f"{x} == 1")
+        elif kind == "int" and specialise and align and not value & 15:
+            self.both.append(x)
+        elif kind == "int":
+            self.small.append(x)
+            if specialise:
+                self.tests.append(f"{x} != 1" + (f" and {x} & 15" if align else ""))
+
+    def _add_alignment(self, name: str, value: int) -> None:
+        if value & 15:
+            self.tests.append(f"{name} & 15")
+        else:
+            self.aligned.append(name)
+
+    def _add_constant(self, param: KernelParam, value: Any) -> None:
+        x, fact = param.name, f"_w_f{param.num}"
+        if value is None:
+            self.tests.append(f"{x} is None")
+        elif type(value) in (int, str):
+            self.own[fact] = value
+            self.tests.append(f"{x}.__class__ is _w_{type(value).__name__} and {x} == {fact}")
+        else:
+            self.own[fact] = bind_constant(param, value)
+            self.tests.append(f"_w_constant(_w_p{param.num}, {x}) == {fact}")
+
+    def text(self) -> str:
+        """The test."""
+        more = [f"not ({' | '.join(self.aligned)}) & 15"] if self.aligned else []
+        more += [f"not ({' | '.join(self.small)}) >> {SMALL.bit_length() - 1}"] if self.small else []
+        more += [f"not ({' | '.join(self.both)}) & {~(SMALL - 16)}"] if self.both else []
+        return " and ".join([*self.tests, *more, "_w_rt.debug is _w_last_debug", self._options])
+
+
+def _can_be_last(last: Last) -> bool:
+    """Whether its integers are within what the test takes; others are found by their key."""
+    return all(0 <= value < SMALL for value in last.args if type(value) is int)
 
 
 def _key(param: KernelParam, kind: str) -> tuple[list[str], list[str]]:
@@ -50,11 +128,13 @@ def make_quick(
     params: Sequence[KernelParam],
     args: Sequence[Any],
     spaces: Mapping[str, Any],
+    last: Last | None = None,
 ) -> Callable[..., Any] | None:
     """The function, or None where an argument is of a class, or a parameter of a kind, that it cannot help with.
 
-    `spaces` holds `_w_general`, the launcher for everything; `_w_keep(key, kernel, classes)`, which is told what the
-    general one has found; `_w_cache`, `_w_self`, `_w_rt` and `_w_pre_hooks` as the launcher of `binder` has them.
+    `spaces` holds `_w_general`, the launcher for everything; `_w_keep(key, kernel, arguments, options)`, which is told
+    what the general one has found; `_w_changed`, which says whether something that the kernel captures has changed;
+    `_w_cache`, `_w_self`, `_w_rt` and `_w_pre_hooks` as the launcher of `binder` has them.
     """
     kinds = {}
     for param, value in zip(params, args, strict=True):
@@ -73,20 +153,33 @@ def make_quick(
         "_w_int_key": int_key,
         "_w_one": ONE,
         "_w_grid_of": grid_of,
+        "_w_asked_grid": asked_grid,
         "_w_tuple": tuple,
+        "_w_int": int,
+        "_w_str": str,
+        "_w_len": len,
         "_w_callable": callable,
     }
     name = name if name.isidentifier() else "kernel"
-    exec(compile(_source(name, params, args, kinds, own), f"<launcher of {name}>", "exec"), own)
+    source = _source(name, params, args, kinds, own, last if last is not None and _can_be_last(last) else None)
+    exec(compile(source, f"<launcher of {name}>", "exec"), own)
     return own[name]  # type: ignore[no-any-return]
 
 
 def _source(
-    name: str, params: Sequence[KernelParam], args: Sequence[Any], kinds: Mapping[str, str], own: dict[str, Any]
+    name: str,
+    params: Sequence[KernelParam],
+    args: Sequence[Any],
+    kinds: Mapping[str, str],
+    own: dict[str, Any],
+    last: Last | None,
 ) -> str:
-    tests, statements, parts, values = [], [], list[str](), []
-    for param, value in zip(params, args, strict=True):
+    tests, statements, parts, values = list[str](), list[str](), list[str](), list[str]()
+    same = _Same(last, own) if last is not None else None
+    for number, (param, value) in enumerate(zip(params, args, strict=True)):
         x = param.name
+        if last is not None and same is not None:
+            same.add(param, last.args[number], kinds.get(x, ""))
         if param.is_constexpr:
             parts.append(constant_key_of_plain(param))
             own[f"_w_p{param.num}"] = param
@@ -99,22 +192,31 @@ def _source(
         values.append(f"_w_v{param.num}")
     names = "".join(f", {p.name}" for p in params)
     by_name = ", ".join(f"{p.name!r}: {p.name}" for p in params)
+    lookup = [
+        f"_w_key = ({''.join(part + ', ' for part in parts)}_w_rt.debug,",
+        "          _w_tuple(_w_options.items()) if _w_options else None)",
+        "try:",
+        "    _w_entry = _w_cache.get(_w_key)",
+        "except TypeError:  # an option that cannot be hashed",
+        f"    return _w_general(_w_grid{names}, **_w_options)",
+        "if _w_entry is None:",
+        f"    _w_found = _w_general(_w_grid{names}, **_w_options)",
+        f"    return _w_keep(_w_key, _w_found, ({names[2:]},), _w_options)",
+    ]
+    found = [f"if {same.text()}:", "    _w_entry = _w_last", "else:"] if same is not None else []
     lines = [
         f"def {name}(_w_grid, /, {parameter_list(params, own)}, **_w_options):",
         f"    if {' and '.join(tests)} and not _w_pre_hooks and not _w_extra:",
-        *(f"        {s}" for s in statements),
-        f"        _w_key = ({''.join(part + ', ' for part in parts)}_w_rt.debug,",
-        "                  _w_tuple(_w_options.items()) if _w_options else None)",
-        "        try:",
-        "            _w_entry = _w_cache.get(_w_key)",
-        "        except TypeError:  # an option that cannot be hashed",
-        f"            return _w_general(_w_grid{names}, **_w_options)",
-        "        if _w_entry is None:",
-        f"            return _w_keep(_w_key, _w_general(_w_grid{names}, **_w_options), ({names[2:]},))",
-        "        if not (_w_self.watched or _w_rt.launch_enter_hook or _w_rt.launch_exit_hook):",
-        "            if _w_grid.__class__ is not _w_tuple and _w_callable(_w_grid):",
-        f"                _w_grid = _w_grid({{{by_name}}})",
-        "            _w_x, _w_y, _w_z = _w_grid_of(_w_grid)",
+        *(f"        {line}" for line in [*statements, *found]),
+        *(f"        {'    ' if found else ''}{line}" for line in lookup),
+        "        if not (_w_rt.launch_enter_hook or _w_rt.launch_exit_hook or _w_self.watched and _w_changed()):",
+        "            if (_w_grid.__class__ is _w_tuple and _w_len(_w_grid) == 1",
+        f"                    and (_w_x := _w_grid[0]).__class__ is _w_int and 0 <= _w_x <= {MAX_GRID[0]}):",
+        "                _w_y = _w_z = 1",
+        "            else:",
+        "                if _w_grid.__class__ is not _w_tuple and _w_callable(_w_grid):",
+        f"                    _w_grid = _w_asked_grid(_w_grid, {{{by_name}}})",
+        "                _w_x, _w_y, _w_z = _w_grid_of(_w_grid)",
         f"            _w_entry[2](_w_x, _w_y, _w_z{''.join(', ' + v for v in values)})",
         "            return _w_entry[0]",
         f"    return _w_general(_w_grid{names}, *_w_extra, **_w_options)",

@@ -6,8 +6,8 @@
 
 The context of a device is its primary one, which PyTorch and CuPy use as well; a thread without a current context gets
 that of the device. Nothing waits: a launch returns when it is queued, and a fault of the kernel shows up in a later
-call (see `faults`). A launch is one call into the driver, of `cuLaunchKernelEx` by its address: its configuration and
-parameters lie in one buffer, which one `struct.pack_into` fills.
+call (see `faults`). A launch is one call into the driver, of `cuLaunchKernelEx` by its address: its parameters and its
+configuration lie in one buffer, which one `struct.pack_into` fills; the stream is written only where it is another.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ import ctypes
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 from weft.base import LaunchError, OutOfResources, Unsupported
 
-from .faults import NoDevice, check, failed, launches
+from .faults import NoDevice, bindings, check, failed, launches
 
 __all__ = [
     "Device",
@@ -45,7 +45,7 @@ Stream = Callable[[], int]
 def api() -> Any:
     """`cuda.bindings.driver`, initialised. Raises NoDevice, saying what is missing."""
     try:
-        from cuda.bindings import driver
+        driver = bindings()
     except ImportError:
         raise NoDevice(
             "the package cuda-bindings is not installed", hint="pip install 'weft[cuda]', or use the target cpu"
@@ -197,11 +197,12 @@ def to_host(host: int, address: int, size: int, where: Device) -> None:
 # --------------------------------------------------------------------------------------------------------------------
 # Launching
 
-# CUlaunchConfig: grid x y z; block x y z, bytes of shared memory, (padding); stream; attributes, how many. What is the
-# same for each launch of a kernel is packed once, as bytes.
-_CONFIG = "III20sQ16s8x"
-_CONFIG_BYTES = 64
-"""Where the parameters begin; the configuration itself has 56 bytes."""
+# CUlaunchConfig: grid x y z; block x y z, bytes of shared memory, (padding); stream; attributes, how many, (padding).
+# It lies behind the parameters, so that what each launch has of its own is side by side: parameters and grid.
+_GRID = "III"
+_FIXED = "<IIII4xQQQ"
+"""The configuration after the grid."""
+_CONFIG_BYTES, _STREAM_AT = 56, 32
 _ATTRIBUTE_BYTES = 72
 _COOPERATIVE, _CLUSTER, _PROGRAMMATIC = 2, 4, 6
 """CU_LAUNCH_ATTRIBUTE_COOPERATIVE, _CLUSTER_DIMENSION, _PROGRAMMATIC_STREAM_SERIALIZATION"""
@@ -210,11 +211,13 @@ _INVALID_CONTEXT = 201
 
 @lru_cache(maxsize=1)
 def _launch_function() -> Any:
-    """cuLaunchKernelEx(configuration, function, parameters, nothing) -> status; without the interpreter's lock."""
+    """cuLaunchKernelEx(configuration, function, parameters, nothing) -> status; without the interpreter's lock.
+
+    Its arguments are ctypes' own pointers, made once for each buffer: that is quicker than to have numbers converted.
+    """
     cuda = api()
     address, _ = check(cuda.cuGetProcAddress(b"cuLaunchKernelEx", 12000, 0))
-    kind = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
-    return kind(int(address))
+    return ctypes.CFUNCTYPE(ctypes.c_int)(int(address))
 
 
 def _attributes(metadata: Mapping[str, Any]) -> bytes:
@@ -231,17 +234,48 @@ def _attributes(metadata: Mapping[str, Any]) -> bytes:
 
 
 class _Buffer:
-    """Memory of one launch: configuration, parameters, and the addresses of the parameters."""
+    """Memory of one launch: parameters, configuration, and the addresses of the parameters.
 
-    __slots__ = ("_keep", "config", "memory", "parameters")
+    `arguments` are those of `cuLaunchKernelEx`; `stream` is the one that the configuration names.
+    """
 
-    def __init__(self, offsets: Sequence[int], size: int) -> None:
-        total = size + 8 * max(1, len(offsets))
-        self._keep = (ctypes.c_char * (total + 63))()
+    __slots__ = ("_keep", "_stream", "arguments", "memory", "stream")
+
+    def __init__(self, offsets: Sequence[int], size: int, kernel: int, fixed: Sequence[int]) -> None:
+        end = size + _CONFIG_BYTES
+        self._keep = (ctypes.c_char * (end + 8 * max(1, len(offsets)) + 63))()
         start = -(-ctypes.addressof(self._keep) // 64) * 64
-        self.memory = (ctypes.c_char * size).from_address(start)
-        self.config, self.parameters = start, start + size
-        (ctypes.c_uint64 * len(offsets)).from_address(self.parameters)[:] = [start + at for at in offsets]
+        self.memory = (ctypes.c_char * end).from_address(start)
+        (ctypes.c_uint64 * len(offsets)).from_address(start + end)[:] = [start + at for at in offsets]
+        pointers = (ctypes.c_void_p(at) for at in (start + size, kernel, start + end))
+        self.arguments = (*pointers, None)
+        self.stream = 0
+        self._stream = ctypes.c_uint64.from_address(start + size + _STREAM_AT)
+        struct.pack_into(_FIXED, self.memory, size + struct.calcsize(_GRID), *fixed)
+
+    def go_to(self, stream: int) -> None:
+        """The next launch is for another stream."""
+        self._stream.value = self.stream = stream
+
+
+_LAUNCH = """
+def launch(nx, ny, nz{values}):
+    try:
+        buffer = free.pop()
+    except IndexError:
+        buffer = new()
+    if nx and ny and nz:
+        note((name, nx, ny, nz))
+        pack(buffer.memory, 0{values}, nx, ny, nz)
+        now = stream()
+        if now != buffer.stream:
+            buffer.go_to(now)
+        status = call(*buffer.arguments)
+        if status:
+            fail(status, buffer)
+    free.append(buffer)
+"""
+"""Written for each number of values: to take them as a tuple and to hand that on takes longer than the rest."""
 
 
 class LoadedKernel:
@@ -303,52 +337,44 @@ class LoadedKernel:
         if self.shared > here.shared_bytes:
             raise OutOfResources(self.shared, here.shared_bytes, "shared memory")
 
-    def _fixed(self) -> tuple[bytes, bytes]:
-        """The parts of a configuration that are the same for each launch."""
-        attributes = ctypes.addressof(self._attributes)
-        block = struct.pack("<IIII4x", self.threads, 1, 1, self.shared)
-        return block, struct.pack("<QQ", attributes, self._attribute_count)
+    def _fixed(self) -> tuple[int, ...]:
+        """The part of a configuration after the grid that is the same for each launch; of the default stream."""
+        return self.threads, 1, 1, self.shared, 0, ctypes.addressof(self._attributes), self._attribute_count
 
     def launcher(self, codes: str, stream: Stream) -> Callable[..., None]:
         """A function (nx, ny, nz, *values) that queues a launch; a code has 8 bytes, or is 128s for a tensor map."""
         offsets, size = _parameter_offsets(codes)
-        pack = struct.Struct(f"<{_CONFIG}{_padded(codes)}").pack_into
-        call, free, kernel = _launch_function(), list[_Buffer](), self.address
-        block, attributes = self._fixed()
-        fail, note, name = self._failed, launches.append, self.name
-
-        def launch(nx: int, ny: int, nz: int, *values: Any) -> None:
-            try:
-                buffer = free.pop()
-            except IndexError:
-                buffer = _Buffer(offsets, size)
-            if nx and ny and nz:
-                note((name, nx, ny, nz))
-                pack(buffer.memory, 0, nx, ny, nz, block, stream(), attributes, *values)
-                status = call(buffer.config, kernel, buffer.parameters, None)
-                if status:
-                    fail(status, buffer)
-            free.append(buffer)
-
-        return launch
+        spaces: dict[str, Any] = {
+            "pack": struct.Struct(f"<{_padded(codes)}{_GRID}").pack_into,
+            "free": list[_Buffer](),  # one for each thread that launches at the same time
+            "new": partial(_Buffer, offsets, size, self.address, self._fixed()),
+            "call": _launch_function(),
+            "stream": stream,
+            "note": launches.append,
+            "name": self.name,
+            "fail": self._failed,
+        }
+        values = "".join(f", v{i}" for i in range(len(offsets)))
+        exec(compile(_LAUNCH.format(values=values), f"<launch of {self.name}>", "exec"), spaces)
+        return spaces["launch"]  # type: ignore[no-any-return]
 
     def frozen(
         self, codes: str, stream: Stream, grid: tuple[int, int, int], values: Sequence[Any]
     ) -> Callable[[], None]:
         """A function without arguments that queues the same launch each time."""
         offsets, size = _parameter_offsets(codes)
-        buffer = _Buffer(offsets, size)
-        block, attributes = self._fixed()
-        struct.pack_into(f"<{_CONFIG}{_padded(codes)}", buffer.memory, 0, *grid, block, stream(), attributes, *values)
-        place = ctypes.c_uint64.from_address(buffer.config + 32)
-        call, kernel, fail = _launch_function(), self.address, self._failed
-        config, parameters, keep = buffer.config, buffer.parameters, self
+        buffer = _Buffer(offsets, size, self.address, self._fixed())
+        struct.pack_into(f"<{_padded(codes)}{_GRID}", buffer.memory, 0, *values, *grid)
+        arguments, keep = buffer.arguments, self
+        call, fail = _launch_function(), self._failed
         noted, note = (self.name, *grid), launches.append
 
         def launch() -> None:
             note(noted)
-            place.value = stream()
-            status = call(config, kernel, parameters, None)
+            now = stream()
+            if now != buffer.stream:
+                buffer.go_to(now)
+            status = call(*arguments)
             if status:
                 fail(status, buffer)
 
@@ -359,15 +385,15 @@ class LoadedKernel:
         """A launch was not taken: once more where the thread had no context, else say why."""
         if status == _INVALID_CONTEXT:
             current_device()
-            status = _launch_function()(buffer.config, self.address, buffer.parameters, None)
+            status = _launch_function()(*buffer.arguments)
             if not status:
                 return
         check((api().CUresult(status),), self.name)
 
 
 def _parameter_offsets(codes: str) -> tuple[list[int], int]:
-    """Where each parameter lies in a buffer, and the bytes before the addresses."""
-    offsets, at = [], _CONFIG_BYTES
+    """Where each parameter lies in a buffer, and the bytes of all."""
+    offsets, at = [], 0
     for code in _split(codes):
         if code == "128s":
             at = -(-at // 64) * 64
@@ -378,7 +404,7 @@ def _parameter_offsets(codes: str) -> tuple[list[int], int]:
 
 def _padded(codes: str) -> str:
     """The codes, with padding in front of tensor maps, which lie at multiples of 64 bytes."""
-    parts, at = [], _CONFIG_BYTES
+    parts, at = [], 0
     for code in _split(codes):
         if code == "128s" and at % 64:
             parts.append(f"{64 - at % 64}x")

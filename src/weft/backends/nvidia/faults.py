@@ -12,7 +12,7 @@ from typing import Any
 
 from weft.base import DeviceLost, LaunchError, NoDevice, OutOfResources
 
-__all__ = ["NoDevice", "check", "failed", "launches"]
+__all__ = ["NoDevice", "bindings", "check", "failed", "launches"]
 
 _FAULTS = {
     700: "an address that does not exist was accessed (illegal address)",
@@ -32,6 +32,13 @@ launches: deque[tuple[str, int, int, int]] = deque(maxlen=4)
 """The last launches, kernel and grid, the newest last."""
 
 
+def bindings() -> Any:
+    """`cuda.bindings.driver`. ImportError where the package is not installed."""
+    from cuda.bindings import driver
+
+    return driver
+
+
 def failed(driver: Any, status: Any) -> str:
     """The driver's name for a status and what it says of it."""
     _, name = driver.cuGetErrorName(status)
@@ -44,9 +51,7 @@ def check(answer: tuple[Any, ...], kernel: str = "") -> Any:
     status = answer[0]
     if int(status) == 0:
         return answer[1] if len(answer) == 2 else answer[1:]
-    from cuda.bindings import driver
-
-    code, what = int(status), failed(driver, status)
+    code, what = int(status), failed(bindings(), status)
     if code in _FAULTS:
         recent = [(name, (x, y, z)) for name, x, y, z in reversed(launches)]
         raise DeviceLost(_FAULTS[code], what, recent, kernel)

@@ -1,0 +1,243 @@
+"""A GPU that is only pretended, for tests of what the host does: memory is the host's, launches are written down.
+
+    gpu = pretend(monkeypatch)                    # an H200
+    kernel[(4,)](weft.cuda.to_device(x), 64)
+    gpu.launched[-1].grid, gpu.launched[-1].values("QQ")
+
+Code is compiled to PTX, but not assembled, and nothing runs.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from weft.backends.nvidia import driver as backend
+from weft.backends.nvidia import events, faults, tensormaps
+from weft.backends.nvidia.ptxas import MachineCode
+from weft.compiler import cuda as compiling
+from weft.runtime import gpu as launching
+from weft.runtime.streams import own_stream
+
+__all__ = ["Array", "Launched", "PretendedGPU", "Tensor", "forget", "pretend"]
+
+H200 = {
+    "MULTIPROCESSOR_COUNT": 132, "COMPUTE_CAPABILITY_MAJOR": 9, "COMPUTE_CAPABILITY_MINOR": 0,
+    "MAX_SHARED_MEMORY_PER_BLOCK_OPTIN": 232448, "MAX_REGISTERS_PER_BLOCK": 65536, "MAX_THREADS_PER_BLOCK": 1024,
+    "L2_CACHE_SIZE": 50 << 20, "CLOCK_RATE": 1980000, "MEMORY_CLOCK_RATE": 3201000, "GLOBAL_MEMORY_BUS_WIDTH": 6144,
+}  # fmt: skip
+STATUS = {
+    2: "CUDA_ERROR_OUT_OF_MEMORY", 209: "CUDA_ERROR_NO_BINARY_FOR_GPU", 218: "CUDA_ERROR_INVALID_PTX",
+    222: "CUDA_ERROR_UNSUPPORTED_PTX_VERSION", 700: "CUDA_ERROR_ILLEGAL_ADDRESS", 720: "CUDA_ERROR_TOO_LARGE",
+}  # fmt: skip
+
+
+class Named:
+    """An enumeration of the driver: its members are their names, without what they all begin with."""
+
+    def __init__(self, start: str) -> None:
+        self._start = start
+
+    def __getattr__(self, name: str) -> str:
+        return name.removeprefix(self._start)
+
+
+@dataclass(frozen=True)
+class Launched:
+    """One call of cuLaunchKernelEx, as the driver would read it from memory."""
+
+    kernel: int
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    shared: int
+    stream: int
+    attributes: bytes
+    copies: tuple[bytes, ...]
+    """The first 8 bytes of each parameter."""
+
+    def values(self, codes: str) -> tuple[Any, ...]:
+        """The parameters, each by its struct code."""
+        return tuple(struct.unpack_from("<" + c, self.copies[i])[0] for i, c in enumerate(codes))
+
+
+@dataclass
+class PretendedGPU:
+    """The functions of cuda.bindings.driver that Weft calls; `answers` holds statuses other than success by name."""
+
+    attributes: dict[str, int] = field(default_factory=lambda: dict(H200))
+    count: int = 1
+    answers: dict[str, int] = field(default_factory=dict)
+    facts: dict[str, int] = field(default_factory=dict)
+    launched: list[Launched] = field(default_factory=list)
+    set: dict[str, int] = field(default_factory=dict)
+    """Attributes of kernels that were set."""
+    current: int = 0
+    _memory: dict[int, Any] = field(default_factory=dict)
+
+    CUdevice_attribute = Named("CU_DEVICE_ATTRIBUTE_")
+    CUfunction_attribute = Named("CU_FUNC_ATTRIBUTE_")
+
+    def _answer(self, name: str, *values: Any) -> tuple[Any, ...]:
+        return (self.answers.get(name, 0), *values)
+
+    def cuDeviceGetCount(self) -> Any:
+        return self._answer("cuDeviceGetCount", self.count)
+
+    def cuDriverGetVersion(self) -> Any:
+        return 0, 13000
+
+    def cuDeviceGet(self, index: int) -> Any:
+        return 0, index
+
+    def cuDeviceGetAttribute(self, name: str, device: int) -> Any:
+        return 0, self.attributes[name]
+
+    def cuDeviceGetName(self, size: int, device: int) -> Any:
+        return 0, b"NVIDIA H200 (pretended)\0"
+
+    def cuDeviceTotalMem(self, device: int) -> Any:
+        return 0, 141 << 30
+
+    def cuDevicePrimaryCtxRetain(self, device: int) -> Any:
+        return 0, 1000 + device
+
+    def cuCtxGetCurrent(self) -> Any:
+        return 0, 1000 + self.current
+
+    def cuCtxSetCurrent(self, context: int) -> Any:
+        self.current = context - 1000
+        return (0,)
+
+    def cuCtxGetDevice(self) -> Any:
+        return 0, self.current
+
+    def cuCtxSynchronize(self) -> Any:
+        return self._answer("cuCtxSynchronize")
+
+    def cuMemAlloc(self, size: int) -> Any:
+        block = (ctypes.c_char * (size + 256))()
+        address = -(-ctypes.addressof(block) // 256) * 256
+        self._memory[address] = block
+        return self._answer("cuMemAlloc", address)
+
+    def cuMemGetInfo(self) -> Any:
+        return 0, 1 << 20, 141 << 30
+
+    def cuMemFree(self, address: int) -> Any:
+        self._memory.pop(address, None)
+        return (0,)
+
+    def cuMemcpyHtoD(self, to: int, source: int, size: int) -> Any:
+        ctypes.memmove(to, source, size)
+        return (0,)
+
+    cuMemcpyDtoH = cuMemcpyHtoD
+
+    def cuLibraryLoadData(self, image: bytes, *more: Any) -> Any:
+        return self._answer("cuLibraryLoadData", 5)
+
+    def cuLibraryGetKernel(self, library: int, name: bytes) -> Any:
+        return 0, 0xABC0
+
+    def cuKernelGetAttribute(self, name: str, kernel: int, device: int) -> Any:
+        return 0, {"MAX_THREADS_PER_BLOCK": 1024, "NUM_REGS": 32, **self.facts}.get(name, 0)
+
+    def cuKernelSetAttribute(self, name: str, value: int, kernel: int, device: int) -> Any:
+        self.set[name] = value
+        return (0,)
+
+    def cuGetErrorName(self, status: int) -> Any:
+        return 0, STATUS.get(int(status), f"CUDA_ERROR_{int(status)}").encode()
+
+    def cuGetErrorString(self, status: int) -> Any:
+        return 0, b"as the driver puts it"
+
+    def CUresult(self, status: int) -> int:
+        return status
+
+    def launch(self, config: Any, kernel: Any, parameters: Any, extra: None) -> int:
+        """cuLaunchKernelEx."""
+        raw = ctypes.string_at(config.value, 56)
+        *sizes, shared, stream, attributes, count = struct.unpack("<IIIIIII4xQQI4x", raw)
+        addresses = list[int]()
+        while not addresses or addresses[-1] + 8 < config.value:  # Weft puts the parameters before the configuration
+            addresses.append(ctypes.c_uint64.from_address(parameters.value + 8 * len(addresses)).value)
+        size = 72 * count
+        self.launched.append(
+            Launched(
+                kernel.value,
+                (sizes[0], sizes[1], sizes[2]),
+                (sizes[3], sizes[4], sizes[5]),
+                shared,
+                stream,
+                ctypes.string_at(attributes, size) if size else b"",
+                tuple(ctypes.string_at(a, 8) for a in addresses),
+            )
+        )
+        return self.answers.get("cuLaunchKernelEx", 0)
+
+
+class Array:
+    """An array on a GPU, as any library may have it: an address that need not exist, and the number of a GPU."""
+
+    def __init__(self, address: int = 1 << 40, dtype: Any = np.float32, size: int = 64, device: int = 0) -> None:
+        self.dtype, self.device = np.dtype(dtype), device
+        self.__cuda_array_interface__ = {
+            "shape": (size,), "typestr": self.dtype.str, "data": (address, False), "version": 3, "strides": None,
+        }  # fmt: skip
+
+
+class Tensor:
+    """One of PyTorch's on a GPU, as far as launches look at it; the quickest way in is for its class alone."""
+
+    is_cuda, is_cpu = True, False
+
+    def __init__(self, address: int = 1 << 40, dtype: Any = np.float32, size: int = 64, device: int = 0) -> None:
+        self.dtype, self.device = np.dtype(dtype), SimpleNamespace(type="cuda", index=device)
+        self.address, self.size = address, size
+
+    def data_ptr(self) -> int:
+        return self.address
+
+    def get_device(self) -> int:
+        return int(self.device.index)
+
+    def numel(self) -> int:
+        return self.size
+
+    def element_size(self) -> int:
+        return self.dtype.itemsize
+
+    def is_contiguous(self) -> bool:
+        return True
+
+
+Tensor.__module__ = "torch"
+
+
+def forget() -> None:
+    """What was found out of the machine's GPUs counts no more."""
+    for known in (backend.device_count, backend.driver_version, backend.device, launching._target_of):
+        known.cache_clear()
+
+
+def pretend(monkeypatch: pytest.MonkeyPatch, **facts: Any) -> Iterator[PretendedGPU]:
+    """The whole process sees this GPU until the iterator is ended."""
+    gpu = PretendedGPU(**facts)
+    for module in (backend, events, tensormaps):
+        monkeypatch.setattr(module, "api", lambda: gpu)
+    monkeypatch.setattr(launching, "stream_of", lambda arrays, index: own_stream)
+    monkeypatch.setattr(faults, "bindings", lambda: gpu)
+    monkeypatch.setattr(backend, "_launch_function", lambda: gpu.launch)
+    monkeypatch.setattr(compiling, "assemble", lambda ptx, arch, maxnreg=None: MachineCode(b"", "ptxas", 32))
+    faults.launches.clear()
+    forget()
+    yield gpu
+    forget()

@@ -1,0 +1,229 @@
+"""Launches on a GPU as far as the host goes: what the driver is handed, by the quickest way and by the general one."""
+
+from __future__ import annotations
+
+import itertools
+import random
+import struct
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import weft
+import weft.language as tl
+from weft.base import CapturedGlobalError, LaunchError, LaunchTypeError
+from weft.compiler import devices
+from weft.runtime import gpu as launching
+from weft.runtime import knobs
+
+from .pretended_gpu import Array, PretendedGPU, Tensor, pretend
+
+FACTOR = tl.constexpr(3)
+
+
+@pytest.fixture
+def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[PretendedGPU]:
+    yield from pretend(monkeypatch)
+
+
+def kernels() -> tuple[Any, Any]:
+    """New ones, which no launcher was made for."""
+
+    @weft.jit
+    def fill(x, y, n, scale, BLOCK: tl.constexpr):
+        i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+        tl.store(x + i, tl.load(y + i, mask=i < n) * scale, mask=i < n)
+
+    @weft.jit
+    def captured(x, n, BLOCK: tl.constexpr):
+        i = tl.arange(0, BLOCK)
+        tl.store(x + i, i * FACTOR, mask=i < n)
+
+    return fill, captured
+
+
+def test_what_the_driver_is_handed(gpu: PretendedGPU) -> None:
+    fill, _ = kernels()
+    x, y = Array(1 << 40), Array(1 << 41)
+    for _ in range(3):  # the first time, the first time with its launcher, and the quickest way
+        fill[(5, 2)](x, y, 64, 0.5, BLOCK=128, num_warps=8)
+    for call in gpu.launched:
+        assert (call.grid, call.block, call.stream) == ((5, 2, 1), (256, 1, 1), 0)
+        address, other, n, scale = call.values("QQqf")
+        assert (address, other, n, scale) == (1 << 40, 1 << 41, 64, 0.5)
+    assert len(gpu.launched) == 3
+    fill[(0,)](x, y, 64, 0.5, BLOCK=128, num_warps=8)
+    assert len(gpu.launched) == 3  # a grid without programs
+
+
+def test_streams_and_attributes(gpu: PretendedGPU) -> None:
+    fill, _ = kernels()
+    x = Tensor()
+    for stream in (0, 7, 7, 0, 9):
+        with weft.cuda.stream(stream):
+            fill[(1,)](x, x, 64, 1.0, BLOCK=64)
+    assert [call.stream for call in gpu.launched] == [0, 7, 7, 0, 9]
+    frozen = fill.bind(x, x, 64, 1.0, BLOCK=64, grid=(2,))
+    for stream in (0, 5, 0):
+        with weft.cuda.stream(stream):
+            frozen()
+    assert [(call.stream, call.grid) for call in gpu.launched[5:]] == [(0, (2, 1, 1)), (5, (2, 1, 1)), (0, (2, 1, 1))]
+    assert gpu.launched[-1].values("QQqf") == (1 << 40, 1 << 40, 64, 1.0)
+    fill[(1,)](x, x, 64, 1.0, BLOCK=64, launch_cooperative_grid=True, launch_pdl=True)
+    raw = gpu.launched[-1].attributes
+    assert [struct.unpack_from("<I4xi", raw, at) for at in (0, 72)] == [(2, 1), (6, 1)]
+
+
+ADDRESSES = 1 << 40, (1 << 40) + 4
+NUMBERS = 0, 1, 16, 17, -16, -1, (1 << 31) - 1, (1 << 31) - 16, 1 << 31, -(1 << 31), (1 << 40) + 1, 1 << 63
+
+
+def test_the_quickest_way_is_the_general_one(gpu: PretendedGPU) -> None:
+    """Whatever was launched before: the same code, the same values."""
+    fill, _ = kernels()
+    rng = random.Random(1)
+    choices = list(itertools.product(ADDRESSES, (np.float32, np.float16), NUMBERS, (0.25, 2, 32), (64, 128), (4, 8)))
+    chosen = rng.sample(choices, 60)
+    x = Tensor()
+    fill[(1,)](x, x, 16, 0.5, BLOCK=64)
+    launches = fill._on_gpu()
+    assert launches.launch is not launches._general
+    for address, dtype, n, scale, block, warps in [c for c in chosen for _ in range(rng.randint(1, 3))]:
+        y = Tensor(address, dtype)
+        expected = launches._general((3,), x, y, n, scale, block, num_warps=warps)
+        before = len(gpu.launched)
+        found = fill[(3,)](x, y, n, scale, BLOCK=block, num_warps=warps)
+        assert found is expected
+        general, quick = gpu.launched[before - 1 :]
+        assert quick.copies == general.copies
+        assert quick.block == general.block == (32 * warps, 1, 1)
+
+
+def test_kinds_of_arguments_have_kernels_of_their_own(gpu: PretendedGPU) -> None:
+    fill, _ = kernels()
+    x = Tensor()
+    for n in (64, 64, 64, 17, 17, 64, 1, 1, 64):
+        for array in (x, Tensor((1 << 40) + 4), Tensor(1 << 42, np.float16)):
+            kernel = fill[(1,)](x, array, n, 0.5, BLOCK=64)
+            assert gpu.launched[-1].values("QQ") == (1 << 40, array.data_ptr())
+            assert n == 1 or gpu.launched[-1].values("QQq")[2] == n
+            assert (kernel.src.signature["y"] == "*fp16") == (array.dtype == np.float16)
+            assert kernel.src.signature["n"] == ("constexpr" if n == 1 else "i32")
+            assert ((1,) in kernel.src.attrs) == (array.data_ptr() % 16 == 0)
+            assert ((2,) in kernel.src.attrs) == (n % 16 == 0)
+    assert "_w_last" in fill._on_gpu().launch.__globals__
+
+
+def test_constants_and_options_have_kernels_of_their_own(gpu: PretendedGPU) -> None:
+    fill, _ = kernels()
+    x = Tensor()
+    for block, warps in ((64, 4), (64, 4), (128, 4), (128, 4), (128, 8), (128, 8), (64, 8), (64, 4)):
+        kernel = fill[(1,)](x, x, 64, 0.5, BLOCK=block, num_warps=warps)
+        assert gpu.launched[-1].block == (32 * warps, 1, 1)
+        assert kernel.src.constants[(4,)] == block
+    for debug in (True, True, False):
+        knobs.runtime.debug = debug
+        try:
+            assert fill[(1,)](x, x, 64, 0.5, BLOCK=64).metadata.debug == debug
+        finally:
+            knobs.runtime.debug = False
+
+
+def test_captured_constants_are_looked_at(gpu: PretendedGPU, monkeypatch: pytest.MonkeyPatch) -> None:
+    _, captured = kernels()
+    x = Tensor(dtype=np.int32)
+    for _ in range(3):
+        captured[(1,)](x, 16, BLOCK=64)
+    monkeypatch.setitem(globals(), "FACTOR", tl.constexpr(4))
+    with pytest.raises(CapturedGlobalError, match="FACTOR"):
+        captured[(1,)](x, 16, BLOCK=64)
+
+
+def test_hooks_hear_of_launches_that_went_the_quickest_way_before(gpu: PretendedGPU) -> None:
+    fill, _ = kernels()
+    x, heard = Tensor(), list[str]()
+    for _ in range(3):
+        fill[(1,)](x, x, 64, 1.0, BLOCK=64)
+
+    def hook(metadata: Any) -> None:
+        heard.append(metadata.get()["name"])
+
+    knobs.runtime.launch_enter_hook.add(hook)
+    try:
+        fill[(1,)](x, x, 64, 1.0, BLOCK=64)
+    finally:
+        knobs.runtime.launch_enter_hook.remove(hook)
+    fill[(1,)](x, x, 64, 1.0, BLOCK=64)
+    assert heard == ["fill"] and len(gpu.launched) == 5
+
+
+@pytest.mark.parametrize(
+    "grid", [(4,), 4, [4], (4, 1), (4, 1, 1), (np.int64(4),), lambda meta: (meta["BLOCK"] // 16,)], ids=str
+)
+def test_grids(gpu: PretendedGPU, grid: Any) -> None:
+    fill, _ = kernels()
+    x = Tensor()
+    for _ in range(3):
+        fill[grid](x, x, 64, 1.0, BLOCK=64)
+    assert [call.grid for call in gpu.launched] == [(4, 1, 1)] * 3
+
+
+def test_grids_that_there_are_not(gpu: PretendedGPU) -> None:
+    fill, _ = kernels()
+    x = Tensor()
+    for _ in range(3):
+        for grid, found in (
+            ((1 << 31,), "grid size 2147483648 on axis 0 exceeds 2147483647, the most on that axis"),
+            ((1, 65536), "grid size 65536 on axis 1 exceeds 65535, the most on that axis"),
+            ((-1,), "grid size -1 on axis 0 is negative"),
+            ((1, 1, 1, 1), "a grid has 1 to 3 dimensions, got 4"),
+        ):
+            with pytest.raises(LaunchError, match=found):
+                fill[grid](x, x, 64, 1.0, BLOCK=64)
+        for grid in (None, (2.0,), ("x",)):
+            with pytest.raises(LaunchTypeError):
+                fill[grid](x, x, 64, 1.0, BLOCK=64)
+        with pytest.raises(LaunchTypeError, match="cannot be called with the arguments of the launch"):
+            fill[lambda: (1,)](x, x, 64, 1.0, BLOCK=64)
+        fill[(1,)](x, x, 64, 1.0, BLOCK=64)
+    assert len(gpu.launched) == 3
+
+
+def test_threads_launch_at_the_same_time(gpu: PretendedGPU) -> None:
+    fill, _ = kernels()
+    fill[(1,)](Tensor(), Tensor(), 64, 1.0, BLOCK=64)
+
+    def work(number: int) -> None:
+        for k in range(200):
+            fill[(number + 1,)](Tensor(16 * number + (1 << 40)), Tensor(1 << 41), 16 * k, 1.0, BLOCK=64)
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    found = sorted((call.grid[0], *call.values("QQq")) for call in gpu.launched[1:])
+    wanted = sorted((i + 1, 16 * i + (1 << 40), 1 << 41, 16 * k) for i in range(4) for k in range(200))
+    assert found == wanted
+
+
+def test_where_the_arrays_are(gpu: PretendedGPU) -> None:
+    gpu.count = 2
+    devices.device_count.cache_clear()
+    fill, _ = kernels()
+    here, there, host = Tensor(), Tensor(device=1), np.zeros(64, np.float32)
+    for _ in range(3):
+        with pytest.raises(LaunchError, match="argument `x` is on GPU 0, argument `y` on GPU 1; a launch runs on one"):
+            fill[(1,)](here, there, 64, 1.0, BLOCK=64)
+        with pytest.raises(LaunchError, match=r"argument `y`: a numpy.ndarray lives in host memory") as caught:
+            fill[(1,)](here, host, 64, 1.0, BLOCK=64)
+        assert caught.value.argument == "y" and "weft.cuda.to_device" in str(caught.value)
+        fill[(1,)](there, there, 64, 1.0, BLOCK=64)
+        fill[(1,)](here, here, 64, 1.0, BLOCK=64)
+    assert launching.on_gpu((1, (here,))) and launching.on_gpu([there]) and not launching.on_gpu((host, 1, None, "x"))
+    assert launching.device_of(["a", "b"], (3, (host, there))) == 1
+    assert launching.device_of(["a"], (host,)) is None
+    assert launching.device_of(["a", "b"], (Array(device=1), Tensor(device=1))) == 1

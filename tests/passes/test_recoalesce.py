@@ -57,6 +57,7 @@ REDUCED = f"""%c = "tt.reduce"(%s) ({{
 @pytest.mark.parametrize(
     ("each", "elem", "inside", "stride", "run_of"),
     [
+        (1, "f32", "", 1, 1),  # the mask may end within a run
         (4, "f32", "", 1, 4),
         (8, "f32", "", 1, 4),
         (16, "f32", "", 1, 4),
@@ -84,6 +85,12 @@ def test_runs(each: int, elem: str, inside: str, stride: int, run_of: int) -> No
     run(program, 1, {"x": x, "out": out, "n": SIZE - 5})
     assert np.array_equal(out[:-5], (x + x)[:-5])
     assert not out[-5:].any()
+
+
+def test_short_runs_become_long_ones_where_masks_let_them() -> None:
+    module = parse_module(text_of(1).replace("%n: i32", "%n: i32 {tt.divisibility = 16 : i32}"))
+    recoalesce(module)
+    assert "lane = [[4], [8], [16], [32], [64]], warp = [[1024]]" in print_module(module)
 
 
 def test_one_run_of_each_thread_stays() -> None:

@@ -23,10 +23,11 @@ from .structure_branches import structure_branches
 __all__ = ["gpu_pipeline", "layout_pipeline"]
 
 
-def gpu_pipeline(module: ModuleOp, target: str, warps: int = 4, stages: int = 3) -> ModuleOp:
+def gpu_pipeline(module: ModuleOp, target: str, warps: int = 4, stages: int = 3, blocks: int = 1) -> ModuleOp:
     """Layout IR for a target ("cuda:80"), as the lowering takes it, from what `tile_pipeline` gave.
 
-    `stages` is how many turns of a loop of products are under way at a time; 1 is none but its own.
+    `stages` is how many turns of a loop of products are under way at a time; 1 is none but its own. A program is a
+    cluster of so many `blocks`.
 
     There are no tensor descriptors and scaled products in it; an argument that was a descriptor is 2 + 2 * rank
     arguments (see `rewrite_descriptors`).
@@ -36,7 +37,8 @@ def gpu_pipeline(module: ModuleOp, target: str, warps: int = 4, stages: int = 3)
     split_products(module, target)
     cse_dce(module)  # the rewrites repeat themselves for each access
     drop_unchanged(module)  # and only then is it seen what loops leave as it is
-    assign_layouts(module, target, warps)
+    assign_layouts(module, target, warps, blocks=blocks)
+    recoalesce(module)
     start_from_zero(module)
     pipeline_loads(module, target, stages)
     cse_dce(module)  # addresses of the turns as they were, and what the first turns repeat

@@ -62,7 +62,7 @@ ADD = {"x": "*fp32", "y": "*fp32", "out": "*fp32", "n": "i32"}
 def test_stages(target: Any) -> None:
     kernel = _compiled(add, ADD, target, BLOCK=1024)
     assert kernel.metadata.target == GPUTarget("cuda", 90, 32)
-    assert "tt.load" in kernel.asm["ttir"] and "#blocked" in kernel.asm["ttgir"]
+    assert "tt.load" in kernel.asm["ttir"] and "#ttg.linear" in kernel.asm["ttgir"]
     assert "load" in kernel.asm["lane"] and "define ptx_kernel void @add" in kernel.asm["llir"]
     assert ".target sm_90a" in kernel.asm["ptx"] and ".entry add(" in kernel.asm["ptx"]
     facts = kernel.metadata

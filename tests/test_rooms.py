@@ -49,7 +49,7 @@ FORBIDDEN = {
     ("view", "compiler"): "pictures of layouts compile nothing",
 }
 # What is always installed with the package: no reason to import it late.
-DEPENDENCIES = {"numpy", "ml_dtypes", "xdsl", "llvmlite", "platformdirs"}
+DEPENDENCIES = {"numpy", "ml_dtypes", "xdsl", "llvmlite"}
 
 
 @dataclass(frozen=True)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NoReturn
 
 import numpy as np
-import platformdirs
 import pytest
 
 import weft
@@ -25,11 +24,8 @@ def fill(out, VALUE: tl.constexpr):
 
 @pytest.fixture(autouse=True)
 def no_home(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    def refuse(*args: object, **kwargs: object) -> NoReturn:
-        raise RuntimeError("could not determine the home directory")
-
-    monkeypatch.setattr(platformdirs, "user_cache_dir", refuse)
-    for name in ("WEFT_CACHE_DIR", "WEFT_HOME", "TRITON_HOME", "TRITON_CACHE_DIR"):
+    monkeypatch.setattr(os.path, "expanduser", lambda path: path)  # as it does where nothing tells
+    for name in ("WEFT_CACHE_DIR", "WEFT_HOME", "TRITON_HOME", "TRITON_CACHE_DIR", "XDG_CACHE_HOME", "LOCALAPPDATA"):
         monkeypatch.delenv(name, raising=False)
     with knobs.cache.scope():
         knobs.cache.dir = knobs.env
@@ -40,7 +36,7 @@ def no_home(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def test_kernels_run_without_a_home() -> None:
     out = np.zeros(1, np.int32)
-    with pytest.warns(CacheWarning, match=r"no place for a kernel cache \(could not determine the home") as caught:
+    with pytest.warns(CacheWarning, match=r"no place for a kernel cache \(this user has no home directory\)") as caught:
         fill[(1,)](out, VALUE=1)
         fill[(1,)](out, VALUE=2)
     assert [w.filename for w in caught] == [__file__]
@@ -53,3 +49,24 @@ def test_a_directory_that_is_given_is_used(tmp_path: Path) -> None:
         knobs.cache.dir = str(tmp_path)
         fill[(1,)](np.zeros(1, np.int32), VALUE=3)
     assert list(tmp_path.glob("*.weft"))
+
+
+def test_the_user_s_directory_for_caches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where each system keeps caches: the directory given by the environment, else one below the home."""
+    monkeypatch.setattr(os.path, "expanduser", lambda path: path.replace("~", str(tmp_path)))
+
+    def found(system: str, **environment: str) -> str:
+        cache._users_directory.cache_clear()
+        with monkeypatch.context() as patched:
+            patched.setattr(cache.sys, "platform", system)
+            for name, value in environment.items():
+                patched.setenv(name, value)
+            return os.path.relpath(str(cache._users_directory()), tmp_path).replace(os.sep, "/")
+
+    elsewhere = str(tmp_path / "elsewhere")
+    assert found("linux") == ".cache/weft"
+    assert found("linux", XDG_CACHE_HOME="not/absolute") == ".cache/weft"
+    assert found("linux", XDG_CACHE_HOME=elsewhere, LOCALAPPDATA="/no") == "elsewhere/weft"
+    assert found("darwin", XDG_CACHE_HOME=elsewhere) == "Library/Caches/weft"
+    assert found("win32") == "AppData/Local/weft/Cache"
+    assert found("win32", LOCALAPPDATA=elsewhere) == "elsewhere/weft/Cache"

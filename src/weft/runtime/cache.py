@@ -31,8 +31,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-import platformdirs
-
 from weft.base import CacheWarning
 
 from . import knobs
@@ -277,15 +275,21 @@ _stores: dict[tuple[str, int], Store] = {}
 @lru_cache(maxsize=1)
 def _users_directory() -> str | None:
     """Where the user's caches are; None, with one warning, for a user without a home (in a container, say)."""
-    try:
-        return platformdirs.user_cache_dir("weft", appauthor=False)
-    except (RuntimeError, KeyError, OSError) as error:
+    parts = {"darwin": ("Library", "Caches", "weft"), "win32": ("AppData", "Local", "weft", "Cache")}
+    home = os.path.join("~", *parts.get(sys.platform, (".cache", "weft")))
+    given = os.environ.get({"darwin": "", "win32": "LOCALAPPDATA"}.get(sys.platform, "XDG_CACHE_HOME"), "")
+    if os.path.isabs(given):
+        return os.path.join(given, *(("weft", "Cache") if sys.platform == "win32" else ("weft",)))
+    directory = os.path.expanduser(home)
+    if directory == home:  # nothing tells where the home is
         warnings.warn(
-            f"no place for a kernel cache ({error}); kernels are compiled without it (WEFT_CACHE_DIR names one)",
+            "no place for a kernel cache (this user has no home directory); kernels are compiled without it "
+            "(WEFT_CACHE_DIR names one)",
             CacheWarning,
             stacklevel=users_level(),
         )
         return None
+    return directory
 
 
 def default_store() -> Store | None:

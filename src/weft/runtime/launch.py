@@ -8,11 +8,11 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
 from weft.base import LaunchError, LaunchOverflowError, LaunchTypeError
@@ -26,21 +26,13 @@ __all__ = ["limits_of", "make_fire", "make_guard", "make_launcher", "runtime_lea
 Leaf = tuple[tuple[int, ...], str]
 """Where a value is (parameter, index in a tuple, ...) and its type in the signature."""
 
-_SMALL_FLOATS = {
-    "fp16": np.float16,
-    "bf16": ml_dtypes.bfloat16,
-    "fp8e5": ml_dtypes.float8_e5m2,
-    "fp8e4nv": ml_dtypes.float8_e4m3fn,
-    "fp8e4b8": ml_dtypes.float8_e4m3fnuz,
-    "fp8e5b16": ml_dtypes.float8_e5m2fnuz,
-}
+_SMALL_FLOATS = ("fp16", "bf16", "fp8e5", "fp8e4nv", "fp8e4b8", "fp8e5b16")
 
 
-def _bits_of(kind: Any) -> Callable[[Any], int]:
-    """Numbers as the bits of a small float type."""
-    dtype = np.dtype(kind)
-    bits = np.dtype(f"u{dtype.itemsize}")
-    return lambda value: int(np.asarray(value, np.float64).astype(dtype).view(bits))
+def _bits_of(name: str) -> Callable[[Any], int]:
+    """Numbers as the bits of a small float type, most of which come with a package of their own."""
+    made: Callable[[Any], int] = importlib.import_module(f"{__package__}.small_floats").bits_of(name)
+    return made
 
 
 def _single(value: float) -> float:
@@ -97,7 +89,7 @@ def make_fire(
             code = "d"
         elif name in _SMALL_FLOATS:
             code, value = "Q", f"to_{name}({value})"
-            spaces[f"to_{name}"] = _bits_of(_SMALL_FLOATS[name])
+            spaces[f"to_{name}"] = _bits_of(name)
         elif name in ("u1", "i1"):
             code, value = "q", f"1 if {value} else 0"
         elif name == "u64":

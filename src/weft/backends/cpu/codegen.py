@@ -17,7 +17,7 @@ from weft.backends.cpu import anchors, control, dot, indexed, scan  # noqa: F401
 from weft.backends.cpu.arena import Arena
 from weft.backends.cpu.control import emit_blocks
 from weft.backends.cpu.elementwise import llvm_type
-from weft.backends.cpu.host import cpu_named
+from weft.backends.cpu.named import cpu_named
 from weft.backends.cpu.options import CPUOptions
 from weft.backends.cpu.prefetch import next_program
 from weft.backends.cpu.program import Block, FunctionProgram, Op, read_function

@@ -15,6 +15,7 @@ the launches before (`_ns`).
 from __future__ import annotations
 
 import ctypes
+import importlib
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter_ns
@@ -24,7 +25,6 @@ from .failures import Array, Found, error_of
 from .host import host_cpu, llvm_version, usable_cores
 from .native import loader, native
 from .pool import Pool, check_scratch, get_num_threads, get_pool, scratch, set_num_threads, set_scratch_limit
-from .printing import Printer
 
 __all__ = [
     "LoadedKernel",
@@ -73,7 +73,7 @@ class LoadedKernel:
         self.asserts: list[dict[str, Any]] = list(metadata.get("asserts", ()))
         self._arrays: list[dict[str, Any]] = list(metadata.get("checked", ()))
         self._checks = bool(metadata.get("checks"))
-        self._printer = Printer(metadata["prints"]) if metadata.get("prints") else None
+        self._printer = _printer(metadata["prints"]) if metadata.get("prints") else None
         self._tracker, (self.address,) = loader().load(code, [self.name])
         self._call = ctypes.CFUNCTYPE(None, _ptr, _ptr, _ptr)(self.address)
         self._ns = 0.0  # nanoseconds of one thread for one program, 0 while unknown
@@ -195,6 +195,11 @@ class LoadedKernel:
         fact = self.asserts[error - 1] if 0 < error <= len(self.asserts) else {"message": f"error {error}"}
         program = (pid % nx, pid // nx % ny, pid // (nx * ny))
         raise error_of(fact, Found(program, place, values), arrays, self.name)
+
+
+def _printer(prints: Sequence[Mapping[str, Any]]) -> Any:
+    """What writes what a kernel prints; imported for the first kernel that does, with the types of small floats."""
+    return importlib.import_module(f"{__package__}.printing").Printer(prints)
 
 
 def _chunk(left: int, threads: int, per_program: float, unsure: bool) -> int:

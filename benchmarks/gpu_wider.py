@@ -1,0 +1,204 @@
+"""Kernels of every day beside Triton on an NVIDIA GPU: same source, same configuration, in turns, in one process.
+
+    python benchmarks/gpu_wider.py [--only WORD]
+
+Nothing here was chosen for being fast: it is where to look for what to do next. Prints one line a kernel, and the
+geometric mean; what either side cannot compile is said.
+"""
+
+# mypy: ignore-errors
+from __future__ import annotations
+
+import argparse
+import statistics
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+import triton
+import triton.language
+
+import weft
+import weft.language
+from gpu import check, load_side, medians
+
+OURS = load_side("weft", "gpu_wider_kernels", jit=weft.jit, tl=weft.language)
+THEIRS = load_side("triton", "gpu_wider_kernels", jit=triton.jit, tl=triton.language)
+Case = tuple[str, str, Any, tuple[Any, ...], dict[str, Any], torch.Tensor, Callable[[], torch.Tensor], float]
+
+
+def _attention() -> Iterator[Case]:
+    for dtype, head, causal, bm, bn, warps, stages in (
+        (torch.float16, 64, False, 128, 64, 4, 3),
+        (torch.float16, 64, True, 128, 64, 4, 3),
+        (torch.bfloat16, 128, False, 128, 64, 8, 2),
+        (torch.bfloat16, 128, True, 128, 128, 8, 2),
+    ):
+        z, n = 32, 4096
+        q, k, v = (torch.randn(z, n, head, device="cuda", dtype=dtype) for _ in range(3))
+        out = torch.empty_like(q)
+        args = (q, k, v, out, head**-0.5 * 1.4426950408889634, n)
+        more = {"HEAD": head, "BM": bm, "BN": bn, "CAUSAL": causal, "num_warps": warps, "num_stages": stages}
+        name = f"attention {str(dtype)[6:]} d{head}{' causal' if causal else ''} {bm}x{bn} w{warps}"
+
+        def expected(q=q, k=k, v=v, causal=causal) -> torch.Tensor:
+            return torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=causal)
+
+        yield name, "attention", (n // bm, z), args, more, out, expected, 2e-2
+
+
+def _products() -> Iterator[Case]:
+    size = 4096
+    for dtype, bm, bn, bk, warps, stages in (
+        (torch.float16, 128, 128, 64, 4, 3),
+        (torch.float16, 128, 256, 64, 8, 3),
+        (torch.float16, 64, 64, 32, 4, 4),
+        (torch.bfloat16, 128, 128, 32, 4, 4),
+        (torch.float32, 128, 128, 32, 8, 3),
+        (torch.float8_e4m3fn, 128, 128, 128, 8, 3),
+        (torch.int8, 128, 128, 64, 8, 3),
+    ):
+        if dtype == torch.int8:
+            a, b = (torch.randint(-8, 8, (size, size), device="cuda", dtype=dtype) for _ in range(2))
+        else:
+            a, b = (torch.randn(size, size, device="cuda").to(dtype) for _ in range(2))
+        kind = torch.int32 if dtype == torch.int8 else torch.float32 if dtype == torch.float32 else torch.float16
+        c = torch.empty(size, size, device="cuda", dtype=kind)
+        acc = "int32" if dtype == torch.int8 else "float32"
+        more = {"BM": bm, "BN": bn, "BK": bk, "GROUP": 8, "ACC": acc, "num_warps": warps, "num_stages": stages}
+
+        def expected(a=a, b=b) -> torch.Tensor:
+            found = a.float() @ b.float()
+            return torch.where(found >= 0, found, found * 2)
+
+        grid = (triton.cdiv(size, bm) * triton.cdiv(size, bn),)
+        name = f"matmul {str(dtype)[6:]} {bm}x{bn}x{bk} w{warps}"
+        yield name, "matmul", grid, (a, b, c, size, size, size), more, c, expected, 3e-2
+    a, b = (torch.randn(size, size, device="cuda").half() for _ in range(2))
+    c = torch.empty_like(a)
+    more = {"BM": 128, "BN": 128, "BK": 64, "num_warps": 8}
+    args = (a, b, c, size, size, size)
+    yield "matmul by descriptors 128x128x64", "matmul_described", (1024,), args, more, c, lambda: a @ b.T, 1e-2
+
+
+def _rows() -> Iterator[Case]:
+    rows, columns = 16384, 4096
+    x = torch.randn(rows, columns, device="cuda", dtype=torch.bfloat16)
+    w, out = torch.randn(columns, device="cuda", dtype=torch.bfloat16), torch.empty_like(x)
+    yield (
+        "rms norm bf16, rows of 4096", "rms_norm", (rows,), (x, w, out, columns, 1e-6),
+        {"BLOCK": 4096, "num_warps": 8}, out, lambda: torch.nn.functional.rms_norm(x, (columns,), w, 1e-6), 1e-2,
+    )  # fmt: skip
+    logits = torch.randn(4096, 32000, device="cuda", dtype=torch.bfloat16)
+    label = torch.randint(0, 32000, (4096,), device="cuda")
+    loss = torch.empty(4096, device="cuda")
+    yield (
+        "cross entropy bf16, 32000 classes", "cross_entropy", (4096,), (logits, label, loss, 32000),
+        {"BLOCK": 4096, "num_warps": 8}, loss,
+        lambda: torch.nn.functional.cross_entropy(logits.float(), label, reduction="none"), 1e-3,
+    )  # fmt: skip
+    y = torch.randn(rows, columns, device="cuda")
+    sums = torch.empty(columns, device="cuda")
+    yield (
+        "column sums f32", "column_sums", (columns // 32,), (y, sums, rows, columns), {"BM": 64, "BN": 32}, sums,
+        lambda: y.sum(0), 1e-3,
+    )  # fmt: skip
+    z, total = y[:, :1024].contiguous(), torch.empty(rows, 1024, device="cuda")
+    yield (
+        "cumsum f32, rows of 1024", "cumsum", (rows,), (z, total, 1024), {"BLOCK": 1024}, total,
+        lambda: z.cumsum(1), 1e-4,
+    )  # fmt: skip
+    yield (
+        "sort f32, rows of 1024", "sorted_rows", (rows,), (z, total, 1024), {"BLOCK": 1024}, total,
+        lambda: z.sort(1)[0], 0.0,
+    )  # fmt: skip
+    index = torch.randint(0, rows, (65536,), device="cuda")
+    found = torch.empty(65536, columns, device="cuda", dtype=torch.bfloat16)
+    yield (
+        "rows of a table, bf16", "gathered", (65536,), (x, index, found, columns), {"BLOCK": 4096}, found,
+        lambda: x[index], 0.0,
+    )  # fmt: skip
+
+
+def _elements() -> Iterator[Case]:
+    n = 128 << 20
+    x = torch.randn(n, device="cuda", dtype=torch.bfloat16)
+    out = torch.empty_like(x)
+    grid = (triton.cdiv(n, 1024),)
+    yield (
+        "gelu bf16", "gelu", grid, (x, out, n), {"BLOCK": 1024}, out, lambda: torch.nn.functional.gelu(x), 1e-2,
+    )  # fmt: skip
+    y = torch.randn(n // 2, device="cuda")
+    kept = torch.empty_like(y)
+
+    def dropped() -> torch.Tensor:
+        THEIRS.dropout[(n // 2048,)](y, kept, n // 2, 0.3, 7, BLOCK=1024)
+        return kept.clone()
+
+    yield "dropout f32", "dropout", (n // 2048,), (y, kept, n // 2, 0.3, 7), {"BLOCK": 1024}, kept, dropped, 0.0
+    tokens, heads, half = 16384, 32, 64
+    q = torch.randn(tokens, heads, 2 * half, device="cuda", dtype=torch.bfloat16)
+    angle = torch.randn(4096, half, device="cuda")
+    cos, sin, turned = angle.cos(), angle.sin(), torch.empty_like(q)
+
+    def rotated() -> torch.Tensor:
+        a, b = q.float().view(4, 4096, heads, 2, half).unbind(3)
+        c, s = cos[None, :, None], sin[None, :, None]
+        return torch.stack((a * c - b * s, b * c + a * s), 3).view_as(q)
+
+    yield (
+        "rotary bf16", "rotary", (tokens,), (q, cos, sin, turned, 4096, heads), {"HALF": half, "num_warps": 1},
+        turned, rotated, 1e-2,
+    )  # fmt: skip
+    numbers = torch.randint(0, 256, (1 << 24,), device="cuda", dtype=torch.int32)
+    bins = torch.zeros(256, device="cuda", dtype=torch.int32)
+    yield (
+        "histogram, 256 bins", "histogram", ((1 << 24) // 4096,), (numbers, bins, 1 << 24),
+        {"BLOCK": 4096, "BINS": 256}, bins, lambda: torch.bincount(numbers, minlength=256), 0.0,
+    )  # fmt: skip
+
+
+def _run(case: Case) -> tuple[float, float]:
+    name, kernel, grid, args, more, out, expected, tolerance = case
+    wanted, calls = expected(), []
+    for side, tl in ((OURS, weft.language), (THEIRS, triton.language)):
+        given = {k: getattr(tl, v) if k == "ACC" else v for k, v in more.items()}
+        out.zero_()
+        launch = getattr(side, kernel)[grid]
+        launch(*args, **given)
+        check(out, wanted, tolerance)
+        calls.append(lambda launch=launch, given=given: launch(*args, **given))
+    ours, theirs = medians(*calls, seconds=0.15)
+    return ours, theirs
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", default="", help="kernels whose name contains this")
+    only = parser.parse_args().only
+
+    def scratch(size: int, alignment: int, stream: int | None) -> torch.Tensor:
+        return torch.empty(size, device="cuda", dtype=torch.int8)
+
+    triton.set_allocator(scratch)
+    print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, triton {triton.__version__}")
+    print(f"{'kernel':44} {'weft':>10} {'triton':>10} {'reached':>8}", flush=True)
+    ratios = []
+    for group in (_attention, _products, _rows, _elements):
+        for case in group():
+            if only not in case[0]:
+                continue
+            try:
+                ours, theirs = _run(case)
+            except (Exception, SystemExit) as error:
+                print(f"{case[0]:44} {type(error).__name__}: {str(error).strip()[:150]}", flush=True)
+                continue
+            ratios.append(theirs / ours)
+            print(f"{case[0]:44} {1e6 * ours:9.1f}u {1e6 * theirs:9.1f}u {ratios[-1]:7.2f}x", flush=True)
+    if ratios:
+        print(f"geometric mean of {len(ratios)}: {statistics.geometric_mean(ratios):.2f}x")
+
+
+if __name__ == "__main__":
+    main()

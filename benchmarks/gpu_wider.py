@@ -159,7 +159,7 @@ def _elements() -> Iterator[Case]:
 
 
 def _run(case: Case) -> tuple[float, float]:
-    name, kernel, grid, args, more, out, expected, tolerance = case
+    _name, kernel, grid, args, more, out, expected, tolerance = case
     wanted, calls = expected(), []
     for side, tl in ((OURS, weft.language), (THEIRS, triton.language)):
         given = {k: getattr(tl, v) if k == "ACC" else v for k, v in more.items()}

@@ -53,7 +53,7 @@ def matmul(
     left = a + m[:, None] * K + k[None, :]
     right = b + k[:, None] * N + n[None, :]
     acc = tl.zeros((BM, BN), dtype=ACC)
-    for step in range(0, tl.cdiv(K, BK)):
+    for step in range(tl.cdiv(K, BK)):
         x = tl.load(left, mask=k[None, :] < K - step * BK, other=0.0)
         y = tl.load(right, mask=k[:, None] < K - step * BK, other=0.0)
         acc = tl.dot(x, y, acc, out_dtype=ACC)

@@ -8,7 +8,7 @@ from weft import compiler
 from weft.targets.nvidia import shared_limit
 
 from .compiling import current_target
-from .driver import CPUDriver
+from .drivers import CPUDriver
 
 __all__ = ["SimulatedDriver"]
 
@@ -52,7 +52,7 @@ class SimulatedDriver(CPUDriver):
     """The GPU of the target that simulated launches are for.
 
     >>> from weft.runtime import target
-    >>> from weft.runtime.driver import driver
+    >>> from weft.runtime import driver
     >>> with target("sim:cuda:80"):
     ...     driver.active.get_current_target().arch, driver.active.get_current_target().warp_size
     (80, 32)

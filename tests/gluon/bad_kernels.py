@@ -298,3 +298,66 @@ def registers_beyond_the_file(x):
 @gluon.jit
 def warps_beyond_a_block(x):
     gl.warp_specialize([(_idle, (x,)), (_idle, (x,))], [32], [24])
+
+
+@gluon.jit
+def other_widths_along_k(x):
+    mma: gl.constexpr = gl.NVMMADistributedLayout([2, 0], [4, 1], [16, 8])
+    a = gl.full([64, 32], 1, gl.float16, gl.DotOperandLayout(0, mma, 4))
+    b = gl.full([32, 16], 1, gl.float16, gl.DotOperandLayout(1, mma, 2))
+    c = mma_v2(a, b, gl.zeros([64, 16], gl.float32, mma))
+    gl.store(x + gl.arange(0, 64, gl.SliceLayout(1, mma)), gl.sum(c, 1))
+
+
+@gluon.jit
+def rows_no_instruction_divides(x):
+    mma: gl.constexpr = gl.NVMMADistributedLayout([2, 0], [4, 1], [16, 8])
+    a = gl.full([8, 16], 1, gl.float16, gl.DotOperandLayout(0, mma, 2))
+    b = gl.full([16, 8], 1, gl.float16, gl.DotOperandLayout(1, mma, 2))
+    c = mma_v2(a, b, gl.zeros([8, 8], gl.float32, mma))
+
+
+@gluon.jit
+def order_that_wgmma_cannot_read(x):
+    mma: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, 64, 16])
+    a = gl.allocate_shared_memory(gl.float16, [64, 64], gl.SwizzledSharedLayout(2, 1, 4, [1, 0]))
+    c = warpgroup_mma(a, a, gl.zeros([64, 64], gl.float32, mma))
+    gl.store(x + gl.arange(0, 64, gl.SliceLayout(1, mma)), gl.sum(c, 1))
+
+
+@gluon.jit
+def bases_beyond_the_tile(x):
+    bases: gl.constexpr = [[0, 1], [0, 2], [0, 4], [0, 8], [1, 0], [2, 0], [4, 0], [8, 0]]
+    gl.allocate_shared_memory(gl.float32, [8, 8], gl.SharedLinearLayout(bases))
+
+
+@gluon.jit
+def padding_for_another_tile(x):
+    layout: gl.constexpr = gl.PaddedSharedLayout.with_identity_for([[16, 4]], [16, 16], [1, 0])
+    gl.allocate_shared_memory(gl.float32, [8, 8], layout)
+
+
+@gluon.jit
+def copies_of_single_elements(x):
+    layout: gl.constexpr = gl.BlockedLayout([1], [32], [4], [0])
+    m = gl.allocate_shared_memory(gl.float16, [128], gl.SwizzledSharedLayout(1, 1, 1, [0]))
+    async_copy.async_copy_global_to_shared(m, x.to(gl.pointer_type(gl.float16)) + gl.arange(0, 128, layout))
+    async_copy.wait_group(0)
+
+
+@gluon.jit
+def copies_of_unknown_addresses(x, n):
+    layout: gl.constexpr = gl.BlockedLayout([8], [32], [4], [0])
+    m = gl.allocate_shared_memory(gl.float16, [1024], gl.SwizzledSharedLayout(1, 1, 1, [0]))
+    async_copy.async_copy_global_to_shared(m, x.to(gl.pointer_type(gl.float16)) + n + gl.arange(0, 1024, layout))
+    async_copy.wait_group(0)
+
+
+@gluon.jit
+def copies_across_the_order(x):
+    layout: gl.constexpr = gl.BlockedLayout([1, 8], [8, 4], [4, 1], [1, 0])
+    m = gl.allocate_shared_memory(gl.float16, [32, 32], gl.SwizzledSharedLayout(1, 1, 1, [0, 1]))
+    i = gl.arange(0, 32, gl.SliceLayout(1, layout))[:, None] * 32
+    p = x.to(gl.pointer_type(gl.float16)) + i + gl.arange(0, 32, gl.SliceLayout(0, layout))[None, :]
+    async_copy.async_copy_global_to_shared(m, p)
+    async_copy.wait_group(0)

@@ -183,21 +183,33 @@ def test_what_wgmma_cannot_read() -> None:
     with pytest.raises(LayoutError) as found:
         lower(parse_module(Product(64, 64, 128, "fp8", trans=(False, False), swizzles=(128, 64)).text(), "k.ttgir"))
     assert str(found.value) == (
-        "k.ttgir:23:5: error: wgmma cannot read its right operand, a tile of 128x64 elements of 8 bits that lies as "
-        "#ttg.nvmma_shared<{swizzlingByteWidth = 64, transposed = false, elementBitWidth = 8}> says: matrices of 64 by "
-        "32 must be contiguous along K, in one of the swizzles of none, 32, 64 or 128 bytes, and here they are not\n"
-        "hint: allocate it with NVMMASharedLayout.get_default_for(shape, dtype), contiguous along K (transpose it "
+        "k.ttgir:23:5: error: wgmma cannot read its right operand, 128x64 elements of 8 bits: its matrices of 64 by 32 "
+        "must be contiguous along K, in chunks of 16 bytes that one of the swizzles of none, 32, 64 or 128 bytes "
+        """orders, and here they are not
+  here: NVMMASharedLayout(64, 8), by bytes
+        0    1    2    3    4    5
+    0    0    1    2    3    4    5  ...
+    1   64   65   66   67   68   69  ...
+    2  144  145  146  147  148  149  ...
+    ...
+  what it can read: NVMMASharedLayout(128, 8, transposed=True)
+        0    1    2    3    4    5
+    0    0  144  288  432  576  720  ...
+    1    1  145  289  433  577  721  ...
+    2    2  146  290  434  578  722  ...
+    ...
+hint: allocate it with layout=NVMMASharedLayout(128, 8, transposed=True), so that K is contiguous (transpose it """
         "while it is stored)"
     )
 
 
 def test_rows_without_a_swizzle() -> None:
     """Plain rows of more than 16 bytes are in no mode's order."""
-    with pytest.raises(LayoutError, match="wgmma cannot read its left operand, a tile of 64x64 elements of 16 bits"):
+    with pytest.raises(LayoutError, match="wgmma cannot read its left operand, 64x64 elements of 16 bits"):
         lower(parse_module(Product(64, 64, 64, swizzles=(0, 128)).text(), "k.ttgir"))
 
 
 def test_a_result_that_no_instruction_gives() -> None:
     text = Product(64, 64, 64).text().replace("warpsPerCTA = [4, 1]", "warpsPerCTA = [2, 2]")
-    with pytest.raises(LayoutError, match="no instruction of 64 rows gives"):
+    with pytest.raises(LayoutError, match="does not divide the layout of the result"):
         lower(parse_module(text, "k.ttgir"))

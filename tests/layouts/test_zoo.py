@@ -92,7 +92,10 @@ BAD = [
     (lambda: NVMMASharedLayout(128, 16).to_linear([4, 64]), "has 4 rows; a swizzle needs 8 or more"),
     (lambda: SharedLinearLayout([]), "offset_bases is empty"),
     (lambda: SharedLinearLayout([[0, 2]]), "nothing maps to"),
-    (lambda: SharedLinearLayout([[0, 1], [1, 0]]).to_linear([2, 1]), "outside of 0 .. 0"),
+    (
+        lambda: SharedLinearLayout([[0, 1], [1, 0]]).to_linear([2, 1]),
+        "for a tile of [2, 2], too big for one of [2, 1]: the bases [0, 1] lead outside of it",
+    ),
     (lambda: SharedLinearLayout([[0, 1]], alignment=24), "alignment must be a power of two, got 24"),
     (lambda: PaddedSharedLayout([], [[1]], [], [2]), "interval_padding_pairs is empty"),
     (lambda: PaddedSharedLayout([[2, 1], [2, 2]], [[1]], [], [2]), "an interval is given twice"),

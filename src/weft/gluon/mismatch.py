@@ -1,15 +1,4 @@
-"""Errors about layouts: both drawn small, and the conversion that would fix it.
-
-A layout is drawn as the corner of the tile, each element with the thread and the register that hold it: `T33:2` is
-register 2 of thread 33 of the block.
-
->>> from weft.layouts import BlockedLayout
->>> print("\\n".join(sketch(BlockedLayout([1, 2], [8, 4], [4, 1], [1, 0]), [32, 64], rows=2, columns=4)))
-         0     1     2     3
-    0   T0:0  T0:1  T1:0  T1:1  ...
-    1   T4:0  T4:1  T5:0  T5:1  ...
-    ...
-"""
+"""Errors about layouts: both drawn small, and the conversion that would fix it."""
 
 from __future__ import annotations
 
@@ -18,41 +7,11 @@ from math import prod
 from typing import Any
 
 from weft.base import LayoutError
-from weft.layouts import DistributedLayout, LinearLayout
+from weft.layouts import DistributedLayout, LinearLayout, sketch
 
 from .types import distributed_type, unresolved
 
-__all__ = ["check_threads", "layouts_differ", "not_trivial", "sketch"]
-
-ROWS, COLUMNS = 3, 6
-
-
-def sketch(layout: DistributedLayout, shape: Sequence[int], rows: int = ROWS, columns: int = COLUMNS) -> list[str]:
-    """The corner of a tile in a layout, line by line; leading dimensions beyond two are at 0."""
-    linear = layout.to_linear(shape)
-    homes = linear.pseudoinvert()
-    lanes = linear.in_dims.get("lane", 1)
-    across = min(columns, shape[-1])
-    down = min(rows, shape[-2]) if len(shape) > 1 else 1
-
-    def cell(row: int, column: int) -> str:
-        point = dict.fromkeys(linear.out_dims, 0)
-        point[f"dim{len(shape) - 1}"] = column
-        if len(shape) > 1:
-            point[f"dim{len(shape) - 2}"] = row
-        home = homes.apply(point)
-        return f"T{home.get('warp', 0) * lanes + home.get('lane', 0)}:{home.get('register', 0)}"
-
-    cells = [[cell(row, column) for column in range(across)] for row in range(down)]
-    width = max(len(text) for line in cells for text in line)
-    more = "  ..." if across < shape[-1] else ""
-    lines = ["     " + "".join(f"  {column!s:>{width - 1}} " for column in range(across))]
-    for row, line in enumerate(cells):
-        name = f"{row:>5}" if len(shape) > 1 else " " * 5
-        lines.append((name + "".join(f"  {text:>{width}}" for text in line) + more).rstrip())
-    if len(shape) > 1 and down < shape[-2]:
-        lines.append("    ...")
-    return [line.rstrip() for line in lines]
+__all__ = ["check_threads", "layouts_differ", "not_trivial"]
 
 
 def _shown(title: str, layout: DistributedLayout, shape: Sequence[int]) -> list[str]:

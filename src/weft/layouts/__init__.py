@@ -10,6 +10,7 @@ from weft.base import LayoutError
 
 from .affine import AffineLayout
 from .conflicts import bank_conflicts, count_wavefronts, shared_access, wavefronts
+from .corners import sketch, sketch_memory
 from .cute import CuteLayout, CuteSwizzle, from_cute, to_cute
 from .describe import describe, descriptions
 from .infer import (
@@ -134,6 +135,9 @@ __all__ = [
     # the names of a layout
     "describe",
     "descriptions",
+    # corners of layouts as text
+    "sketch",
+    "sketch_memory",
     # how tiles move, and what that costs
     "Cost",
     "Gather",

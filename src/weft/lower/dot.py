@@ -18,12 +18,13 @@ from collections.abc import Iterator, Sequence
 
 from xdsl.ir import Operation
 
-from weft.base import Unsupported
+from weft.base import CompilationError
 from weft.ir.lane import ELEMENT_BITS, Value
 from weft.layouts import LinearLayout, f2
 from weft.targets.nvidia import INSTRUCTIONS, Instruction
 
 from .context import Context, lowering, tile_shape
+from .unfit import left_over, named, no_instruction, other_lanes, other_sums, other_warps
 
 PTX = {"f16": "f16", "bf16": "bf16", "f32": "tf32", "f64": "f64", "f8E4M3FN": "e4m3", "f8E5M2": "e5m2", "i8": "s8"}
 SHAPES = {
@@ -46,7 +47,7 @@ def _dot(c: Context, op: Operation) -> None:
     shape, depth = tile_shape(op.results[0]), tile_shape(op.operands[0])[-1]
     product = _Product(c, [c.layout(x) for x in op.operands], [c.whole(x) for x in op.operands], shape, depth)
     if not product.agrees() or not product.agrees("block"):
-        raise Unsupported("a product whose operands lie in other lanes than its result", c.program.target, c.build.span)
+        raise other_warps(product.elsewhere(), [*op.operands], product.layouts, c.build.span)
     if product.holds_rows():
         c[op.results[0]] = product.by_multiplying()
         return
@@ -55,8 +56,27 @@ def _dot(c: Context, op: Operation) -> None:
         if along is not None:
             c[op.results[0]] = product.by_instruction(entry, along)
             return
-    types = " and ".join(v.elem for v in product.values[:2])
-    raise Unsupported(f"a product of {types} in these layouts", c.program.target, c.build.span)
+    raise _unfit(c, op, product)
+
+
+def _unfit(c: Context, op: Operation, product: _Product) -> CompilationError:
+    """Why no instruction can do it: of those that there are, the one that comes nearest."""
+    found = list(_candidates(c, *product.values))
+    if not found:
+        known = dict.fromkeys(name.split(".")[4] for name in INSTRUCTIONS if name.startswith("mma.sync."))
+        return no_instruction([v.elem for v in product.values], c.program.target, c.build.span, list(known))
+    fits = (e for e in found if left_over(e, product.shape, product.depth, c.build.span) is None)
+    entry = next(fits, found[-1])
+    error = left_over(entry, product.shape, product.depth, c.build.span)
+    if error is not None:
+        return error
+    which = product.misfit(entry)
+    if which is None:
+        return other_sums(entry, list(op.operands[:2]), product.layouts, c.build.span)
+    wanted = "NVMMADistributedLayout([2, 0], warps_per_cta, [16, 8])"
+    if which < 2:
+        wanted = f"DotOperandLayout({which}, {named(op.results[0])}, k_width)"
+    return other_lanes(entry, which, op.operands[which], product.layouts[which], c.build.span, wanted)
 
 
 def _candidates(c: Context, left: Value, right: Value, total: Value) -> Iterator[Instruction]:
@@ -114,6 +134,15 @@ class _Product:
                 return False
         return True
 
+    def elsewhere(self) -> int:
+        """The operand of which warps or blocks hold other rows or columns than of the result."""
+        row = self.batch
+        for dim in ("warp", "block"):
+            for a, t in zip(self.layouts[0].bases[dim], self.layouts[2].bases[dim], strict=True):
+                if a != (*t[: row + 1], 0):
+                    return 0
+        return 1
+
     def holds_rows(self) -> bool:
         """Whether each lane has whole rows of the left operand and whole columns of the right one."""
         return self.agrees("lane")
@@ -160,6 +189,16 @@ class _Product:
         bits = f2.identity(self.depth.bit_length() - 1)
         free = sorted((b for b in bits if b not in left.values()), key=lambda b: (b > 1 and self.is_far(b), b))
         return [left[b] if b in left else free.pop(0) for b in bits]
+
+    def misfit(self, entry: Instruction) -> int | None:
+        """The operand whose lanes hold other elements than the instruction wants; None if all fit, each for itself."""
+        tiles = [_lanes(o.layout) for o in entry.operands]
+        for which in (0, 1):
+            if self.placed(which, 1 - which, tiles[which]) is None:
+                return which
+        wanted = tuple((0,) * self.batch + p for p in tiles[2])
+        own = self.layouts[2].bases["lane"]
+        return 2 if any(b != w and b != self.wrapped(w) for b, w in zip(own, wanted, strict=True)) else None
 
     def is_far(self, bit: int) -> bool:
         """Whether elements at this distance along the sum come with different loads: they are better used apart."""

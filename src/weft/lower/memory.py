@@ -17,7 +17,7 @@ from weft.layouts import LinearLayout, f2
 
 from .context import Context, elem_of, lowering, tile_shape
 
-__all__ = ["access_order", "back", "unique_registers"]
+__all__ = ["access_order", "back", "neighbours", "unique_registers"]
 
 VECTOR_BYTES = 16
 
@@ -45,6 +45,19 @@ def access_order(c: Context, pointer: SSAValue, mask: SSAValue | None, bits: int
     rows = f2.Echelon(vectors)
     rest = [1 << i for i in kept if rows.add(1 << i)]
     return f2.span([*vectors, *rest]), 1 << len(vectors)
+
+
+def neighbours(c: Context, pointer: SSAValue, bits: int) -> int:
+    """Elements that a lane has side by side along the best dimension, whatever is known of their addresses."""
+    layout = c.layout(pointer)
+    copies = layout.free_variable_masks()["register"]
+    kept = [i for i in range(layout.in_log("register")) if not copies >> i & 1]
+    most, shift = 1, 0
+    for extent in tile_shape(pointer):
+        run = min(extent, VECTOR_BYTES // max(1, bits // 8))
+        most = max(most, 1 << len(_consecutive(layout, kept, shift, run.bit_length() - 1)))
+        shift += extent.bit_length() - 1
+    return most
 
 
 def _consecutive(layout: LinearLayout, kept: Sequence[int], shift: int, most: int) -> list[int]:

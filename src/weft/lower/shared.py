@@ -22,8 +22,9 @@ from .blocks import as_in_memory
 from .context import Context, elem_of, lowering
 from .convert import convert
 from .halves import from_halves, to_halves
-from .memory import access_order
+from .memory import access_order, neighbours
 from .padding import Gaps, gaps_of, place, place_of_buffer
+from .unfit import narrow_copy
 
 __all__ = ["load_tile", "store_tile"]
 
@@ -242,22 +243,14 @@ def _async_copy(c: Context, op: Operation) -> None:
     order, vector = access_order(c, pointer, mask, 8 * width)
     if c.program.blocks > 1 and as_in_memory(layout, memory) != layout:
         raise Unsupported("copies to another block's shared memory", c.program.target, c.build.span, hint=SAME)
-    side = _Side(c, layout, memory, width, True, gaps)
+    side, together = _Side(c, layout, memory, width, True, gaps), vector
     vector = min([vector, *(size // width for gap in gaps for size in gap)])
     offsets = [f2.multiply(side.columns, r) for r in order]
     while vector > 1 and not _dense(offsets, vector, (*side.lanes, *side.warps, *side.blocks)):
         vector //= 2
     size = vector * width
     if size < 4:
-        raise Unsupported(
-            f"an asynchronous copy of {size} bytes for each lane",
-            c.program.target,
-            c.build.span,
-            hint="a lane copies 4, 8 or 16 bytes that are side by side in both memories: give each thread neighbours "
-            "along the contiguous dimension, and addresses and masks from sizes and strides that 16 divides "
-            "(gl.multiple_of says so)"
-            + ("; intervals and padding are cut by none, at 4 bytes or more" if gaps else ""),
-        )
+        raise narrow_copy(c, size, (pointer, mask, target), neighbours(c, pointer, 8 * width), together)
     starts = list(range(0, len(order), vector))
     parts = ([offsets[i] for i in starts], side.lanes, side.warps, side.blocks)
     own, *others = ([x * width for x in part] for part in parts)

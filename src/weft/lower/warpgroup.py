@@ -16,10 +16,10 @@ from collections.abc import Sequence
 
 from xdsl.ir import Operation, SSAValue
 
-from weft.base import LayoutError, Unsupported
+from weft.base import Unsupported
 from weft.ir import bit_width, int_value, is_tensor
 from weft.ir.gpu import MemDescType
-from weft.ir.lane import Value
+from weft.ir.lane import ELEMENT_BITS, Value
 from weft.layouts import LinearLayout, f2
 from weft.targets.nvidia import Instruction, descriptor, instruction
 
@@ -27,6 +27,7 @@ from .context import Context, elem_of, lowering, tile_shape
 from .fragments import assembled, held, points
 from .matrices import Matrix, matrix_of, origin, places, start
 from .mbarriers import holds
+from .unfit import named, not_readable, other_lanes
 
 PTX = {"f16": "f16", "bf16": "bf16", "f32": "tf32", "f8E4M3FN": "e4m3", "f8E5M2": "e5m2", "i8": "s8"}
 DEPTH = {"f16": 16, "bf16": 16, "f32": 8, "f8E4M3FN": 32, "f8E5M2": 32, "i8": 32}
@@ -44,7 +45,7 @@ class _Buffer:
         self.rows, self.depth = by_dim if which == "left" else by_dim[::-1]
         found = matrix_of(self.rows, self.depth, rows, depth, self.bits) if not type.gaps else None
         if found is None:
-            raise _no_matrix(c, type, which, rows, depth)
+            raise not_readable(value, which, rows, depth, self.bits, c.build.span)
         self.matrix: Matrix = found
 
     def descriptors(self, at: Sequence[tuple[int, int]], by_warp: Sequence[int]) -> Value:
@@ -66,20 +67,6 @@ class _Buffer:
         # The addresses of a buffer do not leave the field, so that the distance of a tile can be added to the whole.
         steps = c.build.op("arith.extui", [c.build.linear([r >> 4 for r in registers])], "i64")
         return c.build.op("arith.addi", [first, steps], "i64")
-
-
-def _no_matrix(c: Context, type: MemDescType, which: str, rows: int, depth: int) -> LayoutError:
-    bits = bit_width(type.element_type)
-    along = "K" if bits != 16 else f"K or {'M' if which == 'left' else 'N'}"
-    shape = "x".join(map(str, type.shape))
-    return LayoutError(
-        f"wgmma cannot read its {which} operand, a tile of {shape} elements of {bits} bits that lies as "
-        f"{type.data.layout.text()} says: matrices of {rows} by {depth} must be contiguous along {along}, in one of "
-        "the swizzles of none, 32, 64 or 128 bytes, and here they are not",
-        c.build.span,
-        hint="allocate it with NVMMASharedLayout.get_default_for(shape, dtype)"
-        + (", contiguous along K (transpose it while it is stored)" if bits != 16 else ""),
-    )
 
 
 def _entry(c: Context, a: SSAValue, b: SSAValue, acc: str, n: int, trans: tuple[bool, bool]) -> Instruction:
@@ -126,11 +113,9 @@ def _warp_group_dot(c: Context, op: Operation) -> None:
     layout = c.layout(result)
     n = _columns(layout)
     if not n:
-        raise LayoutError(
-            "the result of a wgmma product has a layout that no instruction of 64 rows gives",
-            c.build.span,
-            hint="use NVMMADistributedLayout([3, 0], [4, 1], [16, N, K]), four warps or more along the rows",
-        )
+        smallest = instruction("wgmma.m64n8k16.f32.f16.f16")
+        wanted = "NVMMADistributedLayout([3, 0], [4, 1], [16, N, K]), four warps or more along the rows"
+        raise other_lanes(smallest, 2, result, layout, c.build.span, wanted)
     found = _Product(c, a, b, acc, result, n).written(rest[0] if rest else None, _imprecise(op, a))
     if not holds(op, "isAsync"):
         found = c.build.add("await", [found], [(found.elem, found.count)], {"isa": "wgmma", "pending": 0}).result
@@ -149,7 +134,7 @@ class _Product:
     """One warp_group_dot: its instructions, and the registers that each of them works on."""
 
     def __init__(self, c: Context, a: SSAValue, b: SSAValue, acc: SSAValue, result: SSAValue, n: int) -> None:
-        self.c, self.acc, self.n, self.layout = c, acc, n, c.layout(result)
+        self.c, self.acc, self.n, self.layout, self.result = c, acc, n, c.layout(result), named(result)
         left = elem_of(a.type) if is_tensor(a.type) else _element(a)
         if left not in DEPTH:
             raise Unsupported(f"a product of {left} by wgmma", c.program.target, c.build.span)
@@ -177,11 +162,9 @@ class _Product:
         assert tile is not None
         own, wanted = layout.bases["lane"], tile.transpose_outs(["dim0", "dim1"]).bases["lane"]
         if own != wanted:
-            raise LayoutError(
-                "the left operand of a wgmma product is not laid out as the instruction wants it in registers",
-                self.c.build.span,
-                hint="use DotOperandLayout(0, the result's layout, k_width=32 // bits)",
-            )
+            width = 32 // ELEMENT_BITS[elem_of(a.type)]
+            fitting = f"DotOperandLayout(0, {self.result}, {width})"
+            raise other_lanes(self.entry, 0, a, layout, self.c.build.span, fitting)
         where, at, value = held(layout), points(tile), self.c.whole(a)
         k = self.entry.shape[2]
         rows = sorted({i for i, _ in self.origins})

@@ -41,12 +41,32 @@ def _explicit(
     rank = len(offset_bases[0] if offset_bases else (*block_bases, ())[0]) if shape is None else len(shape)
     bases = {"offset": offset_bases, "block": block_bases}
     names = dim_names(rank)
+    if shape is not None:
+        _check_reach(owner, offset_bases, block_bases, shape)
     try:
         if shape is None:
             return LinearLayout.from_bases(bases, names)
         return LinearLayout.from_bases(bases, dict(zip(names, shape, strict=True)))
     except LayoutError as error:
         raise LayoutError(f"{owner}: {error.message}", hint=error.hint) from None
+
+
+def _check_reach(
+    owner: str, offset_bases: Sequence[Sequence[int]], block_bases: Sequence[Sequence[int]], shape: Sequence[int]
+) -> None:
+    """LayoutError where bases lead outside of a tile."""
+    reached = [1] * len(shape)
+    for basis in (*offset_bases, *block_bases):
+        reached = [max(size, 1 << x.bit_length()) for size, x in zip(reached, basis, strict=True)]
+    beyond = [
+        basis for basis in (*offset_bases, *block_bases) if any(x >= n for x, n in zip(basis, shape, strict=True))
+    ]
+    if beyond:
+        raise LayoutError(
+            f"{owner}: the layout is for a tile of {reached}, too big for one of {list(shape)}: the bases "
+            f"{', '.join(str(list(basis)) for basis in beyond)} lead outside of it",
+            hint=f"make the tile {reached}, or leave these bases out",
+        )
 
 
 @dataclass(frozen=True, repr=False)
@@ -313,7 +333,11 @@ class PaddedSharedLayout(SharedLayout):
 
     def _linear(self, shape: tuple[int, ...]) -> LinearLayout:
         if shape != self.shape:
-            raise LayoutError(f"{self._name}: the layout is for a tile of shape {list(self.shape)}, got {list(shape)}")
+            pairs = [list(pair) for pair in self.interval_padding_pairs]
+            raise LayoutError(
+                f"{self._name}: the layout is for a tile of shape {list(self.shape)}, got {list(shape)}",
+                hint=f"make it for this tile: {self._name}.with_identity_for({pairs}, {list(shape)}, order)",
+            )
         return _explicit(self._name, self.offset_bases, self.block_bases, shape)
 
     def address(self, offset: T) -> T:

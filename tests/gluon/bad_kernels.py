@@ -361,3 +361,14 @@ def copies_across_the_order(x):
     p = x.to(gl.pointer_type(gl.float16)) + i + gl.arange(0, 32, gl.SliceLayout(0, layout))[None, :]
     async_copy.async_copy_global_to_shared(m, p)
     async_copy.wait_group(0)
+
+
+@gluon.jit
+def more_memory_than_there_is(x):
+    layout: gl.constexpr = gl.BlockedLayout([1, 8], [4, 8], [4, 1], [1, 0])
+    plain: gl.constexpr = gl.SwizzledSharedLayout(8, 1, 8, [1, 0])
+    stages = gl.allocate_shared_memory(gl.float32, [8, 64, 64], plain)
+    result = gl.allocate_shared_memory(gl.float32, [8, 64, 64], plain)
+    stages.index(0).store(gl.zeros([64, 64], gl.float32, layout))
+    result.index(1).store(stages.index(0).load(layout))
+    gl.store(x, gl.sum(gl.sum(result.index(1).load(layout) + stages.index(0).load(layout), 1), 0))

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import weft
-from weft.base import CompilationError, WeftError
+from weft.base import CompilationError, OutOfResources, WeftError
 from weft.gluon import language as gl
 
 from . import bad_kernels
@@ -50,6 +50,14 @@ def test_all_are_there() -> None:
 @pytest.mark.parametrize("name", KERNELS)
 def test_message(name: str) -> None:
     assert message(KERNELS[name]) == stored()[name]
+
+
+@pytest.mark.parametrize("target", ["cuda:90", "sim:cuda:90"])
+def test_too_much_memory_is_found_when_compiling(target: str) -> None:
+    source = weft.ASTSource(bad_kernels.more_memory_than_there_is, {"x": "*fp32"}, {})
+    with pytest.raises(OutOfResources) as caught:
+        weft.compile(source, target=target)
+    assert str(caught.value).replace(str(HERE) + os.sep, "") == stored()["more_memory_than_there_is"]
 
 
 def test_on_the_cpu() -> None:

@@ -230,6 +230,63 @@ def test_too_many_threads() -> None:
         LoadedKernel(image, {"name": "ranks", "shared": 0, "num_warps": 64})
 
 
+def _many_registers(count: int) -> str:
+    """A kernel that holds so many values at a time: all are loaded before the first is stored."""
+    loads = "\n".join(f"  ld.volatile.global.u32 %r{i}, [%rd1 + {4 * i}];" for i in range(count))
+    stores = "\n".join(f"  st.volatile.global.u32 [%rd1 + {4 * i}], %r{count - 1 - i};" for i in range(count))
+    return f"""
+.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry held(.param .u64 out)
+{{
+  .reg .b32 %r<{count}>;
+  .reg .b64 %rd<2>;
+  ld.param.u64 %rd1, [out];
+  cvta.to.global.u64 %rd1, %rd1;
+{loads}
+{stores}
+  ret;
+}}
+"""
+
+
+def test_too_many_registers() -> None:
+    """200 registers for each of 512 threads: refused before the launch, and what there is runs."""
+    image = assemble(_many_registers(200), f"sm_{devices.current_device().capability}").image
+    with pytest.raises(weft.OutOfResources) as caught:
+        LoadedKernel(image, {"name": "held", "shared": 0, "num_warps": 16})
+    lines = str(caught.value).splitlines()
+    assert lines[0].startswith("out of resource: threads, Required: 512, Hardware limit: ")
+    assert lines[1].split()[:4] == ["threads", "of", "a", "block"] and "(16 warps)" in lines[1]
+    assert lines[2].split()[:2] == ["their", "registers"] and lines[2].endswith("of at most 65536")
+    assert lines[3].startswith("hint: num_warps=")
+    out = weft.cuda.to_device(np.arange(200, dtype=np.uint32))
+    LoadedKernel(image, {"name": "held", "shared": 0, "num_warps": 1}).launcher("Q", lambda: 0)(1, 1, 1, out.address)
+    found = out.numpy()
+    assert sorted(found.tolist()) == list(range(200))
+
+
+def test_too_much_shared_memory() -> None:
+    """512 KiB, which no GPU has: refused before anything is assembled, with the buffers and their lines."""
+    x, out = weft.cuda.zeros((1024, 128)), weft.cuda.zeros((1024, 128))
+    with pytest.raises(weft.OutOfResources, match="shared memory, Required: 524288, Hardware limit: ") as caught:
+        through_much_shared_memory[(1,)](x, out, M=1024, N=128, num_warps=4)
+    details = caught.value.details
+    assert details[0].split() == ["bytes", "at", "what", "in", "use"]
+    assert details[1].split()[:2] == ["524288", "0"] and "test_launching.py" in details[1]
+
+
+def test_a_tensor_map_has_to_be_aligned() -> None:
+    if devices.current_device().capability < 90:
+        pytest.skip("the copy engine came with capability 90")
+    base = weft.cuda.to_device(np.zeros(64 * 64 + 8, np.float16))
+    with pytest.raises(weft.LaunchError, match=r"`a` .*address.*16"):
+        devices.map_maker("a", "f16", [64, 64], 128, [64, 64])(
+            weft.TensorDescriptor(base, [64, 64], [64, 1], [64, 64]), base.address + 8
+        )
+
+
 def test_a_grid_beyond_the_limits() -> None:
     x, out = weft.cuda.zeros(1024), weft.cuda.zeros(1024)
     with pytest.raises(weft.LaunchError, match="grid size 70000 on axis 1 exceeds 65535"):

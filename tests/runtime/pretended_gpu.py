@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import ctypes
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
@@ -79,6 +79,7 @@ class PretendedGPU:
     set: dict[str, int] = field(default_factory=dict)
     """Attributes of kernels that were set."""
     current: int = 0
+    launch_answers: Callable[[], int] = lambda: 0
     _memory: dict[int, Any] = field(default_factory=dict)
 
     CUdevice_attribute = Named("CU_DEVICE_ATTRIBUTE_")
@@ -181,7 +182,7 @@ class PretendedGPU:
                 tuple(ctypes.string_at(a, 8) for a in addresses),
             )
         )
-        return self.answers.get("cuLaunchKernelEx", 0)
+        return self.answers.get("cuLaunchKernelEx", 0) or self.launch_answers()
 
 
 class Array:

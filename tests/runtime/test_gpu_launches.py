@@ -13,13 +13,15 @@ import numpy as np
 import pytest
 
 import weft
+import weft.gluon.language as gl
 import weft.language as tl
+from weft import gluon
 from weft.base import CapturedGlobalError, LaunchError, LaunchTypeError
 from weft.compiler import devices
 from weft.runtime import gpu as launching
 from weft.runtime import knobs
 
-from .pretended_gpu import Array, PretendedGPU, Tensor, pretend
+from .pretended_gpu import Array, PretendedGPU, Tensor, forget, pretend
 
 FACTOR = tl.constexpr(3)
 
@@ -227,3 +229,58 @@ def test_where_the_arrays_are(gpu: PretendedGPU) -> None:
     assert launching.device_of(["a", "b"], (3, (host, there))) == 1
     assert launching.device_of(["a"], (host,)) is None
     assert launching.device_of(["a", "b"], (Array(device=1), Tensor(device=1))) == 1
+
+
+@gluon.jit
+def through_shared_memory(x, out, M: gl.constexpr, N: gl.constexpr):  # type: ignore[no-untyped-def]
+    layout: gl.constexpr = gl.BlockedLayout([1, 4], [1, 32], [4, 1], [1, 0])
+    i, j = gl.arange(0, M, layout=gl.SliceLayout(1, layout)), gl.arange(0, N, layout=gl.SliceLayout(0, layout))
+    memory = gl.allocate_shared_memory(gl.float32, [M, N], gl.SwizzledSharedLayout(1, 1, 1, [1, 0]))
+    memory.store(gl.load(x + i[:, None] * N + j[None, :]))
+    gl.thread_barrier()
+    gl.store(out + i[:, None] * N + j[None, :], memory.load(layout) + 1.0)
+
+
+def test_shared_memory_that_no_block_has_is_itemised_before_the_launch(gpu: PretendedGPU) -> None:
+    x = Tensor()
+    with pytest.raises(weft.OutOfResources, match="shared memory, Required: 524288, Hardware limit: 232448") as caught:
+        through_shared_memory[(1,)](x, x, M=1024, N=128, num_warps=4)
+    details = caught.value.details
+    assert details[0].split() == ["bytes", "at", "what", "in", "use"]
+    assert details[1].split()[:2] == ["524288", "0"] and "test_gpu_launches.py" in details[1]
+    assert not gpu.launched
+
+
+def test_shared_memory_that_this_gpu_does_not_have_is_itemised_too(gpu: PretendedGPU) -> None:
+    """Code for a target runs on GPUs of that target that have less."""
+    gpu.attributes["MAX_SHARED_MEMORY_PER_BLOCK_OPTIN"] = 101376
+    x = Tensor()
+    with pytest.raises(weft.OutOfResources, match="shared memory, Required: 131072, Hardware limit: 101376") as caught:
+        through_shared_memory[(1,)](x, x, M=256, N=128, num_warps=4)
+    assert caught.value.details == ("  shared 0: 131072 bytes at 0 local_alloc",)
+    assert not gpu.launched
+    gpu.attributes["MAX_SHARED_MEMORY_PER_BLOCK_OPTIN"] = 232448
+    forget()
+    through_shared_memory[(1,)](x, x, M=256, N=128, num_warps=4)
+    assert gpu.launched[-1].shared == 131072
+    assert gpu.set == {"MAX_DYNAMIC_SHARED_SIZE_BYTES": 131072, "PREFERRED_SHARED_MEMORY_CARVEOUT": 100}
+
+
+def test_a_lost_gpu_names_the_last_launches(gpu: PretendedGPU) -> None:
+    fill, captured = kernels()
+    x = Tensor()
+    captured[(2,)](Tensor(dtype=np.int32), 16, BLOCK=64)
+    gpu.answers["cuLaunchKernelEx"] = 700
+    with pytest.raises(weft.base.DeviceLost) as caught:
+        fill[(3,)](x, x, 64, 1.0, BLOCK=64)
+    assert caught.value.recent == (("fill", (3, 1, 1)), ("captured", (2, 1, 1)))
+    assert "  fill over (3, 1, 1)\n  captured over (2, 1, 1)\n" in str(caught.value)
+
+
+def test_a_thread_without_a_context_gets_one(gpu: PretendedGPU) -> None:
+    fill, _ = kernels()
+    x, answers = Tensor(), iter((0, 201, 0))
+    gpu.launch_answers = lambda: next(answers, 0)
+    fill[(3,)](x, x, 64, 1.0, BLOCK=64)
+    fill[(3,)](x, x, 64, 1.0, BLOCK=64)
+    assert len(gpu.launched) == 3  # the second one twice

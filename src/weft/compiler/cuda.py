@@ -21,7 +21,7 @@ from weft.analysis import wrapped_offsets
 from weft.backends.nvidia import Emitted, assembly, emit_llvm, emitted_of, ptx_target
 from weft.backends.nvidia.driver import LoadedKernel, current_device
 from weft.backends.nvidia.ptxas import MachineCode, assemble, disassemble
-from weft.base import CompilationError, CompileOptions, CompilerCrash
+from weft.base import CompilationError, CompileOptions, CompilerCrash, LaunchError, OutOfResources
 from weft.ir import print_module
 from weft.ir.lane import LaneProgram, text_of
 from weft.lower import lower
@@ -90,10 +90,21 @@ class CudaKernel(CompiledKernel):
             newer = f"sm_{here.capability}" if here.capability > int(self.metadata.target.arch) else ""
             with self._lock:
                 if self._loaded is None:
-                    loaded = LoadedKernel(self.assemble(newer).image, self.metadata._asdict())
+                    image = self.assemble(newer).image
+                    try:
+                        loaded = LoadedKernel(image, self.metadata._asdict())
+                    except OutOfResources as error:
+                        raise self._itemised(error) from None
                     self.module, self.function = loaded, loaded.address
                     self._loaded = loaded
         return self._loaded
+
+    def _itemised(self, error: OutOfResources) -> OutOfResources:
+        """With the buffers of shared memory, where that is what there is too little of."""
+        if error.name != "shared memory":
+            return error
+        buffers = [line for line in self.asm["lane"].splitlines() if line.startswith("  shared ")]
+        return OutOfResources(error.required, error.limit, error.name, error.hint, details=buffers)
 
     @property
     def n_regs(self) -> int:
@@ -158,6 +169,14 @@ def _facts(
     }
 
 
+def _maxnreg(options: Mapping[str, Any]) -> int | None:
+    """The option of that name. LaunchError where it is no number of registers that a thread may have."""
+    found = options.get("maxnreg")
+    if found is not None and not (isinstance(found, int) and 1 <= found <= 255):
+        raise LaunchError(f"maxnreg must be a number of registers of a thread, from 1 to 255, got {found!r}")
+    return found
+
+
 def compile_for(
     src: Source,
     target: GPUTarget,
@@ -171,7 +190,7 @@ def compile_for(
     timings: dict[str, float] = {}
     given = {"default_dot_input_precision": "tf32", **options}
     opts = make_options(given)
-    language, maxnreg = opts.language, options.get("maxnreg")
+    language, maxnreg = opts.language, _maxnreg(options)
     launch = {name: True for name in LAUNCH_OPTIONS if options.get(name)}
     with stage("key", timings):
         fn = getattr(src, "fn", None)

@@ -46,12 +46,14 @@ class GPUTarget:
 
 
 def _nearest(number: int) -> str:
-    """Which of the targets a GPU of another capability can run, in words; "" if none.
+    """Which of the targets a GPU of another capability can run, in words.
 
     Code for 90 is for that processor alone; that for the others runs on everything newer.
     """
     below = [n for n in CAPABILITIES if n < number and n != 90]
-    return f"the nearest that a GPU of capability {number} runs is cuda:{max(below)}; " if below else ""
+    if not below:
+        return f"a GPU of capability {number} is older than all that are compiled for: use cpu, or sim:cuda:80; "
+    return f"the nearest that a GPU of capability {number} runs is cuda:{max(below)}; "
 
 
 def as_target(target: Any = None) -> GPUTarget:

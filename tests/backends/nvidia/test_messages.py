@@ -95,21 +95,48 @@ def test_no_gpu(bindings: Any) -> None:
     )
 
 
-@pytest.mark.parametrize("status", [209, 218, 222])
-def test_a_driver_too_old_for_the_code(bindings: Any, status: int) -> None:
-    assert _said(lambda: faults.check((status, None), "k"), LaunchError) == (
-        f"the driver cannot load this kernel: CUDA_ERROR_{status} (what the driver says)\n"
-        "hint: the driver may be older than the PTX or the machine code: update it, or compile for this GPU"
+def _loading(bindings: Any, monkeypatch: pytest.MonkeyPatch, version: int, status: int, image: bytes) -> str:
+    """What is said where a driver of this version answers so when it is given an image."""
+    monkeypatch.setattr(driver, "api", lambda: bindings)
+    monkeypatch.setattr(driver, "current_device", lambda: DEVICE)
+    monkeypatch.setattr(driver, "driver_version", lambda: version)
+    bindings.cuLibraryLoadData = lambda *arguments: (status, None)
+    facts = {"name": "k", "shared": 0, "num_warps": 4, "target": "cuda:80"}
+    return _said(lambda: driver.LoadedKernel(image, facts), LaunchError)
+
+
+@pytest.mark.parametrize("status", [200, 209, 218, 221, 222])
+def test_a_driver_too_old_for_the_code(bindings: Any, monkeypatch: pytest.MonkeyPatch, status: int) -> None:
+    hint = (
+        "hint: install a newer display driver; or compile for this GPU with a ptxas that is no newer than the driver "
+        "(WEFT_PTXAS)"
+    )
+    assert _loading(bindings, monkeypatch, 12040, status, b"//\n.version 8.8\n.target sm_80\n") == (
+        "the driver, which knows CUDA 12.4, cannot load the PTX of k, version 8.8: "
+        f"CUDA_ERROR_{status} (what the driver says)\n{hint}"
+    )
+    assert _loading(bindings, monkeypatch, 12040, status, b"\x7fELF .version 8.8") == (
+        "the driver, which knows CUDA 12.4, cannot load the machine code of k: "
+        f"CUDA_ERROR_{status} (what the driver says)\n{hint}"
+    )
+
+
+def test_a_driver_without_libraries_of_kernels(bindings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert _loading(bindings, monkeypatch, 11080, 0, b"") == (
+        "the driver knows CUDA 11.8; kernels need one that knows CUDA 12.0\nhint: install a newer display driver"
     )
 
 
 def test_an_unknown_architecture() -> None:
     exist = "targets that exist: cpu, cuda:80, cuda:86, cuda:89, cuda:90, sim:cuda:80, sim:cuda:90; "
     way = "set WEFT_TARGET or use `with weft.target(...)`"
-    for number, nearest in ((100, "cuda:89"), (87, "cuda:86"), (75, None)):
-        hint = f"the nearest that a GPU of capability {number} runs is {nearest}; " if nearest else ""
+    for number, nearest in (
+        (100, "the nearest that a GPU of capability 100 runs is cuda:89; "),
+        (87, "the nearest that a GPU of capability 87 runs is cuda:86; "),
+        (75, "a GPU of capability 75 is older than all that are compiled for: use cpu, or sim:cuda:80; "),
+    ):
         assert _said(lambda: weft.compile(_source(), target=f"cuda:{number}"), Unsupported) == (
-            f"error: compiling is not supported on target cuda:{number}\nhint: {hint}{exist}{way}"
+            f"error: compiling is not supported on target cuda:{number}\nhint: {nearest}{exist}{way}"
         )
 
 
@@ -125,8 +152,52 @@ def test_too_much_shared_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(driver, "current_device", lambda: DEVICE)
     facts = {"name": "k", "shared": 200000, "num_warps": 4, "target": "cuda:80"}
     assert _said(lambda: driver.LoadedKernel(b"", facts), OutOfResources) == (
-        "out of resource: shared memory, Required: 200000, Hardware limit: 166912. "
-        "Reducing block sizes or `num_stages` may help."
+        "out of resource: shared memory, Required: 200000, Hardware limit: 166912.\n"
+        "hint: smaller blocks or fewer num_stages; a block of the NVIDIA A100 has 166912 bytes"
+    )
+
+
+def _threads(bindings: Any, monkeypatch: pytest.MonkeyPatch, warps: int, registers: int, most: int) -> str:
+    facts = {"NUM_REGS": registers, "MAX_THREADS_PER_BLOCK": most}
+    names = SimpleNamespace(**{f"CU_FUNC_ATTRIBUTE_{n}": n for n in (*facts, "LOCAL_SIZE_BYTES", "SHARED_SIZE_BYTES")})
+    bindings.CUfunction_attribute = names
+    bindings.cuLibraryGetKernel = lambda library, name: (0, 7)
+    bindings.cuLibraryLoadData = lambda *arguments: (0, 5)
+    bindings.cuDeviceGet = lambda index: (0, index)
+    bindings.cuKernelGetAttribute = lambda name, kernel, device: (0, facts.get(name, 0))
+    monkeypatch.setattr(driver, "api", lambda: bindings)
+    monkeypatch.setattr(driver, "current_device", lambda: DEVICE)
+    monkeypatch.setattr(driver, "driver_version", lambda: 12040)
+    metadata = {"name": "k", "shared": 0, "num_warps": warps, "target": "cuda:80"}
+    return _said(lambda: driver.LoadedKernel(b"", metadata), OutOfResources)
+
+
+def test_too_many_registers_and_threads(bindings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert _threads(bindings, monkeypatch, 32, 128, 512) == (
+        "out of resource: threads, Required: 1024, Hardware limit: 512.\n"
+        "  threads of a block     1024 (32 warps), of at most 1024\n"
+        "  their registers      131072 (128 each), of at most 65536\n"
+        "hint: num_warps=16, or maxnreg=64"
+    )
+    assert _threads(bindings, monkeypatch, 64, 16, 1024) == (
+        "out of resource: threads, Required: 2048, Hardware limit: 1024.\n"
+        "  threads of a block     2048 (64 warps), of at most 1024\n"
+        "  their registers       32768 (16 each), of at most 65536\n"
+        "hint: num_warps=32"
+    )
+
+
+def test_a_grid_too_large_for_a_cooperative_launch(bindings: Any) -> None:
+    assert _said(lambda: faults.check((720,), "k"), LaunchError) == (
+        "the grid of k is too large for a cooperative launch: CUDA_ERROR_720 (what the driver says)\n"
+        "hint: its programs wait for each other, so that all must run at once: a smaller grid, smaller programs"
+    )
+
+
+@pytest.mark.parametrize("registers", [0, 256, 300, 64.0, "64"])
+def test_registers_that_no_thread_can_have(registers: Any) -> None:
+    assert _said(lambda: weft.compile(_source(), "cuda:80", {"maxnreg": registers}), LaunchError) == (
+        f"maxnreg must be a number of registers of a thread, from 1 to 255, got {registers!r}"
     )
 
 

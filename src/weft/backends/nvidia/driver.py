@@ -13,6 +13,7 @@ configuration lie in one buffer, which one `struct.pack_into` fills; the stream 
 from __future__ import annotations
 
 import ctypes
+import re
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -278,6 +279,35 @@ def launch(nx, ny, nz{values}):
 """Written for each number of values: to take them as a tuple and to hand that on takes longer than the rest."""
 
 
+_NOT_LOADED = 200, 209, 218, 221, 222
+"""CUDA_ERROR_INVALID_IMAGE, _NO_BINARY_FOR_GPU, _INVALID_PTX, _JIT_COMPILER_NOT_FOUND, _UNSUPPORTED_PTX_VERSION"""
+OLDEST_DRIVER = 12000
+"""The CUDA version that brought libraries of kernels and `cuLaunchKernelEx`."""
+
+
+def _version(number: int) -> str:
+    return f"CUDA {number // 1000}.{number % 1000 // 10}"
+
+
+def _library(image: bytes, name: str) -> Any:
+    """An image in the driver. LaunchError where the driver is too old for it, or cannot read it."""
+    cuda, known = api(), driver_version()
+    update = "install a newer display driver"
+    if known < OLDEST_DRIVER:
+        raise LaunchError(
+            f"the driver knows {_version(known)}; kernels need one that knows {_version(OLDEST_DRIVER)}", hint=update
+        )
+    answer = cuda.cuLibraryLoadData(image, None, None, 0, None, None, 0)
+    if int(answer[0]) in _NOT_LOADED:
+        found = re.search(rb"\.version\s+([\d.]+)", image[:4096]) if not image.startswith(b"\x7fELF") else None
+        what = f"the PTX of {name}, version {found[1].decode()}" if found else f"the machine code of {name}"
+        raise LaunchError(
+            f"the driver, which knows {_version(known)}, cannot load {what}: {failed(cuda, answer[0])}",
+            hint=f"{update}; or compile for this GPU with a ptxas that is no newer than the driver (WEFT_PTXAS)",
+        )
+    return check(answer, name)
+
+
 class LoadedKernel:
     """A kernel in a process: an image, loaded by the driver for the devices it is launched on.
 
@@ -291,7 +321,7 @@ class LoadedKernel:
         self._check_limits(current_device(), str(metadata.get("target", "")))
         cuda = api()
         self._image = image
-        self._library = check(cuda.cuLibraryLoadData(image, None, None, 0, None, None, 0), self.name)
+        self._library = _library(image, self.name)
         self.kernel = check(cuda.cuLibraryGetKernel(self._library, self.name.encode()), self.name)
         self.address = int(self.kernel)
         attributes = _attributes(metadata)
@@ -306,12 +336,7 @@ class LoadedKernel:
         self.registers, self.local_bytes = fact("NUM_REGS"), fact("LOCAL_SIZE_BYTES")
         self.static_shared, self.max_threads = fact("SHARED_SIZE_BYTES"), fact("MAX_THREADS_PER_BLOCK")
         if self.threads > self.max_threads:
-            raise OutOfResources(
-                self.threads,
-                self.max_threads,
-                "threads",
-                hint=f"the kernel takes {self.registers} registers a thread: fewer num_warps, or maxnreg=...",
-            )
+            raise self._too_many_threads(current_device())
         if int(metadata.get("num_ctas", 1)) > 8:  # more than every GPU of this generation can do
             for index in range(device_count()):
                 large = kind.CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED
@@ -335,7 +360,29 @@ class LoadedKernel:
                     f"running code for cuda:{wanted}", here.target, hint=f"the {here.name} takes target cuda:{own}"
                 )
         if self.shared > here.shared_bytes:
-            raise OutOfResources(self.shared, here.shared_bytes, "shared memory")
+            raise OutOfResources(
+                self.shared,
+                here.shared_bytes,
+                "shared memory",
+                hint=f"smaller blocks or fewer num_stages; a block of the {here.name} has {here.shared_bytes} bytes",
+            )
+
+    def _too_many_threads(self, here: Device) -> OutOfResources:
+        """What the threads of a block need beside what there is."""
+        all_registers = self.registers * self.threads
+        details = [
+            f"  threads of a block  {self.threads:>7} ({self.threads // 32} warps), of at most {here.max_threads}",
+            f"  their registers     {all_registers:>7} ({self.registers} each), of at most {here.registers}",
+        ]
+        fewer = f"num_warps={self.max_threads // 32}" if self.max_threads >= 32 else "smaller tiles"
+        hint = f"{fewer}, or maxnreg={here.registers // self.threads // 8 * 8}"
+        return OutOfResources(
+            self.threads,
+            self.max_threads,
+            "threads",
+            hint=hint if all_registers > here.registers else fewer,
+            details=details,
+        )
 
     def _fixed(self) -> tuple[int, ...]:
         """The part of a configuration after the grid that is the same for each launch; of the default stream."""

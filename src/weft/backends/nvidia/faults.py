@@ -57,10 +57,10 @@ def check(answer: tuple[Any, ...], kernel: str = "") -> Any:
         raise DeviceLost(_FAULTS[code], what, recent, kernel)
     if code == 2:
         raise OutOfResources(0, 0, "GPU memory", hint="free arrays, or use smaller ones")
-    if code in (209, 218, 222):
+    if code == 720:
         raise LaunchError(
-            f"the driver cannot load this kernel: {what}",
-            hint="the driver may be older than the PTX or the machine code: update it, or compile for this GPU",
+            f"the grid of {kernel} is too large for a cooperative launch: {what}",
+            hint="its programs wait for each other, so that all must run at once: a smaller grid, smaller programs",
         )
     subject = f"the launch of {kernel}" if kernel else "a call of the driver"
     raise LaunchError(f"{subject} failed: {what}")

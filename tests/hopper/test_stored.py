@@ -5,12 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from weft.base import Unsupported
-from weft.ir import parse_module
-from weft.lower import lower
 from weft.sim import Options
 
-from .running import EVERY, Described, aligned, integers, read, simulate
+from .running import EVERY, Described, aligned, integers, simulate
 
 every = pytest.mark.parametrize("options", EVERY, ids=lambda o: f"{o.copies}-{o.order}")
 
@@ -66,10 +63,3 @@ def test_a_cluster(options: Options) -> None:
     x, y = integers(0, (64, 32), np.float32), aligned((64, 32), np.float32)
     simulate("gluon_cluster_copy", 1, {"x": x, "y": y}, options)
     np.testing.assert_array_equal(y, 2 * x)
-
-
-@pytest.mark.parametrize("name", ["gluon_tma_copy", "gluon_matmul_wgmma", "gluon_producer_consumer"])
-def test_what_clusters_cannot_do_yet(name: str) -> None:
-    text = read(name).replace('"ttg.num-ctas" = 1', '"ttg.num-ctas" = 2')
-    with pytest.raises(Unsupported, match="in a cluster of several blocks"):
-        lower(parse_module(text, name))

@@ -10,10 +10,10 @@ import itertools
 from collections.abc import Sequence
 
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Attribute, Operation
+from xdsl.ir import Attribute
 
 from weft.base import Unsupported
-from weft.ir import int_value, is_pointer, pointee_of, span_of
+from weft.ir import int_value, is_pointer, pointee_of
 from weft.ir.gpu import encoding_of
 from weft.ir.lane import Block, LaneProgram, Parameter, Value, verify
 from weft.ir.types import TensorDescType
@@ -81,8 +81,6 @@ def lower(module: ModuleOp, target: str | None = None) -> LaneProgram:
         lanes,
         int_value(attributes["ttg.num-ctas"]) if "ttg.num-ctas" in attributes else 1,
     )
-    if program.blocks > 1:
-        _check_cluster(kernel, name)
     context = Context(program, machine_of(name))
     for value, argument in zip(body.args, arguments, strict=True):
         context[value] = argument
@@ -91,16 +89,6 @@ def lower(module: ModuleOp, target: str | None = None) -> LaneProgram:
     specialize.lower_body(context, list(body.ops), cap)
     finish(program)
     return program
-
-
-NOT_IN_CLUSTERS = ("ttng.", "ttg.warp_specialize")
-"""Operations, by how their names begin, that would have to work on several blocks of a cluster together."""
-
-
-def _check_cluster(kernel: Operation, target: str) -> None:
-    for op in kernel.walk():
-        if op.name.startswith(NOT_IN_CLUSTERS) and op.name not in ("ttng.cluster_arrive", "ttng.cluster_wait"):
-            raise Unsupported(f"`{op.name}` in a cluster of several blocks (num_ctas)", target, span_of(op))
 
 
 def _parameter(name: str, type: Attribute) -> Parameter:

@@ -17,6 +17,8 @@ from dataclasses import dataclass, replace
 from weft.layouts import LinearLayout, f2
 from weft.targets.nvidia import SWIZZLES
 
+from .matrices import of_block
+
 __all__ = ["Boxes", "boxes_of", "boxes_within"]
 
 LONGEST = 256
@@ -39,8 +41,11 @@ class Boxes:
 
 
 def boxes_of(memory: LinearLayout, width: int) -> Boxes | None:
-    """The fewest boxes that a buffer of elements of `width` bytes falls into; None where no mode gives its layout."""
-    shape = tuple(memory.out_dims.values())
+    """The fewest boxes that a buffer of elements of `width` bytes falls into; None where no mode gives its layout.
+
+    In a cluster they are those of one block.
+    """
+    shape = tuple(of_block(memory).out_dims.values())
     found: Boxes | None = None
     for swizzle in SWIZZLES:
         for box in _candidates(shape, swizzle, width):

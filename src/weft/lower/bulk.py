@@ -95,14 +95,14 @@ class _Transfer:
         self.warps = _warps_for(self.boxes, c.program.warps) if spread else 1
         own = range(0, len(self.boxes.offsets), self.warps)
         bits = [1 << i for i in range(self.warps.bit_length() - 1)]
+        blocks = type.linear.bases["block"] if type.linear.has_in("block") else ()
         places = []
         for k in own:
             for d, base in reversed(list(enumerate(coordinates))):
                 by_warp = [self.boxes.starts[b][d] for b in bits]
-                start = self.boxes.starts[k][d]
-                places.append(
-                    c.plus(c[base], c.build.linear([start], (), by_warp)) if start or any(by_warp) else c[base]
-                )
+                start, by_block = self.boxes.starts[k][d], [basis[d] for basis in blocks]
+                moved = start or any(by_warp) or any(by_block)
+                places.append(c.plus(c[base], c.build.linear([start], (), by_warp, by_block)) if moved else c[base])
         self.at = c.build.add("join", places, [("i32", len(places))]).result if len(places) > 1 else places[0]
         begin = c.offset_of(buffer)
         offsets, by_warp = [self.boxes.offsets[k] ^ begin for k in own], [self.boxes.offsets[b] for b in bits]

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from weft.layouts import LinearLayout, f2
 from weft.targets.nvidia import canonical
 
-__all__ = ["Matrix", "matrix_of", "places", "start"]
+__all__ = ["Matrix", "matrix_of", "of_block", "places", "start"]
 
 Columns = Sequence[int]
 
@@ -35,10 +35,20 @@ class Matrix:
 
 
 def places(memory: LinearLayout, width: int) -> list[list[int]]:
-    """For each dimension of a buffer the bytes at which coordinates 1, 2, 4, ... lie."""
-    inverse = memory.sublayout(["offset"], memory.out_dims).pseudoinvert()
+    """For each dimension of a buffer the bytes at which coordinates 1, 2, 4, ... lie, of what one block has of it."""
+    inverse = of_block(memory).pseudoinvert()
     low = memory.in_dims["offset"] - 1
     return [[(x & low) * width for x in inverse.in_columns(d)] for d in memory.out_dims]
+
+
+def of_block(memory: LinearLayout) -> LinearLayout:
+    """A buffer as the first block of a cluster has it, and as large: only offsets."""
+    bases = memory.bases["offset"]
+    reached = [0] * len(memory.out_dims)
+    for basis in bases:
+        reached = [x | y for x, y in zip(reached, basis, strict=True)]
+    sizes = {d: 1 << x.bit_length() for d, x in zip(memory.out_dims, reached, strict=True)}
+    return LinearLayout.from_bases({"offset": bases}, sizes)
 
 
 def matrix_of(rows: Columns, depth: Columns, m: int, k: int, bits: int) -> Matrix | None:

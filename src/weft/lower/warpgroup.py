@@ -47,17 +47,37 @@ class _Buffer:
         if found is None:
             raise not_readable(value, which, rows, depth, self.bits, c.build.span)
         self.matrix: Matrix = found
+        blocks = type.linear.bases["block"] if type.linear.has_in("block") else ()
+        self.divided = [basis if which == "left" else basis[::-1] for basis in blocks]
 
-    def descriptors(self, at: Sequence[tuple[int, int]], by_warp: Sequence[int]) -> Value:
-        """i64: for the tiles that begin at (row, k), one register each; warps move by these rows."""
+    def by_block(self, rows: Sequence[int]) -> list[int]:
+        """The rows by which blocks of a cluster move in their own memory, if those of the result move by `rows`."""
+        c, found = self.c, []
+        for i, row in enumerate(rows):
+            there, summed = self.divided[i] if i < len(self.divided) else (0, 0)
+            if summed or there not in (0, row):
+                raise Unsupported(
+                    "a wgmma product whose operand is divided among the blocks of a cluster in another way than its "
+                    "result",
+                    c.program.target,
+                    c.build.span,
+                    hint="blocks that share rows of the left operand, or columns of the right one, have copies: 0 "
+                    "there in cga_layout, and along K",
+                )
+            found.append(row ^ there)
+        return found
+
+    def descriptors(self, at: Sequence[tuple[int, int]], by_warp: Sequence[int], rows: Sequence[int]) -> Value:
+        """i64: for the tiles that begin at (row, k), one register each; warps move by these rows, and blocks do."""
         m = self.matrix
+        blocks = [start(m, f2.multiply(self.rows, row)) for row in self.by_block(rows)]
         registers = [start(m, origin(self.rows, self.depth, row, k) ^ self.offset) for row, k in at]
         warps = [start(m, f2.multiply(self.rows, row)) for row in by_warp]
         c = self.c
         rest = descriptor(0, m.leading, m.stride, m.swizzle)
         rest -= 1 << 64 if rest >> 63 else 0
-        apart = not any(r & w for r in registers for w in warps)
-        address = c.plus(c.build.linear([0] if apart else registers, (), warps), self.base)
+        apart = not any(r & w for r in registers for w in (*warps, *blocks))
+        address = c.plus(c.build.linear([0] if apart else registers, (), warps, blocks), self.base)
         low = c.build.op("arith.andi", [address, c.number(0x3FFFF)], "i32")
         field = c.build.op("arith.shrui", [low, c.number(4)], "i32")
         wide = c.build.op("arith.extui", [field], "i64")
@@ -152,6 +172,8 @@ class _Product:
         groups = [tuple(basis) for basis in self.layout.bases["warp"]][2:]
         self.group_rows = [0, 0, *(i for i, _ in groups)]
         self.group_columns = [0, 0, *(j for _, j in groups)]
+        divided = self.layout.bases["block"]
+        self.block_rows, self.block_columns = [i for i, _ in divided], [j for _, j in divided]
         self.depth = (tile_shape(a) if is_tensor(a.type) else a.type.shape)[-1]  # type: ignore[attr-defined]
         self.registers_a = self._in_registers(a) if is_tensor(a.type) else []
 
@@ -198,11 +220,12 @@ class _Product:
         c, one = self.c, self.c.number(1)
         found = {}
         by_row = (
-            self.buffer_a.descriptors([(i, s) for i in self._rows() for s in steps], self.group_rows)
+            self.buffer_a.descriptors([(i, s) for i in self._rows() for s in steps], self.group_rows, self.block_rows)
             if self.buffer_a
             else None
         )
-        by_column = self.buffer_b.descriptors([(j, s) for j in self._columns() for s in steps], self.group_columns)
+        starts = [(j, s) for j in self._columns() for s in steps]
+        by_column = self.buffer_b.descriptors(starts, self.group_columns, self.block_columns)
         for at, acc in running.items():
             for index, step in enumerate(steps):
                 if by_row is not None:

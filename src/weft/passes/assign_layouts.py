@@ -31,6 +31,7 @@ from weft.ir.gpu import laid_tensor
 from weft.ir.gpu.ttg import ConvertLayoutOp
 from weft.layouts import BlockedLayout, DotOperandLayout, LinearLayout, NVMMADistributedLayout, SliceLayout, infer
 
+from .blocks_of_clusters import Bases, operand_division
 from .layout_choices import SHAPES, VIEWS, AnyLayout, Choices, carried, linear_of, natural_result
 from .warpgroup_products import allocated, contiguous_dim, warpgroup_product
 
@@ -209,12 +210,16 @@ class _Assigner:
         if held is not None and is_of_warpgroups(held) and bits == 16:
             left = self.get(a, DotOperandLayout(0, parent, 2))
         else:
-            left = allocated(op, self.get(a, self.own(a)), contiguous_dim(a, access), 0)
-        right = allocated(op, self.get(b, self.own(b)), contiguous_dim(b, access), 1)
+            left = allocated(op, self.get(a, self.own(a)), contiguous_dim(a, access), 0, self.division(op, 0))
+        right = allocated(op, self.get(b, self.own(b)), contiguous_dim(b, access), 1, self.division(op, 1))
         old = op.results[0]
         result = warpgroup_product(op, left, right, self.get(total, parent))
         self.choices.stands_for(result, old)
         self.laid[result] = parent
+
+    def division(self, op: Operation, index: int) -> Bases:
+        """How the blocks of a cluster divide an operand of a product."""
+        return operand_division(self.choices.clusters.products.get(op, ()), index)
 
     def control(self, op: Operation) -> None:
         """What is given, carried and handed on, in the layout of its group."""
@@ -251,12 +256,15 @@ def is_of_warpgroups(layout: AnyLayout) -> bool:
     return isinstance(layout, NVMMADistributedLayout) and layout.version[0] == 3
 
 
-def assign_layouts(module: ModuleOp, target: str, warps: int = 4, lanes: int = 32) -> ModuleOp:
-    """Layouts for all tiles of a module of tile IR, which becomes layout IR for a target."""
+def assign_layouts(module: ModuleOp, target: str, warps: int = 4, lanes: int = 32, blocks: int = 1) -> ModuleOp:
+    """Layouts for all tiles of a module of tile IR, which becomes layout IR for a target.
+
+    A program is a cluster of so many `blocks`, which divide its tiles.
+    """
     for function in module.body.block.ops:
         if function.name == "tt.func":
             for block in function.regions[0].blocks:
-                choices = Choices(target, warps, lanes)
+                choices = Choices(target, warps, lanes, blocks)
                 choices.decide(block)
                 assigner = _Assigner(choices)
                 assigner.block(block)
@@ -264,7 +272,7 @@ def assign_layouts(module: ModuleOp, target: str, warps: int = 4, lanes: int = 3
                     op.detach()
                     op.erase()
     attributes: dict[str, Attribute] = {
-        "ttg.num-ctas": IntegerAttr(1, i32),
+        "ttg.num-ctas": IntegerAttr(blocks, i32),
         "ttg.num-warps": IntegerAttr(warps, i32),
         "ttg.target": StringAttr(target),
         "ttg.threads-per-warp": IntegerAttr(lanes, i32),

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from math import prod
 
 from weft.analysis import Facts
-from weft.layouts import BlockedLayout, DistributedLayout, NVMMADistributedLayout
+from weft.layouts import BlockedLayout, NVMMADistributedLayout
 
 __all__ = ["access_layout", "blocked_for", "matrix_layout", "multiplying_layout"]
 
@@ -67,7 +67,7 @@ def multiplying_layout(shape: Sequence[int], lanes: int, warps: int) -> BlockedL
 
 def matrix_layout(
     shape: Sequence[int], depth: int, element: str, warps: int, chained: bool
-) -> DistributedLayout | None:
+) -> NVMMADistributedLayout | None:
     """The result of a product by matrix instructions; None where they do not fit.
 
     With `chained`, the result is an operand of another product: warps lie along rows alone, so that it need not move.

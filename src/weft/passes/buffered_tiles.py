@@ -43,7 +43,10 @@ def is_multiplied(value: SSAValue) -> bool:
 
 def _flipped(layout: NVMMASharedLayout) -> NVMMASharedLayout:
     """The same memory with rows and columns changed."""
-    return NVMMASharedLayout(layout.swizzle_byte_width, layout.element_bitwidth, 2, not layout.transposed)
+    turned = [basis[::-1] for basis in layout.cga_layout]
+    return NVMMASharedLayout(
+        layout.swizzle_byte_width, layout.element_bitwidth, 2, not layout.transposed, cga_layout=turned
+    )
 
 
 def buffer_layout(value: SSAValue, blocked: BlockedLayout) -> NVMMASharedLayout | None:
@@ -51,10 +54,9 @@ def buffer_layout(value: SSAValue, blocked: BlockedLayout) -> NVMMASharedLayout 
     turned = blocked.order[0] == 0
     wanted = _asked_for(value)
     if wanted is not None:
-        return wanted if wanted.transposed == turned else None
-    return NVMMASharedLayout.get_default_for(
-        list(shape_of(value.type)), bit_width(element_of(value.type)), transposed=turned
-    )
+        return wanted if wanted.transposed == turned and wanted.cga_layout == blocked.cga_layout else None
+    shape, bits = list(shape_of(value.type)), bit_width(element_of(value.type))
+    return NVMMASharedLayout.get_default_for(shape, bits, transposed=turned, cga_layout=blocked.cga_layout)
 
 
 def _asked_for(value: SSAValue) -> NVMMASharedLayout | None:

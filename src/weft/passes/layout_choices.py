@@ -13,16 +13,17 @@ carries, what both sides of a branch hand on. Each group gets the layout with th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from weft.analysis import AxisFacts
 from weft.base import LayoutError
 from weft.ir import bit_width, element_of, int_value, ints_of, is_pointer, is_tensor, shape_of, tt
-from weft.layouts import BlockedLayout, DistributedLayout, LinearLayout, SliceLayout, infer
+from weft.layouts import BlockedLayout, DistributedLayout, LinearLayout, NVMMADistributedLayout, SliceLayout, infer
 
+from .blocks_of_clusters import Bases, Clusters, divided, own_shape
 from .blocks_of_threads import access_layout, blocked_for, matrix_layout, multiplying_layout
 from .warpgroup_products import warpgroup_layout
 
@@ -59,8 +60,9 @@ class _Vote:
 class Choices:
     """The layouts of one function; made while types are plain."""
 
-    def __init__(self, target: str, warps: int, lanes: int) -> None:
+    def __init__(self, target: str, warps: int, lanes: int, blocks: int = 1) -> None:
         self.target, self.warps, self.lanes = target, warps, lanes
+        self.clusters = Clusters(blocks)
         self.facts = AxisFacts()
         self.accesses: dict[Operation, BlockedLayout] = {}
         self.products: dict[Operation, DistributedLayout] = {}
@@ -72,6 +74,7 @@ class Choices:
 
     def decide(self, block: Block) -> None:
         """Look at a function, and choose the layout of every tile, while operations are as they were."""
+        self.clusters.study(block, self._alike(block))
         self.study(block)
         for op in block.walk():
             arguments = [a for r in op.regions for b in r.blocks for a in b.args]
@@ -120,9 +123,25 @@ class Choices:
         if is_tensor(value.type) and not self.is_free(value) and not self.is_view(value):
             self._votes.setdefault(self._find(value), []).append(_Vote(weight, layout))
 
-    def default(self, shape: Sequence[int]) -> BlockedLayout:
+    def _alike(self, block: Block) -> Iterator[list[SSAValue]]:
+        """Values that the blocks of a cluster should divide alike: those that have to agree, but for what is free."""
+        for op in block.walk():
+            if op.name.startswith("scf."):
+                groups = carried(op)
+            elif op.name in ELEMENTWISE or op.name.startswith(("arith.", "math.")) or op.name in ACCESSES:
+                groups = [[*op.operands, *op.results]]
+            elif op.name in ("tt.dot", "tt.reduce"):
+                groups = [[op.operands[2], op.results[0]]] if op.name == "tt.dot" else [list(op.operands)]
+            else:
+                continue
+            for group in groups:
+                yield [x for x in group if is_tensor(x.type) and not self.is_free(x) and not self.is_view(x)]
+
+    def default(self, shape: Sequence[int], division: Bases | None = None) -> BlockedLayout:
         """The layout of tiles for which nothing speaks."""
-        return blocked_for(shape, list(reversed(range(len(shape)))), 4, self.lanes, self.warps)
+        cga = self.clusters.default(shape) if division is None else division
+        order = list(reversed(range(len(shape))))
+        return divided(blocked_for(own_shape(shape, cga), order, 4, self.lanes, self.warps), cga)
 
     def of(self, value: SSAValue) -> AnyLayout:
         """The layout of a tile that is not free."""
@@ -149,7 +168,7 @@ class Choices:
                 best, weight = layout, vote.weight
             elif _has_longer_vectors(layout, best) and (vote.weight == weight or _has_order_of(layout, best)):
                 best = layout
-        return best if best is not None else self.default(shape_of(leader.type))
+        return best if best is not None else self.default(shape_of(leader.type), self.clusters.of(leader))
 
     def known(self, value: SSAValue) -> AnyLayout | None:
         """The layout of a tile, as far as it is known while others are chosen; None for one that is free."""
@@ -205,7 +224,10 @@ class Choices:
         pointer = op.operands[0]
         element = element_of(pointer.type)
         bits = max(8, bit_width(element.pointee)) if is_pointer(element) else 64  # type: ignore[attr-defined]
-        layout = access_layout(list(shape_of(pointer.type)), self.facts.of(pointer), bits, self.lanes, self.warps)
+        moved = next((x for x in (*op.results, *op.operands[1:2], pointer) if not self.is_free(x)), pointer)
+        cga = self.clusters.of(moved)
+        shape = own_shape(shape_of(pointer.type), cga)
+        layout = divided(access_layout(shape, self.facts.of(pointer), bits, self.lanes, self.warps), cga)
         self.accesses[op] = layout
         for result in op.results:
             self._vote(result, LOAD, lambda: layout)
@@ -227,16 +249,20 @@ class Choices:
 
     def _product(self, op: Operation) -> None:
         result = op.results[0]
-        shape, a = list(shape_of(result.type)), op.operands[0]
+        cga = self.clusters.products.get(op, ())
+        shape, a = own_shape(shape_of(result.type), cga), op.operands[0]
         element = str(element_of(a.type))
         precision = int_value(op.properties["inputPrecision"]) if "inputPrecision" in op.properties else None
         precise = element == "f32" and precision != tt.InputPrecision.TF32  # without the attribute: ieee
-        parent: DistributedLayout | None = None
+        parent: NVMMADistributedLayout | None = None
         if not precise:
-            parent = warpgroup_layout(op, self.target, self.warps, self.accesses.get) or matrix_layout(
+            parent = warpgroup_layout(op, shape, self.target, self.warps, self.accesses.get) or matrix_layout(
                 shape, shape_of(a.type)[-1], element, self.warps, _is_chained(op)
             )
-        layout = parent or multiplying_layout(shape, self.lanes, self.warps)
+        if parent is not None:
+            layout: DistributedLayout = replace(parent, cga_layout=cga)
+        else:
+            layout = divided(multiplying_layout(shape, self.lanes, self.warps), cga)
         self.products[op] = layout
         self._unite([op.operands[2], result])
         self._vote(result, PRODUCT, lambda: layout)

@@ -15,7 +15,7 @@ Not done here: products that go on while others are prepared (`isAsync`), copies
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from xdsl.dialects.builtin import IntegerAttr, i1
 from xdsl.ir import Operation, SSAValue
@@ -26,6 +26,8 @@ from weft.ir.gpu.ttg import LocalAllocOp
 from weft.ir.gpu.ttng import FenceAsyncSharedOp, WarpGroupDotOp
 from weft.layouts import BlockedLayout, NVMMADistributedLayout, NVMMASharedLayout
 from weft.targets.nvidia import INSTRUCTIONS
+
+from .blocks_of_clusters import Bases
 
 __all__ = ["allocated", "contiguous_dim", "warpgroup_layout", "warpgroup_product"]
 
@@ -50,10 +52,12 @@ def contiguous_dim(value: SSAValue, access: AccessOf) -> int | None:
     return contiguous_dim(op.operands[0], access) if op.name in UNARY else None
 
 
-def warpgroup_layout(op: Operation, target: str, warps: int, access: AccessOf) -> NVMMADistributedLayout | None:
-    """The result's layout where a product can be made of wgmma; None where it cannot."""
+def warpgroup_layout(
+    op: Operation, shape: Sequence[int], target: str, warps: int, access: AccessOf
+) -> NVMMADistributedLayout | None:
+    """The result's layout where a product can be made of wgmma; None where it cannot. `shape` is a block's part."""
     a, b, _ = op.operands
-    shape, depth = shape_of(op.results[0].type), shape_of(a.type)[-1]
+    depth = shape_of(a.type)[-1]
     left, right, total = (str(element_of(x.type)) for x in (a, b, op.results[0]))
     if target != "cuda:90" or len(shape) != 2 or warps % 4 or left not in DEPTH or right not in DEPTH:
         return None
@@ -73,13 +77,16 @@ def warpgroup_layout(op: Operation, target: str, warps: int, access: AccessOf) -
     return NVMMADistributedLayout([3, 0], [by_rows, by_columns], [16, n, DEPTH[left]])
 
 
-def allocated(op: Operation, value: SSAValue, along: int | None, index: int) -> SSAValue:
-    """An operand in shared memory, stored before the product; `along` is the dimension it came from memory along."""
+def allocated(op: Operation, value: SSAValue, along: int | None, index: int, division: Bases) -> SSAValue:
+    """An operand in shared memory, stored before the product; `along` is the dimension it came from memory along.
+
+    `division` is how the blocks of a cluster divide it.
+    """
     shape, element = list(shape_of(value.type)), element_of(value.type)
     bits = bit_width(element)
     summed = 1 - index
     first = along if bits == 16 and along is not None else (summed if bits != 16 else 1)
-    layout = NVMMASharedLayout.get_default_for(shape, bits, transposed=first == 0)
+    layout = NVMMASharedLayout.get_default_for(shape, bits, transposed=first == 0, cga_layout=division)
     made = LocalAllocOp.create(operands=[value], result_types=[memdesc(shape, element, layout, mutable=False)])
     made.location = op.location
     assert op.parent is not None

@@ -25,6 +25,10 @@ CROWDED = 1e9
 """Cycles added to what must have bank conflicts, so that it comes last."""
 
 
+FAR = 8
+"""Bits between offsets in one block's memory and the number of the block: more than those of any vector."""
+
+
 class _Candidate(NamedTuple):
     """The elements of the lowest offset bits, and for each side the elements that its phases of lanes make."""
 
@@ -42,6 +46,8 @@ class _Side(NamedTuple):
     others: tuple[int, ...]
     matrix: bool
     """Whether there is ldmatrix or stmatrix, and it can move these elements."""
+    away: tuple[int, ...] = ()
+    """By how many blocks each register's element is away, if any is."""
 
 
 class Planner:
@@ -88,21 +94,22 @@ class Planner:
     def _reader(self) -> _Side:
         registers = zip(self.b["register"], self.b_block["register"], strict=True)
         copies = f2.dependent([x | y << self.size for x, y in registers])
-        matrix = self.machine.ldmatrix and self.scope != "cluster"  # ldmatrix reads its own block's memory only
+        matrix = self.machine.ldmatrix and self.scope != "cluster"
         return self._side(self.b, self.b_block, matrix, sum([1 << i for i in copies]))
 
     def _side(
         self, parts: Mapping[str, Sequence[int]], block: Mapping[str, Sequence[int]], matrix: bool, copies: int
     ) -> _Side:
         registers = free = tuple(parts["register"])
+        away: tuple[int, ...] = ()
         if copies:
             registers = free = tuple([x for i, x in enumerate(registers) if not copies >> i & 1])
         if block and any(block["register"]):
-            away = block["register"]
-            free = tuple([x for i, x in enumerate(parts["register"]) if not copies >> i & 1 and not away[i]])
+            away = tuple([x for i, x in enumerate(block["register"]) if not copies >> i & 1])
+            free = tuple([x for x, there in zip(registers, away, strict=True) if not there])
         lanes = tuple(parts["lane"])
         matrix = matrix and len(lanes) == 5 and self.bytes_log <= 2
-        return _Side(registers, free, lanes, (*parts["warp"], *parts.get("block", ())), matrix)
+        return _Side(registers, free, lanes, (*parts["warp"], *parts.get("block", ())), matrix, away)
 
     def _compare(self) -> None:
         """What both sides together tell."""
@@ -373,6 +380,9 @@ class Planner:
                 tuple([place[v.bit_length() - 1] if v and not v & v - 1 else f2.multiply(place, v) for v in vectors])
                 for vectors in (side.registers, side.lanes, side.others)
             )
+            if not store and side.away:  # what is in another block is far away: in no vector with what is here
+                far = self.size + FAR
+                registers = tuple([x | y << far for x, y in zip(registers, side.away, strict=True)])
             whole, log = True, self.size - len(turns)
             if turns:
                 if scope == "warp" and any(x >> log for x in others):
@@ -380,6 +390,8 @@ class Planner:
                 lanes, others, whole = _in_one_round(lanes, others, log)
             offsets = Offsets(registers, lanes, others)
             log = log if turns else 0
+            # ldmatrix reads its own block's memory only, and every lane its part of what one of them names
+            whole = whole and (store or self.scope != "cluster")
             sides.append(best_access(offsets, self.bytes_log, self.machine, store=store, whole=whole, round_log=log))
         return Trip(
             scope,

@@ -1,0 +1,145 @@
+"""How the blocks of a cluster divide tiles: along which dimensions, and which of them hold copies.
+
+Tiles that are computed from each other element by element are divided alike, so that nothing of them crosses blocks:
+
+    products       rows and columns of the result, in parts of 64 at least; operands along what they share with it
+    reductions     along another dimension, where there is one
+    all others     the slowest dimension first
+
+(The rule for products, and that for tiles of which nothing is known, are those of Triton 3.6.0.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from math import prod
+
+from xdsl.ir import Block, Operation, SSAValue
+
+from weft.ir import int_value, ints_of, is_tensor, shape_of
+from weft.layouts import BlockedLayout, make_cga_layout
+
+__all__ = ["Bases", "Clusters", "divided", "operand_division", "own_shape"]
+
+Bases = tuple[tuple[int, ...], ...]
+"""A `cga_layout`: for each bit of a block's rank, by how many parts it moves along each dimension."""
+
+SMALLEST_PART = 64
+"""Rows and columns of a product that a block has at least, if the tile has as many."""
+
+
+def own_shape(shape: Sequence[int], division: Bases) -> list[int]:
+    """The shape of what one block has.
+
+    >>> own_shape([64, 32], ((1, 0), (0, 0)))
+    [32, 32]
+    """
+    found = list(shape)
+    for basis in division:
+        for d, x in enumerate(basis):
+            found[d] //= 2 if x else 1
+    return found
+
+
+def divided(layout: BlockedLayout, division: Bases) -> BlockedLayout:
+    """A layout of a block's part as one of the whole tile."""
+    return BlockedLayout(layout.size_per_thread, layout.threads_per_warp, layout.warps_per_cta, layout.order, division)
+
+
+def operand_division(division: Bases, index: int) -> Bases:
+    """How a product's operand is divided; blocks that share its rows, or columns, have copies."""
+    dim = 1 - index
+    rank = len(division[0]) if division else 2
+    return tuple(tuple(0 if d == rank - 2 + dim else x for d, x in enumerate(basis)) for basis in division)
+
+
+def _along(shape: Sequence[int], dims: Sequence[int], blocks: int) -> Bases:
+    """The first of some dimensions is divided as far as it goes, then the next; what is left are copies."""
+    parts, left = [1] * len(shape), blocks
+    for d in dims:
+        parts[d] = min(left, shape[d])
+        left //= parts[d]
+    order = [*reversed(dims), *(d for d in range(len(shape)) if d not in dims)]
+    split = list(parts)
+    parts[order[-1]] *= left
+    return tuple(tuple(b) for b in make_cga_layout(parts, split, order))
+
+
+def _of_product(shape: Sequence[int], blocks: int) -> Bases:
+    """A batch first; then parts of 128 rows, or 64 if columns would be divided too far."""
+    batch = min(blocks, shape[0]) if len(shape) == 3 else 1
+    left, (rows, columns) = blocks // batch, shape[-2:]
+    for part in (2 * SMALLEST_PART, SMALLEST_PART):
+        by_rows = max(1, min(rows // part, left))
+        if columns // (left // by_rows) >= SMALLEST_PART:
+            break
+    by_columns = min(left // by_rows, max(1, columns // 8))
+    split = [batch, by_rows, by_columns][3 - len(shape) :]
+    count = list(split)
+    count[-2] *= blocks // prod(split)
+    order = [len(shape) - 1, len(shape) - 2, 0][: len(shape)]
+    return tuple(tuple(b) for b in make_cga_layout(count, split, order))
+
+
+class Clusters:
+    """The divisions of the tiles of one function among `blocks` blocks, found before any layout is chosen."""
+
+    def __init__(self, blocks: int) -> None:
+        self.blocks = blocks
+        self._leader: dict[SSAValue, SSAValue] = {}
+        self._wishes: dict[SSAValue, tuple[int, Bases]] = {}
+        self.products: dict[Operation, Bases] = {}
+
+    def default(self, shape: Sequence[int]) -> Bases:
+        """Of a tile of which nothing is known."""
+        return _along(shape, range(len(shape)), self.blocks) if self.blocks > 1 else ()
+
+    def of(self, value: SSAValue) -> Bases:
+        """How a tile is divided."""
+        if self.blocks == 1:
+            return ()
+        found = self._wishes.get(self._find(value))
+        return found[1] if found is not None else self.default(shape_of(value.type))
+
+    def study(self, block: Block, groups: Iterator[Sequence[SSAValue]]) -> None:
+        """Look at a function; `groups` are values that have to agree."""
+        if self.blocks == 1:
+            return
+        for group in groups:
+            self._unite(group)
+        turned: list[Operation] = []
+        for op in block.walk():
+            if op.name == "tt.dot":
+                found = self.products[op] = _of_product(shape_of(op.results[0].type), self.blocks)
+                self._wish(op.results[0], 3, found)
+                for index in (0, 1):
+                    self._wish(op.operands[index], 2, operand_division(found, index))
+            elif op.name in ("tt.reduce", "tt.scan"):
+                shape, axis = shape_of(op.operands[0].type), int_value(op.properties["axis"])
+                dims = [*(d for d in range(len(shape)) if d != axis), axis]
+                self._wish(op.operands[0], 1, _along(shape, dims, self.blocks))
+            elif op.name == "tt.trans":
+                turned.append(op)
+        for op in reversed(turned):
+            wish = self._wishes.get(self._find(op.results[0]))
+            if wish is not None:
+                order = ints_of(op.properties["order"])
+                back = tuple(tuple(basis[order.index(d)] for d in range(len(order))) for basis in wish[1])
+                self._wish(op.operands[0], wish[0], back)
+
+    def _find(self, value: SSAValue) -> SSAValue:
+        while (leader := self._leader.get(value, value)) is not value:
+            value = leader
+        return value
+
+    def _unite(self, values: Sequence[SSAValue]) -> None:
+        tiles = [x for x in values if is_tensor(x.type)]
+        for value in tiles[1:]:
+            a, b = self._find(tiles[0]), self._find(value)
+            if a is not b and shape_of(a.type) == shape_of(b.type):
+                self._leader[b] = a
+
+    def _wish(self, value: SSAValue, weight: int, division: Bases) -> None:
+        leader = self._find(value)
+        if weight > self._wishes.get(leader, (0, ()))[0]:
+            self._wishes[leader] = weight, division

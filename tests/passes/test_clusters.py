@@ -1,0 +1,94 @@
+"""Clusters in the Triton language: how tiles are divided among blocks, and kernels launched with `num_ctas`."""
+
+from __future__ import annotations
+
+import re
+import zlib
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+import pytest
+
+import weft
+from backends.nvidia.assembling import needs_ptxas
+from kernels.clusters import CHECKS, product_kernel, sums_kernel
+from weft.sim import options
+
+
+def run(kernel: Any, grid: Any, *args: Any, **more: Any) -> None:
+    """In the simulator."""
+    with weft.target("sim:cuda:90"):
+        kernel[grid](*args, **more)
+
+
+@pytest.mark.parametrize("name", CHECKS)
+def test_kernel(name: str) -> None:
+    order = ("forward", "backward")[zlib.crc32(name.encode()) % 2]
+    with options(order=order):
+        CHECKS[name](run)
+
+
+class Compiled(Exception):
+    """The kernel is there; its results are not."""
+
+
+@needs_ptxas
+@pytest.mark.parametrize("name", [name for name in CHECKS if name.endswith("-4")])
+def test_ptxas_takes_it(name: str) -> None:
+    made: list[Any] = []
+
+    def compiled(kernel: Any, grid: Any, *args: Any, **more: Any) -> None:
+        made.append(kernel.warmup(*args, grid=grid, target="cuda:90", **more))
+        raise Compiled
+
+    with suppress(Compiled):
+        CHECKS[name](compiled)
+    assert made[0].metadata.num_ctas == 4
+    assert ".reqnctapercluster 4" in made[0].asm["ptx"]
+    assert made[0].asm["cubin"]
+
+
+def layouts(kernel: Any, *args: Any, **more: Any) -> dict[str, list[str]]:
+    """The cga_layouts of a kernel's layout IR, by the kind of layout."""
+    text = kernel.warmup(*args, grid=(1,), target="cuda:90", **more).asm["ttgir"]
+    found: dict[str, list[str]] = {}
+    for kind, division in re.findall(r"#ttg\.(\w+)<\{.*CGALayout = (\[\[.*?\]\])", text):
+        if division not in found.setdefault(kind, []):
+            found[kind].append(division)
+    return found
+
+
+F16 = np.zeros((512, 512), np.float16)
+
+
+@pytest.mark.parametrize(
+    ("blocks", "result", "operands"),
+    [
+        (2, "[[0, 1]]", ["[[0, 0]]", "[[0, 1]]"]),
+        (4, "[[0, 1], [1, 0]]", ["[[0, 0], [1, 0]]", "[[0, 1], [0, 0]]"]),
+    ],
+)
+def test_products_are_divided_as_in_triton(blocks: int, result: str, operands: list[str]) -> None:
+    """What Triton 3.6.0 makes of this kernel; operands are loaded as they are divided, so that nothing crosses."""
+    found = layouts(product_kernel, F16, F16, F16, 64, 512, 512, 512, M=128, N=128, BLOCK_K=64, num_ctas=blocks)
+    assert found["nvidia_mma"] == [result]
+    assert sorted(found["nvmma_shared"]) == operands
+    program = product_kernel.warmup(
+        F16, F16, F16, 64, 512, 512, 512, M=128, N=128, BLOCK_K=64, num_ctas=blocks, grid=(1,), target="cuda:90"
+    )
+    assert "shared::cluster" not in program.asm["ptx"]
+
+
+def test_a_reduction_stays_in_its_block() -> None:
+    """Rows are summed where they are; columns are then of all blocks."""
+    x, y = np.zeros((64, 128), np.float32), np.zeros(128, np.float32)
+    assert "[[1, 0]]" in layouts(sums_kernel, x, y, y, M=64, N=128, num_ctas=2)["blocked"]
+
+
+def test_clusters_came_with_hopper() -> None:
+    x = np.zeros(1024, np.float32)
+    for target in ("sim:cuda:80", "cuda:86"):
+        with pytest.raises(weft.Unsupported, match="a cluster of 2 blocks") as caught:
+            sums_kernel.warmup(x, x, x, M=8, N=128, num_ctas=2, grid=(1,), target=target)
+        assert "launch with num_ctas=1, or for target cuda:90" in str(caught.value)

@@ -211,6 +211,14 @@ def test_what_is_shown_is_what_is_made(name: str) -> None:
     assert found[name] == MAKERS[name](), "to write what is made now: python tests/test_docs.py --update"
 
 
+@pytest.mark.parametrize("room", ["passes", "lower"])
+def test_every_pass_and_lowering_is_listed(room: str) -> None:
+    text = ARCHITECTURE.read_text(encoding="utf-8")
+    names = [path.stem for path in (ROOT / "src" / "weft" / room).glob("*.py") if path.stem != "__init__"]
+    assert len(names) > 20
+    assert [name for name in names if f"`{name}`" not in text and f"{room}/{name}.py" not in text] == []
+
+
 def test_the_table_of_rooms_is_the_tree() -> None:
     """docs/architecture.md lists every room that is there, in the order of its imports."""
     table = re.findall(r"^\| `(\w+)/` \|", ARCHITECTURE.read_text(encoding="utf-8"), flags=re.MULTILINE)

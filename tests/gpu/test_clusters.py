@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from gluon.clusters import CHECKS
+from kernels.clusters import CHECKS as OF_THE_LANGUAGE
 from layouts.plans import filled, random_conversion
 from lower.test_clusters import conversions, machine_for, program_of, shape_of
 from weft.compiler import devices
@@ -56,3 +57,9 @@ def test_conversion(seed: int) -> None:
     out = np.zeros(int(np.prod(shape_of(dst))), f"i{bits // 8}")
     run_on_gpu(program, 3, {"out": out})
     assert np.array_equal(out.reshape(shape_of(dst)), filled(dst).astype(out.dtype))
+
+
+@pytest.mark.parametrize("name", OF_THE_LANGUAGE)
+def test_num_ctas(name: str) -> None:
+    """Kernels of the Triton language, whose tiles the blocks of a cluster divide."""
+    OF_THE_LANGUAGE[name](run)

@@ -431,8 +431,10 @@ WRONG = [
         "does not lie where the source is",
     ),
     (
-        "%0 = ttg.memdesc_reinterpret %c : !ttg.memdesc<32x16xf32, #s, #smem> -> !ttg.memdesc<32x32xf32, #s, #smem>",
-        "4096 bytes, and",
+        "%0 = ttg.local_alloc : () -> !ttg.memdesc<32x16xf32, #s, #smem, mutable>\n"
+        "%1 = ttg.memdesc_reinterpret %0 : !ttg.memdesc<32x16xf32, #s, #smem, mutable> -> "
+        "!ttg.memdesc<32x32xf32, #s, #smem, mutable>",
+        "is in an allocation of 2048",
     ),
     ("ttng.init_barrier %m, 1 : !ttg.memdesc<2x32x16xf32, #s, #smem, mutable>", "an mbarrier is one i64"),
     (

@@ -47,6 +47,11 @@ def assigned_names(statements: Sequence[ast.stmt]) -> dict[str, ast.AST]:
     return found
 
 
+def _stays(before: Any, now: Any) -> bool:
+    """Whether a value of the one type may follow one of the other; parts of it may have become ones to wait for."""
+    return bool(now == before) or bool(now._as_carried() == before._as_carried())
+
+
 class _Carried:
     """The variables that a loop may change: what they are before it, and which arguments stand for them in it."""
 
@@ -85,7 +90,7 @@ class _Carried:
                         notes=(now.note,) if now.note else (),
                         hint=now.hint,
                     )
-                if type(now) is not type(before) or not bool(now.type == kinds[name]):
+                if type(now) is not type(before) or not _stays(kinds[name], now.type):
                     raise self._changed_type(name, before, now, place)
             elif self._is_known(name) and now is not before and not same_value(now, before):
                 raise self._changed_constant(name, before, now, place)

@@ -41,6 +41,9 @@ class aggregate_type(base_type):
             object.__setattr__(instance, name, value)
         return instance, cursor
 
+    def _as_carried(self) -> base_type:
+        return aggregate_type(self.base_cls, [(name, type._as_carried()) for name, type in self.fields])
+
     def _flatten_ir_types(self, builder: Any, out: list[Any]) -> None:
         for _, type in self.fields:
             type._flatten_ir_types(builder, out)

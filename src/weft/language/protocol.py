@@ -59,6 +59,10 @@ class base_type:
         """Append the IR types of the values that `_flatten_ir` appends."""
         raise NotImplementedError(f"{type(self).__name__} has no IR types")
 
+    def _as_carried(self) -> base_type:
+        """The type as loops compare it in the parts of a value: what a value is waiting for does not count there."""
+        return self
+
     def mangle(self) -> str:
         """A short name, part of names of functions."""
         raise NotImplementedError(f"{type(self).__name__} has no short name")

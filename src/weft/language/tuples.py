@@ -64,6 +64,9 @@ class tuple_type(base_type):
     def __hash__(self) -> int:
         return hash((_tuple(self.types), _tuple(self.fields)))
 
+    def _as_carried(self) -> base_type:
+        return tuple_type([type._as_carried() for type in self.types], self.fields)
+
     def _flatten_ir_types(self, builder: Any, out: list[Any]) -> None:
         for type in self.types:
             type._flatten_ir_types(builder, out)

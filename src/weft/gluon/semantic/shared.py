@@ -8,7 +8,7 @@ from typing import Any
 
 from weft import ir
 from weft.base import LayoutError, hinted
-from weft.ir.gpu import naming, ttg
+from weft.ir.gpu import allocated_bytes, naming, ttg
 from weft.language import dtypes as dt
 from weft.language.dtypes import dtype
 from weft.language.semantic import block_shape, shape_text
@@ -193,16 +193,17 @@ class SharedMemory(Laid):
         return self._view(ttg.MemDescReshapeOp, memory, result)
 
     def memdesc_reinterpret(self, memory: Any, dtype: Any, shape: Any, layout: Any) -> shared_memory_descriptor:
-        """The same bytes as elements of another type, shape and layout."""
+        """The same bytes, with those behind them in the allocation, as elements of another type, shape and layout."""
         if not isinstance(layout, SharedLayout):
             raise _no_memory_layout("`layout`", layout)
         result = self._described(dtype, shape, layout, shape)
         self._check_rank(result)
-        have, want = memory.type.nbytes, result.nbytes
-        if want > have:
+        have, want, allocated = memory.type.nbytes, result.nbytes, allocated_bytes(memory.handle)
+        if allocated is not None and want > allocated:
             raise ValueError(
                 f"_reinterpret: {dtype}{shape_text(shape)} takes {want} bytes, the memory "
                 f"{memory.dtype}{shape_text(memory.shape)} has {have}"
+                + (f" and is part of an allocation of {allocated}" if allocated != have else "")
             )
         return self._view(ttg.MemDescReinterpretOp, memory, result)
 

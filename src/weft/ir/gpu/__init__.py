@@ -41,6 +41,7 @@ from .memory import (
     MemDesc,
     MemDescType,
     MemorySpaceAttr,
+    allocated_bytes,
     async_token,
     memdesc,
 )
@@ -71,6 +72,7 @@ __all__ = [
     "MemorySpaceAttr",
     "SHARED_MEMORY",
     "TENSOR_MEMORY",
+    "allocated_bytes",
     "async_token",
     "memdesc",
 ]

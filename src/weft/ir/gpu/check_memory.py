@@ -30,7 +30,7 @@ from ..types import (
     signless,
 )
 from . import ttg, ttng
-from .memory import SHARED_MEMORY, AsyncTokenType, MemDescType
+from .memory import SHARED_MEMORY, AsyncTokenType, MemDescType, allocated_bytes
 
 __all__: list[str] = []
 
@@ -179,9 +179,9 @@ def _reshape(op: ttg.MemDescReshapeOp) -> None:
 def _reinterpret(op: ttg.MemDescReinterpretOp) -> None:
     source, result = _memory(op, op.src), _memory(op, op.result)
     _view(op, source, result)
-    have, need = source.bytes, result.bytes
-    if need > have:
-        fail(op, f"{result.text()} has {need} bytes, and {source.text()} {have}")
+    have, need = allocated_bytes(op.src), result.bytes
+    if have is not None and need > have:
+        fail(op, f"{result.text()} has {need} bytes, and {source.text()} is in an allocation of {have}")
 
 
 # -- asynchronous copies -------------------------------------------------------------------------------------------

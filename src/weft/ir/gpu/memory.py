@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
-from xdsl.ir import Attribute, Data, ParametrizedAttribute, TypeAttribute
+from xdsl.ir import Attribute, Data, OpResult, ParametrizedAttribute, SSAValue, TypeAttribute
 from xdsl.irdl import irdl_attr_definition
 
 from weft.base import LayoutError
@@ -30,6 +30,7 @@ __all__ = [
     "MemDesc",
     "MemDescType",
     "MemorySpaceAttr",
+    "allocated_bytes",
     "async_token",
     "memdesc",
 ]
@@ -151,6 +152,21 @@ class AsyncTokenType(ParametrizedAttribute, TypeAttribute, Laid):
 
 
 async_token = AsyncTokenType()
+
+
+VIEWS = frozenset(f"ttg.memdesc_{what}" for what in ("index", "reinterpret", "reshape", "subslice", "trans"))
+
+
+def allocated_bytes(memory: SSAValue) -> int | None:
+    """Bytes in one block of the allocation that a descriptor is of, or of a part of; None where it is not in sight."""
+    while isinstance(memory, OpResult):
+        if memory.op.name == "ttg.local_alloc":
+            assert isinstance(memory.type, MemDescType)
+            return memory.type.bytes
+        if memory.op.name not in VIEWS:
+            return None
+        memory = memory.op.operands[0]
+    return None
 
 
 def memdesc(

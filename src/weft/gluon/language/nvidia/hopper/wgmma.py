@@ -66,6 +66,9 @@ class warpgroup_mma_accumulator_type(base_type):
     def _unflatten_ir(self, handles: list[Any], cursor: int) -> tuple[Any, int]:
         return warpgroup_mma_accumulator(handles[cursor], self.tensor_type), cursor + 1
 
+    def _as_carried(self) -> base_type:
+        return self.tensor_type
+
     def _flatten_ir_types(self, builder: Any, out: list[Any]) -> None:
         self.tensor_type._flatten_ir_types(builder, out)
 
@@ -132,7 +135,7 @@ def _check_shapes(a: Any, b: Any, acc: distributed_type, layout: NVMMADistribute
     m, n, k = acc.shape[0], acc.shape[1], left[1]
     width = int(layout.instr_shape[1])
     depth = 256 // a.dtype.primitive_bitwidth
-    rows = 16 * layout.warps_per_cta[0]
+    rows = min(16 * layout.warps_per_cta[0], max(m, 64))  # warps beyond the last row compute what others do
     for what, have, need in (("M", m, rows), ("N", n, width), ("K", k, depth)):
         if have % need:
             raise LayoutError(

@@ -16,6 +16,7 @@ import json
 import math
 import os
 import platform
+import shutil
 import statistics
 import subprocess
 import sys
@@ -24,6 +25,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
@@ -299,6 +301,34 @@ def importing() -> Iterator[Row]:
         yield Row(statement, least, aim, middle * 1e3, "ms", middle, spread=(max(samples) - min(samples)) / middle)
 
 
+def first_launch() -> Iterator[Row]:
+    """Whole processes, beside one that only imports NumPy; in turns, as a shared machine has good and bad moments."""
+    path = str(HERE / "first_launch.py")
+    with tempfile.TemporaryDirectory() as folder:
+        full = {**os.environ, "WEFT_CACHE_DIR": folder}
+        empty = {**full, "WEFT_CACHE_DIR": str(Path(folder) / "empty")}
+
+        def seconds(*command: str, environment: dict[str, str]) -> float:
+            begin = perf_counter()
+            subprocess.run([sys.executable, *command], env=environment, check=True)
+            return perf_counter() - begin
+
+        seconds(path, environment=full)
+        times: dict[str, list[float]] = {"warm": [], "cold": [], "numpy": []}
+        for _ in range(9):
+            times["warm"].append(seconds(path, environment=full))
+            times["cold"].append(seconds(path, environment=empty))
+            times["numpy"].append(seconds("-c", "import numpy", environment=full))
+            shutil.rmtree(empty["WEFT_CACHE_DIR"])
+    middle = {name: statistics.median(samples) for name, samples in times.items()}
+    for name, least, aim in (("warm", 300.0, "200 ms"), ("cold", math.inf, "")):
+        spread = (max(times[name]) - min(times[name])) / middle[name]
+        yield Row(
+            f"new process, first launch, {name} cache", least, aim, middle[name] * 1e3, "ms", middle[name],
+            middle["numpy"], spread, note="theirs: a process that only imports NumPy",
+        )  # fmt: skip
+
+
 def warm_call() -> Iterator[Row]:
     a, b, c, d = (normal(128, seed=seed) for seed in range(4))
     launch = kernels.small_kernel[(1,)]
@@ -321,6 +351,7 @@ GROUPS = {
     "interpreter": interpreter,
     "cold compile": compiling,
     "import": importing,
+    "first launch": first_launch,
     "warm call": warm_call,
 }
 

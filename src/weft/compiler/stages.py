@@ -9,9 +9,11 @@ xDSL) is imported when the store has no answer.
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import importlib
 import platform
+import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -90,8 +92,18 @@ def stage(name: str, timings: dict[str, float], ir: Callable[[], str] | None = N
 
 
 def cpu_stages() -> Any:
-    """The module that makes code for the CPU, imported when the cache has none."""
-    return importlib.import_module(f"{__package__}.cpu_stages")
+    """The module that makes code for the CPU, imported when the cache has none.
+
+    Meanwhile nothing is collected: thousands of classes are made, none becomes garbage, and looking costs a tenth .
+    """
+    name = f"{__package__}.cpu_stages"
+    if name in sys.modules or not gc.isenabled():
+        return importlib.import_module(name)
+    gc.disable()
+    try:
+        return importlib.import_module(name)
+    finally:
+        gc.enable()
 
 
 def compile(

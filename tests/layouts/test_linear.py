@@ -75,6 +75,16 @@ def test_all_4x4_maps_against_the_identity() -> None:
     assert count == 20160
 
 
+def test_common_complements_of_all_pairs_of_small_sets() -> None:
+    """Units, sums, copies and zeros: as large as can be, and nothing but zero in common with either."""
+    sets = [list(x) for n in range(4) for x in itertools.product([0, 1, 2, 3, 4], repeat=n)]
+    for a, b in itertools.product(sets, sets):
+        found = f2.common_complement(a, b, 3)
+        assert f2.rank(found) == len(found) == 3 - max(f2.rank(a), f2.rank(b))
+        for side in (a, b):
+            assert f2.rank([*side, *found]) == f2.rank(side) + len(found)
+
+
 @given(seeds)
 def test_apply_is_the_definition(rng: random.Random) -> None:
     x = random_layout(rng)

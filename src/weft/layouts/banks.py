@@ -45,7 +45,10 @@ def passes(lanes: Sequence[int], bits_log: int, vector: int, banks: int = 32) ->
     words = [(x >> shift if shift >= 0 else x << -shift) >> width << width for x in inside]
     phases = 1 << len(lanes) - len(inside)
     low = (1 << bank_log) - 1
-    return phases << f2.rank(words) - f2.rank([x & low for x in words]), phases
+    banked = [x & low for x in words]
+    if len({*banked}) == len(banked) and all(banked) and f2.are_units(banked):  # each bit a bank of its own
+        return phases, phases
+    return phases << f2.rank(words) - f2.rank(banked), phases
 
 
 def count_wavefronts(addresses: npt.NDArray[np.integer[Any]] | Sequence[int], width: int, banks: int = BANKS) -> int:

@@ -57,7 +57,10 @@ def identity(size: int) -> list[Vector]:
 
 def are_units(vectors: Matrix) -> bool:
     """Whether all are unit vectors or zero: then sets do what takes elimination otherwise."""
-    return all(not v & v - 1 for v in vectors)
+    mixed = 0
+    for v in vectors:
+        mixed |= v & v - 1
+    return not mixed
 
 
 def multiply(matrix: Matrix, vector: Vector) -> Vector:
@@ -291,8 +294,8 @@ def common_complement(a: Matrix, b: Matrix, size: int) -> list[Vector]:
     complement of both, take sums e + f that pair vectors of a outside of b with vectors of b outside of a.
     """
     if are_units(a) and are_units(b):
-        pairs = zip([v for v in dict.fromkeys(a) if v not in b], [v for v in dict.fromkeys(b) if v not in a])
-        return [*[x ^ y for x, y in pairs], *complement([*a, *b], size)]
+        alone = [[v for v in dict.fromkeys(x) if v and v not in y] for x, y in ((a, b), (b, a))]
+        return [*[x ^ y for x, y in zip(*alone)], *complement([*a, *b], size)]
     common = intersection(a, b)
     rows = Echelon(common)
     only_a = [v for v in a if rows.add(v)]

@@ -25,7 +25,7 @@ from ..banks import count_wavefronts, passes
 from ..zoo import with_gaps
 from .machine import Machine
 
-__all__ = ["Access", "Offsets", "best_access"]
+__all__ = ["Access", "Offsets", "best_access", "rearranged"]
 
 
 @dataclass(frozen=True)
@@ -74,6 +74,10 @@ class Access:
     """Addresses beside the first that are no immediate offsets from another, as registers and lanes share a bit."""
     bytes: int = 16
     """What one instruction moves of each lane."""
+    permutes: int = 0
+    """Permutations of bytes that make its words, or take them apart, where they are not of the lowest registers."""
+    waiting: int = 0
+    """Words loaded that wait for those of other instructions, as they are not of the lowest registers."""
 
     @property
     def excess(self) -> int:
@@ -82,7 +86,8 @@ class Access:
 
     def cost(self, machine: Machine) -> float:
         """Cycles of each warp."""
-        return self.count * (machine.access + machine.wavefront * self.wavefronts + machine.narrow(self.bytes))
+        moving = self.count * (machine.access + machine.wavefront * self.wavefronts + machine.narrow(self.bytes))
+        return moving + machine.permute * self.permutes + machine.wait * self.waiting
 
 
 def best_access(
@@ -96,7 +101,7 @@ def best_access(
     moving = 0
     for x in (*place.lanes, *place.others):
         moving |= x
-    options = [_plain(place, moving, bytes_log, machine)]
+    options = [_plain(place, moving, bytes_log, machine, store)]
     if whole and (machine.stmatrix if store else machine.ldmatrix):
         for trans in (False, True):
             found = _matrix(place, moving, bytes_log, machine, store, trans, round_log)
@@ -134,7 +139,25 @@ def _addresses(columns: Sequence[int], registers: Sequence[int], moving: int) ->
     return (1 << len([r for r in registers if f2.multiply(columns, r) & moving])) - 1
 
 
-def _plain(place: Offsets, moving: int, bytes_log: int, machine: Machine) -> Access:
+def rearranged(
+    vector: Sequence[int], lowest: Sequence[int], registers: int, bytes_log: int, store: bool
+) -> tuple[int, int]:
+    """(permutations of bytes, words that wait) where vectors of 2 ** registers registers are not of the lowest.
+
+    What uses a tile, and what makes it, has small elements in words of the lowest registers, and goes from register to
+    register. A word of other registers is made of two or four, or taken apart; and where vectors are of others, what is
+    loaded waits until all that is used with it has come.
+    """
+    word, size = max(0, 2 - bytes_log), len(vector)
+    if size < word or vector == lowest[:size]:
+        return 0, 0
+    words = 1 << max(0, registers + bytes_log - 2)
+    mixed = word and set(vector[:word]) != set(lowest[:word])
+    waits = not store and set(vector) != set(lowest[:size])
+    return words * word if mixed else 0, words if waits else 0
+
+
+def _plain(place: Offsets, moving: int, bytes_log: int, machine: Machine, store: bool) -> Access:
     """ld.shared or st.shared, as wide as the registers allow."""
     columns = place.registers
     first = _prefix_registers(columns, max(0, machine.vector_bytes.bit_length() - 1 - bytes_log))
@@ -145,7 +168,8 @@ def _plain(place: Offsets, moving: int, bytes_log: int, machine: Machine) -> Acc
     wavefronts, ideal = place.passes(place.lanes, bytes_log + 3, vector, machine.banks)
     count = 1 << len(columns) - vector
     mixed = _addresses(columns, registers[vector:], moving)
-    return Access("shared", registers, vector, count, wavefronts, ideal, mixed, 1 << vector + bytes_log)
+    more = rearranged(first, f2.identity(vector), len(columns), bytes_log, store)
+    return Access("shared", registers, vector, count, wavefronts, ideal, mixed, 1 << vector + bytes_log, *more)
 
 
 def _row_register(place: Offsets, columns: Sequence[int], bytes_log: int, machine: Machine) -> int | None:
@@ -212,12 +236,16 @@ def _matrix(
     if any(x & low for x in starts):
         return None
     single, _ = place.passes(rows, bytes_log + 3, contiguous, machine.banks)
+    vector = size + matrices
+    more = rearranged(registers[:vector], f2.identity(vector), len(columns), bytes_log, store)
     return Access(
         f"{'st' if store else 'ld'}matrix{'.trans' if trans else ''}.x{1 << matrices}",
         registers,
-        len(first) + matrices,
+        vector,
         1 << len(rest) - matrices,
         single << matrices,
         1 << matrices,
         _addresses(columns, rest[matrices:], moving),
+        16,
+        *more,
     )

@@ -36,6 +36,8 @@ class Machine:
     wavefront: float = 2.0
     access: float = 1.0
     """Issuing one load or store, beside its wavefronts."""
+    wait: float = 0.25
+    """Keeping a word that was loaded until others come that it is used with."""
     address: float = 1.0
     """One address that cannot be an immediate offset from another."""
     warp_barrier: float = 8.0
@@ -46,7 +48,7 @@ class Machine:
 
     def narrow(self, bytes: int) -> float:
         """What it takes to put what one access moves into its place in a word, where that is less than a word."""
-        return self.permute * max(0, 4 - bytes) / 4
+        return self.permute * (4 - bytes) / 4 if bytes < 4 else 0.0
 
     def instructions(self, counted: Mapping[str, int], packed: int) -> float:
         """What instructions by kind cost; 2 ** packed elements are put in each word, and taken out again.

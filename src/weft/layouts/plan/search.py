@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from .. import f2
 from ..linear import LinearLayout
-from .access import Offsets, best_access
+from .access import Offsets, best_access, rearranged
 from .machine import Machine
 from .swizzle import memory_basis
 from .trip import Trip
@@ -202,9 +202,11 @@ class Planner:
             for low, rows in self._matrix_rows(mine, other_side):
                 if self._is_matrix(other_side, low):
                     bound, phase = self._matrix_cost(other_side), other_side.lanes[2:]
+                    bound += self._rearranging(other_side, low[: self.word])
                 else:
                     bound, phase = self._plain(other_side, low)
-                bound += self._matrix_cost(mine)
+                word = rows[:1] if low == mine.lanes[2:] else low[: self.word]
+                bound += self._matrix_cost(mine) + self._rearranging(mine, word)
                 candidate = _Candidate(low, rows, phase) if mine is self.writer else _Candidate(low, phase, rows)
                 found[candidate] = min(bound, found.get(candidate, bound))
         fixed = self.machine.waiting(self.scope)
@@ -253,7 +255,16 @@ class Planner:
             width += 1
         words = width + self.bytes_log - 2
         lanes = side.lanes[: max(0, self.banks_log - words) if words > 0 else self.banks_log]
-        return self._moved(side, width), lanes if all(lanes) else tuple([x for x in lanes if x])
+        price = self._moved(side, width) + self._rearranging(side, low[:width])
+        return price, lanes if all(lanes) else tuple([x for x in lanes if x])
+
+    def _rearranging(self, side: _Side, vector: Sequence[int]) -> float:
+        """What it costs that instructions move vectors that are not of a side's lowest registers."""
+        registers = side.registers
+        if vector == registers[: len(vector)]:
+            return 0.0
+        permutes, waiting = rearranged(vector, registers, len(registers), self.bytes_log, side is self.writer)
+        return self.machine.permute * permutes + self.machine.wait * waiting
 
     def _moved(self, side: _Side, width: int) -> float:
         """What ld.shared or st.shared of at most 2 ** width elements costs without conflicts."""

@@ -11,6 +11,7 @@ from weft.ir.lane import LaneOp
 from weft.targets.nvidia import Instruction, instruction
 
 from .access import need_defined
+from .assembly import assembly
 from .barriers import mbarrier
 from .bulk import bulk
 from .clusters import cluster_arrive, cluster_wait
@@ -220,6 +221,7 @@ def _await(context: Context, op: LaneOp) -> None:
 
 
 HANDLERS: dict[str, Callable[[Context, LaneOp], None]] = {
+    "assembly": assembly,
     "fence": _fence,
     "await": _await,
     "print": print_op,

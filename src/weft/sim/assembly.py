@@ -1,0 +1,372 @@
+"""Inline assembly in the simulator: arithmetic on registers, and what passes between the lanes of a warp.
+
+Each call of the text works on `pack` elements in the registers that the constraints name, as the back end gives them;
+here every warp, lane and call is done at once. Memory, branches and barriers in assembly are `Unsupported`.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+from weft.base import Unsupported
+from weft.ir.lane import LaneOp, Value
+
+from .machine import Context
+from .ptx_floats import compare_floats, convert, float_operation
+from .ptx_integers import INTEGERS, compare_integers
+from .ptx_text import Group, Number, Operand, PTXError, Register, Special, Statement, statements
+from .ptx_values import FLOATS, as_bits, bits_of, floats, integers, is_float
+from .values import DTYPES, Array, Fragment, union
+
+__all__ = ["assembly"]
+
+NOTHING = ("griddepcontrol", "membar", "fence", "nanosleep", "prefetch", "discard", "applypriority", "pragma")
+"""What orders memory or gives hints: in the simulator there is nothing to do."""
+SIZES = {"h": 16, "c": 16, "r": 32, "f": 32, "l": 64, "d": 64}
+
+
+def _per_register(elem: str, pack: int) -> int:
+    return min(pack, max(1, 32 // _width(elem)))
+
+
+def _width(elem: str) -> int:
+    return 1 if elem == "i1" else 8 * DTYPES[elem].itemsize
+
+
+def _given(data: Array, elem: str, pack: int) -> list[Array]:
+    """The registers that hold `pack` elements, as bits: [warp, lane, call]."""
+    each = _per_register(elem, pack)
+    calls = data.reshape(*data.shape[:2], -1, pack)
+    found = []
+    for at in range(0, pack, each):
+        part = np.ascontiguousarray(calls[..., at : at + each])
+        if elem == "i1":
+            found.append(part[..., 0])
+        else:
+            size = each * DTYPES[elem].itemsize
+            bits = np.ascontiguousarray(as_bits(part)).view(f"u{size}")[..., 0]
+            found.append(bits.astype(np.uint16) if size == 1 else bits)
+    return found
+
+
+def _taken(registers: list[Array], elem: str, pack: int) -> Array:
+    """Elements from registers: [warp, lane, call * pack]."""
+    each, dtype = _per_register(elem, pack), DTYPES[elem]
+    shape = np.broadcast_shapes(*(r.shape for r in registers))
+    if elem == "i1":
+        return np.broadcast_to(registers[0], shape).astype(np.bool_)
+    parts = []
+    for register in registers:
+        bits = np.broadcast_to(register, shape).astype(f"u{each * dtype.itemsize}")
+        parts.append(np.ascontiguousarray(bits)[..., None].view(dtype))
+    return np.concatenate(parts, axis=-1).reshape(*shape[:2], -1)
+
+
+class _Run:
+    """One execution of a text."""
+
+    def __init__(self, context: Context, registers: dict[str, Array], widths: dict[str, int]) -> None:
+        self.context, self.registers, self.widths = context, registers, widths
+        self.guard: Array | None = None
+        self.lanes = context.batch.lanes
+
+    def run(self, text: str) -> None:
+        for statement in statements(text):
+            self.guard = None if statement.guard is None else self.read(statement.guard, "pred")
+            self.step(statement)
+
+    # -- operands -----------------------------------------------------------------------------------------------------
+
+    def read(self, operand: Operand, type: str) -> Array:
+        """An operand as bits."""
+        if isinstance(operand, Number):
+            return _constant(operand, type)
+        if isinstance(operand, Special):
+            return self._special(operand.name)
+        if isinstance(operand, Group):
+            parts = [self.read(p, "b64") for p in operand.parts]
+            bits = bits_of(type) // len(parts)
+            found = np.zeros((), f"u{bits_of(type) // 8}")
+            for i, part in enumerate(parts):
+                low = part.astype(f"u{bits // 8}").astype(found.dtype)
+                found = found | low << found.dtype.type(bits * i)
+            return found
+        if operand.name not in self.registers:
+            raise PTXError(f"`{operand.name.partition('#')[0]}`, which is read before it is written")
+        found = self.registers[operand.name]
+        return ~found.astype(np.bool_) if operand.negated else found
+
+    def write(self, operand: Operand, bits: Array) -> None:
+        """Set a register, in the lanes that the guard lets through."""
+        if isinstance(operand, Group):
+            size = 8 * bits.dtype.itemsize // len(operand.parts)
+            for i, part in enumerate(operand.parts):
+                self.write(part, (bits >> bits.dtype.type(size * i)).astype(f"u{size // 8}"))
+            return
+        if not isinstance(operand, Register):
+            raise PTXError("a result that is no register")
+        if operand.name == "_":
+            return
+        width = self.widths.get(operand.name)
+        if width is not None and width > 1:
+            bits = bits.astype(f"u{width // 8}")
+        if self.guard is not None:
+            before = self.registers.get(operand.name, np.zeros((1, 1, 1), bits.dtype))
+            bits = np.where(self.guard, bits, before.astype(bits.dtype))
+        self.registers[operand.name] = bits
+
+    def _special(self, name: str) -> Array:
+        context, program = self.context, self.context.batch.program
+        lane = np.arange(self.lanes, dtype=np.uint32)[None, :, None]
+        warp = (context.warps % program.warps).astype(np.uint32)[:, None, None]
+        number = context.warps // program.warps
+        if name in ("laneid", "warpid"):
+            return lane if name == "laneid" else warp
+        if name.startswith("lanemask_"):
+            own, bits = np.uint32(1) << lane, np.uint32(0xFFFFFFFF)
+            below = own - np.uint32(1)
+            masks = {"eq": own, "lt": below, "le": own | below, "ge": bits ^ below, "gt": bits ^ (own | below)}
+            return masks[name.removeprefix("lanemask_")]
+        if name in ("globaltimer", "clock64", "clock"):
+            return np.full((1, 1, 1), time.monotonic_ns(), np.uint64)
+        base, _, axis = name.partition(".")
+        where = "xyz".find(axis) if axis else -1
+        if base == "tid" and where >= 0:
+            return warp * np.uint32(self.lanes) + lane if where == 0 else np.zeros((1, 1, 1), np.uint32)
+        if base == "ntid" and where >= 0:
+            return np.full((1, 1, 1), program.warps * self.lanes if where == 0 else 1, np.uint32)
+        if base == "ctaid" and where >= 0 and program.blocks == 1:
+            ids = np.array([context.batch.index_of(int(b))[where] for b in number], np.uint32)
+            return ids[:, None, None]
+        if base == "nctaid" and where >= 0 and program.blocks == 1:
+            return np.full((1, 1, 1), context.batch.launch.grid[where], np.uint32)
+        if name in ("smid", "cluster_ctarank") and program.blocks == 1:
+            return np.zeros((1, 1, 1), np.uint32)
+        raise PTXError(f"the register %{name}")
+
+    # -- instructions -------------------------------------------------------------------------------------------------
+
+    def step(self, statement: Statement) -> None:
+        """One instruction."""
+        name, operands = statement.name, statement.operands
+        if name[0] in NOTHING:
+            return
+        special = _SPECIAL.get(name[0])
+        if special is not None:
+            special(self, name, operands)
+            return
+        type = name[-1]
+        if name[0] == "cvt":
+            self.write(operands[0], convert(name, [self.read(x, type) for x in operands[1:]]))
+            return
+        found = None
+        if is_float(type):
+            found = float_operation(name, [self.read(x, type) for x in operands[1:]])
+        if found is None and name[0] in INTEGERS and not is_float(type):
+            bits_of(type)
+            found = INTEGERS[name[0]](
+                name, [self.read(x, _amount(name[0], i, type)) for i, x in enumerate(operands[1:])]
+            )
+        if found is None:
+            raise PTXError(f"`{statement}`")
+        self.write(operands[0], found)
+
+    def move(self, name: tuple[str, ...], operands: tuple[Operand, ...]) -> None:
+        """mov, which also takes apart and puts together."""
+        bits = self.read(operands[1], name[-1])
+        self.write(operands[0], bits if name[-1] == "pred" else bits.astype(f"u{bits_of(name[-1]) // 8}"))
+
+    def compare(self, name: tuple[str, ...], operands: tuple[Operand, ...]) -> Array:
+        """The relation that setp and set compute, combined with a predicate if they say so."""
+        type = name[-1]
+        a, b = (self.read(x, type) for x in operands[1:3])
+        found = (compare_floats if is_float(type) else compare_integers)(name[1], type, a, b)
+        if len(operands) > 3:
+            other = self.read(operands[3], "pred").astype(np.bool_)
+            combine = {"and": np.logical_and, "or": np.logical_or, "xor": np.logical_xor}
+            found = combine[next(p for p in name if p in combine)](found, other)
+        return found
+
+    def set_predicate(self, name: tuple[str, ...], operands: tuple[Operand, ...]) -> None:
+        """setp, to one predicate or two; of pairs of floats, one for each."""
+        if name[-1] in ("f16x2", "bf16x2"):
+            single = (*name[:-1], name[-1].removesuffix("x2"))
+            words = [self.read(x, "b32") for x in operands[1:3]]
+            halves = [[Register(f"half{i}{k}") for k in (0, 1)] for i in (0, 1)]
+            for word, names in zip(words, halves, strict=True):
+                self.registers |= {n.name: (word >> np.uint32(16 * i)).astype(np.uint16) for i, n in enumerate(names)}
+            found = [self.compare(single, (operands[0], a, b, *operands[3:])) for a, b in zip(*halves, strict=True)]
+        else:
+            first = self.compare(name, operands)
+            found = [first, ~first]
+        targets = operands[0].parts if isinstance(operands[0], Group) else operands[:1]
+        for target, value in zip(targets, found, strict=False):
+            self.write(target, value)
+
+    def set_word(self, name: tuple[str, ...], operands: tuple[Operand, ...]) -> None:
+        """set: all ones, or 1.0."""
+        held = self.compare(name, operands)
+        to = name[-2]
+        if to == "f32":
+            self.write(operands[0], np.where(held, np.float32(1), np.float32(0)).astype(np.float32).view(np.uint32))
+        else:
+            self.write(operands[0], np.where(held, np.uint32(0xFFFFFFFF), np.uint32(0)))
+
+    def select(self, name: tuple[str, ...], operands: tuple[Operand, ...]) -> None:
+        """selp."""
+        a, b = (self.read(x, name[-1]) for x in operands[1:3])
+        self.write(operands[0], np.where(self.read(operands[3], "pred").astype(np.bool_), a, b))
+
+    def test(self, name: tuple[str, ...], operands: tuple[Operand, ...]) -> None:
+        """testp: what kind of number it is."""
+        x = floats(self.read(operands[1], name[-1]), name[-1])
+        tiny = np.finfo(x.dtype).tiny
+        found = {
+            "finite": np.isfinite(x), "infinite": np.isinf(x), "number": ~np.isnan(x), "notanumber": np.isnan(x),
+            "normal": np.isfinite(x) & (np.abs(x) >= tiny), "subnormal": (x != 0) & (np.abs(x) < tiny),
+        }  # fmt: skip
+        self.write(operands[0], np.asarray(found[name[1]]))
+
+    # -- between lanes ------------------------------------------------------------------------------------------------
+
+    def _whole(self, operand: Operand, type: str) -> Array:
+        """With every lane there."""
+        x = self.read(operand, type)
+        x = x.reshape((1,) * (3 - x.ndim) + x.shape)
+        return np.broadcast_to(x, (x.shape[0], self.lanes, x.shape[2]))
+
+    def shuffle(self, name: tuple[str, ...], operands: tuple[Operand, ...]) -> None:
+        """shfl.sync: the value of another lane, and whether there is one."""
+        x = self._whole(operands[1], "b32")
+        by, control = (self._whole(o, "b32").astype(np.int64) for o in operands[2:4])
+        lane = np.arange(self.lanes)[None, :, None]
+        segment = control >> 8 & 31
+        clamp, last = control & 31, lane & segment
+        last = last | clamp & ~segment
+        by = by & 31
+        modes = {"up": lane - by, "down": lane + by, "bfly": lane ^ by, "idx": lane & segment | by & ~segment}
+        source = modes[next(m for m in name if m in modes)]
+        there = source >= last if "up" in name else source <= last
+        source = np.where(there, source, lane)
+        shape = np.broadcast_shapes(x.shape, source.shape)
+        found = np.take_along_axis(np.broadcast_to(x, shape), np.broadcast_to(source, shape), axis=1)
+        targets = operands[0].parts if isinstance(operands[0], Group) else operands[:1]
+        for target, value in zip(targets, (found.astype(np.uint32), np.broadcast_to(there, shape)), strict=False):
+            self.write(target, value)
+
+    def vote(self, name: tuple[str, ...], operands: tuple[Operand, ...]) -> None:
+        """vote.sync, over the whole warp."""
+        held = self._whole(operands[1], "pred").astype(np.bool_)
+        if "ballot" in name:
+            weights = np.uint64(1) << np.arange(self.lanes, dtype=np.uint64)[None, :, None]
+            self.write(operands[0], (held * weights).sum(axis=1, keepdims=True).astype(np.uint32))
+            return
+        every, some = held.all(axis=1, keepdims=True), held.any(axis=1, keepdims=True)
+        self.write(operands[0], np.asarray({"all": every, "any": some, "uni": every | ~some}[name[2]]))
+
+    def reduce(self, name: tuple[str, ...], operands: tuple[Operand, ...]) -> None:
+        """redux.sync, over the whole warp."""
+        x = integers(self._whole(operands[1], name[-1]), name[-1])
+        function = {
+            "add": np.add, "min": np.minimum, "max": np.maximum,
+            "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor,
+        }[name[2]]  # fmt: skip
+        self.write(operands[0], as_bits(function.reduce(x, axis=1, keepdims=True, dtype=x.dtype)))
+
+    def active(self, name: tuple[str, ...], operands: tuple[Operand, ...]) -> None:
+        """activemask: all lanes, which are never apart here."""
+        self.write(operands[0], np.full((1, 1, 1), 0xFFFFFFFF, np.uint32))
+
+
+_SPECIAL: dict[str, Callable[[_Run, tuple[str, ...], tuple[Operand, ...]], None]] = {
+    "mov": _Run.move, "setp": _Run.set_predicate, "set": _Run.set_word, "selp": _Run.select, "testp": _Run.test,
+    "shfl": _Run.shuffle, "vote": _Run.vote, "redux": _Run.reduce, "activemask": _Run.active,
+}  # fmt: skip
+
+
+def _amount(name: str, position: int, type: str) -> str:
+    """The type of an operand: amounts and positions are words, and those of wide products are twice as wide."""
+    if (name in ("shl", "shr", "bfe") and position > 0) or (name == "bfi" and position > 1):
+        return "b32"
+    if name == "mad" and position == 2:
+        return "b64"
+    return "b32" if name in ("dp4a", "prmt", "lop3", "shf") else type
+
+
+def _constant(number: Number, type: str) -> Array:
+    if type == "pred":
+        return np.full((1, 1, 1), bool(number.value))
+    if type in FLOATS and (number.bits is not None or isinstance(number.value, float)):
+        return as_bits(np.full((1, 1, 1), number.value).astype(FLOATS[type][1]))
+    if number.bits is not None:
+        return as_bits(np.full((1, 1, 1), number.value, f"f{number.bits // 8}"))
+    bits = bits_of(type)
+    return np.full((1, 1, 1), int(number.value) & ((1 << bits) - 1), f"u{bits // 8}")
+
+
+# -- the operation ----------------------------------------------------------------------------------------------------
+
+
+def _wide(x: Array, pack: int, count: int) -> Array:
+    """With all its registers, and the last repeated until calls are full."""
+    whole = np.broadcast_to(x, (*x.shape[:2], count)) if x.shape[2] == 1 else x
+    missing = -count % pack
+    return np.concatenate([whole, np.repeat(whole[..., -1:], missing, axis=2)], axis=2) if missing else whole
+
+
+def assembly(context: Context, op: LaneOp) -> None:
+    """Run a text on all calls at once."""
+    pack, constraints = int(op.attrs["pack"]), str(op.attrs["constraints"])
+    count = max(v.count for v in (*op.operands, *op.results))
+    fragments = [context.env[v] for v in op.operands]
+    context.batch.report.add_kind(op.span, op.name, -(-count // pack) * context.count)
+    kinds = [re.sub(r"[=&]", "", c.strip()) for c in constraints.split(",") if not c.strip().startswith("~")]
+    registers: dict[str, Array] = {}
+    sizes = [-(-pack // _per_register(v.elem, pack)) for v in op.results]
+    place = sum(sizes)
+    for value, fragment in zip(op.operands, fragments, strict=True):
+        for bits in _given(_wide(fragment.data, pack, count), value.elem, pack):
+            registers[f"${place}"] = bits
+            if place < len(kinds) and kinds[place].isdigit():
+                registers[f"${kinds[place]}"] = bits
+            place += 1
+    widths = {f"${i}": SIZES.get(k, 1 if k == "b" else 32) for i, k in enumerate(kinds) if not k.isdigit()}
+    run = _Run(context, registers, widths)
+    try:
+        with np.errstate(all="ignore"):
+            run.run(str(op.attrs["text"]))
+    except PTXError as error:
+        raise Unsupported(
+            f"inline assembly with {error} in the simulator",
+            context.batch.program.target,
+            op.span,
+            hint="the simulator runs arithmetic on registers and what passes between lanes of a warp",
+        ) from error
+    undefined = union([None if f.undefined is None else _wide(f.undefined, pack, count) for f in fragments])
+    known = all(f.known for f in fragments) and "%" not in str(op.attrs["text"])
+    at = 0
+    for value, size in zip(op.results, sizes, strict=True):
+        found = [registers.get(f"${i}") for i in range(at, at + size)]
+        at += size
+        context.env.values[value] = _result(found, value, pack, count, undefined, known)
+
+
+def _result(
+    found: list[Array | None], value: Value, pack: int, count: int, undefined: Array | None, known: bool
+) -> Fragment:
+    """One result; a register that the text never sets is undefined."""
+    whole = [np.zeros((1, 1, 1), np.uint64) if x is None else x.reshape((1,) * (3 - x.ndim) + x.shape) for x in found]
+    data = _taken(whole, value.elem, pack)
+    if data.shape[2] == pack and count > pack:  # the same in every call
+        data = np.tile(data, (1, 1, -(-count // pack)))
+    data = data[..., : value.count]
+    if any(x is None for x in found):
+        undefined = np.ones((1, 1, 1), np.bool_)
+    if undefined is None:
+        return Fragment(data, None, known)
+    wrong = undefined[..., : value.count]
+    return Fragment(data, np.broadcast_to(wrong, np.broadcast_shapes(wrong.shape, data.shape)), known)

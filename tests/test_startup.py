@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-SCRIPT = """
+KERNEL = """
 import sys
 import numpy as np
 import weft
@@ -28,8 +28,9 @@ def add(x, y, out, n, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = i < n
     tl.store(out + i, tl.load(x + i, mask=mask) + tl.load(y + i, mask=mask), mask=mask)
+"""
 
-
+LAUNCH = """
 x = np.arange(1000, dtype=np.float32)
 out = np.empty_like(x)
 add[(weft.cdiv(x.size, 256),)](x, x, out, x.size, BLOCK=256)
@@ -52,10 +53,20 @@ def loaded_by(*command: str, **environment: str) -> set[str]:
 
 def test_a_launch_out_of_the_cache_loads_no_compiler(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
-    script.write_text(SCRIPT)
+    script.write_text(KERNEL + LAUNCH)
     cache = str(tmp_path / "cache")
     assert set(COMPILER) <= loaded_by(str(script), WEFT_CACHE_DIR=cache)  # the names are right: compiling loads them
     assert not loaded_by(str(script), WEFT_CACHE_DIR=cache) & set(COMPILER)
+
+
+def test_a_kernel_for_a_gpu_out_of_the_cache_loads_no_compiler(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    source = 'weft.ASTSource(add, {"x": "*fp32", "y": "*fp32", "out": "*fp32", "n": "i32"}, {"BLOCK": 256})'
+    script.write_text(f"{KERNEL}\nassert weft.compile({source}, 'cuda:80').asm['ptx']\nprint(*sorted(sys.modules))\n")
+    compiler = {"xdsl", "weft.frontend.entry", "weft.passes", "weft.lower", "weft.layouts", "weft.compiler.cuda_stages"}
+    cache = str(tmp_path / "cache")
+    assert compiler <= loaded_by(str(script), WEFT_CACHE_DIR=cache)
+    assert not loaded_by(str(script), WEFT_CACHE_DIR=cache) & compiler
 
 
 @pytest.mark.parametrize("module", ["weft", "weft.language", "weft.runtime", "weft.compiler.stages"])

@@ -1,4 +1,4 @@
-"""Compiling for NVIDIA GPUs: tile IR, layout IR, the lane program, LLVM IR, PTX, machine code.
+"""Kernels for NVIDIA GPUs: out of the cache or, by `cuda_stages`, made; their machine code.
 
     kernel = compile(ASTSource(...), "cuda:90")         # needs no GPU; kernel.asm["ptx"]
     kernel.asm["ttgir"], kernel.asm["lane"]             # made again from the tile IR when asked for
@@ -10,31 +10,19 @@ What the cache keeps is source, tile IR, LLVM IR and PTX, and machine code in an
 from __future__ import annotations
 
 import hashlib
+import importlib
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
-from functools import partial
 from typing import Any
 
-from xdsl.dialects.builtin import ModuleOp
-
-from weft.analysis import wrapped_offsets
-from weft.backends.nvidia import Emitted, assembly, emit_llvm, emitted_of, ptx_target
 from weft.backends.nvidia.driver import LoadedKernel, current_device
 from weft.backends.nvidia.ptxas import MachineCode, assemble, disassemble
 from weft.base import CompilationError, CompileOptions, CompilerCrash, LaunchError, OutOfResources
-from weft.ir import print_module
-from weft.ir.lane import LaneProgram, text_of
-from weft.lower import lower
-from weft.passes import tile_pipeline
-from weft.passes.fence_copies import fence_copies
-from weft.passes.gpu_pipelines import gpu_pipeline, layout_pipeline
 
-from . import gpu
 from .kernel import AsmDict, CompiledKernel
 from .options import make_options
-from .sources import IRSource, Source
+from .sources import Source
 from .stages import TRITON_FACTS, Dump, Store, cache_key, stage
-from .stores import stored_params
 from .target import GPUTarget
 
 __all__ = ["CudaKernel", "compile_for"]
@@ -125,56 +113,17 @@ class CudaKernel(CompiledKernel):
         return {**super().__getstate__(), "_store": None}
 
 
-def _modules(src: Source, target: GPUTarget, language: CompileOptions, options: Mapping[str, Any]) -> ModuleOp:
-    """Tile IR; for a Gluon kernel, layout IR."""
-    if src.ext == "ttgir":
-        return gpu.layout_ir(src, int(target.arch), options)
-    module: ModuleOp = src.make_ir(language, target)
-    if "ttg.num-warps" in module.attributes:  # layout IR as text
-        fence_copies(module)
-    return tile_pipeline(module)
-
-
-def _laid_out(module: ModuleOp, target: GPUTarget, language: CompileOptions) -> ModuleOp:
-    """Layout IR as the lowering takes it; the module is changed."""
-    if "ttg.num-warps" in module.attributes:
-        return layout_pipeline(module)
-    gpu.check_cluster(language.num_ctas, int(target.arch))
-    return gpu_pipeline(module, str(target), language.num_warps, language.num_stages, language.num_ctas)
-
-
-def _again(ttir: str, target: GPUTarget, language: CompileOptions) -> ModuleOp:
-    """The layout IR once more, from the tile IR."""
-    module = IRSource(ttir).make_ir(language, target)
-    return _laid_out(module, target, language)
-
-
-def _lane_text(ttir: str, target: GPUTarget, language: CompileOptions) -> str:
-    return text_of(lower(_again(ttir, target, language), str(target)))
-
-
-def _facts(
-    program: LaneProgram, emitted: Emitted, module_facts: Mapping[str, Any], language: CompileOptions
-) -> dict[str, Any]:
-    """What is kept beside the texts."""
-    return {
-        **emitted.metadata,
-        **module_facts,
-        "num_stages": language.num_stages,
-        "debug": language.debug,
-        "enable_fp_fusion": language.enable_fp_fusion,
-        "warp_size": program.lanes,
-        "maxnreg": emitted.maxnreg,
-        "backend_name": "cuda",
-    }
-
-
 def _maxnreg(options: Mapping[str, Any]) -> int | None:
     """The option of that name. LaunchError where it is no number of registers that a thread may have."""
     found = options.get("maxnreg")
     if found is not None and not (isinstance(found, int) and 1 <= found <= 255):
         raise LaunchError(f"maxnreg must be a number of registers of a thread, from 1 to 255, got {found!r}")
     return found
+
+
+def _stages() -> Any:
+    """The module that makes PTX, imported when the cache has none."""
+    return importlib.import_module(f"{__package__}.cuda_stages")
 
 
 def compile_for(
@@ -202,22 +151,8 @@ def compile_for(
             found = store.get(key)
         if found is not None and all(name in found[1] for name in STAGES):
             return _kernel(src, target, language, found[0], found[1], key, timings, store, dump, from_cache=True)
-    with stage("ttir", timings):
-        module = _modules(src, target, language, given)
-        ttir = print_module(module)
-        module_facts = {
-            "stored_params": stored_params(module),
-            "wrapped_offsets": [asdict(wrapped) for wrapped in wrapped_offsets(module)],
-        }
-    with stage("lane", timings, lambda: ttir):
-        program = lower(_laid_out(module, target, language), str(target))
-    with stage("llir", timings, lambda: text_of(program)):
-        llir, version = emit_llvm(program, language.enable_fp_fusion, maxnreg)
-    with stage("ptx", timings, lambda: llir):
-        ptx = assembly(llir, ptx_target(str(target)), version)
-    facts = {**_facts(program, emitted_of(program, llir, ptx, maxnreg), module_facts, language), **launch}
-    texts = {"source": src.text(), "ttir": ttir, "llir": llir, "ptx": ptx}
-    blobs = {name: text.encode("utf-8", "surrogatepass") for name, text in texts.items()}
+    facts, blobs = _stages().make(src, target, opts, given, timings)
+    facts |= launch
     if store is not None:
         with stage("cache", timings):
             store.put(key, facts, blobs)
@@ -242,8 +177,8 @@ def _kernel(
     ttir = stages["ttir"]
     made: list[CudaKernel] = []
     later: dict[str, Callable[[], Any]] = {
-        "ttgir": lambda: print_module(_again(ttir, target, language)),
-        "lane": partial(_lane_text, ttir, target, language),
+        "ttgir": lambda: _stages().layout_text(ttir, target, language),
+        "lane": lambda: _stages().lane_text(ttir, target, language),
         "cubin": lambda: made[0].assemble().image,
         "sass": lambda: disassemble(made[0].assemble().image) or "",
     }

@@ -3,8 +3,8 @@
     kernel = compile(ASTSource(...), "cpu", {"num_warps": 4})
 
 Nothing here reads the environment or touches files.  `store` remembers artefacts (the runtime gives one on disk),
-`dump` is shown every stage as it is made.  What makes code (`cpu_stages`, `cuda`, with the frontend, the passes and
-xDSL) is imported when the store has no answer.
+`dump` is shown every stage as it is made.  What makes code (`cpu_stages`, `cuda_stages`, with the frontend, the passes
+and xDSL) is imported when the store has no answer.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def stage(name: str, timings: dict[str, float], ir: Callable[[], str] | None = N
 def cpu_stages() -> Any:
     """The module that makes code for the CPU, imported when the cache has none.
 
-    Meanwhile nothing is collected: thousands of classes are made, none becomes garbage, and looking costs a tenth .
+    Meanwhile nothing is collected: thousands of classes are made, none becomes garbage, and looking costs a tenth.
     """
     name = f"{__package__}.cpu_stages"
     if name in sys.modules or not gc.isenabled():

@@ -1,0 +1,104 @@
+"""The stages of a compilation for an NVIDIA GPU: tile IR, layout IR, the lane program, LLVM IR, PTX.
+
+Imported when the first kernel has to be compiled; see `cuda`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from xdsl.dialects.builtin import ModuleOp
+
+from weft.analysis import wrapped_offsets
+from weft.backends.nvidia import Emitted, assembly, emit_llvm, emitted_of, ptx_target
+from weft.base import CompileOptions
+from weft.ir import print_module
+from weft.ir.lane import LaneProgram, text_of
+from weft.lower import lower
+from weft.passes import tile_pipeline
+from weft.passes.fence_copies import fence_copies
+from weft.passes.gpu_pipelines import gpu_pipeline, layout_pipeline
+
+from . import gpu
+from .options import Options
+from .sources import IRSource, Source
+from .stages import stage
+from .stores import stored_params
+from .target import GPUTarget
+
+__all__ = ["lane_text", "layout_text", "make"]
+
+
+def make(
+    src: Source, target: GPUTarget, opts: Options, given: Mapping[str, Any], timings: dict[str, float]
+) -> tuple[dict[str, Any], dict[str, bytes]]:
+    """The facts and the blobs of a kernel, as they are put into a store."""
+    language, maxnreg = opts.language, given.get("maxnreg")
+    with stage("ttir", timings):
+        module = _modules(src, target, language, given)
+        ttir = print_module(module)
+        module_facts = {
+            "stored_params": stored_params(module),
+            "wrapped_offsets": [asdict(wrapped) for wrapped in wrapped_offsets(module)],
+        }
+    with stage("lane", timings, lambda: ttir):
+        program = lower(_laid_out(module, target, language), str(target))
+    with stage("llir", timings, lambda: text_of(program)):
+        llir, version = emit_llvm(program, language.enable_fp_fusion, maxnreg)
+    with stage("ptx", timings, lambda: llir):
+        ptx = assembly(llir, ptx_target(str(target)), version)
+    facts = _facts(program, emitted_of(program, llir, ptx, maxnreg), module_facts, language)
+    texts = {"source": src.text(), "ttir": ttir, "llir": llir, "ptx": ptx}
+    return facts, {name: text.encode("utf-8", "surrogatepass") for name, text in texts.items()}
+
+
+def _modules(src: Source, target: GPUTarget, language: CompileOptions, options: Mapping[str, Any]) -> ModuleOp:
+    """Tile IR; for a Gluon kernel, layout IR."""
+    if src.ext == "ttgir":
+        return gpu.layout_ir(src, int(target.arch), options)
+    module: ModuleOp = src.make_ir(language, target)
+    if "ttg.num-warps" in module.attributes:  # layout IR as text
+        fence_copies(module)
+    return tile_pipeline(module)
+
+
+def _laid_out(module: ModuleOp, target: GPUTarget, language: CompileOptions) -> ModuleOp:
+    """Layout IR as the lowering takes it; the module is changed."""
+    if "ttg.num-warps" in module.attributes:
+        return layout_pipeline(module)
+    gpu.check_cluster(language.num_ctas, int(target.arch))
+    return gpu_pipeline(module, str(target), language.num_warps, language.num_stages, language.num_ctas)
+
+
+def _again(ttir: str, target: GPUTarget, language: CompileOptions) -> ModuleOp:
+    """The layout IR once more, from the tile IR."""
+    module = IRSource(ttir).make_ir(language, target)
+    return _laid_out(module, target, language)
+
+
+def layout_text(ttir: str, target: GPUTarget, language: CompileOptions) -> str:
+    """The layout IR that tile IR became, as text."""
+    return print_module(_again(ttir, target, language))
+
+
+def lane_text(ttir: str, target: GPUTarget, language: CompileOptions) -> str:
+    """The lane program that tile IR became, as text."""
+    return text_of(lower(_again(ttir, target, language), str(target)))
+
+
+def _facts(
+    program: LaneProgram, emitted: Emitted, module_facts: Mapping[str, Any], language: CompileOptions
+) -> dict[str, Any]:
+    """What is kept beside the texts."""
+    return {
+        **emitted.metadata,
+        **module_facts,
+        "num_stages": language.num_stages,
+        "debug": language.debug,
+        "enable_fp_fusion": language.enable_fp_fusion,
+        "warp_size": program.lanes,
+        "maxnreg": emitted.maxnreg,
+        "backend_name": "cuda",
+    }

@@ -432,14 +432,12 @@ def launches() -> Iterator[Row]:
 
 def compiles() -> Iterator[Row]:
     """Cold compiles to machine code, in fresh processes; how the times of Weft and Triton compare on average."""
-    ratios = []
-    for name, ours, theirs in gpu_cold.rows(devices.current_device().capability):
-        ratios.append(ours / theirs)
-        yield Row(f"cold compile, {name}", 1.0, ours, theirs, f"{ratios[-1]:.2f} of Triton's time")
-    mean = statistics.geometric_mean(ratios)
-    print(
-        f"cold compile, geometric mean of {len(ratios)}: {mean:.2f} of Triton's time (at most 1.0, aim 0.6)", flush=True
-    )
+    (_, own, other), *found = gpu_cold.rows(devices.current_device().capability)
+    for name, ours, theirs in found:
+        yield Row(f"cold compile, {name}", 1.0, ours, theirs, f"{ours / theirs:.2f} of Triton's time")
+    mean, first = gpu_cold.means(own, other, found)
+    note = f"{mean:.2f} of Triton's time (at most 1.0, aim 0.6); {first:.2f} of the first kernel of a process"
+    yield Row(f"cold compile, geometric mean of {len(found)}", 1.0, mean, 1.0, note)
 
 
 GROUPS = {
@@ -458,16 +456,34 @@ GROUPS = {
 }
 
 
+def save(found: list[Row], facts: dict[str, Any]) -> None:
+    """The table to benchmarks/results/; rows of earlier runs of that day stay, but for those that are there anew."""
+    place = HERE / "results" / f"gpu-{facts['date']}.json"
+    place.parent.mkdir(exist_ok=True)
+    rows = {row["work"]: row for row in json.loads(place.read_text("utf-8"))["rows"]} if place.exists() else {}
+    rows |= {row.work: {**asdict(row), "reached": row.reached} for row in found}
+    whole = place.with_suffix(".new")
+    whole.write_text(json.dumps({**facts, "rows": list(rows.values())}, indent=1) + "\n", encoding="utf-8")
+    whole.replace(place)
+
+
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", default="", help="groups whose name contains this: " + ", ".join(GROUPS))
-    parser.add_argument("--save", action="store_true", help="write the table to benchmarks/results/")
+    parser.add_argument("--save", action="store_true", help="write the table to benchmarks/results/, after each group")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     device = devices.current_device()
+    facts = {
+        "date": datetime.date.today().isoformat(),
+        "gpu": device.name,
+        "driver": devices.driver_version(),
+        "torch": torch.__version__,
+        "triton": triton.__version__,
+    }
     found: list[Row] = []
-    print(f"{device.name}, driver {devices.driver_version()}, torch {torch.__version__}, triton {triton.__version__}")
+    print(f"{device.name}, driver {facts['driver']}, torch {torch.__version__}, triton {triton.__version__}")
     print(f"{'work':42} {'weft':>10} {'triton':>10} {'reached':>8}  rate", flush=True)
     for name, group in GROUPS.items():
         if options.only not in name:
@@ -479,21 +495,11 @@ def main() -> None:
                 print(f"{row.work:42} {times} {row.reached:7.2f}x  {row.rate}{row.note}", flush=True)
         except (Exception, SystemExit) as error:
             print(f"{name}: {type(error).__name__}: {str(error)[:600]}", flush=True)
+        if options.save:
+            save(found, facts)
         torch.cuda.empty_cache()
-    facts = {
-        "date": datetime.date.today().isoformat(),
-        "gpu": device.name,
-        "driver": devices.driver_version(),
-        "torch": torch.__version__,
-        "triton": triton.__version__,
-        "rows": [{**asdict(r), "reached": r.reached} for r in found],
-    }
     if options.json:
-        print(json.dumps(facts, indent=1))
-    if options.save:
-        place = HERE / "results" / f"gpu-{facts['date']}.json"
-        place.parent.mkdir(exist_ok=True)
-        place.write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
+        print(json.dumps({**facts, "rows": [{**asdict(r), "reached": r.reached} for r in found]}, indent=1))
 
 
 if __name__ == "__main__":

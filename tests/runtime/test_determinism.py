@@ -38,3 +38,41 @@ def test_the_same_kernel_makes_the_same_code(tmp_path: Path) -> None:
     first, second = _compile_all("0", tmp_path), _compile_all("1", tmp_path / "elsewhere")
     assert len(first) >= 40
     assert first == second
+
+
+GPU_SCRIPT = """
+import hashlib, pathlib, sys
+from weft import compiler
+from weft.backends.nvidia.ptxas import find_tool
+from weft.base import Unsupported
+for path in sorted(pathlib.Path(sys.argv[1]).rglob("*.ttir"))[::6]:
+    for target in ("cuda:80", "cuda:90"):
+        try:
+            kernel = compiler.compile(compiler.IRSource(path.read_text(), path=path.name), target=target)
+        except Unsupported:
+            continue
+        texts = [kernel.asm[name].encode() for name in ("ttgir", "lane", "llir", "ptx")]
+        if find_tool() is not None:
+            texts.append(kernel.asm["cubin"])
+        print(path.name, target, *(hashlib.sha256(text).hexdigest() for text in texts))
+"""
+
+
+def test_the_same_kernel_makes_the_same_machine_code_of_gpus(tmp_path: Path) -> None:
+    """Two processes, in two folders; PTX, and where there is a ptxas, the bytes of the cubin."""
+    found = []
+    for seed in ("0", "1"):
+        folder = tmp_path / seed
+        folder.mkdir()
+        done = subprocess.run(
+            [sys.executable, "-c", GPU_SCRIPT, str(CORPUS)],
+            env={**os.environ, "PYTHONHASHSEED": seed, "TMPDIR": str(folder), "WEFT_CACHE_DIR": str(folder / "cache")},
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            timeout=600,
+            check=True,
+        )
+        found.append(done.stdout.splitlines())
+    assert len(found[0]) >= 10
+    assert found[0] == found[1]

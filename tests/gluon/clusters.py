@@ -13,6 +13,8 @@ import numpy as np
 
 from weft import gluon
 from weft.gluon import language as gl
+from weft.gluon.language.nvidia.hopper import cluster, fence_async_shared, mbarrier, tma, warpgroup_mma
+from weft.runtime.gluon import TensorDescriptor
 
 Run = Callable[..., None]
 CHECKS: dict[str, Callable[[Run], None]] = {}
@@ -273,3 +275,83 @@ def programs(run: Run) -> None:
     y = np.zeros((2 * 3 * 4, 256), np.int32)
     run(where, (2, 3, 4), y, num_ctas=2)
     np.testing.assert_array_equal(y.ravel(), np.arange(y.size))
+
+
+# -- bulk copies -------------------------------------------------------------------------------------------------------
+
+
+@gluon.jit
+def copied(source, to, BYTES: gl.constexpr, B: gl.constexpr, MULTICAST: gl.constexpr):
+    """A tile to shared memory, doubled, and back, by the copy engine; each block what it has of it."""
+    memory = gl.allocate_shared_memory(source.dtype, source.block_shape, source.layout)
+    bar = gl.allocate_shared_memory(gl.int64, [1], mbarrier.MBarrierLayout())
+    mbarrier.init(bar, count=1)
+    for k in range(4):
+        row = (gl.program_id(0) * 4 + k) * source.block_shape[0]
+        mbarrier.expect(bar, BYTES)
+        tma.async_copy_global_to_shared(source, [row, 0], bar, memory, multicast=MULTICAST)
+        mbarrier.wait(bar, k & 1)
+        value = memory.load(B)
+        memory.store(value * 2)
+        fence_async_shared()
+        tma.async_copy_shared_to_global(to, [row, 0], memory)
+        tma.store_wait(pendings=0)
+    mbarrier.invalidate(bar)
+
+
+@check("bulk", *((s, m) for s in ("rows", "columns", "copies", "both", "columns of copies") for m in (False, True)))
+def bulk(run: Run, split: str, multicast: bool) -> None:
+    x = numbers(0, 8 * 64, 64, dtype=np.float16)
+    y = np.zeros_like(x)
+    layout = gl.NVMMASharedLayout.get_default_for([64, 64], gl.float16, cga_layout=SPLITS[split])
+    parts = 1 << sum(any(b) for b in SPLITS[split])
+    source, target = (TensorDescriptor.from_tensor(a, [64, 64], layout) for a in (x, y))
+    run(copied, (2,), source, target, 64 * 64 * 2 // parts, wide(split), multicast, **options(split))
+    np.testing.assert_array_equal(y, 2 * x)
+
+
+@gluon.jit
+def multiplied(a, b, c, n, BYTES: gl.constexpr, A: gl.constexpr, MULTICAST: gl.constexpr):
+    """A product by wgmma: blocks that share rows of `a`, or columns of `b`, get them by one copy."""
+    first = gl.allocate_shared_memory(a.dtype, [2, a.block_shape[0], a.block_shape[1]], a.layout)
+    second = gl.allocate_shared_memory(b.dtype, [2, b.block_shape[0], b.block_shape[1]], b.layout)
+    bars = gl.allocate_shared_memory(gl.int64, [2, 1], mbarrier.MBarrierLayout())
+    for i in gl.static_range(2):
+        mbarrier.init(bars.index(i), count=1)
+    row = gl.program_id(0) * a.block_shape[0]
+    column = gl.program_id(1) * b.block_shape[1]
+    total = gl.zeros([a.block_shape[0], b.block_shape[1]], gl.float32, A)
+    for k in range(n):
+        bar = bars.index(k % 2)
+        mbarrier.expect(bar, BYTES)
+        at = k * a.block_shape[1]
+        tma.async_copy_global_to_shared(a, [row, at], bar, first.index(k % 2), multicast=MULTICAST)
+        tma.async_copy_global_to_shared(b, [at, column], bar, second.index(k % 2), multicast=MULTICAST)
+        mbarrier.wait(bar, k // 2 & 1)
+        total = warpgroup_mma(first.index(k % 2), second.index(k % 2), total)
+        cluster.arrive()
+        cluster.wait()
+    i = row + gl.arange(0, a.block_shape[0], gl.SliceLayout(1, A))[:, None]
+    j = column + gl.arange(0, b.block_shape[1], gl.SliceLayout(0, A))[None, :]
+    gl.store(c + i * (gl.num_programs(1) * b.block_shape[1]) + j, total)
+    for i in gl.static_range(2):
+        mbarrier.invalidate(bars.index(i))
+
+
+@check("wgmma", *((s, m) for s in ("rows", "columns", "both", "four rows") for m in (False, True)))
+def wgmma(run: Run, split: str, multicast: bool) -> None:
+    """Rows and columns of the result are divided; operands along what they share with it."""
+    division = SPLITS[split]
+    rows, columns = (1 << sum(bool(basis[d]) for basis in division) for d in (0, 1))
+    m, n, k = 64 * rows, 64 * columns, 64
+    a, b = numbers(0, 2 * m, 5 * k, dtype=np.float16) / 8, numbers(1, 5 * k, 2 * n, dtype=np.float16) / 8
+    a, b = a.astype(np.float16), b.astype(np.float16)
+    c = np.zeros((2 * m, 2 * n), np.float32)
+    of_a, of_b = [[x, 0] for x, _ in division], [[0, x] for _, x in division]
+    left = gl.NVMMASharedLayout.get_default_for([m, k], gl.float16, cga_layout=of_a)
+    right = gl.NVMMASharedLayout.get_default_for([k, n], gl.float16, cga_layout=of_b)
+    layout = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, 64, 16], division)
+    operands = TensorDescriptor.from_tensor(a, [m, k], left), TensorDescriptor.from_tensor(b, [k, n], right)
+    bytes_of_block = (m // rows + n // columns) * k * 2
+    run(multiplied, (2, 2), *operands, c, 5, bytes_of_block, layout, multicast, **options(split))
+    np.testing.assert_array_equal(c, a.astype(np.float32) @ b.astype(np.float32))

@@ -72,10 +72,11 @@ def _of_instruction(op: LaneOp) -> Iterator[Touch]:
             yield Touch(place, 128, "write" if entry.touches == "shared" else "read", active)
     elif entry.touches == "bulk" and active is not None:
         by_name = dict(zip((o.name for o in entry.operands), op.operands))
+        far = "blocks" in by_name
         if "barrier" in by_name:
-            yield Touch(by_name["barrier"], 8, "atomic", active, release=True)
-        later = "mbarrier" if entry.stores else "bulk"
-        yield Touch(by_name["to" if entry.stores else "source"], 1, "write" if entry.stores else "read", later=later)
+            yield Touch(by_name["barrier"], 8, "atomic", active, release=True, far=far)
+        later, how = ("mbarrier", "write") if entry.stores else ("bulk", "read")
+        yield Touch(by_name["to" if entry.stores else "source"], 1, how, later=later, far=far)
     elif name.startswith("wgmma") and entry.touches == "shared":
         for operand, value in zip(entry.operands, op.operands):
             if operand.constraint == "l":

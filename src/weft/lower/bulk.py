@@ -10,11 +10,11 @@ from weft.base import LayoutError, Note, Span, Unsupported
 from weft.ir import bit_width, int_value, shape_of, span_of
 from weft.ir.gpu import MemDescType, encoding_of
 from weft.ir.types import TensorDescType, signless
-from weft.layouts import LinearLayout
+from weft.layouts import LinearLayout, f2
 
 from .boxes import Boxes, boxes_of, boxes_within
 from .context import Context, lowering
-from .mbarriers import elected
+from .mbarriers import elected, holds
 
 __all__ = ["boxes_of_descriptor", "parameter_of"]
 
@@ -163,12 +163,27 @@ def _check_made(c: Context, desc: SSAValue, boxes: Boxes) -> None:
 
 @lowering("ttng.async_tma_copy_global_to_local")
 def _load(c: Context, op: Operation) -> None:
-    if int(getattr(getattr(op.properties.get("multicast"), "value", None), "data", 0)):
-        raise Unsupported("a bulk copy to several blocks (multicast)", c.program.target, c.build.span)
     desc, *coordinates, barrier, result, predicate = op.operands
     t = _Transfer(c, desc, coordinates, result, spread=True)
-    operands = [t.shared, t.map, t.at, c[barrier], elected(c, predicate, t.warps, whichever=True)]
-    c.build.instruction(f"cp.async.bulk.tensor.{t.rank}d.load", operands)
+    active = elected(c, predicate, t.warps, whichever=True)
+    operands, name = [t.shared, t.map, t.at, c[barrier]], f"cp.async.bulk.tensor.{t.rank}d.load"
+    alike = _alike_blocks(result) if holds(op, "multicast") else 0
+    if alike:
+        first = c.is_zero(c.index("block", alike))
+        active = c.build.op("arith.andi", [active, first], "i1")
+        ranks = sum(1 << x for x in f2.span([1 << i for i in f2.bits(alike)]))
+        rank = c.index("block", c.program.blocks - 1)
+        operands.append(c.build.op("arith.trunci", [c.build.op("arith.shli", [c.number(ranks), rank], "i32")], "i16"))
+        name += ".multicast"
+    c.build.instruction(name, [*operands, active])
+
+
+def _alike_blocks(buffer: SSAValue) -> int:
+    """The bits of a block's rank that make no difference to which part of a buffer it holds."""
+    assert isinstance(buffer.type, MemDescType)
+    linear = buffer.type.linear
+    columns = linear.in_columns("block") if linear.has_in("block") else ()
+    return sum(1 << i for i, x in enumerate(columns) if not x)
 
 
 @lowering("ttng.async_tma_copy_local_to_global")

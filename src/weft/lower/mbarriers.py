@@ -72,7 +72,8 @@ def _init(c: Context, op: Operation) -> None:
     c.build.instruction("mbarrier.init", [c[op.operands[0]], c.number(count), elected(c)])
     first = len(ops)
     if _has(c, "mbarrier.arrive.expect_tx"):
-        c.build.add("fence", (), (), {"kind": "async", "inserted": True})
+        kind = "async" if c.program.blocks == 1 else "async.cluster"
+        c.build.add("fence", (), (), {"kind": kind, "inserted": True})
     c.build.barrier("block")
     for made in ops[first:]:
         made.attrs["made_barriers"] = True

@@ -95,9 +95,14 @@ def _wider(x: Array, actors: int) -> Array:
     return np.pad(x, ((0, 0), (0, actors - x.shape[1])))
 
 
-def barrier_at(context: Context, row: int, address: int) -> Barrier:
-    """The barrier at an address of the row-th warp's block; MBarrierError if there is none."""
-    key = (int(context.warps[row]) // context.batch.program.warps, address)
+def _key(context: Context, row: int, address: int, block: int | None) -> tuple[int, int]:
+    """A barrier of the row-th warp's block, or of another one of the batch."""
+    return int(context.warps[row]) // context.batch.program.warps if block is None else block, address
+
+
+def barrier_at(context: Context, row: int, address: int, block: int | None = None) -> Barrier:
+    """The barrier at an address of the row-th warp's block, or of another; MBarrierError if there is none."""
+    key = _key(context, row, address, block)
     found: Barrier | None = context.batch.mbarriers.get(key)
     if found is None:
         former: LaneOp | None = context.batch.former.get(key)
@@ -113,9 +118,17 @@ class NoBarrier(MBarrierError):
         self.former = former
 
 
-def misused(context: Context, op: LaneOp, row: int, lane: int, address: int, found: MBarrierError) -> None:
+def misused(
+    context: Context,
+    op: LaneOp,
+    row: int,
+    lane: int,
+    address: int,
+    found: MBarrierError,
+    block: int | None = None,
+) -> None:
     """Report it, with the other site."""
-    key = (int(context.warps[row]) // context.batch.program.warps, address)
+    key = _key(context, row, address, block)
     others: list[Note] = []
     if key in context.batch.mbarriers:
         others = [Note("initialised here", context.batch.mbarriers[key].made.span)]
@@ -197,13 +210,22 @@ def check_overtaken(batch: Batch, op: LaneOp, thread: Thread, address: int, barr
     batch.launch.error(RaceError(text, op.span, thread=thread, address=address, space="shared", others=(note,)))
 
 
-def touch(context: Context, op: LaneOp, row: int, lane: int, address: int, writes: bool, proxy: bool = False) -> None:
+def touch(
+    context: Context,
+    op: LaneOp,
+    row: int,
+    lane: int,
+    address: int,
+    writes: bool,
+    proxy: bool = False,
+    block: int | None = None,
+) -> None:
     """An mbarrier is eight bytes of memory: who uses it must be ordered with who makes it, and makes an end of it."""
     batch = context.batch
     if not batch.options.races:
         return
     warp = int(context.warps[row])
-    place = np.arange(8) + address + warp // batch.program.warps * batch.stride
+    place = np.arange(8) + address + _key(context, row, address, block)[0] * batch.stride
     reach = Reach(batch, op, context.thread(row, lane), warp, lane, place)
     if writes:
         reach.write(proxy=False)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 
@@ -77,9 +77,9 @@ def _issue(context: Context, op: LaneOp, row: int, lane: int, given: list[list[i
     kind = op.attrs["isa"].split(".")[5]
     copy = _Copy(context, op, row, lane)
     if kind == "load":
-        (to,), (where,), at, (barrier,), _ = given
+        (to,), (where,), at, (barrier,), *blocks, _ = given
         copy.prepare(where, at, to)
-        if copy.boxed is not None:
+        if copy.boxed is not None and copy.reaches(blocks[0][0] if blocks else None):
             copy.load(barrier)
     else:
         (where,), at, (source,), _ = given
@@ -116,6 +116,8 @@ class _Copy:
         self.context, self.row, self.lane = context, row, lane
         self.warp = int(context.warps[row])
         self.block = self.warp // self.batch.program.warps
+        self.blocks = [self.block]
+        """Those whose memory it fills."""
         self.group = int(self.batch.bulk_groups[self.warp])
         self.boxed: _Box | None = None
         self.thread = context.thread(row, lane)
@@ -177,6 +179,20 @@ class _Copy:
             box = _Box(tensor, box.address, box.inside & ~wrong, swizzled)
         self.boxed = box
 
+    def reaches(self, ranks: int | None) -> bool:
+        """Whether the blocks of the cluster with these ranks, given as bits, are there: it goes to all of them."""
+        count = self.batch.program.blocks
+        if ranks is None:
+            return True
+        ranks &= 0xFFFF
+        if not ranks or ranks >> count:
+            text = f"a bulk copy to the blocks {ranks:#x} of a cluster, which has {count}"
+            self.fail(BulkCopyError, text)
+            return False
+        chosen = np.array([i for i in range(count) if ranks >> i & 1])
+        self.blocks = self.batch.block_of_rank(np.full(len(chosen), self.block), chosen).tolist()
+        return True
+
     @property
     def box(self) -> _Box:
         assert self.boxed is not None
@@ -185,30 +201,38 @@ class _Copy:
     @property
     def place(self) -> Array:
         """The bytes in the shared memory of all blocks, [element, byte]."""
-        found: Array = self.box.shared + self.block * self.batch.stride
+        return self.place_in(self.block)
+
+    def place_in(self, block: int) -> Array:
+        """The same for the memory of one block."""
+        found: Array = self.box.shared + block * self.batch.stride
         return found
 
-    def reach(self) -> Reach:
-        return Reach(self.batch, self.op, self.thread, self.warp, self.lane, self.place)
+    def reach(self, block: int | None = None) -> Reach:
+        place = self.place_in(self.block if block is None else block)
+        return Reach(self.batch, self.op, self.thread, self.warp, self.lane, place)
 
     # -- loads --------------------------------------------------------------------------------------------------------
 
     def load(self, barrier: int) -> None:
         """Begin: memory must be free, the mbarrier must be there."""
-        try:
-            barrier_at(self.context, self.row, barrier)
-            touch(self.context, self.op, self.row, self.lane, barrier, False, proxy=True)
-        except MBarrierError as found:
-            misused(self.context, self.op, self.row, self.lane, barrier, found)
-            return
-        if self.batch.options.races:
-            self.reach().write(pending=True)
-        key = (self.block, barrier)
-        if self.batch.options.copies == "earliest":
-            self.bring(key)
-        else:
-            what = f"a bulk copy of {self.box.map.bytes} bytes to byte {int(self.box.shared.min())} of shared memory"
-            self.batch.flights.append(Flight(what, lambda: self.bring(key), self))
+        for block in self.blocks:
+            try:
+                barrier_at(self.context, self.row, barrier, block)
+                touch(self.context, self.op, self.row, self.lane, barrier, False, proxy=True, block=block)
+            except MBarrierError as found:
+                misused(self.context, self.op, self.row, self.lane, barrier, found, block)
+                return
+            if self.batch.options.races:
+                self.reach(block).write(pending=True)
+        for block in self.blocks:
+            key = (block, barrier)
+            if self.batch.options.copies == "earliest":
+                self.bring(key)
+            else:
+                to = int(self.box.shared.min())
+                what = f"a bulk copy of {self.box.map.bytes} bytes to byte {to} of shared memory"
+                self.batch.flights.append(Flight(what, partial(self.bring, key), self))
 
     def bring(self, key: tuple[int, int]) -> None:
         """The bytes arrive, and are counted."""
@@ -219,14 +243,15 @@ class _Copy:
             data[:] = np.array([NANS[size]], f"<u{size}").view(np.uint8)
         if box.inside.any():
             data[box.inside] = batch.launch.memory.read(box.address[box.inside], size)
-        batch.shared[self.place], batch.state[self.place] = data, 1
+        place = self.place_in(key[0])
+        batch.shared[place], batch.state[place] = data, 1
         barrier = batch.mbarriers.get(key)
         if barrier is None:
             self.fail(BulkCopyError, f"the mbarrier at byte {key[1]} was invalidated before this bulk copy was done")
             return
         phase = barrier.state.phase
         if batch.options.races:
-            batch.shadow.arrived(self.reach().granules, barrier.actor, phase)
+            batch.shadow.arrived(self.reach(key[0]).granules, barrier.actor, phase)
         barrier.copied = self.op
         barrier.bytes_come += box.map.bytes
         barrier.state.complete_tx(box.map.bytes)

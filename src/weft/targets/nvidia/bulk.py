@@ -178,6 +178,16 @@ def bulk_instructions() -> Iterator[Instruction]:
             word("barrier"),
             stores=True,
         )
+        yield entry(
+            "load.multicast",  # to the same places in all blocks of the cluster whose ranks are bits of `blocks`
+            load.rstrip() + ".multicast::cluster [<to>], [<map>, <at*>], [<barrier>], <blocks>;",
+            word("to"),
+            tensor_map,
+            at,
+            word("barrier"),
+            Operand("blocks", "i16", 1, "h"),
+            stores=True,
+        )
         rest = "[<map>, <at*>], [<source>];"
         yield entry("store", f"cp.async.bulk{out}.tile.bulk_group {rest}", tensor_map, at, word("source"))
         for kind in REDUCTIONS:

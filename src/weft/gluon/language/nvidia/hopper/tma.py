@@ -62,10 +62,23 @@ def _check(name: str, desc: Any, coord: Sequence[Any], memory: Any) -> None:
 
 @builtin
 def async_copy_global_to_shared(
-    tensor_desc: Any, coord: Any, barrier: Any, result: Any, pred: Any = True, _semantic: Semantic = None
+    tensor_desc: Any,
+    coord: Any,
+    barrier: Any,
+    result: Any,
+    pred: Any = True,
+    multicast: Any = False,
+    _semantic: Semantic = None,
 ) -> None:
-    """Begin to copy the block at `coord` to shared memory; its bytes count at the mbarrier. Outside, the padding."""
+    """Begin to copy the block at `coord` to shared memory; its bytes count at the mbarrier. Outside, the padding.
+
+    With `multicast`, blocks of the cluster that hold the same part of it (0 in `cga_layout`) get it by one copy, which
+    the first of them begins and which counts at the mbarrier of each; each announces its bytes. Weft's, not Triton's.
+    """
     assert _semantic is not None
+    several = unwrap(multicast)
+    if not isinstance(several, bool):
+        raise TypeError(f"async_copy_global_to_shared: multicast must be True or False when compiling, got {several}")
     at = listed(coord)
     _check("async_copy_global_to_shared", tensor_desc, at, result)
     operands = [
@@ -75,7 +88,8 @@ def async_copy_global_to_shared(
         result.handle,
         _semantic.to_tensor(pred).handle,
     ]
-    _semantic.builder.create(ttng.AsyncTMACopyGlobalToLocalOp, operands)
+    properties = {"multicast": ir.bool_attr(True)} if several else {}
+    _semantic.builder.create(ttng.AsyncTMACopyGlobalToLocalOp, operands, (), properties)
 
 
 @builtin

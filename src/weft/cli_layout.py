@@ -14,7 +14,7 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +32,7 @@ from weft.layouts import (
 )
 from weft.layouts.plan import MACHINES, Plan, plan_conversion
 
-__all__ = ["add_layout_command"]
+__all__ = ["main"]
 
 Command = Callable[[argparse.Namespace], int]
 ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
@@ -280,9 +280,8 @@ def _guarded(command: Command) -> Command:
     return run
 
 
-def add_layout_command(commands: Any) -> None:
-    """Add `layout` to the subcommands of a parser."""
-    layout = commands.add_parser("layout", help="pictures of layouts, conversions, bank conflicts")
+def _parser() -> argparse.ArgumentParser:
+    layout = argparse.ArgumentParser("weft layout", description="Pictures of layouts, conversions, bank conflicts.")
     what = layout.add_subparsers(dest="what", required=True)
     show = what.add_parser("show", help="a picture of a layout")
     show.add_argument("expression", help="as in Gluon: BlockedLayout([1, 4], [8, 4], [4, 1], [1, 0])")
@@ -316,3 +315,11 @@ def add_layout_command(commands: Any) -> None:
         )
         command.add_argument("--html", metavar="FILE", help="write a page to explore it in a browser, offline")
         command.add_argument("--json", action="store_true")
+    return layout
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Do what comes after `weft layout`; the exit code."""
+    options = _parser().parse_args(arguments)
+    code: int = options.run(options)
+    return code

@@ -36,5 +36,7 @@ def test_other_commands_load_no_layouts(arguments: tuple[str, ...]) -> None:
     assert "weft.cli" in found and [m for m in found if m.startswith(ROOMS)] == []
 
 
-def test_layout_loads_them() -> None:
-    assert set(ROOMS) <= loaded("layout", "show", "BlockedLayout([1], [2], [1], [0])", "--json")
+def test_layout_loads_them_and_nothing_else() -> None:
+    found = loaded("layout", "show", "BlockedLayout([1], [2], [1], [0])", "--json")
+    assert set(ROOMS) <= found
+    assert {m.split(".")[1] for m in found if "." in m} == {"base", "layouts", "view", "cli", "cli_layout"}

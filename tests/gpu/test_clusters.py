@@ -1,7 +1,7 @@
 """Clusters of blocks on the GPU: what tests/lower and tests/gluon check in the simulator, and num_ctas of the language.
 
-Every loop of these kernels has a bound. Those that wait for mbarriers would wait for ever if bytes did not come: each of
-them runs in a process of its own, which is ended when its time is over, and the driver then ends the kernel too.
+Every loop of these kernels has a bound. Those that wait for mbarriers would wait for ever if bytes did not come: each
+runs in a process of its own, which is ended when its time is over, and the driver then ends the kernel too.
 """
 
 from __future__ import annotations

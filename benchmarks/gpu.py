@@ -418,15 +418,21 @@ def launches() -> Iterator[Row]:
         driver.cuLaunchKernel(function, 1, 1, 1, 128, 1, 1, 0, stream, where, 0)
 
     long = (*[x] * 7, *[16 * (i + 1) for i in range(12)])
+    named = {"BM": 128, "BN": 256, "BK": 64, "GROUP": 8, "num_warps": 4}
     frozen = OURS.nothing.bind(*args, grid=(1,))
     for work, most, ours, theirs in (
         ("launch, 6 arguments", 1.7, lambda: OURS.nothing[(1,)](*args), lambda: THEIRS.nothing[(1,)](*args)),
+        (
+            "launch, 6 arguments, 4 constants by name", None,
+            lambda: OURS.nothing_named[(1,)](*args, **named), lambda: THEIRS.nothing_named[(1,)](*args, **named),
+        ),
         ("launch, 19 arguments", 2.5, lambda: OURS.nothing_19[(1,)](*long), lambda: THEIRS.nothing_19[(1,)](*long)),
         ("launch, frozen", 1.2, frozen, lambda: THEIRS.nothing[(1,)](*args)),
-    ):
+    ):  # fmt: skip
         ours(), theirs()
         floor, mine, other = _host_times(least, ours, theirs)
-        note = f"{1e6 * mine:.2f} us, {mine / floor:.2f}x the floor of {1e6 * floor:.2f} (at most {most})"
+        bound = f" (at most {most})" if most is not None else ""
+        note = f"{1e6 * mine:.2f} us, {mine / floor:.2f}x the floor of {1e6 * floor:.2f}{bound}"
         yield Row(work, 1.0, mine, other, note=note)
 
 

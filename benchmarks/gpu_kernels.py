@@ -83,3 +83,8 @@ def nothing(a, b, c, n, m, k):
 @jit
 def nothing_19(a, b, c, d, e, f, g, n0, n1, n2, n3, n4, n5, n6, n7, n8, n9, n10, n11):
     """What a launch costs with nineteen."""
+
+
+@jit
+def nothing_named(a, b, c, n, m, k, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, GROUP: tl.constexpr):
+    """What a launch costs with six arguments, and four constants by keyword."""

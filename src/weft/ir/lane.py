@@ -326,10 +326,19 @@ class Builder:
         """An instruction of the target; `results` are (elem, count)."""
         return self.add("instruction", operands, results, {"isa": isa})
 
-    def atomic(self, space: str, kind: str, address: Value, value: Value, mask: Value | None = None) -> Value:
+    def atomic(
+        self,
+        space: str,
+        kind: str,
+        address: Value,
+        value: Value,
+        mask: Value | None = None,
+        order: str = "acq_rel",
+        scope: str = "gpu",
+    ) -> Value:
         """The old values; of masked-off lanes 0."""
         operands = [v for v in (address, value, mask) if v is not None]
-        attrs = {"space": space, "kind": kind, "order": "acq_rel", "scope": "gpu", "masked": mask is not None}
+        attrs = {"space": space, "kind": kind, "order": order, "scope": scope, "masked": mask is not None}
         return self.add("atomic", operands, [(value.elem, value.count)], attrs).result
 
     def copy_async(self, to: Value, source: Value, size: int, mask: Value | None = None) -> None:

@@ -35,7 +35,9 @@ def _histogram(c: Context, op: Operation) -> None:
     zeros = c.build.rename(c.number(0), [0] * counts.in_dims["register"])
     store_tile(c, zeros, counts, memory, base, 4)
     offset = c.build.op("arith.muli", [_low(c, value), c.number(4)], "i32")
-    c.build.atomic("shared", "add", c.plus(offset, base), c.build.rename(c.number(1), [0] * value.count), active)
+    ones = c.build.rename(c.number(1), [0] * value.count)
+    # Nothing follows from the order of the additions; the barriers around them say who sees the sums.
+    c.build.atomic("shared", "add", c.plus(offset, base), ones, active, order="relaxed", scope="cta")
     settle(c, result, load_tile(c, "i32", counts, memory, base, 4), counts)
 
 

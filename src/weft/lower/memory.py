@@ -12,12 +12,12 @@ from typing import Any
 from xdsl.ir import Operation, SSAValue
 
 from weft.ir import int_value, is_tensor
-from weft.ir.lane import ELEMENT_BITS
+from weft.ir.lane import ELEMENT_BITS, Value
 from weft.layouts import LinearLayout, f2
 
 from .context import Context, elem_of, lowering, tile_shape
 
-__all__ = ["access_order", "back", "neighbours", "unique_registers"]
+__all__ = ["access_order", "back", "mask_of", "neighbours", "unique_registers"]
 
 VECTOR_BYTES = 16
 
@@ -95,6 +95,21 @@ def _starts(order: Sequence[int], vector: int) -> list[int]:
     return [order[i] for i in range(0, len(order), vector)]
 
 
+def mask_of(c: Context, mask: SSAValue, registers: Sequence[int]) -> Value:
+    """The mask's registers for some of the layout's: of those that are known to be equal, the same one.
+
+    Where 16 elements in a row have one mask, so have registers of one thread that lie 8 apart: a predicate less.
+    """
+    layout, constancy = c.layout(mask), c.facts.of(mask).constancy
+    within, shift = 0, 0
+    for run, extent in zip(constancy, tile_shape(mask), strict=True):
+        within |= min(run, extent) - 1 << shift
+        shift += extent.bit_length() - 1
+    columns = layout.in_columns("register")
+    first: dict[int, int] = {}
+    return c.build.rename(c.whole(mask), [first.setdefault(f2.multiply(columns, r) & ~within, r) for r in registers])
+
+
 CACHES = {2: "ca", 3: "cg", 4: "wb", 5: "cs", 6: "wt", 7: "cv"}
 EVICTIONS = {2: "evict_first", 3: "evict_last"}
 
@@ -126,7 +141,7 @@ def _load(c: Context, op: Operation) -> None:
     order, vector = access_order(c, pointer, mask, ELEMENT_BITS[elem])
     starts = _starts(order, vector)
     address = c.build.rename(c.whole(pointer), starts)
-    active = c.build.rename(c.whole(mask), starts) if mask is not None else None
+    active = mask_of(c, mask, starts) if mask is not None else None
     instead = c.build.rename(c.whole(other), order) if other is not None else zero
     loaded = c.build.load("global", address, elem, vector, active, instead, **_hints(op))
     c[result] = c.build.rename(loaded, back(c.layout(pointer), order))
@@ -150,7 +165,7 @@ def _store(c: Context, op: Operation) -> None:
         return
     order, vector = access_order(c, pointer, mask, ELEMENT_BITS[elem_of(value.type)])
     starts = _starts(order, vector)
-    masks = c.build.rename(c.whole(mask), starts) if mask is not None else None
+    masks = mask_of(c, mask, starts) if mask is not None else None
     active = c.all_of([masks, *c.once(c.layout(pointer), cluster=True)])
     stored = c.build.rename(c.whole(value), order)
     c.build.store("global", c.build.rename(c.whole(pointer), starts), stored, vector, active, **_hints(op))

@@ -22,7 +22,7 @@ from .blocks import as_in_memory
 from .context import Context, elem_of, lowering
 from .convert import convert
 from .halves import from_halves, to_halves
-from .memory import access_order, neighbours
+from .memory import access_order, mask_of, neighbours
 from .padding import Gaps, gaps_of, place, place_of_buffer
 from .unfit import narrow_copy
 
@@ -256,7 +256,7 @@ def _async_copy(c: Context, op: Operation) -> None:
     own, *others = ([x * width for x in part] for part in parts)
     to = c.plus(place(c, own, others, gaps, c.offset_of(target)), c[target])
     where = c.build.rename(c.whole(pointer), [order[i] for i in starts])
-    masks = c.build.rename(c.whole(mask), [order[i] for i in starts]) if mask is not None else None
+    masks = mask_of(c, mask, [order[i] for i in starts]) if mask is not None else None
     operands = [to, where] + ([masks] if masks is not None else [])
     c.build.add("copy_async", operands, (), {"bytes": size, "masked": masks is not None})
     c[op.results[0]] = c.number(0)

@@ -265,15 +265,29 @@ class _Pipeline:
 
     def is_there(self, b: Builder, turn: int) -> SSAValue:
         """i1: whether the loop has the turn `turn` turns after its first, or in the loop after this one."""
-        inside = b.block is self.loop.body.block
         lower, upper, step = self.loop.operands[:3]
-        index: SSAValue = self.loop.body.block.args[0] if inside else lower
-        if index.type == i32:  # the sum may be too large for it
-            index, upper, step = (b.create(arith.ExtSIOp, (x,), (i64,)).result for x in (index, upper, step))
-        if turn:
-            distance = b.create(arith.MuliOp, (step, b.constant(turn, step.type)), (step.type,)).result
-            index = b.create(arith.AddiOp, (index, distance), (index.type,)).result
-        return b.cmpi("slt", index, upper)
+        if b.block is not self.loop.body.block:
+            lower, upper, step = (self.widened(b, x) for x in (lower, upper, step))
+            ahead = b.create(arith.AddiOp, (lower, self.ahead(b, step, turn)), (lower.type,)).result if turn else lower
+            return b.cmpi("slt", ahead, upper)
+        # In the loop the index is compared with where the last such turn begins, which is computed in front of it.
+        before = Builder.before(self.loop)
+        wide = self.widened(before, upper)
+        distance = self.ahead(before, self.widened(before, step), turn)
+        end = before.create(arith.SubiOp, (wide, distance), (wide.type,)).result
+        index = self.loop.body.block.args[0]
+        if index.type == i32:
+            end = before.create(arith.MaxSIOp, (end, before.constant(-(1 << 31), i64)), (i64,)).result
+            end = before.create(arith.TruncIOp, (end,), (i32,)).result
+        return b.cmpi("slt", index, end)
+
+    def widened(self, b: Builder, number: SSAValue) -> SSAValue:
+        """An i32 as i64: a turn ahead may be too far for it."""
+        return b.create(arith.ExtSIOp, (number,), (i64,)).result if number.type == i32 else number
+
+    def ahead(self, b: Builder, step: SSAValue, turn: int) -> SSAValue:
+        """How far so many turns are."""
+        return b.create(arith.MuliOp, (step, b.constant(turn, step.type)), (step.type,)).result
 
     def carry(self, b: Builder, states: Mapping[int, SSAValue]) -> tuple[SSAValue, dict[int, SSAValue]]:
         """Let the loop carry the slot, and what addresses of the turn ahead are made of."""

@@ -50,12 +50,43 @@ def by_assembly(x, h, BLOCK: tl.constexpr):
     tl.store(h + i, doubled)
 
 
+@weft.jit
+def counted(x, out, BLOCK: tl.constexpr, BINS: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(out + tl.arange(0, BINS), tl.histogram(tl.load(x + i), BINS))
+
+
+@weft.jit
+def some_rows(x, out, rows, M: tl.constexpr, N: tl.constexpr):
+    i = tl.arange(0, M)
+    j = tl.arange(0, N)
+    value = tl.load(x + i[:, None] * N + j[None, :], mask=i[:, None] < rows, other=0.0)
+    tl.store(out + i[:, None] * N + j[None, :], value)
+
+
 def _compiled(kernel: Any, signature: dict[str, str], target: Any = "cuda:80", **constants: int) -> Any:
     aligned = {(i,): [["tt.divisibility", 16]] for i in range(len(signature))}
     return weft.compile(weft.ASTSource(kernel, signature, constants, aligned), target=target)
 
 
 ADD = {"x": "*fp32", "y": "*fp32", "out": "*fp32", "n": "i32"}
+
+
+def test_additions_of_a_histogram_wait_for_nothing() -> None:
+    """A thread's additions need no order among them, and no fence."""
+    ptx = _compiled(counted, {"x": "*i32", "out": "*i32"}, BLOCK=1024, BINS=64).asm["ptx"]
+    assert len(re.findall(r"red\.relaxed\.cta\.shared\.add\.u32", ptx)) == 8
+    assert "acq_rel" not in ptx
+
+
+@pytest.mark.parametrize(("divisible", "predicates"), [(True, 4), (False, 8)])
+def test_rows_that_have_one_mask_have_one_predicate(divisible: bool, predicates: int) -> None:
+    """A thread has a row in eight; where 16 rows are masked alike, two of its rows are."""
+    signature, constants = {"x": "*fp16", "out": "*fp16", "rows": "i32"}, {"M": 64, "N": 128}
+    aligned = {(i,): [["tt.divisibility", 16]] for i in range(3 if divisible else 2)}
+    kernel = weft.compile(weft.ASTSource(some_rows, signature, constants, aligned), target="cuda:80")
+    assert len(re.findall("setp", kernel.asm["ptx"])) == predicates
+    assert len(re.findall(r"ld\.global\S*\.v[24]", kernel.asm["ptx"])) == 8
 
 
 @pytest.mark.parametrize("target", ["cuda:90", "cuda:90a", GPUTarget("cuda", 90, 32)])

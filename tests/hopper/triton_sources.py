@@ -103,6 +103,14 @@ def moved(x, y, B0: tl.constexpr, B1: tl.constexpr, B2: tl.constexpr):
     y.store([tl.program_id(0) * B0, tl.program_id(1) * B1, tl.program_id(2) * B2], tile + 1)
 
 
+@triton.jit
+def sums(x, rows, columns, M: tl.constexpr, N: tl.constexpr):
+    """Two reductions of one tile: a cluster cannot keep both within its blocks."""
+    value = tl.load(x + tl.arange(0, M)[:, None] * N + tl.arange(0, N)[None, :])
+    tl.store(rows + tl.arange(0, M), tl.sum(value, 1))
+    tl.store(columns + tl.arange(0, N), tl.sum(value, 0))
+
+
 def _source(name: str, kernel: Any, signature: dict[str, str], constants: dict[str, Any], **options: Any) -> None:
     SOURCES[name] = Source(kernel, signature, constants, options)
 
@@ -121,6 +129,27 @@ _source(
     {"a": "*fp16", "b": "*fp16", "c": "*fp32"},
     {**SIZES, "M": 128, "N": 64, "K": 256},
     num_stages=3,
+)
+LARGE = {"BM": 128, "BN": 128, "BK": 64}
+for blocks in (2, 4):
+    _source(
+        f"triton_matmul_in_clusters_of_{blocks}",
+        matmul_of_pointers,
+        {"a": "*fp16", "b": "*fp16", "c": "*fp32"},
+        {**LARGE, "M": 256, "N": 128, "K": 256},
+        num_stages=3,
+        num_ctas=blocks,
+    )
+_source(
+    "triton_descriptors_in_clusters",
+    matmul_of_descriptors,
+    dict.fromkeys("ab", "tensordesc<fp16[128,64]>") | {"c": "tensordesc<fp16[128,128]>", "K": "i32"},
+    LARGE,
+    num_stages=3,
+    num_ctas=2,
+)
+_source(
+    "triton_sums_in_clusters", sums, dict.fromkeys(("x", "rows", "columns"), "*fp32"), {"M": 64, "N": 128}, num_ctas=2
 )
 TILE = "tensordesc<fp16[64,64]>"
 BF = "tensordesc<bf16[128,64]>"

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
-from .compare import VARIANTS, difference, generate, kind_of
+from .compare import SIMULATED, VARIANTS, difference, generate, kind_of
 
 SLICE = 50
 PATIENCE = 60.0  # seconds that a seed may take
@@ -112,7 +112,8 @@ def batch(work: str) -> None:
     for pair in work.split():
         seed, _, variant = pair.partition(":")
         try:
-            what = difference(generate(int(seed)), VARIANTS[variant])
+            how = {**VARIANTS, **SIMULATED}[variant]
+            what = difference(generate(int(seed), how.apart), how)
             what = what and f"difference: {what}"
         except Exception as error:
             what = kind_of(error)

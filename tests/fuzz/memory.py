@@ -1,7 +1,8 @@
 """Loads, stores and atomics: addresses of all kinds, masks of all kinds, arrays that are read and written.
 
 Offsets are ordinary i32 (sometimes i64) tiles that stay inside the array, so that whatever is not masked off may be
-touched; the arrays end at pages that may not. Stores never write two values to one place at once.
+touched; the arrays end at pages that may not. Some stores have several lanes with one address: on the CPU the last of
+them stays. A GPU keeps any of them, so that kernels for it have none such (`Generator.apart`).
 """
 
 from __future__ import annotations
@@ -91,8 +92,8 @@ def offsets(g: Generator, shape: Shape, injective: bool, plain: bool = False) ->
 
 
 def stored_offsets(g: Generator, shape: Shape) -> Var:
-    """Offsets for a store: mostly all different; where some are equal the last one's value stays."""
-    g.literal = g.rng.random() < 0.15  # strides at run time are taken to keep rows apart
+    """Offsets for a store: mostly all different; where some are equal the last value stays (GPUs leave it open)."""
+    g.literal = g.rng.random() < 0.15 and not g.apart  # strides at run time are taken to keep rows apart
     try:
         return offsets(g, shape, injective=not g.literal)
     finally:

@@ -433,8 +433,10 @@ def reduce(g: Generator) -> None:
                  shape, x.elem, x.lo * length, x.hi * length)  # fmt: skip
     elif kind in ("max", "min"):
         function = np.max if kind == "max" else np.min
-        g.define(f"tl.{kind}({x.name}{rest})", lambda s: function(s[x.name], axis=axis, keepdims=keep),
-                 shape, x.elem, x.lo, x.hi)  # fmt: skip
+        wide = "f32" if is_float(x.elem) and bits(x.elem) < 32 else x.elem  # in Triton too
+        g.define(f"tl.{kind}({x.name}{rest})",
+                 lambda s: function(s[x.name], axis=axis, keepdims=keep).astype(DTYPES[wide]),
+                 shape, wide, x.lo, x.hi)  # fmt: skip
     elif kind in ("argmax", "argmin"):
         finder = np.argmax if kind == "argmax" else np.argmin
         g.define(f"tl.{kind}({x.name}{rest})",

@@ -2,6 +2,7 @@
 
 python -m fuzz.run --seeds 0:1000                     a campaign, each seed in one variant, in turn
 python -m fuzz.run --seeds 0:1000 --variant avx2      all of them in one variant; `--variant all`: in every one
+python -m fuzz.run --seeds 0:100 --variant sim:cuda:80     on a simulated GPU
 python -m fuzz.run --seconds 600                      seeds that nobody has run, for ten minutes
 python -m fuzz.run --seed 17 --show                   one kernel
 python -m fuzz.run --seed 17 --reduce                 the smallest kernel that still fails
@@ -16,7 +17,7 @@ import time
 import traceback
 
 from .campaign import Campaign, batch
-from .compare import VARIANTS, Variant, difference, elements_of, generate, kind_of
+from .compare import SIMULATED, VARIANTS, Variant, difference, elements_of, generate, kind_of
 from .program import HELPERS, Program, written
 from .shrink import fails_alike, reduced
 
@@ -29,7 +30,7 @@ def main() -> None:
     parser.add_argument("--seeds", default="", help="first:last of a campaign")
     parser.add_argument("--seconds", type=float, default=1e9, help="when a campaign ends at the latest")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
-    parser.add_argument("--variant", default="", choices=["", "all", *VARIANTS])
+    parser.add_argument("--variant", default="", choices=["", "all", *VARIANTS, *SIMULATED])
     parser.add_argument("--seed", type=int, help="one seed only")
     parser.add_argument("--show", action="store_true", help="print its kernel")
     parser.add_argument("--reduce", action="store_true", help="cut its kernel down as long as it fails")
@@ -40,7 +41,8 @@ def main() -> None:
         return
     if options.seed is None:
         sys.exit(campaign(options))
-    program, variant = generate(options.seed), VARIANTS[options.variant or "host"]
+    variant = {**VARIANTS, **SIMULATED}[options.variant or "host"]
+    program = generate(options.seed, variant.apart)
     if options.show:
         show(program)
     if options.reduce:

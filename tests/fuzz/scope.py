@@ -50,8 +50,9 @@ def checked(var: Var, value: Array) -> Array:
 class Generator:
     """Appends statements to a kernel."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, apart: bool = False) -> None:
         self.rng = random.Random(seed)
+        self.apart = apart  # no store has two lanes with one address
         rng = self.rng
         self.program = Program(seed, [], {}, {}, [], rng.choice((1, 1, 2, 3, 4)), [])
         self.blocks: list[list[Any]] = [self.program.body]

@@ -147,7 +147,8 @@ class LaneNumbers:
         if op.name == "linear":
             return self._linear(op)
         if op.name == "elect":
-            return (np.arange(self.program.lanes) == 0).astype(np.int64)[None, :, None]
+            first: Array = (np.arange(self.program.lanes) == 0).astype(np.int64)[None, :, None]
+            return first
         return None
 
     def _linear(self, op: LaneOp) -> Array | None:

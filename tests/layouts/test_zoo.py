@@ -189,6 +189,15 @@ def test_lists_and_tuples_are_the_same() -> None:
     assert NVMMASharedLayout(128, 16, 2, False, False, None) == NVMMASharedLayout(128, 16)
 
 
+def test_fields_equal_lists() -> None:
+    """As in Gluon, where they are lists; and have a hash all the same."""
+    assert BLOCKED.order == [1, 0] == BLOCKED.order == (1, 0) and not BLOCKED.order != [1, 0]
+    assert BLOCKED.order != [0, 1] and BLOCKED.order != [1, 0, 2] and BLOCKED.order != 10
+    linear = DistributedLinearLayout([[0, 1]], [[0, 2], [1, 0]], [], [], [2, 4])
+    assert linear.reg_bases == [[0, 1]] and linear.lane_bases == [(0, 2), [1, 0]] and linear.warp_bases == []
+    assert {BLOCKED.order: 1}[1, 0] == 1 and copy.deepcopy(BLOCKED.order) == pickle.loads(pickle.dumps(BLOCKED.order))
+
+
 def test_values() -> None:
     for layout in (BLOCKED, SliceLayout(1, DotOperandLayout(0, MMA, 2)), AutoLayout()):
         assert pickle.loads(pickle.dumps(layout)) == layout == copy.deepcopy(layout)

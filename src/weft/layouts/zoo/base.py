@@ -1,7 +1,8 @@
 """What all named layouts have in common.
 
 A named layout is a value: a frozen dataclass with the fields of Gluon's class of the same name, checked when it is
-made, lists kept as tuples. It stands for one LinearLayout for every shape of a tile, which `to_linear` makes.
+made. Its lists are kept as tuples, so that it can be hashed, which equal lists. It stands for one LinearLayout for
+every shape of a tile, which `to_linear` makes.
 """
 
 from __future__ import annotations
@@ -17,6 +18,24 @@ from ..linear import LinearLayout
 from . import checks
 
 __all__ = ["AutoLayout", "CoalescedLayout", "DistributedLayout", "Layout", "SharedLayout"]
+
+
+class _Values(tuple[Any, ...]):
+    """A tuple that equals a list of the same, as the fields of Gluon's layouts are lists; what is in it too."""
+
+    __slots__ = ()
+    __hash__ = tuple.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        return tuple.__eq__(self, tuple(other) if isinstance(other, list) else other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+
+def _kept(value: Any) -> Any:
+    """A field's value as it is kept."""
+    return _Values(map(_kept, value)) if isinstance(value, tuple) else value
 
 
 def _as_lists(value: Any) -> str:
@@ -57,7 +76,7 @@ class Layout:
     def _set(self, **fields: Any) -> None:
         """Set fields of a frozen dataclass, while it is being made."""
         for name, value in fields.items():
-            object.__setattr__(self, name, value)
+            object.__setattr__(self, name, _kept(value))
 
     def __repr__(self) -> str:
         """An expression that makes the layout; fields with a default are named, and left out where they have it."""

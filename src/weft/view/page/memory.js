@@ -3,8 +3,21 @@
 class Shared extends Named {
   // The layout of bases; without a shape the sizes are what the bases reach.
   explicit(offsets, blocks, shape) {
+    if (shape) this.reach([...offsets, ...blocks], shape);
     const outs = shape ? mapOf(shape.map((s, i) => [`dim${i}`, s])) : names(this.rank);
     return check.owned(this.constructor.title, () => Linear.from_bases(mapOf([["offset", offsets], ["block", blocks]]), outs));
+  }
+  // Fails where bases lead outside of a tile.
+  reach(bases, shape) {
+    const beyond = bases.filter((basis) => basis.some((x, i) => x >= shape[i]));
+    if (!beyond.length) return;
+    const above = (x) => (x ? 2 ** (Math.floor(Math.log2(x)) + 1) : 1);
+    const reached = listed(shape.map((_, i) => Math.max(...bases.map((basis) => above(basis[i])))));
+    check.fail(
+      this.constructor.title,
+      `the layout is for a tile of ${reached}, too big for one of ${listed(shape)}: the bases ${beyond.map(listed).join(", ")} lead outside of it`,
+      `make the tile ${reached}, or leave these bases out`,
+    );
   }
 }
 
@@ -149,7 +162,12 @@ class PaddedShared extends Shared {
     return this.interval_padding_pairs;
   }
   linear(shape) {
-    if (shape.join() !== this.shape.join()) check.fail(PaddedShared.title, `the layout is for a tile of shape ${listed(this.shape)}, got ${listed(shape)}`);
+    if (shape.join() !== this.shape.join())
+      check.fail(
+        PaddedShared.title,
+        `the layout is for a tile of shape ${listed(this.shape)}, got ${listed(shape)}`,
+        `make it for this tile: ${PaddedShared.title}.with_identity_for(${nested(this.pads)}, ${listed(shape)}, order)`,
+      );
     return this.explicit(this.offset_bases, this.block_bases, shape);
   }
   static with_identity_for({ interval_padding_pairs, shape, order }) {

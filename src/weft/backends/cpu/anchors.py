@@ -51,8 +51,12 @@ def _store(s: Scheduler, op: Op) -> None:
 
 
 @anchor("tt.load")
-def _scalar_load(s: Scheduler, op: Op) -> None:
+def _load(s: Scheduler, op: Op) -> None:
+    """A load of a scalar, and of a volatile tile, which is loaded here and once."""
     s.flush()
+    if op.result.is_tile:
+        s.materialise(op.result)
+        return
     form = Evaluator(s.f, s.env, ())._load_now(op, ())
     assert isinstance(form, Uniform)
     s.env[op.result] = form.value

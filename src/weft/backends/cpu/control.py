@@ -167,6 +167,12 @@ def _if(s: Scheduler, op: Op) -> None:
         s.env[op.results[k]] = buffer
 
 
+def _loads_scalars(op: Op) -> bool:
+    """Whether anything inside of an operation loads a scalar."""
+    inside = [o for region in op.regions for block in region for o in block.ops]
+    return any((o.name == "tt.load" and not o.result.is_tile) or _loads_scalars(o) for o in inside)
+
+
 @anchor("scf.while")
 def _while(s: Scheduler, op: Op) -> None:
     _prepare_region(s, op)
@@ -184,6 +190,8 @@ def _while(s: Scheduler, op: Op) -> None:
     saved = _Saved(s)
     carried = {k: f.reserve(v.type) for k, v in zip(scalars, starts, strict=True)}
     mark = len(f.lines)
+    if _loads_scalars(op):
+        f.fence()  # it may wait for what another program stores, so every turn loads anew
     for k, v in enumerate(before.args):
         s.env[v] = buffers[k] if k in buffers else carried[k]
     s.block(before)

@@ -283,7 +283,12 @@ class Evaluator:
         if not self.lanes:
             mask = None if mask is None else Uniform(vector_of(self.f, mask, 0))
             other = None if other is None else Uniform(vector_of(self.f, other, 0))
+        if not op.is_volatile:
+            form = access.load_lanes(self.f, memory_type(elem), pointer, self.lanes, mask, other)
+            return self._from_memory(form, elem)
+        self.f.fence()  # masked loads and gathers cannot be volatile themselves
         form = access.load_lanes(self.f, memory_type(elem), pointer, self.lanes, mask, other)
+        self.f.fence()
         return self._from_memory(form, elem)
 
     def _widen_bool(self, form: Form) -> Form:

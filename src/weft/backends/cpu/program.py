@@ -124,6 +124,11 @@ class Op:
         self.span: Span | None = None
 
     @property
+    def is_volatile(self) -> bool:
+        """Whether it is a load that must be done in its place, each time, and once."""
+        return bool(self.attrs.get("isVolatile"))
+
+    @property
     def result(self) -> Value:
         """The result, of an operation that has one."""
         return self.results[0]

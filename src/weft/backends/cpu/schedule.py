@@ -66,7 +66,7 @@ def is_lazy(op: Op) -> bool:
     """Whether an operation on tiles is evaluated only where it is needed."""
     if not op.results or not op.results[0].is_tile:
         return False
-    return op.name in SHAPE_OPS or op.name in EMITTERS or op.name == "tt.load"
+    return op.name in SHAPE_OPS or op.name in EMITTERS or (op.name == "tt.load" and not op.is_volatile)
 
 
 @dataclass

@@ -507,6 +507,10 @@ class Function:
         """Load from an address."""
         return self.emit(type, f"load {type}, {ptr}{f', align {align}' if align else ''}")
 
+    def fence(self) -> None:
+        """What is loaded after this is not what was there before, and no load moves over it."""
+        self.do("fence acquire")
+
     def store(self, value: Value, ptr: Value, align: int = 0) -> None:
         """Store to an address."""
         self.do(f"store {value}, {ptr}{f', align {align}' if align else ''}")

@@ -31,11 +31,13 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 from types import CodeType, FunctionType, MethodType, ModuleType
-from typing import Any, Final
+from typing import Any
 
 from weft.base import DefinitionError, OutsideKernelError, Span
 
+from .definitions import DEFINITION, cut_definition
 from .parameters import KernelParam
+from .references import MISSING, Cells, FindReferences, Scope
 
 __all__ = [
     "MISSING",
@@ -48,33 +50,6 @@ __all__ = [
     "is_constexpr_value",
     "jit",
 ]
-
-
-class _Missing:
-    def __repr__(self) -> str:
-        return "<missing>"
-
-
-MISSING: Final = _Missing()
-"""Stands for "no such name"."""
-
-
-class _Cells:
-    """The variables that a function captures from the functions around it, as they are now; asked like a dict."""
-
-    def __init__(self, fn: Any):
-        names = fn.__code__.co_freevars if isinstance(fn, FunctionType) else ()
-        self._cells = dict(zip(names, fn.__closure__ or (), strict=True)) if names else {}
-
-    def get(self, name: str, default: Any) -> Any:
-        """The value of a variable, or `default` if it has none."""
-        try:
-            return self._cells[name].cell_contents
-        except (KeyError, ValueError):  # ValueError: not yet assigned, or deleted
-            return default
-
-
-_Scope = dict[str, Any] | _Cells
 
 
 def is_constexpr_value(value: object) -> bool:
@@ -102,102 +77,6 @@ def _unwrap(value: Any) -> Any:
 
 def _is_language_tuple(value: Any) -> bool:
     return type(value).__name__ == "tuple" and isinstance(getattr(value, "values", None), list)
-
-
-class _FindReferences(ast.NodeVisitor):
-    """Collect the names a function reads before it has bound them, in order: `a`, `module.f`, `module.sub.CONST`."""
-
-    def __init__(self) -> None:
-        self.bound: set[str] = set()
-        self.found: dict[tuple[str, ...], None] = {}
-
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
-        # Defaults, annotations and decorators were evaluated when the function was defined.
-        a = node.args
-        for arg in (*a.posonlyargs, *a.args, *a.kwonlyargs, *filter(None, (a.vararg, a.kwarg))):
-            self.bound.add(arg.arg)
-        for statement in node.body:
-            self.visit(statement)
-
-    def _value_first(self, node: ast.Assign | ast.AnnAssign | ast.AugAssign) -> None:
-        if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
-            self.visit_Name(ast.Name(node.target.id, ast.Load()))
-        if node.value is not None:
-            self.visit(node.value)
-        if isinstance(node, ast.AnnAssign):
-            self.visit(node.annotation)
-        for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
-            self.visit(target)
-
-    visit_Assign = visit_AnnAssign = visit_AugAssign = _value_first
-
-    def visit_For(self, node: ast.For) -> None:
-        self.visit(node.iter)
-        self.visit(node.target)
-        for statement in (*node.body, *node.orelse):
-            self.visit(statement)
-
-    def _comprehension(self, node: Any) -> None:
-        for generator in node.generators:
-            self.visit(generator.iter)
-            self.visit(generator.target)
-            for condition in generator.ifs:
-                self.visit(condition)
-        self.generic_visit(node)
-
-    visit_ListComp = visit_GeneratorExp = visit_SetComp = visit_DictComp = _comprehension
-
-    def visit_Name(self, node: ast.Name) -> None:
-        if isinstance(node.ctx, ast.Load):
-            if node.id not in self.bound:
-                self.found[(node.id,)] = None
-        else:
-            self.bound.add(node.id)
-
-    def visit_Attribute(self, node: ast.Attribute) -> None:
-        path = [node.attr]
-        value = node.value
-        while isinstance(value, ast.Attribute):
-            path.append(value.attr)
-            value = value.value
-        if not isinstance(value, ast.Name):
-            self.visit(value)
-        elif value.id not in self.bound:
-            self.found[(value.id, *reversed(path))] = None
-
-
-def _last_line(code: CodeType) -> int:
-    """The last line that any instruction of a function, or of one inside it, comes from."""
-    last = max((line for _, _, line in code.co_lines() if line), default=code.co_firstlineno)
-    return max([last, *(_last_line(c) for c in code.co_consts if isinstance(c, CodeType))])
-
-
-def _cut_definition(lines: list[str], code: CodeType) -> list[str]:
-    """Cut the definition of `code` out of the lines of its file.
-
-    It ends before the first line that stands no deeper than the definition and comes after the last line with code.
-    Where such a line still belongs to it (a bracket or a string closed at the margin), what is cut does not parse,
-    and the tokenizer, twenty times slower, finds the end.
-    """
-    first = code.co_firstlineno - 1
-    margin = len(lines[first]) - len(lines[first].lstrip())
-    end = max(_last_line(code), first + 1)
-    while end < len(lines):
-        text = lines[end].lstrip()
-        if text and len(lines[end]) - len(text) <= margin:
-            break
-        end += 1
-    cut = lines[first:end]
-    while len(cut) > 1 and not cut[-1].strip():
-        cut.pop()
-    try:
-        ast.parse("if 1:\n" + "".join(cut) if margin else "".join(cut))
-    except SyntaxError:
-        return inspect.getblock(lines[first:])
-    return cut
-
-
-_DEFINITION = re.compile(r"\s*(async\s+)?def\s")
 
 
 class JITCallable:
@@ -255,8 +134,8 @@ class JITCallable:
         self._hash: str | None = None
         self._own_hash: str | None = None
         self._lock = threading.RLock()
-        self._cells = _Cells(fn)
-        self.used_global_vals: dict[tuple[str, int], tuple[Any, _Scope]] = {}
+        self._cells = Cells(fn)
+        self.used_global_vals: dict[tuple[str, int], tuple[Any, Scope]] = {}
         self._used_callees: dict[tuple[str, int], tuple[JITCallable, dict[str, Any]]] = {}
 
     # -- source ------------------------------------------------------------------------------------------------
@@ -264,7 +143,7 @@ class JITCallable:
     @functools.cached_property
     def raw_src(self) -> list[str]:
         """The lines of the definition as they stand in the file, decorators included."""
-        return _cut_definition(self._file_lines, self._code)
+        return cut_definition(self._file_lines, self._code)
 
     @property
     def src(self) -> str:
@@ -285,7 +164,7 @@ class JITCallable:
         with self._lock:
             # In the place of the old one, below the decorators and as far to the right, so that errors point there.
             old = self.raw_src
-            first = next((i for i, line in enumerate(old) if _DEFINITION.match(line)), 0)
+            first = next((i for i, line in enumerate(old) if DEFINITION.match(line)), 0)
             margin = old[first][: len(old[first]) - len(old[first].lstrip())] if old else ""
             self._src = textwrap.dedent(new_src)
             self._tree = None
@@ -359,10 +238,10 @@ class JITCallable:
         """Everything that a free name of the function may mean: globals, then captured variables over them."""
         return self.__globals__ | self.nonlocals()
 
-    def _resolve(self, path: tuple[str, ...], nonlocals: dict[str, Any]) -> tuple[Any, str, _Scope]:
+    def _resolve(self, path: tuple[str, ...], nonlocals: dict[str, Any]) -> tuple[Any, str, Scope]:
         """Follow a reference while it goes through modules: the value, its name, and the scope it stands in."""
         name = path[0]
-        where: _Scope = self.__globals__
+        where: Scope = self.__globals__
         if name in nonlocals:
             value, where = nonlocals[name], self._cells
         else:
@@ -374,8 +253,8 @@ class JITCallable:
             value = where.get(attribute, MISSING)
         return value, name, where
 
-    def _own_parts(self) -> Iterator[tuple[str, Any, _Scope]]:
-        finder = _FindReferences()
+    def _own_parts(self) -> Iterator[tuple[str, Any, Scope]]:
+        finder = FindReferences()
         finder.visit(self.parse().body[0])
         nonlocals = self.nonlocals()
         for path in finder.found:
@@ -445,7 +324,7 @@ class _Digest:
     def __init__(self) -> None:
         self._sha = hashlib.sha256()
         self._seen: set[int] = set()
-        self.constants: dict[tuple[str, int], tuple[Any, _Scope]] = {}
+        self.constants: dict[tuple[str, int], tuple[Any, Scope]] = {}
         self.callees: dict[tuple[str, int], tuple[JITCallable, dict[str, Any]]] = {}
 
     def hexdigest(self) -> str:

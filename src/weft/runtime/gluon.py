@@ -14,7 +14,7 @@ from weft.language.constants import unwrap
 from weft.layouts import NVMMASharedLayout
 
 from . import descriptor
-from .jit import JITFunction
+from .jit import JITFunction, decorated
 
 __all__ = ["GluonASTSource", "GluonJITFunction", "TensorDescriptor", "constexpr_function", "jit"]
 
@@ -105,16 +105,8 @@ def jit(
     ...     gl.store(y + i, gl.load(x + i))
     """
 
-    def decorate(function: Callable[..., Any]) -> GluonJITFunction:
-        return GluonJITFunction(
-            function,
-            version=version,
-            do_not_specialize=do_not_specialize,
-            do_not_specialize_on_alignment=do_not_specialize_on_alignment,
-            debug=debug,
-            noinline=noinline,
-            repr=repr,
-            launch_metadata=launch_metadata,
-        )
-
-    return decorate if fn is None else decorate(fn)
+    return decorated(
+        GluonJITFunction, fn, version=version, repr=repr, launch_metadata=launch_metadata,
+        do_not_specialize=do_not_specialize, do_not_specialize_on_alignment=do_not_specialize_on_alignment,
+        debug=debug, noinline=noinline,
+    )  # fmt: skip

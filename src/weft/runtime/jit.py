@@ -13,21 +13,15 @@ each argument what the code depends on; where there is none, `_miss` works out t
 from __future__ import annotations
 
 import difflib
-import importlib
-import json
-import operator
-import pickle
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from types import MethodType
-from typing import Any, Generic, TypeVar, overload
+from typing import Any, overload
 
 from weft import compiler
-from weft.base import CapturedGlobalError, LaunchTypeError, SpecializationError
+from weft.base import CapturedGlobalError, LaunchTypeError
 from weft.language.callable import JITCallable, is_constexpr_value
-from weft.language.dtypes import dtype
 
 from . import compiling, knobs
 from .arrays import may_be_on_gpu
@@ -35,68 +29,19 @@ from .binder import constexpr_key, make_binder, make_collector
 from .compiling import compile, current_target
 from .errors import UnknownKeyword
 from .futures import FutureKernel, active_mode
+from .inspection import DeviceCaches, JitFunctionInfo, read_specialization, told_of_compilation
+from .interface import KernelInterface
 from .launch import limits_of, make_fire, make_guard, runtime_leaves
 from .specialize import signature_of, specialize_param
-from .tensors import MockTensor, looks_like_dtype
 
 __all__ = ["JITFunction", "JitFunctionInfo", "KernelInterface", "jit"]
 
-T = TypeVar("T")
 Entry = tuple[Any, Callable[..., bool] | None, Callable[..., None]]
 """(compiled kernel, guard, fire), see `launch`."""
 
 
 _ALSO_OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg")
 """Options that kernels may have as parameters, to compute with them."""
-
-
-class KernelInterface(Generic[T]):
-    """Something that can be launched: `kernel[grid](*args)` is `kernel.run(*args, grid=grid, warmup=False)`."""
-
-    run: T
-
-    def warmup(self, *args: Any, grid: Any, **kwargs: Any) -> Any:
-        """Compile for arguments of these kinds, launch nothing; element types may stand for arrays."""
-        args = tuple(MockTensor.wrap_dtype(a) for a in args)
-        kwargs = {k: MockTensor.wrap_dtype(v) if looks_like_dtype(v) else v for k, v in kwargs.items()}
-        return self.run(*args, grid=grid, warmup=True, **kwargs)  # type: ignore[operator]
-
-    def __getitem__(self, grid: Any) -> T:
-        """The launcher for a grid: a tuple of 1 to 3 sizes, or a function of the arguments by name that returns one."""
-        return lambda *args, **kwargs: self.run(*args, grid=grid, warmup=False, **kwargs)  # type: ignore
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Kernels are pickled as functions are, by name: the other process imports the module."""
-        function: Any = self
-        while isinstance(function, KernelInterface):
-            function = function.fn  # type: ignore[attr-defined]
-        module, name = function.__module__, function.__qualname__
-        try:
-            found = _named(module, name)
-        except (ImportError, AttributeError) as error:
-            raise pickle.PicklingError(f"cannot pickle the kernel {name}, which is not in module {module}") from error
-        if found is not self:
-            raise pickle.PicklingError(f"cannot pickle this kernel: {name} of module {module} is something else")
-        return _named, (module, name)
-
-    def __copy__(self) -> KernelInterface[T]:
-        copy = object.__new__(type(self))
-        copy.__dict__.update(self.__dict__)
-        return copy
-
-
-def _named(module: str, name: str) -> Any:
-    """What a module calls by a dotted name."""
-    return operator.attrgetter(name)(importlib.import_module(module))
-
-
-@dataclass(frozen=True)
-class JitFunctionInfo:
-    """A kernel, as hooks are told of it."""
-
-    module: str
-    name: str
-    jit_function: Any
 
 
 class _KernelCache(dict[str, Any]):
@@ -348,64 +293,13 @@ class JITFunction(JITCallable, KernelInterface[Any]):
     def _call_hook(
         self, hook: Callable[..., Any], key: str, src: Any, options: Mapping[str, Any], warmup: bool, before: bool
     ) -> bool:
-        name = self.__qualname__
-        opts = compiler.make_options(options).language
-        args = ", ".join(f"{p.name}: {t}" for p, t in zip(self.params, src.signature.values(), strict=True))
-        facts = {
-            "signature": src.signature,
-            "device": 0,
-            "constants": src.constants,
-            "num_warps": opts.num_warps,
-            "num_ctas": opts.num_ctas,
-            "num_stages": opts.num_stages,
-            "enable_fp_fusion": opts.enable_fp_fusion,
-            "launch_cooperative_grid": False,
-            "extern_libs": None,
-            "configs": [src.attrs],
-            "specialization_data": json.dumps(
-                {
-                    "name": self._fn_name,
-                    "signature": src.signature,
-                    "constant_keys": [list(p) for p in src.constants],
-                    "constant_vals": [_json_constant(v) for v in src.constants.values()],
-                    "attrs_keys": [list(p) for p in src.attrs],
-                    "attrs_vals": list(src.attrs.values()),
-                    "options": dict(options),
-                    "key": key,
-                },
-                default=str,
-            ),
-            "is_warmup": warmup,
-            "key": key,
-        }
-        return bool(
-            hook(
-                key=key,
-                repr=f"{name}[num_warps={opts.num_warps}, num_ctas={opts.num_ctas}, "
-                f"num_stages={opts.num_stages}]({args})",
-                fn=JitFunctionInfo(self.module, name, self),
-                compile=facts,
-                is_manual_warmup=warmup,
-                already_compiled=False,
-            )
-        )
+        return bool(hook(**told_of_compilation(self, key, src, options, warmup)))
 
     def preload(self, specialization_data: str) -> Any:
         """Compile for a specialisation that a hook was told of (`specialization_data`), before anybody launches it."""
-        facts = json.loads(specialization_data)
-        if facts["name"] != self._fn_name:
-            raise SpecializationError(
-                f"Specialization data is for {facts['name']}, and this is {self._fn_name}",
-                hint="preload each kernel with what the hook was told of that kernel",
-            )
-        signature = {name: _tuples(t) for name, t in facts["signature"].items()}
-        constants = {
-            tuple(k): _from_json_constant(v)
-            for k, v in zip(facts["constant_keys"], facts["constant_vals"], strict=True)
-        }
-        attrs = {tuple(k): v for k, v in zip(facts["attrs_keys"], facts["attrs_vals"], strict=True)}
-        kernel = compile(compiler.ASTSource(self, signature, constants, attrs), options=facts["options"])
-        self._kernels[facts["key"]] = kernel
+        key, src, options = read_specialization(self, specialization_data)
+        kernel = compile(src, options=options)
+        self._kernels[key] = kernel
         self.watched = bool(self.used_global_vals or self._used_callees)
         return kernel
 
@@ -492,7 +386,7 @@ class JITFunction(JITCallable, KernelInterface[Any]):
     @property
     def device_caches(self) -> Any:
         """Triton's form of the cache: device -> (kernels, keys, target, backend, binder)."""
-        return _DeviceCaches(self)
+        return DeviceCaches(self)
 
     def create_binder(self) -> tuple[Any, ...]:
         """(kernels, keys, target, backend, binder) for the current device."""
@@ -518,38 +412,6 @@ class JITFunction(JITCallable, KernelInterface[Any]):
             self._kernels.clear()
 
 
-class _DeviceCaches:
-    """`kernel.device_caches[device]`: one device, whatever it is called."""
-
-    def __init__(self, function: JITFunction) -> None:
-        self._function = function
-
-    def __getitem__(self, device: Any) -> tuple[Any, ...]:
-        return self._function.create_binder()
-
-    def __iter__(self) -> Any:
-        return iter((0,))
-
-    def __len__(self) -> int:
-        return 1
-
-    def keys(self) -> tuple[int]:
-        """The devices."""
-        return (0,)
-
-    def values(self) -> list[tuple[Any, ...]]:
-        """The caches."""
-        return [self[0]]
-
-    def items(self) -> list[tuple[int, tuple[Any, ...]]]:
-        """Devices and caches."""
-        return [(0, self[0])]
-
-    def clear(self) -> None:
-        """Forget every compiled kernel."""
-        self._function._kernels.clear()
-
-
 def _hashable(key: Any) -> Any:
     """A key of the warm path, or a text-like one where an option cannot be hashed."""
     try:
@@ -557,27 +419,6 @@ def _hashable(key: Any) -> Any:
     except TypeError:
         return constexpr_key(key)
     return key
-
-
-def _json_constant(value: Any) -> Any:
-    value = value.value if is_constexpr_value(value) else value
-    if isinstance(value, (tuple, list)):
-        return {"tuple": [_json_constant(v) for v in value]}
-    if isinstance(value, dtype):
-        return {"dtype": str(value)}
-    return value
-
-
-def _from_json_constant(value: Any) -> Any:
-    if isinstance(value, dict) and "tuple" in value:
-        return tuple(_from_json_constant(v) for v in value["tuple"])
-    if isinstance(value, dict) and "dtype" in value:
-        return dtype(value["dtype"])
-    return value
-
-
-def _tuples(value: Any) -> Any:
-    return tuple(map(_tuples, value)) if isinstance(value, list) else value
 
 
 @overload
@@ -612,18 +453,15 @@ def jit(
     on, and checks accesses, integer overflow and hints.
     """
 
-    def decorate(function: Callable[..., Any]) -> JITFunction:
-        if isinstance(function, JITFunction):
-            function = function.fn
-        return JITFunction(
-            function,
-            version=version,
-            do_not_specialize=do_not_specialize,
-            do_not_specialize_on_alignment=do_not_specialize_on_alignment,
-            debug=debug,
-            noinline=noinline,
-            repr=repr,
-            launch_metadata=launch_metadata,
-        )
+    return decorated(
+        JITFunction, fn, version=version, repr=repr, launch_metadata=launch_metadata,
+        do_not_specialize=do_not_specialize, do_not_specialize_on_alignment=do_not_specialize_on_alignment,
+        debug=debug, noinline=noinline,
+    )  # fmt: skip
 
-    return decorate if fn is None else decorate(fn)
+
+def decorated(kind: type[JITFunction], fn: Callable[..., Any] | None, **facts: Any) -> Any:
+    """A kernel of a kind, of a function or of another kernel; without one, what makes it of the one that follows."""
+    if fn is None:
+        return partial(decorated, kind, **facts)
+    return kind(fn.fn if isinstance(fn, JITFunction) else fn, **facts)

@@ -1,0 +1,143 @@
+"""What tools look at: facts that hooks are told of a compilation, specialisations as text, the caches as Triton's are.
+
+told_of_compilation(kernel, key, src, options, warmup)      # what `knobs.runtime.jit_cache_hook` is called with
+read_specialization(kernel, text)                           # what `kernel.preload(text)` compiles
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from weft import compiler
+from weft.base import SpecializationError
+from weft.language.callable import is_constexpr_value
+from weft.language.dtypes import dtype
+
+__all__ = ["DeviceCaches", "JitFunctionInfo", "read_specialization", "told_of_compilation"]
+
+
+@dataclass(frozen=True)
+class JitFunctionInfo:
+    """A kernel, as hooks are told of it."""
+
+    module: str
+    name: str
+    jit_function: Any
+
+
+def told_of_compilation(kernel: Any, key: str, src: Any, options: Mapping[str, Any], warmup: bool) -> dict[str, Any]:
+    """The arguments of a hook that is told of a compilation; `specialization_data` is what `preload` takes."""
+    name = kernel.__qualname__
+    opts = compiler.make_options(options).language
+    args = ", ".join(f"{p.name}: {t}" for p, t in zip(kernel.params, src.signature.values(), strict=True))
+    facts = {
+        "signature": src.signature,
+        "device": 0,
+        "constants": src.constants,
+        "num_warps": opts.num_warps,
+        "num_ctas": opts.num_ctas,
+        "num_stages": opts.num_stages,
+        "enable_fp_fusion": opts.enable_fp_fusion,
+        "launch_cooperative_grid": False,
+        "extern_libs": None,
+        "configs": [src.attrs],
+        "specialization_data": _specialization_data(kernel, key, src, options),
+        "is_warmup": warmup,
+        "key": key,
+    }
+    return {
+        "key": key,
+        "repr": f"{name}[num_warps={opts.num_warps}, num_ctas={opts.num_ctas}, num_stages={opts.num_stages}]({args})",
+        "fn": JitFunctionInfo(kernel.module, name, kernel),
+        "compile": facts,
+        "is_manual_warmup": warmup,
+        "already_compiled": False,
+    }
+
+
+def _specialization_data(kernel: Any, key: str, src: Any, options: Mapping[str, Any]) -> str:
+    """Everything that a kernel is specialised for, as JSON."""
+    facts = {
+        "name": kernel._fn_name,
+        "signature": src.signature,
+        "constant_keys": [list(p) for p in src.constants],
+        "constant_vals": [_json_constant(v) for v in src.constants.values()],
+        "attrs_keys": [list(p) for p in src.attrs],
+        "attrs_vals": list(src.attrs.values()),
+        "options": dict(options),
+        "key": key,
+    }
+    return json.dumps(facts, default=str)
+
+
+def read_specialization(kernel: Any, text: str) -> tuple[str, compiler.ASTSource, dict[str, Any]]:
+    """(key, source, options) of what a hook was told. SpecializationError where it was told of another kernel."""
+    facts = json.loads(text)
+    if facts["name"] != kernel._fn_name:
+        raise SpecializationError(
+            f"Specialization data is for {facts['name']}, and this is {kernel._fn_name}",
+            hint="preload each kernel with what the hook was told of that kernel",
+        )
+    signature = {name: _tuples(t) for name, t in facts["signature"].items()}
+    constants = {
+        tuple(k): _from_json_constant(v) for k, v in zip(facts["constant_keys"], facts["constant_vals"], strict=True)
+    }
+    attrs = {tuple(k): v for k, v in zip(facts["attrs_keys"], facts["attrs_vals"], strict=True)}
+    return facts["key"], compiler.ASTSource(kernel, signature, constants, attrs), facts["options"]
+
+
+def _json_constant(value: Any) -> Any:
+    value = value.value if is_constexpr_value(value) else value
+    if isinstance(value, (tuple, list)):
+        return {"tuple": [_json_constant(v) for v in value]}
+    if isinstance(value, dtype):
+        return {"dtype": str(value)}
+    return value
+
+
+def _from_json_constant(value: Any) -> Any:
+    if isinstance(value, dict) and "tuple" in value:
+        return tuple(_from_json_constant(v) for v in value["tuple"])
+    if isinstance(value, dict) and "dtype" in value:
+        return dtype(value["dtype"])
+    return value
+
+
+def _tuples(value: Any) -> Any:
+    return tuple(map(_tuples, value)) if isinstance(value, list) else value
+
+
+class DeviceCaches:
+    """`kernel.device_caches[device]`: one device, whatever it is called."""
+
+    def __init__(self, function: Any) -> None:
+        self._function = function
+
+    def __getitem__(self, device: Any) -> tuple[Any, ...]:
+        made: tuple[Any, ...] = self._function.create_binder()
+        return made
+
+    def __iter__(self) -> Any:
+        return iter((0,))
+
+    def __len__(self) -> int:
+        return 1
+
+    def keys(self) -> tuple[int]:
+        """The devices."""
+        return (0,)
+
+    def values(self) -> list[tuple[Any, ...]]:
+        """The caches."""
+        return [self[0]]
+
+    def items(self) -> list[tuple[int, tuple[Any, ...]]]:
+        """Devices and caches."""
+        return [(0, self[0])]
+
+    def clear(self) -> None:
+        """Forget every compiled kernel."""
+        self._function._kernels.clear()

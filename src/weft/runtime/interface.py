@@ -1,0 +1,54 @@
+"""What everything that can be launched has in common: kernels, and what tunes them."""
+
+from __future__ import annotations
+
+import importlib
+import operator
+import pickle
+from typing import Any, Generic, TypeVar
+
+from .tensors import MockTensor, looks_like_dtype
+
+__all__ = ["KernelInterface"]
+
+T = TypeVar("T")
+
+
+class KernelInterface(Generic[T]):
+    """Something that can be launched: `kernel[grid](*args)` is `kernel.run(*args, grid=grid, warmup=False)`."""
+
+    run: T
+
+    def warmup(self, *args: Any, grid: Any, **kwargs: Any) -> Any:
+        """Compile for arguments of these kinds, launch nothing; element types may stand for arrays."""
+        args = tuple(MockTensor.wrap_dtype(a) for a in args)
+        kwargs = {k: MockTensor.wrap_dtype(v) if looks_like_dtype(v) else v for k, v in kwargs.items()}
+        return self.run(*args, grid=grid, warmup=True, **kwargs)  # type: ignore[operator]
+
+    def __getitem__(self, grid: Any) -> T:
+        """The launcher for a grid: a tuple of 1 to 3 sizes, or a function of the arguments by name that returns one."""
+        return lambda *args, **kwargs: self.run(*args, grid=grid, warmup=False, **kwargs)  # type: ignore
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Kernels are pickled as functions are, by name: the other process imports the module."""
+        function: Any = self
+        while isinstance(function, KernelInterface):
+            function = function.fn  # type: ignore[attr-defined]
+        module, name = function.__module__, function.__qualname__
+        try:
+            found = _named(module, name)
+        except (ImportError, AttributeError) as error:
+            raise pickle.PicklingError(f"cannot pickle the kernel {name}, which is not in module {module}") from error
+        if found is not self:
+            raise pickle.PicklingError(f"cannot pickle this kernel: {name} of module {module} is something else")
+        return _named, (module, name)
+
+    def __copy__(self) -> KernelInterface[T]:
+        copy = object.__new__(type(self))
+        copy.__dict__.update(self.__dict__)
+        return copy
+
+
+def _named(module: str, name: str) -> Any:
+    """What a module calls by a dotted name."""
+    return operator.attrgetter(name)(importlib.import_module(module))

@@ -93,6 +93,9 @@ class AxisFacts:
             return (
                 self._carried(parent, block, value.index - 1, value) if value.index else self._induction(parent, value)
             )
+        if parent.name == "ttg.warp_specialize.partitions":
+            given = parent.parent_op()
+            return self.of(given.operands[value.index]) if given is not None else _unknown(value)
         return _unknown(value)
 
     def _induction(self, loop: Operation, value: SSAValue) -> Facts:
@@ -117,7 +120,7 @@ class AxisFacts:
     def _result(self, value: SSAValue) -> Facts:
         op = value.owner
         assert isinstance(op, Operation)
-        if op.name in ("scf.for", "scf.if", "scf.while"):
+        if op.name in ("scf.for", "scf.if", "scf.while", "ttg.warp_specialize"):
             return self._of_region(op, list(op.results).index(value))  # type: ignore[arg-type]
         rule = RULES.get(op.name)
         found = rule(self, op, value) if rule is not None else _unknown(value)
@@ -130,6 +133,8 @@ class AxisFacts:
             ends = [r.blocks[0].last_op for r in op.regions]
             facts = [self.of(e.operands[index]) for e in ends if e is not None]
             return facts[0] | facts[1]
+        if op.name == "ttg.warp_specialize" and (end := op.regions[0].blocks[0].last_op) is not None:
+            return self.of(end.operands[index])
         return _unknown(op.results[index])
 
     def _hinted(self, op: Operation, found: Facts) -> Facts:

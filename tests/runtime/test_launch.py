@@ -88,7 +88,7 @@ def test_an_empty_grid_does_nothing(grid: Any) -> None:
         ((1, 65536), LaunchError, "grid size 65536 on axis 1 exceeds 65535"),
         ((1, 1, 65536), LaunchError, "on axis 2 exceeds 65535"),
         ((1 << 31,), LaunchError, "exceeds 2147483647"),
-        ((1, 1, 1, 1), LaunchError, "a grid has 1 to 3 dimensions, got 4"),
+        ((1, 1, 1, 2), LaunchError, "a grid has 1 to 3 dimensions, got 4"),
         ((), LaunchError, "a grid has 1 to 3 dimensions, got 0"),
         (("a",), LaunchTypeError, "grid sizes are integers"),
         (1.5, LaunchTypeError, "a grid is a tuple"),
@@ -98,6 +98,20 @@ def test_an_empty_grid_does_nothing(grid: Any) -> None:
 def test_bad_grids(grid: Any, error: type[Exception], text: str) -> None:
     with pytest.raises(error, match=text):
         where_am_i[grid](np.zeros(4, np.int32), BLOCK=1)
+
+
+def test_more_sizes_that_are_1_mean_the_same() -> None:
+    out = np.zeros(3, np.int32)
+    add_one[(3, 1, 1, 1)](out)
+    add_one.warmup(out, grid=(1,))[(3, 1, 1, 1, 1)](out)
+    add_one.warmup(out, grid=(1,))[3](out)
+    assert out.tolist() == [3, 3, 3]
+
+
+@weft.jit
+def add_one(out):
+    at = out + tl.program_id(0)
+    tl.store(at, tl.load(at) + 1)
 
 
 # -- arguments ---------------------------------------------------------------------------------------------------------

@@ -218,9 +218,12 @@ class CompiledKernel:
 
     def __getitem__(self, grid: Any) -> Callable[..., None]:
         def runner(*args: Any, stream: Any = None) -> None:
-            if not 1 <= len(grid) <= 3:
-                raise LaunchError(f"a grid has 1 to 3 dimensions, got {len(grid)}: {tuple(grid)}")
-            size = (*grid, 1, 1)
+            given = (grid,) if hasattr(grid, "__index__") else tuple(grid)
+            while len(given) > 3 and given[-1] == 1:
+                given = given[:-1]
+            if not 1 <= len(given) <= 3:
+                raise LaunchError(f"a grid has 1 to 3 dimensions, got {len(given)}: {given}")
+            size = (*given, 1, 1)
             self.launcher()(size[0], size[1], size[2], *args)
 
         return runner

@@ -71,6 +71,8 @@ def grid_of(grid: Any) -> tuple[int, int, int]:
                 raise LaunchTypeError(
                     f"a grid is a tuple of 1 to 3 integers or a function that returns one, got a {type(grid).__name__}"
                 ) from None
+    while len(grid) > 3 and grid[-1] == 1:  # more sizes that are 1 mean the same
+        grid = grid[:-1]
     count = len(grid)
     if not 1 <= count <= 3:
         raise LaunchError(

@@ -119,6 +119,20 @@ def test_kinds_of_arguments_have_kernels_of_their_own(gpu: PretendedGPU) -> None
     assert "_w_last" in fill._on_gpu().launch.__globals__
 
 
+def test_parameters_of_modules_take_the_quickest_way_too(gpu: PretendedGPU) -> None:
+    class Parameter(Tensor):
+        pass
+
+    Parameter.__module__ = "torch.nn.parameter"
+    fill, _ = kernels()
+    weight, x = Parameter(1 << 42), Tensor()
+    for n in (64, 64, 64):
+        fill[(1,)](x, weight, n, 0.5, BLOCK=64)
+    assert fill._on_gpu().launch.__globals__["_w_c1"] is Parameter
+    fill[(1,)](x, x, 64, 0.5, BLOCK=64)
+    assert [call.values("QQ")[1] for call in gpu.launched] == [1 << 42, 1 << 42, 1 << 42, 1 << 40]
+
+
 def test_constants_and_options_have_kernels_of_their_own(gpu: PretendedGPU) -> None:
     fill, _ = kernels()
     x = Tensor()

@@ -31,7 +31,12 @@ from .binder import MAX_GRID, ONE, asked_grid, bind_constant, constant_key_of_pl
 
 __all__ = ["Last", "make_quick"]
 
-INLINE = "int", "float", "Tensor", "NoneType"
+INLINE = {
+    **{("builtins", name): name for name in ("int", "float", "NoneType")},
+    ("torch", "Tensor"): "Tensor",
+    ("torch.nn.parameter", "Parameter"): "Tensor",
+}
+"""Classes by module and name, and how they are treated; of PyTorch's, subclasses may do anything in `data_ptr`."""
 SMALL = 1 << 31
 """Integers from 0 to this are 32 bits wide; one test tells it of all of them, or-ed together."""
 
@@ -136,14 +141,14 @@ def make_quick(
     what the general one has found; `_w_changed`, which says whether something that the kernel captures has changed;
     `_w_cache`, `_w_self`, `_w_rt` and `_w_pre_hooks` as the launcher of `binder` has them.
     """
-    kinds = {}
+    kinds = dict[str, str]()
     for param, value in zip(params, args, strict=True):
         if param.is_constexpr:
             continue
-        kinds[param.name] = type(value).__name__
-        known = kinds[param.name] in INLINE and type(value).__module__ in ("builtins", "torch")
-        if param.annotation_type or not known or param._param.kind is inspect.Parameter.KEYWORD_ONLY:
+        kind = INLINE.get((type(value).__module__, type(value).__name__))
+        if param.annotation_type or kind is None or param._param.kind is inspect.Parameter.KEYWORD_ONLY:
             return None
+        kinds[param.name] = kind
     if not kinds:
         return None
     own: dict[str, Any] = {

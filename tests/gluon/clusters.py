@@ -355,3 +355,19 @@ def wgmma(run: Run, split: str, multicast: bool) -> None:
     bytes_of_block = (m // rows + n // columns) * k * 2
     run(multiplied, (2, 2), *operands, c, 5, bytes_of_block, layout, multicast, **options(split))
     np.testing.assert_array_equal(c, a.astype(np.float32) @ b.astype(np.float32))
+
+
+@gluon.jit
+def doubled(x, y, columns):
+    i = gl.arange(0, 16, gl.CoalescedLayout())[:, None]
+    j = gl.arange(0, 256, gl.CoalescedLayout())[None, :]
+    gl.store(y + i * columns + j, gl.load(x + i * columns + j) * 2)
+
+
+@check("coalesced", 2, 4, 16)
+def coalesced(run: Run, blocks: int) -> None:
+    """Layouts that are found are divided among the blocks."""
+    x = numbers(0, 16, 256)
+    y = np.zeros_like(x)
+    run(doubled, (1,), x, y, 256, num_ctas=blocks)
+    np.testing.assert_array_equal(y, 2 * x)

@@ -12,7 +12,7 @@ import pytest
 
 import weft
 from backends.nvidia.assembling import needs_ptxas
-from kernels.clusters import CHECKS, product_kernel, sums_kernel
+from kernels.clusters import CHECKS, product_kernel, softmax_kernel, sums_kernel
 from weft.sim import options
 
 
@@ -92,3 +92,10 @@ def test_clusters_came_with_hopper() -> None:
         with pytest.raises(weft.Unsupported, match="a cluster of 2 blocks") as caught:
             sums_kernel.warmup(x, x, x, M=8, N=128, num_ctas=2, grid=(1,), target=target)
         assert "launch with num_ctas=1, or for target cuda:90" in str(caught.value)
+
+
+def test_barriers_of_two_reductions() -> None:
+    """One before the results of the others are read, each; and one at the end, so that they are there as long."""
+    x = np.zeros((1, 4096), np.float32)
+    kernel = softmax_kernel.warmup(x, x, 4096, 4096, BLOCK=4096, num_ctas=2, grid=(1,), target="cuda:90")
+    assert kernel.asm["ptx"].count("barrier.cluster.arrive") == 3

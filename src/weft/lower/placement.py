@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from weft.analysis import Lifetime, lifetimes, lines_of
+from weft.analysis import Lifetime, lifetimes, lines_of, touched_buffers
 from weft.base import OutOfResources
 from weft.ir.lane import Allocation, LaneProgram
 from weft.targets.nvidia import shared_limit
@@ -33,7 +33,7 @@ ORDERS: tuple[Callable[[Allocation, Lifetime], tuple[int, ...]], ...] = (
 
 def place(program: LaneProgram) -> None:
     """Set every buffer's offset. OutOfResources, with a table of the buffers, where a block cannot have so much."""
-    buffers, lives = program.shared, lifetimes(program)
+    buffers, lives = program.shared, _alone(program, lifetimes(program))
     used = [(i, life) for i, life in enumerate(lives) if life is not None]
     choices = []
     for order in ORDERS:
@@ -50,6 +50,20 @@ def place(program: LaneProgram) -> None:
     limit = shared_limit(program.target)
     if program.shared_bytes > limit:
         raise _too_much(program, lives, limit)
+
+
+def _alone(program: LaneProgram, lives: Lives) -> Lives:
+    """Small buffers that other blocks of a cluster read share bytes with none: else they would have to be waited for."""
+    if program.blocks == 1:
+        return lives
+    far = {b for op, _, buffers in touched_buffers(program) if op.attrs.get("space") == "cluster" for b in buffers}
+    ends = [life.last for life in lives if life is not None]
+    small = {b for b in far if program.shared[b].bytes <= SMALL}
+    return [Lifetime(0, max(ends)) if i in small and life else life for i, life in enumerate(lives)]
+
+
+SMALL = 1024
+"""Bytes of a buffer that is cheaper than a barrier of the cluster."""
 
 
 def _total(buffers: Sequence[Allocation], offsets: Offsets) -> int:

@@ -31,6 +31,7 @@ from weft.ir import bit_width, element_of, int_value, ints_of, is_pointer, is_te
 from weft.ir.gpu import laid_tensor, name_of, naming, ttg
 from weft.layouts import AutoLayout, BlockedLayout, CoalescedLayout, DistributedLayout, SliceLayout
 
+from .blocks_of_clusters import Clusters, divided, own_shape
 from .removal import remove
 
 __all__ = ["coalesced_for", "resolve_layouts"]
@@ -77,20 +78,24 @@ def _coalesced(function: Operation, module: ModuleOp) -> None:
         return
     warps = int_value(module.attributes["ttg.num-warps"])
     lanes = int_value(module.attributes["ttg.threads-per-warp"])
+    blocks = int_value(module.attributes["ttg.num-ctas"]) if "ttg.num-ctas" in module.attributes else 1
     facts = AxisFacts()
     found = _Inference(CoalescedLayout)
     accesses = [op for op in function.walk() if isinstance(op, ACCESSES) and is_tensor(op.operands[0].type)]
     for op in accesses:
         if _open(op.operands[0], CoalescedLayout):
-            found.set(op.operands[0], coalesced_for(op, accesses, facts, warps, lanes), op)
+            found.set(op.operands[0], coalesced_for(op, accesses, facts, warps, lanes, blocks), op)
     found.propagate()
     found.write(function)
 
 
 def coalesced_for(
-    op: Operation, accesses: Sequence[Operation], facts: AxisFacts, warps: int, lanes: int
+    op: Operation, accesses: Sequence[Operation], facts: AxisFacts, warps: int, lanes: int, blocks: int = 1
 ) -> BlockedLayout:
-    """The blocked layout in which an access is coalesced; `accesses` are all of the function."""
+    """The blocked layout in which an access is coalesced; `accesses` are all of the function.
+
+    The blocks of a cluster divide the slowest dimension first.
+    """
     pointer = op.operands[0]
     shape = list(shape_of(pointer.type))
     order = _order(pointer, facts)
@@ -100,10 +105,12 @@ def coalesced_for(
         own = other.operands[0]
         if other is not op and other in related and list(shape_of(own.type)) == shape and _order(own, facts) == order:
             vector = max(vector, _vector(own, order, facts))
-    vector = min(vector, max(1, prod(shape) // (lanes * warps)))
+    division = Clusters(blocks).default(shape)
+    own_part = own_shape(shape, division)
+    vector = min(vector, own_part[order[0]], max(1, prod(own_part) // (lanes * warps)))
     if not isinstance(op, tt.LoadOp):  # a store that is not aligned so far would be split again
         vector = min(vector, _vector(pointer, order, facts))
-    return _spread(shape, order, vector, lanes, warps)
+    return divided(_spread(own_part, order, vector, lanes, warps), division)
 
 
 def _order(pointer: SSAValue, facts: AxisFacts) -> list[int]:

@@ -174,7 +174,7 @@ class _Product:
     def summed_order(self, entry: Instruction) -> list[int] | None:
         """Where the bits of the instruction's k lie in the layouts; None where lanes do not hold what it wants."""
         m, n, k = entry.shape
-        if self.depth % k or self.shape[-2] % m or self.shape[-1] % n:
+        if self.depth % k or self.exceeds(m, 0) or self.exceeds(n, 1):
             return None
         tiles = [_lanes(o.layout) for o in entry.operands]
         left, right = self.placed(0, 1, tiles[0]), self.placed(1, 0, tiles[1])
@@ -189,6 +189,15 @@ class _Product:
         bits = f2.identity(self.depth.bit_length() - 1)
         free = sorted((b for b in bits if b not in left.values()), key=lambda b: (b > 1 and self.is_far(b), b))
         return [left[b] if b in left else free.pop(0) for b in bits]
+
+    def exceeds(self, size: int, axis: int) -> bool:
+        """Whether the result has no whole number of an instruction's rows or columns, nor these of it.
+
+        A tile that is smaller than the instruction is repeated in it: the layouts have copies in those lanes and
+        registers, and the instruction makes copies of the result.
+        """
+        own = self.shape[self.batch + axis]
+        return bool(own % size and size % own)
 
     def misfit(self, entry: Instruction) -> int | None:
         """The operand whose lanes hold other elements than the instruction wants; None if all fit, each for itself."""
@@ -232,7 +241,7 @@ class _Product:
 
     def by_instruction(self, entry: Instruction, along: Sequence[int]) -> Value:
         """Instance by instance: one part of the sum after the other, so that few operands are needed at a time."""
-        k = entry.shape[2]
+        k, (rows, columns) = entry.shape[2], self.shape[-2:]
         held = [_held(x) for x in self.layouts]
         points = [self.points(o.layout) for o in entry.operands]
         origins = self.origins(entry, held[2])
@@ -241,8 +250,8 @@ class _Product:
         order = [f2.multiply(along, x) for x in range(self.depth)]
         for at in range(0, self.depth, k):
             for number, (*batch, i, j) in enumerate(origins):
-                left = [held[0][(*batch, i + x, order[at + y])] for x, y in points[0]]
-                right = [held[1][(*batch, order[at + x], j + y)] for x, y in points[1]]
+                left = [held[0][(*batch, (i + x) % rows, order[at + y])] for x, y in points[0]]
+                right = [held[1][(*batch, order[at + x], (j + y) % columns)] for x, y in points[1]]
                 operands = [self.c.build.rename(v, t) for v, t in zip(self.values, (left, right), strict=False)]
                 total = running[number]
                 made = self.c.build.instruction(entry.name, [*operands, total], [(total.elem, total.count)])
@@ -255,11 +264,10 @@ class _Product:
         b = self.batch
         return sorted({(*p[:b], p[b] // m * m, p[b + 1] // n * n) for p in held})
 
-    @staticmethod
-    def moved(origin: Point, point: Point) -> Point:
+    def moved(self, origin: Point, point: Point) -> Point:
         """A point of an instruction in the tile."""
         *batch, i, j = origin
-        return (*batch, i + point[0], j + point[1])
+        return self.wrapped((*batch, i + point[0], j + point[1]))
 
     @staticmethod
     def points(tile: LinearLayout | None) -> list[Point]:

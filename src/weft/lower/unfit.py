@@ -54,7 +54,7 @@ def left_over(entry: Instruction, shape: Sequence[int], depth: int, span: Span |
     """The error for a size that is no multiple of the instruction's; None if all are."""
     m, n, k = entry.shape
     for what, have, need in (("M", shape[-2], m), ("N", shape[-1], n), ("K", depth, k)):
-        if have % need:
+        if have % need and (what == "K" or need % have):  # smaller tiles are repeated in an instruction
             return LayoutError(
                 f"no matrix instruction divides a product of M = {shape[-2]}, N = {shape[-1]}, K = {depth}: the "
                 f"smallest is {m} x {n} x {k} ({entry.name}); {what} = {have} is {have // need} times {need}, "

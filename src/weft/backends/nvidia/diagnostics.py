@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 from weft.ir.lane import ELEMENT_BITS, LaneOp, Value
 
-from .elementwise import convert
+from .conversions import convert
 from .emitter import CONVERGENT, LLVM, Emitter, emitter
 from .registers import linear, special, thread_index
 

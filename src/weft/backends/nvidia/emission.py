@@ -19,14 +19,26 @@ from typing import Any
 from weft.backends.llvm.emit import Value, vec
 from weft.ir.lane import LaneProgram, Parameter, verify
 
-from . import control, diagnostics, elementwise, inline, instructions, memory, registers
+from . import (
+    control,
+    conversions,
+    diagnostics,
+    elementwise,
+    floats,
+    inline,
+    instructions,
+    integers,
+    memory,
+    registers,
+)
 from .emitter import LLVM, Emitter, Register
 from .lines import Lines
 from .machine import assembly, ptx_target
 
 __all__ = ["Emitted", "emit", "emit_llvm", "emitted_of"]
 
-FAMILIES = (control, diagnostics, elementwise, inline, instructions, memory, registers)  # imported to fill the table
+# Imported to fill the table.
+FAMILIES = (control, conversions, diagnostics, elementwise, floats, inline, instructions, integers, memory, registers)
 
 
 @dataclass(frozen=True)

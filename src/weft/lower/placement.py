@@ -53,7 +53,7 @@ def place(program: LaneProgram) -> None:
 
 
 def _alone(program: LaneProgram, lives: Lives) -> Lives:
-    """Small buffers that other blocks of a cluster read share bytes with none: else they would have to be waited for."""
+    """Small buffers that other blocks of a cluster read share bytes with none: others would have to wait for them."""
     if program.blocks == 1:
         return lives
     far = {b for op, _, buffers in touched_buffers(program) if op.attrs.get("space") == "cluster" for b in buffers}

@@ -306,6 +306,7 @@ def test_the_report() -> None:
     assert any(row.endswith("total = tl.sum(running, axis=0)") for row in rows)
     assert all(row.startswith("test_launching.py:") for row in rows[:-1])
     made = json.loads(report.to_json())
-    assert made["total"] == {n: c for n, c in report.total.items() if not n.startswith("kind:")}
+    assert made["total"] == {n: c for n, c in report.total.items() if ":" not in n}
+    assert made["threads"] == report.threads and made["instructions"] == report.kinds
     html = report._repr_html_()
     assert html.count("<tr>") == len(rows) + 1 and "i &lt; n" in html

@@ -103,10 +103,10 @@ def finish(program: LaneProgram) -> None:
     """Place the buffers of shared memory, put barriers where accesses meet, and check what has come out."""
     share(program)
     sink_loads(program)
+    mask_loads(program)
     place(program)
     insert_fences(program)
     insert_barriers(program)
-    mask_loads(program)
     verify(program)
 
 

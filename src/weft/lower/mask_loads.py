@@ -1,9 +1,10 @@
 """Loads of shared memory whose values only masked stores want are masked as these stores are.
 
-    %v = load %a                          %m = cmpi ...
-    %w = addf %v, %v                      %v = load %a, mask %m
+    %v = load %a                          %n = cmpi ...
+    %w = addf %v, %v                      %v = load %a, mask %n
     %m = cmpi ...              becomes    %w = addf %v, %v
-    store %p, %w, mask %m                 store %p, %w, mask %m
+    store %p, %w, mask %m                 %m = cmpi ...
+                                          store %p, %w, mask %m
 
 The sum of a row is loaded by all warps, and stored by those of them that come first; the others need not load it. An
 assembler sees that too, in some kernels and not in others: it leaves before the load where the mask does not hold.
@@ -11,12 +12,10 @@ With the mask in the program, what is loaded is the same in both, and the counte
 
 Done where one mask stands for all registers, so that no more predicates are held; not for very many registers, because
 each is set to zero first (left unset, ptxas keeps it for the whole kernel); and where what lies between the load and
-its stores is computed by each thread for itself. This comes last, when barriers stand where they must.
+its stores is computed by each thread for itself. This comes before barriers are inserted: fewer may be needed.
 """
 
 from __future__ import annotations
-
-from collections.abc import Iterable
 
 from weft.ir.lane import ELEMENTWISE, Block, LaneOp, LaneProgram, Value
 
@@ -49,10 +48,10 @@ def _in_block(block: Block, uses: dict[Value, list[LaneOp]]) -> None:
         if load.attrs.get("volatile") or load.result.count > MOST:
             continue
         mask = _mask_of_stores(load.result, uses, inside)
-        if mask is not None and _hoisted(block, mask, load):
-            load.operands = (load.operands[0], mask)
+        earlier = _earlier(block, mask, load) if mask is not None else None
+        if earlier is not None:
+            load.operands = (load.operands[0], earlier)
             load.attrs = {**load.attrs, "masked": True}
-            uses.setdefault(mask, []).append(load)
 
 
 def _mask_of_stores(value: Value, uses: dict[Value, list[LaneOp]], inside: set[LaneOp]) -> Value | None:
@@ -76,31 +75,28 @@ def _mask_of_stores(value: Value, uses: dict[Value, list[LaneOp]], inside: set[L
     return found if found is not None and found.count == 1 else None
 
 
-def _hoisted(block: Block, mask: Value, load: LaneOp) -> bool:
-    """Move what computes a mask before a load; False, and nothing moved, where that cannot be."""
+def _earlier(block: Block, mask: Value, load: LaneOp) -> Value | None:
+    """A mask as it can be had before a load: what is computed later is computed there too; None where it cannot be.
+
+    The later computation stays where it is: a line of the kernel keeps its operations.
+    """
     place = {op: i for i, op in enumerate(block.ops)}
-    moved: set[LaneOp] = set()
+    wanted: set[LaneOp] = set()
     todo: list[Value] = [mask]
     while todo:
         op = todo.pop().op
-        if op is None or op in moved or place.get(op, -1) < place[load]:  # an argument, or there already
+        if op is None or op in wanted or place.get(op, -1) < place[load]:  # an argument, or there already
             continue
         if op.name not in NUMBERS and not op.name.startswith(ELEMENTWISE):
-            return False
-        moved.add(op)
+            return None
+        wanted.add(op)
         todo += op.operands
-    if moved:
-        block.ops[:] = _reordered(block.ops, moved, load)
-    return True
-
-
-def _reordered(ops: Iterable[LaneOp], moved: set[LaneOp], load: LaneOp) -> list[LaneOp]:
-    """All of them, those that are moved directly before the load."""
-    first = [op for op in ops if op in moved]
-    kept: list[LaneOp] = []
-    for op in ops:
-        if op is load:
-            kept += first
-        if op not in moved:
-            kept.append(op)
-    return kept
+    copies: dict[Value, Value] = {}
+    made = []
+    for op in sorted(wanted, key=place.__getitem__):
+        copy = LaneOp(op.name, tuple(copies.get(v, v) for v in op.operands), (), dict(op.attrs), (), load.span)
+        copy.results = tuple(Value(v.elem, v.count, copy) for v in op.results)
+        copies |= dict(zip(op.results, copy.results, strict=True))
+        made.append(copy)
+    block.ops[place[load] : place[load]] = made
+    return copies.get(mask, mask)

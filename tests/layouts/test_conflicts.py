@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -154,3 +155,14 @@ def test_counting() -> None:
     assert count_wavefronts(np.arange(32) * 16, 16) == 4
     assert count_wavefronts(np.arange(32) * 128, 4) == 32
     assert count_wavefronts(np.arange(32), 1) == 1
+
+
+@pytest.mark.parametrize("count", [bank_conflicts, wavefronts])
+def test_layouts_in_the_wrong_place(count: Any) -> None:
+    registers, shared = BlockedLayout([1, 2], [4, 8], [2, 2], [1, 0]), SwizzledSharedLayout(1, 1, 1, [1, 0])
+    with pytest.raises(LayoutError, match="expected a layout in shared memory, with offsets, got BlockedLayout"):
+        count(registers, registers, [16, 64], 16)
+    with pytest.raises(LayoutError, match="expected a layout in registers, with lanes, got SwizzledSharedLayout"):
+        count(shared, registers, [16, 64], 16)
+    with pytest.raises(LayoutError, match="expected a layout in registers, with lanes, got offset, block"):
+        count(shared.to_linear([16, 64]), shared, [16, 64], 16)

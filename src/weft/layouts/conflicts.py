@@ -40,6 +40,21 @@ def _linear(layout: DistributedLayout | SharedLayout | LinearLayout, shape: Sequ
     return linear
 
 
+def _pair(
+    register_layout: DistributedLayout | LinearLayout, shared_layout: SharedLayout | LinearLayout, shape: Sequence[int]
+) -> tuple[LinearLayout, LinearLayout]:
+    """The layout in registers and the one in shared memory, as linear maps."""
+    registers, memory = _linear(register_layout, shape), _linear(shared_layout, shape)
+    for linear, layout, wanted in ((registers, register_layout, "register"), (memory, shared_layout, "offset")):
+        if not linear.has_in(wanted):
+            where = "in registers, with lanes" if wanted == "register" else "in shared memory, with offsets"
+            shown = ", ".join(linear.in_dims) if isinstance(layout, LinearLayout) else f"{layout!r}"
+            raise LayoutError(
+                f"expected a layout {where}, got {shown}", hint="the layout in registers comes first, then the other"
+            )
+    return registers, memory
+
+
 def shared_access(
     register_layout: DistributedLayout | LinearLayout, shared_layout: SharedLayout | LinearLayout, shape: Sequence[int]
 ) -> LinearLayout:
@@ -50,7 +65,8 @@ def shared_access(
     >>> shared_access(rows, SwizzledSharedLayout(1, 1, 1, [1, 0]), [4, 32]).bases["lane"]
     ((4, 0), (8, 0), (16, 0), (32, 0), (64, 0))
     """
-    return _linear(register_layout, shape).invert_and_compose(_linear(shared_layout, shape))
+    registers, memory = _pair(register_layout, shared_layout, shape)
+    return registers.invert_and_compose(memory)
 
 
 def _vectorised(access: LinearLayout, element_bits: int) -> tuple[list[int], int]:
@@ -95,7 +111,7 @@ def bank_conflicts(
     3
     """
     bits = bits_of(element_bits)
-    memory, tile = _linear(shared_layout, shape), _linear(register_layout, shape)
+    tile, memory = _pair(register_layout, shared_layout, shape)
     order, vector = _vectorised(tile.invert_and_compose(memory), bits)
     if isinstance(shared_layout, PaddedSharedLayout):
         size = _uncut(shared_layout, vector)

@@ -32,7 +32,7 @@ def gpu_pipeline(module: ModuleOp, target: str, warps: int = 4, stages: int = 3,
     There are no tensor descriptors and scaled products in it; an argument that was a descriptor is 2 + 2 * rank
     arguments (see `rewrite_descriptors`).
     """
-    rewrite_descriptors(module)
+    rewrite_descriptors(module, target)
     decompose_dot_scaled(module)
     split_products(module, target)
     cse_dce(module)  # the rewrites repeat themselves for each access

@@ -20,7 +20,7 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import ArrayAttr, Signedness, TensorType
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
-from weft.base import Unsupported
+from weft.base import Span, Unsupported
 from weft.ir import (
     Builder,
     TensorDescType,
@@ -48,8 +48,11 @@ from .expand import Expander, Handler
 __all__ = ["rewrite_descriptors"]
 
 
-def rewrite_descriptors(root: Operation) -> bool:
-    """Rewrite a function, or every function of a module. Gives whether there was anything to do."""
+def rewrite_descriptors(root: Operation, target: str = "cpu") -> bool:
+    """Rewrite a function, or every function of a module. Gives whether there was anything to do.
+
+    `target` is what `Unsupported` names: memory that is accessed by pointers has no minimum and maximum of floats.
+    """
     functions = [op for op in root.walk() if isinstance(op, tt.FuncOp) and op.body.blocks]
     found = [
         f
@@ -60,12 +63,26 @@ def rewrite_descriptors(root: Operation) -> bool:
     for function in found:
         expander = Expander(_part_types, _HANDLERS, "tensor descriptor")
         _arguments(function, expander)
-        expander.run(function.body)
+        try:
+            expander.run(function.body)
+        except _NoSuchCombination as error:
+            raise Unsupported(str(error), target, error.span, hint=_INSTEAD) from None
         entry = function.entry
         outputs = tuple(function.function_type.outputs.data)
         function.properties["function_type"] = function_type(tuple(a.type for a in entry.args), outputs)
         drop_unchanged(function)
     return bool(found)
+
+
+class _NoSuchCombination(Exception):
+    """A reduction into memory that no operation on pointers does."""
+
+    def __init__(self, what: str, span: Span | None) -> None:
+        super().__init__(what)
+        self.span = span
+
+
+_INSTEAD = "blocks of floats are added to memory (atomic_add); minima and maxima are there for integers"
 
 
 def _part_types(type: Attribute) -> Sequence[Attribute] | None:
@@ -225,9 +242,7 @@ def _combiner(op: Operation, block: TensorType[Attribute]) -> tt.RMWOp:
         if element.signedness.data == Signedness.UNSIGNED:  # type: ignore[attr-defined]
             return tt.RMWOp.UMIN if low else tt.RMWOp.UMAX
         return tt.RMWOp.MIN if low else tt.RMWOp.MAX
-    raise Unsupported(
-        f"combining a block of {element} with memory by {kind.name.lower()}", "cpu", span_of(op), works_on=("cuda:90",)
-    )
+    raise _NoSuchCombination(f"combining a block of {element} with memory by {kind.name.lower()}", span_of(op))
 
 
 _HANDLERS: dict[type[Operation], Handler] = {

@@ -49,7 +49,7 @@ def run_on_gpu(
     sizes = (grid,) if isinstance(grid, int) else tuple(grid)
     nx, ny, nz = (*sizes, 1, 1)[:3]
     if emitted.scratch_bytes:
-        scratch = cuda.empty(emitted.scratch_bytes * nx * ny * nz, "u1")
+        scratch = cuda.empty(emitted.scratch_bytes * nx * ny * nz * emitted.blocks, "u1")
         slots.append(("Q", scratch.address))
     launch = kernel.launcher("".join(code for code, _ in slots), lambda: 0)
     launch(nx * emitted.blocks, ny, nz, *(value for _, value in slots))

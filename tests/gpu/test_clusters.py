@@ -16,7 +16,10 @@ import numpy as np
 import pytest
 
 from gluon.clusters import CHECKS
+from kernels.case import copy_arguments
 from kernels.clusters import CHECKS as OF_THE_LANGUAGE
+from kernels.clusters import in_clusters
+from kernels.simulated import NAMES
 from layouts.plans import filled, random_conversion
 from lower.test_clusters import conversions, machine_for, program_of, shape_of
 from weft.compiler import devices
@@ -96,3 +99,18 @@ def test_conversion(seed: int) -> None:
 def test_num_ctas(name: str) -> None:
     """Kernels of the Triton language, whose tiles the blocks of a cluster divide."""
     OF_THE_LANGUAGE[name](run)
+
+
+CORPUS = [name for name in NAMES if name.endswith(".ttir")]
+
+
+@pytest.mark.parametrize("blocks", [2, 4])
+@pytest.mark.parametrize("name", CORPUS)
+def test_kernels_that_know_nothing_of_clusters(name: str, blocks: int) -> None:
+    """The test kernels, each program a cluster; but for those with loops that end when something happens."""
+    kernel = in_clusters(name, blocks)
+    if any(op.name == "while" for op in kernel.program.body.walk()):
+        pytest.skip("it may wait for other programs")
+    after = copy_arguments(kernel.case.make_inputs())
+    run_on_gpu(kernel.program, kernel.case.grid, kernel.chosen(after))
+    kernel.case.check(kernel.case.make_inputs(), after)

@@ -12,6 +12,12 @@ import numpy as np
 
 import weft
 import weft.language as tl
+from weft.ir import parse_module
+from weft.lower import lower
+from weft.passes import tile_pipeline
+from weft.passes.gpu_pipelines import gpu_pipeline
+
+from .simulated import CASES, FILES, Simulated
 
 Run = Callable[..., None]
 CHECKS: dict[str, Callable[[Run], None]] = {}
@@ -23,6 +29,13 @@ def check(function: Callable[[Run, int], None]) -> Callable[[Run, int], None]:
     for blocks in SIZES:
         CHECKS[f"{function.__name__}-{blocks}"] = lambda run, blocks=blocks: function(run, blocks)
     return function
+
+
+def in_clusters(name: str, blocks: int) -> Simulated:
+    """A test kernel, from its tile IR, whose programs are clusters of so many blocks."""
+    path = FILES[name]
+    module = tile_pipeline(parse_module(path.read_text(encoding="utf-8"), path.name))
+    return Simulated(CASES[path.stem], lower(gpu_pipeline(module, "cuda:90", blocks=blocks), "cuda:90"))
 
 
 def whole(seed: int, *shape: int, dtype: Any = np.float32) -> Any:

@@ -11,9 +11,11 @@ import numpy as np
 import pytest
 
 import weft
+import weft.language as tl
 from backends.nvidia.assembling import needs_ptxas
-from kernels.clusters import CHECKS, product_kernel, softmax_kernel, sums_kernel
-from weft.sim import options
+from kernels.clusters import CHECKS, in_clusters, product_kernel, softmax_kernel, sums_kernel
+from kernels.simulated import NAMES
+from weft.sim import Options, options
 
 
 def run(kernel: Any, grid: Any, *args: Any, **more: Any) -> None:
@@ -99,3 +101,41 @@ def test_barriers_of_two_reductions() -> None:
     x = np.zeros((1, 4096), np.float32)
     kernel = softmax_kernel.warmup(x, x, 4096, 4096, BLOCK=4096, num_ctas=2, grid=(1,), target="cuda:90")
     assert kernel.asm["ptx"].count("barrier.cluster.arrive") == 3
+
+
+@weft.jit
+def printing_kernel(x, N: tl.constexpr):
+    value = tl.load(x + tl.arange(0, N))
+    tl.device_print("sum", tl.sum(value, 0))
+    tl.device_print("value", value)
+
+
+@pytest.mark.parametrize("blocks", [2, 4, 8])
+def test_each_element_is_printed_once(blocks: int) -> None:
+    with weft.target("sim:cuda:90"):
+        printing_kernel[(1,)](np.arange(4, dtype=np.int32), N=4, num_ctas=blocks)
+    lines = weft.sim.last_run().printed
+    assert lines[0] == "pid (0, 0, 0) idx () sum: 6"
+    assert lines[1:] == [f"pid (0, 0, 0) idx ({i}) value: {i}" for i in range(4)]
+
+
+CORPUS = [name for name in NAMES if name.endswith(".ttir")]
+
+
+def check_corpus(name: str, blocks: int) -> None:
+    """A test kernel, each program a cluster of so many blocks, gives what it gives without."""
+    kernel = in_clusters(name, blocks)
+    _, after = kernel.run(Options(order="backward" if len(name) % 2 else "forward"))
+    kernel.case.check(kernel.case.make_inputs(), after)
+
+
+@pytest.mark.parametrize("name", CORPUS[::6])
+def test_kernels_that_know_nothing_of_clusters(name: str) -> None:
+    check_corpus(name, 2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("blocks", [2, 4, 8])
+@pytest.mark.parametrize("name", CORPUS)
+def test_every_kernel(name: str, blocks: int) -> None:
+    check_corpus(name, blocks)

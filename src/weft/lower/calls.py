@@ -59,7 +59,7 @@ def _print(c: Context, op: Operation) -> None:
 
 def _places(layout: LinearLayout | None) -> dict[str, Any] | None:
     """Which element a register is, for those who know no layouts: for each dimension its size and what `linear` takes;
-    which registers are no copies of others, and the bits of lane and warp that are 0 where a thread's are none.
+    which registers are no copies of others, and the bits of lane, warp and block that are 0 where a thread's are none.
     """
     if layout is None:
         return None
@@ -70,7 +70,7 @@ def _places(layout: LinearLayout | None) -> dict[str, Any] | None:
         dims.append((size, {"registers": tuple(f2.span(part.in_columns("register"))), **columns}))
     masks = layout.free_variable_masks()
     registers = [r for r in range(layout.in_dims["register"]) if not r & masks["register"]]
-    return {"dims": dims, "registers": registers, "lane": masks["lane"], "warp": masks["warp"]}
+    return {"dims": dims, "registers": registers, **{d: masks[d] for d in ("lane", "warp", "block")}}
 
 
 @lowering("ub.poison")

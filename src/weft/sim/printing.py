@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from weft.ir.lane import LaneOp
+from weft.layouts import LinearLayout
 
 from .debugger import assembled
 from .machine import Context
@@ -34,8 +35,9 @@ def print_op(context: Context, op: LaneOp) -> None:
     blocks = context.warps // per_block
     for block in np.unique(blocks).tolist():
         rows = np.flatnonzero(blocks == block)
+        rank = int(batch.numbers[block]) % batch.program.blocks
         pid = f"pid ({', '.join(map(str, batch.index_of(block)))})"
-        if not op.operands:
+        if not op.operands and not rank:
             batch.report.printed.append(f"{pid}{op.attrs['prefix'].rstrip()}")
         for number, (value, layout) in enumerate(zip(op.operands, op.attrs["layouts"], strict=True)):
             many = op.attrs.get("operands", len(op.operands)) > 1
@@ -43,8 +45,21 @@ def print_op(context: Context, op: LaneOp) -> None:
             signed = op.attrs.get("signed", (True,) * len(op.operands))[number]
             show = partial(_shown, as_hex=bool(op.attrs.get("hex")), signed=signed)
             data = full(context.env[value].data, context.count, batch.lanes)[rows]
-            tile = data[0, 0, 0] if layout is None else assembled(layout, data, None, context.warps[rows] % per_block)
+            if rank & (layout.free_variable_masks().get("block", 0) if layout is not None else -1):
+                continue  # another block of the cluster has the same
+            tile = data[0, 0, 0]
+            if layout is not None:
+                tile = _of_block(layout, assembled(layout, data, None, context.warps[rows] % per_block), rank)
             batch.report.printed += _lines(f"{pid} idx ", prefix, np.asanyarray(tile), show)
+
+
+def _of_block(layout: LinearLayout, tile: Array, rank: int) -> Array:
+    """What the first block of a cluster would have, where a block of this rank has it."""
+    bases = layout.bases["block"] if layout.has_in("block") else ()
+    for i, basis in enumerate(bases):
+        if rank >> i & 1:
+            tile = tile[np.ix_(*(np.arange(n) ^ x for n, x in zip(tile.shape, basis, strict=True)))]
+    return tile
 
 
 def _print_registers(context: Context, op: LaneOp) -> None:

@@ -43,20 +43,21 @@ def _printed(e: Emitter, elem: str, name: str, *, as_hex: bool, signed: bool) ->
 def _print(e: Emitter, op: LaneOp) -> None:
     """A line for each element, as Triton has it; of values that belong to no tile, for each thread and register."""
     attrs = op.attrs
-    pid = [("%d", "i32", special(e, f"ctaid.{axis}")) for axis in "xyz"]
+    name = "ctaid" if e.program.blocks == 1 else "clusterid"
+    pid = [("%d", "i32", special(e, f"{name}.{axis}")) for axis in "xyz"]
     prefix = str(attrs.get("prefix", ""))
     if "places" not in attrs:
         _print_registers(e, op, pid, prefix)
         return
     if not op.operands:
-        _where(e, {"lane": e.program.lanes - 1, "warp": e.program.warps - 1}, lambda: _vprintf(e, prefix.rstrip(), pid))
+        _where(e, _SCALAR, lambda: _vprintf(e, prefix.rstrip(), pid))
     many = attrs.get("operands", len(op.operands)) > 1
     for number, (value, place) in enumerate(zip(op.operands, attrs["places"], strict=True)):
         head = prefix + (f"(operand {attrs.get('operand', number)}) " if many else "")
         _print_tile(e, op, pid, head, value, place or _SCALAR, attrs["signed"][number])
 
 
-_SCALAR: dict[str, Any] = {"dims": [], "registers": [0], "lane": -1, "warp": -1}
+_SCALAR: dict[str, Any] = {"dims": [], "registers": [0], "lane": -1, "warp": -1, "block": -1}
 
 
 def _print_tile(
@@ -79,11 +80,16 @@ def _print_tile(
 def _where(e: Emitter, place: Mapping[str, Any], do: Callable[[], None]) -> None:
     """Let the threads do something in whose indices some bits are 0."""
     mask = place["lane"] & e.program.lanes - 1 | (place["warp"] & e.program.warps - 1) * e.program.lanes
-    if not mask:
+    ranks = place["block"] & e.program.blocks - 1
+    if not mask and not ranks:
         do()
         return
     f = e.f
-    own = e.ins(f"icmp eq i32 {e.pure(f'and i32 {thread_index(e)}, {mask}')}, 0")
+    bits = e.pure(f"and i32 {thread_index(e)}, {mask}")
+    if ranks:
+        rank = special(e, "cluster.ctarank", e.program.blocks)
+        bits = e.pure(f"or i32 {bits}, {e.pure(f'and i32 {rank}, {ranks}')}")
+    own = e.ins(f"icmp eq i32 {bits}, 0")
     inside, after = f.new_label("prints"), f.new_label("printed")
     e.do(f"br i1 {own}, label %{inside}, label %{after}")
     f.start(inside)

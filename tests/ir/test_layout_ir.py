@@ -573,3 +573,34 @@ def test_damaged_texts_are_errors_or_modules(seed: int) -> None:
         else:
             shown = print_module(module)
             assert print_module(parse_module(shown)) == shown
+
+
+def test_types_as_text() -> None:
+    """`str` of a type is what the IR says, layouts and all, whoever else was imported."""
+    code = """
+from weft.ir import parse_module
+import weft.ir.gpu
+text = '''
+#b = #ttg.blocked<{sizePerThread = [1, 4], threadsPerWarp = [8, 4], warpsPerCTA = [4, 1], order = [1, 0]}>
+#s = #ttg.swizzled_shared<{vec = 1, perPhase = 1, maxPhase = 1, order = [1, 0]}>
+module attributes {"ttg.num-warps" = 4 : i32, ttg.target = "cuda:80", "ttg.threads-per-warp" = 32 : i32} {
+  tt.func public @k(%d: !tt.tensordesc<tensor<8x64xf16, #s>>) attributes {noinline = false} {
+    %a = arith.constant dense<1.0> : tensor<64x64xf16, #b>
+    %m = ttg.local_alloc %a : (tensor<64x64xf16, #b>) -> !ttg.memdesc<64x64xf16, #s, #ttg.shared_memory>
+    %t = ttg.async_commit_group
+    tt.return
+  }
+}'''
+(kernel,) = parse_module(text, "k.ttgir").body.block.ops
+for value in (*kernel.body.block.args, *(r for op in kernel.body.block.ops for r in op.results)):
+    print(value.type)
+"""
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    blocked = "#ttg.blocked<{sizePerThread = [1, 4], threadsPerWarp = [8, 4], warpsPerCTA = [4, 1], order = [1, 0]}>"
+    shared = "#ttg.swizzled_shared<{vec = 1, perPhase = 1, maxPhase = 1, order = [1, 0]}>"
+    assert found.splitlines() == [
+        f"!tt.tensordesc<tensor<8x64xf16, {shared}>>",
+        f"tensor<64x64xf16, {blocked}>",
+        f"!ttg.memdesc<64x64xf16, {shared}, #ttg.shared_memory>",
+        "!ttg.async.token",
+    ]

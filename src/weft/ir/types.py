@@ -36,7 +36,7 @@ from xdsl.dialects.builtin import (
     Signedness,
     TensorType,
 )
-from xdsl.ir import Attribute, ParametrizedAttribute, TypeAttribute
+from xdsl.ir import Attribute, BuiltinAttribute, ParametrizedAttribute, TypeAttribute
 from xdsl.irdl import irdl_attr_definition
 from xdsl.printer import Printer
 
@@ -88,24 +88,28 @@ AliasOf = Callable[[str, str], str]
 """Gives a text that is long and comes often a short name, `#blocked`; its arguments are the text and a stem."""
 
 
-class Encoding:
+class _Text(BuiltinAttribute):
+    """What `str` gives of a type or an encoding is what Triton writes, also where it stands inside of another type."""
+
+    def text(self, alias: AliasOf | None = None) -> str:
+        """As Triton writes it."""
+        raise NotImplementedError
+
+    def print_builtin(self, printer: Printer) -> None:
+        """Write the text."""
+        printer.print_string(self.text())
+
+
+class Encoding(_Text):
     """What the `encoding` of a tile's type says of where its elements lie; `weft.ir.gpu` has the only kind."""
 
     def tensor(self, element: Attribute) -> TensorType[Attribute]:
         """The tile of the same shape that lies the same way."""
         raise NotImplementedError
 
-    def text(self, alias: AliasOf | None = None) -> str:
-        """The encoding as Triton writes it."""
-        raise NotImplementedError
 
-
-class Laid:
+class Laid(_Text):
     """A type other than a tile's that says how something lies in memory; `weft.ir.gpu` has them."""
-
-    def text(self, alias: AliasOf | None = None) -> str:
-        """The type as Triton writes it."""
-        raise NotImplementedError
 
     def problem(self) -> str | None:
         """Why this is not a type of the layout IR; None where it is."""

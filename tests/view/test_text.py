@@ -14,8 +14,8 @@ import pytest
 
 from weft.cli import main
 from weft.cli_layout import ESCAPE
-from weft.layouts import BlockedLayout, LinearLayout, SliceLayout, SwizzledSharedLayout
-from weft.layouts.plan import plan_conversion
+from weft.layouts import AffineLayout, BlockedLayout, LinearLayout, SliceLayout, SwizzledSharedLayout
+from weft.layouts.plan import plan_conversion, plan_gather, plan_local_access, plan_reduction
 from weft.view import grid_of, natural_shape, parse_layout, render_text, to_html, to_svg
 from weft.view.colours import ink, oklch, place_colour
 
@@ -207,6 +207,29 @@ def test_notebooks() -> None:
     for thing in (BLOCKED, linear, plan_conversion(BLOCKED, BLOCKED, (4, 4), 32)):
         assert thing._repr_svg_().startswith("<svg") and "<svg" in thing._repr_html_()
     assert LinearLayout.identity_1d(1 << 30, "lane", "dim0")._repr_html_() is None
+
+
+def test_notebooks_show_every_kind_of_plan_and_affine_layouts() -> None:
+    flipped = AffineLayout.flip_1d(4, "lane", "dim0")
+    assert [[cell.full for cell in row] for row in grid_of(flipped).cells] == [["3", "2", "1", "0"]]
+    assert grid_of(flipped, view="matrix").cells == grid_of(flipped.linear, view="matrix").cells
+    assert [[cell.full for cell in row] for row in grid_of(flipped, view="hardware").cells] == [
+        ["3"],
+        ["2"],
+        ["1"],
+        ["0"],
+    ]
+    memory = SwizzledSharedLayout(1, 1, 4, [1, 0])
+    plans = (
+        plan_gather(BLOCKED, BLOCKED, (4, 4), (4, 4), 1, 8),
+        plan_reduction(BLOCKED, (4, 4), 0, 32),
+        plan_local_access(BLOCKED, memory, (4, 4), 32),
+    )
+    for thing in (flipped, *plans):
+        assert ElementTree.fromstring(thing._repr_svg_()).tag.endswith("svg")
+        html = thing._repr_html_()
+        ElementTree.fromstring(f"<body>{html}</body>")
+        assert "<script" not in html and (thing is flipped or "cycles a warp" in html)
 
 
 def test_notebooks_that_import_layouts_alone() -> None:

@@ -164,4 +164,4 @@ __all__ = [
     "wmma_scale_layout",
 ]
 
-install(LinearLayout, Layout)
+install(LinearLayout, AffineLayout, Layout)

@@ -7,6 +7,7 @@ matrix_grid    the matrix over F2
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from weft.base import LayoutError
-from weft.layouts import LinearLayout
+from weft.layouts import AffineLayout, LinearLayout
 
 from .colours import RGB, bank_colour, blank, input_colour, place_colour
 
@@ -23,6 +24,7 @@ __all__ = ["Cell", "Grid", "hardware_grid", "matrix_grid", "ordered_outs", "padd
 PLACES = ("register", "lane", "warp", "block")
 Pads = Sequence[Sequence[int]]
 """(interval, padding) of a PaddedSharedLayout, in elements."""
+Map = LinearLayout | AffineLayout
 LARGEST = 1 << 22
 BANKS, WORD = 32, 4
 
@@ -61,7 +63,7 @@ class Grid:
         return f"cut: {shown[0]} of {self.whole[0]} rows and {shown[1]} of {self.whole[1]} columns are shown"
 
 
-def ordered_outs(layout: LinearLayout) -> list[str]:
+def ordered_outs(layout: Map) -> list[str]:
     """The output dimensions from the slowest (rows) to the fastest (columns): dim0, dim1, ..., or as they come."""
     names = list(layout.out_dims)
     if all(n.startswith("dim") and n[3:].isdigit() for n in names):
@@ -69,16 +71,17 @@ def ordered_outs(layout: LinearLayout) -> list[str]:
     return names
 
 
-def _checked(layout: LinearLayout) -> None:
-    if max(layout.total_in_log, layout.total_out_log) > LARGEST.bit_length() - 1:
+def _checked(layout: Map) -> None:
+    places, elements = (sum(size.bit_length() - 1 for size in d.values()) for d in (layout.in_dims, layout.out_dims))
+    if max(places, elements) > LARGEST.bit_length() - 1:
         raise LayoutError(
-            f"the layout has 2^{layout.total_in_log} places and 2^{layout.total_out_log} elements, "
+            f"the layout has 2^{places} places and 2^{elements} elements, "
             f"pictures are drawn of 2^{LARGEST.bit_length() - 1} at most",
             hint="take a smaller tile: layouts repeat",
         )
 
 
-def _element_numbers(layout: LinearLayout) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
+def _element_numbers(layout: Map) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
     """For each place, in order, the number of its element, the last dimension of the tile the fastest."""
     return layout.transpose_outs(ordered_outs(layout)[::-1]).table()
 
@@ -91,7 +94,7 @@ def _coordinates(number: int, sizes: Sequence[int]) -> tuple[int, ...]:
     return tuple(reversed(found))
 
 
-def _split_place(place: int, layout: LinearLayout) -> dict[str, int]:
+def _split_place(place: int, layout: Map) -> dict[str, int]:
     found = {}
     for name, size in layout.in_dims.items():
         found[name] = place % size
@@ -108,14 +111,14 @@ def padded(offset: int, pads: Pads) -> int:
     return offset + sum(offset // interval * padding for interval, padding in pads)
 
 
-def _is_distributed(layout: LinearLayout) -> bool:
+def _is_distributed(layout: Map) -> bool:
     return bool(layout.in_dims) and all(n in PLACES for n in layout.in_dims)
 
 
 class _Painter:
     """Texts and colours of the places of one layout."""
 
-    def __init__(self, layout: LinearLayout, element_bits: int, pads: Pads = ()) -> None:
+    def __init__(self, layout: Map, element_bits: int, pads: Pads = ()) -> None:
         self.layout = layout
         self.pads = pads
         self.ins = layout.in_dims
@@ -177,9 +180,7 @@ def _cut(rows: int, columns: int, limit: tuple[int, int] | None) -> tuple[int, i
     return (rows, columns) if limit is None else (min(rows, limit[0]), min(columns, limit[1]))
 
 
-def tile_grid(
-    layout: LinearLayout, limit: tuple[int, int] | None = None, element_bits: int = 32, pads: Pads = ()
-) -> Grid:
+def tile_grid(layout: Map, limit: tuple[int, int] | None = None, element_bits: int = 32, pads: Pads = ()) -> Grid:
     """The tile, each element with the place that has it; `+` marks elements that other places have as well.
 
     The last dimension runs from left to right, all others from top to bottom. `limit` cuts to so many rows and columns;
@@ -227,9 +228,7 @@ def tile_grid(
     )
 
 
-def hardware_grid(
-    layout: LinearLayout, limit: tuple[int, int] | None = None, element_bits: int = 32, pads: Pads = ()
-) -> Grid:
+def hardware_grid(layout: Map, limit: tuple[int, int] | None = None, element_bits: int = 32, pads: Pads = ()) -> Grid:
     """The hardware, each place with the element it has.
 
     Registers: a row for each lane of each warp. Shared memory: a row for each 128 bytes, which are all banks once, with
@@ -270,21 +269,21 @@ def hardware_grid(
     )
 
 
-def _memory(view: LinearLayout, element_bits: int, pads: Pads) -> tuple[np.ndarray[Any, np.dtype[np.int64]], int]:
+def _memory(view: Map, element_bits: int, pads: Pads) -> tuple[np.ndarray[Any, np.dtype[np.int64]], int]:
     """(the place of `view` at each element of memory, block after block, -1 in gaps; how many are in a row)."""
     offsets = view.in_dims["offset"]
     length = padded(offsets - 1, pads) + 1
     columns = min(1 << (length - 1).bit_length(), max(1, BANKS * WORD * 8 // element_bits))
     rows = -(-length // columns)
-    places = np.full((1 << view.total_in_log) // offsets * rows * columns, -1, np.int64)
-    every = np.arange(1 << view.total_in_log)
+    every = np.arange(math.prod(view.in_dims.values()))
+    places = np.full(len(every) // offsets * rows * columns, -1, np.int64)
     own = every % offsets
     places[every // offsets * rows * columns + own + sum(own // i * p for i, p in pads)] = every
     return places, columns
 
 
 def _place_cell(
-    number: int, numbers: np.ndarray[Any, np.dtype[np.int64]], view: LinearLayout, painter: _Painter, sizes: list[int]
+    number: int, numbers: np.ndarray[Any, np.dtype[np.int64]], view: Map, painter: _Painter, sizes: list[int]
 ) -> Cell:
     if number < 0:
         return Cell("", ".", blank())
@@ -292,7 +291,7 @@ def _place_cell(
     return Cell(text, text, painter.fill(_split_place(number, view)))
 
 
-def _row_name(row: int, columns: int, view: LinearLayout, painter: _Painter, element_bits: int, total: int) -> str:
+def _row_name(row: int, columns: int, view: Map, painter: _Painter, element_bits: int, total: int) -> str:
     ins = painter.ins
     if "offset" in ins:
         blocks = ins.get("block", 1)

@@ -1,7 +1,7 @@
 """Pictures of layouts and plans for notebooks and documents: `to_svg`, `to_html`; static, so that they survive export.
 
 Importing this room, or asking a layout in a notebook for its picture, provides the `_repr_svg_` and `_repr_html_` of
-`LinearLayout`, named layouts and plans (weft/layouts/pictures.py).
+all layouts and plans (weft/layouts/pictures.py).
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from html import escape
 from typing import Any
 
 from weft.base import LayoutError
-from weft.layouts import Layout, LinearLayout, PaddedSharedLayout
+from weft.layouts import AffineLayout, Layout, LinearLayout, PaddedSharedLayout
 from weft.layouts.pictures import provide
-from weft.layouts.plan import Plan
+from weft.layouts.plan import Gather, LocalAccess, Plan, Reduction
 
 from .expressions import as_linear
 from .grid import Grid, hardware_grid, matrix_grid, tile_grid
@@ -23,14 +23,15 @@ from .svg import render_svg
 
 __all__ = ["VIEWS", "Picture", "grid_of", "register", "side_by_side", "to_html", "to_svg"]
 
-Picture = LinearLayout | Layout | Plan
+Planned = Plan | Gather | Reduction | LocalAccess
+Picture = LinearLayout | AffineLayout | Layout | Planned
 VIEWS = ("tile", "hardware", "matrix")
 LIMIT = (32, 32)
 """Rows and columns of pictures in notebooks, which are kept in the notebook; larger ones are cut, and say so."""
 
 
 def grid_of(
-    layout: LinearLayout | Layout,
+    layout: LinearLayout | AffineLayout | Layout,
     shape: Sequence[int] | None = None,
     view: str = "tile",
     *,
@@ -40,11 +41,25 @@ def grid_of(
     """One of the three views of a layout; without `shape`, of the smallest tile that shows all of a named layout."""
     if view not in VIEWS:
         raise LayoutError(f"there is no view {view!r}; there are {', '.join(VIEWS)}")
+    draw = tile_grid if view == "tile" else hardware_grid
+    if isinstance(layout, AffineLayout):
+        return matrix_grid(layout.linear) if view == "matrix" else draw(layout, limit, element_bits)
     linear = as_linear(layout, natural_shape(layout) if shape is None else shape)
     if view == "matrix":
         return matrix_grid(linear)
     pads = layout.interval_padding_pairs if isinstance(layout, PaddedSharedLayout) else ()
-    return (tile_grid if view == "tile" else hardware_grid)(linear, limit, element_bits, pads)
+    return draw(linear, limit, element_bits, pads)
+
+
+def _parts(plan: Planned) -> list[tuple[str, Grid]]:
+    """What a plan is about, with names."""
+    if isinstance(plan, Plan):
+        return [("before", tile_grid(plan.src, LIMIT)), ("after", tile_grid(plan.dst, LIMIT))]
+    if isinstance(plan, Gather):
+        return [("source", tile_grid(plan.source, LIMIT)), ("index and result", tile_grid(plan.index, LIMIT))]
+    if isinstance(plan, Reduction):
+        return [("before", tile_grid(plan.layout, LIMIT)), ("after", tile_grid(plan.result, LIMIT))]
+    return [("offsets and blocks of registers", hardware_grid(plan.place, LIMIT))]
 
 
 def to_svg(
@@ -55,18 +70,17 @@ def to_svg(
     limit: tuple[int, int] | None = LIMIT,
     element_bits: int = 32,
 ) -> str:
-    """A layout as SVG, or a plan: the tile before and after it.
+    """A layout as SVG, or a plan: the tile before and after it, or what it is about.
+
+    The matrix of an affine layout is that of its linear part.
 
     >>> from weft.layouts import BlockedLayout
     >>> to_svg(BlockedLayout([1, 2], [2, 2], [1, 1], [1, 0])).count("<rect")  # the ground, 8 elements, 1 warp
     10
     """
-    if isinstance(thing, Plan):
-        pictures = [
-            render_svg(tile_grid(layout, LIMIT), name) for name, layout in (("before", thing.src), ("after", thing.dst))
-        ]
-        return side_by_side(pictures)
-    name = "" if isinstance(thing, LinearLayout) else repr(thing)
+    if isinstance(thing, Planned):
+        return side_by_side([render_svg(grid, name) for name, grid in _parts(thing)])
+    name = repr(thing) if isinstance(thing, Layout) else ""
     return render_svg(grid_of(thing, shape, view, limit=limit, element_bits=element_bits), name)
 
 
@@ -93,14 +107,13 @@ def side_by_side(pictures: Sequence[str]) -> str:
 
 def to_html(thing: Picture, shape: Sequence[int] | None = None) -> str:
     """A layout or a plan as a piece of HTML: the picture and the facts in text. Needs no script."""
+    body, facts = "", thing.explain() if isinstance(thing, Planned) else str(thing).strip("\n")
     if isinstance(thing, Plan):
         steps = "".join(f"<li><b>{s.kind}</b>: {escape(s.text)}</li>" for s in plan_steps(thing))
         body = f"<ol>{steps}</ol>" if steps else "<p>Nothing has to be done.</p>"
-        facts = thing.explain()
-    else:
-        linear = as_linear(thing, natural_shape(thing) if shape is None else shape)
-        body, facts = "", str(linear).strip("\n")
-    summary = "cost" if isinstance(thing, Plan) else "bases"
+    elif isinstance(thing, Layout):
+        facts = str(as_linear(thing, natural_shape(thing) if shape is None else shape)).strip("\n")
+    summary = "cost" if isinstance(thing, Planned) else "bases"
     return (
         f'<div style="overflow-x:auto">{to_svg(thing, shape)}</div>{body}'
         f"<details><summary>{summary}</summary><pre>{escape(facts)}</pre></details>"

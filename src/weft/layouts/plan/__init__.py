@@ -29,4 +29,4 @@ __all__ = [
     "machine_of",
 ]
 
-install(Plan)
+install(Plan, Gather, Reduction, LocalAccess)

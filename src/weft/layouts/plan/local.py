@@ -45,6 +45,18 @@ class LocalAccess:
         """What it costs each warp."""
         return self.access.cost(self.machine)
 
+    def explain(self) -> str:
+        """What is done, in words."""
+        access = self.access
+        name = access.instruction if access.instruction != "shared" else "ld.shared or st.shared"
+        return "\n".join(
+            [
+                f"{name}: {self.cycles:.0f} cycles a warp",
+                f"    {access.count:>4} instructions of {1 << access.vector} elements of each lane",
+                f"    {access.wavefronts:>4} wavefronts each, {access.ideal} at least",
+            ]
+        )
+
     def load(self, memory: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """The tile [block, warp, lane, register] from memory [block, offset]."""
         block, offset = self._where()

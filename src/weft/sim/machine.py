@@ -1,199 +1,33 @@
-"""The machine: blocks that run together, their memory, their checkers; and contexts, warps that run in step.
-
-A context is a set of warps at one place of the program. It begins with all warps of all blocks that run together, which
-is what makes the simulator fast: control flow is uniform, so one NumPy operation does the work of all of them. Where
-warps, or blocks, take different branches, the context splits; its parts are generators that are resumed in turn, stop
-where they wait (for a barrier, for an mbarrier, for the parts that they split into) and join again. When all that are
-left wait for something that cannot come, it is a deadlock, and everyone's place is known.
-"""
+"""The machine: blocks that run together, their memory, and what checks each access; who runs when is in `turns`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from weft.base import Note, Span
-from weft.ir.lane import LaneOp, LaneProgram, Value, Variable
+from weft.base import Note
+from weft.ir.lane import LaneOp
 
-from .debugger import Names
-from .errors import DeadlockError, FenceError, MisalignedError, OutOfBoundsError, RaceError, SimulationError, Thread
+from .contexts import Access, Context, Environment, Flight, Launch, Wait
+from .errors import FenceError, MisalignedError, OutOfBoundsError, RaceError, SimulationError, Thread
 from .errors import UninitializedError as Uninitialized
-from .late import first_of, instead_of
-from .memory import GlobalMemory, count_sectors, count_wavefronts
-from .options import Options
+from .memory import count_sectors, count_wavefronts
 from .races import Shadow
 from .reach import note_of_flight, note_of_read, note_of_write
 from .remembered import Remembered
-from .report import Report
-from .values import Array, Fragment
+from .turns import Turns
+from .values import Array
 
-__all__ = ["Access", "Batch", "Context", "Environment", "Launch", "Wait"]
-
-
-@dataclass
-class Launch:
-    """What all blocks of a launch have in common."""
-
-    program: LaneProgram
-    grid: tuple[int, int, int]
-    memory: GlobalMemory
-    arguments: dict[str, Fragment]
-    options: Options
-    report: Report
-    names: Names | None = None
-    """The kernel's variables, where someone watches."""
-    counting: bool = False
-    """Whether it is only counted: memory is not touched, and what is read is not known."""
-    steps: int = 0
-
-    def error(self, error: SimulationError) -> None:
-        """Raise it, or keep it: one for each kind and place."""
-        if self.options.order == "random":
-            error.notes = (*error.notes, Note(f"found where {self.options.describe()}"))
-        if self.options.raise_first:
-            self.report.errors.append(error)
-            raise error
-        for known in self.report.errors:
-            if type(known) is type(error) and known.span == error.span:
-                known.count += 1
-                return
-        self.report.errors[:] = first_of([*self.report.errors, error])
+__all__ = ["Access", "Batch", "Context", "Environment", "Flight", "Launch", "Wait"]
 
 
-PHASES = (
-    "in each phase an mbarrier needs all its arrivals and exactly the bytes announced; nothing under way brings them"
-)
-
-
-def _ranges(warps: Sequence[int]) -> str:
-    """Warps in words: those that follow each other as a range."""
-    parts: list[list[int]] = []
-    for warp in sorted(warps):
-        if parts and parts[-1][-1] == warp - 1:
-            parts[-1].append(warp)
-        else:
-            parts.append([warp])
-    text = ", ".join(str(p[0]) if len(p) == 1 else f"{p[0]} to {p[-1]}" for p in parts)
-    return f"warps {text} have" if len(warps) > 1 else f"warp {text} has"
-
-
-def _named(context: Context, warps: int) -> str:
-    who = sorted({int(w) % warps for w in context.warps})
-    text = _ranges(who).rpartition(" ")[0]
-    return f"{text} wait{'s' if len(who) == 1 else ''}"
-
-
-class Environment:
-    """The values of a context; those of the context that it split from are found through `outer`."""
-
-    __slots__ = ("names", "outer", "rows", "values")
-
-    def __init__(self, outer: Environment | None = None, rows: Array | None = None) -> None:
-        self.values: dict[Value, Fragment] = {}
-        self.outer, self.rows = outer, rows
-        self.names: dict[str, Variable] = dict(outer.names) if outer is not None else {}
-        """The kernel's variables, where someone watches: the value that each has now."""
-
-    def __getitem__(self, value: Value) -> Fragment:
-        found = self.values.get(value)
-        if found is None:
-            assert self.outer is not None and self.rows is not None, f"{value} has no value"
-            found = self.values[value] = self.outer[value].rows(self.rows)
-        return found
-
-
-@dataclass
-class Wait:
-    """Why a context does not go on: `ready` says whether it may again, `what` is for people."""
-
-    ready: Callable[[], bool]
-    what: str
-    span: Span | None
-    parts: bool = False
-    """Whether it waits for its own parts, which is never the cause of a deadlock."""
-    late: Callable[[], tuple[str, list[Note]]] | None = None
-    """`what` as it is when nobody can go on, and the places that have to do with it."""
-    idle: bool = False
-    """Whether it only asks again and again: that it can do so is no progress."""
-
-
-@dataclass
-class Flight:
-    """An asynchronous operation that is done when nothing else goes on, or before."""
-
-    what: str
-    land: Callable[[], None]
-    owner: object = None
-
-
-@dataclass
-class Access:
-    """One access of memory: arrays [warp, lane, register] of addresses and of who takes part."""
-
-    op: LaneOp
-    space: str
-    address: Array
-    active: Array
-    width: int
-    counted: bool = True
-    """Whether address and mask are known."""
-    proxy: bool = False
-    """Whether the asynchronous proxy does it."""
-    known: bool = True
-    """Whether what is written is known, or what was read: only the counter reads what it does not know."""
-    home: Array | None = None
-    """In the space `cluster` the block of the batch whose memory each address is in; `address` counts within it."""
-
-
-@dataclass
-class Context:
-    """Warps that run in step. `warps` numbers them over all blocks of the batch."""
-
-    batch: Batch
-    warps: Array
-    env: Environment
-    done: bool = False
-    waits: Wait | None = None
-    running: Iterator[Wait] | None = None
-    place: tuple[str, int] | None = None
-    """The line that it is at, where someone watches."""
-    first: int = 0
-    """The first warp in the block of the partition that they belong to."""
-
-    @property
-    def count(self) -> int:
-        """How many warps."""
-        return len(self.warps)
-
-    def thread(self, row: int, lane: int | None = None) -> Thread:
-        """Who the lane of the row-th warp is."""
-        block, warp = divmod(int(self.warps[row]), self.batch.program.warps)
-        return Thread(self.batch.index_of(block), warp, lane)
-
-    def narrow(self, rows: Array) -> None:
-        """Go on with some of the warps; the others have returned."""
-        self.env = Environment(self.env, rows)
-        self.warps = self.warps[rows]
-
-
-@dataclass
-class _Arrival:
-    """Who is at a barrier of a block, with the operation that brought them there."""
-
-    warps: list[int] = field(default_factory=list)
-    ops: list[LaneOp] = field(default_factory=list)
-    turn: int = 0
-
-
-class Batch:
+class Batch(Turns):
     """Blocks that run together: `numbers` are their indices in the grid, flattened; a cluster's follow each other."""
 
     def __init__(self, launch: Launch, numbers: Array, granule: int) -> None:
-        self.launch, self.program, self.numbers = launch, launch.program, numbers
-        self.options, self.report = launch.options, launch.report
+        super().__init__(launch, numbers)
         self.lanes = self.program.lanes
         blocks, warps = len(numbers), self.program.warps
         self.stride = (self.program.shared_bytes + 127) // 128 * 128
@@ -207,14 +41,12 @@ class Batch:
         self.shadow = Shadow(size // granule if self.options.races else 0, blocks, warps, self.lanes, cluster)
         self.sites: list[LaneOp] = []
         self._site_of: dict[int, int] = {}
-        self.arrivals: dict[tuple[int, int], _Arrival] = {}
         self.mbarriers: dict[tuple[int, int], Any] = {}
         """By block and address."""
         self.former: dict[tuple[int, int], LaneOp] = {}
         """What has made an end of an mbarrier."""
         self.barriers_made = [0] * (blocks // cluster)
         """mbarriers, by cluster."""
-        self.flights: list[Flight] = []
         self.bulk_stores: list[Any] = []
         self.bulk_groups = np.zeros(blocks * warps, np.int64)
         self.products: list[Any] = []
@@ -224,18 +56,11 @@ class Batch:
         self.copies: list[Any] = []
         self.groups = np.zeros(blocks * warps, np.int64)
         """Groups of asynchronous copies that each warp has ended."""
-        self.random = np.random.default_rng((self.options.seed, int(numbers[0])))
-        self.contexts: list[Context] = []
-        self.explaining = False
-        """Whether an error was found, and the contexts that are left only go on for what explains it."""
 
     # -- who and where ------------------------------------------------------------------------------------------------
 
-    def index_of(self, block: int) -> tuple[int, int, int]:
-        """The index in the grid of a block of the batch."""
-        x, y, _ = self.launch.grid
-        number = int(self.numbers[block]) // self.program.blocks
-        return number % x, number // x % y, number // (x * y)
+    def context(self, warps: Array, env: Environment) -> Context:
+        return Context(self, warps, env)
 
     def site(self, op: LaneOp) -> int:
         """A number for an operation."""
@@ -244,140 +69,6 @@ class Batch:
             found = self._site_of[id(op)] = len(self.sites)
             self.sites.append(op)
         return found
-
-    def sequence(self, count: int) -> Array | None:
-        """The order in which lanes act on one address, the last one winning; None is the order of their numbers."""
-        if self.options.order == "forward":
-            return None
-        if self.options.order == "backward":
-            return np.arange(count - 1, -1, -1)
-        return self.random.permutation(count)
-
-    # -- running ------------------------------------------------------------------------------------------------------
-
-    def run(self, start: Callable[[Context], Iterator[Wait]], apart: bool = False) -> None:
-        """All contexts to their ends; DeadlockError if some cannot go on.
-
-        Blocks that may wait for each other run `apart`, each in a context of its own: blocks in one context that left a
-        loop would wait at its end for those that are still in it.
-        """
-        warps = np.arange(len(self.numbers) * self.program.warps)
-        for part in np.split(warps, len(self.numbers)) if apart else [warps]:
-            env = Environment()
-            for value, parameter in zip(self.program.body.arguments, self.program.parameters, strict=True):
-                env.values[value] = self.launch.arguments[parameter.name]
-            self.add(Context(self, part, env), start)
-        while self.contexts:
-            if not self._turn() and not self._land() and not any(c.waits and c.waits.idle for c in self.contexts):
-                self._deadlock()
-
-    def _turn(self) -> bool:
-        """Let each context that can go on do so, up to where it waits; whether one did more than to ask again."""
-        moved = False
-        order = self.sequence(len(self.contexts))
-        for context in list(self.contexts) if order is None else [self.contexts[i] for i in order]:
-            if context.done or (context.waits is not None and not context.waits.ready()):
-                continue
-            moved |= context.waits is None or not context.waits.idle
-            try:
-                self._resume(context)
-            except SimulationError as error:
-                context.done = True
-                if self.explaining or not isinstance(error, Uninitialized) or len(self.contexts) == 1:
-                    raise
-                self._explain(error)
-        self.contexts = [c for c in self.contexts if not c.done]
-        return moved
-
-    def _explain(self, read: SimulationError) -> None:
-        """Raise the race that a read of unwritten memory is, or else that error."""
-        self.explaining = True
-        found = instead_of(read, lambda: self._turn() or self._land())
-        if found is not read:
-            self.report.errors[:] = [found, read]
-            raise found from None
-        self.report.errors[:] = [read]
-        raise read
-
-    def _land(self) -> bool:
-        """Let one of the asynchronous operations be done; False if there is none."""
-        if not self.flights:
-            return False
-        order = self.sequence(len(self.flights))
-        self.flights.pop(0 if order is None else int(order[0])).land()
-        return True
-
-    def add(self, context: Context, start: Callable[[Context], Iterator[Wait]]) -> None:
-        """Another context."""
-        context.running = start(context)
-        self.contexts.append(context)
-
-    def _resume(self, context: Context) -> None:
-        assert context.running is not None
-        context.waits = next(context.running, None)
-        if context.waits is None:
-            context.done = True
-
-    def _deadlock(self) -> None:
-        stuck = [c for c in self.contexts if c.waits is not None and not c.waits.parts]
-        stuck = [c for c in stuck if c.waits is not None and c.waits.span is not None] or stuck
-        first, hint, cause, notes = stuck[0], "", "", []
-        for context in stuck:
-            assert context.waits is not None
-            what, more = context.waits.late() if context.waits.late else (context.waits.what, [])
-            if context is first:
-                cause = what
-                hint = PHASES if context.waits.late else ""
-            notes.append(Note(f"{_named(context, self.program.warps)} here for {what}", context.waits.span))
-            notes += [note for note in more if note not in notes]
-        ended = [w for w in range(self.program.warps) if self._has_ended(w, int(first.warps[0]) // self.program.warps)]
-        if ended:
-            notes.append(Note(f"{_ranges(ended)} ended"))
-        never, colon, why = cause.partition(": ")
-        found = f"deadlock: {never} never {'ends' if colon else 'comes'}{colon}{why}"
-        span = first.waits.span if first.waits is not None else None
-        self.contexts = []
-        self.launch.error(DeadlockError(found, span, thread=first.thread(0), others=notes, hint=hint))
-
-    def _has_ended(self, warp: int, block: int) -> bool:
-        number = block * self.program.warps + warp
-        return not any((c.warps == number).any() for c in self.contexts)
-
-    # -- barriers -----------------------------------------------------------------------------------------------------
-
-    def block_barrier(self, context: Context, op: LaneOp) -> Iterator[Wait]:
-        """All warps of the block, or those that `attrs["warps"]` counts at the barrier `attrs["id"]`."""
-        per_block = self.program.warps
-        number, expected = int(op.attrs.get("id", 0)), int(op.attrs.get("warps", per_block))
-        blocks, counts = np.unique(context.warps // per_block, return_counts=True)
-        if expected == per_block and (counts == per_block).all():
-            self.shadow.clocks.block_barrier(blocks)
-            return
-        targets = []
-        for block in blocks.tolist():
-            arrival = self.arrivals.setdefault((block, number), _Arrival())
-            arrival.warps += [int(w) for w in context.warps if w // per_block == block]
-            arrival.ops.append(op)
-            targets.append((arrival, arrival.turn + 1))
-            if len(arrival.warps) >= expected:
-                self._release(block, arrival, expected, "id" in op.attrs)
-        if all(a.turn >= turn for a, turn in targets):
-            return
-        have = len(targets[0][0].warps)
-        what = f"a barrier that {have} of {expected} warps have reached"
-        yield Wait(lambda: all(a.turn >= turn for a, turn in targets), what, op.span)
-
-    def _release(self, block: int, arrival: _Arrival, expected: int, named: bool) -> None:
-        if len(arrival.warps) > expected or (not named and any(o is not arrival.ops[0] for o in arrival.ops)):
-            places = [Note("reached here", o.span) for o in dict.fromkeys(arrival.ops)]
-            found = f"a barrier for {expected} warps is reached by warps that are at different barriers"
-            self.launch.error(
-                DeadlockError(found, arrival.ops[0].span, thread=Thread(self.index_of(block), 0), others=places)
-            )
-        members = np.array(sorted(w % self.program.warps for w in arrival.warps))
-        self.shadow.clocks.block_barrier(np.array([block]), members)
-        arrival.warps, arrival.ops = [], []
-        arrival.turn += 1
 
     # -- memory -------------------------------------------------------------------------------------------------------
 

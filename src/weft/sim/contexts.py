@@ -1,0 +1,146 @@
+"""What there is while a launch is simulated: the launch, contexts and their values, why they wait, what they access."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from weft.base import Note, Span
+from weft.ir.lane import LaneOp, LaneProgram, Value, Variable
+
+from .debugger import Names
+from .errors import SimulationError, Thread
+from .late import first_of
+from .memory import GlobalMemory
+from .options import Options
+from .report import Report
+from .values import Array, Fragment
+
+if TYPE_CHECKING:
+    from .machine import Batch
+
+__all__ = ["Access", "Context", "Environment", "Flight", "Launch", "Wait"]
+
+
+@dataclass
+class Launch:
+    """What all blocks of a launch have in common."""
+
+    program: LaneProgram
+    grid: tuple[int, int, int]
+    memory: GlobalMemory
+    arguments: dict[str, Fragment]
+    options: Options
+    report: Report
+    names: Names | None = None
+    """The kernel's variables, where someone watches."""
+    counting: bool = False
+    """Whether it is only counted: memory is not touched, and what is read is not known."""
+    steps: int = 0
+
+    def error(self, error: SimulationError) -> None:
+        """Raise it, or keep it: one for each kind and place."""
+        if self.options.order == "random":
+            error.notes = (*error.notes, Note(f"found where {self.options.describe()}"))
+        if self.options.raise_first:
+            self.report.errors.append(error)
+            raise error
+        for known in self.report.errors:
+            if type(known) is type(error) and known.span == error.span:
+                known.count += 1
+                return
+        self.report.errors[:] = first_of([*self.report.errors, error])
+
+
+class Environment:
+    """The values of a context; those of the context that it split from are found through `outer`."""
+
+    __slots__ = ("names", "outer", "rows", "values")
+
+    def __init__(self, outer: Environment | None = None, rows: Array | None = None) -> None:
+        self.values: dict[Value, Fragment] = {}
+        self.outer, self.rows = outer, rows
+        self.names: dict[str, Variable] = dict(outer.names) if outer is not None else {}
+        """The kernel's variables, where someone watches: the value that each has now."""
+
+    def __getitem__(self, value: Value) -> Fragment:
+        found = self.values.get(value)
+        if found is None:
+            assert self.outer is not None and self.rows is not None, f"{value} has no value"
+            found = self.values[value] = self.outer[value].rows(self.rows)
+        return found
+
+
+@dataclass
+class Wait:
+    """Why a context does not go on: `ready` says whether it may again, `what` is for people."""
+
+    ready: Callable[[], bool]
+    what: str
+    span: Span | None
+    parts: bool = False
+    """Whether it waits for its own parts, which is never the cause of a deadlock."""
+    late: Callable[[], tuple[str, list[Note]]] | None = None
+    """`what` as it is when nobody can go on, and the places that have to do with it."""
+    idle: bool = False
+    """Whether it only asks again and again: that it can do so is no progress."""
+
+
+@dataclass
+class Flight:
+    """An asynchronous operation that is done when nothing else goes on, or before."""
+
+    what: str
+    land: Callable[[], None]
+    owner: object = None
+
+
+@dataclass
+class Access:
+    """One access of memory: arrays [warp, lane, register] of addresses and of who takes part."""
+
+    op: LaneOp
+    space: str
+    address: Array
+    active: Array
+    width: int
+    counted: bool = True
+    """Whether address and mask are known."""
+    proxy: bool = False
+    """Whether the asynchronous proxy does it."""
+    known: bool = True
+    """Whether what is written is known, or what was read: only the counter reads what it does not know."""
+    home: Array | None = None
+    """In the space `cluster` the block of the batch whose memory each address is in; `address` counts within it."""
+
+
+@dataclass
+class Context:
+    """Warps that run in step. `warps` numbers them over all blocks of the batch."""
+
+    batch: Batch
+    warps: Array
+    env: Environment
+    done: bool = False
+    waits: Wait | None = None
+    running: Iterator[Wait] | None = None
+    place: tuple[str, int] | None = None
+    """The line that it is at, where someone watches."""
+    first: int = 0
+    """The first warp in the block of the partition that they belong to."""
+
+    @property
+    def count(self) -> int:
+        """How many warps."""
+        return len(self.warps)
+
+    def thread(self, row: int, lane: int | None = None) -> Thread:
+        """Who the lane of the row-th warp is."""
+        block, warp = divmod(int(self.warps[row]), self.batch.program.warps)
+        return Thread(self.batch.index_of(block), warp, lane)
+
+    def narrow(self, rows: Array) -> None:
+        """Go on with some of the warps; the others have returned."""
+        self.env = Environment(self.env, rows)
+        self.warps = self.warps[rows]

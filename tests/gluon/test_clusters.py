@@ -10,7 +10,12 @@ import pytest
 
 import weft
 from backends.nvidia.assembling import needs_ptxas
-from weft.sim import options
+from hopper.running import Described, launch
+from weft.backends.nvidia import emit
+from weft.ir import parse_module
+from weft.ir.lane import LaneProgram
+from weft.lower import lower
+from weft.sim import RaceError, options
 
 from .clusters import CHECKS
 
@@ -50,3 +55,38 @@ def test_ptxas_takes_it(name: str) -> None:
 
 class Compiled(Exception):
     """The kernel is there; its results are not."""
+
+
+def multicast_program() -> tuple[LaneProgram, dict[str, Any]]:
+    """The lane program of copies that go to both blocks of a cluster, four times, and arguments for it."""
+    made: list[tuple[Any, Any]] = []
+
+    def compiled(kernel: Any, grid: Any, *args: Any, **more: Any) -> None:
+        made.append((kernel.warmup(*args, grid=grid, target="cuda:90", **more), args))
+        raise Compiled
+
+    with suppress(Compiled):
+        CHECKS["bulk-copies-True"](compiled)
+    kernel, args = made[0]
+    module = parse_module(kernel.asm["ttgir"], "kernel.ttgir")
+    values = {name: Described(value.base, value.block_shape) for name, value in zip("xy", args[:2], strict=True)}
+    return lower(module), values
+
+
+def test_multicast_without_a_barrier_is_a_race() -> None:
+    """A block may still read what the next copy overwrites, or have no mbarrier yet."""
+    program, values = multicast_program()
+    launch(program, 2, values)
+    loop = next(op for op in program.body.ops if op.name == "for").regions[0]
+    barriers = [op for op in loop.ops if op.name == "barrier" and op.attrs["scope"] == "cluster"]
+    assert len(barriers) == 1
+    loop.ops.remove(barriers[0])
+    with pytest.raises(RaceError):
+        launch(program, 2, values)
+
+
+def test_multicast_goes_to_all_that_hold_copies() -> None:
+    program, _ = multicast_program()
+    ptx = emit(program).ptx
+    assert ptx.count(".multicast::cluster") == 1 and "%cluster_ctarank" in ptx
+    assert ptx.count("barrier.cluster.arrive") == 2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import zlib
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -15,7 +16,8 @@ import weft.language as tl
 from backends.nvidia.assembling import needs_ptxas
 from kernels.clusters import CHECKS, in_clusters, product_kernel, softmax_kernel, sums_kernel
 from kernels.simulated import NAMES
-from weft.sim import Options, options
+from weft.ir.lane import Block
+from weft.sim import Options, RaceError, UninitializedError, options
 
 
 def run(kernel: Any, grid: Any, *args: Any, **more: Any) -> None:
@@ -139,3 +141,25 @@ def test_kernels_that_know_nothing_of_clusters(name: str) -> None:
 @pytest.mark.parametrize("name", CORPUS)
 def test_every_kernel(name: str, blocks: int) -> None:
     check_corpus(name, blocks)
+
+
+def blocks_in(block: Block) -> Iterator[Block]:
+    """A block of the lane program, and those inside of it."""
+    yield block
+    for op in block.ops:
+        for region in op.regions:
+            yield from blocks_in(region)
+
+
+@pytest.mark.parametrize("name", CORPUS[::6])
+def test_no_barrier_can_be_left_out(name: str) -> None:
+    """Without any one of the barriers of the cluster there is a race."""
+    kernel = in_clusters(name, 2)
+    for block in blocks_in(kernel.program.body):
+        for op in list(block.ops):
+            if op.name == "barrier" and op.attrs["scope"] == "cluster" and op.attrs["inserted"]:
+                before = list(block.ops)
+                block.ops.remove(op)
+                with pytest.raises((RaceError, UninitializedError)):
+                    kernel.run()
+                block.ops[:] = before

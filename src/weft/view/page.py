@@ -20,7 +20,7 @@ __all__ = ["PageLayout", "render_page"]
 
 MOST_BITS = 18
 SCRIPTS = (
-    *("f2.js", "checks.js", "linear.js"),  # the algebra
+    *("f2.js", "checks.js", "map.js", "linear.js"),  # the algebra
     *(
         "parts.js",
         "zoo.js",

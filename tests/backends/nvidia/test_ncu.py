@@ -160,10 +160,11 @@ def _table(ncu: Any, names: list[str], opcodes: bool) -> str:
     return "\n".join(",".join(f'"{cell}"' for cell in row) for row in rows)
 
 
-def _run_with(tmp_path: Path, text: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """The script with a program in the place of ncu that prints a text."""
+def _run_with(tmp_path: Path, text: str, *arguments: str, picky: bool = False) -> subprocess.CompletedProcess[str]:
+    """The script with a program in the place of ncu that prints a text; a picky one refuses newer metrics."""
     tool = tmp_path / "ncu"
-    tool.write_text(f"#!{sys.executable}\nprint({text!r})\n")
+    refuse = "import sys\nif 'smsp__sass' in ' '.join(sys.argv):\n    sys.exit('==ERROR== no')\n" if picky else ""
+    tool.write_text(f"#!{sys.executable}\n{refuse}print({text!r})\n")
     tool.chmod(0o755)
     command = [sys.executable, str(BENCHMARKS / "ncu.py"), "--ncu", str(tool), *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=False)
@@ -184,5 +185,7 @@ def test_the_whole_script(ncu: Any, tmp_path: Path) -> None:
     assert done.returncode == 0 and "not measured: sass__inst_executed_per_opcode (no instances)" in done.stdout
     done = _run_with(tmp_path, table.rpartition("\n")[0], "--only", "copy")
     assert done.returncode == 1 and f"not measured: the kernel '{names[-1]}'" in done.stdout
+    done = _run_with(tmp_path, table, "--only", "copy", picky=True)
+    assert done.returncode == 0 and "not measured: memory_l1_wavefronts_shared, smsp__sass" in done.stdout, done.stdout
     done = _run_with(tmp_path, "==ERROR== ERR_NVGPUCTRPERM", "--only", "copy")
     assert done.returncode == 2 and "ERR_NVGPUCTRPERM" in done.stderr

@@ -82,3 +82,31 @@ def test_descriptors_of_tensors_that_numpy_has_no_protocol_for(dtype: str) -> No
         through_a_part[(1,)](*described, whole, 64, 128, 0, 64)
     assert torch.equal(y.view(torch.uint8), x.view(torch.uint8))
     assert torch.equal(whole[:, 64:].view(torch.uint8), x.view(torch.uint8))
+
+
+@gluon.jit
+def swizzled_part(x, y, z, row: gl.constexpr, ROWS: gl.constexpr):
+    """A part of a view; where it begins, the swizzle has exchanged elements that are accessed together."""
+    whole: gl.constexpr = gl.BlockedLayout([1, 8], [32, 1], [1, 4], [1, 0])
+    some: gl.constexpr = gl.BlockedLayout([1, 64], [1, 32], [4, 1], [1, 0])
+    i = gl.arange(0, 32, gl.SliceLayout(1, whole))[:, None] * 8 + gl.arange(0, 8, gl.SliceLayout(0, whole))[None, :]
+    j = gl.arange(0, ROWS, gl.SliceLayout(1, some))[:, None] * 64 + gl.arange(0, 64, gl.SliceLayout(0, some))[None, :]
+    memory = gl.allocate_shared_memory(gl.int8, [32, 8], gl.SwizzledSharedLayout(1, 4, 8, [1, 0]), gl.load(x + i))
+    part = memory.reshape([4, 64]).slice(row, ROWS, 0)
+    tile = part.load(some)
+    gl.store(y + j, tile)
+    part.store(tile + 1)
+    gl.store(z + i, memory.load(whole))
+
+
+@pytest.mark.parametrize("target", ["sim:cuda:80", "sim:cuda:90"])
+@pytest.mark.parametrize("row,rows", [(0, 4), (1, 1), (2, 2), (3, 1)])
+def test_parts_that_begin_within_a_vector(row: int, rows: int, target: str) -> None:
+    x = np.random.default_rng(0).integers(-50, 50, (32, 8)).astype(np.int8)
+    y, z = np.zeros((rows, 64), np.int8), np.zeros_like(x)
+    with weft.target(target):
+        swizzled_part[(1,)](x, y, z, row, rows)
+    wanted = x.copy().reshape(4, 64)
+    np.testing.assert_array_equal(y, wanted[row : row + rows])
+    wanted[row : row + rows] += 1
+    np.testing.assert_array_equal(z, wanted.reshape(32, 8))

@@ -28,6 +28,9 @@ from .unfit import narrow_copy
 
 __all__ = ["load_tile", "store_tile"]
 
+ROW = 16
+"""Bytes of a row of a matrix that ldmatrix and stmatrix move."""
+
 
 def _memory(value: SSAValue) -> tuple[MemDescType, LinearLayout, int]:
     """(the type of a descriptor, the layout of the tile it stands for, bytes of an element)."""
@@ -37,14 +40,27 @@ def _memory(value: SSAValue) -> tuple[MemDescType, LinearLayout, int]:
 
 
 class _Side:
-    """A register layout in a buffer: offsets by register, lane, warp and block, and whose memory it is."""
+    """A register layout in a buffer: offsets by register, lane, warp and block, and whose memory it is.
+
+    `begin` is where the part begins that is accessed, in bytes; the registers of a vector are in the order in which
+    they are in memory, whatever it does to the addresses within a vector.
+    """
 
     def __init__(
-        self, c: Context, layout: LinearLayout, memory: LinearLayout, width: int, store: bool, gaps: Gaps
+        self,
+        c: Context,
+        layout: LinearLayout,
+        memory: LinearLayout,
+        width: int,
+        store: bool,
+        gaps: Gaps,
+        begin: int = 0,
     ) -> None:
         shape = tuple(layout.out_dims.values())
         pairs = [(interval // width, padding // width) for interval, padding in gaps]
         machine = c.machine
+        if begin % ROW:  # lanes give rows of matrices, whose elements cannot change places
+            machine = replace(machine, ldmatrix=False, stmatrix=False)
         self.plan: LocalAccess = plan_local_access(layout, memory, shape, 8 * width, machine, store=store, gaps=pairs)
         self.homes = _homes(self.plan)
         if self.homes:  # ldmatrix reads its own block's memory only
@@ -63,7 +79,10 @@ class _Side:
         kept = [i for i in range(len(self.columns)) if not copies >> i & 1]
         named = [sum(1 << kept[i] for i in f2.bits(r)) for r in self.plan.access.registers]
         self.named = [f2.multiply(self.columns, r) for r in named]
-        self.order = f2.span(named)
+        vector = 1 << self.plan.access.vector
+        within = begin // width % vector if self.plan.access.instruction == "shared" else 0
+        in_order = f2.span(named)
+        self.order = [in_order[i ^ within] for i in range(len(in_order))]
 
     def address(self, c: Context, base: Value, vector: int, offset: int = 0) -> Value:
         """The addresses of each group of registers; `offset` bytes are xored to all."""
@@ -130,7 +149,7 @@ def store_tile(
     if c.program.blocks > 1 and layout.has_in("block"):
         own = as_in_memory(layout, memory)
         value, layout = value if own == layout else convert(c, value, layout, own), own
-    side = _Side(c, layout, memory, width, True, gaps)
+    side = _Side(c, layout, memory, width, True, gaps, offset)
     vector = 1 << side.plan.access.vector
     ordered = c.build.rename(value, side.order)
     address = side.address(c, base, vector, offset)
@@ -151,7 +170,7 @@ def load_tile(
     gaps: Gaps = (),
 ) -> Value:
     """A tile from a buffer."""
-    side = _Side(c, layout, memory, width, False, gaps)
+    side = _Side(c, layout, memory, width, False, gaps, offset)
     vector = 1 << side.plan.access.vector
     address = side.address(c, base, vector, offset)
     if side.plan.access.instruction == "shared":
@@ -245,8 +264,9 @@ def _async_copy(c: Context, op: Operation) -> None:
         raise Unsupported("copies to another block's shared memory", c.program.target, c.build.span, hint=SAME)
     side, together = _Side(c, layout, memory, width, True, gaps), vector
     vector = min([vector, *(size // width for gap in gaps for size in gap)])
+    begin = c.offset_of(target) // width
     offsets = [f2.multiply(side.columns, r) for r in order]
-    while vector > 1 and not _dense(offsets, vector, (*side.lanes, *side.warps, *side.blocks)):
+    while vector > 1 and not _dense([x ^ begin for x in offsets], vector, (*side.lanes, *side.warps, *side.blocks)):
         vector //= 2
     size = vector * width
     if size < 4:

@@ -163,3 +163,22 @@ def test_no_barrier_can_be_left_out(name: str) -> None:
                 with pytest.raises((RaceError, UninitializedError)):
                     kernel.run()
                 block.ops[:] = before
+
+
+@weft.jit
+def waiting_kernel(flag, out, limit):
+    seen = tl.load(flag, volatile=True)
+    turns = 0
+    while (seen == 0) & (turns < limit):
+        seen = tl.load(flag, volatile=True)
+        turns += 1
+    tl.store(out + tl.arange(0, 128), seen + turns)
+
+
+def test_blocks_go_the_same_way() -> None:
+    """What decides and may change meanwhile is read by one block for all of them."""
+    for flag, expected in ((3, 3), (0, 5)):
+        out = np.zeros(128, np.int32)
+        run(waiting_kernel, (1,), np.full(1, flag, np.int32), out, 5, num_ctas=2)
+        np.testing.assert_array_equal(out, expected)
+    assert weft.sim.last_run().kinds["load.cluster.32"] == 6 * 2 * 4, "each load, by each warp of both blocks"

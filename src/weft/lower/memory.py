@@ -136,7 +136,9 @@ def _load(c: Context, op: Operation) -> None:
     if not is_tensor(pointer.type):
         instead = c[other] if other is not None else zero
         active = c[mask] if mask is not None else None
-        c[result] = c.build.load("global", c[pointer], elem, 1, active, instead, **_hints(op))
+        hints = _hints(op)
+        found = c.build.load("global", c[pointer], elem, 1, active, instead, **hints)
+        c[result] = _of_first_block(c, found) if hints.get("volatile") and c.program.blocks > 1 else found
         return
     order, vector = access_order(c, pointer, mask, ELEMENT_BITS[elem])
     starts = _starts(order, vector)
@@ -145,6 +147,18 @@ def _load(c: Context, op: Operation) -> None:
     instead = c.build.rename(c.whole(other), order) if other is not None else zero
     loaded = c.build.load("global", address, elem, vector, active, instead, **_hints(op))
     c[result] = c.build.rename(loaded, back(c.layout(pointer), order))
+
+
+def _of_first_block(c: Context, value: Value) -> Value:
+    """A scalar that others may change meanwhile: all blocks of a cluster go by what the first of them has read.
+
+    Else they might go different ways, and wait for each other for ever.
+    """
+    stored = c.build.op("arith.extui", [value], "i8") if value.elem == "i1" else value
+    base = c.allocate(max(8, ELEMENT_BITS[value.elem]) // 8, "load")
+    c.build.store("shared", base, stored, 1, c.all_of(c.once(None)))
+    found = c.build.load("cluster", c.build.remote(base, c.number(0)), stored.elem)
+    return c.build.op("arith.trunci", [found], "i1") if value.elem == "i1" else found
 
 
 def back(layout: LinearLayout, order: Sequence[int]) -> list[int]:

@@ -94,6 +94,10 @@ assert triton.runtime.driver.active.get_current_target().backend == "cpu"
 assert driver is triton.runtime.driver
 assert driver.active.utils.get_device_properties(0)["multiprocessor_count"] >= 1
 assert "cpu" in triton.backends.backends and triton.backends.backends["cpu"].driver.is_active()
+nvidia = triton.backends.backends["nvidia"]
+assert nvidia.driver.is_active() in (True, False) and nvidia.compiler.supports_target(GPUTarget("cuda", 90, 32))
+made = triton.compiler.compiler.make_backend(GPUTarget("cuda", 90, 32))
+assert made.binary_ext == "cubin" and len(made.hash()) == 64 and made.parse_options({"num_warps": 8}).num_warps == 8
 assert make_backend(driver.active.get_current_target()).parse_options({{"num_warps": 8}}).num_warps == 8
 missing = [name for name in {NAMES.split()!r} if not hasattr(triton, name)]
 assert not missing, missing

@@ -52,6 +52,39 @@ def cupy() -> Any:
     return pytest.importorskip("cupy")
 
 
+# -- compiled kernels by themselves -----------------------------------------------------------------------------------
+
+
+def test_a_compiled_kernel_is_launched_by_itself(torch: Any) -> None:
+    """As warmup gives it: all parameters in order, or without the constants; in a stream, if one is named."""
+    x = torch.randn(N, device="cuda")
+    out = torch.zeros_like(x)
+    kernel = double.warmup(x, out, BLOCK=BLOCK, grid=GRID, target=devices.current_device().target)
+    kernel[GRID](x, out, BLOCK)
+    assert torch.equal(out, 2 * x)
+    kernel[GRID](out, x)
+    assert torch.equal(x, 2 * out)
+    stream = torch.cuda.Stream()
+    _after_a_pause(torch, stream, x, 3.0)
+    kernel.run(*GRID, 1, 1, stream.cuda_stream, kernel.function, kernel.packed_metadata, None, None, None, x, out)
+    stream.synchronize()
+    assert bool((out == 6.0).all())
+
+
+def test_a_compiled_kernel_out_of_its_attributes(torch: Any) -> None:
+    """As PyTorch's Inductor hands kernels between processes."""
+    x = torch.randn(N, device="cuda")
+    out = torch.zeros_like(x)
+    kernel = double.warmup(x, out, BLOCK=BLOCK, grid=GRID, target=devices.current_device().target)
+    state = {**kernel.__dict__, "module": None, "function": None, "run": None, "_loaded": None, "_launch": None}
+    again = weft.CompiledKernel.__new__(weft.CompiledKernel)
+    again.__dict__.update(state)
+    again._init_handles()
+    again.run(*GRID, 1, 1, 0, again.function, again.packed_metadata, None, None, None, x, out)
+    torch.cuda.synchronize()
+    assert torch.equal(out, 2 * x) and again.n_regs > 0
+
+
 # -- streams ----------------------------------------------------------------------------------------------------------
 
 

@@ -109,6 +109,10 @@ class CudaKernel(CompiledKernel):
         """The largest number of threads a block may have."""
         return int(self.load().max_threads)
 
+    def _launch_into(self, stream: Any, grid: tuple[Any, ...], args: tuple[Any, ...]) -> None:
+        """A launch into a stream (its handle); None is the one in which the library of the arrays launches now."""
+        self.launcher()(*grid, *args, stream=stream)
+
     def __getstate__(self) -> dict[str, Any]:
         return {**super().__getstate__(), "_store": None}
 

@@ -9,6 +9,7 @@ Loading the object into the process is left until the kernel is launched or aske
 
 from __future__ import annotations
 
+import importlib
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar
@@ -17,6 +18,9 @@ from weft.backends.cpu.driver import LoadedKernel, host_cpu
 from weft.base import LaunchError, WeftError
 
 __all__ = ["AsmDict", "CompiledKernel", "Metadata"]
+
+
+_locks: dict[str, threading.Lock] = {}
 
 
 class Metadata:
@@ -145,7 +149,11 @@ class CompiledKernel:
         self.function: int | None = None
         self._loaded: Any = None
         self._launch: Callable[..., None] | None = None
-        self._lock = threading.Lock()
+
+    @property
+    def _lock(self) -> threading.Lock:
+        """Held while this kernel is loaded; no part of it, so that the rest can be pickled."""
+        return _locks.setdefault(self.hash, threading.Lock())
 
     def load(self) -> Any:
         """The kernel in memory."""
@@ -158,7 +166,13 @@ class CompiledKernel:
         return self._loaded
 
     def _init_handles(self) -> None:
-        """Load it (the name Triton gives this)."""
+        """Load it (the name Triton gives this).
+
+        PyTorch's Inductor makes a kernel anew from its attributes, as a plain CompiledKernel whose `run` is None.
+        """
+        self.__dict__.pop("run", None)
+        if self.metadata.target.backend == "cuda" and type(self) is CompiledKernel:
+            self.__class__ = importlib.import_module(f"{__package__}.cuda").CudaKernel
         self.load()
 
     @property
@@ -202,10 +216,14 @@ class CompiledKernel:
         if launch_enter_hook is not None:
             launch_enter_hook(launch_metadata)
         try:
-            self.launcher()(grid_0, grid_1, grid_2, *args)
+            self._launch_into(stream, (grid_0, grid_1, grid_2), args)
         finally:
             if launch_exit_hook is not None:
                 launch_exit_hook(launch_metadata)
+
+    def _launch_into(self, stream: Any, grid: tuple[Any, ...], args: tuple[Any, ...]) -> None:
+        """A launch; the CPU has no streams."""
+        self.launcher()(*grid, *args)
 
     def launch_metadata(self, grid: Any, stream: Any, *args: Any) -> LazyDict:
         """What launch hooks are told."""
@@ -224,7 +242,7 @@ class CompiledKernel:
             if not 1 <= len(given) <= 3:
                 raise LaunchError(f"a grid has 1 to 3 dimensions, got {len(given)}: {given}")
             size = (*given, 1, 1)
-            self.launcher()(size[0], size[1], size[2], *args)
+            self._launch_into(stream, size[:3], args)
 
         return runner
 
@@ -232,12 +250,7 @@ class CompiledKernel:
         state = dict(self.__dict__)
         for name in ("_loaded", "_launch", "module", "function"):
             state[name] = None
-        del state["_lock"]
         return state
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._lock = threading.Lock()
 
     def __repr__(self) -> str:
         return f"CompiledKernel({self.name}, {self.metadata.target}, {self.hash[:12]})"

@@ -28,16 +28,16 @@ from .quick import Last, make_quick
 from .specialize import signature_of, specialize_param
 from .streams import stream_of
 
-__all__ = ["GPULaunches", "device_facts", "device_of", "on_gpu"]
+__all__ = ["GPULaunches", "Scratch", "arrays_of", "bind", "device_facts", "device_of", "map_makers", "on_gpu"]
 
 
-def _arrays(values: Iterable[Any]) -> Iterator[Any]:
+def arrays_of(values: Iterable[Any]) -> Iterator[Any]:
     """The arrays among arguments, those of descriptors and within tuples too."""
     for value in values:
         if isinstance(value, (tuple, list)):
-            yield from _arrays(value)
+            yield from arrays_of(value)
         elif hasattr(value, "block_shape") and hasattr(value, "base"):
-            yield from _arrays((value.base,))
+            yield from arrays_of((value.base,))
         elif reader_of(value) is not None:
             yield value
 
@@ -52,7 +52,7 @@ def _gpu_of(array: Any) -> int | None:
 
 def on_gpu(value: Any) -> bool:
     """Whether an argument is an array in a GPU's memory, or a descriptor or tuple of such arrays."""
-    return any(_gpu_of(array) is not None for array in _arrays((value,)))
+    return any(_gpu_of(array) is not None for array in arrays_of((value,)))
 
 
 def device_facts(value: Any) -> ArrayFacts | None:
@@ -71,7 +71,7 @@ def device_of(names: list[str], args: tuple[Any, ...]) -> int | None:
     """The number of the GPU that the arrays among the arguments are on. LaunchError where they are on several."""
     found: dict[int, str] = {}
     for name, value in zip(names, args, strict=True):
-        for array in _arrays((value,)):
+        for array in arrays_of((value,)):
             device = _gpu_of(array)
             if device is not None:
                 found.setdefault(device, name)
@@ -120,7 +120,7 @@ def _with_layout(value: Any, specialise: bool, align: bool) -> tuple[Any, Any]:
 _quick: dict[type, Handler] = {kind: handler for kind, handler in handlers.items() if kind in (type(None), float, bool)}
 
 
-def _bind(param: Any, value: Any) -> tuple[Any, Any]:
+def bind(param: Any, value: Any) -> tuple[Any, Any]:
     """(key, value) of an argument of a class that the generated code does not know."""
     kind = value.__class__
     handler: Handler = _array
@@ -141,7 +141,7 @@ def _bind(param: Any, value: Any) -> tuple[Any, Any]:
         raise
 
 
-def _map_makers(kernel: Any, found: Sequence[Any], names: Sequence[str]) -> list[Callable[..., tuple[Any, ...]]]:
+def map_makers(kernel: Any, found: Sequence[Any], names: Sequence[str]) -> list[Callable[..., tuple[Any, ...]]]:
     """What makes the tensor maps of a kernel, in the order of its descriptors."""
     maps = kernel.metadata.tensor_maps
     described = [path for path, kind in found if kind.startswith("tensordesc")] if maps else []
@@ -206,7 +206,7 @@ class GPULaunches:
                 "_w_hooked": kernel._launch_with_hooks,
                 "_w_elsewhere": kernel._launch_elsewhere,
                 "_w_quick": _quick,
-                "_w_bind": _bind,
+                "_w_bind": bind,
                 "_w_ndarray": _NoArray,
             },
         )
@@ -223,8 +223,8 @@ class GPULaunches:
                 return None
             found = runtime_leaves(list(kernel.src.signature.values()))
             values = [p.num for p in self.kernel.params if not p.is_constexpr]
-            stream = stream_of(_arrays(args), index)
-            maps = _map_makers(kernel, found, self.kernel.arg_names)
+            stream = stream_of(arrays_of(args), index)
+            maps = map_makers(kernel, found, self.kernel.arg_names)
             size = kernel.metadata.global_scratch_size
 
             blocks = kernel.metadata.num_ctas  # a program is a cluster of so many; the driver counts blocks
@@ -249,8 +249,8 @@ class GPULaunches:
         index = self._index(args)
         kernel = self.compiled(args, options)
         found = runtime_leaves(list(kernel.src.signature.values()))
-        stream = stream_of(_arrays(args), index)
-        values = [_bind(p, a)[1] for p, a in zip(self.kernel.params, args, strict=True) if not p.is_constexpr]
+        stream = stream_of(arrays_of(args), index)
+        values = [bind(p, a)[1] for p, a in zip(self.kernel.params, args, strict=True) if not p.is_constexpr]
         numbers = [p.num for p in self.kernel.params if not p.is_constexpr]
         launches: list[Callable[[], None]] = []
 
@@ -261,7 +261,7 @@ class GPULaunches:
 
         if kernel.metadata.global_scratch_size:
             raise LaunchError(f"{kernel.name} needs memory of its own for each launch, so that it cannot be frozen")
-        maps = _map_makers(kernel, found, self.kernel.arg_names)
+        maps = map_makers(kernel, found, self.kernel.arg_names)
         make_fire(kernel, found, numbers, freeze, maps)(*grid_of(grid), *values)
         return launches[0]
 

@@ -276,6 +276,9 @@ def _plain_value(kind: Any, name: str, value: Any) -> Any:
 
 def make_launcher(kernel: Any) -> Callable[..., None]:
     """For a CompiledKernel called by itself: (gx, gy, gz, *arguments), with or without the constants."""
+    if getattr(kernel.metadata.target, "backend", "cpu") == "cuda":
+        made: Callable[..., None] = importlib.import_module(f"{__package__}.gpu_compiled").make_gpu_launcher(kernel)
+        return made
     signature = getattr(kernel.src, "signature", None)
     types = list(signature.values()) if signature is not None else list(kernel.metadata.params)
     names = list(signature) if signature is not None else [f"{i}" for i in range(len(types))]

@@ -1,14 +1,15 @@
-"""triton.backends: one, the CPU."""
+"""triton.backends: the CPU and NVIDIA GPUs."""
 
 from __future__ import annotations
 
+import importlib
 from dataclasses import dataclass
 from typing import Any
 
 from weft.runtime.drivers import CPUDriver
 
 from . import compiler, driver
-from .compiler import CPUBackend
+from .compiler import CPUBackend, CUDABackend
 
 __all__ = ["Backend", "backends", "compiler", "driver"]
 
@@ -21,4 +22,16 @@ class Backend:
     driver: Any
 
 
-backends: dict[str, Backend] = {"cpu": Backend(CPUBackend, CPUDriver)}
+class _NVIDIA(Backend):
+    """That of NVIDIA GPUs; its driver is imported when it is asked for."""
+
+    def __init__(self) -> None:
+        object.__setattr__(self, "compiler", CUDABackend)
+
+    def __getattr__(self, name: str) -> Any:
+        if name != "driver":
+            raise AttributeError(name)
+        return importlib.import_module("weft.runtime.cuda_driver").CUDADriver
+
+
+backends: dict[str, Backend] = {"cpu": Backend(CPUBackend, CPUDriver), "nvidia": _NVIDIA()}

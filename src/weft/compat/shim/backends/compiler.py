@@ -10,7 +10,7 @@ from typing import Any
 from weft.compiler import GPUTarget, as_target, host_cpu, make_options
 from weft.runtime import compiler_key
 
-__all__ = ["BaseBackend", "CPUBackend", "GPUTarget", "Language"]
+__all__ = ["BaseBackend", "CPUBackend", "CUDABackend", "GPUTarget", "Language"]
 
 
 class Language(Enum):
@@ -51,28 +51,27 @@ class BaseBackend:
     get_arg_specialization = get_tensor_specialization
 
 
-class CPUBackend(BaseBackend):
-    """The CPU, as tools written for Triton ask for it."""
+class _OwnBackend(BaseBackend):
+    """What the back ends that are here have in common."""
 
-    binary_ext = "object"
+    name = ""
 
     def __init__(self, target: Any = None) -> None:
         super().__init__(as_target(target))
 
-    @staticmethod
-    def supports_target(target: GPUTarget) -> bool:
-        """Is it the CPU?"""
-        return target.backend == "cpu"
+    @classmethod
+    def _machine(cls) -> str:
+        return ""
 
     def hash(self) -> str:
-        """A digest of the compiler and the machine."""
-        return hashlib.sha256(f"{compiler_key()}{host_cpu().fingerprint()}".encode()).hexdigest()
+        """A digest of the compiler and, for the CPU, of the machine."""
+        return hashlib.sha256(f"{compiler_key()}{self.target}{self._machine()}".encode()).hexdigest()
 
     def parse_options(self, opts: dict[str, Any]) -> Any:
         """Options, checked, as attributes."""
         options = make_options(opts)
         return SimpleNamespace(
-            **{"extern_libs": (), "backend_name": "cpu", **vars(options.language), **vars(options.backend)},
+            **{"extern_libs": (), "backend_name": self.name, **vars(options.language), **vars(options.backend)},
             language=options.language,
         )
 
@@ -90,3 +89,35 @@ class CPUBackend(BaseBackend):
     def get_module_map(self) -> dict[str, Any]:
         """Modules that stand in for others: none."""
         return {}
+
+
+class CPUBackend(_OwnBackend):
+    """The CPU, as tools written for Triton ask for it."""
+
+    binary_ext = "object"
+    name = "cpu"
+
+    @classmethod
+    def _machine(cls) -> str:
+        return host_cpu().fingerprint()
+
+    @staticmethod
+    def supports_target(target: GPUTarget) -> bool:
+        """Is it the CPU?"""
+        return target.backend == "cpu"
+
+
+class CUDABackend(_OwnBackend):
+    """NVIDIA GPUs, as tools written for Triton ask for them."""
+
+    binary_ext = "cubin"
+    name = "cuda"
+
+    @staticmethod
+    def supports_target(target: GPUTarget) -> bool:
+        """Is it an NVIDIA GPU?"""
+        return target.backend == "cuda"
+
+    def parse_options(self, opts: dict[str, Any]) -> Any:
+        """Options, checked, as attributes; products of float32 are of TF32 unless they say otherwise."""
+        return super().parse_options({"default_dot_input_precision": "tf32", **opts})

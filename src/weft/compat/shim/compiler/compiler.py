@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from weft.compiler import AsmDict, ASTSource, CompiledKernel, LazyDict
+from weft.compiler import AsmDict, ASTSource, CompiledKernel, LazyDict, as_target
 from weft.runtime import IRSource, compile, compiler_key
 from weft.runtime.errors import OutOfResources
 
-from ..backends.compiler import CPUBackend, GPUTarget
+from ..backends.compiler import BaseBackend, CPUBackend, CUDABackend, GPUTarget
 
 __all__ = [
     "ASTSource",
@@ -24,9 +24,9 @@ __all__ = [
 ]
 
 
-def make_backend(target: Any) -> CPUBackend:
+def make_backend(target: Any) -> BaseBackend:
     """The back end for a target."""
-    return CPUBackend(target)
+    return (CUDABackend if as_target(target).backend == "cuda" else CPUBackend)(target)
 
 
 def triton_key() -> str:

@@ -1,0 +1,84 @@
+"""A kernel that was compiled for an NVIDIA GPU, launched by itself: `compiled[grid](x, y, n)`, `compiled.run(...)`."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+from weft.base import LaunchTypeError
+from weft.compiler import devices
+
+from .binder import grid_of
+from .gpu import Scratch, arrays_of, bind, device_of, map_makers
+from .launch import make_fire, runtime_leaves
+from .streams import stream_of
+
+__all__ = ["make_gpu_launcher"]
+
+
+class _Given(threading.local):
+    """The stream that this thread's launch was told to go to."""
+
+    stream: int | None = None
+
+
+def make_gpu_launcher(kernel: Any) -> Callable[..., None]:
+    """(gx, gy, gz, *arguments, stream=None) for a kernel for GPUs: a launch, with or without the constants.
+
+    Without a stream it goes where the library of its arrays launches now.
+    """
+    signature = getattr(kernel.src, "signature", None)
+    types = list(signature.values()) if signature is not None else list(kernel.metadata.params)
+    names = list(signature) if signature is not None else [f"{i}" for i in range(len(types))]
+    dynamic = [i for i, t in enumerate(types) if t != "constexpr"]
+    params = [
+        SimpleNamespace(name=n, do_not_specialize=True, do_not_specialize_on_alignment=True, is_constexpr=False)
+        for n in names
+    ]
+    fires: dict[tuple[Any, ...], Callable[..., None]] = {}
+    given = _Given()
+
+    def made(args: list[Any]) -> Callable[..., None]:
+        device = device_of([names[i] for i in dynamic], tuple(args))
+        index = devices.current_device().index if device is None else device
+        key = (index, *map(type, args))
+        if key not in fires:
+            fires[key] = _fire(kernel, types, names, dynamic, index, args, given)
+        return fires[key]
+
+    def launch(gx: Any, gy: Any, gz: Any, *args: Any, stream: int | None = None) -> None:
+        if len(args) not in (len(types), len(dynamic)):
+            raise LaunchTypeError(f"{kernel.name} takes {len(types)} arguments, {len(args)} were given")
+        own = [args[i] for i in dynamic] if len(args) == len(types) else list(args)
+        fire = made(own)
+        values = [bind(params[i], value)[1] for i, value in zip(dynamic, own, strict=True)]
+        given.stream = stream
+        try:
+            fire(*grid_of((gx, gy, gz)), *values)
+        finally:
+            given.stream = None
+
+    return launch
+
+
+def _fire(
+    kernel: Any, types: list[Any], names: list[str], dynamic: list[int], index: int, args: list[Any], given: _Given
+) -> Callable[..., None]:
+    """What queues a launch on one GPU, from the grid and the values of its arguments."""
+    found = runtime_leaves(types)
+    of_library = stream_of(arrays_of(args), index)
+    size, blocks = kernel.metadata.global_scratch_size, kernel.metadata.num_ctas
+
+    def stream() -> int:
+        return of_library() if given.stream is None else int(given.stream)
+
+    def launcher(codes: str) -> Callable[..., None]:
+        if not size:
+            plain = kernel.load().launcher(codes, stream)
+            return lambda x, *rest: plain(x * blocks, *rest)
+        launch, own = kernel.load().launcher(codes + "Q", stream), Scratch(size, index, stream)
+        return lambda x, y, z, *slots: launch(x * blocks, y, z, *slots, own(x * y * z * blocks))
+
+    return make_fire(kernel, found, dynamic, launcher, map_makers(kernel, found, names))

@@ -101,7 +101,10 @@ def best_access(
     moving = 0
     for x in (*place.lanes, *place.others):
         moving |= x
-    options = [_plain(place, moving, bytes_log, machine, store)]
+    plain = _plain(place, moving, bytes_log, machine, store)
+    options = [plain]
+    if plain.bytes == machine.vector_bytes and not (plain.excess or plain.permutes or plain.waiting):
+        return plain  # nothing is cheaper
     if whole and (machine.stmatrix if store else machine.ldmatrix):
         for trans in (False, True):
             found = _matrix(place, moving, bytes_log, machine, store, trans, round_log)

@@ -52,7 +52,7 @@ class Linear extends LinearMap {
     const columns = pairs.flatMap(([name, own]) => own.map((basis, i) => Linear.column(name, i, basis, outs)));
     const layout = new Linear(pairs.map(([n, own]) => [n, own.length]), outs, columns);
     if (requireSurjective && !layout.isSurjective)
-      throw new LayoutError(`the layout does not reach all of its output: ${layout.missing}`, "add the missing bases, make the output smaller, or pass require_surjective=False");
+      throw new LayoutError(`the layout does not reach all of its output: ${layout.missing}`, "add the missing bases; LinearLayout.from_bases takes them as they are with require_surjective=False");
     return layout;
   }
   // The coordinates of one basis in one int.

@@ -1,7 +1,8 @@
-"""Attributes that operations carry: Triton's enumerations, and makers that keep what they made.
+"""Attributes that operations carry: makers that keep what they made, and readers.
 
-An enumeration is an `i32` in the IR, as in Triton's generic form (`cache = 1 : i32`), and a word in its own text.
+An enumeration (`enums`) is an `i32` in the IR, as in Triton's generic form (`cache = 1 : i32`), and a word in its text.
 
+>>> from weft.ir.enums import CacheModifier
 >>> str(enum_attr(CacheModifier.CG))
 '3 : i32'
 
@@ -36,36 +37,9 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute
 
-from .enums import (
-    CacheModifier,
-    DescriptorReduceKind,
-    EvictionPolicy,
-    InputPrecision,
-    MemSemantic,
-    MemSyncScope,
-    PaddingOption,
-    ProgramDim,
-    PropagateNan,
-    RMWOp,
-    RoundingMode,
-    ScaleDotElemType,
-)
 from .types import i1, i32
 
 __all__ = [
-    # enumerations
-    "CacheModifier",
-    "EvictionPolicy",
-    "PaddingOption",
-    "MemSemantic",
-    "MemSyncScope",
-    "RMWOp",
-    "DescriptorReduceKind",
-    "ProgramDim",
-    "RoundingMode",
-    "PropagateNan",
-    "InputPrecision",
-    "ScaleDotElemType",
     # makers
     "int_attr",
     "i32_attr",

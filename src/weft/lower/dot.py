@@ -23,6 +23,7 @@ from weft.ir.lane import ELEMENT_BITS, Value
 from weft.layouts import LinearLayout, f2
 from weft.targets.nvidia import INSTRUCTIONS, Instruction
 
+from . import fragments
 from .context import Context, lowering, tile_shape
 from .unfit import left_over, named, no_instruction, other_lanes, other_sums, other_warps
 
@@ -89,20 +90,6 @@ def _candidates(c: Context, left: Value, right: Value, total: Value) -> Iterator
             yield INSTRUCTIONS[name]
 
 
-def _held(layout: LinearLayout) -> dict[Point, int]:
-    """The register that holds each element of lane 0 of warp 0; of copies the first."""
-    found: dict[Point, int] = {}
-    for register, point in enumerate(_elements(layout)):
-        found.setdefault(point, register)
-    return found
-
-
-def _elements(layout: LinearLayout) -> list[Point]:
-    """The coordinates of each register of lane 0 of warp 0."""
-    part = layout.sublayout(["register"], layout.out_dims)
-    return [part._coordinates(x) for x in part.table().tolist()]
-
-
 def _lanes(tile: LinearLayout | None) -> tuple[Point, ...]:
     assert tile is not None
     return tile.transpose_outs(["dim0", "dim1"]).bases["lane"]
@@ -150,8 +137,8 @@ class _Product:
     def by_multiplying(self) -> Value:
         """Each lane multiplies and adds."""
         c, (a, b, total) = self.c, self.values
-        left, right = _held(self.layouts[0]), _held(self.layouts[1])
-        points = _elements(self.layouts[2])
+        left, right = fragments.held(self.layouts[0]), fragments.held(self.layouts[1])
+        points = fragments.elements(self.layouts[2])
         elem = total.elem if ELEMENT_BITS[total.elem] >= 32 else "f32"
         running = self.widened(total, elem)
         for k in range(self.depth):
@@ -212,7 +199,7 @@ class _Product:
     def is_far(self, bit: int) -> bool:
         """Whether elements at this distance along the sum come with different loads: they are better used apart."""
         for which, zero in ((0, [0] * (self.batch + 2)), (1, [0] * (self.batch + 2))):
-            held, moved = _held(self.layouts[which]), list(zero)
+            held, moved = fragments.held(self.layouts[which]), list(zero)
             moved[self.batch + 1 - which] = bit
             places = [_load_of(self.values[which], held[tuple(p)]) for p in (zero, moved)]
             if None in places or places[0] != places[1]:
@@ -242,7 +229,7 @@ class _Product:
     def by_instruction(self, entry: Instruction, along: Sequence[int]) -> Value:
         """Instance by instance: one part of the sum after the other, so that few operands are needed at a time."""
         k, (rows, columns) = entry.shape[2], self.shape[-2:]
-        held = [_held(x) for x in self.layouts]
+        held = [fragments.held(x) for x in self.layouts]
         points = [self.points(o.layout) for o in entry.operands]
         origins = self.origins(entry, held[2])
         registers = [[held[2][self.moved(o, p)] for p in points[2]] for o in origins]
@@ -273,10 +260,10 @@ class _Product:
     def points(tile: LinearLayout | None) -> list[Point]:
         """The coordinates of the registers of lane 0 in an instruction's operand."""
         assert tile is not None
-        return _elements(tile.transpose_outs(["dim0", "dim1"]))
+        return fragments.points(tile)
 
     def assembled(self, parts: Sequence[Value], registers: Sequence[int], held: dict[Point, int]) -> Value:
         """One fragment of registers that were computed in pieces; copies are where what they copy is."""
         joined = self.c.build.add("join", parts, [(parts[0].elem, len(registers))]).result
         place = {r: i for i, r in enumerate(registers)}
-        return self.c.build.rename(joined, [place[held[p]] for p in _elements(self.layouts[2])])
+        return self.c.build.rename(joined, [place[held[p]] for p in fragments.elements(self.layouts[2])])

@@ -9,22 +9,26 @@ from weft.layouts import LinearLayout
 
 from .context import Context
 
-__all__ = ["assembled", "held", "points"]
+__all__ = ["assembled", "elements", "held", "points"]
+
+
+def elements(layout: LinearLayout) -> list[tuple[int, ...]]:
+    """The coordinates of each register of lane 0 of warp 0."""
+    part = layout.sublayout(["register"], layout.out_dims)
+    return [part._coordinates(x) for x in part.table().tolist()]
 
 
 def held(layout: LinearLayout) -> dict[tuple[int, ...], int]:
     """The register that holds each element of lane 0 of warp 0; of copies the first."""
-    part = layout.sublayout(["register"], layout.out_dims)
     found: dict[tuple[int, ...], int] = {}
-    for register, flat in enumerate(part.table().tolist()):
-        found.setdefault(part._coordinates(flat), register)
+    for register, point in enumerate(elements(layout)):
+        found.setdefault(point, register)
     return found
 
 
 def points(layout: LinearLayout) -> list[tuple[int, ...]]:
     """The coordinates of the registers of lane 0 in an instruction's operand."""
-    part = layout.sublayout(["register"], layout.out_dims).transpose_outs(["dim0", "dim1"])
-    return [part._coordinates(x) for x in part.table().tolist()]
+    return elements(layout.transpose_outs(["dim0", "dim1"]))
 
 
 def assembled(c: Context, parts: Mapping[tuple[int, int], tuple[Value, Sequence[int]]], layout: LinearLayout) -> Value:
@@ -37,5 +41,4 @@ def assembled(c: Context, parts: Mapping[tuple[int, int], tuple[Value, Sequence[
     total = sum(v.count for v in values)
     joined = c.build.add("join", values, [(values[0].elem, total)]).result if len(values) > 1 else values[0]
     where = held(layout)
-    part = layout.sublayout(["register"], layout.out_dims)
-    return c.build.rename(joined, [order[where[part._coordinates(x)]] for x in part.table().tolist()])
+    return c.build.rename(joined, [order[where[point]] for point in elements(layout)])

@@ -19,18 +19,7 @@ __all__ = [
 
 _MISSING = only_on(
     "amd.cdna3",
-    [
-        "buffer_atomic_add",
-        "buffer_atomic_and",
-        "buffer_atomic_max",
-        "buffer_atomic_min",
-        "buffer_atomic_or",
-        "buffer_atomic_xchg",
-        "buffer_atomic_xor",
-        "buffer_load",
-        "buffer_store",
-        "mfma",
-    ],
+    __all__,
     "hip:gfx942",
 )
 buffer_atomic_add = _MISSING["buffer_atomic_add"]

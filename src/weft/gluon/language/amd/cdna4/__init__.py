@@ -26,19 +26,7 @@ __all__ = [
 
 _MISSING = only_on(
     "amd.cdna4",
-    [
-        "buffer_atomic_add",
-        "buffer_atomic_and",
-        "buffer_atomic_max",
-        "buffer_atomic_min",
-        "buffer_atomic_or",
-        "buffer_atomic_xchg",
-        "buffer_atomic_xor",
-        "buffer_load",
-        "buffer_store",
-        "mfma",
-        "mfma_scaled",
-    ],
+    [name for name in __all__ if name not in ("async_copy", "get_mfma_scale_layout")],
     "hip:gfx950",
 )
 buffer_atomic_add = _MISSING["buffer_atomic_add"]

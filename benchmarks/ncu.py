@@ -63,8 +63,10 @@ class Quantity:
     kinds: str = ""
     """A regular expression."""
     metrics: tuple[tuple[str, ...], ...] = ()
-    """Sums of metrics: the first counts whose metrics are all there, and which is no more than the last, that of the
-    whole pipe. The others are written down beside it."""
+    """Sums of metrics: the first that is no more than the last, which is that of the whole pipe; the last where the
+    first is not there. The others are written down beside it."""
+    beside: tuple[tuple[str, ...], ...] = ()
+    """Sums of metrics that are written down only."""
     opcodes: tuple[str, ...] = ()
     threads: bool = False
     """Whether threads whose predicate held are counted, and not warps."""
@@ -93,17 +95,24 @@ class Quantity:
         if self.opcodes:
             opcodes = found.threads if self.threads else found.opcodes
             return None if opcodes is None else sum(opcodes.get(name, 0) for name in self.opcodes)
-        sums = list(self.sums(found).values())
-        return next((n for n in sums if n <= sums[-1]), None)
+        known = _sums(self.metrics, found)
+        first, *_, last = (known.get(" + ".join(names)) for names in (*self.metrics, self.metrics[-1]))
+        if first is None or last is None:
+            return last if first is None else first
+        return next(n for n in known.values() if n <= last)
 
     def sums(self, found: Row) -> dict[str, int]:
         """All that ncu says of it, by the metrics that were added."""
-        sums = {}
-        for names in self.metrics:
-            values = [found.metrics.get(name) for name in names]
-            if all(v is not None for v in values):
-                sums[" + ".join(names)] = sum(v for v in values if v is not None)
-        return sums
+        return _sums((*self.metrics, *self.beside), found)
+
+
+def _sums(metrics: Iterable[tuple[str, ...]], found: Row) -> dict[str, int]:
+    sums = {}
+    for names in metrics:
+        values = [found.metrics.get(name) for name in names]
+        if all(v is not None for v in values):
+            sums[" + ".join(names)] = sum(v for v in values if v is not None)
+    return sums
 
 
 def _sectors(*kinds: str) -> tuple[str, ...]:
@@ -126,12 +135,12 @@ QUANTITIES = (
         metrics=(_wavefronts("ld", "ldsm"), _wavefronts("ld"), _pipe("ld")), unless="atomic.shared",
     ),
     Quantity(
-        "shared store wavefronts", ("shared_store_wavefronts",), metrics=(_wavefronts("st"), _pipe("st")),
+        "shared store wavefronts", ("shared_store_wavefronts",), metrics=(_pipe("st"),), beside=(_wavefronts("st"),),
         unless=f"atomic.shared|{ASYNCHRONOUS}",
     ),
     Quantity(
         "shared wavefronts", ("shared_load_wavefronts", "shared_store_wavefronts"),
-        metrics=(("memory_l1_wavefronts_shared",),), unless=f"atomic.shared|{ASYNCHRONOUS}",
+        metrics=(("memory_l1_wavefronts_shared",),), unless=f"atomic.shared|wgmma.*|{ASYNCHRONOUS}",
     ),
     Quantity("global load sectors", ("global_load_sectors",), metrics=(_sectors("ld"),), unless=ASYNCHRONOUS),
     Quantity(
@@ -158,7 +167,11 @@ QUANTITIES = (
     Quantity("matrix products", kinds=r"mma\.sync\..*", opcodes=("HMMA", "IMMA", "DMMA", "QMMA")),
     Quantity("products of warp groups", kinds=r"wgmma\.m64.*", opcodes=("HGMMA", "IGMMA", "QGMMA", "BGMMA")),
 )  # fmt: skip
-METRICS = [*sorted({m for q in QUANTITIES for names in q.metrics for m in names}), OPCODES, THREAD_OPCODES]
+METRICS = [
+    *sorted({m for q in QUANTITIES for names in (*q.metrics, *q.beside) for m in names}),
+    OPCODES,
+    THREAD_OPCODES,
+]
 
 
 @dataclass

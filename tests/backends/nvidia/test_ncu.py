@@ -114,6 +114,8 @@ def test_wavefronts_are_those_of_the_instructions_where_they_can_be_told(ncu: An
     assert quantity.measured(row(128, 128, 259)) == 256
     assert quantity.measured(row(256, 128, 259)) == 256
     assert quantity.measured(row(None, None, 259)) == 259
+    assert quantity.measured(row(128, None, 259)) == 259
+    assert quantity.measured(row(128, 128, None)) == 256
     assert quantity.measured(row(None, None, None)) is None
     assert quantity.sums(row(512, 0, 568)) == {f"{ld} + {ldsm}": 512, ld: 512, pipe: 568}
 

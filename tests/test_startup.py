@@ -59,6 +59,14 @@ def test_a_launch_out_of_the_cache_loads_no_compiler(tmp_path: Path) -> None:
     assert not loaded_by(str(script), WEFT_CACHE_DIR=cache) & set(COMPILER)
 
 
+def test_a_program_written_for_triton_loads_no_compiler(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text((KERNEL + LAUNCH).replace("weft", "triton"))
+    command, cache = ("-m", "weft", "run", str(script)), str(tmp_path / "cache")
+    assert set(COMPILER) <= loaded_by(*command, WEFT_CACHE_DIR=cache)
+    assert not loaded_by(*command, WEFT_CACHE_DIR=cache) & set(COMPILER)
+
+
 def test_a_kernel_for_a_gpu_out_of_the_cache_loads_no_compiler(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     source = 'weft.ASTSource(add, {"x": "*fp32", "y": "*fp32", "out": "*fp32", "n": "i32"}, {"BLOCK": 256})'

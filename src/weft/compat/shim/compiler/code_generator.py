@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from weft.frontend import ast_to_ttir as _trace
+from weft import frontend
 from weft.runtime.errors import CompilationError, CompileTimeAssertionFailure, UnsupportedLanguageConstruct
 
 __all__ = ["CompilationError", "CompileTimeAssertionFailure", "UnsupportedLanguageConstruct", "ast_to_ttir"]
@@ -14,4 +14,4 @@ def ast_to_ttir(
     fn: Any, src: Any, context: Any, options: Any, codegen_fns: Any, module_map: Any, module: Any = None
 ) -> Any:
     """Trace a kernel; the module is xDSL's."""
-    return _trace(fn, src.signature, src.constants, src.attrs, getattr(options, "language", options))
+    return frontend.ast_to_ttir(fn, src.signature, src.constants, src.attrs, getattr(options, "language", options))

@@ -97,7 +97,7 @@ assert "cpu" in triton.backends.backends and triton.backends.backends["cpu"].dri
 nvidia = triton.backends.backends["nvidia"]
 assert nvidia.driver.is_active() in (True, False) and nvidia.compiler.supports_target(GPUTarget("cuda", 90, 32))
 made = triton.compiler.compiler.make_backend(GPUTarget("cuda", 90, 32))
-assert made.binary_ext == "cubin" and len(made.hash()) == 64 and made.parse_options({"num_warps": 8}).num_warps == 8
+assert made.binary_ext == "cubin" and len(made.hash()) == 64 and made.parse_options({{"num_warps": 8}}).num_warps == 8
 assert make_backend(driver.active.get_current_target()).parse_options({{"num_warps": 8}}).num_warps == 8
 missing = [name for name in {NAMES.split()!r} if not hasattr(triton, name)]
 assert not missing, missing
@@ -106,9 +106,7 @@ assert len(triton.language.__all__) >= 140
     )
 
 
-@pytest.mark.parametrize(
-    "name", ["triton.profiler", "triton._C.libtriton", "triton.nothing"]
-)
+@pytest.mark.parametrize("name", ["triton.profiler", "triton._C.libtriton", "triton.nothing"])
 def test_what_is_not_there_is_an_import_error(name: str) -> None:
     assert "ok" in check(f"""
         try:

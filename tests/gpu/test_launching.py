@@ -59,7 +59,7 @@ def test_a_compiled_kernel_is_launched_by_itself(torch: Any) -> None:
     """As warmup gives it: all parameters in order, or without the constants; in a stream, if one is named."""
     x = torch.randn(N, device="cuda")
     out = torch.zeros_like(x)
-    kernel = double.warmup(x, out, BLOCK=BLOCK, grid=GRID, target=devices.current_device().target)
+    kernel = double.warmup(x, out, BLOCK=BLOCK, grid=GRID)
     kernel[GRID](x, out, BLOCK)
     assert torch.equal(out, 2 * x)
     kernel[GRID](out, x)
@@ -75,7 +75,7 @@ def test_a_compiled_kernel_out_of_its_attributes(torch: Any) -> None:
     """As PyTorch's Inductor hands kernels between processes."""
     x = torch.randn(N, device="cuda")
     out = torch.zeros_like(x)
-    kernel = double.warmup(x, out, BLOCK=BLOCK, grid=GRID, target=devices.current_device().target)
+    kernel = double.warmup(x, out, BLOCK=BLOCK, grid=GRID)
     state = {**kernel.__dict__, "module": None, "function": None, "run": None, "_loaded": None, "_launch": None}
     again = weft.CompiledKernel.__new__(weft.CompiledKernel)
     again.__dict__.update(state)

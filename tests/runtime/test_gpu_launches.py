@@ -61,6 +61,38 @@ def test_what_the_driver_is_handed(gpu: PretendedGPU) -> None:
     assert len(gpu.launched) == 3  # a grid without programs
 
 
+def test_a_compiled_kernel_by_itself(gpu: PretendedGPU) -> None:
+    """With all parameters or without the constants, in the current stream or in one that is named, checked."""
+    fill, _ = kernels()
+    x, y = Array(1 << 40), Array(1 << 41)
+    kernel = fill.warmup(x, y, 64, 0.5, BLOCK=128, grid=(1,), num_warps=8)
+    assert kernel.metadata.target.arch == 90
+    assert fill.warmup(x, y, 64, 0.5, BLOCK=128, grid=(1,), num_warps=8, target="cuda:80").metadata.target.arch == 80
+    kernel[5, 2](x, y, 64, 0.5, 128)
+    kernel[(5, 2)](x, y, 64, 0.5)
+    kernel.run(5, 2, 1, 7, kernel.function, kernel.packed_metadata, None, None, None, x, y, 64, 0.5)
+    assert [call.stream for call in gpu.launched] == [0, 0, 7]
+    for call in gpu.launched:
+        assert (call.grid, call.block) == ((5, 2, 1), (256, 1, 1))
+        assert call.values("QQqf") == (1 << 40, 1 << 41, 64, 0.5)
+    with pytest.raises(LaunchTypeError, match="`n` was compiled as i32, so it must be an integer, got a str"):
+        kernel[(1,)](x, y, "64", 0.5)
+    with pytest.raises(LaunchTypeError, match="fill takes 5 arguments, 2 were given"):
+        kernel[(1,)](x, y)
+
+
+def test_a_compiled_kernel_out_of_its_attributes(gpu: PretendedGPU) -> None:
+    """As PyTorch's Inductor hands kernels on: attributes that can be pickled, then `_init_handles`."""
+    fill, _ = kernels()
+    x = Array(1 << 40)
+    kernel = fill.warmup(x, x, 64, 0.5, BLOCK=128, grid=(1,), target="cuda:90")
+    again = weft.CompiledKernel.__new__(weft.CompiledKernel)
+    again.__dict__.update({**kernel.__dict__, "module": None, "function": None, "run": None})
+    again._init_handles()
+    again.run(3, 1, 1, 9, again.function, again.packed_metadata, None, None, None, x, x, 64, 0.5, 128)
+    assert (gpu.launched[-1].grid, gpu.launched[-1].stream) == ((3, 1, 1), 9)
+
+
 def test_streams_and_attributes(gpu: PretendedGPU) -> None:
     fill, _ = kernels()
     x = Tensor()

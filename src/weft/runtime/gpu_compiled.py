@@ -12,7 +12,7 @@ from weft.compiler import devices
 
 from .binder import grid_of
 from .gpu import Scratch, arrays_of, bind, device_of, map_makers
-from .launch import make_fire, runtime_leaves
+from .launch import make_fire, plain_value, runtime_leaves
 from .streams import stream_of
 
 __all__ = ["make_gpu_launcher"]
@@ -33,10 +33,7 @@ def make_gpu_launcher(kernel: Any) -> Callable[..., None]:
     types = list(signature.values()) if signature is not None else list(kernel.metadata.params)
     names = list(signature) if signature is not None else [f"{i}" for i in range(len(types))]
     dynamic = [i for i, t in enumerate(types) if t != "constexpr"]
-    params = [
-        SimpleNamespace(name=n, do_not_specialize=True, do_not_specialize_on_alignment=True, is_constexpr=False)
-        for n in names
-    ]
+    params = [SimpleNamespace(name=n, do_not_specialize=True, do_not_specialize_on_alignment=True) for n in names]
     fires: dict[tuple[Any, ...], Callable[..., None]] = {}
     given = _Given()
 
@@ -53,7 +50,10 @@ def make_gpu_launcher(kernel: Any) -> Callable[..., None]:
             raise LaunchTypeError(f"{kernel.name} takes {len(types)} arguments, {len(args)} were given")
         own = [args[i] for i in dynamic] if len(args) == len(types) else list(args)
         fire = made(own)
-        values = [bind(params[i], value)[1] for i, value in zip(dynamic, own, strict=True)]
+        values = [
+            bind(params[i], value)[1] if _is_memory(types[i]) else plain_value(types[i], names[i], value)
+            for i, value in zip(dynamic, own, strict=True)
+        ]
         given.stream = stream
         try:
             fire(*grid_of((gx, gy, gz)), *values)
@@ -61,6 +61,11 @@ def make_gpu_launcher(kernel: Any) -> Callable[..., None]:
             given.stream = None
 
     return launch
+
+
+def _is_memory(kind: Any) -> bool:
+    """Whether an argument of this type is an array, or a descriptor of one."""
+    return isinstance(kind, str) and kind.startswith(("*", "tensordesc"))
 
 
 def _fire(

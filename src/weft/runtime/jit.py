@@ -160,8 +160,16 @@ class JITFunction(JITCallable, KernelInterface[Any]):
             with compiling.target(kwargs.pop("target")):
                 return self.run(*args, grid=grid, warmup=True, **kwargs)
         if warmup:
-            return self._compile_for(*self._bind(*args, **kwargs), warmup=True)
+            return self._warmed_up(*self._bind(*args, **kwargs))
         return self._launcher(grid, *args, **kwargs)
+
+    def _warmed_up(self, values: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        """The kernel that a launch with these arguments would run; for arrays on a GPU that is their GPU's."""
+        if any(map(may_be_on_gpu, values)):
+            target = None if compiling.choose_by_arrays() else current_target()
+            if (target is None or target.startswith("cuda")) and self._on_gpu(target).wanted(values):
+                return self._on_gpu(target).compiled(values, options)
+        return self._compile_for(values, options, warmup=True)
 
     def _bind(self, *args: Any, **kwargs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
         if self._collect is None:

@@ -251,7 +251,7 @@ def make_guard(
     return spaces["guard"]  # type: ignore[no-any-return]
 
 
-def _plain_value(kind: Any, name: str, value: Any) -> Any:
+def plain_value(kind: Any, name: str, value: Any) -> Any:
     """What is handed to a compiled kernel for an argument of a known type; refuses what does not fit it."""
     if isinstance(kind, tuple) or not isinstance(kind, str):
         return handler_for(value)(value, False, False)[1]
@@ -295,8 +295,7 @@ def make_launcher(kernel: Any) -> Callable[..., None]:
         if len(args) != len(types):
             raise LaunchTypeError(f"{kernel.name} takes {len(types)} arguments, {len(args)} were given")
         values = [
-            None if t == "constexpr" else _plain_value(t, name, a)
-            for a, t, name in zip(args, types, names, strict=True)
+            None if t == "constexpr" else plain_value(t, name, a) for a, t, name in zip(args, types, names, strict=True)
         ]
         fire(*grid_of((gx, gy, gz)), *values, *limits_of(kernel, found, args))
 

@@ -284,8 +284,9 @@ class GPULaunches:
         }
         made = make_quick(self.kernel.__name__, self.kernel.params, args, spaces, last)
         if made is not None:
-            before, self.launch = self.launch, made
-            self.kernel.relaunch(before, made)
+            with self._lock:
+                before, self.launch = self.launch, made
+                self.kernel.relaunch(before, made)
 
     def _keep(self, key: Any, kernel: Any, args: tuple[Any, ...], options: Mapping[str, Any]) -> Any:
         """Keep what the general way has found, and expect it to be asked for again; gives the kernel."""

@@ -268,3 +268,32 @@ def test_elements_that_a_mask_left_out_stay_out() -> None:
     x, out = np.arange(32, dtype=np.int32), np.zeros(64, np.int32)
     half_loaded[(1,)](x, out, N=64, target=TARGET)
     assert out.tolist() == [*range(1, 33), *[0] * 32]
+
+
+@weft.jit
+def across_warps(X, OUT, N: tl.constexpr):
+    i = tl.arange(0, N)
+    thread = tl.inline_asm_elementwise("mov.u32 $0, %tid.x;", "=r", [], dtype=tl.int32, is_pure=True, pack=1)
+    tl.store(OUT + i, tl.load(X + i))
+    tl.inline_asm_elementwise("bar.sync 0;", "=r", [], dtype=tl.int32, is_pure=False, pack=1)
+    if thread >= 0:
+        tl.store(OUT + N + i, tl.load(OUT + (i ^ 32)))
+
+
+def test_a_barrier_and_a_branch_on_a_thread() -> None:
+    x, out = np.arange(N, dtype=np.int32), np.zeros(2 * N, np.int32)
+    report = across_warps[(1,)](x, out, N=N, target=TARGET, num_warps=2)
+    assert out[N:].tolist() == (np.arange(N) ^ 32).tolist() and report["barriers"] >= 2
+
+
+@weft.jit
+def with_halves(X, N: tl.constexpr):
+    i = tl.arange(0, N)
+    tl.store(X + i, tl.inline_asm_elementwise(
+        "cvt.rn.satfinite.e4m3x2.f32 $0, $1, $1;", "=h,f", [tl.load(X + i)], dtype=tl.int16, is_pure=True, pack=1
+    ).to(tl.float32))  # fmt: skip
+
+
+def test_the_version_of_ptx_that_assembly_needs() -> None:
+    ptx = with_halves.warmup(FLOATS[0], N=N, grid=(1,), target="cuda:90").asm["ptx"]
+    assert ".version 8.1" in ptx

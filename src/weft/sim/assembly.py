@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
 from weft.base import Unsupported
 from weft.ir.lane import LaneOp, Value
 
-from .machine import Context
+from .machine import Context, Wait
 from .ptx_floats import compare_floats, convert, float_operation
 from .ptx_integers import INTEGERS, compare_integers
 from .ptx_text import Group, Number, Operand, PTXError, Register, Special, Statement, statements
@@ -26,6 +26,9 @@ __all__ = ["assembly"]
 
 NOTHING = ("griddepcontrol", "membar", "fence", "nanosleep", "prefetch", "discard", "applypriority", "pragma")
 """What orders memory or gives hints: in the simulator there is nothing to do."""
+BARRIERS = ("bar.sync", "barrier.sync", "bar.cta.sync", "barrier.cta.sync")
+_OUTSIDE = re.compile(r"%(?:globaltimer|clock|smid)")
+"""Registers that a launch that is only counted does not know."""
 SIZES = {"h": 16, "c": 16, "r": 32, "f": 32, "l": 64, "d": 64}
 
 
@@ -318,8 +321,33 @@ def _wide(x: Array, pack: int, count: int) -> Array:
     return np.concatenate([whole, np.repeat(whole[..., -1:], missing, axis=2)], axis=2) if missing else whole
 
 
-def assembly(context: Context, op: LaneOp) -> None:
-    """Run a text on all calls at once."""
+def assembly(context: Context, op: LaneOp) -> Iterator[Wait]:
+    """Run a text; one that is nothing but the barrier of all threads waits there."""
+    if _is_barrier(str(op.attrs["text"])):
+        context.batch.report.add(op.span, barriers=context.count)
+        yield from context.batch.block_barrier(context, op)
+        for value in op.results:
+            shape = (1, 1, value.count)
+            context.env.values[value] = Fragment(np.zeros(shape, DTYPES[value.elem]), np.ones(shape, np.bool_))
+        return
+    _run_text(context, op)
+
+
+def _is_barrier(text: str) -> bool:
+    try:
+        found = statements(text)
+    except PTXError:
+        return False  # said where it is run
+    return (
+        len(found) == 1
+        and str(found[0]).removesuffix(".aligned") in BARRIERS
+        and found[0].guard is None
+        and found[0].operands == (Number(0),)
+    )
+
+
+def _run_text(context: Context, op: LaneOp) -> None:
+    """All calls at once."""
     pack, constraints = int(op.attrs["pack"]), str(op.attrs["constraints"])
     count = max(v.count for v in (*op.operands, *op.results))
     fragments = [context.env[v] for v in op.operands]
@@ -347,7 +375,8 @@ def assembly(context: Context, op: LaneOp) -> None:
             hint="the simulator runs arithmetic on registers and what passes between lanes of a warp",
         ) from error
     undefined = union([None if f.undefined is None else _wide(f.undefined, pack, count) for f in fragments])
-    known = all(f.known for f in fragments) and "%" not in str(op.attrs["text"])
+    counting = context.batch.launch.counting
+    known = all(f.known for f in fragments) and not (counting and _OUTSIDE.search(str(op.attrs["text"])))
     at = 0
     for value, size in zip(op.results, sizes, strict=True):
         found = [registers.get(f"${i}") for i in range(at, at + size)]

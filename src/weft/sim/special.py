@@ -221,7 +221,6 @@ def _await(context: Context, op: LaneOp) -> None:
 
 
 HANDLERS: dict[str, Callable[[Context, LaneOp], None]] = {
-    "assembly": assembly,
     "fence": _fence,
     "await": _await,
     "print": print_op,
@@ -243,6 +242,7 @@ def _any_instruction(context: Context, op: LaneOp) -> Iterator[Wait]:
 
 
 WAITING: dict[str, Callable[[Context, LaneOp], Iterator[Wait]]] = {
+    "assembly": assembly,
     "barrier": _barrier,
     "instruction": _any_instruction,
 }

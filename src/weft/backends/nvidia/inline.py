@@ -55,6 +55,14 @@ def _taken(e: Emitter, names: list[str], type: str, pack: int) -> list[Register]
     return [n if kind == type else e.pure(f"bitcast {kind} {n} to {type}") for n in names]
 
 
+NEWER = {
+    r"multimem\.|e[45]m[23]x2|\bst\.async": 81,
+    r"\btensormap\.|fence\.proxy\.tensormap": 83,
+    r"e2m1|e3m2|e2m3|ue8m0|f32x2\b|tcgen05\.|clusterlaunchcontrol|redux\.sync\.\w+(?:\.abs)?(?:\.NaN)?\.f32": 86,
+    r"\bcvt\.rs\b": 87,
+}
+"""Words of assembly, and the version of PTX, times ten, that has them: what is not here every version has."""
+
 OUTPUT, INPUT = re.compile(r"=&?[hrlfdbcq]"), re.compile(r"[hrlfdbcq]|\d+")
 CLOBBER = re.compile(r"~\{\w+\}")
 KINDS = "h and c (16 bits), r and f (32), l and d (64), q (128), b (a predicate)"
@@ -94,6 +102,7 @@ def _check(op: LaneOp, outputs: int, inputs: int) -> None:
 def _assembly(e: Emitter, op: LaneOp) -> None:
     attrs = op.attrs
     pack, text = int(attrs["pack"]), _escaped(attrs["text"])
+    e.version = max(e.version, *(v for words, v in NEWER.items() if re.search(words, attrs["text"])), 0)
     count = max(v.count for v in (*op.operands, *op.results))
     wide = -(-count // pack) * pack
     columns = [e.wide(v, count) for v in op.operands]

@@ -116,7 +116,8 @@ class LinearLayout(LinearMap):
         if require_surjective and not layout.is_surjective():
             raise LayoutError(
                 f"the layout does not reach all of its output: {layout._missing()}",
-                hint="add the missing bases; LinearLayout.from_bases takes them as they are with require_surjective=False",
+                hint="add the missing bases; "
+                "LinearLayout.from_bases takes them as they are with require_surjective=False",
             )
         return layout
 

@@ -50,13 +50,18 @@ def _flipped(layout: NVMMASharedLayout) -> NVMMASharedLayout:
 
 
 def buffer_layout(value: SSAValue, blocked: BlockedLayout) -> NVMMASharedLayout | None:
-    """How a tile that is loaded in a layout is to lie in shared memory; None where copies cannot make it lie so."""
+    """How a tile that is loaded in a layout is to lie in shared memory; None where copies cannot make it lie so.
+
+    A tile whose columns are contiguous, but of less than 32 bytes, has no such layout: without a swizzle rows lie one
+    after the other, and an asynchronous copy would have single elements.
+    """
     turned = blocked.order[0] == 0
     wanted = _asked_for(value)
     if wanted is not None:
         return wanted if wanted.transposed == turned and wanted.cga_layout == blocked.cga_layout else None
     shape, bits = list(shape_of(value.type)), bit_width(element_of(value.type))
-    return NVMMASharedLayout.get_default_for(shape, bits, transposed=turned, cga_layout=blocked.cga_layout)
+    found = NVMMASharedLayout.get_default_for(shape, bits, transposed=turned, cga_layout=blocked.cga_layout)
+    return None if turned and not found.swizzle_byte_width else found
 
 
 def _asked_for(value: SSAValue) -> NVMMASharedLayout | None:

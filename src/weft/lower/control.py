@@ -103,9 +103,18 @@ def _assert(c: Context, op: Operation) -> None:
     c.build.add("assert", operands, (), {"message": message})
 
 
-@lowering("gpu.barrier", "ttg.local_barrier")
-def _barrier(c: Context, op: Operation) -> None:
+@lowering("ttg.local_barrier")
+def _local_barrier(c: Context, op: Operation) -> None:
     c.build.barrier("block", inserted=False)
+
+
+@lowering("gpu.barrier")
+def _barrier(c: Context, op: Operation) -> None:
+    """Of the whole program: what it has stored it may load again, in whichever of its blocks."""
+    parent = op.parent_op()
+    while parent is not None and parent.name not in ("ttg.warp_specialize", "ttg.warp_specialize.partitions"):
+        parent = parent.parent_op()
+    c.build.barrier("cluster" if c.program.blocks > 1 and parent is None else "block", inserted=False)
 
 
 @lowering("llvm.intr.assume")

@@ -90,3 +90,14 @@ def groups(x, y, memory: gl.constexpr, layout: gl.constexpr):
     fence_async_shared()
     acc = warpgroup_mma(buffer, buffer, gl.zeros([64, 64], gl.float32, mma))
     gl.store(y + places(64, 64, 64, layout), gl.convert_layout(acc, layout))
+
+
+@gluon.jit
+def some_buffers(x, y, memory: gl.constexpr, stored: gl.constexpr, loaded: gl.constexpr):
+    buffer = gl.allocate_shared_memory(x.dtype.element_ty, [4, 64, 64], memory)
+    for i in gl.static_range(4):
+        buffer.index(i).store(gl.load(x + i * 4096 + places(64, 64, 64, stored)))
+    last = buffer.slice(2, 2)
+    gl.store(y + places(64, 64, 64, loaded), last.index(1).load(loaded))
+    part = last.index(0).slice(32, 32, 0)
+    gl.store(y + 4096 + places(64, 32, 64, loaded), part.load(loaded))

@@ -162,6 +162,22 @@ def test_buffers_in_a_debugger() -> None:
     np.testing.assert_array_equal(stops[0]["buffer"], x)
 
 
+@pytest.mark.parametrize(
+    "memory", [padded([[64, 8]]), gl.SwizzledSharedLayout(8, 1, 8, [1, 0]), gl.NVMMASharedLayout(128, 16)], ids=repr
+)
+def test_some_of_several_buffers(memory: Any) -> None:
+    x = np.arange(4 * 4096).reshape(4, 64, 64).astype(np.float16)
+    y = np.zeros((96, 64), np.float16)
+    KERNELS.some_buffers[(1,)](x, y, memory, STORED, STORED, target="sim:cuda:90")
+    np.testing.assert_array_equal(y, np.concatenate([x[3], x[2, 32:]]))
+
+
+def test_gaps_between_buffers() -> None:
+    x = np.zeros((4, 64, 64), np.float16)
+    with pytest.raises(weft.Unsupported, match="some of several padded buffers"):
+        KERNELS.some_buffers[(1,)](x, x, padded([[8192, 8]]), STORED, STORED, target="sim:cuda:90")
+
+
 def test_copies_that_are_cut() -> None:
     with pytest.raises(weft.Unsupported, match="an asynchronous copy of 2 bytes") as caught:
         run("copied", padded([[1024, 1]]), LOADED["rows"])

@@ -242,12 +242,28 @@ def _memdesc_view(c: Context, op: Operation) -> None:
 def _memdesc_subslice(c: Context, op: Operation) -> None:
     """The buffer is the same; the part's first element is where it is, and the layout is linear."""
     source, result = op.operands[0], op.results[0]
-    _, memory, width = _memory(source)
-    offsets = ints_of(op.properties["offsets"])[-len(memory.out_dims) :]
+    type, memory, width = _memory(source)
+    given = ints_of(op.properties["offsets"])
+    buffers, offsets = given[: -len(memory.out_dims)], given[-len(memory.out_dims) :]
     inverse = memory.sublayout(["offset"], memory.out_dims).pseudoinvert()
     first = inverse.apply(dict(zip(memory.out_dims, offsets, strict=True)))["offset"]
     c[result] = c[source]
+    if any(buffers):
+        c[result] = c.plus(c[source], c.number(_start_of_buffers(c, type, memory, width, buffers[0])))
     c.offsets[result] = c.offset_of(source) ^ int(first) * width
+
+
+def _start_of_buffers(c: Context, type: MemDescType, memory: LinearLayout, width: int, index: int) -> int:
+    """In bytes, where the buffers from one on begin."""
+    size, gaps = memory.in_dims["offset"] * width, gaps_of(type, width)
+    if any(size % interval for interval, _ in gaps):
+        raise Unsupported(
+            "some of several padded buffers, of which gaps are not in each alike,",
+            c.program.target,
+            c.build.span,
+            hint="index(i) gives each of them; or choose intervals of at most a buffer",
+        )
+    return with_gaps(index * size, gaps)
 
 
 @lowering("ttg.async_copy_global_to_local")

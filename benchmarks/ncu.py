@@ -12,7 +12,9 @@ is written after each dozen.
 
 Instructions are compared twice: those of warps, of kernels whose accesses have no masks, and those of threads whose
 predicate holds, of all. Whether a warp whose threads are all masked off has executed a store is up to ptxas: with a
-predicate it has, behind a conditional exit it has not.
+predicate it has, behind a conditional exit it has not. In front of asynchronous copies and of fences ptxas writes loads
+of shared memory that no thread executes (`@!PT LDS RZ, [RZ]`): kernels that have them are compared by threads. What
+wgmma reads of shared memory does not go through the pipe whose wavefronts ncu counts.
 """
 
 from __future__ import annotations
@@ -132,7 +134,7 @@ ASYNCHRONOUS = r"copy_async\..*|bulk.*|.*tensor.*"
 QUANTITIES = (
     Quantity(
         "shared load wavefronts", ("shared_load_wavefronts",),
-        metrics=(_wavefronts("ld", "ldsm"), _wavefronts("ld"), _pipe("ld")), unless="atomic.shared",
+        metrics=(_wavefronts("ld", "ldsm"), _wavefronts("ld"), _pipe("ld")), unless="atomic.shared|wgmma.*",
     ),
     Quantity(
         "shared store wavefronts", ("shared_store_wavefronts",), metrics=(_pipe("st"),), beside=(_wavefronts("st"),),
@@ -147,7 +149,7 @@ QUANTITIES = (
         "global store sectors", ("global_store_sectors",), metrics=(_sectors("st", "red", "atom"),),
         unless=ASYNCHRONOUS,
     ),
-    Quantity("shared loads", kinds=r"load\.shared\.\d+", opcodes=("LDS",)),
+    Quantity("shared loads", kinds=r"load\.shared\.\d+", opcodes=("LDS",), unless=r"copy_async\..*|wgmma.*"),
     Quantity("shared stores", kinds=r"store\.shared\.\d+", opcodes=("STS",)),
     Quantity("ldmatrix", kinds=r"ldmatrix\..*", opcodes=("LDSM",)),
     Quantity("stmatrix", kinds=r"stmatrix\..*", opcodes=("STSM",)),

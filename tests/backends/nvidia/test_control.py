@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+import weft
+import weft.language as tl
 from sim.kit import Kit
 from weft.backends.nvidia import Emitted, emit
 from weft.base import Unsupported
@@ -322,3 +324,17 @@ def test_a_target_that_there_is_not(target: str) -> None:
     kit = Kit(target=target)
     with pytest.raises(Unsupported, match=target):
         emit(kit.program())
+
+
+@weft.jit
+def wait(flag, out):
+    while tl.load(flag) == 0:
+        pass
+    tl.store(out, 1)
+
+
+def test_a_loop_that_waits_loads_anew_in_every_turn() -> None:
+    ptx = weft.compile(weft.ASTSource(wait, {"flag": "*i32", "out": "*i32"}), target="cuda:80").asm["ptx"]
+    head = re.search(r"bra(?:\.uni)?\s+(\$L__BB\w+)", ptx)
+    assert head is not None
+    assert "ld.global" in ptx[ptx.index(f"{head[1]}:") : head.start()]

@@ -179,6 +179,7 @@ def _while(e: Emitter, op: LaneOp) -> None:
         e.do(f"br label %{head}")
         f.start(head)
         mark, at = e.mark(), len(e.lines)
+        e.asm("", "~{memory}", (), ())  # it may wait for what another program stores, so every turn loads anew
         for kind, group in zip(kinds, names, strict=True):
             e.env[kind.value] = kind.unpack(e, group)
         condition, *handed = e.region(before)

@@ -41,8 +41,10 @@ def is_multiplied(value: SSAValue) -> bool:
     return False
 
 
-def _flipped(layout: NVMMASharedLayout) -> NVMMASharedLayout:
-    """The same memory with rows and columns changed."""
+def _flipped(layout: object) -> NVMMASharedLayout | None:
+    """The same memory with rows and columns changed; None without a swizzle, where `transposed` means nothing."""
+    if not isinstance(layout, NVMMASharedLayout) or not layout.swizzle_byte_width:
+        return None
     turned = [basis[::-1] for basis in layout.cga_layout]
     return NVMMASharedLayout(
         layout.swizzle_byte_width, layout.element_bitwidth, 2, not layout.transposed, cga_layout=turned
@@ -73,8 +75,7 @@ def _asked_for(value: SSAValue) -> NVMMASharedLayout | None:
             named = op.result.type.data.layout.named
             return named if isinstance(named, NVMMASharedLayout) else None
         if _is_turn(op):
-            found = _asked_for(op.results[0])
-            return _flipped(found) if found is not None else None
+            return _flipped(_asked_for(op.results[0]))
     return None
 
 
@@ -103,11 +104,9 @@ def _read(value: SSAValue, memory: SSAValue) -> None:
             near = Builder.before(op)
             op.result.replace_all_uses_with(near.create(LocalLoadOp, (memory,), (op.result.type,)).result)
             remove(op)
-        elif _is_turn(op):
-            named = type.data.layout.named
-            assert isinstance(named, NVMMASharedLayout)
+        elif _is_turn(op) and (flipped := _flipped(type.data.layout.named)) is not None:
             near = Builder.before(op)
-            turned = memdesc(type.shape[::-1], type.element_type, _flipped(named))
+            turned = memdesc(type.shape[::-1], type.element_type, flipped)
             order = {"order": op.properties["order"]}
             _read(op.results[0], near.create(MemDescTransOp, (memory,), (turned,), order).result)
             remove(op)

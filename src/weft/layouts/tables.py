@@ -210,17 +210,20 @@ def _planned() -> dict[str, DistributedLayout]:
     }
 
 
-def planning_times(runs: int = 5) -> Table:
-    """Milliseconds of processor time for one conversion that is not in the cache, the least of several runs."""
+def planning_times(runs: int = 7) -> Table:
+    """Milliseconds of processor time for one conversion that is not in the cache, the least of several runs.
+
+    All conversions are planned before the next run, so that what disturbs one is not there in all its runs.
+    """
     shape, rows = (128, 128), []
     layouts = {name: normalised(layout, shape, "source") for name, layout in _planned().items()}
     for bits in (8, 16, 32, 64):
-        found = []
-        for (source, a), (destination, b) in itertools.permutations(layouts.items(), 2):
-            least = min(_planning_time(a, b, shape, bits) for _ in range(runs))
-            found.append((least, f"{source} -> {destination}"))
+        pairs = list(itertools.permutations(layouts.items(), 2))
+        times = [[_planning_time(a, b, shape, bits) for (_, a), (_, b) in pairs] for _ in range(runs)]
+        least = [min(each) for each in zip(*times, strict=True)]
+        found = [(time, f"{source} -> {to}") for time, ((source, _), (to, _)) in zip(least, pairs, strict=True)]
         slowest, pair = max(found)
-        middle = statistics.median(each for each, _ in found)
+        middle = statistics.median(least)
         rows.append((str(bits), str(len(found)), f"{middle:.2f}", f"{slowest:.2f}", pair))
     return Table(
         "Planning one conversion of 128x128 over 8 warps, in milliseconds",

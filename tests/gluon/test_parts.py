@@ -110,3 +110,35 @@ def test_parts_that_begin_within_a_vector(row: int, rows: int, target: str) -> N
     np.testing.assert_array_equal(y, wanted[row : row + rows])
     wanted[row : row + rows] += 1
     np.testing.assert_array_equal(z, wanted.reshape(32, 8))
+
+
+@gluon.jit
+def loads_ahead(x, y, steps: gl.constexpr):
+    layout: gl.constexpr = gl.BlockedLayout([1, 8], [4, 8], [4, 1], [1, 0])
+    memory = gl.allocate_shared_memory(x.dtype, [2, *x.block_shape], x.layout)
+    bars = gl.allocate_shared_memory(gl.int64, [2, 1], mbarrier.MBarrierLayout())
+    for s in gl.static_range(2):
+        mbarrier.init(bars.index(s), count=1)
+    fence_async_shared()
+    mbarrier.expect(bars.index(0), x.block_type.nbytes)
+    tma.async_copy_global_to_shared(x, [0, 0], bars.index(0), memory.index(0))
+    i = gl.arange(0, 64, gl.SliceLayout(1, layout))[:, None] * 64 + gl.arange(0, 64, gl.SliceLayout(0, layout))[None, :]
+    for k in range(steps):
+        following = k + 1
+        mbarrier.expect(bars.index(following % 2), x.block_type.nbytes)
+        tma.async_copy_global_to_shared(x, [following * 64, 0], bars.index(following % 2), memory.index(following % 2))
+        mbarrier.wait(bars.index(k % 2), k // 2 & 1)
+        gl.store(y + k * 64 * 64 + i, memory.index(k % 2).load(layout))
+        gl.thread_barrier()
+
+
+def test_a_load_that_nobody_waits_for_is_told() -> None:
+    """As a loop that always loads one tile ahead leaves it."""
+    x = np.random.default_rng(0).standard_normal((128, 64)).astype(np.float16)
+    y = np.zeros_like(x)
+    described = TensorDescriptor.from_tensor(x, [64, 64], gl.NVMMASharedLayout(128, 16, 2))
+    with weft.target("sim:cuda:90"), weft.sim.options(copies="latest"):
+        with pytest.warns(weft.sim.BulkCopyWarning, match=r"ends: nobody waits for it") as told:
+            loads_ahead[(1,)](described, y, steps=2)
+    assert told[0].filename == __file__ and "async_copy" in open(__file__).read().splitlines()[told[0].lineno - 1]
+    np.testing.assert_array_equal(y, x)

@@ -9,6 +9,7 @@ from .debugger import Stop, Stops, debug
 from .errors import (
     BarrierMisuseError,
     BulkCopyError,
+    BulkCopyWarning,
     DeadlockError,
     DivergenceError,
     FenceError,
@@ -44,6 +45,7 @@ __all__ = [
     "SimulationError",
     "BarrierMisuseError",
     "BulkCopyError",
+    "BulkCopyWarning",
     "DeadlockError",
     "DivergenceError",
     "FenceError",

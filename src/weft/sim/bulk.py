@@ -8,6 +8,7 @@ way at the end was never waited for, which is an error.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -20,7 +21,7 @@ from weft.targets.nvidia import MBarrierError, TensorMap, decode, instruction
 
 from .access import combined, need_defined
 from .barriers import barrier_at, check_overtaken, misused, touch
-from .errors import BulkCopyError, OutOfBoundsError, UninitializedError
+from .errors import BulkCopyError, BulkCopyWarning, OutOfBoundsError, UninitializedError
 from .machine import Batch, Context, Flight, Wait
 from .reach import Reach
 from .values import DTYPES, Array, full
@@ -336,10 +337,13 @@ def _wait(context: Context, pending: int, read: bool) -> None:
 
 
 def finish(batch: Batch) -> None:
-    """The program has ended. What nobody has waited for is an error; it is done nevertheless."""
+    """The program has ended. A store that nobody has waited for is an error, a load is told; they are done anyhow."""
     for flight in batch.flights:
         if isinstance(flight.owner, _Copy):
-            flight.owner.fail(BulkCopyError, f"{flight.what} is under way when the program ends: nobody waits for it")
+            span = flight.owner.op.span
+            text = f"{flight.what} is under way when program {flight.owner.thread.program} ends: nobody waits for it"
+            place = (span.file, span.line) if span is not None else ("<lane program>", 1)
+            warnings.warn_explicit(BulkCopyWarning(text), BulkCopyWarning, *place)
         flight.land()
     batch.flights = []
     for copy in batch.bulk_stores:

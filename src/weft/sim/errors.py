@@ -9,7 +9,7 @@ SimulationError
   FenceError            the asynchronous proxy reads what was written without a fence for it
   DeadlockError         barriers that not all who are expected reach
   BarrierMisuseError    an mbarrier used before its init, or arrived at too often
-  BulkCopyError         a bulk copy with a bad tensor map or address, or one that nobody waits for
+  BulkCopyError         a bulk copy with a bad tensor map or address, or a store that nobody waits for
   InFlightError         registers of a wgmma are used before it was waited for
   ScheduleError         results that depend on the order of warps, or on when copies land
   TrapError             the program ended itself
@@ -20,11 +20,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from weft.base import Note, Span, WeftError, render
+from weft.base import Note, Span, WeftError, WeftWarning, render
 
 __all__ = [
     "BarrierMisuseError",
     "BulkCopyError",
+    "BulkCopyWarning",
     "DeadlockError",
     "DivergenceError",
     "FenceError",
@@ -131,6 +132,13 @@ class BarrierMisuseError(SimulationError):
     """An mbarrier is used in a way that has no meaning."""
 
     hint = "init it once, before anyone uses it, with as many arrivals as there will be in each phase"
+
+
+class BulkCopyWarning(WeftWarning):
+    """A bulk load that nobody waits for is under way when a program ends; what it loads is read by nobody.
+
+    Kernels that load ahead to their end do so; in a cluster it may write into memory that is no longer the block's.
+    """
 
 
 class BulkCopyError(SimulationError):

@@ -30,3 +30,11 @@ def test_blocks_of_all_programs(gpu: PretendedGPU) -> None:
             assert gpu.launched[-1].grid == (5 * blocks, 3, 2)
     fill.bind(x, 1.0, BLOCK=256, num_ctas=4, grid=(7,))()
     assert gpu.launched[-1].grid == (28, 1, 1)
+
+
+def test_a_compiled_kernel_says_what_its_cluster_is(gpu: PretendedGPU) -> None:
+    x = Array(1 << 40)
+    kernel = fill.warmup(x, 1.0, BLOCK=256, num_ctas=4, grid=(1,))
+    assert (kernel.metadata.num_ctas, kernel.metadata.cluster_dims) == (4, (4, 1, 1))
+    kernel[(3,)](x, 1.0, 256)
+    assert gpu.launched[-1].grid == (12, 1, 1)

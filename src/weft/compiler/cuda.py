@@ -187,7 +187,7 @@ def _kernel(
         "sass": lambda: disassemble(made[0].assemble().image) or "",
     }
     asm = AsmDict(stages, None, later)
-    metadata = {**TRITON_FACTS, **facts}
+    metadata = {**TRITON_FACTS, **facts, "cluster_dims": (facts["num_ctas"], 1, 1)}
     kernel = CudaKernel(src, target, asm, metadata, key, timings, from_cache, store=store)
     made.append(kernel)
     if dump is not None:

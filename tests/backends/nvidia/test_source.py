@@ -93,6 +93,7 @@ def test_rows_that_have_one_mask_have_one_predicate(divisible: bool, predicates:
 def test_stages(target: Any) -> None:
     kernel = _compiled(add, ADD, target, BLOCK=1024)
     assert kernel.metadata.target == GPUTarget("cuda", 90, 32)
+    assert (kernel.metadata.num_ctas, kernel.metadata.cluster_dims) == (1, (1, 1, 1))
     assert "tt.load" in kernel.asm["ttir"] and "#ttg.linear" in kernel.asm["ttgir"]
     assert "load" in kernel.asm["lane"] and "define ptx_kernel void @add" in kernel.asm["llir"]
     assert ".target sm_90a" in kernel.asm["ptx"] and ".entry add(" in kernel.asm["ptx"]

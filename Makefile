@@ -3,7 +3,7 @@
 #   make demo    install into .venv, run every example on real input, check and time it
 #   make test    lint, types, the test suite, on WORKERS=2 processes
 #   make fuzz    random kernels that nobody has run, compared with an interpreter, for SECONDS=600
-#   make gpu-test, make gpu-bench   the tests and the table that need an NVIDIA GPU
+#   make gpu-test, make gpu-bench   the tests, the table and the counters that need an NVIDIA GPU
 #   make bench   the performance table of docs/performance.md (installs PyTorch and Triton for comparison)
 
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 python; do \
@@ -49,6 +49,7 @@ gpu-test: $(VENV)/.gpu
 
 gpu-bench: $(VENV)/.bench $(VENV)/.gpu
 	$(BIN)/python benchmarks/gpu.py --save
+	$(BIN)/python benchmarks/ncu.py --save
 
 bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/cpu.py

@@ -28,7 +28,7 @@ from .quick import Last, make_quick
 from .specialize import signature_of, specialize_param
 from .streams import stream_of
 
-__all__ = ["GPULaunches", "Scratch", "arrays_of", "bind", "device_facts", "device_of", "map_makers", "on_gpu"]
+__all__ = ["GPULaunches", "arrays_of", "bind", "device_facts", "device_of", "launcher_of", "map_makers", "on_gpu"]
 
 
 def arrays_of(values: Iterable[Any]) -> Iterator[Any]:
@@ -167,6 +167,20 @@ class Scratch:
         return int(piece.address)
 
 
+def launcher_of(kernel: Any, index: int, stream: Callable[[], int]) -> Callable[[str], Callable[..., None]]:
+    """From the codes of the slots what queues a launch on one GPU; its grid counts programs, the driver's blocks."""
+    size, blocks = kernel.metadata.global_scratch_size, kernel.metadata.num_ctas
+
+    def launcher(codes: str) -> Callable[..., None]:
+        if not size:
+            plain: Callable[..., None] = kernel.load().launcher(codes, stream)
+            return plain if blocks == 1 else lambda x, *rest: plain(x * blocks, *rest)
+        launch, own = kernel.load().launcher(codes + "Q", stream), Scratch(size, index, stream)
+        return lambda x, y, z, *slots: launch(x * blocks, y, z, *slots, own(x * y * z * blocks))
+
+    return launcher
+
+
 class _NoArray:
     """Takes the place of NumPy's arrays in the launcher: none of them can be launched on."""
 
@@ -225,18 +239,7 @@ class GPULaunches:
             values = [p.num for p in self.kernel.params if not p.is_constexpr]
             stream = stream_of(arrays_of(args), index)
             maps = map_makers(kernel, found, self.kernel.arg_names)
-            size = kernel.metadata.global_scratch_size
-
-            blocks = kernel.metadata.num_ctas  # a program is a cluster of so many; the driver counts blocks
-
-            def launcher(codes: str) -> Callable[..., None]:
-                if not size:
-                    plain = kernel.load().launcher(codes, stream)
-                    return plain if blocks == 1 else lambda x, *rest: plain(x * blocks, *rest)
-                launch, own = kernel.load().launcher(codes + "Q", stream), Scratch(size, index, stream)
-                return lambda x, y, z, *slots: launch(x * blocks, y, z, *slots, own(x * y * z * blocks))
-
-            fire = make_fire(kernel, found, values, launcher, maps)
+            fire = make_fire(kernel, found, values, launcher_of(kernel, index, stream), maps)
             entry = (kernel, None, fire)
             self._found[kernel, tuple(map(type, args))] = entry
             self._quicken(args)

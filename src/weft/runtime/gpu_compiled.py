@@ -11,7 +11,7 @@ from weft.base import LaunchTypeError
 from weft.compiler import devices
 
 from .binder import grid_of
-from .gpu import Scratch, arrays_of, bind, device_of, map_makers
+from .gpu import arrays_of, bind, device_of, launcher_of, map_makers
 from .launch import make_fire, plain_value, runtime_leaves
 from .streams import stream_of
 
@@ -74,16 +74,8 @@ def _fire(
     """What queues a launch on one GPU, from the grid and the values of its arguments."""
     found = runtime_leaves(types)
     of_library = stream_of(arrays_of(args), index)
-    size, blocks = kernel.metadata.global_scratch_size, kernel.metadata.num_ctas
 
     def stream() -> int:
         return of_library() if given.stream is None else int(given.stream)
 
-    def launcher(codes: str) -> Callable[..., None]:
-        if not size:
-            plain = kernel.load().launcher(codes, stream)
-            return lambda x, *rest: plain(x * blocks, *rest)
-        launch, own = kernel.load().launcher(codes + "Q", stream), Scratch(size, index, stream)
-        return lambda x, y, z, *slots: launch(x * blocks, y, z, *slots, own(x * y * z * blocks))
-
-    return make_fire(kernel, found, dynamic, launcher, map_makers(kernel, found, names))
+    return make_fire(kernel, found, dynamic, launcher_of(kernel, index, stream), map_makers(kernel, found, names))

@@ -4,6 +4,7 @@
 #   make test    lint, types, the test suite, on WORKERS=2 processes
 #   make fuzz    random kernels that nobody has run, compared with an interpreter, for SECONDS=600
 #   make gpu-test, make gpu-bench   the tests, the table and the counters that need an NVIDIA GPU
+#   make gpu-fuzz   random kernels on the GPU, for SECONDS=600; findings go to the folder OUT=gpu-fuzz
 #   make bench   the performance table of docs/performance.md (installs PyTorch and Triton for comparison)
 
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 python; do \
@@ -13,8 +14,9 @@ BIN := $(VENV)/bin
 PYTEST_ARGS ?=
 WORKERS ?= 2
 SECONDS ?= 600
+OUT ?= gpu-fuzz
 
-.PHONY: gpu-test gpu-bench demo test lint types suite test-long fuzz math-exhaustive fuzz-layouts bench wheel clean
+.PHONY: gpu-test gpu-bench gpu-fuzz demo test lint types suite test-long fuzz math-exhaustive fuzz-layouts bench wheel clean
 
 demo: $(VENV)/.base
 	$(BIN)/python -m weft demo
@@ -46,6 +48,9 @@ fuzz-layouts: $(VENV)/.test
 
 gpu-test: $(VENV)/.gpu
 	$(BIN)/python -m pytest tests/gpu $(PYTEST_ARGS)
+
+gpu-fuzz: $(VENV)/.gpu
+	PYTHONPATH=tests $(BIN)/python -m fuzz.run --variant gpu --seconds $(SECONDS) --out $(OUT)
 
 gpu-bench: $(VENV)/.bench $(VENV)/.gpu
 	$(BIN)/python benchmarks/gpu.py --save

@@ -15,7 +15,7 @@ import pytest
 import weft
 import weft.language as tl
 from backends.memory import Watched
-from fuzz.compare import Guarded
+from fuzz.arrays import Guarded
 
 Array = np.ndarray[Any, np.dtype[Any]]
 BLOCK = 64

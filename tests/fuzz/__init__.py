@@ -6,6 +6,8 @@ scope       the generator's state: variables with their types and the range of t
 operations  elementwise operations, shapes, reductions, scans, products
 memory      loads, stores and atomics with all kinds of addresses and masks
 control     loops, branches, early returns
+arrays      what a kernel is launched on
+device      a kernel on a GPU, twice
 compare     a seed from start to end: generate, launch, interpret, compare
 shrink      cut a failing kernel down
 campaign    many seeds, in processes of their own

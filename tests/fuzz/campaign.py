@@ -1,22 +1,58 @@
 """Many seeds, on all cores: each slice of them in a process of its own, so that a crash is one finding and not the end.
 
-A finding is one line, `FAIL seed variant what`.
+A finding is one line, `FAIL seed variant what`. On a GPU a fault is the end of its process too: the seed is a finding,
+and a new process goes on with the next one.
 """
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+import tempfile
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from pathlib import Path
 
-from .compare import SIMULATED, VARIANTS, difference, generate, kind_of
+from weft.base import DeviceLost
+
+from .compare import EVERY, difference, generate, kind_of
 
 SLICE = 50
 PATIENCE = 60.0  # seconds that a seed may take
+LOST = 75  # status of a process whose GPU is lost
+GPU_IS_MISSING = 69  # status of a campaign that cannot begin
+ASK = """
+from weft.base import NoDevice
+from weft.compiler import devices
+try:
+    print(devices.current_device().capability)
+except NoDevice as error:
+    print(str(error).splitlines()[0])
+"""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A seed that fails, and how."""
+
+    seed: int
+    variant: str
+    what: str
+
+    def __str__(self) -> str:
+        return f"FAIL {self.seed} {self.variant} {self.what}"
+
+    @property
+    def kind(self) -> str:
+        """What is counted together."""
+        if self.what.startswith("difference"):
+            return "other bits the second time" if "the second time" in self.what else "other values than NumPy's"
+        return self.what.split(":")[0]
 
 
 @dataclass
@@ -29,12 +65,17 @@ class Campaign:
     in_turn: bool
     seconds: float
     jobs: int
-    done: int = 0
-    findings: list[str] = field(default_factory=list)
+    command: Sequence[str] = (sys.executable, "-m", "fuzz.run", "--batch")
+    """What runs a batch; called with pairs `seed:variant`."""
+    done: Counter[str] = field(default_factory=Counter)
+    """Kernels that were run, by variant."""
+    findings: list[Finding] = field(default_factory=list)
+    took: float = 0.0
 
     def run(self) -> None:
         """Run it, printing findings as they come."""
-        self.end = time.monotonic() + self.seconds
+        start = time.monotonic()
+        self.end = start + self.seconds
         self.lock = threading.Lock()
         slices = iter(range(self.first, self.last, SLICE))
 
@@ -49,25 +90,53 @@ class Campaign:
         with ThreadPoolExecutor(self.jobs) as pool:
             for running in [pool.submit(take) for _ in range(self.jobs)]:
                 running.result()
-        print(f"{len(self.findings)} findings, {self.done} kernels, seeds from {self.first}", flush=True)
+        self.took = time.monotonic() - start
+
+    def table(self) -> str:
+        """What was run and what was found, as a short table."""
+        kernels = sum(self.done.values())
+        lines = [f"{len(self.findings)} findings, {kernels} kernels, seeds from {self.first}, {self.took:.0f} s"]
+        for variant in dict.fromkeys(self.variants):
+            found = Counter(f.kind for f in self.findings if f.variant == variant)
+            ran = self.done[variant]
+            lines.append(f"{variant:<24}{ran:>8} run {ran - sum(found.values()):>8} agree")
+            lines += [f"    {kind:<44}{count:>6}" for kind, count in found.most_common()]
+        return "\n".join(lines)
+
+    def write(self, folder: Path) -> None:
+        """The table, the findings, and their kernels' sources, into one file of a folder."""
+        folder.mkdir(parents=True, exist_ok=True)
+        parts = [self.table(), *map(str, self.findings)]
+        for finding in self.findings:
+            program = generate(finding.seed, EVERY[finding.variant])
+            parts += ["", "#" * 100, f"# {finding}", program.told()]
+        (folder / "findings.txt").write_text("\n".join(parts) + "\n", encoding="utf-8")
 
     def _slice(self, first: int) -> None:
         work = list(pairs(first, min(first + SLICE, self.last), self.variants, self.in_turn))
         while work and time.monotonic() < self.end:
             at, status = self._child(work)
             if status:
-                seed, variant = work[at]
-                self._report(f"FAIL {seed} {variant} {status}")
+                self._report(Finding(*work[at], status))
                 at += 1
             with self.lock:
-                self.done += at
+                self.done.update(variant for _, variant in work[:at])
             work = work[at:]
 
     def _child(self, work: Sequence[tuple[int, str]]) -> tuple[int, str]:
         """Run pairs in a child process; gives how many were finished, and what became of the next one."""
         names = " ".join(f"{seed}:{variant}" for seed, variant in work)
-        command = [sys.executable, "-m", "fuzz.run", "--batch", names]
-        child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        with tempfile.TemporaryFile() as errors:
+            child = subprocess.Popen([*self.command, names], stdout=subprocess.PIPE, stderr=errors, text=True)
+            finished, code = self._watch(child)
+            if code == "" and child.returncode not in (0, LOST):
+                errors.seek(0)
+                said = errors.read().decode(errors="replace").strip().splitlines()
+                code = f"crash: status {child.returncode}{', ' + said[-1][:200] if said else ''}"
+        return finished, code.strip()
+
+    def _watch(self, child: subprocess.Popen[str]) -> tuple[int, str]:
+        """Read what a child says until it ends, is out of time (a blank), or takes too long."""
         hung = threading.Event()
 
         def stop() -> None:
@@ -80,24 +149,25 @@ class Campaign:
         timer.start()
         for line in child.stdout:
             if line.startswith("FAIL"):
-                self._report(line.rstrip())
+                _, seed, variant, what = line.rstrip().split(" ", 3)
+                self._report(Finding(int(seed), variant, what))
                 continue
             finished += 1
             timer.cancel()
             if time.monotonic() > self.end:
                 child.kill()
                 child.wait()
-                return finished, ""
+                return finished, " "
             timer = threading.Timer(PATIENCE, stop)
             timer.start()
-        code = child.wait()
+        child.wait()
         timer.cancel()
-        return finished, "takes too long" if hung.is_set() else f"crash: status {code}" if code else ""
+        return finished, "takes too long" if hung.is_set() else ""
 
-    def _report(self, line: str) -> None:
+    def _report(self, finding: Finding) -> None:
         with self.lock:
-            self.findings.append(line)
-        print(line, flush=True)
+            self.findings.append(finding)
+        print(finding, flush=True)
 
 
 def pairs(first: int, last: int, variants: Sequence[str], in_turn: bool) -> Iterator[tuple[int, str]]:
@@ -111,12 +181,21 @@ def batch(work: str) -> None:
     """What a child process does: run `seed:variant ...`, a line for each that is finished."""
     for pair in work.split():
         seed, _, variant = pair.partition(":")
+        lost = False
         try:
-            how = {**VARIANTS, **SIMULATED}[variant]
-            what = difference(generate(int(seed), how.apart), how)
+            what = difference(generate(int(seed), EVERY[variant]), EVERY[variant])
             what = what and f"difference: {what}"
         except Exception as error:
-            what = kind_of(error)
+            what, lost = kind_of(error), isinstance(error, DeviceLost)
         if what:
             print(f"FAIL {seed} {variant} {what}")
         print(f"DONE {pair}", flush=True)
+        if lost:
+            os._exit(LOST)
+
+
+def gpu_here() -> tuple[int, str]:
+    """The compute capability of this machine's GPU, or 0 and why there is none; asked in a process of its own."""
+    answer = subprocess.run([sys.executable, "-c", ASK], capture_output=True, text=True, check=False)
+    said = (answer.stdout + answer.stderr).strip().splitlines() or [f"status {answer.returncode}"]
+    return (int(said[-1]), "") if said[-1].isdigit() else (0, said[-1])

@@ -8,6 +8,7 @@ Executing a statement whose variables are missing raises KeyError: that is how t
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -175,9 +176,40 @@ class Program:
         lines += written(self.body, 1)
         return "\n".join(lines) + "\n"
 
+    def told(self) -> str:
+        """The kernel's source, and how it is launched."""
+        arrays = {a.name: (a.elem, self.elements(a)) for a in self.arrays}
+        return (
+            f"{self.source()}\n# arrays {arrays}\n# values {self.launch_values()}, programs {self.programs}\n"
+            f"# overlaps {self.overlaps}, options on a GPU {self.options()}"
+        )
+
+    def elements(self, array: Array1D) -> int:
+        """How many elements an array has for all programs."""
+        return array.size * (self.programs if array.kind in ("out", "inout") else 1)
+
     def launch_values(self) -> dict[str, int]:
         strides = {a.stride_name: a.size for a in self.arrays if a.kind in ("out", "inout")}
         return {**strides, **self.scalars, **self.constants}
+
+    def arguments(self, given: dict[str, Any]) -> dict[str, Any]:
+        """What is passed for the arrays, which lie on the host or on a GPU."""
+        return given
+
+    def options(self) -> dict[str, Any]:
+        """Options of a launch on a GPU, a simulated one too, drawn from the seed."""
+        draw = random.Random(f"options of {self.seed}")
+        return {"num_warps": draw.choice((1, 2, 4, 4, 8)), "num_stages": draw.choice((1, 2, 3, 4))}
+
+    def compared(self, expected: dict[str, Array], given: dict[str, Array]) -> str:
+        """Where a launch gave something else; "" where it gave the same."""
+        for array in self.arrays:
+            mine, theirs = expected[array.name], given[array.name]
+            if not np.array_equal(mine, theirs):
+                at = np.flatnonzero(mine != theirs)
+                show = ", ".join(f"[{i}] {theirs[i]} for {mine[i]}" for i in at[:5])
+                return f"{array.name} differs at {len(at)} of {len(mine)} places: {show}"
+        return ""
 
     def interpret(self, memory: dict[str, Array]) -> None:
         """Run every program, one after the other, on the arrays."""

@@ -1,13 +1,19 @@
-"""Cutting a failing kernel down: statements go as long as it fails in the same way."""
+"""Cutting a failing kernel down: statements go as long as it fails in the same way.
+
+Each try is a process of its own, since a kernel may crash it, lose the GPU, or never end.
+"""
 
 from __future__ import annotations
 
 import os
 import re
+import select
+import signal
 from collections.abc import Callable
 from typing import Any
 
-from .compare import Variant, difference, kind_of, memories
+from .arrays import memories
+from .compare import Variant, difference, kind_of
 from .program import Program
 
 
@@ -59,24 +65,42 @@ def interpretable(program: Program) -> bool:
         return False
 
 
+def outcome(program: Program, variant: Variant, patience: float = 60.0) -> str:
+    """ "crash", "takes too long", "difference: ...", an exception in a few words, or "" """
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+            os.write(writing, f"{_what(program, variant)}\n".encode()[:4000])
+        finally:
+            os._exit(0)
+    os.close(writing)
+    in_time = select.select([reading], [], [], patience)[0]
+    if not in_time:
+        os.kill(child, signal.SIGKILL)
+    with open(reading, encoding="utf-8", errors="replace") as pipe:
+        said = pipe.read()
+    os.waitpid(child, 0)
+    return "takes too long" if not in_time else said[:-1] if said else "crash"
+
+
+def _what(program: Program, variant: Variant) -> str:
+    try:
+        what = difference(program, variant)
+    except Exception as error:
+        return kind_of(error)
+    return what and f"difference: {what}"
+
+
+def alike(one: str, other: str) -> bool:
+    """Whether two outcomes are the same failure: a difference is one wherever it is."""
+    return one == other or (one.startswith("difference") and other.startswith("difference"))
+
+
 def fails_alike(program: Program, variant: Variant, like: str) -> bool:
     """Whether a cut-down program is valid and still fails in the same way."""
-    if not interpretable(program) or not _well_formed(program):
-        return False
-    if like == "crash":
-        child = os.fork()
-        if child == 0:
-            try:
-                os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
-                difference(program, variant)
-            finally:
-                os._exit(0)
-        _, status = os.waitpid(child, 0)
-        return os.WIFSIGNALED(status)
-    try:
-        return difference(program, variant) != "" and like == "difference"
-    except Exception as error:
-        return kind_of(error) == like
+    return interpretable(program) and _well_formed(program) and alike(outcome(program, variant), like)
 
 
 def _well_formed(program: Program) -> bool:

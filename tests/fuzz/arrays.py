@@ -1,0 +1,106 @@
+"""What a random kernel is launched on: arrays filled from its seed, some of which share memory, between guards.
+
+blocks(program)              what lies in memory, and which arrays are which parts of it
+memories(program, guarded)   the same in the host's memory; guarded: between pages that may not be touched
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from .elements import DTYPES, Array, is_float
+from .program import Array1D, Program
+
+PAGE = mmap.PAGESIZE
+
+
+class Guarded:
+    """Memory between two pages that may not be touched."""
+
+    def __init__(self, size: int, at_end: bool) -> None:
+        room = -(-max(1, size) // PAGE) * PAGE
+        self.map = mmap.mmap(-1, room + 2 * PAGE)
+        start = ctypes.addressof(ctypes.c_char.from_buffer(self.map))
+        libc = ctypes.CDLL(None)
+        for page in (start, start + PAGE + room):
+            if libc.mprotect(ctypes.c_void_p(page), ctypes.c_size_t(PAGE), 0):
+                raise OSError("mprotect")
+        self.offset = PAGE + (room - size if at_end else 0)
+        self.size = size
+
+    def array(self, dtype: np.dtype[Any]) -> Array:
+        return np.frombuffer(self.map, dtype, self.size // dtype.itemsize, self.offset)
+
+
+@dataclass
+class Block:
+    """A piece of memory: what it holds at first, whether a guard follows at once, and the arrays that lie in it."""
+
+    values: Array
+    tight: bool
+    parts: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """For each array where it begins and how many elements it has."""
+
+
+def contents(rng: np.random.Generator, array: Array1D, n: int, rough: bool = False) -> Array:
+    """`n` elements of an array at the launch; floats are whole numbers unless `rough`."""
+    if array.elem == "i1":
+        return rng.integers(0, 2, n).astype(bool)
+    lo, hi = array.lo, array.hi
+    if array.kind in ("out", "atomic") or is_float(array.elem):
+        lo, hi = max(lo, -8), min(hi, 8)
+    values = rng.integers(lo, hi, n, endpoint=True, dtype=np.int64)
+    if is_float(array.elem):
+        if rough:
+            return np.clip(values + rng.uniform(-0.5, 0.5, n), lo, hi).astype(DTYPES[array.elem])
+        return values.astype(np.float32).astype(DTYPES[array.elem])
+    if n > 3 and array.kind in ("in", "inout"):
+        values[rng.integers(0, n, 3)] = (array.lo, array.hi, max(array.lo, 0))
+    return values.astype(DTYPES[array.elem])
+
+
+def blocks(program: Program, rough: bool = False) -> list[Block]:
+    """The memory of a launch, filled from the seed."""
+    rng = np.random.default_rng(program.seed)
+    shared = {b: (a, k) for a, b, k in program.overlaps}
+    result: list[Block] = []
+    by_name = {a.name: a for a in program.arrays}
+    for array in program.arrays:
+        n = program.elements(array)
+        values = contents(rng, array, n, rough)
+        if array.name in shared or any(array.name == a for a, _ in shared.values()):
+            continue
+        result.append(Block(values, array.tight, {array.name: (0, n)}))
+    for b, (a, k) in shared.items():
+        both = np.random.default_rng(program.seed + 1)
+        first = by_name[a]
+        m, n = program.elements(first), program.elements(by_name[b])
+        whole = Array1D("", first.elem, "inout", first.lo, first.hi)
+        values = contents(both, whole, max(m, k + n), rough)
+        result.append(Block(values, first.tight, {a: (0, m), b: (k, n)}))
+    return result
+
+
+def memories(program: Program, guarded: bool) -> tuple[dict[str, Array], list[Any]]:
+    """The arrays of a launch in the host's memory; and what keeps them alive."""
+    result: dict[str, Array] = {}
+    owners: list[Any] = []
+    for block in blocks(program):
+        base = _placed(block, owners) if guarded else block.values
+        owners.append(base)
+        for name, (start, n) in block.parts.items():
+            result[name] = base[start : start + n]
+    return result, owners
+
+
+def _placed(block: Block, owners: list[Any]) -> Array:
+    memory = Guarded(block.values.nbytes, block.tight)
+    owners.append(memory)
+    placed = memory.array(block.values.dtype)
+    placed[:] = block.values
+    return placed

@@ -1,0 +1,50 @@
+"""A campaign goes on where its processes end: by a crash, a lost GPU, or because a kernel does not end."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from . import campaign
+from .campaign import LOST, Campaign
+
+CHILD = f"""
+import os, sys, time
+
+for pair in sys.argv[1].split():
+    seed = int(pair.split(":")[0])
+    if seed == 3:
+        print("a last word", file=sys.stderr, flush=True)
+        os._exit(9)
+    if seed == 7:
+        time.sleep(60)
+    if seed in (5, 12):
+        print(f"FAIL {{seed}} host DeviceLost: the GPU is lost")
+    print("DONE", pair, flush=True)
+    if seed in (5, 12):
+        os._exit({LOST})
+"""
+
+
+def test_each_failure_is_one_finding(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "child.py").write_text(CHILD)
+    monkeypatch.setattr(campaign, "PATIENCE", 1.0)
+    monkeypatch.setattr(campaign, "SLICE", 13)
+    made = Campaign(0, 15, ["host"], False, 60, 1, (sys.executable, str(tmp_path / "child.py")))
+    made.run()
+    found = {f.seed: f.what for f in made.findings}
+    lost = "DeviceLost: the GPU is lost"
+    assert found == {3: "crash: status 9, a last word", 5: lost, 7: "takes too long", 12: lost}
+    assert made.done["host"] == 15
+    lines = made.table().splitlines()
+    assert lines[0].startswith("4 findings, 15 kernels, seeds from 0")
+    assert lines[1].split() == ["host", "15", "run", "11", "agree"]
+    assert [line.split()[-1] for line in lines[2:]] == ["2", "1", "1"]
+    made.write(tmp_path / "found")
+    text = (tmp_path / "found" / "findings.txt").read_text()
+    assert text.count("def kernel(") == 4 and "# FAIL 7 host takes too long" in text
+    assert "FAIL 5 host DeviceLost" in capsys.readouterr().out

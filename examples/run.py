@@ -16,7 +16,7 @@ import importlib
 import json
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -152,13 +152,13 @@ def report(examples: Mapping[str, Callable[[], Iterator[Work]]], as_json: bool =
     return 1 if wrong else 0
 
 
-def main() -> int:
-    """The command line."""
-    parser = argparse.ArgumentParser(description="Run the examples, check them and time them.")
+def main(arguments: Sequence[str] | None = None, name: str | None = None) -> int:
+    """The command line; `name` is what the command is called in its help."""
+    parser = argparse.ArgumentParser(name, description="Run the examples, check them and time them.")
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"which examples: {', '.join(EXAMPLES)}")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     parser.add_argument("--quick", action="store_true", help="time each kernel for a moment only")
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     unknown = [name for name in options.names if name not in EXAMPLES]
     if unknown:
         parser.error(f"no example called {', '.join(unknown)}; there are {', '.join(EXAMPLES)}")

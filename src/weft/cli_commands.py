@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import importlib
+import importlib.util
 import json
 import os
 import platform
-import runpy
 import sys
 import time
 from collections.abc import Sequence
@@ -16,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import weft
-from weft import compat, compiler
+from weft import compat, compiler, runtime
+from weft.base import LaunchError, WeftError
 from weft.runtime import knobs
 from weft.runtime.cache import Store, default_store
 
@@ -39,8 +39,16 @@ def _size(count: float) -> str:
 def _store() -> Store:
     store = default_store()
     if store is None:
-        raise SystemExit("the cache is switched off (WEFT_NO_CACHE)")
+        raise LaunchError("the cache is switched off (WEFT_NO_CACHE)")
     return store
+
+
+def _bytes(text: str) -> int:
+    """A size on the command line."""
+    try:
+        return knobs.parse_size(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def _cache_ls(options: argparse.Namespace) -> int:
@@ -59,17 +67,21 @@ def _cache_ls(options: argparse.Namespace) -> int:
 def _cache_verify(options: argparse.Namespace) -> int:
     entries = list(_store().entries())
     bad = [e for e in entries if e.error]
+    if options.json:
+        print(json.dumps({"entries": len(entries), "damaged": [{"path": e.path, "error": e.error} for e in bad]}))
     for entry in bad:
-        print(f"{entry.path}: {entry.error}")
+        if not options.json:
+            print(f"{entry.path}: {entry.error}")
         if options.remove:
             os.unlink(entry.path)
-    print(f"{len(entries)} entries, {len(bad)} damaged{' and removed' if bad and options.remove else ''}")
+    if not options.json:
+        print(f"{len(entries)} entries, {len(bad)} damaged{' and removed' if bad and options.remove else ''}")
     return 1 if bad and not options.remove else 0
 
 
 def _cache_prune(options: argparse.Namespace) -> int:
     store = _store()
-    removed = store.prune(store.size_cap if options.size is None else knobs.parse_size(options.size))
+    removed = store.prune(store.size_cap if options.size is None else options.size)
     print(f"{removed} entries removed")
     return 0
 
@@ -97,7 +109,7 @@ def _info(options: argparse.Namespace) -> int:
         "weft": weft.__version__,
         "python": platform.python_version(),
         "system": platform.platform(),
-        "target": str(compiler.as_target()),
+        "target": runtime.current_target(),
         "processor": cpu.name,
         "vectors": f"{8 * cpu.vector_bytes} bits",
         "threads": compiler.get_num_threads(),
@@ -117,28 +129,40 @@ def _info(options: argparse.Namespace) -> int:
     return 0
 
 
+_RUN_USAGE = """\
+usage: weft run script.py [args...]
+       weft run -m module [args...]
+
+Run a script or a module written for Triton as it stands: `import triton` finds Weft."""
+
+
 def _run(arguments: Sequence[str]) -> int:
     module = arguments[:1] == ["-m"]
     rest = arguments[1:] if module else arguments
-    if not rest or rest[0] in ("-h", "--help"):
-        print("usage: weft run script.py [args...]\n       weft run -m module [args...]", file=sys.stderr)
-        return 2
+    asked = arguments[:1] in (["-h"], ["--help"])
+    if asked or not rest:
+        print(_RUN_USAGE, file=sys.stdout if asked else sys.stderr)
+        return 0 if asked else 2
     if not module and not os.path.exists(rest[0]):
         print(f"weft run: there is no file {rest[0]}", file=sys.stderr)
+        return 2
+    if module and not compat.module_exists(rest[0]):
+        print(f"weft run: there is no module {rest[0]}", file=sys.stderr)
         return 2
     compat.run_script(rest, module=module)
     return 0
 
 
 def _demo(arguments: Sequence[str]) -> int:
-    """Run examples/run.py of the source tree, or of the current directory."""
-    for root in (Path.cwd(), Path(__file__).resolve().parents[2]):
+    """Run examples/run.py of the source tree; where Weft was installed without it, of the current directory."""
+    for root in (Path(__file__).resolve().parents[2], Path.cwd()):
         script = root / "examples" / "run.py"
-        if script.exists():
-            sys.argv = [str(script), *arguments]
-            sys.path.insert(0, str(script.parent))
-            runpy.run_path(str(script), run_name="__main__")
-            return 0
+        spec = importlib.util.spec_from_file_location("weft_examples", script)
+        if script.exists() and spec is not None and spec.loader is not None:
+            examples = importlib.util.module_from_spec(spec)
+            spec.loader.exec_module(examples)
+            code: int = examples.main(arguments, "weft demo")
+            return code
     print("weft demo: there is no examples/run.py here; the examples come with the source", file=sys.stderr)
     return 2
 
@@ -178,12 +202,13 @@ def _parser() -> argparse.ArgumentParser:
     ):
         command = cache.add_parser(name, help=text)
         command.set_defaults(run=action)
-        if name == "ls":
+        if name in ("ls", "verify"):
             command.add_argument("--json", action="store_true")
         if name == "verify":
             command.add_argument("--remove", action="store_true", help="remove what is damaged")
         if name == "prune":
-            command.add_argument("--size", help="bytes to keep, as 512M or 2G; the setting cache.size if not given")
+            text = "bytes to keep, as 512M or 2G; the setting cache.size if not given"
+            command.add_argument("--size", type=_bytes, help=text)
     commands.add_parser("layout", help="pictures of layouts, conversions, bank conflicts", add_help=False)
     return parser
 
@@ -195,5 +220,14 @@ def main(arguments: Sequence[str]) -> int:
     if arguments[:1] == ["demo"]:
         return _demo(arguments[1:])
     options = _parser().parse_args(arguments)
-    code: int = options.run(options)
+    try:
+        code: int = options.run(options)
+        sys.stdout.flush()
+    except BrokenPipeError:  # the reader has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except (WeftError, OSError) as error:
+        text = str(error)
+        print(text if text.startswith("error:") else f"error: {text}", file=sys.stderr)
+        return 2
     return code

@@ -270,7 +270,7 @@ def _guarded(command: Command) -> Command:
             if isinstance(error, BrokenPipeError):  # the reader has seen enough
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
                 return 0
-            print(error, file=sys.stderr)
+            print(error if isinstance(error, LayoutError) else f"error: {error}", file=sys.stderr)
             return 2
         except UnicodeEncodeError as error:
             print(f"error: {error.object[error.start]!a} cannot be written as {error.encoding}", file=sys.stderr)

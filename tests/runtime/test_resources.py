@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import threading
 from collections.abc import Iterator
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 
 import weft
 import weft.language as tl
-from weft import CompilationError, OutOfResources, knobs
+from weft import CompilationError, LaunchError, OutOfResources, knobs
 from weft.backends.cpu import pool
 
 
@@ -119,3 +120,19 @@ def test_the_largest_tile_compiles_and_runs() -> None:
     out = np.zeros(1 << 20, np.float32)
     range_of[(1,)](out, N=1 << 20)
     assert (out == 1).all()
+
+
+def test_more_threads_than_the_machine_gives(monkeypatch: pytest.MonkeyPatch) -> None:
+    begin, started = threading.Thread.start, []
+
+    def start(thread: threading.Thread) -> None:
+        if len(started) == 2:
+            raise RuntimeError("can't start new thread")
+        started.append(thread)
+        begin(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+    with pytest.raises(LaunchError) as caught:
+        pool.Pool(5)
+    assert str(caught.value) == "only 3 of 6 threads could be started\nhint: set WEFT_NUM_THREADS to fewer"
+    assert not any(thread.is_alive() for thread in started)

@@ -9,6 +9,6 @@
 """
 
 from .finder import install, installed, uninstall
-from .script import run_script
+from .script import module_exists, run_script
 
-__all__ = ["install", "installed", "run_script", "uninstall"]
+__all__ = ["install", "installed", "module_exists", "run_script", "uninstall"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import runpy
 import sys
@@ -9,7 +10,21 @@ from collections.abc import Sequence
 
 from .finder import install
 
-__all__ = ["run_script"]
+__all__ = ["module_exists", "run_script"]
+
+
+def module_exists(name: str) -> bool:
+    """Whether `run_script(name, module=True)` would find a module; imports its packages, as Python does for that."""
+    install()
+    sys.path.insert(0, os.getcwd())
+    try:
+        return importlib.util.find_spec(name) is not None
+    except ModuleNotFoundError as error:
+        if error.name is not None and f"{name}.".startswith(f"{error.name}."):
+            return False
+        raise  # a package of its own imports what is not there
+    finally:
+        sys.path.pop(0)
 
 
 def run_script(arguments: Sequence[str], *, module: bool = False) -> None:

@@ -13,6 +13,7 @@ Assigning `knobs.env` goes back to the environment.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, ClassVar, Generic, Self, TypeVar
@@ -163,19 +164,25 @@ class _Group:
             self.__dict__.update(before)
 
 
+base_knobs = _Group
+"""The class of groups of settings, by the name that tools look for."""
+
+
 def _optional(names: str) -> _Knob[str | None]:
     return _Knob[str | None](names, str, None)
 
 
 def parse_size(text: str) -> int:
-    """Bytes, with an optional unit: "512M", "2G".
+    """Bytes, with an optional unit: "512M", "2G"; ValueError for anything else.
 
     >>> parse_size("2k")
     2048
     """
-    text = text.strip().lower().removesuffix("b")
-    units = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
-    return int(float(text[:-1]) * units[text[-1]]) if text[-1:] in units else int(text)
+    units = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+    match = re.fullmatch(r"(\d+(?:\.\d+)?) *([kmgt]?)(?:i?b)?", text.strip().lower())
+    if match is None:
+        raise ValueError(f"{text!r} is no size: sizes are numbers of bytes, as 512M or 2G")
+    return int(float(match[1]) * units[match[2]])
 
 
 class _Cache(_Group):

@@ -95,8 +95,14 @@ class Pool:
             threading.Thread(target=self._native.worker, args=(self._address,), name=f"weft-{i}", daemon=True)
             for i in range(workers)
         ]
-        for thread in self._threads:
-            thread.start()
+        for number, thread in enumerate(self._threads):
+            try:
+                thread.start()
+            except RuntimeError:
+                del self._threads[number:]
+                self.stop()  # those that run work in memory of this pool
+                message = f"only {number + 1} of {workers + 1} threads could be started"
+                raise LaunchError(message, hint="set WEFT_NUM_THREADS to fewer") from None
 
     def try_begin(self, fn: int, args: int, state: int, wanted: int, scratch_bytes: int) -> bool:
         """Offer a job to `wanted` workers; False when the pool is busy with another thread's launch."""

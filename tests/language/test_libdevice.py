@@ -90,7 +90,7 @@ def test_what_only_a_gpu_has() -> None:
 
 def test_target_info() -> None:
     bench = Bench()
-    for question in ("is_cuda", "is_hip", "is_hip_cdna3", "is_hip_cdna4"):
+    for question in ("is_cuda", "is_hip", "is_hip_cdna3", "is_hip_cdna4", "is_hip_gfx1250"):
         assert bench(getattr(tl.target_info, question)).value is False
     assert bench(tl.target_info.cuda_capability_geq, 8).value is False
     assert bench(tl.target_info.current_target).value == "cpu"

@@ -13,7 +13,15 @@ from .protocol import builtin
 if TYPE_CHECKING:
     from .semantic import TritonSemantic
 
-__all__ = ["cuda_capability_geq", "current_target", "is_cuda", "is_hip", "is_hip_cdna3", "is_hip_cdna4"]
+__all__ = [
+    "cuda_capability_geq",
+    "current_target",
+    "is_cuda",
+    "is_hip",
+    "is_hip_cdna3",
+    "is_hip_cdna4",
+    "is_hip_gfx1250",
+]
 
 
 def _target(semantic: Any) -> str:
@@ -58,3 +66,9 @@ def is_hip_cdna3(_semantic: TritonSemantic | None = None) -> constexpr:
 def is_hip_cdna4(_semantic: TritonSemantic | None = None) -> constexpr:
     """Whether the target is an AMD GPU of the CDNA 4 family."""
     return constexpr(_target(_semantic) == "hip:gfx950")
+
+
+@builtin
+def is_hip_gfx1250(_semantic: TritonSemantic | None = None) -> constexpr:
+    """Whether the target is an AMD GPU of the family gfx1250."""
+    return constexpr(_target(_semantic) == "hip:gfx1250")

@@ -246,3 +246,28 @@ def test_numbers_of_numpy_as_constexprs(size: int, step: float) -> None:
     out = np.zeros(16, np.float32)
     ramp[(np.int64(1),)](out, np.int64(9), STEP=step, N=size)
     np.testing.assert_array_equal(out, np.where(np.arange(16) < 9, np.arange(16) * 2.0, 0))
+
+
+# Names of which nothing is left for the text of the IR, and one that is no ASCII.
+@triton.jit
+def odd_names(_0, αx, _, n, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    _1 = tl.zeros([1], tl.float32)
+    __1 = tl.load(_0 + i, mask=i < n, other=_1)
+    for _2 in range(3):
+        __1 += _2
+    if n > 3:
+        _3 = __1 + 1
+    else:
+        _3 = __1 + 2
+    _3 += tl.load(_)
+    tl.store(αx + i, _3)
+
+
+@pytest.mark.parametrize("debug", [False, True])
+@pytest.mark.parametrize("target", ["cpu", "sim:cuda:80"])
+def test_names_that_are_numbers_but_for_underscores(target: str, debug: bool) -> None:
+    x, out = np.ones(8, np.float32), np.zeros(8, np.float32)
+    with triton.target(target):
+        odd_names[(1,)](x, out, x, 5, 8, debug=debug)
+    assert out.tolist() == [6.0] * 5 + [5.0] * 3

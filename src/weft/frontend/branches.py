@@ -16,6 +16,7 @@ from xdsl.dialects import scf
 from xdsl.ir import Block, SSAValue
 
 from weft.base import CompilationError, Note, UnsupportedLanguageConstruct
+from weft.ir import hint_of
 from weft.language import core
 from weft.language.callable import MISSING
 
@@ -181,8 +182,8 @@ def _merge(
 
 def _bind_results(scope: dict[str, Any], names: list[str], kinds: list[Any], handles: list[SSAValue]) -> dict[str, Any]:
     for name, value in zip(names, unflatten(kinds, handles), strict=True):
-        if type(value) is core.tensor and name.isascii():
-            value.handle.name_hint = name
+        if type(value) is core.tensor:
+            value.handle.name_hint = hint_of(name)
         scope[name] = value
     return scope
 

@@ -20,7 +20,7 @@ from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, StringAtt
 from xdsl.ir import Attribute, Block, Region, SSAValue
 
 from weft.base import CompilationError, CompileOptions, Span
-from weft.ir import Builder, attrs, file_loc, function_type, name_loc, tt
+from weft.ir import Builder, attrs, file_loc, function_type, hint_of, name_loc, tt
 from weft.language import core, semantic
 from weft.language.callable import JITCallable
 from weft.language.signatures import str_to_ty
@@ -148,7 +148,7 @@ def ast_to_ttir(
     entry = Block(arg_types=parameters.ir_types)
     for argument, hint in zip(entry.args, parameters.names, strict=True):
         argument.location = name_loc(hint, location)
-        argument.name_hint = hint if hint.isascii() else None
+        argument.name_hint = hint_of(hint)
     builder = Builder.at_end(entry, location)
     meaning = (fn.semantic or semantic.TritonSemantic)(builder, options, target)
     trace = Trace(builder, meaning, options, target)

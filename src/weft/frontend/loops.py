@@ -19,7 +19,7 @@ from xdsl.dialects.builtin import UnregisteredAttr
 from xdsl.ir import Attribute, Block, BlockArgument, Region, SSAValue
 
 from weft.base import CompilationError, UnsupportedLanguageConstruct
-from weft.ir import i32_attr, unit_attr
+from weft.ir import hint_of, i32_attr, unit_attr
 from weft.language import core
 
 from .branches import scalar_condition
@@ -290,7 +290,7 @@ def _dynamic_for(
     if backwards:
         induction = builder.create(arith.SubiOp, (high, induction), (induction.type,)).results[0]
         induction = builder.create(arith.AddiOp, (induction, low), (induction.type,)).results[0]
-    induction.name_hint = name if name.isascii() else None
+    induction.name_hint = hint_of(name)
     frame.scope[name] = core.tensor(induction, kind)
     _trace_loop_body(frame, node)
     final = carried.finish()

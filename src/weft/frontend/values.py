@@ -12,6 +12,7 @@ from typing import Any
 
 from xdsl.ir import SSAValue
 
+from weft.ir import hint_of
 from weft.language import core
 from weft.language.callable import JITCallable
 
@@ -152,8 +153,8 @@ def name_value(value: Any, name: str) -> None:
     """Let the SSA values of `value` print as `name`, unless they have a name already."""
     if type(value) is core.tensor:
         handle = value.handle
-        if handle.name_hint is None and name.isascii():
-            handle.name_hint = name
+        if handle.name_hint is None:
+            handle.name_hint = hint_of(name)
 
 
 def describe(value: Any) -> str:

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from .debugging import CheckOp
     from .enums import PropagateNan
     from .extra import AssumeOp, BarrierOp, RemFOp
-    from .locations import argument_name, call_site_loc, file_loc, loc_of, name_loc, span_of, span_of_loc
+    from .locations import argument_name, call_site_loc, file_loc, hint_of, loc_of, name_loc, span_of, span_of_loc
     from .signature import flattened_descriptor, signature_of, type_string
     from .text import OpaqueAttr, ParseError, parse_module, print_module, type_text
     from .types import (
@@ -165,6 +165,7 @@ __all__ = [
     "name_loc",
     "argument_name",
     "call_site_loc",
+    "hint_of",
     "span_of",
     "span_of_loc",
 ]
@@ -181,7 +182,7 @@ __getattr__ = lazy_face(
         "debugging": "CheckOp",
         "enums": "PropagateNan",
         "extra": "AssumeOp BarrierOp RemFOp",
-        "locations": "argument_name call_site_loc file_loc loc_of name_loc span_of span_of_loc",
+        "locations": "argument_name call_site_loc file_loc hint_of loc_of name_loc span_of span_of_loc",
         "signature": "flattened_descriptor signature_of type_string",
         "text": "OpaqueAttr ParseError parse_module print_module type_text",
         "types": (

@@ -23,7 +23,17 @@ from xdsl.ir import Attribute, BlockArgument, Operation
 
 from weft.base import Span
 
-__all__ = ["argument_name", "file_loc", "loc_of", "name_loc", "call_site_loc", "span_of", "span_of_loc", "UNKNOWN"]
+__all__ = [
+    "UNKNOWN",
+    "argument_name",
+    "call_site_loc",
+    "file_loc",
+    "hint_of",
+    "loc_of",
+    "name_loc",
+    "span_of",
+    "span_of_loc",
+]
 
 UNKNOWN = UnknownLoc()
 """The location of what came from nowhere."""
@@ -51,6 +61,14 @@ def argument_name(argument: BlockArgument) -> str:
     if isinstance(loc, NameLoc):
         return loc.desc.data
     return argument.name_hint or f"arg{argument.index}"
+
+
+def hint_of(name: str) -> str | None:
+    """How a value that a variable of the source holds may be called in the text of the IR, if at all.
+
+    The text takes a number at the end of a name (`x_1`) for its own, so nothing would be left of `_0`.
+    """
+    return name if name.isascii() and name.lstrip("_0123456789") else None
 
 
 def call_site_loc(callee: Attribute, caller: Attribute) -> CallSiteLoc:

@@ -35,6 +35,7 @@ from weft.ir import (
     element_of,
     empty_dict,
     function_type,
+    hint_of,
     i1,
     i32_array,
     i32_attr,
@@ -135,7 +136,7 @@ class _Checker:
             pair = []
             for end in ("low", "high"):
                 made = entry.insert_arg(i64, len(entry.args))
-                made.name_hint = f"{name}_{end}"
+                made.name_hint = hint_of(f"{name}_{end}")
                 made.location = array.location
                 pair.append(made)
             known = self.limits[array] = (len(self.limits), pair[0], pair[1])

@@ -235,6 +235,44 @@ def test_heuristics_under_and_over_autotune() -> None:
     assert (x[:63] == 32).all() and x[63] == 11
 
 
+# -- targets -----------------------------------------------------------------------------------------------------------
+
+
+def test_each_target_is_tuned_and_launched_for_itself() -> None:
+    """Launches through `run`, as the autotuner's and those of heuristics are, went to the CPU once one had."""
+    times = [3.0, 1.0, 2.0, 2.0, 3.0, 1.0]
+    kernel = tuned(times=times)
+    x = np.zeros(64, np.float32)
+    kernel[grid](x, 64)
+    assert kernel.best_config == CONFIGS[1]
+    with weft.target("sim:cuda:80"):
+        report = kernel[grid](x, 64)
+    assert kernel.best_config == CONFIGS[2] and report["global_store_bytes"] == 256
+    assert kernel[grid](x, 64, target="sim:cuda:80")["global_store_bytes"] == 256
+    kernel[grid](x, 64)
+    assert kernel.best_config == CONFIGS[1] and not times
+    assert set(kernel.cache) == {(64, "float32"), (64, "float32", "sim:cuda:80")}
+
+
+def test_heuristics_launch_for_the_target() -> None:
+    kernel = weft.heuristics({"EXTRA": lambda args: 1})(weft.jit(add_one))
+    x = np.zeros(64, np.float32)
+    kernel[(1,)](x, 64, BLOCK=64)
+    with weft.target("sim:cuda:80"):
+        assert kernel[(1,)](x, 64, BLOCK=64)["global_store_bytes"] == 256
+    assert (x == 4).all()
+
+
+def test_results_on_disk_are_those_of_a_target(fresh_cache: Path) -> None:
+    x = np.zeros(64, np.float32)
+    tuned(times=[3.0, 1.0, 2.0], cache_results=True)[grid](x, 64)
+    with weft.target("sim:cuda:80"):
+        for times in ([2.0, 3.0, 1.0], []):
+            simulated = tuned(times=times, cache_results=True)
+            simulated[grid](x, 64)
+            assert simulated.best_config == CONFIGS[2]
+
+
 # -- measuring ---------------------------------------------------------------------------------------------------------
 
 

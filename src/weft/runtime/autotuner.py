@@ -13,6 +13,7 @@ once; and one that is four times slower than the best so far in a single run is 
 from __future__ import annotations
 
 import hashlib
+import importlib
 import inspect
 import json
 import threading
@@ -29,11 +30,12 @@ from weft.base import CompileTimeAssertionFailure, LaunchError, LaunchTypeError,
 from . import knobs
 from .arrays import may_be_on_gpu
 from .cache import default_store
-from .compiling import on_gpu
+from .compiling import current_target, on_gpu
 from .config import Config
 from .errors import AutotunerError, PTXASError
 from .files import compiler_key
 from .jit import JITFunction, KernelInterface
+from .streams import may_use_gpu
 from .testing import do_bench, do_bench_cudagraph
 
 __all__ = ["Autotuner", "Config", "Heuristics", "autotune", "heuristics"]
@@ -59,6 +61,17 @@ def _restore(array: Any, saved: Any) -> None:
         array.copy_(saved)
     else:
         array[...] = saved
+
+
+class _Place(str):
+    """What a launch runs on, in a key of the autotuner: a target, or "cuda" for the GPU where the arrays are."""
+
+    def machine(self) -> str:
+        """What timings on it hold for."""
+        if not self.startswith("cuda"):
+            return str(self)
+        device = importlib.import_module("weft.compiler.devices").current_device()
+        return f"{self} {device.name} {device.target}"
 
 
 class Autotuner(KernelInterface[Any]):
@@ -198,9 +211,14 @@ class Autotuner(KernelInterface[Any]):
         """Whether launches with these arguments go to a GPU."""
         return any(may_be_on_gpu(value) and on_gpu(value) for value in values)
 
-    def _same_code(self, config: Config, values: Iterable[Any]) -> Any:
+    def _place(self, values: Iterable[Any], target: str | None) -> _Place:
+        """What launches with these arguments run on; what is fastest on one place need not be on another."""
+        name = target if target is not None and "target" not in self.arg_names else current_target()
+        return _Place("cuda" if name == "cpu" and may_use_gpu() and self._on_gpu(values) else name)
+
+    def _same_code(self, config: Config, values: Sequence[Any], target: str | None) -> Any:
         """Configurations with the same answer make the same code on a CPU; None when that is not known."""
-        if self._on_gpu(values):
+        if self._place(values, target) != "cpu":
             return None
         if config.pre_hook is not None or config.ir_override is not None or self._do_bench is not None:
             return None
@@ -211,7 +229,7 @@ class Autotuner(KernelInterface[Any]):
         self.configs_timings = {}
         known: dict[Any, Any] = {}
         for config in configs:
-            same = self._same_code(config, (*args, *kwargs.values()))
+            same = self._same_code(config, (*args, *kwargs.values()), kwargs.get("target"))
             timing = known.get(same) if same is not None else None
             if timing is None:
                 timing = self._bench(*args, config=config, **kwargs)
@@ -225,7 +243,8 @@ class Autotuner(KernelInterface[Any]):
         named = {k: v for k, v in {**nargs, **kwargs}.items() if k in self.arg_names}
         key = [named[name] for name in self.keys if name in named]
         key += [str(value.dtype) for value in named.values() if hasattr(value, "dtype")]
-        return tuple(key)
+        place = self._place(named.values(), kwargs.get("target"))
+        return tuple(key) if place == "cpu" else (*key, place)
 
     def run(self, *args: Any, **kwargs: Any) -> Any:
         """Launch with the best configuration, found by measuring when the key is new."""
@@ -285,7 +304,10 @@ class Autotuner(KernelInterface[Any]):
         fn = self.fn
         while not isinstance(fn, JITFunction):
             fn = fn.fn
-        parts = ["autotune", compiler_key(), fn.cache_key, str(compiler.as_target()), str(tuning_key)]
+        place = tuning_key[-1]
+        on_cpu = not isinstance(place, _Place)
+        machine = str(compiler.as_target()) if on_cpu else place.machine()
+        parts = ["autotune", compiler_key(), fn.cache_key, machine, str(tuning_key)]
         digest = hashlib.sha256("\0".join([*parts, *map(str, configs)]).encode()).hexdigest()
         found = store.get(digest)
         if found is not None:

@@ -161,6 +161,9 @@ class JITFunction(JITCallable, KernelInterface[Any]):
                 return self.run(*args, grid=grid, warmup=True, **kwargs)
         if warmup:
             return self._warmed_up(*self._bind(*args, **kwargs))
+        elsewhere = compiling.elsewhere
+        if elsewhere is not None:
+            return self._launch_elsewhere(elsewhere, grid, *args, **kwargs)
         return self._launcher(grid, *args, **kwargs)
 
     def _warmed_up(self, values: tuple[Any, ...], options: dict[str, Any]) -> Any:

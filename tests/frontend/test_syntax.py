@@ -426,7 +426,7 @@ def test_no_return_out_of_a_context_manager() -> None:
         with _Scope(n):
             return
 
-    with pytest.raises(CompilationError, match="cannot have `return` inside a `for`, a `while` or a `with`"):
+    with pytest.raises(CompilationError, match="Cannot have `return` statements inside `while` or `for`"):
         ir_text(kernel, {"x": "*i32", "n": "i32"})
 
 

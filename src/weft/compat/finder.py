@@ -107,17 +107,17 @@ class _Finder(MetaPathFinder):
     def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
         if name != "triton" and not name.startswith("triton."):
             return None
-        for absent, what in ABSENT.items():
-            if name == absent or name.startswith(absent + "."):
-                raise ModuleNotFoundError(
-                    f"{name} is not there: Weft, which runs as triton here, has no {what}", name=name
-                )
         where = _target(name)
         try:
             found = importlib.util.find_spec(where)
         except ModuleNotFoundError:
             found = None
         if found is None:
+            for absent, what in ABSENT.items():
+                if name == absent or name.startswith(absent + "."):
+                    raise ModuleNotFoundError(
+                        f"{name} is not there: Weft, which runs as triton here, has no {what}", name=name
+                    )
             return None
         spec = ModuleSpec(name, _AliasLoader(where), is_package=found.submodule_search_locations is not None)
         spec.origin = found.origin

@@ -20,6 +20,7 @@ from weft.ir import hint_of
 from weft.language import core
 from weft.language.callable import MISSING
 
+from .bindings import refuse_named
 from .calls import call
 from .expressions import get_attribute
 from .frame import Frame, Unavailable, evaluates, runs
@@ -310,7 +311,7 @@ def _different_types(
 def _return(frame: Frame, node: ast.Return) -> bool:
     if frame.loop_depth:
         raise frame.error(
-            "cannot have `return` inside a `for`, a `while` or a `with`",
+            "Cannot have `return` statements inside `while` or `for` statements in triton kernels, nor in a `with`",
             node,
             kind=UnsupportedLanguageConstruct,
             hint="keep the result in a variable, and put the condition into a `while` or a mask",
@@ -356,6 +357,8 @@ def _if_exp(frame: Frame, node: ast.IfExp) -> Any:
     if not isinstance(condition, core.tensor):
         return frame.eval(node.body if _static_condition(frame, condition, node.test) else node.orelse)
     frame.at(node.test)
+    for part in (node.body, node.orelse):
+        refuse_named(frame, part, "one side of a conditional expression")
     flag = scalar_condition(frame, condition, node.test)
     builder = frame.builder
     parent = builder.block

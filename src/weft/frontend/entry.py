@@ -25,7 +25,7 @@ from weft.language import core, semantic
 from weft.language.callable import JITCallable
 from weft.language.signatures import str_to_ty
 
-from . import branches, expressions, loops, statements
+from . import bindings, branches, expressions, loops, statements
 from .failures import diagnose
 from .frame import Frame, Trace
 
@@ -34,7 +34,7 @@ __all__ = ["ast_to_ttir"]
 Path = tuple[int, ...]
 
 # The files whose tables say what each kind of syntax means.
-SYNTAX = (expressions, statements, branches, loops)
+SYNTAX = (expressions, bindings, statements, branches, loops)
 
 
 def _by_path(fn: JITCallable, values: Mapping[Any, Any]) -> dict[Path, Any]:

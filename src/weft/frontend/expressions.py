@@ -296,34 +296,3 @@ def _joined_str(frame: Frame, node: ast.JoinedStr) -> Any:
             shown = _CONVERSIONS[part.conversion](shown)
         parts.append(format(shown, spec))
     return _constexpr("".join(parts))
-
-
-@evaluates(ast.ListComp)
-def _list_comp(frame: Frame, node: ast.ListComp) -> Any:
-    if len(node.generators) != 1:
-        raise frame.error(
-            "a comprehension with several `for` cannot be used in a kernel", node, kind=UnsupportedLanguageConstruct
-        )
-    generator = node.generators[0]
-    if not isinstance(generator.target, ast.Name):
-        raise frame.error(
-            "the variable of a comprehension must be one name", generator.target, kind=UnsupportedLanguageConstruct
-        )
-    items = sequence(frame, frame.eval(generator.iter), generator.iter, "iterate over")
-    name = generator.target.id
-    outer = frame.scope
-    results = []
-    for item in items:
-        frame.scope = {**outer, name: item}
-        if all(_keeps(frame, condition) for condition in generator.ifs):
-            value = frame.eval(node.elt)
-            results.append(value if isinstance(value, core.base_value) else _constexpr(value))
-    frame.scope = outer
-    return core.tuple(results)
-
-
-def _keeps(frame: Frame, node: ast.expr) -> bool:
-    condition = frame.eval(node)
-    if isinstance(condition, core.base_value) and not isinstance(condition, _constexpr):
-        raise frame.error("the condition of a comprehension must be known at compile time", node)
-    return bool(unwrap(condition))

@@ -108,6 +108,7 @@ class Frame:
         "arguments",
         "builder",
         "constexpr_nodes",
+        "declared",
         "file",
         "fn",
         "loop_depth",
@@ -144,6 +145,8 @@ class Frame:
         """The type of what the function returns, None for nothing; known from its first `return` on."""
         self.constexpr_nodes: dict[str, ast.AST] = {}
         """The statements that defined the names annotated as constexpr."""
+        self.declared: set[str] = set()
+        """Names annotated as constexpr before they have a value: what they are assigned stays known."""
         self._caller_loc = caller_loc
 
     # -- tracing -----------------------------------------------------------------------------------------------

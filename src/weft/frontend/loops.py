@@ -22,6 +22,7 @@ from weft.base import CompilationError, UnsupportedLanguageConstruct
 from weft.ir import hint_of, i32_attr, unit_attr
 from weft.language import core
 
+from .bindings import refuse_named
 from .branches import scalar_condition
 from .frame import Frame, Unavailable, runs
 from .values import describe, describe_type, flatten, name_value, same_value, snapshot, unflatten, unwrap, way_to
@@ -339,6 +340,7 @@ def _while(frame: Frame, node: ast.While) -> bool:
     before, body = Block(arg_types=kinds), Block(arg_types=kinds)
     builder.move_to_end(before)
     carried.enter(before.args)
+    refuse_named(frame, node.test, "the condition of a `while`")
     condition = frame.eval(node.test)
     attributes: dict[str, Attribute] = {}
     if isinstance(condition, core.condition):

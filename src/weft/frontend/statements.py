@@ -7,70 +7,27 @@ is annotated, `n: tl.constexpr = 4`.
 from __future__ import annotations
 
 import ast
-from typing import Any
 
 from weft.base import CompilationError, UnsupportedLanguageConstruct
 from weft.language import core
 
+from .bindings import as_variable, assign, bind_variable
 from .calls import call, evaluate_call
-from .expressions import apply_binary, binary_entry, sequence
+from .expressions import apply_binary, binary_entry
 from .frame import Frame, runs
-from .values import describe, map_tuple, name_value, unwrap
+from .values import describe, unwrap
 
 __all__: list[str] = []
-
-_NUMBERS = (bool, int, float)
-
-
-def as_variable(frame: Frame, value: Any) -> Any:
-    """What a variable holds after it is assigned `value`: numbers become scalar tensors."""
-    if type(value) is core.tensor:
-        return value
-    if isinstance(value, core.tuple):
-        return map_tuple(value, lambda v: as_variable(frame, v))
-    if isinstance(value, core.constexpr):
-        inner = value.value
-        if isinstance(inner, _NUMBERS):
-            return frame.semantic.to_tensor(inner)
-        if inner is None or isinstance(inner, core.dtype):
-            return inner
-    elif isinstance(value, _NUMBERS):
-        return frame.semantic.to_tensor(value)
-    return value
-
-
-def assign(frame: Frame, target: ast.expr, value: Any) -> None:
-    """Bind a target, a name or a tuple of targets, to a value."""
-    if isinstance(target, ast.Name):
-        name_value(value, target.id)
-        frame.scope[target.id] = value
-    elif isinstance(target, (ast.Tuple, ast.List)):
-        values = sequence(frame, value, target, "unpack")
-        if any(isinstance(t, ast.Starred) for t in target.elts):
-            raise frame.error("a starred target cannot be used in a kernel", target, kind=UnsupportedLanguageConstruct)
-        if len(values) != len(target.elts):
-            raise frame.error(f"cannot unpack {len(values)} values into {len(target.elts)} targets", target)
-        for part, item in zip(target.elts, values, strict=True):
-            assign(frame, part, item)
-    elif isinstance(target, ast.Attribute):
-        raise frame.error(
-            "an attribute cannot be assigned to in a kernel",
-            target,
-            kind=UnsupportedLanguageConstruct,
-            hint="make a new value of the class",
-        )
-    else:
-        raise frame.error(
-            "an element cannot be assigned to: tiles are values (__setitem__ is not supported)",
-            target,
-            kind=UnsupportedLanguageConstruct,
-            hint="use tl.where to change elements, tl.store to write to memory",
-        )
 
 
 @runs(ast.Assign)
 def _assign(frame: Frame, node: ast.Assign) -> bool:
     value = frame.eval(node.value)
+    if frame.declared:
+        frame.at(node)
+        for target in node.targets:
+            bind_variable(frame, target, value)
+        return False
     if type(value) is not core.tensor:
         frame.at(node)
         value = as_variable(frame, value)
@@ -106,6 +63,8 @@ def _is_constexpr_annotation(frame: Frame, annotation: ast.expr) -> bool:
 @runs(ast.AnnAssign)
 def _ann_assign(frame: Frame, node: ast.AnnAssign) -> bool:
     if node.value is None:
+        if isinstance(node.target, ast.Name) and _is_constexpr_annotation(frame, node.annotation):
+            frame.declared.add(node.target.id)
         return False
     value = frame.eval(node.value)
     frame.at(node)
@@ -118,7 +77,7 @@ def _ann_assign(frame: Frame, node: ast.AnnAssign) -> bool:
         frame.constexpr_nodes[name] = node
         frame.scope[name] = value if isinstance(value, core.base_value) else core.constexpr(value)
         return False
-    assign(frame, node.target, as_variable(frame, value))
+    bind_variable(frame, node.target, value)
     return False
 
 

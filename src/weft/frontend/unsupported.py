@@ -27,7 +27,6 @@ _ADVICE: dict[str, tuple[str, str]] = {
     "ImportFrom": ("`import`", "import the module outside the kernel"),
     "Lambda": ("`lambda`", "define a function outside the kernel, with @jit"),
     "Match": ("`match`", "use `if` and `elif`"),
-    "NamedExpr": ("the operator `:=`", "assign in a statement of its own"),
     "Nonlocal": ("`nonlocal`", "a kernel cannot change outer variables; return the value, or store it"),
     "Raise": ("`raise`", "use tl.static_assert (while compiling) or tl.device_assert (while running)"),
     "Set": ("a set", "use a tuple"),

@@ -110,9 +110,12 @@ from .core import (
     where,
 )
 from .core import _aggregate as _aggregate
+from .core import aggregate_replace as aggregate_replace
 from .core import base_type as base_type
 from .core import base_value as base_value
 from .core import must_use_result as must_use_result
+from .core import tensor_descriptor_type as tensor_descriptor_type
+from .core import to_tensor as to_tensor
 from .core import tuple_type as tuple_type
 from .math import (
     abs,
@@ -169,6 +172,8 @@ from .standard import (
     zeros,
     zeros_like,
 )
+from .standard import squeeze as squeeze
+from .standard import unsqueeze as unsqueeze
 
 if TYPE_CHECKING:
     from . import semantic as semantic

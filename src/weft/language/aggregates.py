@@ -4,27 +4,35 @@
     class Range:
         begin: tl.tensor
         end: tl.tensor
-        step: tl.constexpr
+        step: tl.constexpr = 1
 
-        @weft.constexpr_function            # or @weft.jit
-        def __init__(self, begin, end, step):
-            self.begin, self.end, self.step = begin, end, step
+        @weft.jit
+        def length(self):
+            return (self.end - self.begin) // self.step
 
-Its IR values are those of its fields, in order. Fields are set in `__init__` and changed by assignment; each must keep
-the class that its annotation says.
+Its IR values are those of its fields, in order. The fields are arguments of the constructor, by position or name, and
+may have defaults; a class that has an `__init__` sets them there. They are changed by assignment, or in a copy by
+`aggregate_replace`; each must keep the class that its annotation says. A class has the fields and the methods of the
+aggregates that it inherits from.
 """
 
 from __future__ import annotations
 
 import inspect
 import sys
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from .callable import ConstexprFunction, JITCallable
 from .constants import constexpr
 from .protocol import TRITON_BUILTIN, base_type, base_value
+from .tuples import tuple as tuple_value
+from .tuples import type_for_tuple_values
 
-__all__ = ["aggregate", "aggregate_type"]
+__all__ = ["aggregate", "aggregate_replace", "aggregate_type"]
+
+# What a class has without its author's doing.
+_GIVEN = ("__dict__", "__weakref__", "__init__", "__new__", "__annotations__", "__firstlineno__", "__annotate_func__")
 
 
 class aggregate_type(base_type):
@@ -62,29 +70,112 @@ class aggregate_type(base_type):
         return f"{self.base_cls.__name__}<{', '.join(fields)}>"
 
 
+def _as_value(argument: Any) -> Any:
+    """An argument of a constructor as a value of the language."""
+    if isinstance(argument, base_value):
+        return argument
+    if isinstance(argument, tuple):
+        items = [_as_value(item) for item in argument]
+        return tuple_value(items, type_for_tuple_values(items, getattr(argument, "_fields", None)))
+    return constexpr(argument)
+
+
+def _fields_of(cls: type) -> tuple[dict[str, Any], dict[str, Any]]:
+    """(class by field, default by field) of a class and of what it inherits from, the oldest first."""
+    fields: dict[str, Any] = {}
+    defaults: dict[str, Any] = {}
+    for base in reversed(cls.__mro__[1:]):
+        if getattr(base, "__triton_aggregate__", False):
+            fields.update(base.__annotations__)
+            defaults.update(base.__aggregate_defaults__)  # type: ignore[attr-defined]
+        elif base not in (object, base_value):
+            raise TypeError(
+                f"Aggregates can only inherit from other aggregates: {cls.__name__} inherits from {base.__name__}"
+            )
+    module = vars(sys.modules[cls.__module__]) if cls.__module__ in sys.modules else {}
+    for name, annotation in inspect.get_annotations(cls).items():
+        is_text = isinstance(annotation, str)
+        fields[name] = eval(annotation, module, dict(vars(cls))) if is_text else annotation
+        default = vars(cls).get(name)
+        if name in vars(cls) and (isinstance(default, base_value) or not callable(default)):
+            defaults[name] = default
+    return fields, defaults
+
+
+def _constructor(name: str, fields: Mapping[str, Any], defaults: Mapping[str, Any]) -> Callable[..., None]:
+    """An `__init__` that takes the fields in order or by name."""
+
+    def init(self: Any, *args: Any, **kwargs: Any) -> None:
+        given = dict(zip(fields, args, strict=False))
+        problem = None
+        if len(args) > len(fields):
+            problem = f"takes {len(fields)} arguments, got {len(args)}"
+        for key in kwargs:
+            if key in given:
+                problem = f"got multiple values for argument {key!r}"
+            elif key not in fields:
+                problem = f"got an unexpected keyword argument {key!r}"
+        given = {**defaults, **given, **kwargs}
+        missing = [key for key in fields if key not in given]
+        if problem is not None or missing:
+            raise TypeError(f"{name}({', '.join(fields)}) {problem or f'missing required argument: {missing[0]!r}'}")
+        for key in fields:
+            setattr(self, key, _as_value(given[key]))
+
+    return init
+
+
+def aggregate_replace(instance: Any, /, _semantic: Any = None, **changes: Any) -> Any:
+    """A copy of an instance of an aggregate with other values in some fields, which are named; the rest is the same.
+
+    >>> @aggregate
+    ... class Tile:
+    ...     rows: constexpr
+    ...     columns: constexpr = 64
+    >>> wide = aggregate_replace(Tile(16), columns=256)
+    >>> wide.rows, wide.columns
+    (constexpr[16], constexpr[256])
+    """
+    cls = type(instance)
+    if not getattr(cls, "__triton_aggregate__", False):
+        raise TypeError(f"aggregate_replace expects an aggregate instance, got {cls.__name__}")
+    unknown = [name for name in changes if name not in cls.__annotations__]
+    if unknown:
+        names = ", ".join(cls.__annotations__)
+        raise TypeError(f"{cls.__name__} has no field {unknown[0]!r}; its fields are {names}")
+    copied = cls._get_instance()
+    for name in cls.__annotations__:
+        setattr(copied, name, _as_value(changes[name]) if name in changes else getattr(instance, name))
+    return copied
+
+
+setattr(aggregate_replace, TRITON_BUILTIN, True)  # kernels call it as well
+
+
 def aggregate(cls: type) -> type:
     """Class decorator: instances become values of the language. The class must have annotated fields."""
-    own = inspect.get_annotations(cls)
-    module = vars(sys.modules[cls.__module__]) if cls.__module__ in sys.modules else {}
-    fields = {name: eval(a, module, dict(vars(cls))) if isinstance(a, str) else a for name, a in own.items()}
+    fields, defaults = _fields_of(cls)
+    parents = tuple(base for base in cls.__bases__ if base is not object) or (base_value,)
+    init: Any = vars(cls).get("__init__") or _constructor(cls.__name__, fields, defaults)
 
-    class aggregate_value(base_value):
+    taken = () if isinstance(init, JITCallable) else inspect.signature(init).parameters
+
+    class aggregate_value(*parents):  # type: ignore[misc]
         """A user's class as a value of the language."""
 
         @classmethod
         def _get_instance(this_cls) -> Any:
-            return super().__new__(this_cls)
+            return object.__new__(this_cls)
 
         def __new__(this_cls, *args: Any, _semantic: Any = None, _generator: Any = None, **kwargs: Any) -> Any:
             instance = this_cls._get_instance()
-            init = cls.__init__  # type: ignore[misc]
             extra: dict[str, Any] = {}
             if isinstance(init, JITCallable) and not isinstance(init, ConstexprFunction):
                 raise ValueError(f"__init__ of {cls.__name__} cannot be a @jit function: make it a @constexpr_function")
-            if getattr(init, TRITON_BUILTIN, False):
+            if "_semantic" in taken or getattr(init, TRITON_BUILTIN, False):
                 extra["_semantic"] = _semantic
-                if getattr(init, "_wants_generator", False):
-                    extra["_generator"] = _generator
+            if "_generator" in taken or getattr(init, "_wants_generator", False):
+                extra["_generator"] = _generator
             init(instance, *args, **extra, **kwargs)
             missing = [name for name in fields if not hasattr(instance, name)]
             if missing:
@@ -101,20 +192,21 @@ def aggregate(cls: type) -> type:
                     value = constexpr(value)
                 if isinstance(expected, type) and not isinstance(value, expected):
                     raise TypeError(f"Expected {expected} for attribute '{name}' of {cls.__name__}, got {type(value)}")
-            super().__setattr__(name, value)
+            object.__setattr__(self, name, value)
 
         def _flatten_ir(self, handles: list[Any]) -> None:
             for name in fields:
                 getattr(self, name)._flatten_ir(handles)
 
         @property
-        def type(self) -> aggregate_type:  # type: ignore[override]
+        def type(self) -> aggregate_type:
             """The class and the types of its fields, as they are now."""
             return aggregate_type(aggregate_value, [(name, getattr(self, name).type) for name in fields])
 
-    hash_attrs: list[Any] = [cls.__init__]  # type: ignore[misc]
+    hash_attrs: list[Any] = [vars(cls).get("__init__"), *map(_as_value, defaults.values())]
+    hash_attrs += [attribute for parent in parents for attribute in getattr(parent, "hash_attrs", ())]
     for name, attribute in cls.__dict__.items():
-        if name in ("__dict__", "__weakref__", "__init__", "__new__", "__annotations__", "__firstlineno__"):
+        if name in _GIVEN or name in defaults:
             continue
         if isinstance(attribute, JITCallable) or callable(attribute):
             hash_attrs.append(attribute)
@@ -125,7 +217,8 @@ def aggregate(cls: type) -> type:
     aggregate_value.__module__ = cls.__module__
     aggregate_value.__doc__ = cls.__doc__
     setattr(aggregate_value, TRITON_BUILTIN, True)
-    aggregate_value._wants_generator = True  # type: ignore[attr-defined]
-    aggregate_value.__triton_aggregate__ = True  # type: ignore[attr-defined]
-    aggregate_value.hash_attrs = hash_attrs  # type: ignore[attr-defined]
+    aggregate_value._wants_generator = True
+    aggregate_value.__triton_aggregate__ = True
+    aggregate_value.__aggregate_defaults__ = defaults
+    aggregate_value.hash_attrs = hash_attrs
     return aggregate_value

@@ -121,6 +121,12 @@ class JITCallable:
                 Span(self.file_name, self.starting_line_number, 0, self.starting_line_number, None),
                 hint="def f(x): return ...",
             )
+        if needs_source and self._code.co_flags & inspect.CO_VARKEYWORDS:
+            raise DefinitionError(
+                f"JIT functions do not support **kwargs: {self.__name__} takes them",
+                Span(self.file_name, self.starting_line_number, 0, self.starting_line_number, None),
+                hint="name the parameters, or take a tuple",
+            )
         linecache.checkcache(self.file_name)
         self._file_lines = linecache.getlines(self.file_name, self.__globals__)
         if needs_source and len(self._file_lines) < self.starting_line_number:

@@ -7,6 +7,7 @@ Builtins: `load`, `store`, `arange`, `dot`, `reduce`, ... The library built on t
 from __future__ import annotations
 
 from .aggregates import aggregate as _aggregate
+from .aggregates import aggregate_replace
 from .aggregates import aggregate_type as _aggregate_type
 from .builtins.arithmetic import (
     PropagateNan,
@@ -172,6 +173,7 @@ __all__ = [
     "tensor_descriptor_type",
     "tuple",
     "_aggregate",
+    "aggregate_replace",
     "_aggregate_type",
     # marks
     "TRITON_BUILTIN",

@@ -17,7 +17,7 @@ from weft.base import CompileTimeAssertionFailure
 from . import core, math
 from .builtins.collectives import reduce_with_indices, restore_axis
 from .callable import constexpr_function
-from .constants import constexpr, unwrap, unwrap_shape
+from .constants import constexpr, unwrap, unwrap_shape, wrap_axis
 from .protocol import standard_function
 from .sorting import bitonic_merge, flip, sort, sort_impl, topk
 from .tensors import block_shape, member, tensor
@@ -45,9 +45,11 @@ __all__ = [
     "softmax",
     "sort",
     "sort_impl",
+    "squeeze",
     "sum",
     "swizzle2d",
     "topk",
+    "unsqueeze",
     "xor_sum",
     "zeros",
     "zeros_like",
@@ -122,6 +124,24 @@ def softmax(
 def ravel(x: tensor, can_reorder: Any = False, _semantic: TritonSemantic | None = None) -> tensor:
     """All elements in one dimension."""
     return core.reshape(x, [x.numel], can_reorder=can_reorder, _semantic=_semantic)
+
+
+@standard_function
+def squeeze(x: tensor, dim: Any, _semantic: TritonSemantic | None = None) -> tensor:
+    """A tile without its dimension `dim`, which must have length 1; a negative one counts from the end."""
+    shape = unwrap_shape(x.shape)
+    at = wrap_axis(unwrap(dim), len(shape))
+    if shape[at] != 1:
+        raise ValueError(f"squeeze needs a dimension of length 1: dimension {at} of shape {shape} has {shape[at]}")
+    return core.reshape(x, shape[:at] + shape[at + 1 :], _semantic=_semantic)
+
+
+@standard_function
+def unsqueeze(x: tensor, dim: Any, _semantic: TritonSemantic | None = None) -> tensor:
+    """A tile with one dimension more, of length 1, which becomes `dim`; a negative one counts from the end."""
+    shape = unwrap_shape(x.shape)
+    at = wrap_axis(unwrap(dim), len(shape) + 1)
+    return core.reshape(x, [*shape[:at], 1, *shape[at:]], _semantic=_semantic)
 
 
 @standard_function

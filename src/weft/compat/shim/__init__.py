@@ -3,6 +3,7 @@
 from weft import language
 from weft.compiler import ASTSource, CompiledKernel
 from weft.language.callable import constexpr_function
+from weft.language.core import _aggregate as aggregate
 from weft.language.core import must_use_result
 from weft.runtime import (
     AsyncCompileMode,
@@ -50,6 +51,7 @@ __all__ = [
     "OutOfResources",
     "TensorWrapper",
     "TritonError",
+    "aggregate",
     "autotune",
     "backends",
     "cdiv",

@@ -1,0 +1,1 @@
+"""triton._C: what Weft has in the place of Triton's compiled library."""

@@ -1,0 +1,5 @@
+"""triton._C.libtriton: of Triton's compiled library, the functions that are no passes and no IR."""
+
+from . import gluon_ir
+
+__all__ = ["gluon_ir"]

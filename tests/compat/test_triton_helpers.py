@@ -1,0 +1,131 @@
+"""`triton._internal_testing`, `triton._filecheck`, `triton._C.libtriton.gluon_ir`: what Triton's own tests import."""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+HEAD = """
+import weft, weft.compat
+weft.compat.install()
+import triton
+import triton.language as tl
+"""
+
+needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="makes arrays with PyTorch")
+needs_filecheck = pytest.mark.skipif(importlib.util.find_spec("filecheck") is None, reason="reads CHECK comments")
+
+
+def run(source: str, folder: Path) -> str:
+    script = folder / "script.py"
+    script.write_text(HEAD + textwrap.dedent(source))
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@needs_torch
+def test_questions_about_the_target(tmp_path: Path) -> None:
+    told = run(
+        """
+        from triton._internal_testing import *
+        def answers():
+            return [f() for f in (is_cuda, is_ampere_or_newer, is_hopper, is_hopper_or_newer, is_blackwell, is_hip,
+                                  supports_tma, supports_ws)]
+        print(answers(), is_interpreter(), is_hip_cdna3())
+        for name in ("sim:cuda:80", "sim:cuda:90"):
+            with weft.target(name):
+                print(answers())
+        """,
+        tmp_path,
+    )
+    assert told.splitlines() == [
+        "[False, False, False, False, False, False, True, True] False False",
+        "[True, True, False, False, False, False, False, False]",
+        "[True, True, True, True, False, False, True, True]",
+    ]
+
+
+@needs_torch
+def test_arrays_and_settings(tmp_path: Path) -> None:
+    run(
+        """
+        import numpy as np, os, torch
+        from triton import knobs
+        from triton._internal_testing import _fresh_knobs_impl, numpy_random, run_in_process, to_numpy, to_triton
+        for name in ("int8", "uint16", "uint64", "float32", "float64", "bool"):
+            x = numpy_random((4, 8), name)
+            assert x.shape == (4, 8) and x.dtype.name == name
+            assert np.array_equal(to_numpy(to_triton(x, "cpu")), x)
+        assert to_triton(numpy_random(4, "bfloat16"), "cpu", "bfloat16").dtype is torch.bfloat16
+        assert to_triton(numpy_random(4, "float8e5"), "cpu", "float8e5").dtype == tl.float8e5
+        os.environ["TRITON_PRINT_AUTOTUNING"] = "1"
+        knobs.refresh_knobs()
+        make, undo = _fresh_knobs_impl()
+        assert knobs.autotuning.print and not make().autotuning.print
+        undo()
+        assert knobs.autotuning.print
+        def fails(n):
+            import sys
+            print("told", n, file=sys.stderr)
+            raise ValueError(n)
+        result = run_in_process(fails, (3,))
+        assert isinstance(result.exc, ValueError) and result.driver_stderr_output == "told 3\\n", result
+        """,
+        tmp_path,
+    )
+
+
+@needs_filecheck
+def test_the_ir_of_a_kernel_and_its_comments(tmp_path: Path) -> None:
+    run(
+        """
+        from triton._filecheck import filecheck_test, run_filecheck_test, run_parser
+        from triton.runtime.jit import MockTensor
+
+        @triton.jit
+        def kernel(x, SIZE: tl.constexpr):
+            # CHECK: make_range {end = 8 : i32, start = 0 : i32}
+            i = tl.arange(0, SIZE)
+            # CHECK: tt.store
+            # CHECK-NEXT: tt.return
+            tl.store(x + i, i)
+
+        run_filecheck_test(kernel, (MockTensor(tl.int32), 8))
+        module = run_parser(kernel, (MockTensor(tl.int32), 8))
+        assert module.verify() and "loc(" not in module.str_nodebug()
+        try:
+            run_filecheck_test(kernel, (MockTensor(tl.int32), 16))
+        except ValueError as error:
+            assert "tt.make_range" in str(error)
+        else:
+            raise AssertionError("the comments do not fit")
+
+        @filecheck_test
+        @triton.jit
+        def alone():
+            # CHECK-LABEL: alone
+            # CHECK: tt.get_program_id x
+            tl.program_id(0)
+
+        alone()
+        """,
+        tmp_path,
+    )
+
+
+def test_bases_of_a_cluster(tmp_path: Path) -> None:
+    told = run(
+        """
+        from triton._C.libtriton.gluon_ir import make_cga_layout
+        print(make_cga_layout([4, 4], [2, 2], [0, 1]), make_cga_layout([1, 4], [1, 2], [1, 0]))
+        print(triton.aggregate is tl.core._aggregate)
+        """,
+        tmp_path,
+    )
+    assert told.splitlines() == ["[[1, 0], [0, 0], [0, 1], [0, 0]] [[0, 1], [0, 0]]", "True"]

@@ -6,8 +6,10 @@ import csv
 import inspect
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import weft
 import weft.language as tl
 from language.bench_ir import Bench
 from weft import ir
@@ -92,5 +94,33 @@ def test_target_info() -> None:
     bench = Bench()
     for question in ("is_cuda", "is_hip", "is_hip_cdna3", "is_hip_cdna4", "is_hip_gfx1250"):
         assert bench(getattr(tl.target_info, question)).value is False
+        assert getattr(tl.target_info, question)() is False
     assert bench(tl.target_info.cuda_capability_geq, 8).value is False
-    assert bench(tl.target_info.current_target).value == "cpu"
+    assert bench(tl.target_info.current_target).value.backend == "cpu"
+    assert tl.target_info.current_target().backend == "cpu"
+
+
+@weft.constexpr_function
+def capability() -> int:
+    target = tl.target_info.current_target()
+    return target.arch if target.backend == "cuda" and tl.target_info.cuda_capability_geq(8) else 0
+
+
+@weft.jit
+def tell_target(out):
+    target: tl.constexpr = tl.target_info.current_target()
+    tl.store(out, tl.target_info.is_cuda())
+    tl.store(out + 1, capability())
+    if target.backend == "cuda":
+        tl.store(out + 2, tl.target_info.cuda_capability_geq(9, 0))
+
+
+@pytest.mark.parametrize(
+    ("target", "told"), [("cpu", [0, 0, 5]), ("sim:cuda:80", [1, 80, 0]), ("sim:cuda:90", [1, 90, 1])]
+)
+def test_functions_of_the_host_are_told_the_target_of_the_kernel(target: str, told: list[int]) -> None:
+    out = np.full(3, 5, np.int32)
+    with weft.target(target):
+        tell_target[(1,)](out)
+        assert tl.target_info.is_cuda() is (target != "cpu")  # on the host it is where launches go
+    assert out.tolist() == told

@@ -12,7 +12,7 @@ from types import BuiltinFunctionType, FunctionType, MemberDescriptorType, Metho
 from typing import Any, Final
 
 from weft.base import CompilationError, CompileTimeAssertionFailure, UnsupportedLanguageConstruct, WeftError
-from weft.language import core
+from weft.language import core, target_info
 from weft.language.callable import (
     BoundConstexprFunction,
     BoundJITMethod,
@@ -126,7 +126,8 @@ def _plain(value: Any) -> Any:
 def _call_host(frame: Frame, fn: Callable[..., Any], args: list[Any], kwargs: dict[str, Any]) -> Any:
     """Call a Python function while compiling; what it raises is about the kernel or the function, not about Weft."""
     try:
-        return wrap(fn(*args, **kwargs))
+        with target_info.compiling_for(str(frame.semantic.target)):
+            return wrap(fn(*args, **kwargs))
     except WeftError:
         raise
     except Exception as error:

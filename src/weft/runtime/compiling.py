@@ -11,6 +11,7 @@ from typing import Any
 
 from weft import compiler
 from weft.base import CompilationError, CompileTimeAssertionFailure, LaunchError, LaunchTypeError, Unsupported
+from weft.language import target_info
 
 from . import knobs
 from .cache import default_store
@@ -61,6 +62,14 @@ def target(name: str) -> Iterator[None]:
 def simulator() -> Any:
     """What launches kernels for simulated targets; imported when the first one is launched."""
     return importlib.import_module(f"{__package__}.simulate").launch
+
+
+def _target_of_launches() -> Any:
+    """What `tl.target_info` says on the host: the target of the driver, which is imported when asked."""
+    return importlib.import_module(f"{__package__}.drivers").driver.active.get_current_target()
+
+
+target_info.on_host = _target_of_launches
 
 
 def gpu_launches() -> Any:

@@ -2,7 +2,8 @@
 #
 #   make demo    install into .venv, run every example on real input, check and time it
 #   make test    lint, types, the test suite, on WORKERS=2 processes
-#   make fuzz    random kernels that nobody has run, compared with an interpreter, for SECONDS=600
+#   make fuzz    random kernels that nobody has run, compared with an interpreter, for SECONDS=600; VARIANT=sim: on
+#                simulated GPUs, Gluon kernels too
 #   make gpu-test, make gpu-bench   the tests, the table and the counters that need an NVIDIA GPU
 #   make gpu-fuzz   random kernels on the GPU, for SECONDS=600; findings go to the folder OUT=gpu-fuzz
 #   make bench   the performance table of docs/performance.md (installs PyTorch and Triton for comparison)
@@ -36,7 +37,7 @@ test-long: $(VENV)/.test
 	$(BIN)/python -m pytest -m slow $(PYTEST_ARGS)
 
 fuzz: $(VENV)/.test
-	PYTHONPATH=tests $(BIN)/python -m fuzz.run --seconds $(SECONDS)
+	PYTHONPATH=tests $(BIN)/python -m fuzz.run --seconds $(SECONDS) $(if $(VARIANT),--variant $(VARIANT))
 
 # the elementary functions on every float there is; some hours
 math-exhaustive: $(VENV)/.test

@@ -8,6 +8,7 @@ memory      loads, stores and atomics with all kinds of addresses and masks
 control     loops, branches, early returns
 arrays      what a kernel is launched on
 device      a kernel on a GPU, twice
+gluon/      Gluon kernels, with layouts
 compare     a seed from start to end: generate, launch, interpret, compare
 shrink      cut a failing kernel down
 campaign    many seeds, in processes of their own

@@ -21,6 +21,7 @@ from weft.runtime import knobs
 from .arrays import memories
 from .control import some
 from .device import difference_on_gpu
+from .gluon import kernels as gluon
 from .memory import keep
 from .program import Program
 from .scope import Generator, Impossible
@@ -36,7 +37,8 @@ class Variant:
     """How a kernel is compiled: options of the launch, and whether every store that can goes around the cache.
 
     With `apart`, no store may have two lanes with one address: which of them stays is open on the target. With
-    `lanes`, options of threads are drawn from the seed. With `device`, arrays lie on the GPU.
+    `lanes`, options of threads are drawn from the seed. With `device`, arrays lie on the GPU. `gluon` is the
+    compute capability that Gluon kernels are for, 0 for kernels of the Triton language.
     """
 
     options: dict[str, Any] = field(default_factory=dict)
@@ -44,6 +46,7 @@ class Variant:
     apart: bool = False
     lanes: bool = False
     device: bool = False
+    gluon: int = 0
 
     @contextmanager
     def applied(self) -> Iterator[dict[str, Any]]:
@@ -72,10 +75,14 @@ SIMULATED = {f"sim:cuda:{n}": Variant({"target": f"sim:cuda:{n}"}, apart=True, l
 SIMULATED |= {
     f"sim:cuda:90-x{n}": Variant({"target": "sim:cuda:90", "num_ctas": n}, apart=True, lanes=True) for n in (2, 4)
 }
+SIMULATED |= {
+    f"gluon:sim:cuda:{n}": Variant({"target": f"sim:cuda:{n}"}, apart=True, lanes=True, gluon=n) for n in (80, 90)
+}
 """Each runs anywhere."""
 ON_GPU = {
     "cuda": Variant(apart=True, lanes=True, device=True),
     **{f"cuda-x{n}": Variant({"num_ctas": n}, apart=True, lanes=True, device=True) for n in (2, 4)},
+    **{f"gluon:cuda:{n}": Variant(apart=True, lanes=True, device=True, gluon=n) for n in (80, 90)},
 }
 """Each runs where there is a GPU; those with clusters (`-x2`), where it has them."""
 EVERY = {**VARIANTS, **SIMULATED, **ON_GPU}
@@ -83,6 +90,8 @@ EVERY = {**VARIANTS, **SIMULATED, **ON_GPU}
 
 def generate(seed: int, variant: Variant) -> Program:
     """The kernel of a seed, as a variant can have it."""
+    if variant.gluon:
+        return gluon.generate(seed, variant.gluon)
     g = Generator(seed, variant.apart)
     for start in range(3):
         try:
@@ -155,5 +164,6 @@ def check(seed: int, variant: str) -> None:
 
 
 def kind_of(error: Exception) -> str:
-    """An exception in a few words, to recognise it by."""
-    return f"{type(error).__name__}: {str(error).splitlines()[0][:60] if str(error) else ''}"
+    """An exception in a few words, to recognise it by; the place in the kernel is none of them."""
+    first = next(iter(str(error).splitlines()), "")
+    return f"{type(error).__name__}: {first.partition(': error: ')[2][:90] or first[:90]}"

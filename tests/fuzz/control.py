@@ -21,7 +21,7 @@ def some(g: Generator, count: int, depth: int) -> None:
     made = tried = 0
     while made < count and tried < 20 * count:
         tried += 1
-        choices = [*OPERATIONS, *MEMORY]
+        choices = [*(g.menu or (*OPERATIONS, *MEMORY))]
         if depth < 2:
             choices += [(lambda g: loop(g, depth), 4), (lambda g: branch(g, depth), 3), (lambda g: repeat(g, depth), 1)]
         if depth == 0:
@@ -95,7 +95,7 @@ def body(
 
 def mix(g: Generator, target: Var) -> None:
     """A new value from a carried one, perhaps turned around."""
-    kind = g.rng.random()
+    kind = g.rng.random() if g.menu is None else 1.0
     if len(target.shape) == 2 and target.shape[0] == target.shape[1] and kind < 0.3:
         g.define(
             f"tl.trans({target.name})",

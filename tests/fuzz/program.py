@@ -11,7 +11,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -43,13 +43,14 @@ Run = Callable[[State], None]
 
 @dataclass(eq=False)
 class Simple:
-    """A line, and what it does."""
+    """A line, or several that belong together, and what they do."""
 
     text: str
     run: Run
 
     def lines(self, depth: int) -> Iterator[str]:
-        yield INDENT * depth + self.text
+        for line in self.text.split("\n"):
+            yield INDENT * depth + line
 
     def blocks(self) -> list[list[Any]]:
         return []
@@ -144,7 +145,9 @@ class Array1D:
 
     name: str
     elem: str
-    kind: str  # "in", "out", "inout" (a slice for each program), "atomic" (shared)
+    kind: (
+        str  # "in", "out", "inout" (a slice for each program), "atomic" (shared), "sunk" (what the copy engine writes)
+    )
     lo: int
     hi: int
     size: int = 1  # for one program where it is sliced
@@ -153,6 +156,46 @@ class Array1D:
     @property
     def stride_name(self) -> str:
         return f"S_{self.name}"
+
+
+HELPERS = """import weft
+import weft.language as tl
+
+
+@weft.jit
+def multiply(a, b):
+    return a * b
+
+
+@weft.jit
+def greater(a, b):
+    return tl.maximum(a, b)
+
+
+@weft.jit
+def lesser_if(a, b):
+    if a < b:
+        r = a
+    else:
+        r = b
+    return r
+
+
+@weft.jit
+def both(a, b):
+    return a & b
+
+
+@weft.jit
+def first_greatest(v0, i0, v1, i1):
+    take = (v0 > v1) | ((v0 == v1) & (i0 < i1))
+    return tl.where(take, v0, v1), tl.where(take, i0, i1)
+
+
+@weft.jit
+def affine(a0, b0, a1, b1):
+    return a0 * a1, b0 * a1 + b1
+"""
 
 
 @dataclass
@@ -167,14 +210,22 @@ class Program:
     programs: int
     overlaps: list[tuple[str, str, int]]  # (array, array that it shares memory with, offset in elements)
 
+    helpers: ClassVar[str] = HELPERS
+    decorator: ClassVar[str] = "@weft.jit"
+
     def source(self) -> str:
         """The kernel in the Triton language."""
+        return f"{self.helpers}\n\n{self.decorator}\ndef kernel({self.parameters()}):\n{self.statements()}"
+
+    def parameters(self) -> str:
+        """The parameters of the kernel."""
         names = [a.name for a in self.arrays]
         names += [f"{a.stride_name}: tl.constexpr" for a in self.arrays if a.kind in ("out", "inout")]
-        names += list(self.scalars) + [f"{c}: tl.constexpr" for c in self.constants]
-        lines = [HELPERS, "", "@weft.jit", f"def kernel({', '.join(names)}):", f"{INDENT}pid = tl.program_id(0)"]
-        lines += written(self.body, 1)
-        return "\n".join(lines) + "\n"
+        return ", ".join(names + list(self.scalars) + [f"{c}: tl.constexpr" for c in self.constants])
+
+    def statements(self) -> str:
+        """The body of the kernel."""
+        return "\n".join([f"{INDENT}pid = tl.program_id(0)", *written(self.body, 1)]) + "\n"
 
     def told(self) -> str:
         """The kernel's source, and how it is launched."""
@@ -223,43 +274,3 @@ class Program:
                     execute(self.body, state)
                 except Returned:
                     continue
-
-
-HELPERS = """import weft
-import weft.language as tl
-
-
-@weft.jit
-def multiply(a, b):
-    return a * b
-
-
-@weft.jit
-def greater(a, b):
-    return tl.maximum(a, b)
-
-
-@weft.jit
-def lesser_if(a, b):
-    if a < b:
-        r = a
-    else:
-        r = b
-    return r
-
-
-@weft.jit
-def both(a, b):
-    return a & b
-
-
-@weft.jit
-def first_greatest(v0, i0, v1, i1):
-    take = (v0 > v1) | ((v0 == v1) & (i0 < i1))
-    return tl.where(take, v0, v1), tl.where(take, i0, i1)
-
-
-@weft.jit
-def affine(a0, b0, a1, b1):
-    return a0 * a1, b0 * a1 + b1
-"""

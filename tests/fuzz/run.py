@@ -2,7 +2,7 @@
 
 python -m fuzz.run --seeds 0:1000                     a campaign, each seed in one variant, in turn
 python -m fuzz.run --seeds 0:1000 --variant avx2      all of them in one variant; `--variant all`: in every one
-python -m fuzz.run --seeds 0:100 --variant sim:cuda:80     on a simulated GPU
+python -m fuzz.run --seeds 0:100 --variant sim             on simulated GPUs, Gluon kernels too
 python -m fuzz.run --seconds 600                      seeds that nobody has run, for ten minutes
 python -m fuzz.run --seconds 600 --variant gpu --out found      on the GPU of this machine; findings into a folder
 python -m fuzz.run --seed 17 --show                   one kernel
@@ -18,13 +18,13 @@ import time
 from pathlib import Path
 
 from .campaign import GPU_IS_MISSING, Campaign, batch, gpu_here
-from .compare import EVERY, VARIANTS, Variant, difference, generate
-from .program import HELPERS, Program
+from .compare import EVERY, SIMULATED, VARIANTS, Variant, difference, generate
+from .program import Program
 from .shrink import fails_alike, outcome, reduced
 
 FRESH = 1 << 40  # from here on
-CLUSTERS = ["cuda", "cuda-x2", "cuda", "cuda-x4"]
-"""What follows a kernel without clusters where the GPU has them."""
+HOPPER = ["gluon:cuda:90", "cuda-x2", "cuda", "gluon:cuda:90", "cuda-x4"]
+"""What a campaign has beside plain kernels, from compute capability 9.0 on."""
 
 
 def main() -> None:
@@ -33,7 +33,7 @@ def main() -> None:
     parser.add_argument("--seeds", default="", help="first:last of a campaign")
     parser.add_argument("--seconds", type=float, default=1e9, help="when a campaign ends at the latest")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
-    parser.add_argument("--variant", default="", choices=["", "all", "gpu", *EVERY])
+    parser.add_argument("--variant", default="", choices=["", "all", "sim", "gpu", *EVERY])
     parser.add_argument("--seed", type=int, help="one seed only")
     parser.add_argument("--show", action="store_true", help="print its kernel")
     parser.add_argument("--reduce", action="store_true", help="cut its kernel down as long as it fails")
@@ -48,7 +48,7 @@ def main() -> None:
     variant = EVERY[options.variant or "host"]
     program = generate(options.seed, variant)
     if options.show:
-        print(program.told().removeprefix(HELPERS))
+        print(program.told().removeprefix(program.helpers))
     if options.reduce:
         cut_down(program, variant)
     else:
@@ -62,14 +62,16 @@ def campaign(options: argparse.Namespace) -> int:
     else:
         first = FRESH + int(time.time())  # a second gives less than a thousand kernels, so most are new
         last = first + (1 << 30)
-    in_turn = options.variant in ("", "gpu")
-    variants = {"": list(VARIANTS), "all": list(VARIANTS), "gpu": ["cuda"]}.get(options.variant, [options.variant])
+    in_turn = options.variant in ("", "sim", "gpu")
+    groups = {"": list(VARIANTS), "all": list(VARIANTS), "sim": list(SIMULATED), "gpu": ["cuda"]}
+    variants = groups.get(options.variant, [options.variant])
     if EVERY[variants[0]].device:
         capability, why = gpu_here()
         if why:
             print(f"no GPU: {why}", file=sys.stderr)
             return GPU_IS_MISSING
-        variants += CLUSTERS if capability >= 90 and in_turn else []
+        if in_turn:
+            variants += HOPPER if capability >= 90 else ["gluon:cuda:80"]
     print(f"seeds from {first}, {'each in one of' if in_turn else 'in'} {', '.join(variants)}", flush=True)
     chosen = Campaign(first, last, variants, in_turn, options.seconds, options.jobs)
     chosen.run()
@@ -86,7 +88,7 @@ def cut_down(program: Program, variant: Variant) -> None:
         print("agrees")
         return
     program = reduced(program, lambda p: fails_alike(p, variant, like))
-    print(program.told().removeprefix(HELPERS))
+    print(program.told().removeprefix(program.helpers))
     print(outcome(program, variant))
 
 

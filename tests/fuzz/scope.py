@@ -58,6 +58,7 @@ class Generator:
         self.blocks: list[list[Any]] = [self.program.body]
         self.scopes: list[list[Var]] = [[]]
         self.count = 0
+        self.menu: list[tuple[Any, int]] | None = None  # operations other than those of the Triton language
         self.literal = False  # numbers are written down, not given at the launch
         self.rounds = 1  # how often the current block is run at most
         self.dims = self._choose_dims()
@@ -76,12 +77,16 @@ class Generator:
         return f"{prefix}{self.count}"
 
     def line(self, text: str, run: Callable[[State], None]) -> None:
+        self.put(text, run)
+
+    def put(self, text: str, run: Callable[[State], None]) -> None:
+        """Append a statement, its text as it is."""
         self.blocks[-1].append(Simple(text, run))
 
     def define(
         self, text: str, value: Callable[[State], Array], shape: Shape, elem: str, lo: int, hi: int, name: str = ""
     ) -> Var:
-        """`name = text`, a new variable."""
+        """`name = text`, a new variable; lines of the text before the last one come before that."""
         least, most = limits(elem)
         if is_float(elem) and (lo < least or hi > most):
             raise Impossible("a float that may not be exact")
@@ -94,7 +99,8 @@ class Generator:
         def run(state: State) -> None:
             state.env[var.name] = checked(var, np.asarray(value(state)).astype(DTYPES[elem], copy=False))
 
-        self.line(f"{var.name} = {text}", run)
+        *before, last = text.split("\n")
+        self.put("\n".join([*before, f"{var.name} = {last}"]), run)
         self.scopes[-1].append(var)
         return var
 
@@ -156,7 +162,7 @@ class Generator:
         least, most = limits(elem)
         if lo is None or hi is None:
             lo, hi = (-8, 8) if is_float(elem) else (least, most)
-        name = {"in": "x", "out": "o", "inout": "m", "atomic": "a"}[kind]
+        name = {"in": "x", "out": "o", "inout": "m", "atomic": "a", "sunk": "t"}[kind]
         made = Array1D(f"{name}{len(self.program.arrays)}", elem, kind, lo, hi, tight=self.rng.random() < 0.8)
         self.program.arrays.append(made)
         return made

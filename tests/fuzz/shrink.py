@@ -105,7 +105,7 @@ def fails_alike(program: Program, variant: Variant, like: str) -> bool:
 
 def _well_formed(program: Program) -> bool:
     """Every name that is read has been given a value on every way there (Python alone would not complain)."""
-    names = re.compile(r"\b[vpik]\d+\b")
+    names = re.compile(r"\b[vpiks]\d+\b")
 
     def walk(body: list[Any], known: set[str]) -> bool:
         for statement in body:
@@ -120,14 +120,11 @@ def _well_formed(program: Program) -> bool:
                 if not all(walk(b, set(local)) for b in inner):
                     return False
                 continue
-            left, _, right = statement.text.partition(" = ")
-            if not right:
-                if not set(names.findall(statement.text)) <= known:
+            for line in statement.text.split("\n"):
+                left, _, right = line.partition(" = ")
+                if not set(names.findall(right or line)) <= known:
                     return False
-                continue
-            if not set(names.findall(right)) <= known:
-                return False
-            known |= set(names.findall(left))
+                known |= set(names.findall(left)) if right else set()
         return True
 
     return walk(program.body, {"pid"})

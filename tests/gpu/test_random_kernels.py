@@ -12,3 +12,8 @@ from weft.compiler import devices
 def test_agrees_with_numpy_and_with_itself(seed: int) -> None:
     clusters = "-x2" if seed % 4 == 3 and devices.current_device().capability >= 90 else ""
     check(seed, f"cuda{clusters}")
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_gluon_agrees_with_numpy_and_with_itself(seed: int) -> None:
+    check(seed, f"gluon:cuda:{90 if devices.current_device().capability >= 90 else 80}")

@@ -1,0 +1,15 @@
+"""Two dozen random Gluon kernels in the simulator, which reports races too; `make fuzz` runs new ones."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from ..compare import check
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="pages are protected with mprotect")
+@pytest.mark.parametrize("seed", range(28))
+def test_agrees_with_numpy(seed: int) -> None:
+    check(seed, f"gluon:sim:cuda:{(80, 90)[seed % 2]}")

@@ -74,7 +74,10 @@ def load_side(name: str, file: str, **provided: Any) -> Any:
 
 
 def medians(*calls: Callable[[], Any], seconds: float = 0.4) -> list[float]:
-    """The median time of each call on the GPU, in seconds; they take turns, the L2 cache is overwritten between."""
+    """The median time of each call on the GPU, in seconds; they take turns, the L2 cache is overwritten between.
+
+    Every other round goes the other way about, so that no side is always behind the same one.
+    """
     flush = torch.empty(256 << 20, dtype=torch.int8, device="cuda")
     for call in calls:
         for _ in range(3):
@@ -86,7 +89,7 @@ def medians(*calls: Callable[[], Any], seconds: float = 0.4) -> list[float]:
     rounds = max(10, min(200, int(seconds / (time.perf_counter() - begin + 1e-4))))
     events = [[torch.cuda.Event(enable_timing=True) for _ in range(2 * rounds)] for _ in calls]
     for k in range(rounds):
-        for call, marks in zip(calls, events, strict=True):
+        for call, marks in list(zip(calls, events, strict=True))[:: -1 if k & 1 else 1]:
             flush.zero_()
             marks[2 * k].record()
             call()

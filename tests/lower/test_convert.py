@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -27,7 +28,7 @@ def numbers(c: Context, layout: LinearLayout) -> Value:
 
 
 def program_of(
-    src: LinearLayout, dst: LinearLayout, bits: int, target: str, machine: Machine | None = None
+    src: LinearLayout, dst: LinearLayout, bits: int, target: str, machine: Machine | None = None, group: Any = None
 ) -> LaneProgram:
     """Numbers in one layout, converted, and stored in the order (warp, lane, register)."""
     elem = f"i{bits}"
@@ -38,7 +39,7 @@ def program_of(
     value = numbers(c, src)
     if elem != "i32":
         value = c.build.op("arith.trunci" if bits < 32 else "arith.extsi", [value], elem)
-    result = convert(c, value, src, dst)
+    result = convert(c, value, src, dst, group)
     count, size = dst.in_dims["register"], bits // 8
     lane = [count * size << i for i in range(5)]
     warp = [count * size << 5 + i for i in range(warps.bit_length() - 1)]

@@ -7,7 +7,7 @@ through shared memory.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from weft.ir.lane import ELEMENT_BITS, Value
 from weft.layouts import LinearLayout, f2
@@ -20,22 +20,28 @@ from weft.layouts.plan.swaps import Swap, Swaps
 from weft.layouts.plan.trip import Trip
 
 from .context import Context
+from .grouping import load_in_groups
 from .halves import from_halves, to_halves
 
 __all__ = ["convert"]
 
 
-def convert(c: Context, value: Value, src: LinearLayout, dst: LinearLayout) -> Value:
-    """A tile in another layout, by the cheapest plan."""
+def convert(
+    c: Context, value: Value, src: LinearLayout, dst: LinearLayout, group: Callable[[int], Sequence[int]] | None = None
+) -> Value:
+    """A tile in another layout, by the cheapest plan; `group` gives the registers of the result, for elements of so
+    many bits, that are best loaded together."""
     shape = tuple(src.out_dims.values())
-    plan = plan_conversion(src, dst, shape, max(8, ELEMENT_BITS[value.elem]), c.machine)
+    bits = max(8, ELEMENT_BITS[value.elem])
+    plan = plan_conversion(src, dst, shape, bits, c.machine)
     for stage in plan.stages:
         if isinstance(stage.how, Shears):
             value = _shears(c, value, stage.how)
         elif isinstance(stage.how, Swaps):
             value = _swaps(c, value, stage.how)
         elif isinstance(stage.how, Trip):
-            value = _trip(c, value, stage.how)
+            last = stage is plan.stages[-1]
+            value = _trip(c, value, load_in_groups(stage.how, group(bits)) if group and last else stage.how)
         else:
             value = c.build.rename(value, _renaming(stage))
     return value

@@ -6,6 +6,8 @@ another layout, a conversion follows.
 
 from __future__ import annotations
 
+from functools import partial
+
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FloatAttr, IntegerAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 
@@ -15,6 +17,7 @@ from weft.layouts import LinearLayout, f2, infer
 
 from .context import Context, elem_of, lowering, tile_shape
 from .convert import convert
+from .grouping import group_of_users
 
 __all__ = ["settle"]
 
@@ -66,7 +69,7 @@ def _convert(c: Context, op: Operation) -> None:
 
 
 def _converted(c: Context, source: SSAValue, result: SSAValue) -> Value:
-    return convert(c, c.whole(source), c.layout(source), c.layout(result))
+    return convert(c, c.whole(source), c.layout(source), c.layout(result), partial(group_of_users, c, result))
 
 
 @lowering("tt.expand_dims")

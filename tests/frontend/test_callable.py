@@ -343,6 +343,21 @@ def test_source_can_be_replaced(tmp_path: Path) -> None:
     assert module.kernel.source_line(module.kernel.parse().body[0].body[0].lineno) == "    return x - C"
 
 
+def test_a_kernel_made_from_another_one_is_told_by_the_places_of_that_one(tmp_path: Path) -> None:
+    module = load_module(
+        tmp_path, HEADER + "@jit\ndef plain(x):\n    y = x + C\n    return y\n\n@jit\ndef other(x):\n    return x\n"
+    )
+    made, plain = module.other, module.plain
+    made._unsafe_update_src("def other(x):\n    F = None\n    y = x + C\n    return y - C\n")
+    made.raw_src = list(plain.raw_src)  # what tools write there is shown, not compiled
+    made.starting_line_number = plain.starting_line_number - 1  # one line more than there
+    last = made.parse().body[0].body[-1]
+    assert ast.unparse(last) == "return y - C"
+    assert last.lineno == plain.parse().body[0].body[-1].lineno
+    assert made.source_line(last.lineno) == "    return y - C"
+    assert "y - C" in made.src
+
+
 # -- constexpr functions -----------------------------------------------------------------------------------------------
 
 

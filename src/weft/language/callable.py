@@ -148,14 +148,22 @@ class JITCallable:
 
     @functools.cached_property
     def raw_src(self) -> list[str]:
-        """The lines of the definition as they stand in the file, decorators included."""
+        """The lines of the definition as they stand in the file, decorators included.
+
+        To be read: tools that make one kernel from another set it, and `starting_line_number`, to those of the kernel
+        that theirs was made from, so that places are told in its file. What is compiled is `src`.
+        """
+        return list(self._definition)
+
+    @functools.cached_property
+    def _definition(self) -> list[str]:
         return cut_definition(self._file_lines, self._code)
 
     @property
     def src(self) -> str:
         """The definition from `def` on, dedented."""
         if self._src is None:
-            text = textwrap.dedent("".join(self.raw_src))
+            text = textwrap.dedent("".join(self._definition))
             start = re.search(r"^(async\s+)?def\s+\w+", text, re.MULTILINE)
             if start is None:
                 raise DefinitionError(
@@ -169,25 +177,27 @@ class JITCallable:
         """Replace the source; the hash and the syntax tree follow.  For tools that rewrite kernels."""
         with self._lock:
             # In the place of the old one, below the decorators and as far to the right, so that errors point there.
-            old = self.raw_src
+            old = self._definition
             first = next((i for i, line in enumerate(old) if DEFINITION.match(line)), 0)
             margin = old[first][: len(old[first]) - len(old[first].lstrip())] if old else ""
             self._src = textwrap.dedent(new_src)
             self._tree = None
             self.reset()
-            self.__dict__.pop("raw_src", None)
+            for lines in ("raw_src", "_definition"):
+                self.__dict__.pop(lines, None)
             new = textwrap.indent(self._src, margin).splitlines(keepends=True)
-            self._file_lines = [""] * (self.starting_line_number - 1) + old[:first] + new
+            self._file_lines = [""] * (self._code.co_firstlineno - 1) + old[:first] + new
 
     def source_line(self, number: int) -> str | None:
         """The text of a line of the file, by its number from one."""
+        number -= self.starting_line_number - self._code.co_firstlineno
         return self._file_lines[number - 1].rstrip("\n") if 0 < number <= len(self._file_lines) else None
 
     def parse(self) -> ast.Module:
         """The syntax tree: a module with one function definition, placed as in the user's file."""
         with self._lock:
             if self._tree is None:
-                text = "".join(self.raw_src)
+                text = "".join(self._definition)
                 if text[:1] in (" ", "\t"):  # nested: keep the columns, by giving it something to be nested in
                     tree = ast.parse("if 1:\n" + text, self.file_name)
                     body, shift = tree.body[0].body, self.starting_line_number - 2  # type: ignore[attr-defined]

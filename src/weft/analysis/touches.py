@@ -6,7 +6,7 @@ granule is touched by two different threads; whether those are always of one war
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -87,6 +87,11 @@ def _of_instruction(op: LaneOp) -> Iterator[Touch]:
         yield Touch(op.operands[0], entry.width, how, later=later, together=not later)
 
 
+def _may_be_exact(touch: Touch) -> bool:
+    """Whether its address says all of what it touches."""
+    return not touch.far and touch.later in ("", "copy")
+
+
 def is_cluster_barrier(op: LaneOp, what: str) -> bool:
     """Whether all blocks of the cluster "arrive" at a barrier here, or "wait" for the others, or both."""
     if op.name == "barrier":
@@ -123,7 +128,7 @@ class Footprint:
 
     def overlaps(self, cells: Array) -> bool:
         """Whether any of these granules is touched."""
-        return bool(len(self.cells) and len(cells) and np.isin(self.cells, cells).any())
+        return bool(len(_common(self.cells, cells)[0]))
 
     def after(self, earlier: Footprint) -> str:
         """Who must be waited for before this access, by one thread, may say that an earlier one is done."""
@@ -141,7 +146,7 @@ class Footprint:
             return ""
         if self.cells[-1] < other.cells[0] or other.cells[-1] < self.cells[0]:
             return ""
-        _, mine, others = np.intersect1d(self.cells, other.cells, assume_unique=True, return_indices=True)
+        mine, others = _common(self.cells, other.cells)
         if not len(mine):
             return ""
         low = np.minimum(self.first[mine], other.first[others])
@@ -151,21 +156,42 @@ class Footprint:
         return "warp" if (low // self.lanes == high // self.lanes).all() else "block"
 
 
+def _common(a: Array, b: Array) -> tuple[Array, Array]:
+    """Where what two ascending arrays have in common is in each of them."""
+    if not len(a) or not len(b):
+        return a[:0], b[:0]
+    at = np.minimum(np.searchsorted(b, a), len(b) - 1)
+    mine = np.flatnonzero(b[at] == a)
+    return mine, at[mine]
+
+
+def _together(ranges: Iterable[tuple[int, int]]) -> Array:
+    """All numbers that are in one of some ranges, in order."""
+    listed = list(ranges)
+    covered = np.zeros(max((end for _, end in listed), default=0), bool)
+    for begin, end in listed:
+        covered[begin:end] = True
+    return np.flatnonzero(covered)
+
+
+LARGEST = 16
+"""Bytes of the largest granule."""
+
+
 class Footprints:
     """The footprints of a program whose buffers have been placed; equal ones are one object."""
 
     def __init__(self, program: LaneProgram, places: Places) -> None:
         self.program, self.places = program, places
-        widths = [t.width for op in program.body.walk() for t in touches_of(op)]
+        widths = [t.width for op in program.body.walk() for t in touches_of(op) if _may_be_exact(t)]
         offsets = [a.offset or 0 for a in program.shared]
-        self.granule = min([4, *widths, *(o & -o for o in offsets if o)])
+        self.granule = min([LARGEST, *widths, *(o & -o for o in offsets if o)])
         self._found: dict[object, Footprint] = {}
         self._met: dict[tuple[Footprint, Footprint], str] = {}
 
     def of(self, touch: Touch, numbers: LaneNumbers) -> Footprint:
         """The footprint of an access, from what is known of its address and mask now."""
-        exact = not touch.far and (not touch.later or touch.later == "copy")
-        address = numbers[touch.address] if exact else None
+        address = numbers[touch.address] if _may_be_exact(touch) else None
         if address is None:
             return self.of_any(touch)
         mask = _possible(numbers, touch.mask) if touch.mask is not None else None
@@ -175,8 +201,8 @@ class Footprints:
 
     def exposed(self) -> Array:
         """The granules that other blocks of the cluster may touch."""
-        far = [self.of_any(t) for op in self.program.body.walk() for t in touches_of(op) if t.far]
-        return np.unique(np.concatenate([f.cells for f in far])) if far else np.zeros(0, np.int64)
+        far = [t for op in self.program.body.walk() for t in touches_of(op) if t.far]
+        return _together(r for t in far for r in self._ranges(self.places.get(t.address, frozenset())))
 
     def of_any(self, touch: Touch) -> Footprint:
         """The footprint of an access whose address is not known."""
@@ -199,11 +225,14 @@ class Footprints:
 
     def _anywhere(self, places: frozenset[int]) -> Footprint:
         """Some bytes of some buffers, by any thread; of all of them where nothing is known."""
-        chosen = [self.program.shared[i] for i in (places or range(len(self.program.shared)))]
-        ranges = [((a.offset or 0) // self.granule, -(-((a.offset or 0) + a.bytes) // self.granule)) for a in chosen]
-        cells = np.unique(np.concatenate([np.arange(*r) for r in ranges])) if ranges else np.zeros(0, np.int64)
+        cells = _together(self._ranges(places))
         threads = self.program.warps * self.program.lanes
         return Footprint(cells, np.zeros(len(cells), np.int64), np.full(len(cells), threads - 1), self.program.lanes)
+
+    def _ranges(self, places: frozenset[int]) -> list[tuple[int, int]]:
+        """The granules of some buffers, the first and the one after the last; of all of them where nothing is known."""
+        chosen = [self.program.shared[i] for i in (places or range(len(self.program.shared)))]
+        return [((a.offset or 0) // self.granule, -(-((a.offset or 0) + a.bytes) // self.granule)) for a in chosen]
 
     def _exact(self, address: Array, mask: Array | None, touch: Touch) -> Footprint:
         warps, lanes = self.program.warps, self.program.lanes

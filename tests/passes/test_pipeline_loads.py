@@ -129,6 +129,25 @@ def test_computes_the_same(elem: str, warps: int, target: str, stages: int) -> N
         assert np.array_equal(c, wanted)
 
 
+@pytest.mark.parametrize("target", ["cuda:80", "cuda:90"])
+def test_bytes_of_a_column_are_put_together_in_registers(target: str) -> None:
+    """No instruction loads them together from rows in shared memory: the tile is loaded as it was copied."""
+    found = operations(laid_out(target, text=text_of("i8", "i32", "0")))
+    assert found == ["ttg.async_wait", *COPIES, "ttg.local_load", "ttg.local_load", "ttg.convert_layout", "tt.dot"]
+
+
+@pytest.mark.parametrize("cast", ["arith.fptosi", "arith.fptoui"])
+def test_a_zero_of_another_type_is_zero(cast: str) -> None:
+    """`tl.load(..., other=0.0)` of integers."""
+    type = f"tensor<{M}x{K}x"
+    text = text_of("i8", "i32", "0").replace(
+        f"%other = arith.constant dense<0> : {type}i8>",
+        f"%float = arith.constant dense<0.0> : {type}f32>\n%other = {cast} %float : {type}f32> to {type}i8>",
+    )
+    assert cast in text
+    assert operations(laid_out("cuda:80", text=text)).count(COPIES[0]) == 2
+
+
 def test_the_loop_says_how_many_stages() -> None:
     module = laid_out("cuda:80", text=text_of(attributes="{tt.num_stages = 2 : i32}"))
     assert sum(op.name == COPIES[0] for op in module.walk()) == 4

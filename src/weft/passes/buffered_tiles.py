@@ -4,6 +4,9 @@
 %0 = tt.trans %a                                        %0 = ttg.memdesc_trans %m
 %1 = ttg.local_alloc %0                      becomes    the memory itself
 %2 = ttg.convert_layout %a                              %2 = ttg.local_load %m
+
+A conversion stays where it is cheaper to load the tile as it was, and convert it: bytes of a column, which no
+instruction loads together from rows, are put together in registers.
 """
 
 from __future__ import annotations
@@ -11,13 +14,14 @@ from __future__ import annotations
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from weft.ir import Builder, bit_width, element_of, ints_of, shape_of, tt
-from weft.ir.gpu import MemDescType, memdesc
+from weft.ir.gpu import MemDescType, layout_of, memdesc
 from weft.ir.gpu.ttg import ConvertLayoutOp, LocalAllocOp, LocalLoadOp, MemDescTransOp
 from weft.layouts import BlockedLayout, NVMMASharedLayout
+from weft.layouts.plan import Machine, plan_conversion, plan_local_access
 
 from .removal import remove
 
-__all__ = ["buffer_layout", "is_multiplied", "read_instead"]
+__all__ = ["buffer_layout", "is_converted", "is_multiplied", "read_instead"]
 
 PRODUCTS = ("tt.dot", "ttng.warp_group_dot")
 PASSED_ON = ("tt.trans", "tt.fp_to_fp", "tt.bitcast", "ttg.convert_layout", "ttg.local_alloc", "ttg.memdesc_trans")
@@ -83,32 +87,43 @@ def _is_turn(op: Operation) -> bool:
     return isinstance(op, tt.TransOp) and ints_of(op.properties["order"]) == (1, 0)
 
 
-def read_instead(load: Operation, memory: SSAValue) -> None:
+def is_converted(op: ConvertLayoutOp, memory: NVMMASharedLayout, machine: Machine) -> bool:
+    """Whether a conversion of a tile stays when the tile is in memory: what it makes costs more to load from there."""
+    shape, bits = shape_of(op.src.type), max(8, bit_width(element_of(op.src.type)))
+    before, after = layout_of(op.src.type), layout_of(op.result.type)
+    loads = [plan_local_access(layout, memory, shape, bits, machine).cycles for layout in (before, after)]
+    return loads[1] > loads[0] + plan_conversion(before, after, shape, bits, machine).cost.cycles
+
+
+def read_instead(load: Operation, memory: SSAValue, machine: Machine) -> None:
     """Let those that use a loaded tile read a buffer that holds it; the load is dropped."""
-    _read(load.results[0], memory)
+    _read(load.results[0], memory, machine)
     remove(load)
 
 
-def _read(value: SSAValue, memory: SSAValue) -> None:
+def _read(value: SSAValue, memory: SSAValue, machine: Machine) -> None:
     """What uses a tile reads memory; in the place of the operation that made the tile."""
     maker = value.owner
     assert isinstance(maker, Operation)
     b = Builder.before(maker)
     type = memory.type
     assert isinstance(type, MemDescType)
+    named = type.data.layout.named
     for op in list(dict.fromkeys(use.operation for use in value.uses)):
         if isinstance(op, LocalAllocOp) and op.parent is maker.parent and _lies_so(op.result.type, type):
             op.result.replace_all_uses_with(memory)
             remove(op)
         elif isinstance(op, ConvertLayoutOp):
+            if isinstance(named, NVMMASharedLayout) and is_converted(op, named, machine):
+                continue
             near = Builder.before(op)
             op.result.replace_all_uses_with(near.create(LocalLoadOp, (memory,), (op.result.type,)).result)
             remove(op)
-        elif _is_turn(op) and (flipped := _flipped(type.data.layout.named)) is not None:
+        elif _is_turn(op) and (flipped := _flipped(named)) is not None:
             near = Builder.before(op)
             turned = memdesc(type.shape[::-1], type.element_type, flipped)
             order = {"order": op.properties["order"]}
-            _read(op.results[0], near.create(MemDescTransOp, (memory,), (turned,), order).result)
+            _read(op.results[0], near.create(MemDescTransOp, (memory,), (turned,), order).result, machine)
             remove(op)
     if value.first_use is not None:
         value.replace_all_uses_with(b.create(LocalLoadOp, (memory,), (value.type,)).result)

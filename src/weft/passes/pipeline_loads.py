@@ -68,9 +68,10 @@ from weft.ir.gpu.ttg import (
 )
 from weft.ir.gpu.ttng import FenceAsyncSharedOp, WarpGroupDotOp
 from weft.layouts import BlockedLayout, NVMMASharedLayout
+from weft.layouts.plan import Machine, machine_of
 from weft.targets.nvidia import shared_limit
 
-from .buffered_tiles import buffer_layout, is_multiplied, read_instead
+from .buffered_tiles import buffer_layout, is_converted, is_multiplied, read_instead
 from .loop_slices import Slice, slice_of
 from .overlap_products import drop_fences, hoist_operands, overlap_products
 from .removal import remove
@@ -81,7 +82,10 @@ FIRST_WITH_COPIES = 80
 SPARE_BYTES = 8 << 10
 """What is left for conversions, reductions and the like in a loop."""
 EFFECTS = ("tt.store", "tt.atomic_rmw", "tt.atomic_cas", "tt.call", "tt.elementwise_inline_asm", "tt.assert")
-STAYS_ZERO = ("tt.splat", "tt.broadcast", "tt.fp_to_fp", "tt.bitcast", "arith.truncf", "arith.extf")
+STAYS_ZERO = (
+    *("tt.splat", "tt.broadcast", "tt.fp_to_fp", "tt.bitcast", "arith.truncf", "arith.extf", "arith.fptosi"),
+    *("arith.fptoui", "arith.sitofp", "arith.uitofp", "arith.extsi", "arith.extui", "arith.trunci"),
+)
 OF_THE_BLOCK = (
     *("ttg.convert_layout", "ttg.local_alloc", "ttg.local_load", "ttg.memdesc_trans"),
     *("ttng.warp_group_dot", "ttng.fence_async_shared"),
@@ -116,19 +120,19 @@ def pipeline_loads(module: ModuleOp, target: str, stages: int) -> None:
         if isinstance(op, scf.ForOp) and not any(x.name in ("scf.for", "scf.while") and x is not op for x in op.walk()):
             hoist_operands(op)
             wanted = int_value(op.attributes["tt.num_stages"]) if "tt.num_stages" in op.attributes else stages
-            _pipeline(op, wanted, shared_limit(target))
+            _pipeline(op, wanted, shared_limit(target), machine_of(target))
 
 
-def _pipeline(loop: scf.ForOp, stages: int, limit: int) -> None:
+def _pipeline(loop: scf.ForOp, stages: int, limit: int, machine: Machine) -> None:
     if stages < 2 or "unsignedCmp" in loop.properties or any(_has_effects(op) for op in loop.body.block.walk()):
         return
     facts = AxisFacts()
     found = [c for op in loop.body.block.ops if isinstance(op, tt.LoadOp) if (c := _copied(loop, op, facts))]
     if not found:
         return
-    room = (limit - SPARE_BYTES - _others(loop, found) - _moved(loop)) // sum(c.bytes for c in found)
+    room = (limit - SPARE_BYTES - _others(loop, found) - _moved(loop, found, machine)) // sum(c.bytes for c in found)
     if min(stages, room) > 1:
-        _Pipeline(loop, found, min(stages, room)).rewrite()
+        _Pipeline(loop, found, min(stages, room), machine).rewrite()
 
 
 def _has_effects(op: Operation) -> bool:
@@ -154,11 +158,13 @@ def _others(loop: scf.ForOp, found: Sequence[_Copied]) -> int:
     return total
 
 
-def _moved(loop: scf.ForOp) -> int:
+def _moved(loop: scf.ForOp, found: Sequence[_Copied], machine: Machine) -> int:
     """Bytes of the largest tile that the loop moves between lanes or warps."""
-    sizes = [0]
+    sizes, buffers = [0], {c.load.result: c.layout for c in found}
     for op in loop.body.block.walk():
-        if isinstance(op, ConvertLayoutOp) and not isinstance(op.src.owner, tt.LoadOp):
+        if isinstance(op, ConvertLayoutOp):
+            if op.src in buffers and not is_converted(op, buffers[op.src], machine):
+                continue
             before, after = (layout_of(x.type).bases for x in (op.src, op.result))
             if any(before[dim] != after[dim] for dim in ("lane", "warp")):
                 sizes.append(prod(shape_of(op.src.type)) * max(8, bit_width(element_of(op.src.type))) // 8)
@@ -216,8 +222,8 @@ def _is_wide(op: tt.LoadOp, blocked: BlockedLayout, bits: int, facts: AxisFacts)
 class _Pipeline:
     """A loop with the loads that are copied ahead."""
 
-    def __init__(self, loop: scf.ForOp, found: Sequence[_Copied], stages: int) -> None:
-        self.loop, self.found, self.stages = loop, found, stages
+    def __init__(self, loop: scf.ForOp, found: Sequence[_Copied], stages: int, machine: Machine) -> None:
+        self.loop, self.found, self.stages, self.machine = loop, found, stages, machine
         wanted = [x for c in found for x in (c.load.ptr, c.load.mask) if x is not None]
         made = slice_of(loop, wanted)
         assert made is not None  # each of them has one
@@ -318,7 +324,7 @@ class _Pipeline:
         pairs = zip(self.found, self.buffers, strict=True)
         tiles = [b.create(MemDescIndexOp, (buffers, slot), (c.memory(),)).result for c, buffers in pairs]
         for c, tile in zip(self.found, tiles, strict=True):
-            read_instead(c.load, tile)
+            read_instead(c.load, tile, self.machine)
         if not self.by_warpgroups:
             return wait
         drop_fences(self.loop)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
 import pytest
 
 import weft
@@ -113,3 +114,33 @@ def unused_assembly(x, n):
 def test_assembly_is_refused_also_where_nobody_uses_it() -> None:
     with pytest.raises(Unsupported, match="inline_asm_elementwise is not supported on target cpu"):
         compiler.compile(weft.ASTSource(unused_assembly, {"x": "*i32", "n": "i32"}))
+
+
+@weft.jit
+def stored(x, n):
+    tl.store(x + tl.arange(0, 4), n)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        ((np.zeros(4), (1, 2)), "cannot convert a tuple of 2 to tensor\nhint: use its elements, one at a time"),
+        ((np.zeros(4), [3]), "cannot convert a tuple of 1 to tensor\nhint: use its elements, one at a time"),
+        (
+            (5, 1),
+            "Unsupported ptr type <['4'], int32> in `tl.store`: expected a pointer or a tensor of them\n"
+            "hint: the argument `x` is a number in this call: pass an array",
+        ),
+        (
+            (1.5, 1),
+            "Unsupported ptr type <['4'], fp32> in `tl.store`: expected a pointer or a tensor of them\n"
+            "hint: the argument `x` is a number in this call: pass an array",
+        ),
+    ],
+)
+@pytest.mark.parametrize("target", ["cpu", "sim:cuda:90"])
+def test_arguments_that_cannot_be_what_the_kernel_takes_them_for(target: str, arguments: Any, text: str) -> None:
+    with pytest.raises(CompilationError) as caught:
+        stored[(1,)](*arguments, target=target)
+    error = caught.value
+    assert f"{error.message}\nhint: {error.hint}" == text

@@ -115,8 +115,26 @@ CASES: list[tuple[str, type[BaseException], str, Callable[..., Any]]] = [
     (
         "arange of nothing",
         ValueError,
-        "arange's end argument must be greater than the start argument",
+        "arange's end argument must be greater than the start argument, got 4 to 4",
         lambda B, **_: B(tl.arange, 4, 4),
+    ),
+    (
+        "arange to a text",
+        ValueError,
+        "arange's arguments must be integers, got '16' of type str",
+        lambda B, **_: B(tl.arange, 0, "16"),
+    ),
+    (
+        "arange to a float",
+        ValueError,
+        "arange's arguments must be integers, got 16.0 of type float",
+        lambda B, **_: B(tl.arange, 0, 16.0),
+    ),
+    (
+        "arange beyond int32",
+        ValueError,
+        "arange must fit in int32, got 0 to 2199023255552",
+        lambda B, **_: B(tl.arange, 0, 1 << 41),
     ),
     (
         "arange at run time",

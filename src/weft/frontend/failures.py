@@ -69,7 +69,7 @@ def diagnose(frame: Frame, error: BaseException) -> WeftError:
         if "constexpr" in text:
             notes, hint = _not_known(frame)
             return frame.error(text, notes=notes, hint=hint)
-        hint = "; ".join(getattr(error, "__notes__", ())) or (_is_none(frame) if "NoneType" in text else None)
+        hint = "; ".join(getattr(error, "__notes__", ())) or _about_an_argument(frame, text)
         return frame.error(text, hint=hint)
     crash = CompilerCrash(
         f"{type(error).__name__}: {text}" if text else type(error).__name__,
@@ -100,12 +100,23 @@ def _not_known(frame: Frame) -> tuple[list[Note], str | None]:
     return [], None
 
 
-def _is_none(frame: Frame) -> str | None:
-    """Which parameter of the kernel, at the place of an error about None, is None in this launch."""
-    for name in [n.id for n in ast.walk(frame.node) if isinstance(n, ast.Name)]:
-        if name in frame.fn.arg_names and unwrap(frame.scope.get(name, 0)) is None:
-            return f"the argument `{name}` is None in this call: give it, or use it only under `if {name} is not None:`"
+def _about_an_argument(frame: Frame, text: str) -> str | None:
+    """Which parameter of the kernel, at the place of an error, is None or a number in this launch and should not be."""
+    if "NoneType" in text:
+        for name in _parameters(frame, frame.node):
+            if unwrap(frame.scope.get(name, 0)) is None:
+                use = f"use it only under `if {name} is not None:`"
+                return f"the argument `{name}` is None in this call: give it, or {use}"
+    if text.startswith("Unsupported ptr type") and isinstance(frame.node, ast.Call) and frame.node.args:
+        for name in _parameters(frame, frame.node.args[0]):
+            if isinstance(unwrap(frame.scope.get(name)), (core.tensor, int, float)):
+                return f"the argument `{name}` is a number in this call: pass an array"
     return None
+
+
+def _parameters(frame: Frame, node: ast.AST) -> list[str]:
+    """The parameters of the function that an expression names."""
+    return [n.id for n in ast.walk(node) if isinstance(n, ast.Name) and n.id in frame.fn.arg_names]
 
 
 def _opcode_of_raise() -> int:

@@ -435,16 +435,17 @@ def make_binder(name: str, params: Sequence[KernelParam], spaces: dict[str, Any]
     return spaces[name]  # type: ignore[no-any-return]
 
 
-def make_collector(params: Sequence[KernelParam]) -> Callable[..., tuple[tuple[Any, ...], dict[str, Any]]]:
-    """A function that binds a call's arguments: (values of all parameters, options)."""
+def make_collector(name: str, params: Sequence[KernelParam]) -> Callable[..., tuple[tuple[Any, ...], dict[str, Any]]]:
+    """A function that binds the arguments of a call of kernel `name`: (values of all parameters, options)."""
+    name = name if name.isidentifier() else "kernel"
     spaces: dict[str, Any] = {"_w_refuse_extra": _refuse_extra, "_w_params": params}
     source = (
-        f"def collect({parameter_list(params, spaces)}, **_w_options):\n"
+        f"def {name}({parameter_list(params, spaces)}, **_w_options):\n"
         f"    if _w_extra:\n        _w_refuse_extra(_w_params, _w_extra)\n"
         f"    return ({''.join(p.name + ', ' for p in params)}), _w_options\n"
     )
     exec(compile(source, "<binder>", "exec"), spaces)
-    collect = spaces["collect"]
+    collect = spaces[name]
 
     def checked(*args: Any, **kwargs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
         values, options = collect(*args, **kwargs)

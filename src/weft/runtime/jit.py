@@ -176,7 +176,7 @@ class JITFunction(JITCallable, KernelInterface[Any]):
 
     def _bind(self, *args: Any, **kwargs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
         if self._collect is None:
-            self._collect = make_collector(self.params)
+            self._collect = make_collector(self.__name__, self.params)
         return self._collect(*args, **kwargs)
 
     def _run_pre_hooks(self, *args: Any, **kwargs: Any) -> None:

@@ -21,7 +21,7 @@ from weft.base import DeviceAssertionError, LaunchTypeError
 from weft.ir.lane import LaneProgram, Parameter, text_of
 from weft.sim import Report, SimulationError, count, last_run, libdevice, run
 
-from .binder import constexpr_key
+from .binder import asked_grid, constexpr_key, grid_of
 from .descriptor import TensorDescriptor
 from .launch import runtime_leaves
 from .specialize import signature_of, specialize_param
@@ -56,7 +56,7 @@ def launch(kernel: Any, target: str, grid: Any, /, *args: Any, **kwargs: Any) ->
         program = _programs[key] = compiler.lane_program(source, target, options, warn_of_wrapping)
     leaves = runtime_leaves(list(signature.values()))
     named = dict(zip(kernel.arg_names, bound, strict=True))
-    return _run(program, grid(named) if callable(grid) else grid, [_at(bound, path) for path, _ in leaves])
+    return _run(program, asked_grid(grid, named) if callable(grid) else grid, [_at(bound, path) for path, _ in leaves])
 
 
 def compiled(source: Any, target: str, options: Mapping[str, Any]) -> SimulatedKernel:
@@ -82,7 +82,7 @@ class SimulatedKernel:
 
     def count(self, grid: Any, **scalars: int | float) -> Report:
         """What a launch over a grid would count, for these values of scalar parameters (see `weft.sim.count`)."""
-        return count(self.program, grid, scalars)
+        return count(self.program, grid_of(grid), scalars)
 
     @property
     def shared_bytes(self) -> int:
@@ -98,9 +98,10 @@ def _at(values: Any, path: Sequence[int]) -> Any:
 
 def _run(program: LaneProgram, grid: Any, values: Sequence[Any]) -> Report:
     """Launch with the values of the parameters; what the program printed is printed."""
+    sizes = grid_of(grid)
     arguments = _arguments(program, values)
     try:
-        report = run(program, grid, arguments)
+        report = run(program, sizes, arguments)
     except (SimulationError, DeviceAssertionError) as error:
         _show(last_run())
         raise error.with_traceback(None) from None  # where in the simulator it was found says nothing

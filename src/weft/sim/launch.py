@@ -147,7 +147,8 @@ def scalar(elem: str, value: Any) -> Fragment:
         bits = 8 * dtype.itemsize
         data = np.array(int(value) & ((1 << bits) - 1), f"u{dtype.itemsize}").view(dtype)
     else:
-        data = np.asarray(value).astype(dtype)
+        with np.errstate(over="ignore"):  # a float that is too large becomes infinite
+            data = np.asarray(value).astype(dtype)
     return Fragment(data.reshape(1, 1, 1))
 
 

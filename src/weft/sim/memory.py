@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from weft.base import LaunchError
+
 from .values import Array
 
 __all__ = ["GlobalMemory", "Segment", "count_sectors", "count_wavefronts"]
@@ -57,6 +59,14 @@ class _Raw:
         }  # fmt: skip
 
 
+def _refuse_read_only(name: str) -> None:
+    raise LaunchError(
+        f"argument `{name}` is read-only, and the kernel stores to it",
+        name,
+        hint="pass a writeable copy, np.array(x); or set x.flags.writeable = True where the memory is yours",
+    )
+
+
 class GlobalMemory:
     """The arrays of a launch; `addresses` says where each begins for the program.
 
@@ -81,7 +91,7 @@ class GlobalMemory:
         groups.sort(key=lambda g: min(order[n] for n in g[2]))
         at = FIRST
         for low, high, names in groups:
-            writeable = all(arrays[n].flags.writeable for n in names)
+            writeable = any(arrays[n].flags.writeable for n in names)
             owners = [arrays[n] for n in names]
             data = np.asarray(_Raw(owners, low, high - low, writeable)) if high > low else np.zeros(0, np.uint8)
             start = at + low % 16
@@ -129,6 +139,8 @@ class GlobalMemory:
         width = data.shape[1]
         words = np.ascontiguousarray(data).view(WORDS[width])[:, 0]
         for segment, where in self._parts(address):
+            if not segment.data.flags.writeable:
+                _refuse_read_only(segment.names[0])
             offset = address[where] - segment.start
             if segment.start % width == 0:
                 segment.data[: len(segment.data) // width * width].view(WORDS[width])[offset // width] = words[where]

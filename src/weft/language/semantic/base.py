@@ -23,6 +23,7 @@ from weft.base import CompileOptions, hinted
 from weft.ir import tt
 
 from .. import dtypes as dt
+from .. import tuples
 from ..constants import constexpr
 from ..dtypes import block_of, block_type, dtype
 from ..tensors import block_shape, shape_text, tensor
@@ -115,7 +116,7 @@ class SemanticBase:
         if isinstance(x, numbers.Number):
             return self._constant(x, self.type_of_number(x))  # type: ignore[arg-type]
         if check_type:
-            raise TypeError(f"cannot convert {x} of type {type(x)} to tensor")
+            raise no_tensor(x)
         return x
 
     @staticmethod
@@ -137,7 +138,7 @@ class SemanticBase:
             size = abs(float(x))
             fits = size == 0 or math.isinf(size) or math.isnan(size)
             return dt.float32 if fits or _SMALLEST_NORMAL_FLOAT32 <= size <= _LARGEST_FLOAT32 else dt.float64
-        raise TypeError(f"cannot convert {x} of type {type(x)} to tensor")
+        raise no_tensor(x)
 
     # -- promotion ---------------------------------------------------------------------------------------------
 
@@ -344,6 +345,13 @@ class SemanticBase:
         raise NotImplementedError
 
 
+def no_tensor(x: Any) -> TypeError:
+    """The error for a value that is wanted as a tensor and is none."""
+    if isinstance(x, (tuple, list, tuples.tuple)):
+        return hinted(TypeError(f"cannot convert a tuple of {len(x)} to tensor"), "use its elements, one at a time")
+    return TypeError(f"cannot convert {x} of type {type(x)} to tensor")
+
+
 def _number_of(x: Any) -> Any:
     """The Python number that an operand is, or None for a tensor."""
     if isinstance(x, constexpr):
@@ -352,7 +360,7 @@ def _number_of(x: Any) -> Any:
         return None
     if isinstance(x, numbers.Number):
         return x
-    raise TypeError(f"cannot convert {x} of type {type(x)} to tensor")
+    raise no_tensor(x)
 
 
 def _check_number(number: Any, type: dtype) -> None:

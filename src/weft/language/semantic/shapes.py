@@ -37,12 +37,15 @@ class Shapes(SemanticBase):
 
     def arange(self, start: int, end: int, *, ret_ty: dtype | None = None) -> tensor:
         """The integers from `start` up to, not including, `end`."""
-        if type(start) is not int or type(end) is not int:
-            raise ValueError("arange's arguments must be of type tl.constexpr")
+        for bound in (start, end):
+            if isinstance(bound, tensor):
+                raise ValueError("arange's arguments must be of type tl.constexpr")
+            if type(bound) is not int:
+                raise ValueError(f"arange's arguments must be integers, got {bound!r} of type {type(bound).__name__}")
         if not (-(2**31) <= start < 2**31 and -(2**31) <= end < 2**31 + 1):
-            raise ValueError("arange must fit in int32")
+            raise ValueError(f"arange must fit in int32, got {start} to {end}")
         if end <= start:
-            raise ValueError("arange's end argument must be greater than the start argument")
+            raise ValueError(f"arange's end argument must be greater than the start argument, got {start} to {end}")
         count = end - start
         if count & (count - 1):
             low = 1 << (count.bit_length() - 1)
@@ -51,7 +54,7 @@ class Shapes(SemanticBase):
             )
         type_ = ret_ty if ret_ty is not None else block_of(dt.int32, (count,))
         if end == 2**31:
-            raise ValueError("arange must fit in int32")
+            raise ValueError(f"arange must fit in int32, got {start} to {end}")
         return self._value(tt.MakeRangeOp, (), type_, {"start": ir.i32_attr(start), "end": ir.i32_attr(end)})
 
     def full(self, shape: Sequence[int], value: Any, dtype: dtype) -> tensor:

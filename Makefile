@@ -6,6 +6,7 @@
 #                simulated GPUs, Gluon kernels too
 #   make gpu-test, make gpu-bench   the tests, the table and the counters that need an NVIDIA GPU
 #   make gpu-fuzz   random kernels on the GPU, for SECONDS=600; findings go to the folder OUT=gpu-fuzz
+#   make gpu-sanitize   tests on the GPU under compute-sanitizer, for SECONDS=600; what it reports goes to OUT
 #   make bench   the performance table of docs/performance.md (installs PyTorch and Triton for comparison)
 
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 python; do \
@@ -17,7 +18,7 @@ WORKERS ?= 2
 SECONDS ?= 600
 OUT ?= gpu-fuzz
 
-.PHONY: gpu-test gpu-bench gpu-fuzz demo test lint types suite test-long fuzz math-exhaustive fuzz-layouts bench wheel clean
+.PHONY: gpu-test gpu-bench gpu-fuzz gpu-sanitize demo test lint types suite test-long fuzz math-exhaustive fuzz-layouts bench wheel clean
 
 demo: $(VENV)/.base
 	$(BIN)/python -m weft demo
@@ -52,6 +53,9 @@ gpu-test: $(VENV)/.gpu
 
 gpu-fuzz: $(VENV)/.gpu
 	PYTHONPATH=tests $(BIN)/python -m fuzz.run --variant gpu --seconds $(SECONDS) --out $(OUT)
+
+gpu-sanitize: $(VENV)/.gpu
+	$(BIN)/python tools/sanitize.py --seconds $(SECONDS) --out $(OUT)
 
 gpu-bench: $(VENV)/.bench $(VENV)/.gpu
 	$(BIN)/python benchmarks/gpu.py --save

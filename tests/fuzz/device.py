@@ -7,6 +7,7 @@ are.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +22,8 @@ from .program import Program
 
 ALIGNED = 256  # bytes; of an allocation, and of each guard
 GUARD = 0xA5
+EXACT = os.environ.get("WEFT_FUZZ_EXACT") == "1"
+"""Whether allocations end where arrays do, so that a tool that knows allocations sees what goes beyond."""
 
 __all__ = ["difference_on_gpu"]
 
@@ -48,7 +51,8 @@ class Placed:
         size = block.values.nbytes
         room = -(-max(1, size) // ALIGNED) * ALIGNED
         self.start = ALIGNED + (room - size if block.tight else 0)
-        host = np.full(room + 2 * ALIGNED, GUARD, np.uint8)
+        whole = self.start + size if EXACT else room + 2 * ALIGNED
+        host = np.full(whole, GUARD, np.uint8)
         host[self.start : self.start + size] = block.values.view(np.uint8)
         self.memory = cuda.to_device(host)
 

@@ -81,6 +81,37 @@ def _products() -> Iterator[Case]:
     yield "matmul by descriptors 128x128x64", "matmul_described", (1024,), args, more, c, lambda: a @ b.T, 1e-2
 
 
+def _quantized() -> Iterator[Case]:
+    size = 4096
+    x = torch.randn(size, size, device="cuda").half()
+    c = torch.empty_like(x)
+    w = torch.randint(-127, 128, (size, size), device="cuda", dtype=torch.int8)
+    scale = torch.rand(size, device="cuda") / 100
+    for bm, bn, bk, warps, stages in ((128, 128, 64, 8, 3), (64, 128, 64, 4, 4)):
+        more = {"BM": bm, "BN": bn, "BK": bk, "num_warps": warps, "num_stages": stages}
+        grid = (size // bm * (size // bn),)
+        name = f"matmul f16 by int8 weights {bm}x{bn}x{bk} w{warps}"
+
+        def scaled() -> torch.Tensor:
+            return x.float() @ (w.float() * scale)
+
+        yield name, "matmul_bytes", grid, (x, w, scale, c, size, size, size), more, c, scaled, 1e-2
+    group = 64
+    packed = torch.randint(-(1 << 31), 1 << 31, (size // 8, size), device="cuda", dtype=torch.int32)
+    by = (torch.rand(size // group, size, device="cuda") / 10).half()
+    base = torch.randint(0, 16, (size // group, size), device="cuda").half()
+
+    def grouped() -> torch.Tensor:
+        shifts = torch.arange(0, 32, 4, device="cuda")[None, :, None]
+        weights = (packed[:, None, :] >> shifts & 15).reshape(size, size).half()
+        found = (weights.view(-1, group, size) - base[:, None, :]) * by[:, None, :]
+        return x.float() @ found.view(size, size).float()
+
+    more = {"BM": 128, "BN": 128, "BK": group, "num_warps": 8, "num_stages": 3}
+    args = (x, packed, by, base, c, size, size, size)
+    yield "matmul f16 by 4-bit weights 128x128x64 w8", "matmul_nibbles", (1024,), args, more, c, grouped, 1e-2
+
+
 def _rows() -> Iterator[Case]:
     rows, columns = 16384, 4096
     x = torch.randn(rows, columns, device="cuda", dtype=torch.bfloat16)
@@ -185,7 +216,7 @@ def main() -> None:
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, triton {triton.__version__}")
     print(f"{'kernel':44} {'weft':>10} {'triton':>10} {'reached':>8}", flush=True)
     ratios = []
-    for group in (_attention, _products, _rows, _elements):
+    for group in (_attention, _products, _quantized, _rows, _elements):
         for case in group():
             if only not in case[0]:
                 continue

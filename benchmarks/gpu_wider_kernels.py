@@ -66,6 +66,39 @@ def matmul(
 
 
 @jit
+def matmul_bytes(x, w, scale, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    """c = x @ (w * scale): weights of 8 bits, a scale for each column."""
+    columns = tl.cdiv(N, BN)
+    i, j = tl.program_id(0) // columns * BM, tl.program_id(0) % columns * BN
+    m, n, k = i + tl.arange(0, BM), j + tl.arange(0, BN), tl.arange(0, BK)
+    acc = tl.zeros((BM, BN), dtype=tl.float32)
+    for step in range(0, K, BK):
+        value = tl.load(x + m[:, None] * K + (step + k)[None, :])
+        weight = tl.load(w + (step + k)[:, None] * N + n[None, :])
+        acc = tl.dot(value, weight.to(tl.float16), acc)
+    acc *= tl.load(scale + n)[None, :]
+    tl.store(c + m[:, None] * N + n[None, :], acc.to(tl.float16))
+
+
+@jit
+def matmul_nibbles(x, w, scale, zero, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    """c = x @ ((w - zero) * scale): eight weights of 4 bits in a word, scales and zeros for BK rows each."""
+    columns = tl.cdiv(N, BN)
+    i, j = tl.program_id(0) // columns * BM, tl.program_id(0) % columns * BN
+    m, n, k = i + tl.arange(0, BM), j + tl.arange(0, BN), tl.arange(0, BK)
+    shift = (k % 8 * 4)[:, None]
+    acc = tl.zeros((BM, BN), dtype=tl.float32)
+    for step in range(K // BK):
+        value = tl.load(x + m[:, None] * K + (step * BK + k)[None, :])
+        packed = tl.load(w + ((step * BK + k) // 8)[:, None] * N + n[None, :])
+        by = tl.load(scale + step * N + n)[None, :]
+        base = tl.load(zero + step * N + n)[None, :]
+        weight = ((packed >> shift & 15).to(tl.float16) - base) * by
+        acc = tl.dot(value, weight, acc)
+    tl.store(c + m[:, None] * N + n[None, :], acc.to(tl.float16))
+
+
+@jit
 def matmul_described(a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
     """c = a @ b^T through tensor descriptors made in the kernel."""
     da = tl.make_tensor_descriptor(a, [M, K], [K, 1], [BM, BK])

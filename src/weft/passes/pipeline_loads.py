@@ -160,7 +160,8 @@ def _others(loop: scf.ForOp, found: Sequence[_Copied]) -> int:
 
 def _moved(loop: scf.ForOp, found: Sequence[_Copied], machine: Machine) -> int:
     """Bytes of the largest tile that the loop moves between lanes or warps."""
-    sizes, buffers = [0], {c.load.result: c.layout for c in found}
+    sizes = [0]
+    buffers: dict[SSAValue, NVMMASharedLayout] = {c.load.result: c.layout for c in found}
     for op in loop.body.block.walk():
         if isinstance(op, ConvertLayoutOp):
             if op.src in buffers and not is_converted(op, buffers[op.src], machine):

@@ -29,7 +29,7 @@ entry:
   %chunk.p = getelementptr i8, ptr %state, i64 16
   %error.p = getelementptr i8, ptr %state, i64 40
   %error.pid = getelementptr i8, ptr %state, i64 48
-  %print.p = getelementptr i8, ptr %state, i64 56
+  %table.p = getelementptr i8, ptr %state, i64 64
   %total = load i64, ptr %total.p
   %chunk = load i64, ptr %chunk.p
   %out.i = load i64, ptr %args
@@ -78,8 +78,10 @@ done:
 }
 """
 PRINTING = """
+  %table = load ptr, ptr %table.p
+  %print.p = getelementptr i8, ptr %table, i64 8
   %print = load ptr, ptr %print.p
-  call void %print(i64 0, i64 %pid, ptr %q, i64 4)
+  call void %print(ptr %state, i64 0, i64 %pid, ptr %q, i64 4)
 """
 
 

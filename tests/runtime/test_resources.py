@@ -89,8 +89,8 @@ def test_the_limit_holds_for_threads_added_later() -> None:
     try:
         pool.set_scratch_limit(1 << 20)
         with pytest.raises(OutOfResources, match="1048576 bytes for each of 4 threads"):
-            crew.try_begin(0, 0, 0, 3, 1 << 20)
-        assert not crew._busy.locked()  # the pool serves the next launch
+            crew.run(0, 0, 0, 0, 3, 1 << 20)
+        assert not crew._busy.value  # the pool serves the next launch
     finally:
         crew.stop()
 

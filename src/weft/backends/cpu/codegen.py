@@ -19,6 +19,7 @@ from weft.backends.cpu.control import emit_blocks
 from weft.backends.cpu.elementwise import llvm_type
 from weft.backends.cpu.named import cpu_named
 from weft.backends.cpu.options import CPUOptions
+from weft.backends.cpu.polling import Polling
 from weft.backends.cpu.prefetch import next_program
 from weft.backends.cpu.program import Block, FunctionProgram, Op, read_function
 from weft.backends.cpu.schedule import Scheduler
@@ -27,7 +28,8 @@ from weft.backends.llvm.emit import I1, I8, I32, I64, PTR, VOID, Function, Modul
 from weft.backends.llvm.emit import Value as Reg
 from weft.base import CompilationError
 
-NEXT, TOTAL, CHUNK, NX, NY, NZ, ERROR, ERROR_PID, PRINT = 0, 8, 16, 24, 28, 32, 40, 48, 56  # offsets in the state
+NEXT, TOTAL, CHUNK, NX, NY, NZ, ERROR, ERROR_PID, TABLE = 0, 8, 16, 24, 28, 32, 40, 48, 64  # offsets in the state
+POLL_FN, PRINT_FN = 0, 8  # offsets in the table
 FOUND, FOUND_PID, FOUND_PLACE, FOUND_VALUES = 0, 8, 16, 24  # offsets in the report of a kernel with checks
 
 
@@ -58,6 +60,8 @@ class Context:
         self.found: Reg = Reg(PTR, "null")
         self.asserts: list[dict[str, Any]] = []
         self.prints: list[dict[str, Any]] = []
+        self.polls = False
+        self.polling: Polling
 
     def total_programs(self, f: Function) -> Reg:
         """The number of programs in the launch; the total in the state may be that of a part of it."""
@@ -125,11 +129,7 @@ class Context:
         word = f.gep(I8, self.found, const(I64, FOUND))
         reported = f.icmp("ne", f.emit(I64, f"load atomic i64, {word} monotonic, align 8"), const(I64, 0))
 
-        def leave() -> None:
-            f.ret()
-            f.start(f.new_label("left"))
-
-        f.when(reported, leave)
+        f.when(reported, lambda: _leave(f))
 
     def add_print(self, op: Op) -> int:
         """Note a print, once for each operand; gives the number of the first, from 0."""
@@ -162,9 +162,30 @@ class Context:
 
     def emit_print(self, f: Function, index: int, operand: int, data: Reg | None, size: int) -> None:
         """Call back into the launcher with an operand's bytes."""
-        fn = f.load(PTR, f.gep(I8, self.state, const(I64, PRINT)), 8)
         address = data.name if data is not None else "null"
-        f.do(f"call void {fn.name}(i64 {index + operand}, i64 {self.pid.name}, ptr {address}, i64 {size})")
+        given = f"{self.state}, i64 {index + operand}, i64 {self.pid.name}, ptr {address}, i64 {size}"
+        f.do(f"call void {self._function(f, PRINT_FN).name}({given})")
+
+    def _function(self, f: Function, offset: int) -> Reg:
+        """One of the functions that a launch gives."""
+        table = f.load(PTR, f.gep(I8, self.state, const(I64, TABLE)), 8)
+        return f.load(PTR, f.gep(I8, table, const(I64, offset)), 8)
+
+    def emit_poll(self, f: Function) -> None:
+        """Leave the program where a signal's handler wants the launch to end.
+
+        What the call touches is said to be nothing that the program sees, so that it keeps no load from being moved.
+        """
+        self.polls = True
+        attributes = "nounwind willreturn cold memory(inaccessiblemem: readwrite)"
+        answer = f.emit(I32, f"call i32 {self._function(f, POLL_FN).name}({self.state}) {attributes}")
+        f.when(f.icmp("ne", answer, const(I32, 0)), lambda: _leave(f))
+
+
+def _leave(f: Function) -> None:
+    """End the program here; what is emitted next is never reached."""
+    f.ret()
+    f.start(f.new_label("left"))
 
 
 def compile_module(module: ModuleOp, parameters: list[str] | None, options: CPUOptions | None = None) -> CPUBinary:
@@ -210,12 +231,14 @@ def emit(program: FunctionProgram, options: CPUOptions, parameters: list[str]) -
     context.pid, context.state = args[6], args[7]
     if checks:
         context.found = args[8]
+    context.polling = Polling(program.blocks, context.emit_poll)
     arena = Arena(body, args[-1])
     scheduler = Scheduler(body, program, arena, context)
     for value, reg in zip(program.params, body.args, strict=False):
         scheduler.env[value] = reg
     emit_blocks(scheduler, program.blocks)
-    _worker(module, program, slots, fence=cpu.is_x86 and module.streams, checks=checks)
+    stops = context.polls or bool(context.prints)
+    _worker(module, program, slots, fence=cpu.is_x86 and module.streams, checks=checks, stops=stops)
     if not cpu.converts_half:
         half.define_conversions(module)
     metadata = {
@@ -226,6 +249,7 @@ def emit(program: FunctionProgram, options: CPUOptions, parameters: list[str]) -
         "asserts": context.asserts,
         **_checked(program, checks=checks),
         "prints": context.prints,
+        "polls": context.polls,
         "alias_pairs": [[i, j] for (i, j) in sorted(scheduler.alias_pairs)],
         "strict_alias_pairs": [[i, j] for (i, j), strict in sorted(scheduler.alias_pairs.items()) if strict],
     }
@@ -251,12 +275,12 @@ def _checked(program: FunctionProgram, *, checks: bool) -> dict[str, Any]:
 
 
 def _worker(
-    module: Module, program: FunctionProgram, slots: list[tuple[str, Any]], *, fence: bool, checks: bool
+    module: Module, program: FunctionProgram, slots: list[tuple[str, Any]], *, fence: bool, checks: bool, stops: bool
 ) -> None:
     """The exported function: take chunks of programs from the state until there are none.
 
     `fence`: stores went around the cache, and have to be seen by others when the launch is over. `checks`: what a check
-    finds is written behind the arguments.
+    finds is written behind the arguments. `stops`: programs may end because the launch is to end.
     """
     f = module.function(_quoted(program.name), VOID, [("args", PTR), ("state", PTR), ("scratch", PTR)], "nounwind")
     args, state, scratch = f.args
@@ -284,6 +308,11 @@ def _worker(
         y = f.cast("trunc", f.bin("urem", rest, wide_y), I32)
         z = f.cast("trunc", f.bin("udiv", rest, wide_y), I32)
         f.call_void("weft.program", [*values, x, y, z, nx, ny, nz, pid, state, *found, scratch])
+        if stops:
+            error = f.emit(I64, f"load atomic i64, {f.gep(I8, state, const(I64, ERROR))} monotonic, align 8")
+            on = f.new_label("on")
+            f.cond_br(f.icmp("slt", error, const(I64, 0)), done, on)
+            f.start(on)
     f.br(head)
     f.start(done)
     if fence:

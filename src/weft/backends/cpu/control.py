@@ -125,6 +125,7 @@ def _for(s: Scheduler, op: Op) -> None:
         s.position = end.index
         result = [scalar(s, end.args[k]) for k in scalars]
         _assign(s, [(end.args[k], b) for k, b in buffers.items()])
+        s.context.polling.end_turn(f, op)
         s.loops.pop()
         return result
 
@@ -155,6 +156,7 @@ def _if(s: Scheduler, op: Op) -> None:
         s.position = end.index
         result = [scalar(s, end.args[k]) for k in scalars]
         _assign(s, [(end.args[k], b) for k, b in buffers.items()])
+        s.context.polling.end_side(s.f, block)
         saved.restore()
         return result
 
@@ -221,6 +223,7 @@ def _while(s: Scheduler, op: Op) -> None:
     s.position = end.index
     again = [scalar(s, end.args[k]) for k in scalars]
     _assign(s, [(end.args[k], b) for k, b in buffers.items()])
+    s.context.polling.end_turn(f, op)
     latch = f.block
     f.br(head)
     phis = [

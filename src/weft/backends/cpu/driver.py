@@ -23,7 +23,7 @@ from typing import Any
 
 from .failures import Array, Found, error_of
 from .host import host_cpu, llvm_version, usable_cores
-from .native import loader, native
+from .native import STATE_BYTES, STATE_FORMAT, loader, native
 from .pool import Pool, check_scratch, get_num_threads, get_pool, scratch, set_num_threads, set_scratch_limit
 
 __all__ = [
@@ -37,24 +37,21 @@ __all__ = [
     "usable_cores",
 ]
 
-# struct {i64 next, total, chunk; i32 nx, ny, nz, reserved; i64 error, error_pid; ptr print_fn}
-STATE_FORMAT = "qqqiiiiqqQ"
-STATE_BYTES = struct.calcsize("<" + STATE_FORMAT)
-_NEXT, _TOTAL, _CHUNK, _ERROR, _ERROR_PID = 0, 1, 2, 5, 6  # as i64 indices
+_NEXT, _TOTAL, _CHUNK, _ERROR, _ERROR_PID = 0, 1, 2, 5, 6  # in the state, as i64 indices
 # struct {i64 found, pid, place, values[2]} behind the arguments of a kernel with checks
 REPORT_FORMAT = "40x"
 
 WAKE_NS = 30_000
 """Work below this is not worth waking a worker for: waking costs 5 to 50 us."""
-AIR_NS = 50_000_000
-"""How long the caller may stay in native code: bounds the time until Ctrl-C is seen."""
-DIRECT_NS = 300_000_000
-"""Work of a known cost below this is done in one go: Ctrl-C may have to wait for it."""
+UNKNOWN_NS = 50_000_000
+"""What a program is taken to cost where nothing is known and there is a thread for each."""
 CHUNK_NS = 5_000_000
-"""The longest a chunk should take: bounds how long the last worker is waited for."""
+"""The longest a chunk should take: bounds how long the last worker is waited for, and a program without loops keeps
+Ctrl-C waiting."""
 CHUNKS_PER_THREAD = 16
 FIRST_CHUNK = 64
 """Programs in a chunk while nothing is known about their cost."""
+ALL = (1 << 63) - 1
 
 _i64 = ctypes.c_int64
 _ptr = ctypes.c_void_p
@@ -74,6 +71,7 @@ class LoadedKernel:
         self._arrays: list[dict[str, Any]] = list(metadata.get("checked", ()))
         self._checks = bool(metadata.get("checks"))
         self._printer = _printer(metadata["prints"]) if metadata.get("prints") else None
+        self._asks = bool(metadata.get("polls") or metadata.get("prints"))
         self._tracker, (self.address,) = loader().load(code, [self.name])
         self._call = ctypes.CFUNCTYPE(None, _ptr, _ptr, _ptr)(self.address)
         self._ns = 0.0  # nanoseconds of one thread for one program, 0 while unknown
@@ -84,7 +82,8 @@ class LoadedKernel:
         pack = whole.pack_into
         free: list[tuple[Any, Any, int, int]] = []
         call, scratch_bytes, printer = self._call, self.scratch_bytes, self._printer
-        print_fn = printer.address if printer is not None else 0
+        printing = id(printer) if printer is not None else 0
+        table = ctypes.addressof(native().signals.table) if self._asks else 0
         run_many, fail = self._run_many, self._fail
         take, give = scratch.take, scratch.give
 
@@ -95,7 +94,7 @@ class LoadedKernel:
                 context = _new_context(whole.size)
             memory, words, state, args = context
             total = nx * ny * nz
-            pack(memory, 0, 0, total, total, nx, ny, nz, 0, 0, 0, print_fn, *values)
+            pack(memory, 0, 0, total, total, nx, ny, nz, 0, 0, 0, printing, table, *values)
             block = take(scratch_bytes) if scratch_bytes else None
             if printer is not None:
                 printer.grid = (nx, ny)
@@ -107,8 +106,6 @@ class LoadedKernel:
                 give(block)
             if words[_ERROR]:
                 fail(words, nx, ny)
-            if printer is not None:
-                printer.raise_pending()
             free.append(context)
 
         return launch
@@ -120,68 +117,38 @@ class LoadedKernel:
 
     def _run_many(self, words: Any, args: int, state: int, scratch: int, total: int) -> None:
         """Run programs 0 .. total of the state, on as many threads as they are worth."""
-        threads = 1 if self._printer is not None else get_num_threads()
+        if self._printer is not None:
+            self._call(args, state, scratch)
+            return
+        threads, help_ = get_num_threads(), native().help
         begin = perf_counter_ns()
         per_program = self._ns
         if per_program == 0.0 and total <= threads:
-            per_program = float(AIR_NS)  # nothing is known, and a thread for each: they may even wait for each other
+            per_program = float(UNKNOWN_NS)  # a thread for each: they may even wait for each other
         elif per_program == 0.0:
             # Nothing is known: the first program tells the order of magnitude.
             words[_CHUNK] = 1
-            own = (ctypes.c_char * STATE_BYTES)()
-            self._own_state(own, state)
-            native().help(self.address, args, state, ctypes.addressof(own), scratch, 1)
+            help_(self.address, args, state, scratch, 1)
             per_program = max(1.0, float(perf_counter_ns() - begin))
         left = total - words[_NEXT]
         work = per_program * left
+        used = 1
         if threads > 1 and left > 1 and work > WAKE_NS:
             wanted = min(threads - 1, left - 1, int(work // (WAKE_NS / 2)))
             words[_CHUNK] = _chunk(left, wanted + 1, per_program, self._ns == 0.0)
-            pool = get_pool(threads)
-            if pool.try_begin(self.address, args, state, wanted, self.scratch_bytes):
-                try:
-                    self._take_part(words, args, state, scratch, work / (wanted + 1))
-                except BaseException:
-                    words[_NEXT] = total  # nobody takes another chunk
-                    raise
-                finally:
-                    pool.end()
+            if get_pool(threads).run(self.address, args, state, scratch, wanted, self.scratch_bytes):
                 used = wanted + 1
-            else:
-                self._take_part(words, args, state, scratch, work)
-                used = 1
-        else:
+        if used == 1:
             words[_CHUNK] = _chunk(left, 1, per_program, self._ns == 0.0)
-            self._take_part(words, args, state, scratch, work)
-            used = 1
-        spent = (perf_counter_ns() - begin) * used / total
-        self._ns = spent if self._ns == 0.0 else 0.75 * self._ns + 0.25 * spent
-
-    def _take_part(self, words: Any, args: int, state: int, scratch: int, expected_ns: float) -> None:
-        """Run chunks on the calling thread until none is left; long work comes up between for signals."""
-        if expected_ns < DIRECT_NS and self._ns != 0.0:
-            self._call(args, state, scratch)
-            return
-        own = (ctypes.c_char * STATE_BYTES)()
-        self._own_state(own, state)
-        helper, own_address, most = native().help, ctypes.addressof(own), 1
-        while True:
-            begin = perf_counter_ns()
-            if helper(self.address, args, state, own_address, scratch, most):
-                return
-            spent = perf_counter_ns() - begin
-            if spent < AIR_NS // 2:
-                most *= 2
-            elif spent > AIR_NS and most > 1:
-                most //= 2
-
-    @staticmethod
-    def _own_state(own: Any, state: int) -> None:
-        ctypes.memmove(own, state, STATE_BYTES)
-        ctypes.memset(ctypes.addressof(own) + 40, 0, 16)
+            help_(self.address, args, state, scratch, ALL)
+        if not words[_ERROR]:
+            spent = (perf_counter_ns() - begin) * used / total
+            self._ns = spent if self._ns == 0.0 else 0.75 * self._ns + 0.25 * spent
 
     def _fail(self, words: Any, nx: int, ny: int) -> None:
-        """Raise what the kernel's error slot says, or the report behind its arguments."""
+        """Raise what a signal's handler raised, or what the error slot or the report behind the arguments says."""
+        if words[_ERROR] < 0:
+            native().signals.raise_kept()
         error, pid, found = words[_ERROR], words[_ERROR_PID], words[-5:] if self._checks else [0]
         place, values = 0, list[int]()
         if found[0]:
@@ -204,7 +171,7 @@ def _printer(prints: Sequence[Mapping[str, Any]]) -> Any:
 
 def _chunk(left: int, threads: int, per_program: float, unsure: bool) -> int:
     """Programs taken at a time: enough chunks to balance, none too long."""
-    chunk = left // (threads * CHUNKS_PER_THREAD)
+    chunk = left if threads == 1 else left // (threads * CHUNKS_PER_THREAD)
     chunk = min(chunk, int(CHUNK_NS / per_program))
     return max(1, min(chunk, FIRST_CHUNK) if unsure else chunk)
 

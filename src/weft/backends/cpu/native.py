@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes
 import itertools
 import platform
+import struct
 import sys
 import threading
 from collections.abc import Sequence
@@ -17,16 +18,24 @@ import llvmlite.binding as llvm
 
 from weft.base import CompilerCrash
 
-__all__ = ["Loader", "Native", "after_fork", "loader", "native", "system_functions"]
+from .signals import INTERVAL_NS, LEAVE, LONG, Signals
+
+__all__ = ["STATE_BYTES", "STATE_FORMAT", "Loader", "Native", "after_fork", "loader", "native", "system_functions"]
 
 _i64 = ctypes.c_int64
 _ptr = ctypes.c_void_p
+
+STATE_FORMAT = "qqqiiiiqqQQ"
+"""struct {i64 next, total, chunk; i32 nx, ny, nz, reserved; i64 error, error_pid; ptr printer, table}: what is left of
+a launch, what went wrong, the Python function that prints, and `Signals.table`."""
+STATE_BYTES = struct.calcsize("<" + STATE_FORMAT)
 
 # The pool, as bytes; locks have 128 bytes each, more than any system needs.
 MUTEX, WORK, DONE = 0, 128, 256
 EPOCH, ACTIVE, OPEN, WANTED, JOINED, STOP = 384, 448, 456, 464, 472, 480
 FN, ARGS, STATE, SCRATCH, STRIDE = 488, 496, 504, 512, 520
-LOCK_FN, UNLOCK_FN, WAIT_FN, SIGNAL_FN, BROADCAST_FN = 528, 536, 544, 552, 560
+LOCK_FN, UNLOCK_FN, WAIT_FN, SIGNAL_FN, BROADCAST_FN, NAP_FN = 528, 536, 544, 552, 560, 568
+BUSY = 576
 POOL_BYTES = 640
 
 SPINS = 6000
@@ -175,13 +184,39 @@ work.done:
 """
 
 
+_RUN = f"""define i32 @weft_run(
+    ptr %pool, ptr %fn, ptr %args, ptr %state, ptr %mine, i64 %wanted, ptr %theirs, i64 %stride) {{
+entry:
+  %busy = getelementptr i8, ptr %pool, i64 {BUSY}
+  %pair = cmpxchg ptr %busy, i64 0, i64 1 acquire monotonic
+  %free = extractvalue {{ i64, i1 }} %pair, 1
+  br i1 %free, label %run, label %no
+run:
+  call void @weft_begin(ptr %pool, ptr %fn, ptr %args, ptr %state, i64 %wanted, ptr %theirs, i64 %stride)
+  %over = call i32 @weft_help(ptr %fn, ptr %args, ptr %state, ptr %mine, i64 {(1 << 63) - 1})
+  call void @weft_end(ptr %pool, ptr %state)
+  store atomic i64 0, ptr %busy release, align 8
+  ret i32 1
+no:
+  ret i32 0
+}}
+"""
+"""Run all of a state with up to %wanted workers; 0, and nothing, when the pool is busy with another thread's launch.
+
+One native call from the first to the last, so that no exception can come between: workers never outlive their job.
+"""
+
+
 def _begin(t: _Text) -> str:
-    """Offer a job to at most %wanted workers."""
-    return f"""define void @weft_begin(ptr %pool, ptr %fn, ptr %args, ptr %state, i64 %wanted) {{
+    """Offer a job to at most %wanted workers, with %stride bytes of scratch memory for each."""
+    return f"""define void @weft_begin(
+    ptr %pool, ptr %fn, ptr %args, ptr %state, i64 %wanted, ptr %scratch, i64 %stride) {{
   {t.lock()}
   {t.put(FN, "%fn", "ptr")}
   {t.put(ARGS, "%args", "ptr")}
   {t.put(STATE, "%state", "ptr")}
+  {t.put(SCRATCH, "%scratch", "ptr")}
+  {t.put(STRIDE, "%stride")}
   {t.put(WANTED, "%wanted")}
   {t.put(JOINED, "0")}
   {t.put(OPEN, "1")}
@@ -196,8 +231,8 @@ def _begin(t: _Text) -> str:
 
 
 def _end(t: _Text) -> str:
-    """Close the job: nobody joins any more; wait for those who did."""
-    return f"""define void @weft_end(ptr %pool) {{
+    """Close the job: nobody joins any more; wait for those who did, and look at signals meanwhile."""
+    return f"""define void @weft_end(ptr %pool, ptr %state) {{
 entry:
   {t.lock()}
   {t.put(OPEN, "0")}
@@ -221,12 +256,44 @@ test:
   %none2 = icmp eq i64 %a2, 0
   br i1 %none2, label %unblock, label %sleep
 sleep:
-  {t.wait(DONE)}
-  br label %test
+  call void @weft_nap(ptr %pool)
+  {t.unlock()}
+  %leave = call i32 @weft_poll(ptr %state)
+  %leaving = icmp ne i32 %leave, 0
+  br i1 %leaving, label %cancel, label %block
+cancel:
+  %total.p = getelementptr i8, ptr %state, i64 8
+  %total = load i64, ptr %total.p
+  store atomic i64 %total, ptr %state monotonic, align 8
+  br label %block
 unblock:
   {t.unlock()}
   br label %done
 done:
+  ret void
+}}
+"""
+
+
+def _nap(t: _Text, windows: bool) -> str:
+    """Sleep until somebody says that a job is done, a tenth of a second at most; longer if the clock is set back."""
+    if windows:
+        wait = t.call(NAP_FN, DONE, MUTEX, extra=f", i32 {INTERVAL_NS // 1_000_000}, i32 0")
+        return f"define void @weft_nap(ptr %pool) {{\n  {wait}\n  ret void\n}}\n"
+    narrow = "add i64 0," if LONG == "i64" else "trunc i64"
+    to = "" if LONG == "i64" else f"to {LONG}"
+    return f"""define void @weft_nap(ptr %pool) {{
+  %until = alloca [2 x {LONG}], align 8
+  %now = call i64 @weft_clock(i32 0)
+  %end = add i64 %now, {INTERVAL_NS}
+  %whole = udiv i64 %end, 1000000000
+  %part = urem i64 %end, 1000000000
+  %seconds = {narrow} %whole {to}
+  %rest = {narrow} %part {to}
+  %rest.p = getelementptr {LONG}, ptr %until, i64 1
+  store {LONG} %seconds, ptr %until
+  store {LONG} %rest, ptr %rest.p
+  {t.call(NAP_FN, DONE, MUTEX, extra=", ptr %until")}
   ret void
 }}
 """
@@ -248,8 +315,10 @@ def _stop(t: _Text) -> str:
 """
 
 
-_HELP = """define i32 @weft_help(ptr %fn, ptr %args, ptr %shared, ptr %own, ptr %scratch, i64 %most) {
+_HELP = f"""define i32 @weft_help(ptr %fn, ptr %args, ptr %shared, ptr %scratch, i64 %most) {{
 entry:
+  %own = alloca [{STATE_BYTES} x i8], align 8
+  call void @llvm.memcpy.p0.p0.i64(ptr align 8 %own, ptr align 8 %shared, i64 {STATE_BYTES}, i1 false)
   %total.p = getelementptr i8, ptr %shared, i64 8
   %chunk.p = getelementptr i8, ptr %shared, i64 16
   %total = load i64, ptr %total.p
@@ -257,6 +326,8 @@ entry:
   %own.total = getelementptr i8, ptr %own, i64 8
   %own.error = getelementptr i8, ptr %own, i64 40
   %own.pid = getelementptr i8, ptr %own, i64 48
+  store i64 0, ptr %own.error
+  store i64 0, ptr %own.pid
   br label %loop
 loop:
   %n = phi i64 [ 0, %entry ], [ %n1, %next ]
@@ -273,8 +344,9 @@ run:
   store atomic i64 %first, ptr %own monotonic, align 8
   store i64 %end, ptr %own.total
   call void %fn(ptr %args, ptr %own, ptr %scratch)
-  %e = load atomic i64, ptr %own.error acquire, align 8
-  %bad = icmp ne i64 %e, 0
+  %polled = call i32 @weft_poll(ptr %own)
+  %error = load atomic i64, ptr %own.error acquire, align 8
+  %bad = icmp ne i64 %error, 0
   br i1 %bad, label %fail, label %next
 next:
   %n1 = add i64 %n, 1
@@ -282,29 +354,33 @@ next:
 fail:
   %shared.error = getelementptr i8, ptr %shared, i64 40
   %shared.pid = getelementptr i8, ptr %shared, i64 48
-  %pair = cmpxchg ptr %shared.error, i64 0, i64 %e acq_rel monotonic
-  %won = extractvalue { i64, i1 } %pair, 1
+  %leave = and i64 %error, {LEAVE}
+  %told = and i64 %error, {~LEAVE}
+  %pair = cmpxchg ptr %shared.error, i64 0, i64 %told acq_rel monotonic
+  %won = extractvalue {{ i64, i1 }} %pair, 1
   br i1 %won, label %tell, label %cancel
 tell:
   %pid = load i64, ptr %own.pid
   store i64 %pid, ptr %shared.pid
   br label %cancel
 cancel:
+  %before = atomicrmw or ptr %shared.error, i64 %leave monotonic
   store atomic i64 %total, ptr %shared monotonic, align 8
   ret i32 1
 finished:
   ret i32 1
 pause:
   ret i32 0
-}
+}}
+declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 """
-"""Run at most %most chunks of %shared, through the state %own; 1 when nothing is left, else 0."""
+"""Run at most %most chunks of %shared, through a state of its own; 1 when nothing is left, else 0."""
 
 
-def _native_ir(machine: str, windows: bool) -> str:
+def _native_ir(machine: str, windows: bool, signals: Signals) -> str:
     """The worker loop, the caller's part and the two ends of a job, as LLVM IR."""
     t = _Text(machine, windows)
-    return "\n".join((t.declare, _worker(t), _begin(t), _end(t), _stop(t), _HELP))
+    return "\n".join((t.declare, signals.ir(), _worker(t), _RUN, _begin(t), _end(t), _nap(t, windows), _stop(t), _HELP))
 
 
 def system_functions() -> dict[int, int]:
@@ -315,6 +391,7 @@ def system_functions() -> dict[int, int]:
             LOCK_FN: "AcquireSRWLockExclusive",
             UNLOCK_FN: "ReleaseSRWLockExclusive",
             WAIT_FN: "SleepConditionVariableSRW",
+            NAP_FN: "SleepConditionVariableSRW",
             SIGNAL_FN: "WakeConditionVariable",
             BROADCAST_FN: "WakeAllConditionVariable",
         }
@@ -324,6 +401,7 @@ def system_functions() -> dict[int, int]:
             LOCK_FN: "pthread_mutex_lock",
             UNLOCK_FN: "pthread_mutex_unlock",
             WAIT_FN: "pthread_cond_wait",
+            NAP_FN: "pthread_cond_timedwait",
             SIGNAL_FN: "pthread_cond_signal",
             BROADCAST_FN: "pthread_cond_broadcast",
         }
@@ -368,15 +446,16 @@ class Native:
 
     def __init__(self, linker: Loader) -> None:
         windows = sys.platform == "win32"
-        names = ["weft_worker", "weft_begin", "weft_end", "weft_stop", "weft_help"]
-        code = linker.compile(_native_ir(platform.machine().lower(), windows))
+        self.signals = Signals()
+        names = ["weft_worker", "weft_run", "weft_help", "weft_stop", "weft_poll", "weft_print"]
+        code = linker.compile(_native_ir(platform.machine().lower(), windows, self.signals))
         self._keep, addresses = linker.load(code, names)
-        worker, begin, end, stop, help_ = addresses
+        worker, run, help_, stop, poll, print_ = addresses
         self.worker = ctypes.CFUNCTYPE(None, _ptr)(worker)
-        self.begin = ctypes.CFUNCTYPE(None, _ptr, _ptr, _ptr, _ptr, _i64)(begin)
-        self.end = ctypes.CFUNCTYPE(None, _ptr)(end)
+        self.run = ctypes.CFUNCTYPE(ctypes.c_int32, _ptr, _ptr, _ptr, _ptr, _ptr, _i64, _ptr, _i64)(run)
+        self.help = ctypes.CFUNCTYPE(ctypes.c_int32, _ptr, _ptr, _ptr, _ptr, _i64)(help_)
         self.stop = ctypes.CFUNCTYPE(None, _ptr)(stop)
-        self.help = ctypes.CFUNCTYPE(ctypes.c_int32, _ptr, _ptr, _ptr, _ptr, _ptr, _i64)(help_)
+        self.signals.table[0], self.signals.table[1] = poll, print_
 
 
 _setup_lock = threading.RLock()
@@ -410,3 +489,5 @@ def after_fork() -> None:
     _setup_lock = threading.RLock()
     if _loader_instance is not None:
         _loader_instance._lock = threading.Lock()
+    if _native_instance is not None:
+        _native_instance.signals.main_thread(threading.get_ident())

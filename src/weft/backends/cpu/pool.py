@@ -12,6 +12,7 @@ import ctypes
 import os
 import sys
 import threading
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -77,58 +78,56 @@ class Pool:
 
     def __init__(self, workers: int) -> None:
         self.workers = workers
-        self._busy = threading.Lock()
         self._native = native.native()
         self._keep, self._address = _aligned(native.POOL_BYTES)
         ctypes.memset(self._address, 0, native.POOL_BYTES)
         for offset, function in native.system_functions().items():
             _i64.from_address(self._address + offset).value = function
+        self._busy = _i64.from_address(self._address + native.BUSY)
         self._here = getattr(ctypes.CDLL(None), "sched_getcpu", None) if sys.platform == "linux" else None
         self._off = -1  # the core that no worker may run on
         if sys.platform != "win32":
             library = ctypes.CDLL(None)
             for init, offset in (("mutex", native.MUTEX), ("cond", native.WORK), ("cond", native.DONE)):
                 getattr(library, f"pthread_{init}_init")(_ptr(self._address + offset), None)
-        self._scratch_bytes = 0
-        self._scratch: Any = None
-        self._threads = [
-            threading.Thread(target=self._native.worker, args=(self._address,), name=f"weft-{i}", daemon=True)
-            for i in range(workers)
-        ]
+        self._scratch: tuple[int, int, Any] = (0, 0, None)  # bytes for each worker, where they begin, what keeps them
+        self._threads = [threading.Thread(target=self._work, name=f"weft-{i}", daemon=True) for i in range(workers)]
         for number, thread in enumerate(self._threads):
             try:
                 thread.start()
             except RuntimeError:
                 del self._threads[number:]
-                self.stop()  # those that run work in memory of this pool
+                self.stop()
                 message = f"only {number + 1} of {workers + 1} threads could be started"
                 raise LaunchError(message, hint="set WEFT_NUM_THREADS to fewer") from None
 
-    def try_begin(self, fn: int, args: int, state: int, wanted: int, scratch_bytes: int) -> bool:
-        """Offer a job to `wanted` workers; False when the pool is busy with another thread's launch."""
-        if not self._busy.acquire(blocking=False):
+    def _work(self) -> None:
+        """The life of a worker; as a method of the pool it keeps the pool's memory."""
+        self._native.worker(self._address)
+
+    def run(self, fn: int, args: int, state: int, mine: int, wanted: int, scratch_bytes: int) -> bool:
+        """Run what is left of a state, with `wanted` workers; `mine` is the caller's scratch memory.
+
+        False, and nothing has been done, when the pool is busy with another thread's launch.
+        """
+        if self._busy.value:
             return False
-        if scratch_bytes > self._scratch_bytes:
-            try:
-                self._grow_scratch(scratch_bytes)
-            except BaseException:
-                self._busy.release()
-                raise
+        stride, theirs, _keep = self._scratch  # kept by this frame: another launch may ask for more meanwhile
+        if scratch_bytes > stride:
+            stride, theirs, _keep = self._larger(scratch_bytes)
         if self._here is not None:
             here = self._here()
             if here != self._off:
                 self._keep_off(here)
-        self._native.begin(self._address, fn, args, state, wanted)
-        return True
+        return bool(self._native.run(self._address, fn, args, state, mine, wanted, theirs, stride))
 
-    def _grow_scratch(self, size: int) -> None:
-        """Make room for `size` bytes of scratch memory for each worker."""
+    def _larger(self, size: int) -> tuple[int, int, Any]:
+        """Room for `size` bytes of scratch memory for each worker, for the launches to come too."""
         check_scratch(size, self.workers + 1)
         rounded = max(1 << (size - 1).bit_length(), 1 << 14)
-        self._scratch, address = _aligned(rounded * self.workers)
-        self._scratch_bytes = rounded
-        _i64.from_address(self._address + native.SCRATCH).value = address
-        _i64.from_address(self._address + native.STRIDE).value = rounded
+        memory, address = _aligned(rounded * self.workers)
+        self._scratch = (rounded, address, memory)
+        return self._scratch
 
     def _keep_off(self, core: int) -> None:
         """Let the workers run on any core but the caller's.
@@ -143,16 +142,12 @@ class Pool:
             for thread in self._threads if others else ():
                 os.sched_setaffinity(thread.native_id or 0, others)
 
-    def end(self) -> None:
-        """Wait for the workers that joined."""
-        self._native.end(self._address)
-        self._busy.release()
-
     def stop(self) -> None:
-        """End the worker threads."""
+        """End the worker threads, as soon as they have done their part of the job that is running."""
         self._native.stop(self._address)
+        until = time.monotonic() + 1.0
         for thread in self._threads:
-            thread.join(timeout=1.0)
+            thread.join(timeout=max(0.0, until - time.monotonic()))
 
 
 _pool: Pool | None = None
@@ -181,8 +176,7 @@ def set_num_threads(count: int | None) -> None:
     with _pool_lock:
         old, _pool, _num_threads = _pool, None, count
     if old is not None:
-        with old._busy:
-            old.stop()
+        old.stop()
 
 
 _scratch_limit: int | None = None
@@ -242,7 +236,7 @@ def _after_fork() -> None:
 def _at_exit() -> None:
     global _pool
     pool, _pool = _pool, None
-    if pool is not None and pool._busy.acquire(timeout=1.0):
+    if pool is not None:
         pool.stop()
 
 

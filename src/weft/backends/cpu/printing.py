@@ -21,8 +21,6 @@ import numpy as np
 
 __all__ = ["Printer", "format_lines"]
 
-PRINT_FN = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)
-
 # Names of element types, those of signatures and those of the IR -> (NumPy type, format).
 _ELEMENTS: dict[str, tuple[Any, str]] = {
     **dict.fromkeys(("i1", "u1", "bool", "int1"), (np.uint8, "u")),
@@ -72,33 +70,20 @@ def format_lines(data: bytes, fact: Mapping[str, Any], program: tuple[int, int, 
 
 
 class Printer:
-    """The function that a kernel calls to print; `address` is what goes into the launch state."""
+    """What a kernel calls to print, through `weft_print`; what it raises ends the launch, and is raised by it."""
 
     def __init__(self, prints: Sequence[Mapping[str, Any]]) -> None:
         self._prints = list(prints)
         self.grid = (1, 1)
-        self._pending: BaseException | None = None
-        self._callback = PRINT_FN(self._print)
-        self.address: int = ctypes.cast(self._callback, ctypes.c_void_p).value or 0
 
-    def _print(self, index: int, pid: int, data: int | None, size: int) -> None:
-        if self._pending is not None:
-            return
-        try:
-            fact = self._prints[index]
-            nx, ny = self.grid
-            program = (pid % nx, pid // nx % ny, pid // (nx * ny))
-            content = ctypes.string_at(data, size) if data else b""
-            lines = format_lines(content, fact, program) if fact.get("dtype") else [_bare(fact, program)]
-            sys.stdout.write("\n".join(lines) + "\n")
-        except BaseException as error:  # must not cross native code: raised by the launch
-            self._pending = error
-
-    def raise_pending(self) -> None:
-        """Raise what went wrong while printing, a KeyboardInterrupt above all."""
-        error, self._pending = self._pending, None
-        if error is not None:
-            raise error
+    def __call__(self, index: int, pid: int, data: int, size: int) -> None:
+        """Write the lines for a value of a program: `size` bytes at the address `data`."""
+        fact = self._prints[index]
+        nx, ny = self.grid
+        program = (pid % nx, pid // nx % ny, pid // (nx * ny))
+        content = ctypes.string_at(data, size) if data else b""
+        lines = format_lines(content, fact, program) if fact.get("dtype") else [_bare(fact, program)]
+        sys.stdout.write("\n".join(lines) + "\n")
 
 
 def _bare(fact: Mapping[str, Any], program: tuple[int, int, int]) -> str:

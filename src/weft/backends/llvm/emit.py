@@ -281,6 +281,12 @@ class Function:
         self.allocas.append(f"  {name} = alloca {type}, i64 {count}, align {align}")
         return Value(PTR, name)
 
+    def variable(self, value: Value) -> Value:
+        """The address of a variable that has a value from the beginning; LLVM keeps it in registers."""
+        address = self.alloca(value.type, 1, 8)
+        self.allocas.append(f"  store {value}, {address}, align 8")
+        return address
+
     def entry_value(self, type: Type, text: str) -> Value:
         """An instruction in the entry block, where it dominates everything."""
         self._labels += 1

@@ -11,20 +11,26 @@ instruction loads together from rows, are put together in registers.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from math import prod
+
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from weft.ir import Builder, bit_width, element_of, ints_of, shape_of, tt
 from weft.ir.gpu import MemDescType, layout_of, memdesc
 from weft.ir.gpu.ttg import ConvertLayoutOp, LocalAllocOp, LocalLoadOp, MemDescTransOp
-from weft.layouts import BlockedLayout, NVMMASharedLayout
+from weft.layouts import BlockedLayout, DistributedLayout, NVMMASharedLayout, SwizzledSharedLayout
 from weft.layouts.plan import Machine, plan_conversion, plan_local_access
 
 from .removal import remove
 
-__all__ = ["buffer_layout", "is_converted", "is_multiplied", "read_instead"]
+__all__ = ["buffer_layout", "is_converted", "is_multiplied", "is_thin", "read_instead"]
 
 PRODUCTS = ("tt.dot", "ttng.warp_group_dot")
-PASSED_ON = ("tt.trans", "tt.fp_to_fp", "tt.bitcast", "ttg.convert_layout", "ttg.local_alloc", "ttg.memdesc_trans")
+PASSED_ON = (
+    *("tt.trans", "tt.fp_to_fp", "tt.bitcast", "ttg.convert_layout", "ttg.local_alloc", "ttg.memdesc_trans"),
+    *("tt.expand_dims", "tt.broadcast"),
+)
 
 
 def is_multiplied(value: SSAValue) -> bool:
@@ -55,19 +61,29 @@ def _flipped(layout: object) -> NVMMASharedLayout | None:
     )
 
 
-def buffer_layout(value: SSAValue, blocked: BlockedLayout) -> NVMMASharedLayout | None:
+def buffer_layout(value: SSAValue, layout: DistributedLayout | None) -> NVMMASharedLayout | SwizzledSharedLayout | None:
     """How a tile that is loaded in a layout is to lie in shared memory; None where copies cannot make it lie so.
 
-    A tile whose columns are contiguous, but of less than 32 bytes, has no such layout: without a swizzle rows lie one
+    Rows and columns, which are spread over a tile that is made of another one, lie as they are. A tile whose columns are contiguous, but of less than 32 bytes, has no such layout: without a swizzle rows lie one
     after the other, and an asynchronous copy would have single elements.
     """
-    turned = blocked.order[0] == 0
+    shape, bits = list(shape_of(value.type)), bit_width(element_of(value.type))
+    if is_thin(shape):
+        cga = layout is None or layout_of(value.type).in_dims["block"] > 1
+        return None if cga else SwizzledSharedLayout(1, 1, 1, list(reversed(range(len(shape)))))
+    if not isinstance(layout, BlockedLayout) or len(shape) != 2:
+        return None
+    turned = layout.order[0] == 0
     wanted = _asked_for(value)
     if wanted is not None:
-        return wanted if wanted.transposed == turned and wanted.cga_layout == blocked.cga_layout else None
-    shape, bits = list(shape_of(value.type)), bit_width(element_of(value.type))
-    found = NVMMASharedLayout.get_default_for(shape, bits, transposed=turned, cga_layout=blocked.cga_layout)
+        return wanted if wanted.transposed == turned and wanted.cga_layout == layout.cga_layout else None
+    found = NVMMASharedLayout.get_default_for(shape, bits, transposed=turned, cga_layout=layout.cga_layout)
     return None if turned and not found.swizzle_byte_width else found
+
+
+def is_thin(shape: Sequence[int]) -> bool:
+    """Whether a tile is a row, a column, or has one dimension."""
+    return prod(shape) == max(shape)
 
 
 def _asked_for(value: SSAValue) -> NVMMASharedLayout | None:
@@ -87,7 +103,7 @@ def _is_turn(op: Operation) -> bool:
     return isinstance(op, tt.TransOp) and ints_of(op.properties["order"]) == (1, 0)
 
 
-def is_converted(op: ConvertLayoutOp, memory: NVMMASharedLayout, machine: Machine) -> bool:
+def is_converted(op: ConvertLayoutOp, memory: NVMMASharedLayout | SwizzledSharedLayout, machine: Machine) -> bool:
     """Whether a conversion of a tile stays when the tile is in memory: what it makes costs more to load from there."""
     shape, bits = shape_of(op.src.type), max(8, bit_width(element_of(op.src.type)))
     before, after = layout_of(op.src.type), layout_of(op.result.type)
@@ -114,7 +130,7 @@ def _read(value: SSAValue, memory: SSAValue, machine: Machine) -> None:
             op.result.replace_all_uses_with(memory)
             remove(op)
         elif isinstance(op, ConvertLayoutOp):
-            if isinstance(named, NVMMASharedLayout) and is_converted(op, named, machine):
+            if isinstance(named, NVMMASharedLayout | SwizzledSharedLayout) and is_converted(op, named, machine):
                 continue
             near = Builder.before(op)
             op.result.replace_all_uses_with(near.create(LocalLoadOp, (memory,), (op.result.type,)).result)

@@ -7,6 +7,8 @@ carries, what both sides of a branch hand on. Each group gets the layout with th
     products        as the instruction has it
     reductions      the operand's layout without the axis
     loads, atomics  vectors along consecutive addresses; of several the one with the longest vectors
+    small loads     of no more elements than threads: as the rows or columns of the tile they are spread over; every
+                    warp loads its own, and nothing is moved
     stores          the same, if nothing else is wanted
     views           what the view of the operand's layout is
 """
@@ -15,13 +17,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from math import prod
 
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from weft.analysis import AxisFacts
 from weft.base import LayoutError
-from weft.ir import bit_width, element_of, int_value, ints_of, is_pointer, is_tensor, shape_of, tt
+from weft.ir import bit_width, element_of, int_value, ints_of, is_pointer, is_tensor, shape_of, tt, type_text
 from weft.layouts import BlockedLayout, DistributedLayout, LinearLayout, NVMMADistributedLayout, SliceLayout, infer
+from weft.layouts.plan import vector_width
 
 from .blocks_of_clusters import Bases, Clusters, divided, own_shape
 from .blocks_of_threads import access_layout, blocked_for, matrix_layout, multiplying_layout
@@ -43,7 +47,9 @@ ELEMENTWISE = (
 )  # fmt: skip
 SHAPES = ("tt.reduce", "tt.trans", "tt.reshape", "tt.join", "tt.split")
 """Operations that give their result in a layout that follows from the operand's."""
-PRODUCT, REDUCTION, LOAD, STORE, VIEW = 5, 4, 3, 2, 1
+PRODUCT, REDUCTION, SPREAD, LOAD, STORE, VIEW = 6, 5, 4, 3, 2, 1
+SMALL_LOADS = 4
+"""Instructions of a thread, at most, for a small load that every warp does for itself."""
 
 
 def linear_of(layout: AnyLayout, shape: Sequence[int]) -> LinearLayout:
@@ -65,6 +71,8 @@ class Choices:
         self.clusters = Clusters(blocks)
         self.facts = AxisFacts()
         self.accesses: dict[Operation, BlockedLayout] = {}
+        self.spread: dict[Operation, DistributedLayout] = {}
+        """Small loads that are loaded as they are spread."""
         self.products: dict[Operation, DistributedLayout] = {}
         self._leader: dict[SSAValue, SSAValue] = {}
         self._votes: dict[SSAValue, list[_Vote]] = {}
@@ -231,8 +239,50 @@ class Choices:
         self.accesses[op] = layout
         for result in op.results:
             self._vote(result, LOAD, lambda: layout)
+        if op.name == "tt.load" and prod(shape) == max(shape) <= self.lanes * self.warps:
+            self._vote(op.results[0], SPREAD, lambda: self._spread(op))
         for i, value in enumerate(op.operands):
             self._vote(value, LOAD if i == 0 else STORE, lambda: layout)
+
+    def _spread(self, op: Operation) -> DistributedLayout | None:
+        """The layout in which a row or column that is loaded is spread over a tile, if few instructions load it so."""
+        for use in op.results[0].uses:
+            view = use.operation
+            if view.name not in ("tt.expand_dims", "tt.broadcast"):
+                continue
+            for parent in self._around(view.results[0]):
+                is_slice = view.name == "tt.expand_dims"
+                found = SliceLayout(int_value(view.properties["axis"]), parent) if is_slice else parent
+                if self._accesses_of(op, found) <= SMALL_LOADS:
+                    self.spread[op] = found
+                    return found
+        return None
+
+    def _around(self, view: SSAValue) -> Iterator[DistributedLayout]:
+        """Layouts of the tiles that a view is combined with element by element."""
+        for use in view.uses:
+            op = use.operation
+            if op.name == "tt.broadcast":
+                yield from self._around(op.results[0])
+            elif op.name in ELEMENTWISE or op.name.startswith(("arith.", "math.")):
+                found = self.known(op.results[0]) if len(op.results) == 1 else None
+                if isinstance(found, DistributedLayout):
+                    yield found
+
+    def _accesses_of(self, op: Operation, layout: DistributedLayout) -> int:
+        """How many instructions of a thread load a row or column in a layout."""
+        pointer = op.operands[0]
+        shape, element = shape_of(pointer.type), element_of(pointer.type)
+        linear = layout.to_linear(list(shape))
+        kept = linear.in_dims["register"] >> linear.free_variable_masks()["register"].bit_count()
+        bits = max(8, bit_width(element.pointee)) if is_pointer(element) else 64  # type: ignore[attr-defined]
+        known = self.facts.of(pointer)
+        along = max(range(len(shape)), key=lambda d: shape[d])
+        order = [along, *(d for d in range(len(shape)) if d != along)]
+        run = min(
+            vector_width(linear, shape, bits, order), known.contiguity[along], known.divisibility[along] * 8 // bits
+        )
+        return kept // max(1, run)
 
     def stands_for(self, new: SSAValue, old: SSAValue) -> None:
         """A tile takes the place of another, in its group."""
@@ -241,6 +291,8 @@ class Choices:
     def access(self, op: Operation) -> AnyLayout:
         """The layout of an access: that of what it loads, or of its pointers, if that has vectors as long."""
         own = self.accesses[op]
+        if op in self.spread and self.known(op.results[0]) == self.spread[op]:
+            return self.spread[op]
         for value in (*op.results, *op.operands[:2]):
             found = None if self.is_free(value) or self.is_view(value) else self.of(value)
             if isinstance(found, BlockedLayout) and found.order == own.order and _covers(found, own):
@@ -251,7 +303,7 @@ class Choices:
         result = op.results[0]
         cga = self.clusters.products.get(op, ())
         shape, a = own_shape(shape_of(result.type), cga), op.operands[0]
-        element = str(element_of(a.type))
+        element = type_text(element_of(a.type))
         precision = int_value(op.properties["inputPrecision"]) if "inputPrecision" in op.properties else None
         precise = element == "f32" and precision != tt.InputPrecision.TF32  # without the attribute: ieee
         parent: NVMMADistributedLayout | None = None

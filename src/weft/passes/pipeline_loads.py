@@ -67,11 +67,11 @@ from weft.ir.gpu.ttg import (
     MemDescIndexOp,
 )
 from weft.ir.gpu.ttng import FenceAsyncSharedOp, WarpGroupDotOp
-from weft.layouts import BlockedLayout, NVMMASharedLayout
-from weft.layouts.plan import Machine, machine_of
+from weft.layouts import NVMMASharedLayout, SwizzledSharedLayout
+from weft.layouts.plan import Machine, machine_of, vector_width
 from weft.targets.nvidia import shared_limit
 
-from .buffered_tiles import buffer_layout, is_converted, is_multiplied, read_instead
+from .buffered_tiles import buffer_layout, is_converted, is_multiplied, is_thin, read_instead
 from .loop_slices import Slice, slice_of
 from .overlap_products import drop_fences, hoist_operands, overlap_products
 from .removal import remove
@@ -97,7 +97,7 @@ class _Copied:
     """A load that becomes copies: what its buffers are."""
 
     load: tt.LoadOp
-    layout: NVMMASharedLayout
+    layout: NVMMASharedLayout | SwizzledSharedLayout
 
     @property
     def bytes(self) -> int:
@@ -161,7 +161,7 @@ def _others(loop: scf.ForOp, found: Sequence[_Copied]) -> int:
 def _moved(loop: scf.ForOp, found: Sequence[_Copied], machine: Machine) -> int:
     """Bytes of the largest tile that the loop moves between lanes or warps."""
     sizes = [0]
-    buffers: dict[SSAValue, NVMMASharedLayout] = {c.load.result: c.layout for c in found}
+    buffers: dict[SSAValue, NVMMASharedLayout | SwizzledSharedLayout] = {c.load.result: c.layout for c in found}
     for op in loop.body.block.walk():
         if isinstance(op, ConvertLayoutOp):
             if op.src in buffers and not is_converted(op, buffers[op.src], machine):
@@ -184,16 +184,16 @@ def _source(value: SSAValue) -> SSAValue:
 def _copied(loop: scf.ForOp, op: tt.LoadOp, facts: AxisFacts) -> _Copied | None:
     """What a load becomes; None where it stays."""
     pointer = op.ptr
-    if not is_tensor(pointer.type) or len(shape_of(pointer.type)) != 2 or not is_multiplied(op.result):
+    if not is_tensor(pointer.type) or not is_multiplied(op.result):
         return None
     volatile = op.properties.get("isVolatile")
     if (volatile is not None and splat_value(volatile)) or (op.other is not None and not _is_zero(op.other)):
         return None
-    blocked, bits = name_of(pointer.type), bit_width(element_of(op.result.type))
-    if not isinstance(blocked, BlockedLayout) or bits not in (8, 16, 32):
+    named, bits = name_of(pointer.type), bit_width(element_of(op.result.type))
+    if bits not in (8, 16, 32):
         return None
-    layout = buffer_layout(op.result, blocked)
-    if layout is None or not _is_wide(op, blocked, bits, facts):
+    layout = buffer_layout(op.result, named)
+    if layout is None or not _is_wide(op, bits, facts):
         return None
     wanted = [pointer] if op.mask is None else [pointer, op.mask]
     return _Copied(op, layout) if slice_of(loop, wanted) is not None else None
@@ -207,14 +207,18 @@ def _is_zero(value: SSAValue) -> bool:
     return number is not None and number == 0 and copysign(1, number) > 0
 
 
-def _is_wide(op: tt.LoadOp, blocked: BlockedLayout, bits: int, facts: AxisFacts) -> bool:
+def _is_wide(op: tt.LoadOp, bits: int, facts: AxisFacts) -> bool:
     """Whether each copy takes 4 bytes or more in a row."""
-    axis, size = blocked.order[0], bits // 8
-    own = facts.of(op.ptr)
-    run = min(own.contiguity[axis], own.divisibility[axis] // size, blocked.size_per_thread[axis], 16 // size)
+    shape, size = shape_of(op.result.type), bits // 8
+    own, layout = facts.of(op.ptr), layout_of(op.result.type)
+    axis = max(range(len(shape)), key=lambda d: shape[d])
+    if not is_thin(shape):
+        axis = name_of(op.ptr.type).order[0]  # type: ignore[union-attr]
+    order = [axis, *(d for d in range(len(shape)) if d != axis)]
+    run = min(own.contiguity[axis], own.divisibility[axis] // size, vector_width(layout, shape, bits, order))
     if op.mask is not None:
         run = min(run, facts.of(op.mask).constancy[axis])
-    return run * size >= 4 and own.contiguity[axis] >= own.contiguity[1 - axis]
+    return run * size >= 4 and all(own.contiguity[axis] >= n for n in own.contiguity)
 
 
 # -- the loop ---------------------------------------------------------------------------------------------------------
@@ -326,10 +330,19 @@ class _Pipeline:
         tiles = [b.create(MemDescIndexOp, (buffers, slot), (c.memory(),)).result for c, buffers in pairs]
         for c, tile in zip(self.found, tiles, strict=True):
             read_instead(c.load, tile, self.machine)
-        if not self.by_warpgroups:
+        if not self.by_warpgroups or self.is_fenced():
             return wait
         drop_fences(self.loop)
         return Builder.after(wait).create(FenceAsyncSharedOp, (), (), {"bCluster": bool_attr(False)})
+
+    def is_fenced(self) -> bool:
+        """Whether operands that the loop stores are fenced before its first product, and what was copied with them."""
+        for op in self.loop.body.block.ops:
+            if isinstance(op, FenceAsyncSharedOp | WarpGroupDotOp):
+                return isinstance(op, FenceAsyncSharedOp) and any(
+                    isinstance(x, LocalAllocOp) for x in self.loop.body.block.ops
+                )
+        return False
 
     def turn(self, b: Builder, slot: SSAValue, ahead: Mapping[int, SSAValue]) -> None:
         """The copies of the turn ahead, to the slot that was read in the turn before; what the loop carries then."""

@@ -23,7 +23,7 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import bf16, f16, f32
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from weft.ir import Builder, bit_width, element_of, enum_attr, i32, int_value, is_float, like, tt
+from weft.ir import Builder, bit_width, element_of, enum_attr, i32, int_value, is_float, like, tt, type_text
 
 from .removal import remove
 
@@ -52,7 +52,7 @@ def split_products(root: Operation, target: str) -> bool:
 
 def _has_fp8(op: tt.DotOp, capability: int) -> bool:
     """Whether there is an instruction: for the two usual kinds, summed in f32."""
-    kinds = {str(element_of(x.type)) for x in (op.a, op.b)}
+    kinds = {type_text(element_of(x.type)) for x in (op.a, op.b)}
     return capability >= FIRST_WITH_FP8 and kinds <= {"f8E4M3FN", "f8E5M2"} and element_of(op.d.type) == f32
 
 

@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 from xdsl.dialects.builtin import IntegerAttr, i1
 from xdsl.ir import Operation, SSAValue
 
-from weft.ir import bit_width, element_of, int_value, ints_of, shape_of, tt
+from weft.ir import bit_width, element_of, int_value, ints_of, shape_of, tt, type_text
 from weft.ir.gpu import memdesc
 from weft.ir.gpu.ttg import LocalAllocOp
 from weft.ir.gpu.ttng import FenceAsyncSharedOp, WarpGroupDotOp
@@ -58,7 +58,7 @@ def warpgroup_layout(
     """The result's layout where a product can be made of wgmma; None where it cannot. `shape` is a block's part."""
     a, b, _ = op.operands
     depth = shape_of(a.type)[-1]
-    left, right, total = (str(element_of(x.type)) for x in (a, b, op.results[0]))
+    left, right, total = (type_text(element_of(x.type)) for x in (a, b, op.results[0]))
     if target != "cuda:90" or len(shape) != 2 or warps % 4 or left not in DEPTH or right not in DEPTH:
         return None
     precision = int_value(op.properties["inputPrecision"]) if "inputPrecision" in op.properties else None

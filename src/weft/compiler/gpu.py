@@ -19,6 +19,7 @@ from weft.lower import lower
 from weft.passes import tile_pipeline
 from weft.passes.create_tensormaps import create_tensormaps
 from weft.passes.fence_copies import fence_copies
+from weft.passes.fence_reads import fence_reads
 from weft.passes.gpu_pipelines import gpu_pipeline, layout_pipeline
 from weft.passes.resolve_layouts import resolve_layouts
 
@@ -82,5 +83,6 @@ def layout_ir(src: Source, arch: int, options: Mapping[str, Any]) -> ModuleOp:
     verify(module, "gluon")
     resolve_layouts(module)
     create_tensormaps(module)
+    fence_reads(module)
     verify(module, "layout")
     return module

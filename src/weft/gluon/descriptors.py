@@ -22,7 +22,7 @@ from weft.language.tuples import tuple as _tuple
 from weft.language.tuples import tuple_type
 from weft.layouts import NVMMASharedLayout
 
-from .types import mangled
+from .types import blocks_of, mangled
 
 __all__ = ["tensor_descriptor", "tensor_descriptor_type"]
 
@@ -46,6 +46,11 @@ class tensor_descriptor_type(base_type):
     def nbytes(self) -> int:
         """Bytes of one block."""
         return prod(self.block_type.shape) * self.block_type.element_ty.primitive_bitwidth // 8
+
+    @property
+    def nbytes_per_cta(self) -> int:
+        """Bytes of the part of it that one block of the cluster gets."""
+        return self.nbytes // blocks_of(self.layout, self.block_type.shape)
 
     def _unflatten_ir(self, handles: list[Any], cursor: int) -> tuple[Any, int]:
         handle = handles[cursor]
@@ -118,8 +123,8 @@ class tensor_descriptor(base_value):
 
     @property
     def nbytes_per_cta(self) -> int:
-        """Bytes of one block, which a barrier is to expect of a copy."""
-        return self.type.nbytes
+        """Bytes that a copy brings one block of the cluster, which its barrier is to expect."""
+        return self.type.nbytes_per_cta
 
 
 def _from_signature(block: block_type, layout: str) -> tensor_descriptor_type:

@@ -55,6 +55,11 @@ class shared_memory_descriptor(base_value):
         return prod(self.type.shape)
 
     @property
+    def nbytes_per_cta(self) -> int:
+        """Bytes of the elements that one block of the cluster has, gaps of a padded layout not counted."""
+        return self.type.nbytes_per_cta
+
+    @property
     def layout(self) -> SharedLayout:
         """Where elements lie in memory."""
         return self.type.layout

@@ -25,6 +25,7 @@ from weft.language.protocol import base_type
 from weft.layouts import AutoLayout, CoalescedLayout, DistributedLayout, Layout, SharedLayout
 
 __all__ = [
+    "blocks_of",
     "described",
     "distributed_type",
     "layout_of",
@@ -129,6 +130,12 @@ def described(value: Any) -> str:
     return "nothing" if value is None else f"{value!r}"
 
 
+def blocks_of(layout: SharedLayout, shape: Sequence[int]) -> int:
+    """Among how many blocks of a cluster a layout divides a tile; dimensions before its own count buffers."""
+    bases = layout.to_linear(list(shape[len(shape) - layout.rank :])).bases.get("block", ())
+    return 1 << sum(any(basis) for basis in bases)
+
+
 class shared_memory_descriptor_type(base_type):
     """A tile in shared memory: element type, shape, layout, and the shape of the allocation that it is a part of."""
 
@@ -157,6 +164,11 @@ class shared_memory_descriptor_type(base_type):
     def nbytes(self) -> int:
         """Bytes of the elements, gaps of a padded layout not counted."""
         return prod(self.shape) * self.element_ty.primitive_bitwidth // 8
+
+    @property
+    def nbytes_per_cta(self) -> int:
+        """Bytes of the elements that one block of the cluster has, gaps of a padded layout not counted."""
+        return self.nbytes // blocks_of(self.layout, self.shape)
 
     def _unflatten_ir(self, handles: list[Any], cursor: int) -> tuple[Any, int]:
         return _descriptor_class[0](handles[cursor], *self.parts()), cursor + 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from weft import ir
-from weft.base import hinted
+from weft.base import Unsupported, hinted
 from weft.ir.gpu import ttng
 from weft.language import dtypes as dt
 from weft.language.constants import unwrap
@@ -13,15 +13,18 @@ from weft.language.protocol import builtin
 
 from ..memory import shared_memory_descriptor
 from ..semantic import GluonSemantic
+from ..types import blocks_of
+from .layouts import MBarrierLayout
 
-__all__ = ["arrive", "expect", "init", "invalidate", "known_number", "listed", "wait"]
+__all__ = ["allocate_mbarrier", "arrive", "expect", "init", "invalidate", "known_number", "listed", "wait"]
 
 Semantic = GluonSemantic | None
 
 
 def _barrier(name: str, value: Any) -> Any:
     """The handle of an mbarrier."""
-    if not isinstance(value, shared_memory_descriptor) or value.dtype != dt.int64 or list(value.shape) != [1]:
+    is_word = isinstance(value, shared_memory_descriptor) and value.dtype == dt.int64 and len(value.shape) == 1
+    if not is_word or value.shape[0] != blocks_of(value.layout, value.shape):
         found = f"{value}" if isinstance(value, shared_memory_descriptor) else repr(value)
         raise hinted(
             TypeError(f"{name} needs an mbarrier, one int64 of shared memory, got {found}"),
@@ -45,6 +48,17 @@ def _pred(pred: Any, semantic: GluonSemantic) -> Any:
     if not value.type.is_bool():
         raise TypeError(f"the predicate must be a scalar boolean, got {value}")
     return value.handle
+
+
+@builtin
+def allocate_mbarrier(batch: Any = None, two_ctas: Any = False, _semantic: Semantic = None) -> Any:
+    """Memory for an mbarrier, or for `batch` of them (`bars.index(i)`); in a cluster each block has its own."""
+    assert _semantic is not None
+    if unwrap(two_ctas):
+        raise Unsupported("an mbarrier of two blocks", str(_semantic.target), hint="they are for Blackwell's products")
+    several = unwrap(batch)
+    shape = [1] if several is None else [known_number("allocate_mbarrier: batch", several, 1), 1]
+    return _semantic.allocate_shared(dt.int64, shape, MBarrierLayout(), None)
 
 
 @builtin

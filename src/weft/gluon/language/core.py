@@ -15,6 +15,7 @@ from weft.layouts import BlockedLayout
 
 from ..operands import check_operands
 from ..semantic import GluonSemantic
+from .nvidia.hopper.cluster import barrier as cluster_barrier
 
 __all__ = [
     "allocate_shared_memory",
@@ -146,7 +147,14 @@ def thread_barrier(_semantic: Semantic = None) -> None:
     _semantic.debug_barrier()
 
 
-barrier = thread_barrier
+@builtin
+def barrier(*, cluster: Any = False, _semantic: Semantic = None) -> None:
+    """All threads of the program wait for each other, with `cluster` those of all its blocks."""
+    assert _semantic is not None
+    if unwrap(cluster) and unwrap(_semantic.num_ctas()) > 1:
+        cluster_barrier(_semantic=_semantic)
+    else:
+        _semantic.debug_barrier()
 
 
 # -- many elements -------------------------------------------------------------------------------------------------

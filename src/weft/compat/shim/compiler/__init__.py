@@ -5,7 +5,7 @@ from weft.runtime import IRSource, compile, errors
 from weft.runtime.errors import CompilationError
 
 from . import code_generator, compiler
-from .compiler import LazyDict, make_backend
+from .compiler import LazyDict, make_backend, max_shared_mem
 
 __all__ = [
     "ASTSource",
@@ -18,4 +18,5 @@ __all__ = [
     "compiler",
     "errors",
     "make_backend",
+    "max_shared_mem",
 ]

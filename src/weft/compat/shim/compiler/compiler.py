@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from weft.compiler import AsmDict, ASTSource, CompiledKernel, LazyDict, as_target
-from weft.runtime import IRSource, compile, compiler_key
+from weft.runtime import IRSource, compile, compiler_key, driver
 from weft.runtime.errors import OutOfResources
 
 from ..backends.compiler import BaseBackend, CPUBackend, CUDABackend, GPUTarget
@@ -20,6 +20,7 @@ __all__ = [
     "OutOfResources",
     "compile",
     "make_backend",
+    "max_shared_mem",
     "triton_key",
 ]
 
@@ -27,6 +28,11 @@ __all__ = [
 def make_backend(target: Any) -> BaseBackend:
     """The back end for a target."""
     return (CUDABackend if as_target(target).backend == "cuda" else CPUBackend)(target)
+
+
+def max_shared_mem(device: Any = None) -> int:
+    """Bytes of shared memory that a block may have on the device that kernels are launched for."""
+    return int(driver.active.utils.get_device_properties(device or 0)["max_shared_mem"])
 
 
 def triton_key() -> str:

@@ -20,7 +20,7 @@ from weft.language.semantic import block_shape, shape_text
 from ....semantic import GluonSemantic
 from ...barriers import known_number
 
-__all__ = ["async_copy_global_to_shared", "commit_group", "mbarrier_arrive", "wait_group"]
+__all__ = ["async_copy_global_to_shared", "async_load", "commit_group", "mbarrier_arrive", "wait_group"]
 
 Semantic = GluonSemantic | None
 
@@ -59,6 +59,9 @@ def async_copy_global_to_shared(
     if unwrap(volatile):
         properties["isVolatile"] = ir.bool_attr(True)
     _semantic.builder.create(ttg.AsyncCopyGlobalToLocalOp, operands, (async_token,), properties)
+
+
+async_load = async_copy_global_to_shared
 
 
 @builtin

@@ -14,10 +14,10 @@ from weft.language.protocol import builtin
 
 from ....semantic import GluonSemantic
 from ... import barriers
-from ...barriers import init, invalidate, wait
+from ...barriers import allocate_mbarrier, init, invalidate, wait
 from ...layouts import MBarrierLayout
 
-__all__ = ["MBarrierLayout", "arrive", "init", "invalidate", "wait"]
+__all__ = ["MBarrierLayout", "allocate_mbarrier", "arrive", "init", "invalidate", "wait"]
 
 
 @builtin

@@ -29,6 +29,7 @@ __all__ = [
     "tcgen05_commit",
     "tcgen05_copy",
     "tcgen05_mma",
+    "tcgen05_mma_barrier_count",
     "tcgen05_mma_scaled",
     "tensor_memory_descriptor",
     "tma",
@@ -36,7 +37,14 @@ __all__ = [
 
 _MISSING = only_on(
     "blackwell",
-    ["allocate_tensor_memory", "tcgen05_commit", "tcgen05_copy", "tcgen05_mma", "tcgen05_mma_scaled"],
+    [
+        "allocate_tensor_memory",
+        "tcgen05_commit",
+        "tcgen05_copy",
+        "tcgen05_mma",
+        "tcgen05_mma_barrier_count",
+        "tcgen05_mma_scaled",
+    ],
     "cuda:100",
     {"tcgen05_mma": "on cuda:90 there is hopper.warpgroup_mma, on cuda:80 ampere.mma_v2"},
 )
@@ -44,6 +52,7 @@ allocate_tensor_memory = _MISSING["allocate_tensor_memory"]
 tcgen05_commit = _MISSING["tcgen05_commit"]
 tcgen05_copy = _MISSING["tcgen05_copy"]
 tcgen05_mma = _MISSING["tcgen05_mma"]
+tcgen05_mma_barrier_count = _MISSING["tcgen05_mma_barrier_count"]
 tcgen05_mma_scaled = _MISSING["tcgen05_mma_scaled"]
 tensor_memory_descriptor = only_on("blackwell", ["tensor_memory_descriptor"], "cuda:100")["tensor_memory_descriptor"]
 

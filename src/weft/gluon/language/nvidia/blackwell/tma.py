@@ -6,6 +6,8 @@ from ....elsewhere import only_on
 from ..hopper.tma import (
     async_copy_global_to_shared,
     async_copy_shared_to_global,
+    async_load,
+    async_store,
     make_tensor_descriptor,
     store_wait,
     tensor_descriptor,
@@ -16,7 +18,9 @@ __all__ = [
     "async_copy_global_to_shared",
     "async_copy_shared_to_global",
     "async_gather",
+    "async_load",
     "async_scatter",
+    "async_store",
     "make_tensor_descriptor",
     "store_wait",
     "tensor_descriptor",

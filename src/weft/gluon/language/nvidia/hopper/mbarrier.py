@@ -7,7 +7,26 @@ mbarrier.wait(bar, phase=0)
 
 from __future__ import annotations
 
-from ...barriers import arrive, expect, init, invalidate, wait
-from ...layouts import MBarrierLayout
+from weft.language.protocol import builtin
 
-__all__ = ["MBarrierLayout", "arrive", "expect", "init", "invalidate", "wait"]
+from ....semantic import GluonSemantic
+from ...barriers import allocate_mbarrier, arrive, expect, init, invalidate, wait
+from ...layouts import MBarrierLayout
+from . import cluster
+
+__all__ = [
+    "MBarrierLayout",
+    "allocate_mbarrier",
+    "arrive",
+    "expect",
+    "init",
+    "invalidate",
+    "sync_cluster_init",
+    "wait",
+]
+
+
+@builtin
+def sync_cluster_init(_semantic: GluonSemantic | None = None) -> None:
+    """All blocks of the cluster see the mbarriers that were made before this."""
+    cluster.barrier(_semantic=_semantic)

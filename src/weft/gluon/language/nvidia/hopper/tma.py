@@ -30,6 +30,8 @@ from ...barriers import known_number, listed
 __all__ = [
     "async_copy_global_to_shared",
     "async_copy_shared_to_global",
+    "async_load",
+    "async_store",
     "make_tensor_descriptor",
     "store_wait",
     "tensor_descriptor",
@@ -100,6 +102,10 @@ def async_copy_shared_to_global(tensor_desc: Any, coord: Any, src: Any, _semanti
     _check("async_copy_shared_to_global", tensor_desc, at, src)
     operands = [tensor_desc.handle, *_semantic._convert_to_ir_values(at, require_i64=False), src.handle]
     _semantic.builder.create(ttng.AsyncTMACopyLocalToGlobalOp, operands)
+
+
+async_load = async_copy_global_to_shared
+async_store = async_copy_shared_to_global
 
 
 @builtin

@@ -1,0 +1,143 @@
+"""Fences where bulk copies and products of warp groups read what threads have written to shared memory.
+
+    ttg.local_store %x, %m                               ttg.local_store %x, %m
+    ttng.async_tma_copy_local_to_global %d[...] %m       ttng.fence_async_shared {bCluster = false}
+                                              becomes    ttng.async_tma_copy_local_to_global %d[...] %m
+
+Both read through the asynchronous proxy, which need not see the stores of threads without a fence in between (PTX ISA,
+async proxy). Where the kernel has one nothing is added: what is written and not fenced yet is followed through
+loops, branches and partitions, buffer by buffer. Later versions of Triton than 3.6 do so for Gluon kernels too, and
+those that are written for them have no fences.
+
+Done for Gluon kernels from source. Not for layout IR as text, which is to run as it stands (but see `fence_copies`);
+and not for what `pipeline_loads` copies, which knows its fences.
+"""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, Operation, SSAValue
+
+from weft.ir import Builder, bool_attr
+from weft.ir.gpu import ttg, ttng
+
+__all__ = ["fence_reads"]
+
+VIEWS = (
+    ttg.MemDescIndexOp,
+    ttg.MemDescSubsliceOp,
+    ttg.MemDescTransOp,
+    ttg.MemDescReshapeOp,
+    ttg.MemDescReinterpretOp,
+)
+
+Unfenced = set[SSAValue | None]
+"""Allocations that threads have written since the last fence; None is some that is not known."""
+
+
+def fence_reads(module: ModuleOp) -> None:
+    """Put a fence before each asynchronous read of shared memory that threads wrote, if there is none."""
+    for op in module.body.block.ops:
+        for region in op.regions:
+            for block in region.blocks:
+                _Walk().block(block, set())
+
+
+class _Walk:
+    """A way through a function, with what is unfenced."""
+
+    def __init__(self) -> None:
+        self.parameters: dict[SSAValue, SSAValue] = {}
+        """What the arguments of partitions are outside of them."""
+        self.told: Unfenced = set()
+        """What was unfenced where this partition told others, by an mbarrier, that it has come so far."""
+
+    def root(self, memory: SSAValue) -> SSAValue | None:
+        """The allocation that memory is a part of; None where it is not known."""
+        while True:
+            owner = memory.owner
+            if isinstance(owner, ttg.LocalAllocOp):
+                return memory
+            if isinstance(owner, VIEWS):
+                memory = owner.operands[0]
+            elif memory in self.parameters:
+                memory = self.parameters[memory]
+            else:
+                return None
+
+    def block(self, block: Block, unfenced: Unfenced) -> None:
+        """Go through a block; `unfenced` becomes what is so at its end."""
+        for op in list(block.ops):
+            self.operation(op, unfenced)
+
+    def operation(self, op: Operation, unfenced: Unfenced) -> None:
+        if isinstance(op, ttng.FenceAsyncSharedOp):
+            unfenced.clear()
+        elif isinstance(op, ttng.ArriveBarrierOp | ttng.AsyncCopyMbarrierArriveOp):
+            self.told |= unfenced
+        elif any(_meet(self.root(memory), unfenced) for memory in _read(op)):
+            Builder.before(op).create(ttng.FenceAsyncSharedOp, (), (), {"bCluster": bool_attr(False)})
+            unfenced.clear()
+        elif isinstance(op, ttg.WarpSpecializeOp):
+            self.partitions(op, unfenced)
+        elif op.name == "tt.call":
+            unfenced.add(None)
+        elif op.regions:
+            self.regions(op, unfenced)
+        else:
+            unfenced |= {self.root(memory) for memory in _written(op)}
+
+    def regions(self, op: Operation, unfenced: Unfenced) -> None:
+        """A loop goes round, so what its end leaves unfenced is so at its beginning too; of branches one is taken."""
+        loops = op.name in ("scf.for", "scf.while")
+        before = set(unfenced)
+        for _ in range(2 if loops else 1):
+            ends = [set(before) for _ in op.regions]
+            for region, end in zip(op.regions, ends, strict=True):
+                for block in region.blocks:
+                    self.block(block, end)
+            if loops:
+                before.update(*ends)
+        unfenced.clear()
+        unfenced.update(*([before] if loops else ends))
+
+    def partitions(self, op: ttg.WarpSpecializeOp, unfenced: Unfenced) -> None:
+        """All partitions run side by side: each may read what another has told it of."""
+        holder = op.partitionOpHolder.block.first_op
+        bodies = [op.defaultRegion.block, *(region.block for region in (holder.regions if holder else ()))]
+        for body in bodies[1:]:
+            self.parameters.update(zip(body.args, op.explicitCaptures, strict=True))
+        told, self.told = self.told, set()
+        ends: Unfenced = set()
+        for _ in range(2):
+            before = unfenced | self.told
+            for body in bodies:
+                end = set(before)
+                self.block(body, end)
+                ends |= end
+        self.told |= told
+        unfenced |= ends
+
+
+def _meet(root: SSAValue | None, unfenced: Unfenced) -> bool:
+    return bool(unfenced) and (root is None or root in unfenced or None in unfenced)
+
+
+def _read(op: Operation) -> list[SSAValue]:
+    """The shared memory that an operation reads through the asynchronous proxy."""
+    if isinstance(op, ttng.AsyncTMACopyLocalToGlobalOp | ttng.AsyncTMAReduceOp | ttng.AsyncTMAScatterOp):
+        return [op.src]
+    if isinstance(op, ttng.WarpGroupDotOp):
+        return [v for v in op.operands[:2] if getattr(v.type, "name", "") == "ttg.memdesc"]
+    return []
+
+
+def _written(op: Operation) -> list[SSAValue]:
+    """The shared memory that an operation of threads writes, `cp.async` included."""
+    if isinstance(op, ttg.LocalStoreOp):
+        return [op.dst]
+    if isinstance(op, ttg.LocalAllocOp):
+        return [op.result] if op.src is not None else []
+    if isinstance(op, ttg.AsyncCopyGlobalToLocalOp):
+        return [op.result]
+    return []

@@ -9,15 +9,17 @@ What the cache keeps is source, tile IR, LLVM IR and PTX, and machine code in an
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import importlib
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import Any
 
+from weft.backends.nvidia import begin, ptx_target
 from weft.backends.nvidia.driver import LoadedKernel, current_device
 from weft.backends.nvidia.ptxas import MachineCode, assemble, disassemble
-from weft.base import CompilationError, CompileOptions, CompilerCrash, LaunchError, OutOfResources
+from weft.base import CompilationError, CompileOptions, CompilerCrash, LaunchError, OutOfResources, Unsupported
 
 from .kernel import AsmDict, CompiledKernel
 from .options import make_options
@@ -155,6 +157,8 @@ def compile_for(
             found = store.get(key)
         if found is not None and all(name in found[1] for name in STAGES):
             return _kernel(src, target, language, found[0], found[1], key, timings, store, dump, from_cache=True)
+    with contextlib.suppress(Unsupported):  # which is said when the kernel has been traced
+        begin(ptx_target(str(target)))
     facts, blobs = _stages().make(src, target, opts, given, timings)
     facts |= launch
     if store is not None:

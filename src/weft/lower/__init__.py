@@ -13,7 +13,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute
 
 from weft.base import Unsupported
-from weft.ir import int_value, is_pointer, pointee_of
+from weft.ir import int_value, is_pointer, pointee_of, type_text
 from weft.ir.gpu import encoding_of
 from weft.ir.lane import Block, LaneProgram, Parameter, Value, verify
 from weft.ir.types import TensorDescType
@@ -95,8 +95,8 @@ def _parameter(name: str, type: Attribute) -> Parameter:
     if isinstance(type, TensorDescType) and encoding_of(type.block_type) is not None:
         return Parameter(name, "tensormap", *bulk.parameter_of(type))
     if is_pointer(type):
-        return Parameter(name, "ptr", str(pointee_of(type)))
-    return Parameter(name, str(type))
+        return Parameter(name, "ptr", type_text(pointee_of(type)))
+    return Parameter(name, type_text(type))
 
 
 def finish(program: LaneProgram) -> None:

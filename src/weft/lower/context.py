@@ -9,7 +9,7 @@ from xdsl.ir import Block as XBlock
 
 from weft.analysis import AxisFacts
 from weft.base import Span, Unsupported
-from weft.ir import element_of, is_pointer, is_tensor, shape_of, span_of
+from weft.ir import element_of, is_pointer, is_tensor, shape_of, span_of, type_text
 from weft.ir.gpu import AsyncTokenType, MemDescType, layout_of
 from weft.ir.lane import Allocation, Block, Builder, LaneProgram, Value
 from weft.ir.types import TensorDescType
@@ -45,7 +45,7 @@ def elem_of(type: Attribute) -> str:
     if isinstance(type, TensorDescType):
         return "i64"  # where the tensor map lies
     element = element_of(type)
-    return "i64" if is_pointer(element) else str(element)
+    return "i64" if is_pointer(element) else type_text(element)
 
 
 class Context:
@@ -112,7 +112,7 @@ class Context:
     def __setitem__(self, value: SSAValue, fragment: Value) -> None:
         self.fragments[value] = fragment
         if self.elements is None and not self.offset_of(value):
-            elem = str(value.type.element_type) if isinstance(value.type, MemDescType) else ""
+            elem = type_text(value.type.element_type) if isinstance(value.type, MemDescType) else ""
             found = variable_of(value, fragment, elem)
             if found is not None:
                 self.program.variables.append(found)

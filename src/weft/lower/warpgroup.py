@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from xdsl.ir import Operation, SSAValue
 
 from weft.base import Unsupported
-from weft.ir import bit_width, int_value, is_tensor
+from weft.ir import bit_width, int_value, is_tensor, type_text
 from weft.ir.gpu import MemDescType
 from weft.ir.lane import ELEMENT_BITS, Value
 from weft.layouts import LinearLayout, f2
@@ -105,7 +105,7 @@ def _entry(c: Context, a: SSAValue, b: SSAValue, acc: str, n: int, trans: tuple[
 
 def _element(value: SSAValue) -> str:
     assert isinstance(value.type, MemDescType)
-    return str(value.type.element_type)
+    return type_text(value.type.element_type)
 
 
 def _columns(layout: LinearLayout) -> int:

@@ -10,10 +10,10 @@ from weft.base import lazy_face
 
 if TYPE_CHECKING:
     from .emission import Emitted, emit, emit_llvm, emitted_of
-    from .machine import PTXTarget, assembly, ptx_target
+    from .machine import PTXTarget, assembly, begin, ptx_target
 
-__all__ = ["Emitted", "PTXTarget", "assembly", "emit", "emit_llvm", "emitted_of", "ptx_target"]
+__all__ = ["Emitted", "PTXTarget", "assembly", "begin", "emit", "emit_llvm", "emitted_of", "ptx_target"]
 
 __getattr__ = lazy_face(
-    __name__, {"emission": "Emitted emit emit_llvm emitted_of", "machine": "PTXTarget assembly ptx_target"}
+    __name__, {"emission": "Emitted emit emit_llvm emitted_of", "machine": "PTXTarget assembly begin ptx_target"}
 )

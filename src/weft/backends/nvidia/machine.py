@@ -5,7 +5,9 @@ The IR is verified before any pass runs, because what LLVM does with broken IR i
 
 from __future__ import annotations
 
+import contextlib
 import re
+import threading
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -13,7 +15,7 @@ import llvmlite.binding as llvm
 
 from weft.base import CompilerCrash, Unsupported
 
-__all__ = ["PTXTarget", "assembly", "ptx_target"]
+__all__ = ["PTXTarget", "assembly", "begin", "ptx_target"]
 
 TRIPLE = "nvptx64-nvidia-cuda"
 VERSIONS = (74, 75, 76, 77, 78, 80, 81, 82, 83, 84, 85, 86, 87, 88)
@@ -55,9 +57,36 @@ def _initialize() -> llvm.Target:
     return llvm.Target.from_triple(TRIPLE)
 
 
+_one_at_a_time = threading.Lock()
+
+
 @lru_cache(maxsize=32)
 def _machine(processor: str, version: int) -> llvm.TargetMachine:
-    return _initialize().create_target_machine(cpu=processor, features=f"+ptx{version}", opt=3)
+    with _one_at_a_time:
+        return _initialize().create_target_machine(cpu=processor, features=f"+ptx{version}", opt=3)
+
+
+NOTHING = "define ptx_kernel void @nothing() {\n  ret void\n}\n"
+
+
+_begun: dict[PTXTarget, threading.Thread] = {}
+
+
+def begin(target: PTXTarget) -> None:
+    """Have another thread do what LLVM does once in a process, while the kernel is still being traced.
+
+    `assembly` waits for it. Where no thread can be started, the first kernel does it then.
+    """
+
+    def write_nothing() -> None:
+        with contextlib.suppress(CompilerCrash, RuntimeError):  # the kernel will say so too
+            _written(NOTHING, target, target.oldest)
+
+    if target not in _begun:
+        thread = threading.Thread(target=write_nothing, name="weft-llvm")
+        with contextlib.suppress(RuntimeError):
+            thread.start()
+            _begun[target] = thread
 
 
 def _parsed(text: str, machine: llvm.TargetMachine) -> llvm.ModuleRef:
@@ -106,6 +135,12 @@ def _passes(ordered: bool) -> llvm.ModulePassManager:
 
 def assembly(text: str, target: PTXTarget, version: int = 0) -> str:
     """The PTX of a module of LLVM IR; `version` is the version of PTX that it needs, times ten."""
+    if target in _begun:
+        _begun[target].join()
+    return _written(text, target, version)
+
+
+def _written(text: str, target: PTXTarget, version: int) -> str:
     wanted = max(version, target.oldest)
     chosen = next((v for v in VERSIONS if v >= wanted), VERSIONS[-1])
     machine = _machine(target.processor, chosen)

@@ -1,4 +1,4 @@
-"""Products with quantised weights: scales and zeros are rows that are copied ahead too, and loaded as they are spread."""
+"""Products with quantised weights: scales and zeros are rows that are copied ahead, and loaded as they are spread."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from weft.ir import Builder, bit_width, element_of, ints_of, shape_of, tt
 from weft.ir.gpu import MemDescType, layout_of, memdesc
 from weft.ir.gpu.ttg import ConvertLayoutOp, LocalAllocOp, LocalLoadOp, MemDescTransOp
-from weft.layouts import BlockedLayout, DistributedLayout, NVMMASharedLayout, SwizzledSharedLayout
+from weft.layouts import BlockedLayout, NVMMASharedLayout, SwizzledSharedLayout
 from weft.layouts.plan import Machine, plan_conversion, plan_local_access
 
 from .removal import remove
@@ -61,16 +61,17 @@ def _flipped(layout: object) -> NVMMASharedLayout | None:
     )
 
 
-def buffer_layout(value: SSAValue, layout: DistributedLayout | None) -> NVMMASharedLayout | SwizzledSharedLayout | None:
+def buffer_layout(value: SSAValue, layout: object) -> NVMMASharedLayout | SwizzledSharedLayout | None:
     """How a tile that is loaded in a layout is to lie in shared memory; None where copies cannot make it lie so.
 
-    Rows and columns, which are spread over a tile that is made of another one, lie as they are. A tile whose columns are contiguous, but of less than 32 bytes, has no such layout: without a swizzle rows lie one
-    after the other, and an asynchronous copy would have single elements.
+    Rows and columns, which are spread over a tile that is made of another one, lie as they are. A tile whose columns
+    are contiguous, but of less than 32 bytes, has no such layout: without a swizzle rows lie one after the other, and
+    an asynchronous copy would have single elements.
     """
     shape, bits = list(shape_of(value.type)), bit_width(element_of(value.type))
     if is_thin(shape):
-        cga = layout is None or layout_of(value.type).in_dims["block"] > 1
-        return None if cga else SwizzledSharedLayout(1, 1, 1, list(reversed(range(len(shape)))))
+        several = layout_of(value.type).in_dims["block"] > 1
+        return None if several else SwizzledSharedLayout(1, 1, 1, list(reversed(range(len(shape)))))
     if not isinstance(layout, BlockedLayout) or len(shape) != 2:
         return None
     turned = layout.order[0] == 0

@@ -23,7 +23,7 @@ from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from weft.analysis import AxisFacts
 from weft.base import LayoutError
-from weft.ir import bit_width, element_of, int_value, ints_of, is_pointer, is_tensor, shape_of, tt, type_text
+from weft.ir import bit_width, element_of, int_value, ints_of, is_pointer, is_tensor, shape_of, tt
 from weft.layouts import BlockedLayout, DistributedLayout, LinearLayout, NVMMADistributedLayout, SliceLayout, infer
 from weft.layouts.plan import vector_width
 
@@ -303,7 +303,7 @@ class Choices:
         result = op.results[0]
         cga = self.clusters.products.get(op, ())
         shape, a = own_shape(shape_of(result.type), cga), op.operands[0]
-        element = type_text(element_of(a.type))
+        element = str(element_of(a.type))
         precision = int_value(op.properties["inputPrecision"]) if "inputPrecision" in op.properties else None
         precise = element == "f32" and precision != tt.InputPrecision.TF32  # without the attribute: ieee
         parent: NVMMADistributedLayout | None = None

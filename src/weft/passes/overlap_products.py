@@ -21,6 +21,19 @@ becomes
     %d = ttng.warp_group_dot %p, %v, %1 {isAsync = true}
     scf.yield %d
 
+And where the only product of a loop takes an operand that the loop itself stores, which may be in one of two buffers,
+the next turn makes and stores its own meanwhile (weights that are widened, scaled, or unpacked):
+
+    %w = ttg.local_alloc %x
+    %d = ttng.warp_group_dot %a, %w, %acc
+    scf.yield %d
+becomes
+    %w = ttg.memdesc_index %two[%parity]
+    ttg.local_store %x, %w
+    %0 = ttng.warp_group_dot_wait %acc {pendings = 0 : i32}
+    %d = ttng.warp_group_dot %a, %w, %0 {isAsync = true}
+    scf.yield %d
+
 What the loop yields is awaited after it. Operands stay as they are meanwhile: in one of several buffers, or made before
 the loop. Which products may be under way when is as in Triton (`WGMMAPipeline.cpp`).
 """
@@ -34,12 +47,13 @@ from xdsl.dialects import scf
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from weft.ir import Builder, bool_attr, i32_attr, is_tensor
-from weft.ir.gpu.ttg import LocalAllocOp
+from weft.ir.gpu import MemDescType, memdesc
+from weft.ir.gpu.ttg import LocalAllocOp, LocalStoreOp, MemDescIndexOp
 from weft.ir.gpu.ttng import FenceAsyncSharedOp, WarpGroupDotOp, WarpGroupDotWaitOp
 
 from .removal import remove
 
-__all__ = ["drop_fences", "hoist_operands", "overlap_products"]
+__all__ = ["drop_fences", "hoist_operands", "overlap_products", "overlap_stores", "stored_operands"]
 
 VIEWS = ("ttg.memdesc_trans", "ttg.memdesc_reshape", "ttg.memdesc_subslice", "ttg.memdesc_index")
 
@@ -85,6 +99,47 @@ def _last_overlaps(loop: scf.ForOp, first: WarpGroupDotOp, last: WarpGroupDotOp)
     return wait
 
 
+def stored_operands(loop: scf.ForOp) -> list[LocalAllocOp]:
+    """The operands that a loop's only product takes from the turn's own stores; none where it cannot go on meanwhile."""
+    found = [op for op in loop.body.block.walk() if isinstance(op, WarpGroupDotOp)]
+    if len(found) != 1 or not _is_carried(loop, found[0]):
+        return []
+    stored = []
+    for operand in (found[0].a, found[0].b):
+        maker = operand.owner
+        if isinstance(maker, LocalAllocOp) and maker.src is not None and maker.parent is loop.body.block:
+            if [u.operation for u in operand.uses] != [found[0]]:
+                return []
+            stored.append(maker)
+        elif not _outlasts(loop, operand):
+            return []
+    return stored
+
+
+def overlap_stores(loop: scf.ForOp, stored: Sequence[LocalAllocOp], parity: SSAValue) -> Operation:
+    """Let the product go on while the next turn stores its operands, to the other one of two buffers; the product."""
+    (product,) = (op for op in loop.body.block.ops if isinstance(op, WarpGroupDotOp))
+    for op in stored:
+        type = op.result.type
+        assert isinstance(type, MemDescType) and op.src is not None
+        both = memdesc((2, *type.shape), type.element_type, type.data.layout.named, mutable=True)
+        one = memdesc(type.shape, type.element_type, type.data.layout.named, mutable=True)
+        buffers = Builder.before(loop).create(LocalAllocOp, (), (both,)).result
+        b = Builder.before(op)
+        tile = b.create(MemDescIndexOp, (buffers, parity), (one,)).result
+        b.create(LocalStoreOp, (op.src, tile), ())
+        op.result.replace_all_uses_with(tile)
+        remove(op)
+    product.properties["isAsync"] = bool_attr(True)
+    total = product.c
+    wait = _wait(Builder.before(product), [total], 0)
+    total.replace_uses_with_if(wait.results[0], lambda use: use.operation is product)
+    end = loop.body.block.last_op
+    assert end is not None
+    _await_after(loop, [i for i, x in enumerate(end.operands) if x is product.d])
+    return product
+
+
 def _waits_for_first(loop: scf.ForOp, first: WarpGroupDotOp, last: WarpGroupDotOp) -> bool:
     """Whether the last product's result is only handed on, and not used in the next turn before the first one."""
     body = loop.body.block
@@ -123,13 +178,17 @@ def _wait(b: Builder, values: Sequence[SSAValue], pending: int) -> WarpGroupDotW
 
 def _goes_on(loop: scf.ForOp, op: WarpGroupDotOp) -> bool:
     """Whether a product adds to what the loop carries, and its operands outlast the turn."""
+    return _is_carried(loop, op) and all(_outlasts(loop, x) for x in (op.a, op.b))
+
+
+def _is_carried(loop: scf.ForOp, op: WarpGroupDotOp) -> bool:
+    """Whether a product adds to what the loop carries, and nothing else uses it."""
     body, total = loop.body.block, op.c
     end = body.last_op
     if op.parent is not body or not isinstance(total, BlockArgument) or total.block is not body:
         return False
     uses = [(u.operation, u.index) for u in op.d.uses]
-    alone = uses == [(end, total.index - 1)] and [u.operation for u in total.uses] == [op]
-    return alone and all(_outlasts(loop, x) for x in (op.a, op.b))
+    return uses == [(end, total.index - 1)] and [u.operation for u in total.uses] == [op]
 
 
 def _outlasts(loop: scf.ForOp, memory: SSAValue) -> bool:

@@ -73,7 +73,7 @@ from weft.targets.nvidia import shared_limit
 
 from .buffered_tiles import buffer_layout, is_converted, is_multiplied, is_thin, read_instead
 from .loop_slices import Slice, slice_of
-from .overlap_products import drop_fences, hoist_operands, overlap_products
+from .overlap_products import drop_fences, hoist_operands, overlap_products, overlap_stores, stored_operands
 from .removal import remove
 
 __all__ = ["pipeline_loads"]
@@ -149,12 +149,13 @@ def _others(loop: scf.ForOp, found: Sequence[_Copied]) -> int:
         assert parent is not None
         root = parent
     loaded = {c.load.result for c in found}
+    twice = stored_operands(loop)
     total = 0
     for op in root.walk():
         if isinstance(op, LocalAllocOp) and op.src is not None and _source(op.src) not in loaded:
             type = op.result.type
             assert isinstance(type, MemDescType)
-            total += prod(type.shape) * bit_width(type.element_type) // 8
+            total += (1 + (op in twice)) * prod(type.shape) * bit_width(type.element_type) // 8
     return total
 
 
@@ -238,6 +239,8 @@ class _Pipeline:
 
     def rewrite(self) -> None:
         """The loop, with copies before, in and after it."""
+        loaded = {c.load.result for c in self.found}
+        by_twos = any(op.src is not None and _source(op.src) not in loaded for op in stored_operands(self.loop))
         b = Builder.before(self.loop)
         for c in self.found:
             self.buffers.append(b.create(LocalAllocOp, (), (c.memory(self.stages),)).result)
@@ -248,11 +251,15 @@ class _Pipeline:
             if k:
                 index = b.create(arith.AddiOp, (index, step), (index.type,)).result
             states = self.begin(b, index, states, [b.constant(k, i32)] * len(self.found), k)
-        slot, ahead = self.carry(b, states)
+        slot, parity, ahead = self.carry(b, states, by_twos)
         first = next(op for op in self.loop.body.block.ops if op in {c.load for c in self.found})
         anchor: Operation = self.landed(first, slot)
-        anchor = overlap_products(self.loop) or anchor
-        self.turn(Builder.after(anchor), slot, ahead)
+        stored = stored_operands(self.loop) if parity is not None else []
+        if parity is not None and stored:
+            anchor = overlap_stores(self.loop, stored, parity)
+        else:
+            anchor = overlap_products(self.loop) or anchor
+        self.turn(Builder.after(anchor), slot, parity, ahead)
         Builder.after(self.loop).create(AsyncWaitOp, (), (async_token,), {"num": i32_attr(0)})
 
     def begin(
@@ -300,10 +307,12 @@ class _Pipeline:
         """How far so many turns are."""
         return b.create(arith.MuliOp, (step, b.constant(turn, step.type)), (step.type,)).result
 
-    def carry(self, b: Builder, states: Mapping[int, SSAValue]) -> tuple[SSAValue, dict[int, SSAValue]]:
-        """Let the loop carry the slot, and what addresses of the turn ahead are made of."""
+    def carry(
+        self, b: Builder, states: Mapping[int, SSAValue], by_twos: bool
+    ) -> tuple[SSAValue, SSAValue | None, dict[int, SSAValue]]:
+        """Let the loop carry the slot, for turns by twos which of the two it is, and what addresses are made of."""
         old, body = self.loop, self.loop.body.block
-        extra = [b.constant(0, i32), *states.values()]
+        extra = [b.constant(0, i32)] * (1 + by_twos) + [*states.values()]
         arguments = [body.insert_arg(x.type, len(body.args)) for x in extra]
         new = scf.ForOp.create(
             operands=[*old.operands, *extra],
@@ -320,7 +329,7 @@ class _Pipeline:
         remove(old)
         assert isinstance(new, scf.ForOp)
         self.loop = new
-        return arguments[0], dict(zip(states, arguments[1:], strict=True))
+        return arguments[0], arguments[1] if by_twos else None, dict(zip(states, arguments[1 + by_twos :], strict=True))
 
     def landed(self, first: Operation, slot: SSAValue) -> Operation:
         """Wait for the copies of this turn, and let what used the loads read them; the last operation of the wait."""
@@ -344,7 +353,7 @@ class _Pipeline:
                 )
         return False
 
-    def turn(self, b: Builder, slot: SSAValue, ahead: Mapping[int, SSAValue]) -> None:
+    def turn(self, b: Builder, slot: SSAValue, parity: SSAValue | None, ahead: Mapping[int, SSAValue]) -> None:
         """The copies of the turn ahead, to the slot that was read in the turn before; what the loop carries then."""
         body = self.loop.body.block
         one, last = b.constant(1, i32), b.constant(self.stages - 1, i32)
@@ -359,4 +368,5 @@ class _Pipeline:
         following = b.select(is_last, b.constant(0, i32), b.binary(arith.AddiOp, slot, one))
         end = body.last_op
         assert end is not None
-        end.operands = [*end.operands, following, *after.values()]
+        other = [] if parity is None else [b.binary(arith.SubiOp, one, parity)]
+        end.operands = [*end.operands, following, *other, *after.values()]

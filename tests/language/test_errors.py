@@ -54,7 +54,7 @@ CASES: list[tuple[str, type[BaseException], str, Callable[..., Any]]] = [
         "result in a useful answer. Cast them to the same signedness.",
         lambda B, n, u, **_: B(n.__floordiv__, u),
     ),
-    ("float //", TypeError, "unexpected type fp32", lambda B, x, **_: B(x.__floordiv__, x)),
+    ("float //", TypeError, "`//` takes integers, got fp32 and fp32", lambda B, x, **_: B(x.__floordiv__, x)),
     (
         "number out of range",
         ValueError,
@@ -96,9 +96,10 @@ CASES: list[tuple[str, type[BaseException], str, Callable[..., Any]]] = [
     (
         "not of an int",
         ValueError,
-        "Cannot bitcast data-type of size 32 to data-type of size 1",
+        "`not` takes values of int1, got int32",
         lambda B, n, **_: B(n.__not__),
     ),
+    ("and of an int", ValueError, "`and` takes values of int1, got int32", lambda B, n, **_: B(n.logical_and, n)),
     (
         "shapes",
         ValueError,

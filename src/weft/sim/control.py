@@ -13,7 +13,7 @@ from weft.ir.lane import Block, LaneOp, Value
 
 from . import access, products, registers, special
 from .access import need_defined
-from .errors import DivergenceError
+from .errors import DivergenceError, SimulationError
 from .machine import Context, Environment, Wait
 from .values import Array, Fragment, full
 
@@ -216,7 +216,17 @@ def _turns(context: Context, op: LaneOp, bounds: list[int], carried: list[Fragme
     lower, upper, step = bounds
     dtype = np.int64 if body.arguments[0].elem == "i64" else np.int32
     if step <= 0:
-        raise Unsupported(f"a loop with step {step}", context.batch.program.target, op.span)
+        raise SimulationError(
+            f"the step of this loop is {step}, which must be positive where it is known only now", op.span
+        )
+    last = lower + (upper - 1 - lower) // step * step
+    if lower < upper and last + step > np.iinfo(dtype).max:
+        raise SimulationError(
+            f"the counter of this loop wraps: after {last} comes {last + step}, which is no {np.dtype(dtype).name}, "
+            "so that a GPU goes on",
+            op.span,
+            hint="count in int64: range(start.to(tl.int64), ...)",
+        )
     for index in range(lower, upper, step):
         _step(context, op)
         context.env.values[body.arguments[0]] = Fragment(np.full((1, 1, 1), index, dtype))

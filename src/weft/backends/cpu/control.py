@@ -93,6 +93,11 @@ def _assign(s: Scheduler, pairs: list[tuple[Value, Buffer]]) -> None:
     s.flush()
 
 
+def _known(value: Reg) -> int | None:
+    """What an integer is, if it is a constant."""
+    return int(value.name) if value.name.removeprefix("-").isdigit() else None
+
+
 @anchor("scf.for")
 def _for(s: Scheduler, op: Op) -> None:
     _prepare_region(s, op)
@@ -109,6 +114,10 @@ def _for(s: Scheduler, op: Op) -> None:
     start = [scalar(s, inits[k]) for k in scalars]
     saved = _Saved(s)
     f = s.f
+    if _known(step) is None:  # a step that is not positive would go on for ever
+        upper = f.select(f.icmp("sgt", step, const(step.type, 0)), upper, lower)
+    end, by = _known(upper), _known(step)
+    may_wrap = end is None or by is None or end + by > 2 ** (8 * step.type.bytes - 1) - 1
     safe_step = f.intrinsic("smax", step.type, [step, const(step.type, 1)])
     trips = f.cast("sext", f.bin("sdiv", f.sub(upper, lower), safe_step), I64)
     s.trip_counts.append(trips)
@@ -129,7 +138,7 @@ def _for(s: Scheduler, op: Op) -> None:
         s.loops.pop()
         return result
 
-    finals = f.loop_carrying(lower, upper, step, start, body)
+    finals = f.loop_carrying(lower, upper, step, start, body, may_wrap=may_wrap)
     s.trip_counts.pop()
     s.position = op.last
     saved.restore()

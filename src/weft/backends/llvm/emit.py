@@ -343,8 +343,13 @@ class Function:
         body: Callable[[Value, list[Value]], Sequence[Value]],
         at_least_once: bool = False,
         metadata: str = "",
+        may_wrap: bool = False,
     ) -> list[Value]:
-        """As `loop`, with values carried from round to round; gives the last ones (the inits if no round ran)."""
+        """As `loop`, with values carried from round to round; gives the last ones (the inits if no round ran).
+
+        With `may_wrap` the last addition of the step, a positive one, may go beyond the greatest integer: whether there
+        is another round is found out without it.
+        """
         head, done = self.new_label("body"), self.new_label("done")
         before = self.block
         if not at_least_once:
@@ -361,7 +366,7 @@ class Function:
             phis.append(f"  {c.name} = phi {c.type} [ {v.name}, %{before} ], [ {r.name}, %{self.block} ]")
         self.lines[mark:mark] = phis
         self.define(following, f"add nsw {i.type} {i.name}, {step.name}")
-        again = self.icmp("slt", following, stop)
+        again = self.icmp("ugt", self.sub(stop, i), step) if may_wrap else self.icmp("slt", following, stop)
         last = self.block
         self.do(f"br i1 {again.name}, label %{head}, label %{done}{metadata}")
         self.start(done)

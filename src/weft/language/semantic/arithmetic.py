@@ -13,6 +13,7 @@ from xdsl.dialects import arith
 from xdsl.ir import Operation
 
 from weft import ir
+from weft.base import hinted
 from weft.ir import tt
 
 from .. import dtypes as dt
@@ -117,7 +118,8 @@ class Arithmetic(SemanticBase):
             common = self.integer_promote_impl(left, right)
             input, other = self.cast(input, common), self.cast(other, common)
             return self._same(arith.DivSIOp if common.is_int_signed() else arith.DivUIOp, input, other)
-        raise TypeError(f"unexpected type {left}")
+        hint = "round the quotient: tl.floor(x / y)" if left.is_floating() or right.is_floating() else "divide integers"
+        raise hinted(TypeError(f"`//` takes integers, got {left} and {right}"), hint)
 
     def fdiv(self, input: Any, other: Any, ieee_rounding: bool) -> tensor:
         """The quotient of two floats."""
@@ -141,7 +143,7 @@ class Arithmetic(SemanticBase):
             if left.int_signedness != right.int_signedness:
                 raise TypeError(f"Cannot mod {left} by {right} because they have different signedness")
             return self._same(arith.RemSIOp if left.is_int_signed() else arith.RemUIOp, input, other)
-        raise TypeError(f"unexpected type {left}")
+        raise TypeError(f"`%` takes numbers, got {left} and {right}")
 
     def plus(self, input: tensor) -> tensor:
         """`+x`."""
@@ -226,20 +228,25 @@ class Arithmetic(SemanticBase):
             raise ValueError(f"wrong type argument to unary invert ({scalar!r})")
         return self._same(arith.XOrIOp, input, self._constant(-1, input.type))
 
-    def _as_bool(self, value: tensor) -> tensor:
-        return value if value.type.scalar.is_int1() else self.bitcast(value, dt.int1)
+    def _as_bool(self, value: tensor, operator: str) -> tensor:
+        scalar = value.type.scalar
+        if scalar.is_int1():
+            return value
+        if scalar.primitive_bitwidth == 1:
+            return self.bitcast(value, dt.int1)
+        raise hinted(ValueError(f"`{operator}` takes values of int1, got {scalar}"), "compare with something: x != 0")
 
     def logical_and(self, input: tensor, other: tensor) -> tensor:
         """`x and y` of one-bit tensors."""
-        return self.and_(self._as_bool(input), self._as_bool(other))
+        return self.and_(self._as_bool(input, "and"), self._as_bool(other, "and"))
 
     def logical_or(self, input: tensor, other: tensor) -> tensor:
         """`x or y` of one-bit tensors."""
-        return self.or_(self._as_bool(input), self._as_bool(other))
+        return self.or_(self._as_bool(input, "or"), self._as_bool(other, "or"))
 
     def not_(self, input: tensor) -> tensor:
         """`not x` of a one-bit tensor."""
-        return self.invert(self._as_bool(input))
+        return self.invert(self._as_bool(input, "not"))
 
     # -- comparisons -------------------------------------------------------------------------------------------
 

@@ -1,0 +1,95 @@
+"""Loops whose bounds and steps are known only when they run, at the ends of what they may be."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import weft
+import weft.language as tl
+from weft.sim import SimulationError
+
+
+@weft.jit
+def turns(x, start, end, step):
+    count = 0
+    for i in range(start, end, step):
+        count += 1
+        tl.store(x + count, i, mask=count < 8)
+        tl.device_assert(count < 8)
+    tl.store(x, count)
+
+
+@weft.jit
+def turns_by(x, start, end, STEP: tl.constexpr):
+    count = 0
+    for i in range(start, end, STEP):
+        count += 1
+        tl.store(x + count, i, mask=count < 8)
+        tl.device_assert(count < 8)
+    tl.store(x, count)
+
+
+@weft.jit
+def turns_in_int64(x, start, end, STEP: tl.constexpr):
+    count = 0
+    for i in range(start.to(tl.int64), end, STEP):
+        count += 1
+        tl.store(x + count, i.to(tl.int32), mask=count < 8)
+    tl.store(x, count)
+
+
+def ran(kernel: Any, *bounds: int, target: str = "cpu") -> list[int]:
+    x = np.zeros(8, np.int32)
+    kernel[(1,)](x, *bounds, debug=True, target=target)
+    return x[1 : 1 + x[0]].tolist()
+
+
+LARGEST = 2**31 - 1
+ENDS = [
+    (LARGEST - 647, LARGEST, 1000),
+    (LARGEST - 47, LARGEST, 16),
+    (LARGEST - 3, LARGEST, 2),
+    (-(2**31), LARGEST, 2**30),
+    (LARGEST - 1, LARGEST, LARGEST),
+]
+
+
+@pytest.mark.parametrize("kernel", [turns, turns_by])
+@pytest.mark.parametrize("bounds", ENDS, ids=str)
+def test_the_last_turn_is_near_the_greatest_integer(kernel: Any, bounds: tuple[int, int, int]) -> None:
+    """The counter went round, and the loop on, for ever."""
+    assert ran(kernel, *bounds) == list(range(*bounds))
+
+
+@pytest.mark.parametrize("kernel", [turns, turns_by])
+def test_the_simulator_says_that_a_gpu_would_go_on(kernel: Any) -> None:
+    with pytest.raises(SimulationError) as caught:
+        ran(kernel, LARGEST - 47, LARGEST, 16, target="sim:cuda:80")
+    assert caught.value.message == (
+        "the counter of this loop wraps: after 2147483632 comes 2147483648, which is no int32, so that a GPU goes on"
+    )
+
+
+@pytest.mark.parametrize("target", ["cpu", "sim:cuda:80"])
+def test_counted_in_int64_nothing_wraps(target: str) -> None:
+    bounds = (LARGEST - 47, LARGEST, 16)
+    assert ran(turns_in_int64, *bounds, target=target) == list(range(*bounds))
+
+
+@pytest.mark.parametrize("bounds", [(0, 10, 0), (0, 10, -1), (10, 0, -3)], ids=str)
+def test_a_step_that_is_not_positive(bounds: tuple[int, int, int]) -> None:
+    """Nothing on the CPU, where it went on for ever; an error in the simulator."""
+    assert ran(turns, *bounds) == []
+    with pytest.raises(SimulationError) as caught:
+        ran(turns, *bounds, target="sim:cuda:80")
+    message = f"the step of this loop is {bounds[2]}, which must be positive where it is known only now"
+    assert caught.value.message == message
+    assert caught.value.span is not None
+
+
+def test_ordinary_bounds() -> None:
+    for bounds in ((0, 10, 3), (5, 5, 2), (7, 3, 4), (-7, 9, 5)):
+        assert ran(turns, *bounds) == ran(turns_by, *bounds) == list(range(*bounds))

@@ -100,7 +100,7 @@ def _last_overlaps(loop: scf.ForOp, first: WarpGroupDotOp, last: WarpGroupDotOp)
 
 
 def stored_operands(loop: scf.ForOp) -> list[LocalAllocOp]:
-    """The operands that a loop's only product takes from the turn's own stores; none where it cannot go on meanwhile."""
+    """The operands that a loop's only product takes from the turn's own stores; none where it cannot go on then."""
     found = [op for op in loop.body.block.walk() if isinstance(op, WarpGroupDotOp)]
     if len(found) != 1 or not _is_carried(loop, found[0]):
         return []

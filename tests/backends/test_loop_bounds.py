@@ -93,3 +93,19 @@ def test_a_step_that_is_not_positive(bounds: tuple[int, int, int]) -> None:
 def test_ordinary_bounds() -> None:
     for bounds in ((0, 10, 3), (5, 5, 2), (7, 3, 4), (-7, 9, 5)):
         assert ran(turns, *bounds) == ran(turns_by, *bounds) == list(range(*bounds))
+
+
+@weft.jit
+def constant_bounds(x, N: tl.constexpr):
+    total = 0
+    for i in range(0, N, 3):
+        total += i
+    for i in range(0, 2147483647, 2147483646):
+        total += i // 2
+    tl.store(x, total)
+
+
+def test_bounds_that_are_constants() -> None:
+    x = np.zeros(1, np.int32)
+    constant_bounds[(1,)](x, 10)
+    assert x[0] == 18 + LARGEST // 2

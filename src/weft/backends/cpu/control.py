@@ -117,7 +117,7 @@ def _for(s: Scheduler, op: Op) -> None:
     if _known(step) is None:  # a step that is not positive would go on for ever
         upper = f.select(f.icmp("sgt", step, const(step.type, 0)), upper, lower)
     end, by = _known(upper), _known(step)
-    may_wrap = end is None or by is None or end + by > 2 ** (8 * step.type.bytes - 1) - 1
+    may_wrap = end is None or by is None or end + by > 2 ** (step.type.bits - 1) - 1
     safe_step = f.intrinsic("smax", step.type, [step, const(step.type, 1)])
     trips = f.cast("sext", f.bin("sdiv", f.sub(upper, lower), safe_step), I64)
     s.trip_counts.append(trips)

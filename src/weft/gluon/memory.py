@@ -78,6 +78,16 @@ class shared_memory_descriptor(base_value):
         _semantic.shared_store(self, value)
 
     @builtin
+    def gather(self, indices: Any, axis: Any, _semantic: Any = None) -> Any:
+        """The elements that indices pick along an axis: result[i, j] is memory[indices[i, j], j] for axis 0."""
+        return _semantic.shared_gather(self, indices, unwrap(axis))
+
+    @builtin
+    def scatter(self, values: Any, indices: Any, axis: Any, _semantic: Any = None) -> None:
+        """Put values to where indices say along an axis: memory[indices[i, j], j] = values[i, j] for axis 0."""
+        _semantic.shared_scatter(self, values, indices, unwrap(axis))
+
+    @builtin
     def slice(self, start: Any, length: Any, dim: Any = 0, _semantic: Any = None) -> Any:
         """`length` elements from `start` on along a dimension; all three known when compiling."""
         return _semantic.memdesc_slice(self, unwrap(start), unwrap(length), unwrap(dim))

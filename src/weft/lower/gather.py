@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from xdsl.ir import Operation
+from xdsl.ir import Operation, SSAValue
 
+from weft.base import Unsupported
 from weft.ir import int_value
 from weft.ir.lane import ELEMENT_BITS, Value
 from weft.layouts import LinearLayout, f2
@@ -13,10 +14,11 @@ from weft.layouts.plan import Gather, plan_gather
 from weft.layouts.plan.picking import Picking
 
 from .blocks import in_each_block, without_blocks
-from .context import Context, lowering, tile_shape
+from .context import Context, elem_of, lowering, tile_shape
 from .convert import convert
+from .padding import gaps_of, place_of_offset
 from .shapes import settle
-from .shared import store_tile
+from .shared import memory_of, store_tile
 
 
 @lowering("tt.gather")
@@ -80,14 +82,14 @@ def _linear_of(c: Context, index: Value, columns: Sequence[int]) -> Value:
 class _Wanted:
     """The element of the source that each register of the index wants, and linear functions of it."""
 
-    def __init__(self, c: Context, plan: Gather, index: Value) -> None:
-        self.c, self.layout, self.index, self.axis = c, plan.index, index, plan.axis
+    def __init__(self, c: Context, layout: LinearLayout, source: Mapping[str, int], axis: str, index: Value) -> None:
+        self.c, self.layout, self.index, self.axis = c, layout, index, axis
         self.shifts: dict[str, int] = {}
         shift = 0
-        for name, size in plan.source.out_dims.items():  # the index may be shorter along the axis
+        for name, size in source.items():  # the index may be shorter along the axis
             self.shifts[name] = shift
             shift += size.bit_length() - 1
-        self.shift, self.bits = self.shifts[plan.axis], plan.source.out_log(plan.axis)
+        self.shift, self.bits = self.shifts[axis], source[axis].bit_length() - 1
 
     def fixed(self, where: Sequence[int], dim: str) -> list[int]:
         """What the coordinates that the index does not give add, for each bit of registers, lanes or warps."""
@@ -119,7 +121,7 @@ def _through_memory(c: Context, plan: Gather, value: Value, index: Value, bits: 
     store_tile(c, value, plan.source, memory, base, width)
     place = f2.Echelon(plan.memory)
     where = [(place.coefficients(1 << i) or 0) * width for i in range(len(plan.memory))]
-    address = c.plus(_Wanted(c, plan, index).place(where), base)
+    address = c.plus(_Wanted(c, plan.index, plan.source.out_dims, plan.axis, index).place(where), base)
     return c.build.load("shared", address, value.elem)
 
 
@@ -136,7 +138,7 @@ def _in_words(c: Context, plan: Gather, picking: Picking, value: Value, index: V
     Elements of one lane's column are chosen as many at once as a word has, those of other lanes one by one.
     """
     to_lane, to_register = _places(c, plan)
-    wanted = _Wanted(c, plan, index)
+    wanted = _Wanted(c, plan.index, plan.source.out_dims, plan.axis, index)
     packed = c.build.rename(value, picking.order)
     packed = c.build.add("pack", [packed], [("i32", packed.count // picking.each)]).result
     read = f2.span(wanted.fixed(to_register, "register"))
@@ -190,7 +192,7 @@ def _selectors(c: Context, places: Sequence[Value], picking: Picking) -> list[Va
 def _in_warp(c: Context, plan: Gather, value: Value, index: Value) -> Value:
     """The registers that may hold the element, shuffled if they are another lane's; that which is meant is kept."""
     to_lane, to_register = _places(c, plan)
-    wanted = _Wanted(c, plan, index)
+    wanted = _Wanted(c, plan.index, plan.source.out_dims, plan.axis, index)
     lane = None if plan.kind == "registers" else wanted.place(to_lane)
     own = f2.span(wanted.fixed(to_register, "register"))
     along = to_register[wanted.shift : wanted.shift + wanted.bits]
@@ -216,3 +218,43 @@ def _meant(c: Context, held: list[Value], steps: Sequence[int], which: Value) ->
         meant = c.build.op("arith.cmpi", [which, c.number(step)], "i1", predicate=0)
         result = c.build.select(meant, value, result)
     return result
+
+
+# -- from and to shared memory of the kernel's own -----------------------------------------------------------------
+
+
+@lowering("ttg.local_gather")
+def _local_gather(c: Context, op: Operation) -> None:
+    source, index = op.operands
+    c[op.results[0]] = c.build.load("shared", _picked(c, op, source, index), elem_of(op.results[0].type))
+
+
+@lowering("ttg.local_scatter")
+def _local_scatter(c: Context, op: Operation) -> None:
+    target, index, values = op.operands
+    address = _picked(c, op, target, index)
+    c.build.store("shared", address, c.whole(values), 1, c.all_of(c.once(c.layout(values))))
+
+
+def _picked(c: Context, op: Operation, memory: SSAValue, index: SSAValue) -> Value:
+    """For each register of the indices, the address of the element that it picks."""
+    type, layout, width = memory_of(memory)
+    if c.program.blocks > 1:
+        raise Unsupported("shared memory gathered by blocks of a cluster", c.program.target, c.build.span)
+    shape, names = layout.out_dims, list(layout.out_dims)
+    axis = names[int_value(op.properties["axis"])]
+    at = c.whole(index)
+    if at.elem != "i32":
+        at = c.build.op("arith.extsi" if ELEMENT_BITS[at.elem] < 32 else "arith.trunci", [at], "i32")
+    at = c.build.op("arith.andi", [at, c.number(shape[axis] - 1)], "i32")
+    inverse = layout.sublayout(["offset"], names).pseudoinvert()
+    where = [
+        int(inverse.apply({n: 1 << i if n == name else 0 for n in names})["offset"]) * width
+        for name in names
+        for i in range(shape[name].bit_length() - 1)
+    ]
+    offset = _Wanted(c, c.layout(index), shape, axis, at).place(where)
+    begin = c.offset_of(memory)
+    if begin:
+        offset = c.build.op("arith.xori", [offset, c.number(begin)], "i32")
+    return c.plus(place_of_offset(c, offset, gaps_of(type, width)), c[memory])

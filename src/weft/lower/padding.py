@@ -18,7 +18,7 @@ from weft.layouts import with_gaps
 
 from .context import Context
 
-__all__ = ["Gaps", "gaps_of", "place", "place_of_buffer"]
+__all__ = ["Gaps", "gaps_of", "place", "place_of_buffer", "place_of_offset"]
 
 Gaps = tuple[tuple[int, int], ...]
 """(interval, padding), both in bytes here and both powers of two."""
@@ -55,6 +55,11 @@ def place_of_buffer(c: Context, index: Value, size: int, gaps: Gaps) -> Value:
     if all(size % interval == 0 for interval, _ in gaps):
         return c.build.op("arith.muli", [index, c.number(with_gaps(size, gaps))], "i32")
     return _with_gaps(c, c.build.op("arith.muli", [index, c.number(size)], "i32"), -1, gaps)
+
+
+def place_of_offset(c: Context, offset: Value, gaps: Gaps) -> Value:
+    """i32: in bytes, where any offset lies."""
+    return _with_gaps(c, offset, -1, gaps)
 
 
 def _with_gaps(c: Context, offset: Value, bits: int, gaps: Gaps) -> Value:

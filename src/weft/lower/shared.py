@@ -26,13 +26,13 @@ from .memory import access_order, mask_of, neighbours
 from .padding import Gaps, gaps_of, place, place_of_buffer
 from .unfit import narrow_copy
 
-__all__ = ["load_tile", "store_tile"]
+__all__ = ["load_tile", "memory_of", "store_tile"]
 
 ROW = 16
 """Bytes of a row of a matrix that ldmatrix and stmatrix move."""
 
 
-def _memory(value: SSAValue) -> tuple[MemDescType, LinearLayout, int]:
+def memory_of(value: SSAValue) -> tuple[MemDescType, LinearLayout, int]:
     """(the type of a descriptor, the layout of the tile it stands for, bytes of an element)."""
     type = value.type
     assert isinstance(type, MemDescType)
@@ -183,7 +183,7 @@ def load_tile(
 @lowering("ttg.local_alloc")
 def _local_alloc(c: Context, op: Operation) -> None:
     result = op.results[0]
-    type, memory, width = _memory(result)
+    type, memory, width = memory_of(result)
     base = c.allocate(type.bytes, "local_alloc", _alignment(type, memory))
     c[result] = base
     if op.operands:
@@ -206,7 +206,7 @@ def _local_dealloc(c: Context, op: Operation) -> None:
 @lowering("ttg.local_load")
 def _local_load(c: Context, op: Operation) -> None:
     source, result = op.operands[0], op.results[0]
-    type, memory, width = _memory(source)
+    type, memory, width = memory_of(source)
     offset, gaps = c.offset_of(source), gaps_of(type, width)
     c[result] = load_tile(c, elem_of(result.type), c.layout(result), memory, c[source], width, offset, gaps)
 
@@ -214,7 +214,7 @@ def _local_load(c: Context, op: Operation) -> None:
 @lowering("ttg.local_store")
 def _local_store(c: Context, op: Operation) -> None:
     value, target = op.operands
-    type, memory, width = _memory(target)
+    type, memory, width = memory_of(target)
     offset, gaps = c.offset_of(target), gaps_of(type, width)
     store_tile(c, c.whole(value), c.layout(value), memory, c[target], width, offset, gaps)
 
@@ -222,7 +222,7 @@ def _local_store(c: Context, op: Operation) -> None:
 @lowering("ttg.memdesc_index")
 def _memdesc_index(c: Context, op: Operation) -> None:
     source, result = op.operands[0], op.results[0]
-    type, _, width = _memory(result)
+    type, _, width = memory_of(result)
     step = place_of_buffer(c, c[op.operands[1]], type.elements * width, gaps_of(type, width))
     c[result] = c.plus(c[source], step)
 
@@ -231,7 +231,7 @@ def _memdesc_index(c: Context, op: Operation) -> None:
 def _memdesc_view(c: Context, op: Operation) -> None:
     """The same memory; another layout of it begins where a part of padded memory does."""
     source, result = op.operands[0], op.results[0]
-    type, _, width = _memory(source)
+    type, _, width = memory_of(source)
     offset, gaps = c.offset_of(source), gaps_of(type, width)
     moved = op.name == "ttg.memdesc_reinterpret" and bool(gaps) and offset > 0
     c[result] = c.plus(c[source], c.number(with_gaps(offset, gaps))) if moved else c[source]
@@ -242,7 +242,7 @@ def _memdesc_view(c: Context, op: Operation) -> None:
 def _memdesc_subslice(c: Context, op: Operation) -> None:
     """The buffer is the same; the part's first element is where it is, and the layout is linear."""
     source, result = op.operands[0], op.results[0]
-    type, memory, width = _memory(source)
+    type, memory, width = memory_of(source)
     given = ints_of(op.properties["offsets"])
     buffers, offsets = given[: -len(memory.out_dims)], given[-len(memory.out_dims) :]
     inverse = memory.sublayout(["offset"], memory.out_dims).pseudoinvert()
@@ -269,7 +269,7 @@ def _start_of_buffers(c: Context, type: MemDescType, memory: LinearLayout, width
 @lowering("ttg.async_copy_global_to_local")
 def _async_copy(c: Context, op: Operation) -> None:
     pointer, target = op.operands[0], op.operands[1]
-    type, memory, width = _memory(target)
+    type, memory, width = memory_of(target)
     gaps = gaps_of(type, width)
     segments = _segments(op)
     rest = list(op.operands[2:])

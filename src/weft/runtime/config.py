@@ -65,6 +65,8 @@ class Config:
             "num_stages": self.num_stages,
             "maxnreg": self.maxnreg,
         }
+        if self.ir_override is not None:
+            facts["ir_override"] = self.ir_override
         return ", ".join(f"{k}: {v}" for k, v in facts.items())
 
     def __repr__(self) -> str:

@@ -42,7 +42,7 @@ def told_of_compilation(kernel: Any, key: str, src: Any, options: Mapping[str, A
         "num_stages": opts.num_stages,
         "enable_fp_fusion": opts.enable_fp_fusion,
         "launch_cooperative_grid": False,
-        "extern_libs": None,
+        "extern_libs": tuple((options.get("extern_libs") or {}).items()) if "extern_libs" in options else None,
         "configs": [src.attrs],
         "specialization_data": _specialization_data(kernel, key, src, options),
         "is_warmup": warmup,

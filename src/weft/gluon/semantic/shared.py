@@ -120,6 +120,42 @@ class SharedMemory(Laid):
         self._check_same(memory.type, value)
         self.builder.create(ttg.LocalStoreOp, (value.handle, memory.handle))
 
+    def _picked(self, memory: Any, indices: Any, axis: Any) -> tuple[int, dict[str, Any]]:
+        """The axis along which indices pick elements of shared memory, and the properties that say so."""
+        if not isinstance(indices, tensor) or not block_shape(indices) or not indices.dtype.is_int():
+            raise TypeError(f"expected the indices to be a tensor of integers, got {indices}")
+        if type(axis) is not int:
+            raise TypeError(f"expected `axis` to be an int known when compiling, got {axis}")
+        rank = len(memory.shape)
+        if rank != memory.layout.rank:
+            raise hinted(ValueError(f"{memory} is several buffers: one of them is needed"), "memory.index(i)")
+        if not -rank <= axis < rank:
+            raise ValueError(f"the axis must be from {-rank} to {rank - 1}, got {axis}")
+        axis %= rank
+        shape = block_shape(indices)
+        if len(shape) != rank or any(i != axis and shape[i] != memory.shape[i] for i in range(rank)):
+            raise ValueError(
+                f"the indices must have the shape of the memory but along axis {axis}: "
+                f"got {shape_text(shape)} and {shape_text(memory.shape)}"
+            )
+        return axis, {"axis": ir.i32_attr(axis)}
+
+    def shared_gather(self, memory: Any, indices: Any, axis: Any) -> tensor:
+        """Elements of shared memory that indices pick along an axis, in the layout of the indices."""
+        _, properties = self._picked(memory, indices, axis)
+        result = indices.type.with_element_ty(memory.dtype)
+        return self._value(ttg.LocalGatherOp, (memory.handle, indices.handle), result, properties)
+
+    def shared_scatter(self, memory: Any, values: Any, indices: Any, axis: Any) -> None:
+        """Put values to where indices say along an axis."""
+        _, properties = self._picked(memory, indices, axis)
+        if not isinstance(values, tensor) or values.type != indices.type.with_element_ty(memory.dtype):
+            found = getattr(values, "type", values)
+            raise TypeError(
+                f"expected a value for each index, {indices.type.with_element_ty(memory.dtype)}, got {found}"
+            )
+        self.builder.create(ttg.LocalScatterOp, (memory.handle, indices.handle, values.handle), (), properties)
+
     def shared_dealloc(self, memory: Any) -> None:
         """The last use of an allocation: before it, its memory is given to nothing else."""
         self.builder.create(ttg.LocalDeallocOp, (memory.handle,))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import prod
 
-from xdsl.dialects.builtin import TensorType
+from xdsl.dialects.builtin import IntegerType, TensorType
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from weft.base import LayoutError
@@ -85,6 +85,23 @@ def _local_load(op: ttg.LocalLoadOp) -> None:
 @rule(ttg.LocalStoreOp)
 def _local_store(op: ttg.LocalStoreOp) -> None:
     _holds(op, _memory(op, op.dst, mutable=True), op.src)
+
+
+@rule(ttg.LocalGatherOp, ttg.LocalScatterOp)
+def _picked(op: ttg.LocalGatherOp | ttg.LocalScatterOp) -> None:
+    gathers = isinstance(op, ttg.LocalGatherOp)
+    memory = _memory(op, op.operands[0], mutable=not gathers)
+    tile: SSAValue = op.result if gathers else op.values  # type: ignore[union-attr]
+    shape, axis = need_tile(op, op.indices), int_value(op.axis)
+    if need_tile(op, tile) != shape or tile.type.encoding != op.indices.type.encoding:  # type: ignore[attr-defined]
+        fail(op, f"an index for each element, in one layout: {show(op.indices)} and {show(tile)}")
+    if element_of(tile.type) != memory.element_type or not isinstance(element_of(op.indices.type), IntegerType):
+        fail(op, f"integers are indices of elements of {memory.text()}, got {show(op.indices)} and {show(tile)}")
+    others = [i for i in range(len(memory.shape)) if i != axis]
+    if not 0 <= axis < len(memory.shape) or len(shape) != len(memory.shape):
+        fail(op, f"axis {axis} of {memory.text()} with indices {show(op.indices)}")
+    if any(shape[i] != memory.shape[i] for i in others):
+        fail(op, f"but along axis {axis} the shapes are the same: {memory.text()} and {show(op.indices)}")
 
 
 @rule(ttg.GlobalScratchAllocOp)

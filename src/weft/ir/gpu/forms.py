@@ -161,6 +161,14 @@ _FORMS: dict[type[Operation], Form | None] = {
         token=_is(async_token),
     ),
     ttg.LocalStoreOp: form(Value("src"), ", ", Value("dst"), ATTRS, " : ", Type("src"), " -> ", Type("dst")),
+    ttg.LocalGatherOp: form(
+        Value("src"), "[", Value("indices"), "]", ATTRS, " : ", Type("src"), ", ", Type("indices"), " -> ",
+        Type("result"),
+    ),
+    ttg.LocalScatterOp: form(
+        Value("dst"), "[", Value("indices"), "], ", Value("values"), ATTRS, " : ", Type("dst"), ", ", Type("indices"),
+        ", ", Type("values"),
+    ),
     ttg.LocalBarrierOp: form(ATTRS),
     ttg.GlobalScratchAllocOp: form(ATTRS, " : ", Type("result")),
     ttg.MemDescIndexOp: form(

@@ -40,7 +40,9 @@ __all__ = [
     "LocalAllocOp",
     "LocalBarrierOp",
     "LocalDeallocOp",
+    "LocalGatherOp",
     "LocalLoadOp",
+    "LocalScatterOp",
     "LocalStoreOp",
     "MaskOp",
     "MaskReturnOp",
@@ -151,6 +153,40 @@ class LocalStoreOp(IRDLOperation):
     name = "ttg.local_store"
     src = operand_def()
     dst = operand_def()
+    traits = traits_def(MemoryWriteEffect())
+
+
+@irdl_op_definition
+class LocalGatherOp(IRDLOperation):
+    """Elements of shared memory that indices pick along an axis; the other coordinates are those of the index:
+
+    %v = ttg.local_gather %m[%i] {axis = 0 : i32} : !ttg.memdesc<64x8xf32, #shared, #smem>, tensor<16x8xi32, #a>
+        -> tensor<16x8xf32, #a>
+    """
+
+    name = "ttg.local_gather"
+    src = operand_def()
+    indices = operand_def()
+    axis = prop_def()
+    result = result_def()
+    traits = traits_def(MemoryReadEffect())
+
+
+@irdl_op_definition
+class LocalScatterOp(IRDLOperation):
+    """Elements put to where indices say along an axis; the other coordinates are those of the element:
+
+    ttg.local_scatter %m[%i], %v {axis = 0 : i32} : !ttg.memdesc<64x8xf32, #shared, #smem, mutable>,
+        tensor<16x8xi32, #a>, tensor<16x8xf32, #a>
+
+    Where two go to one place, either is there afterwards.
+    """
+
+    name = "ttg.local_scatter"
+    dst = operand_def()
+    indices = operand_def()
+    values = operand_def()
+    axis = prop_def()
     traits = traits_def(MemoryWriteEffect())
 
 

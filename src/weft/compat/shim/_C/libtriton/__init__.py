@@ -1,5 +1,7 @@
 """triton._C.libtriton: of Triton's compiled library, the functions that are no passes and no IR."""
 
+from weft.runtime.specialize import native_specialize_impl
+
 from . import gluon_ir
 
-__all__ = ["gluon_ir"]
+__all__ = ["gluon_ir", "native_specialize_impl"]

@@ -1,0 +1,5 @@
+"""triton.backends.nvidia."""
+
+from . import compiler
+
+__all__ = ["compiler"]

@@ -1,0 +1,5 @@
+"""triton.backends.nvidia.compiler."""
+
+from ..compiler import CUDABackend
+
+__all__ = ["CUDABackend"]

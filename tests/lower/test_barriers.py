@@ -15,9 +15,9 @@ from weft.sim import Options, RaceError, UninitializedError, last_run
 
 
 def inserted(block: Block) -> Iterator[tuple[Block, LaneOp]]:
-    """All barriers that the compiler put there, with the blocks they are in."""
+    """All barriers that the compiler put there for shared memory, with the blocks they are in."""
     for op in block.ops:
-        if op.name == "barrier" and op.attrs["inserted"]:
+        if op.name == "barrier" and op.attrs["inserted"] and op.attrs.get("of") != "global":
             yield block, op
         for region in op.regions:
             yield from inserted(region)

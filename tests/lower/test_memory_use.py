@@ -34,7 +34,8 @@ def program_of(name: str) -> LaneProgram:
 @pytest.mark.parametrize("name", TRITON)
 def test_never_more_than_triton(name: str) -> None:
     program, theirs = program_of(name), TRITON[name]
-    barriers = sum(op.name == "barrier" and op.attrs["scope"] == "block" for op in program.body.walk())
+    found = [op for op in program.body.walk() if op.name == "barrier" and op.attrs.get("of") != "global"]
+    barriers = sum(op.attrs["scope"] == "block" for op in found)  # Triton has none for global memory
     assert barriers <= theirs["barriers"]
     if name not in MORE_BYTES:
         assert program.shared_bytes <= theirs["bytes"]

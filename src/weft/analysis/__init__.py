@@ -14,6 +14,7 @@ from .axis import AxisFacts, Facts
 from .wrapping import WrappedOffset, wrapped_offsets
 
 if TYPE_CHECKING:
+    from .global_touches import GlobalTouch, GlobalTouches
     from .hazards import Hazards, Pending
     from .liveness import Lifetime, lifetimes, lines_of, touched_buffers
     from .touches import is_block_barrier, is_cluster_barrier
@@ -24,6 +25,9 @@ __all__ = [
     "Facts",
     "WrappedOffset",
     "wrapped_offsets",
+    # lane programs: global memory
+    "GlobalTouch",
+    "GlobalTouches",
     # lane programs: shared memory
     "Hazards",
     "Lifetime",
@@ -38,6 +42,7 @@ __all__ = [
 __getattr__ = lazy_face(
     __name__,
     {
+        "global_touches": "GlobalTouch GlobalTouches",
         "hazards": "Hazards Pending",
         "liveness": "Lifetime lifetimes lines_of touched_buffers",
         "touches": "is_block_barrier is_cluster_barrier",

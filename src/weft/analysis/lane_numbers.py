@@ -25,7 +25,7 @@ import numpy.typing as npt
 
 from weft.ir.lane import ELEMENT_BITS, LaneOp, LaneProgram, Value
 
-__all__ = ["Array", "LaneNumbers", "origins"]
+__all__ = ["Array", "LaneNumbers", "edges", "origins"]
 
 Array = npt.NDArray[Any]
 
@@ -72,9 +72,11 @@ class LaneNumbers:
         self.partial: set[Value] = set()
         """Those of which only the remainder by MODULUS is known (and that they are not negative)."""
         self.needed = _slice(program, wanted)
+        self._found: dict[tuple[object, ...], tuple[list[Array | None], Array | None, bool]] = {}
+        """What operations gave for the very arrays that are kept beside it: turns of loops repeat themselves."""
 
     def forget(self) -> None:
-        """Begin anew."""
+        """Begin anew; what operations give is remembered."""
         self.known.clear()
         self.partial.clear()
 
@@ -98,7 +100,15 @@ class LaneNumbers:
             return
         result = op.results[0]
         operands = [self.known.get(v) for v in op.operands]
-        partial = any(v in self.partial for v in op.operands)
+        partial = [v for v in op.operands if v in self.partial] if self.partial else []
+        key = (op, *map(id, operands), *partial)
+        if key not in self._found:
+            self._found[key] = (operands, *self._evaluated(op, operands, bool(partial)))
+        _, found, in_part = self._found[key]
+        self.set(result, found, in_part)
+
+    def _evaluated(self, op: LaneOp, operands: list[Array | None], partial: bool) -> tuple[Array | None, bool]:
+        """What the result is for these operands, and whether it is known only in part."""
         found: Array | None = None
         if op.name == "select":
             found = _chosen(operands)
@@ -108,8 +118,8 @@ class LaneNumbers:
                 found, partial = self._partially(op, arrays)
             else:
                 found = self._computed(op, arrays)
-        found = _within(found, result.elem)
-        self.set(result, found, partial and found is not None)
+        found = _within(found, op.results[0].elem)
+        return found, partial and found is not None
 
     def _computed(self, op: LaneOp, arrays: list[Array]) -> Array | None:
         if op.name in ARITHMETIC:
@@ -198,9 +208,14 @@ def _chosen(operands: list[Array | None]) -> Array | None:
     return np.where(condition, a, b) if a is not None and b is not None else None
 
 
-def _edges(program: LaneProgram) -> Iterable[tuple[Value, tuple[Value, ...]]]:
+def edges(program: LaneProgram) -> Iterable[tuple[Value, tuple[Value, ...]]]:
     """(a value, those that it is computed from), through loops and branches; what is loaded is from nowhere."""
     for op in program.body.walk():
+        if not op.regions:
+            if op.name not in ("load", "atomic", "compare_and_swap", "instruction"):
+                for value in op.results:
+                    yield value, op.operands
+            continue
         ends = [r.ops[-1].operands if r.ops and r.ops[-1].name in ("yield", "condition") else () for r in op.regions]
         if op.name == "for":
             for i, (argument, first) in enumerate(zip(op.regions[0].arguments[1:], op.operands[3:], strict=True)):
@@ -214,12 +229,9 @@ def _edges(program: LaneProgram) -> Iterable[tuple[Value, tuple[Value, ...]]]:
             for i, value in enumerate((*op.results, *op.regions[1].arguments)):
                 k = i % max(1, len(op.results))
                 yield value, tuple(ends[0][1 + k : 2 + k])
-        elif op.regions:
+        else:
             for i, value in enumerate(op.results):
                 yield value, tuple(v for end in ends for v in end[i : i + 1])
-        elif op.name not in ("load", "atomic", "compare_and_swap", "instruction"):
-            for value in op.results:
-                yield value, op.operands
 
 
 def origins(program: LaneProgram) -> dict[Value, frozenset[int]]:
@@ -227,13 +239,16 @@ def origins(program: LaneProgram) -> dict[Value, frozenset[int]]:
     found: dict[Value, frozenset[int]] = {
         op.result: frozenset([op.attrs["allocation"]]) for op in program.body.walk() if op.name == "shared"
     }
-    edges = list(_edges(program))
+    pairs = list(edges(program))
     changed = True
     while changed:
         changed = False
-        for value, sources in edges:
+        for value, sources in pairs:
+            known = [found[s] for s in sources if s in found]
+            if not known:
+                continue
             before = found.get(value, frozenset())
-            after = before.union(*(found.get(s, frozenset()) for s in sources))
+            after = before.union(*known)
             if after != before:
                 found[value], changed = after, True
     return found
@@ -242,7 +257,7 @@ def origins(program: LaneProgram) -> dict[Value, frozenset[int]]:
 def _slice(program: LaneProgram, wanted: Iterable[Value]) -> set[Value]:
     """All values that these depend on, themselves included."""
     sources: dict[Value, list[Value]] = {}
-    for value, operands in _edges(program):
+    for value, operands in edges(program):
         sources.setdefault(value, []).extend(operands)
     found: set[Value] = set()
     rest = list(wanted)

@@ -219,8 +219,8 @@ OPERATIONS: dict[str, str] = {
     "zeros where the mask does not hold",
     "commit_async": "ends a group of asynchronous copies",
     "wait_async": "attrs pending: all groups but the last so many are done, for this lane",
-    "barrier": "attrs scope: warp, block or cluster; attrs inserted: whether the compiler put it there; of a part of "
-    "the block: attrs id, and warps, how many of them",
+    "barrier": "attrs scope: warp, block or cluster; attrs inserted: whether the compiler put it there, of: global if "
+    "for global memory; of a part of the block: attrs id, and warps, how many of them",
     "fence": "attrs kind async, async.cluster, block, device or system: what was written is seen by the asynchronous "
     "proxy (wgmma, bulk copies) of the block or the cluster, the block, the device, the system",
     # control flow: uniform; regions end with yield

@@ -42,6 +42,7 @@ from .barriers import insert_barriers
 from .context import LOWERINGS, Context
 from .fences import insert_fences
 from .mask_loads import mask_loads
+from .order_globals import order_globals
 from .placement import place
 from .share import share
 from .sink_loads import sink_loads
@@ -107,6 +108,7 @@ def finish(program: LaneProgram) -> None:
     place(program)
     insert_fences(program)
     insert_barriers(program)
+    order_globals(program)
     verify(program)
 
 

@@ -1,0 +1,149 @@
+"""Barriers where accesses of global memory may meet, and none where each thread has elements of its own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import weft
+import weft.language as tl
+from fuzz.compare import check
+from weft.compiler import lane_program
+from weft.ir.lane import Block, LaneOp, LaneProgram
+
+
+@weft.jit
+def own_elements(x, y, n, B: tl.constexpr):
+    i = tl.program_id(0) * B + tl.arange(0, B)
+    tl.store(x + i, tl.load(x + i, mask=i < n) * 2, mask=i < n)
+
+
+@weft.jit
+def other_array(x, y, n, B: tl.constexpr):
+    i = tl.arange(0, B)
+    for k in range(0, n, B):
+        tl.store(y + k + i, tl.load(x + k + i) * 2)
+
+
+@weft.jit
+def neighbours(x, y, n, B: tl.constexpr):
+    i = tl.arange(0, B)
+    tl.store(x + i, i)
+    tl.store(y + i, tl.load(x + (i ^ 64)))
+
+
+@weft.jit
+def load_first(x, y, n, B: tl.constexpr):
+    i = tl.arange(0, B)
+    v = tl.load(x + (i ^ 64))
+    tl.store(x + i, i)
+    tl.store(y + i, v)
+
+
+@weft.jit
+def counted(x, y, n, B: tl.constexpr):
+    tl.store(x, tl.load(x) + 1)
+
+
+@weft.jit
+def small(x, y, n, B: tl.constexpr):
+    i = tl.arange(0, 64)
+    tl.store(x + i, tl.load(x + i) + 1)
+
+
+@weft.jit
+def then_in_a_loop(x, y, n, B: tl.constexpr):
+    i = tl.arange(0, B)
+    tl.store(x + i, i)
+    total = tl.zeros([B], tl.int32)
+    for k in range(n):
+        total += tl.load(x + (i ^ k))
+    tl.store(y + i, total)
+
+
+@weft.jit
+def turn_by_turn(x, y, n, B: tl.constexpr):
+    i = tl.arange(0, B)
+    for k in range(n):
+        tl.store(x + k + i, tl.load(x + k + i + 1))
+
+
+@weft.jit
+def ordered_already(x, y, n, B: tl.constexpr):
+    i = tl.arange(0, B)
+    tl.store(x + i, i)
+    tl.debug_barrier()
+    tl.store(y + i, tl.load(x + (i ^ 64)))
+
+
+@weft.jit
+def added(x, y, n, B: tl.constexpr):
+    i = tl.arange(0, B)
+    tl.atomic_add(x + i, 1)
+    tl.atomic_add(x + (i ^ 64), 1)
+
+
+@weft.jit
+def seen_after_adding(x, y, n, B: tl.constexpr):
+    i = tl.arange(0, B)
+    tl.atomic_add(x + i % 8, 1)
+    tl.store(y + i, tl.load(x + i))
+
+
+@weft.jit
+def remainders(x, y, n, B: tl.constexpr):
+    i = tl.arange(0, B) % 64
+    tl.store(x + i, tl.load(x + i) + 1)
+
+
+def _program(kernel: Any, **options: Any) -> LaneProgram:
+    source = weft.ASTSource(kernel, {"x": "*i32", "y": "*i32", "n": "i32"}, {"B": 1024})
+    return lane_program(source, "sim:cuda:90", options)
+
+
+def _found(program: LaneProgram) -> list[tuple[LaneOp, bool]]:
+    """The barriers for global memory, and whether they are in a loop."""
+
+    def walk(block: Block, inside: bool) -> Any:
+        for op in block.ops:
+            if op.name == "barrier" and op.attrs.get("of") == "global":
+                yield op, inside
+            for region in op.regions:
+                yield from walk(region, inside or op.name in ("for", "while"))
+
+    return list(walk(program.body, False))
+
+
+@pytest.mark.parametrize(
+    "kernel,in_loops",
+    [
+        (own_elements, []), (other_array, []), (ordered_already, []), (added, []),
+        (neighbours, [False]), (load_first, [False]), (counted, [False]), (small, [False]), (remainders, [False]),
+        (then_in_a_loop, [False]), (seen_after_adding, [False]), (turn_by_turn, [True, True]),
+    ],
+)  # fmt: skip
+def test_where_barriers_are(kernel: Any, in_loops: list[bool]) -> None:
+    assert [inside for _, inside in _found(_program(kernel))] == in_loops
+
+
+def test_who_waits() -> None:
+    assert {op.attrs["scope"] for op, _ in _found(_program(neighbours))} == {"block"}
+    assert {op.attrs["scope"] for op, _ in _found(_program(neighbours, num_warps=1))} == {"warp"}
+    assert {op.attrs["scope"] for op, _ in _found(_program(neighbours, num_ctas=2))} == {"cluster"}
+    assert not _found(_program(own_elements, num_ctas=2))
+
+
+def test_a_cluster_sees_what_another_block_stored() -> None:
+    x, y = np.zeros(1024, np.int32), np.zeros(1024, np.int32)
+    with weft.target("sim:cuda:90"):
+        then_in_a_loop[(1,)](x, y, 3, B=1024, num_ctas=4, num_warps=1)
+    i = np.arange(1024)
+    np.testing.assert_array_equal(y, i + (i ^ 1) + (i ^ 2))
+
+
+@pytest.mark.parametrize("seed,blocks", [(11097, 4), (11703, 4), (14469, 4), (14510, 2)])
+def test_random_kernels_in_clusters(seed: int, blocks: int) -> None:
+    """In these a block loaded what another had not stored yet."""
+    check(seed, f"sim:cuda:90-x{blocks}")

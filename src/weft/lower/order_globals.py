@@ -14,6 +14,7 @@ copies of the copy engine.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from weft.analysis import GlobalTouch, GlobalTouches, is_block_barrier, is_cluster_barrier
@@ -81,7 +82,7 @@ class _Walk:
             state = frozenset(replace(t, address=None) if t.address in anew else t for t in state)
         return state
 
-    def meet(self, state: State, found: list[GlobalTouch] | tuple[GlobalTouch, ...]) -> bool:
+    def meet(self, state: State, found: Sequence[GlobalTouch]) -> bool:
         """Whether one of these meets what is pending."""
         return any(earlier.meets(t, self.own(earlier.address)) for t in found for earlier in state)
 

@@ -23,7 +23,7 @@ from .control import some
 from .device import difference_on_gpu
 from .gluon import kernels as gluon
 from .memory import keep
-from .program import Program
+from .program import Program, Simple
 from .scope import Generator, Impossible
 
 SSE2 = {"cpu": "x86-64", "features": "+sse,+sse2", "vector_bits": 128}
@@ -121,6 +121,17 @@ def _overlap(g: Generator) -> None:
     if pairs:
         a, b = g.rng.choice(pairs)
         p.overlaps.append((a.name, b.name, g.rng.choice((0, 0, 1, 4, max(0, b.size - 1), b.size // 2))))
+        if g.apart:
+            _wait_around_stores(p.body)
+
+
+def _wait_around_stores(body: list[Any]) -> None:
+    """Arrays that share memory are ordered by the author, where more than one thread runs a program."""
+    for statement in body:
+        for inner in statement.blocks():
+            _wait_around_stores(inner)
+        if isinstance(statement, Simple) and ("tl.store(" in statement.text or "tl.atomic" in statement.text):
+            statement.text = f"tl.debug_barrier()\n{statement.text}\ntl.debug_barrier()"
 
 
 def load_kernel(program: Program, directory: str) -> Any:

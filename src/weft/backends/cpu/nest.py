@@ -190,8 +190,8 @@ class Nest:
             for target, coords, _ in root.accesses():
                 run = consecutive_run(buffer_steps(target, coords)) if isinstance(target, Buffer) else ()
                 alternate = 0 < width < len(run) and run[1 : 1 + width] == self.lane_bits
-                if alternate and (not unroll or unroll == run[:1]) and not self.reduce_bits:
-                    unroll = run[:1]
+                if alternate and unroll[:1] in ((), run[:1]) and not self.reduce_bits:
+                    unroll = unroll or run[:1]  # if there are more, what alternates are copies next to each other
                     self.zips[id(root)] = run[0]
         rest = [b for b in default if b not in self.lane_bits and b not in unroll]
         inner = [b for b in rest if b in self.reduce_bits]

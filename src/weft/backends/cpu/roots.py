@@ -46,7 +46,7 @@ class WriteRoot:
         return [(self.value, self.coords)]
 
     def accesses(self) -> list[tuple[Value | Buffer, Coords, int]]:
-        return [(self.buffer, self.coords, element_bits(self.value.elem))]
+        return [(self.buffer, self.coords, element_bits(self.buffer.elem))]
 
     def prepare(self, ev: Evaluator, at: At) -> Callable[[], None]:
         coords = at(self.coords)

@@ -134,3 +134,12 @@ def test_names_of_memory_are_tritons() -> None:
     for op, layout, shape, args in MEMORY:
         ours = NAMED_MEMORY[op](layout, shape, *args)  # type: ignore[operator]
         assert _as_triton(ours) == _plain(triton.memory(op, layout, shape, *args)), (op, layout, shape, args)
+
+
+@pytest.mark.parametrize(
+    "layout,shape", [(SwizzledSharedLayout(1, 1, 1, [1, 0]), [1, 1]), (NVMMASharedLayout(0, 16, 1), [1])]
+)
+def test_memory_of_one_element_in_another_shape(layout: Any, shape: list[int]) -> None:
+    for to in ([1], [1, 1, 1]):
+        reshaped = naming.memory_reshaped(layout, shape, to)
+        assert reshaped.to_linear(to) == infer.reshape_result(layout.to_linear(shape), to)

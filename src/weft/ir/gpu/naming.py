@@ -241,7 +241,10 @@ def _groups(shape: Shape, to: Shape) -> list[tuple[list[int], list[int]]]:
 
 def _shared(wanted: Callable[[LinearLayout], LinearLayout], layout: SharedLayout, shape: Shape) -> SharedLayout:
     """What becomes of a layout of memory that has no other name."""
-    named: Layout = linear_encoding(wanted(layout.to_linear(shape))).named
+    found = wanted(layout.to_linear(shape))
+    if not any(found.bases.values()):  # one element, which a SharedLinearLayout has no basis for
+        return SwizzledSharedLayout(1, 1, 1, list(range(len(found.out_dims)))[::-1])
+    named: Layout = linear_encoding(found).named
     assert isinstance(named, SharedLinearLayout)
     return SharedLinearLayout(named.offset_bases, named.block_bases, _alignment(layout))
 

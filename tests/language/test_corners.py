@@ -150,3 +150,24 @@ def test_memory() -> None:
     assert counted.tolist() == [2, 0, 0, 0, 0, 0, 0, 2]
     assert before.tolist() == [7, 7, 0, 0, 0, 0, 0, 0] and added.tolist() == [8, 8, 7, 7, 7, 7, 7, 7]
     assert order.tolist() == [7 + sum(range(i)) for i in range(8)] and total[0] == 7 + 28
+
+
+# -- softmax -----------------------------------------------------------------------------------------------------------
+
+
+@weft.jit
+def softmax_along(x, out, M: tl.constexpr, N: tl.constexpr, AXIS: tl.constexpr, KEEP: tl.constexpr):
+    at = tl.arange(0, M)[:, None] * N + tl.arange(0, N)[None, :]
+    tl.store(out + at, tl.softmax(tl.load(x + at), AXIS, keep_dims=KEEP))
+
+
+@pytest.mark.parametrize("keep", [False, True])
+@pytest.mark.parametrize("axis", [None, 0, 1, -1, -2])
+@pytest.mark.parametrize("shape", [(8, 8), (4, 16)], ids=str)
+def test_softmax_along_any_axis(shape: tuple[int, int], axis: int | None, keep: bool) -> None:
+    """Without keep_dims a square tile was divided by the sums of the other axis."""
+    x = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+    out = np.empty_like(x)
+    softmax_along[(1,)](x, out, *shape, AXIS=axis, KEEP=keep)
+    e = np.exp(x.astype(np.float64))
+    np.testing.assert_allclose(out, e / e.sum(axis or 0, keepdims=True), rtol=1e-6)

@@ -112,7 +112,9 @@ def softmax(
     assert _semantic is not None
     axis = unwrap(dim)
     axis = 0 if axis is None else axis
-    keep = bool(unwrap(keep_dims))
+    # What is reduced fits the tile without its axis only where that is the first: of a square one, rows would be
+    # divided by the sums of columns.
+    keep = bool(unwrap(keep_dims)) or axis not in (0, -len(x.shape))
     top = max(x, axis, keep_dims=keep, _semantic=_semantic)
     numerator = math.exp(_semantic.sub(x, top, True), _semantic=_semantic)
     total = sum(numerator, axis, keep_dims=keep, _semantic=_semantic)

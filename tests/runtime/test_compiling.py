@@ -204,6 +204,22 @@ def test_targets_that_are_not_there(target: Any, text: str) -> None:
         weft.compile(source(), target=target)
 
 
+@pytest.mark.parametrize("stored", ["%0", "%1"])
+def test_assembly_in_tile_ir_whether_used_or_not(stored: str) -> None:
+    text = f"""module {{
+  tt.func public @k(%x: !tt.ptr<i32>) {{
+    %0 = tt.load %x : !tt.ptr<i32>
+    %1 = tt.elementwise_inline_asm "not.b32 $0, $1;" {{constraints = "=r,r", packed_element = 1 : i32, pure = true}} %0 : i32 -> i32
+    tt.store %x, {stored} : !tt.ptr<i32>
+    tt.return
+  }}
+}}
+"""  # noqa: E501
+    with pytest.raises(Unsupported, match="inline_asm_elementwise is not supported on target cpu") as caught:
+        weft.compile(text)
+    assert caught.value.span is not None and caught.value.span.line == 4
+
+
 def test_unreadable_ir(tmp_path: Path) -> None:
     with pytest.raises(CompilationError, match="cannot read"):
         weft.compile(str(tmp_path / "missing.ttir"))

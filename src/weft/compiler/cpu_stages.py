@@ -8,9 +8,12 @@ from __future__ import annotations
 from dataclasses import asdict, replace
 from typing import Any
 
+from xdsl.dialects.builtin import ModuleOp
+
 from weft.analysis import wrapped_offsets
 from weft.backends.cpu import assembly, compile_module
-from weft.ir import print_module
+from weft.base import Unsupported
+from weft.ir import print_module, span_of, tt
 from weft.passes import cpu_pipeline, tile_pipeline
 
 from .options import Options
@@ -27,8 +30,9 @@ def make(
 ) -> tuple[dict[str, Any], dict[str, bytes]]:
     """The facts and the blobs of a kernel, as they are put into a store."""
     with stage("ttir", timings):
-        module = tile_pipeline(src.make_ir(opts.language, target))
-        ttir = print_module(module)
+        module = src.make_ir(opts.language, target)
+        _refuse_assembly(module)  # first: passes drop it where it is pure and nobody uses it
+        ttir = print_module(tile_pipeline(module))
         stored = stored_params(module)
         wrap = [asdict(found) for found in wrapped_offsets(module)]
     if dump is not None:
@@ -50,6 +54,13 @@ def make(
     texts = {"source": src.text(), "ttir": ttir, "llir": binary.llir}
     blobs = {name: text.encode("utf-8", "surrogatepass") for name, text in texts.items()}
     return facts, {**blobs, "object": bytes(binary.object)}
+
+
+def _refuse_assembly(module: ModuleOp) -> None:
+    """Assembly is that of another machine; in tile IR of others it gets here, of kernels it is refused when traced."""
+    for op in module.walk():
+        if isinstance(op, tt.ElementwiseInlineAsmOp):
+            raise Unsupported("inline_asm_elementwise", "cpu", span=span_of(op), works_on=("cuda",))
 
 
 def wrapped(src: Source, target: GPUTarget, opts: Options) -> list[dict[str, Any]]:

@@ -21,7 +21,6 @@ from weft.backends.cpu.roots import AssertRoot, AtomicRoot, CheckRoot, StoreRoot
 from weft.backends.cpu.schedule import Scheduler, anchor
 from weft.backends.llvm.emit import I1, I64, const
 from weft.backends.llvm.emit import Value as Reg
-from weft.base import Unsupported
 
 __all__: list[str] = []
 
@@ -112,11 +111,6 @@ def _nothing(s: Scheduler, op: Op) -> None:
     for r in op.results:
         if not r.is_tile:
             s.env[r] = const(llvm_type(r.elem), 0)
-
-
-@anchor("tt.elementwise_inline_asm")
-def _inline_asm(s: Scheduler, op: Op) -> None:
-    raise Unsupported("inline_asm_elementwise", "cpu", span=op.span)
 
 
 @anchor("tt.assert")

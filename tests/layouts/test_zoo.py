@@ -61,7 +61,6 @@ BAD = [
     (lambda: SliceLayout(2, BLOCKED), "dim must be an integer from 0 to 1, got 2"),
     (lambda: SliceLayout(0, BlockedLayout([1], [32], [4], [0])), "a slice of it would have no dimension"),
     (lambda: SliceLayout(0, "blocked"), "parent must be a distributed layout, got 'blocked'"),
-    (lambda: DistributedLinearLayout([[1, 1]], [], [], [], [2, 2]), "moves in more than one dimension"),
     (lambda: DistributedLinearLayout([[1, 0]], [], [], [], [2, 2]), "nothing maps to dim1 = 1"),
     (lambda: DistributedLinearLayout([[4, 0]], [], [], [], [2, 2]), "outside of 0 .. 1"),
     (lambda: DotOperandLayout(2, MMA, 2), "operand_index must be an integer from 0 to 1, got 2"),

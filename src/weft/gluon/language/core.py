@@ -211,18 +211,19 @@ def num_ctas(_semantic: Semantic = None) -> Any:
 
 @builtin
 def warp_specialize(
-    functions_and_args: Any, worker_num_warps: Any, worker_num_regs: Any, _semantic: Semantic = None,
+    functions_and_args: Any, worker_num_warps: Any, worker_num_regs: Any = None, _semantic: Semantic = None,
     _generator: Any = None,
 ) -> Any:  # fmt: skip
     """Run functions side by side, each on its own warps; gives what the first one returns.
 
     `functions_and_args` is a list of (function, arguments). The first goes on in the warps of the kernel. The others
-    run on `worker_num_warps` more warps, with `worker_num_regs` registers a thread; they return nothing, and what they
-    are called with cannot hold tiles. It cannot be nested.
+    run on `worker_num_warps` more warps, with `worker_num_regs` registers a thread (as many as the kernel's, if not
+    given); they return nothing, and what they are called with cannot hold tiles. It cannot be nested.
     """
     assert _semantic is not None
     calls = _listed(functions_and_args)
-    warps, registers = ([unwrap(v) for v in _listed(values)] for values in (worker_num_warps, worker_num_regs))
+    warps = [unwrap(v) for v in _listed(worker_num_warps)]
+    registers = None if unwrap(worker_num_regs) is None else [unwrap(v) for v in _listed(worker_num_regs)]
     return _semantic.warp_specialize(calls, warps, registers, _generator)
 
 

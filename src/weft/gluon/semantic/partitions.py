@@ -55,10 +55,10 @@ class Partitions(SharedMemory):
             self.warps, self._inside = before, False
 
     def warp_specialize(
-        self, functions_and_args: Sequence[Any], worker_num_warps: Sequence[int], worker_num_regs: Sequence[int],
-        generator: Any,
+        self, functions_and_args: Sequence[Any], worker_num_warps: Sequence[int],
+        worker_num_regs: Sequence[int] | None, generator: Any,
     ) -> Any:  # fmt: skip
-        """Run functions side by side; gives what the first one returns."""
+        """Run functions side by side; gives what the first one returns. Without registers, all have the kernel's."""
         calls = [_call(pair) for pair in functions_and_args]
         self._check_partitions(calls, worker_num_warps, worker_num_regs)
         (default, default_args), workers = calls[0], calls[1:]
@@ -74,24 +74,27 @@ class Partitions(SharedMemory):
             for value in args:
                 value._flatten_ir(captures)
         holder = Block()
+        properties = {"partitionNumWarps": _i32s(worker_num_warps)}
+        if worker_num_regs is not None:
+            properties["requestedRegisters"] = _i32s(worker_num_regs)
         made = self.builder.create(
             ttg.WarpSpecializeOp,
             captures,
             [r.type for r in results],
-            {"partitionNumWarps": _i32s(worker_num_warps), "requestedRegisters": _i32s(worker_num_regs)},
+            properties,
             regions=[Region(body), Region(holder)],
         )
         self._trace_workers(holder, workers, worker_num_warps, [c.type for c in captures], generator)
         return _again(returned, list(made.results))
 
-    def _check_partitions(self, calls: Sequence[Any], warps: Sequence[int], registers: Sequence[int]) -> None:
+    def _check_partitions(self, calls: Sequence[Any], warps: Sequence[int], registers: Sequence[int] | None) -> None:
         if self._inside:
             raise ValueError("warp_specialize inside of a partition: it cannot be nested")
         if not calls:
             raise ValueError("warp_specialize needs a function for the default partition")
         workers = len(calls) - 1
         for what, values in (("warp counts", warps), ("register counts", registers)):
-            if len(values) != workers:
+            if values is not None and len(values) != workers:
                 raise ValueError(f"warp_specialize got {workers} worker partitions but {len(values)} {what}")
         for _, args in calls[1:]:
             for value in args:

@@ -133,7 +133,8 @@ class SliceLayout(DistributedLayout):
 class DistributedLinearLayout(DistributedLayout):
     """A distributed layout given by its bases, for a tile of `shape`.
 
-    For a tile of another shape it is repeated or wrapped; registers that then hold copies are left out.
+    For a tile of another shape it is repeated or wrapped; registers that then hold copies are left out. A basis may
+    move in several dimensions, and bases may overlap, so that elements are held more than once.
 
     >>> DistributedLinearLayout([[0, 1]], [[1, 0]], [], [], [2, 2]).to_linear([2, 4]).bases["register"]
     ((0, 1), (0, 2))
@@ -148,16 +149,8 @@ class DistributedLinearLayout(DistributedLayout):
     def __post_init__(self) -> None:
         name = self._name
         shape = checks.sizes(name, "shape", self.shape)
-        fields = {}
-        for field in ("reg_bases", "lane_bases", "warp_bases", "block_bases"):
-            fields[field] = checks.bases(name, field, getattr(self, field), len(shape))
-            for basis in fields[field]:
-                if sum(map(bool, basis)) > 1:
-                    raise LayoutError(
-                        f"{name}: the basis {list(basis)} of {field} moves in more than one dimension, which no "
-                        "distributed layout does",
-                        hint="LinearLayout.from_bases makes layouts without this restriction",
-                    )
+        names = ("reg_bases", "lane_bases", "warp_bases", "block_bases")
+        fields = {field: checks.bases(name, field, getattr(self, field), len(shape)) for field in names}
         self._set(shape=shape, **fields)
         self._own()
 

@@ -122,9 +122,7 @@ class DistributedLinear extends Distributed {
     const t = DistributedLinear.title;
     this.rank = check.sizes(t, "shape", p.shape).length;
     for (const field of DistributedLinear.parameters.slice(0, 4))
-      for (const basis of check.bases(t, field, p[field], this.rank))
-        if (basis.filter(Boolean).length > 1)
-          check.fail(t, `the basis ${listed(basis)} of ${field} moves in more than one dimension, which no distributed layout does`, "LinearLayout.from_bases makes layouts without this restriction");
+      check.bases(t, field, p[field], this.rank);
     Object.assign(this, p);
     this.own();
   }

@@ -1,5 +1,7 @@
 """triton.tools."""
 
+from weft.layouts import LinearLayout
+
 from . import mxfp, tensor_descriptor
 
-__all__ = ["mxfp", "tensor_descriptor"]
+__all__ = ["LinearLayout", "mxfp", "tensor_descriptor"]

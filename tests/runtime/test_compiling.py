@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import os
+import signal
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -202,6 +204,44 @@ def test_bad_sources(changes: dict[str, Any], text: str) -> None:
 def test_targets_that_are_not_there(target: Any, text: str) -> None:
     with pytest.raises(Unsupported, match=text):
         weft.compile(source(), target=target)
+
+
+class _Alarm:
+    def __call__(self, number: int, frame: object) -> None:
+        raise TimeoutError("too slow")
+
+
+@weft.constexpr_function
+def _signalled():
+    signal.raise_signal(signal.SIGTERM)
+    return 1
+
+
+@weft.jit
+def _helper(x):
+    tl.store(x, _signalled())
+
+
+@weft.jit
+def slow(x):
+    _helper(x)
+
+
+@pytest.mark.parametrize("handler", [_Alarm(), _Alarm().__call__, functools.partial(_Alarm())])
+def test_what_a_signal_handler_raises_meanwhile(handler: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While user code is traced, where exceptions are explained; and in a stage, where they are faults of Weft."""
+    before = signal.signal(signal.SIGTERM, handler)
+    try:
+        with pytest.raises(TimeoutError, match="^too slow$"):
+            slow[(1,)](np.zeros(1, np.int32))
+        monkeypatch.setattr(cpu_stages, "compile_module", lambda *_: signal.raise_signal(signal.SIGTERM))
+        with pytest.raises(TimeoutError, match="^too slow$"):
+            weft.compile(source())
+        monkeypatch.setattr(cpu_stages, "compile_module", lambda *_: 1 // 0)
+        with pytest.raises(CompilerCrash, match="ZeroDivisionError"):
+            weft.compile(source())
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 @pytest.mark.parametrize("stored", ["%0", "%1"])

@@ -25,6 +25,7 @@ from weft import __version__
 from weft.backends.cpu.driver import host_cpu, llvm_version
 from weft.base import CompilerCrash, Unsupported, WeftError
 
+from .alarms import raised_by_handler
 from .kernel import AsmDict, CompiledKernel
 from .options import Options, make_options
 from .sources import IRSource, OverriddenSource, Source
@@ -77,13 +78,19 @@ def cache_key(src: Source, target: GPUTarget, options: Options, extra: Mapping[s
 
 @contextmanager
 def stage(name: str, timings: dict[str, float], ir: Callable[[], str] | None = None) -> Iterator[None]:
-    """Time a stage; whatever goes wrong in it and is not an error of Weft becomes a CompilerCrash."""
+    """Time a stage; whatever goes wrong in it and is not an error of Weft becomes a CompilerCrash.
+
+    What a handler of a signal raises is raised as it is.
+    """
     begin = perf_counter()
     try:
         yield
-    except WeftError:
-        raise
     except Exception as error:
+        raised = raised_by_handler(error)
+        if raised is not None:
+            raise raised from None
+        if isinstance(error, WeftError):
+            raise
         raise CompilerCrash(
             f"{type(error).__name__}: {error}", name, ir=ir() if ir else None, traceback=traceback.format_exc()
         ) from error

@@ -11,12 +11,13 @@ import sys
 import textwrap
 import threading
 import time
+from types import SimpleNamespace
 
 import llvmlite.binding as llvm
 import numpy as np
 import pytest
 
-from weft.backends.cpu import driver, native
+from weft.backends.cpu import driver, native, signals
 from weft.backends.cpu import pool as pool_module
 from weft.base import DeviceAssertionError
 
@@ -258,6 +259,21 @@ def test_an_interrupt_is_seen_within_a_second(threads: int) -> None:
     small = np.zeros(10, np.int32)
     launch(10, 1, 1, small.ctypes.data, 0, -1)
     assert (small == 1).all()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows cannot pretend to be another system")
+@pytest.mark.parametrize(("platform", "long"), [("linux", "i64"), ("linux", "i32"), ("win32", "i32")])
+def test_native_code_of_other_systems(monkeypatch: pytest.MonkeyPatch, platform: str, long: str) -> None:
+    """It is made by the system it runs on; here LLVM only looks whether it is sound."""
+    clock = ctypes.CFUNCTYPE(ctypes.c_uint64)(lambda: 0)
+    monkeypatch.setattr(ctypes, "WinDLL", lambda name: SimpleNamespace(GetTickCount64=clock), raising=False)
+    monkeypatch.setattr(sys, "platform", platform)
+    for module in (native, signals):
+        monkeypatch.setattr(module, "LONG", long)
+    text = native._native_ir("amd64", platform == "win32", signals.Signals())
+    module = llvm.parse_assembly(text)
+    module.verify()
+    assert {"weft_run", "weft_help", "weft_poll", "weft_print"} <= {f.name for f in module.functions}
 
 
 def test_usable_cores_is_positive() -> None:

@@ -98,6 +98,64 @@ def remainders(x, y, n, B: tl.constexpr):
     tl.store(x + i, tl.load(x + i) + 1)
 
 
+@weft.jit
+def own_turn_by_turn(x, y, n, B: tl.constexpr):
+    i = tl.arange(0, B)
+    for k in range(0, n, B):
+        tl.store(x + k + i, tl.load(x + k + i) * 2)
+
+
+@weft.jit
+def moved_pointers(x, y, n, B: tl.constexpr):
+    at = x + tl.arange(0, B)
+    for _ in range(n):
+        tl.store(at, tl.load(at) * 2)
+        at += B
+
+
+@weft.jit
+def moved_too_little(x, y, n, B: tl.constexpr):
+    at = x + tl.arange(0, B)
+    for _ in range(n):
+        tl.store(at, tl.load(at) * 2)
+        at += B // 2
+
+
+@weft.jit
+def halves(x, y, n, B: tl.constexpr):
+    i = tl.arange(0, B)
+    for k in range(n):
+        row = (tl.program_id(0) * n + k) * 2 * B
+        a, b = tl.load(x + row + i), tl.load(x + row + B + i)
+        tl.store(x + row + i, a - b)
+        tl.store(x + row + B + i, a + b)
+
+
+@weft.jit
+def shared_edges(x, y, n, B: tl.constexpr):
+    i = tl.arange(0, B)
+    for k in range(n):
+        row = (tl.program_id(0) * n + k) * 2 * B
+        tl.store(x + row + i, 1)
+        tl.store(x + row + B - 1 + i, 2)
+
+
+@weft.jit
+def far_apart(x, y, n, B: tl.constexpr):
+    i = tl.arange(0, B)
+    tl.store(x + i, i)
+    tl.store(y + i, tl.load(x + B + (B - 1 - i)))
+    tl.store(x + 2 * B + i, tl.load(x + n + i))
+
+
+@weft.jit
+def one_turn_only(x, y, n, B: tl.constexpr):
+    i = tl.arange(0, B)
+    for k in range(n):
+        for j in range(4):
+            tl.store(x + k + j * B + i, tl.load(x + k + j * B + i) + 1)
+
+
 def _program(kernel: Any, **options: Any) -> LaneProgram:
     source = weft.ASTSource(kernel, {"x": "*i32", "y": "*i32", "n": "i32"}, {"B": 1024})
     return lane_program(source, "sim:cuda:90", options)
@@ -122,6 +180,8 @@ def _found(program: LaneProgram) -> list[tuple[LaneOp, bool]]:
         (own_elements, []), (other_array, []), (ordered_already, []), (added, []),
         (neighbours, [False]), (load_first, [False]), (counted, [False]), (small, [False]), (remainders, [False]),
         (then_in_a_loop, [False]), (seen_after_adding, [False]), (turn_by_turn, [True, True]),
+        (own_turn_by_turn, []), (moved_pointers, []), (halves, []), (shared_edges, [True]),
+        (moved_too_little, [True]), (far_apart, [False, False]), (one_turn_only, [True]),
     ],
 )  # fmt: skip
 def test_where_barriers_are(kernel: Any, in_loops: list[bool]) -> None:

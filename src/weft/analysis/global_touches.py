@@ -1,8 +1,14 @@
 """Accesses of global memory by one kernel, as far as they say whether two threads may meet.
 
-Which bytes an address stands for is not known while compiling. What is known is the kernel's argument that it was
-computed from, and whether it is the very address of another access. Through pointers of two arguments nothing is taken
-to meet, nor do the turns of a loop of one store.
+Which bytes an address stands for is not known while compiling. What is known is the argument of the kernel that it was
+computed from, and often how far it is from another address: as a sum
+
+    %p + 4 * (64 * %i + lane) + 256        {%p: 1, %i: 256}, 256 and 0 .. 124 more from thread to thread
+
+of numbers that all threads have alike, a constant, and what differs between threads, within bounds. Two accesses
+whose sums differ by a constant that is beyond those bounds cannot meet, nor can those of two turns of a loop whose
+index moves them far enough. Through pointers of two arguments nothing is taken to meet, nor do the turns of a loop of
+one store.
 """
 
 from __future__ import annotations
@@ -10,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from weft.ir.lane import LaneOp, LaneProgram, Value
+from weft.ir.lane import ELEMENT_BITS, LaneOp, LaneProgram, Value
 
 from .lane_numbers import edges
 
@@ -19,25 +25,46 @@ __all__ = ["GlobalTouch", "GlobalTouches"]
 INJECTIVE = ("linear", "constant", "rename", "join", "arith.addi", "arith.subi", "arith.muli", "arith.shli",
              "arith.xori", "arith.extsi", "arith.extui", "arith.index_cast")  # fmt: skip
 """Through these, numbers that differ from thread to thread mostly stay so; through a remainder they do not."""
+SAME = ("rename", "arith.extsi", "arith.extui", "arith.index_cast")
+MEMORY = ("load", "atomic", "compare_and_swap", "instruction", "shared", "remote", "assembly")
 
 
 @dataclass(frozen=True, slots=True)
 class GlobalTouch:
-    """An access: what it does ("read", "write" or "atomic"), and where."""
+    """An access: what it does ("read", "write" or "atomic"), where, and how many bytes for each address."""
 
     op: LaneOp
     how: str
     roots: frozenset[Value]
-    address: Value | None
-    """None once a loop has come round that computes it anew."""
+    address: Value
+    width: int
+    turned: frozenset[LaneOp] = frozenset()
+    """The loops that have come round since, which compute the address anew."""
 
-    def meets(self, later: GlobalTouch, own: bool) -> bool:
-        """Whether a barrier must come between; `own`: an address that both have is each thread's own."""
-        if self.how == later.how and (self.how != "write" or self.op is later.op):
-            return False
-        if not self.roots & later.roots:
-            return False
-        return self.address is None or self.address is not later.address or not own
+
+@dataclass(frozen=True, slots=True)
+class Sum:
+    """A constant, multiples of what all threads have alike, and the bounds of what they do not."""
+
+    terms: tuple[tuple[Value, int], ...] = ()
+    constant: int = 0
+    low: int = 0
+    high: int = 0
+
+    def plus(self, other: Sum, sign: int = 1) -> Sum:
+        """The sum, or difference, of two."""
+        terms = dict(self.terms)
+        for value, times in other.terms:
+            terms[value] = terms.get(value, 0) + sign * times
+        low, high = (other.low, other.high) if sign > 0 else (-other.high, -other.low)
+        kept = tuple((v, n) for v, n in terms.items() if n)
+        return Sum(kept, self.constant + sign * other.constant, self.low + low, self.high + high)
+
+    def times(self, factor: int) -> Sum:
+        """A multiple."""
+        bounds = sorted((self.low * factor, self.high * factor))
+        terms = tuple((v, n * factor) for v, n in self.terms if factor)
+        return Sum(terms, self.constant * factor, *bounds)
 
 
 class GlobalTouches:
@@ -50,8 +77,12 @@ class GlobalTouches:
             self.sources.setdefault(value, []).extend(operands)
         pairs = zip(program.parameters, program.body.arguments, strict=True)
         self.pointers = {value for parameter, value in pairs if parameter.elem == "ptr"}
+        loops = [op for op in program.body.walk() if op.name == "for"]
+        self.carried = {v: (op, i) for op in loops for i, v in enumerate(op.regions[0].arguments) if i}
         self._own: dict[Value, bool] = {}
         self._roots: dict[Value, frozenset[Value]] = {}
+        self._sums: dict[Value, Sum | None] = {}
+        self._alike: dict[Value, bool] = {}
 
     def of(self, op: LaneOp) -> Sequence[GlobalTouch]:
         """The accesses that an operation makes."""
@@ -59,11 +90,29 @@ class GlobalTouches:
             if op.attrs["space"] != "global":
                 return ()
             how, address = {"load": "read", "store": "write"}.get(op.name, "atomic"), op.operands[0]
+            value = op.results[0] if op.name == "load" else op.operands[1]
+            width = max(8, ELEMENT_BITS[value.elem]) // 8 * int(op.attrs.get("vector", 1))
         elif op.name == "copy_async":
-            how, address = "read", op.operands[1]
+            how, address, width = "read", op.operands[1], int(op.attrs["bytes"])
         else:
             return ()
-        return (GlobalTouch(op, how, self.roots(address), address),)
+        return (GlobalTouch(op, how, self.roots(address), address, width),)
+
+    def meet(self, earlier: GlobalTouch, later: GlobalTouch) -> bool:
+        """Whether a barrier must come between two accesses, the second of them now."""
+        if earlier.how == later.how and (earlier.how != "write" or earlier.op is later.op):
+            return False
+        if not earlier.roots & later.roots:
+            return False
+        same = earlier.address is later.address and self.own(earlier.address)
+        return not (same and self._stays(earlier)) and not self._apart(earlier, later)
+
+    def _stays(self, touch: GlobalTouch) -> bool:
+        """Whether an address is now what it was."""
+        sum = self.sum(touch.address) if touch.turned else None
+        return not touch.turned or (sum is not None and all(self._moved(sum, loop) == 0 for loop in touch.turned))
+
+    # -- who has which address -----------------------------------------------------------------------------------------
 
     def _behind(self, value: Value) -> set[Value]:
         found: set[Value] = set()
@@ -94,19 +143,133 @@ class GlobalTouches:
             for bit in range(size.bit_length() - 1):
                 if not any(_moves(v, name, bit) for v in spread):
                     return False
-        varying = self._varying(behind, set(spread))
-        return all(v.op is not None and v.op.name in INJECTIVE for v in varying)
+        return all(self.alike(v) or self._keeps_apart(v) for v in behind)
 
-    def _varying(self, behind: set[Value], varying: set[Value]) -> set[Value]:
-        """Those of these values that differ from thread to thread, or may."""
-        varying |= {v for v in behind if v.op is not None and v.op.name in ("load", "atomic", "compare_and_swap")
-                    and v.count > 1}  # fmt: skip
-        changed = True
-        while changed:
-            more = {v for v in behind - varying if not varying.isdisjoint(self.sources.get(v, ()))}
-            changed = bool(more)
-            varying |= more
-        return varying
+    def _keeps_apart(self, value: Value) -> bool:
+        if value.op is None:
+            return value in self.carried and self._growth(value) is not None
+        return value.op.name in INJECTIVE
+
+    def alike(self, value: Value) -> bool:
+        """Whether all threads have the same, as far as is known."""
+        if value not in self._alike:
+            self._alike[value] = False  # as long as it is asked for
+            self._alike[value] = all(self._is_alike(v) for v in self._behind(value))
+        return self._alike[value]
+
+    def _is_alike(self, value: Value) -> bool:
+        op = value.op
+        if op is not None and op.name == "linear":
+            return _highest(op) == 0
+        if op is None or op.name not in MEMORY:
+            return True
+        return op.name == "load" and op.attrs["space"] == "global" and all(self.alike(v) for v in op.operands)
+
+    # -- how far apart they are ----------------------------------------------------------------------------------------
+
+    def _apart(self, earlier: GlobalTouch, later: GlobalTouch) -> bool:
+        """Whether no byte of one access is one of the other, whichever threads they are of."""
+        a, b = self.sum(earlier.address), self.sum(later.address)
+        if a is None or b is None or len(earlier.turned) > 1:
+            return False
+        between = b.plus(a, -1)
+        if between.terms:
+            return False
+        reach = max(between.constant + between.high + later.width, earlier.width - between.constant - between.low)
+        if not earlier.turned:
+            least, most = between.constant + between.low, between.constant + between.high
+            return least >= earlier.width or most <= -later.width
+        (loop,) = earlier.turned
+        moved = self._moved(a, loop)
+        return moved is not None and abs(moved) >= reach
+
+    def _moved(self, sum: Sum, loop: LaneOp) -> int | None:
+        """By how much an address moves with each turn of a loop; None where that is not known."""
+        given = {v for r in loop.regions for v in r.arguments}
+        computed = {v for r in loop.regions for op in r.walk() for v in op.results}
+        total = 0
+        for value, times in sum.terms:
+            if value in given:
+                step = self._step(value, loop)
+                if step is None:
+                    return None
+                total += step * times
+            elif value in computed and any(v in given or _is_read(v) for v in self._behind(value)):
+                return None
+        return total
+
+    def _step(self, value: Value, loop: LaneOp) -> int | None:
+        """By how much a number that a loop counts or carries grows with each turn."""
+        if loop.name != "for" or value not in loop.regions[0].arguments:
+            return None
+        if value in self.carried:
+            return self._growth(value)
+        step = self.sum(loop.operands[2])
+        return step.constant if step is not None and _is_number(step) else None
+
+    def _growth(self, value: Value) -> int | None:
+        """The constant that each turn adds to a number that a loop carries."""
+        loop, index = self.carried[value]
+        before, self._sums = self._sums, {value: Sum(((value, 1),))}
+        again = self.sum(loop.regions[0].ops[-1].operands[index - 1])
+        self._sums = before
+        grown = again.plus(Sum(((value, 1),)), -1) if again is not None else None
+        return grown.constant if grown is not None and _is_number(grown) else None
+
+    def sum(self, value: Value) -> Sum | None:
+        """A number as a sum; None where threads differ in an unknown way."""
+        if value not in self._sums:
+            self._sums[value] = None
+            self._sums[value] = self._summed(value)
+        return self._sums[value]
+
+    def _first(self, value: Value) -> Sum | None:
+        """A tile that a loop carries and adds a constant to: what it was at first, and what has been added."""
+        loop, index = self.carried[value]
+        first = self.sum(loop.operands[2 + index])
+        return first.plus(Sum(((value, 1),))) if first is not None and self._growth(value) is not None else None
+
+    def _summed(self, value: Value) -> Sum | None:
+        op = value.op
+        alone = Sum(((value, 1),)) if value.count == 1 and self.alike(value) else None
+        if op is None:
+            return self._first(value) if alone is None and value in self.carried else alone
+        if op.name == "constant":
+            given = op.attrs["value"]
+            return Sum(constant=given) if isinstance(given, int) else None
+        if op.name == "linear":
+            return Sum(high=_highest(op))
+        if op.name in SAME:
+            return self.sum(op.operands[0])
+        if op.name not in ("arith.addi", "arith.subi", "arith.muli", "arith.shli"):
+            return alone
+        a, b = (self.sum(v) for v in op.operands)
+        if a is None or b is None:
+            return None
+        if op.name in ("arith.addi", "arith.subi"):
+            return a.plus(b, 1 if op.name == "arith.addi" else -1)
+        if op.name == "arith.shli":
+            return a.times(1 << b.constant) if _is_number(b) and 0 <= b.constant < 64 else alone
+        if _is_number(a):
+            a, b = b, a
+        return a.times(b.constant) if _is_number(b) else alone
+
+
+def _is_read(value: Value) -> bool:
+    return value.op is not None and value.op.name in MEMORY
+
+
+def _is_number(sum: Sum) -> bool:
+    return not sum.terms and sum.low == sum.high == 0
+
+
+def _highest(op: LaneOp) -> int:
+    """No less than any number that a linear layout gives."""
+    found = 0
+    for name in ("registers", "lane", "warp", "block"):
+        for basis in op.attrs.get(name, ()):
+            found |= int(basis)
+    return found
 
 
 def _moves(value: Value, name: str, bit: int) -> bool:

@@ -4,8 +4,8 @@
     %y = load global %b            becomes    barrier {scope=block}
                                               %y = load global %b
 
-where `%a` and `%b` come from one argument of the kernel and are not the same addresses: another thread may have stored
-what this one loads. So too where a store follows a load. In a cluster the barrier is the cluster's.
+where `%a` and `%b` come from one argument of the kernel and may be the same address in two threads: one may load what
+the other stores. So too where a store follows a load. In a cluster the barrier is the cluster's.
 
 What comes before a loop and meets what is in it is ordered before the loop, not in each turn. This comes after the
 barriers of shared memory, which do as well. Left to the author (`tl.debug_barrier`) are arrays that share memory, and
@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from weft.analysis import GlobalTouch, GlobalTouches, is_block_barrier, is_cluster_barrier
-from weft.ir.lane import Block, Builder, LaneOp, LaneProgram, Value
+from weft.ir.lane import Block, Builder, LaneOp, LaneProgram
 
 __all__ = ["order_globals"]
 
@@ -73,21 +73,18 @@ class _Walk:
         return frozenset().union(*ends, *([state] if len(op.regions) < 2 else []))
 
     def loop(self, op: LaneOp, state: State) -> State:
-        """Once, and once more behind itself; what its addresses were in another turn is not known."""
+        """Once, and once more behind itself, when its addresses are those of another turn."""
         anew = {v for r in op.regions for v in r.arguments}
         anew |= {v for r in op.regions for o in r.walk() for v in o.results}
         for _ in range(2):
             for region in op.regions:
                 state = self.block(region, state)
-            state = frozenset(replace(t, address=None) if t.address in anew else t for t in state)
+            state = frozenset(replace(t, turned=t.turned | {op}) if t.address in anew else t for t in state)
         return state
 
     def meet(self, state: State, found: Sequence[GlobalTouch]) -> bool:
         """Whether one of these meets what is pending."""
-        return any(earlier.meets(t, self.own(earlier.address)) for t in found for earlier in state)
-
-    def own(self, address: Value | None) -> bool:
-        return address is not None and self.touches.own(address)
+        return any(self.touches.meet(earlier, t) for t in found for earlier in state)
 
     def orders(self, op: LaneOp) -> bool:
         """Whether all who may meet wait for each other here."""

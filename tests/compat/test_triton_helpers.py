@@ -129,3 +129,26 @@ def test_bases_of_a_cluster(tmp_path: Path) -> None:
         tmp_path,
     )
     assert told.splitlines() == ["[[1, 0], [0, 0], [0, 1], [0, 0]] [[0, 1], [0, 0]]", "True"]
+
+
+@needs_torch
+def test_products_by_the_library_that_tutorials_compare_with(tmp_path: Path) -> None:
+    run(
+        """
+        import torch
+        from triton._C.libtriton import native_specialize_impl, nvidia
+        from triton.backends.nvidia.compiler import CUDABackend
+        from triton.tools import LinearLayout
+        blas = nvidia.cublas.CublasLt(torch.empty(16))
+        a, b, c = torch.randn(8, 16), torch.randn(4, 16), torch.randn(8, 4)
+        d = torch.empty(8, 4)
+        blas.matmul(a, b, d)
+        assert torch.allclose(d, a @ b.T)
+        blas.gemm(a, b, c, d, 2.0, 0.5)
+        assert torch.allclose(d, 2 * a @ b.T + c / 2, atol=1e-5)
+        assert native_specialize_impl(CUDABackend, 32, False, True, True) == ("i32", "D")
+        assert LinearLayout.identity_1d(8, "a", "b").apply({"a": 3}) == {"b": 3}
+        assert str(triton.Config({}, ir_override="x.ttir")).endswith("ir_override: x.ttir")
+        """,
+        tmp_path,
+    )

@@ -2,6 +2,6 @@
 
 from weft.runtime.specialize import native_specialize_impl
 
-from . import gluon_ir
+from . import gluon_ir, nvidia
 
-__all__ = ["gluon_ir", "native_specialize_impl"]
+__all__ = ["gluon_ir", "native_specialize_impl", "nvidia"]

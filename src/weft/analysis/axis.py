@@ -68,17 +68,21 @@ class AxisFacts:
     def __init__(self) -> None:
         self._known: dict[SSAValue, Facts] = {}
         self._open: set[SSAValue] = set()
+        self._cut = 0
+        """How often the facts of a value were asked for while they were being found."""
 
     def of(self, value: SSAValue) -> Facts:
         """The facts of a value."""
         found = self._known.get(value)
         if found is None:
             if value in self._open:  # around a loop
+                self._cut += 1
                 return _unknown(value)
             self._open.add(value)
+            cut = self._cut
             found = self._argument(value) if isinstance(value, BlockArgument) else self._result(value)
             self._open.discard(value)
-            if not self._open:
+            if cut == self._cut or not self._open:
                 self._known[value] = found
         return found
 
@@ -259,6 +263,11 @@ def _broadcast(facts: AxisFacts, op: Operation, value: SSAValue) -> Facts:
         tuple(a if g else c for g, a, c in zip(grown, after, source.constancy, strict=True)),
         source.value,
     )
+
+
+@_rule("ttg.convert_layout")
+def _convert(facts: AxisFacts, op: Operation, value: SSAValue) -> Facts:
+    return facts.of(op.operands[0])
 
 
 @_rule("tt.trans")

@@ -13,8 +13,9 @@ while an access of another block's memory is pending: that block might be gone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import count, repeat
 
 import numpy as np
@@ -50,6 +51,9 @@ class Pending:
     """Whether the block has arrived at a barrier of the cluster since, which it has not waited for."""
 
 
+ORDERING = ("barrier", "instruction", "wait_async", "await")
+"""Operations that may be barriers or wait for something."""
+
 State = frozenset[Pending]
 OnHazard = Callable[[Block, int, str, Pending], bool]
 
@@ -67,9 +71,10 @@ class Hazards:
             pairs = zip(first.regions, first.attrs["warps"], strict=True)
             self.parts = [Hazards(replace(program, body=region, warps=warps)) for region, warps in pairs]
             return
-        touches = [t for op in program.body.walk() for t in touches_of(op)]
-        self.numbers = LaneNumbers(program, {v for t in touches for v in (t.address, t.mask) if v is not None})
-        self.footprints = Footprints(program, origins(program)) if touches else None
+        self.touches = {op: found for op in program.body.walk() if (found := tuple(touches_of(op)))}
+        values = {v for found in self.touches.values() for t in found for v in (t.address, t.mask) if v is not None}
+        self.numbers = LaneNumbers(program, values)
+        self.footprints = Footprints(program, origins(program)) if self.touches else None
 
     def find(self, on_hazard: OnHazard) -> None:
         """Call `on_hazard(block, index, scope, earlier)` for each access that meets a pending one.
@@ -81,15 +86,23 @@ class Hazards:
             part.find(on_hazard)
         if not self.parts and self.footprints is not None:
             self.numbers.forget()
-            walk = _Walk(self.program, self.numbers, self.footprints, on_hazard)
+            walk = _Walk(self.program, self.touches, self.numbers, self.footprints, on_hazard)
             end = walk.block(self.program.body, frozenset())
             if end is not None:
                 walk.leave(self.program.body, len(self.program.body.ops), end)
 
 
 class _Walk:
-    def __init__(self, program: LaneProgram, numbers: LaneNumbers, footprints: Footprints, on_hazard: OnHazard) -> None:
-        self.program, self.numbers, self.footprints, self.on_hazard = program, numbers, footprints, on_hazard
+    def __init__(
+        self,
+        program: LaneProgram,
+        touches: Mapping[LaneOp, tuple[Touch, ...]],
+        numbers: LaneNumbers,
+        footprints: Footprints,
+        on_hazard: OnHazard,
+    ) -> None:
+        self.program, self.touches, self.numbers = program, touches, numbers
+        self.footprints, self.on_hazard = footprints, on_hazard
         self.exposed = footprints.exposed() if program.blocks > 1 else np.zeros(0, np.int64)
 
     def leave(self, block: Block, index: int, state: State) -> None:
@@ -114,7 +127,8 @@ class _Walk:
                 state = after
             else:
                 self.numbers.evaluate(op)
-                state, index = self._op(block, index, state)
+                if op in self.touches or op.name in ORDERING:
+                    state, index = self._op(block, index, state)
             index += 1
         return state
 
@@ -127,7 +141,7 @@ class _Walk:
         awaited = _awaited(op)
         if awaited is not None:
             return _landed(state, *awaited), index
-        for touch in touches_of(op):
+        for touch in self.touches.get(op, ()):
             footprint = self.footprints.of(touch, self.numbers)
             found = self._worst(state, touch, footprint)
             if found is not None and self.on_hazard(block, index, found[0], found[1]):
@@ -225,7 +239,7 @@ class _Walk:
             if key in seen:
                 break
             seen.add(key)
-            self.numbers.set(body.arguments[0], None if index is None else np.full((1, 1, 1), index), partial=True)
+            self.numbers.set(body.arguments[0], None if index is None else _everywhere(index), partial=True)
             for value, array in zip(body.arguments[1:], carried, strict=True):
                 self.numbers.set(value, array)
             after = self.block(body, state)
@@ -279,6 +293,12 @@ class _Walk:
             state, carried = end, again
         self._join(op.results, ways)
         return exits
+
+
+@lru_cache(maxsize=MODULUS)
+def _everywhere(index: int) -> Array:
+    """A number that is the same in all lanes; one array, so that what follows from it is known to be the same too."""
+    return np.full((1, 1, 1), index)
 
 
 def _same(choices: Sequence[Array | None]) -> Array | None:

@@ -186,4 +186,5 @@ def ast_to_ttir(
 
 def _symbol(name: str) -> str:
     """A name as a symbol that every stage accepts."""
-    return re.sub(r"\W", "_", name.rpartition(".")[2], flags=re.ASCII)
+    last = name.rpartition(".")[2]
+    return last if last.isidentifier() and last.isascii() else re.sub(r"\W", "_", last, flags=re.ASCII)

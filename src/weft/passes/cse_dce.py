@@ -14,7 +14,7 @@ loops and branches whose results nobody uses. Not done here: moving operations o
 from __future__ import annotations
 
 from xdsl.dialects import arith, scf
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from weft.ir import Builder, is_float, is_int, segments, tt
 
@@ -57,6 +57,25 @@ class _Walk:
         self.folder = Folder()
         self._seen: dict[object, Operation] = {}
         self._log: list[object] = []
+        self._by_value: dict[Attribute, int] = {}
+        self._by_object: dict[int, tuple[Attribute, int]] = {}
+
+    def _number(self, attribute: Attribute) -> int:
+        """The same for equal attributes; what was seen before is not hashed again, which takes long for types."""
+        found = self._by_object.get(id(attribute))
+        if found is None:
+            found = attribute, self._by_value.setdefault(attribute, len(self._by_value))
+            self._by_object[id(attribute)] = found  # with the attribute, so that no other gets its id
+        return found[1]
+
+    def _key(self, op: Operation) -> object:
+        """Equal for operations that compute the same."""
+        operands = tuple([id(v) for v in op.operands])
+        if len(operands) == 2 and operands[0] > operands[1] and op.name in _COMMUTES:
+            operands = operands[::-1]
+        properties = tuple(sorted([(k, self._number(v)) for k, v in op.properties.items()]))
+        attributes = tuple(sorted([(k, self._number(v)) for k, v in op.attributes.items()])) if op.attributes else ()
+        return op.name, operands, properties, attributes, tuple([self._number(r.type) for r in op.results])
 
     def inside(self, op: Operation) -> None:
         """Walk the regions of `op`."""
@@ -111,7 +130,7 @@ class _Walk:
             return _known_mask(op)
         if not shareable(op):
             return False
-        key = _key(op)
+        key = self._key(op)
         known = self._seen.get(key)
         if known is None:
             self._seen[key] = op
@@ -121,15 +140,6 @@ class _Walk:
             old.replace_all_uses_with(new)
         remove(op)
         return True
-
-
-def _key(op: Operation) -> object:
-    operands = tuple([id(v) for v in op.operands])
-    if len(operands) == 2 and operands[0] > operands[1] and op.name in _COMMUTES:
-        operands = operands[::-1]
-    properties = tuple(sorted(op.properties.items()))  # names differ, so values are not compared
-    attributes = tuple(sorted(op.attributes.items())) if op.attributes else ()
-    return op.name, operands, properties, attributes, tuple([r.type for r in op.results])
 
 
 def _replace(op: Operation, value: SSAValue) -> None:

@@ -115,6 +115,8 @@ def _argument(e: Emitter, parameter: Parameter, name: str) -> Register:
 
 def _identifier(name: str) -> str:
     """The name of the kernel with what PTX allows in names."""
+    if name.isidentifier() and name.isascii():
+        return name
     found = re.sub(r"[^A-Za-z0-9_$]", "_", name)
     return found if re.match(r"[A-Za-z_$]", found) else f"_{found}"
 

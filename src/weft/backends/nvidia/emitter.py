@@ -117,6 +117,8 @@ HOISTED = (
     "add i", "sub i", "mul i", "and i", "or i", "xor i", "shl i", "lshr i", "icmp ", "zext ", "sext ", "inttoptr ",
     "ptrtoint ", "getelementptr ", "call i32 @llvm.nvvm.read.ptx.sreg", "call range",
 )  # fmt: skip
+SHORT = 4
+"""Members of the largest structure that is written out wherever it is used."""
 NAMES = re.compile(r"%[\w.]+")
 
 
@@ -148,6 +150,8 @@ class Emitter:
         """Registers that a loop carries from one turn to the next."""
         self.steps: dict[str, tuple[str, str]] = {}
         """Sums of a carried register and one that the loop does not change: (carried, distance)."""
+        self._structs: dict[str, str] = {}
+        """The names of types."""
         self._count = 0
         self._known: dict[object, str] = {}
         self._scopes: list[list[object]] = [[]]
@@ -279,7 +283,7 @@ class Emitter:
         effects: bool = True,
     ) -> list[str]:
         """Inline assembly; `results` are LLVM types. With effects it is never removed, doubled or passed by another."""
-        type = results[0] if len(results) == 1 else f"{{ {', '.join(results)} }}" if results else "void"
+        type = results[0] if len(results) == 1 else self._struct(results) if results else "void"
         given = ", ".join(f"{t} {a}" for t, a in arguments)
         side = "sideeffect " if effects else ""
         line = f'call {type} asm {side}"{text}", "{constraints}"({given}){" " + attributes if attributes else ""}'
@@ -290,6 +294,16 @@ class Emitter:
         if len(results) == 1:
             return [found]
         return [self.ins(f"extractvalue {type} {found}, {i}") for i in range(len(results))]
+
+    def _struct(self, members: Sequence[str]) -> str:
+        """The type of several results; long ones get a name, which is read a hundred times as fast as its members."""
+        text = f"{{ {', '.join(members)} }}"
+        if len(members) <= SHORT:
+            return text
+        if text not in self._structs:
+            self._structs[text] = f"%t{len(self._structs)}"
+            self.module.globals.append(f"{self._structs[text]} = type {text}")
+        return self._structs[text]
 
     def fail(self, op: LaneOp, what: str) -> Unsupported:
         """The error for what is not emitted for this target."""

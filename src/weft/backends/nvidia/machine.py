@@ -42,10 +42,11 @@ def ptx_target(target: str) -> PTXTarget:
     >>> ptx_target("sim:cuda:90").processor, ptx_target("cuda:80").processor
     ('sm_90a', 'sm_80')
     """
-    found = re.fullmatch(r"(?:sim:)?cuda:(\d+)(a?)", target)
-    if found is None or int(found[1]) < 80:
+    backend, _, arch = target.removeprefix("sim:").partition(":")
+    number = arch.removesuffix("a")
+    capability = int(number) if backend == "cuda" and number.isdecimal() else 0
+    if capability < 80:
         raise Unsupported("compiling for an NVIDIA GPU", target, works_on=["cuda:80", "cuda:90"])
-    capability = int(found[1])
     return PTXTarget(capability, f"sm_{capability}{'a' if capability >= 90 else ''}")
 
 
@@ -67,8 +68,6 @@ def _machine(processor: str, version: int) -> llvm.TargetMachine:
 
 
 NOTHING = "define ptx_kernel void @nothing() {\n  ret void\n}\n"
-
-
 _begun: dict[PTXTarget, threading.Thread] = {}
 
 
@@ -104,9 +103,11 @@ SCATTERED = 128
 """Accesses of global memory from which on a kernel is one of elements that have addresses of their own."""
 
 
-def _accesses(text: str) -> int:
-    """Accesses of global memory in a module."""
-    return len(re.findall(r"\b(?:load|store) [^\n]*addrspace\(1\)|\b(?:ld|st)\.[\w.]*global", text))
+def _are_scattered(text: str) -> bool:
+    """Whether a module accesses global memory so often."""
+    if text.count("addrspace(1)") + text.count("global") <= SCATTERED:  # one of them is in every access
+        return False
+    return len(re.findall(r"\b(?:load|store) [^\n]*addrspace\(1\)|\b(?:ld|st)\.[\w.]*global", text)) > SCATTERED
 
 
 def _passes(ordered: bool) -> llvm.ModulePassManager:
@@ -146,6 +147,6 @@ def _written(text: str, target: PTXTarget, version: int) -> str:
     machine = _machine(target.processor, chosen)
     module = _parsed(text, machine)
     builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=2))
-    ordered = target.capability >= 90 and _accesses(text) > SCATTERED
+    ordered = target.capability >= 90 and _are_scattered(text)
     _passes(ordered).run(module, builder)
     return str(machine.emit_assembly(module))

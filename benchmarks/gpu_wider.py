@@ -22,8 +22,9 @@ import weft
 import weft.language
 from gpu import check, load_side, medians
 
-OURS = load_side("weft", "gpu_wider_kernels", jit=weft.jit, tl=weft.language)
-THEIRS = load_side("triton", "gpu_wider_kernels", jit=triton.jit, tl=triton.language)
+FILES = ("gpu_wider_kernels", "gpu_more_kernels")
+OURS = [load_side("weft", file, jit=weft.jit, tl=weft.language) for file in FILES]
+THEIRS = [load_side("triton", file, jit=triton.jit, tl=triton.language) for file in FILES]
 Case = tuple[str, str, Any, tuple[Any, ...], dict[str, Any], torch.Tensor, Callable[[], torch.Tensor], float]
 
 
@@ -189,13 +190,179 @@ def _elements() -> Iterator[Case]:
     )  # fmt: skip
 
 
+def _layers() -> Iterator[Case]:
+    size = 4096
+    x, w = (torch.randn(size, size, device="cuda").half() for _ in range(2))
+    bias, out = torch.randn(size, device="cuda").half(), torch.empty_like(x)
+    more = {"BM": 128, "BN": 128, "BK": 64, "GROUP": 8, "RELU": True, "num_warps": 8, "num_stages": 3}
+    for name, left, right in (("x w", x, w), ("x w^T", x, w.T), ("x^T w", x.T, w)):
+
+        def product(left=left, right=right) -> torch.Tensor:
+            return torch.relu(left @ right + bias)
+
+        args = (left, right, bias, out, size, size, size, *left.stride(), *right.stride())
+        yield f"layer {name}, f16", "linear", (1024,), args, more, out, product, 1e-2
+    short = torch.randn(16, size, device="cuda").half()
+    few = torch.empty(16, size, device="cuda").half()
+    args = (short, w.T, bias, few, 16, size, size, *short.stride(), *w.T.stride())
+    more = {"BM": 16, "BN": 64, "BK": 128, "GROUP": 1, "RELU": False, "num_warps": 4, "num_stages": 4}
+    yield "layer of 16 rows, f16", "linear", (64,), args, more, few, lambda: short @ w.T + bias, 1e-2
+    tall, vector = torch.randn(16384, size, device="cuda").half(), torch.randn(size, device="cuda").half()
+    line = torch.empty(16384, device="cuda").half()
+    more = {"BM": 16, "BK": 512, "num_warps": 4}
+    yield (
+        "matrix times vector, f16",
+        "matvec",
+        (1024,),
+        (tall, vector, line, 16384, size),
+        more,
+        line,
+        lambda: tall @ vector,
+        1e-2,
+    )
+    tokens, kinds, k, n = 4096, 8, 2048, 4096
+    x, w = torch.randn(tokens, k, device="cuda").half(), torch.randn(kinds, k, n, device="cuda").half()
+    order = torch.randperm(tokens, device="cuda").to(torch.int32)
+    expert = (torch.arange(tokens // 128, device="cuda") * kinds // (tokens // 128)).to(torch.int32)
+    out = torch.empty(tokens, n, device="cuda").half()
+
+    def by_expert() -> torch.Tensor:
+        found = torch.empty_like(out)
+        parts = order.long().view(kinds, -1)
+        for e in range(kinds):
+            found[parts[e]] = x[parts[e]] @ w[e]
+        return found
+
+    more = {"BM": 128, "BN": 128, "BK": 64, "num_warps": 8, "num_stages": 3}
+    yield (
+        "experts, f16",
+        "experts",
+        (tokens // 128, n // 128),
+        (x, w, out, order, expert, n, k),
+        more,
+        out,
+        by_expert,
+        1e-2,
+    )
+    heads, n, head = 264, 4096, 128
+    q = torch.randn(heads, 16, head, device="cuda").bfloat16()
+    k, v = (torch.randn(heads, n, head, device="cuda").bfloat16() for _ in range(2))
+    out = torch.empty_like(q)
+    more = {"HEAD": head, "GROUP": 16, "BN": 64, "num_warps": 4, "num_stages": 3}
+    scale = 1.4426950408889634 / head**0.5
+    yield (
+        "decoding, bf16", "decode", (heads,), (q, k, v, out, n, scale), more, out,
+        lambda: torch.nn.functional.scaled_dot_product_attention(q, k, v), 2e-2,
+    )  # fmt: skip
+    images, side, c, f = 32, 56, 128, 128
+    x, w = torch.randn(images, side, side, c, device="cuda").half(), torch.randn(3, 3, c, f, device="cuda").half()
+    out = torch.empty(images, side, side, f, device="cuda").half()
+
+    def convolved() -> torch.Tensor:
+        found = torch.nn.functional.conv2d(x.permute(0, 3, 1, 2), w.permute(3, 2, 0, 1), padding=1)
+        return found.permute(0, 2, 3, 1)
+
+    more = {"C": c, "F": f, "BM": 128, "BN": 128, "BK": 64, "num_warps": 8, "num_stages": 3}
+    grid = (images * side * side // 128, 1)
+    yield "convolution 3x3, f16", "convolution", grid, (x, w, out, side, side), more, out, convolved, 1e-2
+    a, b = (torch.randn(size, size, device="cuda").to(torch.float8_e4m3fn) for _ in range(2))
+    sa, sb = torch.rand(size, 32, device="cuda"), torch.rand(32, 32, device="cuda")
+    out = torch.empty(size, size, device="cuda").bfloat16()
+
+    def scaled() -> torch.Tensor:
+        left = a.float() * sa.repeat_interleave(128, 1)
+        return left @ (b.float() * sb.repeat_interleave(128, 0).repeat_interleave(128, 1)).T
+
+    more = {"BM": 128, "BN": 128, "BK": 128, "num_warps": 8, "num_stages": 3}
+    yield (
+        "matmul fp8 with scales of blocks",
+        "scaled_blocks",
+        (1024,),
+        (a, b, sa, sb, out, size, size, size),
+        more,
+        out,
+        scaled,
+        2e-2,
+    )
+
+
+def _training() -> Iterator[Case]:
+    z, n, head = 16, 2048, 64
+    q, k, v, grad = (torch.randn(z, n, head, device="cuda").bfloat16() for _ in range(4))
+    scores = q.float() @ k.float().transpose(1, 2) / head**0.5
+    p = torch.softmax(scores, -1)
+    lse = torch.logsumexp(scores, -1) * 1.4426950408889634
+    delta = ((p @ v.float()) * grad.float()).sum(-1)
+    both = torch.empty(2, z, n, head, device="cuda").bfloat16()
+
+    def gradients() -> torch.Tensor:
+        ds = p * (grad.float() @ v.float().transpose(1, 2) - delta[..., None])
+        return torch.stack([ds.transpose(1, 2) @ q.float(), p.transpose(1, 2) @ grad.float()])
+
+    more = {"HEAD": head, "BM": 64, "BN": 128, "num_warps": 8, "num_stages": 2}
+    args = (q, k, v, grad, lse, delta, both[0], both[1], 1.4426950408889634 / head**0.5, n)
+    yield "attention backward, bf16", "attention_backward", (n // 128, z), args, more, both, gradients, 2e-2
+    rows, columns = 16384, 4096
+    x, grad = (torch.randn(rows, columns, device="cuda").bfloat16() for _ in range(2))
+    w, out = torch.randn(columns, device="cuda").bfloat16(), torch.empty_like(x)
+
+    def norm_gradient() -> torch.Tensor:
+        leaf = x.float().requires_grad_()
+        torch.nn.functional.layer_norm(leaf, (columns,), w.float(), None, 1e-5).backward(grad.float())
+        return leaf.grad
+
+    more = {"BLOCK": columns, "num_warps": 8}
+    yield (
+        "layer norm backward, bf16",
+        "layer_norm_backward",
+        (rows,),
+        (x, w, grad, out, columns, 1e-5),
+        more,
+        out,
+        norm_gradient,
+        1e-2,
+    )
+    y, g = torch.softmax(torch.randn(rows, columns, device="cuda"), -1), torch.randn(rows, columns, device="cuda")
+    out = torch.empty_like(y)
+    yield (
+        "softmax backward, f32", "softmax_backward", (rows,), (y, g, out, columns), more, out,
+        lambda: y * (g - (y * g).sum(-1, keepdim=True)), 1e-4,
+    )  # fmt: skip
+    half = torch.empty(rows, columns // 2, device="cuda").bfloat16()
+
+    def gated() -> torch.Tensor:
+        a, b = x.float().chunk(2, -1)
+        return torch.nn.functional.silu(a) * b
+
+    yield "swiglu bf16", "swiglu", (rows, 2), (x, half, columns // 2), {"BLOCK": 1024}, half, gated, 1e-2
+    index = torch.randint(0, 1000, (rows,), device="cuda")
+    table, rows_of = torch.empty(1000, 1024, device="cuda"), torch.randn(rows, 1024, device="cuda")
+    yield (
+        "gradient of a table, f32", "add_rows", (rows,), (index, rows_of, table, 1024), {"BLOCK": 1024}, table,
+        lambda: torch.zeros_like(table).index_add_(0, index, rows_of), 1e-4,
+    )  # fmt: skip
+    a, b = torch.rand(rows, 1024, device="cuda"), torch.randn(rows, 1024, device="cuda")
+    out = torch.empty_like(a)
+
+    def recurrence() -> torch.Tensor:
+        found, h = torch.empty_like(a), torch.zeros(rows, device="cuda")
+        for i in range(1024):
+            h = a[:, i] * h + b[:, i]
+            found[:, i] = h
+        return found
+
+    yield "linear recurrence, f32", "linear_scan", (rows,), (a, b, out, 1024), {"BLOCK": 1024}, out, recurrence, 1e-4
+    top, place = torch.empty(rows, device="cuda"), torch.empty(rows, device="cuda", dtype=torch.int32)
+    yield "greatest of a row, f32", "best", (rows,), (y, top, place, columns), more, top, lambda: y.max(-1).values, 0.0
+
+
 def _run(case: Case) -> tuple[float, float]:
     _name, kernel, grid, args, more, out, expected, tolerance = case
     wanted, calls = expected(), []
     for side, tl in ((OURS, weft.language), (THEIRS, triton.language)):
         given = {k: getattr(tl, v) if k == "ACC" else v for k, v in more.items()}
         out.zero_()
-        launch = getattr(side, kernel)[grid]
+        launch = next(getattr(file, kernel) for file in side if hasattr(file, kernel))[grid]
         launch(*args, **given)
         check(out, wanted, tolerance)
         calls.append(lambda launch=launch, given=given: launch(*args, **given))
@@ -216,7 +383,7 @@ def main() -> None:
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, triton {triton.__version__}")
     print(f"{'kernel':44} {'weft':>10} {'triton':>10} {'reached':>8}", flush=True)
     ratios = []
-    for group in (_attention, _products, _quantized, _rows, _elements):
+    for group in (_attention, _products, _quantized, _layers, _rows, _elements, _training):
         for case in group():
             if only not in case[0]:
                 continue

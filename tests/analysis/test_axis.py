@@ -11,7 +11,7 @@ from xdsl.dialects import arith
 from xdsl.ir import Block, SSAValue
 
 from weft.analysis import AxisFacts, Facts
-from weft.ir import Builder, i32
+from weft.ir import Builder, i32, parse_module
 
 OPERATIONS: dict[str, tuple[Any, Any]] = {
     "add": (arith.AddiOp, lambda a, b: a + b),
@@ -114,3 +114,22 @@ def test_rows_and_columns() -> None:
     offsets = b.binary(arith.AddiOp, b.binary(arith.MuliOp, row, b.splat(b.constant(64, i32), (16, 64))), column)
     found = AxisFacts().of(offsets)
     assert found.contiguity == (1, 64) and found.divisibility[1] == 64
+
+
+def test_a_conversion_changes_no_number() -> None:
+    """Rows that are looked up are multiples of 16 in every layout: what vectors of a gathered product rest on."""
+    text = """
+#a = #ttg.blocked<{sizePerThread = [1], threadsPerWarp = [32], warpsPerCTA = [4], order = [0]}>
+#b = #ttg.blocked<{sizePerThread = [4], threadsPerWarp = [32], warpsPerCTA = [4], order = [0]}>
+module attributes {"ttg.num-warps" = 4 : i32} {
+  tt.func public @k(%p: !tt.ptr<i32>, %k: i32 {tt.divisibility = 16 : i32}) {
+    %0 = tt.splat %p : !tt.ptr<i32> -> tensor<128x!tt.ptr<i32>, #a>
+    %1 = tt.load %0 : tensor<128x!tt.ptr<i32>, #a>
+    %2 = tt.splat %k : i32 -> tensor<128xi32, #a>
+    %3 = arith.muli %1, %2 : tensor<128xi32, #a>
+    %4 = ttg.convert_layout %3 : tensor<128xi32, #a> -> tensor<128xi32, #b>
+    tt.return
+  }
+}"""
+    (op,) = (op for op in parse_module(text).walk() if op.name == "ttg.convert_layout")
+    assert AxisFacts().of(op.results[0]).divisibility == (16,)

@@ -70,7 +70,8 @@ def matrix_layout(
 ) -> NVMMADistributedLayout | None:
     """The result of a product by matrix instructions; None where they do not fit.
 
-    With `chained`, the result is an operand of another product: warps lie along rows alone, so that it need not move.
+    With `chained`, the result is an operand of another product: warps lie along rows as far as there are any, so that
+    it need not move.
     """
     rows, columns = shape[-2:]
     if rows < 16 or columns < 8 or depth < SMALLEST_DEPTH.get(element, depth + 1):
@@ -81,7 +82,7 @@ def matrix_layout(
     left = warps // prod(parts)
     while left > 1:
         taller = rows // (16 * parts[-2]) >= columns // (16 * parts[-1])
-        along_rows = chained or (taller and parts[-2] < rows // 16) or parts[-1] >= columns // 8
+        along_rows = ((chained or taller) and parts[-2] < rows // 16) or parts[-1] >= columns // 8
         parts[-2 if along_rows else -1] *= 2
         left //= 2
     return NVMMADistributedLayout([2, 0], parts, [1] * (len(shape) - 2) + [16, 8])

@@ -46,7 +46,7 @@ def is_multiplied(value: SSAValue) -> bool:
             op = use.operation
             if op.name in PRODUCTS and use.index < 2:
                 return True
-            if op.name in PASSED_ON or op.name.startswith("arith."):
+            if op.name in PASSED_ON or op.name.startswith(("arith.", "math.")):
                 todo += op.results
     return False
 

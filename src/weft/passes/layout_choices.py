@@ -10,7 +10,7 @@ carries, what both sides of a branch hand on. Each group gets the layout with th
     small loads     of no more elements than threads: as the rows or columns of the tile they are spread over; every
                     warp loads its own, and nothing is moved
     stores          the same, if nothing else is wanted
-    views           what the view of the operand's layout is
+    views           what the view of the operand's layout is; for a row or column, the tile's that it is spread over
 """
 
 from __future__ import annotations
@@ -220,6 +220,10 @@ class Choices:
             if self.is_view(value) and not self.is_free(value):
                 for other in values:
                     self._vote(other, VIEW, lambda value=value: self.known(value))  # type: ignore[misc]
+            for use in value.uses:
+                if use.operation.name == "tt.broadcast":
+                    spread = use.operation.results[0]
+                    self._vote(value, VIEW, lambda spread=spread: next(self._around(spread), None))  # type: ignore[misc]
 
     def _control(self, op: Operation) -> None:
         for region in op.regions:

@@ -1,0 +1,69 @@
+"""Products whose rows are looked up, and those of few rows: what tiles are laid out like, and what is copied ahead."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+import weft
+import weft.language as tl
+
+
+@weft.jit
+def gathered(X, W, ORDER, OUT, N, K, M: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    row = tl.load(ORDER + tl.arange(0, M))
+    n, k = tl.arange(0, BN), tl.arange(0, BK)
+    left = X + row[:, None] * K + k[None, :]
+    right = W + k[:, None] * N + n[None, :]
+    total = tl.zeros((M, BN), tl.float32)
+    for _ in range(0, K, BK):
+        total = tl.dot(tl.load(left), tl.load(right), total)
+        left += BK
+        right += BK * N
+    tl.store(OUT + row[:, None] * N + n[None, :], total)
+
+
+@pytest.mark.parametrize("target", ["sim:cuda:80", "sim:cuda:90"])
+def test_rows_that_are_looked_up_are_copied_ahead(target: str) -> None:
+    rng = np.random.default_rng(0)
+    x, w = rng.integers(-3, 4, (64, 96)).astype(np.float16), rng.integers(-3, 4, (96, 64)).astype(np.float16)
+    order, out = rng.permutation(64).astype(np.int32), np.zeros((64, 64), np.float32)
+    gathered[(1,)](x, w, order, out, 64, 96, M=64, BN=64, BK=32, target=target)
+    np.testing.assert_array_equal(out, x.astype(np.float32) @ w.astype(np.float32))
+    kernel = gathered.warmup(x, w, order, out, 64, 96, M=64, BN=64, BK=32, grid=(1,), target=target[4:])
+    loop = kernel.asm["ttgir"].partition("scf.for")[2].partition("scf.yield")[0]
+    assert loop.count("async_copy_global_to_local") == 2 and "tt.load" not in loop
+    assert not re.search(r"convert_layout.*tt\.ptr", kernel.asm["ttgir"])
+    copies = re.findall(r"cp\.async\.c[ag].*", kernel.asm["ptx"])
+    assert copies and all("0x10," in c or ", 16" in c for c in copies), copies[:1]
+
+
+@weft.jit
+def decoded(Q, K, V, OUT, n, G: tl.constexpr, HEAD: tl.constexpr, BN: tl.constexpr):
+    g, d = tl.arange(0, G), tl.arange(0, HEAD)
+    q = tl.load(Q + g[:, None] * HEAD + d[None, :])
+    acc = tl.zeros((G, HEAD), tl.float32)
+    for start in range(0, n, BN):
+        j = start + tl.arange(0, BN)
+        scores = tl.dot(q, tl.load(K + j[None, :] * HEAD + d[:, None]))
+        acc = tl.dot(scores.to(q.dtype), tl.load(V + j[:, None] * HEAD + d[None, :]), acc)
+    tl.store(OUT + g[:, None] * HEAD + d[None, :], acc)
+
+
+@pytest.mark.parametrize("target", ["sim:cuda:80", "sim:cuda:90"])
+def test_few_rows_are_not_computed_by_every_warp(target: str) -> None:
+    """16 rows are one instruction's: the four warps of a chain of products divide its columns."""
+    rng = np.random.default_rng(0)
+    q, k, v = (rng.integers(-2, 3, (r, 32)).astype(np.float16) for r in (16, 64, 64))
+    out = np.zeros((16, 32), np.float32)
+    decoded[(1,)](q, k, v, out, 64, G=16, HEAD=32, BN=32, target=target)
+    np.testing.assert_array_equal(out, (q.astype(np.float32) @ k.T.astype(np.float32)) @ v.astype(np.float32))
+    assert (
+        "warpsPerCTA = [1, 4]"
+        in re.findall(
+            r"#mma = .*",
+            decoded.warmup(q, k, v, out, 64, G=16, HEAD=32, BN=32, grid=(1,), target=target[4:]).asm["ttgir"],
+        )[0]
+    )

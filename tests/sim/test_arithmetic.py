@@ -9,6 +9,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+import weft
+import weft.language as tl
 from weft.sim.arithmetic import elementwise
 from weft.sim.values import DTYPES
 
@@ -176,3 +178,17 @@ def test_bits() -> None:
     np.testing.assert_array_equal(elementwise("math.ctpop", [x], "i32", {}), [0, 1, 32, 4])
     np.testing.assert_array_equal(elementwise("math.ctlz", [x], "i32", {}), [32, 31, 0, 24])
     np.testing.assert_array_equal(elementwise("math.cttz", [x], "i32", {}), [32, 0, 0, 4])
+
+
+@weft.jit
+def quotient_and_remainder(a, b, out, N: tl.constexpr):
+    i = tl.arange(0, N)
+    x, y = tl.load(a + i), tl.load(b + i)
+    tl.store(out + i, (x // y).to(tl.int32) * 2 + (x % y).to(tl.int32))
+
+
+@pytest.mark.parametrize("target", ["cpu", "sim:cuda:80"])
+def test_division_of_bits(target: str) -> None:
+    a, b, out = np.array([0, 0, 1, 1], bool), np.array([0, 1, 0, 1], bool), np.zeros(4, np.int32)
+    quotient_and_remainder[(1,)](a, b, out, N=4, target=target)
+    assert out.tolist() == [0, 0, 1, 2]

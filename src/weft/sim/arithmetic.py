@@ -59,6 +59,8 @@ def narrowed(x: Array, elem: str) -> Array:
 
 def _divide(a: Array, b: Array) -> Array:
     """Towards zero; x / 0 is 0, the smallest value by -1 is itself."""
+    if a.dtype.kind == "b":
+        return a & b
     safe = np.where(b == 0, 1, b).astype(b.dtype)
     if a.dtype.kind == "u":
         return np.where(b == 0, 0, a // safe).astype(a.dtype)
@@ -71,6 +73,8 @@ def _divide(a: Array, b: Array) -> Array:
 
 def _remainder(a: Array, b: Array) -> Array:
     """The sign of the dividend; x % 0 is x."""
+    if a.dtype.kind == "b":
+        return a & ~b
     return np.where(b == 0, a, a - _divide(a, b) * b).astype(a.dtype)
 
 

@@ -10,11 +10,12 @@ import importlib.util
 import os
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 from unittest import mock
 
+from weft import sim
 from weft.backends.cpu import schedule
 from weft.runtime import knobs
 
@@ -37,8 +38,8 @@ class Variant:
     """How a kernel is compiled: options of the launch, and whether every store that can goes around the cache.
 
     With `apart`, no store may have two lanes with one address: which of them stays is open on the target. With
-    `lanes`, options of threads are drawn from the seed. With `device`, arrays lie on the GPU. `gluon` is the
-    compute capability that Gluon kernels are for, 0 for kernels of the Triton language.
+    `lanes`, options of threads and the simulator's schedule are drawn from the seed. With `device`, arrays lie on the
+    GPU. `gluon` is the compute capability that Gluon kernels are for, 0 for kernels of the Triton language.
     """
 
     options: dict[str, Any] = field(default_factory=dict)
@@ -158,7 +159,8 @@ def difference(program: Program, variant: Variant) -> str:
             return difference_on_gpu(kernel, program, expected, options)
         given, owners = memories(program, guarded=True)
         arguments = program.arguments({a.name: given[a.name] for a in program.arrays})
-        kernel[(program.programs,)](**arguments, **program.launch_values(), **options)
+        with sim.options(**program.schedule()) if variant.lanes else nullcontext():
+            kernel[(program.programs,)](**arguments, **program.launch_values(), **options)
     what = program.compared(expected, given)
     del owners
     return what

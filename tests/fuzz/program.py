@@ -252,6 +252,12 @@ class Program:
         draw = random.Random(f"options of {self.seed}")
         return {"num_warps": draw.choice((1, 2, 4, 4, 8)), "num_stages": draw.choice((1, 2, 3, 4))}
 
+    def schedule(self) -> dict[str, Any]:
+        """How a simulated GPU runs it: the order of warps and programs, and when copies land."""
+        draw = random.Random(f"schedule of {self.seed}")
+        order = draw.choice(("forward", "backward", "random"))
+        return {"order": order, "copies": draw.choice(("latest", "earliest")), "seed": self.seed % 1000}
+
     def compared(self, expected: dict[str, Array], given: dict[str, Array]) -> str:
         """Where a launch gave something else; "" where it gave the same."""
         for array in self.arrays:

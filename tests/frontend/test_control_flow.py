@@ -412,10 +412,16 @@ def test_bounds_must_be_integers() -> None:
             pass
 
     assert message(kernel, {"x": "*fp32", "n": "fp32"}) == (
-        "the bounds and the step of a `for` must be integer scalars, found a scalar fp32"
+        "the end of a `for` must be an integer scalar, found a scalar fp32"
     )
-    assert message(kernel, {"x": "*fp32"}, n=1.5) == (
-        "the bounds and the step of a `for` must be integer scalars, found constexpr 1.5"
+    assert message(kernel, {"x": "*fp32"}, n=1.5) == "the end of a `for` must be an integer scalar, found constexpr 1.5"
+
+    def backwards(x, n):
+        for i in range(n, 0, -1):
+            pass
+
+    assert message(backwards, {"x": "*fp32", "n": "fp32"}) == (
+        "the start of a `for` must be an integer scalar, found a scalar fp32"
     )
 
 

@@ -90,3 +90,32 @@ def test_partitions_without_a_number_of_registers() -> None:
     with weft.target("sim:cuda:80"):
         side_by_side[(1,)](y, gl.BlockedLayout([1], [32], [4], [0]))
     assert y.tolist() == list(range(256))
+
+
+@gluon.jit
+def sums(x: Any, y: Any, layout: gl.constexpr) -> None:
+    i = gl.arange(0, 64, layout)
+    gl.store(y + i, gl.clamp(gl.cumsum(gl.load(x + i), 0), 0.0, 40.0))
+
+
+def test_sums_of_what_came_before() -> None:
+    x, y = np.ones(64, np.float32), np.zeros(64, np.float32)
+    with weft.target("sim:cuda:80"):
+        sums[(1,)](x, y, gl.BlockedLayout([1], [32], [4], [0]))
+    assert y.tolist() == [min(i, 40) for i in range(1, 65)]
+
+
+def test_layouts_as_parts_of_names_and_checked_again() -> None:
+    padded = gl.PaddedSharedLayout.with_identity_for([[32, 4]], [16, 64], [1, 0])
+    padded.verify()
+    assert padded.mangle().isidentifier() and padded.mangle() != PLAIN.mangle()
+
+
+@gluon.jit
+def later() -> None:
+    gl.nvidia.hopper.tma.async_atomic_add(0, [0], 0)
+
+
+def test_what_later_versions_have_and_weft_has_not() -> None:
+    with weft.target("sim:cuda:90"), pytest.raises(weft.base.Unsupported, match=r"tma\.async_atomic_add.*cuda:90"):
+        later[(1,)]()

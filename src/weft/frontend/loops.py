@@ -271,13 +271,15 @@ def _dynamic_for(
 ) -> None:
     builder, semantic = frame.builder, frame.semantic
     lower, upper, step = bounds
+    names = ("start", "end", "step")
     constant_step = unwrap(step)
     backwards = isinstance(constant_step, int) and constant_step < 0
     if isinstance(constant_step, int) and constant_step == 0:
         raise frame.error("the step of a range must not be 0", node.iter)
     if backwards:  # scf.for only goes up: run over the same values, mirrored
         lower, upper, step = upper, lower, core.constexpr(-constant_step)
-    scalars = [_bound(frame, value, node) for value in (lower, upper, step)]
+        names = ("end", "start", "step")
+    scalars = [_bound(frame, v, node, name) for v, name in zip((lower, upper, step), names, strict=True)]
     kind = semantic.integer_promote_impl(scalars[0].dtype, scalars[1].dtype)
     kind = semantic.integer_promote_impl(kind, scalars[2].dtype)
     low, high, stride = (semantic.cast(s, kind).handle for s in scalars)
@@ -304,13 +306,11 @@ def _dynamic_for(
     carried.leave(carried.after(changed, loop.results), node, name)
 
 
-def _bound(frame: Frame, value: Any, node: ast.For) -> Any:
+def _bound(frame: Frame, value: Any, node: ast.For, name: str) -> Any:
     assert isinstance(node.iter, ast.Call)
     scalar = frame.semantic.to_tensor(value)
     if not isinstance(scalar, core.tensor) or scalar.type.is_block() or not scalar.dtype.is_int():
-        raise frame.error(
-            f"the bounds and the step of a `for` must be integer scalars, found {describe(value)}", node.iter
-        )
+        raise frame.error(f"the {name} of a `for` must be an integer scalar, found {describe(value)}", node.iter)
     return scalar
 
 

@@ -43,7 +43,7 @@ def unresolved(layout: Layout) -> bool:
 
 def mangled(layout: Layout) -> str:
     """A layout as part of a name."""
-    return "".join(c if c.isalnum() else "_" for c in repr(layout))
+    return layout.mangle()
 
 
 class distributed_type(block_type):

@@ -81,6 +81,8 @@ from weft.language.core import (
     void,
     where,
 )
+from weft.language.core import aggregate_replace as aggregate_replace
+from weft.language.core import clamp as clamp
 from weft.language.math import (
     abs,
     ceil,
@@ -101,6 +103,10 @@ from weft.language.math import (
     umulhi,
 )
 from weft.language.standard import cdiv, max, min, ravel, reduce_or, sum, xor_sum
+from weft.language.standard import cumprod as cumprod
+from weft.language.standard import cumsum as cumsum
+from weft.language.standard import squeeze as squeeze
+from weft.language.standard import unsqueeze as unsqueeze
 
 from ..memory import shared_memory_descriptor
 from ..types import distributed_type, shared_memory_descriptor_type

@@ -69,6 +69,10 @@ class Layout:
     def _name(self) -> str:
         return type(self).__name__
 
+    def mangle(self) -> str:
+        """A text of letters, digits and underscores that says which layout it is, as part of a name."""
+        return "".join(c if c.isalnum() else "_" for c in repr(self))
+
     def _defaults(self) -> dict[str, Any]:
         """What fields have that were not given, where that is not the dataclass's default."""
         return {}

@@ -314,7 +314,11 @@ class PaddedSharedLayout(SharedLayout):
             block_bases=checks.bases(name, "block_bases", self.block_bases, len(shape)),
             shape=shape,
         )
-        _explicit(name, self.offset_bases, self.block_bases, shape)
+        self.verify()
+
+    def verify(self) -> None:
+        """Raises LayoutError where its bases do not lead to each element of the shape; no layout is made of such."""
+        _explicit(self._name, self.offset_bases, self.block_bases, tuple(self.shape))
 
     @staticmethod
     def with_identity_for(

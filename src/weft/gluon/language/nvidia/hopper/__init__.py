@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ....elsewhere import only_on
 from ..ampere import async_copy, mma_v2
 from . import cluster, mbarrier, tma
 from .wgmma import (
@@ -12,6 +13,10 @@ from .wgmma import (
     warpgroup_mma_init,
     warpgroup_mma_wait,
 )
+
+async_store = only_on(
+    "hopper", ["async_store"], "later versions of Triton than 3.6", {"async_store": "memory.store(value)"}
+)["async_store"]
 
 __all__ = [
     "async_copy",

@@ -23,6 +23,7 @@ from weft.language.tensors import tensor
 from weft.layouts import NVMMASharedLayout
 
 from ....descriptors import tensor_descriptor, tensor_descriptor_type
+from ....elsewhere import only_on
 from ....memory import shared_memory_descriptor
 from ....semantic import GluonSemantic
 from ...barriers import known_number, listed
@@ -39,6 +40,18 @@ __all__ = [
 ]
 
 Semantic = GluonSemantic | None
+
+_LATER = "later versions of Triton than 3.6"
+_IM2COL = "async_copy_global_to_shared_im2col"
+_ATOMICS = [f"async_atomic_{name}" for name in ("add", "and", "max", "min", "or", "xor")]
+_MISSING = {
+    **only_on("tma", [_IM2COL], _LATER, {_IM2COL: "copy the pixels of each place of the filter as a block of its own"}),
+    **only_on("tma", _ATOMICS, _LATER, dict.fromkeys(_ATOMICS, "gl.atomic_add and its like take pointers")),
+}
+async_copy_global_to_shared_im2col = async_load_im2col = _MISSING[_IM2COL]
+async_atomic_add, async_atomic_and = _MISSING["async_atomic_add"], _MISSING["async_atomic_and"]
+async_atomic_max, async_atomic_min = _MISSING["async_atomic_max"], _MISSING["async_atomic_min"]
+async_atomic_or, async_atomic_xor = _MISSING["async_atomic_or"], _MISSING["async_atomic_xor"]
 
 
 def _check(name: str, desc: Any, coord: Sequence[Any], memory: Any) -> None:

@@ -34,8 +34,20 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """The mark."""
+    """The mark; options that mean nothing end the run before it begins."""
     config.addinivalue_line("markers", "weft_targets(*names): the targets that a test with `weft_target` is for")
+    try:
+        for name in _targets(config):
+            with weft.target(name):
+                pass
+        if _simulator(config):
+            weft.sim.Options.parse(_simulator(config))
+    except (weft.WeftError, ValueError) as error:
+        raise pytest.UsageError(f"weft: {str(error).removeprefix('error: ')}") from None
+
+
+def _simulator(config: pytest.Config) -> str:
+    return str(config.getoption("--weft-sim") or config.getini("weft_sim"))
 
 
 def _targets(config: pytest.Config) -> list[str]:
@@ -49,21 +61,25 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         return
     chosen = _targets(metafunc.config)
     for mark in metafunc.definition.iter_markers("weft_targets"):
-        chosen = [name for name in chosen if name in mark.args]
+        left = [name for name in chosen if name in mark.args]
+        if chosen and not left:
+            reason = f"for {', '.join(map(str, mark.args))}, and this run is for {', '.join(chosen)}"
+            skipped = pytest.param(chosen[0], marks=pytest.mark.skip(reason=reason))
+            metafunc.parametrize("weft_target", [skipped], indirect=True)
+            return
+        chosen = left
     metafunc.parametrize("weft_target", chosen, indirect=True)
 
 
 @pytest.fixture
 def weft_target(request: pytest.FixtureRequest) -> Iterator[str]:
     """The name of the target that launches in this test are for."""
-    config = request.config
-    text = str(config.getoption("--weft-sim") or config.getini("weft_sim"))
     name = str(request.param)
     with weft.target(name):
         if not name.startswith("sim:"):
             yield name
             return
-        with weft.sim.options(weft.sim.Options.parse(text)):
+        with weft.sim.options(weft.sim.Options.parse(_simulator(request.config))):
             yield name
 
 

@@ -95,3 +95,16 @@ def test_the_cpu_if_nothing_is_said(run) -> None:  # type: ignore[no-untyped-def
     text = run("-k", "add or one_target")
     assert "PASSED test_kernels.py::test_add[cpu]" in text
     assert "1 passed, 1 skipped" in text, "a test that is for none of the targets is skipped"
+    assert ": for sim:cuda:90, and this run is for cpu" in text
+
+
+@pytest.mark.parametrize(
+    ("option", "text"),
+    [
+        ("--weft-target=cpu,foo", "ERROR: weft: compiling is not supported on target foo\nhint: targets that"),
+        ("--weft-sim=bogus=1", "ERROR: weft: there is no option 'bogus'"),
+    ],
+)
+def test_options_that_mean_nothing(run, option: str, text: str) -> None:  # type: ignore[no-untyped-def]
+    found = run(option)
+    assert text in found and "passed" not in found and "Traceback" not in found

@@ -147,3 +147,52 @@ def test_keyword_arguments_of_any_name() -> None:
 
     with pytest.raises(TypeError, match=r"JIT functions do not support \*\*kwargs"):
         weft.jit(kernel)
+
+
+@aggregate
+class Shifted:
+    value: tl.tensor
+
+    @weft.jit
+    def __add__(self, other):  # type: ignore[no-untyped-def]
+        return Shifted(self.value + other)
+
+    @weft.jit
+    def __rsub__(self, other):  # type: ignore[no-untyped-def]
+        return Shifted(other - self.value)
+
+
+@aggregate
+class Undecided:
+    value: tl.tensor
+
+    @weft.constexpr_function
+    def __sub__(self, other: Any) -> Any:
+        return NotImplemented
+
+
+@aggregate
+class Reflected:
+    value: tl.tensor
+
+    @weft.jit
+    def __rsub__(self, other):  # type: ignore[no-untyped-def]
+        return Shifted(other.value - self.value)
+
+
+@weft.jit
+def operators(out: Any) -> None:
+    i = tl.arange(0, 4)
+    first = Shifted(i) + i
+    for k in range(2):
+        first += k + 1
+    tl.store(out + i, first.value)
+    tl.store(out + 4 + i, (i * 10 - first).value)
+    tl.store(out + 8 + i, (Undecided(i * 5) - Reflected(i)).value)
+
+
+def test_operators_of_a_class_with_tensors() -> None:
+    out = np.zeros(12, np.int32)
+    operators[(1,)](out)
+    first = [2 * i + 3 for i in range(4)]
+    assert out.tolist() == [*first, *(10 * i - x for i, x in enumerate(first)), 0, 4, 8, 12]

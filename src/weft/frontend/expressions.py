@@ -18,7 +18,7 @@ from weft.language.callable import BoundConstexprFunction, BoundJITMethod, Const
 from .calls import call
 from .frame import Frame, evaluates
 from .names import did_you_mean
-from .values import as_tuple, describe, unwrap, wrap_scalar
+from .values import as_tuple, describe, is_aggregate, unwrap, wrap_scalar
 
 __all__ = ["apply_binary", "binary_entry", "elements", "get_attribute", "sequence"]
 
@@ -119,9 +119,10 @@ def binary_entry(frame: Frame, op: ast.operator) -> _Operator:
 
 
 def apply_binary(frame: Frame, entry: _Operator, left: Any, right: Any) -> Any:
-    """`left op right`: a tensor on either side decides, then an aggregate's methods, else Python's operator folds."""
+    """`left op right`: an aggregate's methods decide, then a tensor on either side, else Python's operator folds."""
     symbol, method, reflected, python = entry
-    if isinstance(left, _tensor) or isinstance(right, _tensor):
+    ours = is_aggregate(left) or is_aggregate(right)
+    if (isinstance(left, _tensor) or isinstance(right, _tensor)) and not ours:
         first, name, second = (left, method, right) if isinstance(left, _tensor) else (right, reflected, left)
         function = getattr(type(first), name, None)
         if function is None:
@@ -132,12 +133,12 @@ def apply_binary(frame: Frame, entry: _Operator, left: Any, right: Any) -> Any:
         return function(first, second, _semantic=frame.semantic)
     for operand, name, other in ((left, method, right), (right, reflected, left)):
         if isinstance(operand, core.base_value) and not isinstance(operand, _constexpr):
-            function = getattr(operand, name, None)
+            function = getattr(operand, name, None) if is_aggregate(operand) or not ours else None
             if function is not None:
                 if isinstance(function, JITCallable) and not isinstance(function, ConstexprFunction):
                     function = BoundJITMethod(operand, function)
                 result = call(frame, function, [other], {})
-                if result is not NotImplemented:
+                if unwrap(result) is not NotImplemented:
                     return result
     left, right = unwrap(left), unwrap(right)
     if isinstance(right, core.tuple) and isinstance(left, (list, tuple)) and python in (operator.eq, operator.ne):

@@ -21,6 +21,7 @@ __all__ = [
     "describe",
     "describe_type",
     "flatten",
+    "is_aggregate",
     "map_tuple",
     "name_value",
     "same_value",
@@ -140,11 +141,16 @@ def same_constant(left: Any, right: Any) -> bool:
         return False
 
 
+def is_aggregate(value: Any) -> bool:
+    """Whether a value is of a class of the user's."""
+    return isinstance(value, core.base_value) and getattr(value, "__triton_aggregate__", False)
+
+
 def snapshot(scope: dict[str, Any]) -> dict[str, Any]:
     """A copy of a scope that later changes do not reach; aggregates can change in place, so they are copied too."""
     copied = dict(scope)
     for name, value in scope.items():
-        if getattr(value, "__triton_aggregate__", False) and isinstance(value, core.base_value):
+        if is_aggregate(value):
             copied[name] = unflatten([value.type], flatten([value]))[0]
     return copied
 

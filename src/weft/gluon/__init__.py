@@ -32,7 +32,7 @@ from weft.language.core import must_use_result
 __all__ = ["aggregate", "amd", "constexpr_function", "jit", "must_use_result", "nvidia"]
 
 # What makes launches, and what takes arrays, is in rooms below this one: it is found when it is first asked for.
-_BELOW = {"jit": "weft.runtime.gluon", "GluonJITFunction": "weft.runtime.gluon"}
+_BELOW = {"jit": "weft.runtime.gluon", "GluonJITFunction": "weft.runtime.gluon", "GluonASTSource": "weft.runtime.gluon"}
 
 
 def __getattr__(name: str) -> Any:

@@ -112,6 +112,8 @@ class shared_memory_descriptor(base_value):
         """The same bytes as elements of another type, in another shape and layout."""
         return _semantic.memdesc_reinterpret(self, unwrap(dtype), unwrap_shape(shape), unwrap(layout))
 
+    reinterpret = _reinterpret
+
     @builtin
     def _keep_alive(self, _semantic: Any = None) -> None:
         """Up to here the memory is not used for anything else."""

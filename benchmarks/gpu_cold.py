@@ -3,9 +3,11 @@
     python benchmarks/gpu_cold.py --capability 90 --seconds 75
 
 Needs the package triton and ptxas, but no GPU. Seconds are those of compiling, from the Python source to the cubin.
-Imports are not in them: for each side one process imports all, and forks for each compile. What a side does once in a
-process before its first compile (Triton hashes its own files) is not in them either, but is given beside them. All
-kernels are compiled once before any is a second time; when the time is over, the medians are of what there is.
+Imports are not in them: a process imports all, says that it is ready, and compiles one kernel when it is told to. (It
+is not forked from one that has imported all: then up to half of the time of a small kernel went into copying the pages
+of memory that Python counts references in.) What a side does once in a process before its first compile (Triton hashes
+its own files) is not in them either, but is given beside them. All kernels are compiled once before any is a second
+time; when the time is over, the medians are of what there is.
 """
 
 from __future__ import annotations
@@ -71,61 +73,55 @@ def seconds_here(side: str, name: str, capability: int) -> float:
     return taken
 
 
-def serve(side: str, capability: int) -> None:
-    """Compile what is asked for on the standard input, each in a child; answer with seconds, or what went wrong."""
+def serve(side: str, name: str, capability: int) -> None:
+    """Get ready, answer with the seconds of what is done once; when told to, compile, and answer with the seconds."""
     print(prepare(side), flush=True)
-    for line in sys.stdin:
-        child = os.fork()
-        if not child:
-            signal.alarm(LONGEST_S)
-            _answer(side, line.strip(), capability)
-        _, status = os.waitpid(child, 0)
-        if status:
-            print(f"failed: status {os.waitstatus_to_exitcode(status)}", flush=True)
-
-
-def _answer(side: str, name: str, capability: int) -> None:
-    """In a child: compile with caches of its own, and end."""
-    status = 1
+    if not sys.stdin.readline():
+        return
+    signal.alarm(LONGEST_S)
     with tempfile.TemporaryDirectory() as folder:
         os.environ |= {"TRITON_CACHE_DIR": f"{folder}/triton", "WEFT_CACHE_DIR": f"{folder}/weft"}
-        try:
-            print(seconds_here(side, name, capability), flush=True)
-            status = 0
-        except (Exception, SystemExit) as error:
-            print(f"{type(error).__name__}: {error}", file=sys.stderr)
-    os._exit(status)
+        print(seconds_here(side, name, capability), flush=True)
 
 
-class Server:
-    """A process that compiles for one side."""
+class Process:
+    """A process that compiles one kernel, for one side, when it is asked for the seconds."""
 
-    def __init__(self, side: str, capability: int) -> None:
-        self.side = side
-        command = [sys.executable, str(HERE), "--serve", side, "--capability", str(capability)]
+    def __init__(self, side: str, name: str, capability: int) -> None:
+        self.side, self.name = side, name
+        command = [sys.executable, str(HERE), "--serve", side, "--only", name, "--capability", str(capability)]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        self.once = self._answer("its imports")
 
-    def seconds(self, name: str) -> float:
-        """What compiling a kernel takes. RuntimeError where it fails."""
+    def once(self) -> float:
+        """Wait until it is ready; the seconds of what is done once in a process."""
+        return self._answer()
+
+    def seconds(self) -> float:
+        """What compiling the kernel takes. RuntimeError where it fails."""
         assert self.process.stdin is not None
-        self.process.stdin.write(f"{name}\n")
-        self.process.stdin.flush()
-        return self._answer(name)
+        self.process.stdin.write("\n")
+        self.process.stdin.close()
+        found = self._answer()
+        self.process.wait(LONGEST_S)
+        return found
 
-    def _answer(self, name: str) -> float:
+    def _answer(self) -> float:
         assert self.process.stdout is not None
         answer = self.process.stdout.readline().strip()
         try:
             return float(answer)
         except ValueError:
-            raise RuntimeError(f"{self.side}, {name}: {answer or 'the process ended'}") from None
+            raise RuntimeError(f"{self.side}, {self.name}: {answer or 'the process ended'}") from None
 
-    def close(self) -> None:
-        """End it."""
-        assert self.process.stdin is not None
-        self.process.stdin.close()
-        self.process.wait(10)
+
+def pair(name: str, capability: int) -> tuple[list[float], list[float]]:
+    """(seconds of what is done once, seconds of compiling a kernel), each of Weft and of Triton."""
+    processes = [Process(side, name, capability) for side in ("weft", "triton")]  # which get ready side by side
+    try:
+        return [p.once() for p in processes], [p.seconds() for p in processes]
+    finally:
+        for p in processes:
+            p.process.kill()
 
 
 def rows(capability: int, repeat: int = 3, seconds: float = 75) -> Iterator[tuple[str, float, float]]:
@@ -134,17 +130,15 @@ def rows(capability: int, repeat: int = 3, seconds: float = 75) -> Iterator[tupl
     The first is `ONCE`, what is done once in a process.
     """
     until = time.monotonic() + seconds
-    servers = [Server(side, capability) for side in ("weft", "triton")]
     taken: dict[str, list[list[float]]] = {}
-    try:
-        for _ in range(repeat):
-            for name in cases("weft"):
-                if time.monotonic() < until:
-                    taken.setdefault(name, []).append([server.seconds(name) for server in servers])
-    finally:
-        for server in servers:
-            server.close()
-    yield ONCE, servers[0].once, servers[1].once
+    once: list[list[float]] = []
+    for _ in range(repeat):
+        for name in cases("weft"):
+            if time.monotonic() < until:
+                own, found = pair(name, capability)
+                once.append(own)
+                taken.setdefault(name, []).append(found)
+    yield ONCE, statistics.median(p[0] for p in once), statistics.median(p[1] for p in once)
     for name, pairs in taken.items():
         yield name, statistics.median(p[0] for p in pairs), statistics.median(p[1] for p in pairs)
 
@@ -163,9 +157,10 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=75, help="no compile begins after that")
     parser.add_argument("--serve", choices=sorted(NEEDED), help=argparse.SUPPRESS)
+    parser.add_argument("--only", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.serve:
-        serve(options.serve, options.capability)
+        serve(options.serve, options.only, options.capability)
         return
     print(f"{'kernel':28} {'Weft ms':>9} {'Triton ms':>10} {'ratio':>6}")
     (_, own, other), *found = rows(options.capability, options.repeat, options.seconds)

@@ -107,7 +107,7 @@ def _to_all(c: Context, value: Value, layout: LinearLayout) -> Value:
     flat = LinearLayout.identity_1d(prod(shape), "offset", "x")
     memory = flat.reshape_outs({n: layout.out_dims[n] for n in reversed(names)}).transpose_outs(names)
     base = c.allocate(width * prod(shape), "atomic")
-    store_tile(c, value, layout, memory, base, width)
+    store_tile(c, value, layout, memory, base, width, first_only=True)  # what the others have is nothing
     return load_tile(c, value.elem, layout, memory, base, width)
 
 

@@ -55,11 +55,12 @@ class _Side:
         store: bool,
         gaps: Gaps,
         begin: int = 0,
+        matrices: bool = True,
     ) -> None:
         shape = tuple(layout.out_dims.values())
         pairs = [(interval // width, padding // width) for interval, padding in gaps]
         machine = c.machine
-        if begin % ROW:  # lanes give rows of matrices, whose elements cannot change places
+        if begin % ROW or not matrices:  # lanes give rows of matrices, whose elements cannot change places
             machine = replace(machine, ldmatrix=False, stmatrix=False)
         self.plan: LocalAccess = plan_local_access(layout, memory, shape, 8 * width, machine, store=store, gaps=pairs)
         self.homes = _homes(self.plan)
@@ -144,12 +145,16 @@ def store_tile(
     width: int,
     offset: int = 0,
     gaps: Gaps = (),
+    first_only: bool = False,
 ) -> None:
-    """A tile into a buffer; one of several copies is stored. What other blocks hold is fetched first."""
+    """A tile into a buffer; one of several copies is stored. What other blocks hold is fetched first.
+
+    A matrix instruction is for all lanes and stores all copies; with `first_only` only the first of them counts.
+    """
     if c.program.blocks > 1 and layout.has_in("block"):
         own = as_in_memory(layout, memory)
         value, layout = value if own == layout else convert(c, value, layout, own), own
-    side = _Side(c, layout, memory, width, True, gaps, offset)
+    side = _Side(c, layout, memory, width, True, gaps, offset, matrices=not first_only)
     vector = 1 << side.plan.access.vector
     ordered = c.build.rename(value, side.order)
     address = side.address(c, base, vector, offset)

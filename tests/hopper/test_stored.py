@@ -42,6 +42,20 @@ def test_descriptors_of_the_host(options: Options) -> None:
     np.testing.assert_array_equal(c, (a.astype(np.float32) @ b.astype(np.float32).T).astype(np.float16))
 
 
+@pytest.mark.parametrize(("columns", "written"), [(96, 96), (93, 96), (88, 88), (85, 88), (65, 72)])
+def test_stores_end_where_16_bytes_do(columns: int, written: int) -> None:
+    """The copy engine writes whole runs of 16 bytes, also where a row of the tensor ends inside of one."""
+    a, b = integers(0, (64, 48), np.float16), integers(1, (96, 48), np.float16)
+    c = aligned((64, 96), np.float16)
+    c[:] = 77
+    described = Described(c, (32, 32), shape=(64, columns), strides=(96, 1))
+    values = {"a": Described(a, (32, 16)), "b": Described(b, (32, 16)), "c": described, "K": 48}
+    simulate("descriptor_matmul_sm90", (2, 3), values, EVERY[0])
+    wanted = (a.astype(np.float32) @ b.astype(np.float32).T).astype(np.float16)
+    wanted[:, written:] = 77
+    np.testing.assert_array_equal(c, wanted)
+
+
 @every
 def test_descriptors_of_the_device(options: Options) -> None:
     a, b, c = integers(0, (64, 40), np.float32), integers(1, (40, 32), np.float32), aligned((64, 32), np.float32)

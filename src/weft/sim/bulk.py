@@ -84,7 +84,7 @@ def _issue(context: Context, op: LaneOp, row: int, lane: int, given: list[list[i
             copy.load(barrier)
     else:
         (where,), at, (source,), _ = given
-        copy.prepare(where, at, source)
+        copy.prepare(where, at, source, stored=True)
         if copy.boxed is not None and copy.may_write(at):
             copy.store(op.attrs["isa"].split(".")[6] if kind == "reduce" else "")
 
@@ -137,7 +137,7 @@ class _Copy:
             self.fail(BulkCopyError, text, None, "global", COORDINATES)
         return min(at) >= 0
 
-    def prepare(self, where: int, at: list[int], shared: int) -> None:
+    def prepare(self, where: int, at: list[int], shared: int, *, stored: bool = False) -> None:
         """Read the tensor map, find the elements; leaves `boxed` None where something is wrong."""
         memory = self.batch.launch.memory
         place = np.array([where])
@@ -167,7 +167,7 @@ class _Copy:
             text += f"{at[0] * tensor.element_bytes}: that must be a multiple of 16"
             self.fail(BulkCopyError, text, where, "global", COORDINATES)
             return
-        address, inside = tensor.elements(tuple(at))
+        address, inside = tensor.elements(tuple(at), stored=stored)
         size = tensor.element_bytes
         plain = shared + _plain(size, address.size)
         swizzled = plain ^ (plain >> 3 & (tensor.swizzle // 16 - 1) << 4)
@@ -176,7 +176,10 @@ class _Copy:
         if wrong.any():
             first = int(box.address[wrong][0])
             text = f"a bulk copy of elements outside of every array, at {first:#x}: {memory.describe(first)}"
-            self.fail(OutOfBoundsError, text, first, "global")
+            hint = (
+                "bulk stores write whole runs of 16 bytes, also where a row of the tensor ends in one" if stored else ""
+            )
+            self.fail(OutOfBoundsError, text, first, "global", hint)
             box = _Box(tensor, box.address, box.inside & ~wrong, swizzled)
         self.boxed = box
 

@@ -166,7 +166,10 @@ def bulk(g: GluonGenerator) -> None:
 
 
 def bulk_store(g: GluonGenerator) -> None:
-    """A tile that the copy engine takes to an array of each program's own, except for what lies outside of it."""
+    """A tile that the copy engine takes to an array of each program's own, except for what lies outside of it.
+
+    It writes whole runs of 16 bytes: also what follows the last column in its run.
+    """
     rng = g.rng
     x = g.pick(
         lambda v: (
@@ -195,8 +198,10 @@ def bulk_store(g: GluonGenerator) -> None:
         "tma.store_wait(0)",
     ]
 
+    written = min(block[1], -(-columns * width // 16) * 16 // width)
+
     def run(s: Any) -> None:
-        s.memory[array.name][: rows * pitch].reshape(rows, pitch)[:, :columns] = s[x.name][:rows, :columns]
+        s.memory[array.name][: rows * pitch].reshape(rows, pitch)[:, :written] = s[x.name][:rows, :written]
 
     g.put("\n".join(lines), run)
 

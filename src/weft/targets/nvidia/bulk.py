@@ -86,14 +86,21 @@ class TensorMap:
         """What a copy of the box counts on its mbarrier."""
         return int(np.prod(self.counts)) * self.element_bytes
 
-    def elements(self, coordinates: tuple[int, ...]) -> tuple[Array, Array]:
-        """(address in global memory, whether inside of the tensor) of the box's elements, the innermost axis last."""
+    def elements(self, coordinates: tuple[int, ...], *, stored: bool = False) -> tuple[Array, Array]:
+        """(address in global memory, whether inside of the tensor) of the box's elements, the innermost axis last.
+
+        What is stored goes on to the end of the 16 bytes in which a row of the tensor ends.
+        """
         counts = self.counts[::-1]
         index = np.indices(counts)[::-1]
         strides = (self.element_bytes, *self.strides)
         address = np.full(counts, self.address, np.int64)
         inside = np.ones(counts, np.bool_)
-        for at, start, step, size, stride in zip(index, coordinates, self.steps, self.shape, strides, strict=True):
+        sizes = list(self.shape)
+        if stored:
+            each = max(1, 16 // self.element_bytes)
+            sizes[0] = -(-sizes[0] // each) * each
+        for at, start, step, size, stride in zip(index, coordinates, self.steps, sizes, strides, strict=True):
             place = at * step + start
             address += place * stride
             inside &= (place >= 0) & (place < size)

@@ -188,6 +188,34 @@ def test_captured_constants_are_looked_at(gpu: PretendedGPU, monkeypatch: pytest
     monkeypatch.setitem(globals(), "FACTOR", tl.constexpr(4))
     with pytest.raises(CapturedGlobalError, match="FACTOR"):
         captured[(1,)](x, 16, BLOCK=64)
+    captured.reset()
+    kernel = captured[(1,)](x, 16, BLOCK=64)
+    assert "dense<4>" in kernel.asm["ttir"], "what was compiled before has been forgotten"
+
+
+@weft.jit
+def twice(v):
+    return v * 2
+
+
+@weft.jit
+def thrice(v):
+    return v * 3
+
+
+@weft.jit
+def calling(x, n, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(x + i, twice(i), mask=i < n)
+
+
+def test_a_function_that_is_replaced_is_compiled_anew(gpu: PretendedGPU, monkeypatch: pytest.MonkeyPatch) -> None:
+    x = Tensor(dtype=np.int32)
+    for _ in range(3):
+        assert "dense<2>" in calling[(1,)](x, 16, BLOCK=64).asm["ttir"]
+    monkeypatch.setitem(globals(), "twice", thrice)
+    for _ in range(3):
+        assert "dense<3>" in calling[(1,)](x, 16, BLOCK=64).asm["ttir"]
 
 
 def test_hooks_hear_of_launches_that_went_the_quickest_way_before(gpu: PretendedGPU) -> None:

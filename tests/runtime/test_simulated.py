@@ -15,6 +15,7 @@ import weft.language as tl
 import weft.sim
 from kernels import load_cases
 from kernels.case import Descriptor, copy_arguments
+from weft.base import CapturedGlobalError
 
 
 @weft.jit
@@ -112,3 +113,42 @@ def test_a_target_for_warmup(target: str) -> None:
     assert wanted in kernel.asm and (x == 0).all()
     if wanted == "ptx":
         assert f".target sm_{target[-2:]}" in kernel.asm["ptx"]
+
+
+FACTOR = tl.constexpr(3)
+
+
+@weft.jit
+def twice(v):
+    return v * 2
+
+
+@weft.jit
+def thrice(v):
+    return v * 3
+
+
+@weft.jit
+def capturing(x, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(x + i, twice(i) * FACTOR)
+
+
+def captured(target: str) -> int:
+    x = np.zeros(16, np.int32)
+    capturing[(1,)](x, BLOCK=16, target=target)
+    return int(x[1])
+
+
+@pytest.mark.parametrize("target", ["cpu", "sim:cuda:80"])
+def test_what_is_captured_is_looked_at(target: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel that was compiled before ran on."""
+    capturing.reset()
+    assert captured(target) == 6
+    monkeypatch.setitem(globals(), "FACTOR", tl.constexpr(4))
+    with pytest.raises(CapturedGlobalError, match="FACTOR"):
+        captured(target)
+    capturing.reset()
+    assert captured(target) == 8
+    monkeypatch.setitem(globals(), "twice", thrice)
+    assert captured(target) == 12

@@ -324,6 +324,13 @@ class GPULaunches:
         if not self.kernel.refuse_changed_constant():
             return entry
         with self._lock:
+            self.kernel.reset()
+            return self._miss(key, args, options)
+
+    def forget(self) -> None:
+        """Drop what was compiled, the quickest way for it included: the next launch finds out anew."""
+        with self._lock:
             for known in (self._kernels, self._entries, self._quick, self._found):
                 known.clear()
-            return self._miss(key, args, options)
+            before, self.launch = self.launch, self._general
+            self.kernel.relaunch(before, self._general)

@@ -95,6 +95,8 @@ class JITFunction(JITCallable, KernelInterface[Any]):
         self._kernels = _KernelCache(self._entries)
         self._key_cache: dict[Any, str] = {}
         self._gpu: dict[str | None, Any] = {}
+        self._simulated: dict[str, Any] = {}
+        """Programs for simulated targets, by specialisation, options and target."""
         self._compile_lock = threading.RLock()
         self._launcher: Callable[..., Any] = self._first_launch
         self._collect: Callable[..., tuple[tuple[Any, ...], dict[str, Any]]] | None = None
@@ -355,8 +357,6 @@ class JITFunction(JITCallable, KernelInterface[Any]):
             return entry
         with self._compile_lock:
             self.reset()
-            self._kernels.clear()
-            self._fallbacks.clear()
             return self._miss(key, args, options)
 
     def refuse_changed_constant(self) -> bool:
@@ -421,6 +421,10 @@ class JITFunction(JITCallable, KernelInterface[Any]):
         super().reset()
         if hasattr(self, "_kernels"):
             self._kernels.clear()
+            self._fallbacks.clear()
+            self._simulated.clear()
+            for launches in self._gpu.values():
+                launches.forget()
 
 
 def _hashable(key: Any) -> Any:

@@ -6,7 +6,7 @@
     weft.compile("kernel.ttgir", target="sim:cuda:80")[grid](x, y, n)
     print(weft.sim.last_run())
 
-Programs are kept by kernel, specialisation, options and target.
+Each kernel keeps its programs, by specialisation, options and target.
 """
 
 from __future__ import annotations
@@ -30,8 +30,6 @@ from .wrapping import warn_of_wrapping
 
 __all__ = ["SimulatedKernel", "compiled", "launch"]
 
-_programs: dict[str, LaneProgram] = {}
-
 
 def _in_the_library(symbol: str) -> Any:
     """What runs a function of libdevice on arrays; imported when the simulator meets one that it does not know."""
@@ -49,11 +47,14 @@ def launch(kernel: Any, target: str, grid: Any, /, *args: Any, **kwargs: Any) ->
     facts = [specialize_param(p, a) for p, a in zip(kernel.params, bound, strict=True)]
     signature, constants, attrs = signature_of(kernel.arg_names, facts, list(bound))
     shown = [(t, k if isinstance(k, str) else constexpr_key(k)) for t, k in facts]
-    key = f"{id(kernel)}{kernel.cache_key}{shown}{sorted(options.items())}{target}"
-    program = _programs.get(key)
+    key = f"{shown}{sorted(options.items())}{target}"
+    if kernel.refuse_changed_constant():  # a function that it calls is another one now
+        kernel.reset()
+    program = kernel._simulated.get(key)
     if program is None:
+        _ = kernel.cache_key  # making it notes what is captured
         source = compiler.ASTSource(kernel, signature, constants, attrs)
-        program = _programs[key] = compiler.lane_program(source, target, options, warn_of_wrapping)
+        program = kernel._simulated[key] = compiler.lane_program(source, target, options, warn_of_wrapping)
     leaves = runtime_leaves(list(signature.values()))
     named = dict(zip(kernel.arg_names, bound, strict=True))
     return _run(program, asked_grid(grid, named) if callable(grid) else grid, [_at(bound, path) for path, _ in leaves])

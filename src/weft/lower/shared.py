@@ -197,9 +197,9 @@ def _local_alloc(c: Context, op: Operation) -> None:
 
 
 def _alignment(type: MemDescType, memory: LinearLayout) -> int:
-    """What the address must be a multiple of: the copy engine and wgmma swizzle by bits 7 to 9 of the address."""
-    if isinstance(type.data.layout.named, NVMMASharedLayout) and type.data.layout.named.swizzle_byte_width:
-        return 1024
+    """What the address must be a multiple of: the copy engine wants 128, and swizzles by bits 7 to 9 of the address."""
+    if isinstance(type.data.layout.named, NVMMASharedLayout):
+        return 1024 if type.data.layout.named.swizzle_byte_width else 128
     return 16 if memory.in_dims["offset"] * bit_width(type.element_type) <= 128 else 128
 
 

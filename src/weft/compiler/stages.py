@@ -157,6 +157,8 @@ def compile(
                 with stage("ttir", timings):
                     facts["wrapped_offsets"] = cpu_stages().wrapped(src, chosen, opts)
             return _kernel(src, chosen, opts, facts, entry[1], key, timings, from_cache=True, dump=dump)
+    if not opts.backend.cpu:
+        importlib.import_module("weft.backends.llvm.machine").begin(host_cpu())  # beside what is imported now
     facts, blobs = cpu_stages().make(src, chosen, opts, timings, dump)
     if store is not None:
         with stage("cache", timings):

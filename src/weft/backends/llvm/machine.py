@@ -12,6 +12,8 @@ import llvmlite.binding as llvm
 from weft.base import CompilerCrash
 from weft.targets import CPU
 
+from . import early
+
 # On Windows an object that computes with floats refers to this symbol, which a linker would find in the C library.
 _USES_FLOATS = "@_fltused = weak_odr hidden constant i32 0\n"
 
@@ -64,8 +66,21 @@ def optimised(text: str, cpu: CPU) -> tuple[llvm.ModuleRef, llvm.TargetMachine]:
     return module, machine
 
 
+NOTHING = "define void @nothing() {\n  ret void\n}\n"
+
+
+def begin(cpu: CPU) -> None:
+    """Have what LLVM does once in a process done in another thread; `compile_object` waits for it."""
+    early.begin(cpu, lambda: _object(NOTHING, cpu))
+
+
 def compile_object(text: str, cpu: CPU) -> bytes:
     """The object code of a module."""
+    early.wait(cpu)
+    return _object(text, cpu)
+
+
+def _object(text: str, cpu: CPU) -> bytes:
     module, machine = optimised(text, cpu)
     return bytes(machine.emit_object(module))
 

@@ -5,7 +5,6 @@ The IR is verified before any pass runs, because what LLVM does with broken IR i
 
 from __future__ import annotations
 
-import contextlib
 import re
 import threading
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from functools import lru_cache
 
 import llvmlite.binding as llvm
 
+from weft.backends.llvm import early
 from weft.base import CompilerCrash, Unsupported
 
 __all__ = ["PTXTarget", "assembly", "begin", "ptx_target"]
@@ -68,24 +68,11 @@ def _machine(processor: str, version: int) -> llvm.TargetMachine:
 
 
 NOTHING = "define ptx_kernel void @nothing() {\n  ret void\n}\n"
-_begun: dict[PTXTarget, threading.Thread] = {}
 
 
 def begin(target: PTXTarget) -> None:
-    """Have another thread do what LLVM does once in a process, while the kernel is still being traced.
-
-    `assembly` waits for it. Where no thread can be started, the first kernel does it then.
-    """
-
-    def write_nothing() -> None:
-        with contextlib.suppress(CompilerCrash, RuntimeError):  # the kernel will say so too
-            _written(NOTHING, target, target.oldest)
-
-    if target not in _begun:
-        thread = threading.Thread(target=write_nothing, name="weft-llvm")
-        with contextlib.suppress(RuntimeError):
-            thread.start()
-            _begun[target] = thread
+    """Have what LLVM does once in a process done in another thread; `assembly` waits for it."""
+    early.begin(target, lambda: _written(NOTHING, target, target.oldest))
 
 
 def _parsed(text: str, machine: llvm.TargetMachine) -> llvm.ModuleRef:
@@ -136,8 +123,7 @@ def _passes(ordered: bool) -> llvm.ModulePassManager:
 
 def assembly(text: str, target: PTXTarget, version: int = 0) -> str:
     """The PTX of a module of LLVM IR; `version` is the version of PTX that it needs, times ten."""
-    if target in _begun:
-        _begun[target].join()
+    early.wait(target)
     return _written(text, target, version)
 
 

@@ -1,0 +1,44 @@
+"""What LLVM does once in a process, done by another thread while the first kernel is imported for and traced.
+
+    begin("sm_90a", lambda: emit(NOTHING))      # returns at once
+    ...
+    wait("sm_90a")                              # before the kernel is emitted
+
+Registering targets and filling their tables takes 3 to 7 ms, and LLVM needs no lock of the interpreter for it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Hashable
+
+from weft.base import WeftError
+
+__all__ = ["begin", "wait"]
+
+_begun: dict[Hashable, threading.Thread] = {}
+
+
+def begin(what: Hashable, work: Callable[[], object]) -> None:
+    """Have `work` done in another thread, once for each `what`; an error in it is left to the kernel that comes.
+
+    Where no thread can be started, nothing is done.
+    """
+
+    def run() -> None:
+        with contextlib.suppress(WeftError, RuntimeError):
+            work()
+
+    if what not in _begun:
+        thread = threading.Thread(target=run, name="weft-llvm")
+        with contextlib.suppress(RuntimeError):
+            thread.start()
+            _begun[what] = thread
+
+
+def wait(what: Hashable) -> None:
+    """Wait until what was begun, if it was, is done."""
+    thread = _begun.get(what)
+    if thread is not None:
+        thread.join()

@@ -5,7 +5,9 @@ from __future__ import annotations
 import copy
 import pickle
 import threading
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import ml_dtypes
@@ -16,6 +18,7 @@ import weft
 import weft.language as tl
 from weft import knobs
 from weft.base import DeviceAssertionError, LaunchError, LaunchTypeError
+from weft.compiler import kernel as kernel_module
 from weft.runtime.errors import UnknownKeyword
 
 
@@ -788,3 +791,21 @@ def test_parameters_called_like_options_are_options_too() -> None:
     kernel = counts_its_warps[(1,)](out, num_warps=8, num_stages=2)
     assert out.tolist() == [8, 2]
     assert (kernel.metadata.num_warps, kernel.metadata.num_stages) == (8, 2)
+
+
+def test_loading_from_several_threads_loads_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And keeps no lock for a kernel that is loaded."""
+    compiled = add_one.warmup(np.zeros(4, np.float32), grid=(1,))
+    compiled._loaded = None
+    made: list[Any] = []
+
+    def load(image: bytes, facts: Any) -> Any:
+        time.sleep(0.02)
+        made.append(real(image, facts))
+        return made[-1]
+
+    real = kernel_module.LoadedKernel
+    monkeypatch.setattr(kernel_module, "LoadedKernel", load)
+    with ThreadPoolExecutor(4) as threads:
+        assert len({id(found) for found in threads.map(lambda _: compiled.load(), range(8))}) == 1
+    assert len(made) == 1 and not kernel_module._locks

@@ -78,7 +78,7 @@ class CudaKernel(CompiledKernel):
         if self._loaded is None:
             here = current_device()  # says what is missing before anything is assembled
             newer = f"sm_{here.capability}" if here.capability > int(self.metadata.target.arch) else ""
-            with self._lock:
+            with self._loading():
                 if self._loaded is None:
                     image = self.assemble(newer).image
                     try:

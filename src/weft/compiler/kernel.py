@@ -12,6 +12,7 @@ from __future__ import annotations
 import importlib
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, ClassVar
 
 from weft.backends.cpu.driver import LoadedKernel, host_cpu
@@ -20,7 +21,8 @@ from weft.base import LaunchError, WeftError
 __all__ = ["AsmDict", "CompiledKernel", "Metadata"]
 
 
-_locks: dict[str, threading.Lock] = {}
+_locks: dict[int, threading.Lock] = {}
+"""Those of kernels that are being loaded, by id."""
 
 
 class Metadata:
@@ -150,15 +152,17 @@ class CompiledKernel:
         self._loaded: Any = None
         self._launch: Callable[..., None] | None = None
 
-    @property
-    def _lock(self) -> threading.Lock:
-        """Held while this kernel is loaded; no part of it, so that the rest can be pickled."""
-        return _locks.setdefault(self.hash, threading.Lock())
+    @contextmanager
+    def _loading(self) -> Iterator[None]:
+        """One thread at a time loads this kernel. The lock is no part of it, so that the rest can be pickled."""
+        with _locks.setdefault(id(self), threading.Lock()):
+            yield
+            _locks.pop(id(self), None)  # it is loaded: who comes now asks for no lock, who waits has this one
 
     def load(self) -> Any:
         """The kernel in memory."""
         if self._loaded is None:
-            with self._lock:
+            with self._loading():
                 if self._loaded is None:
                     loaded = LoadedKernel(self.kernel, self.metadata._asdict())
                     self.module, self.function = loaded, loaded.address

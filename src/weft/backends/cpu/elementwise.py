@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from weft.backends.cpu.program import Op
 from weft.backends.llvm import casts, vecmath
-from weft.backends.llvm.emit import Function, Type, Value, const, vec
+from weft.backends.llvm.emit import INTEGER_INSTRUCTIONS, Function, Type, Value, const, vec
 from weft.base import Unsupported
 
 Emitter = Callable[[Function, Op, list[Value]], Value]
@@ -64,14 +64,7 @@ def _integer(name: str, llvm: str) -> None:
     EMITTERS[name] = lambda f, op, a: f.bin(llvm, a[0], a[1])
 
 
-for _name, _llvm in {
-    "arith.addi": "add",
-    "arith.subi": "sub",
-    "arith.muli": "mul",
-    "arith.andi": "and",
-    "arith.ori": "or",
-    "arith.xori": "xor",
-}.items():
+for _name, _llvm in INTEGER_INSTRUCTIONS.items():
     _integer(_name, _llvm)
 
 

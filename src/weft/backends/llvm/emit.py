@@ -81,6 +81,15 @@ class Type:
 
 
 FLOAT_BITS = {"half": 16, "bfloat": 16, "float": 32, "double": 64}
+INTEGER_INSTRUCTIONS = {
+    "arith.addi": "add",
+    "arith.subi": "sub",
+    "arith.muli": "mul",
+    "arith.andi": "and",
+    "arith.ori": "or",
+    "arith.xori": "xor",
+}
+"""The operations on integers that are one instruction, defined for all values."""
 
 
 @cache

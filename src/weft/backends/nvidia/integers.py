@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from weft.backends.llvm.emit import INTEGER_INSTRUCTIONS
 from weft.ir.lane import LaneOp
 
 from .elementwise import MANGLED, SCALARS, elementwise, named_predicate, scalars
@@ -97,14 +98,7 @@ def _binary(name: str, llvm: str) -> None:
     SCALARS[name] = lambda e, op, a: e.pure(f"{llvm} {LLVM[op.results[0].elem]} {a[0]}, {a[1]}")
 
 
-for _name, _llvm in {
-    "arith.addi": "add",
-    "arith.subi": "sub",
-    "arith.muli": "mul",
-    "arith.andi": "and",
-    "arith.ori": "or",
-    "arith.xori": "xor",
-}.items():
+for _name, _llvm in INTEGER_INSTRUCTIONS.items():
     _binary(_name, _llvm)
 
 _wide_arithmetic("arith.addi", _added)

@@ -1,4 +1,4 @@
-"""triton.tools.ragged_tma: groups of rows of different sizes through one descriptor."""
+"""Rows of tensors through descriptors that stop at the end of a part of them."""
 
 from __future__ import annotations
 
@@ -9,55 +9,78 @@ import pytest
 
 import weft
 import weft.language as tl
-from weft.compat.shim.tools.ragged_tma import atomic_add_ragged, create_ragged_descriptor, load_ragged, store_ragged
-
-torch = pytest.importorskip("torch", reason="descriptors of PyTorch tensors")
-
-
-@weft.jit
-def double_groups(x, out, total, starts, sizes, M: tl.constexpr):
-    group = tl.program_id(0)
-    first, rows = tl.load(starts + group), tl.load(sizes + group)
-    for row in range(0, rows, M):
-        tile = load_ragged(x, first, rows, [row, 0])
-        store_ragged(out, first, rows, [row, 0], tile * 2)
-        atomic_add_ragged(total, first, rows, [row, 0], tile)
+from weft.base import LaunchError
+from weft.compat.shim.tools.ragged_tma import (
+    atomic_add_ragged,
+    create_ragged_descriptor,
+    create_ragged_descriptor_device_2d,
+    create_ragged_descriptor_device_3d,
+    load_ragged,
+    store_ragged,
+)
 
 
 @weft.jit
-def sum_of_group(x, out, first, rows, M: tl.constexpr):
-    tile = load_ragged(x, first, rows, [0, 0, 0], ragged_dim=1)
-    tl.store(out, tl.sum(tile))
+def by_host(  # type: ignore[no-untyped-def]
+    x: Any, y: Any, start: Any, to: Any, n: Any, DIM: tl.constexpr, RANK: tl.constexpr, ADD: tl.constexpr
+):
+    at = (0,) * RANK
+    data = load_ragged(x, start, n, at, DIM)
+    if ADD:
+        atomic_add_ragged(y, to, n, at, data, DIM)
+        atomic_add_ragged(y, to, n, at, data, DIM)
+    else:
+        store_ragged(y, to, n, at, data + 1, DIM)
 
 
-@pytest.mark.parametrize("debug", [False, True])
-def test_groups_of_rows(debug: bool) -> None:
-    x = torch.arange(37 * 24, dtype=torch.float32).reshape(37, 24)
-    out, total = torch.zeros_like(x), torch.ones_like(x)
-    described = [create_ragged_descriptor(t, [8, 32]) for t in (x, out, total)]
-    starts, sizes = np.array([0, 5, 5, 20], np.int32), np.array([5, 0, 15, 13], np.int32)
-    double_groups[(4,)](*described, starts, sizes, 8, debug=debug)
-    want = x * 2
-    want[33:] = 0  # rows that belong to no group
-    assert torch.equal(out, want)
-    assert torch.equal(total, want / 2 + 1)
+@weft.jit
+def by_kernel(  # type: ignore[no-untyped-def]
+    x: Any, y: Any, start: Any, to: Any, n: Any, sizes: Any, steps: Any, BLOCK: tl.constexpr, DIM: tl.constexpr
+):
+    if len(sizes) == 2:
+        a = create_ragged_descriptor_device_2d(x, *sizes, *steps, *BLOCK, DIM)
+        b = create_ragged_descriptor_device_2d(y, *sizes, *steps, *BLOCK, DIM)
+    else:
+        a = create_ragged_descriptor_device_3d(x, *sizes, *steps, *BLOCK, DIM)
+        b = create_ragged_descriptor_device_3d(y, *sizes, *steps, *BLOCK, DIM)
+    at = (0,) * len(sizes)
+    store_ragged(b, to, n, at, load_ragged(a, start, n, at, DIM) + 1, DIM)
 
 
-def test_groups_along_the_second_of_three_dimensions() -> None:
-    x = torch.arange(2 * 9 * 8, dtype=torch.float32).reshape(2, 9, 8)
-    out = torch.zeros(1)
-    sum_of_group[(1,)](create_ragged_descriptor(x, [2, 4, 8], ragged_dim=-2), out, 5, 3, 4)
-    assert out.item() == x[:, 5:8].sum().item()
+CASES = [((96, 40), (32, 64), 0), ((24, 16, 32), (16, 8, 32), 0), ((24, 24, 32), (32, 16, 32), 1)]
+
+
+@pytest.mark.parametrize("target", ["cpu", "sim:cuda:90"])
+@pytest.mark.parametrize("how", ["host", "add", "kernel"])
+@pytest.mark.parametrize(("shape", "block", "dim"), CASES)
+def test_rows_of_a_part(shape: tuple[int, ...], block: tuple[int, ...], dim: int, how: str, target: str) -> None:
+    x = np.random.default_rng(0).normal(size=shape).astype(np.float32)
+    y = np.full_like(x, 7)
+    start, to, n = 2, 5, block[dim] - 3
+    wanted = y.copy()
+    source = [slice(0, min(a, b)) for a, b in zip(shape, block, strict=True)]
+    place = list(source)
+    source[dim], place[dim] = slice(start, start + n), slice(to, to + n)
+    part = x[tuple(source)]
+    wanted[tuple(place)] = 7 + part + part if how == "add" else part + 1
+    with weft.target(target):
+        if how == "kernel":
+            steps = tuple(s // 4 for s in x.strides)
+            by_kernel[(1,)](x, y, start, to, n, shape, steps, block, dim)
+        else:
+            a, b = (create_ragged_descriptor(v, block, dim) for v in (x, y))
+            by_host[(1,)](a, b, start, to, n, dim, len(shape), how == "add")
+    np.testing.assert_allclose(y, wanted, rtol=1e-6)
 
 
 @pytest.mark.parametrize(
-    ("shape", "block", "axis", "message"),
+    ("shape", "dim", "message"),
     [
-        ((4, 4), [2, 2], 1, r"^ragged_dim is one of the first 1 dimensions, got 1$"),
-        ((4, 4), [2], 0, r"^block_shape \(2,\) is not of 2 dimensions"),
-        ((1, 1, 4, 4), [1, 1, 2, 2], 0, r"^a ragged descriptor is of at most 3 dimensions"),
+        ((4, 4, 4, 16), 0, "at most 3 dimensions, the array has 4"),
+        ((4, 16), 1, "dimension 1 of 2 cannot be ragged"),
+        ((4, 16), -1, "dimension -1 of 2 cannot be ragged"),
     ],
 )
-def test_what_no_ragged_descriptor_is_made_of(shape: Any, block: Any, axis: int, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        create_ragged_descriptor(torch.zeros(shape), block, axis)
+def test_what_cannot_be_ragged(shape: tuple[int, ...], dim: int, message: str) -> None:
+    with pytest.raises(LaunchError, match=message):
+        create_ragged_descriptor(np.zeros(shape, np.float32), [1] * (len(shape) - 1) + [16], dim)

@@ -118,3 +118,20 @@ def test_targets_that_do_not_fit(kernel: Any, message: str) -> None:
 def test_where_a_name_would_have_no_value(kernel: Any) -> None:
     with pytest.raises(UnsupportedLanguageConstruct, match="`:=` cannot be used in"):
         kernel[(1,)](4)
+
+
+@weft.jit
+def weigh(a: Any, b: Any, c: Any, d: Any, e: Any) -> Any:
+    return a + 10 * b + 100 * c + 1000 * d + 10000 * e
+
+
+@weft.jit
+def unpacked(out: Any, first: Any, second: Any) -> None:
+    tl.store(out, weigh(*first, *second, 5))
+    tl.store(out + 1, weigh(*first, 3, *second))
+
+
+def test_several_tuples_among_the_arguments() -> None:
+    out = np.zeros(2, np.int32)
+    unpacked[(1,)](out, (1, 2), (3, 4))
+    assert out.tolist() == [54321, 43321]

@@ -45,6 +45,7 @@ ALIASES = {
     "triton.runtime.autotuner": "weft.runtime.autotuner",
     "triton.runtime.driver": "weft.runtime.drivers",
     "triton.runtime._allocation": "weft.runtime.allocation",
+    "triton.runtime._async_compile": "weft.runtime.futures",
     "triton.runtime.errors": "weft.runtime.errors",
     "triton.errors": "weft.runtime.errors",
     "triton.compiler.errors": "weft.runtime.errors",

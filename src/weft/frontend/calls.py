@@ -65,7 +65,7 @@ def evaluate_call(frame: Frame, node: ast.Call, unused: bool) -> Any:
             starred = frame.eval(argument.value)
             if not isinstance(starred, core.tuple) and not isinstance(unwrap(starred), (tuple, list)):
                 raise frame.error(f"only a tuple can be unpacked into arguments, not {describe(starred)}", argument)
-            args += starred if isinstance(starred, core.tuple) else as_tuple(tuple(unwrap(starred)))
+            args.extend(starred if isinstance(starred, core.tuple) else as_tuple(tuple(unwrap(starred))))
         else:
             args.append(frame.eval(argument))
     frame.at(node)

@@ -1,85 +1,157 @@
-"""triton.tools.ragged_tma: descriptors of arrays whose rows belong to groups of different sizes.
+"""triton.tools.ragged_tma: rows of a tensor, read and written as though there were no others.
 
-    descriptor = create_ragged_descriptor(x, [BLOCK_M, BLOCK_K])             # on the host
-    tile = load_ragged(descriptor, first, rows, [row, column])               # in a kernel
-    store_ragged(descriptor, first, rows, [row, column], tile)
+    desc = create_ragged_descriptor(x, [64, 32])                # on the host
+    tile = load_ragged(desc, offset, size, [row, column])       # rows offset + row ... of x[offset : offset + size]
+    store_ragged(desc, offset, size, [row, column], tile)
 
-act on the group of `rows` rows that begins at row `first` of x, as if it were an array of its own: what lies outside of
-the group reads as zero and is not written.
+What is outside of those rows reads as 0 and is not written.  The descriptor has two dimensions more than the tensor,
+and its ragged dimension is 2**30 rows long.  With strides of `2**34 - s`, `s` and `s` elements, the coordinates
 
-A descriptor checks coordinates against a shape that the host gave once, so the end of a group has to be that of the
-shape, LIMIT. Row r of the group is therefore asked for as row LIMIT - rows + r, which is inside exactly when r < rows.
-A second coordinate, first + rows, moves the address along by so many rows, and a third, which is always LIMIT, moves it
-back by LIMIT rows: its stride is 2**34 elements less a row, and LIMIT * 2**34 elements are a multiple of 2**64 bytes,
-at which addresses begin anew.
+    2**30,  offset + size,  2**30 - size + row
+
+lead to `2**64 + (offset + row) * s`, and addresses have 64 bits: to row `offset + row`.  The last coordinate is outside
+of its dimension just where `row` is not below `size`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-import weft.language as tl
+from weft import language as tl
+from weft.base import LaunchError
 from weft.runtime import TensorDescriptor, jit
 
-__all__ = ["atomic_add_ragged", "create_ragged_descriptor", "load_ragged", "store_ragged", "to_ragged_indices"]
+__all__ = [
+    "atomic_add_ragged",
+    "create_ragged_descriptor",
+    "create_ragged_descriptor_device_2d",
+    "create_ragged_descriptor_device_3d",
+    "load_ragged",
+    "store_ragged",
+    "to_ragged_indices",
+]
 
-LIMIT = tl.constexpr(2**30)
-"""The size that every group seems to have; no array has more rows."""
+ROWS = tl.constexpr(2**30)
+"""The length of the ragged dimension."""
+FAR = tl.constexpr(2**34)
+"""With ROWS, all of the address space in elements of a byte."""
+LONG = tl.constexpr(0x7FFF0000)
+"""The length of a dimension that is never left."""
 
-_UNCHECKED = 0x7FFF0000
-"""The size of the two dimensions that only move the address."""
 
-
-def create_ragged_descriptor(T: Any, block_shape: Any, ragged_dim: int = 0) -> TensorDescriptor:
-    """A descriptor of an array of two or three dimensions whose `ragged_dim` (not the last) is divided into groups.
-
-    `block_shape` is the shape of the tiles to load and store, of as many dimensions as the array.
-    """
-    block, shape = list(block_shape), list(T.shape)
-    rank = len(shape)
-    axis = ragged_dim + rank if ragged_dim < 0 else ragged_dim
+def create_ragged_descriptor(T: Any, block_shape: Sequence[int], ragged_dim: int = 0) -> TensorDescriptor:
+    """A descriptor of a tensor of 2 or 3 dimensions for `load_ragged` and its like; any but the last may be ragged."""
+    plain = TensorDescriptor.from_tensor(T, list(block_shape))
+    rank = len(plain.shape)
     if rank > 3:
-        raise ValueError(f"a ragged descriptor is of at most 3 dimensions, got shape {tuple(shape)}")
-    if not 0 <= axis < rank - 1:
-        raise ValueError(f"ragged_dim is one of the first {rank - 1} dimensions, got {ragged_dim}")
-    if len(block) != rank:
-        raise ValueError(
-            f"block_shape {tuple(block)} is not of {rank} dimensions, as the array's shape {tuple(shape)} is"
-        )
-    if shape[axis] > LIMIT.value:
-        raise ValueError(f"dimension {axis} is of {shape[axis]}, a ragged one is of at most 2**30")
-    strides = [T.stride(i) for i in range(rank)]
-    row = strides[axis]
-    shape[axis] = LIMIT.value
-    return TensorDescriptor(T, [_UNCHECKED, _UNCHECKED, *shape], [2**34 - row, row, *strides], [1, 1, *block])
+        raise LaunchError(f"a ragged descriptor is for at most 3 dimensions, the array has {rank}")
+    if not -rank <= ragged_dim < rank or ragged_dim % rank == rank - 1:
+        raise LaunchError(f"dimension {ragged_dim} of {rank} cannot be ragged: only those before the last can")
+    ragged_dim %= rank
+    shape, strides = list(plain.shape), list(plain.strides)
+    if shape[ragged_dim] > ROWS.value:
+        raise LaunchError(f"at most 2**30 rows can be ragged, the array has {shape[ragged_dim]}")
+    step = strides[ragged_dim]
+    shape[ragged_dim] = ROWS.value
+    sizes = [LONG.value, LONG.value, *shape]
+    return TensorDescriptor(T, sizes, [FAR.value - step, step, *strides], [1, 1, *block_shape])
+
+
+@jit
+def create_ragged_descriptor_device_2d(  # type: ignore[no-untyped-def]
+    ptr,
+    shape_0,
+    shape_1,
+    stride_0,
+    stride_1,
+    block_shape_0: tl.constexpr,
+    block_shape_1: tl.constexpr,
+    ragged_dim: tl.constexpr = 0,  # type: ignore[assignment]
+):
+    """The same in a kernel, of a matrix."""
+    tl.static_assert(ragged_dim == 0, "only dimensions before the last can be ragged")
+    step = tl.cast(stride_0, tl.int64)
+    return tl.make_tensor_descriptor(
+        ptr, [LONG, LONG, ROWS, shape_1], [FAR - step, step, stride_0, stride_1], [1, 1, block_shape_0, block_shape_1]
+    )
+
+
+@jit
+def create_ragged_descriptor_device_3d(  # type: ignore[no-untyped-def]
+    ptr,
+    shape_0,
+    shape_1,
+    shape_2,
+    stride_0,
+    stride_1,
+    stride_2,
+    block_shape_0: tl.constexpr,
+    block_shape_1: tl.constexpr,
+    block_shape_2: tl.constexpr,
+    ragged_dim: tl.constexpr = 0,  # type: ignore[assignment]
+):
+    """The same in a kernel, of a tensor of 3 dimensions."""
+    tl.static_assert(ragged_dim == 0 or ragged_dim == 1, "only dimensions before the last can be ragged")
+    block: tl.constexpr = [1, 1, block_shape_0, block_shape_1, block_shape_2]  # type: ignore[assignment]
+    if ragged_dim == 0:
+        step = tl.cast(stride_0, tl.int64)
+        shape = [LONG, LONG, ROWS, shape_1, shape_2]
+    else:
+        step = tl.cast(stride_1, tl.int64)
+        shape = [LONG, LONG, shape_0, ROWS, shape_2]
+    return tl.make_tensor_descriptor(ptr, shape, [FAR - step, step, stride_0, stride_1, stride_2], block)
 
 
 @jit
 def to_ragged_indices(batch_offset, batch_size, row):  # type: ignore[no-untyped-def]
-    """The three coordinates that stand for a row of a group."""
-    return LIMIT, batch_offset + batch_size, LIMIT - batch_size + row
+    """The three coordinates that a row of a part of a tensor has in a ragged descriptor."""
+    return ROWS, batch_offset + batch_size, ROWS - batch_size + row
 
 
 @jit
-def load_ragged(TMA, batch_offset, batch_size, coords, ragged_dim: tl.constexpr = 0):  # type: ignore[no-untyped-def, assignment]
-    """A tile of the group, from these coordinates in it; zeros outside of the group."""
-    tl.static_assert(len(TMA.shape) == len(coords) + 2, "load_ragged needs a descriptor of create_ragged_descriptor")
-    back, along, row = to_ragged_indices(batch_offset, batch_size, coords[ragged_dim])
-    tile = TMA.load([back, along, *coords[:ragged_dim], row, *coords[ragged_dim + 1 :]])
-    return tl.reshape(tile, tile.shape[2:])
+def _place(batch_offset, batch_size, coords, ragged_dim: tl.constexpr):  # type: ignore[no-untyped-def]
+    far, end, row = to_ragged_indices(batch_offset, batch_size, coords[ragged_dim])
+    return (far, end, *coords[:ragged_dim], row, *coords[ragged_dim + 1 :])
 
 
 @jit
-def store_ragged(TMA, batch_offset, batch_size, coords, data, ragged_dim: tl.constexpr = 0):  # type: ignore[no-untyped-def, assignment]
-    """Write a tile of the group; what lies outside of the group is left alone."""
-    back, along, row = to_ragged_indices(batch_offset, batch_size, coords[ragged_dim])
-    tile = tl.reshape(data, [1, 1, *data.shape])
-    TMA.store([back, along, *coords[:ragged_dim], row, *coords[ragged_dim + 1 :]], tile)
+def load_ragged(  # type: ignore[no-untyped-def]
+    TMA,
+    batch_offset,
+    batch_size,
+    coords,
+    ragged_dim: tl.constexpr = 0,  # type: ignore[assignment]
+):
+    """A block of T[batch_offset : batch_offset + batch_size], at `coords` of it; what is outside reads as 0."""
+    tl.static_assert(len(TMA.shape) == len(coords) + 2, "a descriptor of create_ragged_descriptor is needed")
+    data = TMA.load(_place(batch_offset, batch_size, coords, ragged_dim))
+    return tl.reshape(data, data.shape[2:])
 
 
 @jit
-def atomic_add_ragged(TMA, batch_offset, batch_size, coords, data, ragged_dim: tl.constexpr = 0):  # type: ignore[no-untyped-def, assignment]
-    """Add a tile to the group, atomically; what lies outside of the group is left alone."""
-    back, along, row = to_ragged_indices(batch_offset, batch_size, coords[ragged_dim])
-    tile = tl.reshape(data, [1, 1, *data.shape])
-    TMA.atomic_add([back, along, *coords[:ragged_dim], row, *coords[ragged_dim + 1 :]], tile)
+def store_ragged(  # type: ignore[no-untyped-def]
+    TMA,
+    batch_offset,
+    batch_size,
+    coords,
+    data,
+    ragged_dim: tl.constexpr = 0,  # type: ignore[assignment]
+):
+    """Write a block of T[batch_offset : batch_offset + batch_size]; what is outside is not written."""
+    block = tl.reshape(data, (1, 1, *data.shape))
+    TMA.store(_place(batch_offset, batch_size, coords, ragged_dim), block)
+
+
+@jit
+def atomic_add_ragged(  # type: ignore[no-untyped-def]
+    TMA,
+    batch_offset,
+    batch_size,
+    coords,
+    data,
+    ragged_dim: tl.constexpr = 0,  # type: ignore[assignment]
+):
+    """Add to a block of T[batch_offset : batch_offset + batch_size]; what is outside is left alone."""
+    block = tl.reshape(data, (1, 1, *data.shape))
+    TMA.atomic_add(_place(batch_offset, batch_size, coords, ragged_dim), block)

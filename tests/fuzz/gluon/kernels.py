@@ -6,7 +6,7 @@ from ..control import attempt, some
 from ..memory import MEMORY, keep
 from ..program import Program
 from ..scope import Impossible
-from . import memory, products
+from . import memory, pipelines, products
 from .operations import EACH, TILES
 from .scope import GluonGenerator
 
@@ -15,7 +15,9 @@ __all__ = ["generate"]
 
 def generate(seed: int, capability: int) -> Program:
     """The Gluon kernel of a seed, for a compute capability."""
-    g = GluonGenerator(seed, capability, [*EACH, *TILES, *MEMORY, *memory.MEMORY, *products.PRODUCTS])
+    g = GluonGenerator(
+        seed, capability, [*EACH, *TILES, *MEMORY, *memory.MEMORY, *products.PRODUCTS, *pipelines.PIPELINES]
+    )
     for _ in range(3):
         try:
             some(g, 2, 2)

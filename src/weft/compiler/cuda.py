@@ -18,7 +18,8 @@ from typing import Any
 
 from weft.backends.nvidia import begin, ptx_target
 from weft.backends.nvidia.driver import LoadedKernel, current_device
-from weft.backends.nvidia.ptxas import MachineCode, assemble, disassemble
+from weft.backends.nvidia.occupancy import assemble_for
+from weft.backends.nvidia.ptxas import MachineCode, disassemble
 from weft.base import CompilationError, CompileOptions, CompilerCrash, LaunchError, OutOfResources, Unsupported
 
 from .kernel import AsmDict, CompiledKernel
@@ -64,7 +65,10 @@ class CudaKernel(CompiledKernel):
 
     def _assembled(self, processor: str) -> MachineCode:
         try:
-            return assemble(self.asm["ptx"], processor, maxnreg=self.metadata.maxnreg)
+            facts = self.metadata
+            return assemble_for(
+                self.asm["ptx"], processor, threads=32 * facts.num_warps, shared=facts.shared, maxnreg=facts.maxnreg
+            )
         except CompilerCrash as error:
             if "tt.elementwise_inline_asm" not in self.asm["ttir"]:
                 raise

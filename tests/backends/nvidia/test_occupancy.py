@@ -1,0 +1,53 @@
+"""One block more at a time: when it is asked for, and when it is taken."""
+
+from __future__ import annotations
+
+import pytest
+
+from weft.backends.nvidia import occupancy
+from weft.backends.nvidia.ptxas import MachineCode
+from weft.base import CompilerCrash
+
+
+def assembled(monkeypatch: pytest.MonkeyPatch, first: int, second: tuple[int, int] | None, **more: object) -> tuple:
+    """(registers of what is taken, the options of each call) where ptxas says so of both."""
+    calls: list[tuple[str, ...]] = []
+
+    def assemble(ptx: str, arch: str, *, maxnreg: int | None = None, options: tuple[str, ...] = ()) -> MachineCode:
+        calls.append(options)
+        if not options:
+            return MachineCode(b"", str(more.get("by", "ptxas")), registers=first, spilled_bytes=0)
+        if second is None:
+            raise CompilerCrash("no such option", "assembling")
+        return MachineCode(b"", "ptxas", registers=second[0], spilled_bytes=second[1])
+
+    monkeypatch.setattr(occupancy, "assemble", assemble)
+    found = occupancy.assemble_for(
+        str(more.get("ptx", "")), "sm_90a", threads=256, shared=96 << 10, maxnreg=more.get("maxnreg")
+    )
+    return found.registers, calls
+
+
+def test_a_block_more_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert assembled(monkeypatch, 130, (128, 16)) == (128, [(), ("--minnctapersm=2",)])
+
+
+def test_what_spills_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert assembled(monkeypatch, 150, (128, 40)) == (150, [(), ("--minnctapersm=2",)])
+
+
+@pytest.mark.parametrize("registers", [96, 128, 168, 255])
+def test_where_nothing_is_to_be_had_nothing_is_asked(monkeypatch: pytest.MonkeyPatch, registers: int) -> None:
+    """Registers do not limit it, or there are far too many."""
+    assert assembled(monkeypatch, registers, (128, 0)) == (registers, [()])
+
+
+def test_an_assembler_without_the_option(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert assembled(monkeypatch, 130, None)[0] == 130
+
+
+@pytest.mark.parametrize(
+    "more", [{"maxnreg": 130}, {"by": "nvjitlink"}, {"ptx": "setmaxnreg.dec.sync.aligned.u32 40;"}]
+)
+def test_registers_that_somebody_chose_stay(monkeypatch: pytest.MonkeyPatch, more: dict) -> None:
+    assert assembled(monkeypatch, 130, (128, 0), **more) == (130, [()])

@@ -67,3 +67,27 @@ def test_few_rows_are_not_computed_by_every_warp(target: str) -> None:
             decoded.warmup(q, k, v, out, 64, G=16, HEAD=32, BN=32, grid=(1,), target=target[4:]).asm["ttgir"],
         )[0]
     )
+
+
+@weft.jit
+def scaled(X, SCALE, OUT, K, M: tl.constexpr, N: tl.constexpr):
+    m, n = tl.arange(0, M), tl.arange(0, N)
+    total = tl.zeros((M, N), tl.float32)
+    for step in range(K):
+        x = tl.load(X + step * M * N + m[:, None] * N + n[None, :])
+        total += x * tl.load(SCALE + n // 64 * K + step, mask=n < N, other=0.0)[None, :]
+    tl.store(OUT + m[:, None] * N + n[None, :], total)
+
+
+@pytest.mark.parametrize("target", ["sim:cuda:80", "sim:cuda:90"])
+def test_one_address_is_loaded_once(target: str) -> None:
+    """A scale for every 64 columns: one load of a thread for all of its columns."""
+    rng = np.random.default_rng(0)
+    x, scale = rng.integers(-3, 4, (2, 16, 64)).astype(np.float32), rng.integers(1, 5, (1, 2)).astype(np.float32)
+    out = np.zeros((16, 64), np.float32)
+    scaled[(1,)](x, scale, out, 2, M=16, N=64, target=target)
+    np.testing.assert_array_equal(out, (x * scale.reshape(2, 1, 1)).sum(0))
+    kernel = scaled.warmup(x, scale, out, 2, M=16, N=64, grid=(1,), target=target[4:])
+    assert "convert_layout" not in kernel.asm["ttgir"]
+    scales = re.findall(r"ld\.global\.b32", kernel.asm["ptx"])
+    assert len(scales) == 1, kernel.asm["ptx"]

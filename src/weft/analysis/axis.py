@@ -21,7 +21,7 @@ from typing import Any
 from xdsl.dialects.builtin import IntegerAttr, IntegerType
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
-from weft.ir import bit_width, element_of, int_value, is_pointer, is_tensor, pointee_of, shape_of
+from weft.ir import bit_width, element_of, int_value, is_pointer, is_tensor, pointee_of, shape_of, splat_value
 
 __all__ = ["AxisFacts", "Facts"]
 
@@ -204,9 +204,9 @@ def _uniform(value: SSAValue, number: int | None, divisibility: int) -> Facts:
 
 @_rule("arith.constant")
 def _constant(facts: AxisFacts, op: Operation, value: SSAValue) -> Facts:
-    if not isinstance(element_of(value.type), IntegerType):
-        return _unknown(value)
     attr: Any = op.properties["value"] if "value" in op.properties else op.attributes["value"]
+    if not isinstance(element_of(value.type), IntegerType):
+        return _uniform(value, None, 1) if splat_value(attr) is not None else _unknown(value)
     if isinstance(attr, IntegerAttr):
         return _uniform(value, int_value(attr), divisor_of(int_value(attr)))
     numbers = _numbers(attr)

@@ -100,14 +100,19 @@ def mask_of(c: Context, mask: SSAValue, registers: Sequence[int]) -> Value:
 
     Where 16 elements in a row have one mask, so have registers of one thread that lie 8 apart: a predicate less.
     """
-    layout, constancy = c.layout(mask), c.facts.of(mask).constancy
-    within, shift = 0, 0
-    for run, extent in zip(constancy, tile_shape(mask), strict=True):
-        within |= min(run, extent) - 1 << shift
+    return c.build.rename(c.whole(mask), _alike(c, [mask], registers))
+
+
+def _alike(c: Context, tiles: Sequence[SSAValue], registers: Sequence[int]) -> list[int]:
+    """For each register the first one in which every tile is known to hold the same."""
+    layout, within, shift = c.layout(tiles[0]), 0, 0
+    known = [c.facts.of(tile).constancy for tile in tiles]
+    for axis, extent in enumerate(tile_shape(tiles[0])):
+        within |= min(extent, *(constancy[axis] for constancy in known)) - 1 << shift
         shift += extent.bit_length() - 1
     columns = layout.in_columns("register")
     first: dict[int, int] = {}
-    return c.build.rename(c.whole(mask), [first.setdefault(f2.multiply(columns, r) & ~within, r) for r in registers])
+    return [first.setdefault(f2.multiply(columns, r) & ~within, r) for r in registers]
 
 
 CACHES = {2: "ca", 3: "cg", 4: "wb", 5: "cs", 6: "wt", 7: "cv"}
@@ -142,11 +147,17 @@ def _load(c: Context, op: Operation) -> None:
         return
     order, vector = access_order(c, pointer, mask, ELEMENT_BITS[elem])
     starts = _starts(order, vector)
+    place: Sequence[int] = range(len(order))
+    if vector == 1 and not _hints(op).get("volatile"):  # elements of one address are loaded once
+        tiles = [x for x in (pointer, mask, other) if x is not None and is_tensor(x.type)]
+        alike = _alike(c, tiles, order)
+        starts = list(dict.fromkeys(alike))
+        place = [starts.index(r) for r in alike]
     address = c.build.rename(c.whole(pointer), starts)
     active = mask_of(c, mask, starts) if mask is not None else None
-    instead = c.build.rename(c.whole(other), order) if other is not None else zero
+    instead = c.build.rename(c.whole(other), order if vector > 1 else starts) if other is not None else zero
     loaded = c.build.load("global", address, elem, vector, active, instead, **_hints(op))
-    c[result] = c.build.rename(loaded, back(c.layout(pointer), order))
+    c[result] = c.build.rename(loaded, [place[k] for k in back(c.layout(pointer), order)])
 
 
 def _of_first_block(c: Context, value: Value) -> Value:

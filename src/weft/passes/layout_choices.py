@@ -286,7 +286,7 @@ class Choices:
         run = min(
             vector_width(linear, shape, bits, order), known.contiguity[along], known.divisibility[along] * 8 // bits
         )
-        return kept // max(1, run)
+        return 1 if known.constancy[along] >= shape[along] else kept // max(1, run)
 
     def stands_for(self, new: SSAValue, old: SSAValue) -> None:
         """A tile takes the place of another, in its group."""

@@ -3,10 +3,10 @@
     code = assemble_for(ptx, "sm_90a", threads=256, shared=96 << 10)
 
 ptxas takes the registers that it likes best for one block. With 130 of them instead of 128, half as many blocks of 256
-threads run on a multiprocessor, and nobody computes while one block waits for memory (a convolution on an H200: 0.75 of
-the speed). So where at most a fifth of the registers is too much for one block more, ptxas is asked for that block, and
-what comes out is taken unless it spills: a word or two outside of the loops is nothing, hundreds of bytes inside of them
-cost more than blocks bring (0.37 of the speed).
+threads run on a multiprocessor, and nobody computes while one waits for memory (a convolution on an H200: 0.75 of the
+speed). So where at most a fifth of the registers is too much for one block more, ptxas is asked for that block, and
+what comes out is taken unless it spills: a word or two outside of the loops is nothing, hundreds of bytes inside of
+them cost more than blocks bring (0.37 of the speed).
 """
 
 from __future__ import annotations

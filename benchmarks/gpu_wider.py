@@ -164,7 +164,7 @@ def _elements() -> Iterator[Case]:
     kept = torch.empty_like(y)
 
     def dropped() -> torch.Tensor:
-        THEIRS.dropout[(n // 2048,)](y, kept, n // 2, 0.3, 7, BLOCK=1024)
+        THEIRS[0].dropout[(n // 2048,)](y, kept, n // 2, 0.3, 7, BLOCK=1024)
         return kept.clone()
 
     yield "dropout f32", "dropout", (n // 2048,), (y, kept, n // 2, 0.3, 7), {"BLOCK": 1024}, kept, dropped, 0.0

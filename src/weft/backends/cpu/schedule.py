@@ -8,7 +8,7 @@ computing it again would cost more than reading it (`_side_writes`).
 
 Memory order is that of the program. A load is lazy too, so before anything may overwrite what it reads it is
 materialised; a load and a later store share a nest only if they are the same address at every point, or their base
-pointers are different parameters. The latter is a promise that the launcher checks (`alias_pairs`): where it does not
+pointers are different parameters. The latter is a promise that the launcher checks (`aliases.py`): where it does not
 hold, a variant compiled without it runs.
 """
 
@@ -18,11 +18,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from weft.backends.cpu.aliases import Aliases, offset_key
 from weft.backends.cpu.arena import Arena
 from weft.backends.cpu.coords import Coords, identity, live_bits, log2
 from weft.backends.cpu.elementwise import EMITTERS, memory_type
 from weft.backends.cpu.evaluate import AFFINE_OPS, SHAPE_OPS, Buffer, Evaluator, const_of, row_major
 from weft.backends.cpu.forms import Uniform
+from weft.backends.cpu.lifetimes import last_uses
 from weft.backends.cpu.nest import EFFECTS, MOST_TURNED, Nest, Root, in_order
 from weft.backends.cpu.program import Block, FunctionProgram, Op, Value, element_bits
 from weft.backends.cpu.questions import Analysis
@@ -90,10 +92,9 @@ class Scheduler:
         self.open: list[Root] = []
         self.opened = 0  # the position of the first of them
         self.pending_loads: list[Op] = []
-        self.alias_pairs: dict[tuple[int, int], bool] = {}
+        self.aliases = Aliases(program.params, context.assume_no_alias)
         self._cost: dict[Value, int] = {}
-        self._last: dict[Value, int] = {}
-        self._find_last_uses(program.blocks)
+        self._last = last_uses(program, is_lazy)
         self._index_like: set[Value] = set()
         self.divisors = {
             p: int(attrs["tt.divisibility"])
@@ -190,17 +191,18 @@ class Scheduler:
         loads = [v.op for v, _ in walked if v not in self.env and v.op is not None and v.op.name == "tt.load"]
         for store in stores:
             for load in loads:
-                if load.index > store.index and self.may_alias(load.args[0], store.args[0], False):
+                if load.index > store.index and self.aliases.may_meet(load.args[0], store.args[0], False):
                     return False
         if isinstance(root, StoreRoot):
             for store in stores:
-                if self.may_alias(store.args[0], root.op.args[0], self._same_places(store.args[0], root.op.args[0])):
+                same_places = self._same_places(store.args[0], root.op.args[0])
+                if self.aliases.may_meet(store.args[0], root.op.args[0], same_places):
                     return False
             for load in self.pending_loads if produced else ():  # what it may overwrite must be there before the nest
                 if load.result in self.env:
                     continue
                 waits = self._reads(analysis.walk([(load.result, identity(load.result.shape))]), produced)
-                if waits and self.may_alias(load.args[0], root.op.args[0], False):
+                if waits and self.aliases.may_meet(load.args[0], root.op.args[0], False):
                     return False
         return True
 
@@ -324,7 +326,7 @@ class Scheduler:
                 )
                 if same_place and store.args[0] is value.op.args[0]:
                     continue
-                if self.may_alias(value.op.args[0], store.args[0], same_place):
+                if self.aliases.may_meet(value.op.args[0], store.args[0], same_place):
                     return value
         if stores:
             for load in self.pending_loads:
@@ -332,7 +334,7 @@ class Scheduler:
                     continue
                 if not self.needed_later(load.result, ops):
                     continue
-                if any(s.index > load.index and self.may_alias(load.args[0], s.args[0], False) for s in stores):
+                if any(s.index > load.index and self.aliases.may_meet(load.args[0], s.args[0], False) for s in stores):
                     return load.result
         return None
 
@@ -484,120 +486,24 @@ class Scheduler:
         """The index of the last operation that may read `value`, directly or through lazy ones."""
         return self._last.get(value, 0)
 
-    def _find_last_uses(self, blocks: Sequence[Block]) -> None:
-        """Last uses of everything defined in some blocks and within: users first."""
-        for block in reversed(blocks):
-            for op in reversed(block.ops):
-                for region in op.regions:
-                    self._find_last_uses(region)
-                for r in op.results:
-                    self._note_last_use(r)
-            for a in block.args:
-                self._note_last_use(a)
+    # -- memory -----------------------------------------------------------------------------------------------------
 
-    def _note_last_use(self, value: Value) -> None:
-        last = 0
-        for user in value.users:
-            last = max(last, self._climb(user, value.block))
-            if is_lazy(user):
-                for r in user.results:
-                    last = max(last, self._climb_index(r.block, value.block, self._last.get(r, 0)))
-        self._last[value] = last
-
-    def _climb(self, op: Op, home: Block | None) -> int:
-        """The end of the operation in block `home` that contains `op`."""
-        while op.block is not home:
-            if op.block.parent is None:
-                return self.program.count
-            op = op.block.parent
-        return op.last
-
-    def _climb_index(self, block: Block | None, home: Block | None, index: int) -> int:
-        last = index
-        while block is not home and block is not None:
-            if block.parent is None:
-                return self.program.count
-            last = max(last, block.parent.last)
-            block = block.parent.block
-        return last
-
-    # -- aliasing ---------------------------------------------------------------------------------------------------
+    @property
+    def alias_pairs(self) -> dict[tuple[int, int], bool]:
+        """See `Aliases.pairs`."""
+        return self.aliases.pairs
 
     def analysis(self) -> Analysis:
         """Questions about what a nest would touch, given what is known now."""
         return Analysis(self.env, self.divisors)
-
-    def may_alias(self, a: Value, b: Value, same_place: bool) -> bool:
-        """Whether two pointers may meet, given what the launcher promises about parameters."""
-        x, y = root_of(a), root_of(b)
-        if x is None or y is None or x is y:
-            return not (x is not None and same_place)
-        if not self.context.assume_no_alias:
-            return True
-        params = self.program.params
-        i, j = sorted((params.index(x), params.index(y)))
-        self.alias_pairs[(i, j)] = self.alias_pairs.get((i, j), False) or not same_place
-        return False
 
     def settle_loads(self, effects: Sequence[Op], now: set[Op]) -> None:
         """Materialise loads still pending that `effects` (about to happen out of their nest) might overwrite."""
         for load in list(self.pending_loads):
             if load.result in self.env or not self.needed_later(load.result, now):
                 continue
-            if any(e.index > load.index and self.may_alias(load.args[0], e.args[0], False) for e in effects):
+            if any(e.index > load.index and self.aliases.may_meet(load.args[0], e.args[0], False) for e in effects):
                 self.materialise(load.result)
 
 
-def root_of(value: Value) -> Value | None:
-    """The parameter a pointer is derived from, if there is exactly one."""
-    seen = 0
-    while seen < 1000:
-        seen += 1
-        op = value.op
-        if op is None:
-            parent = value.block.parent if value.block else None
-            if parent is None:
-                return value if value.block is not None and not value.block.predecessors else None
-            if parent.name != "scf.for" or value.index == 0:
-                return None
-            value = parent.args[3 + value.index - 1]
-        elif op.name in (
-            "tt.addptr",
-            "tt.splat",
-            "tt.broadcast",
-            "tt.expand_dims",
-            "tt.reshape",
-            "tt.trans",
-            "tt.bitcast",
-            "tt.split",
-        ):
-            value = op.args[0]
-        elif op.name == "scf.for":
-            value = op.args[3 + value.index]
-        else:
-            return None
-    return None
-
-
-def offset_key(value: Value) -> tuple[Any, ...]:
-    """What two address tiles have in common but for the base pointer: equal keys mean equal offsets at equal places."""
-    key: list[Any] = []
-    for _ in range(1000):
-        op = value.op
-        if op is None:
-            parent = value.block.parent if value.block else None
-            key.append("parameter" if parent is None else value)
-            return tuple(key)
-        if op.name == "tt.addptr":
-            key.append(("add", op.args[1], element_bits(value.pointee)))
-            value = op.args[0]
-        elif op.name in ("tt.splat", "tt.broadcast", "tt.expand_dims", "tt.reshape"):
-            key.append((op.name, value.shape, op.attrs.get("axis")))
-            value = op.args[0]
-        else:
-            key.append(value)
-            return tuple(key)
-    return (value,)
-
-
-__all__ = ["ANCHORS", "Loop", "Scheduler", "anchor", "is_lazy", "root_of"]
+__all__ = ["ANCHORS", "Loop", "Scheduler", "anchor", "is_lazy"]

@@ -20,9 +20,8 @@ import numpy as np
 import pytest
 
 from weft.backends.nvidia import driver as backend
-from weft.backends.nvidia import events, faults, tensormaps
+from weft.backends.nvidia import events, faults, occupancy, tensormaps
 from weft.backends.nvidia.ptxas import MachineCode
-from weft.compiler import cuda as compiling
 from weft.runtime import gpu as launching
 from weft.runtime.streams import own_stream
 
@@ -237,7 +236,7 @@ def pretend(monkeypatch: pytest.MonkeyPatch, **facts: Any) -> Iterator[Pretended
     monkeypatch.setattr(launching, "stream_of", lambda arrays, index: own_stream)
     monkeypatch.setattr(faults, "bindings", lambda: gpu)
     monkeypatch.setattr(backend, "_launch_function", lambda: gpu.launch)
-    monkeypatch.setattr(compiling, "assemble", lambda ptx, arch, maxnreg=None: MachineCode(b"", "ptxas", 32))
+    monkeypatch.setattr(occupancy, "assemble_for", lambda *args, **limits: MachineCode(b"", "ptxas", 32))
     faults.launches.clear()
     forget()
     yield gpu

@@ -18,7 +18,6 @@ from typing import Any
 
 from weft.backends.nvidia import begin, ptx_target
 from weft.backends.nvidia.driver import LoadedKernel, current_device
-from weft.backends.nvidia.occupancy import assemble_for
 from weft.backends.nvidia.ptxas import MachineCode, disassemble
 from weft.base import CompilationError, CompileOptions, CompilerCrash, LaunchError, OutOfResources, Unsupported
 
@@ -66,9 +65,10 @@ class CudaKernel(CompiledKernel):
     def _assembled(self, processor: str) -> MachineCode:
         try:
             facts = self.metadata
-            return assemble_for(
+            found: MachineCode = _occupancy().assemble_for(
                 self.asm["ptx"], processor, threads=32 * facts.num_warps, shared=facts.shared, maxnreg=facts.maxnreg
             )
+            return found
         except CompilerCrash as error:
             if "tt.elementwise_inline_asm" not in self.asm["ttir"]:
                 raise
@@ -129,6 +129,11 @@ def _maxnreg(options: Mapping[str, Any]) -> int | None:
     if found is not None and not (isinstance(found, int) and 1 <= found <= 255):
         raise LaunchError(f"maxnreg must be a number of registers of a thread, from 1 to 255, got {found!r}")
     return found
+
+
+def _occupancy() -> Any:
+    """The module that has kernels assembled; it knows the target, which kernels out of the cache do without."""
+    return importlib.import_module("weft.backends.nvidia.occupancy")
 
 
 def _stages() -> Any:

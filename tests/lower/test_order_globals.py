@@ -156,8 +156,17 @@ def one_turn_only(x, y, n, B: tl.constexpr):
             tl.store(x + k + j * B + i, tl.load(x + k + j * B + i) + 1)
 
 
-def _program(kernel: Any, **options: Any) -> LaneProgram:
-    source = weft.ASTSource(kernel, {"x": "*i32", "y": "*i32", "n": "i32"}, {"B": 1024})
+@weft.jit
+def many(x, y, n, B: tl.constexpr):
+    i = tl.arange(0, 64)
+    total = tl.zeros([64], tl.int32)
+    for k in tl.static_range(B):
+        total += tl.load(x + k * 64 + i)
+    tl.store(x + 100 * 64 + i, total)
+
+
+def _program(kernel: Any, size: int = 1024, **options: Any) -> LaneProgram:
+    source = weft.ASTSource(kernel, {"x": "*i32", "y": "*i32", "n": "i32"}, {"B": size})
     return lane_program(source, "sim:cuda:90", options)
 
 
@@ -186,6 +195,11 @@ def _found(program: LaneProgram) -> list[tuple[LaneOp, bool]]:
 )  # fmt: skip
 def test_where_barriers_are(kernel: Any, in_loops: list[bool]) -> None:
     assert [inside for _, inside in _found(_program(kernel))] == in_loops
+
+
+def test_so_many_that_it_is_not_found_out() -> None:
+    assert _found(_program(many, 20)) == []
+    assert len(_found(_program(many, 90))) == 1
 
 
 def test_who_waits() -> None:

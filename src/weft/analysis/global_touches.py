@@ -79,10 +79,12 @@ class GlobalTouches:
         self.pointers = {value for parameter, value in pairs if parameter.elem == "ptr"}
         loops = [op for op in program.body.walk() if op.name == "for"]
         self.carried = {v: (op, i) for op in loops for i, v in enumerate(op.regions[0].arguments) if i}
-        self._own: dict[Value, bool] = {}
-        self._roots: dict[Value, frozenset[Value]] = {}
+        self._roots = self._all_roots()
+        self._varying = self._all_varying()
+        self._warp_bits = program.warps.bit_length() - 1
+        self._spread: dict[Value, int] | None = None
+        self._tangled: set[Value] = set()
         self._sums: dict[Value, Sum | None] = {}
-        self._alike: dict[Value, bool] = {}
 
     def of(self, op: LaneOp) -> Sequence[GlobalTouch]:
         """The accesses that an operation makes."""
@@ -126,24 +128,67 @@ class GlobalTouches:
 
     def roots(self, address: Value) -> frozenset[Value]:
         """The pointers among the kernel's arguments that an address may have been computed from."""
-        if address not in self._roots:
-            self._roots[address] = frozenset(self._behind(address) & self.pointers)
-        return self._roots[address]
+        return self._roots.get(address, frozenset())
+
+    def _all_roots(self) -> dict[Value, frozenset[Value]]:
+        found = {value: frozenset([value]) for value in self.pointers}
+        changed = True
+        while changed:
+            changed = False
+            for value, sources in self.sources.items():
+                sets = [found[v] for v in sources if v in found]
+                if sets and (value not in found or any(not s <= found[value] for s in sets)):
+                    found[value] = found.get(value, frozenset()).union(*sets)
+                    changed = True
+        return found
+
+    def _all_varying(self) -> set[Value]:
+        """What may differ from thread to thread."""
+        found: set[Value] = set()
+        before = -1
+        while before != len(found):  # each time in the order of the program, so that loops alone ask for another
+            before = len(found)
+            for op in self.program.body.walk():
+                if op.name == "linear" and _highest(op):
+                    found.add(op.result)
+                elif op.name in MEMORY:
+                    uniform = op.name == "load" and op.attrs["space"] == "global"
+                    if not uniform or not found.isdisjoint(op.operands):
+                        found.update(op.results)
+                for value in (*op.results, *(v for r in op.regions for v in r.arguments)):
+                    if value not in found and not found.isdisjoint(self.sources.get(value, ())):
+                        found.add(value)
+        return found
 
     def own(self, address: Value) -> bool:
         """Whether no two warps (blocks of a cluster) have the same address, as far as layouts tell."""
-        if address not in self._own:
-            self._own[address] = self._is_own(address)
-        return self._own[address]
+        if self._spread is None:
+            self._spread, self._tangled = {}, set()
+            self._follow_layouts(self._spread, self._tangled)
+        every = (1 << self._warp_bits + self.program.blocks.bit_length() - 1) - 1
+        return address not in self._tangled and self._spread.get(address, 0) & every == every
 
-    def _is_own(self, address: Value) -> bool:
-        behind = self._behind(address)
-        spread = [v for v in behind if v.op is not None and v.op.name == "linear"]
-        for name, size in (("warp", self.program.warps), ("block", self.program.blocks)):
-            for bit in range(size.bit_length() - 1):
-                if not any(_moves(v, name, bit) for v in spread):
-                    return False
-        return all(self.alike(v) or self._keeps_apart(v) for v in behind)
+    def _follow_layouts(self, spread: dict[Value, int], tangled: set[Value]) -> None:
+        """For each number the bits of warp and block that it moves with, and whether two of them may give the same."""
+        before = (-1, -1)
+        while before != (sum(map(int.bit_count, spread.values())), len(tangled)):
+            before = (sum(map(int.bit_count, spread.values())), len(tangled))
+            for op in self.program.body.walk():
+                for value in (*op.results, *(v for r in op.regions for v in r.arguments)):
+                    sources = self.sources.get(value, ())
+                    bits = self._bits(value)
+                    for source in sources:
+                        bits |= spread.get(source, 0)
+                    spread[value] = bits
+                    if not tangled.isdisjoint(sources) or not (self.alike(value) or self._keeps_apart(value)):
+                        tangled.add(value)
+
+    def _bits(self, value: Value) -> int:
+        if value.op is None or value.op.name != "linear":
+            return 0
+        warps, blocks = value.op.attrs.get("warp", ()), value.op.attrs.get("block", ())
+        found = sum(1 << bit for bit, basis in enumerate(warps[: self._warp_bits]) if basis)
+        return found | sum(1 << bit + self._warp_bits for bit, basis in enumerate(blocks) if basis)
 
     def _keeps_apart(self, value: Value) -> bool:
         if value.op is None:
@@ -152,18 +197,7 @@ class GlobalTouches:
 
     def alike(self, value: Value) -> bool:
         """Whether all threads have the same, as far as is known."""
-        if value not in self._alike:
-            self._alike[value] = False  # as long as it is asked for
-            self._alike[value] = all(self._is_alike(v) for v in self._behind(value))
-        return self._alike[value]
-
-    def _is_alike(self, value: Value) -> bool:
-        op = value.op
-        if op is not None and op.name == "linear":
-            return _highest(op) == 0
-        if op is None or op.name not in MEMORY:
-            return True
-        return op.name == "load" and op.attrs["space"] == "global" and all(self.alike(v) for v in op.operands)
+        return value not in self._varying
 
     # -- how far apart they are ----------------------------------------------------------------------------------------
 
@@ -218,9 +252,16 @@ class GlobalTouches:
 
     def sum(self, value: Value) -> Sum | None:
         """A number as a sum; None where threads differ in an unknown way."""
-        if value not in self._sums:
-            self._sums[value] = None
-            self._sums[value] = self._summed(value)
+        waiting = [value]
+        while waiting:
+            one = waiting[-1]
+            missing = [v for v in _parts(one) if v not in self._sums]
+            waiting += missing
+            if not missing:
+                waiting.pop()
+                if one not in self._sums:
+                    self._sums[one] = None  # as long as it is asked for
+                    self._sums[one] = self._summed(one)
         return self._sums[value]
 
     def _first(self, value: Value) -> Sum | None:
@@ -239,11 +280,12 @@ class GlobalTouches:
             return Sum(constant=given) if isinstance(given, int) else None
         if op.name == "linear":
             return Sum(high=_highest(op))
-        if op.name in SAME:
-            return self.sum(op.operands[0])
-        if op.name not in ("arith.addi", "arith.subi", "arith.muli", "arith.shli"):
+        parts = [self._sums[v] for v in _parts(value)]
+        if not parts:
             return alone
-        a, b = (self.sum(v) for v in op.operands)
+        if op.name in SAME:
+            return parts[0]
+        a, b = parts
         if a is None or b is None:
             return None
         if op.name in ("arith.addi", "arith.subi"):
@@ -253,6 +295,14 @@ class GlobalTouches:
         if _is_number(a):
             a, b = b, a
         return a.times(b.constant) if _is_number(b) else alone
+
+
+def _parts(value: Value) -> tuple[Value, ...]:
+    """What a number is made of, where its sum is made of theirs."""
+    op = value.op
+    if op is None or op.name not in (*SAME, "arith.addi", "arith.subi", "arith.muli", "arith.shli"):
+        return ()
+    return op.operands
 
 
 def _is_read(value: Value) -> bool:
@@ -270,9 +320,3 @@ def _highest(op: LaneOp) -> int:
         for basis in op.attrs.get(name, ()):
             found |= int(basis)
     return found
-
-
-def _moves(value: Value, name: str, bit: int) -> bool:
-    assert value.op is not None
-    bases = value.op.attrs.get(name, ())
-    return bit < len(bases) and bool(bases[bit])

@@ -23,6 +23,8 @@ from weft.ir.lane import Block, Builder, LaneOp, LaneProgram
 __all__ = ["order_globals"]
 
 State = frozenset[GlobalTouch]
+MANY = 64
+"""Accesses that may be pending: beyond them those of one argument are taken to meet."""
 
 
 def order_globals(program: LaneProgram) -> None:
@@ -83,7 +85,10 @@ class _Walk:
         return state
 
     def meet(self, state: State, found: Sequence[GlobalTouch]) -> bool:
-        """Whether one of these meets what is pending."""
+        """Whether one of these meets what is pending, or that would take too long to find out."""
+        if len(state) > MANY:
+            pairs = ((earlier, t) for t in found for earlier in state if earlier.roots & t.roots)
+            return any(earlier.how != t.how or t.how == "write" for earlier, t in pairs)
         return any(self.touches.meet(earlier, t) for t in found for earlier in state)
 
     def orders(self, op: LaneOp) -> bool:

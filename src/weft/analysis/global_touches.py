@@ -80,7 +80,7 @@ class GlobalTouches:
         loops = [op for op in program.body.walk() if op.name == "for"]
         self.carried = {v: (op, i) for op in loops for i, v in enumerate(op.regions[0].arguments) if i}
         self._roots = self._all_roots()
-        self._varying = self._all_varying()
+        self._varying: set[Value] | None = None
         self._warp_bits = program.warps.bit_length() - 1
         self._spread: dict[Value, int] | None = None
         self._tangled: set[Value] = set()
@@ -197,6 +197,8 @@ class GlobalTouches:
 
     def alike(self, value: Value) -> bool:
         """Whether all threads have the same, as far as is known."""
+        if self._varying is None:
+            self._varying = self._all_varying()
         return value not in self._varying
 
     # -- how far apart they are ----------------------------------------------------------------------------------------

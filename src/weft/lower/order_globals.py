@@ -44,9 +44,12 @@ class _Walk:
 
     def run(self) -> None:
         """Put the barriers in."""
-        accesses = [op for op in self.program.body.walk() if _writes(op)]
-        if accesses:
-            self.touches = GlobalTouches(replace(self.whole, warps=self.program.warps))
+        if not any(_writes(op) for op in self.program.body.walk()):
+            return
+        self.touches = GlobalTouches(replace(self.whole, warps=self.program.warps))
+        found = [t for op in self.program.body.walk() for t in self.touches.of(op)]
+        written = {root for t in found if t.how != "read" for root in t.roots}
+        if len([t for t in found if t.roots & written]) > len(written):  # some of them is accessed more than once
             self.block(self.program.body, frozenset())
 
     def block(self, block: Block, state: State) -> State:

@@ -16,8 +16,8 @@ import pytest
 import weft
 import weft.language as tl
 from weft import knobs
-from weft.base import LaunchError, LaunchTypeError
-from weft.runtime.errors import AutotunerError, OutOfResources
+from weft.base import DefinitionError, LaunchError, LaunchTypeError
+from weft.runtime.errors import AutotunerError, OutOfResources, UnknownKeyword
 from weft.runtime.testing import Benchmark, _quantile, assert_close, do_bench, perf_report
 
 
@@ -179,6 +179,27 @@ def test_conflicts_and_wrong_names() -> None:
         warnings.simplefilter("always")
         tuned(warmup=1, rep=1)
     assert caught[0].category is DeprecationWarning
+
+
+@pytest.mark.parametrize("decorator", [weft.autotune(CONFIGS, key=[]), weft.heuristics({"EXTRA": lambda args: 1})])
+def test_decorators_in_the_wrong_order(decorator: Any) -> None:
+    name = "autotune" if isinstance(decorator(weft.jit(add_one)), weft.runtime.Autotuner) else "heuristics"
+    with pytest.raises(DefinitionError) as caught:
+        weft.jit(decorator(add_one))
+    assert str(caught.value) == (
+        f"error: {name} needs a kernel, got the function add_one\n"
+        f"hint: decorators apply from below: @{name} stands above @jit"
+    )
+    with pytest.raises(DefinitionError, match=f"{name} needs a kernel, got 3 of type int"):
+        decorator(3)
+
+
+def test_a_configuration_of_a_parameter_that_does_not_exist() -> None:
+    with pytest.raises(UnknownKeyword) as caught:
+        tuned([weft.Config({"BLOCK": 16, "QUICK": q}) for q in (1, 2)])[grid](np.zeros(64, np.float32), 64)
+    assert str(caught.value) == (
+        "Keyword argument QUICK was specified but unrecognised\nhint: its parameters are x, n, BLOCK, EXTRA"
+    )
 
 
 def test_measuring_for_real() -> None:

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from weft import compiler
-from weft.base import CompileTimeAssertionFailure, LaunchError, LaunchTypeError, OutOfResources
+from weft.base import CompileTimeAssertionFailure, DefinitionError, LaunchError, LaunchTypeError, OutOfResources
 
 from . import knobs
 from .arrays import may_be_on_gpu
@@ -382,6 +382,16 @@ class Heuristics(KernelInterface[Any]):
         return self.fn.run(*args, **kwargs)
 
 
+def _parameters_of(fn: Any, decorator: str) -> Sequence[str]:
+    """The parameters of a kernel. DefinitionError for what is none."""
+    names = getattr(fn, "arg_names", None)
+    if names is None:
+        what = f"the function {fn.__name__}" if inspect.isfunction(fn) else f"{fn!r} of type {type(fn).__name__}"
+        hint = f"decorators apply from below: @{decorator} stands above @jit" if inspect.isfunction(fn) else None
+        raise DefinitionError(f"{decorator} needs a kernel, got {what}", hint=hint)
+    return list(names)
+
+
 def autotune(
     configs: list[Config],
     key: Sequence[str],
@@ -406,7 +416,7 @@ def autotune(
     def decorate(fn: Any) -> Autotuner:
         return Autotuner(
             fn,
-            fn.arg_names,
+            _parameters_of(fn, "autotune"),
             configs,
             key,
             reset_to_zero,
@@ -428,6 +438,6 @@ def heuristics(values: Mapping[str, Callable[[dict[str, Any]], Any]]) -> Callabl
     """Compute parameters from the other arguments: `{"EVEN": lambda args: args["n"] % args["BLOCK"] == 0}`."""
 
     def decorate(fn: Any) -> Heuristics:
-        return Heuristics(fn, fn.arg_names, values)
+        return Heuristics(fn, _parameters_of(fn, "heuristics"), values)
 
     return decorate

@@ -246,7 +246,7 @@ class JITFunction(JITCallable, KernelInterface[Any]):
         for name in given:
             if name not in compiler.option_names():
                 near = difflib.get_close_matches(name, [*self.arg_names, *compiler.option_names()], 1)
-                hint = f"did you mean `{near[0]}`?" if near else None
+                hint = f"did you mean `{near[0]}`?" if near else f"its parameters are {', '.join(self.arg_names)}"
                 raise UnknownKeyword(f"Keyword argument {name} was specified but unrecognised", name, hint=hint)
         given["debug"] = bool(given.get("debug", self.debug) or knobs.runtime.debug)
         return given

@@ -36,6 +36,15 @@ def test_what_spills_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
     assert assembled(monkeypatch, 150, (128, 40)) == (150, [(), ("--minnctapersm=2",)])
 
 
+def test_two_blocks_of_products_are_enough() -> None:
+    assert [occupancy.one_more(90, 128, 64 << 10, 184, multiplies=m) for m in (False, True)] == [3, 0]
+    assert occupancy.one_more(90, 256, 96 << 10, 130, multiplies=True) == 2
+
+
+def test_half_of_the_warps_are_enough() -> None:
+    assert [occupancy.one_more(90, 128, 0, registers) for registers in (40, 64, 72)] == [0, 0, 8]
+
+
 @pytest.mark.parametrize("registers", [96, 128, 168, 255])
 def test_where_nothing_is_to_be_had_nothing_is_asked(monkeypatch: pytest.MonkeyPatch, registers: int) -> None:
     """Registers do not limit it, or there are far too many."""

@@ -147,6 +147,9 @@ def test_products_by_the_library_that_tutorials_compare_with(tmp_path: Path) -> 
         blas.gemm(a, b, c, d, 2.0, 0.5)
         assert torch.allclose(d, 2 * a @ b.T + c / 2, atol=1e-5)
         assert native_specialize_impl(CUDABackend, 32, False, True, True) == ("i32", "D")
+        described = triton.tools.tensor_descriptor.TensorDescriptor.from_tensor(torch.empty(8, 16), [8, 16])
+        seen = native_specialize_impl(CUDABackend, described, False, True, True)
+        assert seen == ("tensordesc<fp32[8, 16]>", None), seen
         assert LinearLayout.identity_1d(8, "a", "b").apply({"a": 3}) == {"b": 3}
         assert str(triton.Config({}, ir_override="x.ttir")).endswith("ir_override: x.ttir")
         """,

@@ -2,7 +2,7 @@
 
 >>> from weft.ir.types import f32, i32, ptr_of, tensordesc_of
 >>> type_string(ptr_of(f32)), type_string(i32), type_string(tensordesc_of((16, 32), f32))
-('*fp32', 'i32', 'tensordesc<fp32[16,32]>')
+('*fp32', 'i32', 'tensordesc<fp32[16, 32]>')
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def type_string(type: Attribute) -> str:
         return "*" + type_string(type.pointee)
     if isinstance(type, TensorDescType):
         block = type.block_type
-        return f"tensordesc<{type_string(block.element_type)}[{','.join(map(str, shape_of(block)))}]>"
+        return f"tensordesc<{type_string(block.element_type)}{[*shape_of(block)]}>"
     if isinstance(type, IntegerType):
         return f"{'u' if type.signedness.data == Signedness.UNSIGNED else 'i'}{type.width.data}"
     return _NAMES.get(type.name, type.name)

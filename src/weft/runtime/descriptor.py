@@ -95,9 +95,9 @@ class TensorDescriptor:
 
     @property
     def signature(self) -> str:
-        """Its type in a signature: tensordesc<fp16[64,64]>."""
+        """Its type in a signature: tensordesc<fp16[64, 64]>."""
         facts = self._facts()
-        return f"tensordesc<{facts.element}[{','.join(map(str, self.block_shape))}]>"
+        return f"tensordesc<{facts.element}{[int(n) for n in self.block_shape]}>"
 
     @property
     def device(self) -> int | None:

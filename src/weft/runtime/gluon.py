@@ -57,7 +57,7 @@ class TensorDescriptor(descriptor.TensorDescriptor):
 
     @property
     def signature(self) -> str:
-        """Its type in a signature: tensordesc<fp16[64,64],NVMMASharedLayout(128, 16)>."""
+        """Its type in a signature: tensordesc<fp16[64, 64],NVMMASharedLayout(128, 16)>."""
         return f"{super().signature.removesuffix('>')},{self.layout!r}>"
 
 

@@ -144,3 +144,15 @@ def test_arguments_that_cannot_be_what_the_kernel_takes_them_for(target: str, ar
         stored[(1,)](*arguments, target=target)
     error = caught.value
     assert f"{error.message}\nhint: {error.hint}" == text
+
+
+@weft.jit
+def compared_with_none(x, n):
+    tl.store(x, 1.0 if n == None else 2.0)  # noqa: E711
+
+
+def test_a_comparison_with_none() -> None:
+    assert _message(compared_with_none) == (
+        "2: cannot convert None of type <class 'NoneType'> to tensor; "
+        "`is None` and `is not None` ask whether a value is None"
+    )

@@ -103,6 +103,8 @@ def _not_known(frame: Frame) -> tuple[list[Note], str | None]:
 def _about_an_argument(frame: Frame, text: str) -> str | None:
     """Which parameter of the kernel, at the place of an error, is None or a number in this launch and should not be."""
     if "NoneType" in text:
+        if isinstance(frame.node, ast.Compare):
+            return "`is None` and `is not None` ask whether a value is None"
         for name in _parameters(frame, frame.node):
             if unwrap(frame.scope.get(name, 0)) is None:
                 use = f"use it only under `if {name} is not None:`"

@@ -91,3 +91,28 @@ def test_one_address_is_loaded_once(target: str) -> None:
     assert "convert_layout" not in kernel.asm["ttgir"]
     scales = re.findall(r"ld\.global\.b32", kernel.asm["ptx"])
     assert len(scales) == 1, kernel.asm["ptx"]
+
+
+@weft.jit
+def scaled_product(A, B, SA, OUT, K, M: tl.constexpr, N: tl.constexpr, BK: tl.constexpr):
+    m, n, k = tl.arange(0, M), tl.arange(0, N), tl.arange(0, BK)
+    total = tl.zeros((M, N), tl.float32)
+    for step in range(K // BK):
+        x = tl.load(A + m[:, None] * K + (step * BK + k)[None, :])
+        y = tl.load(B + (step * BK + k)[:, None] * N + n[None, :])
+        total += tl.dot(x, y) * tl.load(SA + m * (K // BK) + step)[:, None]
+    tl.store(OUT + m[:, None] * N + n[None, :], total)
+
+
+def test_copies_are_begun_while_a_product_goes_on() -> None:
+    """The turn itself uses the product: it is awaited after the copies for later turns."""
+    rng = np.random.default_rng(0)
+    a, b = (rng.integers(-2, 3, s).astype(np.float16) for s in ((64, 160), (160, 64)))
+    scale, out = rng.integers(1, 4, (64, 5)).astype(np.float32), np.zeros((64, 64), np.float32)
+    scaled_product[(1,)](a, b, scale, out, 160, M=64, N=64, BK=32, target="sim:cuda:90")
+    whole = a.astype(np.float32) * np.repeat(scale, 32, 1)
+    np.testing.assert_array_equal(out, whole @ b.astype(np.float32))
+    kernel = scaled_product.warmup(a, b, scale, out, 160, M=64, N=64, BK=32, grid=(1,), target="cuda:90")
+    loop = kernel.asm["ttgir"].partition("scf.for")[2].partition("scf.yield")[0]
+    order = ["tt.load", "warp_group_dot %", "ttg.async_copy_global_to_local", "warp_group_dot_wait", "arith.mulf"]
+    assert sorted(order, key=loop.index) == order

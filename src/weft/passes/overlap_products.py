@@ -34,6 +34,9 @@ becomes
     %d = ttng.warp_group_dot %a, %w, %0 {isAsync = true}
     scf.yield %d
 
+Where the turn itself uses the result of its only product, that is awaited at once, but copies that are begun for later
+turns come between the two (`begin_product`).
+
 What the loop yields is awaited after it. Operands stay as they are meanwhile: in one of several buffers, or made before
 the loop. Which products may be under way when is as in Triton (`WGMMAPipeline.cpp`).
 """
@@ -53,7 +56,7 @@ from weft.ir.gpu.ttng import FenceAsyncSharedOp, WarpGroupDotOp, WarpGroupDotWai
 
 from .removal import remove
 
-__all__ = ["drop_fences", "hoist_operands", "overlap_products", "overlap_stores", "stored_operands"]
+__all__ = ["begin_product", "drop_fences", "hoist_operands", "overlap_products", "overlap_stores", "stored_operands"]
 
 VIEWS = ("ttg.memdesc_trans", "ttg.memdesc_reshape", "ttg.memdesc_subslice", "ttg.memdesc_index")
 
@@ -137,6 +140,18 @@ def overlap_stores(loop: scf.ForOp, stored: Sequence[LocalAllocOp], parity: SSAV
     end = loop.body.block.last_op
     assert end is not None
     _await_after(loop, [i for i, x in enumerate(end.operands) if x is product.d])
+    return product
+
+
+def begin_product(loop: scf.ForOp) -> Operation | None:
+    """The only product of a loop, which goes on until what follows it, but for the wait for it; None of several."""
+    found = [op for op in loop.body.block.walk() if isinstance(op, WarpGroupDotOp)]
+    if len(found) != 1 or found[0].parent is not loop.body.block or is_tensor(found[0].a.type):
+        return None
+    (product,) = found
+    product.properties["isAsync"] = bool_attr(True)
+    wait = _wait(Builder.after(product), [product.d], 0)
+    product.d.replace_uses_with_if(wait.results[0], lambda use: use.operation is not wait)
     return product
 
 

@@ -73,7 +73,14 @@ from weft.targets.nvidia import shared_limit
 
 from .buffered_tiles import buffer_layout, is_converted, is_multiplied, is_thin, read_instead
 from .loop_slices import Slice, slice_of
-from .overlap_products import drop_fences, hoist_operands, overlap_products, overlap_stores, stored_operands
+from .overlap_products import (
+    begin_product,
+    drop_fences,
+    hoist_operands,
+    overlap_products,
+    overlap_stores,
+    stored_operands,
+)
 from .removal import remove
 
 __all__ = ["pipeline_loads"]
@@ -258,7 +265,7 @@ class _Pipeline:
         if parity is not None and stored:
             anchor = overlap_stores(self.loop, stored, parity)
         else:
-            anchor = overlap_products(self.loop) or anchor
+            anchor = overlap_products(self.loop) or begin_product(self.loop) or anchor
         self.turn(Builder.after(anchor), slot, parity, ahead)
         Builder.after(self.loop).create(AsyncWaitOp, (), (async_token,), {"num": i32_attr(0)})
 

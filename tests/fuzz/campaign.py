@@ -24,6 +24,7 @@ from .compare import EVERY, difference, generate, kind_of
 
 SLICE = 50
 PATIENCE = 60.0  # seconds that a seed may take
+STILLBORN = 20  # processes that crash at once, after which a campaign is given up
 LOST = 75  # status of a process whose GPU is lost
 GPU_IS_MISSING = 69  # status of a campaign that cannot begin
 ASK = """
@@ -71,6 +72,8 @@ class Campaign:
     """Kernels that were run, by variant."""
     findings: list[Finding] = field(default_factory=list)
     took: float = 0.0
+    stillborn: int = 0
+    """Processes, one after the other, that crashed before they finished a kernel."""
 
     def run(self) -> None:
         """Run it, printing findings as they come."""
@@ -116,6 +119,9 @@ class Campaign:
         work = list(pairs(first, min(first + SLICE, self.last), self.variants, self.in_turn))
         while work and time.monotonic() < self.end:
             at, status = self._child(work)
+            self.stillborn = self.stillborn + 1 if status.startswith("crash") and at == 0 else 0
+            if self.stillborn >= STILLBORN:
+                self.end = 0.0  # it is not the kernels
             if status:
                 self._report(Finding(*work[at], status))
                 at += 1

@@ -48,3 +48,10 @@ def test_each_failure_is_one_finding(
     text = (tmp_path / "found" / "findings.txt").read_text()
     assert text.count("def kernel(") == 4 and "# FAIL 7 host takes too long" in text
     assert "FAIL 5 host DeviceLost" in capsys.readouterr().out
+
+
+def test_it_is_given_up_where_nothing_runs(tmp_path: Path) -> None:
+    (tmp_path / "child.py").write_text("raise SystemExit(4)")
+    made = Campaign(0, 1000, ["host"], False, 60, 1, (sys.executable, "-S", str(tmp_path / "child.py")))
+    made.run()
+    assert len(made.findings) == campaign.STILLBORN

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -90,3 +91,11 @@ def test_multicast_goes_to_all_that_hold_copies() -> None:
     ptx = emit(program).ptx
     assert ptx.count(".multicast::cluster") == 1 and "%cluster_ctarank" in ptx
     assert ptx.count("barrier.cluster.arrive") == 2
+
+
+def test_layout_ir_for_clusters_is_refused_where_there_are_none() -> None:
+    text = (Path(__file__).parents[1] / "data" / "ttgir" / "gluon_cluster_copy.ttgir").read_text(encoding="utf-8")
+    with pytest.raises(
+        weft.Unsupported, match=r"a cluster of 2 blocks \(num_ctas=2\) is not supported on target cuda:80"
+    ):
+        weft.compile(text, target="cuda:80")

@@ -67,6 +67,7 @@ def _modules(src: Source, target: GPUTarget, language: CompileOptions, options: 
 def _laid_out(module: ModuleOp, target: GPUTarget, language: CompileOptions) -> ModuleOp:
     """Layout IR as the lowering takes it; the module is changed."""
     if "ttg.num-warps" in module.attributes:
+        gpu.check_cluster(gpu.blocks_of(module), int(target.arch))
         return layout_pipeline(module)
     gpu.check_cluster(language.num_ctas, int(target.arch))
     return gpu_pipeline(module, str(target), language.num_warps, language.num_stages, language.num_ctas)

@@ -13,7 +13,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from weft.analysis import wrapped_offsets
 from weft.base import Unsupported
-from weft.ir import i32_attr, verify
+from weft.ir import i32_attr, int_value, verify
 from weft.ir.lane import LaneProgram
 from weft.lower import lower
 from weft.passes import tile_pipeline
@@ -27,7 +27,7 @@ from .options import make_options
 from .sources import Source
 from .target import SIMULATED, GPUTarget
 
-__all__ = ["check_cluster", "lane_program", "layout_ir"]
+__all__ = ["blocks_of", "check_cluster", "lane_program", "layout_ir"]
 
 
 def lane_program(
@@ -57,9 +57,16 @@ def lane_program(
     if laid_out:
         return lower(module)
     if as_text:
+        check_cluster(blocks_of(module), arch)
         return lower(layout_pipeline(module), name)
     check_cluster(language.num_ctas, arch)
     return lower(gpu_pipeline(module, name, language.num_warps, language.num_stages, language.num_ctas))
+
+
+def blocks_of(module: ModuleOp) -> int:
+    """How many blocks a cluster has, by layout IR."""
+    found = module.attributes.get("ttg.num-ctas")
+    return int_value(found) if found is not None else 1
 
 
 def check_cluster(blocks: int, arch: int) -> None:

@@ -10,6 +10,7 @@ import weft
 from kernels.case import Descriptor
 from kernels.running import element_strides
 from weft.runtime import cuda
+from weft.runtime.gluon import TensorDescriptor
 from weft.targets.nvidia.instruction import Array
 
 
@@ -35,6 +36,24 @@ class View:
     def back(self) -> None:
         """Copy the memory back into the host's array."""
         self.root.reshape(-1).view(np.uint8)[...] = self.memory.numpy()
+
+
+def launch(kernel: Any, grid: Any, *args: Any, **options: Any) -> None:
+    """Launch a kernel on the GPU with arrays of the host, or descriptors of such, copied there and back."""
+    views: list[View] = []
+
+    def moved(value: Any) -> Any:
+        if isinstance(value, np.ndarray):
+            views.append(View(value))
+            return views[-1]
+        if isinstance(value, TensorDescriptor):
+            base = moved(value.base)
+            return TensorDescriptor(base, value.shape, value.strides, value.block_shape, value.layout, value.padding)
+        return value
+
+    kernel[grid](*map(moved, args), **options)
+    for view in views:
+        view.back()
 
 
 def on_device(value: Any, views: list[View]) -> Any:

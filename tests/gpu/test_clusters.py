@@ -10,7 +10,6 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -23,9 +22,8 @@ from kernels.simulated import NAMES
 from layouts.plans import filled, random_conversion
 from lower.test_clusters import conversions, machine_for, program_of, shape_of
 from weft.compiler import devices
-from weft.runtime.gluon import TensorDescriptor
 
-from .arrays import View
+from .arrays import launch
 from .run import run_on_gpu
 
 
@@ -35,24 +33,6 @@ def has_clusters() -> None:
         pytest.skip("clusters came with compute capability 9.0")
 
 
-def run(kernel: Any, grid: Any, *args: Any, **more: Any) -> None:
-    """On the GPU: arrays are copied there and back."""
-    views: list[View] = []
-
-    def moved(value: Any) -> Any:
-        if isinstance(value, np.ndarray):
-            views.append(View(value))
-            return views[-1]
-        if isinstance(value, TensorDescriptor):
-            base = moved(value.base)
-            return TensorDescriptor(base, value.shape, value.strides, value.block_shape, value.layout, value.padding)
-        return value
-
-    kernel[grid](*map(moved, args), **more)
-    for view in views:
-        view.back()
-
-
 WAITING = [name for name in CHECKS if name.startswith(("bulk", "wgmma"))]
 """Checks whose kernels wait for mbarriers."""
 
@@ -60,15 +40,16 @@ SECONDS = 120
 TESTS = Path(__file__).resolve().parent.parent
 SCRIPT = """
 import sys
-from gpu.test_clusters import CHECKS, run
+from gpu.arrays import launch
+from gpu.test_clusters import CHECKS
 
-CHECKS[sys.argv[1]](run)
+CHECKS[sys.argv[1]](launch)
 """
 
 
 @pytest.mark.parametrize("name", [name for name in CHECKS if name not in WAITING])
 def test_cluster(name: str) -> None:
-    CHECKS[name](run)
+    CHECKS[name](launch)
 
 
 @pytest.mark.parametrize("name", WAITING)
@@ -98,7 +79,7 @@ def test_conversion(seed: int) -> None:
 @pytest.mark.parametrize("name", OF_THE_LANGUAGE)
 def test_num_ctas(name: str) -> None:
     """Kernels of the Triton language, whose tiles the blocks of a cluster divide."""
-    OF_THE_LANGUAGE[name](run)
+    OF_THE_LANGUAGE[name](launch)
 
 
 CORPUS = [name for name in NAMES if name.endswith(".ttir")]

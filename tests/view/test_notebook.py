@@ -6,6 +6,9 @@ from typing import Any
 
 import pytest
 
+from weft.base import LayoutError
+from weft.view import to_html, to_svg
+
 CELLS = (
     "from weft.layouts import BlockedLayout, PaddedSharedLayout, plan_conversion\n"
     "layout = BlockedLayout([1, 4], [4, 8], [4, 1], [1, 0])\n"
@@ -44,3 +47,13 @@ def test_exported(notebook: Any, exporter: str) -> None:
     assert pictures.count("<rect") > 32 * 32 and "<li><b>store</b>" in pictures
     for cell in notebook.cells:
         assert "<script" not in cell.outputs[0].data["text/html"]
+
+
+@pytest.mark.parametrize("draw", [to_svg, to_html])
+def test_what_is_no_layout_has_no_picture(draw: Any) -> None:
+    with pytest.raises(LayoutError) as caught:
+        draw("BlockedLayout([1], [32], [4], [0])")
+    assert str(caught.value) == (
+        "error: a picture is of a layout, got 'BlockedLayout([1], [32], [4], [0])' of type str\n"
+        "hint: weft.view.parse_layout reads an expression"
+    )

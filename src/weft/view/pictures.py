@@ -41,6 +41,11 @@ def grid_of(
     """One of the three views of a layout; without `shape`, of the smallest tile that shows all of a named layout."""
     if view not in VIEWS:
         raise LayoutError(f"there is no view {view!r}; there are {', '.join(VIEWS)}")
+    if not isinstance(layout, (LinearLayout, AffineLayout, Layout)):
+        raise LayoutError(
+            f"a picture is of a layout, got {layout!r} of type {type(layout).__name__}",
+            hint="weft.view.parse_layout reads an expression" if isinstance(layout, str) else None,
+        )
     draw = tile_grid if view == "tile" else hardware_grid
     if isinstance(layout, AffineLayout):
         return matrix_grid(layout.linear) if view == "matrix" else draw(layout, limit, element_bits)

@@ -115,6 +115,30 @@ def test_what_is_left_is_never_nothing_and_one_is_not_measured() -> None:
     assert one.best_config is CONFIGS[2] and (x == 2).all()
 
 
+def test_a_fraction_is_of_what_early_pruning_left() -> None:
+    model = {"perf_model": lambda **args: args["BLOCK"], "top_k": 0.5}
+    early = {"early_config_prune": lambda configs, named, **kwargs: configs[:4]}
+    configs = [weft.Config({"BLOCK": 16 << i}) for i in range(8)]
+    kernel = tuned(configs, times=[2.0, 1.0, 0.5, 0.2], prune_configs_by={**model, **early})
+    kernel[grid](np.zeros(64, np.float32), 64)
+    assert list(kernel.configs_timings) == configs[:2]
+
+
+def test_a_listener_hears_of_choices(monkeypatch: pytest.MonkeyPatch) -> None:
+    heard: list[dict[str, Any]] = []
+    monkeypatch.setattr(knobs.autotuning, "listener", lambda **facts: heard.append(facts))
+    x = np.zeros(64, np.float32)
+    kernel = tuned(times=[3.0, 1.0, 2.0])
+    kernel[grid](x, 64)
+    kernel[grid](x, 64)  # nothing is chosen
+    (facts,) = heard
+    assert facts["fn"] is kernel.fn and facts["key"] in kernel.cache and facts["best_config"] is CONFIGS[1]
+    assert facts["configs_timings"] == dict(zip(CONFIGS, [3.0, 1.0, 2.0], strict=True))
+    assert facts["duration"] > 0 and facts["cache_hit"] is False
+    tuned(prune_configs_by={"early_config_prune": lambda configs, named, **kwargs: configs[2:]})[grid](x, 64)
+    assert len(heard) == 1  # one was left: nothing to choose
+
+
 def test_threads_tune_once_for_each_key() -> None:
     measured: list[int] = []
 

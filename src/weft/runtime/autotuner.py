@@ -282,7 +282,8 @@ class Autotuner(KernelInterface[Any]):
             found = False
             if len(pruned) == 1:
                 self.cache[key] = pruned[0]  # nothing to compare
-            elif self.cache_results:
+                return pruned[0]
+            if self.cache_results:
                 found = self.check_disk_cache(key, pruned, benchmark)
             else:
                 benchmark()
@@ -291,9 +292,29 @@ class Autotuner(KernelInterface[Any]):
                     f"Triton autotuning for function {self.base_fn.__name__},\nwith key as {key},\n"
                     f"finished after {self.bench_time:.2f}s,\nbest config selected: {self.cache[key]};"
                 )
+            if knobs.autotuning.listener is not None:
+                self._tell(knobs.autotuning.listener, key, found)
             return self.cache[key]
         finally:
             self.nargs = around
+
+    def _tell(self, listener: Callable[..., Any], key: tuple[Any, ...], found: bool) -> None:
+        """Call a listener with what was chosen, and the seconds that it took unless it was found on disk."""
+        listener(
+            fn=self._innermost(),
+            key=key,
+            best_config=self.cache[key],
+            configs_timings=self.configs_timings,
+            duration=None if found else self.bench_time,
+            cache_hit=found,
+        )
+
+    def _innermost(self) -> JITFunction:
+        """The kernel itself, without autotuners and heuristics around it."""
+        fn = self.fn
+        while not isinstance(fn, JITFunction):
+            fn = fn.fn
+        return fn
 
     def check_disk_cache(self, tuning_key: Any, configs: Sequence[Config], bench_fn: Callable[[], Any]) -> bool:
         """Take the timings from the cache on disk, or measure and put them there; whether they were found."""
@@ -301,9 +322,7 @@ class Autotuner(KernelInterface[Any]):
         if not tuning_key or store is None or any(c.pre_hook for c in configs):
             bench_fn()
             return False
-        fn = self.fn
-        while not isinstance(fn, JITFunction):
-            fn = fn.fn
+        fn = self._innermost()
         place = tuning_key[-1]
         on_cpu = not isinstance(place, _Place)
         machine = str(compiler.as_target()) if on_cpu else place.machine()
@@ -337,7 +356,7 @@ class Autotuner(KernelInterface[Any]):
         if self.perf_model is not None:
             top_k = self.configs_top_k
             if isinstance(top_k, float) and top_k <= 1.0:
-                top_k = max(1, int(len(self.configs) * top_k))
+                top_k = max(1, int(len(pruned) * top_k))
             elif not isinstance(top_k, int):
                 raise LaunchTypeError(
                     "Error while pruning configs, top_k must be either 1) a float <= 1.0 or 2) an int"

@@ -232,6 +232,9 @@ class _Autotuning(_Group):
 
     cache = _Knob("TRITON_CACHE_AUTOTUNING", _flag, False)
     print = _Knob("TRITON_PRINT_AUTOTUNING", _flag, False)
+    listener: Callable[..., Any] | None = None
+    """Called after each choice among several configurations, with `fn`, `key`, `best_config`, `configs_timings`,
+    `duration` in seconds (None if the timings were on disk) and `cache_hit`."""
 
 
 class _Runtime(_Group):

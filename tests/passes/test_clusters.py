@@ -153,11 +153,14 @@ def blocks_in(block: Block) -> Iterator[Block]:
 
 @pytest.mark.parametrize("name", CORPUS[::6])
 def test_no_barrier_can_be_left_out(name: str) -> None:
-    """Without any one of the barriers of the cluster there is a race."""
+    """Without any one of the barriers of the cluster there is a race; those that order global memory are another test's
+    (lower/test_order_globals.py)."""
     kernel = in_clusters(name, 2)
     for block in blocks_in(kernel.program.body):
         for op in list(block.ops):
-            if op.name == "barrier" and op.attrs["scope"] == "cluster" and op.attrs["inserted"]:
+            if op.name != "barrier" or "of" in op.attrs:
+                continue
+            if op.attrs["scope"] == "cluster" and op.attrs["inserted"]:
                 before = list(block.ops)
                 block.ops.remove(op)
                 with pytest.raises((RaceError, UninitializedError)):

@@ -15,6 +15,10 @@ HAVE_TRITON = importlib.util.find_spec("triton") is not None
 needs_triton = pytest.mark.skipif(not HAVE_TRITON, reason="Triton is not installed")
 
 
+LATER = {("dot", "out_dtype"): ("None", "fp32")}
+"""Defaults that later versions of Triton changed: Weft's, which is theirs, and that of 3.6.0."""
+
+
 def test_every_public_name_is_there() -> None:
     assert len(tl.__all__) == len(set(tl.__all__)) == 140
     assert all(hasattr(tl, name) for name in tl.__all__)
@@ -51,7 +55,13 @@ def test_parameters_are_tritons(name: str) -> None:
         pytest.skip("not a function")
     if isinstance(ours, core.dtype):
         pytest.skip("a type")
-    assert parameters(ours) == parameters(other)
+    found = parameters(other)
+    for at, (parameter, kind, default) in enumerate(found):
+        if (name, parameter) in LATER:
+            now, before = LATER[name, parameter]
+            assert default == before
+            found[at] = (parameter, kind, now)
+    assert parameters(ours) == found
 
 
 @needs_triton

@@ -146,13 +146,14 @@ def dot(
     input_precision: Any = None,
     allow_tf32: Any = None,
     max_num_imprecise_acc: Any = None,
-    out_dtype: dtype = dt.float32,
+    out_dtype: Any = None,
     _semantic: TritonSemantic | None = None,
 ) -> tensor:
     """The product of two matrices (or of stacks of them: leading dimensions are batches), plus `acc`.
 
-    int8 makes int32; float32 and bfloat16 make float32; float16 and fp8 make `out_dtype`. `input_precision` says how
-    float32 operands may be taken; on the CPU "ieee", "tf32" and "tf32x3" are all exact float32.
+    int8 makes int32; float32 and bfloat16 make float32; float16 and fp8 make `out_dtype`, which is float32 unless it
+    is said or `acc` is float16. `input_precision` says how float32 operands may be taken; on the CPU "ieee", "tf32" and
+    "tf32x3" are all exact float32.
     """
     assert _semantic is not None
     input_precision, allow_tf32 = unwrap(input_precision), unwrap(allow_tf32)
@@ -162,7 +163,10 @@ def dot(
         input_precision = "tf32" if allow_tf32 and "tf32" in _semantic.options.allowed_dot_input_precisions else "ieee"
     acc = unwrap(acc)
     acc = _semantic.to_tensor(acc) if acc is not None else None
-    return _semantic.dot(input, other, acc, input_precision, unwrap(max_num_imprecise_acc), unwrap(out_dtype))
+    out_dtype = unwrap(out_dtype)
+    if out_dtype is None:
+        out_dtype = dt.float16 if acc is not None and acc.dtype.is_fp16() else dt.float32
+    return _semantic.dot(input, other, acc, input_precision, unwrap(max_num_imprecise_acc), out_dtype)
 
 
 @builtin

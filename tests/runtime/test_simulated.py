@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -152,3 +154,26 @@ def test_what_is_captured_is_looked_at(target: str, monkeypatch: pytest.MonkeyPa
     assert captured(target) == 8
     monkeypatch.setitem(globals(), "twice", thrice)
     assert captured(target) == 12
+
+
+def test_a_target_is_that_of_a_thread() -> None:
+    """Targets were those of the process: threads got each other's, and what one had set could stay."""
+    together = threading.Barrier(3)
+
+    def launch(target: str) -> list[str]:
+        found = []
+        for n in range(10):
+            together.wait()
+            x, out = np.arange(64, dtype=np.float32), np.zeros(64, np.float32)
+            with weft.target(target):
+                done = add[(1,)](x, x, out, 64, BLOCK=64)
+                found.append(weft.runtime.current_target())
+            again = add[(1,)](x, x, out, 64, BLOCK=64, target=target)
+            assert type(done) is type(again) and (out == 2 * x).all(), n
+            found.append(weft.runtime.current_target())
+        return found
+
+    targets = ["cpu", "sim:cuda:80", "sim:cuda:90"]
+    with ThreadPoolExecutor(3) as threads:
+        assert list(threads.map(launch, targets)) == [[target, "cpu"] * 10 for target in targets]
+    assert weft.runtime.current_target() == "cpu"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 import sys
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -22,14 +23,28 @@ from .wrapping import warn_of_wrapping
 
 __all__ = ["compile", "current_target", "target"]
 
-_target: str | None = None
-elsewhere: str | None = None
-"""The target of the innermost `with weft.target(...)`, where it is not the CPU."""
+
+class _Asked(threading.local):
+    """What this thread asks for."""
+
+    target: str | None = None
+    """That of the innermost `with weft.target(...)`."""
+
+
+_asked = _Asked()
+_blocks_lock = threading.Lock()
+blocks = 0
+"""How many `with weft.target(...)` are entered, in all threads: while there is none, launches ask no further."""
+
+
+def elsewhere() -> str | None:
+    """The target of this thread's innermost `with weft.target(...)`, where it is not the CPU."""
+    return None if _asked.target == "cpu" else _asked.target
 
 
 def current_target() -> str:
-    """The target of launches: that of the innermost `with weft.target(...)`, WEFT_TARGET, or "cpu"."""
-    name = _target or knobs.weft.target or "cpu"
+    """The target of launches: that of this thread's innermost `with weft.target(...)`, WEFT_TARGET, or "cpu"."""
+    name = _asked.target or knobs.weft.target or "cpu"
     if name != "cpu" and name not in compiler.SIMULATED:
         compiler.as_target(name)  # says what exists
     return name
@@ -37,26 +52,29 @@ def current_target() -> str:
 
 def choose_by_arrays() -> bool:
     """Whether no target was asked for: a launch then runs where its arrays are."""
-    return not _target and not knobs.weft.target
+    return not _asked.target and not knobs.weft.target
 
 
 @contextmanager
 def target(name: str) -> Iterator[None]:
-    """Launch for a target inside a `with`.
+    """Launch for a target inside a `with`, in this thread; `knobs.weft.target` is for all of them.
 
     >>> with target("cpu"):
     ...     current_target()
     'cpu'
     """
-    global _target, elsewhere
+    global blocks
     if name not in compiler.SIMULATED:
         compiler.as_target(name)
-    before, _target = (_target, elsewhere), name
-    elsewhere = None if name == "cpu" else name
+    before, _asked.target = _asked.target, name
+    with _blocks_lock:
+        blocks += 1
     try:
         yield
     finally:
-        _target, elsewhere = before
+        _asked.target = before
+        with _blocks_lock:
+            blocks -= 1
 
 
 def simulator() -> Any:

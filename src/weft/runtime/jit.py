@@ -108,7 +108,7 @@ class JITFunction(JITCallable, KernelInterface[Any]):
         """The launcher for a grid."""
         if self._own_run:
             return KernelInterface.__getitem__(self, grid)
-        elsewhere = compiling.elsewhere
+        elsewhere = compiling.elsewhere() if compiling.blocks else None
         if elsewhere is None:  # a bound method is made and called in half the time of a partial; it cannot bind None
             return MethodType(self._launcher, grid) if grid is not None else partial(self._launcher, grid)
         return partial(self._launch_elsewhere, elsewhere, grid)
@@ -163,7 +163,7 @@ class JITFunction(JITCallable, KernelInterface[Any]):
                 return self.run(*args, grid=grid, warmup=True, **kwargs)
         if warmup:
             return self._warmed_up(*self._bind(*args, **kwargs))
-        elsewhere = compiling.elsewhere
+        elsewhere = compiling.elsewhere() if compiling.blocks else None
         if elsewhere is not None:
             return self._launch_elsewhere(elsewhere, grid, *args, **kwargs)
         return self._launcher(grid, *args, **kwargs)
@@ -200,7 +200,7 @@ class JITFunction(JITCallable, KernelInterface[Any]):
         if callable(grid):
             grid = grid(dict(zip(self.arg_names, values, strict=True)))
         if any(map(may_be_on_gpu, values)) and self._on_gpu().wanted(values):
-            return self._on_gpu(compiling.elsewhere).frozen(values, options, grid)  # type: ignore[no-any-return]
+            return self._on_gpu(compiling.elsewhere()).frozen(values, options, grid)  # type: ignore[no-any-return]
         return partial(self[grid], *args, **kwargs)
 
     # -- misses ----------------------------------------------------------------------------------------------------
@@ -283,13 +283,14 @@ class JITFunction(JITCallable, KernelInterface[Any]):
             return None
         mode = active_mode()
         if mode is not None:
-            store_key = f"{src.hash()}{sorted(options.items())}"
+            target = current_target()  # another thread compiles, which is asked for another
+            store_key = f"{src.hash()}{sorted(options.items())}{target}"
 
             def finish(kernel: Any) -> None:
                 self._kernels[key] = kernel
                 self._after_compile(key, src, options, warmup)
 
-            future = mode.submit(store_key, lambda: compile(src, options=options), finish)
+            future = mode.submit(store_key, lambda: compile(src, target, options), finish)
             self._kernels[key] = future
             return future
         kernel = compile(src, options=options)

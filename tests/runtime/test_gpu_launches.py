@@ -111,6 +111,29 @@ def test_streams_and_attributes(gpu: PretendedGPU) -> None:
     assert [struct.unpack_from("<I4xi", raw, at) for at in (0, 72)] == [(2, 1), (6, 1)]
 
 
+def test_a_stream_is_that_of_a_thread(gpu: PretendedGPU) -> None:
+    """Threads that each launch into a stream of their own got each other's."""
+    fill, _ = kernels()
+    x = Array(1 << 40)
+    fill[(1,)](x, x, 64, 1.0, BLOCK=64)
+    inside, outside = threading.Barrier(2), threading.Barrier(2)
+
+    def other() -> None:
+        with weft.cuda.stream(9):
+            inside.wait()
+            outside.wait()
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    inside.wait()
+    fill[(2,)](x, x, 64, 1.0, BLOCK=64)
+    with weft.cuda.stream(5):
+        outside.wait()
+        thread.join()
+        fill[(3,)](x, x, 64, 1.0, BLOCK=64)
+    assert [call.stream for call in gpu.launched] == [0, 0, 5]
+
+
 ADDRESSES = 1 << 40, (1 << 40) + 4
 NUMBERS = 0, 1, 16, 17, -16, -1, (1 << 31) - 1, (1 << 31) - 16, 1 << 31, -(1 << 31), (1 << 40) + 1, 1 << 63
 

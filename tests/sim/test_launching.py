@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ from weft import gluon
 from weft.base import LaunchTypeError, Unsupported
 from weft.gluon import language as gl
 from weft.sim import Options, OutOfBoundsError, ScheduleError, Stop
+from weft.sim.options import current_options
 
 TTGIR = Path(__file__).resolve().parent.parent / "data" / "ttgir"
 TARGET = "sim:cuda:80"
@@ -64,6 +66,27 @@ def test_a_target_that_is_none() -> None:
     x, out = arrays()
     with pytest.raises(Unsupported, match="sim:cuda:80"):
         add[(2,)](x, x, out, 100, BLOCK=64, target="sim:cuda:1")
+
+
+def test_options_are_those_of_a_thread() -> None:
+    """They were those of the process: the last to leave put back what another had chosen."""
+    inside, outside = threading.Barrier(2), threading.Barrier(2)
+    found: list[int] = []
+
+    def other() -> None:
+        with weft.sim.options(seed=7):
+            inside.wait()
+            outside.wait()
+            found.append(current_options().seed)
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    inside.wait()
+    with weft.sim.options(seed=5):
+        outside.wait()
+        thread.join()
+        found.append(current_options().seed)
+    assert found == [7, 5] and current_options().seed == 0
 
 
 @pytest.mark.parametrize("positional", [True, False])

@@ -7,6 +7,7 @@ they were called. With other arrays it is Weft's own: the default stream, or tha
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -14,26 +15,32 @@ from typing import Any
 
 __all__ = ["may_use_gpu", "own_stream", "stream", "stream_of"]
 
-_own = 0
+
+class _Own(threading.local):
+    """What this thread launches into where the arrays have no stream of their own."""
+
+    stream = 0
+
+
+_own = _Own()
 
 
 @contextmanager
 def stream(handle: Any) -> Iterator[None]:
-    """Launch into a stream inside a `with`: its handle, or an object that gives it as `__cuda_stream__`."""
-    global _own
+    """Launch into a stream inside a `with`, in this thread: its handle, or what gives it as `__cuda_stream__`."""
     protocol = getattr(handle, "__cuda_stream__", None)
     if protocol is not None:
         _, handle = protocol() if callable(protocol) else protocol
-    before, _own = _own, int(handle)
+    before, _own.stream = _own.stream, int(handle)
     try:
         yield
     finally:
-        _own = before
+        _own.stream = before
 
 
 def own_stream() -> int:
     """The stream of launches on arrays of no library with streams."""
-    return _own
+    return _own.stream
 
 
 def stream_of(arrays: Iterable[Any], device: int) -> Callable[[], int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
@@ -90,26 +91,31 @@ class Options:
         return cls(**found)
 
 
-_current = Options()
+class _Chosen(threading.local):
+    """What this thread has chosen."""
+
+    options = Options()
+
+
+_chosen = _Chosen()
 
 
 def current_options() -> Options:
-    """The options of launches now: those of the innermost `with options(...)`."""
-    return _current
+    """The options of launches now: those of this thread's innermost `with options(...)`."""
+    return _chosen.options
 
 
 @contextmanager
 def options(given: Options | None = None, **changes: Any) -> Iterator[Options]:
-    """Simulate launches inside of a `with` with other options: given ones, or the present ones with changes.
+    """Simulate this thread's launches inside of a `with` with other options: given ones, or the present ones changed.
 
     >>> with options(order="random", seed=3) as now:
     ...     now.describe()
     'copies land at the latest, warps in random order with seed 3'
     """
-    global _current
-    before = _current
-    _current = replace(given or before, **changes)
+    before = _chosen.options
+    _chosen.options = replace(given or before, **changes)
     try:
-        yield _current
+        yield _chosen.options
     finally:
-        _current = before
+        _chosen.options = before

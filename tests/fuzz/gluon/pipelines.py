@@ -63,6 +63,7 @@ def by_threads(g: GluonGenerator) -> None:
     turn += [f"{acc} = mma_v2({loads[0].format(i=i)}, {loads[1].format(i=i)}, {acc})"]
     turn = [*ahead, *turn] if stages == 1 else [*turn, *ahead]
     lines += [f"    {line}" for line in turn]
+    lines += ["async_copy.wait_group(0)"]  # those that go beyond the last turn
     _result(g, [*lines, f"{acc} * 1.0"], a, b, (m, n, k * steps), parent)
 
 

@@ -367,6 +367,9 @@ def test_show_names_what_has_a_name(capsys: pytest.CaptureFixture[str]) -> None:
     out = run(capsys, "show", "Swizzle<2,0,3> o 0 o (8,8):(8,1)")[1]
     assert out.splitlines()[1] == "= SwizzledSharedLayout(1, 1, 4, [1, 0])"
     odd = "{'lane': [[1, 1], [0, 1]]}"
+    named = "DistributedLinearLayout([], [[1, 1], [0, 1]], [], [], [2, 2])"
+    assert run(capsys, "show", odd)[1].startswith(f"{odd}\n= {named}\ntile dim0 2 x dim1 2\n")
+    odd = "{'seat': [[1, 1], [0, 1]]}"  # of no hardware
     assert run(capsys, "show", odd)[1].startswith(f"{odd}\ntile dim0 2 x dim1 2\n")
 
 

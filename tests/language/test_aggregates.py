@@ -9,6 +9,7 @@ import pytest
 
 import weft
 import weft.language as tl
+from weft.base import CapturedGlobalError
 from weft.language.core import _aggregate as aggregate
 
 
@@ -196,3 +197,48 @@ def test_operators_of_a_class_with_tensors() -> None:
     operators[(1,)](out)
     first = [2 * i + 3 for i in range(4)]
     assert out.tolist() == [*first, *(10 * i - x for i, x in enumerate(first)), 0, 4, 8, 12]
+
+
+@aggregate
+class Inner:
+    value: tl.constexpr = 0
+
+
+@aggregate
+class Setting:
+    value: tl.constexpr
+    inner: Inner = Inner()
+
+
+SETTING = Setting(10)
+
+
+@weft.jit
+def store_setting(y):  # type: ignore[no-untyped-def]
+    tl.store(y, SETTING.value)
+
+
+def test_a_captured_instance_is_part_of_the_cache_key_by_its_fields(monkeypatch: pytest.MonkeyPatch) -> None:
+    def key(setting: Any) -> str:
+        monkeypatch.setitem(globals(), "SETTING", setting)
+        store_setting.reset()
+        return str(store_setting.cache_key)
+
+    keys = [key(Setting(*fields)) for fields in [(10,), (20,), (10,), (10, Inner(1)), (10, Inner(2))]]
+    assert keys[0] == keys[2] and len(set(keys)) == 4
+    assert repr(Setting(10)) == "Setting(value=constexpr[10], inner=Inner(value=constexpr[0]))"
+
+
+def test_a_captured_instance_that_changes_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    setting = Setting(10)
+    monkeypatch.setitem(globals(), "SETTING", setting)
+    store_setting.reset()
+    y = np.zeros(1, np.int32)
+    store_setting[(1,)](y)
+    monkeypatch.setitem(globals(), "SETTING", Setting(10))
+    store_setting[(1,)](y)
+    assert y[0] == 10
+    setting.value = tl.constexpr(99)
+    monkeypatch.setitem(globals(), "SETTING", setting)
+    with pytest.raises(CapturedGlobalError, match="SETTING"):
+        store_setting[(1,)](y)

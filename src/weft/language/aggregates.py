@@ -194,6 +194,9 @@ def aggregate(cls: type) -> type:
                     raise TypeError(f"Expected {expected} for attribute '{name}' of {cls.__name__}, got {type(value)}")
             object.__setattr__(self, name, value)
 
+        def __repr__(self) -> str:
+            return f"{cls.__name__}({', '.join(f'{name}={getattr(self, name, None)!r}' for name in fields)})"
+
         def _flatten_ir(self, handles: list[Any]) -> None:
             for name in fields:
                 getattr(self, name)._flatten_ir(handles)

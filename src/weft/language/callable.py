@@ -377,9 +377,7 @@ class _Digest:
                 self.function(value)
             else:
                 if _is_constant(value):
-                    changeable = isinstance(value, (list, dict, set, tuple)) or is_constexpr_value(value)
-                    kept = copy.deepcopy(value) if changeable else value
-                    self.constants[(name, id(where))] = (kept, where)
+                    self.constants[(name, id(where))] = (_kept(value), where)
                 self.value(value)
 
     def python_function(self, fn: Any) -> None:
@@ -412,6 +410,10 @@ class _Digest:
         elif is_constexpr_value(value):
             self._add("constexpr")
             self.value(value.value)
+        elif _is_aggregate(value):
+            self.class_(type(value))
+            for name in type(value).__annotations__:
+                self.value(getattr(value, name))
         elif isinstance(value, ModuleType):
             self._add("module", value.__name__)
         elif isinstance(value, type):
@@ -444,7 +446,25 @@ def _is_still(now: Any, then: Any) -> bool:
             return True
         if type(now) is not type(then):
             return False
+    if _is_aggregate(now):
+        return all(_is_still(getattr(now, name), getattr(then, name)) for name in type(now).__annotations__)
     return bool(now == then)
+
+
+def _is_aggregate(value: Any) -> bool:
+    """Whether a value is an instance of a class that `aggregate` made."""
+    return getattr(type(value), "__triton_aggregate__", False)
+
+
+def _kept(value: Any) -> Any:
+    """A captured value as it is now: what can change in place is copied."""
+    if _is_aggregate(value):
+        copied = type(value)._get_instance()
+        for name in type(value).__annotations__:
+            object.__setattr__(copied, name, _kept(getattr(value, name)))
+        return copied
+    changeable = isinstance(value, (list, dict, set, tuple)) or is_constexpr_value(value)
+    return copy.deepcopy(value) if changeable else value
 
 
 def _is_code(value: object) -> bool:
@@ -454,8 +474,8 @@ def _is_code(value: object) -> bool:
 def _is_constant(value: Any) -> bool:
     """Whether compiled code may depend on the value itself, so that a change of it has to be noticed."""
     if isinstance(value, (ModuleType, type, FunctionType, MethodType)) or callable(value):
-        return is_constexpr_value(value)
-    return value is not None and not getattr(value, "__triton_builtin__", False)
+        return is_constexpr_value(value) or _is_aggregate(value)
+    return value is not None and (_is_aggregate(value) or not getattr(value, "__triton_builtin__", False))
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,13 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
+
+import weft
+import weft.language as tl
 
 HEAD = """
 import faulthandler, threading, time
@@ -100,3 +105,73 @@ def test_every_turn_loads_anew(tmp_path: Path, name: str) -> None:
 
 def test_a_program_sees_what_an_earlier_one_stored(tmp_path: Path) -> None:
     _run(tmp_path, HEAD + PROGRAMS)
+
+
+EACH_OTHER = """
+@weft.jit
+def for_the_next(flag, out, n):
+    p = tl.program_id(0)
+    if p + 1 < n:
+        while tl.load(flag + p + 1, volatile=True) != 1:
+            pass
+    tl.store(flag + p, 1)
+    tl.store(out + p, p)
+
+@weft.jit
+def rounds(count, x, out, n, ROUNDS: tl.constexpr):
+    p = tl.program_id(0)
+    for r in range(ROUNDS):
+        v = tl.load(x + (r % 2) * n + (p + 1) % n)
+        tl.store(x + ((r + 1) % 2) * n + p, v + 1)
+        arrived = tl.atomic_add(count, 1) + 1
+        while arrived < n * (r + 1):
+            arrived = tl.atomic_add(count, 0)
+    tl.store(out + p, tl.load(x + (ROUNDS % 2) * n + p))
+
+for n in (2, 3, 30):
+    for _ in range(3):
+        flag, out = np.zeros(n, np.int32), np.zeros(n, np.int32)
+        for_the_next[(n,)](flag, out, n)
+        assert (out == np.arange(n)).all()
+        count, x = np.zeros(1, np.int32), np.zeros(2 * n, np.int32)
+        rounds[(n,)](count, x, out, n, 3)
+        assert (out == 3).all()
+"""
+
+
+def test_programs_wait_for_later_ones_and_for_all(tmp_path: Path) -> None:
+    _run(tmp_path, HEAD + EACH_OTHER)
+
+
+@weft.jit
+def steps(x, out, n):
+    i = 0
+    while i < n:  # what it reads does not tell how long it goes on
+        tl.store(out + i, tl.load(x + i))
+        i += 1
+
+
+@weft.jit
+def search(x, out, n):
+    low, high = 0, n
+    while low < high:
+        middle = (low + high) // 2
+        if tl.load(x + middle) < 5:
+            low = middle + 1
+        else:
+            high = middle
+    tl.store(out, low)
+
+
+@weft.jit
+def spin(x, out, n):
+    for i in range(n):
+        while tl.atomic_cas(x + i, 0, 1) == 1:
+            pass
+    tl.store(out, 1)
+
+
+@pytest.mark.parametrize(("kernel", "waits"), [(steps, False), (search, True), (spin, True)])
+def test_which_kernels_may_wait(kernel: Any, waits: bool) -> None:
+    x, out = np.arange(8, dtype=np.int32), np.zeros(8, np.int32)
+    assert kernel.warmup(x, out, 8, grid=(1,)).metadata.waits is waits

@@ -23,6 +23,7 @@ from weft.backends.cpu.polling import Polling
 from weft.backends.cpu.prefetch import next_program
 from weft.backends.cpu.program import Block, FunctionProgram, Op, read_function
 from weft.backends.cpu.schedule import Scheduler
+from weft.backends.cpu.waiting import may_wait
 from weft.backends.llvm import half, machine, vecmath
 from weft.backends.llvm.emit import I1, I8, I32, I64, PTR, VOID, Function, Module, const
 from weft.backends.llvm.emit import Value as Reg
@@ -250,6 +251,7 @@ def emit(program: FunctionProgram, options: CPUOptions, parameters: list[str]) -
         **_checked(program, checks=checks),
         "prints": context.prints,
         "polls": context.polls,
+        "waits": may_wait(program.blocks),
         "alias_pairs": [[i, j] for (i, j) in sorted(scheduler.alias_pairs)],
         "strict_alias_pairs": [[i, j] for (i, j), strict in sorted(scheduler.alias_pairs.items()) if strict],
     }

@@ -74,6 +74,7 @@ class LoadedKernel:
         self._asks = bool(metadata.get("polls") or metadata.get("prints"))
         self._tracker, (self.address,) = loader().load(code, [self.name])
         self._call = ctypes.CFUNCTYPE(None, _ptr, _ptr, _ptr)(self.address)
+        self._waits = bool(metadata.get("waits"))
         self._ns = 0.0  # nanoseconds of one thread for one program, 0 while unknown
 
     def launcher(self, args_format: str) -> Callable[..., None]:
@@ -120,6 +121,9 @@ class LoadedKernel:
         if self._printer is not None:
             self._call(args, state, scratch)
             return
+        if self._waits:
+            self._run_waiting(words, args, state, scratch, total)
+            return
         threads, help_ = get_num_threads(), native().help
         begin = perf_counter_ns()
         per_program = self._ns
@@ -144,6 +148,18 @@ class LoadedKernel:
         if not words[_ERROR]:
             spent = (perf_counter_ns() - begin) * used / total
             self._ns = spent if self._ns == 0.0 else 0.75 * self._ns + 0.25 * spent
+
+    def _run_waiting(self, words: Any, args: int, state: int, mine: int, total: int) -> None:
+        """Run programs that may wait for each other, each on a thread of its own where it comes to that."""
+
+        def begun() -> int:
+            return ALL if words[_ERROR] else int(words[_NEXT])
+
+        words[_CHUNK] = 1
+        if not get_pool(get_num_threads()).run_waiting(
+            self.address, args, state, mine, total, self.scratch_bytes, begun
+        ):
+            native().help(self.address, args, state, mine, ALL)
 
     def _fail(self, words: Any, nx: int, ny: int) -> None:
         """Raise what a signal's handler raised, or what the error slot or the report behind the arguments says."""

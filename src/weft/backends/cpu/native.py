@@ -146,6 +146,27 @@ rest:
 """
 
 
+def _guest(t: _Text) -> str:
+    """A worker for one job: join the one that is open, if there is and it wants more, and come back."""
+    return f"""define void @weft_guest(ptr %pool) {{
+entry:
+  {t.lock()}
+  {t.at("open", OPEN)}
+  {t.at("joined", JOINED)}
+  {t.at("wanted", WANTED)}
+  %isopen = icmp ne i64 %open, 0
+  %room = icmp slt i64 %joined, %wanted
+  %go = and i1 %isopen, %room
+  br i1 %go, label %work, label %rest
+rest:
+  {t.unlock()}
+  br label %idle
+{_join_job(t)}idle:
+  ret void
+}}
+"""
+
+
 def _join_job(t: _Text) -> str:
     """What a worker does for a job, its lock held: count itself in, run chunks, count itself out."""
     return f"""work:
@@ -380,7 +401,9 @@ declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 def _native_ir(machine: str, windows: bool, signals: Signals) -> str:
     """The worker loop, the caller's part and the two ends of a job, as LLVM IR."""
     t = _Text(machine, windows)
-    return "\n".join((t.declare, signals.ir(), _worker(t), _RUN, _begin(t), _end(t), _nap(t, windows), _stop(t), _HELP))
+    return "\n".join(
+        (t.declare, signals.ir(), _worker(t), _guest(t), _RUN, _begin(t), _end(t), _nap(t, windows), _stop(t), _HELP)
+    )
 
 
 def system_functions() -> dict[int, int]:
@@ -447,11 +470,12 @@ class Native:
     def __init__(self, linker: Loader) -> None:
         windows = sys.platform == "win32"
         self.signals = Signals()
-        names = ["weft_worker", "weft_run", "weft_help", "weft_stop", "weft_poll", "weft_print"]
+        names = ["weft_worker", "weft_guest", "weft_run", "weft_help", "weft_stop", "weft_poll", "weft_print"]
         code = linker.compile(_native_ir(platform.machine().lower(), windows, self.signals))
         self._keep, addresses = linker.load(code, names)
-        worker, run, help_, stop, poll, print_ = addresses
+        worker, guest, run, help_, stop, poll, print_ = addresses
         self.worker = ctypes.CFUNCTYPE(None, _ptr)(worker)
+        self.guest = ctypes.CFUNCTYPE(None, _ptr)(guest)
         self.run = ctypes.CFUNCTYPE(ctypes.c_int32, _ptr, _ptr, _ptr, _ptr, _ptr, _i64, _ptr, _i64)(run)
         self.help = ctypes.CFUNCTYPE(ctypes.c_int32, _ptr, _ptr, _ptr, _ptr, _i64)(help_)
         self.stop = ctypes.CFUNCTYPE(None, _ptr)(stop)

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from weft.backends.cpu.program import Block, Op, Value
+from weft.backends.cpu.waiting import reads_its_condition
 from weft.backends.llvm.emit import I64, Function, const
 from weft.backends.llvm.emit import Value as Reg
 
@@ -24,6 +25,8 @@ __all__ = ["Polling"]
 
 BUDGET = 1 << 20
 """Elements between two looks: 20 us of a product, 0.1 s where each element is a miss of all caches."""
+PATIENCE = 1 << 10
+"""Turns of a loop that may wait for another program until it looks, and lets another thread have the processor."""
 SHORT = 1 << 16
 """The most that a loop does in all that does not look."""
 SIDE = 1 << 10
@@ -45,7 +48,10 @@ class Polling:
         """At the end of a turn of a loop: count what it did, look where it is time."""
         if op not in self._looking:
             return
-        left = self._spend(f, sum(self._work[block] for region in op.regions for block in region))
+        work = sum(self._work[block] for region in op.regions for block in region)
+        if op.name == "scf.while" and reads_its_condition(op):
+            work = max(work, BUDGET // PATIENCE)
+        left = self._spend(f, work)
 
         def look() -> None:
             f.store(const(I64, BUDGET), self._variable(f), 8)

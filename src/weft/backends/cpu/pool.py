@@ -13,7 +13,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from weft.base import LaunchError, OutOfResources
 
 from . import native
 from .host import host_cpu, usable_cores
+from .watch import MOST, Watch
 
 __all__ = [
     "Pool",
@@ -121,6 +122,40 @@ class Pool:
                 self._keep_off(here)
         return bool(self._native.run(self._address, fn, args, state, mine, wanted, theirs, stride))
 
+    def run_waiting(
+        self, fn: int, args: int, state: int, mine: int, total: int, size: int, begun: Callable[[], int]
+    ) -> bool:
+        """Run all `total` programs of a state, which may wait for each other, with as many threads as that takes.
+
+        As with `run`, what the threads work on is theirs until the native call returns, whatever is raised meanwhile.
+        """
+        if self._busy.value:
+            return False
+        wanted = min(total - 1, MOST, max(self.workers, get_scratch_limit() // max(1, size)))
+        stride = (size + 63) & -64
+        _keep, theirs = _aligned(stride * wanted)  # only what is used takes memory
+        watch = None
+        if wanted > self.workers:
+            watch = Watch(total, begun, lambda: bool(self._busy.value), self._guest)
+        done = bool(self._native.run(self._address, fn, args, state, mine, wanted, theirs, stride))
+        if watch is not None:
+            watch.over.set()
+        return done
+
+    def _guest(self) -> None:
+        """Start a thread that takes part in one job; RuntimeError where the system gives no more.
+
+        It is none of Python's, for hundreds of those that begin at once keep signals from being seen.
+        """
+        _hosts.add(self)
+        if sys.platform == "win32":
+            threading.Thread(target=self._native.guest, args=(self._address,), name="weft-guest", daemon=True).start()
+            return
+        library, thread = ctypes.CDLL(None), ctypes.c_ulong()
+        if library.pthread_create(ctypes.byref(thread), None, self._native.guest, _ptr(self._address)):
+            raise RuntimeError("no more threads")
+        library.pthread_detach(thread)
+
     def _larger(self, size: int) -> tuple[int, int, Any]:
         """Room for `size` bytes of scratch memory for each worker, for the launches to come too."""
         check_scratch(size, self.workers + 1)
@@ -150,6 +185,8 @@ class Pool:
             thread.join(timeout=max(0.0, until - time.monotonic()))
 
 
+_hosts: set[Pool] = set()
+"""Pools whose memory a guest may still look at: they stay."""
 _pool: Pool | None = None
 _pool_lock = threading.Lock()
 _num_threads: int | None = None

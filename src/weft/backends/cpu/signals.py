@@ -109,6 +109,13 @@ def _clock() -> str:
 """
 
 
+def _yield() -> str:
+    """The system's function that lets another thread have the processor: one that this one may be waiting for."""
+    if sys.platform == "win32":
+        return _at(ctypes.WinDLL("kernel32").SwitchToThread)
+    return _at(ctypes.CDLL(None).sched_yield)
+
+
 def _keep(drop: str, keep: str) -> str:
     """Keep what was raised, in place of what nobody came for; and mark the state."""
     return f"""define void @weft_keep(ptr %state) {{
@@ -126,6 +133,7 @@ def _poll(main: str, last: str) -> str:
     clock = 0 if sys.platform == "win32" else time.CLOCK_MONOTONIC
     return f"""define i32 @weft_poll(ptr %state) {{
 entry:
+  call i32 {_yield()}()
   %error.p = getelementptr i8, ptr %state, i64 40
   %error = load atomic i64, ptr %error.p monotonic, align 8
   %stopped = icmp slt i64 %error, 0

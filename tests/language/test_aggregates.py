@@ -238,7 +238,8 @@ def test_a_captured_instance_that_changes_is_refused(monkeypatch: pytest.MonkeyP
     monkeypatch.setitem(globals(), "SETTING", Setting(10))
     store_setting[(1,)](y)
     assert y[0] == 10
-    setting.value = tl.constexpr(99)
-    monkeypatch.setitem(globals(), "SETTING", setting)
+    with pytest.raises(AttributeError, match="cannot assign to field 'value' on immutable aggregate Setting"):
+        setting.value = tl.constexpr(99)
+    monkeypatch.setitem(globals(), "SETTING", tl.aggregate_replace(setting, inner=Inner(3)))
     with pytest.raises(CapturedGlobalError, match="SETTING"):
         store_setting[(1,)](y)

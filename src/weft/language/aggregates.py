@@ -11,9 +11,9 @@
             return (self.end - self.begin) // self.step
 
 Its IR values are those of its fields, in order. The fields are arguments of the constructor, by position or name, and
-may have defaults; a class that has an `__init__` sets them there. They are changed by assignment, or in a copy by
-`aggregate_replace`; each must keep the class that its annotation says. A class has the fields and the methods of the
-aggregates that it inherits from.
+may have defaults; a class that has an `__init__` sets them there. Afterwards they stay as they are, since compiled
+kernels depend on them; `aggregate_replace` makes a copy with others. Each must be of the class that its annotation
+says. A class has the fields and the methods of the aggregates that it inherits from.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class aggregate_type(base_type):
         for name, type in self.fields:
             value, cursor = type._unflatten_ir(handles, cursor)
             object.__setattr__(instance, name, value)
-        return instance, cursor
+        return _sealed(instance), cursor
 
     def _as_carried(self) -> base_type:
         return aggregate_type(self.base_cls, [(name, type._as_carried()) for name, type in self.fields])
@@ -68,6 +68,12 @@ class aggregate_type(base_type):
     def mangle(self) -> str:
         fields = [type.mangle() for _, type in self.fields]
         return f"{self.base_cls.__name__}<{', '.join(fields)}>"
+
+
+def _sealed(instance: Any) -> Any:
+    """An instance whose fields are all set, and can be set no more."""
+    object.__setattr__(instance, "_is_sealed", True)
+    return instance
 
 
 def _as_value(argument: Any) -> Any:
@@ -146,7 +152,7 @@ def aggregate_replace(instance: Any, /, _semantic: Any = None, **changes: Any) -
     copied = cls._get_instance()
     for name in cls.__annotations__:
         setattr(copied, name, _as_value(changes[name]) if name in changes else getattr(instance, name))
-    return copied
+    return _sealed(copied)
 
 
 setattr(aggregate_replace, TRITON_BUILTIN, True)  # kernels call it as well
@@ -180,7 +186,7 @@ def aggregate(cls: type) -> type:
             missing = [name for name in fields if not hasattr(instance, name)]
             if missing:
                 raise AttributeError(f"constructor for {cls.__name__} did not initialize attribute '{missing[0]}'")
-            return instance
+            return _sealed(instance)
 
         def __init__(self, *args: Any, **kwargs: Any) -> None:
             """Done by `__new__`, which has the semantic."""
@@ -192,6 +198,11 @@ def aggregate(cls: type) -> type:
                     value = constexpr(value)
                 if isinstance(expected, type) and not isinstance(value, expected):
                     raise TypeError(f"Expected {expected} for attribute '{name}' of {cls.__name__}, got {type(value)}")
+                if "_is_sealed" in self.__dict__:
+                    raise AttributeError(
+                        f"cannot assign to field '{name}' on immutable aggregate {cls.__name__}: "
+                        f"aggregate_replace(value, {name}=...) makes a changed copy"
+                    )
             object.__setattr__(self, name, value)
 
         def __repr__(self) -> str:

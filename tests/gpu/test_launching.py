@@ -344,16 +344,21 @@ def test_do_bench_agrees_with_pytorchs_events(torch: Any) -> None:
     def call() -> None:
         double[(n // 1024,)](x, out, BLOCK=1024)
 
-    ms = do_bench(call, warmup=5, rep=50, return_mode="median")
-    begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-    torch.cuda.synchronize()
-    begin.record()
-    for _ in range(20):
-        call()
-    end.record()
-    torch.cuda.synchronize()
-    assert ms == pytest.approx(begin.elapsed_time(end) / 20, rel=0.5)
-    assert do_bench_cudagraph(call, rep=20, return_mode="median") == pytest.approx(ms, rel=0.5)
+    def by_events() -> float:
+        begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        torch.cuda.synchronize()
+        begin.record()
+        for _ in range(20):
+            call()
+        end.record()
+        torch.cuda.synchronize()
+        return float(begin.elapsed_time(end)) / 20
+
+    # Others may use the GPU meanwhile: the least of several is what nobody disturbed.
+    ms = min(do_bench(call, warmup=5, rep=50, return_mode="median") for _ in range(5))
+    assert ms == pytest.approx(min(by_events() for _ in range(5)), rel=0.5)
+    graph = min(do_bench_cudagraph(call, rep=20, return_mode="median") for _ in range(5))
+    assert graph == pytest.approx(ms, rel=0.5)
 
 
 def test_autotuning_measures_each_configuration() -> None:

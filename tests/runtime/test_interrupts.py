@@ -27,6 +27,7 @@ import weft
 import weft.language as tl
 
 faulthandler.dump_traceback_later(60, exit=True)
+signal.signal(signal.SIGINT, signal.default_int_handler)  # who runs in the background may have it ignored
 
 @weft.jit(do_not_specialize=["first"])
 def wait(flag, out, first):

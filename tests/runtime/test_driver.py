@@ -266,7 +266,8 @@ def test_an_interrupt_is_seen_within_a_second(threads: int) -> None:
 def test_native_code_of_other_systems(monkeypatch: pytest.MonkeyPatch, platform: str, long: str) -> None:
     """It is made by the system it runs on; here LLVM only looks whether it is sound."""
     clock = ctypes.CFUNCTYPE(ctypes.c_uint64)(lambda: 0)
-    monkeypatch.setattr(ctypes, "WinDLL", lambda name: SimpleNamespace(GetTickCount64=clock), raising=False)
+    system = SimpleNamespace(GetTickCount64=clock, SwitchToThread=ctypes.CFUNCTYPE(ctypes.c_int)(lambda: 0))
+    monkeypatch.setattr(ctypes, "WinDLL", lambda name: system, raising=False)
     monkeypatch.setattr(sys, "platform", platform)
     for module in (native, signals):
         monkeypatch.setattr(module, "LONG", long)

@@ -25,7 +25,12 @@ from weft.runtime import TensorWrapper, driver, knobs, reinterpret
 
 from ._utils import type_canonicalisation_dict
 
-torch: Any = importlib.import_module("torch")
+
+def _torch() -> Any:
+    """PyTorch, for those helpers that make tensors: it need not be installed for the others."""
+    return importlib.import_module("torch")
+
+
 pytest: Any = importlib.import_module("pytest")
 
 # -- element types -----------------------------------------------------------------------------------------------------
@@ -178,12 +183,12 @@ def skip_if_unsupported_cluster_size(num_ctas: int) -> None:
 
 def random_int(low: int, high: int, *, warmup_value: int | None = None, **kwargs: Any) -> int:
     """A number in low..high-1 of PyTorch's generator."""
-    return int(torch.randint(low, high, size=(), **kwargs).item())
+    return int(_torch().randint(low, high, size=(), **kwargs).item())
 
 
 def random_float(*, warmup_value: float = 0.5, **kwargs: Any) -> float:
     """A number in [0, 1) of PyTorch's generator."""
-    return float(torch.rand((), **kwargs).item())
+    return float(_torch().rand((), **kwargs).item())
 
 
 def numpy_random(
@@ -218,8 +223,8 @@ def to_triton(x: Any, device: Any, dst_type: str | None = None) -> Any:
     """A NumPy array as a tensor of PyTorch; of `dst_type` where NumPy has no such type."""
     name = x.dtype.name
     if name in uint_dtypes:  # as signed integers that say they are unsigned: not every PyTorch has the others
-        return reinterpret(torch.tensor(x.view(name[1:]), device=device), getattr(tl, name))
-    tensor = torch.tensor(x, device=device)
+        return reinterpret(_torch().tensor(x.view(name[1:]), device=device), getattr(tl, name))
+    tensor = _torch().tensor(x, device=device)
     if dst_type and "float8" in dst_type:
         return reinterpret(tensor, getattr(tl, dst_type))
     return tensor.bfloat16() if name == "float32" and dst_type == "bfloat16" else tensor
@@ -234,7 +239,7 @@ def torch_dtype_name(dtype: Any) -> str:
     """The name of an element type of PyTorch or of the language."""
     if isinstance(dtype, tl.dtype):
         return dtype.name
-    if isinstance(dtype, torch.dtype):
+    if isinstance(dtype, _torch().dtype):
         return str(dtype).removeprefix("torch.")
     raise TypeError(f"not a triton or torch dtype: {type(dtype)}")
 
@@ -243,8 +248,8 @@ def to_numpy(x: Any) -> Any:
     """A tensor as a NumPy array; one of bfloat16 as float32."""
     if isinstance(x, TensorWrapper):
         return x.base.cpu().numpy().astype(torch_dtype_name(x.dtype))
-    if isinstance(x, torch.Tensor):
-        return x.cpu().float().numpy() if x.dtype is torch.bfloat16 else x.cpu().numpy()
+    if isinstance(x, _torch().Tensor):
+        return x.cpu().float().numpy() if x.dtype is _torch().bfloat16 else x.cpu().numpy()
     raise ValueError(f"Not a triton-compatible tensor: {x}")
 
 
@@ -255,8 +260,8 @@ def unwrap_tensor(t: Any) -> Any:
 
 def default_alloc_fn(size: int, align: int, _: Any) -> Any:
     """Scratch memory for kernels, where the current target has its arrays."""
-    on_gpu = is_cuda() and torch.cuda.is_available()
-    return torch.empty(size, dtype=torch.int8, device="cuda" if on_gpu else "cpu")
+    on_gpu = is_cuda() and _torch().cuda.is_available()
+    return _torch().empty(size, dtype=_torch().int8, device="cuda" if on_gpu else "cpu")
 
 
 # -- processes and settings --------------------------------------------------------------------------------------------

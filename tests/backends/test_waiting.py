@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -175,3 +176,28 @@ def spin(x, out, n):
 def test_which_kernels_may_wait(kernel: Any, waits: bool) -> None:
     x, out = np.arange(8, dtype=np.int32), np.zeros(8, np.int32)
     assert kernel.warmup(x, out, 8, grid=(1,)).metadata.waits is waits
+
+
+@weft.jit
+def bisect(KEYS, TABLE, OUT, n):
+    program = tl.program_id(0)
+    key = tl.load(KEYS + program)
+    low, high = 0, n
+    while low < high:
+        middle = (low + high) // 2
+        if tl.load(TABLE + middle) < key:
+            low = middle + 1
+        else:
+            high = middle
+    tl.store(OUT + program, low)
+
+
+def test_launches_are_watched_by_one_thread() -> None:
+    """Starting a thread takes longer than most launches: a binary search is a `while` that reads its condition too."""
+    table, out = np.arange(64, dtype=np.float32), np.zeros(64, np.int32)
+    keys, watchers = table[::-1].copy(), set()
+    for _ in range(20):
+        bisect[(64,)](keys, table, out, 64)
+        np.testing.assert_array_equal(out, np.arange(64)[::-1])
+        watchers |= {t for t in threading.enumerate() if t.name == "weft-watch"}
+    assert len(watchers) <= 1  # none where there are as many workers as programs

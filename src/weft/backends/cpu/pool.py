@@ -137,10 +137,11 @@ class Pool:
         watch = None
         if wanted > self.workers:
             watch = Watch(total, begun, lambda: bool(self._busy.value), self._guest)
-        done = bool(self._native.run(self._address, fn, args, state, mine, wanted, theirs, stride))
-        if watch is not None:
-            watch.over.set()
-        return done
+        try:
+            return bool(self._native.run(self._address, fn, args, state, mine, wanted, theirs, stride))
+        finally:
+            if watch is not None:
+                watch.end()
 
     def _guest(self) -> None:
         """Start a thread that takes part in one job; RuntimeError where the system gives no more.

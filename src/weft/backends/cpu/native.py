@@ -129,16 +129,6 @@ wait:
   {t.wait(WORK)}
   br label %sleep
 join:
-  {t.at("open", OPEN)}
-  {t.at("joined", JOINED)}
-  {t.at("wanted", WANTED)}
-  %isopen = icmp ne i64 %open, 0
-  %room = icmp slt i64 %joined, %wanted
-  %go = and i1 %isopen, %room
-  br i1 %go, label %work, label %rest
-rest:
-  {t.unlock()}
-  br label %idle
 {_join_job(t)}leave:
   {t.unlock()}
   ret void
@@ -151,7 +141,16 @@ def _guest(t: _Text) -> str:
     return f"""define void @weft_guest(ptr %pool) {{
 entry:
   {t.lock()}
-  {t.at("open", OPEN)}
+{_join_job(t)}idle:
+  ret void
+}}
+"""
+
+
+def _join_job(t: _Text) -> str:
+    """What a worker does, its lock held: if a job is open that wants more, count itself in, run chunks, count itself
+    out; if not, go on at %idle."""
+    return f"""  {t.at("open", OPEN)}
   {t.at("joined", JOINED)}
   {t.at("wanted", WANTED)}
   %isopen = icmp ne i64 %open, 0
@@ -161,15 +160,7 @@ entry:
 rest:
   {t.unlock()}
   br label %idle
-{_join_job(t)}idle:
-  ret void
-}}
-"""
-
-
-def _join_job(t: _Text) -> str:
-    """What a worker does for a job, its lock held: count itself in, run chunks, count itself out."""
-    return f"""work:
+work:
   %joined1 = add i64 %joined, 1
   store i64 %joined1, ptr %joined.p
   {t.at("active", ACTIVE)}

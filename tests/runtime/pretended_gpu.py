@@ -60,6 +60,8 @@ class Launched:
     attributes: bytes
     copies: tuple[bytes, ...]
     """The first 8 bytes of each parameter."""
+    gpu: int
+    """That whose context the thread had."""
 
     def values(self, codes: str) -> tuple[Any, ...]:
         """The parameters, each by its struct code."""
@@ -80,6 +82,7 @@ class PretendedGPU:
     current: int = 0
     launch_answers: Callable[[], int] = lambda: 0
     _memory: dict[int, Any] = field(default_factory=dict)
+    _pushed: list[int] = field(default_factory=list)
 
     CUdevice_attribute = Named("CU_DEVICE_ATTRIBUTE_")
     CUfunction_attribute = Named("CU_FUNC_ATTRIBUTE_")
@@ -114,6 +117,15 @@ class PretendedGPU:
     def cuCtxSetCurrent(self, context: int) -> Any:
         self.current = context - 1000
         return (0,)
+
+    def cuCtxPushCurrent(self, context: int) -> Any:
+        self._pushed.append(self.current)
+        self.current = context - 1000
+        return (0,)
+
+    def cuCtxPopCurrent(self) -> Any:
+        left, self.current = self.current, self._pushed.pop()
+        return 0, 1000 + left
 
     def cuCtxGetDevice(self) -> Any:
         return 0, self.current
@@ -179,6 +191,7 @@ class PretendedGPU:
                 stream,
                 ctypes.string_at(attributes, size) if size else b"",
                 tuple(ctypes.string_at(a, 8) for a in addresses),
+                self.current,
             )
         )
         return self.answers.get("cuLaunchKernelEx", 0) or self.launch_answers()
@@ -236,6 +249,7 @@ def pretend(monkeypatch: pytest.MonkeyPatch, **facts: Any) -> Iterator[Pretended
     monkeypatch.setattr(launching, "stream_of", lambda arrays, index: own_stream)
     monkeypatch.setattr(faults, "bindings", lambda: gpu)
     monkeypatch.setattr(backend, "_launch_function", lambda: gpu.launch)
+    monkeypatch.setattr(backend, "_current_context", lambda: lambda: 1000 + gpu.current)
     monkeypatch.setattr(occupancy, "assemble_for", lambda *args, **limits: MachineCode(b"", "ptxas", 32))
     faults.launches.clear()
     forget()

@@ -381,3 +381,84 @@ def test_a_thread_without_a_context_gets_one(gpu: PretendedGPU) -> None:
     fill[(3,)](x, x, 64, 1.0, BLOCK=64)
     fill[(3,)](x, x, 64, 1.0, BLOCK=64)
     assert len(gpu.launched) == 3  # the second one twice
+
+
+def test_a_launch_takes_place_on_the_gpu_of_its_arrays(gpu: PretendedGPU) -> None:
+    """Whichever is the thread's, which stays what it was: kernels on arrays of GPU 1 ran on GPU 0."""
+    gpu.count = 2
+    forget()
+    fill, _ = kernels()
+    here, there = Tensor(), Tensor(device=1)
+    for x in (here, there, there, here, there):
+        fill[(1,)](x, x, 64, 1.0, BLOCK=64)
+    for current in (0, 1):
+        gpu.current = current
+        fill.bind(there, there, 64, 1.0, BLOCK=64, grid=(1,))()
+        fill.warmup(there, there, 64, 1.0, BLOCK=64, grid=(1,))[(1,)](Array(device=1), Array(device=1), 64, 1.0)
+        assert gpu.current == current
+    assert [call.gpu for call in gpu.launched] == [0, 1, 1, 0, 1, 1, 1, 1, 1]
+
+
+def test_arrays_of_another_gpu_leave_a_thread_its_own(gpu: PretendedGPU) -> None:
+    gpu.count = 2
+    forget()
+    host = np.arange(64, dtype=np.float32)
+    x = weft.cuda.to_device(host, device=1)
+    assert gpu.current == 0
+    np.testing.assert_array_equal(x.numpy(), host)
+    weft.cuda.synchronize(1)
+    assert gpu.current == 0
+    del x
+    assert gpu.current == 0
+
+
+def test_a_grid_of_clusters_has_a_limit(gpu: PretendedGPU) -> None:
+    """It counts programs, the driver's blocks: what did not fit its 32 bits was an error of `struct`."""
+    fill, _ = kernels()
+    x = Tensor()
+    fill[(1 << 29,)](x, x, 64, 1.0, BLOCK=64, num_ctas=2)
+    assert gpu.launched[-1].grid == (1 << 30, 1, 1)
+    for launch in (fill[(1 << 30,)], lambda *a, **k: fill.bind(*a, grid=(1 << 30,), **k)):
+        with pytest.raises(LaunchError, match="grid size 1073741824 on axis 0 exceeds 536870911, the most with clus"):
+            launch(x, x, 64, 1.0, BLOCK=64, num_ctas=4)
+
+
+def test_a_frozen_launch_of_nothing(gpu: PretendedGPU) -> None:
+    fill, _ = kernels()
+    x = Tensor()
+    for grid in ((0,), (3, 0), lambda meta: (meta["n"] - 64, 1)):
+        fill.bind(x, x, 64, 1.0, BLOCK=64, grid=grid)()
+    assert not gpu.launched, "the driver takes no grid of 0"
+
+
+def test_the_target_that_was_asked_for_decides(gpu: PretendedGPU) -> None:
+    """Also for kernels that were launched elsewhere before, and for frozen launches."""
+    fill, _ = kernels()
+    x, host = Array(), np.zeros(64, np.float32)
+
+    def launch(**more: Any) -> Any:
+        return fill[(1,)](x, x, 64, 1.0, BLOCK=64, **more)
+
+    def frozen(**more: Any) -> Any:
+        return fill.bind(x, x, 64, 1.0, BLOCK=64, grid=(1,), **more)()
+
+    assert launch().metadata.target.arch == 90
+    assert launch(target="cuda:80").metadata.target.arch == 80
+    for way in (launch, frozen):
+        for target in ("cpu", "sim:cuda:90"):
+            with pytest.raises(LaunchError, match="argument `x`: .* lives in cuda"):
+                way(target=target)
+            with pytest.raises(LaunchError, match="argument `x`: .* lives in cuda"), weft.target(target):
+                way()
+    fill[(1,)](host, host, 64, 1.0, BLOCK=64)  # and now on the host
+    knobs.weft.target = "cuda:80"
+    try:
+        assert launch().metadata.target.arch == 80
+        assert [call.stream for call in gpu.launched] == [0, 0, 0]
+        frozen()
+        knobs.weft.target = "cpu"
+        with pytest.raises(LaunchError, match="argument `x`: .* lives in cuda"):
+            launch()
+    finally:
+        knobs.weft.target = knobs.env
+    assert launch().metadata.target.arch == 90

@@ -14,7 +14,9 @@ from weft.backends.nvidia.driver import (
     device,
     device_count,
     driver_version,
+    entered,
     free,
+    on,
     to_device,
     to_host,
 )
@@ -31,10 +33,12 @@ __all__ = [
     "device",
     "device_count",
     "driver_version",
+    "entered",
     "fill",
     "free",
     "in_use",
     "map_maker",
+    "on",
     "to_device",
     "to_host",
 ]

@@ -34,12 +34,22 @@ class _Asked(threading.local):
 _asked = _Asked()
 _blocks_lock = threading.Lock()
 blocks = 0
-"""How many `with weft.target(...)` are entered, in all threads: while there is none, launches ask no further."""
+"""How many `with weft.target(...)` are entered, in all threads, and one more where a program set the target: while
+there is none, launches ask no further."""
 
 
-def elsewhere() -> str | None:
-    """The target of this thread's innermost `with weft.target(...)`, where it is not the CPU."""
-    return None if _asked.target == "cpu" else _asked.target
+def _ask_at_each_launch() -> None:
+    global blocks
+    with _blocks_lock:
+        blocks += 1
+
+
+knobs._Weft.target_was_set = staticmethod(_ask_at_each_launch)
+
+
+def asked() -> str | None:
+    """The target of this thread's innermost `with weft.target(...)`, or WEFT_TARGET; None where no target is said."""
+    return _asked.target or knobs.weft.target
 
 
 def current_target() -> str:

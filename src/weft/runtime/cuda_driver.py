@@ -82,8 +82,8 @@ class _CUDAUtils:
     @staticmethod
     def load_binary(name: str, kernel: bytes, shared: int, device: int) -> tuple[Any, ...]:
         """Load a cubin: (library, kernel, registers, spilled bytes, the most threads of a block)."""
-        devices.device(device).make_current()
-        loaded = devices.LoadedKernel(kernel, {"name": name, "shared": shared, "num_warps": 1})
+        with devices.entered(devices.device(device)):
+            loaded = devices.LoadedKernel(kernel, {"name": name, "shared": shared, "num_warps": 1})
         return loaded, loaded.address, loaded.registers, loaded.local_bytes, loaded.max_threads
 
 

@@ -19,7 +19,7 @@ from weft.compiler import devices
 from . import cuda, knobs
 from .allocation import get_allocator, has_allocator
 from .arrays import ArrayFacts, array_facts, reader_of
-from .binder import REFUSED, Handler, grid_of, handlers, make_binder
+from .binder import MAX_GRID, REFUSED, Handler, grid_of, handlers, make_binder
 from .binder import bind_slowly as bind_on_host
 from .compiling import compile
 from .descriptor import TensorDescriptor
@@ -149,11 +149,15 @@ def map_makers(kernel: Any, found: Sequence[Any], names: Sequence[str]) -> list[
 
 
 class Scratch:
-    """Global memory that a kernel's programs have for themselves while they run: one piece for each stream."""
+    """Global memory that a kernel's programs have for themselves while they run: one piece for each stream.
+
+    A piece that has become too small stays, and its successor has at least twice its size.
+    """
 
     def __init__(self, size: int, index: int, stream: Callable[[], int]) -> None:
         self._size, self._index, self._stream = size, index, stream
         self._pieces: dict[int, Any] = {}
+        self._outgrown: list[Any] = []
 
     def __call__(self, programs: int) -> int:
         """The address of memory for so many programs; from `weft.set_allocator` where one was set."""
@@ -163,26 +167,50 @@ class Scratch:
             return int(piece.data_ptr())
         piece = self._pieces.get(stream)
         if piece is None or piece.nbytes < wanted:
-            piece = self._pieces[stream] = cuda.empty(wanted, "u1", self._index)
+            if piece is not None:  # a graph may have captured launches that use it
+                self._outgrown.append(piece)
+            piece = self._pieces[stream] = cuda.empty(1 << max(0, wanted - 1).bit_length(), "u1", self._index)
         return int(piece.address)
+
+
+def _blocks(programs: int, each: int) -> int:
+    """The blocks along a grid's first axis, where a program is a cluster of `each`. LaunchError where too many."""
+    if programs * each > MAX_GRID[0]:
+        raise LaunchError(
+            f"grid size {programs} on axis 0 exceeds {MAX_GRID[0] // each}, the most with clusters of {each} blocks",
+            hint="put some of it on another axis, or launch with a smaller num_ctas",
+        )
+    return programs * each
 
 
 def launcher_of(kernel: Any, index: int, stream: Callable[[], int]) -> Callable[[str], Callable[..., None]]:
     """From the codes of the slots what queues a launch on one GPU; its grid counts programs, the driver's blocks."""
     size, blocks = kernel.metadata.global_scratch_size, kernel.metadata.num_ctas
+    gpu = devices.device(index)
 
     def launcher(codes: str) -> Callable[..., None]:
-        if not size:
-            plain: Callable[..., None] = kernel.load().launcher(codes, stream)
-            return plain if blocks == 1 else lambda x, *rest: plain(x * blocks, *rest)
-        launch, own = kernel.load().launcher(codes + "Q", stream), Scratch(size, index, stream)
-        return lambda x, y, z, *slots: launch(x * blocks, y, z, *slots, own(x * y * z * blocks))
+        with devices.entered(gpu):
+            loaded = kernel.load()
+        launch: Callable[..., None] = devices.on(gpu, loaded.launcher(codes + "Q" * bool(size), stream))
+        if blocks == 1 and not size:
+            return launch
+        own = Scratch(size, index, stream)
+
+        def whole(x: int, y: int, z: int, *slots: Any) -> None:
+            count = _blocks(x, blocks)
+            launch(count, y, z, *slots, *((own(count * y * z),) if size else ()))
+
+        return whole
 
     return launcher
 
 
 class _NoArray:
     """Takes the place of NumPy's arrays in the launcher: none of them can be launched on."""
+
+
+def _nothing() -> None:
+    """The launch of a grid without programs."""
 
 
 REWRITTEN = 64
@@ -251,6 +279,7 @@ class GPULaunches:
         """A function without arguments that queues the same launch each time."""
         index = self._index(args)
         kernel = self.compiled(args, options)
+        gpu, blocks = devices.device(index), kernel.metadata.num_ctas
         found = runtime_leaves(list(kernel.src.signature.values()))
         stream = stream_of(arrays_of(args), index)
         values = [bind(p, a)[1] for p, a in zip(self.kernel.params, args, strict=True) if not p.is_constexpr]
@@ -259,11 +288,18 @@ class GPULaunches:
 
         def freeze(codes: str) -> Callable[..., None]:
             return lambda x, y, z, *slots: launches.append(
-                kernel.load().frozen(codes, stream, (x * kernel.metadata.num_ctas, y, z), slots)
+                devices.on(gpu, loaded.frozen(codes, stream, (_blocks(x, blocks), y, z), slots))
+                if x and y and z
+                else _nothing
             )
 
         if kernel.metadata.global_scratch_size:
-            raise LaunchError(f"{kernel.name} needs memory of its own for each launch, so that it cannot be frozen")
+            raise LaunchError(
+                f"{kernel.name} needs memory of its own for each launch, so that it cannot be frozen",
+                hint="launch it with kernel[grid](...); or make its descriptors on the host, weft.TensorDescriptor",
+            )
+        with devices.entered(gpu):
+            loaded = kernel.load()
         maps = map_makers(kernel, found, self.kernel.arg_names)
         make_fire(kernel, found, numbers, freeze, maps)(*grid_of(grid), *values)
         return launches[0]

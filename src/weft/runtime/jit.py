@@ -25,7 +25,7 @@ from weft.language.callable import JITCallable, is_constexpr_value
 
 from . import compiling, knobs
 from .arrays import may_be_on_gpu
-from .binder import constexpr_key, make_binder, make_collector
+from .binder import asked_grid, constexpr_key, make_binder, make_collector
 from .compiling import compile, current_target
 from .errors import UnknownKeyword
 from .futures import FutureKernel, active_mode
@@ -99,6 +99,7 @@ class JITFunction(JITCallable, KernelInterface[Any]):
         """Programs for simulated targets, by specialisation, options and target."""
         self._compile_lock = threading.RLock()
         self._launcher: Callable[..., Any] = self._first_launch
+        self._host: Callable[..., Any] | None = None
         self._collect: Callable[..., tuple[tuple[Any, ...], dict[str, Any]]] | None = None
         self.kernel: Any = None
 
@@ -108,18 +109,24 @@ class JITFunction(JITCallable, KernelInterface[Any]):
         """The launcher for a grid."""
         if self._own_run:
             return KernelInterface.__getitem__(self, grid)
-        elsewhere = compiling.elsewhere() if compiling.blocks else None
-        if elsewhere is None:  # a bound method is made and called in half the time of a partial; it cannot bind None
+        asked = compiling.asked() if compiling.blocks else None
+        if asked is None:  # a bound method is made and called in half the time of a partial; it cannot bind None
             return MethodType(self._launcher, grid) if grid is not None else partial(self._launcher, grid)
-        return partial(self._launch_elsewhere, elsewhere, grid)
+        return partial(self._launch_elsewhere, asked, grid)
 
     def _launch_elsewhere(self, target: str, grid: Any, /, *args: Any, **kwargs: Any) -> Any:
-        """Launch for a target other than the CPU that was asked for: a simulated one, or a GPU."""
+        """Launch for a target that was asked for: the CPU, a simulated GPU, or a GPU."""
         if "target" in kwargs and "target" not in self.arg_names:
             with compiling.target(kwargs.pop("target")):
                 return self[grid](*args, **kwargs)
         if target in compiler.SIMULATED:
             return compiling.simulator()(self, target, grid, *args, **kwargs)
+        if target == "cpu" == compiling.asked():
+            return self._host_launcher()(grid, *args, **kwargs)
+        if target == "cpu":  # a frozen launch, which was asked for there
+            with compiling.target(target):
+                return self._host_launcher()(grid, *args, **kwargs)
+        compiler.as_target(target)  # says what exists
         return self._on_gpu(target).launch(grid, *args, **kwargs)
 
     def _on_gpu(self, target: str | None = None) -> Any:
@@ -137,10 +144,20 @@ class JITFunction(JITCallable, KernelInterface[Any]):
         if "target" in kwargs and "target" not in self.arg_names:
             return self._launch_elsewhere(target, grid, *args, **kwargs)
         made = self._launcher
-        launcher = self._make_launcher() if made == self._first_launch else made
-        return launcher(grid, *args, **kwargs)
+        if made == self._first_launch:
+            made = self._make_launcher()
+        elif not compiling.choose_by_arrays():
+            made = self._host_launcher()
+        return made(grid, *args, **kwargs)
 
     def _make_launcher(self) -> Callable[..., Any]:
+        """The launcher for arrays of the host, from now on the first that is asked."""
+        self._launcher = self._host_launcher()
+        return self._launcher
+
+    def _host_launcher(self) -> Callable[..., Any]:
+        if self._host is not None:
+            return self._host
         spaces = {
             "_w_self": self,
             "_w_cache": self._entries,
@@ -153,8 +170,8 @@ class JITFunction(JITCallable, KernelInterface[Any]):
             "_w_hooked": self._launch_with_hooks,
             "_w_elsewhere": self._launch_elsewhere,
         }
-        self._launcher = make_binder(self.__name__, self.params, spaces)
-        return self._launcher
+        self._host = make_binder(self.__name__, self.params, spaces)
+        return self._host
 
     def run(self, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
         """Launch over `grid`, or only compile."""
@@ -163,17 +180,16 @@ class JITFunction(JITCallable, KernelInterface[Any]):
                 return self.run(*args, grid=grid, warmup=True, **kwargs)
         if warmup:
             return self._warmed_up(*self._bind(*args, **kwargs))
-        elsewhere = compiling.elsewhere() if compiling.blocks else None
-        if elsewhere is not None:
-            return self._launch_elsewhere(elsewhere, grid, *args, **kwargs)
+        asked = compiling.asked() if compiling.blocks else None
+        if asked is not None:
+            return self._launch_elsewhere(asked, grid, *args, **kwargs)
         return self._launcher(grid, *args, **kwargs)
 
     def _warmed_up(self, values: tuple[Any, ...], options: dict[str, Any]) -> Any:
         """The kernel that a launch with these arguments would run; for arrays on a GPU that is their GPU's."""
-        if any(map(may_be_on_gpu, values)):
-            target = None if compiling.choose_by_arrays() else current_target()
-            if (target is None or target.startswith("cuda")) and self._on_gpu(target).wanted(values):
-                return self._on_gpu(target).compiled(values, options)
+        launches = self._gpu_launches(values)
+        if launches is not None:
+            return launches.compiled(values, options)
         return self._compile_for(values, options, warmup=True)
 
     def _bind(self, *args: Any, **kwargs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -196,12 +212,28 @@ class JITFunction(JITCallable, KernelInterface[Any]):
 
         The arrays must live as long as it does; their addresses, the numbers and the grid are those of now.
         """
+        if "target" in kwargs and "target" not in self.arg_names:
+            with compiling.target(kwargs.pop("target")):
+                return self.bind(*args, grid=grid, **kwargs)
         values, options = self._bind(*args, **kwargs)
         if callable(grid):
-            grid = grid(dict(zip(self.arg_names, values, strict=True)))
-        if any(map(may_be_on_gpu, values)) and self._on_gpu().wanted(values):
-            return self._on_gpu(compiling.elsewhere()).frozen(values, options, grid)  # type: ignore[no-any-return]
-        return partial(self[grid], *args, **kwargs)
+            grid = asked_grid(grid, dict(zip(self.arg_names, values, strict=True)))
+        launches = self._gpu_launches(values)
+        if launches is not None:
+            return launches.frozen(values, options, grid)  # type: ignore[no-any-return]
+        asked = compiling.asked()
+        launch = self[grid] if asked is None else partial(self._launch_elsewhere, asked, grid)
+        return partial(launch, *args, **kwargs)
+
+    def _gpu_launches(self, values: tuple[Any, ...]) -> Any:
+        """The launches on GPUs for these arguments, if one of them is on a GPU and no other target was asked for."""
+        if not any(map(may_be_on_gpu, values)):
+            return None
+        target = compiling.asked()
+        if target is not None and not target.startswith("cuda"):
+            return None
+        launches = self._on_gpu(target)
+        return launches if launches.wanted(values) else None
 
     # -- misses ----------------------------------------------------------------------------------------------------
 

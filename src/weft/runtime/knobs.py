@@ -306,7 +306,12 @@ class _Weft(_Group):
     scratch_limit = _Knob("WEFT_SCRATCH_LIMIT", parse_size, 0)
     """Bytes of scratch memory that a launch may take on all its threads; 0 for half of the machine's memory."""
 
+    target_was_set: ClassVar[Callable[[], None]] = staticmethod(lambda: None)
+    """Called when a program sets the target: kernels that were launched before have to ask for it."""
+
     def __setattr__(self, name: str, value: Any) -> None:
+        if name == "target":
+            type(self).target_was_set()
         if name in ("num_threads", "scratch_limit") and value is not env and type(value) is not int:
             raise LaunchTypeError(f"the setting weft.{name} is an integer, got {value!r}", name)
         if name == "num_threads":

@@ -203,6 +203,7 @@ def test_registers_that_no_thread_can_have(registers: Any) -> None:
 
 def test_memory_that_is_not_there(bindings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(driver, "api", lambda: bindings)
+    monkeypatch.setattr(driver, "device_count", lambda: 1)
     bindings.cuCtxSetCurrent = lambda context: (0,)
     bindings.cuMemAlloc = lambda size: (2, None)
     bindings.cuMemGetInfo = lambda: (0, 1 << 20, 80 << 30)

@@ -5,9 +5,11 @@
     launch(nx, ny, nz, address_x, address_out, n)
 
 The context of a device is its primary one, which PyTorch and CuPy use as well; a thread without a current context gets
-that of the device. Nothing waits: a launch returns when it is queued, and a fault of the kernel shows up in a later
-call (see `faults`). A launch is one call into the driver, of `cuLaunchKernelEx` by its address: its parameters and its
-configuration lie in one buffer, which one `struct.pack_into` fills; the stream is written only where it is another.
+that of the device. Where there are several GPUs, what is done on another than the thread's leaves the thread with the
+one that it had (`entered`, `on`). Nothing waits: a launch returns when it is queued, and a fault of the kernel shows up
+in a later call (see `faults`). A launch is one call into the driver, of `cuLaunchKernelEx` by its address: its
+parameters and its configuration lie in one buffer, which one `struct.pack_into` fills; the stream is written only where
+it is another.
 """
 
 from __future__ import annotations
@@ -15,7 +17,9 @@ from __future__ import annotations
 import ctypes
 import re
 import struct
-from collections.abc import Callable, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any
@@ -33,7 +37,9 @@ __all__ = [
     "device",
     "device_count",
     "driver_version",
+    "entered",
     "free",
+    "on",
     "to_device",
     "to_host",
 ]
@@ -132,8 +138,8 @@ class Device:
 
     def synchronize(self) -> None:
         """Wait for all that was queued. Raises DeviceLost when some of it failed."""
-        self.make_current()
-        check(api().cuCtxSynchronize())
+        with entered(self):
+            check(api().cuCtxSynchronize())
 
 
 @lru_cache(maxsize=64)
@@ -163,36 +169,88 @@ def current_device() -> Device:
     return device(int(check(cuda.cuCtxGetDevice())))
 
 
+@contextmanager
+def entered(where: Device) -> Iterator[None]:
+    """Have a GPU's context be that of this thread inside of a `with`; afterwards it is the one that was."""
+    if device_count() == 1:
+        where.make_current()
+        yield
+        return
+    cuda = api()
+    check(cuda.cuCtxPushCurrent(where.context))
+    try:
+        yield
+    finally:
+        cuda.cuCtxPopCurrent()
+
+
+class _Answer(threading.local):
+    """Where the driver writes its answer to this thread."""
+
+    def __init__(self) -> None:
+        self.word = ctypes.c_void_p()
+        self.place = ctypes.byref(self.word)
+
+
+@lru_cache(maxsize=1)
+def _current_context() -> Callable[[], int]:
+    """A quick function for the context of this thread as a number; 0 where there is none."""
+    address, _ = check(api().cuGetProcAddress(b"cuCtxGetCurrent", 4000, 0))
+    call, answer = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(int(address)), _Answer()
+
+    def current() -> int:
+        call(answer.place)
+        return answer.word.value or 0
+
+    return current
+
+
+def on(where: Device, launch: Callable[..., None]) -> Callable[..., None]:
+    """A launch that takes place on a GPU, whichever is the thread's: the default stream is that of the context."""
+    if device_count() == 1:
+        return launch
+    own, current = int(where.context), _current_context()
+
+    def there(*values: Any) -> None:
+        if current() == own:
+            launch(*values)
+            return
+        with entered(where):
+            launch(*values)
+
+    return there
+
+
 # --------------------------------------------------------------------------------------------------------------------
 # Memory
 
 
 def allocate(size: int, where: Device) -> int:
     """The address of `size` bytes on a GPU, to be given back with `free`; OutOfResources where they are not there."""
-    where.make_current()
-    status, address = api().cuMemAlloc(max(1, size))
-    if int(status) == 2:
-        free_bytes, _ = check(api().cuMemGetInfo())
-        raise OutOfResources(size, int(free_bytes), "GPU memory", hint="free arrays, or use smaller ones")
-    return int(check((status, address)))
+    with entered(where):
+        status, address = api().cuMemAlloc(max(1, size))
+        if int(status) == 2:
+            free_bytes, _ = check(api().cuMemGetInfo())
+            raise OutOfResources(size, int(free_bytes), "GPU memory", hint="free arrays, or use smaller ones")
+        return int(check((status, address)))
 
 
 def free(address: int, where: Device) -> None:
     """Give memory back; the launches that use it are waited for by the driver."""
-    where.make_current()
-    check(api().cuMemFree(address))
+    with entered(where):
+        check(api().cuMemFree(address))
 
 
 def to_device(address: int, host: int, size: int, where: Device) -> None:
     """Copy bytes from the host to a GPU; done when it returns."""
-    where.make_current()
-    check(api().cuMemcpyHtoD(address, host, size))
+    with entered(where):
+        check(api().cuMemcpyHtoD(address, host, size))
 
 
 def to_host(host: int, address: int, size: int, where: Device) -> None:
     """Copy bytes from a GPU to the host, after what was queued before; done when it returns."""
-    where.make_current()
-    check(api().cuMemcpyDtoH(host, address, size))
+    with entered(where):
+        check(api().cuMemcpyDtoH(host, address, size))
 
 
 # --------------------------------------------------------------------------------------------------------------------

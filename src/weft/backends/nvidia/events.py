@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .driver import Device, api, available
+from .driver import Device, api, available, entered
 from .faults import check
 
 __all__ = ["Event", "copy", "fill", "in_use"]
@@ -59,13 +59,13 @@ class Event:
 
 def fill(address: int, size: int, where: Device, stream: int = 0, value: int = 0) -> None:
     """Write a byte to `size` bytes of a GPU's memory, in the order of a stream."""
-    where.make_current()
     if size:
-        check(api().cuMemsetD8Async(address, value, size, stream))
+        with entered(where):
+            check(api().cuMemsetD8Async(address, value, size, stream))
 
 
 def copy(target: int, source: int, size: int, where: Device, stream: int = 0) -> None:
     """Copy bytes within a GPU's memory, in the order of a stream."""
-    where.make_current()
     if size:
-        check(api().cuMemcpyDtoDAsync(target, source, size, stream))
+        with entered(where):
+            check(api().cuMemcpyDtoDAsync(target, source, size, stream))

@@ -23,6 +23,8 @@ __all__ = ["sink_loads"]
 
 LEAST = 16
 """Registers (of elements) of a load that is worth it."""
+OF_SLICES = ("arith.extf", "arith.extsi", "arith.muli")
+"""What single multiplications begin with, if it is not one that adds."""
 
 
 def sink_loads(program: LaneProgram) -> None:
@@ -69,7 +71,10 @@ def _splittable(op: LaneOp) -> _Load | None:
 
 
 def _buffers(value: Value) -> frozenset[int] | None:
-    """The buffers that an address may lie in; None where that is not known."""
+    """The buffers that an address may lie in; None where that is not known.
+
+    What is added to where a buffer begins is how far in it, whatever it was computed from.
+    """
     op = value.op
     if op is None:
         return None
@@ -80,7 +85,8 @@ def _buffers(value: Value) -> frozenset[int] | None:
     if op.name not in ("arith.addi", "arith.xori", "rename"):
         return None
     found = [_buffers(x) for x in op.operands]
-    return None if None in found else frozenset().union(*(x for x in found if x is not None))
+    known: frozenset[int] = frozenset().union(*(x for x in found if x is not None))
+    return known if known or None not in found else None
 
 
 def _is_wall(op: LaneOp, buffers: frozenset[int] | None) -> bool:
@@ -126,6 +132,13 @@ def _renames(value: Value, uses: dict[Value, list[LaneOp]]) -> Iterator[LaneOp]:
             yield from _renames(op.result, uses)
 
 
+def _multiplies(op: LaneOp, loaded: int) -> bool:
+    """Whether an operation is a product, or one of a slice of what was loaded: each lane multiplies it by itself."""
+    if op.name == "instruction":
+        return str(op.attrs["isa"]).startswith("mma.")
+    return op.name == "math.fma" or (op.name in OF_SLICES and op.operands[0].count < loaded)
+
+
 def _products(value: Value, uses: dict[Value, list[LaneOp]]) -> list[tuple[LaneOp, int, list[int]]] | None:
     """The (product, operand, which registers) of all uses; None where something else uses the value too."""
     found: list[tuple[LaneOp, int, list[int]]] = []
@@ -135,7 +148,7 @@ def _products(value: Value, uses: dict[Value, list[LaneOp]]) -> list[tuple[LaneO
         for op in dict.fromkeys(uses.get(current, ())):
             if op.name == "rename":
                 todo.append((op.result, [registers[k] for k in op.attrs["table"]]))
-            elif op.name == "instruction" and op.attrs["isa"].startswith("mma."):
+            elif _multiplies(op, value.count):
                 found += [(op, i, registers) for i, x in enumerate(op.operands) if x is current]
             else:
                 return None

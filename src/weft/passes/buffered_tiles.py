@@ -19,10 +19,11 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from weft.ir import Builder, bit_width, element_of, ints_of, shape_of, tt
 from weft.ir.gpu import MemDescType, layout_of, memdesc
 from weft.ir.gpu.ttg import ConvertLayoutOp, LocalAllocOp, LocalLoadOp, MemDescTransOp
-from weft.layouts import BlockedLayout, NVMMASharedLayout, SwizzledSharedLayout
+from weft.layouts import BlockedLayout, LinearLayout, NVMMASharedLayout, SwizzledSharedLayout
 from weft.layouts.plan import Machine, plan_conversion, plan_local_access
 
 from .removal import remove
+from .store_operands import is_single, memory_for
 
 __all__ = ["buffer_layout", "is_converted", "is_multiplied", "is_thin", "read_instead"]
 
@@ -61,7 +62,7 @@ def _flipped(layout: object) -> NVMMASharedLayout | None:
     )
 
 
-def buffer_layout(value: SSAValue, layout: object) -> NVMMASharedLayout | SwizzledSharedLayout | None:
+def buffer_layout(value: SSAValue, layout: object, machine: Machine) -> NVMMASharedLayout | SwizzledSharedLayout | None:
     """How a tile that is loaded in a layout is to lie in shared memory; None where copies cannot make it lie so.
 
     Rows and columns, which are spread over a tile that is made of another one, lie as they are. A tile whose columns
@@ -75,11 +76,22 @@ def buffer_layout(value: SSAValue, layout: object) -> NVMMASharedLayout | Swizzl
     if not isinstance(layout, BlockedLayout) or len(shape) != 2:
         return None
     turned = layout.order[0] == 0
+    single = _multiplied_alone(value)
+    if single is not None:
+        return memory_for(shape, bits, [layout_of(value.type)], single, machine, layout.order)
     wanted = _asked_for(value)
     if wanted is not None:
         return wanted if wanted.transposed == turned and wanted.cga_layout == layout.cga_layout else None
     found = NVMMASharedLayout.get_default_for(shape, bits, transposed=turned, cga_layout=layout.cga_layout)
     return None if turned and not found.swizzle_byte_width else found
+
+
+def _multiplied_alone(value: SSAValue) -> LinearLayout | None:
+    """The layout in which a product by single multiplications takes a tile, if nothing else does."""
+    users = [use.operation for use in value.uses]
+    if len(users) == 1 and isinstance(users[0], ConvertLayoutOp) and is_single(users[0].result.type):
+        return layout_of(users[0].result.type)
+    return None
 
 
 def is_thin(shape: Sequence[int]) -> bool:
@@ -106,6 +118,8 @@ def _is_turn(op: Operation) -> bool:
 
 def is_converted(op: ConvertLayoutOp, memory: NVMMASharedLayout | SwizzledSharedLayout, machine: Machine) -> bool:
     """Whether a conversion of a tile stays when the tile is in memory: what it makes costs more to load from there."""
+    if is_single(op.result.type):
+        return False  # it is read a few elements at a time
     shape, bits = shape_of(op.src.type), max(8, bit_width(element_of(op.src.type)))
     before, after = layout_of(op.src.type), layout_of(op.result.type)
     loads = [plan_local_access(layout, memory, shape, bits, machine).cycles for layout in (before, after)]

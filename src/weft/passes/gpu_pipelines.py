@@ -18,6 +18,7 @@ from .recoalesce import recoalesce
 from .rewrite_descriptors import rewrite_descriptors
 from .split_products import split_products
 from .start_from_zero import start_from_zero
+from .store_operands import store_operands
 from .structure_branches import structure_branches
 
 __all__ = ["gpu_pipeline", "layout_pipeline"]
@@ -40,7 +41,9 @@ def gpu_pipeline(module: ModuleOp, target: str, warps: int = 4, stages: int = 3,
     assign_layouts(module, target, warps, blocks=blocks)
     recoalesce(module)
     start_from_zero(module)
+    store_operands(module, target, loaded=False)  # before it is known how much memory is left for copies
     pipeline_loads(module, target, stages)
+    store_operands(module, target, loaded=True)
     cse_dce(module)  # addresses of the turns as they were, and what the first turns repeat
     drop_unchanged(module)
     return module

@@ -134,7 +134,7 @@ def _pipeline(loop: scf.ForOp, stages: int, limit: int, machine: Machine) -> Non
     if stages < 2 or "unsignedCmp" in loop.properties or any(_has_effects(op) for op in loop.body.block.walk()):
         return
     facts = AxisFacts()
-    found = [c for op in loop.body.block.ops if isinstance(op, tt.LoadOp) if (c := _copied(loop, op, facts))]
+    found = [c for op in loop.body.block.ops if isinstance(op, tt.LoadOp) if (c := _copied(loop, op, facts, machine))]
     if not found:
         return
     room = (limit - SPARE_BYTES - _others(loop, found) - _moved(loop, found, machine)) // sum(c.bytes for c in found)
@@ -189,7 +189,7 @@ def _source(value: SSAValue) -> SSAValue:
 # -- which loads ------------------------------------------------------------------------------------------------------
 
 
-def _copied(loop: scf.ForOp, op: tt.LoadOp, facts: AxisFacts) -> _Copied | None:
+def _copied(loop: scf.ForOp, op: tt.LoadOp, facts: AxisFacts, machine: Machine) -> _Copied | None:
     """What a load becomes; None where it stays."""
     pointer = op.ptr
     if not is_tensor(pointer.type) or not is_multiplied(op.result):
@@ -200,7 +200,7 @@ def _copied(loop: scf.ForOp, op: tt.LoadOp, facts: AxisFacts) -> _Copied | None:
     named, bits = name_of(pointer.type), bit_width(element_of(op.result.type))
     if bits not in (8, 16, 32):
         return None
-    layout = buffer_layout(op.result, named)
+    layout = buffer_layout(op.result, named, machine)
     if layout is None or not _is_wide(op, bits, facts):
         return None
     wanted = [pointer] if op.mask is None else [pointer, op.mask]

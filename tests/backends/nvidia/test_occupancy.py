@@ -16,7 +16,8 @@ def assembled(monkeypatch: pytest.MonkeyPatch, first: int, second: tuple[int, in
     def assemble(ptx: str, arch: str, *, maxnreg: int | None = None, options: tuple[str, ...] = ()) -> MachineCode:
         calls.append(options)
         if not options:
-            return MachineCode(b"", str(more.get("by", "ptxas")), registers=first, spilled_bytes=0)
+            spilled = int(str(more.get("spilled", 0)))
+            return MachineCode(b"", str(more.get("by", "ptxas")), registers=first, spilled_bytes=spilled)
         if second is None:
             raise CompilerCrash("no such option", "assembling")
         return MachineCode(b"", "ptxas", registers=second[0], spilled_bytes=second[1])
@@ -49,6 +50,16 @@ def test_half_of_the_warps_are_enough() -> None:
 def test_where_nothing_is_to_be_had_nothing_is_asked(monkeypatch: pytest.MonkeyPatch, registers: int) -> None:
     """Registers do not limit it, or there are far too many."""
     assert assembled(monkeypatch, registers, (128, 0)) == (registers, [()])
+
+
+@pytest.mark.parametrize(("first", "second", "taken"), [(32, 2000, 255), (32, 5000, 32), (240, 100, 240)])
+def test_registers_that_were_kept_back_are_asked_for(
+    monkeypatch: pytest.MonkeyPatch, first: int, second: int, taken: int
+) -> None:
+    """Where there are more, and with them half is spilled at most."""
+    found, calls = assembled(monkeypatch, first, (255, second), spilled=8000)
+    assert found == taken
+    assert calls == ([(), ("--minnctapersm=1",)] if first == 32 else [()])
 
 
 def test_an_assembler_without_the_option(monkeypatch: pytest.MonkeyPatch) -> None:

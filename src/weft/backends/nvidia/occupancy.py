@@ -10,6 +10,9 @@ them cost more than blocks bring (0.37 of the speed).
 
 Not asked for is what brings nothing: a block more where half of the warps that a multiprocessor can have are there, or
 where two blocks are that multiply matrices, one of which computes while the other waits (0.91 of the speed with three).
+
+And where ptxas gives a thread few registers and keeps the rest in memory (32, and 7 KB, for exact products of float32),
+it is asked for one block, for which it takes as many as there are; that is taken if it spills at most half as much.
 """
 
 from __future__ import annotations
@@ -26,6 +29,7 @@ NEAR = 0.8
 SPILLED_BYTES = 16
 """Of stores and loads together."""
 ENOUGH_THREADS = 1024
+MOST_REGISTERS = 255
 PRODUCTS = ("wgmma.mma_async", "mma.sync")
 
 
@@ -53,12 +57,20 @@ def assemble_for(ptx: str, arch: str, *, threads: int, shared: int, maxnreg: int
     capability = int(arch.rpartition("_")[2].rstrip("abcdefghijklmnopqrstuvwxyz"))
     if first.by != "ptxas" or maxnreg or "setmaxnreg" in ptx:
         return first
+    if first.spilled_bytes > SPILLED_BYTES and first.registers < NEAR * min(MOST_REGISTERS, (1 << 16) // threads):
+        freed = _for_blocks(ptx, arch, 1)
+        return freed if freed and freed.spilled_bytes <= first.spilled_bytes / 2 else first
     multiplies = any(name in ptx for name in PRODUCTS)
     blocks = one_more(capability, threads, shared, first.registers, multiplies)
     if not blocks:
         return first
+    second = _for_blocks(ptx, arch, blocks)
+    return second if second and second.spilled_bytes <= first.spilled_bytes + SPILLED_BYTES else first
+
+
+def _for_blocks(ptx: str, arch: str, blocks: int) -> MachineCode | None:
+    """Machine code of which so many blocks run at a time; None by a ptxas that is too old for the option."""
     try:
-        second = assemble(ptx, arch, options=(f"--minnctapersm={blocks}",))
-    except (CompilerCrash, OutOfResources):  # one that is too old for the option
-        return first
-    return second if second.spilled_bytes <= first.spilled_bytes + SPILLED_BYTES else first
+        return assemble(ptx, arch, options=(f"--minnctapersm={blocks}",))
+    except (CompilerCrash, OutOfResources):
+        return None

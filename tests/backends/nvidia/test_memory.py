@@ -198,9 +198,9 @@ def _atomic(elem: str, kind: str, target: str = "cuda:80", used: bool = False, o
 
 
 def test_atomics() -> None:
-    assert _atomic("f32", "fadd")[0] == "@r atom.acq_rel.gpu.global.add.f32 r, [r], r;"
-    assert _atomic("i32", "umax", order="relaxed")[0] == "@r red.relaxed.gpu.global.max.u32 [r], r;"
-    assert _atomic("i64", "max", used=True)[0] == "@r atom.acq_rel.gpu.global.max.s64 r, [r], r;"
+    assert _atomic("f32", "fadd")[0] == "@r atom.global.gpu.acq_rel.add.f32 r, [r], r;"
+    assert _atomic("i32", "umax", order="relaxed")[0] == "@r atom.global.gpu.relaxed.max.u32 r, [r], r;"
+    assert _atomic("i64", "max", used=True)[0] == "@r atom.global.gpu.acq_rel.max.s64 r, [r], r;"
     assert "add.noftz.bf16" in _atomic("bf16", "fadd", "cuda:90")[0]
     assert any(".cas.b" in line for line in _atomic("bf16", "fadd", "cuda:80"))  # it has no such instruction
 

@@ -282,11 +282,11 @@ def _atomic_name(e: Emitter, op: LaneOp, elem: str) -> str | None:
     return None
 
 
-def _ordered(op: LaneOp) -> str:
-    """Where, how ordered and as seen by whom."""
+def _ordered(op: LaneOp, *, swap: bool = False) -> str:
+    """Where, as seen by whom and how ordered, in the order in which Triton writes it, whose users look for it."""
     order, scope = op.attrs.get("order", "acq_rel"), op.attrs.get("scope", "gpu")
     space = PTX_SPACES[op.attrs["space"]]
-    return f".{order}.{scope}.{space}"
+    return f".{space}.{order}.{scope}" if swap else f".{space}.{scope}.{order}"
 
 
 @emitter("atomic")
@@ -331,24 +331,19 @@ def _one_atomic(
     word = _word_of(elem) if len(new) == 1 else "i32"
     kind, place = CONSTRAINTS[word], "l" if type == "i64" else "r"
     given = e.name(new[0]) if word == LLVM[elem] else e.word(new, LLVM[elem])
-    red = unused and not name.startswith("exch") and op.attrs.get("order", "acq_rel") in ("relaxed", "release")
     arguments, kinds = [(type, base), (word, given)], [place, kind]
-    if mask is not None and not red:
+    if mask is not None and not unused:
         arguments.insert(0, (word, "0" if word[0] == "i" else "0.0"))
         kinds.insert(0, "0")
-    if not red:
-        kinds.insert(0, f"={kind}")
+    kinds.insert(0, f"={kind}")
     last = len(kinds) - 1
     predicate = ""
     if mask is not None:
         predicate = f"@${last + 1} "
         arguments.append(("i1", e.name(mask)))
         kinds.append("b")
-    verb, left = ("red", "") if red else ("atom", "$0, ")
-    text = f"{predicate}{verb}{_ordered(op)}.{name} {left}{_at(last - 1, offset)}, ${last};"
-    found = e.asm(text, ",".join([*kinds, "~{memory}"]), [] if red else [word], arguments)
-    if red:
-        return [e.constant(elem, 0)] * len(new)
+    text = f"{predicate}atom{_ordered(op)}.{name} $0, {_at(last - 1, offset)}, ${last};"  # red, if $0 is not used
+    found = e.asm(text, ",".join([*kinds, "~{memory}"]), [word], arguments)
     return [found[0]] if word == LLVM[elem] else list(e.parts(found[0], LLVM[elem], len(new)))
 
 
@@ -435,7 +430,7 @@ def _compare_and_swap(e: Emitter, op: LaneOp) -> None:
             predicate = "@$5 "
             arguments += [(word, "0"), ("i1", e.name(mask))]
             kinds += ["0", "b"]
-        text = f"{predicate}atom{_ordered(op)}.cas.b{bits} $0, {_at(1, offset)}, $2, $3;"
+        text = f"{predicate}atom{_ordered(op, swap=True)}.cas.b{bits} $0, {_at(1, offset)}, $2, $3;"
         found = e.asm(text, ",".join([*kinds, "~{memory}"]), [word], arguments)
         type = LLVM[elem]
         out.append(found[0] if type == word else e.ins(f"bitcast {word} {found[0]} to {type}"))

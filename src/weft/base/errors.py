@@ -10,12 +10,14 @@
       OutOfResources                the kernel needs more than the machine has
       LaunchError                   wrong arguments, grid or options in a call (a ValueError)
         LaunchTypeError                 ... of a wrong type or number (a TypeError)
+        OptionError                     an option that cannot be so (an AssertionError)
         CapturedGlobalError             a captured global has changed (a RuntimeError)
         SpecializationError             preloaded for another kernel (a RuntimeError)
         OutsideKernelError              called from Python, works only in kernels (a RuntimeError)
       DeviceAssertionError          `tl.device_assert`, and what `debug=True` checks while a kernel runs
         OutOfBoundsError                an access outside of the array
       CompilerCrash                 our fault: what to report and where
+        PTXASError                      NVIDIA's assembler refused, died, took too long, or could not be run
 
 The text of a compilation error is laid out like this, and is tested whole:
 
@@ -50,8 +52,10 @@ __all__ = [
     "Note",
     "OffsetOverflowWarning",
     "OutOfBoundsError",
+    "OptionError",
     "OutOfResources",
     "OutsideKernelError",
+    "PTXASError",
     "SettingWarning",
     "SpecializationError",
     "Unsupported",
@@ -280,6 +284,10 @@ class LaunchError(WeftError, ValueError):
         return self.message + (f"\nhint: {self.hint}" if self.hint else "")
 
 
+class OptionError(LaunchError, AssertionError):
+    """An option, num_warps or num_stages, that cannot be so; Triton asserts what they are."""
+
+
 class LaunchOverflowError(LaunchError, OverflowError):
     """A call of a kernel with an integer that no type holds."""
 
@@ -408,7 +416,10 @@ class OutOfBoundsError(DeviceAssertionError, IndexError):
 
 
 class CompilerCrash(WeftError):
-    """A fault of Weft itself: `stage` is what it was doing, `ir` what it was doing it to."""
+    """A fault of Weft itself: `stage` is what it was doing, `ir` what it was doing it to.
+
+    With a `hint` it need not be one: that is what to do about it.
+    """
 
     def __init__(
         self,
@@ -418,8 +429,10 @@ class CompilerCrash(WeftError):
         *,
         ir: str | None = None,
         traceback: str | None = None,
+        hint: str | None = None,
     ) -> None:
         super().__init__(message)
+        self.hint = hint
         self.stage = stage
         self.span = span
         self.source_line = span.source_line() if span else None
@@ -428,6 +441,8 @@ class CompilerCrash(WeftError):
 
     def __str__(self) -> str:
         where = f" in {self.stage}" if self.stage else ""
+        if self.hint:
+            return render("error", self.message, self.span, self.source_line, hint=self.hint)
         text = render("internal error", f"Weft failed{where}: {self.message}", self.span, self.source_line)
         text += f"\nThis is a fault of Weft, not of your kernel. Please send the kernel and this text to {REPORT_TO}."
         if self.ir:
@@ -435,6 +450,10 @@ class CompilerCrash(WeftError):
         if self.traceback:
             text += f"\n--- traceback ---\n{self.traceback.rstrip()}"
         return text
+
+
+class PTXASError(CompilerCrash):
+    """NVIDIA's assembler made no machine code of a kernel: it refused it, died, took too long, could not be run."""
 
 
 class WeftWarning(UserWarning):

@@ -18,8 +18,8 @@ from typing import Any
 
 from weft.backends.nvidia import begin, ptx_target
 from weft.backends.nvidia.driver import LoadedKernel, current_device
-from weft.backends.nvidia.ptxas import MachineCode, disassemble
-from weft.base import CompilationError, CompileOptions, CompilerCrash, LaunchError, OutOfResources, Unsupported
+from weft.backends.nvidia.ptxas import MachineCode, assembler, disassemble
+from weft.base import CompilationError, CompileOptions, LaunchError, OutOfResources, PTXASError, Unsupported
 
 from .kernel import AsmDict, CompiledKernel
 from .options import make_options
@@ -44,13 +44,14 @@ class CudaKernel(CompiledKernel):
         self._code: MachineCode | None = None
 
     def assemble(self, processor: str = "") -> MachineCode:
-        """The machine code, from the cache if it is there. CompilerCrash where ptxas refuses the PTX.
+        """The machine code, from the cache if it is there. PTXASError where ptxas refuses the PTX.
 
         `processor` is the one to run on, where it is newer than the one that the PTX is for.
         """
         if self._code is None:
             processor = processor or self.metadata.arch
-            key = hashlib.sha256(f"{self.hash} machine code for {processor}".encode()).hexdigest()
+            made = f"{self.hash} machine code for {processor} by {assembler()}"
+            key = hashlib.sha256(made.encode("utf-8", "surrogatepass")).hexdigest()
             found = self._store.get(key) if self._store is not None else None
             if found is not None and "image" in found[1]:
                 self._code = MachineCode(bytes(found[1]["image"]), **found[0])
@@ -69,8 +70,8 @@ class CudaKernel(CompiledKernel):
                 self.asm["ptx"], processor, threads=32 * facts.num_warps, shared=facts.shared, maxnreg=facts.maxnreg
             )
             return found
-        except CompilerCrash as error:
-            if "tt.elementwise_inline_asm" not in self.asm["ttir"]:
+        except PTXASError as error:
+            if error.hint or "refuses" not in error.message or "tt.elementwise_inline_asm" not in self.asm["ttir"]:
                 raise
             raise CompilationError(
                 f"the assembler refuses {self.name}, which has inline assembly: {error.message.partition(chr(10))[2]}",
@@ -102,13 +103,15 @@ class CudaKernel(CompiledKernel):
 
     @property
     def n_regs(self) -> int:
-        """Registers of a thread, as the assembler counts them."""
-        return self.assemble().registers
+        """Registers of a thread, as the assembler counts them; where that is the driver, the kernel is loaded."""
+        code = self.assemble()
+        return int(self.load().registers) if code.by == "driver" else code.registers
 
     @property
     def n_spills(self) -> int:
-        """Words that a thread spills, as the assembler counts them."""
-        return self.assemble().spilled_bytes // 4
+        """Words that a thread spills, as the assembler counts them; by the driver, words that it has in memory."""
+        code = self.assemble()
+        return int(self.load().local_bytes if code.by == "driver" else code.spilled_bytes) // 4
 
     @property
     def n_max_threads(self) -> int:

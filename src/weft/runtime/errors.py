@@ -7,6 +7,7 @@ from weft.base import (
     CompileTimeAssertionFailure,
     LaunchError,
     OutOfResources,
+    PTXASError,
     UnsupportedLanguageConstruct,
     WeftError,
 )
@@ -32,10 +33,6 @@ class UnknownKeyword(LaunchError, KeyError):
 
 class AutotunerError(WeftError):
     """The autotuner has nothing to choose from, or cannot choose."""
-
-
-class PTXASError(WeftError):
-    """An assembler failed; no target that is here has one, the name is for `except` clauses."""
 
 
 class InterpreterError(WeftError):

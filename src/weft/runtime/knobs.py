@@ -267,7 +267,9 @@ class _Language(_Group):
 
 
 class _Nvidia(_Group):
-    """Settings of a target that is not here: kept so that scripts that set them run."""
+    """Where NVIDIA's tools are, which goes into the environment when it is set, as in Triton; the rest changes nothing
+    and is kept so that scripts that set it run.
+    """
 
     cuobjdump = _optional("TRITON_CUOBJDUMP_PATH")
     nvdisasm = _optional("TRITON_NVDISASM_PATH")
@@ -280,6 +282,17 @@ class _Nvidia(_Group):
     dump_ptxas_log = _Knob("TRITON_DUMP_PTXAS_LOG", _flag, False)
     dump_nvptx = _Knob("NVPTX_ENABLE_DUMP", _flag, False)
     disable_ptxas_opt = _Knob("DISABLE_PTXAS_OPT", _flag, False)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in ("ptxas", "nvdisasm", "cuobjdump") and value is not env:
+            path, variable = getattr(value, "path", value), f"TRITON_{name.upper()}_PATH"
+            if path is not None and not isinstance(path, (str, os.PathLike)):
+                raise LaunchTypeError(f"the setting nvidia.{name} is a path, got {value!r}", name)
+            if path is None:
+                os.environ.pop(variable, None)
+            else:
+                os.environ[variable] = os.fspath(path)
+        super().__setattr__(name, value)
 
 
 class _Amd(_Group):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from pathlib import Path
@@ -13,9 +14,11 @@ import pytest
 
 import weft
 import weft.language as tl
+from weft import compiler
 from weft.backends.nvidia import driver, faults, ptxas, tensormaps
-from weft.base import CompilerCrash, DeviceLost, LaunchError, NoDevice, OutOfResources, Unsupported
-from weft.runtime import gpu
+from weft.base import CompilerCrash, DeviceLost, LaunchError, NoDevice, OutOfResources, PTXASError, Unsupported
+from weft.compiler import cuda
+from weft.runtime import gpu, knobs
 from weft.runtime.arrays import ArrayFacts
 
 DEVICE = driver.Device(
@@ -269,11 +272,9 @@ def assembler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
     def put(script: str) -> None:
         monkeypatch.setenv("WEFT_PTXAS", _tool(tmp_path, script))
-        ptxas.find_tool.cache_clear()
 
     yield put
     monkeypatch.undo()
-    ptxas.find_tool.cache_clear()
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a script takes the place of ptxas")
@@ -306,8 +307,79 @@ class TestPtxas:
 
     def test_is_not_there(self, assembler: Any, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("WEFT_PTXAS", "/nowhere/ptxas")
-        ptxas.find_tool.cache_clear()
         assert "ptxas could not be run" in _said(lambda: ptxas.assemble(".version 8.0", "sm_90a"), CompilerCrash)
+
+    def test_is_another_program(self, assembler: Any) -> None:
+        assembler("print('no such option', file=sys.stderr); sys.exit(1)")
+        said = _said(lambda: ptxas.assemble(".version 8.0", "sm_90a"), PTXASError)
+        tool = ptxas.find_tool()
+        assert said == (
+            "error: ptxas refuses the PTX of this kernel:\nno such option\n"
+            f"hint: is {tool} NVIDIA's ptxas? WEFT_PTXAS, TRITON_PTXAS_PATH, PATH or CUDA_HOME name the one to use"
+        )
+        assembler("")
+        said = _said(lambda: ptxas.assemble(".version 8.0", "sm_90a"), PTXASError)
+        assert said.startswith("error: ptxas refuses the PTX of this kernel:\n(it says nothing)\nhint: is ")
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "ptxas fatal   : Value 'sm_90a' is not defined for option 'gpu-name'",
+            "ptxas kernel.ptx, line 5; fatal   : Unsupported .version 8.8; current version is '7.8'",
+        ],
+    )
+    def test_is_too_old(self, assembler: Any, text: str) -> None:
+        assembler(f"print({text!r}, file=sys.stderr); sys.exit(255)")
+        said = _said(lambda: ptxas.assemble(".version 8.8", "sm_90a"), PTXASError)
+        assert "is too old for this GPU: install a newer CUDA, or name a newer ptxas by WEFT_PTXAS" in said
+
+    def test_is_killed(self, assembler: Any) -> None:
+        assembler("os.kill(os.getpid(), 9)")
+        said = _said(lambda: ptxas.assemble(".version 8.0", "sm_90a"), PTXASError)
+        assert said.startswith("error: ptxas was ended from outside, by signal 9\nhint: ")
+
+    def test_has_no_place_for_files(self, assembler: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+        assembler("")
+        monkeypatch.setattr(ptxas.tempfile, "tempdir", str(tmp_path / "nowhere"))
+        said = _said(lambda: ptxas.assemble(".version 8.0", "sm_90a"), LaunchError)
+        assert said.startswith(f"ptxas has no place for its files in {tmp_path / 'nowhere'}: ") and "TMPDIR" in said
+
+    @pytest.mark.parametrize(
+        "text,limit,needed",
+        [
+            (
+                "(C7602) Insufficient registers (24) to compile instruction at line 8 in function k. "
+                "Try to compile with register target of 90 or higher.",
+                24,
+                90,
+            ),
+            ("(C7600) Register allocation failed with register count of '168'. Compile the program", 168, 169),
+        ],
+    )
+    def test_has_too_few_registers(self, assembler: Any, text: str, limit: int, needed: int) -> None:
+        """That is no fault of Weft, and an autotuner passes over it."""
+        code = '.version 8.0\n.entry k\n.maxnreg 24\n{\n.loc 1 7 1\nfirst;\n.loc 1 18 5\nsecond;\n}\n.file 1 "k.py"\n'
+        assembler(f"print({'ptxas fatal : ' + text!r}, file=sys.stderr); sys.exit(255)")
+        with pytest.raises(OutOfResources) as caught:
+            ptxas.assemble(code, "sm_90a")
+        assert (caught.value.name, caught.value.required, caught.value.limit) == ("registers", needed, limit)
+        assert caught.value.details == ((f"  k.py:18 needs {needed} registers of a thread",) if limit == 24 else ())
+        assert f"hint: maxnreg={needed} or more; or smaller tiles, or more warps (num_warps)" in str(caught.value)
+
+    def test_makes_code_that_is_kept_for_itself_alone(self, assembler: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Machine code of a ptxas newer than the driver came out of the cache again, whichever was named then."""
+        store = _Store()
+        monkeypatch.setattr(cuda, "_occupancy", lambda: SimpleNamespace(assemble_for=_plainly))
+
+        def made() -> bytes:
+            kernel = compiler.compile(_source(), "cuda:80", store=store)
+            return kernel.asm["cubin"]
+
+        write = "open(sys.argv[sys.argv.index('-o') + 1], 'wb').write(b'\\x7fELF {}')"
+        for number in ("one", "another", "one more"):
+            assembler(write.format(number))
+            assert made() == made() == b"\x7fELF " + number.encode()
+        assert len(store.kept) == 4  # the texts, and the machine code of three
 
     def test_facts(self, assembler: Any) -> None:
         assembler(
@@ -317,6 +389,128 @@ class TestPtxas:
         )
         made = ptxas.assemble(".version 8.0", "sm_90a")
         assert (made.by, made.registers, made.spilled_bytes, made.stack_bytes) == ("ptxas", 40, 24, 24)
+
+
+class _Store:
+    """A cache in memory."""
+
+    def __init__(self) -> None:
+        self.kept: dict[str, Any] = {}
+
+    def get(self, key: str) -> Any:
+        return self.kept.get(key)
+
+    def put(self, key: str, facts: dict[str, Any], blobs: dict[str, bytes]) -> None:
+        self.kept[key] = (facts, blobs)
+
+
+def _plainly(ptx: str, arch: str, **limits: Any) -> Any:
+    return ptxas.assemble(ptx, arch)
+
+
+class _Linker:
+    """nvJitLink, as far as it is used; its log is that of the ptxas inside."""
+
+    InputType = SimpleNamespace(PTX="ptx")
+    nvJitLinkError = ValueError
+
+    def __init__(self, refuses: str = "") -> None:
+        self.refuses, self.options, self.open = refuses, list[str](), 0
+
+    def create(self, count: int, options: list[str]) -> int:
+        assert count == len(options)
+        self.options, self.open = options, self.open + 1
+        return 7
+
+    def add_data(self, handle: int, kind: str, data: bytes, size: int, name: str) -> None:
+        if self.refuses:
+            raise self.nvJitLinkError("it failed")
+
+    def complete(self, handle: int) -> None: ...
+
+    def get_linked_cubin_size(self, handle: int) -> int:
+        return 4
+
+    def get_linked_cubin(self, handle: int, image: bytearray) -> None:
+        image[:] = b"\x7fELF"
+
+    def get_info_log_size(self, handle: int) -> int:
+        return 200
+
+    def get_info_log(self, handle: int, log: bytearray) -> None:
+        text = b"ptxas . 56 bytes stack frame, 56 bytes spill stores, 48 bytes spill loads\nUsed 255 registers"
+        log[: len(text)] = text
+
+    def get_error_log_size(self, handle: int) -> int:
+        return len(self.refuses)
+
+    def get_error_log(self, handle: int, log: bytearray) -> None:
+        log[:] = self.refuses.encode()
+
+    def destroy(self, handle: int) -> None:
+        self.open -= 1
+
+
+@pytest.fixture
+def no_ptxas(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ptxas, "find_tool", lambda name="ptxas": None)
+
+
+def _put_linker(monkeypatch: pytest.MonkeyPatch, linker: Any) -> Any:
+    monkeypatch.setitem(sys.modules, "cuda", SimpleNamespace())
+    monkeypatch.setitem(sys.modules, "cuda.bindings", SimpleNamespace(nvjitlink=linker))
+    return linker
+
+
+def test_without_ptxas_it_is_nvjitlink(no_ptxas: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    linker = _put_linker(monkeypatch, _Linker())
+    made = ptxas.assemble(".version 8.0", "sm_90a", maxnreg=64)
+    assert (made.by, made.image, made.registers, made.spilled_bytes) == ("nvjitlink", b"\x7fELF", 255, 104)
+    assert linker.options[0] == "-arch=sm_90a" and "-maxrregcount=64" in linker.options and linker.open == 0
+    linker = _put_linker(monkeypatch, _Linker("ptxas fatal : Unknown symbol 'x'\0"))
+    assert "Unknown symbol 'x'" in _said(lambda: ptxas.assemble(".version 8.0", "sm_90a"), PTXASError)
+    assert linker.open == 0
+
+
+def test_without_either_it_is_the_driver(no_ptxas: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    def create(*arguments: Any) -> int:
+        raise RuntimeError("libnvJitLink.so is not there")
+
+    for linker in (SimpleNamespace(create=create), None):
+        if linker is None:
+            monkeypatch.setitem(sys.modules, "cuda.bindings", SimpleNamespace())
+        else:
+            _put_linker(monkeypatch, linker)
+        made = ptxas.assemble(".version 8.0", "sm_90a")
+        assert (made.by, made.image) == ("driver", b".version 8.0")
+    kernel = weft.compile(_source(), target="cuda:80")
+    monkeypatch.setattr(kernel, "load", lambda: SimpleNamespace(registers=32, local_bytes=16))
+    assert (kernel.n_regs, kernel.n_spills) == (32, 4), "what the driver says once it has assembled it"
+    assert kernel.asm["sass"] == ""
+
+
+def test_tools_are_found_as_the_environment_is_now(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("WEFT_PTXAS", "TRITON_PTXAS_PATH", "CUDA_HOME", "CUDA_PATH"):
+        monkeypatch.delenv(name, raising=False)
+    for folder in ("path", "home/bin", "named"):
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / "ptxas").write_text("#!/bin/sh\n")
+        (tmp_path / folder / "ptxas").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("CUDA_HOME", str(tmp_path / "home"))
+    assert ptxas.find_tool() == str(tmp_path / "home" / "bin" / "ptxas")
+    monkeypatch.setenv("PATH", str(tmp_path / "path"))
+    assert ptxas.find_tool() == str(tmp_path / "path" / "ptxas")
+    before = ptxas.assembler()
+    monkeypatch.setitem(os.environ, "TRITON_PTXAS_PATH", "")
+    knobs.nvidia.ptxas = str(tmp_path / "named" / "ptxas")
+    try:
+        assert ptxas.find_tool() == str(tmp_path / "named" / "ptxas")
+        assert ptxas.assembler() != before
+    finally:
+        knobs.nvidia.ptxas = knobs.env
+    monkeypatch.setenv("WEFT_PTXAS", "elsewhere")
+    assert ptxas.find_tool() == "elsewhere"
 
 
 @pytest.mark.parametrize("option", ["launch_cooperative_grid", "launch_pdl"])

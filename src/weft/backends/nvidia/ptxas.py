@@ -6,7 +6,7 @@
 ptxas runs as a child process with a time limit: whatever it does, this process lives. It is looked for where
 `WEFT_PTXAS` or `TRITON_PTXAS_PATH` say, on PATH, under CUDA_HOME, and in the wheels of NVIDIA. The driver's compiler
 takes half a second to wake up, so it is the last resort: `assemble` then gives the PTX back as the image, and the
-driver assembles it when it is loaded.
+driver assembles it when it is loaded. `assembler` says which it is, for those who keep what it made.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from weft.base import CompilerCrash, OutOfResources
+from weft.base import LaunchError, OutOfResources, PTXASError
 
-__all__ = ["MachineCode", "assemble", "disassemble", "find_tool"]
+__all__ = ["MachineCode", "assemble", "assembler", "disassemble", "find_tool"]
 
 TIMEOUT_S = 300
 """The longest a child may take; the largest kernels take some tens of seconds."""
@@ -58,12 +58,26 @@ def _places() -> list[Path]:
     return [*places, Path("/usr/local/cuda/bin")]
 
 
-@lru_cache(maxsize=8)
 def find_tool(name: str = "ptxas") -> str | None:
-    """The path of ptxas, nvdisasm or cuobjdump; None where there is none."""
+    """The path of ptxas, nvdisasm or cuobjdump, as the environment is now; None where there is none."""
     own = os.environ.get(f"WEFT_{name.upper()}") or os.environ.get(f"TRITON_{name.upper()}_PATH")
-    if own:
-        return own
+    return own or _found(name, *map(os.environ.get, ("PATH", "CUDA_HOME", "CUDA_PATH")))
+
+
+def assembler() -> str:
+    """What tells one assembler from another: path, size and time of change of ptxas; nothing where there is none."""
+    tool = find_tool("ptxas")
+    try:
+        path = tool and shutil.which(tool)
+        facts = os.stat(path) if path else None
+    except OSError:
+        facts = None
+    return f"{tool} {facts.st_size} {facts.st_mtime_ns}" if facts else str(tool or "")
+
+
+@lru_cache(maxsize=64)
+def _found(name: str, *places: str | None) -> str | None:
+    """The path of a tool that is not named itself; `places` are what it is looked for in."""
     found = shutil.which(name)
     if found:
         return found
@@ -72,12 +86,28 @@ def find_tool(name: str = "ptxas") -> str | None:
 
 
 def _run(arguments: list[str], what: str) -> subprocess.CompletedProcess[str]:
+    """Run a tool. PTXASError where it cannot be, takes too long, or is killed."""
     try:
-        return subprocess.run(arguments, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+        done = subprocess.run(arguments, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
     except subprocess.TimeoutExpired:
-        raise CompilerCrash(f"{what} did not end within {TIMEOUT_S} seconds", "assembling") from None
+        raise PTXASError(
+            f"{what} did not end within {TIMEOUT_S} seconds",
+            "assembling",
+            hint="it takes long where a thread holds far more than its registers: smaller tiles, or more warps",
+        ) from None
     except OSError as error:
-        raise CompilerCrash(f"{what} could not be run: {error}", "assembling") from error
+        raise PTXASError(
+            f"{what} could not be run: {error}",
+            "assembling",
+            hint=f"WEFT_{what.upper()}, TRITON_{what.upper()}_PATH, PATH or CUDA_HOME name the one to use",
+        ) from error
+    if -done.returncode in (2, 9, 15):
+        raise PTXASError(
+            f"{what} was ended from outside, by signal {-done.returncode}",
+            "assembling",
+            hint="9 is what a system sends that runs out of memory: smaller tiles, or fewer kernels at a time",
+        )
+    return done
 
 
 def _facts(log: str) -> dict[str, int]:
@@ -94,30 +124,65 @@ def _facts(log: str) -> dict[str, int]:
     }
 
 
-def _refused(log: str, ptx: str) -> Exception:
+def _source_of(ptx: str, line: int) -> str:
+    """The place in the kernel's source that a line of PTX comes from, file:line; empty where it is not said."""
+    marks = re.findall(r"^\s*\.loc\s+(\d+) (\d+)", "\n".join(ptx.splitlines()[:line]), re.MULTILINE)
+    files = dict(re.findall(r'^\s*\.file\s+(\d+) "([^"]*)"', ptx, re.MULTILINE))
+    return f"{files[marks[-1][0]]}:{marks[-1][1]}" if marks and marks[-1][0] in files else ""
+
+
+def _too_few_registers(text: str, ptx: str) -> OutOfResources | None:
+    """The error where the assembler says that the registers of a thread are not enough (C7600, C7602)."""
+    found = re.search(r"\(C760\d\)[^\n]*?(?:registers \(|count of ')(\d+)", text)
+    if found is None:
+        return None
+    limit, more = int(found[1]), re.search(r"target of (\d+)", text)
+    needed = int(more[1]) if more else limit + 1
+    line = re.search(r"line (\d+)", text)
+    place = _source_of(ptx, int(line[1])) if line else ""
+    way = "smaller tiles, or more warps (num_warps) that share them"
+    hint = f"maxnreg={needed} or more; or {way}" if ".maxnreg" in ptx else way
+    details = [f"  {place} needs {needed} registers of a thread"] if place else []
+    return OutOfResources(needed, limit, "registers", hint, details=details)
+
+
+def _refused(log: str, ptx: str, tool: str = "") -> Exception:
     """The error for PTX that the assembler does not take."""
     lines = [line for line in log.splitlines() if "error" in line.lower() or "fatal" in line.lower()]
-    text = "\n".join(lines[:5]) or log.strip()[-500:]
-    if "uses too much shared data" in text:
-        match = re.search(r"\((0x[0-9a-f]+) bytes, (0x[0-9a-f]+) max\)", text)
-        if match:
-            return OutOfResources(int(match[1], 16), int(match[2], 16), "shared memory")
-    return CompilerCrash(f"ptxas refuses the PTX of this kernel:\n{text}", "assembling", ir=ptx)
+    text = "\n".join(lines[:5]) or log.strip()[-500:] or "(it says nothing)"
+    match = re.search(r"uses too much shared data \((0x[0-9a-f]+) bytes, (0x[0-9a-f]+) max\)", text)
+    if match:
+        return OutOfResources(int(match[1], 16), int(match[2], 16), "shared memory")
+    registers = _too_few_registers(text, ptx)
+    if registers is not None:
+        return registers
+    hint = None
+    if "is not defined for option 'gpu-name'" in text or "Unsupported .version" in text:
+        hint = f"{tool} is too old for this GPU: install a newer CUDA, or name a newer ptxas by WEFT_PTXAS"
+    elif tool and "ptxas" not in log.replace(tool, ""):
+        hint = f"is {tool} NVIDIA's ptxas? WEFT_PTXAS, TRITON_PTXAS_PATH, PATH or CUDA_HOME name the one to use"
+    return PTXASError(f"ptxas refuses the PTX of this kernel:\n{text}", "assembling", ir=ptx, hint=hint)
 
 
 def _with_ptxas(tool: str, ptx: str, arch: str, maxnreg: int | None, options: tuple[str, ...]) -> MachineCode:
-    with tempfile.TemporaryDirectory(prefix="weft-") as folder:
-        source, target = Path(folder, "kernel.ptx"), Path(folder, "kernel.cubin")
-        source.write_text(ptx, encoding="utf-8")
-        limit = [f"--maxrregcount={maxnreg}"] if maxnreg else []
-        command = [tool, "-v", "-lineinfo", f"--gpu-name={arch}", *limit, *options, str(source), "-o", str(target)]
-        done = _run(command, "ptxas")
-        log = done.stdout + done.stderr
-        if done.returncode != 0 or not target.is_file():
-            if done.returncode < 0:
-                raise CompilerCrash(f"ptxas ended by signal {-done.returncode}", "assembling", ir=ptx)
-            raise _refused(log.replace(str(source), "kernel.ptx"), ptx)
-        return MachineCode(target.read_bytes(), "ptxas", log=log, **_facts(log))
+    limit = [f"--maxrregcount={maxnreg}"] if maxnreg else []
+    try:
+        with tempfile.TemporaryDirectory(prefix="weft-") as folder:
+            source, target = Path(folder, "kernel.ptx"), Path(folder, "kernel.cubin")
+            source.write_text(ptx, encoding="utf-8")
+            command = [tool, "-v", "-lineinfo", f"--gpu-name={arch}", *limit, *options, str(source), "-o", str(target)]
+            done = _run(command, "ptxas")
+            log = (done.stdout + done.stderr).replace(str(source), "kernel.ptx")
+            if done.returncode == 0 and target.is_file():
+                return MachineCode(target.read_bytes(), "ptxas", log=log, **_facts(log))
+    except OSError as error:
+        raise LaunchError(
+            f"ptxas has no place for its files in {tempfile.gettempdir()}: {error}",
+            hint="TMPDIR names a folder that can be written to",
+        ) from error
+    if done.returncode < 0:
+        raise PTXASError(f"ptxas ended by signal {-done.returncode}", "assembling", ir=ptx)
+    raise _refused(log, ptx, tool)
 
 
 def _with_nvjitlink(ptx: str, arch: str, maxnreg: int | None) -> MachineCode | None:
@@ -126,7 +191,7 @@ def _with_nvjitlink(ptx: str, arch: str, maxnreg: int | None) -> MachineCode | N
         from cuda.bindings import nvjitlink
     except ImportError:
         return None
-    options = [f"-arch={arch}", "-lineinfo", *([f"-maxrregcount={maxnreg}"] if maxnreg else [])]
+    options = [f"-arch={arch}", "-lineinfo", "-Xptxas=-v", *([f"-maxrregcount={maxnreg}"] if maxnreg else [])]
     try:
         handle = nvjitlink.create(len(options), options)
     except Exception:  # the library itself is missing: cuda-bindings only has its interface
@@ -137,19 +202,27 @@ def _with_nvjitlink(ptx: str, arch: str, maxnreg: int | None) -> MachineCode | N
         nvjitlink.complete(handle)
         image = bytearray(nvjitlink.get_linked_cubin_size(handle))
         nvjitlink.get_linked_cubin(handle, image)
+        said = bytearray(nvjitlink.get_info_log_size(handle))
+        nvjitlink.get_info_log(handle, said)
     except nvjitlink.nvJitLinkError as error:
-        log = bytearray(nvjitlink.get_error_log_size(handle))
-        nvjitlink.get_error_log(handle, log)
-        raise _refused(log.decode(errors="replace") or str(error), ptx) from error
+        said = bytearray(nvjitlink.get_error_log_size(handle))
+        nvjitlink.get_error_log(handle, said)
+        raise _refused(_text(said) or str(error), ptx) from error
     finally:
         nvjitlink.destroy(handle)
-    return MachineCode(bytes(image), "nvjitlink")
+    log = _text(said)
+    return MachineCode(bytes(image), "nvjitlink", log=log, **_facts(log))
+
+
+def _text(log: bytearray) -> str:
+    return bytes(log).rstrip(b"\0").decode(errors="replace")
 
 
 def assemble(ptx: str, arch: str, *, maxnreg: int | None = None, options: tuple[str, ...] = ()) -> MachineCode:
     """Machine code for a processor (sm_80, sm_90a); the same bytes for the same PTX.
 
-    Raises CompilerCrash with a reproducer where the PTX is refused: that is a mistake of the compiler.
+    Raises PTXASError with a reproducer where the PTX is refused, which is a mistake of the compiler; OutOfResources
+    where a thread's registers or the block's shared memory are not enough.
     """
     tool = find_tool("ptxas")
     if tool is not None:

@@ -240,3 +240,16 @@ def test_strings() -> None:
     message = next(op for op in parse_module(text).walk() if isinstance(op, tt.AssertOp)).message
     assert message.data == 'tab\t quote" slash\\ line\n euro€'
     assert print_module(parse_module(text)) == text
+
+
+def test_predicates_may_be_strings() -> None:
+    text = """
+module {
+  tt.func public @k(%n: i32, %x: !tt.ptr<i1>) {
+    %0 = arith.cmpi "sgt", %n, %n : i32
+    tt.store %x, %0 : !tt.ptr<i1>
+    tt.return
+  }
+}
+"""
+    assert "arith.cmpi sgt, %n, %n : i32" in print_module(parse_module(text))

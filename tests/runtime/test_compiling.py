@@ -302,3 +302,11 @@ def test_many_at_once_with_an_error() -> None:
         not_a_power_of_two.warmup(weft.MockTensor("fp32"), grid=(1,))
     with ThreadPoolExecutor(1) as pool, weft.AsyncCompileMode(pool, ignore_errors=True):
         not_a_power_of_two.warmup(weft.MockTensor("fp32"), grid=(1,))
+
+
+@pytest.mark.parametrize(("option", "value"), [("num_warps", 3), ("num_warps", 64), ("num_ctas", 6)])
+def test_options_that_cannot_be_so_are_as_in_triton(option: str, value: int) -> None:
+    """Triton asserts them: who catches its AssertionError catches this."""
+    with pytest.raises(AssertionError, match=f"{option} must be a power of 2 from 1 to .*, got {value}") as caught:
+        weft.compile(source(), options={option: value})
+    assert isinstance(caught.value, weft.LaunchError)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from weft.backends.cpu import CPUOptions
-from weft.base import CompileOptions, LaunchError, LaunchTypeError
+from weft.base import CompileOptions, LaunchError, LaunchTypeError, OptionError
 
 from .sources import stable_text
 
@@ -52,7 +52,7 @@ def option_names() -> frozenset[str]:
 
 def _check(name: str, value: Any, allowed: tuple[int, ...], text: str) -> None:
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or int(value) not in allowed:
-        raise LaunchError(f"{name} must be {text}, got {value!r}", name)
+        raise OptionError(f"{name} must be {text}, got {value!r}", name)
 
 
 def _check_kind(name: str, value: Any, default: Any) -> None:
@@ -74,9 +74,9 @@ def make_options(given: Mapping[str, Any]) -> Options:
     if unknown:
         raise LaunchError(f"unknown option {unknown[0]!r}", hint=f"options: {', '.join(sorted(option_names()))}")
     warps = (1, 2, 4, 8, 16, 32)
-    _check("num_warps", given.get("num_warps", 4), warps, "1, 2, 4, 8, 16 or 32")
+    _check("num_warps", given.get("num_warps", 4), warps, "a power of 2 from 1 to 32")
     _check("num_stages", given.get("num_stages", 3), tuple(range(1, 33)), "between 1 and 32")
-    _check("num_ctas", given.get("num_ctas", 1), (1, 2, 4, 8, 16), "1, 2, 4, 8 or 16")
+    _check("num_ctas", given.get("num_ctas", 1), (1, 2, 4, 8, 16), "a power of 2 from 1 to 16")
     for defaults in (CompileOptions(), CPUOptions()):
         for f in fields(defaults):
             if given.get(f.name) is not None:

@@ -374,7 +374,7 @@ _PREDICATES = {
 
 def _read_compare(r: Reader, name: str) -> Operation:
     known = _PREDICATES[name]
-    word = r.texts[r.at]
+    word = r.texts[r.at].strip('"')  # MLIR takes it as a string too
     if word not in known:
         r.fail(f"expected one of {', '.join(known)}, found {r.found()}")
     r.at += 1

@@ -4,9 +4,16 @@
     WEFT_TARGET=sim:cuda:90 PYTHONPATH=tools python -m pytest -p triton_tests ... path/to/gluon/test_core.py
 
 `import triton` finds Weft, with the helpers that those tests import (`triton._internal_testing`, `triton._filecheck`).
-They run on the CPU, or, where WEFT_TARGET names a simulated GPU, in the simulator; then what PyTorch is to make on
-"cuda" it makes in the host's memory, and `torch.cuda` tells the capability of that GPU.  It needs PyTorch, which the
-tests make their arrays with.  See docs/conformance.md.
+They run on the GPU that PyTorch has, and nothing stands in for anything; without one, or with WEFT_TARGET=cpu, on the
+CPU.  Where WEFT_TARGET names a simulated GPU, they run in the simulator: what PyTorch is to make on "cuda" it makes in
+the host's memory, and `torch.cuda` tells the capability of that GPU.  It needs PyTorch, which the tests make their
+arrays with.  See docs/conformance.md.
+
+    --one-in N      of each test function's cases about every N-th, always the same ones: for files of many thousands
+    --cases-of K    which of them, 0 to N - 1
+
+A kernel that goes wrong loses the GPU for its process: under pytest-xdist that worker ends, and another takes its
+place.
 """
 
 from __future__ import annotations
@@ -14,6 +21,7 @@ from __future__ import annotations
 import functools
 import importlib
 import os
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -21,6 +29,7 @@ from typing import Any
 import pytest
 
 import weft.compat
+from weft.base import DeviceLost
 
 # fmt: off
 MAKERS = [
@@ -59,6 +68,18 @@ def _stand_in_for_cuda(arch: int) -> None:
     torch.cuda.get_device_capability = lambda *args: divmod(arch, 10)
 
 
+def on_gpu() -> bool:
+    """Whether the tests run on a GPU: where PyTorch has one and nothing else was asked for."""
+    target = os.environ.get("WEFT_TARGET", "")
+    return (not target or target.startswith("cuda")) and importlib.import_module("torch").cuda.is_available()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("triton_tests", "Triton's own tests")
+    group.addoption("--one-in", type=int, default=1, help="run about every N-th case of each test function")
+    group.addoption("--cases-of", type=int, default=0, help="which of them, 0 to N - 1")
+
+
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "interpreter: a test that Triton's interpreter runs too")
     config.addinivalue_line("markers", "enable_warmup: a test whose kernels Triton compiles ahead")
@@ -68,9 +89,44 @@ def pytest_configure(config: pytest.Config) -> None:
         _stand_in_for_cuda(int(target.rpartition(":")[2]))
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what the options leave out; a function keeps one case at least."""
+    step, which = config.getoption("--one-in"), config.getoption("--cases-of")
+    if step <= 1:
+        return
+    kept = [item for item in items if zlib.crc32(item.name.encode()) % step == which]
+    functions = {getattr(item, "function", item) for item in kept}
+    for item in items:
+        function = getattr(item, "function", item)
+        if function not in functions:
+            functions.add(function)
+            kept.append(item)
+    chosen = {id(item) for item in kept}
+    config.hook.pytest_deselected(items=[item for item in items if id(item) not in chosen])
+    items[:] = [item for item in items if id(item) in chosen]
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Nothing runs in a process that lost its GPU, so a worker of xdist ends once the test's report is away."""
+    if getattr(report, "lost_gpu", False) and "PYTEST_XDIST_WORKER" in os.environ:
+        os._exit(3)
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
+    outcome: Any = yield
+    outcome.get_result().lost_gpu = call.excinfo is not None and _is_a_lost_gpu(call.excinfo.value)
+
+
+def _is_a_lost_gpu(error: BaseException) -> bool:
+    words = ("CUDA error: an illegal", "CUDA error: misaligned", "CUDA error: unspecified launch", "device-side assert")
+    return isinstance(error, DeviceLost) or any(word in str(error) for word in words)
+
+
 @pytest.fixture
 def device() -> str:
-    return "cpu"
+    return "cuda" if on_gpu() else "cpu"
 
 
 @pytest.fixture

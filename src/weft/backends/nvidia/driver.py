@@ -339,6 +339,8 @@ def launch(nx, ny, nz{values}):
 
 _NOT_LOADED = 200, 209, 218, 221, 222
 """CUDA_ERROR_INVALID_IMAGE, _NO_BINARY_FOR_GPU, _INVALID_PTX, _JIT_COMPILER_NOT_FOUND, _UNSUPPORTED_PTX_VERSION"""
+LEAST_SHARED = RESERVED_SHARED = 1024
+"""Bytes of shared memory: what a block gets only to limit how many run at a time, and what each takes for itself."""
 OLDEST_DRIVER = 12000
 """The CUDA version that brought libraries of kernels and `cuLaunchKernelEx`."""
 
@@ -369,7 +371,8 @@ def _library(image: bytes, name: str) -> Any:
 class LoadedKernel:
     """A kernel in a process: an image, loaded by the driver for the devices it is launched on.
 
-    `metadata` has name, shared (bytes of dynamic shared memory), num_warps, num_ctas, target.
+    `metadata` has name, shared (bytes of dynamic shared memory), num_warps, num_ctas, target, and most_blocks where
+    only so many blocks are to run at a time on a multiprocessor.
     """
 
     def __init__(self, image: bytes, metadata: Mapping[str, Any]) -> None:
@@ -407,6 +410,23 @@ class LoadedKernel:
             ):
                 for index in range(device_count()):
                     check(cuda.cuKernelSetAttribute(name, value, self.kernel, check(cuda.cuDeviceGet(index))))
+
+        if metadata.get("most_blocks"):
+            self._limit_blocks(int(metadata["most_blocks"]))
+
+    def _limit_blocks(self, most: int) -> None:
+        """Let at most so many blocks run at a time on a multiprocessor, by as little shared memory as does it.
+
+        The rest of the memory that the L1 cache and shared memory divide between them stays the cache's.
+        """
+        cuda = api()
+        self.shared = LEAST_SHARED
+        for index in range(device_count()):
+            here = check(cuda.cuDeviceGet(index))
+            kind = cuda.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR
+            share = most * (LEAST_SHARED + RESERVED_SHARED) * 100 // int(check(cuda.cuDeviceGetAttribute(kind, here)))
+            name = cuda.CUfunction_attribute.CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT
+            check(cuda.cuKernelSetAttribute(name, share, self.kernel, here))
 
     def _check_limits(self, here: Device, target: str) -> None:
         """Refuse what this GPU cannot run, before the driver does without saying why."""

@@ -34,6 +34,7 @@ from . import (
 from .emitter import LLVM, Emitter, Register
 from .lines import Lines
 from .machine import assembly, ptx_target
+from .turns import turns_of
 
 __all__ = ["Emitted", "emit", "emit_llvm", "emitted_of"]
 
@@ -59,6 +60,8 @@ class Emitted:
     scratch_bytes: int = 0
     """Bytes of global memory for each program of the grid."""
     maxnreg: int | None = None
+    most_blocks: int = 0
+    """How many blocks are to run at a time on a multiprocessor; 0 is as many as fit."""
 
     @property
     def metadata(self) -> dict[str, Any]:
@@ -70,6 +73,7 @@ class Emitted:
             "num_ctas": self.blocks,
             "global_scratch_size": self.scratch_bytes,
             "global_scratch_align": 128 if self.scratch_bytes else 1,
+            "most_blocks": self.most_blocks,
             "threads": self.threads,
             "arch": self.processor,
             "params": [_spelled(p) for p in self.parameters],
@@ -156,6 +160,7 @@ def emit_llvm(
         "ptx_kernel",
         extra,
     )
+    e.turns = turns_of(program)
     e.start(function)
     for value, parameter, argument in zip(program.body.arguments, program.parameters, function.args, strict=False):
         e.env[value] = [_argument(e, parameter, Value.__str__(argument).split(" ")[-1])]
@@ -182,6 +187,7 @@ def emit(program: LaneProgram, *, fp_fusion: bool = True, maxnreg: int | None = 
 
 def emitted_of(program: LaneProgram, llir: str, ptx: str, maxnreg: int | None = None) -> Emitted:
     """The two texts with what is known of the program."""
+    turns = turns_of(program)
     return Emitted(
         ptx,
         llir,
@@ -194,4 +200,5 @@ def emitted_of(program: LaneProgram, llir: str, ptx: str, maxnreg: int | None = 
         program.blocks,
         program.scratch,
         maxnreg or program.registers or None,
+        turns.blocks if turns else 0,
     )

@@ -29,6 +29,7 @@ from weft.ir.lane import LaneOp, LaneProgram
 
 from .lines import Lines
 from .machine import PTXTarget
+from .turns import Turns
 
 __all__ = ["EMITTERS", "LLVM", "Emitter", "Part", "Register", "Sum", "emitter"]
 
@@ -137,6 +138,7 @@ class Emitter:
         """The version of PTX that the instructions used so far need, times ten."""
         self.strings: dict[str, str] = {}
         self.used: set[lane.Value] = set()
+        self.turns: Turns | None = None
         self.source: Lines | None = None
         self.place = ""
         """What the lines of an operation end with: where it is in the source."""

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from weft.ir.lane import ELEMENT_BITS, LaneOp
 
-from .emitter import BITS, LLVM, Emitter, Register, Sum, emitter
+from .emitter import BITS, CONVERGENT, LLVM, Emitter, Register, Sum, emitter
 from .registers import special
 
 __all__ = ["CONSTRAINTS", "address_text"]
@@ -105,6 +105,9 @@ def _load(e: Emitter, op: LaneOp) -> None:
     others = e.wide(op.operands[2], result.count) if masked and len(op.operands) > 2 else None
     modifiers = _modifiers(op)
     out: list[Register] = []
+    turns = e.turns if space == "global" else None
+    if turns is not None:
+        e.asm(turns.take, "~{memory}", (), (), CONVERGENT)
     for i, (address, mask) in enumerate(zip(addresses, masks, strict=True)):
         at = 0
         for shape in _shape(result.elem, vector):
@@ -119,6 +122,9 @@ def _load(e: Emitter, op: LaneOp) -> None:
             for word in words:
                 out += _elements(e, result.elem, word, shape)
             at += count
+            if turns is not None and i + 1 == len(addresses) // 2:
+                word = words[-1] if shape.word == "i32" else e.ins(f"bitcast {shape.word} {words[-1]} to i32")
+                e.asm(turns.hand_on, "r,~{memory}", (), [("i32", word)], CONVERGENT)
     e.env[result] = out
 
 

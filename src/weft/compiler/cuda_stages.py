@@ -17,9 +17,8 @@ from weft.base import CompileOptions
 from weft.ir import print_module
 from weft.ir.lane import LaneProgram, text_of
 from weft.lower import lower
-from weft.passes import tile_pipeline
 from weft.passes.fence_copies import fence_copies
-from weft.passes.gpu_pipelines import gpu_pipeline, layout_pipeline
+from weft.passes.gpu_pipelines import gpu_pipeline, gpu_tile_pipeline, layout_pipeline
 
 from . import gpu
 from .options import Options
@@ -61,7 +60,7 @@ def _modules(src: Source, target: GPUTarget, language: CompileOptions, options: 
     module: ModuleOp = src.make_ir(language, target)
     if "ttg.num-warps" in module.attributes:  # layout IR as text
         fence_copies(module)
-    return tile_pipeline(module)
+    return gpu_tile_pipeline(module, language.enable_fp_fusion)
 
 
 def _laid_out(module: ModuleOp, target: GPUTarget, language: CompileOptions) -> ModuleOp:

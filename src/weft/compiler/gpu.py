@@ -16,11 +16,10 @@ from weft.base import Unsupported
 from weft.ir import i32_attr, int_value, verify
 from weft.ir.lane import LaneProgram
 from weft.lower import lower
-from weft.passes import tile_pipeline
 from weft.passes.create_tensormaps import create_tensormaps
 from weft.passes.fence_copies import fence_copies
 from weft.passes.fence_reads import fence_reads
-from weft.passes.gpu_pipelines import gpu_pipeline, layout_pipeline
+from weft.passes.gpu_pipelines import gpu_pipeline, gpu_tile_pipeline, layout_pipeline
 from weft.passes.resolve_layouts import resolve_layouts
 
 from .options import make_options
@@ -51,7 +50,7 @@ def lane_program(
     if as_text:
         fence_copies(module)
     elif not laid_out:
-        tile_pipeline(module)
+        gpu_tile_pipeline(module, language.enable_fp_fusion)
     if told is not None:
         told([asdict(found) for found in wrapped_offsets(module)])
     if laid_out:

@@ -9,11 +9,13 @@ from __future__ import annotations
 from xdsl.dialects.builtin import ModuleOp
 
 from .assign_layouts import assign_layouts
+from .contract_sums import contract_sums
 from .cse_dce import cse_dce
 from .decompose_dot_scaled import decompose_dot_scaled
 from .drop_unchanged import drop_unchanged
 from .inline_calls import inline_calls
 from .pipeline_loads import pipeline_loads
+from .pipelines import tile_pipeline
 from .recoalesce import recoalesce
 from .rewrite_descriptors import rewrite_descriptors
 from .split_products import split_products
@@ -21,11 +23,19 @@ from .start_from_zero import start_from_zero
 from .store_operands import store_operands
 from .structure_branches import structure_branches
 
-__all__ = ["gpu_pipeline", "layout_pipeline"]
+__all__ = ["gpu_pipeline", "gpu_tile_pipeline", "layout_pipeline"]
+
+
+def gpu_tile_pipeline(module: ModuleOp, fuse: bool = True) -> ModuleOp:
+    """`tile_pipeline`, and what is for GPUs alone; with `fuse`, a product and a sum may be rounded together."""
+    tile_pipeline(module)
+    if fuse and contract_sums(module):
+        cse_dce(module)
+    return module
 
 
 def gpu_pipeline(module: ModuleOp, target: str, warps: int = 4, stages: int = 3, blocks: int = 1) -> ModuleOp:
-    """Layout IR for a target ("cuda:80"), as the lowering takes it, from what `tile_pipeline` gave.
+    """Layout IR for a target ("cuda:80"), as the lowering takes it, from what `gpu_tile_pipeline` gave.
 
     `stages` is how many turns of a loop of products are under way at a time; 1 is none but its own. A program is a
     cluster of so many `blocks`.

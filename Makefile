@@ -49,7 +49,7 @@ fuzz-layouts: $(VENV)/.test
 	$(BIN)/python tests/layouts/plans.py $(or $(FIRST),100000) $(or $(COUNT),1000000)
 
 gpu-test: $(VENV)/.gpu
-	$(BIN)/python -m pytest tests/gpu $(PYTEST_ARGS)
+	$(BIN)/python -m pytest tests/gpu -n $(WORKERS) $(PYTEST_ARGS)
 
 gpu-fuzz: $(VENV)/.gpu
 	PYTHONPATH=tests $(BIN)/python -m fuzz.run --variant gpu --seconds $(SECONDS) --out $(OUT)

@@ -106,7 +106,7 @@ assert len(triton.language.__all__) >= 140
     )
 
 
-@pytest.mark.parametrize("name", ["triton.profiler", "triton._C.libtriton.ir", "triton.nothing"])
+@pytest.mark.parametrize("name", ["triton.profiler", "triton._C.libtriton.passes", "triton.nothing"])
 def test_what_is_not_there_is_an_import_error(name: str) -> None:
     assert "ok" in check(f"""
         try:

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Sequence
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from importlib.metadata import Distribution, DistributionFinder
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -28,6 +29,9 @@ __all__ = ["VERSION", "install", "installed", "uninstall"]
 
 VERSION = "3.6.0"
 """The version of Triton whose names and meaning these are."""
+
+PATH = str(Path(__file__).parent / "path")
+"""A directory whose package `triton` is Weft: processes that get this one's `sys.path` find it there."""
 
 # The longest prefix counts.
 ALIASES = {
@@ -137,7 +141,10 @@ def installed() -> bool:
 
 
 def install(*, replace: bool = False) -> None:
-    """Make `import triton` find Weft, from now on and in this process.
+    """Make `import triton` find Weft, from now on, in this process and in those that it hands its `sys.path` to.
+
+    Those are the processes that PyTorch compiles kernels in and that `multiprocessing` spawns; a program that is
+    started by itself finds what is installed.
 
     Where the real Triton is imported already, this is an error: modules that use it would keep it.  `replace=True`
     lets `import triton` find Weft all the same from now on.
@@ -153,6 +160,8 @@ def install(*, replace: bool = False) -> None:
             )
         _forget()
     sys.meta_path.insert(0, _finder)
+    if PATH not in sys.path:
+        sys.path.insert(0, PATH)
     cache.triton_variables = True
     dtype.package = "triton.language"
     CompilationError.also_at = place_in_function
@@ -162,6 +171,8 @@ def uninstall() -> None:
     """Undo `install`; modules that imported Weft as triton keep it."""
     if installed():
         sys.meta_path.remove(_finder)
+        if PATH in sys.path:
+            sys.path.remove(PATH)
         _forget()
         cache.triton_variables = False
         dtype.package = "weft.language"

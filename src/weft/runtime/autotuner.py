@@ -34,7 +34,8 @@ from .compiling import current_target, on_gpu
 from .config import Config
 from .errors import AutotunerError, PTXASError
 from .files import compiler_key
-from .jit import JITFunction, KernelInterface
+from .interface import KernelInterface, PickledByName
+from .jit import JITFunction
 from .streams import may_use_gpu
 from .testing import do_bench, do_bench_cudagraph
 
@@ -74,7 +75,7 @@ class _Place(str):
         return f"{self} {device.name} {device.target}"
 
 
-class Autotuner(KernelInterface[Any]):
+class Autotuner(PickledByName, KernelInterface[Any]):
     """A kernel with configurations to choose from."""
 
     def __init__(
@@ -384,7 +385,7 @@ def _plain(config: Config) -> dict[str, Any]:
     return {k: v for k, v in config.__dict__.items() if k != "pre_hook"}
 
 
-class Heuristics(KernelInterface[Any]):
+class Heuristics(PickledByName, KernelInterface[Any]):
     """A kernel some of whose parameters follow from others."""
 
     def __init__(

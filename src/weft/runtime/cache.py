@@ -111,6 +111,10 @@ class Store:
         self._written = 0
         self._serial = 0
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Kernels that have a store are pickled with it, by their attributes, where PyTorch hands them on."""
+        return Store, (self.directory, self.size_cap)
+
     # -- the directory ---------------------------------------------------------------------------------------------
 
     def _warn(self, text: str, *, once: bool = True) -> None:

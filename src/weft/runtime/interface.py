@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 
 from .tensors import MockTensor, looks_like_dtype
 
-__all__ = ["KernelInterface"]
+__all__ = ["KernelInterface", "PickledByName"]
 
 T = TypeVar("T")
 
@@ -29,11 +29,16 @@ class KernelInterface(Generic[T]):
         """The launcher for a grid: a tuple of 1 to 3 sizes, or a function of the arguments by name that returns one."""
         return lambda *args, **kwargs: self.run(*args, grid=grid, warmup=False, **kwargs)  # type: ignore
 
+
+class PickledByName:
+    """Kernels, and what tunes them, are pickled as functions are, by name: the other process imports the module."""
+
     def __reduce__(self) -> tuple[Any, ...]:
-        """Kernels are pickled as functions are, by name: the other process imports the module."""
         function: Any = self
         while isinstance(function, KernelInterface):
             function = function.fn  # type: ignore[attr-defined]
+        if function is None:
+            raise pickle.PicklingError(f"cannot pickle a {type(self).__name__} whose kernel has lost its function")
         module, name = function.__module__, function.__qualname__
         try:
             found = _named(module, name)
@@ -43,7 +48,7 @@ class KernelInterface(Generic[T]):
             raise pickle.PicklingError(f"cannot pickle this kernel: {name} of module {module} is something else")
         return _named, (module, name)
 
-    def __copy__(self) -> KernelInterface[T]:
+    def __copy__(self) -> Any:
         copy = object.__new__(type(self))
         copy.__dict__.update(self.__dict__)
         return copy

@@ -30,7 +30,7 @@ from .compiling import compile, current_target
 from .errors import UnknownKeyword
 from .futures import FutureKernel, active_mode
 from .inspection import DeviceCaches, JitFunctionInfo, read_specialization, told_of_compilation
-from .interface import KernelInterface
+from .interface import KernelInterface, PickledByName
 from .launch import limits_of, make_fire, make_guard, runtime_leaves
 from .specialize import signature_of, specialize_param
 
@@ -56,7 +56,25 @@ class _KernelCache(dict[str, Any]):
         self._entries.clear()
 
 
-class JITFunction(JITCallable, KernelInterface[Any]):
+_KEPT = frozenset(
+    (
+        *("__name__", "__qualname__", "__module__", "__doc__", "module", "fn", "repr", "version", "debug", "noinline"),
+        *("do_not_specialize", "do_not_specialize_on_alignment", "params", "arg_names", "constexprs"),
+        *("file_name", "starting_line_number", "_fn_name", "_src", "_hash", "_hash_lock"),
+    )
+)
+"""What is left of a kernel that is pickled without its function."""
+
+
+def _without_function(kind: type[JITFunction], facts: dict[str, Any]) -> JITFunction:
+    """A kernel that tells its name, source and parameters, and cannot be launched."""
+    kernel = object.__new__(kind)
+    kernel.__dict__.update({"_repr": None, "__globals__": None, "used_global_vals": None, **facts})
+    kernel._lock, kernel._compile_lock = threading.RLock(), threading.RLock()
+    return kernel
+
+
+class JITFunction(JITCallable, PickledByName, KernelInterface[Any]):
     """A kernel: a function with its source, its compiled forms, and a way to launch them."""
 
     _own_run = False
@@ -419,6 +437,15 @@ class JITFunction(JITCallable, KernelInterface[Any]):
         finally:  # hooks come in pairs: what one has opened the other closes, also where the kernel fails
             if leave:
                 leave(metadata)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """By name; by what is left, where a tool has taken the function away (`kernel.fn = None`).
+
+        PyTorch's Inductor does so before it hands a compiled kernel to another process, which launches that.
+        """
+        if self.fn is not None:
+            return super().__reduce__()
+        return _without_function, (type(self), {name: v for name, v in self.__dict__.items() if name in _KEPT})
 
     # -- what tools look at ----------------------------------------------------------------------------------------
 

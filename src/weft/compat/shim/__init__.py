@@ -1,7 +1,10 @@
 """The package `triton`, as `weft.compat` shows it: the names of Triton 3.6.0, the things of Weft."""
 
+import importlib
+from typing import Any
+
 from weft import language
-from weft.compiler import ASTSource, CompiledKernel
+from weft.compiler import CompiledKernel
 from weft.language.callable import constexpr_function
 from weft.language.core import _aggregate as aggregate
 from weft.language.core import must_use_result
@@ -20,7 +23,6 @@ from weft.runtime import (
     TritonError,
     autotune,
     cdiv,
-    compile,
     heuristics,
     jit,
     knobs,
@@ -32,6 +34,7 @@ from weft.runtime import (
 from weft.runtime.errors import CompilationError
 
 from . import backends, compiler, errors, runtime, tools
+from .compiler import ASTSource, compile
 
 __version__ = "3.6.0"
 
@@ -71,3 +74,11 @@ __all__ = [
     "testing",
     "tools",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """`triton._C.libtriton`, imported when it is asked for: in Triton it always is."""
+    if name != "_C":
+        raise AttributeError(f"module 'triton' has no attribute {name!r}")
+    importlib.import_module(f"{__name__}._C.libtriton")
+    return importlib.import_module(f"{__name__}._C")

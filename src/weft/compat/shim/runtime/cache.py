@@ -33,13 +33,11 @@ def _base32(key: str) -> str:
     return base64.b32encode(bytes.fromhex(key)).decode().rstrip("=")
 
 
-def _base64(key: str) -> str:
-    """A hexadecimal digest, shorter still."""
-    return base64.urlsafe_b64encode(bytes.fromhex(key)).decode().rstrip("=")
-
-
 def default_cache_dir() -> str:
-    """Where kernels are kept."""
+    """Where kernels are kept: TRITON_CACHE_DIR where it is set, Weft's own cache."""
+    given = os.environ.get("TRITON_CACHE_DIR")
+    if given:
+        return given
     store = default_store()
     return os.path.join(os.path.expanduser("~"), ".triton", "cache") if store is None else store.directory
 

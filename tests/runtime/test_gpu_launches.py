@@ -7,6 +7,7 @@ import random
 import struct
 import threading
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,8 @@ import weft
 import weft.gluon.language as gl
 import weft.language as tl
 from weft import gluon
-from weft.base import CapturedGlobalError, LaunchError, LaunchTypeError
+from weft.backends.nvidia import driver as backend
+from weft.base import CapturedGlobalError, LaunchError, LaunchTypeError, NoDevice
 from weft.compiler import devices
 from weft.runtime import gpu as launching
 from weft.runtime import knobs
@@ -462,3 +464,123 @@ def test_the_target_that_was_asked_for_decides(gpu: PretendedGPU) -> None:
     finally:
         knobs.weft.target = knobs.env
     assert launch().metadata.target.arch == 90
+
+
+def test_a_compiled_kernel_by_itself_refuses_what_does_not_fit(gpu: PretendedGPU) -> None:
+    fill, _ = kernels()
+    x, host = Array(), np.zeros(64, np.float32)
+    kernel = fill.warmup(x, x, 64, 1.0, BLOCK=64, grid=(1,))
+    with pytest.raises(LaunchError, match="argument `y`: a numpy.ndarray lives in host memory"):
+        kernel[(1,)](x, host, 64, 1.0)
+    with pytest.raises(LaunchError, match="argument `x`: a numpy.ndarray lives in host memory"):
+        kernel[(1,)](host, host, 64, 1.0)
+    for wrong in (None, 1 << 40):
+        with pytest.raises(LaunchTypeError, match=r"`y` was compiled as \*fp32, so it must be an array, got a "):
+            kernel[(1,)](x, wrong, 64, 1.0)
+    for grid in (None, lambda meta: (1,)):
+        with pytest.raises(LaunchTypeError, match="the grid of a compiled kernel is a tuple of 1 to 3 integers"):
+            kernel[grid](x, x, 64, 1.0)
+    with pytest.raises(LaunchTypeError, match="a stream is a handle"):
+        kernel[(1,)](x, x, 64, 1.0, stream="first")
+    assert not gpu.launched
+
+
+@weft.jit
+def first_block(described, out, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(out + i[:, None] * BLOCK + i[None, :], described.load([0, 0]))
+
+
+def test_a_descriptor_of_an_array_of_the_host(gpu: PretendedGPU) -> None:
+    described = weft.TensorDescriptor.from_tensor(np.zeros((16, 16), np.float32), [16, 16])
+    for arguments in ((described, Tensor()), ((described,), Tensor())):
+        with pytest.raises(LaunchError, match="argument `described`: a numpy.ndarray lives in host memory"):
+            first_block[(1,)](*arguments, BLOCK=16)
+    with pytest.raises(LaunchError, match="argument `described`: a numpy.ndarray lives in host memory"):
+        first_block.bind(described, Tensor(), BLOCK=16, grid=(1,))
+
+
+def test_arrays_that_may_not_be_written(gpu: PretendedGPU) -> None:
+    """The first time and later, whatever of the same kind was launched before."""
+    fill, _ = kernels()
+    x, locked = Array(), Array()
+    locked.__cuda_array_interface__ = {**locked.__cuda_array_interface__, "data": (1 << 40, True)}
+    for _ in range(2):
+        with pytest.raises(LaunchError, match="argument `x` is read-only, and the kernel stores to it"):
+            fill[(1,)](locked, x, 64, 1.0, BLOCK=64)
+        with pytest.raises(LaunchError, match="argument `x` is read-only, and the kernel stores to it"):
+            fill.bind(locked, x, 64, 1.0, BLOCK=64, grid=(1,))
+        fill[(1,)](x, locked, 64, 1.0, BLOCK=64)
+    assert len(gpu.launched) == 2
+
+
+@pytest.mark.parametrize(
+    "wrong,said",
+    [
+        ({"data": None}, "TypeError"),
+        ({"data": ("x", False)}, "'str' object cannot be interpreted as an integer"),
+        ({"data": (-16, False)}, "the address -16"),
+        ({"data": (0, False)}, "has been freed"),
+        ({"typestr": "<q9"}, "data type '<q9' not understood"),
+        ({"typestr": "<f8"}, "has elements of type fp32, its interface says float64"),
+        ({"shape": None}, "TypeError"),
+        ({"shape": (-1,)}, "a negative size in the shape"),
+        ({"strides": (4, 4)}, "ValueError"),
+    ],
+)
+def test_an_interface_that_is_none(gpu: PretendedGPU, wrong: dict[str, Any], said: str) -> None:
+    fill, _ = kernels()
+    x, liar = Array(), Array()
+    liar.__cuda_array_interface__ = {**liar.__cuda_array_interface__, **wrong}
+    with pytest.raises(LaunchError, match="argument `y`: .*Array") as caught:
+        fill[(1,)](x, liar, 64, 1.0, BLOCK=64)
+    assert said in str(caught.value)
+
+
+@pytest.mark.parametrize("device,capsule", [(None, None), ((2, 0), 5), ((2, 0), None)])
+def test_dlpack_that_is_none(gpu: PretendedGPU, device: Any, capsule: Any) -> None:
+    class Liar:
+        def __dlpack_device__(self) -> Any:
+            return device
+
+        def __dlpack__(self, **more: Any) -> Any:
+            return capsule
+
+    fill, _ = kernels()
+    with pytest.raises(LaunchTypeError, match="argument `y`: __dlpack.* of a .*Liar is not what it should be"):
+        fill[(1,)](Array(), Liar(), 64, 1.0, BLOCK=64)
+
+
+def test_an_array_on_a_gpu_that_cannot_be_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever has CUDA tensors and no cuda-bindings was told to copy them to the host."""
+
+    def missing() -> Any:
+        raise NoDevice("the package cuda-bindings is not installed", hint="pip install 'weft[cuda]'")
+
+    monkeypatch.setattr(backend, "api", missing)
+    forget()
+    fill, _ = kernels()
+    x = Array()
+    said = (
+        "argument `x` lives in the memory of a GPU, and the package cuda-bindings is not installed\nhint: pip install"
+    )
+    for launch in (fill[(1,)], lambda *a, **k: fill.bind(*a, grid=(1,), **k)):
+        with pytest.raises(NoDevice) as caught:
+            launch(x, x, 64, 1.0, BLOCK=64)
+        assert str(caught.value).startswith(said) and caught.value.argument == "x"
+    with pytest.raises(LaunchError, match="argument `x`: .* lives in cuda .* this launch is for arrays in host memory"):
+        fill[(1,)](x, x, 64, 1.0, BLOCK=64, target="cpu")
+    forget()
+
+
+def test_streams_of_libraries(gpu: PretendedGPU) -> None:
+    fill, _ = kernels()
+    x = Array()
+    kinds = (SimpleNamespace(cuda_stream=3), SimpleNamespace(ptr=4), SimpleNamespace(__cuda_stream__=lambda: (0, 5)), 6)
+    for stream in kinds:
+        with weft.cuda.stream(stream):
+            fill[(1,)](x, x, 64, 1.0, BLOCK=64)
+    assert [call.stream for call in gpu.launched] == [3, 4, 5, 6]
+    for wrong in ("first", None, 2.0, object()):
+        with pytest.raises(LaunchTypeError, match="a stream is a handle"), weft.cuda.stream(wrong):
+            pass

@@ -17,7 +17,7 @@ import pytest
 import weft
 import weft.language as tl
 from weft import knobs
-from weft.base import DeviceAssertionError, LaunchError, LaunchTypeError
+from weft.base import DeviceAssertionError, LaunchError, LaunchTypeError, NoDevice
 from weft.compiler import kernel as kernel_module
 from weft.runtime.errors import UnknownKeyword
 
@@ -271,8 +271,11 @@ def test_torch_tensors_elsewhere_or_freed() -> None:
 
 @pytest.mark.parametrize("value", [OnAGpu(), DLPack(np.zeros(4, np.float32), device=2)])
 def test_arrays_on_a_gpu_are_refused(value: Any) -> None:
-    with pytest.raises(LaunchError, match="argument `x`.*lives in cuda.*host memory"):
+    with pytest.raises(LaunchError, match="argument `x`.*lives in cuda.*host memory"), weft.target("cpu"):
         scale[(1,)](value, np.zeros(4, np.float32), 4, 1.0)
+    if not weft.cuda.is_available():
+        with pytest.raises(NoDevice, match="argument `x` lives in the memory of a GPU, and "):
+            scale[(1,)](value, np.zeros(4, np.float32), 4, 1.0)
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import importlib
+import operator
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import Any
@@ -19,7 +20,15 @@ from typing import Any
 from weft.backends.nvidia import begin, ptx_target
 from weft.backends.nvidia.driver import LoadedKernel, current_device
 from weft.backends.nvidia.ptxas import MachineCode, assembler, disassemble
-from weft.base import CompilationError, CompileOptions, LaunchError, OutOfResources, PTXASError, Unsupported
+from weft.base import (
+    CompilationError,
+    CompileOptions,
+    LaunchError,
+    LaunchTypeError,
+    OutOfResources,
+    PTXASError,
+    Unsupported,
+)
 
 from .kernel import AsmDict, CompiledKernel
 from .options import make_options
@@ -129,9 +138,20 @@ class CudaKernel(CompiledKernel):
 def _maxnreg(options: Mapping[str, Any]) -> int | None:
     """The option of that name. LaunchError where it is no number of registers that a thread may have."""
     found = options.get("maxnreg")
-    if found is not None and not (isinstance(found, int) and 1 <= found <= 255):
-        raise LaunchError(f"maxnreg must be a number of registers of a thread, from 1 to 255, got {found!r}")
-    return found
+    if found is None:
+        return None
+    whole = hasattr(found, "__index__") and not isinstance(found, bool)
+    if not whole or not 1 <= operator.index(found) <= 255:
+        raise LaunchError(f"maxnreg must be a number of registers of a thread, from 1 to 255, got {found!r}", "maxnreg")
+    return operator.index(found)
+
+
+def _launch_options(options: Mapping[str, Any]) -> dict[str, bool]:
+    """Those of LAUNCH_OPTIONS that are on. LaunchTypeError where one is neither on nor off."""
+    for name in LAUNCH_OPTIONS:
+        if options.get(name) not in (None, False, True):
+            raise LaunchTypeError(f"{name} must be True or False, got {options[name]!r}", name)
+    return {name: True for name in LAUNCH_OPTIONS if options.get(name)}
 
 
 def _occupancy() -> Any:
@@ -155,10 +175,11 @@ def compile_for(
 ) -> CudaKernel:
     """See `weft.compiler.compile`."""
     timings: dict[str, float] = {}
-    given = {"default_dot_input_precision": "tf32", **options}
+    maxnreg = _maxnreg(options)
+    given = {"default_dot_input_precision": "tf32", **options, "maxnreg": maxnreg}
     opts = make_options(given)
-    language, maxnreg = opts.language, _maxnreg(options)
-    launch = {name: True for name in LAUNCH_OPTIONS if options.get(name)}
+    language = opts.language
+    launch = _launch_options(options)
     with stage("key", timings):
         fn = getattr(src, "fn", None)
         place = f"{getattr(fn, 'file_name', '')}:{getattr(fn, 'starting_line_number', 0)}"  # which the PTX says

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from typing import Any, ClassVar
 
 from weft.backends.cpu.driver import LoadedKernel, host_cpu
-from weft.base import LaunchError, WeftError
+from weft.base import LaunchError, LaunchTypeError, WeftError
 
 __all__ = ["AsmDict", "CompiledKernel", "Metadata"]
 
@@ -240,6 +240,10 @@ class CompiledKernel:
 
     def __getitem__(self, grid: Any) -> Callable[..., None]:
         def runner(*args: Any, stream: Any = None) -> None:
+            if not hasattr(grid, "__index__") and not hasattr(grid, "__iter__"):
+                raise LaunchTypeError(
+                    f"the grid of a compiled kernel is a tuple of 1 to 3 integers, got a {type(grid).__name__}"
+                )
             given = (grid,) if hasattr(grid, "__index__") else tuple(grid)
             while len(given) > 3 and given[-1] == 1:
                 given = given[:-1]

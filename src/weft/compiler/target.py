@@ -6,6 +6,7 @@ as_target("cuda:90")    GPUTarget("cuda", 90, 32)
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,6 +57,19 @@ def _nearest(number: int) -> str:
     return f"the nearest that a GPU of capability {number} runs is cuda:{max(below)}; "
 
 
+def _hint(backend: str, arch: str) -> str:
+    """Which targets there are; first the one that was meant, where that can be told (sm_90, cuda:90b, sim:cuda:86)."""
+    digits = "".join(re.findall(r"\d+", arch or backend)[:1])
+    number = int(digits) if digits and re.match(r"(sim:)?(cuda|sm_|\d)", f"{backend}:{arch}") else 0
+    nearest = ""
+    if number:
+        near = f"did you mean cuda:{number}? " if number in CAPABILITIES else _nearest(number)
+        nearest = near if backend != "sim" else f"the nearest is sim:cuda:{90 if number >= 90 else 80}; "
+    return f"{nearest}targets that exist: {', '.join((*TARGETS, *SIMULATED))}; " + (
+        "set WEFT_TARGET or use `with weft.target(...)`"
+    )
+
+
 def as_target(target: Any = None) -> GPUTarget:
     """Turn a name, a triple (backend, arch, warp size) or nothing into a target that exists."""
     if target is None or target == "cpu":
@@ -68,13 +82,7 @@ def as_target(target: Any = None) -> GPUTarget:
     if backend == "cuda" and number.isdigit() and int(number) in CAPABILITIES:
         return GPUTarget("cuda", int(number), 32)
     if backend != "cpu":
-        exist = ", ".join((*TARGETS, *SIMULATED))
-        nearest = _nearest(int(number)) if backend == "cuda" and number.isdigit() else ""
-        raise Unsupported(
-            "compiling",
-            f"{backend}:{arch}" if arch else backend,
-            hint=f"{nearest}targets that exist: {exist}; set WEFT_TARGET or use `with weft.target(...)`",
-        )
+        raise Unsupported("compiling", f"{backend}:{arch}" if arch else backend, hint=_hint(backend, arch))
     if arch and arch != host_cpu().name:
         raise Unsupported("compiling for another processor than this one", f"cpu:{arch}", works_on=["cpu"])
     return GPUTarget("cpu", host_cpu().name, 1)

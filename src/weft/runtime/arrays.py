@@ -11,6 +11,8 @@ strides are the kernel's business.  `host_facts` refuses arrays that live elsewh
 from __future__ import annotations
 
 import ctypes
+import math
+import operator
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -219,8 +221,14 @@ def may_be_on_gpu(value: Any) -> bool:
 
 def refuse_device(value: Any, device: int) -> LaunchError:
     """The error for an array in a GPU's memory that is given to a kernel on the host."""
-    module = type(value).__module__.partition(".")[0]
-    return refuse_place(f"a {module}.{type(value).__name__}", f"cuda (device {device})")
+    return LaunchError(
+        f"{_named(value)} lives in cuda (device {device}) memory, but this launch is for arrays in host memory",
+        hint=TO_THE_HOST,
+    )
+
+
+def _named(value: Any) -> str:
+    return f"a {type(value).__module__.partition('.')[0]}.{type(value).__name__}"
 
 
 def reader_of(value: Any) -> Callable[[Any], ArrayFacts] | None:
@@ -249,13 +257,16 @@ def _place(device: Any) -> str:
     return str(getattr(device, "type", device)).partition(":")[0].lower()
 
 
+TO_THE_HOST = "copy it to the host first: x.cpu() in PyTorch, x.get() in CuPy, numpy.asarray(x) elsewhere"
+
+
 def refuse_place(what: str, place: str) -> LaunchError:
     """The error for an array that is not in host memory."""
     if place == "meta":
         return LaunchError(f"{what} is a meta tensor: it has no memory", hint="allocate it, or use kernel.warmup(...)")
     return LaunchError(
-        f"{what} lives in {place} memory, but the kernel runs on target cpu, on arrays in host memory",
-        hint="copy it to the host first: x.cpu() in PyTorch, x.get() in CuPy, numpy.asarray(x) elsewhere",
+        f"{what} lives in {place} memory; kernels run on arrays in host memory, or in that of an NVIDIA GPU",
+        hint=TO_THE_HOST,
     )
 
 
@@ -272,8 +283,8 @@ def _pointer(array: Any) -> ArrayFacts:
             f"a {name} of layout {layout} has no single memory", hint="pass x.values() or x.to_dense()"
         )
     try:
-        address = int(array.data_ptr())
-    except RuntimeError as error:
+        address = operator.index(array.data_ptr())
+    except (RuntimeError, TypeError) as error:
         raise LaunchTypeError(f"a {name} has no memory: {error}".splitlines()[0]) from error
     count = array.numel() if hasattr(array, "numel") else None
     if address == 0 and count:
@@ -282,31 +293,53 @@ def _pointer(array: Any) -> ArrayFacts:
     return ArrayFacts(address, dtype_name(array.dtype), span_of(array), device=index)
 
 
+_WRONG = (TypeError, ValueError, KeyError, OverflowError)
+"""What reading a protocol raises where it is not what it should be."""
+
+
+def _misread(array: Any, protocol: str, error: Exception) -> LaunchError:
+    if isinstance(error, LaunchError):
+        return error
+    found = f"{type(error).__name__}: {error}"
+    return LaunchTypeError(f"{protocol} of {_named(array)} is not what it should be: {found}")
+
+
+def _described(array: Any, protocol: str) -> tuple[int, np.dtype[Any], Span, bool]:
+    """(address, type of the elements, span, read-only?) by one of the two array interfaces."""
+    try:
+        facts = getattr(array, protocol)
+        address, read_only = facts["data"]
+        address, dtype = operator.index(address), np.dtype(str(facts["typestr"]))
+        shape, strides = tuple(facts["shape"]), facts.get("strides")
+        count = math.prod(map(operator.index, shape))
+        if min(shape, default=0) < 0:
+            raise ValueError(f"a negative size in the shape {shape}")
+        if not 0 <= address < 1 << 64:
+            raise ValueError(f"the address {address}")
+        span = _span(shape, strides, dtype.itemsize) if strides else (0, count * dtype.itemsize)
+    except _WRONG as error:
+        raise _misread(array, protocol, error) from error
+    if address == 0 and count:
+        raise LaunchError(f"the memory of {_named(array)} has been freed (its address is 0)")
+    return address, dtype, span, bool(read_only)
+
+
 def _cuda_interface(array: Any) -> ArrayFacts:
     """Anything with `__cuda_array_interface__`: CuPy, Numba, weft.cuda."""
-    facts = array.__cuda_array_interface__
-    address, read_only = facts["data"]
-    dtype = np.dtype(facts["typestr"])
-    strides = facts.get("strides")
-    shape = tuple(facts["shape"])
-    span = _span(shape, strides, dtype.itemsize) if strides else (0, int(np.prod(shape)) * dtype.itemsize)
+    address, dtype, span, read_only = _described(array, "__cuda_array_interface__")
     device = getattr(array, "device", 0)
     index = getattr(device, "id", device)  # CuPy has a Device with an id
     element = dtype_name(getattr(array, "dtype", dtype))  # what the interface cannot name, as bfloat16, the dtype can
-    return ArrayFacts(int(address), element, span, not read_only, device=index if isinstance(index, int) else 0)
+    if _BYTES[element] != dtype.itemsize:
+        raise LaunchTypeError(f"{_named(array)} has elements of type {element}, its interface says {dtype}")
+    return ArrayFacts(address, element, span, not read_only, device=index if isinstance(index, int) else 0)
 
 
 def _interface(array: Any) -> ArrayFacts:
-    facts = array.__array_interface__
-    data = facts.get("data")
-    if not isinstance(data, tuple):
+    if not isinstance(array.__array_interface__.get("data"), tuple):
         return _numpy(np.asarray(array))
-    address, read_only = data
-    dtype = np.dtype(facts["typestr"])
-    shape = tuple(facts["shape"])
-    strides = facts.get("strides")
-    span = _span(shape, strides, dtype.itemsize) if strides else (0, int(np.prod(shape)) * dtype.itemsize)
-    return ArrayFacts(int(address), dtype_name(dtype), span, not read_only)
+    address, dtype, span, read_only = _described(array, "__array_interface__")
+    return ArrayFacts(address, dtype_name(dtype), span, not read_only)
 
 
 class _DLTensor(ctypes.Structure):
@@ -349,11 +382,17 @@ def _dlpack_tensor(array: Any, what: str) -> tuple[Any, _DLTensor, bool]:
 
 
 def _dlpack(array: Any) -> ArrayFacts:
-    what = f"a {type(array).__module__.partition('.')[0]}.{type(array).__name__}"
-    kind, number = array.__dlpack_device__()
-    if int(kind) not in (1, 2, 3, 11):
-        raise refuse_place(what, _DEVICES.get(int(kind), f"device {int(kind)}"))
-    capsule, tensor, writeable = _dlpack_tensor(array, what)
+    what = _named(array)
+    try:
+        kind, number = map(int, array.__dlpack_device__())
+    except _WRONG as error:
+        raise _misread(array, "__dlpack_device__", error) from error
+    if kind not in (1, 2, 3, 11):
+        raise refuse_place(what, _DEVICES.get(kind, f"device {kind}"))
+    try:
+        capsule, tensor, writeable = _dlpack_tensor(array, what)
+    except _WRONG as error:
+        raise _misread(array, "__dlpack__", error) from error
     name = _DLPACK.get((tensor.code, tensor.bits)) if tensor.lanes == 1 else None
     if name is None:
         raise LaunchTypeError(
@@ -367,5 +406,5 @@ def _dlpack(array: Any) -> ArrayFacts:
         span = (0, int(np.prod(shape)) * size)
     address = (tensor.data or 0) + tensor.byte_offset
     # JAX's arrays never change, whatever DLPack says.
-    device = int(number) if int(kind) == 2 else None
+    device = number if kind == 2 else None
     return ArrayFacts(address, name, span, writeable and "jax" not in type(array).__module__, capsule, device)

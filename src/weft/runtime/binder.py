@@ -77,7 +77,7 @@ def grid_of(grid: Any) -> tuple[int, int, int]:
     if not 1 <= count <= 3:
         raise LaunchError(
             f"a grid has 1 to 3 dimensions, got {count}: {tuple(grid)}",
-            hint="flatten some: launch their product, and divide the program id in the kernel",
+            hint="flatten some: launch their product, and divide the program id in the kernel" if count else None,
         )
     sizes = [1, 1, 1]
     for axis, size in enumerate(grid):

@@ -55,7 +55,8 @@ class TensorDescriptor:
         size = element_bytes(facts.element)
         if facts.address % 16:
             raise LaunchError(
-                f"the base of a tensor descriptor must be 16-byte aligned, its address is {facts.address:#x}"
+                f"the base of a tensor descriptor must be 16-byte aligned, its address is {facts.address:#x}",
+                hint="a copy is aligned: x.clone() in PyTorch, x.copy() elsewhere",
             )
         if any(n < 1 for n in self.shape):
             raise LaunchError(f"the shape of a tensor descriptor must be positive, got {self.shape}")

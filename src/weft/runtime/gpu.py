@@ -13,19 +13,19 @@ from functools import lru_cache
 from typing import Any
 
 from weft import compiler
-from weft.base import LaunchError
+from weft.base import LaunchError, NoDevice
 from weft.compiler import devices
 
 from . import cuda, knobs
 from .allocation import get_allocator, has_allocator
 from .arrays import ArrayFacts, array_facts, reader_of
-from .binder import MAX_GRID, REFUSED, Handler, grid_of, handlers, make_binder
+from .binder import MAX_GRID, REFUSED, Handler, grid_of, handler_for, handlers, make_binder
 from .binder import bind_slowly as bind_on_host
 from .compiling import compile
 from .descriptor import TensorDescriptor
-from .launch import make_fire, runtime_leaves
+from .launch import make_fire, refuse_read_only, runtime_leaves
 from .quick import Last, make_quick
-from .specialize import signature_of, specialize_param
+from .specialize import check_annotated, signature_of, specialize_param
 from .streams import stream_of
 
 __all__ = ["GPULaunches", "arrays_of", "bind", "device_facts", "device_of", "launcher_of", "map_makers", "on_gpu"]
@@ -59,12 +59,34 @@ def device_facts(value: Any) -> ArrayFacts | None:
     """Where an array in a GPU's memory is. LaunchError for one in the host's."""
     facts = array_facts(value)
     if facts is not None and facts.device is None:
-        module = type(value).__module__.partition(".")[0]
-        raise LaunchError(
-            f"a {module}.{type(value).__name__} lives in host memory, but the kernel runs on a GPU",
-            hint="copy it first: weft.cuda.to_device(x), x.cuda() in PyTorch, cupy.asarray(x)",
-        )
+        raise _lives_on_the_host(value, facts)
     return facts
+
+
+def _lives_on_the_host(value: Any, facts: ArrayFacts) -> LaunchError:
+    module, number = type(value).__module__.partition(".")[0], getattr(value, "ndim", 1) == 0
+    hint = "copy it first: weft.cuda.to_device(x), x.cuda() in PyTorch, cupy.asarray(x)"
+    return LaunchError(
+        f"a {module}.{type(value).__name__} lives in host memory, but the kernel runs on a GPU",
+        hint=f"{hint}; or pass its number, x.item()" if number else hint,
+    )
+
+
+def refuse_host(param: Any, value: Any) -> None:
+    """Raise LaunchError for an array, or a descriptor or a tuple of such, that is in host memory."""
+    for array in arrays_of((value,)):
+        facts = array_facts(array)
+        if facts is not None and facts.device is None:
+            raise named(_lives_on_the_host(array, facts), param.name)
+
+
+def named(error: LaunchError, name: str) -> LaunchError:
+    """The error, with the parameter that it is about."""
+    if error.argument is None:
+        error.argument = name
+        error.message = f"argument `{name}`: {error.message}"
+        error.args = (error.message,)
+    return error
 
 
 def device_of(names: list[str], args: tuple[Any, ...]) -> int | None:
@@ -100,7 +122,7 @@ def _array(value: Any, specialise: bool, align: bool) -> tuple[Any, Any]:
     facts = array_facts(value)
     if facts is None or facts.device is None:
         return REFUSED, None
-    key = (type(value), facts.element, facts.device)
+    key = (type(value), facts.element, facts.device, facts.writeable)
     return (*key, align and facts.address % 16 == 0) if specialise else key, facts.address
 
 
@@ -120,25 +142,38 @@ def _with_layout(value: Any, specialise: bool, align: bool) -> tuple[Any, Any]:
 _quick: dict[type, Handler] = {kind: handler for kind, handler in handlers.items() if kind in (type(None), float, bool)}
 
 
+def _tuple(value: Any, specialise: bool, align: bool) -> tuple[Any, Any]:
+    """Always in full, as `specialize` does."""
+    parts = [(_handler_for(item) or handler_for(item))(item, True, True) for item in value]
+    if any(key is REFUSED for key, _ in parts):
+        return REFUSED, None
+    return (type(value), *(key for key, _ in parts)), tuple(found for _, found in parts)
+
+
+def _handler_for(value: Any) -> Handler | None:
+    """What binds an array, a descriptor or a tuple; None for what is bound as on the host."""
+    if isinstance(value, TensorDescriptor):
+        return _with_layout if hasattr(value, "layout") else _descriptor
+    if isinstance(value, (tuple, list)):
+        return _tuple
+    return None if reader_of(value) is None else _array
+
+
 def bind(param: Any, value: Any) -> tuple[Any, Any]:
     """(key, value) of an argument of a class that the generated code does not know."""
     kind = value.__class__
-    handler: Handler = _array
-    if isinstance(value, TensorDescriptor):
-        handler = _with_layout if hasattr(value, "layout") else _descriptor
-    elif reader_of(value) is None:
+    handler = _handler_for(value)
+    if handler is None:
         return bind_on_host(param, value)
     if kind.__module__ in ("torch", "torch.nn.parameter"):
         _quick[kind] = _torch
     specialise, align = not param.do_not_specialize, not param.do_not_specialize_on_alignment
     try:
+        if handler is _tuple and param.annotation_type:
+            check_annotated(param, value)
         return handler(value, specialise, align)
     except LaunchError as error:
-        if error.argument is None:
-            error.argument = param.name
-            error.message = f"argument `{param.name}`: {error.message}"
-            error.args = (error.message,)
-        raise
+        raise named(error, param.name) from None
 
 
 def map_makers(kernel: Any, found: Sequence[Any], names: Sequence[str]) -> list[Callable[..., tuple[Any, ...]]]:
@@ -264,6 +299,7 @@ class GPULaunches:
             if kernel is None:
                 return None
             found = runtime_leaves(list(kernel.src.signature.values()))
+            refuse_read_only(kernel, found, self.kernel.arg_names, args)
             values = [p.num for p in self.kernel.params if not p.is_constexpr]
             stream = stream_of(arrays_of(args), index)
             maps = map_makers(kernel, found, self.kernel.arg_names)
@@ -281,6 +317,7 @@ class GPULaunches:
         kernel = self.compiled(args, options)
         gpu, blocks = devices.device(index), kernel.metadata.num_ctas
         found = runtime_leaves(list(kernel.src.signature.values()))
+        refuse_read_only(kernel, found, self.kernel.arg_names, args)
         stream = stream_of(arrays_of(args), index)
         values = [bind(p, a)[1] for p, a in zip(self.kernel.params, args, strict=True) if not p.is_constexpr]
         numbers = [p.num for p in self.kernel.params if not p.is_constexpr]
@@ -305,8 +342,20 @@ class GPULaunches:
         return launches[0]
 
     def wanted(self, args: tuple[Any, ...]) -> bool:
-        """Whether the arguments say that a launch is for a GPU: an array of them is in its memory, and it is there."""
-        return any(map(on_gpu, args)) and devices.available()
+        """Whether the arguments say that a launch is for a GPU: an array of them is in its memory.
+
+        NoDevice where Weft cannot use it, saying what is missing.
+        """
+        name = next((n for n, value in zip(self.kernel.arg_names, args, strict=True) if on_gpu(value)), None)
+        if name is None:
+            return False
+        try:
+            if devices.device_count() == 0:
+                raise NoDevice("the driver sees no NVIDIA GPU")
+        except NoDevice as error:
+            found = f"argument `{name}` lives in the memory of a GPU, and {error.message}"
+            raise NoDevice(found, name, hint=error.hint) from None
+        return True
 
     def _quicken(self, args: tuple[Any, ...], last: Last | None = None) -> None:
         """Once the classes of the arguments are known, take the quickest way for them, and for the `last` launch."""
@@ -344,6 +393,9 @@ class GPULaunches:
     def compiled(self, args: tuple[Any, ...], options: Mapping[str, Any]) -> Any:
         """The kernel for arguments of these kinds, on their GPU."""
         given = self.kernel._options(options, args)
+        for param, value in zip(self.kernel.params, args, strict=True):
+            if not param.is_constexpr:
+                refuse_host(param, value)
         facts = [specialize_param(p, a, device_facts) for p, a in zip(self.kernel.params, args, strict=True)]
         target = self.target or _target_of(self._index(args))
         key = f"{[(t, self.kernel._key_of(k)) for t, k in facts]}{sorted(given.items())}{target}"

@@ -10,10 +10,11 @@ from typing import Any
 from weft.base import LaunchTypeError
 from weft.compiler import devices
 
-from .binder import grid_of
-from .gpu import arrays_of, bind, device_of, launcher_of, map_makers
+from .arrays import is_array
+from .binder import REFUSED, grid_of
+from .gpu import arrays_of, bind, device_of, launcher_of, map_makers, refuse_host
 from .launch import make_fire, plain_value, runtime_leaves
-from .streams import stream_of
+from .streams import handle_of, stream_of
 
 __all__ = ["make_gpu_launcher"]
 
@@ -33,7 +34,10 @@ def make_gpu_launcher(kernel: Any) -> Callable[..., None]:
     types = list(signature.values()) if signature is not None else list(kernel.metadata.params)
     names = list(signature) if signature is not None else [f"{i}" for i in range(len(types))]
     dynamic = [i for i, t in enumerate(types) if t != "constexpr"]
-    params = [SimpleNamespace(name=n, do_not_specialize=True, do_not_specialize_on_alignment=True) for n in names]
+    params = [
+        SimpleNamespace(name=n, annotation_type="", do_not_specialize=True, do_not_specialize_on_alignment=True)
+        for n in names
+    ]
     fires: dict[tuple[Any, ...], Callable[..., None]] = {}
     given = _Given()
 
@@ -51,10 +55,10 @@ def make_gpu_launcher(kernel: Any) -> Callable[..., None]:
         own = [args[i] for i in dynamic] if len(args) == len(types) else list(args)
         fire = made(own)
         values = [
-            bind(params[i], value)[1] if _is_memory(types[i]) else plain_value(types[i], names[i], value)
+            _bound(params[i], types[i], value) if _is_memory(types[i]) else plain_value(types[i], names[i], value)
             for i, value in zip(dynamic, own, strict=True)
         ]
-        given.stream = stream
+        given.stream = None if stream is None else handle_of(stream)
         try:
             fire(*grid_of((gx, gy, gz)), *values)
         finally:
@@ -68,6 +72,21 @@ def _is_memory(kind: Any) -> bool:
     return isinstance(kind, str) and kind.startswith(("*", "tensordesc"))
 
 
+def _bound(param: Any, kind: str, value: Any) -> Any:
+    """What is handed to the kernel for an array, or for a descriptor of one; they have to be on a GPU."""
+    described = kind.startswith("tensordesc")
+    if described != hasattr(value, "block_shape") or not (described or is_array(value)):
+        wanted = "a tensor descriptor" if described else "an array"
+        raise LaunchTypeError(
+            f"argument `{param.name}` was compiled as {kind}, so it must be {wanted}, got a {type(value).__name__}",
+            param.name,
+        )
+    key, found = bind(param, value)
+    if key is REFUSED:
+        refuse_host(param, value)
+    return found
+
+
 def _fire(
     kernel: Any, types: list[Any], names: list[str], dynamic: list[int], index: int, args: list[Any], given: _Given
 ) -> Callable[..., None]:
@@ -76,6 +95,6 @@ def _fire(
     of_library = stream_of(arrays_of(args), index)
 
     def stream() -> int:
-        return of_library() if given.stream is None else int(given.stream)
+        return of_library() if given.stream is None else given.stream
 
     return make_fire(kernel, found, dynamic, launcher_of(kernel, index, stream), map_makers(kernel, found, names))

@@ -21,7 +21,7 @@ from .arrays import array_facts, meet
 from .binder import grid_of, handler_for
 from .specialize import leaves
 
-__all__ = ["limits_of", "make_fire", "make_guard", "make_launcher", "runtime_leaves"]
+__all__ = ["limits_of", "make_fire", "make_guard", "make_launcher", "refuse_read_only", "runtime_leaves"]
 
 Leaf = tuple[tuple[int, ...], str]
 """Where a value is (parameter, index in a tuple, ...) and its type in the signature."""
@@ -134,8 +134,20 @@ def _refuse_read_only(name: str) -> None:
     raise LaunchError(
         f"argument `{name}` is read-only, and the kernel stores to it",
         name,
-        hint="pass a writeable copy, np.array(x); or set x.flags.writeable = True where the memory is yours",
+        hint="pass a writeable copy, np.array(x), x.copy(); or set x.flags.writeable = True where the memory is yours",
     )
+
+
+def refuse_read_only(kernel: Any, found: Sequence[Leaf], names: Sequence[str], args: Sequence[Any]) -> None:
+    """LaunchError where an array that the kernel stores to is read-only; `args` are those of the leaves."""
+    by_argument = _positions(found)[0]
+    for argument in kernel.metadata.stored_params:
+        path = by_argument[argument][0]
+        array: Any = args
+        for i in path:
+            array = array[i]
+        if not _writeable(getattr(array, "base", array) if hasattr(array, "block_shape") else array):
+            _refuse_read_only(names[path[0]])
 
 
 def _writeable(array: Any) -> bool:

@@ -13,7 +13,9 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-__all__ = ["may_use_gpu", "own_stream", "stream", "stream_of"]
+from weft.base import LaunchTypeError
+
+__all__ = ["handle_of", "may_use_gpu", "own_stream", "stream", "stream_of"]
 
 
 class _Own(threading.local):
@@ -27,15 +29,32 @@ _own = _Own()
 
 @contextmanager
 def stream(handle: Any) -> Iterator[None]:
-    """Launch into a stream inside a `with`, in this thread: its handle, or what gives it as `__cuda_stream__`."""
-    protocol = getattr(handle, "__cuda_stream__", None)
-    if protocol is not None:
-        _, handle = protocol() if callable(protocol) else protocol
-    before, _own.stream = _own.stream, int(handle)
+    """Launch into a stream inside a `with`, in this thread: its handle, or what gives it as `__cuda_stream__`, or a
+    stream of PyTorch or CuPy.
+    """
+    before, _own.stream = _own.stream, handle_of(handle)
     try:
         yield
     finally:
         _own.stream = before
+
+
+def handle_of(stream: Any) -> int:
+    """The number by which the driver knows a stream."""
+    protocol = getattr(stream, "__cuda_stream__", None)
+    try:
+        if protocol is not None:
+            _, found = protocol() if callable(protocol) else protocol
+        else:
+            found = getattr(stream, "cuda_stream", getattr(stream, "ptr", stream))
+        if isinstance(found, (str, bytes, float)):
+            raise ValueError(found)
+        return int(found)
+    except (TypeError, ValueError):
+        raise LaunchTypeError(
+            f"a stream is a handle (an integer), an object with `__cuda_stream__`, or a stream of PyTorch or CuPy; got "
+            f"{stream!r}"
+        ) from None
 
 
 def own_stream() -> int:

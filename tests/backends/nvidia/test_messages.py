@@ -197,7 +197,7 @@ def test_a_grid_too_large_for_a_cooperative_launch(bindings: Any) -> None:
     )
 
 
-@pytest.mark.parametrize("registers", [0, 256, 300, 64.0, "64"])
+@pytest.mark.parametrize("registers", [0, 256, 300, 64.0, "64", True])
 def test_registers_that_no_thread_can_have(registers: Any) -> None:
     assert _said(lambda: weft.compile(_source(), "cuda:80", {"maxnreg": registers}), LaunchError) == (
         f"maxnreg must be a number of registers of a thread, from 1 to 255, got {registers!r}"
@@ -519,3 +519,52 @@ def test_options_of_the_launch_reach_the_kernel(option: str) -> None:
     assert getattr(kernel.metadata, option) is True
     assert len(driver._attributes(kernel.metadata._asdict())) == driver._ATTRIBUTE_BYTES
     assert getattr(weft.compile(_source(), target="cuda:90").metadata, option) is False
+
+
+def test_a_process_that_was_forked_after_the_first_use(bindings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "a call of the driver failed: CUDA_ERROR_3 " in _said(lambda: faults.check((3,)), LaunchError)
+    monkeypatch.setattr(faults, "_process", -1)
+    assert _said(lambda: faults.check((3,), "k"), LaunchError) == (
+        "CUDA does not work in this process, which was forked from one that had used it (CUDA_ERROR_3 (what the driver "
+        'says))\nhint: start workers by multiprocessing.get_context("spawn") or "forkserver"; or fork before the first '
+        "use"
+    )
+
+
+def test_a_target_that_is_spelled_otherwise() -> None:
+    for name, said in (
+        ("sm_90", "did you mean cuda:90? "),
+        ("cuda:90b", "did you mean cuda:90? "),
+        ("sm_120", "the nearest that a GPU of capability 120 runs is cuda:89; "),
+        ("sim:cuda:86", "the nearest is sim:cuda:80; "),
+        ("hip:gfx942", ""),
+        ("cuda", ""),
+    ):
+        text = _said(lambda: weft.compile(_source(), target=name), Unsupported)
+        assert text.startswith(f"error: compiling is not supported on target {name}\nhint: {said}targets that exist: ")
+
+
+@pytest.mark.parametrize("registers", [np.int64(64), 64])
+def test_registers_as_any_integer(registers: Any) -> None:
+    assert weft.compile(_source(), "cuda:80", {"maxnreg": registers}).metadata.maxnreg == 64
+
+
+@pytest.mark.parametrize("option", ["launch_cooperative_grid", "launch_pdl"])
+def test_an_option_of_the_launch_is_on_or_off(option: str) -> None:
+    said = _said(lambda: weft.compile(_source(), "cuda:80", {option: "no"}), LaunchError)
+    assert said == f"{option} must be True or False, got 'no'"
+
+
+def test_a_tensor_map_of_strides_that_the_copy_engine_cannot_do() -> None:
+    make = tensormaps.map_maker("a", "f16", [64, 64], 128, [64, 64])
+    for shape, strides, said in (
+        ([64, 64], [-64, 1], "strides must be from 0 to less than 2^40 bytes, got (-128,)"),
+        ([64, 64], [1 << 39, 1], "strides must be from 0 to less than 2^40 bytes, got (1099511627776,)"),
+        (
+            [(1 << 32) + 1, 64],
+            [64, 1],
+            "a tensor has from one element to 2^32 along each dimension, got (64, 4294967297)",
+        ),
+    ):
+        array = weft.TensorDescriptor(np.zeros((64, 64), np.float16), shape, strides, [64, 64])
+        assert _said(lambda: make(array, 4096), LaunchError) == f"`a` makes no tensor map: {said}"

@@ -7,6 +7,7 @@ the launches that may have been it, the last ones first.
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from typing import Any
 
@@ -27,6 +28,10 @@ _FAULTS = {
     721: "the GPU does not answer",
 }
 """Status codes after which the context is lost."""
+
+_NOT_INITIALIZED = 3
+_process = os.getpid()
+"""That which this was imported by; a child that it forks after it has used a GPU cannot use one."""
 
 launches: deque[tuple[str, int, int, int]] = deque(maxlen=4)
 """The last launches, kernel and grid, the newest last."""
@@ -55,6 +60,11 @@ def check(answer: tuple[Any, ...], kernel: str = "") -> Any:
     if code in _FAULTS:
         recent = [(name, (x, y, z)) for name, x, y, z in reversed(launches)]
         raise DeviceLost(_FAULTS[code], what, recent, kernel)
+    if code == _NOT_INITIALIZED and os.getpid() != _process:
+        raise LaunchError(
+            f"CUDA does not work in this process, which was forked from one that had used it ({what})",
+            hint='start workers by multiprocessing.get_context("spawn") or "forkserver"; or fork before the first use',
+        )
     if code == 2:
         raise OutOfResources(0, 0, "GPU memory", hint="free arrays, or use smaller ones")
     if code == 720:

@@ -29,6 +29,8 @@ ELEMENT_TYPES = (
 )  # fmt: skip
 """What a map calls the types of elements, in the order of their numbers."""
 REDUCTIONS = ("add", "min", "max", "inc", "dec", "and", "or", "xor")
+MOST_SIZE, MOST_STRIDE = 1 << 32, 1 << 40
+"""Elements along a dimension, and what bytes of a stride have to be less than (cuTensorMapEncodeTiled)."""
 KINDS = {"i8": "u8", "i16": "u16", "i32": "i32", "i64": "i64", "f8E4M3FN": "u8", "f8E5M2": "u8"}
 """What a map calls elements, where that is not their own name."""
 
@@ -63,8 +65,12 @@ class TensorMap:
             (self.address % 16 == 0, f"the address must be a multiple of 16, got {self.address:#x}"),
             (all(s % 16 == 0 for s in self.strides), f"strides must be multiples of 16 bytes, got {self.strides}"),
             (
-                all(s > 0 for s in self.shape),
-                f"a tensor has at least one element along each dimension, got {self.shape}",
+                all(0 <= s < MOST_STRIDE for s in self.strides),
+                f"strides must be from 0 to less than 2^40 bytes, got {self.strides}",
+            ),
+            (
+                all(0 < s <= MOST_SIZE for s in self.shape),
+                f"a tensor has from one element to 2^32 along each dimension, got {self.shape}",
             ),
             (all(1 <= b <= 256 for b in self.box), f"a box has 1 to 256 elements along each dimension, got {self.box}"),
             (inner % 16 == 0, f"a box's rows must be multiples of 16 bytes, got {inner}"),
@@ -137,16 +143,19 @@ def map_of(
         raise ValueError(
             f"must have {len(box)} dimensions, the last one contiguous; got the shape {shape} with strides {strides}"
         )
-    return TensorMap(
-        address,
-        size,
-        shape[::-1],
-        tuple(s * size for s in strides[-2::-1]),
-        box,
-        swizzle,
-        nan=getattr(described, "padding", "zero") == "nan",
-        dtype=KINDS.get(pointee, pointee),
-    )
+    try:
+        return TensorMap(
+            address,
+            size,
+            shape[::-1],
+            tuple(s * size for s in strides[-2::-1]),
+            box,
+            swizzle,
+            nan=getattr(described, "padding", "zero") == "nan",
+            dtype=KINDS.get(pointee, pointee),
+        )
+    except ValueError as found_wrong:
+        raise ValueError(f"makes no tensor map: {found_wrong}") from None
 
 
 def bulk_instructions() -> Iterator[Instruction]:

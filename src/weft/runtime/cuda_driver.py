@@ -97,8 +97,13 @@ class CUDADriver:
         """Whether launches go to a GPU when no array says otherwise."""
         if not choose_by_arrays():
             return current_target().startswith("cuda") and devices.available()
-        wanted = may_use_gpu() and ("cupy" in sys.modules or _torch_with_cuda() is not None or gpu_in_use())
-        return wanted and devices.available()
+        if not may_use_gpu():
+            return False
+        if _torch_with_cuda() is not None:
+            # PyTorch's answer holds also in a process that was forked from one that uses the GPU, as those that it
+            # compiles kernels in are; there the driver answers no questions.
+            return devices.installed()
+        return ("cupy" in sys.modules or gpu_in_use()) and devices.available()
 
     @staticmethod
     def get_current_target() -> GPUTarget:

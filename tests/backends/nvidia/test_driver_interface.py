@@ -125,6 +125,21 @@ def test_without_a_gpu_it_is_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not cuda_driver.CUDADriver.is_active()
 
 
+def test_pytorch_says_whether_there_is_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a forked process, such as those that PyTorch compiles in, the driver cannot be asked."""
+    monkeypatch.setattr(devices, "available", lambda: pytest.fail("the driver was asked"))
+    monkeypatch.setattr(backend, "bindings", lambda: SimpleNamespace())
+    interface = SimpleNamespace(is_available=lambda: True)
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=interface))
+    assert cuda_driver.CUDADriver.is_active()
+
+    def missing() -> None:
+        raise ImportError
+
+    monkeypatch.setattr(backend, "bindings", missing)
+    assert not cuda_driver.CUDADriver.is_active()
+
+
 def test_pytorch_says_which_stream(gpu: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> None:
     stream = SimpleNamespace(cuda_stream=1234)
     interface = SimpleNamespace(

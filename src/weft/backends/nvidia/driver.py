@@ -39,6 +39,7 @@ __all__ = [
     "driver_version",
     "entered",
     "free",
+    "installed",
     "on",
     "to_device",
     "to_host",
@@ -75,6 +76,15 @@ def available() -> bool:
         return device_count() > 0
     except NoDevice:
         return False
+
+
+def installed() -> bool:
+    """Whether the package is there through which the driver is asked; the driver itself is not."""
+    try:
+        bindings()
+    except ImportError:
+        return False
+    return True
 
 
 @lru_cache(maxsize=1)

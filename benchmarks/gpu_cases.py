@@ -5,7 +5,9 @@ cases("weft")["matmul"].compile(90)     # .asm["ptx"], and the seconds it took
 
 from __future__ import annotations
 
+import atexit
 import importlib.util
+import shutil
 import sys
 import tempfile
 import time
@@ -163,6 +165,7 @@ def _module(own: str) -> Any:
         if own == "weft":
             head = "import weft as triton\nimport weft.language as tl\n"
         folder = Path(tempfile.mkdtemp(prefix="weft-benchmark-"))
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)  # messages quote the source until then
         path = folder / f"kernels_{own}.py"
         path.write_text(head + SOURCE, encoding="utf-8")
         spec = importlib.util.spec_from_file_location(path.stem, path)

@@ -23,7 +23,7 @@ from typing import Any
 from weft.base import CompilationError, WeftError
 from weft.frontend import place_in_function
 from weft.language.dtypes import dtype
-from weft.runtime import cache
+from weft.runtime import cache, compiling
 
 __all__ = ["VERSION", "install", "installed", "uninstall"]
 
@@ -165,6 +165,7 @@ def install(*, replace: bool = False) -> None:
     cache.triton_variables = True
     dtype.package = "triton.language"
     CompilationError.also_at = place_in_function
+    compiling.as_triton = True
 
 
 def uninstall() -> None:
@@ -177,6 +178,7 @@ def uninstall() -> None:
         cache.triton_variables = False
         dtype.package = "weft.language"
         CompilationError.also_at = None
+        compiling.as_triton = False
 
 
 def _forget() -> None:

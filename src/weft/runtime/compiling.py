@@ -18,6 +18,7 @@ from . import knobs
 from .cache import default_store
 from .files import PACKAGE, compiler_key, read_tile_ir
 from .launch import make_launcher
+from .streams import may_use_gpu
 from .unused import warn_of_unused
 from .wrapping import warn_of_wrapping
 
@@ -60,6 +61,26 @@ def current_target() -> str:
     return name
 
 
+as_triton = False
+"""Whether programs know Weft as triton: where nothing says the target, it is the GPU, if PyTorch or CuPy has one."""
+
+
+def unsaid_gpu(only_there: bool) -> str | None:
+    """The GPU ("cuda:90") that is meant where neither a target nor an array says one; None where it is the CPU.
+
+    `only_there` says that the kernel can run nowhere else: one in Gluon, or layout IR.
+    """
+    if not choose_by_arrays() or not (as_triton or only_there):
+        return None
+    if not only_there and not may_use_gpu():
+        return None
+    found = importlib.import_module(f"{__package__}.drivers").driver.default.get_current_target()
+    if found.backend == "cuda":
+        return f"cuda:{found.arch}"
+    devices = importlib.import_module("weft.compiler.devices") if only_there else None
+    return str(devices.current_device().target) if devices is not None and devices.available() else None
+
+
 def choose_by_arrays() -> bool:
     """Whether no target was asked for: a launch then runs where its arrays are."""
     return not _asked.target and not knobs.weft.target
@@ -92,12 +113,12 @@ def simulator() -> Any:
     return importlib.import_module(f"{__package__}.simulate").launch
 
 
-def _target_of_launches() -> Any:
+def target_of_launches() -> Any:
     """What `tl.target_info` says on the host: the target of the driver, which is imported when asked."""
     return importlib.import_module(f"{__package__}.drivers").driver.active.get_current_target()
 
 
-target_info.on_host = _target_of_launches
+target_info.on_host = target_of_launches
 
 
 def gpu_launches() -> Any:
@@ -191,7 +212,9 @@ def compile(
 ) -> Any:
     """Compile an `ASTSource`, an `IRSource`, a `.ttir` or a `.ttgir` file, by way of the cache; a CompiledKernel.
 
-    For a simulated target (`sim:cuda:80`) it is a SimulatedKernel, whose launches run in the simulator.
+    Without a target it is for the target of launches; layout IR and kernels in Gluon are for the GPU, if there is one,
+    and so is everything where Weft goes by the name triton and PyTorch has a GPU. For a simulated target
+    (`sim:cuda:80`) it is a SimulatedKernel, whose launches run in the simulator.
     """
     compiler.CompiledKernel.make_launcher = staticmethod(make_launcher)
     warn_of_unused()
@@ -212,10 +235,13 @@ def compile(
             f"compile takes an ASTSource, an IRSource or the path of a .ttir file, got a {type(src).__name__}",
             hint="for a kernel, weft.ASTSource(kernel, signature, constexprs), or kernel.warmup(..., grid=(1,))",
         )
-    chosen = current_target() if target is None else target
+    in_layouts = "ttg.num-warps" in getattr(src, "src", "")
+    if target is None:
+        target = unsaid_gpu(in_layouts or _is_gluon(src)) or current_target()
+    chosen = target
     if chosen in compiler.SIMULATED:
         return importlib.import_module(f"{__package__}.simulate").compiled(src, chosen, given)
-    if "ttg.num-warps" in getattr(src, "src", "") and compiler.as_target(chosen).backend == "cpu":
+    if in_layouts and compiler.as_target(chosen).backend == "cpu":
         raise Unsupported("compiling layout IR", "cpu", hint=f"targets with layouts: {', '.join(compiler.SIMULATED)}")
     replacement = given.pop("ir_override", None) or _override(src.name)
     store = None if knobs.compilation.always_compile else default_store()
@@ -247,6 +273,11 @@ def compile(
             cache_hit=kernel.from_cache,
         )
     return kernel
+
+
+def _is_gluon(src: Any) -> bool:
+    asked = getattr(getattr(src, "fn", None), "is_gluon", None)
+    return asked is not None and bool(asked())
 
 
 class CompileTimes:

@@ -12,7 +12,6 @@ from contextlib import suppress
 from functools import lru_cache
 from typing import Any
 
-from weft import compiler
 from weft.base import LaunchError, NoDevice
 from weft.compiler import devices
 
@@ -21,11 +20,11 @@ from .allocation import get_allocator, has_allocator
 from .arrays import ArrayFacts, array_facts, reader_of
 from .binder import MAX_GRID, REFUSED, Handler, grid_of, handler_for, handlers, make_binder
 from .binder import bind_slowly as bind_on_host
-from .compiling import compile
 from .descriptor import TensorDescriptor
+from .futures import FutureKernel
 from .launch import make_fire, refuse_read_only, runtime_leaves
 from .quick import Last, make_quick
-from .specialize import check_annotated, signature_of, specialize_param
+from .specialize import check_annotated, specialize_param
 from .streams import stream_of
 
 __all__ = ["GPULaunches", "arrays_of", "bind", "device_facts", "device_of", "launcher_of", "map_makers", "on_gpu"]
@@ -263,7 +262,6 @@ class GPULaunches:
     def __init__(self, kernel: Any, target: str | None = None) -> None:
         self.kernel, self.target = kernel, target
         self._entries: dict[Any, Any] = {}
-        self._kernels: dict[str, Any] = {}
         self._quick: dict[Any, Any] = {}
         self._found: dict[tuple[Any, tuple[type, ...]], Any] = {}
         self._lock = threading.RLock()
@@ -290,7 +288,7 @@ class GPULaunches:
 
     def _miss(self, key: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         """Make the entry of a key: (compiled kernel, no guard, what fires it)."""
-        if self.target is None and not self.wanted(args):
+        if self.target is None and not self.kernel.is_for_gpu(args):
             kernel = self.kernel._compile_for(args, options, warmup=False)
             return self.kernel._move(kernel, self.kernel._make_launcher(), args, options)
         index = self._index(args)
@@ -390,8 +388,8 @@ class GPULaunches:
         device = device_of(self.kernel.arg_names, args)
         return devices.current_device().index if device is None else device
 
-    def compiled(self, args: tuple[Any, ...], options: Mapping[str, Any]) -> Any:
-        """The kernel for arguments of these kinds, on their GPU."""
+    def compiled(self, args: tuple[Any, ...], options: Mapping[str, Any], warmup: bool = False) -> Any:
+        """The kernel for arguments of these kinds, on their GPU; None where a hook says that there is to be none."""
         given = self.kernel._options(options, args)
         for param, value in zip(self.kernel.params, args, strict=True):
             if not param.is_constexpr:
@@ -399,13 +397,11 @@ class GPULaunches:
         facts = [specialize_param(p, a, device_facts) for p, a in zip(self.kernel.params, args, strict=True)]
         target = self.target or _target_of(self._index(args))
         key = f"{[(t, self.kernel._key_of(k)) for t, k in facts]}{sorted(given.items())}{target}"
-        kernel = self._kernels.get(key)
+        kernel = self.kernel.cache.get(key)
         if kernel is None:
-            signature, constants, attrs = signature_of(self.kernel.arg_names, facts, list(args))
-            source = compiler.ASTSource(self.kernel, signature, constants, attrs)
-            kernel = self._kernels[key] = compile(source, target=target, options=given)
-            self.watched = bool(self.kernel.used_global_vals or self.kernel._used_callees)
-        return kernel
+            kernel = self.kernel.compile_new(key, args, facts, given, warmup, target)
+        self.watched = bool(self.kernel.used_global_vals or self.kernel._used_callees)
+        return kernel.result() if isinstance(kernel, FutureKernel) and not warmup else kernel
 
     def _recheck(self, entry: Any, key: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         """Look at what the kernel captures: a changed constant is an error, a changed function is compiled anew."""
@@ -418,7 +414,7 @@ class GPULaunches:
     def forget(self) -> None:
         """Drop what was compiled, the quickest way for it included: the next launch finds out anew."""
         with self._lock:
-            for known in (self._kernels, self._entries, self._quick, self._found):
+            for known in (self._entries, self._quick, self._found):
                 known.clear()
             before, self.launch = self.launch, self._general
             self.kernel.relaunch(before, self._general)

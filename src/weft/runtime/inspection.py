@@ -28,7 +28,9 @@ class JitFunctionInfo:
     jit_function: Any
 
 
-def told_of_compilation(kernel: Any, key: str, src: Any, options: Mapping[str, Any], warmup: bool) -> dict[str, Any]:
+def told_of_compilation(
+    kernel: Any, key: str, src: Any, options: Mapping[str, Any], warmup: bool, target: str
+) -> dict[str, Any]:
     """The arguments of a hook that is told of a compilation; `specialization_data` is what `preload` takes."""
     name = kernel.__qualname__
     opts = compiler.make_options(options).language
@@ -44,7 +46,7 @@ def told_of_compilation(kernel: Any, key: str, src: Any, options: Mapping[str, A
         "launch_cooperative_grid": False,
         "extern_libs": tuple((options.get("extern_libs") or {}).items()) if "extern_libs" in options else None,
         "configs": [src.attrs],
-        "specialization_data": _specialization_data(kernel, key, src, options),
+        "specialization_data": _specialization_data(kernel, key, src, options, target),
         "is_warmup": warmup,
         "key": key,
     }
@@ -58,7 +60,7 @@ def told_of_compilation(kernel: Any, key: str, src: Any, options: Mapping[str, A
     }
 
 
-def _specialization_data(kernel: Any, key: str, src: Any, options: Mapping[str, Any]) -> str:
+def _specialization_data(kernel: Any, key: str, src: Any, options: Mapping[str, Any], target: str) -> str:
     """Everything that a kernel is specialised for, as JSON."""
     facts = {
         "name": kernel._fn_name,
@@ -68,13 +70,14 @@ def _specialization_data(kernel: Any, key: str, src: Any, options: Mapping[str, 
         "attrs_keys": [list(p) for p in src.attrs],
         "attrs_vals": list(src.attrs.values()),
         "options": dict(options),
+        "target": target,
         "key": key,
     }
     return json.dumps(facts, default=str)
 
 
-def read_specialization(kernel: Any, text: str) -> tuple[str, compiler.ASTSource, dict[str, Any]]:
-    """(key, source, options) of what a hook was told. SpecializationError where it was told of another kernel."""
+def read_specialization(kernel: Any, text: str) -> tuple[str, compiler.ASTSource, dict[str, Any], str]:
+    """(key, source, options, target) of what a hook was told. SpecializationError where that was another kernel."""
     facts = json.loads(text)
     if facts["name"] != kernel._fn_name:
         raise SpecializationError(
@@ -86,7 +89,8 @@ def read_specialization(kernel: Any, text: str) -> tuple[str, compiler.ASTSource
         tuple(k): _from_json_constant(v) for k, v in zip(facts["constant_keys"], facts["constant_vals"], strict=True)
     }
     attrs = {tuple(k): v for k, v in zip(facts["attrs_keys"], facts["attrs_vals"], strict=True)}
-    return facts["key"], compiler.ASTSource(kernel, signature, constants, attrs), facts["options"]
+    source = compiler.ASTSource(kernel, signature, constants, attrs)
+    return facts["key"], source, facts["options"], facts["target"]
 
 
 def _json_constant(value: Any) -> Any:

@@ -24,7 +24,7 @@ from weft.base import CapturedGlobalError, LaunchTypeError
 from weft.language.callable import JITCallable, is_constexpr_value
 
 from . import compiling, knobs
-from .arrays import may_be_on_gpu
+from .arrays import is_array, may_be_on_gpu
 from .binder import asked_grid, constexpr_key, make_binder, make_collector
 from .compiling import compile, current_target
 from .errors import UnknownKeyword
@@ -33,6 +33,7 @@ from .inspection import DeviceCaches, JitFunctionInfo, read_specialization, told
 from .interface import KernelInterface, PickledByName
 from .launch import limits_of, make_fire, make_guard, runtime_leaves
 from .specialize import signature_of, specialize_param
+from .tensors import MockTensor
 
 __all__ = ["JITFunction", "JitFunctionInfo", "KernelInterface", "jit"]
 
@@ -47,13 +48,15 @@ _ALSO_OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg")
 class _KernelCache(dict[str, Any]):
     """Compiled kernels by specialisation; clearing it forgets the entries of the warm path too."""
 
-    def __init__(self, entries: dict[Any, Any]) -> None:
+    def __init__(self, entries: dict[Any, Any], elsewhere: dict[str | None, Any]) -> None:
         super().__init__()
-        self._entries = entries
+        self._entries, self._elsewhere = entries, elsewhere
 
     def clear(self) -> None:
         super().clear()
         self._entries.clear()
+        for launches in self._elsewhere.values():
+            launches.forget()
 
 
 _KEPT = frozenset(
@@ -110,9 +113,9 @@ class JITFunction(JITCallable, PickledByName, KernelInterface[Any]):
         """Whether the kernel captures anything that could change between launches."""
         self._entries: dict[Any, Entry] = {}
         self._fallbacks: dict[Any, Entry] = {}
-        self._kernels = _KernelCache(self._entries)
-        self._key_cache: dict[Any, str] = {}
         self._gpu: dict[str | None, Any] = {}
+        self._kernels = _KernelCache(self._entries, self._gpu)
+        self._key_cache: dict[Any, str] = {}
         self._simulated: dict[str, Any] = {}
         """Programs for simulated targets, by specialisation, options and target."""
         self._compile_lock = threading.RLock()
@@ -206,9 +209,12 @@ class JITFunction(JITCallable, PickledByName, KernelInterface[Any]):
     def _warmed_up(self, values: tuple[Any, ...], options: dict[str, Any]) -> Any:
         """The kernel that a launch with these arguments would run; for arrays on a GPU that is their GPU's."""
         launches = self._gpu_launches(values)
-        if launches is not None:
-            return launches.compiled(values, options)
-        return self._compile_for(values, options, warmup=True)
+        if launches is None:
+            return self._compile_for(values, options, warmup=True)
+        if any(map(may_be_on_gpu, values)) and launches.wanted(values):
+            return launches.compiled(values, options, warmup=True)
+        with compiling.target(compiling.unsaid_gpu(only_there=True) or current_target()):  # nothing has an address
+            return self._compile_for(values, options, warmup=True)
 
     def _bind(self, *args: Any, **kwargs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
         if self._collect is None:
@@ -244,22 +250,30 @@ class JITFunction(JITCallable, PickledByName, KernelInterface[Any]):
         return partial(launch, *args, **kwargs)
 
     def _gpu_launches(self, values: tuple[Any, ...]) -> Any:
-        """The launches on GPUs for these arguments, if one of them is on a GPU and no other target was asked for."""
-        if not any(map(may_be_on_gpu, values)):
-            return None
+        """The launches on GPUs for these arguments, if they are for one and no other target was asked for."""
         target = compiling.asked()
-        if target is not None and not target.startswith("cuda"):
+        if target is None:
+            return self._on_gpu() if self.is_for_gpu(values) else None
+        if not target.startswith("cuda") or not any(map(may_be_on_gpu, values)):
             return None
         launches = self._on_gpu(target)
         return launches if launches.wanted(values) else None
+
+    def is_for_gpu(self, values: tuple[Any, ...]) -> bool:
+        """Whether a launch for which no target was asked is for a GPU: an array is there, or nothing says otherwise."""
+        if any(map(may_be_on_gpu, values)) and self._on_gpu().wanted(values):
+            return True
+        only_there = self.is_gluon()
+        return (only_there or not any(map(_on_host, values))) and compiling.unsaid_gpu(only_there) is not None
 
     # -- misses ----------------------------------------------------------------------------------------------------
 
     def _miss(self, key: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Entry | None:
         """Make the entry of a key."""
         key = _hashable(key)
-        if any(map(may_be_on_gpu, args)) and compiling.choose_by_arrays() and self._on_gpu().wanted(args):
-            return self._move(self._on_gpu().compiled(args, options), self._on_gpu().launch, args, options)
+        if compiling.choose_by_arrays() and self.is_for_gpu(args):
+            moved = self._on_gpu().compiled(args, options)
+            return None if moved is None else self._move(moved, self._on_gpu().launch, args, options)
         with self._compile_lock:
             if key in self._entries:
                 return self._entries[key]
@@ -314,7 +328,7 @@ class JITFunction(JITCallable, PickledByName, KernelInterface[Any]):
             with self._compile_lock:
                 kernel = self._kernels.get(key)
                 if kernel is None:
-                    kernel = self._do_compile(key, args, specialization, given, warmup)
+                    kernel = self.compile_new(key, args, specialization, given, warmup, target)
         if kernel is not None and not warmup and isinstance(kernel, FutureKernel):
             kernel = kernel.result()
         return kernel
@@ -323,46 +337,46 @@ class JITFunction(JITCallable, PickledByName, KernelInterface[Any]):
     def _key_of(fact: Any) -> Any:
         return fact if isinstance(fact, str) else constexpr_key(fact)
 
-    def _do_compile(
-        self, key: str, args: tuple[Any, ...], specialization: Any, options: dict[str, Any], warmup: bool
+    def compile_new(
+        self, key: str, args: tuple[Any, ...], specialization: Any, options: dict[str, Any], warmup: bool, target: str
     ) -> Any:
+        """Compile a kernel that is not among `cache` yet, and put it there; None where a hook says not to."""
         signature, constants, attrs = signature_of(self.arg_names, specialization, list(args))
         src = compiler.ASTSource(self, signature, constants, attrs)
         hook = knobs.runtime.jit_cache_hook
-        if hook is not None and self._call_hook(hook, key, src, options, warmup, before=True):
+        if hook is not None and self._call_hook(hook, key, src, options, warmup, target):
             return None
         mode = active_mode()
         if mode is not None:
-            target = current_target()  # another thread compiles, which is asked for another
             store_key = f"{src.hash()}{sorted(options.items())}{target}"
 
             def finish(kernel: Any) -> None:
                 self._kernels[key] = kernel
-                self._after_compile(key, src, options, warmup)
+                self._after_compile(key, src, options, warmup, target)
 
             future = mode.submit(store_key, lambda: compile(src, target, options), finish)
             self._kernels[key] = future
             return future
-        kernel = compile(src, options=options)
+        kernel = compile(src, target, options)
         self._kernels[key] = kernel
-        self._after_compile(key, src, options, warmup)
+        self._after_compile(key, src, options, warmup, target)
         return kernel
 
-    def _after_compile(self, key: str, src: Any, options: Mapping[str, Any], warmup: bool) -> None:
+    def _after_compile(self, key: str, src: Any, options: Mapping[str, Any], warmup: bool, target: str) -> None:
         self.watched = bool(self.used_global_vals or self._used_callees)
         hook = knobs.runtime.jit_post_compile_hook
         if hook is not None:
-            self._call_hook(hook, key, src, options, warmup, before=False)
+            self._call_hook(hook, key, src, options, warmup, target)
 
     def _call_hook(
-        self, hook: Callable[..., Any], key: str, src: Any, options: Mapping[str, Any], warmup: bool, before: bool
+        self, hook: Callable[..., Any], key: str, src: Any, options: Mapping[str, Any], warmup: bool, target: str
     ) -> bool:
-        return bool(hook(**told_of_compilation(self, key, src, options, warmup)))
+        return bool(hook(**told_of_compilation(self, key, src, options, warmup, target)))
 
     def preload(self, specialization_data: str) -> Any:
         """Compile for a specialisation that a hook was told of (`specialization_data`), before anybody launches it."""
-        key, src, options = read_specialization(self, specialization_data)
-        kernel = compile(src, options=options)
+        key, src, options, target = read_specialization(self, specialization_data)
+        kernel = compile(src, target, options)
         self._kernels[key] = kernel
         self.watched = bool(self.used_global_vals or self._used_callees)
         return kernel
@@ -466,7 +480,7 @@ class JITFunction(JITCallable, PickledByName, KernelInterface[Any]):
             values, options = self._bind(*args, **kwargs)
             return dict(zip(self.arg_names, values, strict=True)), self._specialization(values), options
 
-        return self._kernels, self._key_cache, compiler.as_target(), None, binder
+        return self._kernels, self._key_cache, compiling.target_of_launches(), None, binder
 
     def repr(self, specialization: Any = None) -> str:
         """The name of the kernel for profilers and logs."""
@@ -483,8 +497,13 @@ class JITFunction(JITCallable, PickledByName, KernelInterface[Any]):
             self._kernels.clear()
             self._fallbacks.clear()
             self._simulated.clear()
-            for launches in self._gpu.values():
-                launches.forget()
+
+
+def _on_host(value: Any) -> bool:
+    """Whether an argument is an array, or a descriptor or tuple of arrays, and not only the type of one."""
+    if isinstance(value, (tuple, list)):
+        return any(map(_on_host, value))
+    return not isinstance(value, MockTensor) and (is_array(value) or hasattr(value, "block_shape"))
 
 
 def _hashable(key: Any) -> Any:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from weft.backends.llvm import vecmath
 from weft.ir.lane import LaneOp
 
+from .approximations import APPROXIMATIONS
 from .conversions import SMALL_FLOATS, convert
 from .elementwise import MANGLED, SCALARS, named_predicate, scalars
 from .emitter import LLVM, Emitter, scalar
@@ -109,6 +110,7 @@ def _compare_floats(e: Emitter, op: LaneOp, a: list[str]) -> str:
 
 def library(e: Emitter, name: str, elem: str, a: list[str]) -> str:
     """A function of the library of mathematical functions, on f32 or f64."""
+    name = APPROXIMATIONS.get(name, name) if elem == "f32" else name
     return vecmath.call(e.f, name, [e.typed(elem, x) for x in a]).name
 
 
@@ -166,6 +168,7 @@ def _libdevice(e: Emitter, op: LaneOp, a: list[str]) -> str:
     elem = next((v.elem for v in op.operands if v.elem[0] == "f"), op.operands[0].elem)
     if not vecmath.has(name, LLVM[elem]):
         raise e.fail(op, f"`{op.name}` of {elem}")
+    name = APPROXIMATIONS.get(name, name) if elem == "f32" else name
     found = vecmath.call(e.f, name, [e.typed(v.elem, x) for v, x in zip(op.operands, a, strict=True)])
     wanted = scalar(LLVM[op.results[0].elem])
     if found.type != wanted and not wanted.is_float and not found.type.is_float:

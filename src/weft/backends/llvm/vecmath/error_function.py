@@ -20,7 +20,7 @@ from .piecewise import piecewise
 from .registry import define, invoke
 from .scaling import lookup16, round_to_integer, wide_scale
 
-_SMALL = (
+ERF_SMALL = (
     1.1283791065216064,
     -0.37612220644950867,
     0.11279019713401794,
@@ -29,7 +29,7 @@ _SMALL = (
     -0.00048633033293299377,
     -2.504332223907113e-05,
 )
-_LARGE = (
+ERF_LARGE = (
     1.6283650398254395,
     0.9160540699958801,
     0.15371336042881012,
@@ -181,8 +181,8 @@ def erf_float(x: X) -> X:
         y = horner(r, [lookup16(bits, list(column)) for column in zip(*_PIECES)])
     else:
         z = at_most(a * a, 1.0)
-        small = a * horner(z, _SMALL)
-        y = where(a < 1.0, small, 1.0 - exponential("exp2", -(a * horner(a, _LARGE)), normal=True))
+        small = a * horner(z, ERF_SMALL)
+        y = where(a < 1.0, small, 1.0 - exponential("exp2", -(a * horner(a, ERF_LARGE)), normal=True))
     return copysign(y, x)
 
 

@@ -247,7 +247,13 @@ def cosh(x: X) -> X:
     return half + 0.25 / half
 
 
-_TANH = (-0.33333295583724976, 0.13331833481788635, -0.05377436801791191, 0.020759016275405884, -0.005846931599080563)
+TANH_SMALL = (
+    -0.33333295583724976,
+    0.13331833481788635,
+    -0.05377436801791191,
+    0.020759016275405884,
+    -0.005846931599080563,
+)
 
 
 @define("tanh", "float")
@@ -256,7 +262,7 @@ def tanh(x: X) -> X:
     a = at_most(fabs(x), 10.0)
     large = 1.0 - 2.0 / (exponential("exp", a + a, normal=True) + 1.0)
     z = a * a
-    small = fma(a * z, horner(z, _TANH), a)
+    small = fma(a * z, horner(z, TANH_SMALL), a)
     return copysign(where(a < 0.6, small, large), x)
 
 

@@ -19,7 +19,7 @@ Pair2 = tuple[float, float]
 _INF = float("inf")
 _NAN = float("nan")
 
-_FLOAT = {  # (log_b e in two parts, log_b 2 in two parts, Q with log_b(1+f) = f log_b e + f^2 Q(f))
+FLOAT_LOGARITHMS = {  # (log_b e in two parts, log_b 2 in two parts, Q with log_b(1+f) = f log_b e + f^2 Q(f))
     "log": (
         (1.0, 0.0),
         (0.693145751953125, 1.42860682030941723212e-06),
@@ -248,7 +248,7 @@ def log_domain(x: X, y: X) -> X:
 
 def _log_with_table(name: str, x: X) -> X:
     """x = 2^e m, m in [3/4, 3/2); with m's factor c from a register, log m = log(1/c) + log(1 + r), r = c m - 1."""
-    (unit, unit_low), (two, two_low), _ = _FLOAT[name]
+    (unit, unit_low), (two, two_low), _ = FLOAT_LOGARITHMS[name]
     factors, logarithms, q = _TABLES[name]
     m = mantissa(x)
     e = exponent(x) - exponent(m)
@@ -268,7 +268,7 @@ def _log_with_table(name: str, x: X) -> X:
 def _log_float(name: str, x: X) -> X:
     if wide_scale(x) and x.type.lanes % 16 == 0:
         return _log_with_table(name, x)
-    (unit, unit_low), (two, two_low), q = _FLOAT[name]
+    (unit, unit_low), (two, two_low), q = FLOAT_LOGARITHMS[name]
     e, m = split_exponent(x)
     f = m - 1.0
     tail = f * f * horner(f, q)
@@ -377,7 +377,7 @@ def log1p(x: X) -> X:
     if x.elem == "double":
         y = _log_near_one(m - 1.0, e, correction)
     else:
-        _, (two, two_low), q = _FLOAT["log"]
+        _, (two, two_low), q = FLOAT_LOGARITHMS["log"]
         f = m - 1.0
         tail = fma(e, two_low, f * f * horner(f, q)) + correction
         y = fma(e, two, f + tail)

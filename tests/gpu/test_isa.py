@@ -13,12 +13,13 @@ import numpy as np
 import pytest
 
 from weft.ir.lane import LaneProgram
-from weft.sim import run
+from weft.sim import Options, run
 from weft.targets.nvidia import INSTRUCTIONS, Instruction
 from weft.targets.nvidia.instruction import Array
 from weft.targets.nvidia.wgmma import descriptor
 
 from .isa import BYTES, equal_bits, group_product, moves, on_registers, patterns, random_operand
+from .isa_memory import FAMILIES, cases
 from .run import run_on_gpu
 
 ENTRIES = list(INSTRUCTIONS.values())
@@ -26,6 +27,9 @@ PRODUCTS = [i for i in ENTRIES if i.name.startswith("mma.sync")]
 PLAIN = [i for i in ENTRIES if not i.touches and i not in PRODUCTS and all(o.constraint != "n" for o in i.operands)]
 MOVES = [i for i in ENTRIES if "matrix." in i.name]
 GROUPS = [i for i in ENTRIES if i.name.startswith("wgmma.m64")]
+AROUND = [INSTRUCTIONS[f"wgmma.{name}"] for name in ("fence", "commit_group", "wait_group")]
+"""What every product of four warps is between."""
+REST = [INSTRUCTIONS[name] for names, _ in FAMILIES.values() for name in names]
 
 
 def _target(entry: Instruction) -> str:
@@ -144,3 +148,17 @@ def test_products_of_four_warps(entry: Instruction, swizzle: int) -> None:
         given["a"] = random_operand(rng, elem, (128, entry.operands[0].count), True)
     program = group_product(entry, _target(entry), bits, bits)
     _same(*_both(program, {**given, **_outputs(entry, 4)}))
+
+
+@pytest.mark.parametrize("entry", REST, ids=lambda i: i.name)
+def test_what_touches_memory_or_waits(entry: Instruction) -> None:
+    """The table's own text on the GPU, and what means the same in the simulator."""
+    _target(entry)
+    for here, there in zip(cases(entry.name, True), cases(entry.name, False), strict=True):
+        run_on_gpu(here.program, here.grid, here.arguments)
+        run(there.program, there.grid, there.arguments, Options(copies="earliest"))
+        _same(_arrays(here.arguments), _arrays(there.arguments))
+
+
+def _arrays(arguments: dict[str, Any]) -> dict[str, Array]:
+    return {name: value if isinstance(value, np.ndarray) else value.base for name, value in arguments.items()}

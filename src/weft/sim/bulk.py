@@ -315,9 +315,23 @@ class _Copy:
             self.batch.shadow.land(self.reach().granules, self.warp, self.batch.site(self.op))
 
 
+def _counted_up(old: Array, limit: Array) -> Array:
+    """One more, and 0 after the limit."""
+    was, most = old.view(np.uint32), limit.view(np.uint32)
+    return np.where(was >= most, np.uint32(0), was + np.uint32(1)).astype(np.uint32).view(old.dtype)
+
+
+def _counted_down(old: Array, limit: Array) -> Array:
+    """One less, and the limit after 0, or where it was exceeded."""
+    was, most = old.view(np.uint32), limit.view(np.uint32)
+    return np.where((was == 0) | (was > most), most, was - np.uint32(1)).astype(np.uint32).view(old.dtype)
+
+
 def _combination(kind: str, dtype: str, copy: _Copy) -> Callable[[Array, Array], Array]:
     if kind in ("inc", "dec"):
-        raise Unsupported(f"reductions by `{kind}` in the simulator", copy.batch.program.target, copy.op.span)
+        if dtype != "u32":
+            raise Unsupported(f"reductions of {dtype} by `{kind}`", copy.batch.program.target, copy.op.span)
+        return _counted_up if kind == "inc" else _counted_down
     if kind in ("min", "max") and dtype.startswith("u"):
         kind = f"u{kind}"
     return combined(kind, ELEMS[dtype])

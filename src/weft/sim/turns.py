@@ -123,6 +123,7 @@ class Turns:
             moved |= context.waits is None or not context.waits.idle
             try:
                 self._resume(context)
+                moved |= context.waits is None or not context.waits.idle
             except SimulationError as error:
                 context.done = True
                 if self.explaining or not isinstance(error, UninitializedError) or len(self.contexts) == 1:

@@ -23,7 +23,9 @@ def _copy(width: int) -> Callable[..., tuple[Array, ...]]:
         for count in np.unique(np.clip(size, 0, width)):
             if count:
                 active = np.clip(size[:, :, 0], 0, width) == count
-                data[:, :, :count] |= memory.read("global", source[:, :, 0], int(count), active)
+                whole = int(count) if int(count).bit_count() == 1 else 1
+                for at in range(0, int(count), whole):
+                    data[:, :, at : at + whole] |= memory.read("global", source[:, :, 0] + at, whole, active)
         memory.write("shared", to[:, :, 0], np.where(wanted, data, 0).astype(np.uint8), np.ones(to.shape[:2], np.bool_))
         return ()
 

@@ -40,6 +40,8 @@ __all__ = ["CudaKernel", "compile_for"]
 
 STAGES = ("source", "ttir", "llir", "ptx")
 LAUNCH_OPTIONS = ("launch_cooperative_grid", "launch_pdl")
+MOST_REGISTERS = 255
+"""Of a thread."""
 """Options of the launch: all programs at once, so that they may wait for each other; and programmatic dependent launch,
 before the kernel that is in front in the stream has ended."""
 
@@ -136,14 +138,17 @@ class CudaKernel(CompiledKernel):
 
 
 def _maxnreg(options: Mapping[str, Any]) -> int | None:
-    """The option of that name. LaunchError where it is no number of registers that a thread may have."""
+    """The option of that name; more than a thread can have (libraries say 256) is no limit, as for ptxas.
+
+    LaunchError where it is no number of registers.
+    """
     found = options.get("maxnreg")
     if found is None:
         return None
     whole = hasattr(found, "__index__") and not isinstance(found, bool)
-    if not whole or not 1 <= operator.index(found) <= 255:
-        raise LaunchError(f"maxnreg must be a number of registers of a thread, from 1 to 255, got {found!r}", "maxnreg")
-    return operator.index(found)
+    if not whole or operator.index(found) < 1:
+        raise LaunchError(f"maxnreg must be a number of registers of a thread, 1 or more, got {found!r}", "maxnreg")
+    return operator.index(found) if operator.index(found) < MOST_REGISTERS else None
 
 
 def _launch_options(options: Mapping[str, Any]) -> dict[str, bool]:

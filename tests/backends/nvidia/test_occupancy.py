@@ -62,6 +62,11 @@ def test_registers_that_were_kept_back_are_asked_for(
     assert calls == ([(), ("--minnctapersm=1",)] if first == 32 else [()])
 
 
+def test_what_no_registers_can_hold_is_assembled_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a tile of 512 x 512 in 128 threads nearly all is spilled whatever ptxas may take, which then takes minutes."""
+    assert assembled(monkeypatch, 32, (255, 2000), spilled=12_000) == (32, [()])
+
+
 def test_an_assembler_without_the_option(monkeypatch: pytest.MonkeyPatch) -> None:
     assert assembled(monkeypatch, 130, None)[0] == 130
 

@@ -13,6 +13,7 @@ where two blocks are that multiply matrices, one of which computes while the oth
 
 And where ptxas gives a thread few registers and keeps the rest in memory (32, and 7 KB, for exact products of float32),
 it is asked for one block, for which it takes as many as there are; that is taken if it spills at most half as much.
+Not where far more is spilled: a tile of 512 x 512 in 128 threads spills either way, and ptxas is over it for minutes.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ NEAR = 0.8
 """The share of its registers that a thread has to do with for one block more."""
 SPILLED_BYTES = 16
 """Of stores and loads together."""
+HOPELESS_BYTES = 10_000
+"""So much is spilled where no number of registers helps."""
 ENOUGH_THREADS = 1024
 MOST_REGISTERS = 255
 PRODUCTS = ("wgmma.mma_async", "mma.sync")
@@ -57,7 +60,10 @@ def assemble_for(ptx: str, arch: str, *, threads: int, shared: int, maxnreg: int
     capability = int(arch.rpartition("_")[2].rstrip("abcdefghijklmnopqrstuvwxyz"))
     if first.by != "ptxas" or maxnreg or "setmaxnreg" in ptx:
         return first
-    if first.spilled_bytes > SPILLED_BYTES and first.registers < NEAR * min(MOST_REGISTERS, (1 << 16) // threads):
+    kept_back = first.registers < NEAR * min(MOST_REGISTERS, (1 << 16) // threads)
+    if kept_back and first.spilled_bytes > HOPELESS_BYTES:
+        return first
+    if kept_back and first.spilled_bytes > SPILLED_BYTES:
         freed = _for_blocks(ptx, arch, 1)
         return freed if freed and freed.spilled_bytes <= first.spilled_bytes / 2 else first
     multiplies = any(name in ptx for name in PRODUCTS)

@@ -40,10 +40,10 @@ __all__ = ["CudaKernel", "compile_for"]
 
 STAGES = ("source", "ttir", "llir", "ptx")
 LAUNCH_OPTIONS = ("launch_cooperative_grid", "launch_pdl")
-MOST_REGISTERS = 255
-"""Of a thread."""
 """Options of the launch: all programs at once, so that they may wait for each other; and programmatic dependent launch,
 before the kernel that is in front in the stream has ended."""
+MOST_REGISTERS = 255
+"""Of a thread."""
 
 
 class CudaKernel(CompiledKernel):

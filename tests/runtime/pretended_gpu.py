@@ -23,6 +23,7 @@ from weft.backends.nvidia import driver as backend
 from weft.backends.nvidia import events, faults, occupancy, tensormaps
 from weft.backends.nvidia.ptxas import MachineCode
 from weft.runtime import gpu as launching
+from weft.runtime import gpu_compiled
 from weft.runtime.streams import own_stream
 
 __all__ = ["Array", "Launched", "PretendedGPU", "Tensor", "forget", "pretend"]
@@ -30,7 +31,7 @@ __all__ = ["Array", "Launched", "PretendedGPU", "Tensor", "forget", "pretend"]
 H200 = {
     "MULTIPROCESSOR_COUNT": 132, "COMPUTE_CAPABILITY_MAJOR": 9, "COMPUTE_CAPABILITY_MINOR": 0,
     "MAX_SHARED_MEMORY_PER_BLOCK_OPTIN": 232448, "MAX_REGISTERS_PER_BLOCK": 65536, "MAX_THREADS_PER_BLOCK": 1024,
-    "L2_CACHE_SIZE": 50 << 20, "CLOCK_RATE": 1980000, "MEMORY_CLOCK_RATE": 3201000, "GLOBAL_MEMORY_BUS_WIDTH": 6144,
+    "MAX_SHARED_MEMORY_PER_MULTIPROCESSOR": 233472, "L2_CACHE_SIZE": 50 << 20, "CLOCK_RATE": 1980000, "MEMORY_CLOCK_RATE": 3201000, "GLOBAL_MEMORY_BUS_WIDTH": 6144,
 }  # fmt: skip
 STATUS = {
     2: "CUDA_ERROR_OUT_OF_MEMORY", 209: "CUDA_ERROR_NO_BINARY_FOR_GPU", 218: "CUDA_ERROR_INVALID_PTX",
@@ -246,7 +247,8 @@ def pretend(monkeypatch: pytest.MonkeyPatch, **facts: Any) -> Iterator[Pretended
     gpu = PretendedGPU(**facts)
     for module in (backend, events, tensormaps):
         monkeypatch.setattr(module, "api", lambda: gpu)
-    monkeypatch.setattr(launching, "stream_of", lambda arrays, index: own_stream)
+    for module in (launching, gpu_compiled):
+        monkeypatch.setattr(module, "stream_of", lambda arrays, index: own_stream)
     monkeypatch.setattr(faults, "bindings", lambda: gpu)
     monkeypatch.setattr(backend, "_launch_function", lambda: gpu.launch)
     monkeypatch.setattr(backend, "_current_context", lambda: lambda: 1000 + gpu.current)

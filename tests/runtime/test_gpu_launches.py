@@ -584,3 +584,17 @@ def test_streams_of_libraries(gpu: PretendedGPU) -> None:
     for wrong in ("first", None, 2.0, object()):
         with pytest.raises(LaunchTypeError, match="a stream is a handle"), weft.cuda.stream(wrong):
             pass
+
+
+def test_few_blocks_at_a_time(gpu: PretendedGPU) -> None:
+    """A copy of 16 KB a block gets the least shared memory that lets four run, and the rest stays the cache's."""
+
+    @weft.jit
+    def copied(x, out, BLOCK: tl.constexpr):
+        i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+        tl.store(out + i, tl.load(x + i))
+
+    kernel = copied[(4,)](Tensor(1 << 40, size=1 << 14), Tensor(1 << 41, size=1 << 14), BLOCK=4096)
+    assert kernel.metadata.most_blocks == 4 and kernel.metadata.shared == 0
+    assert gpu.launched[-1].shared == 1024
+    assert gpu.set["PREFERRED_SHARED_MEMORY_CARVEOUT"] == 3  # of 100: 8 KB of 228

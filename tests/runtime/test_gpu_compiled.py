@@ -1,0 +1,87 @@
+"""Kernels for a GPU that are launched by themselves: `compiled[grid](...)`, as launchers of libraries do it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import weft
+import weft.language as tl
+from weft.base import LaunchError, LaunchOverflowError, LaunchTypeError
+from weft.runtime import gpu_compiled
+
+from .pretended_gpu import Array, PretendedGPU, Tensor, pretend
+
+A, B = 1 << 40, 1 << 41
+
+
+@pytest.fixture
+def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[PretendedGPU]:
+    yield from pretend(monkeypatch)
+
+
+def compiled() -> Any:
+    """A kernel that has not been loaded yet."""
+
+    @weft.jit
+    def scaled(x, out, n, factor, BLOCK: tl.constexpr):
+        i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+        tl.store(out + i, tl.load(x + i, mask=i < n) * factor, mask=i < n)
+
+    return scaled.warmup(Tensor(A), Tensor(B), 1000, 1.5, BLOCK=64, grid=(1,))
+
+
+@pytest.mark.parametrize("kind", [Tensor, Array])
+@pytest.mark.parametrize("constants", [(), (64,)])
+def test_what_the_driver_is_handed(gpu: PretendedGPU, kind: Any, constants: tuple[int, ...]) -> None:
+    kernel = compiled()
+    for k in range(3):
+        kernel[(4, 5)](kind(A + 256 * k), kind(B), 1000 + k, 2.5 + k, *constants)
+    assert [(call.grid, call.values("QQif")) for call in gpu.launched] == [
+        ((4, 5, 1), (A + 256 * k, B, 1000 + k, 2.5 + k)) for k in range(3)
+    ]
+
+
+def test_later_launches_look_at_nothing_twice(gpu: PretendedGPU, monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel = compiled()
+    kernel[(4,)](Tensor(A), Tensor(B), 1000, 1.5)
+    for name in ("device_of", "bind", "plain_value", "grid_of"):
+        monkeypatch.setattr(gpu_compiled, name, None)
+    kernel[(4,)](Tensor(B), Tensor(A), 7, 0.5)
+    kernel.run(3, 2, 1, 99, None, None, None, None, None, Tensor(A), Tensor(B), 8, 0.5)
+    assert [call.stream for call in gpu.launched] == [0, 0, 99]
+    assert gpu.launched[-1].grid == (3, 2, 1)
+
+
+def test_the_stream_of_one_launch_is_not_that_of_the_next(gpu: PretendedGPU) -> None:
+    kernel = compiled()
+    for stream in (None, 7, None):
+        kernel[(1,)](Tensor(A), Tensor(B), 64, 1.0, stream=stream)
+    assert [call.stream for call in gpu.launched] == [0, 7, 0]
+
+
+def test_other_classes_come_as_they_did(gpu: PretendedGPU) -> None:
+    """What the quick way does not know, or refuses, is said as before; and it is taken again afterwards."""
+    kernel = compiled()
+    kernel[(1,)](Tensor(A), Tensor(B), 64, 1.0)
+    with pytest.raises(LaunchOverflowError, match="argument `n` is 17179869184, which does not fit its type i32"):
+        kernel[(1,)](Tensor(A), Tensor(B), 1 << 34, 1.0)
+    with pytest.raises(LaunchTypeError, match="argument `n` was compiled as i32, so it must be an integer, got a str"):
+        kernel[(1,)](Tensor(A), Tensor(B), "n", 1.0)
+    with pytest.raises(LaunchError, match="grid size 70000 on axis 1 exceeds 65535"):
+        kernel[(1, 70000)](Tensor(A), Tensor(B), 64, 1.0)
+    with pytest.raises(LaunchError, match="argument `x` is on GPU 0, argument `out` on GPU 1"):
+        kernel[(1,)](Tensor(A), Tensor(B, device=1), 64, 1.0)
+    kernel[(1,)](Tensor(A), Tensor(B), True, 1)
+    kernel[(1,)](Tensor(A), Tensor(B), 64, 1.0)
+    assert [call.values("QQif")[2:] for call in gpu.launched] == [(64, 1.0), (1, 1.0), (64, 1.0)]
+
+
+def test_each_gpu_has_its_own_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    for gpu in pretend(monkeypatch, count=2):
+        kernel = compiled()
+        for index in (0, 1, 1, 0):
+            kernel[(1,)](Tensor(A, device=index), Tensor(B, device=index), 64, 1.0)
+        assert [call.gpu for call in gpu.launched] == [0, 1, 1, 0]

@@ -218,6 +218,26 @@ def test_spawned_processes_find_weft(tmp_path: Path) -> None:
     assert done.stdout.strip() == str(SRC / "weft/compat/shim/__init__.py"), done.stderr
 
 
+# -- options ---------------------------------------------------------------------------------------------------------
+
+
+def test_options_are_told_from_parameters_by_name(tmp_path: Path) -> None:
+    """A launch within torch.compile may say `maxnreg=64`: Inductor asks the back end whether that is an option."""
+    run(
+        """
+        from triton.backends import BaseBackend, DriverBase
+        from triton.compiler.compiler import make_backend
+        backend = make_backend(GPUTarget("cuda", 90, 32))
+        assert isinstance(backend, BaseBackend)
+        names = "num_warps num_stages num_ctas maxnreg launch_pdl launch_cooperative_grid warp_size arch debug".split()
+        assert not set(names) - set(vars(backend.parse_options({})))
+        assert backend.parse_options({"maxnreg": 64}).maxnreg == 64
+        assert "fp8e4nv" in backend.parse_options({}).supported_fp8_dtypes
+        """,
+        tmp_path,
+    )
+
+
 # -- a module, read operation by operation ----------------------------------------------------------------------------
 
 

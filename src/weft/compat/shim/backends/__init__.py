@@ -9,9 +9,10 @@ from typing import Any
 from weft.runtime.drivers import CPUDriver
 
 from . import compiler, driver
-from .compiler import CPUBackend, CUDABackend
+from .compiler import BaseBackend, CPUBackend, CUDABackend
+from .driver import DriverBase
 
-__all__ = ["Backend", "backends", "compiler", "driver"]
+__all__ = ["Backend", "BaseBackend", "DriverBase", "backends", "compiler", "driver"]
 
 
 @dataclass(frozen=True)

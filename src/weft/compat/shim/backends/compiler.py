@@ -107,6 +107,20 @@ class CPUBackend(_OwnBackend):
         return target.backend == "cpu"
 
 
+_OF_LAUNCHES: dict[str, Any] = {
+    "warp_size": 32,
+    "maxnreg": None,
+    "launch_cooperative_grid": False,
+    "launch_pdl": False,
+    "ptx_version": None,
+    "ptx_options": None,
+    "ir_override": None,
+    "enable_reflect_ftz": True,
+    "instrumentation_mode": "",
+}
+"""Options that Triton has for NVIDIA GPUs besides the language's: tools tell them from parameters by these names."""
+
+
 class CUDABackend(_OwnBackend):
     """NVIDIA GPUs, as tools written for Triton ask for them."""
 
@@ -120,4 +134,7 @@ class CUDABackend(_OwnBackend):
 
     def parse_options(self, opts: dict[str, Any]) -> Any:
         """Options, checked, as attributes; products of float32 are of TF32 unless they say otherwise."""
-        return super().parse_options({"default_dot_input_precision": "tf32", **opts})
+        found = super().parse_options({"default_dot_input_precision": "tf32", **opts})
+        for name, default in {**_OF_LAUNCHES, "arch": f"sm{self.target.arch}"}.items():
+            setattr(found, name, opts.get(name, default))
+        return found

@@ -200,6 +200,7 @@ def _with(text: str, constraints: str) -> Any:
         ("mov.b32 $0, $1;", "=z,r", "`=z` is no constraint for a result"),
         ("mov.b32 $0, $1;", "=r,m", "`m` is no constraint for an operand"),
         ("mov.b32 $0, $1;", "=r,1", "`1` is no constraint for an operand"),
+        ("mov.b32 $0, $1;", "=r,q", "`q` is no constraint for an operand"),
         ("mov.b32 $0, $1;", "=r,r,r", "name 3 registers, but the assembly has 1 for results and 1 for operands"),
         ("mov.b32 $0, $1;", "", "name 1 registers"),
         ("mov.b32 $0, $7;", "=r,r", r"the assembly says \$7, but its registers are \$0 to \$1"),
@@ -208,6 +209,21 @@ def _with(text: str, constraints: str) -> Any:
 def test_assembly_that_llvm_would_end_the_process_for(text: str, constraints: str, message: str) -> None:
     with pytest.raises(CompilationError, match=message):
         _with(text, constraints)
+
+
+@weft.jit
+def tied_assembly(x, y, TEXT: tl.constexpr, CONSTRAINTS: tl.constexpr):
+    i = tl.arange(0, 256)
+    given = [tl.load(x + i), tl.load(y + i)]
+    tl.store(x + i, tl.inline_asm_elementwise(TEXT, CONSTRAINTS, given, dtype=tl.int32, is_pure=True, pack=1))
+
+
+def test_a_tie_of_registers_of_two_sizes() -> None:
+    """LLVM ended the process."""
+    constants = {"TEXT": "cvt.s32.f64 $0, $1;", "CONSTRAINTS": "=r,r,0"}
+    source = weft.ASTSource(tied_assembly, {"x": "*i32", "y": "*fp64"}, constants)
+    with pytest.raises(CompilationError, match="`0` puts an operand of 64 bits into the register of a result of 32"):
+        weft.compile(source, target="cuda:80")
 
 
 def test_assembly_with_clobbers_and_ties() -> None:

@@ -13,6 +13,7 @@ from weft.base import CompilerCrash
 from weft.targets import CPU
 
 from . import early
+from .aborts import told
 
 # On Windows an object that computes with floats refers to this symbol, which a linker would find in the C library.
 _USES_FLOATS = "@_fltused = weak_odr hidden constant i32 0\n"
@@ -81,11 +82,13 @@ def compile_object(text: str, cpu: CPU) -> bytes:
 
 
 def _object(text: str, cpu: CPU) -> bytes:
-    module, machine = optimised(text, cpu)
-    return bytes(machine.emit_object(module))
+    with told(text):
+        module, machine = optimised(text, cpu)
+        return bytes(machine.emit_object(module))
 
 
 def assembly(text: str, cpu: CPU) -> str:
     """The assembly of a module, as it is in the object."""
-    module, machine = optimised(text, cpu)
-    return str(machine.emit_assembly(module))
+    with told(text):
+        module, machine = optimised(text, cpu)
+        return str(machine.emit_assembly(module))

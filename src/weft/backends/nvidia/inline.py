@@ -63,13 +63,14 @@ NEWER = {
 }
 """Words of assembly, and the version of PTX, times ten, that has them: what is not here every version has."""
 
-OUTPUT, INPUT = re.compile(r"=&?[hrlfdbcq]"), re.compile(r"[hrlfdbcq]|\d+")
+OUTPUT, INPUT = re.compile(r"=&?[hrlfdbc]"), re.compile(r"[hrlfdbc]|\d+")
 CLOBBER = re.compile(r"~\{\w+\}")
-KINDS = "h and c (16 bits), r and f (32), l and d (64), q (128), b (a predicate)"
+KINDS = "h and c (16 bits), r and f (32), l and d (64), b (a predicate)"
 
 
-def _check(op: LaneOp, outputs: int, inputs: int) -> None:
-    """CompilationError for what LLVM would end the process for."""
+def _check(op: LaneOp, results: list[str], operands: list[str]) -> None:
+    """CompilationError for what LLVM would end the process for; given are the types of all registers."""
+    outputs, inputs = len(results), len(operands)
     given = [c.strip() for c in op.attrs["constraints"].split(",")]
     found = [c for c in given if not CLOBBER.fullmatch(c)]
     kinds = [OUTPUT] * outputs + [INPUT] * inputs
@@ -88,6 +89,14 @@ def _check(op: LaneOp, outputs: int, inputs: int) -> None:
                 f"`{constraint}` is no constraint for {side}",
                 op.span,
                 hint=f"there are {KINDS}; a result has = before it; an operand may be the number of a result",
+            )
+    for constraint, type in zip(found[outputs:], operands, strict=True):
+        if constraint.isdigit() and BITS[type] != BITS[results[int(constraint)]]:
+            raise CompilationError(
+                f"`{constraint}` puts an operand of {BITS[type]} bits into the register of a result of "
+                f"{BITS[results[int(constraint)]]}",
+                op.span,
+                hint="an operand that shares the register of a result has as many bits",
             )
     for number in re.findall(r"\$\{?(\d+)", op.attrs["text"].replace("$$", "")):
         if int(number) >= len(found):
@@ -110,8 +119,8 @@ def _assembly(e: Emitter, op: LaneOp) -> None:
     types = [LLVM[v.elem] for v in op.results]
     sizes = [-(-pack // _per_register(t, pack)) for t in types]
     results = [_register_type(t, _per_register(t, pack)) for t, n in zip(types, sizes, strict=True) for _ in range(n)]
-    inputs = sum(-(-pack // _per_register(LLVM[v.elem], pack)) for v in op.operands)
-    _check(op, len(results), inputs)
+    kinds = [(LLVM[v.elem], _per_register(LLVM[v.elem], pack)) for v in op.operands]
+    _check(op, results, [_register_type(type, each) for type, each in kinds for _ in range(-(-pack // each))])
     out: list[list[Register]] = [[] for _ in op.results]
     for at in range(0, wide, pack):
         arguments = [

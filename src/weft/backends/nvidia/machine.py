@@ -13,6 +13,7 @@ from functools import lru_cache
 import llvmlite.binding as llvm
 
 from weft.backends.llvm import early
+from weft.backends.llvm.aborts import told
 from weft.base import CompilerCrash, Unsupported
 
 __all__ = ["PTXTarget", "assembly", "begin", "ptx_target"]
@@ -131,8 +132,9 @@ def _written(text: str, target: PTXTarget, version: int) -> str:
     wanted = max(version, target.oldest)
     chosen = next((v for v in VERSIONS if v >= wanted), VERSIONS[-1])
     machine = _machine(target.processor, chosen)
-    module = _parsed(text, machine)
-    builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=2))
     ordered = target.capability >= 90 and _are_scattered(text)
-    _passes(ordered).run(module, builder)
-    return str(machine.emit_assembly(module))
+    with told(text):
+        module = _parsed(text, machine)
+        builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=2))
+        _passes(ordered).run(module, builder)
+        return str(machine.emit_assembly(module))

@@ -1,0 +1,76 @@
+"""LLVM ends the process where it cannot go on: the last words name the kernel, and leave its IR behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from weft.backends.llvm import aborts
+from weft.backends.llvm.aborts import last_words, told
+
+SOURCE = Path(__file__).resolve().parents[2] / "src"
+MODULE = """define ptx_kernel void @squares(ptr addrspace(1) %p) {
+  %v = load fp128, ptr addrspace(1) %p
+  %x = fmul fp128 %v, %v
+  store fp128 %x, ptr addrspace(1) %p
+  ret void
+}
+!0 = !DIFile(filename: "k.py", directory: "/home")
+"""
+"""What LLVM has no PTX for."""
+
+SCRIPT = f"""
+import faulthandler, sys
+from weft.backends.nvidia.machine import assembly, ptx_target
+
+if "faulthandler" in sys.argv:
+    faulthandler.enable()
+assembly("define ptx_kernel void @first() {{\\n ret void\\n}}\\n", ptx_target("cuda:80"))
+assembly({MODULE!r}, ptx_target("cuda:80"))
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no signals")
+@pytest.mark.parametrize("before", ["", "faulthandler"])
+def test_the_last_words_name_the_kernel(before: str, tmp_path: Path) -> None:
+    environment = {**os.environ, "TMPDIR": str(tmp_path), "PYTHONPATH": str(SOURCE)}
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT, before],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env=environment,
+        check=False,
+    )
+    assert done.returncode == -signal.SIGABRT, done.stderr
+    assert "LLVM ERROR: " in done.stderr
+    assert "weft: LLVM gave up while it compiled `squares` of k.py and ends this process" in done.stderr
+    (left,) = tmp_path.glob("weft-*.ll")
+    assert left.read_text() == MODULE and str(left) in done.stderr
+    assert ("Fatal Python error: Aborted" in done.stderr) == bool(before)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no signals")
+def test_the_handler_is_there_only_meanwhile() -> None:
+    install = aborts._signal()
+    before = install(signal.SIGABRT, None)
+    install(signal.SIGABRT, before)
+    with told("a"):
+        with told("b"):
+            assert aborts._texts == ["a", "b"]
+        assert aborts._texts == ["a"]
+        inside = install(signal.SIGABRT, before)
+        install(signal.SIGABRT, inside)
+    after = install(signal.SIGABRT, before)
+    assert (after, inside) == (before, aborts._HANDLER.value) and not aborts._texts
+
+
+def test_a_module_without_a_kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(aborts.tempfile, "tempdir", str(tmp_path))
+    assert "while it compiled `a module` and ends this process" in last_words("")
+    assert "while it compiled `two words` and" in last_words('define void @"two words"() {\n')

@@ -154,6 +154,7 @@ def test_the_loop_says_how_many_stages() -> None:
 
 
 STORE = f"tt.store %c, %t : tensor<{M}x{N}x!tt.ptr<f32>>"
+STORE_LOADED = f"tt.store %pb, %y : tensor<{K}x{N}x!tt.ptr<f16>>"
 
 
 @pytest.mark.parametrize(
@@ -162,7 +163,8 @@ STORE = f"tt.store %c, %t : tensor<{M}x{N}x!tt.ptr<f32>>"
         ({}, 1, 0),
         ({"other": "1.0"}, 3, 3),  # the left operand stays, the right one does not
         ({"other": "-0.0"}, 3, 3),
-        ({"inside": STORE}, 3, 0),
+        ({"inside": STORE}, 3, 6),  # through an argument of which it loads nothing
+        ({"inside": STORE_LOADED}, 3, 3),  # the right operand stays, the left one does not
         ({"inside": "gpu.barrier"}, 3, 0),
         ({"attributes": "{tt.num_stages = 1 : i32}"}, 3, 0),
     ],

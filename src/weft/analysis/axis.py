@@ -94,9 +94,11 @@ class AxisFacts:
         if parent.name == "tt.func":
             return _parameter(parent, value)
         if parent.name == "scf.for":
-            return (
-                self._carried(parent, block, value.index - 1, value) if value.index else self._induction(parent, value)
-            )
+            if not value.index:
+                return self._induction(parent, value)
+            return self._carried(parent.operands[2 + value.index], block, value.index - 1, value)
+        if parent.name == "scf.while":
+            return self._of_while(parent, block, value)
         if parent.name == "ttg.warp_specialize.partitions":
             given = parent.parent_op()
             return self.of(given.operands[value.index]) if given is not None else _unknown(value)
@@ -106,9 +108,17 @@ class AxisFacts:
         lower, step = self.of(loop.operands[0]), self.of(loop.operands[2])
         return Facts((1,), (min(lower.divisibility[0], step.divisibility[0]),), (1,))
 
-    def _carried(self, loop: Operation, block: Block, index: int, value: SSAValue) -> Facts:
+    def _of_while(self, loop: Operation, block: Block, value: BlockArgument) -> Facts:
+        """What the condition is computed from is carried; what is done with it holds what the condition hands on."""
+        before, after = (r.blocks[0] for r in loop.regions)
+        if block is before:
+            return self._carried(loop.operands[value.index], after, value.index, value)
+        assert before.last_op is not None
+        return self.of(before.last_op.operands[1 + value.index])
+
+    def _carried(self, given: SSAValue, block: Block, index: int, value: SSAValue) -> Facts:
         """A carried value: what holds initially and after each turn, tried until it holds of itself."""
-        first = self.of(loop.operands[3 + index])
+        first = self.of(given)
         guess = first
         last = block.last_op
         for _ in range(8):
@@ -133,6 +143,8 @@ class AxisFacts:
     def _of_region(self, op: Operation, index: int) -> Facts:
         if op.name == "scf.for":
             return self.of(op.regions[0].blocks[0].args[index + 1])
+        if op.name == "scf.while" and (condition := op.regions[0].blocks[0].last_op) is not None:
+            return self.of(condition.operands[1 + index])
         if op.name == "scf.if" and all(r.blocks for r in op.regions):
             ends = [r.blocks[0].last_op for r in op.regions]
             facts = [self.of(e.operands[index]) for e in ends if e is not None]
@@ -151,6 +163,8 @@ class AxisFacts:
             hint = op.attributes.get(name)
             if hint is not None:
                 numbers = [int(x) for x in _numbers(hint)]
+                if len(numbers) == 1:  # equal ones are kept as one
+                    numbers *= len(found.contiguity)
                 parts = {f: getattr(found, f) for f in ("contiguity", "divisibility", "constancy")}
                 if len(numbers) == len(parts[field]):
                     parts[field] = tuple(max(a, divisor_of(b)) for a, b in zip(parts[field], numbers, strict=True))

@@ -180,7 +180,8 @@ OPERATIONS: dict[str, str] = {
     "program_id": "attrs axis: i32, the program's index in the grid",
     "num_programs": "attrs axis: i32, the grid's size",
     "linear": "attrs registers, lane, warp, block: i32; register k holds registers[k] xor the entries of lane, warp "
-    "and block (the index in the cluster) whose bits are set in the indices: a linear layout, flattened",
+    "and block (the index in the cluster) whose bits are set in the indices: a linear layout, flattened; uniform: "
+    "(if warps are to take it as one value)",
     "undefined": "registers that hold nothing: whatever depends on them is undefined",
     # elementwise: arith.*, math.* and libdevice names with MLIR's meaning; attrs as there (predicate, fastmath, ...);
     # precise: a quotient or root that must be rounded once
@@ -276,10 +277,20 @@ class Builder:
         return self.add(name, operands, [(elem, max(v.count for v in operands))], attrs).result
 
     def linear(
-        self, registers: Sequence[int], lane: Sequence[int] = (), warp: Sequence[int] = (), block: Sequence[int] = ()
+        self,
+        registers: Sequence[int],
+        lane: Sequence[int] = (),
+        warp: Sequence[int] = (),
+        block: Sequence[int] = (),
+        *,
+        uniform: bool = False,
     ) -> Value:
-        """A linear function of register, lane, warp and block, as i32."""
-        attrs = {"registers": tuple(registers), "lane": tuple(lane), "warp": tuple(warp), "block": tuple(block)}
+        """A linear function of register, lane, warp and block, as i32; `uniform` where warps are to take it as one."""
+        attrs: dict[str, Any] = {
+            "registers": tuple(registers), "lane": tuple(lane), "warp": tuple(warp), "block": tuple(block)
+        }  # fmt: skip
+        if uniform:
+            attrs["uniform"] = True
         return self.add("linear", (), [("i32", len(registers))], attrs).result
 
     def rename(self, value: Value, table: Sequence[int]) -> Value:

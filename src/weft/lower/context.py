@@ -119,10 +119,14 @@ class Context:
 
     def is_true(self, value: SSAValue) -> bool:
         """Whether a condition is known to hold everywhere."""
+        return bool(self.known(value))
+
+    def known(self, value: SSAValue) -> int | None:
+        """The integer that a value is everywhere, if it is a constant."""
         made = self.fragments[value].op
         while made is not None and made.name == "rename":
             made = made.operands[0].op
-        return made is not None and made.name == "constant" and bool(made.attrs["value"])
+        return int(made.attrs["value"]) if made is not None and made.name == "constant" else None
 
     def whole(self, value: SSAValue) -> Value:
         """What a value has become, with as many registers as its layout has."""
@@ -147,7 +151,7 @@ class Context:
     def index(self, dim: str, mask: int) -> Value:
         """The bits of the lane's or the warp's index that are in a mask."""
         bits = tuple(1 << i & mask for i in range(mask.bit_length()))
-        return self.build.linear((0,), **{dim: bits})
+        return self.build.linear((0,), **{dim: bits})  # type: ignore[arg-type]
 
     def negated(self, condition: Value) -> Value:
         """i1: whether it does not hold."""

@@ -77,7 +77,7 @@ class _Buffer:
         rest = descriptor(0, m.leading, m.stride, m.swizzle)
         rest -= 1 << 64 if rest >> 63 else 0
         apart = not any(r & w for r in registers for w in (*warps, *blocks))
-        address = c.plus(c.build.linear([0] if apart else registers, (), warps, blocks), self.base)
+        address = c.plus(c.build.linear([0] if apart else registers, (), warps, blocks, uniform=True), self.base)
         low = c.build.op("arith.andi", [address, c.number(0x3FFFF)], "i32")
         field = c.build.op("arith.shrui", [low, c.number(4)], "i32")
         wide = c.build.op("arith.extui", [field], "i64")
@@ -202,7 +202,8 @@ class _Product:
         value = c.whole(self.acc)
         scale = c.number(1)
         if use_acc is not None and not c.is_true(use_acc):
-            scale = build.op("arith.extui", [c[use_acc]], "i32")
+            is_known = c.known(use_acc) is not None
+            scale = c.number(0) if is_known else build.op("arith.extui", [c[use_acc]], "i32")
         chosen = {at: [self.held[at[0] + x, at[1] + y] for x, y in self.points] for at in self.origins}
         running = {at: build.rename(value, table) for at, table in chosen.items()}
         k = self.entry.shape[2]

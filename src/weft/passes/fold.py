@@ -26,6 +26,8 @@ from .signs import Signs
 __all__ = ["Folder"]
 
 Rule = Callable[["Folder", Operation], "SSAValue | None"]
+HINTS = frozenset(("tt.divisibility", "tt.contiguity", "tt.constancy"))
+"""Attributes by which a kernel says what is not seen of a value."""
 
 
 def constant_of(value: SSAValue) -> int | float | None:
@@ -60,7 +62,10 @@ class Folder:
     def fold(self, op: Operation) -> SSAValue | None:
         """The value that can take the place of the only result of `op`, or None."""
         rule = _RULES.get(type(op))
-        return None if rule is None else rule(self, op)
+        found = None if rule is None else rule(self, op)
+        if op.attributes and found in op.operands and not HINTS.isdisjoint(op.attributes):
+            return None  # the hint would be lost
+        return found
 
     def constant(self, op: Operation, value: int | float) -> SSAValue:
         """A constant of the type of `op`'s result."""

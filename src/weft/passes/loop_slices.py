@@ -3,7 +3,8 @@
     s = slice_of(loop, [%p])          # the operations of the body that %p is made of, and the carried values it needs
     s.clone(builder, index, states)   # %p of a turn with that index and those carried values
 
-Only operations without effects are followed; a slice with any other is none.
+Only operations without effects are followed, and loads of single elements, or of rows of them: pages or rows that are
+looked up. They are masked where there is no such turn. A slice with any other operation is none.
 """
 
 from __future__ import annotations
@@ -11,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from xdsl.dialects import scf
+from xdsl.dialects import arith, scf
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
-from weft.ir import Builder
+from weft.ir import Builder, i1, is_tensor, like, segments, shape_of, splat_value, tt
 
 from .effects import shareable
 
@@ -29,24 +30,77 @@ class Slice:
     ops: tuple[Operation, ...]
     carried: tuple[int, ...]
 
+    @property
+    def lookups(self) -> tuple[tt.LoadOp, ...]:
+        """The loads among the operations."""
+        return tuple(op for op in self.ops if isinstance(op, tt.LoadOp))
+
     def clone(
-        self, b: Builder, index: SSAValue, states: Mapping[int, SSAValue]
+        self,
+        b: Builder,
+        index: SSAValue,
+        states: Mapping[int, SSAValue],
+        there: SSAValue | None = None,
+        early: Builder | None = None,
     ) -> tuple[dict[SSAValue, SSAValue], dict[int, SSAValue]]:
-        """(what each value of the slice is in a turn, the carried values of the turn after it)."""
+        """(what each value of the slice is in a turn, the carried values of the turn after it).
+
+        With lookups it has to be said whether the turn is `there`; they, and what they need, come where `early` is.
+        """
         found: dict[SSAValue, SSAValue] = {self.body.args[0]: index}
         for i in self.carried:
             found[self.body.args[i + 1]] = states[i]
+        first = self._needed(self.lookups) if early is not None else ()
         for op in self.ops:
-            made = op.clone()
-            made.operands = [found.get(x, x) for x in op.operands]
+            at = early if early is not None and op in first else b
+            operands = [found.get(x, x) for x in op.operands]
+            if isinstance(op, tt.LoadOp) and there is not None:
+                made: Operation = _masked(at, op, operands, there)
+            else:
+                made = op.clone()
+                made.operands = operands
+                at.insert(made)
             made.location = op.location
             for old, new in zip(op.results, made.results, strict=True):
                 new.name_hint = old.name_hint
                 found[old] = new
-            b.insert(made)
         end = self.body.last_op
         assert end is not None
         return found, {i: found.get(end.operands[i], end.operands[i]) for i in self.carried}
+
+    def _needed(self, wanted: Sequence[Operation]) -> set[Operation]:
+        """Operations of the slice, and those that they are computed from."""
+        found = set(wanted)
+        for op in reversed(self.ops):
+            if any(use.operation in found for r in op.results for use in r.uses):
+                found.add(op)
+        return found
+
+
+def _masked(b: Builder, op: tt.LoadOp, operands: Sequence[SSAValue], there: SSAValue) -> Operation:
+    """A load, of nothing where the turn is not there."""
+    pointer, *others = operands
+    active = there
+    if is_tensor(pointer.type):
+        active = b.create(tt.SplatOp, (there,), (like(pointer.type, i1),)).results[0]
+    if op.mask is not None:
+        active = b.create(arith.AndIOp, (active, others[0]), (active.type,)).result
+    rest = others[1:]
+    sizes = {"operandSegmentSizes": segments(1, 1, len(rest))}
+    return b.create(tt.LoadOp, (pointer, active, *rest), (op.result.type,), {**op.properties, **sizes})
+
+
+def _is_lookup(op: Operation) -> bool:
+    """Whether an operation loads one element, or a row of them."""
+    if not isinstance(op, tt.LoadOp) or (is_tensor(op.result.type) and len(shape_of(op.result.type)) > 1):
+        return False
+    volatile = op.properties.get("isVolatile")
+    return volatile is None or not splat_value(volatile)
+
+
+def _is_moved(op: Operation) -> bool:
+    """Whether a tile that is not a row is moved."""
+    return op.name == "ttg.convert_layout" and len(shape_of(op.results[0].type)) > 1
 
 
 def slice_of(loop: scf.ForOp, values: Sequence[SSAValue]) -> Slice | None:
@@ -68,7 +122,7 @@ def slice_of(loop: scf.ForOp, values: Sequence[SSAValue]) -> Slice | None:
         assert isinstance(op, Operation)
         if op in ops or not loop.is_ancestor(op):
             continue
-        if op.parent is not body or not shareable(op) or op.name == "ttg.convert_layout":
+        if op.parent is not body or not (shareable(op) or _is_lookup(op)) or _is_moved(op):
             return None
         ops.add(op)
         todo += op.operands

@@ -22,16 +22,20 @@ becomes, with three stages,
 The copies' addresses are the loop's own, computed once more for the turn ahead (loop_slices.py). Where products go on
 into the next turn (overlap_products.py), the copies come after the wait for the one before: it has read that slot.
 
+Where they are made of what the loop loads, such as the number of a page, that is loaded for the turn ahead at the
+beginning of a turn, and the copies come at its end.
+
 A load stays as it is where a copy could not do the same: masks with another value than zero, less than 4 bytes in a
-row, volatile loads, addresses or masks from what the loop loads. A loop that writes to global memory, or has barriers
-or atomics, stays too: its loads may depend on that. Where shared memory is too small, there are fewer stages.
+row, volatile loads, addresses or masks from tiles that the loop loads. A loop that has barriers or atomics stays too:
+its loads may depend on that; and loads through an argument of the kernel through which the loop stores. Where shared
+memory is too small, there are fewer stages.
 
 Number of stages: that of the loop (`tl.range(..., num_stages=n)`), else of the kernel; 1 leaves loads where they are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from math import copysign, prod
 
@@ -81,6 +85,7 @@ from .overlap_products import (
     overlap_stores,
     stored_operands,
 )
+from .pointer_roots import root_of
 from .removal import remove
 
 __all__ = ["pipeline_loads"]
@@ -88,7 +93,7 @@ __all__ = ["pipeline_loads"]
 FIRST_WITH_COPIES = 80
 SPARE_BYTES = 8 << 10
 """What is left for conversions, reductions and the like in a loop."""
-EFFECTS = ("tt.store", "tt.atomic_rmw", "tt.atomic_cas", "tt.call", "tt.elementwise_inline_asm", "tt.assert")
+EFFECTS = ("tt.atomic_rmw", "tt.atomic_cas", "tt.call", "tt.elementwise_inline_asm", "tt.assert")
 STAYS_ZERO = (
     *("tt.splat", "tt.broadcast", "tt.fp_to_fp", "tt.bitcast", "arith.truncf", "arith.extf", "arith.fptosi"),
     *("arith.fptoui", "arith.sitofp", "arith.uitofp", "arith.extsi", "arith.extui", "arith.trunci"),
@@ -134,12 +139,30 @@ def _pipeline(loop: scf.ForOp, stages: int, limit: int, machine: Machine) -> Non
     if stages < 2 or "unsignedCmp" in loop.properties or any(_has_effects(op) for op in loop.body.block.walk()):
         return
     facts = AxisFacts()
+    stored = {root_of(op.ptr) for op in loop.body.block.walk() if isinstance(op, tt.StoreOp)}
     found = [c for op in loop.body.block.ops if isinstance(op, tt.LoadOp) if (c := _copied(loop, op, facts, machine))]
+    loads = {c.load for c in found}
+    found = [c for c in found if not _depends(loop, c.load, stored, loads)]
     if not found:
         return
     room = (limit - SPARE_BYTES - _others(loop, found) - _moved(loop, found, machine)) // sum(c.bytes for c in found)
     if min(stages, room) > 1:
         _Pipeline(loop, found, min(stages, room), machine).rewrite()
+
+
+def _depends(loop: scf.ForOp, op: tt.LoadOp, stored: Set[SSAValue | None], copied: Set[tt.LoadOp]) -> bool:
+    """Whether a load, or what it looks up, may see what the loop stores, or is looked up in a tile that is copied."""
+    found = slice_of(loop, _wanted(op))
+    assert found is not None
+    if not copied.isdisjoint(found.lookups):
+        return True
+    read = {root_of(x.ptr) for x in (op, *found.lookups)}
+    return bool(stored) and (None in stored or None in read or not read.isdisjoint(stored))
+
+
+def _wanted(op: tt.LoadOp) -> list[SSAValue]:
+    """What a copy in the place of a load needs of its turn."""
+    return [op.ptr] if op.mask is None else [op.ptr, op.mask]
 
 
 def _has_effects(op: Operation) -> bool:
@@ -203,8 +226,7 @@ def _copied(loop: scf.ForOp, op: tt.LoadOp, facts: AxisFacts, machine: Machine) 
     layout = buffer_layout(op.result, named, machine)
     if layout is None or not _is_wide(op, bits, facts):
         return None
-    wanted = [pointer] if op.mask is None else [pointer, op.mask]
-    return _Copied(op, layout) if slice_of(loop, wanted) is not None else None
+    return _Copied(op, layout) if slice_of(loop, _wanted(op)) is not None else None
 
 
 def _is_zero(value: SSAValue) -> bool:
@@ -237,8 +259,7 @@ class _Pipeline:
 
     def __init__(self, loop: scf.ForOp, found: Sequence[_Copied], stages: int, machine: Machine) -> None:
         self.loop, self.found, self.stages, self.machine = loop, found, stages, machine
-        wanted = [x for c in found for x in (c.load.ptr, c.load.mask) if x is not None]
-        made = slice_of(loop, wanted)
+        made = slice_of(loop, [x for c in found for x in _wanted(c.load)])
         assert made is not None  # each of them has one
         self.slice: Slice = made
         self.buffers: list[SSAValue] = []
@@ -260,21 +281,33 @@ class _Pipeline:
             states = self.begin(b, index, states, [b.constant(k, i32)] * len(self.found), k)
         slot, parity, ahead = self.carry(b, states, by_twos)
         first = next(op for op in self.loop.body.block.ops if op in {c.load for c in self.found})
-        anchor: Operation = self.landed(first, slot)
+        landed = anchor = self.landed(first, slot)
         stored = stored_operands(self.loop) if parity is not None else []
         if parity is not None and stored:
             anchor = overlap_stores(self.loop, stored, parity)
         else:
             anchor = overlap_products(self.loop) or begin_product(self.loop) or anchor
-        self.turn(Builder.after(anchor), slot, parity, ahead)
+        end = self.loop.body.block.last_op
+        assert end is not None
+        if self.slice.lookups:
+            self.turn(Builder.before(end), slot, parity, ahead, Builder.after(landed))
+        else:
+            self.turn(Builder.after(anchor), slot, parity, ahead)
         Builder.after(self.loop).create(AsyncWaitOp, (), (async_token,), {"num": i32_attr(0)})
 
     def begin(
-        self, b: Builder, index: SSAValue, states: Mapping[int, SSAValue], slots: Sequence[SSAValue], turn: int
+        self,
+        b: Builder,
+        index: SSAValue,
+        states: Mapping[int, SSAValue],
+        slots: Sequence[SSAValue],
+        turn: int,
+        early: Builder | None = None,
     ) -> Mapping[int, SSAValue]:
-        """The copies of one turn; the carried values of the next."""
-        values, after = self.slice.clone(b, index, states)
-        there = self.is_there(b, turn)
+        """The copies of one turn; the carried values of the next. What is looked up comes where `early` is."""
+        there = self.is_there(early or b, turn) if self.slice.lookups else None
+        values, after = self.slice.clone(b, index, states, there, early)
+        there = self.is_there(b, turn) if there is None else there
         for c, buffers, slot in zip(self.found, self.buffers, slots, strict=True):
             pointer, mask = c.load.ptr, c.load.mask
             pointer = values.get(pointer, pointer)
@@ -360,7 +393,14 @@ class _Pipeline:
                 )
         return False
 
-    def turn(self, b: Builder, slot: SSAValue, parity: SSAValue | None, ahead: Mapping[int, SSAValue]) -> None:
+    def turn(
+        self,
+        b: Builder,
+        slot: SSAValue,
+        parity: SSAValue | None,
+        ahead: Mapping[int, SSAValue],
+        early: Builder | None = None,
+    ) -> None:
         """The copies of the turn ahead, to the slot that was read in the turn before; what the loop carries then."""
         body = self.loop.body.block
         one, last = b.constant(1, i32), b.constant(self.stages - 1, i32)
@@ -368,9 +408,10 @@ class _Pipeline:
         before = b.select(is_first, last, b.binary(arith.SubiOp, slot, one))
         index: SSAValue = body.args[0]
         step = self.loop.operands[2]
-        distance = b.binary(arith.MuliOp, step, b.constant(self.stages - 1, step.type))
-        index = b.binary(arith.AddiOp, index, distance)
-        after = self.begin(b, index, ahead, [before] * len(self.found), self.stages - 1)
+        near = early or b
+        distance = near.binary(arith.MuliOp, step, near.constant(self.stages - 1, step.type))
+        index = near.binary(arith.AddiOp, index, distance)
+        after = self.begin(b, index, ahead, [before] * len(self.found), self.stages - 1, early)
         is_last = b.cmpi("eq", slot, last)
         following = b.select(is_last, b.constant(0, i32), b.binary(arith.AddiOp, slot, one))
         end = body.last_op

@@ -20,7 +20,7 @@ def assembled(monkeypatch: pytest.MonkeyPatch, first: int, second: tuple[int, in
             return MachineCode(b"", str(more.get("by", "ptxas")), registers=first, spilled_bytes=spilled)
         if second is None:
             raise CompilerCrash("no such option", "assembling")
-        return MachineCode(b"", "ptxas", registers=second[0], spilled_bytes=second[1])
+        return MachineCode(b"", "ptxas", registers=second[0], spilled_bytes=second[1], log=str(more.get("log", "")))
 
     monkeypatch.setattr(occupancy, "assemble", assemble)
     found = occupancy.assemble_for(
@@ -35,6 +35,11 @@ def test_a_block_more_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_what_spills_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
     assert assembled(monkeypatch, 150, (128, 40)) == (150, [(), ("--minnctapersm=2",)])
+
+
+def test_what_serializes_products_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    log = "ptxas info    : (C7512) Potential Performance Loss: wgmma.mma_async instructions are serialized due to ..."
+    assert assembled(monkeypatch, 130, (128, 0), log=log) == (130, [(), ("--minnctapersm=2",)])
 
 
 def test_two_blocks_of_products_are_enough() -> None:

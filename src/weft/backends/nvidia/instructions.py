@@ -18,6 +18,8 @@ from .memory import CONSTRAINTS, address_text
 __all__: list[str] = []
 
 WORDS = {"h": "i16", "r": "i32", "f": "float", "l": "i64", "d": "double", "n": "i32", "b": "i1"}
+IMMEDIATE = "scale"
+"""The operand that is written as a number where it is one: whether a product adds to what there is."""
 
 
 @lru_cache(maxsize=512)
@@ -73,11 +75,21 @@ def _one(e: Emitter, op: LaneOp, entry: Instruction, given: list[list[Register]]
             kind, base, offset = address_text(e, registers[0], operand.constraint == "l")
             arguments.append((kind, base))
             text = text.replace(f"[${at}]", f"[${at} + {offset}]") if offset else text
+        elif operand.name == IMMEDIATE and isinstance(known := registers[0], Sum) and not known.base:
+            arguments.append((WORDS[operand.constraint], str(known.offset)))
+            constraints = _with_immediate(constraints, at)
         else:
             arguments += [(WORDS[operand.constraint], w) for w in _operand(e, op, operand, registers, type)]
         at += operand.words
     attributes = CONVERGENT if entry.touches else CONVERGENT_PURE
     return e.asm(text, constraints, results, arguments, attributes, effects=bool(entry.touches))
+
+
+def _with_immediate(constraints: str, at: int) -> str:
+    """An operand is no register: ptxas does not see a constant in one that a product writes later."""
+    parts = constraints.split(",")
+    parts[at] = "n"
+    return ",".join(parts)
 
 
 def _operand(e: Emitter, op: LaneOp, operand: Operand, registers: Sequence[Register], type: str) -> list[str]:

@@ -6,7 +6,8 @@ ptxas takes the registers that it likes best for one block. With 130 of them ins
 threads run on a multiprocessor, and nobody computes while one waits for memory (a convolution on an H200: 0.75 of the
 speed). So where at most a fifth of the registers is too much for one block more, ptxas is asked for that block, and
 what comes out is taken unless it spills: a word or two outside of the loops is nothing, hundreds of bytes inside of
-them cost more than blocks bring (0.37 of the speed).
+them cost more than blocks bring (0.37 of the speed); and so does a wgmma that is awaited before the next one is issued,
+which ptxas does, and says, where it has too few registers.
 
 Not asked for is what brings nothing: a block more where half of the warps that a multiprocessor can have are there, or
 where two blocks are that multiply matrices, one of which computes while the other waits (0.91 of the speed with three).
@@ -33,6 +34,8 @@ HOPELESS_BYTES = 10_000
 """So much is spilled where no number of registers helps."""
 ENOUGH_THREADS = 1024
 MOST_REGISTERS = 255
+SERIALIZED = "instructions are serialized"
+"""What ptxas says where products wait for each other."""
 PRODUCTS = ("wgmma.mma_async", "mma.sync")
 
 
@@ -71,7 +74,9 @@ def assemble_for(ptx: str, arch: str, *, threads: int, shared: int, maxnreg: int
     if not blocks:
         return first
     second = _for_blocks(ptx, arch, blocks)
-    return second if second and second.spilled_bytes <= first.spilled_bytes + SPILLED_BYTES else first
+    if second is None or second.spilled_bytes > first.spilled_bytes + SPILLED_BYTES:
+        return first
+    return first if SERIALIZED in second.log and SERIALIZED not in first.log else second
 
 
 def _for_blocks(ptx: str, arch: str, blocks: int) -> MachineCode | None:

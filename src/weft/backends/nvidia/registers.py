@@ -36,6 +36,19 @@ def thread_index(e: Emitter) -> str:
     return name
 
 
+def warp_index(e: Emitter) -> str:
+    """The warp's number in the block, or in its partition, in a form of which ptxas sees that all lanes have the same.
+
+    What is computed from it can then be in uniform registers, in which wgmma takes descriptors.
+    """
+    thread = thread_index(e)
+    number = e.pure(f"lshr i32 {thread}, {e.program.lanes.bit_length() - 1}")
+    arguments = [("i32", n) for n in ("-1", number, "0", str(e.program.lanes - 1))]
+    found = e.once(("warp", e.partition), e.call("llvm.nvvm.shfl.sync.idx.i32", "i32", arguments))
+    e.largest[found] = e.largest[thread] // e.program.lanes
+    return found
+
+
 @emitter("constant")
 def _constant(e: Emitter, op: LaneOp) -> None:
     result = op.results[0]
@@ -90,7 +103,9 @@ def linear(e: Emitter, attrs: Mapping[str, Any]) -> list[Register]:
     within, block = (*lane, *attrs["warp"]), attrs["block"]
     reached = 0
     terms: list[str] = []
-    if any(within):
+    if attrs.get("uniform") and any(attrs["warp"]) and not any(lane):
+        terms += _spread(e, warp_index(e), attrs["warp"])
+    elif any(within):
         terms += _spread(e, thread_index(e), within)
     if any(block):
         terms += _spread(e, special(e, "cluster.ctarank", e.program.blocks), block)

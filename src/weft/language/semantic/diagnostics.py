@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from xdsl.dialects import arith
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr
+from xdsl.ir import Attribute, Block, Operation
 
 from weft import ir
 from weft.ir import tt
 
+from .. import dtypes as dt
 from ..tensors import tensor
 from .base import block_shape, shape_text
 from .hints import HintChecks
@@ -35,19 +38,30 @@ class Diagnostics(HintChecks):
             self.check_hint(name, x, values)
         attr = ir.dense_attr(ir.tensor_of((len(values),), ir.i32), values)
         owner: Any = x.handle.owner
-        if hasattr(owner, "attributes"):
+        if isinstance(owner, Operation) and len(owner.results) == 1 and not owner.regions:
             owner.attributes[attribute] = attr
-        elif not block_shape(x):
-            self._hint_argument(x, attribute, values[0])
+        elif isinstance(owner, Block) and isinstance(function := owner.parent_op(), tt.FuncOp):
+            self._hint_argument(function, owner, x, attribute, values[0])
+        else:
+            self._hint_copy(x, attribute, attr)
         return x
 
-    def _hint_argument(self, x: tensor, attribute: str, value: int) -> None:
-        """A hint on an argument of the kernel becomes one of the function's attributes for it."""
-        if attribute != "tt.divisibility":
+    def _hint_copy(self, x: tensor, attribute: str, attr: Attribute) -> None:
+        """What a loop carries, or one of several results, is made by an operation of its own, which can have a hint."""
+        owner: Any = x.handle.owner
+        b = ir.Builder.after(owner) if isinstance(owner, Operation) else ir.Builder.at_start(owner, self.builder.loc)
+        scalar = x.type.scalar
+        if isinstance(scalar, dt.pointer_type):
+            x.handle = b.addptr(x.handle, b.constant(0, ir.like(x.handle.type, ir.i32)))
+        elif scalar.is_int() and not scalar.is_int1():
+            x.handle = b.create(arith.AddiOp, (x.handle, b.constant(0, x.handle.type)), (x.handle.type,)).results[0]
+        else:
             return
-        block: Any = x.handle.owner
-        function = block.parent_op()
-        if not isinstance(function, tt.FuncOp):
+        x.handle.owner.attributes[attribute] = attr
+
+    def _hint_argument(self, function: tt.FuncOp, block: Block, x: tensor, attribute: str, value: int) -> None:
+        """A hint on an argument of the kernel becomes one of the function's attributes for it."""
+        if attribute != "tt.divisibility" or block_shape(x):
             return
         index = x.handle.index
         given: Any = function.arg_attrs

@@ -7,8 +7,9 @@ becomes
     ttng.fence_async_shared {bCluster = false}
     %d = ttng.warp_group_dot %0, %1, %c : ... -> tensor<128x128xf32, #mma>
 
-A left operand that another product made stays in registers. Each operand lies as it came from memory, where the
-instruction reads it so: of 16-bit types both ways, of others along the dimension that is summed over.
+A left operand that another product made stays in registers. Each operand lies as it came from memory, or as the
+threads that hold it store it best, where the instruction reads it so: of 16-bit types both ways, of others along the
+dimension that is summed over.
 
 Not done here: products that go on while others are prepared (`isAsync`), copies by the copy engine.
 """
@@ -16,15 +17,18 @@ Not done here: products that go on while others are prepared (`isAsync`), copies
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import inf
 
 from xdsl.dialects.builtin import IntegerAttr, i1
 from xdsl.ir import Operation, SSAValue
 
+from weft.base import LayoutError
 from weft.ir import bit_width, element_of, int_value, ints_of, shape_of, tt, type_text
-from weft.ir.gpu import memdesc
+from weft.ir.gpu import layout_of, memdesc
 from weft.ir.gpu.ttg import LocalAllocOp
 from weft.ir.gpu.ttng import FenceAsyncSharedOp, WarpGroupDotOp
 from weft.layouts import BlockedLayout, NVMMADistributedLayout, NVMMASharedLayout
+from weft.layouts.plan import machine_of, plan_local_access
 from weft.targets.nvidia import INSTRUCTIONS
 
 from .blocks_of_clusters import Bases
@@ -33,6 +37,7 @@ __all__ = ["allocated", "contiguous_dim", "warpgroup_layout", "warpgroup_product
 
 PTX = {"f16": "f16", "bf16": "bf16", "f32": "tf32", "f8E4M3FN": "e4m3", "f8E5M2": "e5m2", "i8": "s8"}
 DEPTH = {"f16": 16, "bf16": 16, "f32": 8, "f8E4M3FN": 32, "f8E5M2": 32, "i8": 32}
+MACHINE = machine_of("cuda:90")
 UNARY = ("tt.fp_to_fp", "tt.bitcast", "arith.extf", "arith.truncf", "arith.extsi", "arith.trunci")
 
 AccessOf = Callable[[Operation], BlockedLayout | None]
@@ -84,14 +89,29 @@ def allocated(op: Operation, value: SSAValue, along: int | None, index: int, div
     """
     shape, element = list(shape_of(value.type)), element_of(value.type)
     bits = bit_width(element)
-    summed = 1 - index
-    first = along if bits == 16 and along is not None else (summed if bits != 16 else 1)
-    layout = NVMMASharedLayout.get_default_for(shape, bits, transposed=first == 0, cga_layout=division)
+    rows, columns = (
+        NVMMASharedLayout.get_default_for(shape, bits, transposed=first == 0, cga_layout=division) for first in (1, 0)
+    )
+    if bits != 16:
+        layout = rows if index == 0 else columns
+    elif along is not None:
+        layout = rows if along == 1 else columns
+    else:  # carried by a loop, computed, or turned since: as threads that hold it store it best
+        layout = min((rows, columns), key=lambda x: _cycles(value, x))
     made = LocalAllocOp.create(operands=[value], result_types=[memdesc(shape, element, layout, mutable=False)])
     made.location = op.location
     assert op.parent is not None
     op.parent.insert_op_before(made, op)
     return made.results[0]
+
+
+def _cycles(value: SSAValue, layout: NVMMASharedLayout) -> float:
+    """Of storing a tile so."""
+    held, bits = layout_of(value.type), bit_width(element_of(value.type))
+    try:
+        return plan_local_access(held, layout, list(shape_of(value.type)), bits, MACHINE, store=True).cycles
+    except LayoutError:
+        return inf
 
 
 def warpgroup_product(op: Operation, a: SSAValue, b: SSAValue, c: SSAValue) -> SSAValue:

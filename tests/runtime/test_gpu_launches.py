@@ -598,3 +598,34 @@ def test_few_blocks_at_a_time(gpu: PretendedGPU) -> None:
     assert kernel.metadata.most_blocks == 4 and kernel.metadata.shared == 0
     assert gpu.launched[-1].shared == 1024
     assert gpu.set["PREFERRED_SHARED_MEMORY_CARVEOUT"] == 3  # of 100: 8 KB of 228
+
+
+def test_each_pattern_of_classes_has_a_quick_way(gpu: PretendedGPU) -> None:
+    """A kernel that is called with and without some arrays does not look at each argument again and again."""
+
+    @weft.jit
+    def optional(x, y, out, flag, n: tl.int64, scale: tl.float32, BLOCK: tl.constexpr, EVEN: tl.constexpr):
+        i = tl.arange(0, BLOCK)
+        value = tl.zeros((BLOCK,), tl.float32)
+        if x is not None:
+            value += tl.load(x + i, mask=i < n)
+        if y is not None:
+            value += 2 * tl.load(y + i, mask=i < n)
+        tl.store(out + i, tl.where(flag, value * scale, value), mask=i < n)
+
+    a, out = Tensor(1 << 40), Tensor(1 << 41)
+    patterns = [(a, None, out), (None, a, out), (a, a, out), (None, None, out)]
+
+    def launch(given: tuple[Any, ...], n: int, scale: float) -> tuple[Any, ...]:
+        optional[(1,)](*given, True, n, scale, BLOCK=64, EVEN=False)
+        return gpu.launched[-1].values("Q" * sum(x is not None for x in given) + "qqf")
+
+    for given in patterns * 2:
+        launch(given, 1 << 40, 0.5)
+    mine = optional._on_gpu()
+    ways = list(mine._ways.values())
+    assert len(ways) == 4 and mine.launch is ways[0]
+    ways[-1].__globals__["_w_general"] = None  # which would be called where no quick way knows the classes
+    for given in patterns:
+        addresses = tuple(x.data_ptr() for x in given if x is not None)
+        assert launch(given, 1 << 41, 1.5) == (*addresses, 1, 1 << 41, 1.5)

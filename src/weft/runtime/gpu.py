@@ -23,7 +23,7 @@ from .binder import bind_slowly as bind_on_host
 from .descriptor import TensorDescriptor
 from .futures import FutureKernel
 from .launch import make_fire, refuse_read_only, runtime_leaves
-from .quick import Last, make_quick
+from .quick import Last, chain, make_quick
 from .specialize import check_annotated, specialize_param
 from .streams import stream_of
 
@@ -128,7 +128,7 @@ def _array(value: Any, specialise: bool, align: bool) -> tuple[Any, Any]:
 def _descriptor(value: Any, specialise: bool, align: bool) -> tuple[Any, Any]:
     if value.device is None:
         return REFUSED, None
-    return (value.signature, value.device, type(value.base)), value.slots()
+    return (value.signature, value.known, value.device, type(value.base)), value.slots()
 
 
 def _with_layout(value: Any, specialise: bool, align: bool) -> tuple[Any, Any]:
@@ -251,6 +251,10 @@ REWRITTEN = 64
 """Kinds of arguments up to which a launcher is written anew for the last of them: that takes half a millisecond."""
 
 
+PATTERNS = 8
+"""Of the classes of arguments a kernel is called with, such as None or a tensor for a bias, which have a quick way."""
+
+
 @lru_cache(maxsize=16)
 def _target_of(device: int) -> str:
     return devices.device(device).target
@@ -262,8 +266,9 @@ class GPULaunches:
     def __init__(self, kernel: Any, target: str | None = None) -> None:
         self.kernel, self.target = kernel, target
         self._entries: dict[Any, Any] = {}
-        self._quick: dict[Any, Any] = {}
+        self._quick: dict[tuple[type, ...], dict[Any, Any]] = {}
         self._found: dict[tuple[Any, tuple[type, ...]], Any] = {}
+        self._ways: dict[tuple[type, ...], Callable[..., Any]] = {}
         self._lock = threading.RLock()
         self.watched = False
         self._general = self.launch = make_binder(
@@ -357,11 +362,12 @@ class GPULaunches:
 
     def _quicken(self, args: tuple[Any, ...], last: Last | None = None) -> None:
         """Once the classes of the arguments are known, take the quickest way for them, and for the `last` launch."""
-        if self.launch is not self._general and last is None:
+        classes = self._classes(args)
+        if last is None and (classes in self._ways or len(self._ways) == PATTERNS):
             return
         spaces = {
             "_w_self": self,
-            "_w_cache": self._quick,
+            "_w_cache": self._quick.setdefault(classes, {}),
             "_w_rt": knobs.runtime,
             "_w_pre_hooks": self.kernel.pre_run_hooks,
             "_w_general": self._general,
@@ -371,15 +377,22 @@ class GPULaunches:
         made = make_quick(self.kernel.__name__, self.kernel.params, args, spaces, last)
         if made is not None:
             with self._lock:
+                self._ways = {classes: made, **{k: way for k, way in self._ways.items() if k != classes}}
+                chain(list(self._ways.values()), self._general)
                 before, self.launch = self.launch, made
                 self.kernel.relaunch(before, made)
+
+    def _classes(self, args: tuple[Any, ...]) -> tuple[type, ...]:
+        """Those of the arguments that are handed to the kernel."""
+        return tuple(type(a) for p, a in zip(self.kernel.params, args, strict=True) if not p.is_constexpr)
 
     def _keep(self, key: Any, kernel: Any, args: tuple[Any, ...], options: Mapping[str, Any]) -> Any:
         """Keep what the general way has found, and expect it to be asked for again; gives the kernel."""
         entry = self._found.get((kernel, tuple(map(type, args))))
         if entry is not None:
-            self._quick[key] = entry
-            if len(self._quick) <= REWRITTEN:
+            known = self._quick.setdefault(self._classes(args), {})
+            known[key] = entry
+            if len(known) <= REWRITTEN:
                 self._quicken(args, Last(args, options, knobs.runtime.debug, entry))
         return kernel
 
@@ -414,7 +427,7 @@ class GPULaunches:
     def forget(self) -> None:
         """Drop what was compiled, the quickest way for it included: the next launch finds out anew."""
         with self._lock:
-            for known in (self._entries, self._quick, self._found):
+            for known in (self._entries, *self._quick.values(), self._quick, self._found, self._ways):
                 known.clear()
             before, self.launch = self.launch, self._general
             self.kernel.relaunch(before, self._general)

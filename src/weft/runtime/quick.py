@@ -29,10 +29,10 @@ from weft.language.callable import KernelParam
 
 from .binder import MAX_GRID, ONE, asked_grid, bind_constant, constant_key_of_plain, grid_of, int_key, parameter_list
 
-__all__ = ["Last", "make_quick"]
+__all__ = ["Last", "chain", "make_quick"]
 
 INLINE = {
-    **{("builtins", name): name for name in ("int", "float", "NoneType")},
+    **{("builtins", name): name for name in ("int", "float", "bool", "NoneType")},
     ("torch", "Tensor"): "Tensor",
     ("torch.nn.parameter", "Parameter"): "Tensor",
 }
@@ -89,9 +89,9 @@ class _Same:
 
     def _add_constant(self, param: KernelParam, value: Any) -> None:
         x, fact = param.name, f"_w_f{param.num}"
-        if value is None:
-            self.tests.append(f"{x} is None")
-        elif type(value) in (int, str):
+        if value is None or value is True or value is False:
+            self.tests.append(f"{x} is {value}")
+        elif type(value) in (int, str) or (type(value) is float and value * 0 == 0 != value):
             self.own[fact] = value
             self.tests.append(f"{x}.__class__ is _w_{type(value).__name__} and {x} == {fact}")
         else:
@@ -125,7 +125,17 @@ def _key(param: KernelParam, kind: str) -> tuple[list[str], list[str]]:
                 f"(0 if not {x} & 15 else _w_one if {x} == 1 else 2) if -2147483648 <= {x} <= 2147483647 else {number}"
             )
         return [f"{v} = {x}"], [number]
-    return [f"{v} = {x}"], []  # of a float or None the class says it all
+    return [f"{v} = {x}"], []  # of a float, a bool or None the class says it all
+
+
+def _kind(param: KernelParam, value: Any) -> str | None:
+    """How an argument is treated; None where the function cannot help with it."""
+    kind, fixed = INLINE.get((type(value).__module__, type(value).__name__)), param.annotation_type
+    if param._param.kind is inspect.Parameter.KEYWORD_ONLY:
+        return None
+    if not fixed or (fixed in ("i32", "i64") and kind == "int"):  # what does not fit is of another key, and refused
+        return kind
+    return "float" if fixed in ("fp16", "bf16", "fp32", "fp64") and kind in ("float", "int") else None
 
 
 def make_quick(
@@ -139,14 +149,15 @@ def make_quick(
 
     `spaces` holds `_w_general`, the launcher for everything; `_w_keep(key, kernel, arguments, options)`, which is told
     what the general one has found; `_w_changed`, which says whether something that the kernel captures has changed;
-    `_w_cache`, `_w_self`, `_w_rt` and `_w_pre_hooks` as the launcher of `binder` has them.
+    `_w_cache`, `_w_self`, `_w_rt` and `_w_pre_hooks` as the launcher of `binder` has them. `_w_general` may be the
+    function for other classes, which knows a more general one: see `chain`.
     """
     kinds = dict[str, str]()
     for param, value in zip(params, args, strict=True):
         if param.is_constexpr:
             continue
-        kind = INLINE.get((type(value).__module__, type(value).__name__))
-        if param.annotation_type or kind is None or param._param.kind is inspect.Parameter.KEYWORD_ONLY:
+        kind = _kind(param, value)
+        if kind is None:
             return None
         kinds[param.name] = kind
     if not kinds:
@@ -162,6 +173,7 @@ def make_quick(
         "_w_tuple": tuple,
         "_w_int": int,
         "_w_str": str,
+        "_w_float": float,
         "_w_len": len,
         "_w_callable": callable,
     }
@@ -169,6 +181,12 @@ def make_quick(
     source = _source(name, params, args, kinds, own, last if last is not None and _can_be_last(last) else None)
     exec(compile(source, f"<launcher of {name}>", "exec"), own)
     return own[name]  # type: ignore[no-any-return]
+
+
+def chain(ways: Sequence[Callable[..., Any]], general: Callable[..., Any]) -> None:
+    """Let each function go on to the next for classes that are not its own, and the last to the general one."""
+    for way, following in zip(ways, [*ways[1:], general], strict=True):
+        way.__globals__["_w_general"] = following
 
 
 def _source(

@@ -80,9 +80,15 @@ def test_no_driver(bindings: Any) -> None:
 
 
 def test_a_driver_that_does_not_start(bindings: Any) -> None:
+    way = "without a GPU use the target cpu, or sim:cuda:90 to simulate one"
+    bindings.cuInit = lambda flags: (803,)
+    assert _said(lambda: weft.cuda.to_device(np.zeros(4)), NoDevice) == (
+        f"the CUDA driver does not start: CUDA_ERROR_803 (what the driver says)\nhint: nvidia-smi says more; {way}"
+    )
     bindings.cuInit = lambda flags: (100,)
     assert _said(lambda: weft.cuda.to_device(np.zeros(4)), NoDevice) == (
-        "the CUDA driver does not start: CUDA_ERROR_100 (what the driver says)"
+        "the driver sees no NVIDIA GPU: CUDA_ERROR_100 (what the driver says)\n"
+        f"hint: CUDA_VISIBLE_DEVICES may hide it; {way}"
     )
 
 
@@ -194,6 +200,16 @@ def test_a_grid_too_large_for_a_cooperative_launch(bindings: Any) -> None:
     assert _said(lambda: faults.check((720,), "k"), LaunchError) == (
         "the grid of k is too large for a cooperative launch: CUDA_ERROR_720 (what the driver says)\n"
         "hint: its programs wait for each other, so that all must run at once: a smaller grid, smaller programs"
+    )
+
+
+@pytest.mark.parametrize(
+    "status,way", [(912, "a smaller num_ctas"), (900, "launch it once before the capture begins"), (701, "num_warps")]
+)
+def test_a_launch_that_the_driver_refuses(bindings: Any, status: int, way: str) -> None:
+    said = _said(lambda: faults.check((status,), "k"), LaunchError)
+    assert (
+        said.startswith(f"the launch of k failed: CUDA_ERROR_{status} (what the driver says)\nhint: ") and way in said
     )
 
 

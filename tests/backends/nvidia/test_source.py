@@ -75,7 +75,7 @@ ADD = {"x": "*fp32", "y": "*fp32", "out": "*fp32", "n": "i32"}
 def test_additions_of_a_histogram_wait_for_nothing() -> None:
     """A thread's additions need no order among them, and no fence."""
     ptx = _compiled(counted, {"x": "*i32", "out": "*i32"}, BLOCK=1024, BINS=64).asm["ptx"]
-    assert len(re.findall(r"red\.relaxed\.cta\.shared\.add\.u32", ptx)) == 8
+    assert len(re.findall(r"atom\.shared\.cta\.relaxed\.add\.u32", ptx)) == 8
     assert "acq_rel" not in ptx
 
 

@@ -49,6 +49,10 @@ Stream = Callable[[], int]
 """Gives the stream of the next launch."""
 
 
+_NO_DEVICE = 100
+"""CUDA_ERROR_NO_DEVICE"""
+
+
 @lru_cache(maxsize=1)
 def api() -> Any:
     """`cuda.bindings.driver`, initialised. Raises NoDevice, saying what is missing."""
@@ -65,8 +69,16 @@ def api() -> Any:
             f"NVIDIA's driver was not found ({str(error).splitlines()[0].strip()})",
             hint="install the display driver; without a GPU use the target cpu, or sim:cuda:90 to simulate one",
         ) from None
+    if int(status) == _NO_DEVICE:
+        raise NoDevice(
+            f"the driver sees no NVIDIA GPU: {failed(driver, status)}",
+            hint="CUDA_VISIBLE_DEVICES may hide it; without a GPU use the target cpu, or sim:cuda:90 to simulate one",
+        )
     if int(status) != 0:
-        raise NoDevice(f"the CUDA driver does not start: {failed(driver, status)}")
+        raise NoDevice(
+            f"the CUDA driver does not start: {failed(driver, status)}",
+            hint="nvidia-smi says more; without a GPU use the target cpu, or sim:cuda:90 to simulate one",
+        )
     return driver
 
 

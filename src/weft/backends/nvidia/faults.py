@@ -33,6 +33,17 @@ _NOT_INITIALIZED = 3
 _process = os.getpid()
 """That which this was imported by; a child that it forks after it has used a GPU cannot use one."""
 
+_CAPTURE = "launch it once before the capture begins, so that it is compiled and loaded"
+_HINTS = {
+    1: "a number or a size of the launch is beyond what this GPU takes; smaller tiles, or fewer num_stages",
+    46: "another process has the GPU for itself: `nvidia-smi` says which",
+    400: "the stream, or the memory, belongs to another GPU or to a library that has given it back",
+    701: "a block needs more registers than there are: fewer warps (num_warps), or maxnreg",
+    **dict.fromkeys((900, 901, 905, 906, 907, 908), _CAPTURE),
+    912: "clusters of more than 8 blocks are what some GPUs can do, with less shared memory each: a smaller num_ctas",
+}
+"""What to do about a status, where that can be said."""
+
 launches: deque[tuple[str, int, int, int]] = deque(maxlen=4)
 """The last launches, kernel and grid, the newest last."""
 
@@ -73,4 +84,4 @@ def check(answer: tuple[Any, ...], kernel: str = "") -> Any:
             hint="its programs wait for each other, so that all must run at once: a smaller grid, smaller programs",
         )
     subject = f"the launch of {kernel}" if kernel else "a call of the driver"
-    raise LaunchError(f"{subject} failed: {what}")
+    raise LaunchError(f"{subject} failed: {what}", hint=_HINTS.get(code))

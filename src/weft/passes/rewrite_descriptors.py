@@ -10,6 +10,10 @@ becomes
 A descriptor that is an argument of the kernel becomes 2 + 2 * rank arguments: the base, the padding (0 for zero, 1 for
 NaN), the shape and the strides, all but the base in 64 bits; the shape and strides that Triton passes after it (see
 `weft.ir.flattened_descriptor`) are then taken from these. Loops and branches carry the parts that change.
+
+What every descriptor that is an argument fulfils is said of its parts: the base and all strides but the last are
+multiples of 16 bytes, the last stride is 1. `tt.row_divisibility` of the argument says how many bytes divide the last
+extent, and `tt.zero_padding` that its padding is zero.
 """
 
 from __future__ import annotations
@@ -17,22 +21,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import ArrayAttr, Signedness, TensorType
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, Signedness, TensorType
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from weft.base import Span, Unsupported
 from weft.ir import (
     Builder,
     TensorDescType,
+    bit_width,
     element_of,
     empty_dict,
     enum_attr,
     flattened_descriptor,
     function_type,
     i1,
+    i32_attr,
     i64,
     int_value,
     is_float,
+    pointee_of,
     ptr_of,
     shape_of,
     signless,
@@ -118,9 +125,10 @@ def _arguments(function: tt.FuncOp, expander: Expander) -> None:
         parts = [
             _new_argument(entry, argument.index + 1 + i, t if i != 1 else i64, argument) for i, t in enumerate(types)
         ]
-        attrs += [empty_dict()] * len(parts)
-        wide = parts[2:]
-        expander.parts[argument] = [parts[0], b.cmpi("ne", parts[1], b.constant(0, i64)), *wide]
+        attrs += _facts(types[0], (len(parts) - 2) // 2, own)
+        wide: list[SSAValue] = [*parts[2:-1], b.constant(1, i64)]
+        nan = b.constant(0, i1) if "tt.zero_padding" in own.data else b.cmpi("ne", parts[1], b.constant(0, i64))
+        expander.parts[argument] = [parts[0], nan, *wide]
         for value, part in zip(given[index + 1 : index + 1 + extra], wide, strict=False):
             narrow = part if value.type == i64 else b.create(arith.TruncIOp, (part,), (value.type,)).results[0]
             value.replace_all_uses_with(narrow)
@@ -128,6 +136,14 @@ def _arguments(function: tt.FuncOp, expander: Expander) -> None:
         index += 1 + extra
     if isinstance(old_attrs, ArrayAttr):
         function.properties["arg_attrs"] = ArrayAttr(attrs)
+
+
+def _facts(pointer: Attribute, rank: int, own: DictionaryAttr) -> list[Attribute]:
+    """What is known of each part of an argument: of base, padding, shape and strides."""
+    size = max(1, bit_width(pointee_of(pointer)) // 8)
+    rows = int_value(own.data["tt.row_divisibility"]) if "tt.row_divisibility" in own.data else 1
+    multiples = [16, 1, *(1,) * (rank - 1), max(1, rows // size), *(max(1, 16 // size),) * (rank - 1), 1]
+    return [DictionaryAttr({"tt.divisibility": i32_attr(n)}) if n > 1 else empty_dict() for n in multiples]
 
 
 def _new_argument(entry: Block, index: int, type: Attribute, like: SSAValue) -> SSAValue:

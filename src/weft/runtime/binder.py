@@ -199,7 +199,7 @@ def _array(value: Any, specialise: bool, align: bool) -> tuple[Any, Any]:
 def _descriptor(value: Any, specialise: bool, align: bool) -> tuple[Any, Any]:
     if value.device is not None:
         return REFUSED, None
-    return value.signature, value.slots()
+    return (value.signature, value.known), value.slots()
 
 
 def _like_descriptor(value: Any, specialise: bool, align: bool) -> tuple[Any, Any]:

@@ -101,6 +101,15 @@ class TensorDescriptor:
         return f"tensordesc<{facts.element}{[int(n) for n in self.block_shape]}>"
 
     @property
+    def known(self) -> str:
+        """What kernels are specialised for: R where rows are known to be multiples of 16 bytes, Z where padding is zero.
+
+        Strides are such multiples, so rows that follow each other without gaps are.
+        """
+        whole = self.shape[-1] % 16 == 0 or (len(self.shape) > 1 and self.shape[-1] == self.strides[-2])
+        return ("R" if whole else "") + ("Z" if self.padding == "zero" else "")
+
+    @property
     def device(self) -> int | None:
         """The number of the GPU that the array is on; None for the host."""
         return self._facts().device

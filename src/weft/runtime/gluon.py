@@ -60,6 +60,11 @@ class TensorDescriptor(descriptor.TensorDescriptor):
         """Its type in a signature: tensordesc<fp16[64, 64],NVMMASharedLayout(128, 16)>."""
         return f"{super().signature.removesuffix('>')},{self.layout!r}>"
 
+    @property
+    def known(self) -> str:
+        """Nothing: what lies outside is the copy engine's affair."""
+        return ""
+
 
 class GluonJITFunction(JITFunction):
     """A Gluon kernel: traced to layout IR, launched for targets that have layouts."""

@@ -66,7 +66,7 @@ def specialize(
     if isinstance(arg, (float, np.floating)):
         return "fp32", None
     if isinstance(arg, TensorDescriptor):
-        return arg.signature, None
+        return arg.signature, arg.known
     if isinstance(arg, JITCallable):
         return "constexpr", arg.cache_key
     if is_constexpr_value(arg):
@@ -82,7 +82,7 @@ def specialize(
         return name, ("D" if align and facts.address % 16 == 0 else "") if specialize_value else None
     if all(hasattr(arg, name) for name in ("base", "shape", "strides", "block_shape")):
         copy = TensorDescriptor(arg.base, arg.shape, arg.strides, arg.block_shape, getattr(arg, "padding", "zero"))
-        return copy.signature, None
+        return copy.signature, copy.known
     raise LaunchTypeError(
         f"failed to specialize argument of type {type(arg).__name__}: kernels take arrays, numbers, None, tuples of "
         "these, tensor descriptors and jit functions"
@@ -164,6 +164,10 @@ def _at(values: Any, path: Path) -> Any:
     return values
 
 
+_ATTRIBUTES = {"D": ("tt.divisibility", 16), "R": ("tt.row_divisibility", 16), "Z": ("tt.zero_padding", 1)}
+"""What is known of a value, and the attribute of the argument that says so."""
+
+
 def signature_of(
     names: list[str], specialization: list[tuple[Any, Any]], values: list[Any]
 ) -> tuple[Mapping[str, Any], dict[Path, Any], dict[Path, list[list[Any]]]]:
@@ -174,8 +178,8 @@ def signature_of(
         path: _at(values, path) for path in find_paths(types, lambda t: isinstance(t, str) and t == "constexpr")
     }
     attrs = {
-        path: [["tt.divisibility", 16]]
+        path: known
         for path in find_paths(facts, lambda k: isinstance(k, str))
-        if "D" in _at(facts, path) and path not in constants
+        if path not in constants and (known := [list(_ATTRIBUTES[k]) for k in _at(facts, path) if k in _ATTRIBUTES])
     }
     return dict(zip(names, types, strict=True)), constants, attrs

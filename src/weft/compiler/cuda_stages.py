@@ -60,7 +60,7 @@ def _modules(src: Source, target: GPUTarget, language: CompileOptions, options: 
     module: ModuleOp = src.make_ir(language, target)
     if "ttg.num-warps" in module.attributes:  # layout IR as text
         fence_copies(module)
-    return gpu_tile_pipeline(module, language.enable_fp_fusion)
+    return gpu_tile_pipeline(module, language.num_warps, language.enable_fp_fusion)
 
 
 def _laid_out(module: ModuleOp, target: GPUTarget, language: CompileOptions) -> ModuleOp:

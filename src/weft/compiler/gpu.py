@@ -50,7 +50,7 @@ def lane_program(
     if as_text:
         fence_copies(module)
     elif not laid_out:
-        gpu_tile_pipeline(module, language.enable_fp_fusion)
+        gpu_tile_pipeline(module, language.num_warps, language.enable_fp_fusion)
     if told is not None:
         told([asdict(found) for found in wrapped_offsets(module)])
     if laid_out:

@@ -14,6 +14,7 @@ from .cse_dce import cse_dce
 from .decompose_dot_scaled import decompose_dot_scaled
 from .drop_unchanged import drop_unchanged
 from .inline_calls import inline_calls
+from .partial_sums import partial_sums
 from .pipeline_loads import pipeline_loads
 from .pipelines import tile_pipeline
 from .recoalesce import recoalesce
@@ -26,11 +27,12 @@ from .structure_branches import structure_branches
 __all__ = ["gpu_pipeline", "gpu_tile_pipeline", "layout_pipeline"]
 
 
-def gpu_tile_pipeline(module: ModuleOp, fuse: bool = True) -> ModuleOp:
+def gpu_tile_pipeline(module: ModuleOp, warps: int = 4, fuse: bool = True) -> ModuleOp:
     """`tile_pipeline`, and what is for GPUs alone; with `fuse`, a product and a sum may be rounded together."""
     tile_pipeline(module)
     if fuse and contract_sums(module):
         cse_dce(module)
+    partial_sums(module, warps)  # after it: a sum of products is no sum any more
     return module
 
 

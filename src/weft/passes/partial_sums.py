@@ -1,0 +1,175 @@
+"""Sums that a loop carries are added up where their parts are, and across lanes once, after the loop.
+
+    %s = scf.for ... iter_args(%a = %init) -> (tensor<32xf32>) {
+      %r = "tt.reduce"(%x) <{axis = 1}> add : (tensor<32x64xf32>) -> tensor<32xf32>
+      %b = arith.addf %a, %r
+      scf.yield %b
+    }
+becomes
+    %p = scf.for ... iter_args(%a = %zero) -> (tensor<32x16xf32>) {
+      %y = tt.reshape %x : tensor<32x64xf32> -> tensor<32x16x4xf32>
+      %r = "tt.reduce"(%y) <{axis = 2}> add           four neighbours, which one lane has
+      %b = arith.addf %a, %r
+      scf.yield %b
+    }
+    %r2 = "tt.reduce"(%p) <{axis = 1}> add
+    %s = arith.addf %init, %r2
+
+A reduction across the lanes of a warp takes five exchanges, across warps shared memory and a barrier: once, and not in
+each turn. Triton does this too (`optimize-thread-locality`).  Minima and maxima likewise.
+"""
+
+from __future__ import annotations
+
+from math import inf, prod
+
+from xdsl.dialects import arith, scf
+from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
+from xdsl.rewriter import Rewriter
+
+from weft.analysis import AxisFacts
+from weft.ir import Builder, bit_width, element_of, int_attr, int_value, shape_of, tensor_of, tt
+
+from .removal import remove
+
+__all__ = ["partial_sums"]
+
+NEIGHBOURS = 4
+"""Elements that one lane has side by side: what a load of 16 bytes gives, and a multiple of it for smaller types."""
+
+MOST_CARRIED = 16
+"""Registers of a lane for the parts of one sum."""
+
+_FLOATS: dict[type[Operation], float] = {
+    arith.AddfOp: 0.0, arith.MaxnumfOp: -inf, arith.MaximumfOp: -inf, arith.MinnumfOp: inf, arith.MinimumfOp: inf,
+}  # fmt: skip
+_INTEGERS: tuple[type[Operation], ...] = (arith.AddiOp, arith.MaxSIOp, arith.MinSIOp, arith.MaxUIOp, arith.MinUIOp)
+
+
+def partial_sums(root: Operation, warps: int) -> bool:
+    """Rewrite the loops inside `root`, of a kernel with so many warps. Gives whether there was any."""
+    changed = False
+    for loop in [op for op in root.walk() if isinstance(op, scf.ForOp)]:
+        for index in range(len(loop.results)):
+            changed |= _rewrite(loop, index, 32 * warps)
+    return changed
+
+
+def _rewrite(loop: scf.ForOp, index: int, threads: int) -> bool:
+    carried = loop.body.block.args[index + 1]
+    found = _reduction(loop, carried, index)
+    if found is None:
+        return False
+    added, reduced = found
+    shape, parts = _parts(shape_of(reduced.srcs[0].type), threads, _neighbours(reduced.srcs[0]))
+    if parts is None:
+        return False
+    element = element_of(carried.type)
+    partial_type = tensor_of(shape, element)
+    init = loop.operands[3 + index]
+    loop.operands[3 + index] = Builder.before(loop).constant(_neutral(type(added), element), partial_type)
+    new = Rewriter.replace_value_with_new_type(carried, partial_type)
+    inside = Builder.before(reduced)
+    value = reduced.srcs[0]
+    if parts > 1:
+        wide = inside.create(tt.ReshapeOp, (value,), (tensor_of((*shape, parts), element),)).result
+        value = _again(inside, reduced, wide, partial_type)
+    total = Builder.before(added).binary(type(added), new, value)
+    yielded = loop.body.block.last_op
+    assert yielded is not None
+    yielded.operands[index] = total
+    result = Rewriter.replace_value_with_new_type(loop.results[index], partial_type)
+    after = Builder.after(loop)
+    last = _again(after, reduced, result, init.type)
+    final = after.binary(type(added), init, last)
+    result.replace_uses_with_if(final, lambda use: use.operation is not last.owner)
+    remove(added)
+    remove(reduced)
+    return True
+
+
+def _reduction(loop: scf.ForOp, carried: BlockArgument, index: int) -> tuple[Operation, tt.ReduceOp] | None:
+    """What adds a reduction to a carried value, and that reduction, if nothing else looks at either."""
+    yielded = loop.body.block.last_op
+    if yielded is None:
+        return None
+    result = yielded.operands[index]
+    added = result.owner
+    if type(added) not in _FLOATS and type(added) not in _INTEGERS:
+        return None
+    assert isinstance(added, Operation)
+    if added.parent is not carried.block or carried not in added.operands or not _used_once(result, carried):
+        return None
+    other = next((x for x in added.operands if x is not carried), None)
+    reduced = other.owner if isinstance(other, OpResult) else None
+    if not isinstance(reduced, tt.ReduceOp) or reduced.parent is not carried.block or not _used_once(reduced.result[0]):
+        return None
+    source = reduced.srcs[0]
+    last = len(shape_of(source.type)) - 1
+    if len(reduced.srcs) != 1 or int_value(reduced.axis) != last or not _combines_by(reduced, type(added)):
+        return None
+    return added, reduced
+
+
+def _neighbours(source: SSAValue) -> int:
+    """How many elements of a row one lane has side by side: as a load gives them; 0 of a product, which has them in
+    pairs.
+    """
+    seen: set[SSAValue] = set()
+    waiting, block = [source], source.owner.parent if isinstance(source.owner, Operation) else None
+    facts, runs = AxisFacts(), []
+    while waiting:
+        value = waiting.pop()
+        op = value.owner
+        if value in seen or not isinstance(op, Operation) or op.parent is not block:
+            continue
+        seen.add(value)
+        if isinstance(op, (tt.DotOp, tt.DotScaledOp)):
+            return 0
+        if isinstance(op, tt.LoadOp):
+            runs.append(facts.of(op.ptr).contiguity[-1])
+        else:
+            waiting += op.operands
+    return NEIGHBOURS if max(runs, default=NEIGHBOURS) >= NEIGHBOURS else 1
+
+
+def _used_once(*values: SSAValue) -> bool:
+    return all(len(list(value.uses)) == 1 for value in values)
+
+
+def _combines_by(reduced: tt.ReduceOp, kind: type[Operation]) -> bool:
+    block = reduced.combineOp.block
+    body = list(block.ops)
+    return (
+        len(body) == 2
+        and type(body[0]) is kind
+        and {*body[0].operands} == {*block.args}
+        and tuple(body[1].operands) == (body[0].results[0],)
+    )
+
+
+def _parts(shape: tuple[int, ...], threads: int, neighbours: int) -> tuple[tuple[int, ...], int | None]:
+    """The shape of the parts, and how many neighbours make one; None where the registers do not suffice."""
+    each = prod(shape) // threads
+    parts = max(1, min(neighbours, each, shape[-1] // 2))
+    if neighbours == 0 or shape[-1] < 4 or each // parts > MOST_CARRIED:
+        return shape, None
+    return (*shape[:-1], shape[-1] // parts), parts
+
+
+def _neutral(kind: type[Operation], element: Attribute) -> float | int:
+    """What changes nothing."""
+    if kind in _FLOATS:
+        return _FLOATS[kind]
+    bits = bit_width(element)
+    limits: dict[type[Operation], int] = {
+        arith.MaxSIOp: -(1 << (bits - 1)), arith.MinSIOp: (1 << (bits - 1)) - 1, arith.MinUIOp: -1,
+    }  # fmt: skip
+    return limits.get(kind, 0)
+
+
+def _again(b: Builder, reduced: tt.ReduceOp, source: SSAValue, result: Attribute) -> SSAValue:
+    """The same reduction of another tile along its last dimension."""
+    axis = int_attr(len(shape_of(source.type)) - 1)
+    region = reduced.combineOp.clone()
+    return b.create(tt.ReduceOp, (source,), (result,), {"axis": axis}, {}, (region,)).result[0]

@@ -1,0 +1,119 @@
+"""Sums that loops carry: in parts inside the loop, across lanes after it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import weft
+import weft.language as tl
+
+
+@weft.jit
+def rows(out, x, n, M: tl.constexpr, N: tl.constexpr, OP: tl.constexpr, START: tl.constexpr):
+    m = tl.arange(0, M)
+    total = tl.full((M,), START, x.dtype.element_ty)
+    for start in range(0, n, N):
+        i = start + tl.arange(0, N)
+        if OP == "add":
+            tile = tl.load(x + m[:, None] * n + i[None, :], mask=i[None, :] < n, other=0)
+            total += tl.sum(tile, axis=1)
+        elif OP == "max":
+            tile = tl.load(x + m[:, None] * n + i[None, :], mask=i[None, :] < n, other=START)
+            total = tl.maximum(total, tl.max(tile, axis=1))
+        else:
+            tile = tl.load(x + m[:, None] * n + i[None, :], mask=i[None, :] < n, other=START)
+            total = tl.minimum(total, tl.min(tile, axis=1))
+    tl.store(out + m, total)
+
+
+@weft.jit
+def whole(out, x, n, N: tl.constexpr):
+    total = 5.0
+    for start in range(0, n, N):
+        i = start + tl.arange(0, N)
+        total += tl.sum(tl.load(x + i, mask=i < n, other=0.0))
+    tl.store(out, total)
+
+
+def _loop(text: str) -> str:
+    """The body of the only loop."""
+    return text.partition("scf.for")[2].partition("scf.yield")[0]
+
+
+@pytest.mark.parametrize("op", ["add", "max", "min"])
+@pytest.mark.parametrize("dtype", [np.float32, np.int32, np.float64])
+@pytest.mark.parametrize(("warps", "m", "n"), [(4, 32, 64), (1, 1, 256), (8, 4, 32), (4, 16, 8)])
+def test_rows(op: str, dtype: Any, warps: int, m: int, n: int) -> None:
+    rng = np.random.default_rng(7)
+    x = rng.integers(-60, 60, (m, 3 * n - 5)).astype(dtype)
+    start = 3 if op == "add" else {"max": -50, "min": 50}[op]
+    out = np.empty(m, dtype)
+    with weft.target("sim:cuda:90"):
+        rows[(1,)](out, x, x.shape[1], m, n, op, start, num_warps=warps)
+    by = {"add": np.sum, "max": np.max, "min": np.min}[op](x, axis=1)
+    wanted = {"add": by + start, "max": np.maximum(by, start), "min": np.minimum(by, start)}[op]
+    assert (out == wanted.astype(dtype)).all()
+
+
+@pytest.mark.parametrize("n", [0, 1, 700, 1024, 1500])
+def test_the_whole(n: int) -> None:
+    x, out = np.arange(max(n, 1), dtype=np.float32), np.empty(1, np.float32)
+    with weft.target("sim:cuda:80"):
+        whole[(1,)](out, x, n, 512)
+    assert out[0] == 5 + x[:n].sum(dtype=np.float64)
+
+
+def test_nothing_crosses_lanes_inside_the_loop() -> None:
+    f32 = weft.MockTensor("fp32")
+    kernel = rows.warmup(f32, f32, 1024, 32, 64, "add", 0.0, grid=(1,), target="cuda:90")
+    assert kernel.asm["ttir"].count('"tt.reduce"') == 2
+    inside = kernel.asm["ptx"].partition("\n$L__BB0_")[2]
+    loop, _, after = inside.rpartition("bra")
+    assert "shfl" not in loop and "shfl" in after
+    alone = whole.warmup(f32, f32, 1024, 512, grid=(1,), target="cuda:90").asm["ptx"]
+    loop, _, after = alone.rpartition("bra")
+    assert "bar.sync" not in loop and "bar.sync" in after
+
+
+def test_what_else_looks_at_stays() -> None:
+    @weft.jit
+    def seen(out, x, KIND: tl.constexpr):
+        m, n = tl.arange(0, 32), tl.arange(0, 64)
+        total = tl.zeros((32,), tl.float32)
+        for k in range(10):
+            part = tl.sum(tl.load(x + k * 2048 + m[:, None] * 64 + n[None, :]), axis=1)
+            if KIND == "part":
+                tl.store(out + k * 32 + m, part)
+            if KIND == "total":
+                tl.store(out + k * 32 + m, total)
+            total += part * 2 if KIND == "scaled" else part
+        tl.store(out + 320 + m, total)
+
+    f32 = weft.MockTensor("fp32")
+    for kind in ("part", "total", "scaled"):
+        text = seen.warmup(f32, f32, kind, grid=(1,), target="cuda:90").asm["ttir"]
+        assert text.count('"tt.reduce"') == 1 and "tt.reduce" in _loop(text), kind
+
+
+def test_sums_of_products_stay() -> None:
+    @weft.jit
+    def products(out, x):
+        m, n = tl.arange(0, 64), tl.arange(0, 64)
+        a = tl.load(x + m[:, None] * 64 + n[None, :])
+        total = tl.zeros((64,), tl.float32)
+        for k in range(10):
+            b = tl.load(x + k * 4096 + m[:, None] * 64 + n[None, :])
+            total += tl.sum(tl.exp(tl.dot(a, b)), axis=1)
+        tl.store(out + m, total)
+
+    f16 = weft.MockTensor("fp16")
+    text = products.warmup(weft.MockTensor("fp32"), f16, grid=(1,), target="cuda:90").asm["ttir"]
+    assert text.count('"tt.reduce"') == 1
+
+
+def test_on_the_host_they_stay() -> None:
+    f32 = weft.MockTensor("fp32")
+    assert rows.warmup(f32, f32, 1024, 32, 64, "add", 0.0, grid=(1,)).asm["ttir"].count('"tt.reduce"') == 1

@@ -85,3 +85,15 @@ def test_each_gpu_has_its_own_way(monkeypatch: pytest.MonkeyPatch) -> None:
         for index in (0, 1, 1, 0):
             kernel[(1,)](Tensor(A, device=index), Tensor(B, device=index), 64, 1.0)
         assert [call.gpu for call in gpu.launched] == [0, 1, 1, 0]
+
+
+def test_integers_are_addresses(gpu: PretendedGPU) -> None:
+    """As in Triton, whose launchers take them for tensors: x.data_ptr()."""
+    kernel = compiled()
+    for _ in range(2):
+        kernel[(1,)](A, Tensor(B), 64, 1.0)
+    assert [call.values("QQif") for call in gpu.launched] == [(A, B, 64, 1.0)] * 2
+    with pytest.raises(
+        LaunchTypeError, match="argument `x` was compiled as \\*fp32, so it must be an array, got a int"
+    ):
+        kernel[(1,)](-1, Tensor(B), 64, 1.0)

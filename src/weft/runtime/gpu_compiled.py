@@ -89,18 +89,20 @@ def _way(
     checks += [f"0 < {axis} <= {most}" for axis, most in zip("xyz", MAX_GRID, strict=True)]
     values = []
     for name, kind, found in zip(names, kinds, classes, strict=True):
+        value = name
         if not isinstance(kind, str):
             return None
         if kind.startswith("*") and found.__module__ in ("torch", "torch.nn.parameter"):
             checks.append(f"{name}.get_device() == {index}")
-            values.append(f"{name}.data_ptr()")
-            continue
-        if found is int and kind[0] in "iu" and kind[1:].isdigit() and kind not in ("i1", "u1"):
+            value = f"{name}.data_ptr()"
+        elif kind.startswith("*") and found is int:
+            checks.append(f"0 <= {name} < {1 << 64}")
+        elif found is int and kind[0] in "iu" and kind[1:].isdigit() and kind not in ("i1", "u1"):
             bits = int(kind[1:])
             checks.append(f"{-(1 << bits - 1)} <= {name} < {1 << bits}")
-        elif not (found is float and kind in ("fp32", "fp64")):
+        elif found is not float or kind not in ("fp32", "fp64"):
             return None
-        values.append(name)
+        values.append(value)
     source = f"def way(x, y, z{''.join(', ' + n for n in names)}):\n"
     source += f"    if {' and '.join(checks)}:\n"
     source += f"        fire(x, y, z{''.join(', ' + v for v in values)})\n        return True\n    return False\n"
@@ -115,8 +117,13 @@ def _is_memory(kind: Any) -> bool:
 
 
 def _bound(param: Any, kind: str, value: Any) -> Any:
-    """What is handed to the kernel for an array, or for a descriptor of one; they have to be on a GPU."""
+    """What is handed to the kernel for an array, or for a descriptor of one; they have to be on a GPU.
+
+    An integer is taken as an address there, which its caller has to know.
+    """
     described = kind.startswith("tensordesc")
+    if value.__class__ is int and not described and 0 <= value < 1 << 64:
+        return value
     if described != hasattr(value, "block_shape") or not (described or is_array(value)):
         wanted = "a tensor descriptor" if described else "an array"
         raise LaunchTypeError(

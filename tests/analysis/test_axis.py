@@ -10,8 +10,9 @@ import pytest
 from xdsl.dialects import arith
 from xdsl.ir import Block, SSAValue
 
+import weft.ir.gpu  # noqa: F401  (reads layouts in texts)
 from weft.analysis import AxisFacts, Facts
-from weft.ir import Builder, i32, parse_module
+from weft.ir import Builder, i32, i32_attr, parse_module, tt
 
 OPERATIONS: dict[str, tuple[Any, Any]] = {
     "add": (arith.AddiOp, lambda a, b: a + b),
@@ -48,11 +49,11 @@ def grown(rng: random.Random) -> list[tuple[SSAValue, np.ndarray, bool]]:
         start = rng.choice([0, 0, 8, 24])
         made.append((b.make_range(start, start + n), np.arange(start, start + n), False))
     for _ in range(4):
-        n = rng.choice([1, 2, 3, 4, 8, 16, 32, 48, 0, -16])
+        n = rng.choice([1, 2, 3, 4, 7, 8, 15, 16, 32, 48, 0, -16])
         made.append((b.constant(n, i32), np.asarray(n), False))
     for _ in range(30):
         value, numbers, predicate = rng.choice(made)
-        kind = rng.randrange(8)
+        kind = rng.randrange(9)
         if numbers.ndim == 0:
             shape = rng.choice([(16,), (64,), (16, 64)])
             made.append((b.splat(value, shape), np.broadcast_to(numbers, shape), predicate))
@@ -79,6 +80,10 @@ def grown(rng: random.Random) -> list[tuple[SSAValue, np.ndarray, bool]]:
             elif kind == 5 and (there > 0).all() and (numbers >= 0).all():
                 made.append((b.binary(arith.DivSIOp, value, other), numbers // there, False))
                 made.append((b.binary(arith.RemSIOp, value, other), numbers % there, False))
+            elif kind == 6 and there.min() >= 0 and there.max() < 8:
+                made.append((b.binary(arith.ShRSIOp, value, other), numbers >> there, False))
+                if np.abs(numbers << there).max() < 1 << 30:
+                    made.append((b.binary(arith.ShLIOp, value, other), numbers << there, False))
             else:
                 name = rng.choice(["slt", "sle", "sgt", "sge", "eq", "ne"])
                 meaning = {"slt": np.less, "sle": np.less_equal, "sgt": np.greater, "sge": np.greater_equal,
@@ -133,3 +138,26 @@ module attributes {"ttg.num-warps" = 4 : i32} {
 }"""
     (op,) = (op for op in parse_module(text).walk() if op.name == "ttg.convert_layout")
     assert AxisFacts().of(op.results[0]).divisibility == (16,)
+
+
+def _program(b: Builder) -> SSAValue:
+    return b.create(tt.GetProgramIdOp, (), (i32,), {"axis": i32_attr(0)}).results[0]
+
+
+def test_quotients_and_remainders_by_multiples() -> None:
+    """Runs of 16 divided by half of a multiple of 32, which no one knows: runs of 16 equal and consecutive numbers."""
+    b = Builder(Block())
+    unknown = b.binary(arith.MuliOp, b.binary(arith.AddiOp, _program(b), b.constant(1, i32)), b.constant(32, i32))
+    half = b.splat(b.binary(arith.DivSIOp, unknown, b.constant(2, i32)), (64,))
+    offsets, facts = b.make_range(0, 64), AxisFacts()
+    assert facts.of(b.binary(arith.DivSIOp, offsets, half)).constancy == (16,)
+    assert facts.of(b.binary(arith.RemSIOp, offsets, half)).contiguity == (16,)
+
+
+def test_shifts_and_masks_are_quotients_and_remainders() -> None:
+    b = Builder(Block())
+    offsets, facts = b.make_range(0, 64), AxisFacts()
+    assert facts.of(b.binary(arith.ShRSIOp, offsets, b.splat_constant(3, (64,), i32))).constancy == (8,)
+    assert facts.of(b.binary(arith.AndIOp, offsets, b.splat_constant(7, (64,), i32))).contiguity == (8,)
+    rows = b.binary(arith.ShLIOp, b.splat(_program(b), (64,)), b.splat_constant(4, (64,), i32))
+    assert facts.of(b.binary(arith.AddiOp, rows, offsets)).divisibility == (16,)

@@ -354,7 +354,10 @@ def _subtract(facts: AxisFacts, op: Operation, value: SSAValue) -> Facts:
 
 @_rule("arith.muli")
 def _multiply(facts: AxisFacts, op: Operation, value: SSAValue) -> Facts:
-    a, b = facts.of(op.operands[0]), facts.of(op.operands[1])
+    return _product(facts.of(op.operands[0]), facts.of(op.operands[1]))
+
+
+def _product(a: Facts, b: Facts) -> Facts:
     if b.value == 1:
         return a
     if a.value == 1:
@@ -369,25 +372,37 @@ def _multiply(facts: AxisFacts, op: Operation, value: SSAValue) -> Facts:
 
 @_rule("arith.divsi", "arith.divui")
 def _divide(facts: AxisFacts, op: Operation, value: SSAValue) -> Facts:
-    a, b = facts.of(op.operands[0]), facts.of(op.operands[1])
+    return _quotient(facts.of(op.operands[0]), facts.of(op.operands[1]), _shape(value))
+
+
+def _quotient(a: Facts, b: Facts, shape: tuple[int, ...]) -> Facts:
+    """Runs of what divides one divisor have one quotient; a multiple, divided by a power of two, is a smaller one."""
     if b.value == 1:
         return a
-    if b.value is None or b.value <= 0:
-        return Facts((1,) * len(a.contiguity), (1,) * len(a.contiguity), _least(a.constancy, b.constancy))
-    d = divisor_of(b.value)
+    least = _least(a.constancy, b.constancy)
+    if b.value is not None and b.value <= 0:
+        return Facts((1,) * len(least), (1,) * len(least), least)
+    d = _of_each(b)
     constancy = tuple(
-        max(k, min(c, div, d)) for c, div, k in zip(a.contiguity, a.divisibility, a.constancy, strict=True)
+        max(k, min(c, div, d)) if kb == s else k
+        for c, div, k, kb, s in zip(a.contiguity, a.divisibility, least, b.constancy, shape, strict=True)
     )
-    return Facts((1,) * len(constancy), (1,) * len(constancy), constancy)
+    if b.value is None or b.value != divisor_of(b.value):
+        return Facts((1,) * len(least), (1,) * len(least), constancy)
+    divisibility = tuple(1 if c > 1 else max(1, div // d) for c, div in zip(a.contiguity, a.divisibility, strict=True))
+    return Facts((1,) * len(least), divisibility, constancy)
 
 
 @_rule("arith.remsi", "arith.remui")
 def _remainder(facts: AxisFacts, op: Operation, value: SSAValue) -> Facts:
-    a, b = facts.of(op.operands[0]), facts.of(op.operands[1])
+    return _rest(facts.of(op.operands[0]), facts.of(op.operands[1]), _shape(value))
+
+
+def _rest(a: Facts, b: Facts, shape: tuple[int, ...]) -> Facts:
     d = _of_each(b)
     contiguity = tuple(
         min(c, div, d) if k == s else 1
-        for c, div, k, s in zip(a.contiguity, a.divisibility, b.constancy, _shape(value), strict=True)
+        for c, div, k, s in zip(a.contiguity, a.divisibility, b.constancy, shape, strict=True)
     )
     divisibility = tuple(
         min(_limited(x, run, c), d) for x, run, c in zip(a.divisibility, contiguity, a.contiguity, strict=True)
@@ -411,9 +426,27 @@ def _compare(facts: AxisFacts, op: Operation, value: SSAValue) -> Facts:
     return Facts(one, one, tuple(constancy))
 
 
-@_rule(
-    "arith.andi", "arith.ori", "arith.xori", "arith.shli", "arith.shrsi", "arith.shrui", "arith.minsi", "arith.maxsi"
-)
+@_rule("arith.shli", "arith.shrsi", "arith.shrui")
+def _shift(facts: AxisFacts, op: Operation, value: SSAValue) -> Facts:
+    """By a known number, a product with a power of two or a quotient."""
+    a, b = facts.of(op.operands[0]), facts.of(op.operands[1])
+    if b.value is None or not 0 <= b.value < min(31, bit_width(element_of(value.type))):
+        return _bitwise(facts, op, value)
+    power = Facts((1,) * len(b.contiguity), (1 << b.value,) * len(b.contiguity), _shape(value), 1 << b.value)
+    return _product(a, power) if op.name == "arith.shli" else _quotient(a, power, _shape(value))
+
+
+@_rule("arith.andi")
+def _and(facts: AxisFacts, op: Operation, value: SSAValue) -> Facts:
+    """With 2^n - 1, what remains of a division by 2^n."""
+    a, b = facts.of(op.operands[0]), facts.of(op.operands[1])
+    if b.value is None or b.value <= 0 or b.value & (b.value + 1) or b.value >= MOST:
+        return _bitwise(facts, op, value)
+    power = Facts((1,) * len(b.contiguity), (b.value + 1,) * len(b.contiguity), _shape(value), b.value + 1)
+    return _rest(a, power, _shape(value))
+
+
+@_rule("arith.ori", "arith.xori", "arith.minsi", "arith.maxsi")
 def _bitwise(facts: AxisFacts, op: Operation, value: SSAValue) -> Facts:
     a, b = facts.of(op.operands[0]), facts.of(op.operands[1])
     one = (1,) * len(a.constancy)

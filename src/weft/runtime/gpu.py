@@ -43,8 +43,11 @@ def arrays_of(values: Iterable[Any]) -> Iterator[Any]:
 
 def _gpu_of(array: Any) -> int | None:
     """The number of the GPU whose memory an array is in; None for one in the host's."""
-    if getattr(array, "is_cuda", None) is False:  # PyTorch says so without further ado
+    there = getattr(array, "is_cuda", None)  # PyTorch says so without further ado
+    if there is False:
         return None
+    if there is True and type(array).__module__.startswith("torch"):
+        return int(array.get_device())
     facts = array_facts(array)
     return facts.device if facts is not None else None
 

@@ -474,7 +474,7 @@ def test_a_compiled_kernel_by_itself_refuses_what_does_not_fit(gpu: PretendedGPU
         kernel[(1,)](x, host, 64, 1.0)
     with pytest.raises(LaunchError, match="argument `x`: a numpy.ndarray lives in host memory"):
         kernel[(1,)](host, host, 64, 1.0)
-    for wrong in (None, 1 << 40):
+    for wrong in (None, -1):
         with pytest.raises(LaunchTypeError, match=r"`y` was compiled as \*fp32, so it must be an array, got a "):
             kernel[(1,)](x, wrong, 64, 1.0)
     for grid in (None, lambda meta: (1,)):

@@ -31,7 +31,8 @@ __all__ = ["Array", "Launched", "PretendedGPU", "Tensor", "forget", "pretend"]
 H200 = {
     "MULTIPROCESSOR_COUNT": 132, "COMPUTE_CAPABILITY_MAJOR": 9, "COMPUTE_CAPABILITY_MINOR": 0,
     "MAX_SHARED_MEMORY_PER_BLOCK_OPTIN": 232448, "MAX_REGISTERS_PER_BLOCK": 65536, "MAX_THREADS_PER_BLOCK": 1024,
-    "MAX_SHARED_MEMORY_PER_MULTIPROCESSOR": 233472, "L2_CACHE_SIZE": 50 << 20, "CLOCK_RATE": 1980000, "MEMORY_CLOCK_RATE": 3201000, "GLOBAL_MEMORY_BUS_WIDTH": 6144,
+    "MAX_SHARED_MEMORY_PER_MULTIPROCESSOR": 233472, "L2_CACHE_SIZE": 50 << 20,
+    "CLOCK_RATE": 1980000, "MEMORY_CLOCK_RATE": 3201000, "GLOBAL_MEMORY_BUS_WIDTH": 6144,
 }  # fmt: skip
 STATUS = {
     2: "CUDA_ERROR_OUT_OF_MEMORY", 209: "CUDA_ERROR_NO_BINARY_FOR_GPU", 218: "CUDA_ERROR_INVALID_PTX",
@@ -144,14 +145,16 @@ class PretendedGPU:
         return 0, 1 << 20, 141 << 30
 
     def cuMemFree(self, address: int) -> Any:
-        self._memory.pop(address, None)
-        return (0,)
+        return (0,) if self._memory.pop(address, None) is not None else (1,)
 
     def cuMemcpyHtoD(self, to: int, source: int, size: int) -> Any:
         ctypes.memmove(to, source, size)
         return (0,)
 
     cuMemcpyDtoH = cuMemcpyHtoD
+
+    def cuMemcpyDtoDAsync(self, to: int, source: int, size: int, stream: int) -> Any:
+        return self.cuMemcpyHtoD(to, source, size)
 
     def cuLibraryLoadData(self, image: bytes, *more: Any) -> Any:
         return self._answer("cuLibraryLoadData", 5)

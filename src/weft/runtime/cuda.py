@@ -10,6 +10,8 @@ Whoever has PyTorch or CuPy needs nothing of this: their arrays are taken as the
 
 from __future__ import annotations
 
+import math
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,7 +21,9 @@ import numpy as np
 from weft.base import LaunchError, LaunchTypeError
 from weft.compiler import devices
 
+from .arrays import array_facts, dtype_name
 from .streams import own_stream, stream
+from .views import dtype_of, numpy_view
 
 __all__ = [
     "DeviceArray",
@@ -47,18 +51,38 @@ def typestr(dtype: np.dtype[Any]) -> str:
     return dtype.str if named else np.dtype(f"u{dtype.itemsize}").str
 
 
+def _shape(shape: Any) -> tuple[int, ...]:
+    """A number or several, as the sizes of an array."""
+    try:
+        sizes = (operator.index(shape),) if hasattr(shape, "__index__") else tuple(map(operator.index, shape))
+    except TypeError:
+        raise LaunchTypeError(f"the shape of an array on a GPU is an integer or several, got {shape!r}") from None
+    if any(n < 0 for n in sizes):
+        raise LaunchError(f"the shape {sizes} of an array on a GPU has a negative size")
+    return sizes
+
+
+def _dtype(dtype: Any) -> np.dtype[Any]:
+    """An element type of NumPy, ml_dtypes, PyTorch or the language, as NumPy's; LaunchTypeError for other ones."""
+    try:
+        found: np.dtype[Any] = np.dtype(dtype)
+    except TypeError:
+        return dtype_of(dtype_name(dtype))
+    dtype_name(found)
+    return found
+
+
 class DeviceArray:
     """A dense array in a GPU's memory, given back when nothing refers to it any more.
 
-    `shape`, `dtype`, `strides` (bytes), `size` and `nbytes` are as in NumPy; `device` is the number of its GPU.
+    `shape`, `dtype`, `strides` (bytes), `size` and `nbytes` are as in NumPy; `device` is the number of its GPU. A copy,
+    a pickled one too, has memory of its own; `numpy.asarray(x)` is `x.numpy()`.
     """
 
     def __init__(self, shape: int | Sequence[int], dtype: Any, device: int | None = None) -> None:
-        self.shape = (int(shape),) if isinstance(shape, (int, np.integer)) else tuple(int(n) for n in shape)
-        if any(n < 0 for n in self.shape):
-            raise LaunchError(f"the shape {self.shape} of an array on a GPU has a negative size")
-        self.dtype = np.dtype(dtype)
-        self.size = int(np.prod(self.shape, dtype=np.int64))
+        self.shape = _shape(shape)
+        self.dtype = _dtype(dtype)
+        self.size = math.prod(self.shape)
         self.nbytes = self.size * self.dtype.itemsize
         self._gpu = devices.current_device() if device is None else devices.device(device)
         self.device = self._gpu.index
@@ -98,7 +122,7 @@ class DeviceArray:
 
     def copy_from(self, array: Any) -> DeviceArray:
         """Take the elements of an array of the host with the same shape and type; gives itself."""
-        host = np.ascontiguousarray(array)
+        host = _on_the_host(array)
         if host.shape != self.shape or host.dtype != self.dtype:
             raise LaunchTypeError(
                 f"a {host.dtype} array of shape {host.shape} cannot fill a {self.dtype} one of shape {self.shape}"
@@ -115,6 +139,10 @@ class DeviceArray:
 
     def copy_(self, other: DeviceArray) -> DeviceArray:
         """Take the elements of another array of the same GPU, shape and type, in stream order; gives itself."""
+        if not isinstance(other, DeviceArray):
+            raise LaunchTypeError(
+                f"a {type(other).__name__} cannot be copied into {self!r}", hint="x.copy_from takes arrays of the host"
+            )
         if (other.shape, other.dtype, other.device) != (self.shape, self.dtype, self.device):
             raise LaunchTypeError(f"{other!r} cannot be copied into {self!r}")
         devices.copy(self.address, other.address, self.nbytes, self._gpu, own_stream())
@@ -123,6 +151,20 @@ class DeviceArray:
     def clone(self) -> DeviceArray:
         """A copy on the same GPU."""
         return DeviceArray(self.shape, self.dtype, self.device).copy_(self)
+
+    def __copy__(self) -> DeviceArray:
+        return self.clone()
+
+    def __deepcopy__(self, memo: Any) -> DeviceArray:
+        return self.clone()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return to_device, (self.numpy(), self.device)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        if copy is False:
+            raise ValueError("an array on a GPU becomes one of NumPy's only by a copy")
+        return self.numpy() if dtype is None else self.numpy().astype(dtype, copy=False)
 
     def __len__(self) -> int:
         if not self.shape:
@@ -151,10 +193,25 @@ def device_count() -> int:
     return devices.device_count() if devices.available() else 0
 
 
+def _on_the_host(array: Any) -> np.ndarray[Any, Any]:
+    """An array of the host, of whatever library, or numbers, as a dense one of NumPy's."""
+    facts = None if isinstance(array, (np.ndarray, DeviceArray)) else array_facts(array)
+    if facts is not None and facts.device is not None:
+        raise LaunchError(
+            f"the {type(array).__name__} is on GPU {facts.device} already", hint="kernels take it as it is"
+        )
+    host = numpy_view(array, "array") if hasattr(array, "data_ptr") else np.asarray(array)
+    dtype_name(host.dtype)
+    return np.asarray(host, order="C")
+
+
 def to_device(array: Any, device: int | None = None) -> DeviceArray:
-    """A copy of an array of the host on a GPU; the current one if none is given. NoDevice where there is none."""
-    host = np.ascontiguousarray(array)
-    return DeviceArray(np.shape(array), host.dtype, device).copy_from(host.reshape(np.shape(array)))
+    """A copy of an array of the host, or of numbers, on a GPU; the current one if none is given.
+
+    NoDevice where there is none; LaunchTypeError for elements that kernels cannot have.
+    """
+    host = _on_the_host(array)
+    return DeviceArray(host.shape, host.dtype, device).copy_from(host)
 
 
 def empty(shape: int | Sequence[int], dtype: Any = np.float32, device: int | None = None) -> DeviceArray:
@@ -169,6 +226,8 @@ def zeros(shape: int | Sequence[int], dtype: Any = np.float32, device: int | Non
 
 def empty_like(array: Any) -> DeviceArray:
     """An array on the same GPU, or the current one, with the shape and type of another."""
+    if not hasattr(array, "shape") or not hasattr(array, "dtype"):
+        raise LaunchTypeError(f"a {type(array).__name__} has no shape and type of elements")
     place = getattr(array, "device", None)
     return DeviceArray(array.shape, array.dtype, place if isinstance(place, int) else None)
 

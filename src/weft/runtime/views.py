@@ -16,7 +16,7 @@ from weft.base import LaunchTypeError
 
 from .arrays import ANYWHERE, ArrayFacts, host_facts
 
-__all__ = ["numpy_view"]
+__all__ = ["dtype_of", "numpy_view"]
 
 _DTYPES: dict[str, Any] = {
     "i1": np.bool_, "i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64,
@@ -25,6 +25,16 @@ _DTYPES: dict[str, Any] = {
     "fp8e5": ml_dtypes.float8_e5m2, "fp8e4nv": ml_dtypes.float8_e4m3fn, "fp8e4b8": ml_dtypes.float8_e4m3fnuz,
     "fp8e5b16": ml_dtypes.float8_e5m2fnuz, "fp8e4b15": np.uint8,
 }  # fmt: skip
+
+
+def dtype_of(name: str) -> np.dtype[Any]:
+    """The type of elements by its name in a signature, as NumPy's.
+
+    >>> dtype_of("fp32"), dtype_of("bf16")
+    (dtype('float32'), dtype(bfloat16))
+    """
+    found: np.dtype[Any] = np.dtype(_DTYPES[name])
+    return found
 
 
 class _Memory:

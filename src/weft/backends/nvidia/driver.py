@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any
 
-from weft.base import LaunchError, OutOfResources, Unsupported
+from weft.base import LaunchError, LaunchTypeError, OutOfResources, Unsupported
 
 from .faults import NoDevice, bindings, check, failed, launches
 
@@ -167,6 +167,8 @@ class Device:
 @lru_cache(maxsize=64)
 def device(index: int) -> Device:
     """A GPU by its number; its context is made if there is none yet."""
+    if not hasattr(index, "__index__"):
+        raise LaunchTypeError(f"a GPU is named by its number, from 0 to {device_count() - 1}, got {index!r}")
     if not 0 <= index < device_count():
         raise LaunchError(f"there is no GPU {index}: this process sees {device_count()}")
     cuda = api()
@@ -249,6 +251,8 @@ def on(where: Device, launch: Callable[..., None]) -> Callable[..., None]:
 
 def allocate(size: int, where: Device) -> int:
     """The address of `size` bytes on a GPU, to be given back with `free`; OutOfResources where they are not there."""
+    if size > where.memory_bytes:
+        raise OutOfResources(size, where.memory_bytes, "GPU memory", hint="use smaller arrays")
     with entered(where):
         status, address = api().cuMemAlloc(max(1, size))
         if int(status) == 2:

@@ -84,4 +84,4 @@ def check(answer: tuple[Any, ...], kernel: str = "") -> Any:
             hint="its programs wait for each other, so that all must run at once: a smaller grid, smaller programs",
         )
     subject = f"the launch of {kernel}" if kernel else "a call of the driver"
-    raise LaunchError(f"{subject} failed: {what}", hint=_HINTS.get(code))
+    raise LaunchError(f"{subject} failed: {what}", hint=_HINTS.get(code) if kernel else None)

@@ -22,7 +22,7 @@ import weft
 import weft.language
 from gpu import check, load_side, medians
 
-FILES = ("gpu_wider_kernels", "gpu_more_kernels")
+FILES = ("gpu_wider_kernels", "gpu_more_kernels", "gpu_product_kernels")
 OURS = [load_side("weft", file, jit=weft.jit, tl=weft.language) for file in FILES]
 THEIRS = [load_side("triton", file, jit=triton.jit, tl=triton.language) for file in FILES]
 Case = tuple[str, str, Any, tuple[Any, ...], dict[str, Any], torch.Tensor, Callable[[], torch.Tensor], float]
@@ -356,6 +356,78 @@ def _training() -> Iterator[Case]:
     yield "greatest of a row, f32", "best", (rows,), (y, top, place, columns), more, top, lambda: y.max(-1).values, 0.0
 
 
+def _exact() -> Iterator[Case]:
+    a, b = (torch.randn(2048, 2048, device="cuda") for _ in range(2))
+    c = torch.empty_like(a)
+    for bm, bn, bk, warps in ((64, 64, 32, 4), (128, 128, 32, 8)):
+        more = {"BM": bm, "BN": bn, "BK": bk, "num_warps": warps, "num_stages": 3}
+        grid = (2048 // bm * (2048 // bn),)
+        name = f"matmul f32 in full precision {bm}x{bn}x{bk} w{warps}"
+        yield name, "exact_matmul", grid, (a, b, c, 2048, 2048, 2048), more, c, lambda: a @ b, 1e-4
+    q, k, v = (torch.randn(16, 2048, 64, device="cuda") for _ in range(3))
+    out = torch.empty_like(q)
+    args = (q, k, v, out, 64**-0.5 * 1.4426950408889634, 2048)
+    for bm, bn, warps in ((64, 32, 4), (64, 64, 4), (128, 64, 8)):
+        more = {"HEAD": 64, "BM": bm, "BN": bn, "num_warps": warps, "num_stages": 3}
+        name = f"attention f32 in full precision {bm}x{bn} w{warps}"
+        yield (
+            name, "exact_attention", (2048 // bm, 16), args, more, out,
+            lambda: torch.nn.functional.scaled_dot_product_attention(q.double(), k.double(), v.double()).float(), 1e-4,
+        )  # fmt: skip
+
+
+def _paged() -> Iterator[Case]:
+    sequences, heads, group, head, length = 64, 8, 16, 128, 4000
+    for page in (16, 64):
+        pages = -(-length // page)
+        q = torch.randn(sequences, heads, group, head, device="cuda").half()
+        keys, values = (torch.randn(sequences * pages, heads, page, head, device="cuda").half() for _ in range(2))
+        table = torch.randperm(sequences * pages, device="cuda").to(torch.int32).view(sequences, pages)
+        lengths, out = torch.full((sequences,), length, device="cuda", dtype=torch.int32), torch.empty_like(q)
+
+        def attended(q=q, keys=keys, values=values, table=table) -> torch.Tensor:
+            k, v = (x[table.long()].transpose(1, 2).flatten(2, 3)[:, :, :length] for x in (keys, values))
+            return torch.nn.functional.scaled_dot_product_attention(q, k, v)
+
+        args = (q, keys, values, table, lengths, out, 1.4426950408889634 / head**0.5, heads, pages)
+        more = {"HEAD": head, "PAGE": page, "GROUP": group, "num_warps": 4, "num_stages": 3}
+        yield f"decoding by pages of {page}, f16", "paged", (sequences, heads), args, more, out, attended, 2e-2
+
+
+def _chains() -> Iterator[Case]:
+    z, n, d, c = 264, 4096, 64, 64
+    q, k, v = (torch.randn(z, n, d, device="cuda").bfloat16() / 8 for _ in range(3))
+    out = torch.empty_like(q)
+
+    def attended() -> torch.Tensor:
+        found = torch.empty(z, n, d, device="cuda")
+        for i in range(0, z, 8):
+            scores = q[i : i + 8].float() @ k[i : i + 8].float().transpose(1, 2)
+            found[i : i + 8] = scores.tril() @ v[i : i + 8].float()
+        return found
+
+    more = {"D": d, "C": c, "num_warps": 4, "num_stages": 2}
+    yield "linear attention, bf16", "linear_attention", (z,), (q, k, v, out, n), more, out, attended, 3e-2
+    rows, hidden, d = 32768, 4096, 128
+    x = torch.randn(rows, d, device="cuda").half()
+    w, u = (torch.randn(hidden, d, device="cuda").half() / 16 for _ in range(2))
+    out = torch.empty_like(x)
+    more = {"D": d, "BM": 128, "BK": 64, "num_warps": 8, "num_stages": 2}
+    yield (
+        "two layers in one, f16", "two_layers", (rows // 128,), (x, w, u, out, hidden), more, out,
+        lambda: torch.relu(x @ w.T) @ u, 2e-2,
+    )  # fmt: skip
+    groups, m, n, k = 64, 128, 2048, 2048
+    a, b = torch.randn(groups, m, k, device="cuda").half(), torch.randn(groups, k, n, device="cuda").half()
+    places = [[a[i].data_ptr(), b[i].data_ptr()] for i in range(groups)]
+    table, out = torch.tensor(places, device="cuda"), torch.empty(groups, m, n, device="cuda").half()
+    more = {"BM": 128, "BN": 128, "BK": 32, "num_warps": 4, "num_stages": 3}
+    yield (
+        "products by a table of addresses, f16", "grouped", (groups, n // 128), (table, out, n, k), more, out,
+        lambda: a @ b, 1e-2,
+    )  # fmt: skip
+
+
 def _run(case: Case) -> tuple[float, float]:
     _name, kernel, grid, args, more, out, expected, tolerance = case
     wanted, calls = expected(), []
@@ -383,7 +455,7 @@ def main() -> None:
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, triton {triton.__version__}")
     print(f"{'kernel':44} {'weft':>10} {'triton':>10} {'reached':>8}", flush=True)
     ratios = []
-    for group in (_attention, _products, _quantized, _layers, _rows, _elements, _training):
+    for group in (_attention, _products, _exact, _quantized, _layers, _paged, _chains, _rows, _elements, _training):
         for case in group():
             if only not in case[0]:
                 continue

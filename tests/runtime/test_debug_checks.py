@@ -538,6 +538,25 @@ def test_a_fault_is_found(name: str) -> None:
             assert untouched(array)
 
 
+@weft.jit
+def promises(x, n, own):
+    n = tl.multiple_of(n, 16)
+    tl.assume(n > 100)
+    tl.device_assert(own == 0, "its own")
+    tl.store(x, n)
+
+
+def test_without_sanitize_overflow_the_own_assertions_are_left() -> None:
+    """As PyTorch's Inductor compiles: its products say multiple_of of rows that wrap, and want device_assert."""
+    x = np.zeros(1, np.int32)
+    promises[(1,)](x, 7, 0, debug=True, sanitize_overflow=False)
+    assert x[0] == 7
+    with pytest.raises(DeviceAssertionError, match="its own"):
+        promises[(1,)](x, 7, 1, debug=True, sanitize_overflow=False)
+    with pytest.raises(DeviceAssertionError, match=r"multiple_of\(16\) is false"):
+        promises[(1,)](x, 7, 0, debug=True)
+
+
 # --------------------------------------------------------------------------------------------------------------------
 # Clean launches
 

@@ -143,11 +143,14 @@ def _warp_group_dot(c: Context, op: Operation) -> None:
 
 
 def _imprecise(op: Operation, a: SSAValue) -> int:
-    """Elements along K after which sums of fp8 products are added in full precision; 0 for never."""
+    """Elements along K after which sums of fp8 products are added in full precision; 0 for never.
+
+    A limit of all of K keeps them apart from what the next product adds, in a loop.
+    """
     left = elem_of(a.type) if is_tensor(a.type) else _element(a)
     limit = int_value(op.properties["maxNumImpreciseAcc"]) if "maxNumImpreciseAcc" in op.properties else 0
     depth = (tile_shape(a) if is_tensor(a.type) else a.type.shape)[-1]  # type: ignore[attr-defined]
-    return limit if left.startswith("f8") and 0 < limit < depth else 0
+    return limit if left.startswith("f8") and 0 < limit <= depth else 0
 
 
 class _Product:

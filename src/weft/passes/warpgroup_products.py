@@ -69,8 +69,8 @@ def warpgroup_layout(
     precision = int_value(op.properties["inputPrecision"]) if "inputPrecision" in op.properties else None
     if left == "f32" and precision != tt.InputPrecision.TF32:
         return None
-    if bit_width(element_of(a.type)) != 16 and contiguous_dim(b, access) == 1:
-        return None  # it would have to be turned round on its way to shared memory
+    if bit_width(element_of(a.type)) > 16 and contiguous_dim(b, access) == 1:
+        return None  # it would be turned round on its way to shared memory; smaller ones are, byte by byte
     rows, columns = shape
     by_rows = min(warps, max(4, rows // 64 * 4))
     by_columns = warps // by_rows

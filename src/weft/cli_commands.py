@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import importlib.util
 import json
 import os
@@ -100,7 +101,7 @@ def _info(options: argparse.Namespace) -> int:
     cpu = compiler.host_cpu()
     store = default_store()
     packages = {}
-    for name in ("numpy", "ml_dtypes", "xdsl", "llvmlite", "torch"):
+    for name in ("numpy", "ml_dtypes", "xdsl", "llvmlite", "cuda-bindings", "torch"):
         try:
             packages[name] = metadata.version(name)
         except metadata.PackageNotFoundError:
@@ -115,6 +116,7 @@ def _info(options: argparse.Namespace) -> int:
         "threads": compiler.get_num_threads(),
         "caches": f"L1 {_size(cpu.l1_bytes)}, L2 {_size(cpu.l2_bytes)}, L3 {_size(cpu.l3_bytes)}",
         "kernel cache": store.directory if store else "off",
+        **importlib.import_module("weft.compiler.devices").found(),
         **packages,
     }
     if options.json:

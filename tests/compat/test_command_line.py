@@ -95,3 +95,9 @@ def test_the_cache_is_off() -> None:
 
 def test_info_tells_the_target_of_launches() -> None:
     assert json.loads(weft("info", "--json", WEFT_TARGET="sim:cuda:80").stdout)["target"] == "sim:cuda:80"
+
+
+def test_info_tells_what_there_is_for_gpus() -> None:
+    facts = json.loads(weft("info", "--json", WEFT_PTXAS="/opt/ptxas", CUDA_VISIBLE_DEVICES="").stdout)
+    assert facts["ptxas"] == "/opt/ptxas" and facts["GPUs"] == "none" and facts["driver"].startswith("none: ")
+    assert "cuda-bindings" in facts

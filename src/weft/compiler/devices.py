@@ -22,6 +22,7 @@ from weft.backends.nvidia.driver import (
     to_host,
 )
 from weft.backends.nvidia.events import Event, copy, fill, in_use
+from weft.base import NoDevice
 
 __all__ = [
     "Device",
@@ -36,6 +37,7 @@ __all__ = [
     "driver_version",
     "entered",
     "fill",
+    "found",
     "free",
     "in_use",
     "installed",
@@ -49,3 +51,16 @@ __all__ = [
 def map_maker(*facts: Any) -> Any:
     """See `weft.backends.nvidia.tensormaps`, which comes with the layouts when the first kernel has a tensor map."""
     return importlib.import_module("weft.backends.nvidia.tensormaps").map_maker(*facts)
+
+
+def found() -> dict[str, str]:
+    """What there is for launches on NVIDIA GPUs, in words: GPUs, the driver, the assembler."""
+    try:
+        gpus = [device(i) for i in range(device_count())]
+        names = [f"{gpu.name}, {gpu.memory_bytes >> 30} GiB, {gpu.target}" for gpu in gpus]
+        known = driver_version()
+        which = f"CUDA {known // 1000}.{known % 1000 // 10}"
+    except NoDevice as error:
+        names, which = [], f"none: {error.message}"
+    tool = importlib.import_module("weft.backends.nvidia.ptxas").find_tool()
+    return {"GPUs": "; ".join(names) or "none", "driver": which, "ptxas": tool or "none: nvJitLink or the driver"}

@@ -42,6 +42,13 @@ def checked(x, BLOCK: tl.constexpr):
     tl.store(x + i, value)
 
 
+@weft.jit
+def trapped(x, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    stopped = tl.inline_asm_elementwise("trap; mov.b32 $0, $1;", "=r,r", [i], tl.int32, is_pure=False, pack=1)
+    tl.store(x + i, stopped)
+
+
 x = weft.cuda.zeros(64)
 weft.cuda.synchronize()
 try:
@@ -81,6 +88,8 @@ def _environment() -> dict[str, str]:
         ("stray[(3,)](x, 1 << 45, BLOCK=64)", "stray", "(3, 1, 1)", "ILLEGAL_ADDRESS"),
         ("odd[(2,)](x, BLOCK=32)", "odd", "(2, 1, 1)", "MISALIGNED_ADDRESS"),
         ("checked[(1,)](x, BLOCK=64, debug=True)", "checked", "(1, 1, 1)", "ASSERT"),
+        ("trapped[(4, 2)](x, BLOCK=32)", "trapped", "(4, 2, 1)", "CUDA_ERROR_"),
+        ("stray.bind(x, 1 << 45, BLOCK=64, grid=(5,))()", "stray", "(5, 1, 1)", "ILLEGAL_ADDRESS"),
     ],
 )
 def test_a_fault_names_the_kernel_and_ends_the_process(

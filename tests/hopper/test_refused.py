@@ -54,6 +54,14 @@ def test_too_many_registers() -> None:
         lowered(text)
 
 
+@pytest.mark.parametrize("wrong", ["304, 24", "-8, 24"])
+def test_registers_that_no_thread_can_have(wrong: str) -> None:
+    """ptxas refused them, or they were taken as none."""
+    text = read("triton_specialized").replace("array<i32: 232, 232>", f"array<i32: {wrong}>")
+    with pytest.raises(CompilationError, match=rf"ask for \[{wrong}\] registers: a thread may have 24 to 256"):
+        lowered(text)
+
+
 def test_registers_that_move() -> None:
     """Partitions take and give whole warp groups' registers; together they have what they had at entry."""
     program = lowered(read("triton_specialized"))

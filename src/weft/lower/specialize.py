@@ -39,6 +39,8 @@ ALL = 1
 """The barrier of all warps; 0 is the kernel's own, partitions have 2 and on."""
 LARGEST = 16
 REGISTER_FILE = 64 * 1024
+MOST_REGISTERS = 256
+"""What setmaxnreg takes at most."""
 PURE = ("constant", "linear", "program_id", "num_programs", "shared", "scratch", "rename", "select", "join")
 
 
@@ -95,7 +97,14 @@ def _where(sites: Sequence[Site]) -> Span | None:
 
 
 def _check_budgets(c: Context, sites: Sequence[Site]) -> None:
-    """Only some targets can move registers from warps to others."""
+    """A thread has so many registers at most, and only some targets can move them from warps to others."""
+    for site in sites:
+        if not all(0 <= count <= MOST_REGISTERS for count in site.registers):
+            raise CompilationError(
+                f"partitions that ask for {site.registers} registers: a thread may have 24 to {MOST_REGISTERS}",
+                span_of(site.op),
+                hint="0 in worker_num_regs asks for none in particular",
+            )
     move = instruction("setmaxnreg.dec")
     if move.works_on(int(c.program.target.rpartition(":")[2])):
         return
@@ -204,7 +213,7 @@ class _Specialized:
         each = (cap or min(255, REGISTER_FILE // threads)) // 8 * 8
         self.c.program.registers = each
         left = each * threads - sum(n * 4 * self.c.program.lanes for n in self._groups().values())
-        found = min(256, left // (self.own * self.c.program.lanes)) // 8 * 8
+        found = min(MOST_REGISTERS, left // (self.own * self.c.program.lanes)) // 8 * 8
         if found < 24:
             raise CompilationError(
                 f"partitions that ask for {[x.registers for x in self.crews]} registers leave {found} for the kernel "

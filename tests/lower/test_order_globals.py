@@ -165,8 +165,38 @@ def many(x, y, n, B: tl.constexpr):
     tl.store(x + 100 * 64 + i, total)
 
 
-def _program(kernel: Any, size: int = 1024, **options: Any) -> LaneProgram:
-    source = weft.ASTSource(kernel, {"x": "*i32", "y": "*i32", "n": "i32"}, {"B": size})
+@weft.jit
+def side_by_side(x, y, n, B: tl.constexpr):
+    i = tl.program_id(0) * n + tl.arange(0, B)
+    for k in tl.static_range(4):
+        tl.store(x + i + k * B, tl.load(y + i + k * B))
+
+
+@weft.jit
+def halves_of_rows(x, y, n, B: tl.constexpr):
+    i = tl.program_id(0) * n + tl.arange(0, 16)[:, None] * 128 + tl.arange(0, 64)[None, :]
+    a, b = tl.load(x + i), tl.load(x + i + 64)
+    tl.store(x + i, a - b)
+    tl.store(x + i + 64, a + b)
+
+
+@weft.jit
+def overlapping_rows(x, y, n, B: tl.constexpr):
+    i = tl.program_id(0) * n + tl.arange(0, 16)[:, None] * 128 + tl.arange(0, 64)[None, :]
+    tl.store(x + i, 1)
+    tl.store(x + i + 60, 2)
+
+
+@weft.jit
+def columns_turn_by_turn(x, y, n, B: tl.constexpr):
+    i = tl.arange(0, 16)[:, None] * 1024 + tl.arange(0, 64)[None, :]
+    for k in range(n):
+        tl.store(x + k * 16384 + i, tl.load(x + k * 16384 + 512 + i))
+
+
+def _program(kernel: Any, size: int = 1024, aligned: bool = False, **options: Any) -> LaneProgram:
+    hints = {(i,): [["tt.divisibility", 16]] for i in range(3)} if aligned else {}
+    source = weft.ASTSource(kernel, {"x": "*i32", "y": "*i32", "n": "i32"}, {"B": size}, hints)
     return lane_program(source, "sim:cuda:90", options)
 
 
@@ -195,6 +225,15 @@ def _found(program: LaneProgram) -> list[tuple[LaneOp, bool]]:
 )  # fmt: skip
 def test_where_barriers_are(kernel: Any, in_loops: list[bool]) -> None:
     assert [inside for _, inside in _found(_program(kernel))] == in_loops
+
+
+@pytest.mark.parametrize(
+    "kernel,in_loops",
+    [(side_by_side, []), (halves_of_rows, []), (overlapping_rows, [False]), (columns_turn_by_turn, [])],
+)
+@pytest.mark.parametrize("aligned", [False, True])
+def test_what_vectors_and_rows_cannot_meet(kernel: Any, in_loops: list[bool], aligned: bool) -> None:
+    assert [inside for _, inside in _found(_program(kernel, aligned=aligned))] == in_loops
 
 
 def test_so_many_that_it_is_not_found_out() -> None:

@@ -5,16 +5,17 @@ computed from, and often how far it is from another address: as a sum
 
     %p + 4 * (64 * %i + lane) + 256        {%p: 1, %i: 256}, 256 and 0 .. 124 more from thread to thread
 
-of numbers that all threads have alike, a constant, and what differs between threads, within bounds. Two accesses
-whose sums differ by a constant that is beyond those bounds cannot meet, nor can those of two turns of a loop whose
-index moves them far enough. Through pointers of two arguments nothing is taken to meet, nor do the turns of a loop of
-one store.
+of numbers that all threads have alike, a constant, and what differs between threads: within bounds, and often made of
+some bits only. Two accesses whose sums differ by a constant that is beyond those bounds, or no difference of two
+numbers of those bits (the halves of rows: 128 is none of 0 .. 127 and multiples of 256), cannot meet, nor can those of
+two turns of a loop whose index moves them so. Through pointers of two arguments nothing is taken to meet, nor do the
+turns of a loop of one store.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from weft.ir.lane import ELEMENT_BITS, LaneOp, LaneProgram, Value
 
@@ -25,6 +26,8 @@ __all__ = ["GlobalTouch", "GlobalTouches"]
 INJECTIVE = ("linear", "constant", "rename", "join", "arith.addi", "arith.subi", "arith.muli", "arith.shli",
              "arith.xori", "arith.extsi", "arith.extui", "arith.index_cast")  # fmt: skip
 """Through these, numbers that differ from thread to thread mostly stay so; through a remainder they do not."""
+TURNS = 64
+"""How many turns of a loop are looked at one by one, until accesses are too far apart."""
 SAME = ("rename", "arith.extsi", "arith.extui", "arith.index_cast")
 MEMORY = ("load", "atomic", "compare_and_swap", "instruction", "shared", "remote", "assembly")
 
@@ -38,18 +41,21 @@ class GlobalTouch:
     roots: frozenset[Value]
     address: Value
     width: int
+    """Of a vector, if the address is not one of a tile's that has the addresses of all its elements; else of one."""
     turned: frozenset[LaneOp] = frozenset()
     """The loops that have come round since, which compute the address anew."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sum:
-    """A constant, multiples of what all threads have alike, and the bounds of what they do not."""
+    """A constant, multiples of what all threads have alike, and the bounds of what they do not, with the bits that it
+    is made of (None: not known)."""
 
     terms: tuple[tuple[Value, int], ...] = ()
     constant: int = 0
     low: int = 0
     high: int = 0
+    bits: int | None = 0
 
     def plus(self, other: Sum, sign: int = 1) -> Sum:
         """The sum, or difference, of two."""
@@ -58,13 +64,20 @@ class Sum:
             terms[value] = terms.get(value, 0) + sign * times
         low, high = (other.low, other.high) if sign > 0 else (-other.high, -other.low)
         kept = tuple((v, n) for v, n in terms.items() if n)
-        return Sum(kept, self.constant + sign * other.constant, self.low + low, self.high + high)
+        bits = None
+        if self.bits is not None and other.bits is not None and not self.bits & other.bits:
+            bits = self.bits | other.bits if sign > 0 or not other.bits else None
+        return Sum(kept, self.constant + sign * other.constant, self.low + low, self.high + high, bits)
 
     def times(self, factor: int) -> Sum:
         """A multiple."""
-        bounds = sorted((self.low * factor, self.high * factor))
+        low, high = sorted((self.low * factor, self.high * factor))
         terms = tuple((v, n * factor) for v, n in self.terms if factor)
-        return Sum(terms, self.constant * factor, *bounds)
+        power = factor > 0 and factor & (factor - 1) == 0
+        bits = 0 if not self.bits and self.bits is not None else None
+        if power and self.bits is not None:
+            bits = self.bits * factor
+        return Sum(terms, self.constant * factor, low, high, bits)
 
 
 class GlobalTouches:
@@ -93,7 +106,8 @@ class GlobalTouches:
                 return ()
             how, address = {"load": "read", "store": "write"}.get(op.name, "atomic"), op.operands[0]
             value = op.results[0] if op.name == "load" else op.operands[1]
-            width = max(8, ELEMENT_BITS[value.elem]) // 8 * int(op.attrs.get("vector", 1))
+            width = max(8, ELEMENT_BITS[value.elem]) // 8
+            width *= 1 if _is_of_all(address, int(op.attrs.get("vector", 1))) else int(op.attrs.get("vector", 1))
         elif op.name == "copy_async":
             how, address, width = "read", op.operands[1], int(op.attrs["bytes"])
         else:
@@ -211,13 +225,20 @@ class GlobalTouches:
         between = b.plus(a, -1)
         if between.terms:
             return False
-        reach = max(between.constant + between.high + later.width, earlier.width - between.constant - between.low)
         if not earlier.turned:
-            least, most = between.constant + between.low, between.constant + between.high
-            return least >= earlier.width or most <= -later.width
+            return _cannot_meet(a, b, between, earlier.width, later.width)
         (loop,) = earlier.turned
         moved = self._moved(a, loop)
-        return moved is not None and abs(moved) >= reach
+        if moved is None:
+            return False
+        for _ in range(TURNS):
+            between = replace(between, constant=between.constant + moved)
+            if not _cannot_meet(a, b, between, earlier.width, later.width):
+                return False
+            least, most = between.constant + between.low, between.constant + between.high
+            if (least >= earlier.width and moved >= 0) or (most <= -later.width and moved <= 0) or not moved:
+                return True  # and ever farther
+        return False
 
     def _moved(self, sum: Sum, loop: LaneOp) -> int | None:
         """By how much an address moves with each turn of a loop; None where that is not known."""
@@ -281,7 +302,7 @@ class GlobalTouches:
             given = op.attrs["value"]
             return Sum(constant=given) if isinstance(given, int) else None
         if op.name == "linear":
-            return Sum(high=_highest(op))
+            return Sum(high=_highest(op), bits=_highest(op))
         parts = [self._sums[v] for v in _parts(value)]
         if not parts:
             return alone
@@ -297,6 +318,37 @@ class GlobalTouches:
         if _is_number(a):
             a, b = b, a
         return a.times(b.constant) if _is_number(b) else alone
+
+
+def _is_of_all(address: Value, vector: int) -> bool:
+    """Whether the first addresses of vectors are chosen from those of all elements."""
+    op = address.op
+    return op is not None and op.name == "rename" and op.operands[0].count >= address.count * vector
+
+
+def _cannot_meet(a: Sum, b: Sum, between: Sum, first: int, second: int) -> bool:
+    """Whether accesses of so many bytes at `a` and `b`, which is `between` farther, have no byte in common."""
+    least, most = between.constant + between.low, between.constant + between.high
+    if least >= first or most <= -second:
+        return True
+    if a.bits is None or b.bits is None or a.bits & (first - 1) or b.bits & (second - 1):
+        return False
+    return not _is_difference(between.constant, a.bits | first - 1, b.bits | second - 1)
+
+
+def _is_difference(number: int, of: int, less: int) -> bool:
+    """Whether a number is x - y, where x has some of the bits `of` and y some of `less`.
+
+    >>> _is_difference(128, 0xF7F, 0xF7F), _is_difference(129, 0xF7F, 0xF7F)
+    (False, True)
+    """
+    borrows = {0}
+    for bit in range(64):
+        wanted, borrows = borrows, set()
+        for x in (0, 1) if of >> bit & 1 else (0,):
+            for y in (0, 1) if less >> bit & 1 else (0,):
+                borrows |= {int(x < y + c) for c in wanted if (x - y - c - (number >> bit)) % 2 == 0}
+    return bool(borrows)
 
 
 def _parts(value: Value) -> tuple[Value, ...]:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from weft.compiler import devices
 from weft.ir.lane import LaneProgram
 from weft.sim import Options, run
 from weft.targets.nvidia import INSTRUCTIONS, Instruction
@@ -33,8 +34,6 @@ REST = [INSTRUCTIONS[name] for names, _ in FAMILIES.values() for name in names]
 
 
 def _target(entry: Instruction) -> str:
-    from weft.compiler import devices
-
     here = devices.current_device().capability
     if not entry.works_on(here):
         pytest.skip(f"compute capability {here} does not have it")
@@ -153,6 +152,8 @@ def test_products_of_four_warps(entry: Instruction, swizzle: int) -> None:
 @pytest.mark.parametrize("entry", REST, ids=lambda i: i.name)
 def test_what_touches_memory_or_waits(entry: Instruction) -> None:
     """The table's own text on the GPU, and what means the same in the simulator."""
+    if devices.current_device().capability < 90:
+        pytest.skip("the programs are for capability 90")
     _target(entry)
     for here, there in zip(cases(entry.name, True), cases(entry.name, False), strict=True):
         run_on_gpu(here.program, here.grid, here.arguments)
@@ -161,4 +162,6 @@ def test_what_touches_memory_or_waits(entry: Instruction) -> None:
 
 
 def _arrays(arguments: dict[str, Any]) -> dict[str, Array]:
-    return {name: value if isinstance(value, np.ndarray) else value.base for name, value in arguments.items()}
+    """All but tensor maps, which each side packs in its own way."""
+    found = {name: value if isinstance(value, np.ndarray) else value.base for name, value in arguments.items()}
+    return {name: value for name, value in found.items() if name != "map"}

@@ -306,3 +306,23 @@ def test_pytorch_finds_what_a_kernel_writes(tmp_path: Path) -> None:
         """,
         tmp_path,
     )
+
+
+@pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="Inductor is PyTorch's")
+def test_inductor_writes_kernels_for_the_cpu(tmp_path: Path) -> None:
+    run(
+        """
+        import torch
+        from torch._inductor import config
+        config.cpu_backend, config.compile_threads = "triton", 1
+
+        def work(x, y):
+            return torch.softmax(x, -1) + y, (x * y).sum(0), y.argmax(-1), x.cumsum(-1), x[y[:, 0].long() % 7]
+
+        x, y = torch.randn(33, 300), torch.randn(33, 300)
+        for got, wanted in zip(torch.compile(work)(x, y), work(x, y), strict=True):
+            torch.testing.assert_close(got, wanted, rtol=1e-4, atol=1e-4)
+        """,
+        tmp_path,
+        TORCHINDUCTOR_CACHE_DIR=str(tmp_path / "inductor"),
+    )

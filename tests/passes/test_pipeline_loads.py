@@ -9,6 +9,8 @@ import pytest
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp
 
+import weft
+import weft.language as tl
 from weft.ir import parse_module, print_module, verify
 from weft.lower import lower
 from weft.passes import tile_pipeline
@@ -129,10 +131,9 @@ def test_computes_the_same(elem: str, warps: int, target: str, stages: int) -> N
         assert np.array_equal(c, wanted)
 
 
-@pytest.mark.parametrize("target", ["cuda:80", "cuda:90"])
-def test_bytes_of_a_column_are_put_together_in_registers(target: str) -> None:
+def test_bytes_of_a_column_are_put_together_in_registers() -> None:
     """No instruction loads them together from rows in shared memory: the tile is loaded as it was copied."""
-    found = operations(laid_out(target, text=text_of("i8", "i32", "0")))
+    found = operations(laid_out("cuda:80", text=text_of("i8", "i32", "0")))
     assert found == ["ttg.async_wait", *COPIES, "ttg.local_load", "ttg.local_load", "ttg.convert_layout", "tt.dot"]
 
 
@@ -189,3 +190,28 @@ def test_fewer_stages_where_memory_is_small() -> None:
     module = laid_out("cuda:86", 30)
     assert sum(op.name == COPIES[0] for op in module.walk()) == 2 * 15
     lower(module)
+
+
+@weft.jit
+def widened(X, W, OUT, K, M: tl.constexpr, N: tl.constexpr, BK: tl.constexpr):
+    m, n, k = tl.arange(0, M), tl.arange(0, N), tl.arange(0, BK)
+    total = tl.zeros((M, N), tl.float32)
+    for step in range(K // BK):
+        x = tl.load(X + m[:, None] * K + (step * BK + k)[None, :])
+        w = tl.load(W + n[None, :] * K + (step * BK + k)[:, None])
+        total = tl.dot(x, w.to(tl.float16), total)
+    tl.store(OUT + m[:, None] * N + n[None, :], total)
+
+
+@pytest.mark.parametrize(("n", "depth", "copied"), [(128, 64, 2), (256, 128, 2), (128, 256, 1)])
+def test_some_of_the_loads_where_memory_is_too_small_for_all(n: int, depth: int, copied: int) -> None:
+    """Two stages of 96 KiB, and 64 KiB for what the loop stores, are more than a block has; of one load they fit."""
+    rng = np.random.default_rng(0)
+    x, w = rng.integers(-2, 3, (128, 512)).astype(np.float16), rng.integers(-9, 9, (n, 512)).astype(np.int8)
+    out = np.zeros((128, n), np.float32)
+    options: dict[str, Any] = {"M": 128, "N": n, "BK": depth, "num_warps": 8}
+    widened[(1,)](x, w, out, 512, **options, target="sim:cuda:90")
+    np.testing.assert_array_equal(out, x.astype(np.float32) @ w.T.astype(np.float32))
+    kernel = widened.warmup(x, w, out, 512, **options, grid=(1,), target="cuda:90")
+    loop = kernel.asm["ttgir"].partition("scf.for")[2].partition("scf.yield")[0]
+    assert loop.count(COPIES[0]) == copied and loop.count("tt.load") == 2 - copied

@@ -78,3 +78,40 @@ def test_scaled_product(a_kind: str, b_kind: str, a_pack: bool, b_pack: bool, od
     wanted = (x * fa) @ (y * fb.T)
     assert np.array_equal(np.isnan(c), np.isnan(wanted))
     np.testing.assert_allclose(c, wanted, rtol=1e-5, atol=1e-3)
+
+
+@weft.jit
+def scaled_weights(X, W, S, OUT, K, M: tl.constexpr, N: tl.constexpr, BK: tl.constexpr, A: tl.constexpr):
+    m, n, k, g = tl.arange(0, M), tl.arange(0, N), tl.arange(0, BK), tl.arange(0, BK // 32)
+    total = tl.zeros((M, N), tl.float32)
+    for step in range(K // BK):
+        x = tl.load(X + m[:, None] * K + (step * BK + k)[None, :])
+        w = tl.load(W + n[None, :] * K + (step * BK + k)[:, None])
+        s = tl.load(S + n[:, None] * (K // 32) + (step * (BK // 32) + g)[None, :])
+        total = tl.dot_scaled(x, None, A, w, s, "e4m3", total)
+    tl.store(OUT + m[:, None] * N + n[None, :], total)
+
+
+@pytest.mark.parametrize("target", ["sim:cuda:80", "sim:cuda:90"])
+@pytest.mark.parametrize("m", [16, 64])
+def test_scales_are_moved_before_they_are_repeated(m: int, target: str) -> None:
+    """Of 64 x 128 weights there are 64 x 4 scales: only those are moved between threads, and looked at for NaN."""
+    rng = np.random.default_rng(3)
+    n, depth = 64, 256
+    x = rng.integers(-3, 4, (m, depth)).astype(ml_dtypes.bfloat16)
+    w = rng.integers(-3, 4, (n, depth)).astype(ml_dtypes.float8_e4m3fn)
+    s = rng.integers(125, 130, (n, depth // 32)).astype(np.uint8)
+    s[5, 2], s[9, 7] = 255, 0
+    out = np.zeros((m, n), np.float32)
+    arguments = (x, w, s, out, depth)
+    options = {"M": m, "N": n, "BK": 128, "A": "bf16"}
+    scaled_weights[(1,)](*arguments, **options, target=target)
+    factors = np.where(s == 255, np.nan, np.where(s == 0, 0.0, np.exp2(s.astype(np.float64) - 127)))
+    wanted = x.astype(np.float64) @ (w.astype(np.float64) * np.repeat(factors, 32, axis=1)).T
+    np.testing.assert_array_equal(out, wanted)
+    kernel = scaled_weights.warmup(*arguments, **options, grid=(1,), target=target[4:])
+    loop = kernel.asm["ttgir"].partition("scf.for")[2].partition("scf.yield")[0]
+    for line in loop.splitlines():
+        if "ttg.convert_layout" in line and "dot_op" not in line:
+            assert "tensor<64x4x" in line, line
+        assert "arith.select" not in line or "tensor<64x4x" in line or "i32" in line, line

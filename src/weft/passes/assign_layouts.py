@@ -26,13 +26,13 @@ from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, IntegerAttr, ModuleO
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from weft.base import LayoutError
-from weft.ir import bit_width, element_of, int_value, is_tensor, shape_of
+from weft.ir import bit_width, element_of, int_value, ints_of, is_tensor, shape_of
 from weft.ir.gpu import laid_tensor
 from weft.ir.gpu.ttg import ConvertLayoutOp
 from weft.layouts import BlockedLayout, DotOperandLayout, LinearLayout, NVMMADistributedLayout, SliceLayout, infer
 
 from .blocks_of_clusters import Bases, operand_division
-from .layout_choices import SHAPES, VIEWS, AnyLayout, Choices, carried, linear_of, natural_result
+from .layout_choices import SHAPES, TURNED_VIEWS, VIEWS, AnyLayout, Choices, carried, linear_of, natural_result
 from .warpgroup_products import allocated, contiguous_dim, warpgroup_product
 
 __all__ = ["assign_layouts"]
@@ -105,9 +105,15 @@ class _Assigner:
     @staticmethod
     def source(op: Operation, operand: SSAValue, layout: AnyLayout) -> AnyLayout:
         """The layout that an operand has to have for a result in a layout."""
-        if op.name not in VIEWS or not is_tensor(operand.type):
+        if op.name not in (*VIEWS, *TURNED_VIEWS) or not is_tensor(operand.type):
             return layout
         shape = list(shape_of(operand.type))
+        if op.name in TURNED_VIEWS:
+            linear = linear_of(layout, list(shape_of(op.results[0].type)))
+            if op.name == "tt.reshape":
+                return infer.reshape_result(linear, shape)
+            order = list(ints_of(op.properties["order"]))
+            return infer.trans_result(linear, [order.index(d) for d in range(len(order))])
         if op.name == "tt.expand_dims":
             axis = int_value(op.properties["axis"])
             if not isinstance(layout, LinearLayout):

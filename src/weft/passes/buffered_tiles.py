@@ -65,9 +65,10 @@ def _flipped(layout: object) -> NVMMASharedLayout | None:
 def buffer_layout(value: SSAValue, layout: object, machine: Machine) -> NVMMASharedLayout | SwizzledSharedLayout | None:
     """How a tile that is loaded in a layout is to lie in shared memory; None where copies cannot make it lie so.
 
-    Rows and columns, which are spread over a tile that is made of another one, lie as they are. A tile whose columns
-    are contiguous, but of less than 32 bytes, has no such layout: without a swizzle rows lie one after the other, and
-    an asynchronous copy would have single elements.
+    Rows and columns, which are spread over a tile that is made of another one, lie as they are. So do bytes that a
+    product wants turned: they are read from there, and stored the other way round. A tile whose columns are contiguous,
+    but of less than 32 bytes, has no such layout: without a swizzle rows lie one after the other, and an asynchronous
+    copy would have single elements.
     """
     shape, bits = list(shape_of(value.type)), bit_width(element_of(value.type))
     if is_thin(shape):
@@ -80,8 +81,10 @@ def buffer_layout(value: SSAValue, layout: object, machine: Machine) -> NVMMASha
     if single is not None:
         return memory_for(shape, bits, [layout_of(value.type)], single, machine, layout.order)
     wanted = _asked_for(value)
-    if wanted is not None:
-        return wanted if wanted.transposed == turned and wanted.cga_layout == layout.cga_layout else None
+    if wanted is not None and wanted.transposed == turned and wanted.cga_layout == layout.cga_layout:
+        return wanted
+    if wanted is not None and (bits != 8 or wanted.cga_layout != layout.cga_layout):
+        return None
     found = NVMMASharedLayout.get_default_for(shape, bits, transposed=turned, cga_layout=layout.cga_layout)
     return None if turned and not found.swizzle_byte_width else found
 

@@ -3,8 +3,7 @@
     %d = tt.dot_scaled %a scale %sa, %b, %c lhs = e2m1 rhs = e4m3 {fastMath = false}
          : tensor<64x32xi8>, tensor<64x2xi8> * tensor<64x64xf8E4M3FN> -> tensor<64x64xf32>
 becomes
-    %x = (the 64x64 numbers packed in %a, as bf16) * (2^(%sa - 127), each for 32 numbers of a row)
-         and NaN where %sa is 255
+    %x = (the 64x64 numbers packed in %a, as bf16) * (2^(%sa - 127), NaN where %sa is 255, each for 32 numbers of a row)
     %y = tt.fp_to_fp %b : tensor<64x64xf8E4M3FN> -> tensor<64x64xbf16>
     %d = tt.dot %x, %y, %c : tensor<64x64xbf16> * tensor<64x64xbf16> -> tensor<64x64xf32>
 
@@ -155,11 +154,10 @@ def _scaled(b: Builder, value: SSAValue, scale: SSAValue, k_axis: int, exact: bo
     else:
         bits = _shift(b, arith.ShLIOp, b.cast(arith.ExtUIOp, scale, i32), 23)
         factor = b.cast(arith.TruncFOp, b.cast(tt.BitcastOp, bits, f32), element)
-    product = b.binary(arith.MulfOp, value, _repeat(b, factor, shape, k_axis))
-    if is_float(scale.type) or not exact:
-        return product
-    wrong = b.cmpi("eq", scale, b.constant(-1, scale.type))
-    return b.select(_repeat(b, wrong, shape, k_axis), b.constant(float("nan"), product.type), product)
+    if exact and not is_float(scale.type):  # of the scales, of which there are fewer than products
+        wrong = b.cmpi("eq", scale, b.constant(-1, scale.type))
+        factor = b.select(wrong, b.constant(float("nan"), factor.type), factor)
+    return b.binary(arith.MulfOp, value, _repeat(b, factor, shape, k_axis))
 
 
 def _repeat(b: Builder, scale: SSAValue, shape: Sequence[int], k_axis: int) -> SSAValue:

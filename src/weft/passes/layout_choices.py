@@ -31,13 +31,15 @@ from .blocks_of_clusters import Bases, Clusters, divided, own_shape
 from .blocks_of_threads import access_layout, blocked_for, matrix_layout, multiplying_layout
 from .warpgroup_products import warpgroup_layout
 
-__all__ = ["SHAPES", "VIEWS", "AnyLayout", "Choices", "carried", "linear_of", "natural_result"]
+__all__ = ["SHAPES", "TURNED_VIEWS", "VIEWS", "AnyLayout", "Choices", "carried", "linear_of", "natural_result"]
 
 AnyLayout = DistributedLayout | LinearLayout
 
 ACCESSES = ("tt.load", "tt.store", "tt.atomic_rmw", "tt.atomic_cas")
 VIEWS = ("tt.broadcast", "tt.expand_dims", "tt.splat")
 """Operations that are made anew in every layout that is wanted of their result."""
+TURNED_VIEWS = ("tt.trans", "tt.reshape")
+"""So are these, of a tile that repeats the elements of a smaller one: the smaller one is moved."""
 FREE = ("arith.constant", "tt.make_range", "tt.addptr", "tt.bitcast", "tt.int_to_ptr", "tt.ptr_to_int", *VIEWS)
 DEAR = ("arith.divf", "arith.remf")
 ELEMENTWISE = (
@@ -111,7 +113,17 @@ class Choices:
 
     def is_view(self, value: SSAValue) -> bool:
         """Whether a tile is made anew wherever it is wanted, from what is not free."""
-        return isinstance(value.owner, Operation) and value.owner.name in VIEWS
+        op = value.owner
+        if not isinstance(op, Operation):
+            return False
+        return op.name in VIEWS or (op.name in TURNED_VIEWS and self.is_spread(op.operands[0]))
+
+    def is_spread(self, value: SSAValue) -> bool:
+        """Whether a tile repeats the elements of a smaller one, perhaps turned or reshaped since."""
+        op = value.owner
+        while isinstance(op, Operation) and op.name in TURNED_VIEWS:
+            op = op.operands[0].owner
+        return isinstance(op, Operation) and op.name in ("tt.broadcast", "tt.splat")
 
     def _find(self, value: SSAValue) -> SSAValue:
         while (leader := self._leader.get(value, value)) is not value:
@@ -190,7 +202,7 @@ class Choices:
         op = value.owner
         assert isinstance(op, Operation)
         inner = self.known(op.operands[0])
-        if inner is None or isinstance(inner, LinearLayout):
+        if inner is None or isinstance(inner, LinearLayout) or op.name in TURNED_VIEWS:
             return None
         if op.name == "tt.broadcast":
             return inner

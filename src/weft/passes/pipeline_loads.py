@@ -28,14 +28,15 @@ beginning of a turn, and the copies come at its end.
 A load stays as it is where a copy could not do the same: masks with another value than zero, less than 4 bytes in a
 row, volatile loads, addresses or masks from tiles that the loop loads. A loop that has barriers or atomics stays too:
 its loads may depend on that; and loads through an argument of the kernel through which the loop stores. Where shared
-memory is too small, there are fewer stages.
+memory is too small, there are fewer stages; where it is too small for two, operands that the loop stores have one
+buffer instead of two, and then some loads stay.
 
 Number of stages: that of the loop (`tl.range(..., num_stages=n)`), else of the kernel; 1 leaves loads where they are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from math import copysign, prod
 
@@ -143,11 +144,26 @@ def _pipeline(loop: scf.ForOp, stages: int, limit: int, machine: Machine) -> Non
     found = [c for op in loop.body.block.ops if isinstance(op, tt.LoadOp) if (c := _copied(loop, op, facts, machine))]
     loads = {c.load for c in found}
     found = [c for c in found if not _depends(loop, c.load, stored, loads)]
-    if not found:
-        return
-    room = (limit - SPARE_BYTES - _others(loop, found) - _moved(loop, found, machine)) // sum(c.bytes for c in found)
-    if min(stages, room) > 1:
-        _Pipeline(loop, found, min(stages, room), machine).rewrite()
+    for by_twos, some in _ways(loop, found):
+        left = limit - SPARE_BYTES - _others(loop, some, by_twos) - _moved(loop, some, machine)
+        room = left // sum(c.bytes for c in some)
+        if min(stages, room) > 1:
+            _Pipeline(loop, some, min(stages, room), machine, by_twos).rewrite()
+            return
+
+
+def _ways(loop: scf.ForOp, found: Sequence[_Copied]) -> Iterator[tuple[bool, Sequence[_Copied]]]:
+    """Which loads to copy, and whether stored operands have two buffers: what needs the most memory first.
+
+    Of the loads, those that a product takes from memory as they are stay the longest, then the smaller ones.
+    """
+    direct = [any(isinstance(use.operation, LocalAllocOp) for use in c.load.result.uses) for c in found]
+    ranked = [c for _, c in sorted(zip(direct, found, strict=True), key=lambda x: (not x[0], x[1].bytes))]
+    for count in range(len(ranked), 0, -1):
+        some = [c for c in found if c in ranked[:count]]
+        yield True, some
+        if stored_operands(loop):
+            yield False, some
 
 
 def _depends(loop: scf.ForOp, op: tt.LoadOp, stored: Set[SSAValue | None], copied: Set[tt.LoadOp]) -> bool:
@@ -171,7 +187,7 @@ def _has_effects(op: Operation) -> bool:
     return not known or op.name in EFFECTS
 
 
-def _others(loop: scf.ForOp, found: Sequence[_Copied]) -> int:
+def _others(loop: scf.ForOp, found: Sequence[_Copied], by_twos: bool) -> int:
     """Bytes of the other tiles in shared memory that may be in use during the loop; the stages of others are not."""
     root: Operation = loop
     while root.parent_op() is not None and root.name != "tt.func":
@@ -179,7 +195,7 @@ def _others(loop: scf.ForOp, found: Sequence[_Copied]) -> int:
         assert parent is not None
         root = parent
     loaded = {c.load.result for c in found}
-    twice = stored_operands(loop)
+    twice = stored_operands(loop) if by_twos else []
     total = 0
     for op in root.walk():
         if isinstance(op, LocalAllocOp) and op.src is not None and _source(op.src) not in loaded:
@@ -257,8 +273,8 @@ def _is_wide(op: tt.LoadOp, bits: int, facts: AxisFacts) -> bool:
 class _Pipeline:
     """A loop with the loads that are copied ahead."""
 
-    def __init__(self, loop: scf.ForOp, found: Sequence[_Copied], stages: int, machine: Machine) -> None:
-        self.loop, self.found, self.stages, self.machine = loop, found, stages, machine
+    def __init__(self, loop: scf.ForOp, found: Sequence[_Copied], stages: int, machine: Machine, by_twos: bool) -> None:
+        self.loop, self.found, self.stages, self.machine, self.by_twos = loop, found, stages, machine, by_twos
         made = slice_of(loop, [x for c in found for x in _wanted(c.load)])
         assert made is not None  # each of them has one
         self.slice: Slice = made
@@ -268,7 +284,9 @@ class _Pipeline:
     def rewrite(self) -> None:
         """The loop, with copies before, in and after it."""
         loaded = {c.load.result for c in self.found}
-        by_twos = any(op.src is not None and _source(op.src) not in loaded for op in stored_operands(self.loop))
+        by_twos = self.by_twos and any(
+            op.src is not None and _source(op.src) not in loaded for op in stored_operands(self.loop)
+        )
         b = Builder.before(self.loop)
         for c in self.found:
             self.buffers.append(b.create(LocalAllocOp, (), (c.memory(self.stages),)).result)

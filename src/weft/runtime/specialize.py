@@ -90,8 +90,9 @@ def specialize(
 
 
 def native_specialize_impl(backend: Any, arg: Any, is_const: bool, specialize_value: bool, align: bool) -> Any:
-    """`specialize` in the calling convention of Triton's own."""
-    return specialize(arg, is_const, specialize_value, align)
+    """`specialize` in the calling convention of Triton's own, to which a descriptor is its type and no more."""
+    kind, known = specialize(arg, is_const, specialize_value, align)
+    return kind, None if str(kind).startswith("tensordesc") else known
 
 
 _INT_RANGES = {

@@ -39,14 +39,9 @@ def _run(folder: Path, *options: str) -> tuple[set[str], str]:
     return set(re.findall(r"::(\S+) PASSED", found.stdout)), found.stdout
 
 
-def test_all_of_them(tmp_path: Path) -> None:
-    assert len(_run(tmp_path)[0]) == 201
-
-
 def test_a_part_of_the_cases_and_the_others(tmp_path: Path) -> None:
-    parts = [_run(tmp_path, "--one-in", "4", "--cases-of", str(k))[0] for k in range(4)]
+    parts = [_run(tmp_path, "--one-in", "2", "--cases-of", str(k))[0] for k in range(2)]
     for part in parts:
-        assert "test_one" in part and 25 <= len(part) <= 75
+        assert "test_one" in part and 70 <= len(part) <= 130
     assert len(set().union(*parts)) == 201
     assert sum(len(part - {"test_one"}) for part in parts) == 200
-    assert parts[0] == _run(tmp_path, "--one-in", "4")[0]

@@ -80,6 +80,8 @@ class Choices:
         self._votes: dict[SSAValue, list[_Vote]] = {}
         self._chosen: dict[SSAValue, AnyLayout] = {}
         self._open: set[SSAValue] = set()
+        self._undecided: set[SSAValue] = set()
+        """Groups for which nothing speaks as long as those that are open are not chosen."""
         self._free: dict[SSAValue, bool] = {}
 
     def decide(self, block: Block) -> None:
@@ -166,15 +168,26 @@ class Choices:
     def of(self, value: SSAValue) -> AnyLayout:
         """The layout of a tile that is not free."""
         leader = self._find(value)
-        found = self._chosen.get(leader)
+        found = self._elected(leader)
         if found is None:
-            self._open.add(leader)
-            found = self._elected(leader)
-            self._open.discard(leader)
+            found = self._chosen[leader] = self.default(shape_of(leader.type), self.clusters.of(leader))
+        return found
+
+    def _elected(self, leader: SSAValue) -> AnyLayout | None:
+        """The layout of a group, if something speaks for one."""
+        found = self._chosen.get(leader)
+        if found is not None:
+            return found
+        self._open.add(leader)
+        found = self._count(leader)
+        self._open.discard(leader)
+        if not self._open:
+            self._undecided.clear()
+        if found is not None:
             self._chosen[leader] = found
         return found
 
-    def _elected(self, leader: SSAValue) -> AnyLayout:
+    def _count(self, leader: SSAValue) -> AnyLayout | None:
         """What has the most weight; an access lengthens the vectors of others along the same order."""
         best: AnyLayout | None = None
         weight = 0
@@ -188,15 +201,27 @@ class Choices:
                 best, weight = layout, vote.weight
             elif _has_longer_vectors(layout, best) and (vote.weight == weight or _has_order_of(layout, best)):
                 best = layout
-        return best if best is not None else self.default(shape_of(leader.type), self.clusters.of(leader))
+        return best
 
     def known(self, value: SSAValue) -> AnyLayout | None:
-        """The layout of a tile, as far as it is known while others are chosen; None for one that is free."""
+        """The layout of a tile, as far as it is known while others are chosen; None for one that is free.
+
+        None as well where nothing speaks for any: what a row or column has for want of better is nothing for the tile
+        that it is spread over to go by; it is the other way round.
+        """
         if self.is_free(value) or not is_tensor(value.type):
             return None
         if self.is_view(value):
             return self._of_view(value)
-        return None if self._find(value) in self._open else self.of(value)
+        leader = self._find(value)
+        if leader in self._open or leader in self._undecided:
+            return None
+        if not self._open:
+            return self.of(value)
+        found = self._elected(leader)
+        if found is None:
+            self._undecided.add(leader)
+        return found
 
     def _of_view(self, value: SSAValue) -> AnyLayout | None:
         op = value.owner

@@ -68,6 +68,13 @@ def _check_kind(name: str, value: Any, default: Any) -> None:
         raise LaunchTypeError(f"{name} must be {text}, got {value!r}", name)
 
 
+def _plain(value: Any) -> Any:
+    """A value as the compiler takes it: a tuple for a list, a number of Python's for one of NumPy's."""
+    if isinstance(value, list):
+        return tuple(value)
+    return value.item() if isinstance(value, (np.integer, np.bool_)) else value
+
+
 def make_options(given: Mapping[str, Any]) -> Options:
     """Check options and make them one frozen value."""
     unknown = [name for name in given if name not in option_names()]
@@ -90,7 +97,7 @@ def make_options(given: Mapping[str, Any]) -> Options:
     if given.get("features") and not given.get("cpu"):
         raise LaunchError("features are those of a processor: give cpu as well", "features", hint="cpu='x86-64-v3'")
     _check("vector_bits", given.get("vector_bits") or 0, (0, 128, 256, 512), "128, 256 or 512, or 0 for the widest")
-    chosen: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in given.items() if v is not None}
+    chosen = {name: _plain(value) for name, value in given.items() if value is not None}
     return Options(
         CompileOptions(**{k: v for k, v in chosen.items() if k in _LANGUAGE}),
         CPUOptions(**{k: v for k, v in chosen.items() if k in _BACKEND}),

@@ -570,6 +570,20 @@ def test_registers_as_any_integer(registers: Any) -> None:
     assert weft.compile(_source(), "cuda:80", {"maxnreg": registers}).metadata.maxnreg == 64
 
 
+def test_options_as_numbers_of_numpy() -> None:
+    """It was a CompilerCrash."""
+    options = {
+        "num_warps": np.int64(8),
+        "num_stages": np.int32(2),
+        "num_ctas": np.int64(1),
+        "enable_fp_fusion": np.False_,
+    }
+    for target in ("cuda:80", "cpu"):
+        kernel = weft.compile(_source(), target, options)
+        assert type(kernel.metadata.num_warps) is int
+    assert weft.compile(_source(), "cuda:80", options).metadata.num_warps == 8
+
+
 @pytest.mark.parametrize("option", ["launch_cooperative_grid", "launch_pdl"])
 def test_an_option_of_the_launch_is_on_or_off(option: str) -> None:
     said = _said(lambda: weft.compile(_source(), "cuda:80", {option: "no"}), LaunchError)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from weft.base import CompilationError, Unsupported
@@ -73,6 +75,12 @@ def test_registers_that_move() -> None:
     assert program.registers == 168 and program.warps == 12
     assert moved == [("setmaxnreg.dec", 40), ("setmaxnreg.inc", 232), ("setmaxnreg.inc", 232)]
     assert sum(n for _, n in moved) == 3 * program.registers
+
+
+def test_too_many_bytes() -> None:
+    text = re.sub(r"(ttng\.barrier_expect %\w+), \d+", r"\1, 1048576", read("faulty_copy_none"))
+    with pytest.raises(CompilationError, match="an mbarrier counts 0 to 1048575 bytes, got 1048576"):
+        lowered(text)
 
 
 def test_too_many_arrivals() -> None:

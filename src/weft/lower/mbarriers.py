@@ -87,6 +87,8 @@ def _inval(c: Context, op: Operation) -> None:
 @lowering("ttng.barrier_expect")
 def _expect(c: Context, op: Operation) -> None:
     size = int_value(op.properties["size"])
+    if not 0 <= size < 1 << 20:
+        raise CompilationError(f"an mbarrier counts 0 to {(1 << 20) - 1} bytes, got {size}", c.build.span)
     where = c[op.operands[0]]
     c.build.instruction("mbarrier.arrive.expect_tx", [where, c.number(size), elected(c, op.operands[1])])
 

@@ -102,7 +102,7 @@ class TensorDescriptor:
 
     @property
     def known(self) -> str:
-        """What kernels are specialised for: R where rows are known to be multiples of 16 bytes, Z where padding is zero.
+        """What kernels are specialised for: R where rows are known to be multiples of 16 bytes, Z where padding is 0.
 
         Strides are such multiples, so rows that follow each other without gaps are.
         """

@@ -25,7 +25,7 @@ from weft.layouts.plan import Machine, plan_conversion, plan_local_access
 from .removal import remove
 from .store_operands import is_single, memory_for
 
-__all__ = ["buffer_layout", "is_converted", "is_multiplied", "is_thin", "read_instead"]
+__all__ = ["buffer_layout", "is_converted", "is_multiplied", "is_product_operand", "is_thin", "read_instead"]
 
 PRODUCTS = ("tt.dot", "ttng.warp_group_dot")
 PASSED_ON = (
@@ -113,6 +113,11 @@ def _asked_for(value: SSAValue) -> NVMMASharedLayout | None:
         if _is_turn(op):
             return _flipped(_asked_for(op.results[0]))
     return None
+
+
+def is_product_operand(value: SSAValue) -> bool:
+    """Whether a product reads a tile, perhaps turned, from memory as it is."""
+    return _asked_for(value) is not None
 
 
 def _is_turn(op: Operation) -> bool:

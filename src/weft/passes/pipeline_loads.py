@@ -38,6 +38,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
+from functools import partial
 from math import copysign, prod
 
 from xdsl.dialects import arith, scf
@@ -74,8 +75,9 @@ from weft.ir.gpu.ttg import (
 from weft.ir.gpu.ttng import FenceAsyncSharedOp, WarpGroupDotOp
 from weft.layouts import NVMMASharedLayout, SwizzledSharedLayout
 from weft.layouts.plan import Machine, machine_of, vector_width
-from weft.targets.nvidia import shared_limit
+from weft.targets.nvidia import blocks_at_a_time, shared_limit
 
+from .buffer_counts import buffer_counts
 from .buffered_tiles import buffer_layout, is_converted, is_multiplied, is_thin, read_instead
 from .loop_slices import Slice, slice_of
 from .overlap_products import (
@@ -129,27 +131,43 @@ def pipeline_loads(module: ModuleOp, target: str, stages: int) -> None:
     capability = int(target.rpartition(":")[2].rstrip("abcdefghijklmnopqrstuvwxyz") or 0)
     if capability < FIRST_WITH_COPIES:
         return
+    warps = int_value(module.attributes["ttg.num-warps"]) if "ttg.num-warps" in module.attributes else 4
     for op in list(module.walk()):
         if isinstance(op, scf.ForOp) and not any(x.name in ("scf.for", "scf.while") and x is not op for x in op.walk()):
             hoist_operands(op)
             wanted = int_value(op.attributes["tt.num_stages"]) if "tt.num_stages" in op.attributes else stages
-            _pipeline(op, wanted, shared_limit(target), machine_of(target))
+            _pipeline(op, wanted, target, warps)
 
 
-def _pipeline(loop: scf.ForOp, stages: int, limit: int, machine: Machine) -> None:
+def _pipeline(loop: scf.ForOp, stages: int, target: str, warps: int) -> None:
     if stages < 2 or "unsignedCmp" in loop.properties or any(_has_effects(op) for op in loop.body.block.walk()):
         return
-    facts = AxisFacts()
+    facts, machine = AxisFacts(), machine_of(target)
     stored = {root_of(op.ptr) for op in loop.body.block.walk() if isinstance(op, tt.StoreOp)}
     found = [c for op in loop.body.block.ops if isinstance(op, tt.LoadOp) if (c := _copied(loop, op, facts, machine))]
     loads = {c.load for c in found}
     found = [c for c in found if not _depends(loop, c.load, stored, loads)]
     for by_twos, some in _ways(loop, found):
-        left = limit - SPARE_BYTES - _others(loop, some, by_twos) - _moved(loop, some, machine)
-        room = left // sum(c.bytes for c in some)
-        if min(stages, room) > 1:
-            _Pipeline(loop, some, min(stages, room), machine, by_twos).rewrite()
+        others = _others(loop, some, by_twos) + _moved(loop, some, machine)
+        most = min(stages, (shared_limit(target) - SPARE_BYTES - others) // sum(c.bytes for c in some))
+        if most > 1:
+            twice = by_twos and _by_twos(loop, some)
+            tiles = [(c.load.result, c.bytes) for c in some]
+            most, counts = buffer_counts(loop, tiles, most, twice, partial(_warps_at_a_time, target, warps, others))
+            _Pipeline(loop, some, most, counts, machine, twice).rewrite()
             return
+
+
+def _warps_at_a_time(target: str, warps: int, others: int, bytes: int) -> int:
+    """How many warps of blocks with so much shared memory a multiprocessor runs, whatever registers they have."""
+    capability = int(target.rpartition(":")[2].rstrip("abcdefghijklmnopqrstuvwxyz"))
+    return blocks_at_a_time(capability, 32 * warps, others + bytes) * warps
+
+
+def _by_twos(loop: scf.ForOp, found: Sequence[_Copied]) -> bool:
+    """Whether a loop stores operands of its product anew."""
+    loaded = {c.load.result for c in found}
+    return any(op.src is not None and _source(op.src) not in loaded for op in stored_operands(loop))
 
 
 def _ways(loop: scf.ForOp, found: Sequence[_Copied]) -> Iterator[tuple[bool, Sequence[_Copied]]]:
@@ -273,8 +291,17 @@ def _is_wide(op: tt.LoadOp, bits: int, facts: AxisFacts) -> bool:
 class _Pipeline:
     """A loop with the loads that are copied ahead."""
 
-    def __init__(self, loop: scf.ForOp, found: Sequence[_Copied], stages: int, machine: Machine, by_twos: bool) -> None:
-        self.loop, self.found, self.stages, self.machine, self.by_twos = loop, found, stages, machine, by_twos
+    def __init__(
+        self,
+        loop: scf.ForOp,
+        found: Sequence[_Copied],
+        stages: int,
+        counts: Sequence[int],
+        machine: Machine,
+        by_twos: bool,
+    ) -> None:
+        self.loop, self.found, self.stages, self.counts = loop, found, stages, counts
+        self.machine, self.by_twos = machine, by_twos
         made = slice_of(loop, [x for c in found for x in _wanted(c.load)])
         assert made is not None  # each of them has one
         self.slice: Slice = made
@@ -283,13 +310,9 @@ class _Pipeline:
 
     def rewrite(self) -> None:
         """The loop, with copies before, in and after it."""
-        loaded = {c.load.result for c in self.found}
-        by_twos = self.by_twos and any(
-            op.src is not None and _source(op.src) not in loaded for op in stored_operands(self.loop)
-        )
         b = Builder.before(self.loop)
-        for c in self.found:
-            self.buffers.append(b.create(LocalAllocOp, (), (c.memory(self.stages),)).result)
+        for c, count in zip(self.found, self.counts, strict=True):
+            self.buffers.append(b.create(LocalAllocOp, (), (c.memory(count),)).result)
         lower, _, step = self.loop.operands[:3]
         index: SSAValue = lower
         states: Mapping[int, SSAValue] = {i: self.loop.operands[3 + i] for i in self.slice.carried}
@@ -297,9 +320,9 @@ class _Pipeline:
             if k:
                 index = b.create(arith.AddiOp, (index, step), (index.type,)).result
             states = self.begin(b, index, states, [b.constant(k, i32)] * len(self.found), k)
-        slot, parity, ahead = self.carry(b, states, by_twos)
+        slots, parity, ahead = self.carry(b, states, self.by_twos)
         first = next(op for op in self.loop.body.block.ops if op in {c.load for c in self.found})
-        landed = anchor = self.landed(first, slot)
+        landed = anchor = self.landed(first, slots)
         stored = stored_operands(self.loop) if parity is not None else []
         if parity is not None and stored:
             anchor = overlap_stores(self.loop, stored, parity)
@@ -308,9 +331,11 @@ class _Pipeline:
         end = self.loop.body.block.last_op
         assert end is not None
         if self.slice.lookups:
-            self.turn(Builder.before(end), slot, parity, ahead, Builder.after(landed))
+            self.turn(Builder.before(end), slots, parity, ahead, Builder.after(landed))
+        elif max(self.counts) < self.stages:
+            self.turn(Builder.before(end), slots, parity, ahead)
         else:
-            self.turn(Builder.after(anchor), slot, parity, ahead)
+            self.turn(Builder.after(anchor), slots, parity, ahead)
         Builder.after(self.loop).create(AsyncWaitOp, (), (async_token,), {"num": i32_attr(0)})
 
     def begin(
@@ -367,10 +392,14 @@ class _Pipeline:
 
     def carry(
         self, b: Builder, states: Mapping[int, SSAValue], by_twos: bool
-    ) -> tuple[SSAValue, SSAValue | None, dict[int, SSAValue]]:
-        """Let the loop carry the slot, for turns by twos which of the two it is, and what addresses are made of."""
+    ) -> tuple[dict[int, SSAValue], SSAValue | None, dict[int, SSAValue]]:
+        """Let the loop carry the slot among so many buffers, for turns by twos which of the two it is, and what
+        addresses are made of.
+        """
         old, body = self.loop, self.loop.body.block
-        extra = [b.constant(0, i32)] * (1 + by_twos) + [*states.values()]
+        several = sorted(set(self.counts))
+        first = len(several) + by_twos
+        extra = [b.constant(0, i32)] * first + [*states.values()]
         arguments = [body.insert_arg(x.type, len(body.args)) for x in extra]
         new = scf.ForOp.create(
             operands=[*old.operands, *extra],
@@ -387,14 +416,15 @@ class _Pipeline:
         remove(old)
         assert isinstance(new, scf.ForOp)
         self.loop = new
-        return arguments[0], arguments[1] if by_twos else None, dict(zip(states, arguments[1 + by_twos :], strict=True))
+        slots: dict[int, SSAValue] = dict(zip(several, arguments, strict=False))
+        return slots, arguments[first - 1] if by_twos else None, dict(zip(states, arguments[first:], strict=True))
 
-    def landed(self, first: Operation, slot: SSAValue) -> Operation:
+    def landed(self, first: Operation, slots: Mapping[int, SSAValue]) -> Operation:
         """Wait for the copies of this turn, and let what used the loads read them; the last operation of the wait."""
         b = Builder.before(first)
         wait: Operation = b.create(AsyncWaitOp, (), (async_token,), {"num": i32_attr(self.stages - 2)})
-        pairs = zip(self.found, self.buffers, strict=True)
-        tiles = [b.create(MemDescIndexOp, (buffers, slot), (c.memory(),)).result for c, buffers in pairs]
+        each = zip(self.found, self.buffers, self.counts, strict=True)
+        tiles = [b.create(MemDescIndexOp, (buffers, slots[n]), (c.memory(),)).result for c, buffers, n in each]
         for c, tile in zip(self.found, tiles, strict=True):
             read_instead(c.load, tile, self.machine)
         if not self.by_warpgroups or self.is_fenced():
@@ -414,25 +444,37 @@ class _Pipeline:
     def turn(
         self,
         b: Builder,
-        slot: SSAValue,
+        slots: Mapping[int, SSAValue],
         parity: SSAValue | None,
         ahead: Mapping[int, SSAValue],
         early: Builder | None = None,
     ) -> None:
-        """The copies of the turn ahead, to the slot that was read in the turn before; what the loop carries then."""
+        """The copies of the turn ahead, to the slot that was read in the turn before, or with one buffer less than
+        stages in this one; what the loop carries then.
+        """
         body = self.loop.body.block
-        one, last = b.constant(1, i32), b.constant(self.stages - 1, i32)
-        is_first = b.cmpi("eq", slot, b.constant(0, i32))
-        before = b.select(is_first, last, b.binary(arith.SubiOp, slot, one))
+        one = b.constant(1, i32)
+        free = {n: slot if n < self.stages else self.before(b, slot, n) for n, slot in slots.items()}
         index: SSAValue = body.args[0]
         step = self.loop.operands[2]
         near = early or b
         distance = near.binary(arith.MuliOp, step, near.constant(self.stages - 1, step.type))
         index = near.binary(arith.AddiOp, index, distance)
-        after = self.begin(b, index, ahead, [before] * len(self.found), self.stages - 1, early)
-        is_last = b.cmpi("eq", slot, last)
-        following = b.select(is_last, b.constant(0, i32), b.binary(arith.AddiOp, slot, one))
+        after = self.begin(b, index, ahead, [free[n] for n in self.counts], self.stages - 1, early)
+        following = [self.after(b, slot, n) for n, slot in slots.items()]
         end = body.last_op
         assert end is not None
         other = [] if parity is None else [b.binary(arith.SubiOp, one, parity)]
-        end.operands = [*end.operands, following, *other, *after.values()]
+        end.operands = [*end.operands, *following, *other, *after.values()]
+
+    @staticmethod
+    def before(b: Builder, slot: SSAValue, count: int) -> SSAValue:
+        """The slot of the turn before."""
+        is_first = b.cmpi("eq", slot, b.constant(0, i32))
+        return b.select(is_first, b.constant(count - 1, i32), b.binary(arith.SubiOp, slot, b.constant(1, i32)))
+
+    @staticmethod
+    def after(b: Builder, slot: SSAValue, count: int) -> SSAValue:
+        """The slot of the turn after."""
+        is_last = b.cmpi("eq", slot, b.constant(count - 1, i32))
+        return b.select(is_last, b.constant(0, i32), b.binary(arith.AddiOp, slot, b.constant(1, i32)))

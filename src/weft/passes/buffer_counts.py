@@ -1,0 +1,70 @@
+"""How many buffers tiles have that are copied turns ahead: as many as stages, or one less.
+
+    turn i, as many     copies of turn i + stages - 1 to the buffer of turn i - 1; the turn computes meanwhile
+    turn i, one less    the turn reads its own buffers; a barrier; copies of turn i + stages - 1 to these
+
+One less is what Triton's pipelines have where a product is no wgmma. Here it is taken for products by single
+multiplications, which read their operands as they go on, where another block can run with it and few warps do without:
+the barrier, and copies that begin later, cost less than nobody computing. Tiles that a turn takes into registers, and
+stores widened for its product, have one less anyway: copies come after the product, where a barrier lies behind that.
+With a stage less too where that makes room for a block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from xdsl.dialects import scf
+from xdsl.ir import Operation, SSAValue
+
+from weft.ir import tt
+from weft.ir.gpu.ttng import WarpGroupDotOp
+
+from .buffered_tiles import is_product_operand
+from .store_operands import is_single
+
+__all__ = ["buffer_counts"]
+
+FEW_WARPS = 16
+"""Where fewer run at a time, another block of them is worth a barrier."""
+
+
+def buffer_counts(
+    loop: scf.ForOp, tiles: Sequence[tuple[SSAValue, int]], stages: int, by_twos: bool, warps: Callable[[int], int]
+) -> tuple[int, list[int]]:
+    """The stages, and the buffers of each tile; `tiles` are loaded values and the bytes of a buffer of each.
+
+    With `by_twos` the loop stores operands of its product (overlap_products.py). `warps` says how many run at a time
+    with so many bytes of buffers.
+    """
+    products = [op for op in loop.body.block.walk() if isinstance(op, WarpGroupDotOp)]
+    sizes = [size for _, size in tiles]
+    if any(isinstance(op, tt.DotOp) and is_single(op.a.type) for op in loop.body.block.walk()):
+        counts, fewer = [stages] * len(tiles), [stages - 1] * len(tiles)
+        return stages, fewer if stages > 2 and _helps(sizes, counts, fewer, warps) else counts
+    if not by_twos or not products:
+        return stages, [stages] * len(tiles)
+    spared = [stages > 2 and _is_read_before(loop, tile, products[0]) for tile, _ in tiles]
+    counts, fewer = ([n - x for x in spared] for n in (stages, stages - 1))
+    return (stages - 1, fewer) if stages > 3 and _helps(sizes, counts, fewer, warps) else (stages, counts)
+
+
+def _helps(sizes: Sequence[int], counts: Sequence[int], fewer: Sequence[int], warps: Callable[[int], int]) -> bool:
+    """Whether few warps run at a time, and more with fewer buffers."""
+    now, then = (warps(sum(s * n for s, n in zip(sizes, some, strict=True))) for some in (counts, fewer))
+    return now < FEW_WARPS and then > now
+
+
+def _is_read_before(loop: scf.ForOp, tile: SSAValue, product: Operation) -> bool:
+    """Whether a turn takes all of a tile into registers before its product."""
+    if is_product_operand(tile):
+        return False
+    body = loop.body.block
+    place = {op: i for i, op in enumerate(body.ops)}
+    for use in tile.uses:
+        op = use.operation
+        if place.get(op, len(place)) >= place[product]:
+            return False
+        if isinstance(op, tt.TransOp) and not _is_read_before(loop, op.results[0], product):
+            return False
+    return True

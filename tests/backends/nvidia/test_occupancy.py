@@ -17,15 +17,17 @@ def assembled(monkeypatch: pytest.MonkeyPatch, first: int, second: tuple[int, in
         calls.append(options)
         if not options:
             spilled = int(str(more.get("spilled", 0)))
-            return MachineCode(b"", str(more.get("by", "ptxas")), registers=first, spilled_bytes=spilled)
+            stack = int(str(more.get("stack", 0)))
+            return MachineCode(b"", str(more.get("by", "ptxas")), first, spilled_bytes=spilled, stack_bytes=stack)
         if second is None:
             raise CompilerCrash("no such option", "assembling")
         return MachineCode(b"", "ptxas", registers=second[0], spilled_bytes=second[1], log=str(more.get("log", "")))
 
     monkeypatch.setattr(occupancy, "assemble", assemble)
     found = occupancy.assemble_for(
-        str(more.get("ptx", "")), "sm_90a", threads=256, shared=96 << 10, maxnreg=more.get("maxnreg")
-    )
+        str(more.get("ptx", "")), "sm_90a", threads=more.get("threads", 256), shared=96 << 10,
+        maxnreg=more.get("maxnreg"),
+    )  # fmt: skip
     return found.registers, calls
 
 
@@ -67,9 +69,26 @@ def test_registers_that_were_kept_back_are_asked_for(
     assert calls == ([(), ("--minnctapersm=1",)] if first == 32 else [()])
 
 
-def test_what_no_registers_can_hold_is_assembled_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a tile of 512 x 512 in 128 threads nearly all is spilled whatever ptxas may take, which then takes minutes."""
-    assert assembled(monkeypatch, 32, (255, 2000), spilled=12_000) == (32, [()])
+@pytest.mark.parametrize(("frame", "calls"), [(4928, 1), (2488, 2)])
+def test_what_no_registers_can_hold_is_assembled_once(monkeypatch: pytest.MonkeyPatch, frame: int, calls: int) -> None:
+    """Of a tile of 256 x 256 in 128 threads nearly all is on the stack whatever ptxas may take, which takes minutes."""
+    found = assembled(monkeypatch, 32, (255, 7000), spilled=15_000, stack=frame)
+    assert found == ((32, [()]) if calls == 1 else (255, [(), ("--minnctapersm=1",)]))
+
+
+LOOP = "$L__BB0_2:\n\t{}.global.b32 \t%r1, [%rd1];\n\t@%p1 bra \t$L__BB0_2;"
+
+
+@pytest.mark.parametrize(("threads", "what", "second", "taken"), [
+    (32, "ld", (80, 0), 80), (32, "ld", (120, 0), 72), (32, "ld", (80, 8), 72), (32, "st", (80, 0), 72),
+])  # fmt: skip
+def test_loads_of_a_loop_come_first_in_a_block_of_one_warp(
+    monkeypatch: pytest.MonkeyPatch, threads: int, what: str, second: tuple[int, int], taken: int
+) -> None:
+    """Where that takes a few registers more at most, and none of them in memory."""
+    found, calls = assembled(monkeypatch, 72, second, threads=threads, ptx=LOOP.format(what))
+    assert found == taken
+    assert calls == [(), ("--minnctapersm=1",)][: 2 if what == "ld" else 1]
 
 
 def test_an_assembler_without_the_option(monkeypatch: pytest.MonkeyPatch) -> None:

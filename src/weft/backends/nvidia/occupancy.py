@@ -14,10 +14,18 @@ where two blocks are that multiply matrices, one of which computes while the oth
 
 And where ptxas gives a thread few registers and keeps the rest in memory (32, and 7 KB, for exact products of float32),
 it is asked for one block, for which it takes as many as there are; that is taken if it spills at most half as much.
-Not where far more is spilled: a tile of 512 x 512 in 128 threads spills either way, and ptxas is over it for minutes.
+Not asked for is what is hopeless: of a tile of 512 x 512 in 128 threads nearly all is on the stack either way, and
+ptxas is over it for minutes.
+
+A block of one warp in a loop that loads waits for memory again and again, and ptxas, to have as many blocks as there
+may be, moves loads behind what could be done meanwhile. It is asked for one block; where that takes a few registers
+more at most, all that a turn loads is on its way before the turn computes (a recurrence then waits once a turn, not
+twice).
 """
 
 from __future__ import annotations
+
+import re
 
 from weft.base import CompilerCrash, OutOfResources
 from weft.targets.nvidia import blocks_at_a_time
@@ -30,10 +38,13 @@ NEAR = 0.8
 """The share of its registers that a thread has to do with for one block more."""
 SPILLED_BYTES = 16
 """Of stores and loads together."""
-HOPELESS_BYTES = 10_000
-"""So much is spilled where no number of registers helps."""
+HOPELESS_FRAME = 4096
+"""Four times what all registers hold: so many bytes of a stack are not made half by them."""
 ENOUGH_THREADS = 1024
+FEW_MORE = 1.25
+"""Of registers of a warp alone in its block, where loads may come first."""
 MOST_REGISTERS = 255
+ONE_WARP = 32
 SERIALIZED = "instructions are serialized"
 """What ptxas says where products wait for each other."""
 PRODUCTS = ("wgmma.mma_async", "mma.sync")
@@ -64,12 +75,16 @@ def assemble_for(ptx: str, arch: str, *, threads: int, shared: int, maxnreg: int
     if first.by != "ptxas" or maxnreg or "setmaxnreg" in ptx:
         return first
     kept_back = first.registers < NEAR * min(MOST_REGISTERS, (1 << 16) // threads)
-    if kept_back and first.spilled_bytes > HOPELESS_BYTES:
+    if kept_back and first.stack_bytes > HOPELESS_FRAME:
         return first
     if kept_back and first.spilled_bytes > SPILLED_BYTES:
         freed = _for_blocks(ptx, arch, 1)
         return freed if freed and freed.spilled_bytes <= first.spilled_bytes / 2 else first
     multiplies = any(name in ptx for name in PRODUCTS)
+    if threads <= ONE_WARP and not multiplies and _loads_in_a_loop(ptx):
+        early = _for_blocks(ptx, arch, 1)
+        fits = early is not None and early.registers <= FEW_MORE * first.registers
+        return early if early and fits and early.spilled_bytes <= first.spilled_bytes else first
     blocks = one_more(capability, threads, shared, first.registers, multiplies)
     if not blocks:
         return first
@@ -77,6 +92,19 @@ def assemble_for(ptx: str, arch: str, *, threads: int, shared: int, maxnreg: int
     if second is None or second.spilled_bytes > first.spilled_bytes + SPILLED_BYTES:
         return first
     return first if SERIALIZED in second.log and SERIALIZED not in first.log else second
+
+
+def _loads_in_a_loop(ptx: str) -> bool:
+    """Whether a load of global memory is between a label and a branch back to it.
+
+    >>> _loads_in_a_loop("$L__BB0_2:\\n ld.global.b32 %r1, [%rd1];\\n @%p1 bra \\t$L__BB0_2;")
+    True
+    """
+    for back in re.finditer(r"\bbra(?:\.uni)?\s+(\$\w+)", ptx):
+        start = ptx.find(f"{back[1]}:", 0, back.start())
+        if start >= 0 and ptx.find("ld.global", start, back.start()) >= 0:
+            return True
+    return False
 
 
 def _for_blocks(ptx: str, arch: str, blocks: int) -> MachineCode | None:

@@ -16,7 +16,7 @@ import weft
 import weft.gluon.language as gl
 import weft.language as tl
 from weft import gluon
-from weft.base import LaunchError
+from weft.base import LaunchError, Unsupported
 from weft.runtime import compiling, knobs
 
 from .pretended_gpu import Array, PretendedGPU, pretend
@@ -154,3 +154,15 @@ def test_many_at_once(gpu: PretendedGPU) -> None:
         assert all(isinstance(f, weft.FutureKernel) for f in futures)
         kernel[(1,)](3, Array(dtype=np.int32))
     assert len(gpu.launched) == 1 and len(kernel.cache) == 2
+
+
+@pytest.mark.parametrize("arch", ["sm80", "sm_80", "80", 80])
+def test_code_for_an_older_gpu(gpu: PretendedGPU, arch: Any) -> None:
+    kernel = counting()
+    assert kernel.warmup(3, Array(dtype=np.int32), grid=(1,), arch=arch).metadata.arch == "sm_80"
+    for _ in range(2):
+        kernel[(1,)](3, Array(dtype=np.int32), arch=arch)
+        kernel[(1,)](3, Array(dtype=np.int32))
+    assert sorted(k.metadata.arch for k in kernel.cache.values()) == ["sm_80", "sm_90a"]
+    with pytest.raises(Unsupported, match="cuda:70"):
+        kernel[(1,)](3, Array(dtype=np.int32), arch="sm70")

@@ -50,3 +50,34 @@ def test_it_is_computed_so() -> None:
     with weft.target("sim:cuda:90"):
         decaying_sums[(1,)](q, k, v, decay, out, steps, size, columns)
     np.testing.assert_allclose(out, expected, rtol=1e-4, atol=1e-4)
+
+
+@weft.jit
+def masses(labels, weight, out, width, X: tl.constexpr, R: tl.constexpr):
+    """As PyTorch's Inductor writes the gradient of a cross entropy: nothing in its first loop touches memory."""
+    x = tl.program_id(0) * X + tl.arange(0, X)[:, None]
+    label, w = tl.load(labels + x), tl.load(weight)
+    sums = tl.full([X, R], 0, tl.float32)
+    for start in tl.range(0, width, R):
+        r = start + tl.arange(0, R)[None, :]
+        found = tl.where(label == r, -1.0, 0.0) * w
+        sums = tl.where(r < width, sums + found, sums)
+    tl.store(out + x, tl.sum(sums, 1)[:, None])
+
+
+def test_a_single_element_does_not_lay_out_a_row() -> None:
+    """A layout of [1, 1], whose threads all have the element, would have each thread sum the whole row."""
+    i, f = weft.MockTensor("i64"), weft.MockTensor("fp32")
+    kernel = masses.warmup(i, f, f, 5000, X=1, R=2048, num_warps=16, grid=(1,), target="cuda:90")
+    text = str(kernel.asm["ttgir"])
+    name = re.search(r"tensor<1x2048xf32, (#\w+)>", text)
+    assert name and f"{name[1]} = #ttg.blocked<{{sizePerThread = [1, 4], threadsPerWarp = [1, 32]" in text
+    assert str(kernel.asm["ptx"]).count("add.f32") < 100  # where there were 2048
+
+
+def test_the_row_is_summed_so() -> None:
+    labels, weight = np.array([3, 999, 1500], np.int64), np.array([2.0], np.float32)
+    out = np.zeros(3, np.float32)
+    with weft.target("sim:cuda:90"):
+        masses[(3,)](labels, weight, out, 1000, 1, 256, num_warps=2)
+    assert out.tolist() == [-2.0, -2.0, 0.0]

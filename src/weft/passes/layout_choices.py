@@ -230,10 +230,20 @@ class Choices:
         if inner is None or isinstance(inner, LinearLayout) or op.name in TURNED_VIEWS:
             return None
         if op.name == "tt.broadcast":
-            return inner
+            return None if self._repeats(inner, shape_of(value.type)) else inner
         if isinstance(inner, SliceLayout) and inner.dim == int_value(op.properties["axis"]):
             return inner.parent
         return None
+
+    def _repeats(self, layout: DistributedLayout, shape: Sequence[int]) -> bool:
+        """Whether threads hold more copies of a tile than they have to.
+
+        So they would where a row or column of few elements is spread over a tile along the axis in which its own layout
+        has no threads: [1, 1] over [1, 2048] as 2048 registers of each thread, all threads the same.
+        """
+        free = layout.to_linear(list(shape)).free_variable_masks()
+        copies = 1 << free["lane"].bit_count() + free["warp"].bit_count()
+        return copies > max(1, self.lanes * self.warps // prod(shape))
 
     # -- looking at operations ----------------------------------------------------------------------------------------
 

@@ -117,8 +117,8 @@ def test_the_last_of_two() -> None:
 def test_loops_one_after_the_other_share_memory() -> None:
     """Neither copies nor products of the first are under way when the second begins."""
     program = lower(laid_out(attention))
-    sizes = [x.bytes for x in program.shared if x.what == "local_alloc"]
-    assert program.shared_bytes == sum(sizes) // 2
+    both, *sizes = sorted(x.bytes for x in program.shared if x.what == "local_alloc")  # the first is read in both
+    assert program.shared_bytes == both + sum(sizes) // 2
 
 
 @pytest.mark.parametrize("stages", [1, 2, 3, 4])

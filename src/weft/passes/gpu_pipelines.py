@@ -19,6 +19,7 @@ from .pipeline_loads import pipeline_loads
 from .pipelines import tile_pipeline
 from .recoalesce import recoalesce
 from .rewrite_descriptors import rewrite_descriptors
+from .share_stored import share_stored
 from .split_products import split_products
 from .start_from_zero import start_from_zero
 from .store_operands import store_operands
@@ -56,6 +57,7 @@ def gpu_pipeline(module: ModuleOp, target: str, warps: int = 4, stages: int = 3,
     store_operands(module, target, loaded=False)  # before it is known how much memory is left for copies
     pipeline_loads(module, target, stages)
     store_operands(module, target, loaded=True)
+    share_stored(module, target)  # what is left to store, now that it is known what is copied
     cse_dce(module)  # addresses of the turns as they were, and what the first turns repeat
     drop_unchanged(module)
     return module

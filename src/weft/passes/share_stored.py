@@ -1,0 +1,125 @@
+"""A tile that several products read is stored in shared memory once, turned or not.
+
+    %1 = tt.trans %a
+    %m = ttg.local_alloc %1                           %m = ttg.local_alloc %1
+    ... ttng.warp_group_dot %x, %m, ...       becomes    ... ttng.warp_group_dot %x, %m, ...
+    %n = ttg.local_alloc %a                           %n = ttg.memdesc_trans %m
+    ... ttng.warp_group_dot %y, %n, ...               ... ttng.warp_group_dot %y, %n, ...
+
+So it is where the tile lies in memory as the second product wants it too, as rows of 16-bit elements always do. A fence
+that was there for the second store alone goes with it. The tile is in memory for longer: a kernel whose tiles could
+not all be there at once stays as it is. Loads that are copied ahead have memory already (pipeline_loads.py).
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from xdsl.dialects.builtin import DenseArrayBase, ModuleOp
+from xdsl.ir import Block, Operation, SSAValue
+
+from weft.ir import Builder, bit_width, element_of, i32, ints_of, shape_of, tt
+from weft.ir.gpu import MemDescType
+from weft.ir.gpu.ttg import ConvertLayoutOp, LocalAllocOp, MemDescTransOp
+from weft.ir.gpu.ttng import FenceAsyncSharedOp
+from weft.layouts import NVMMASharedLayout
+from weft.targets.nvidia import shared_limit
+
+from .removal import remove
+
+__all__ = ["share_stored"]
+
+Stored = dict[SSAValue, list[tuple[SSAValue, bool]]]
+"""For each tile, the memory that holds it, and whether turned."""
+UNSTORED = ("arith.", "math.", "tt.", "ttg.memdesc_", "ttg.convert_layout", "ttng.warp_group_dot")
+"""Operations that put nothing in memory that wgmma reads."""
+
+
+def share_stored(module: ModuleOp, target: str) -> None:
+    """Rewrite a module of layout IR for a target ("cuda:90")."""
+    if _all_bytes(module) > shared_limit(target):
+        return
+    for function in module.body.block.ops:
+        if function.name == "tt.func":
+            for block in function.regions[0].blocks:
+                _share(block, {})
+
+
+def _all_bytes(module: ModuleOp) -> int:
+    """Of all tiles in shared memory, and the largest that is moved between threads."""
+    total = largest = 0
+    for op in module.walk():
+        if isinstance(op, LocalAllocOp):
+            type = op.result.type
+            assert isinstance(type, MemDescType)
+            total += prod(type.shape) * bit_width(type.element_type) // 8
+        elif isinstance(op, ConvertLayoutOp | tt.ReduceOp | tt.ScanOp):
+            sizes = [prod(shape_of(x.type)) * max(8, bit_width(element_of(x.type))) // 8 for x in op.operands]
+            largest = max(largest, sum(sizes))
+    return total + largest
+
+
+def _share(block: Block, around: Stored) -> None:
+    """The stores of a block and of what is inside; `around` is what is stored when it begins."""
+    stored: Stored = {tile: list(memories) for tile, memories in around.items()}
+    for op in list(block.ops):
+        if isinstance(op, LocalAllocOp) and op.src is not None:
+            tile, turned = _tile(op.src)
+            there = stored.setdefault(tile, [])
+            memory = next((m for m in (_seen(op, *x, turned) for x in there) if m is not None), None)
+            if memory is None:
+                there.append((op.result, turned))
+                continue
+            op.result.replace_all_uses_with(memory)
+            following = op.next_op
+            remove(op)
+            _drop_fence(following)
+        for region in op.regions:
+            for inner in region.blocks:
+                _share(inner, stored)
+
+
+def _tile(value: SSAValue) -> tuple[SSAValue, bool]:
+    """What a tile is, perhaps turned: (the tile, whether it is)."""
+    turned = False
+    while isinstance(value.owner, tt.TransOp) and ints_of(value.owner.properties["order"]) == (1, 0):
+        value, turned = value.owner.operands[0], not turned
+    return value, turned
+
+
+def _seen(op: LocalAllocOp, memory: SSAValue, is_turned: bool, turned: bool) -> SSAValue | None:
+    """Memory that holds the same tile as an allocation wants it; None where it lies otherwise."""
+    type, wanted = memory.type, op.result.type
+    assert isinstance(type, MemDescType) and isinstance(wanted, MemDescType)
+    if is_turned == turned:
+        return memory if type == wanted else None
+    if _turned(wanted.data.layout.named) != type.data.layout.named:
+        return None
+    order = DenseArrayBase.from_list(i32, [1, 0])
+    return Builder.before(op).create(MemDescTransOp, (memory,), (wanted,), {"order": order}).result
+
+
+def _turned(layout: object) -> NVMMASharedLayout | None:
+    """The same memory with rows and columns changed; None where a layout has no swizzle, or is of another kind."""
+    if not isinstance(layout, NVMMASharedLayout) or not layout.swizzle_byte_width:
+        return None
+    blocks = [basis[::-1] for basis in layout.cga_layout]
+    width, bits = layout.swizzle_byte_width, layout.element_bitwidth
+    return NVMMASharedLayout(width, bits, 2, not layout.transposed, cga_layout=blocks)
+
+
+def _drop_fence(op: Operation | None) -> None:
+    """The fence after a store that is gone, unless it is there for another one too."""
+    while op is not None and not isinstance(op, FenceAsyncSharedOp):
+        if not _stores_nothing(op):
+            return
+        op = op.next_op
+    before = op.prev_op if op is not None else None
+    while before is not None and _stores_nothing(before) and not isinstance(before, FenceAsyncSharedOp):
+        before = before.prev_op
+    if op is not None and isinstance(before, FenceAsyncSharedOp):
+        remove(op)
+
+
+def _stores_nothing(op: Operation) -> bool:
+    return (op.name.startswith(UNSTORED) and not op.regions) or op.name == "tt.reduce"

@@ -1,0 +1,94 @@
+"""A tile that several products read is stored once, turned or not; results, races and fences in the simulator."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from xdsl.dialects.builtin import ModuleOp
+
+from weft.ir import parse_module
+from weft.ir.gpu.ttg import LocalAllocOp, MemDescTransOp
+from weft.ir.gpu.ttng import FenceAsyncSharedOp
+from weft.lower import lower
+from weft.passes import tile_pipeline
+from weft.passes.gpu_pipelines import gpu_pipeline
+from weft.sim import Options, run
+
+KERNEL = """
+module {
+  tt.func public @both(%x: !tt.ptr<f16> {tt.divisibility = 16 : i32}, %y: !tt.ptr<f16> {tt.divisibility = 16 : i32},
+                       %out: !tt.ptr<f32> {tt.divisibility = 16 : i32}, %n: i32) {
+    %c0 = arith.constant 0 : i32
+    %c1 = arith.constant 1 : i32
+    %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+    %r = tt.make_range {end = 64 : i32, start = 0 : i32} : tensor<64xi32>
+    %rows = tt.expand_dims %r {axis = 1 : i32} : tensor<64xi32> -> tensor<64x1xi32>
+    %c64 = arith.constant dense<64> : tensor<64x1xi32>
+    %down = arith.muli %rows, %c64 : tensor<64x1xi32>
+    %columns = tt.expand_dims %r {axis = 0 : i32} : tensor<64xi32> -> tensor<1x64xi32>
+    %a0 = tt.broadcast %down : tensor<64x1xi32> -> tensor<64x64xi32>
+    %a1 = tt.broadcast %columns : tensor<1x64xi32> -> tensor<64x64xi32>
+    %at = arith.addi %a0, %a1 : tensor<64x64xi32>
+    %xs = tt.splat %x : !tt.ptr<f16> -> tensor<64x64x!tt.ptr<f16>>
+    %xp = tt.addptr %xs, %at : tensor<64x64x!tt.ptr<f16>>, tensor<64x64xi32>
+    %ys = tt.splat %y : !tt.ptr<f16> -> tensor<64x64x!tt.ptr<f16>>
+    %yp = tt.addptr %ys, %at : tensor<64x64x!tt.ptr<f16>>, tensor<64x64xi32>
+    %k = tt.load %xp : tensor<64x64x!tt.ptr<f16>>
+    %step = arith.constant dense<4096> : tensor<64x64xi32>
+    %sum:2 = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %zero, %p = %yp)
+        -> (tensor<64x64xf32>, tensor<64x64x!tt.ptr<f16>>) : i32 {
+      %q = tt.load %p : tensor<64x64x!tt.ptr<f16>>
+      FIRST
+      %w = arith.truncf %s : tensor<64x64xf32> to tensor<64x64xf16>
+      SECOND
+      %next = tt.addptr %p, %step : tensor<64x64x!tt.ptr<f16>>, tensor<64x64xi32>
+      scf.yield %d, %next : tensor<64x64xf32>, tensor<64x64x!tt.ptr<f16>>
+    }
+    %os = tt.splat %out : !tt.ptr<f32> -> tensor<64x64x!tt.ptr<f32>>
+    %op = tt.addptr %os, %at : tensor<64x64x!tt.ptr<f32>>, tensor<64x64xi32>
+    tt.store %op, %sum#0 : tensor<64x64x!tt.ptr<f32>>
+    tt.return
+  }
+}
+"""
+TURN = "%qt = tt.trans %q {order = array<i32: 1, 0>} : tensor<64x64xf16> -> tensor<64x64xf16>\n"
+DOT = "= tt.dot %{}, %{}, %{} : tensor<64x64xf16> * tensor<64x64xf16> -> tensor<64x64xf32>"
+TURNED = TURN + "%s " + DOT.format("k", "qt", "zero")
+STRAIGHT = "%s " + DOT.format("k", "q", "zero")
+WAYS = {
+    "turned first": (TURNED, "%d " + DOT.format("w", "q", "acc")),
+    "turned last": (STRAIGHT, TURN + "%d " + DOT.format("w", "qt", "acc")),
+    "never turned": (STRAIGHT, "%d " + DOT.format("w", "q", "acc")),
+}
+
+
+def laid_out(way: str, stages: int = 1) -> ModuleOp:
+    first, second = WAYS[way]
+    module = tile_pipeline(parse_module(KERNEL.replace("FIRST", first).replace("SECOND", second)))
+    gpu_pipeline(module, "cuda:90", stages=stages)
+    return module
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_stored_once(way: str) -> None:
+    """The tile that stays and the one of the turn, each with the fence before its product; it was one more of each."""
+    ops = list(laid_out(way).walk())
+    assert len([op for op in ops if isinstance(op, LocalAllocOp)]) == 2
+    assert len([op for op in ops if isinstance(op, MemDescTransOp)]) == (way != "never turned")
+    assert len([op for op in ops if isinstance(op, FenceAsyncSharedOp)]) == 2
+
+
+@pytest.mark.parametrize("stages", [1, 3])
+@pytest.mark.parametrize("way", WAYS)
+def test_results(way: str, stages: int) -> None:
+    random = np.random.default_rng(3)
+    x = (random.standard_normal((64, 64)) / 8).astype(np.float16)
+    y = (random.standard_normal((3, 64, 64)) / 8).astype(np.float16)
+    out = np.zeros((64, 64), np.float32)
+    report = run(lower(laid_out(way, stages)), (1,), {"x": x, "y": y, "out": out, "n": 3}, Options())
+    assert not report.errors
+    want = np.zeros((64, 64), np.float32)
+    for tile in y.astype(np.float32):
+        first, second = (tile.T if "qt" in text else tile for text in WAYS[way])
+        want += (x.astype(np.float32) @ first).astype(np.float16).astype(np.float32) @ second
+    np.testing.assert_allclose(out, want, rtol=2e-3, atol=2e-3)

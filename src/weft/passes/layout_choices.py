@@ -290,10 +290,17 @@ class Choices:
         self.accesses[op] = layout
         for result in op.results:
             self._vote(result, LOAD, lambda: layout)
+            self._vote(result, LOAD, lambda: self._of_addresses(pointer, layout))
         if op.name == "tt.load" and prod(shape) == max(shape) <= self.lanes * self.warps:
             self._vote(op.results[0], SPREAD, lambda: self._spread(op))
         for i, value in enumerate(op.operands):
             self._vote(value, LOAD if i == 0 else STORE, lambda: layout)
+
+    def _of_addresses(self, pointer: SSAValue, own: AnyLayout) -> AnyLayout | None:
+        """The layout of addresses that are computed from what was loaded, where a thread has as many in a row."""
+        found = None if self.is_free(pointer) or self.is_view(pointer) else self.known(pointer)
+        alike = isinstance(found, BlockedLayout) and isinstance(own, BlockedLayout) and found.order == own.order
+        return found if alike and _covers(found, own) else None  # type: ignore[arg-type]
 
     def _spread(self, op: Operation) -> DistributedLayout | None:
         """The layout in which a row or column that is loaded is spread over a tile, if few instructions load it so."""

@@ -114,6 +114,27 @@ def test_sums_of_products_stay() -> None:
     assert text.count('"tt.reduce"') == 1
 
 
+def test_many_sums_of_one_loop_take_no_more_registers_than_there_are() -> None:
+    @weft.jit
+    def many(out, x, n, COUNT: tl.constexpr):
+        m = tl.arange(0, 64)
+        totals = (tl.zeros((64,), tl.float32),) * COUNT
+        for start in range(0, n, 128):
+            i = start + tl.arange(0, 128)
+            tile = tl.load(x + m[:, None] * n + i[None, :])
+            new = ()
+            for k in tl.static_range(COUNT):
+                new = new + (totals[k] + tl.sum(tile * (k + 1.0), axis=1),)
+            totals = new
+        for k in tl.static_range(COUNT):
+            tl.store(out + k * 64 + m, totals[k])
+
+    f32 = weft.MockTensor("fp32")
+    text = many.warmup(f32, f32, 1024, 6, grid=(1,), target="cuda:90").asm["ttir"]
+    assert text.count('"tt.reduce"') == 6 + 4  # four sums of 16 registers each in two steps, two as they were
+    assert _loop(text).count('"tt.reduce"') == 6
+
+
 def test_on_the_host_they_stay() -> None:
     f32 = weft.MockTensor("fp32")
     assert rows.warmup(f32, f32, 1024, 32, 64, "add", 0.0, grid=(1,)).asm["ttir"].count('"tt.reduce"') == 1

@@ -40,6 +40,9 @@ NEIGHBOURS = 4
 MOST_CARRIED = 16
 """Registers of a lane for the parts of one sum."""
 
+MOST_IN_ALL = 64
+"""Registers of a lane for the parts of all sums of a loop; sums beyond them stay."""
+
 _FLOATS: dict[type[Operation], float] = {
     arith.AddfOp: 0.0, arith.MaxnumfOp: -inf, arith.MaximumfOp: -inf, arith.MinnumfOp: inf, arith.MinimumfOp: inf,
 }  # fmt: skip
@@ -50,20 +53,24 @@ def partial_sums(root: Operation, warps: int) -> bool:
     """Rewrite the loops inside `root`, of a kernel with so many warps. Gives whether there was any."""
     changed = False
     for loop in [op for op in root.walk() if isinstance(op, scf.ForOp)]:
+        left = MOST_IN_ALL
         for index in range(len(loop.results)):
-            changed |= _rewrite(loop, index, 32 * warps)
+            left -= _rewrite(loop, index, 32 * warps, left)
+        changed |= left < MOST_IN_ALL
     return changed
 
 
-def _rewrite(loop: scf.ForOp, index: int, threads: int) -> bool:
+def _rewrite(loop: scf.ForOp, index: int, threads: int, left: int) -> int:
+    """Rewrite one sum, if it takes no more than the registers that are left; how many it takes."""
     carried = loop.body.block.args[index + 1]
     found = _reduction(loop, carried, index)
     if found is None:
-        return False
+        return 0
     added, reduced = found
     shape, parts = _parts(shape_of(reduced.srcs[0].type), threads, _neighbours(reduced.srcs[0]))
-    if parts is None:
-        return False
+    taken = max(1, prod(shape) // threads) * max(1, bit_width(element_of(carried.type)) // 32)
+    if parts is None or taken > left:
+        return 0
     element = element_of(carried.type)
     partial_type = tensor_of(shape, element)
     init = loop.operands[3 + index]
@@ -85,7 +92,7 @@ def _rewrite(loop: scf.ForOp, index: int, threads: int) -> bool:
     result.replace_uses_with_if(final, lambda use: use.operation is not last.owner)
     remove(added)
     remove(reduced)
-    return True
+    return taken
 
 
 def _reduction(loop: scf.ForOp, carried: BlockArgument, index: int) -> tuple[Operation, tt.ReduceOp] | None:

@@ -215,3 +215,68 @@ def test_some_of_the_loads_where_memory_is_too_small_for_all(n: int, depth: int,
     kernel = widened.warmup(x, w, out, 512, **options, grid=(1,), target="cuda:90")
     loop = kernel.asm["ttgir"].partition("scf.for")[2].partition("scf.yield")[0]
     assert loop.count(COPIES[0]) == copied and loop.count("tt.load") == 2 - copied
+
+
+@weft.jit
+def best_match(Q, D, OUT, rows, W: tl.constexpr, M: tl.constexpr, N: tl.constexpr):
+    """The largest product of each row of Q with any row of D."""
+    m, n, k = tl.arange(0, M), tl.arange(0, N), tl.arange(0, W)
+    q = tl.load(Q + m[:, None] * W + k[None, :])
+    best = tl.full((M,), float("-inf"), tl.float32)
+    for start in range(0, rows, N):
+        there = start + n < rows
+        d = tl.load(D + (start + n)[:, None] * W + k[None, :], mask=there[:, None], other=0.0).to(tl.float32)
+        found = tl.where(there[None, :], tl.dot(q, tl.trans(d.to(tl.float16))), float("-inf"))
+        best = tl.maximum(best, tl.max(found, 1))
+    tl.store(OUT + m, best)
+
+
+@pytest.mark.parametrize(("n", "stages", "buffers"), [(64, 3, 3), (128, 3, 2), (256, 3, 2), (256, 6, 2)])
+@pytest.mark.parametrize("rows", [100, 700])
+def test_copies_come_where_the_turn_has_read(n: int, stages: int, buffers: int, rows: int) -> None:
+    """Of 16 KiB there are as many as stages; one of 32 less makes room for another block; of 64 there are only 2."""
+    rng = np.random.default_rng(0)
+    q, d = (rng.integers(-2, 3, (r, 128)).astype(np.float16) for r in (16, rows))
+    out = np.zeros(16, np.float32)
+    options: dict[str, Any] = {"W": 128, "M": 16, "N": n, "num_warps": 4, "num_stages": stages}
+    best_match[(1,)](q, d, out, rows, **options, target="sim:cuda:90")
+    np.testing.assert_array_equal(out, (q.astype(np.float32) @ d.T.astype(np.float32)).max(1))
+    text = best_match.warmup(q, d, out, rows, **options, grid=(1,), target="cuda:90").asm["ttgir"]
+    assert f"memdesc<{buffers}x{n}x128xf16" in text
+    before, _, after = text.partition("scf.for")
+    ahead = min(stages - 1, buffers)
+    assert before.count(COPIES[0]) == ahead
+    loop = after.partition("scf.yield")[0]
+    assert f"ttg.async_wait {{num = {ahead - 1} : i32}}" in loop and "arith.extf" not in loop
+    first = (COPIES[0], "ttg.local_load") if buffers == stages else ("ttg.local_load", COPIES[0])
+    assert loop.index(first[0]) < loop.index(first[1])
+
+
+@weft.jit
+def nibbles_joined(X, W, OUT, K, N, M: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    """Two weights in a byte, one after the other along N; offsets that the loop carries, and masks of them."""
+    m, n, k = tl.arange(0, M), tl.arange(0, BN), tl.arange(0, BK)
+    half = tl.arange(0, BN // 2)
+    total = tl.zeros((M, BN), tl.float32)
+    for _ in range(0, K, BK):
+        x = tl.load(X + m[:, None] * K + k[None, :], mask=k[None, :] < K, other=0.0)
+        w = tl.load(W + k[:, None] * (N // 2) + half[None, :], mask=k[:, None] < K, other=0)
+        w = tl.interleave(w & 15, w >> 4 & 15)
+        total = tl.dot(x, w.to(tl.float16), total)
+        k += BK
+    tl.store(OUT + m[:, None] * N + n[None, :], total)
+
+
+@pytest.mark.parametrize("target", ["cuda:80", "cuda:90"])
+def test_what_is_joined_is_copied_ahead_and_masks_are_not_moved(target: str) -> None:
+    rng = np.random.default_rng(0)
+    x, w = rng.integers(-2, 3, (16, 160)).astype(np.float16), rng.integers(0, 256, (160, 32)).astype(np.uint8)
+    out = np.zeros((16, 64), np.float32)
+    options: dict[str, Any] = {"M": 16, "BN": 64, "BK": 64}
+    nibbles_joined[(1,)](x, w, out, 160, 64, **options, target="sim:" + target)
+    weights = np.stack([w & 15, w >> 4], -1).reshape(160, 64)
+    np.testing.assert_array_equal(out, x.astype(np.float32) @ weights.astype(np.float32))
+    kernel = nibbles_joined.warmup(x, w, out, 160, 64, **options, grid=(1,), target=target)
+    loop = kernel.asm["ttgir"].partition("scf.for")[2].partition("scf.yield")[0]
+    assert loop.count(COPIES[0]) == 2 and "tt.load" not in loop
+    assert not any("ttg.convert_layout" in line and "xi1" in line for line in loop.splitlines())

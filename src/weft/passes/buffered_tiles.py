@@ -30,7 +30,7 @@ __all__ = ["buffer_layout", "is_converted", "is_multiplied", "is_product_operand
 PRODUCTS = ("tt.dot", "ttng.warp_group_dot")
 PASSED_ON = (
     *("tt.trans", "tt.fp_to_fp", "tt.bitcast", "ttg.convert_layout", "ttg.local_alloc", "ttg.memdesc_trans"),
-    *("tt.expand_dims", "tt.broadcast"),
+    *("tt.expand_dims", "tt.broadcast", "tt.reshape", "tt.join", "tt.split"),
 )
 
 

@@ -222,6 +222,13 @@ def _trunci(folder: Folder, op: Operation) -> SSAValue | None:
     return None
 
 
+def _truncf(folder: Folder, op: Operation) -> SSAValue | None:
+    """A float that was widened, as it was."""
+    inner = op.operands[0].owner
+    widened = isinstance(inner, arith.ExtFOp) and inner.operands[0].type == op.results[0].type
+    return inner.operands[0] if isinstance(inner, Operation) and widened else None
+
+
 def _number(folder: Folder, op: Operation) -> SSAValue | None:
     """An integer as a float: folded where the float holds it exactly."""
     value = int_of(op.operands[0])
@@ -357,6 +364,7 @@ _RULES: dict[type[Operation], Rule] = {
     arith.ExtUIOp: _widened(signed=False),
     arith.IndexCastOp: _widened(signed=True),
     arith.TruncIOp: _trunci,
+    arith.TruncFOp: _truncf,
     arith.SIToFPOp: _number,
     arith.UIToFPOp: _number,
     arith.BitcastOp: _same_type,

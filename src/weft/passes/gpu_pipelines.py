@@ -19,6 +19,7 @@ from .pipeline_loads import pipeline_loads
 from .pipelines import tile_pipeline
 from .recoalesce import recoalesce
 from .rewrite_descriptors import rewrite_descriptors
+from .scalarize_carried import scalarize_carried
 from .share_stored import share_stored
 from .split_products import split_products
 from .start_from_zero import start_from_zero
@@ -51,6 +52,7 @@ def gpu_pipeline(module: ModuleOp, target: str, warps: int = 4, stages: int = 3,
     split_products(module, target)
     cse_dce(module)  # the rewrites repeat themselves for each access
     drop_unchanged(module)  # and only then is it seen what loops leave as it is
+    scalarize_carried(module, pointers=False)  # what can be computed in any layout need not be moved to another
     assign_layouts(module, target, warps, blocks=blocks)
     recoalesce(module)
     start_from_zero(module)

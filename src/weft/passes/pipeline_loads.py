@@ -31,11 +31,16 @@ its loads may depend on that; and loads through an argument of the kernel throug
 memory is too small, there are fewer stages; where it is too small for two, operands that the loop stores have one
 buffer instead of two, and then some loads stay.
 
+Where a turn has all that was copied for it in registers before it computes (operands of mma.sync, or what is made of
+them), the copies may come after that, to the slot that it has read: one buffer less, and one barrier more. So it is
+where memory is too small for all stages and there are less than four, or for a second block.
+
 Number of stages: that of the loop (`tl.range(..., num_stages=n)`), else of the kernel; 1 leaves loads where they are.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import partial
@@ -70,7 +75,9 @@ from weft.ir.gpu.ttg import (
     AsyncWaitOp,
     ConvertLayoutOp,
     LocalAllocOp,
+    LocalLoadOp,
     MemDescIndexOp,
+    MemDescTransOp,
 )
 from weft.ir.gpu.ttng import FenceAsyncSharedOp, WarpGroupDotOp
 from weft.layouts import NVMMASharedLayout, SwizzledSharedLayout
@@ -90,10 +97,14 @@ from .overlap_products import (
 )
 from .pointer_roots import root_of
 from .removal import remove
+from .store_operands import is_single
 
 __all__ = ["pipeline_loads"]
 
 FIRST_WITH_COPIES = 80
+ENOUGH_STAGES = 4
+HELD_REGISTERS = 216
+"""What a turn may hold of its operands and results, where the next ones come to where the operands were."""
 SPARE_BYTES = 8 << 10
 """What is left for conversions, reductions and the like in a loop."""
 EFFECTS = ("tt.atomic_rmw", "tt.atomic_cas", "tt.call", "tt.elementwise_inline_asm", "tt.assert")
@@ -149,7 +160,14 @@ def _pipeline(loop: scf.ForOp, stages: int, target: str, warps: int) -> None:
     found = [c for c in found if not _depends(loop, c.load, stored, loads)]
     for by_twos, some in _ways(loop, found):
         others = _others(loop, some, by_twos) + _moved(loop, some, machine)
-        most = min(stages, (shared_limit(target) - SPARE_BYTES - others) // sum(c.bytes for c in some))
+        used, each, limit = SPARE_BYTES + others, sum(c.bytes for c in some), shared_limit(target)
+        room = (limit - used) // each
+        few = 0 < room < min(stages, ENOUGH_STAGES)
+        if (few or _is_crowded(limit, used, each, stages)) and _is_held(loop, some):
+            most = min(stages, room + 1)
+            _Pipeline(loop, some, most, [most - 1] * len(some), machine, by_twos, held=True).rewrite()
+            return
+        most = min(stages, room)
         if most > 1:
             twice = by_twos and _by_twos(loop, some)
             tiles = [(c.load.result, c.bytes) for c in some]
@@ -168,6 +186,39 @@ def _by_twos(loop: scf.ForOp, found: Sequence[_Copied]) -> bool:
     """Whether a loop stores operands of its product anew."""
     loaded = {c.load.result for c in found}
     return any(op.src is not None and _source(op.src) not in loaded for op in stored_operands(loop))
+
+
+def _is_crowded(limit: int, used: int, each: int, stages: int) -> bool:
+    """Whether a buffer less makes room for another block, where there is one only."""
+    return 2 * (used + stages * each) > limit >= 2 * (used + (stages - 1) * each)
+
+
+def _is_held(loop: scf.ForOp, found: Sequence[_Copied]) -> bool:
+    """Whether a turn has all that was copied for it in registers before it computes, and room for that there."""
+    body, held = loop.body.block, 0
+    for op in body.walk():
+        if isinstance(op, WarpGroupDotOp):
+            return False
+        if isinstance(op, tt.DotOp):
+            held += _registers(op.d)
+    for c in found:
+        todo: list[SSAValue] = [c.load.result]
+        while todo:
+            value = todo.pop()
+            for op in {use.operation for use in value.uses}:
+                moved = isinstance(op, ConvertLayoutOp)
+                if op.parent is not body or isinstance(op, LocalAllocOp) or (moved and is_single(op.results[0].type)):
+                    return False
+                if isinstance(op, tt.TransOp):
+                    todo.append(op.results[0])
+                else:
+                    held += _registers(op.results[0] if moved else value)
+    return held <= HELD_REGISTERS
+
+
+def _registers(value: SSAValue) -> int:
+    """Of 32 bits, that a thread has of a tile."""
+    return layout_of(value.type).in_dims["register"] * bit_width(element_of(value.type)) // 32
 
 
 def _ways(loop: scf.ForOp, found: Sequence[_Copied]) -> Iterator[tuple[bool, Sequence[_Copied]]]:
@@ -299,9 +350,10 @@ class _Pipeline:
         counts: Sequence[int],
         machine: Machine,
         by_twos: bool,
+        held: bool = False,
     ) -> None:
         self.loop, self.found, self.stages, self.counts = loop, found, stages, counts
-        self.machine, self.by_twos = machine, by_twos
+        self.machine, self.by_twos, self.held = machine, by_twos, held
         made = slice_of(loop, [x for c in found for x in _wanted(c.load)])
         assert made is not None  # each of them has one
         self.slice: Slice = made
@@ -328,11 +380,13 @@ class _Pipeline:
             anchor = overlap_stores(self.loop, stored, parity)
         else:
             anchor = overlap_products(self.loop) or begin_product(self.loop) or anchor
+        if self.held:
+            anchor = self.last_read(anchor)
         end = self.loop.body.block.last_op
         assert end is not None
         if self.slice.lookups:
             self.turn(Builder.before(end), slots, parity, ahead, Builder.after(landed))
-        elif max(self.counts) < self.stages:
+        elif max(self.counts) < self.stages and not self.held:
             self.turn(Builder.before(end), slots, parity, ahead)
         else:
             self.turn(Builder.after(anchor), slots, parity, ahead)
@@ -431,6 +485,18 @@ class _Pipeline:
             return wait
         drop_fences(self.loop)
         return Builder.after(wait).create(FenceAsyncSharedOp, (), (), {"bCluster": bool_attr(False)})
+
+    def last_read(self, landed: Operation) -> Operation:
+        """Where the turn has all of its slot in registers."""
+        ops = list(self.loop.body.block.ops)
+        reads = [op for op in itertools.dropwhile(lambda op: op is not landed, ops) if isinstance(op, LocalLoadOp)]
+        return next((op for op in reversed(reads) if self.is_read(op.operands[0])), landed)
+
+    def is_read(self, memory: SSAValue) -> bool:
+        """Whether memory is of one of the buffers."""
+        while isinstance(memory.owner, MemDescTransOp | MemDescIndexOp):
+            memory = memory.owner.operands[0]
+        return memory in self.buffers
 
     def is_fenced(self) -> bool:
         """Whether operands that the loop stores are fenced before its first product, and what was copied with them."""

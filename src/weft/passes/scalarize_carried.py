@@ -36,12 +36,13 @@ from .fold import int_of
 __all__ = ["scalarize_carried"]
 
 
-def scalarize_carried(module: ModuleOp) -> None:
-    """Rewrite every `scf.for` of the module, inner loops last."""
+def scalarize_carried(module: ModuleOp, *, pointers: bool = True) -> None:
+    """Rewrite every `scf.for` of the module, inner loops last; without `pointers` only what carries integers."""
     for op in list(module.walk()):
         if isinstance(op, scf.ForOp):
-            for index in range(len(op.iter_args)):
-                _scalarize(op, index)
+            for index, argument in enumerate(op.iter_args):
+                if pointers or not is_pointer(element_of(argument.type)):
+                    _scalarize(op, index)
 
 
 def _uniform(value: SSAValue, b: Builder) -> SSAValue | None:

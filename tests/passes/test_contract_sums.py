@@ -58,7 +58,7 @@ def test_what_is_added_is_where_the_product_begins() -> None:
     assert "arith.addf" not in text.replace("tt.reduce", "") and text.count("tt.dot") == 1
 
 
-@pytest.mark.parametrize("shape", [(16, 16, 16), (8, 64, 64), (64, 64, 8)])
+@pytest.mark.parametrize("shape", [(8, 64, 64), (64, 64, 8), (64, 8, 64)])
 def test_small_ones_stay(shape: tuple[int, int, int]) -> None:
     text = _compiled("mkn", *shape).asm["ttir"]
     assert "tt.dot" not in text and "tt.reduce" in text

@@ -10,7 +10,7 @@ becomes
 
 Whichever dimension is summed. Triton does this too, and multiplies in tf32; here the precision is that of the text. A
 product reads its operands from shared memory and holds the sums alone; the tile of products is larger than them by the
-size of what is summed, and does not fit into the registers. What is small enough to stays as it is.
+size of what is summed, and where it fits into the registers it still crosses lanes. Sides of less than 16 stay.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from xdsl.dialects import arith
 from xdsl.ir import Operation, SSAValue
 
-from weft.ir import Builder, element_of, f32, i32_array, int_value, numel_of, shape_of, tensor_of, tt
+from weft.ir import Builder, element_of, f32, i32_array, int_value, shape_of, tensor_of, tt
 
 from .removal import remove
 
@@ -28,9 +28,6 @@ __all__ = ["contract_sums"]
 
 LEAST_SIDE = 16
 """What a product of matrices has in each dimension, as in the language."""
-
-LEAST_ELEMENTS = 16384
-"""So many products are held in registers: 128 for each of 128 threads."""
 
 
 def contract_sums(root: Operation) -> bool:
@@ -53,14 +50,14 @@ class _Factor:
 
 
 def _factors(op: tt.ReduceOp) -> tuple[_Factor, _Factor] | None:
-    """What is multiplied, if this is a sum of products and large."""
+    """What is multiplied, if this is a sum of products."""
     if len(op.srcs) != 1 or not _adds(op):
         return None
     product = op.srcs[0].owner
     type = op.srcs[0].type
     if not isinstance(product, arith.MulfOp) or len(shape_of(type)) != 3 or element_of(type) != f32:
         return None
-    if min(shape_of(type)) < LEAST_SIDE or numel_of(type) < LEAST_ELEMENTS or len(list(product.result.uses)) != 1:
+    if min(shape_of(type)) < LEAST_SIDE or len(list(product.result.uses)) != 1:
         return None
     left, right = _factor(product.lhs), _factor(product.rhs)
     axis = int_value(op.axis)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -138,3 +139,10 @@ def test_many_sums_of_one_loop_take_no_more_registers_than_there_are() -> None:
 def test_on_the_host_they_stay() -> None:
     f32 = weft.MockTensor("fp32")
     assert rows.warmup(f32, f32, 1024, 32, 64, "add", 0.0, grid=(1,)).asm["ttir"].count('"tt.reduce"') == 1
+
+
+def test_layouts_that_are_said_stay() -> None:
+    """Layout IR that somebody wrote is lowered as it is."""
+    path = Path(__file__).parents[1] / "data" / "ttgir" / "cross_entropy_sm80.ttgir"
+    kernel = weft.compile(str(path), target="cuda:80")
+    assert _loop(kernel.asm["ttgir"]).count("tt.reduce") == _loop(path.read_text(encoding="utf-8")).count("tt.reduce")

@@ -29,6 +29,7 @@ from xdsl.rewriter import Rewriter
 
 from weft.analysis import AxisFacts
 from weft.ir import Builder, bit_width, element_of, int_attr, int_value, shape_of, tensor_of, tt
+from weft.ir.gpu import encoding_of
 
 from .removal import remove
 
@@ -67,6 +68,8 @@ def _rewrite(loop: scf.ForOp, index: int, threads: int, left: int) -> int:
     if found is None:
         return 0
     added, reduced = found
+    if encoding_of(reduced.srcs[0].type) is not None:  # whoever has said the layouts has said this too
+        return 0
     shape, parts = _parts(shape_of(reduced.srcs[0].type), threads, _neighbours(reduced.srcs[0]))
     taken = max(1, prod(shape) // threads) * max(1, bit_width(element_of(carried.type)) // 32)
     if parts is None or taken > left:

@@ -1,7 +1,7 @@
 """More kernels of `gpu_wider.py`, of training and serving: `sides.jit` and `sides.tl` are Weft's or Triton's."""
 
 # mypy: ignore-errors
-from sides import jit, tl
+from sides import jit, libdevice, tl
 
 
 @jit
@@ -215,3 +215,48 @@ def scaled_blocks(a, b, sa, sb, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, 
         right = tl.load(sb + n // BK * groups + step)
         acc += tl.dot(x, y) * left[:, None] * right[None, :]
     tl.store(c + m[:, None] * N + n[None, :], acc.to(c.dtype.element_ty))
+
+
+@jit
+def geglu_tanh(x, out, columns, BLOCK: tl.constexpr):
+    """gelu(a) * b, gelu by tanh, for rows whose halves are a and b."""
+    row = tl.program_id(0).to(tl.int64)
+    i = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    a = tl.load(x + row * 2 * columns + i, mask=i < columns).to(tl.float32)
+    b = tl.load(x + row * 2 * columns + columns + i, mask=i < columns).to(tl.float32)
+    bent = libdevice.tanh(0.7978845608028654 * (a + 0.044715 * a * a * a))
+    tl.store(out + row * columns + i, (0.5 * a * (1.0 + bent) * b).to(out.dtype.element_ty), mask=i < columns)
+
+
+@jit
+def softplus(x, out, n, BLOCK: tl.constexpr):
+    """log(1 + e^x)."""
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    value = tl.load(x + i, mask=i < n).to(tl.float32)
+    found = tl.where(value > 20.0, value, libdevice.log1p(tl.exp(value)))
+    tl.store(out + i, found.to(out.dtype.element_ty), mask=i < n)
+
+
+@jit
+def rotate_in_place(q, cos, sin, heads, half, BLOCK: tl.constexpr):
+    """Rotary embedding of a token's heads, pairs counted through; the number of pairs of a head is not a constant."""
+    token = tl.program_id(0).to(tl.int64)
+    pairs = heads * half
+    for start in range(0, pairs, BLOCK):
+        i = start + tl.arange(0, BLOCK)
+        at = q + token * 2 * pairs + i // half * 2 * half + i % half
+        x, y = tl.load(at, mask=i < pairs), tl.load(at + half, mask=i < pairs)
+        c = tl.load(cos + token * half + i % half, mask=i < pairs)
+        s = tl.load(sin + token * half + i % half, mask=i < pairs)
+        tl.store(at, x * c - y * s, mask=i < pairs)
+        tl.store(at + half, y * c + x * s, mask=i < pairs)
+
+
+@jit
+def picked_loss(x, target, weight, out, n, columns, ignored, BLOCK: tl.constexpr):
+    """The sum of weight[target] * -x[row, target] over rows whose target is not ignored."""
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    which = tl.load(target + i, mask=i < n, other=0)
+    wanted = (which != ignored) & (i < n)
+    value = tl.load(x + i * columns + which, mask=wanted, other=0.0)
+    tl.store(out + tl.program_id(0), -tl.sum(value * tl.load(weight + which, mask=wanted, other=0.0)))

@@ -17,14 +17,17 @@ from typing import Any
 import torch
 import triton
 import triton.language
+from triton.language.extra import libdevice
 
 import weft
 import weft.language
 from gpu import check, load_side, medians
 
 FILES = ("gpu_wider_kernels", "gpu_more_kernels", "gpu_product_kernels")
-OURS = [load_side("weft", file, jit=weft.jit, tl=weft.language) for file in FILES]
-THEIRS = [load_side("triton", file, jit=triton.jit, tl=triton.language) for file in FILES]
+OURS = [
+    load_side("weft", file, jit=weft.jit, tl=weft.language, libdevice=weft.language.extra.libdevice) for file in FILES
+]
+THEIRS = [load_side("triton", file, jit=triton.jit, tl=triton.language, libdevice=libdevice) for file in FILES]
 Case = tuple[str, str, Any, tuple[Any, ...], dict[str, Any], torch.Tensor, Callable[[], torch.Tensor], float]
 
 
@@ -356,6 +359,44 @@ def _training() -> Iterator[Case]:
     yield "greatest of a row, f32", "best", (rows,), (y, top, place, columns), more, top, lambda: y.max(-1).values, 0.0
 
 
+def _looked_up() -> Iterator[Case]:
+    rows, columns = 16384, 2048
+    x, out = (torch.randn(rows, n, device="cuda").bfloat16() for n in (2 * columns, columns))
+
+    def gated() -> torch.Tensor:
+        a, b = x.float().chunk(2, -1)
+        return torch.nn.functional.gelu(a, approximate="tanh") * b
+
+    yield "geglu by tanh, bf16", "geglu_tanh", (rows, 2), (x, out, columns), {"BLOCK": 1024}, out, gated, 1e-2
+    long = torch.empty_like(x)
+    n = x.numel()
+    yield (
+        "softplus bf16", "softplus", (n // 1024,), (x, long, n), {"BLOCK": 1024}, long,
+        lambda: torch.nn.functional.softplus(x.float()), 1e-2,
+    )  # fmt: skip
+    heads, half = 32, 64
+    cos, sin = torch.ones(rows, half, device="cuda"), torch.zeros(rows, half, device="cuda")
+    q = torch.randn(rows, heads, 2, half, device="cuda")
+    same = q.clone()  # angles of 0: it is run many times in place
+    yield (
+        "rotary embedding in place, f32", "rotate_in_place", (rows,), (q, cos, sin, heads, half), {"BLOCK": 1024}, q,
+        lambda: same, 1e-6,
+    )  # fmt: skip
+    n, classes = 1 << 20, 64
+    x, weight = torch.randn(n, classes, device="cuda"), torch.rand(classes, device="cuda")
+    target = torch.randint(0, classes, (n,), device="cuda", dtype=torch.int32)
+    sums = torch.empty(n // 4096, device="cuda")
+
+    def picked() -> torch.Tensor:
+        each = -x.gather(1, target.long()[:, None])[:, 0] * weight[target.long()] * (target != 3)
+        return each.view(-1, 4096).sum(1)
+
+    yield (
+        "loss of what is looked up, f32", "picked_loss", (n // 4096,), (x, target, weight, sums, n, classes, 3),
+        {"BLOCK": 4096, "num_warps": 8}, sums, picked, 1e-3,
+    )  # fmt: skip
+
+
 def _exact() -> Iterator[Case]:
     a, b = (torch.randn(2048, 2048, device="cuda") for _ in range(2))
     c = torch.empty_like(a)
@@ -428,6 +469,11 @@ def _chains() -> Iterator[Case]:
     )  # fmt: skip
 
 
+GROUPS = (
+    _attention, _products, _exact, _quantized, _layers, _paged, _chains, _rows, _elements, _training, _looked_up,
+)  # fmt: skip
+
+
 def _run(case: Case) -> tuple[float, float]:
     _name, kernel, grid, args, more, out, expected, tolerance = case
     wanted, calls = expected(), []
@@ -455,7 +501,19 @@ def main() -> None:
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, triton {triton.__version__}")
     print(f"{'kernel':44} {'weft':>10} {'triton':>10} {'reached':>8}", flush=True)
     ratios = []
-    for group in (_attention, _products, _exact, _quantized, _layers, _paged, _chains, _rows, _elements, _training):
+    for group in (
+        _attention,
+        _products,
+        _exact,
+        _quantized,
+        _layers,
+        _paged,
+        _chains,
+        _rows,
+        _elements,
+        _training,
+        _looked_up,
+    ):
         for case in group():
             if only not in case[0]:
                 continue

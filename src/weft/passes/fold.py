@@ -13,12 +13,28 @@ sign of zero or NaN could tell the difference.
 
 from __future__ import annotations
 
+import math
+import struct
 from collections.abc import Callable
 
 from xdsl.dialects import arith
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
-from weft.ir import Builder, bit_width, int_value, is_float, is_int, numel_of, shape_of, splat_value, tt
+from weft.ir import (
+    Builder,
+    bf16,
+    bit_width,
+    element_of,
+    f16,
+    f32,
+    int_value,
+    is_float,
+    is_int,
+    numel_of,
+    shape_of,
+    splat_value,
+    tt,
+)
 
 from .blocks_of_memory import OFFSET_CHECK
 from .signs import Signs
@@ -256,6 +272,17 @@ def _same_type(folder: Folder, op: Operation) -> SSAValue | None:
     return x if x.type == op.results[0].type else None
 
 
+def _bitcast(folder: Folder, op: Operation) -> SSAValue | None:
+    """The float whose bits a known integer has, if it is an ordinary number."""
+    value, element = int_of(op.operands[0]), element_of(op.results[0].type)
+    if value is None or element not in (f16, bf16, f32):
+        return _same_type(folder, op)
+    bits = _unsigned(value, op.operands[0].type) << (16 if element == bf16 else 0)
+    size, form = (2, "<e") if element == f16 else (4, "<f")
+    (number,) = struct.unpack(form, bits.to_bytes(size, "little"))
+    return folder.constant(op, number) if number and math.isfinite(number) else None
+
+
 def _into_dot(folder: Folder, op: Operation) -> SSAValue | None:
     """A product that began at zero and is added to something may as well begin there."""
     x, y = op.operands
@@ -367,10 +394,10 @@ _RULES: dict[type[Operation], Rule] = {
     arith.TruncFOp: _truncf,
     arith.SIToFPOp: _number,
     arith.UIToFPOp: _number,
-    arith.BitcastOp: _same_type,
+    arith.BitcastOp: _bitcast,
     arith.MulfOp: _times_one,
     arith.DivfOp: _times_one,
-    tt.BitcastOp: _same_type,
+    tt.BitcastOp: _bitcast,
     tt.AddPtrOp: _addptr,
     tt.SplatOp: _splat,
     tt.UnsplatOp: _unsplat,

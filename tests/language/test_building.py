@@ -31,6 +31,11 @@ def test_masked_load_with_a_number() -> None:
     assert ir.splat_value(constant.properties["value"]) == 0.0999755859375
 
 
+def test_true_is_one_as_a_bound_of_arange() -> None:
+    bench = Bench()
+    assert bench(tl.arange, False, True).shape == bench(tl.arange, 0, 1).shape
+
+
 def test_float64_gets_the_float32_of_a_number() -> None:
     bench = Bench("*fp64")
     bench(tl.store, bench.args[0], 0.1)

@@ -40,8 +40,9 @@ class Shapes(SemanticBase):
         for bound in (start, end):
             if isinstance(bound, tensor):
                 raise ValueError("arange's arguments must be of type tl.constexpr")
-            if type(bound) is not int:
+            if not isinstance(bound, int):  # True is 1, as it is in Python and in Triton
                 raise ValueError(f"arange's arguments must be integers, got {bound!r} of type {type(bound).__name__}")
+        start, end = int(start), int(end)
         if not (-(2**31) <= start < 2**31 and -(2**31) <= end < 2**31 + 1):
             raise ValueError(f"arange must fit in int32, got {start} to {end}")
         if end <= start:

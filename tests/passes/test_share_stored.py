@@ -92,3 +92,10 @@ def test_results(way: str, stages: int) -> None:
         first, second = (tile.T if "qt" in text else tile for text in WAYS[way])
         want += (x.astype(np.float32) @ first).astype(np.float16).astype(np.float32) @ second
     np.testing.assert_allclose(out, want, rtol=2e-3, atol=2e-3)
+
+
+@pytest.mark.parametrize(("limit", "stores"), [(32 << 10, 2), ((32 << 10) - 1, 3)])
+def test_only_where_all_tiles_have_room(limit: int, stores: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two tiles of 8 KiB, and one of 16 that is moved before it is stored to global memory; not the one that goes."""
+    monkeypatch.setattr("weft.passes.share_stored.shared_limit", lambda target: limit)
+    assert len([op for op in laid_out("turned first").walk() if isinstance(op, LocalAllocOp)]) == stores

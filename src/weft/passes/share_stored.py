@@ -13,10 +13,11 @@ not all be there at once stays as it is. Loads that are copied ahead have memory
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import prod
 
 from xdsl.dialects.builtin import DenseArrayBase, ModuleOp
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from weft.ir import Builder, bit_width, element_of, i32, ints_of, shape_of, tt
 from weft.ir.gpu import MemDescType
@@ -37,12 +38,31 @@ UNSTORED = ("arith.", "math.", "tt.", "ttg.memdesc_", "ttg.convert_layout", "ttn
 
 def share_stored(module: ModuleOp, target: str) -> None:
     """Rewrite a module of layout IR for a target ("cuda:90")."""
-    if _all_bytes(module) > shared_limit(target):
-        return
+    found: list[_Again] = []
     for function in module.body.block.ops:
         if function.name == "tt.func":
             for block in function.regions[0].blocks:
-                _share(block, {})
+                _find(block, {}, found)
+    if not found or _all_bytes(module) - sum(_bytes(x.op) for x in found) > shared_limit(target):
+        return
+    for x in found:
+        _read_other(x)
+
+
+@dataclass(frozen=True)
+class _Again:
+    """A store of what is in memory already."""
+
+    op: LocalAllocOp
+    memory: SSAValue
+    turned: bool
+    """Whether the memory is to be seen turned."""
+
+
+def _bytes(op: LocalAllocOp) -> int:
+    type = op.result.type
+    assert isinstance(type, MemDescType)
+    return prod(type.shape) * bit_width(type.element_type) // 8
 
 
 def _all_bytes(module: ModuleOp) -> int:
@@ -50,33 +70,40 @@ def _all_bytes(module: ModuleOp) -> int:
     total = largest = 0
     for op in module.walk():
         if isinstance(op, LocalAllocOp):
-            type = op.result.type
-            assert isinstance(type, MemDescType)
-            total += prod(type.shape) * bit_width(type.element_type) // 8
+            total += _bytes(op)
         elif isinstance(op, ConvertLayoutOp | tt.ReduceOp | tt.ScanOp):
             sizes = [prod(shape_of(x.type)) * max(8, bit_width(element_of(x.type))) // 8 for x in op.operands]
             largest = max(largest, sum(sizes))
     return total + largest
 
 
-def _share(block: Block, around: Stored) -> None:
+def _find(block: Block, around: Stored, found: list[_Again]) -> None:
     """The stores of a block and of what is inside; `around` is what is stored when it begins."""
     stored: Stored = {tile: list(memories) for tile, memories in around.items()}
-    for op in list(block.ops):
+    for op in block.ops:
         if isinstance(op, LocalAllocOp) and op.src is not None:
             tile, turned = _tile(op.src)
             there = stored.setdefault(tile, [])
-            memory = next((m for m in (_seen(op, *x, turned) for x in there) if m is not None), None)
-            if memory is None:
+            other = next((x for x in there if _lies_so(op.result.type, *x, turned)), None)
+            if other is None:
                 there.append((op.result, turned))
-                continue
-            op.result.replace_all_uses_with(memory)
-            following = op.next_op
-            remove(op)
-            _drop_fence(following)
+            else:
+                found.append(_Again(op, other[0], other[1] != turned))
         for region in op.regions:
             for inner in region.blocks:
-                _share(inner, stored)
+                _find(inner, stored, found)
+
+
+def _read_other(again: _Again) -> None:
+    """Who would read the memory reads the other."""
+    op, memory = again.op, again.memory
+    if again.turned:
+        order = DenseArrayBase.from_list(i32, [1, 0])
+        memory = Builder.before(op).create(MemDescTransOp, (memory,), (op.result.type,), {"order": order}).result
+    op.result.replace_all_uses_with(memory)
+    following = op.next_op
+    remove(op)
+    _drop_fence(following)
 
 
 def _tile(value: SSAValue) -> tuple[SSAValue, bool]:
@@ -87,16 +114,13 @@ def _tile(value: SSAValue) -> tuple[SSAValue, bool]:
     return value, turned
 
 
-def _seen(op: LocalAllocOp, memory: SSAValue, is_turned: bool, turned: bool) -> SSAValue | None:
-    """Memory that holds the same tile as an allocation wants it; None where it lies otherwise."""
-    type, wanted = memory.type, op.result.type
+def _lies_so(wanted: Attribute, memory: SSAValue, is_turned: bool, turned: bool) -> bool:
+    """Whether memory holds a tile as it is wanted."""
+    type = memory.type
     assert isinstance(type, MemDescType) and isinstance(wanted, MemDescType)
     if is_turned == turned:
-        return memory if type == wanted else None
-    if _turned(wanted.data.layout.named) != type.data.layout.named:
-        return None
-    order = DenseArrayBase.from_list(i32, [1, 0])
-    return Builder.before(op).create(MemDescTransOp, (memory,), (wanted,), {"order": order}).result
+        return type == wanted
+    return _turned(wanted.data.layout.named) == type.data.layout.named
 
 
 def _turned(layout: object) -> NVMMASharedLayout | None:

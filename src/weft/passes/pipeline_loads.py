@@ -26,8 +26,9 @@ Where they are made of what the loop loads, such as the number of a page, that i
 beginning of a turn, and the copies come at its end.
 
 A load stays as it is where a copy could not do the same: masks with another value than zero, less than 4 bytes in a
-row, volatile loads, addresses or masks from tiles that the loop loads. A loop that has barriers or atomics stays too:
-its loads may depend on that; and loads through an argument of the kernel through which the loop stores. Where shared
+row, volatile loads, addresses or masks from tiles that the loop loads. A loop that has barriers, or atomics whose
+results it uses, stays too: its loads may depend on that; and loads through an argument of the kernel through which the
+loop stores, or of atomics. Where shared
 memory is too small, there are fewer stages; where it is too small for two, operands that the loop stores have one
 buffer instead of two, and then some loads stay.
 
@@ -107,7 +108,7 @@ HELD_REGISTERS = 216
 """What a turn may hold of its operands and results, where the next ones come to where the operands were."""
 SPARE_BYTES = 8 << 10
 """What is left for conversions, reductions and the like in a loop."""
-EFFECTS = ("tt.atomic_rmw", "tt.atomic_cas", "tt.call", "tt.elementwise_inline_asm", "tt.assert")
+EFFECTS = ("tt.atomic_cas", "tt.call", "tt.assert")
 STAYS_ZERO = (
     *("tt.splat", "tt.broadcast", "tt.fp_to_fp", "tt.bitcast", "arith.truncf", "arith.extf", "arith.fptosi"),
     *("arith.fptoui", "arith.sitofp", "arith.uitofp", "arith.extsi", "arith.extui", "arith.trunci"),
@@ -154,7 +155,7 @@ def _pipeline(loop: scf.ForOp, stages: int, target: str, warps: int) -> None:
     if stages < 2 or "unsignedCmp" in loop.properties or any(_has_effects(op) for op in loop.body.block.walk()):
         return
     facts, machine = AxisFacts(), machine_of(target)
-    stored = {root_of(op.ptr) for op in loop.body.block.walk() if isinstance(op, tt.StoreOp)}
+    stored = {root_of(op.ptr) for op in loop.body.block.walk() if isinstance(op, tt.StoreOp | tt.AtomicRMWOp)}
     found = [c for op in loop.body.block.ops if isinstance(op, tt.LoadOp) if (c := _copied(loop, op, facts, machine))]
     loads = {c.load for c in found}
     found = [c for c in found if not _depends(loop, c.load, stored, loads)]
@@ -251,7 +252,11 @@ def _wanted(op: tt.LoadOp) -> list[SSAValue]:
 
 
 def _has_effects(op: Operation) -> bool:
-    """Whether loads may not be moved over an operation."""
+    """Whether loads may not be moved over an operation; an atomic one that tells nothing of others is a store."""
+    if isinstance(op, tt.AtomicRMWOp):
+        return op.result.first_use is not None
+    if isinstance(op, tt.ElementwiseInlineAsmOp):
+        return not int_value(op.properties["pure"])
     known = op.name in OF_THE_BLOCK or op.name.startswith(("arith.", "math.", "scf.", "tt."))
     return not known or op.name in EFFECTS
 

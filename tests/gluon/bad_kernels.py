@@ -292,7 +292,7 @@ def registers_on_ampere(x):
 
 @gluon.jit
 def registers_beyond_the_file(x):
-    gl.warp_specialize([(_idle, (x,)), (_idle, (x,))], [1], [480])
+    gl.warp_specialize([(_idle, (x,)), (_idle, (x,)), (_idle, (x,))], [4, 4], [248, 248])
 
 
 @gluon.jit

@@ -52,7 +52,7 @@ def test_an_array_that_is_read_only(target: str) -> None:
     assert caught.value.argument == "x"
     assert str(caught.value) == (
         "argument `x` is read-only, and the kernel stores to it\n"
-        "hint: pass a writeable copy, np.array(x); or set x.flags.writeable = True where the memory is yours"
+        "hint: pass a writeable copy, np.array(x), x.copy(), or set x.flags.writeable = True where the memory is yours"
     )
 
 

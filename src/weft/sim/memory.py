@@ -63,7 +63,7 @@ def _refuse_read_only(name: str) -> None:
     raise LaunchError(
         f"argument `{name}` is read-only, and the kernel stores to it",
         name,
-        hint="pass a writeable copy, np.array(x); or set x.flags.writeable = True where the memory is yours",
+        hint="pass a writeable copy, np.array(x), x.copy(), or set x.flags.writeable = True where the memory is yours",
     )
 
 

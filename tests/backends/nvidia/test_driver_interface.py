@@ -78,6 +78,7 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> FakeDriver:
         monkeypatch.setattr(module, "api", lambda: fake)
     for module in (backend, events, devices):
         monkeypatch.setattr(module, "available", lambda: True)
+    monkeypatch.setattr(backend, "bindings", lambda: SimpleNamespace())
     monkeypatch.setattr(backend, "device_count", lambda: 1)
     monkeypatch.setattr(backend, "device", lambda index: DEVICE)
     monkeypatch.setattr(devices, "device", lambda index: DEVICE)

@@ -146,3 +146,51 @@ def test_layouts_that_are_said_stay() -> None:
     path = Path(__file__).parents[1] / "data" / "ttgir" / "cross_entropy_sm80.ttgir"
     kernel = weft.compile(str(path), target="cuda:80")
     assert _loop(kernel.asm["ttgir"]).count("tt.reduce") == _loop(path.read_text(encoding="utf-8")).count("tt.reduce")
+
+
+@pytest.mark.parametrize("n", [0, 1, 700])
+@pytest.mark.parametrize("first", [np.nan, 2.0])
+@pytest.mark.parametrize("rest", [np.nan, -3.0])
+def test_extrema_pass_over_nan_but_of_nan_alone_are_nan(n: int, first: float, rest: float) -> None:
+    @weft.jit
+    def extrema(out, x, start, n, N: tl.constexpr):
+        least = greatest = tl.load(start)
+        for begin in range(0, n, N):
+            i = begin + tl.arange(0, N)
+            tile = tl.load(x + i, mask=i < n, other=float("nan"))
+            least = tl.minimum(least, tl.min(tile))
+            greatest = tl.maximum(greatest, tl.max(tile))
+        tl.store(out, least)
+        tl.store(out + 1, greatest)
+
+    x, start, out = np.full(max(n, 1), rest, np.float32), np.array([first], np.float32), np.empty(2, np.float32)
+    with weft.target("sim:cuda:90"):
+        extrema[(1,)](out, x, start, n, 512)
+    seen = [start[0], *x[:n]]
+    np.testing.assert_array_equal(out, [np.fmin.reduce(seen), np.fmax.reduce(seen)])
+
+
+@pytest.mark.parametrize("n", [1, 1500])
+def test_sums_of_negative_zeros(n: int) -> None:
+    @weft.jit
+    def zeros(out, x, n, N: tl.constexpr):
+        total = tl.load(out)
+        for start in range(0, n, N):
+            i = start + tl.arange(0, N)
+            total += tl.sum(tl.load(x + i, mask=i < n, other=-0.0))
+        tl.store(out, total)
+
+    out = np.array([-0.0], np.float32)
+    with weft.target("sim:cuda:90"):
+        zeros[(1,)](out, np.full(n, -0.0, np.float32), n, 512)
+    assert np.signbit(out[0])
+
+
+def test_sums_of_narrow_floats_keep_their_order() -> None:
+    """A part may overflow where the sums of rows do not."""
+    x = np.zeros((4, 4 * 64), np.float16)
+    x[:, 0::64], x[:, 63::64] = 40000, -40000
+    out = np.empty(4, np.float16)
+    with weft.target("sim:cuda:90"):
+        rows[(1,)](out, x, 256, 4, 64, "add", 1.0)
+    assert (out == 1).all()

@@ -17,11 +17,14 @@ becomes
 
 A reduction across the lanes of a warp takes five exchanges, across warps shared memory and a barrier: once, and not in
 each turn. Triton does this too (`optimize-thread-locality`).  Minima and maxima likewise.
+
+Sums of floats of less than 32 bits stay: parts may be much larger than the sums of rows, and overflow or lose what
+these keep.
 """
 
 from __future__ import annotations
 
-from math import inf, prod
+from math import inf, nan, prod
 
 from xdsl.dialects import arith, scf
 from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
@@ -44,9 +47,13 @@ MOST_CARRIED = 16
 MOST_IN_ALL = 64
 """Registers of a lane for the parts of all sums of a loop; sums beyond them stay."""
 
+LEAST_BITS = 32
+"""Of floats that are added in another order."""
+
 _FLOATS: dict[type[Operation], float] = {
-    arith.AddfOp: 0.0, arith.MaxnumfOp: -inf, arith.MaximumfOp: -inf, arith.MinnumfOp: inf, arith.MinimumfOp: inf,
+    arith.AddfOp: -0.0, arith.MaxnumfOp: nan, arith.MaximumfOp: -inf, arith.MinnumfOp: nan, arith.MinimumfOp: inf,
 }  # fmt: skip
+"""What changes nothing, sums of -0.0 and extrema of NaN alone included: what passes over NaN has NaN to begin with."""
 _INTEGERS: tuple[type[Operation], ...] = (arith.AddiOp, arith.MaxSIOp, arith.MinSIOp, arith.MaxUIOp, arith.MinUIOp)
 
 
@@ -108,6 +115,8 @@ def _reduction(loop: scf.ForOp, carried: BlockArgument, index: int) -> tuple[Ope
     if type(added) not in _FLOATS and type(added) not in _INTEGERS:
         return None
     assert isinstance(added, Operation)
+    if isinstance(added, arith.AddfOp) and bit_width(element_of(carried.type)) < LEAST_BITS:
+        return None
     if added.parent is not carried.block or carried not in added.operands or not _used_once(result, carried):
         return None
     other = next((x for x in added.operands if x is not carried), None)

@@ -194,6 +194,48 @@ def columns_turn_by_turn(x, y, n, B: tl.constexpr):
         tl.store(x + k * 16384 + i, tl.load(x + k * 16384 + 512 + i))
 
 
+@weft.jit
+def where_a_branch_says(x, y, n, B: tl.constexpr):
+    i = tl.arange(0, B)
+    for k in range(n):
+        place = 0
+        if k % 2 == 1:
+            place = 32
+            tl.store(y + k, k)
+        tl.store(x + place + i, tl.load(x + place + i) + 1)
+
+
+@weft.jit
+def where_inner_turns_say(x, y, n, B: tl.constexpr):
+    i = tl.arange(0, B)
+    for k in range(n):
+        place = 0
+        for _ in range(k):
+            place += 32
+        tl.store(x + place + i, tl.load(x + place + i) + 1)
+
+
+@weft.jit
+def where_a_condition_says(x, y, n, B: tl.constexpr):
+    i = tl.arange(0, B)
+    for k in range(n):
+        place = 0
+        while place < k * 32:
+            place += 32
+        tl.store(x + place + i, tl.load(x + place + i) + 1)
+
+
+@weft.jit
+def where_a_branch_always_says(x, y, n, B: tl.constexpr):
+    i = tl.arange(0, B)
+    for k in range(4):
+        place = 0
+        if n > 5:
+            place = 32
+            tl.store(y + k, k)
+        tl.store(x + place + i, tl.load(x + place + i) + 1)
+
+
 def _program(kernel: Any, size: int = 1024, aligned: bool = False, **options: Any) -> LaneProgram:
     hints = {(i,): [["tt.divisibility", 16]] for i in range(3)} if aligned else {}
     source = weft.ASTSource(kernel, {"x": "*i32", "y": "*i32", "n": "i32"}, {"B": size}, hints)
@@ -221,6 +263,8 @@ def _found(program: LaneProgram) -> list[tuple[LaneOp, bool]]:
         (then_in_a_loop, [False]), (seen_after_adding, [False]), (turn_by_turn, [True, True]),
         (own_turn_by_turn, []), (moved_pointers, []), (halves, []), (shared_edges, [True]),
         (moved_too_little, [True]), (far_apart, [False, False]), (one_turn_only, [True]),
+        (where_a_branch_says, [True]), (where_inner_turns_say, [True]), (where_a_condition_says, [True]),
+        (where_a_branch_always_says, []),
     ],
 )  # fmt: skip
 def test_where_barriers_are(kernel: Any, in_loops: list[bool]) -> None:

@@ -629,3 +629,36 @@ def test_each_pattern_of_classes_has_a_quick_way(gpu: PretendedGPU) -> None:
     for given in patterns:
         addresses = tuple(x.data_ptr() for x in given if x is not None)
         assert launch(given, 1 << 41, 1.5) == (*addresses, 1, 1 << 41, 1.5)
+
+
+def test_a_gpu_of_ones_own_though_not_specialised(gpu: PretendedGPU) -> None:
+    """An array that a kernel is not specialised on still says which GPU it is on."""
+    gpu.count = 2
+
+    @weft.jit(do_not_specialize=["x"])
+    def fill(x, n: tl.int32):
+        tl.store(x, n)
+
+    for device in (0, 1, 0, 1):
+        fill[(1,)](Tensor(1 << 40, device=device), 5)
+        assert gpu.launched[-1].gpu == device
+
+
+def test_what_was_kept_for_one_gpu_is_not_for_another(gpu: PretendedGPU) -> None:
+    """The launcher of the kernel that two GPUs have alike is found by GPU."""
+    gpu.count = 2
+    fill, _ = kernels()
+    for device in (0, 1, 0, 0, 1, 1, 0):
+        fill[(1,)](Tensor(1 << 40, device=device), Tensor(1 << 41, device=device), 64, 0.5, BLOCK=128)
+        assert gpu.launched[-1].gpu == device
+
+
+@pytest.mark.parametrize("kind", [float, np.float16, np.float32, np.float64])
+def test_zeros_of_two_signs_are_two_constants(gpu: PretendedGPU, kind: Any) -> None:
+    @weft.jit
+    def fill(x, VALUE: tl.constexpr):
+        tl.store(x, VALUE)
+
+    given = [kind(0.0), kind(-0.0), kind(0.0), kind(-0.0)]
+    made = [fill[(1,)](Tensor(), value) for value in given]
+    assert made[0] is made[2] and made[1] is made[3] and made[0] is not made[1]

@@ -131,6 +131,7 @@ class GlobalTouches:
     # -- who has which address -----------------------------------------------------------------------------------------
 
     def _behind(self, value: Value) -> set[Value]:
+        """All that a number depends on: what it is computed from, and what decides which branch or how many turns."""
         found: set[Value] = set()
         rest = [value]
         while rest:
@@ -138,6 +139,8 @@ class GlobalTouches:
             if one not in found:
                 found.add(one)
                 rest += self.sources.get(one, ())
+                if one.op is not None and one.op.regions:
+                    rest += _deciding(one.op)
         return found
 
     def roots(self, address: Value) -> frozenset[Value]:
@@ -361,6 +364,14 @@ def _parts(value: Value) -> tuple[Value, ...]:
 
 def _is_read(value: Value) -> bool:
     return value.op is not None and value.op.name in MEMORY
+
+
+def _deciding(op: LaneOp) -> tuple[Value, ...]:
+    """What says which region of a branch is taken, or how often a loop turns."""
+    if op.name == "while":
+        end = op.regions[0].ops[-1:]
+        return tuple(v for last in end for v in last.operands[:1])
+    return op.operands[:3] if op.name == "for" else op.operands
 
 
 def _is_number(sum: Sum) -> bool:

@@ -140,6 +140,8 @@ def constexpr_key(value: Any) -> Any:
         value = value.value
     if isinstance(value, float):
         return float, value.hex()
+    if isinstance(value, np.inexact):  # 0 and -0 differ here too
+        return type(value), value.tobytes()
     if isinstance(value, (tuple, list)):
         return type(value), tuple(map(constexpr_key, value))
     if isinstance(value, dict):

@@ -118,7 +118,7 @@ def _torch(value: Any, specialise: bool, align: bool) -> tuple[Any, Any]:
     if not value.is_cuda:
         return REFUSED, None
     address = value.data_ptr()
-    return (value.dtype, address & 15 == 0 and align, value.get_device()) if specialise else value.dtype, address
+    return (value.dtype, specialise and align and address & 15 == 0, value.get_device()), address
 
 
 def _array(value: Any, specialise: bool, align: bool) -> tuple[Any, Any]:
@@ -276,7 +276,7 @@ class GPULaunches:
         self.kernel, self.target = kernel, target
         self._entries: dict[Any, Any] = {}
         self._quick: dict[tuple[type, ...], dict[Any, Any]] = {}
-        self._found: dict[tuple[Any, tuple[type, ...]], Any] = {}
+        self._found: dict[tuple[Any, int, tuple[type, ...]], Any] = {}
         self._ways: dict[tuple[type, ...], Callable[..., Any]] = {}
         self._lock = threading.RLock()
         self.watched = False
@@ -317,7 +317,7 @@ class GPULaunches:
             maps = map_makers(kernel, found, self.kernel.arg_names)
             fire = make_fire(kernel, found, values, launcher_of(kernel, index, stream), maps)
             entry = (kernel, None, fire)
-            self._found[kernel, tuple(map(type, args))] = entry
+            self._found[kernel, index, tuple(map(type, args))] = entry
             self._quicken(args)
             with suppress(TypeError):  # an option that cannot be hashed
                 self._entries[key] = entry
@@ -397,7 +397,7 @@ class GPULaunches:
 
     def _keep(self, key: Any, kernel: Any, args: tuple[Any, ...], options: Mapping[str, Any]) -> Any:
         """Keep what the general way has found, and expect it to be asked for again; gives the kernel."""
-        entry = self._found.get((kernel, tuple(map(type, args))))
+        entry = self._found.get((kernel, self._index(args), tuple(map(type, args))))
         if entry is not None:
             known = self._quick.setdefault(self._classes(args), {})
             known[key] = entry

@@ -31,7 +31,6 @@ from weft.ir import (
     is_float,
     is_int,
     numel_of,
-    shape_of,
     splat_value,
     tt,
 )
@@ -330,7 +329,7 @@ def _uniform(folder: Folder, op: Operation) -> SSAValue | None:
     if isinstance(owner, Block):
         return None
     if isinstance(owner, tt.SplatOp):
-        return Builder.before(op).splat(owner.operands[0], shape_of(result))
+        return Builder.before(op).create(tt.SplatOp, (owner.operands[0],), (result,)).result  # with its layout
     if isinstance(owner, arith.ConstantOp) and (is_int(result) or is_float(result)):
         value = constant_of(x)
         return None if value is None else folder.constant(op, value)

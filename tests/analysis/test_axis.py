@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 from xdsl.dialects import arith
+from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Block, SSAValue
 
 import weft.ir.gpu  # noqa: F401  (reads layouts in texts)
 from weft.analysis import AxisFacts, Facts
-from weft.ir import Builder, i32, i32_attr, parse_module, tt
+from weft.ir import Builder, i8, i32, i32_attr, i64, parse_module, tt
 
 OPERATIONS: dict[str, tuple[Any, Any]] = {
     "add": (arith.AddiOp, lambda a, b: a + b),
@@ -161,3 +162,51 @@ def test_shifts_and_masks_are_quotients_and_remainders() -> None:
     assert facts.of(b.binary(arith.AndIOp, offsets, b.splat_constant(7, (64,), i32))).contiguity == (8,)
     rows = b.binary(arith.ShLIOp, b.splat(_program(b), (64,)), b.splat_constant(4, (64,), i32))
     assert facts.of(b.binary(arith.AddiOp, rows, offsets)).divisibility == (16,)
+
+
+def _checked(value: SSAValue, numbers: np.ndarray) -> None:
+    holds(AxisFacts().of(value), numbers)
+
+
+@pytest.mark.parametrize("less", [16, 32, 48])
+def test_quotients_go_towards_zero(less: int) -> None:
+    """-16 // 16 and -15 // 16 differ, and -16 % 16 is not one less than -15 % 16: no runs where something is taken."""
+    b = Builder(Block())
+    sixteen, numbers = b.splat_constant(16, (64,), i32), np.arange(64) - less
+    for offsets in (
+        b.binary(arith.SubiOp, b.make_range(0, 64), b.splat_constant(less, (64,), i32)),
+        b.binary(arith.AddiOp, b.make_range(0, 64), b.splat_constant(-less, (64,), i32)),
+        b.binary(arith.SubiOp, b.make_range(0, 64), b.splat(_program(b), (64,))),  # of which `less` is one
+    ):
+        quotient = np.trunc(numbers / 16).astype(np.int64)
+        _checked(b.binary(arith.DivSIOp, offsets, sixteen), quotient)
+        _checked(b.binary(arith.RemSIOp, offsets, sixteen), numbers - 16 * quotient)
+
+
+def _cast(b: Builder, kind: Any, value: SSAValue, to: Any) -> SSAValue:
+    found = value.type
+    op = kind(value, TensorType(to, found.get_shape()) if isinstance(found, TensorType) else to)
+    b.block.add_op(op)
+    return op.results[0]
+
+
+def test_narrow_numbers_are_no_more_multiples_than_wide_ones() -> None:
+    b = Builder(Block())
+    _checked(_cast(b, arith.TruncIOp, b.make_range(0, 16), i8), np.arange(16))
+    _checked(_cast(b, arith.TruncIOp, b.make_range(256, 512), i8), np.arange(256).astype(np.int8).astype(np.int64))
+
+
+def test_numbers_without_a_sign() -> None:
+    """-1 is large there, and its successor is 0."""
+    b = Builder(Block())
+    below = b.binary(arith.SubiOp, b.make_range(0, 16), b.splat_constant(3, (16,), i32))
+    _checked(_cast(b, arith.ExtUIOp, below, i64), (np.arange(16) - 3) % (1 << 32))
+    _checked(_cast(b, arith.ExtUIOp, b.constant(-1, i32), i64), np.asarray((1 << 32) - 1))
+
+
+def test_known_numbers_wrap_around() -> None:
+    b = Builder(Block())
+    big = b.constant(1 << 30, i32)
+    _checked(b.binary(arith.AddiOp, big, big), np.asarray(-(1 << 31)))
+    _checked(b.binary(arith.MuliOp, big, b.constant(6, i32)), np.asarray(-(1 << 31)))
+    _checked(b.binary(arith.MuliOp, b.constant(48, i8), b.constant(48, i8)), np.asarray(0))

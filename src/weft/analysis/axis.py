@@ -15,7 +15,7 @@ Facts(contiguity=(4,), divisibility=(16,), constancy=(1,), value=None)
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from xdsl.dialects.builtin import IntegerAttr, IntegerType
@@ -27,6 +27,10 @@ __all__ = ["AxisFacts", "Facts"]
 
 MOST = 1 << 30
 """The divisibility of zero."""
+PASSING_SIGNS = ("arith.addi", "arith.extsi", "arith.trunci", "tt.splat", "tt.expand_dims", "tt.broadcast", "tt.trans",
+                 "ttg.convert_layout")  # fmt: skip
+"""What subtracts where what it is made of does. Multiples of what is left of numbers of programs are taken to be so
+many that they are not negative."""
 
 
 @dataclass(frozen=True)
@@ -138,7 +142,7 @@ class AxisFacts:
             return self._of_region(op, list(op.results).index(value))  # type: ignore[arg-type]
         rule = RULES.get(op.name)
         found = rule(self, op, value) if rule is not None else _unknown(value)
-        return self._hinted(op, found)
+        return self._hinted(op, _wrapped(found, value))
 
     def _of_region(self, op: Operation, index: int) -> Facts:
         if op.name == "scf.for":
@@ -185,6 +189,16 @@ def _rank(value: SSAValue) -> int:
 def _unknown(value: SSAValue) -> Facts:
     one = (1,) * _rank(value)
     return Facts(one, one, one)
+
+
+def _wrapped(found: Facts, value: SSAValue) -> Facts:
+    """The facts, with a known number as the type has it: sums and products wrap around."""
+    kind = element_of(value.type)
+    if found.value is None or not isinstance(kind, IntegerType) or bit_width(kind) == 1:
+        return found
+    half = 1 << bit_width(kind) - 1
+    number = (found.value + half) % (2 * half) - half
+    return found if number == found.value else replace(found, value=number)
 
 
 def _parameter(function: Operation, value: BlockArgument) -> Facts:
@@ -301,8 +315,15 @@ def _cast(facts: AxisFacts, op: Operation, value: SSAValue) -> Facts:
         return _unknown(value)
     source = facts.of(op.operands[0])
     narrow = bit_width(element_of(value.type)) if isinstance(element_of(value.type), IntegerType) else 64
+    one = (1,) * _rank(value)
     if op.name == "arith.trunci" and narrow < 32:
-        return Facts((1,) * _rank(value), tuple(min(d, 1 << narrow) for d in source.divisibility), source.constancy)
+        whole = (1 if c > 1 else d for c, d in zip(source.contiguity, source.divisibility, strict=True))
+        return Facts(one, tuple(min(d, 1 << narrow) for d in whole), source.constancy)
+    if op.name in ("arith.extsi", "arith.extui") and bit_width(element_of(op.operands[0].type)) == 1:
+        return Facts(one, one, source.constancy)
+    if op.name == "arith.extui":  # from -1 to 0 is a long way now: aligned runs do not go it
+        number = source.value if source.value is not None and source.value >= 0 else None
+        return Facts(_least(source.contiguity, source.divisibility), source.divisibility, source.constancy, number)
     return source
 
 
@@ -372,13 +393,41 @@ def _product(a: Facts, b: Facts) -> Facts:
 
 @_rule("arith.divsi", "arith.divui")
 def _divide(facts: AxisFacts, op: Operation, value: SSAValue) -> Facts:
-    return _quotient(facts.of(op.operands[0]), facts.of(op.operands[1]), _shape(value))
+    return _quotient(facts.of(op.operands[0]), facts.of(op.operands[1]), _shape(value), _goes_below_zero(facts, op))
 
 
-def _quotient(a: Facts, b: Facts, shape: tuple[int, ...]) -> Facts:
+def _goes_below_zero(facts: AxisFacts, op: Operation) -> bool:
+    """Whether a signed dividend is consecutive numbers less something: -16 // 16 is -1, but -15 // 16 is 0."""
+    if op.name not in ("arith.divsi", "arith.remsi"):
+        return False
+    rest, seen = [op.operands[0]], set[SSAValue]()
+    while rest:
+        value = rest.pop()
+        if value in seen:
+            continue
+        seen.add(value)
+        number, by = facts.of(value).value, value.owner
+        if number is not None:
+            if number < 0:
+                return True
+        elif isinstance(by, Operation):
+            if by.name == "arith.subi":
+                return True
+            rest += by.operands if by.name in PASSING_SIGNS else ()
+    return False
+
+
+def _of_multiples(a: Facts) -> Facts:
+    """What holds of each element, and not of runs."""
+    whole = tuple(1 if c > 1 else d for c, d in zip(a.contiguity, a.divisibility, strict=True))
+    return Facts((1,) * len(whole), whole, a.constancy, a.value)
+
+
+def _quotient(a: Facts, b: Facts, shape: tuple[int, ...], negative: bool = False) -> Facts:
     """Runs of what divides one divisor have one quotient; a multiple, divided by a power of two, is a smaller one."""
     if b.value == 1:
         return a
+    a = _of_multiples(a) if negative else a
     least = _least(a.constancy, b.constancy)
     if b.value is not None and b.value <= 0:
         return Facts((1,) * len(least), (1,) * len(least), least)
@@ -395,7 +444,9 @@ def _quotient(a: Facts, b: Facts, shape: tuple[int, ...]) -> Facts:
 
 @_rule("arith.remsi", "arith.remui")
 def _remainder(facts: AxisFacts, op: Operation, value: SSAValue) -> Facts:
-    return _rest(facts.of(op.operands[0]), facts.of(op.operands[1]), _shape(value))
+    a = facts.of(op.operands[0])
+    a = _of_multiples(a) if _goes_below_zero(facts, op) else a
+    return _rest(a, facts.of(op.operands[1]), _shape(value))
 
 
 def _rest(a: Facts, b: Facts, shape: tuple[int, ...]) -> Facts:

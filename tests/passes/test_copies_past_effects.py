@@ -1,4 +1,6 @@
-"""Loads are copied ahead over atomics that tell the program nothing, and over inline assembly without effects."""
+"""Loads are copied ahead over atomics that tell the program nothing, and over inline assembly without effects; over
+volatile loads they are not.
+"""
 
 from __future__ import annotations
 
@@ -56,3 +58,14 @@ def test_atomics_where_the_loop_loads() -> None:
     where = "\n%as = tt.bitcast %p : tensor<64x64x!tt.ptr<f16>> -> tensor<64x64x!tt.ptr<i16>>\n"
     where += "%ap = tt.bitcast %as : tensor<64x64x!tt.ptr<i16>> -> tensor<64x64x!tt.ptr<f32>>"
     assert copies(where + text) == 0
+
+
+@pytest.mark.parametrize(("volatile", "found"), [(False, 3), (True, 0)])
+def test_volatile_loads(volatile: bool, found: int) -> None:
+    """What they load may say that the others may be loaded now."""
+    load = f"""
+    %one = tt.load %out {{isVolatile = {str(volatile).lower()}}} : !tt.ptr<f32>
+    %ones = tt.splat %one : f32 -> tensor<64x64xf32>
+    %s = arith.addf %t, %ones : tensor<64x64xf32>
+    """
+    assert copies(load) == found

@@ -26,11 +26,10 @@ Where they are made of what the loop loads, such as the number of a page, that i
 beginning of a turn, and the copies come at its end.
 
 A load stays as it is where a copy could not do the same: masks with another value than zero, less than 4 bytes in a
-row, volatile loads, addresses or masks from tiles that the loop loads. A loop that has barriers, or atomics whose
+row, addresses or masks from tiles that the loop loads. A loop that has barriers, volatile loads, or atomics whose
 results it uses, stays too: its loads may depend on that; and loads through an argument of the kernel through which the
-loop stores, or of atomics. Where shared
-memory is too small, there are fewer stages; where it is too small for two, operands that the loop stores have one
-buffer instead of two, and then some loads stay.
+loop stores, or of atomics. Where shared memory is too small, there are fewer stages; where it is too small for two,
+operands that the loop stores have one buffer instead of two, and then some loads stay.
 
 Where a turn has all that was copied for it in registers before it computes (operands of mma.sync, or what is made of
 them), the copies may come after that, to the slot that it has read: one buffer less, and one barrier more. So it is
@@ -257,6 +256,9 @@ def _has_effects(op: Operation) -> bool:
         return op.result.first_use is not None
     if isinstance(op, tt.ElementwiseInlineAsmOp):
         return not int_value(op.properties["pure"])
+    if isinstance(op, tt.LoadOp):  # no load may move over a volatile one
+        volatile = op.properties.get("isVolatile")
+        return volatile is not None and bool(splat_value(volatile))
     known = op.name in OF_THE_BLOCK or op.name.startswith(("arith.", "math.", "scf.", "tt."))
     return not known or op.name in EFFECTS
 
@@ -307,8 +309,7 @@ def _copied(loop: scf.ForOp, op: tt.LoadOp, facts: AxisFacts, machine: Machine) 
     pointer = op.ptr
     if not is_tensor(pointer.type) or not is_multiplied(op.result):
         return None
-    volatile = op.properties.get("isVolatile")
-    if (volatile is not None and splat_value(volatile)) or (op.other is not None and not _is_zero(op.other)):
+    if op.other is not None and not _is_zero(op.other):
         return None
     named, bits = name_of(pointer.type), bit_width(element_of(op.result.type))
     if bits not in (8, 16, 32):

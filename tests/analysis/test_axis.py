@@ -210,3 +210,11 @@ def test_known_numbers_wrap_around() -> None:
     _checked(b.binary(arith.AddiOp, big, big), np.asarray(-(1 << 31)))
     _checked(b.binary(arith.MuliOp, big, b.constant(6, i32)), np.asarray(-(1 << 31)))
     _checked(b.binary(arith.MuliOp, b.constant(48, i8), b.constant(48, i8)), np.asarray(0))
+
+
+def test_either_of_two_tiles() -> None:
+    """Consecutive numbers or the same ones: what divides the first of a run divides no other of it."""
+    both = Facts((64,), (64,), (1,)) | Facts((1,), (64,), (64,))
+    for numbers in (np.arange(64, 128), np.full(64, 64)):
+        holds(both, numbers)
+    holds(Facts((8,), (16,), (1,)) | Facts((4,), (32,), (1,)), np.concatenate([16 + np.arange(8), 64 + np.arange(8)]))

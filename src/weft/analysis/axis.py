@@ -9,7 +9,7 @@ All three are powers of two, and are lower bounds: 1 says nothing. The analysis,
 
 >>> from weft.analysis import Facts
 >>> Facts((8,), (16,), (1,)) | Facts((4,), (32,), (1,))
-Facts(contiguity=(4,), divisibility=(16,), constancy=(1,), value=None)
+Facts(contiguity=(4,), divisibility=(4,), constancy=(1,), value=None)
 """
 
 from __future__ import annotations
@@ -45,11 +45,18 @@ class Facts:
 
     def __or__(self, other: Facts) -> Facts:
         """What holds of either."""
+        contiguity = _least(self.contiguity, other.contiguity)
         return Facts(
-            _least(self.contiguity, other.contiguity),
-            _least(self.divisibility, other.divisibility),
+            contiguity,
+            _least(self._of_runs(contiguity), other._of_runs(contiguity)),
             _least(self.constancy, other.constancy),
             self.value if self.value == other.value else None,
+        )
+
+    def _of_runs(self, contiguity: tuple[int, ...]) -> tuple[int, ...]:
+        """What divides the first element of each of these runs."""
+        return tuple(
+            _limited(d, run, own) for d, run, own in zip(self.divisibility, contiguity, self.contiguity, strict=True)
         )
 
 

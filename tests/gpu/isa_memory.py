@@ -22,8 +22,8 @@ from weft.targets.nvidia.instruction import Array
 
 __all__ = ["FAMILIES", "cases"]
 
-TURNS = 1 << 14
-"""How often a program asks whether a phase has ended; a question takes a microsecond at most."""
+TURNS = 1 << 7
+"""How often a program asks whether a phase has ended; each question may wait for some milliseconds."""
 SHAPE = (40, 5, 4, 3, 2)
 BOX = (32, 4, 2, 2, 1)
 INSIDE = (16, 2, 0, 2, 0)

@@ -338,3 +338,12 @@ def test_a_loop_that_waits_loads_anew_in_every_turn() -> None:
     head = re.search(r"bra(?:\.uni)?\s+(\$L__BB\w+)", ptx)
     assert head is not None
     assert "ld.global" in ptx[ptx.index(f"{head[1]}:") : head.start()]
+
+
+def test_a_program_may_end_with_a_branch() -> None:
+    """Without an operation that returns, there too the program returns."""
+    kit = Kit("x:i32*", target="cuda:80")
+    kit.when(kit.equal(kit.thread(), 1), lambda: kit.store("global", kit.place("x", kit.thread()), kit.int(1)) or ())
+    emitted = emit(kit.program())
+    assert "unreachable" not in emitted.llir
+    assert any("ret;" in line for line in code(emitted.ptx))

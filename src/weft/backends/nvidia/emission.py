@@ -165,10 +165,7 @@ def emit_llvm(
     for value, parameter, argument in zip(program.body.arguments, program.parameters, function.args, strict=False):
         e.env[value] = [_argument(e, parameter, Value.__str__(argument).split(" ")[-1])]
     e.region(program.body)
-    if e.lines[-1].endswith(":"):
-        e.do("unreachable")
-    elif not e.lines[-1].startswith("  ret"):
-        e.do("ret void")
+    e.do("ret void")  # after an operation that returns, from a block that nothing goes to
     e.finish()
     if program.shared_bytes:
         alignment = max(16, *(a.alignment for a in program.shared))

@@ -192,34 +192,44 @@ def begun(k: Kit, count: int) -> Value:
     return barrier
 
 
+def ask(k: Kit, barrier: Value) -> list[Value]:
+    """Whether the phases of parity 0 and 1 have ended."""
+    k.barrier("warp")
+    asked = "mbarrier.try_wait.parity"
+    return [k.instruction(asked, [barrier, k.int(parity)], [("i32", 1)]).result for parity in (0, 1)]
+
+
+def one(k: Kit, answers: Sequence[Value]) -> Value:
+    """Lane 0, once it has the last two answers, one of which is always no.
+
+    A question waits for some time whether the phase ends, while the lanes go on until they need what it answers: what
+    arrives without having needed it may be what it waits for.
+    """
+    return k.equal(lane_of(k), k.op("arith.andi", list(answers[-2:]), "i32"))
+
+
 @family("mbarrier.init", "mbarrier.inval", "mbarrier.arrive.once", "mbarrier.try_wait", "mbarrier.wait")
 def phases(name: str, by_table: bool) -> Iterator[Case]:
     """After each arrival the two parities are asked for; a phase that has ended is waited for."""
     k = Kit("y:i32*")
     barrier = begun(k, 2)
     answers: list[Value] = []
-
-    def note() -> None:
-        k.barrier("warp")
-        for parity in (0, 1):
-            answers.append(k.instruction("mbarrier.try_wait.parity", [barrier, k.int(parity)], [("i32", 1)]).result)
-
     for count in (2, 1):  # the second one where the first was
         if count == 1:
-            again(k, barrier)
-        note()
+            again(k, barrier, one(k, answers))
+        answers += ask(k, barrier)
         for _ in range(count):
-            k.instruction("mbarrier.arrive.once", [barrier])
-            note()
+            k.instruction("mbarrier.arrive.once", [barrier], active=one(k, answers))
+            answers += ask(k, barrier)
         for wait in ("mbarrier.wait.parity", "mbarrier.wait.parity.awake"):
             k.when(k.equal(answers[-2], 1), lambda wait=wait: k.instruction(wait, [barrier, k.int(0)]) and ())
     yield finished(k, answers)
 
 
-def again(k: Kit, barrier: Value) -> None:
-    k.instruction("mbarrier.inval", [barrier])
+def again(k: Kit, barrier: Value, active: Value) -> None:
+    k.instruction("mbarrier.inval", [barrier], active=active)
     k.barrier("warp")
-    k.instruction("mbarrier.init", [barrier, k.int(1)])
+    k.instruction("mbarrier.init", [barrier, k.int(1)], active=active)
     k.barrier("warp")
 
 
@@ -236,16 +246,16 @@ def arrivals(name: str, by_table: bool) -> Iterator[Case]:
     k = Kit("y:i32*")
     barrier = begun(k, 5)
     answers: list[Value] = []
+    active = k.equal(lane_of(k), 0)
     for step in (3, 2, -1, 4):
         if step > 0:
-            k.instruction("mbarrier.arrive", [barrier, k.int(step)])
+            k.instruction("mbarrier.arrive", [barrier, k.int(step)], active=active)
         elif name == "mbarrier.expect_tx":
-            k.instruction(name, [barrier, k.int(16)])
+            k.instruction(name, [barrier, k.int(16)], active=active)
         else:
-            k.instruction("mbarrier.arrive.expect_tx", [barrier, k.int(16)])
-        k.barrier("warp")
-        for parity in (0, 1):
-            answers.append(k.instruction("mbarrier.try_wait.parity", [barrier, k.int(parity)], [("i32", 1)]).result)
+            k.instruction("mbarrier.arrive.expect_tx", [barrier, k.int(16)], active=active)
+        answers += ask(k, barrier)
+        active = one(k, answers)
     yield finished(k, answers)
 
 

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects import arith, scf
+from xdsl.dialects import arith
 from xdsl.dialects.builtin import ArrayAttr
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 
@@ -52,6 +52,7 @@ from weft.ir import (
 )
 
 from .fold import constant_of
+from .pointer_roots import roots_of
 
 __all__ = ["check_bounds"]
 
@@ -63,12 +64,6 @@ _KINDS: dict[type[Operation], str] = {
     tt.AtomicRMWOp: "atomic",
     tt.AtomicCASOp: "atomic",
 }
-_OF_FIRST = (
-    *(tt.AddPtrOp, tt.SplatOp, tt.BroadcastOp, tt.ExpandDimsOp, tt.ReshapeOp, tt.TransOp, tt.BitcastOp),
-    *(tt.SplitOp, tt.UnsplatOp, tt.GatherOp),
-)
-"""Operations whose result points to where their first operand does."""
-_OF_ALL = (tt.JoinOp, tt.CatOp)
 
 
 def check_bounds(root: Operation) -> None:
@@ -86,7 +81,7 @@ class _Checker:
 
     def run(self) -> None:
         accesses = [op for op in self.function.walk() if isinstance(op, Access)]
-        found = [(op, origins(op.operands[0])) for op in accesses]
+        found = [(op, roots_of(op.operands[0])) for op in accesses]
         for op, arrays in found:
             if arrays:
                 self.access(op, arrays)
@@ -153,70 +148,6 @@ class _Checker:
             function.properties["arg_attrs"] = ArrayAttr([*attrs.data, *more])
         checked = [array.index for array in self.limits if isinstance(array, BlockArgument)]
         function.attributes["weft.checked"] = i32_array(checked)
-
-
-def origins(pointer: SSAValue) -> list[BlockArgument]:
-    """The arguments of the function that a pointer may come from; none where it may come from anywhere else too."""
-    found: dict[BlockArgument, None] = {}
-    seen: set[SSAValue] = set()
-    todo = [pointer]
-    while todo:
-        value = todo.pop()
-        if value in seen:
-            continue
-        seen.add(value)
-        before = _before(value)
-        if before is None:
-            return []
-        if before == [value] and isinstance(value, BlockArgument):
-            found[value] = None
-        else:
-            todo.extend(before)
-    return sorted(found, key=lambda argument: argument.index)
-
-
-def _before(value: SSAValue) -> list[SSAValue] | None:
-    """The values that a pointer may be made of: itself for an argument of the function, None where nobody knows."""
-    owner = value.owner
-    if isinstance(owner, Block):
-        return _passed_to(value, owner)
-    if isinstance(owner, _OF_FIRST):
-        return [owner.operands[0]]
-    if isinstance(owner, _OF_ALL):
-        return list(owner.operands)
-    if isinstance(owner, arith.SelectOp):
-        return list(owner.operands[1:])
-    index = value.index  # type: ignore[attr-defined]
-    if isinstance(owner, scf.ForOp):
-        return [owner.operands[3 + index], _end_of(owner.regions[0]).operands[index]]
-    if isinstance(owner, scf.IfOp):
-        return [_end_of(region).operands[index] for region in owner.regions if region.blocks]
-    if isinstance(owner, scf.WhileOp):
-        return [_end_of(owner.regions[0]).operands[1 + index]]
-    return None
-
-
-def _passed_to(value: SSAValue, block: Block) -> list[SSAValue] | None:
-    """What an argument of a block may be."""
-    parent = block.parent_op()
-    index = value.index  # type: ignore[attr-defined]
-    if isinstance(parent, tt.FuncOp):
-        known = parent.body.blocks[0] is block and is_pointer(value.type) and not is_tensor(value.type)
-        return [value] if known else None
-    if isinstance(parent, scf.ForOp) and index > 0:
-        return [parent.operands[2 + index], _end_of(parent.regions[0]).operands[index - 1]]
-    if isinstance(parent, scf.WhileOp):
-        if block.parent is parent.regions[0]:
-            return [parent.operands[index], _end_of(parent.regions[1]).operands[index]]
-        return [_end_of(parent.regions[0]).operands[1 + index]]
-    return None
-
-
-def _end_of(region: Region) -> Operation:
-    last = region.blocks[-1].last_op
-    if last is None:
-        raise ValueError("a region without an end")
-    return last
 
 
 def _bytes_of(type: Attribute) -> int:

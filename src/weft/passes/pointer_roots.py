@@ -1,26 +1,29 @@
-"""Which argument of the kernel an address is made of.
+"""Which arguments of the kernel an address is made of.
 
-%p = tt.addptr %x, %i           root_of(%q) is %x, also where a loop carries %q on
+%p = tt.addptr %x, %i           the root of %q is %x, also where a loop carries %q on
 %q = tt.addptr %p, %j
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from xdsl.dialects import arith, scf
+from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 
-from xdsl.ir import BlockArgument, Operation, SSAValue
+from weft.ir import is_pointer, is_tensor, tt
 
-__all__ = ["root_of"]
+__all__ = ["root_of", "roots_of"]
 
-PASSED_ON = (
-    *("tt.addptr", "tt.splat", "tt.broadcast", "tt.expand_dims", "tt.bitcast", "tt.trans", "tt.reshape"),
-    "ttg.convert_layout",
+OF_FIRST = (
+    *(tt.AddPtrOp, tt.SplatOp, tt.BroadcastOp, tt.ExpandDimsOp, tt.ReshapeOp, tt.TransOp, tt.BitcastOp),
+    *(tt.SplitOp, tt.UnsplatOp, tt.GatherOp),
 )
+"""Operations whose result points to where their first operand does."""
+OF_ALL = (tt.JoinOp, tt.CatOp)
 
 
-def root_of(address: SSAValue) -> SSAValue | None:
-    """The argument of the kernel; None where there may be several, or it is loaded or made of a number."""
-    roots: set[SSAValue] = set()
+def roots_of(address: SSAValue) -> list[BlockArgument]:
+    """The arguments of the function that an address may be made of; none where it may come from anywhere else too."""
+    found: set[BlockArgument] = set()
     seen: set[SSAValue] = set()
     todo = [address]
     while todo:
@@ -30,37 +33,58 @@ def root_of(address: SSAValue) -> SSAValue | None:
         seen.add(value)
         before = _before(value)
         if before is None:
-            return None
+            return []
+        if isinstance(value, BlockArgument) and before == [value]:
+            found.add(value)
         todo += before
-        if not before:
-            roots.add(value)
-    return roots.pop() if len(roots) == 1 else None
+    return sorted(found, key=lambda argument: argument.index)
 
 
-def _before(value: SSAValue) -> Sequence[SSAValue] | None:
-    """What an address may be made of; nothing for an argument of a function, None where that is not known."""
-    if isinstance(value, BlockArgument):
-        return _carried(value)
-    op = value.owner
-    assert isinstance(op, Operation)
-    if op.name in PASSED_ON:
-        return op.operands[:1]
-    if op.name == "arith.select":
-        return op.operands[1:]
-    index = list(op.results).index(value)  # type: ignore[arg-type]
-    if op.name == "scf.for":
-        return [op.regions[0].blocks[0].args[index + 1]]
-    if op.name == "scf.if":
-        ends = [r.blocks[0].last_op for r in op.regions if r.blocks]
-        return [e.operands[index] for e in ends if e is not None]
+def root_of(address: SSAValue) -> BlockArgument | None:
+    """The one argument that an address is made of; None where there may be several, or where nobody knows."""
+    roots = roots_of(address)
+    return roots[0] if len(roots) == 1 else None
+
+
+def _before(value: SSAValue) -> list[SSAValue] | None:
+    """The values that an address may be made of: itself for an argument of the function, None where nobody knows."""
+    owner = value.owner
+    if isinstance(owner, Block):
+        return _passed_to(value, owner)
+    if isinstance(owner, OF_FIRST) or owner.name == "ttg.convert_layout":  # whose class a CPU does not load
+        return [owner.operands[0]]
+    if isinstance(owner, OF_ALL):
+        return list(owner.operands)
+    if isinstance(owner, arith.SelectOp):
+        return list(owner.operands[1:])
+    index = value.index  # type: ignore[attr-defined]
+    if isinstance(owner, scf.ForOp):
+        return [owner.operands[3 + index], _end_of(owner.regions[0]).operands[index]]
+    if isinstance(owner, scf.IfOp):
+        return [_end_of(region).operands[index] for region in owner.regions if region.blocks]
+    if isinstance(owner, scf.WhileOp):
+        return [_end_of(owner.regions[0]).operands[1 + index]]
     return None
 
 
-def _carried(value: BlockArgument) -> Sequence[SSAValue] | None:
-    parent = value.block.parent_op()
-    if parent is None or parent.name == "tt.func":
-        return []
-    end = value.block.last_op
-    if parent.name != "scf.for" or not value.index or end is None:
-        return None
-    return [parent.operands[value.index + 2], end.operands[value.index - 1]]
+def _passed_to(value: SSAValue, block: Block) -> list[SSAValue] | None:
+    """What an argument of a block may be."""
+    parent = block.parent_op()
+    index = value.index  # type: ignore[attr-defined]
+    if isinstance(parent, tt.FuncOp):
+        known = parent.body.blocks[0] is block and is_pointer(value.type) and not is_tensor(value.type)
+        return [value] if known else None
+    if isinstance(parent, scf.ForOp) and index > 0:
+        return [parent.operands[2 + index], _end_of(parent.regions[0]).operands[index - 1]]
+    if isinstance(parent, scf.WhileOp):
+        if block.parent is parent.regions[0]:
+            return [parent.operands[index], _end_of(parent.regions[1]).operands[index]]
+        return [_end_of(parent.regions[0]).operands[1 + index]]
+    return None
+
+
+def _end_of(region: Region) -> Operation:
+    last = region.blocks[-1].last_op
+    if last is None:
+        raise ValueError("a region without an end")
+    return last

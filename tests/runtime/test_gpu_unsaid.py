@@ -166,3 +166,23 @@ def test_code_for_an_older_gpu(gpu: PretendedGPU, arch: Any) -> None:
     assert sorted(k.metadata.arch for k in kernel.cache.values()) == ["sm_80", "sm_90a"]
     with pytest.raises(Unsupported, match="cuda:70"):
         kernel[(1,)](3, Array(dtype=np.int32), arch="sm70")
+
+
+@pytest.mark.parametrize("target", ["cpu", "cuda"])
+def test_hooks_of_loading(gpu: PretendedGPU, target: str) -> None:
+    """Called once around the loading of a kernel, wherever it is for."""
+    told: list[tuple[Any, ...]] = []
+    chains = (knobs.runtime.kernel_load_start_hook, knobs.runtime.kernel_load_end_hook)
+    hooks = [lambda *facts, i=i: told.append((i, *facts)) for i in range(2)]
+    for chain, hook in zip(chains, hooks, strict=True):
+        chain.add(hook)
+    try:
+        kernel = counting()
+        x = Array(dtype=np.int32) if target == "cuda" else np.zeros(128, np.int32)
+        made = kernel[(1,)](3, x)
+        kernel[(1,)](3, x)
+    finally:
+        for chain, hook in zip(chains, hooks, strict=True):
+            chain.remove(hook)
+    assert [(t[0], t[1] is not None, t[2] is not None) for t in told] == [(0, False, False), (1, True, True)]
+    assert all(t[3] == made.name and t[5] == made.hash for t in told)

@@ -89,21 +89,14 @@ class CudaKernel(CompiledKernel):
                 hint="the lines are those of kernel.asm['ptx']",
             ) from error
 
-    def load(self) -> Any:
-        """The kernel in the driver. NoDevice where there is none, or no driver."""
-        if self._loaded is None:
-            here = current_device()  # says what is missing before anything is assembled
-            newer = f"sm_{here.capability}" if here.capability > int(self.metadata.target.arch) else ""
-            with self._loading():
-                if self._loaded is None:
-                    image = self.assemble(newer).image
-                    try:
-                        loaded = LoadedKernel(image, self.metadata._asdict())
-                    except OutOfResources as error:
-                        raise self._itemised(error) from None
-                    self.module, self.function = loaded, loaded.address
-                    self._loaded = loaded
-        return self._loaded
+    def _into_memory(self) -> Any:
+        here = current_device()  # says what is missing before anything is assembled
+        newer = f"sm_{here.capability}" if here.capability > int(self.metadata.target.arch) else ""
+        image = self.assemble(newer).image
+        try:
+            return LoadedKernel(image, self.metadata._asdict())
+        except OutOfResources as error:
+            raise self._itemised(error) from None
 
     def _itemised(self, error: OutOfResources) -> OutOfResources:
         """With the buffers of shared memory, where that is what there is too little of."""

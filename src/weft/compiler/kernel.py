@@ -125,6 +125,8 @@ class CompiledKernel:
 
     make_launcher: ClassVar[Callable[[CompiledKernel], Callable[..., None]] | None] = None
     """Set by the runtime: what turns arguments into a launch."""
+    load_hooks: ClassVar[Callable[[], tuple[Callable[..., None], Callable[..., None]]] | None] = None
+    """Set by the runtime: gives what is called before and after a kernel is loaded."""
 
     def __init__(
         self,
@@ -160,14 +162,24 @@ class CompiledKernel:
             _locks.pop(id(self), None)  # it is loaded: who comes now asks for no lock, who waits has this one
 
     def load(self) -> Any:
-        """The kernel in memory."""
+        """The kernel in memory. For a GPU: NoDevice where there is none, or no driver."""
         if self._loaded is None:
             with self._loading():
                 if self._loaded is None:
-                    loaded = LoadedKernel(self.kernel, self.metadata._asdict())
-                    self.module, self.function = loaded, loaded.address
-                    self._loaded = loaded
+                    hooks = type(self).load_hooks
+                    before, after = hooks() if hooks is not None else (None, None)
+                    self._tell(before)
+                    loaded = self._into_memory()
+                    self.module, self.function, self._loaded = loaded, loaded.address, loaded
+                    self._tell(after)
         return self._loaded
+
+    def _into_memory(self) -> Any:
+        return LoadedKernel(self.kernel, self.metadata._asdict())
+
+    def _tell(self, hook: Callable[..., None] | None) -> None:
+        if hook is not None:
+            hook(self.module, self.function, self.name, self.metadata_group, self.hash)
 
     def _init_handles(self) -> None:
         """Load it (the name Triton gives this).

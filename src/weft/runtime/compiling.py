@@ -207,6 +207,10 @@ def _cause(error: CompilationError) -> Exception | None:
     return None if isinstance(error, CompileTimeAssertionFailure) else ValueError(error.message)
 
 
+def _load_hooks() -> tuple[Any, Any]:
+    return knobs.runtime.kernel_load_start_hook, knobs.runtime.kernel_load_end_hook
+
+
 def compile(
     src: Any, target: Any = None, options: Mapping[str, Any] | None = None, _env_vars: Mapping[str, str] | None = None
 ) -> Any:
@@ -217,6 +221,7 @@ def compile(
     (`sim:cuda:80`) it is a SimulatedKernel, whose launches run in the simulator.
     """
     compiler.CompiledKernel.make_launcher = staticmethod(make_launcher)
+    compiler.CompiledKernel.load_hooks = staticmethod(_load_hooks)
     warn_of_unused()
     knobs.weft.apply()
     given = dict(options or {})

@@ -386,12 +386,7 @@ class JITFunction(JITCallable, PickledByName, KernelInterface[Any]):
         signature = list(kernel.src.signature.values())
         found = runtime_leaves(signature)
         values = [p.num for p in self.params if not p.is_constexpr]
-        start, end = knobs.runtime.kernel_load_start_hook, knobs.runtime.kernel_load_end_hook
-        if start:
-            start(kernel.module, kernel.function, kernel.name, kernel.metadata_group, kernel.hash)
         fire = make_fire(kernel, found, values)
-        if end:
-            end(kernel.module, kernel.function, kernel.name, kernel.metadata_group, kernel.hash)
         return kernel, make_guard(kernel, found, self.arg_names, args, values, alias=alias), fire
 
     def _fallback(self, key: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Entry:

@@ -275,6 +275,32 @@ for kind, degree in (("float", 4), ("double", 11)):
         kind,
     )
 
+# the arc tangent to 1 without a division, for GPUs
+fit(
+    "atan.float.one",
+    guarded(lambda z: (mp.atan(mp.sqrt(z)) / mp.sqrt(z) - 1) / z, lambda z: -mpf(1) / 3 + z / 5, 1e-18),
+    7,
+    0,
+    1,
+    lambda z: z,
+    "float",
+)
+
+# log2(m)/log2(e) = v + v^3 P(v^2), v = 2(m-1)/(m+1), for GPUs
+fit(
+    "log2.pair.float",
+    guarded(
+        lambda z: (2 * mp.atanh(mp.sqrt(z) / 2) / mp.sqrt(z) - 1) / z / LN2,
+        lambda z: (mpf(1) / 12 + z / 80) / LN2,
+        1e-18,
+    ),
+    3,
+    0,
+    4 * ZMAX,
+    lambda z: z,
+    "float",
+)
+
 # -- powers: log2((1+s)/(1-s))/s for float pow; cbrt on [0.7, 5.7] to begin with --------------------------------------
 fit(
     "log2.pow",

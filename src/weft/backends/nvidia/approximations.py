@@ -8,6 +8,8 @@ instructions as bad as they may be: tests/backends/nvidia/test_approximations.py
     tanh          1 - 2/(e^(2|x|) + 1), a polynomial near 0
     erf           1 - 2^-(a Q(a)), a polynomial below 1
     log ...       x = 2^e m with m in [sqrt(1/2), sqrt(2)), a polynomial in m - 1
+    pow           powers.py
+    sin, atan ... angles.py
 """
 
 from __future__ import annotations
@@ -20,32 +22,16 @@ from weft.backends.llvm.vecmath.expr import X, copysign, fabs, fma, horner, intr
 from weft.backends.llvm.vecmath.logarithm import FLOAT_LOGARITHMS
 from weft.backends.llvm.vecmath.registry import define
 
+from .angles import ANGLES
+from .approximate_instructions import ex2, instruction, lg2, rcp
+from .powers import binary_exponent, power
+
 __all__ = ["APPROXIMATIONS"]
 
 LOG2_E = (1.4426950216293335, 1.925963033500149e-08)
 LOG2_10 = (3.321928024291992, 7.0595775e-08)
 LN_2, LOG10_2 = 0.6931471805599453, 0.3010299956639812
-_SQRT_HALF = 0x3F3504F3
 _INF = float("inf")
-
-
-def _instruction(name: str, x: X) -> X:
-    return X(x.f, x.f.intrinsic(f"nvvm.{name}", x.type, [x.v], suffix=""))
-
-
-def ex2(x: X) -> X:
-    """2^x; 0 where that is denormal."""
-    return _instruction("ex2.approx.ftz.f", x)
-
-
-def lg2(x: X) -> X:
-    """The logarithm to base 2; its error near 1 is 2^-22, not that of the result."""
-    return _instruction("lg2.approx.ftz.f", x)
-
-
-def rcp(x: X) -> X:
-    """1/x."""
-    return _instruction("rcp.approx.ftz.f", x)
 
 
 def _scaled_power(x: X, unit: tuple[float, float]) -> X:
@@ -86,11 +72,6 @@ def erf(x: X) -> X:
     return copysign(where(a >= 1.0, large, small), x)
 
 
-def _field(bits: X) -> X:
-    """The field of the exponent of m where x = m times what it stands for, and m lies in [sqrt(1/2), sqrt(2))."""
-    return (bits - _SQRT_HALF) & -(1 << 23)
-
-
 def _domain(x: X, y: X) -> X:
     """y, or what a logarithm gives for what is not positive and finite."""
     outside = ~x.bits().ult(0x7F800000)  # infinity, NaN, and whatever has a sign
@@ -103,7 +84,7 @@ def _logarithm(name: str) -> Callable[[X], X]:
     def logarithm(x: X) -> X:
         tiny = x < 2.0**-126
         bits = where(tiny, x * 2.0**23, x).bits()
-        field = _field(bits)
+        field = binary_exponent(bits)
         e = fma(field.to_float("float"), 2.0**-23, where(tiny, x.const(-23.0), x.const(0.0)))
         f = (bits - field).as_float() - 1.0
         tail = f * f * horner(f, q)
@@ -122,7 +103,7 @@ def log1p(x: X) -> X:
     u = x + 1.0
     lost = x - (u - 1.0)
     bits = u.bits()
-    field = _field(bits)
+    field = binary_exponent(bits)
     e = field.to_float("float") * 2.0**-23
     _, (two, two_low), q = FLOAT_LOGARITHMS["log"]
     f = (bits - field).as_float() - 1.0
@@ -136,8 +117,8 @@ _FASTEST: dict[str, Callable[..., X]] = {
     "fast_log2f": lg2,
     "fast_logf": lambda x: lg2(x) * LN_2,
     "fast_log10f": lambda x: lg2(x) * LOG10_2,
-    "fast_sinf": lambda x: _instruction("sin.approx.ftz.f", x),
-    "fast_cosf": lambda x: _instruction("cos.approx.ftz.f", x),
+    "fast_sinf": lambda x: instruction("sin.approx.ftz.f", x),
+    "fast_cosf": lambda x: instruction("cos.approx.ftz.f", x),
     "fast_tanhf": tanh,
     "fast_powf": lambda x, y: ex2(y * lg2(x)),
     "fast_dividef": lambda x, y: X(x.f, x.f.intrinsic("nvvm.div.full", x.type, [x.v, y.v], suffix="")),
@@ -150,10 +131,14 @@ _USUAL: dict[str, Callable[..., X]] = {
     "erf": erf,
     **{name: _logarithm(name) for name in FLOAT_LOGARITHMS},
     "log1p": log1p,
+    "pow": power,
+    **ANGLES,
 }
+
+_OF_TWO = ("pow", "atan2", "fast_powf", "fast_dividef")
 
 APPROXIMATIONS = {name: f"nvidia.{name}" for name in (*_USUAL, *_FASTEST)}
 """By what name a function of f32 is found that is made of instructions of the GPU."""
 
 for _name, _body in {**_USUAL, **_FASTEST}.items():
-    define(APPROXIMATIONS[_name], "float", "T T" if _name in ("fast_powf", "fast_dividef") else "T")(_body)
+    define(APPROXIMATIONS[_name], "float", "T T" if _name in _OF_TWO else "T")(_body)

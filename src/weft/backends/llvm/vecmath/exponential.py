@@ -36,7 +36,7 @@ class Base:
     """b^r = 1 + r T(r) on the sixteenth (float)"""
 
 
-_BASES = {
+BASES = {
     ("exp", "float"): Base(
         1.4426950408889634,
         0.693145751953125,
@@ -146,7 +146,7 @@ def exponential(name: str, x: X, shift: int = 0, low: X | None = None, normal: b
 
     `low` is a small part of x (exp of doubles only); `normal` says that the result is known to be a normal number.
     """
-    base = _BASES[name, x.elem]
+    base = BASES[name, x.elem]
     if not normal:
         x = at_least(at_most(x, base.highest - min(shift, 0)), base.lowest - max(shift, 0))
     if x.elem == "float" and wide_scale(x) and x.type.lanes % 16 == 0:
@@ -205,7 +205,7 @@ def exp10(x: X) -> X:
 @define("expm1", "float double")
 def expm1(x: X) -> X:
     """(e^r - 1) 2^n + (2^n - 1), with 2^(n-1) throughout and doubled at the end so that it does not overflow early."""
-    base = _BASES["exp", x.elem]
+    base = BASES["exp", x.elem]
     bounded = at_least(at_most(x, base.highest), -25.0 if x.elem == "float" else -45.0)
     n, bits = round_to_integer(bounded, base.factor, BIAS[x.elem])
     r = _remainder(bounded, n, base)

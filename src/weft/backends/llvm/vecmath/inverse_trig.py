@@ -33,7 +33,7 @@ _ATAN = {
         -0.017904830272946738,
     ),
 }
-_ASIN = {
+ASIN = {
     "float": (0.16666753590106964, 0.07495246827602386, 0.04547713324427605, 0.02414504811167717, 0.04222609102725983),
     "double": (
         0.1666666666666537,
@@ -109,7 +109,7 @@ def _arc(x: X) -> tuple[X, X, X, X]:
     s = sqrt(w)
     t = where(far, s, a)
     z = where(far, w, a * a)
-    return far, t, t * z * horner(z, _ASIN[x.elem]), z
+    return far, t, t * z * horner(z, ASIN[x.elem]), z
 
 
 def _root_error(far: X, s: X, w: X) -> X:

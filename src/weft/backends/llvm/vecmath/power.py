@@ -79,7 +79,7 @@ def _pow_pair(x: X, y: X) -> X:
     return exponential("exp", t, low=where(inside, rest, 0.0))
 
 
-def _power_cases(x: X, y: X, core: X, odd: X, whole: X) -> X:
+def power_cases(x: X, y: X, core: X, odd: X, whole: X) -> X:
     """C99's special cases around `core`, which is |x|^y for finite |x| other than 0."""
     a = fabs(x)
     vanishes = where(a == 0.0, y > 0.0, y < 0.0)
@@ -92,7 +92,7 @@ def _power_cases(x: X, y: X, core: X, odd: X, whole: X) -> X:
     return where((x == 1.0) | (y == 0.0), 1.0, result)
 
 
-def _parity(y: X) -> tuple[X, X]:
+def parity(y: X) -> tuple[X, X]:
     """(odd integer?, integer?)"""
     half = y * 0.5
     whole = trunc(y) == y
@@ -107,16 +107,16 @@ def _sane(x: X) -> X:
 
 @define("pow", "float", "T T")
 def pow_float(x: X, y: X) -> X:
-    odd, whole = _parity(y)
+    odd, whole = parity(y)
     bounded = where(y.isnan(), 0.0, y)
     core = _pow_positive(_sane(x).widen(), bounded.widen()).narrow()
-    return _power_cases(x, y, core, odd, whole)
+    return power_cases(x, y, core, odd, whole)
 
 
 @define("pow", "double", "T T", long=True)
 def pow_double(x: X, y: X) -> X:
-    odd, whole = _parity(y)
-    return _power_cases(x, y, _pow_pair(_sane(x), where(y.isnan(), 0.0, y)), odd, whole)
+    odd, whole = parity(y)
+    return power_cases(x, y, _pow_pair(_sane(x), where(y.isnan(), 0.0, y)), odd, whole)
 
 
 @define("powi", "float", "T i32")
@@ -124,13 +124,13 @@ def powi_float(x: X, n: X) -> X:
     y = n.to_float("double")
     odd = (n & 1) != 0
     core = _pow_positive(_sane(x).widen(), y).narrow()
-    return _power_cases(x, n.to_float("float"), core, odd, n == n)
+    return power_cases(x, n.to_float("float"), core, odd, n == n)
 
 
 @define("powi", "double", "T i32", long=True)
 def powi_double(x: X, n: X) -> X:
     y = n.to_float("double")
-    return _power_cases(x, y, _pow_pair(_sane(x), y), (n & 1) != 0, n == n)
+    return power_cases(x, y, _pow_pair(_sane(x), y), (n & 1) != 0, n == n)
 
 
 # -- roots ------------------------------------------------------------------------------------------------------------

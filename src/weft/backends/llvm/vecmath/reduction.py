@@ -17,27 +17,33 @@ from .expr import X, fabs, fma, rarely, table, where
 
 _FLOAT_PARTS = (1.5707962512969971, 7.549790126404332e-08, -1.7151245100058819e-15)
 _DOUBLE_PARTS = (1.5707963267341256, 6.077100506303966e-11, 2.0222662487959506e-21)
-_FLOAT_LIMIT = 100000.0
+FLOAT_LIMIT = 100000.0
 _DOUBLE_LIMIT = 1000000.0
 PI_HALF = (1.5707963267948966, 6.123233995736766e-17)
 _TWO_OVER_PI = 0.6366197723675814
 _LOW32 = 0xFFFFFFFF
 
 
-def reduce_float(x: X) -> tuple[X, X]:
-    """(n as i32, right in its low bits; r), to about half a unit in its last place, for every finite float."""
+def reduce_moderate(x: X) -> tuple[X, X]:
+    """`reduce_float` of what is below FLOAT_LIMIT in size."""
     magic = 1.5 * 2.0**23
     shifted = fma(x, _TWO_OVER_PI, magic)
     n, r = shifted - magic, x
     for part in _FLOAT_PARTS:
         r = fma(n, -part, r)
+    return shifted.bits(), r
+
+
+def reduce_float(x: X) -> tuple[X, X]:
+    """(n as i32, right in its low bits; r), to about half a unit in its last place, for every finite float."""
+    n, r = reduce_moderate(x)
     size = fabs(x)
 
     def large() -> tuple[X, X]:
         quarter, high, _ = reduce_large(x.widen())
         return quarter.cast("trunc", "i32"), high.narrow()
 
-    bits, r = rarely((size >= _FLOAT_LIMIT) & (size < float("inf")), (shifted.bits(), r), large)
+    bits, r = rarely((size >= FLOAT_LIMIT) & (size < float("inf")), (n, r), large)
     return bits, r
 
 
@@ -57,7 +63,7 @@ def reduce_double(x: X) -> tuple[X, X, X]:
 
 
 @lru_cache(maxsize=1)
-def _two_over_pi_words() -> tuple[int, ...]:
+def two_over_pi_words() -> tuple[int, ...]:
     """64 zero bits, then the binary digits of 2/pi, in signed 64-bit words; pi by Machin's formula in integers."""
     places = 1500
 
@@ -136,7 +142,7 @@ def _payne_hanek(x: X) -> tuple[X, X, X]:
     last = start.const(1033)
     start = where(start < last, start, last)  # infinity and NaN stay within the table
     index, shift = start.lshr(6), start & 63
-    words = [table("two_over_pi", "i64", _two_over_pi_words(), index + i) for i in range(4)]
+    words = [table("two_over_pi", "i64", two_over_pi_words(), index + i) for i in range(4)]
     window = [_funnel(a, b, shift).cast("zext", "i128") for a, b in pairwise(words)]
     wide = m.cast("zext", "i128")
     middle = wide * window[1] + (wide * window[2]).lshr(64)

@@ -45,7 +45,7 @@ def _pick(odd: X, r: X) -> X:
     return fma(u * z, horner(z, c), u)
 
 
-def _by_quadrant(n: X, r: X, shift: int) -> X:
+def by_quadrant(n: X, r: X, shift: int) -> X:
     """sin(r + (n + shift) pi/2) for float."""
     if shift:
         n = n + shift
@@ -73,13 +73,13 @@ def _double_by_quadrant(x: X, shift: int) -> X:
 @define("sin", "float")
 def sin_float(x: X) -> X:
     n, r = reduce_float(x)
-    return where(x == 0.0, x, _by_quadrant(n, r, 0))
+    return where(x == 0.0, x, by_quadrant(n, r, 0))
 
 
 @define("cos", "float")
 def cos_float(x: X) -> X:
     n, r = reduce_float(x)
-    return _by_quadrant(n, r, 1)
+    return by_quadrant(n, r, 1)
 
 
 @define("tan", "float")

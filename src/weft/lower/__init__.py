@@ -31,6 +31,7 @@ from . import (
     mbarriers,
     memory,
     reduce,
+    runs,
     scan,
     shapes,
     shared,
@@ -52,7 +53,7 @@ __all__ = ["LOWERINGS", "finish", "lower"]
 # imported to fill the table of lowerings
 FAMILIES = (
     *(atomics, bulk, calls, control, dot, elements, gather, histogram, mbarriers),
-    *(memory, reduce, scan, shapes, shared, specialize, tensormaps, warpgroup),
+    *(memory, reduce, runs, scan, shapes, shared, specialize, tensormaps, warpgroup),
 )
 
 

@@ -81,16 +81,18 @@ class Context:
             if found is not None:
                 found(self, op)
             elif op.name.startswith(("arith.", "math.")):
-                self._elementwise(op)
+                self[op.results[0]] = self.elementwise(op)
             else:
                 raise Unsupported(f"`{op.name}`", self.program.target, self.build.span)
 
-    def _elementwise(self, op: Operation) -> None:
+    def elementwise(self, op: Operation, registers: Sequence[int] | None = None) -> Value:
+        """What an operation of `arith` or `math` computes, for some of the registers of its result or for all."""
         attrs = {k: getattr(v, "value", v) for k, v in op.properties.items() if k == "predicate"}
         attrs = {k: getattr(v, "data", v) for k, v in attrs.items()}
-        self[op.results[0]] = self.build.op(
-            op.name, [self[x] for x in op.operands], elem_of(op.results[0].type), **attrs
-        )
+        operands = [self[x] for x in op.operands]
+        if registers is not None:
+            operands = [x if x.count == 1 else self.build.rename(x, registers) for x in operands]
+        return self.build.op(op.name, operands, elem_of(op.results[0].type), **attrs)
 
     def inside(self, block: Block) -> Builder:
         """Append to another block until `restore` gets what this returns."""

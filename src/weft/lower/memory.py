@@ -16,6 +16,7 @@ from weft.ir.lane import ELEMENT_BITS, Value
 from weft.layouts import LinearLayout, f2
 
 from .context import Context, elem_of, lowering, tile_shape
+from .runs import alike
 
 __all__ = ["access_order", "back", "mask_of", "neighbours", "unique_registers"]
 
@@ -100,19 +101,7 @@ def mask_of(c: Context, mask: SSAValue, registers: Sequence[int]) -> Value:
 
     Where 16 elements in a row have one mask, so have registers of one thread that lie 8 apart: a predicate less.
     """
-    return c.build.rename(c.whole(mask), _alike(c, [mask], registers))
-
-
-def _alike(c: Context, tiles: Sequence[SSAValue], registers: Sequence[int]) -> list[int]:
-    """For each register the first one in which every tile is known to hold the same."""
-    layout, within, shift = c.layout(tiles[0]), 0, 0
-    known = [c.facts.of(tile).constancy for tile in tiles]
-    for axis, extent in enumerate(tile_shape(tiles[0])):
-        within |= min(extent, *(constancy[axis] for constancy in known)) - 1 << shift
-        shift += extent.bit_length() - 1
-    columns = layout.in_columns("register")
-    first: dict[int, int] = {}
-    return [first.setdefault(f2.multiply(columns, r) & ~within, r) for r in registers]
+    return c.build.rename(c.whole(mask), alike(c, [mask], registers))
 
 
 CACHES = {2: "ca", 3: "cg", 4: "wb", 5: "cs", 6: "wt", 7: "cv"}
@@ -150,9 +139,9 @@ def _load(c: Context, op: Operation) -> None:
     place: Sequence[int] = range(len(order))
     if vector == 1 and not _hints(op).get("volatile"):  # elements of one address are loaded once
         tiles = [x for x in (pointer, mask, other) if x is not None and is_tensor(x.type)]
-        alike = _alike(c, tiles, order)
-        starts = list(dict.fromkeys(alike))
-        place = [starts.index(r) for r in alike]
+        same = alike(c, tiles, order)
+        starts = list(dict.fromkeys(same))
+        place = [starts.index(r) for r in same]
     address = c.build.rename(c.whole(pointer), starts)
     active = mask_of(c, mask, starts) if mask is not None else None
     instead = c.build.rename(c.whole(other), order if vector > 1 else starts) if other is not None else zero

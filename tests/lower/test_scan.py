@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from lower.tile_text import TYPES, launched, loaded, program_of, random_layout, stored, text_of, tile
+from weft.ir.lane import LaneProgram
 
 COMBINE = """
     ^bb0(%a0: i32, %a1: i32, %b0: i32, %b1: i32):
@@ -75,8 +76,8 @@ def test_types(elem: str) -> None:
     assert np.array_equal(found, np.cumsum(x, axis=1, dtype=x.dtype))
 
 
-def test_a_warp_needs_five_shuffles_and_no_barrier() -> None:
-    layout = "#ttg.blocked<{sizePerThread = [1, 4], threadsPerWarp = [1, 32], warpsPerCTA = [4, 1], order = [1, 0]}>"
+def sums(layout: str) -> LaneProgram:
+    """Sums along the rows of (4, 128) floats."""
     one = tile((4, 128), "f32", "#l")
     body = (
         loaded("x", "a", (4, 128), "f32", "#l")
@@ -88,7 +89,28 @@ def test_a_warp_needs_five_shuffles_and_no_barrier() -> None:
     }}) : ({one}) -> {one}"""
         + stored("s", "b", (4, 128), "f32", "#l")
     )
-    program = program_of({"l": layout}, [("a", "f32"), ("b", "f32")], body)
-    spread = [op.operands[0].count for op in program.body.walk() if op.name == "shuffle" and op.attrs["kind"] == "xor"]
-    assert spread.count(1) == 5
+    return program_of({"l": layout}, [("a", "f32"), ("b", "f32")], body)
+
+
+def counted(program: LaneProgram, name: str, **attrs: str) -> int:
+    """On how many registers an operation works."""
+    found = (op for op in program.body.walk() if op.name == name)
+    return sum(op.results[0].count for op in found if all(op.attrs[k] == v for k, v in attrs.items()))
+
+
+def test_a_warp_needs_six_shuffles_and_no_barrier() -> None:
+    """One for each step, and the one that gives each lane what its predecessor has."""
+    program = sums(
+        "#ttg.blocked<{sizePerThread = [1, 4], threadsPerWarp = [1, 32], warpsPerCTA = [4, 1], order = [1, 0]}>"
+    )
+    assert counted(program, "shuffle", kind="idx") == 6
+    assert counted(program, "arith.addf") == 3 + 5 + 4
     assert {a.what for a in program.shared} == {"conversion"}
+
+
+def test_what_lanes_scan_is_combined_once_a_step() -> None:
+    """Four rows of 32 lanes, one after the other: no more than the steps, the rows and what is before each row."""
+    program = sums(
+        "#ttg.blocked<{sizePerThread = [1, 1], threadsPerWarp = [1, 32], warpsPerCTA = [4, 1], order = [1, 0]}>"
+    )
+    assert counted(program, "arith.addf") == 4 * 5 + 2 + 3

@@ -1,9 +1,10 @@
 """Prefix scans: in registers, then by shuffles, then through shared memory, from the fastest bits of the axis on.
 
 The bits of the axis fall into segments, runs that registers, lanes or warps hold. A segment combines what it has,
-hands its total on to the next one, and gets back what comes before it. Within a warp every step is one butterfly: each
-lane gets the total of the other half (Sklansky, Conditional-sum addition logic, 1960), which the upper half takes in
-front of what it has, and both add to their totals. So nothing more has to be moved to know what precedes a lane.
+hands its total on to the next one, and gets back what comes before it. Within a warp every step is one shuffle: the
+lanes of the upper half take what the last lane of the lower half has in front of what they have (Sklansky,
+Conditional-sum addition logic, 1960). What precedes a lane is then what its predecessor has, and the
+total what the last one has.
 """
 
 from __future__ import annotations
@@ -105,6 +106,10 @@ class _Scan:
         """a or b."""
         return self.c.build.op("arith.ori", [a, b], "i1")
 
+    def equal(self, value: Value, number: int) -> Value:
+        """i1: whether an i32 is a number."""
+        return self.c.build.op("arith.cmpi", [value, self.c.number(number)], "i1", predicate=0)
+
     def turn(self, bits: Sequence[int], k: int) -> int:
         """The bits of a place that is the k-th of a segment in the order of the scan."""
         return f2.multiply(bits, k ^ (1 << len(bits)) - 1 if self.reverse else k)
@@ -117,8 +122,13 @@ class _Scan:
         bits = first.bits if first.kind == "register" else ()
         rows = self.rows(bits, values, registers)
         base = _without(registers, bits)
+        if first.kind == "lane":
+            rows = [self.along_lanes(first.bits, values)]
+            groups = self.before(1, self.total_of_lanes(0, rows[0]), registers)
+        else:
+            groups = self.before(1 if bits else 0, rows[-1], base)
         parts, names = [], []
-        for group in self.before(1 if bits else 0, rows[-1], base):
+        for group in groups:
             whole = self.joined([self.take(row, base, group.registers) for row in rows])
             if group.values is not None:
                 front = self.take(group.values, group.registers, group.registers * len(rows))
@@ -183,30 +193,58 @@ class _Scan:
         return found
 
     def between_lanes(self, level: int, values: Values, registers: list[int]) -> tuple[Values, Value, Values]:
-        """(what precedes each lane in its segment, where there is something, the segment's total in each lane)."""
+        """(what precedes each lane in its segment, where there is something, the segment's total)."""
         c, bits = self.c, self.segments[level].bits
-        own: Values | None = None
-        total, exists = values, None
+        scanned = self.along_lanes(bits, values)
+        before = self.predecessor(bits)
+        own = [c.build.shuffle(v, before) for v in scanned]
+        turn = c.plus(c.index("lane", sum(bits)), c.number(-sum(bits) if self.reverse else 0))
+        exists = c.build.op("arith.cmpi", [turn, c.number(0)], "i1", predicate=1)
+        return own, exists, self.total_of_lanes(level, scanned)
+
+    def along_lanes(self, bits: Sequence[int], values: Values) -> Values:
+        """The scan along a segment of lanes."""
+        c = self.c
         for i, bit in enumerate(bits):
-            other = [c.build.shuffle_xor(v, [bit] * v.count) for v in total]
+            last = self.lanes_but(bits[: i + 1], bit if self.reverse else sum(bits[:i]))
+            other = [c.build.shuffle(v, last) for v in values]
             upper = c.parity(bit)
             if self.reverse:
                 upper = c.negated(upper)
-            if i + 1 < len(bits) or level + 1 < len(self.segments):
-                if self.commutes:
-                    summed = self.combine(total, other)
-                else:
-                    summed = self.combine(self.select(upper, other, total), self.select(upper, total, other))
-            else:
-                summed = total
-            if own is None or exists is None:
-                own, exists = other, upper
-            else:
-                longer = self.select(exists, self.combine(other, own), other)
-                own, exists = self.select(upper, longer, own), self.either(exists, upper)
-            total = summed
-        assert own is not None and exists is not None
-        return own, exists, total
+            values = self.select(upper, self.combine(other, values), values)
+        return values
+
+    def total_of_lanes(self, level: int, scanned: Values) -> Values:
+        """The totals of a segment of lanes: in all of them, or in the last one if only that is to hand it to others."""
+        bits = self.segments[level].bits
+        if level + 1 == len(self.segments) or self.segments[level + 1].kind == "warp":
+            return scanned
+        last = self.lanes_but(bits, 0 if self.reverse else sum(bits))
+        return [self.c.build.shuffle(v, last) for v in scanned]
+
+    def lanes_but(self, bits: Sequence[int], place: int) -> Value:
+        """The lane that has other values of some bits."""
+        kept = (self.c.program.lanes - 1) & ~sum(bits)
+        return self.c.build.linear((place,), tuple(1 << i & kept for i in range(kept.bit_length())))
+
+    def predecessor(self, bits: Sequence[int]) -> Value:
+        """The lane before each in a segment; of the first, any."""
+        c, mask = self.c, sum(bits)
+        kept = (c.program.lanes - 1) & ~mask
+        if list(bits) == sorted(bits):  # a number with gaps: what is kept is 1 where a carry is to pass, else 0
+            near = c.plus(c.index("lane", mask), c.number(kept + 1 if self.reverse else -1))
+            near = c.build.op("arith.andi", [near, c.number(mask)], "i32")
+        else:
+            by_lane = [0] * mask.bit_length()
+            for i, bit in enumerate(bits):
+                by_lane[bit.bit_length() - 1] = 1 << i
+            turn = c.plus(c.build.linear((0,), by_lane), c.number(1 if self.reverse else -1))
+            near = c.number(0)
+            for i, bit in enumerate(bits):
+                one = c.build.op("arith.shrui", [turn, c.number(i)], "i32")
+                one = c.build.op("arith.andi", [one, c.number(1)], "i32")
+                near = c.plus(near, c.build.op("arith.muli", [one, c.number(bit)], "i32"))
+        return c.plus(near, c.index("lane", kept)) if kept else near
 
     def between_warps(self, level: int, values: Values, registers: list[int]) -> tuple[Values, Value, Values]:
         """The same for warps: totals go through shared memory, and each lane reads those of all warps."""
@@ -242,7 +280,8 @@ class _Scan:
         size = 1 << len(places)
         columns = {d: [places.get((d, 1 << i), 0) for i in range(self.layout.in_log(d))] for d in summed}
         others = {"lane": (c.program.lanes - 1) & ~sum(lanes), "warp": (c.program.warps - 1) & ~sum((*bits, *warps))}
-        once = c.all_of([c.is_zero(c.index(d, m)) for d, m in others.items() if m])
+        last = {"lane": 0 if self.reverse else summed["lane"], "warp": 0}
+        once = c.all_of([self.equal(c.index(d, m), last[d]) for d, m in others.items() if m])
         stored = [c.build.op("arith.extui", [v], "i8") if v.elem == "i1" else v for v in values]
         bases = []
         for v in stored:

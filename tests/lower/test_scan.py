@@ -89,7 +89,8 @@ def sums(layout: str) -> LaneProgram:
     }}) : ({one}) -> {one}"""
         + stored("s", "b", (4, 128), "f32", "#l")
     )
-    return program_of({"l": layout}, [("a", "f32"), ("b", "f32")], body)
+    program: LaneProgram = program_of({"l": layout}, [("a", "f32"), ("b", "f32")], body)
+    return program
 
 
 def counted(program: LaneProgram, name: str, **attrs: str) -> int:

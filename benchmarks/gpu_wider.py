@@ -23,7 +23,7 @@ import weft
 import weft.language
 from gpu import check, load_side, medians
 
-FILES = ("gpu_wider_kernels", "gpu_more_kernels", "gpu_product_kernels")
+FILES = ("gpu_wider_kernels", "gpu_more_kernels", "gpu_product_kernels", "gpu_serving_kernels")
 OURS = [
     load_side("weft", file, jit=weft.jit, tl=weft.language, libdevice=weft.language.extra.libdevice) for file in FILES
 ]
@@ -469,8 +469,141 @@ def _chains() -> Iterator[Case]:
     )  # fmt: skip
 
 
+def _persistent() -> Iterator[Case]:
+    size = 4096
+    for k in (4096, 512):
+        a, b = torch.randn(size, k, device="cuda").half(), torch.randn(k, size, device="cuda").half()
+        c = torch.empty(size, size, device="cuda").half()
+        more = {"BM": 128, "BN": 256, "BK": 64, "BLOCKS": 132, "num_warps": 8, "num_stages": 3}
+        args = (a, b, c, size, size, k)
+        yield f"persistent matmul f16, K {k}", "persistent", (132,), args, more, c, lambda a=a, b=b: a @ b, 1e-2
+        args = (a, b.T.contiguous(), c, size, size, k)
+        name = f"persistent matmul by descriptors, K {k}"
+        yield name, "persistent_described", (132,), args, more, c, lambda a=a, b=b: a @ b, 1e-2
+    a, b = torch.randn(16, 8192, device="cuda").half(), torch.randn(8192, size, device="cuda").half()
+    c = torch.empty(16, size, device="cuda")
+    more = {"BM": 16, "BN": 64, "BK": 128, "SPLIT": 8, "num_warps": 4, "num_stages": 4}
+    args = (a, b, c, size, 8192)
+    yield (
+        "16 rows, sums in 8 parts, f16",
+        "split_product",
+        (size // 64, 8),
+        args,
+        more,
+        c,
+        lambda: (a @ b).float(),
+        2e-2,
+    )
+    for side in (32, 64):
+        x, y = (torch.randn(8192, side, side, device="cuda") for _ in range(2))
+        out = torch.empty_like(x)
+        more = {"SIDE": side, "num_warps": 4}
+        name = f"8,192 products of {side}x{side}, tf32"
+        yield name, "small_products", (8192,), (x, y, out), more, out, lambda x=x, y=y: x @ y, 2e-2
+
+
+def _windowed() -> Iterator[Case]:
+    z, n, d, window = 16, 4096, 128, 1024
+    q, k, v = (torch.randn(z, n, d, device="cuda").bfloat16() for _ in range(3))
+    out = torch.empty_like(q)
+
+    def capped() -> torch.Tensor:
+        i = torch.arange(n, device="cuda")
+        seen = (i[:, None] >= i) & (i[:, None] - i < window)
+        found = torch.empty(z, n, d, device="cuda")
+        for h in range(z):
+            scores = 30 * torch.tanh(q[h].float() @ k[h].float().T * d**-0.5 / 30)
+            found[h] = scores.masked_fill(~seen, -torch.inf).softmax(-1) @ v[h].float()
+        return found
+
+    more = {"HEAD": d, "BM": 128, "BN": 64, "num_warps": 8, "num_stages": 3}
+    args = (q, k, v, out, d**-0.5, 30.0, n, window)
+    yield "attention, window and cap, bf16", "capped_attention", (n // 128, z), args, more, out, capped, 2e-2
+    rows, parts = 32768, 16
+    some, logs = torch.randn(rows, parts, d, device="cuda"), torch.randn(rows, parts, device="cuda")
+    out = torch.empty(rows, d, device="cuda").bfloat16()
+    yield (
+        "parts of attention together", "combine_parts", (rows,), (some, logs, out),
+        {"PARTS": parts, "HEAD": d, "num_warps": 4}, out, lambda: (some * logs.softmax(-1)[..., None]).sum(1), 2e-2,
+    )  # fmt: skip
+
+
+def _serving() -> Iterator[Case]:
+    images, groups, channels, pixels = 64, 8, 16, 64 * 64
+    x = torch.randn(images, groups * channels, 64, 64, device="cuda").half()
+    weight, bias = torch.rand(groups * channels, device="cuda"), torch.rand(groups * channels, device="cuda")
+    out = torch.empty_like(x)
+    args = (x, weight, bias, out, channels * pixels, channels, 1e-5)
+    yield (
+        "group norm f16", "group_norm", (images * groups,), args, {"BLOCK": 2048, "num_warps": 8}, out,
+        lambda: torch.nn.functional.group_norm(x.float(), groups, weight, bias), 1e-2,
+    )  # fmt: skip
+    batch, length, channels = 8, 4096, 2048
+    x = torch.randn(batch, length, channels, device="cuda").bfloat16()
+    taps, out = torch.randn(channels, 4, device="cuda"), torch.empty_like(x)
+
+    def convolved() -> torch.Tensor:
+        padded = torch.nn.functional.pad(x.float().transpose(1, 2), (3, 0))
+        found = torch.nn.functional.conv1d(padded, taps[:, None], groups=channels)
+        return torch.nn.functional.silu(found).transpose(1, 2)
+
+    more = {"WIDTH": 4, "BLOCK": 32, "CHANNELS": 128, "num_warps": 4}
+    grid = (length // 32, channels // 128, batch)
+    yield (
+        "convolution along time, bf16",
+        "causal_taps",
+        grid,
+        (x, taps, out, length, channels),
+        more,
+        out,
+        convolved,
+        2e-2,
+    )
+    rows, columns = 16384, 4096
+    x = torch.randn(rows, columns, device="cuda").bfloat16()
+    small, scales = (
+        torch.empty(rows, columns, device="cuda", dtype=torch.float8_e4m3fn),
+        torch.empty(rows, columns // 128, device="cuda"),
+    )
+    args = (x, small, scales, columns)
+    yield (
+        "bf16 to fp8 by groups of 128", "to_fp8", (rows, columns // 2048), args, {"GROUPS": 16, "SIZE": 128}, scales,
+        lambda: x.float().view(rows, -1, 128).abs().amax(-1) / 448, 1e-3,
+    )  # fmt: skip
+    key, value = (torch.randn(rows, 1024, device="cuda").half() for _ in range(2))
+    keys, values = (torch.empty(rows, 1024, device="cuda").half() for _ in range(2))
+    slots = torch.randperm(rows, device="cuda")
+
+    def placed() -> torch.Tensor:
+        found = torch.empty_like(values)
+        found[slots] = value
+        return found
+
+    args = (key, value, keys, values, slots)
+    yield "keys and values into pages, f16", "into_pages", (rows,), args, {"SIZE": 1024}, values, placed, 0.0
+    logits, losses = torch.randn(4096, 50304, device="cuda").bfloat16(), torch.empty(4096, device="cuda")
+    target = torch.randint(0, 50304, (4096,), device="cuda")
+    yield (
+        "cross entropy block by block, bf16", "online_loss", (4096,), (logits, target, losses, 50304),
+        {"BLOCK": 4096, "num_warps": 8}, losses,
+        lambda: torch.nn.functional.cross_entropy(logits.float(), target, reduction="none"), 1e-3,
+    )  # fmt: skip
+    x, best = torch.randn(rows, 1024, device="cuda"), torch.empty(rows, 8, device="cuda")
+    yield (
+        "8 greatest of 1,024, f32", "highest", (rows,), (x, best, 1024), {"COUNT": 8, "BLOCK": 1024, "num_warps": 4},
+        best, lambda: x.topk(8).values, 0.0,
+    )  # fmt: skip
+    x = torch.randn(1 << 18, 64, device="cuda") / 8
+    out = torch.empty_like(x)
+    yield (
+        "decays of chunks, f32", "decays", (1 << 12,), (x, out, 1 << 18), {"CHUNK": 64, "HEADS": 64, "num_warps": 4},
+        out, lambda: (-x.abs()).view(-1, 64, 64).cumsum(1).exp().view_as(x), 1e-3,
+    )  # fmt: skip
+
+
 GROUPS = (
     _attention, _products, _exact, _quantized, _layers, _paged, _chains, _rows, _elements, _training, _looked_up,
+    _persistent, _windowed, _serving,
 )  # fmt: skip
 
 IN_PLACE = ("rotate_in_place",)

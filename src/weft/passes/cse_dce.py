@@ -7,8 +7,9 @@
 
 An operation is shared with an equal one before it in the same block or in a block around it (an operation inside of a
 branch is not seen outside). Linear in the number of operations: an operation is looked up by its name, operands,
-properties and result types. Also: a load or store whose mask is known, an `scf.if` whose condition is known, and pure
-loops and branches whose results nobody uses. Not done here: moving operations out of loops; sharing reductions.
+properties and result types. Also: a load or store whose mask is known, an `scf.if` whose condition is known, a loop
+that is known to turn once or never (single_turns.py), and pure loops and branches whose results nobody uses. Not done
+here: moving operations out of loops; sharing reductions.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from weft.ir import Builder, is_float, is_int, segments, tt
 from .effects import droppable, shareable
 from .fold import Folder, constant_of
 from .removal import remove
+from .single_turns import enter_known_loop
 
 __all__ = ["cse_dce"]
 
@@ -116,6 +118,8 @@ class _Walk:
         """Fold or share one operation. True if it is gone."""
         if op.regions:
             if isinstance(op, scf.IfOp) and _known_branch(op):
+                return True
+            if isinstance(op, scf.ForOp) and enter_known_loop(op):
                 return True
             self.inside(op)
             return False

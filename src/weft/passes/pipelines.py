@@ -22,6 +22,7 @@ from .inline_calls import inline_calls
 from .rewrite_block_pointers import rewrite_block_pointers
 from .rewrite_descriptors import rewrite_descriptors
 from .scalarize_carried import scalarize_carried
+from .single_turns import enter_known_loops
 from .structure_branches import structure_branches
 
 __all__ = ["cpu_pipeline", "tile_pipeline"]
@@ -31,6 +32,7 @@ def tile_pipeline(module: ModuleOp) -> ModuleOp:
     """One function of one block for each kernel: no calls, no branches between blocks, no block pointers."""
     structure_branches(module)  # first: only a function of one block can be copied into a loop's body
     inline_calls(module)  # before the rewrites: a block pointer or descriptor may be passed to a function
+    enter_known_loops(module)  # after it: bounds may be arguments of the function
     if rewrite_block_pointers(module):
         cse_dce(module)  # the rewrite repeats itself for each access
         drop_unchanged(module)  # and only then is it seen which offsets stay the same

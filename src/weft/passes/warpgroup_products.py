@@ -38,6 +38,7 @@ __all__ = ["allocated", "contiguous_dim", "warpgroup_layout", "warpgroup_product
 PTX = {"f16": "f16", "bf16": "bf16", "f32": "tf32", "f8E4M3FN": "e4m3", "f8E5M2": "e5m2", "i8": "s8"}
 DEPTH = {"f16": 16, "bf16": 16, "f32": 8, "f8E4M3FN": 32, "f8E5M2": 32, "i8": 32}
 MACHINE = machine_of("cuda:90")
+LOOPS = ("scf.for", "scf.while")
 UNARY = ("tt.fp_to_fp", "tt.bitcast", "arith.extf", "arith.truncf", "arith.extsi", "arith.trunci")
 
 AccessOf = Callable[[Operation], BlockedLayout | None]
@@ -69,8 +70,8 @@ def warpgroup_layout(
     precision = int_value(op.properties["inputPrecision"]) if "inputPrecision" in op.properties else None
     if left == "f32" and precision != tt.InputPrecision.TF32:
         return None
-    if bit_width(element_of(a.type)) > 16 and contiguous_dim(b, access) == 1:
-        return None  # it would be turned round on its way to shared memory; smaller ones are, byte by byte
+    if bit_width(element_of(a.type)) > 16 and contiguous_dim(b, access) == 1 and _is_in_loop(b):
+        return None  # it would be turned round each time, not copied ahead; smaller ones are, byte by byte
     rows, columns = shape
     by_rows = min(warps, max(4, rows // 64 * 4))
     by_columns = warps // by_rows
@@ -80,6 +81,14 @@ def warpgroup_layout(
     if rows % 64 or n < 8 or depth % DEPTH[left] or name not in INSTRUCTIONS:
         return None
     return NVMMADistributedLayout([3, 0], [by_rows, by_columns], [16, n, DEPTH[left]])
+
+
+def _is_in_loop(value: SSAValue) -> bool:
+    """Whether a tile is made in a loop."""
+    parent = value.owner.parent_op()
+    while parent is not None and parent.name not in LOOPS:
+        parent = parent.parent_op()
+    return parent is not None
 
 
 def allocated(op: Operation, value: SSAValue, along: int | None, index: int, division: Bases) -> SSAValue:

@@ -1,0 +1,52 @@
+"""Loops that are known to turn once, or never, as what they do.
+
+    %s = scf.for %i = %c0 to %c32 step %c64 iter_args(%a = %init) -> (tensor<32xf32>) {
+      %t = ... %i, %a
+      scf.yield %t
+    }
+becomes
+    %t = ... %c0, %init                  and %t wherever %s was; of a loop that never turns, %init
+
+Kernels have such loops where a constexpr bound is no larger than a block. What is there for many turns, copies that
+are begun turns ahead and sums that cross lanes after the last, only takes memory and time with one.
+"""
+
+from __future__ import annotations
+
+from xdsl.dialects import scf
+from xdsl.ir import Operation
+
+from .fold import int_of
+from .removal import remove
+
+__all__ = ["enter_known_loop", "enter_known_loops"]
+
+
+def enter_known_loops(root: Operation) -> None:
+    """Rewrite the loops inside `root` whose bounds are constants, inner ones first."""
+    for op in reversed([op for op in root.walk() if isinstance(op, scf.ForOp)]):
+        enter_known_loop(op)
+
+
+def enter_known_loop(op: scf.ForOp) -> bool:
+    """Put the one turn of a loop in its place, or its initial values. True if the loop is gone."""
+    first, end, step = (int_of(bound) for bound in op.operands[:3])
+    parent, body = op.parent, op.regions[0].block
+    if first is None or end is None or step is None or step <= 0 or parent is None or "unsignedCmp" in op.properties:
+        return False
+    values = list(op.operands[3:])
+    if first < end:
+        if first + step < end:
+            return False
+        for argument, value in zip(list(body.args), (op.operands[0], *op.operands[3:]), strict=True):
+            argument.replace_all_uses_with(value)
+        for inner in list(body.ops):
+            if isinstance(inner, scf.YieldOp):
+                values = list(inner.operands)
+            else:
+                inner.detach()
+                parent.insert_op_before(inner, op)
+    for old, new in zip(op.results, values, strict=True):
+        old.replace_all_uses_with(new)
+    remove(op)
+    return True

@@ -14,8 +14,8 @@ from weft.sim import run
 SIZE = 2048
 
 
-def text_of(each: int, elem: str = "f32", inside: str = "", stride: int = 1) -> str:
-    """out = x + x where the index is below n."""
+def text_of(each: int, elem: str = "f32", inside: str = "", stride: int = 1, row: bool = False) -> str:
+    """out = x + x where the index is below n: in a part of an array, by the program's number, or in a row from 0 on."""
     return f"""
 #b = #ttg.blocked<{{sizePerThread = [{each}], threadsPerWarp = [32], warpsPerCTA = [2], order = [0]}}>
 #other = #ttg.blocked<{{sizePerThread = [1], threadsPerWarp = [32], warpsPerCTA = [2], order = [0]}}>
@@ -26,7 +26,12 @@ module attributes {{"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 2 : i32, "ttg.th
     %k = arith.constant dense<{stride}> : tensor<{SIZE}xi32, #b>
     %i = arith.muli %r, %k : tensor<{SIZE}xi32, #b>
     %m = tt.splat %n : i32 -> tensor<{SIZE}xi32, #b>
-    %mask = arith.cmpi slt, %r, %m : tensor<{SIZE}xi32, #b>
+    %program = tt.get_program_id x : i32
+    %size = arith.constant {SIZE} : i32
+    %start = arith.muli %program, %size : i32
+    %first = tt.splat %start : i32 -> tensor<{SIZE}xi32, #b>
+    %place = arith.addi %first, %r : tensor<{SIZE}xi32, #b>
+    %mask = arith.cmpi slt, {"%r" if row else "%place"}, %m : tensor<{SIZE}xi32, #b>
     %p = tt.splat %x : !tt.ptr<{elem}> -> tensor<{SIZE}x!tt.ptr<{elem}>, #b>
     %q = tt.splat %out : !tt.ptr<{elem}> -> tensor<{SIZE}x!tt.ptr<{elem}>, #b>
     %from = tt.addptr %p, %i : tensor<{SIZE}x!tt.ptr<{elem}>, #b>, tensor<{SIZE}xi32, #b>
@@ -92,6 +97,32 @@ def test_short_runs_become_long_ones_where_masks_let_them() -> None:
     module = parse_module(text_of(1).replace("%n: i32", "%n: i32 {tt.divisibility = 16 : i32}"))
     recoalesce(module)
     assert "lane = [[4], [8], [16], [32], [64]], warp = [[1024]]" in print_module(module)
+
+
+@pytest.mark.parametrize(
+    ("each", "elem", "piece"), [(4, "f32", 128), (8, "f32", 128), (8, "f16", 256), (8, "f64", 128)]
+)
+def test_a_row_is_dealt_out_in_rounds(each: int, elem: str, piece: int) -> None:
+    """It may end early: then all warps have something to do."""
+    module = parse_module(text_of(each, elem, row=True))
+    recoalesce(module)
+    text = print_module(module)
+    assert f"warp = [[{piece}]]" in text or f"sizePerThread = [{piece // 32}], threadsPerWarp = [32]" in text
+    out, x = np.zeros(SIZE, dtype := f"f{int(elem[1:]) // 8}"), np.arange(SIZE).astype(dtype)
+    run(lower(layout_pipeline(module)), 1, {"x": x, "out": out, "n": 200})
+    assert np.array_equal(out[:200], (x + x)[:200]) and not out[200:].any()
+
+
+def test_a_row_in_a_loop_is_dealt_out_in_rounds() -> None:
+    """What a loop counts from 0 on says as little as a range of where a row ends."""
+    counted = """%begin = tt.splat %t : i32 -> tensor<2048xi32, #b>
+      %at = arith.addi %begin, %r : tensor<2048xi32, #b>
+      %in = arith.cmpi slt, %at, %m : tensor<2048xi32, #b>
+      %u = tt.load %from, %in : tensor<2048x!tt.ptr<f32>, #b>
+      %w = arith.addf %a, %u"""
+    module = parse_module(text_of(4).replace("%w = arith.addf %a, %v", counted))
+    recoalesce(module)
+    assert "warp = [[128]]" in print_module(module)
 
 
 def test_one_run_of_each_thread_stays() -> None:

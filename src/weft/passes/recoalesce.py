@@ -12,6 +12,11 @@ the accesses. And the accesses of a warp follow each
 other in memory, up to 4 KB, where a blocked layout deals them out to the warps in turn: on an H200 copies of 8 to 32 KB
 in a block are 2 to 4 % faster so; with 8 KB for each warp they are 1 % slower again.
 
+A row may end long before its tile does: `range(0, 16384) < n`, with n = 4096. Its warps beyond the end would have
+nothing to do, and the others four times as much, one access after the other. Such a tile is dealt out to the warps in
+at least eight rounds, if it has as many accesses. A tile at a place that the program's number gives (`program * 4096 +
+range(0, 4096) < n`) is whole in all programs but the last.
+
 Done where nothing sees the layout: all tiles of that layout are made, combined element by element, loaded, stored, and
 reduced to one number. Which thread computes an element is then no part of what the kernel means. Not done here: tiles
 of more dimensions, whose ranges are slices of a layout, and tiles that conversions or shared memory see.
@@ -19,10 +24,10 @@ of more dimensions, whose ranges are slices of a layout, and tiles that conversi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, ModuleOp
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from weft.analysis import AxisFacts
 from weft.ir import bit_width, element_of, is_tensor, pointee_of
@@ -33,6 +38,8 @@ __all__ = ["recoalesce"]
 
 RUN_BYTES = 16
 PIECE_BYTES = 4096
+ROUNDS = 8
+"""Times that a tile which may end early is dealt out to all warps."""
 BLIND = (
     *("tt.make_range", "tt.splat", "tt.addptr", "tt.load", "tt.store", "tt.bitcast", "tt.fp_to_fp", "tt.clampf"),
     *("tt.int_to_ptr", "tt.ptr_to_int", "tt.mulhiui", "tt.precise_sqrt", "tt.precise_divf"),
@@ -64,7 +71,7 @@ def _better(function: Operation, layout: LayoutAttr) -> LayoutAttr | None:
     named = layout.named
     if not isinstance(named, BlockedLayout) or named.rank != 1 or named.cga_layout:
         return None
-    facts, sizes, run, vector = AxisFacts(), set(), 0, RUN_BYTES
+    facts, sizes, run, vector, rounds = AxisFacts(), set(), 0, RUN_BYTES, 1
     for op in function.walk():
         tiles = [v for v in (*op.operands, *op.results) if is_tensor(v.type)]
         if not any(encoding_of(v.type) == layout for v in tiles):
@@ -77,6 +84,7 @@ def _better(function: Operation, layout: LayoutAttr) -> LayoutAttr | None:
             sizes.add(bits)
             run = max(run, facts.of(pointer).contiguity[0])
             vector = min(vector, _vector(op, facts, bits))
+            rounds = max(rounds, ROUNDS if any(_ends_early(x, facts) for x in _masks(op)) else 1)
     if not sizes:
         return None
     size, own = layout.data.shape[0], named.size_per_thread[0]
@@ -89,7 +97,7 @@ def _better(function: Operation, layout: LayoutAttr) -> LayoutAttr | None:
     elif own < least <= vector and size >= least * threads:
         each = least
     if run >= each * lanes and size > each * threads:
-        piece = min(size // warps, max(PIECE_BYTES * 8 // max(sizes), each * lanes))
+        piece = max(each * lanes, min(size // (warps * rounds), PIECE_BYTES * 8 // max(sizes)))
         return encoding_for(_in_pieces(size, each, piece, lanes, warps), layout.data.shape)
     if each == own:
         return None
@@ -99,8 +107,39 @@ def _better(function: Operation, layout: LayoutAttr) -> LayoutAttr | None:
 def _vector(op: Operation, facts: AxisFacts, bits: int) -> int:
     """How many elements one access of a thread can take, if it has as many in a row."""
     found = facts.of(op.operands[0])
-    masks = op.operands[2:3] if op.name == "tt.store" else op.operands[1:2]
-    return min(found.contiguity[0], found.divisibility[0] * 8 // bits, *(facts.of(x).constancy[0] for x in masks))
+    return min(found.contiguity[0], found.divisibility[0] * 8 // bits, *(facts.of(x).constancy[0] for x in _masks(op)))
+
+
+def _masks(op: Operation) -> Sequence[SSAValue]:
+    return op.operands[2:3] if op.name == "tt.store" else op.operands[1:2]
+
+
+def _ends_early(mask: SSAValue, facts: AxisFacts) -> bool:
+    """Whether a mask compares consecutive numbers that are the same in all programs: all may have a short row."""
+    for op in _made_of(mask):
+        if op.name == "arith.cmpi":
+            numbers = [x for x in op.operands if is_tensor(x.type) and facts.of(x).contiguity[0] > 1]
+            if any(all(made.name != "tt.get_program_id" for made in _made_of(x)) for x in numbers):
+                return True
+    return False
+
+
+def _made_of(value: SSAValue) -> Iterator[Operation]:
+    """The operations that a value is computed by; of what a loop counts or carries, those of what it begins with."""
+    seen: set[SSAValue] = set()
+    todo = [value]
+    while todo:
+        found = todo.pop()
+        if found in seen:
+            continue
+        seen.add(found)
+        if isinstance(found, BlockArgument):
+            loop = found.block.parent_op()
+            if loop is not None and loop.name == "scf.for":
+                todo.append(loop.operands[0 if found.index == 0 else found.index + 2])
+        elif isinstance(found.owner, Operation):
+            yield found.owner
+            todo += found.owner.operands
 
 
 def _in_pieces(size: int, each: int, piece: int, lanes: int, warps: int) -> DistributedLinearLayout:

@@ -96,6 +96,21 @@ def _starts(order: Sequence[int], vector: int) -> list[int]:
     return [order[i] for i in range(0, len(order), vector)]
 
 
+def _addresses(c: Context, pointer: SSAValue, registers: Sequence[int], bits: int) -> Value:
+    """The addresses in some registers: of elements that lie in a row, the first one's and what is added to it.
+
+    That they lie in a row nobody after this sees, where the sums of which they are made have 32 bits. It counts where
+    they are accessed one by one, because each has a mask of its own: an access takes what is added as part of itself.
+    """
+    order, run = access_order(c, pointer, None, bits)
+    place = {r: k for k, r in enumerate(order)}
+    if run == 1 or all(place[r] % run == 0 for r in registers):
+        return c.build.rename(c.whole(pointer), registers)
+    first = c.build.rename(c.whole(pointer), [order[place[r] // run * run] for r in registers])
+    distances = c.build.linear([place[r] % run * (bits // 8) for r in registers])
+    return c.build.op("arith.addi", [first, c.build.op("arith.extsi", [distances], "i64")], "i64")
+
+
 def mask_of(c: Context, mask: SSAValue, registers: Sequence[int]) -> Value:
     """The mask's registers for some of the layout's: of those that are known to be equal, the same one.
 
@@ -142,7 +157,7 @@ def _load(c: Context, op: Operation) -> None:
         same = alike(c, tiles, order)
         starts = list(dict.fromkeys(same))
         place = [starts.index(r) for r in same]
-    address = c.build.rename(c.whole(pointer), starts)
+    address = _addresses(c, pointer, starts, ELEMENT_BITS[elem])
     active = mask_of(c, mask, starts) if mask is not None else None
     instead = c.build.rename(c.whole(other), order if vector > 1 else starts) if other is not None else zero
     loaded = c.build.load("global", address, elem, vector, active, instead, **_hints(op))
@@ -182,4 +197,5 @@ def _store(c: Context, op: Operation) -> None:
     masks = mask_of(c, mask, starts) if mask is not None else None
     active = c.all_of([masks, *c.once(c.layout(pointer), cluster=True)])
     stored = c.build.rename(c.whole(value), order)
-    c.build.store("global", c.build.rename(c.whole(pointer), starts), stored, vector, active, **_hints(op))
+    addresses = _addresses(c, pointer, starts, ELEMENT_BITS[elem_of(value.type)])
+    c.build.store("global", addresses, stored, vector, active, **_hints(op))

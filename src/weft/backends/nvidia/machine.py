@@ -16,6 +16,8 @@ from weft.backends.llvm import early
 from weft.backends.llvm.aborts import told
 from weft.base import CompilerCrash, Unsupported
 
+from .apart import terms_apart
+
 __all__ = ["PTXTarget", "assembly", "begin", "ptx_target"]
 
 TRIPLE = "nvptx64-nvidia-cuda"
@@ -137,4 +139,5 @@ def _written(text: str, target: PTXTarget, version: int) -> str:
         module = _parsed(text, machine)
         builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=2))
         _passes(ordered).run(module, builder)
-        return str(machine.emit_assembly(module))
+        apart = terms_apart(str(module))
+        return str(machine.emit_assembly(module if apart is None else _parsed(apart, machine)))

@@ -23,6 +23,7 @@ from . import (
     control,
     conversions,
     diagnostics,
+    division,
     elementwise,
     floats,
     inline,
@@ -39,7 +40,19 @@ from .turns import turns_of
 __all__ = ["Emitted", "emit", "emit_llvm", "emitted_of"]
 
 # Imported to fill the table.
-FAMILIES = (control, conversions, diagnostics, elementwise, floats, inline, instructions, integers, memory, registers)
+FAMILIES = (
+    control,
+    conversions,
+    diagnostics,
+    division,
+    elementwise,
+    floats,
+    inline,
+    instructions,
+    integers,
+    memory,
+    registers,
+)
 
 
 @dataclass(frozen=True)

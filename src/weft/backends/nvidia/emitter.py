@@ -214,6 +214,10 @@ class Emitter:
         self._depth[found] = depth
         return found
 
+    def known(self, key: object) -> str | None:
+        """What `once` remembers under a key."""
+        return self._known.get(key)
+
     def pure(self, text: str) -> str:
         """As `ins`, written once for one text."""
         return self.once(text, text)

@@ -162,29 +162,6 @@ def _shift(e: Emitter, op: LaneOp, a: list[str]) -> str:
     return shifted if llvm == "ashr" else e.ins(f"select i1 {inside}, {type} {shifted}, {type} 0")
 
 
-@scalars("arith.divsi", "arith.remsi", "arith.divui", "arith.remui")
-def _divide(e: Emitter, op: LaneOp, a: list[str]) -> str:
-    """x / 0 is 0 and x % 0 is x; the smallest value by -1 is itself, and leaves nothing."""
-    signed, remainder = op.name.endswith("si"), "rem" in op.name
-    type = LLVM[op.results[0].elem]
-    llvm = ("s" if signed else "u") + ("rem" if remainder else "div")
-    x, y = a
-    known = _number(y)
-    if known not in (None, 0, -1):
-        return e.ins(f"{llvm} {type} {x}, {y}")
-    zero = e.pure(f"icmp eq {type} {y}, 0")
-    unsafe = zero
-    if signed:
-        minus = e.pure(f"icmp eq {type} {y}, -1")
-        unsafe = e.pure(f"or i1 {zero}, {minus}")
-    safe = e.pure(f"select i1 {unsafe}, {type} 1, {type} {y}")
-    found = e.ins(f"{llvm} {type} {x}, {safe}")
-    if signed:
-        by_minus = "0" if remainder else e.ins(f"sub {type} 0, {x}")
-        found = e.ins(f"select i1 {minus}, {type} {by_minus}, {type} {found}")
-    return e.ins(f"select i1 {zero}, {type} {x if remainder else 0}, {type} {found}")
-
-
 def _intrinsic(name: str, llvm: str) -> None:
     def emit(e: Emitter, op: LaneOp, a: list[str]) -> str:
         type = LLVM[op.results[0].elem]

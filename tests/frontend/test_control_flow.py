@@ -425,6 +425,20 @@ def test_bounds_must_be_integers() -> None:
     )
 
 
+def test_hints_that_are_no_numbers() -> None:
+    def kernel(x, n):
+        for i in tl.range(0, n, loop_unroll_factor=n):
+            pass
+
+    def negative(x, n):
+        for i in tl.range(0, n, num_stages=-1):
+            pass
+
+    what = "of a range must be an integer known at compile time, found"
+    assert message(kernel, {"x": "*fp32", "n": "i32"}) == f"loop_unroll_factor {what} a scalar int32"
+    assert message(negative, {"x": "*fp32", "n": "i32"}) == f"num_stages {what} constexpr -1"
+
+
 def test_a_step_of_zero() -> None:
     def kernel(x, n):
         for i in range(0, n, 0):

@@ -245,7 +245,44 @@ def persistent(x_ptr, out_ptr, tiles, BLOCK: tl.constexpr):
         tl.store(out_ptr + offsets, tl.load(x_ptr + offsets) + tile)
 
 
+@triton.jit
+def unrolled_rows(x_ptr, out_ptr, first, end, step, BLOCK: tl.constexpr):
+    """Three turns at a time, and those that are left; what a turn carries depends on the turn before."""
+    i = tl.arange(0, BLOCK)
+    value = tl.zeros((BLOCK,), tl.float32)
+    count = 0
+    for row in tl.range(first, end, step, loop_unroll_factor=3):
+        value = value * 0.5 + tl.load(x_ptr + row * BLOCK + i) * row
+        count += 1
+    tl.store(out_ptr + i, value + count)
+
+
+def unrolled_reference(a, block=32):
+    x, value = f64(a["x_ptr"]).reshape(-1, block), np.zeros(block)
+    rows = range(a["first"], a["end"], a["step"])
+    for row in rows:
+        value = value * 0.5 + x[row] * row
+    return {"out_ptr": value + len(rows)}
+
+
 CASES = [
+    *(
+        Case(
+            f"unrolled_rows_{first}_{end}_{step}",
+            unrolled_rows,
+            lambda rng, first=first, end=end, step=step: {
+                "x_ptr": normal(rng, 16, 32),
+                "out_ptr": zeros(32),
+                "first": first,
+                "end": end,
+                "step": step,
+            },
+            unrolled_reference,
+            constexprs={"BLOCK": 32},
+            atol=1e-4,
+        )
+        for first, end, step in ((0, 0, 1), (1, 15, 2), (0, 12, 1), (3, 5, 1), (7, 2, 1))
+    ),
     Case(
         "collatz",
         collatz,

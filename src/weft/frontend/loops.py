@@ -216,7 +216,9 @@ def _for(frame: Frame, node: ast.For) -> bool:
         _dynamic_for(frame, node, node.target.id, bounds, {})
     else:
         hints = core.range(*args, **kwargs)
-        _dynamic_for(frame, node, node.target.id, [hints.start, hints.end, hints.step], _loop_attributes(hints))
+        _dynamic_for(
+            frame, node, node.target.id, [hints.start, hints.end, hints.step], _loop_attributes(frame, node, hints)
+        )
     return False
 
 
@@ -251,13 +253,19 @@ def _static_for(frame: Frame, node: ast.For, name: str, iterator: Any) -> bool:
     return False
 
 
-def _loop_attributes(hints: Any) -> dict[str, Attribute]:
+def _loop_attributes(frame: Frame, node: ast.For, hints: Any) -> dict[str, Attribute]:
     """The hints of a tl.range as attributes of the loop."""
     attributes: dict[str, Attribute] = {}
     for name in ("num_stages", "loop_unroll_factor"):
         value = unwrap(getattr(hints, name))
-        if value is not None:
-            attributes[f"tt.{name}"] = i32_attr(int(value))
+        if value is None:
+            continue
+        if not isinstance(value, int) or not 0 <= value < 1 << 31:
+            raise frame.error(
+                f"{name} of a range must be an integer known at compile time, found {describe(getattr(hints, name))}",
+                node.iter,
+            )
+        attributes[f"tt.{name}"] = i32_attr(int(value))
     for name in ("disallow_acc_multi_buffer", "flatten", "warp_specialize"):
         if unwrap(getattr(hints, name)):
             attributes[f"tt.{name}"] = unit_attr()

@@ -11,6 +11,7 @@ from .rewrite_block_pointers import rewrite_block_pointers
 from .rewrite_descriptors import rewrite_descriptors
 from .scalarize_carried import scalarize_carried
 from .structure_branches import structure_branches
+from .unroll_loops import unroll_loops
 
 __all__ = [
     # the lists
@@ -19,6 +20,7 @@ __all__ = [
     # the passes, in the order in which they run
     "structure_branches",
     "inline_calls",
+    "unroll_loops",
     "rewrite_block_pointers",
     "rewrite_descriptors",
     "decompose_dot_scaled",

@@ -3,8 +3,8 @@
 `tile_pipeline` is what every target wants, and what `.asm["ttir"]` shows; it does what Triton's own first stage does,
 so that Triton takes its result too. `cpu_pipeline` goes on to what the CPU back end takes.
 
-`tt.loop_unroll_factor` (and the other attributes of loops) are hints; on the CPU nothing is unrolled here, LLVM
-unrolls what is worth it.
+Attributes of loops that nothing here reads are hints. Loops that do not say so are not unrolled; LLVM unrolls what is
+worth it.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from .rewrite_descriptors import rewrite_descriptors
 from .scalarize_carried import scalarize_carried
 from .single_turns import enter_known_loops
 from .structure_branches import structure_branches
+from .unroll_loops import unroll_loops
 
 __all__ = ["cpu_pipeline", "tile_pipeline"]
 
@@ -33,6 +34,7 @@ def tile_pipeline(module: ModuleOp) -> ModuleOp:
     structure_branches(module)  # first: only a function of one block can be copied into a loop's body
     inline_calls(module)  # before the rewrites: a block pointer or descriptor may be passed to a function
     enter_known_loops(module)  # after it: bounds may be arguments of the function
+    unroll_loops(module)  # after it: what turns once is no loop
     if rewrite_block_pointers(module):
         cse_dce(module)  # the rewrite repeats itself for each access
         drop_unchanged(module)  # and only then is it seen which offsets stay the same

@@ -1,0 +1,119 @@
+"""Loops that are to be unrolled, as a loop of several turns at a time and one for those that are left.
+
+    %s = scf.for %i = %a to %b step %c iter_args(%x = %init) {
+      scf.yield %t(%i, %x)
+    } {tt.loop_unroll_factor = 2}
+becomes, where n is the number of turns,
+    %m = %a + (n - n mod 2) * %c
+    %r = scf.for %i = %a to %m step 2 * %c iter_args(%x = %init) {
+      scf.yield %t(%i + %c, %t(%i, %x))
+    }
+    %s = scf.for %i = %m to %b step %c iter_args(%x = %r) {
+      scf.yield %t(%i, %x)
+    } {tt.num_stages = 1}
+
+The second loop is left out where it is known never to turn, and is its one turn where it is known to have one. It is
+too short to be pipelined.
+"""
+
+from __future__ import annotations
+
+from xdsl.dialects import arith, scf
+from xdsl.dialects.builtin import IntegerAttr
+from xdsl.ir import Operation, SSAValue
+
+from weft.base import CompilationError
+from weft.ir import Builder, i32_attr, span_of
+
+from .fold import int_of
+from .removal import remove
+from .single_turns import enter_known_loop
+
+__all__ = ["unroll_loops"]
+
+FACTOR = "tt.loop_unroll_factor"
+MAX_OPERATIONS = 1_000_000
+"""How many operations a loop may grow to."""
+
+
+def unroll_loops(root: Operation) -> None:
+    """Unroll the loops inside `root` that say by how much, inner ones first."""
+    for op in reversed([op for op in root.walk() if isinstance(op, scf.ForOp)]):
+        factor = op.attributes.pop(FACTOR, None)
+        if isinstance(factor, IntegerAttr) and factor.value.data > 1:
+            _unroll(op, factor.value.data)
+
+
+def _unroll(rest: scf.ForOp, factor: int) -> None:
+    known = _known_turns(rest)
+    if known is not None and known < factor:
+        return
+    if factor * sum(1 for _ in rest.walk()) > MAX_OPERATIONS:
+        raise CompilationError(
+            f"unrolled by {factor}, this loop has more than {MAX_OPERATIONS} operations",
+            span_of(rest),
+            hint="make loop_unroll_factor smaller",
+        )
+    b = Builder.before(rest)
+    upper, step = rest.operands[1:3]
+    middle = _middle(b, rest, factor) if known is None or known % factor else upper
+    stride = _times(b, step, factor)
+    many = rest.clone()
+    many.operands = [many.operands[0], middle, stride, *many.operands[3:]]
+    b.insert(many)
+    _repeat(many, step, factor)
+    if middle is upper:
+        for old, new in zip(rest.results, many.results, strict=True):
+            old.replace_all_uses_with(new)
+        remove(rest)
+        return
+    rest.operands = [middle, upper, step, *many.results]
+    rest.attributes["tt.num_stages"] = i32_attr(1)
+    enter_known_loop(rest)
+
+
+def _times(b: Builder, step: SSAValue, factor: int) -> SSAValue:
+    known = int_of(step)
+    if known is not None:
+        return b.constant(known * factor, step.type)
+    return b.binary(arith.MuliOp, step, b.constant(factor, step.type))
+
+
+def _known_turns(loop: scf.ForOp) -> int | None:
+    """How often a loop turns, where its bounds are constants."""
+    lower, upper, step = (int_of(bound) for bound in loop.operands[:3])
+    if lower is None or upper is None or step is None or step <= 0 or "unsignedCmp" in loop.properties:
+        return None
+    return len(range(lower, upper, step))
+
+
+def _middle(b: Builder, loop: scf.ForOp, factor: int) -> SSAValue:
+    """Where the turns begin that are left."""
+    lower, upper, step = loop.operands[:3]
+    known, start, distance = _known_turns(loop), int_of(lower), int_of(step)
+    if known is not None and start is not None and distance is not None:
+        return b.constant(start + (known - known % factor) * distance, lower.type)
+    one = b.constant(1, lower.type)
+    last = b.binary(arith.SubiOp, b.binary(arith.SubiOp, upper, lower), one)
+    count = b.binary(arith.AddiOp, b.binary(arith.DivUIOp, last, step), one)
+    less = "ult" if "unsignedCmp" in loop.properties else "slt"
+    turns = b.select(b.cmpi(less, lower, upper), count, b.constant(0, lower.type))
+    whole = b.binary(arith.SubiOp, turns, b.binary(arith.RemUIOp, turns, b.constant(factor, lower.type)))
+    return b.binary(arith.AddiOp, lower, b.binary(arith.MuliOp, whole, step))
+
+
+def _repeat(loop: scf.ForOp, step: SSAValue, factor: int) -> None:
+    """Have a loop's body do in each turn what it did in so many."""
+    body = loop.regions[0].block
+    *ops, end = body.ops
+    b = Builder.before(end)
+    index: SSAValue = body.args[0]
+    results = list(end.operands)
+    values = list(results)
+    for _ in range(1, factor):
+        index = b.binary(arith.AddiOp, index, step)
+        mapped: dict[SSAValue, SSAValue] = dict(zip(body.args, [index, *values], strict=True))
+        for op in ops:
+            b.insert(op.clone(mapped))
+        values = [mapped.get(value, value) for value in results]
+    end.operands = values

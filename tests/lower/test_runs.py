@@ -61,3 +61,30 @@ def test_pieces(n: int) -> None:
     pieces[(1,)](x, out, n, N=1024, target="sim:cuda:90")
     j = np.arange(1024) // 8
     np.testing.assert_array_equal(out, x[j] * (j < n))
+
+
+@weft.jit
+def counted(x, out, n, steps, N: tl.constexpr):
+    j = tl.arange(0, N)
+    counts, total = tl.zeros((N,), tl.int32), tl.zeros((N,), tl.float32)
+    for k in range(steps):
+        below = k * N + j < n
+        counts += below.to(tl.int32)
+        total += tl.load(x + k * N + j, mask=below, other=0.0)
+    tl.store(out + j, total * counts)
+
+
+def test_a_loop_carries_a_count_for_each_run() -> None:
+    types = {"x": "*fp32", "out": "*fp32", "n": "i32", "steps": "i32", "N": "constexpr"}
+    facts = {(i,): [["tt.divisibility", 16]] for i in range(3)}
+    ops = lane_program(ASTSource(counted, types, {"N": 1024}, facts), "sim:cuda:90", {}).body.walk()
+    [loop] = [op for op in ops if op.name == "for"]
+    assert sorted((v.elem, v.count) for v in loop.results) == [("f32", 8), ("i32", 2)]
+
+
+@pytest.mark.parametrize(("n", "steps"), [(2048, 2), (1504, 2), (1000, 3), (0, 1), (512, 0)])
+def test_what_is_counted(n: int, steps: int) -> None:
+    x, out = np.arange(3072, dtype=np.float32), np.full(1024, 5, np.float32)
+    counted[(1,)](x, out, n, steps, N=1024, target="sim:cuda:90")
+    inside = (np.arange(3072) < n).reshape(3, 1024)[:steps]
+    np.testing.assert_array_equal(out, (x.reshape(3, 1024)[:steps] * inside).sum(0) * inside.sum(0))

@@ -1,4 +1,7 @@
-"""Control flow: loops and branches, uniform over the block; carried tiles keep all their registers."""
+"""Control flow: loops and branches, uniform over the block.
+
+Tiles keep all their registers, but for those of counted loops that are known to hold the same as others (runs.py).
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from weft.ir.lane import Block, Value
 
 from . import elements
 from .context import Context, elem_of, lowering
+from .runs import carried_registers
 
 
 def _arguments(c: Context, values: Sequence[SSAValue]) -> tuple[Value, ...]:
@@ -21,9 +25,13 @@ def _arguments(c: Context, values: Sequence[SSAValue]) -> tuple[Value, ...]:
 
 def _body(c: Context, ops: Sequence[Operation], block: Block) -> None:
     before = c.inside(block)
+    _turn(c, ops)
+    c.restore(before)
+
+
+def _turn(c: Context, ops: Sequence[Operation]) -> None:
     c.has_stored = c.has_stored or any(op.name == "tt.store" for outer in ops for op in outer.walk())  # a turn before
     c.block(ops)
-    c.restore(before)
 
 
 @lowering("scf.for")
@@ -32,12 +40,39 @@ def _for(c: Context, op: Operation) -> None:
         elements.counted(c, op)
         return
     inner = op.regions[0].blocks[0]
-    block = Block(_arguments(c, inner.args))
-    operands = [c[x] for x in op.operands[:3]] + [c.whole(x) for x in op.operands[3:]]
-    _body(c, list(inner.ops), block)
-    made = c.build.add("for", operands, [(elem_of(r.type), c.count(r.type)) for r in op.results], {}, [block])
-    for result, value in zip(op.results, made.results, strict=True):
-        c[result] = value
+    tables = [carried_registers(c, x) for x in inner.args[1:]]
+    kept = [list(dict.fromkeys(table)) for table in tables]
+    index = Value(elem_of(inner.args[0].type), 1)
+    block = Block((index, *(Value(elem_of(x.type), len(k)) for x, k in zip(inner.args[1:], kept, strict=True))))
+    operands = [c[x] for x in op.operands[:3]] + _some(c, op.operands[3:], kept)
+    before = c.inside(block)
+    c[inner.args[0]] = index
+    _spread(c, inner.args[1:], block.arguments[1:], tables, kept)
+    *ops, last = inner.ops
+    _turn(c, ops)
+    c.build.add("yield", _some(c, last.operands, kept))
+    c.restore(before)
+    kinds = [(elem_of(r.type), len(k)) for r, k in zip(op.results, kept, strict=True)]
+    made = c.build.add("for", operands, kinds, {}, [block])
+    _spread(c, op.results, made.results, tables, kept)
+
+
+def _some(c: Context, values: Sequence[SSAValue], kept: Sequence[Sequence[int]]) -> list[Value]:
+    """Some registers of each value."""
+    return [c.build.rename(c.whole(x), k) for x, k in zip(values, kept, strict=True)]
+
+
+def _spread(
+    c: Context,
+    values: Sequence[SSAValue],
+    made: Sequence[Value],
+    tables: Sequence[Sequence[int]],
+    kept: Sequence[Sequence[int]],
+) -> None:
+    """Values have become so many registers as are kept of them: each gets the one that holds what it would."""
+    for value, some, table, registers in zip(values, made, tables, kept, strict=True):
+        place = {register: k for k, register in enumerate(registers)}
+        c[value] = c.build.rename(some, [place[r] for r in table])
 
 
 @lowering("scf.yield")

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 import weft
 import weft.language as tl
 from weft.base import LaunchError, LaunchOverflowError, LaunchTypeError
 from weft.runtime import gpu_compiled
+from weft.runtime.streams import stream_of
 
 from .pretended_gpu import Array, PretendedGPU, Tensor, pretend
 
@@ -53,6 +57,75 @@ def test_later_launches_look_at_nothing_twice(gpu: PretendedGPU, monkeypatch: py
     kernel.run(3, 2, 1, 99, None, None, None, None, None, Tensor(A), Tensor(B), 8, 0.5)
     assert [call.stream for call in gpu.launched] == [0, 0, 99]
     assert gpu.launched[-1].grid == (3, 2, 1)
+
+
+class View:
+    """A tensor in other clothes, as libraries make them to launch on: what is not there, launches do not need."""
+
+    def __init__(self, address: int, device: int = 0) -> None:
+        self.dtype, self.device, self._address = (
+            np.dtype(np.float32),
+            SimpleNamespace(type="cuda", index=device),
+            address,
+        )
+
+    def data_ptr(self) -> int:
+        return self._address
+
+
+def reinterpreted(address: int) -> Any:
+    tensor: Any = Tensor(address, np.int32)
+    tensor.shape = (64,)
+    return weft.reinterpret(tensor, tl.float32)
+
+
+NUMBERS = [(1000, 2), (np.int64(1000), np.float32(2)), (1000, np.float64(2)), (np.int32(1000), 2.0)]
+
+
+@pytest.mark.parametrize("kind", [View, reinterpreted])
+@pytest.mark.parametrize("numbers", NUMBERS, ids=str)
+def test_views_and_other_numbers_are_looked_at_once(
+    gpu: PretendedGPU, monkeypatch: pytest.MonkeyPatch, kind: Any, numbers: tuple[Any, Any]
+) -> None:
+    kernel = compiled()
+    kernel[(4,)](kind(A), kind(B), *numbers)
+    for name in ("device_of", "bind", "plain_value", "grid_of"):
+        monkeypatch.setattr(gpu_compiled, name, None)
+    kernel[(4,)](kind(A + 64), kind(B), *numbers)
+    assert [call.values("QQif") for call in gpu.launched] == [(A, B, 1000, 2.0), (A + 64, B, 1000, 2.0)]
+
+
+def test_truths_are_handed_on(gpu: PretendedGPU, monkeypatch: pytest.MonkeyPatch) -> None:
+    @weft.jit
+    def chosen(out, which):
+        tl.store(out, tl.where(which, 2.0, 1.0))
+
+    kernel = chosen.warmup(Tensor(A), True, grid=(1,))
+    kernel[(1,)](Tensor(A), True)
+    monkeypatch.setattr(gpu_compiled, "plain_value", None)
+    kernel[(1,)](Tensor(A), False)
+    assert [call.values("Qq")[1] & 1 for call in gpu.launched] == [1, 0]
+
+
+def test_a_view_on_another_gpu_is_told_from_one_on_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    for gpu in pretend(monkeypatch, count=2):
+        kernel = compiled()
+        for index in (0, 1, 1, 0):
+            kernel[(1,)](View(A, index), View(B, index), 64, 1.0)
+        with pytest.raises(LaunchError, match="argument `x` is on GPU 0, argument `out` on GPU 1"):
+            kernel[(1,)](View(A), View(B, 1), 64, 1.0)
+        assert [call.gpu for call in gpu.launched] == [0, 1, 1, 0]
+
+
+def test_a_view_of_a_tensor_goes_to_the_stream_of_its_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    current = SimpleNamespace(_C=SimpleNamespace(_cuda_getCurrentRawStream=lambda device: 70 + device))
+    monkeypatch.setitem(sys.modules, "torch", current)
+    element = type("dtype", (), {"__module__": "torch"})()
+    described = View(A)
+    described.dtype = element
+    assert stream_of([described], 1)() == 71
+    assert stream_of([SimpleNamespace(dtype=tl.float8e5, base=Tensor(A))], 2)() == 72
+    assert stream_of([View(A)], 1)() == stream_of([Array(A)], 1)() == 0
 
 
 def test_the_stream_of_one_launch_is_not_that_of_the_next(gpu: PretendedGPU) -> None:

@@ -7,16 +7,20 @@ from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any, cast
 
+import numpy as np
+
 from weft.base import LaunchTypeError
 from weft.compiler import devices
 
-from .arrays import is_array
+from .arrays import array_facts, is_array
 from .binder import MAX_GRID, REFUSED, grid_of
 from .gpu import arrays_of, bind, device_of, launcher_of, map_makers, refuse_host
 from .launch import make_fire, plain_value, runtime_leaves
 from .streams import handle_of, stream_of
 
 __all__ = ["make_gpu_launcher"]
+
+FLOATS = ("fp16", "bf16", "fp32", "fp64")
 
 
 class _Given(threading.local):
@@ -50,7 +54,7 @@ def make_gpu_launcher(kernel: Any) -> Callable[..., None]:
         key = (index, *classes)
         if key not in fires:
             fires[key] = _fire(kernel, types, names, dynamic, index, list(args), given)
-        way = _way(kinds, classes, index, fires[key])
+        way = _way(kinds, args, index, fires[key])
         if way is not None:
             ways[classes] = way
         return fires[key]
@@ -77,9 +81,10 @@ def make_gpu_launcher(kernel: Any) -> Callable[..., None]:
 
 
 def _way(
-    kinds: Sequence[Any], classes: Sequence[type], index: int, fire: Callable[..., None]
+    kinds: Sequence[Any], args: Sequence[Any], index: int, fire: Callable[..., None]
 ) -> Callable[..., bool] | None:
-    """A launch with tensors of PyTorch on one GPU and plain numbers; it does nothing, and says so, where one is not.
+    """A launch with arrays on one GPU and plain numbers of these classes; it does nothing, and says so, where one is
+    on another GPU, or does not fit its type.
 
     None for arguments of other classes. It is written for the kernel, because reading arguments one by one from tables
     takes 30 times as long (300 us with 8 arguments).
@@ -88,27 +93,46 @@ def _way(
     checks = [f"{axis}.__class__ is int" for axis in "xyz"]
     checks += [f"0 < {axis} <= {most}" for axis, most in zip("xyz", MAX_GRID, strict=True)]
     values = []
-    for name, kind, found in zip(names, kinds, classes, strict=True):
-        value = name
-        if not isinstance(kind, str):
+    spaces: dict[str, Any] = {"fire": fire}
+    for name, kind, given in zip(names, kinds, args, strict=True):
+        own = _argument(name, kind, given, index, spaces) if isinstance(kind, str) else None
+        if own is None:
             return None
-        if kind.startswith("*") and found.__module__ in ("torch", "torch.nn.parameter"):
-            checks.append(f"{name}.get_device() == {index}")
-            value = f"{name}.data_ptr()"
-        elif kind.startswith("*") and found is int:
-            checks.append(f"0 <= {name} < {1 << 64}")
-        elif found is int and kind[0] in "iu" and kind[1:].isdigit() and kind not in ("i1", "u1"):
-            bits = int(kind[1:])
-            checks.append(f"{-(1 << bits - 1)} <= {name} < {1 << bits}")
-        elif found is not float or kind not in ("fp32", "fp64"):
-            return None
-        values.append(value)
+        checks += own[0]
+        values.append(own[1])
     source = f"def way(x, y, z{''.join(', ' + n for n in names)}):\n"
     source += f"    if {' and '.join(checks)}:\n"
     source += f"        fire(x, y, z{''.join(', ' + v for v in values)})\n        return True\n    return False\n"
-    spaces: dict[str, Any] = {"fire": fire}
     exec(compile(source, "<launch of a compiled kernel>", "exec"), spaces)
     return cast("Callable[..., bool]", spaces["way"])
+
+
+def _argument(name: str, kind: str, given: Any, index: int, spaces: dict[str, Any]) -> tuple[list[str], str] | None:
+    """(what has to hold of an argument of that class, its value), as source; None where it has to be looked at."""
+    found = type(given)
+    if kind.startswith("*"):
+        return ([f"0 <= {name} < {1 << 64}"], name) if found is int else _array(name, given, index, spaces)
+    if kind in ("i1", "u1"):
+        return ([], name) if found is bool else None
+    if kind[0] in "iu" and kind[1:].isdigit() and (found in (int, bool) or issubclass(found, np.integer)):
+        bits = int(kind[1:])
+        return [f"{-(1 << bits - 1)} <= {name} < {1 << bits}"], name if found is int else f"int({name})"
+    if kind in FLOATS and (found in (float, int, bool) or issubclass(found, np.floating)):
+        return [], f"float({name})" if issubclass(found, np.floating) else name
+    return None
+
+
+def _array(name: str, given: Any, index: int, spaces: dict[str, Any]) -> tuple[list[str], str] | None:
+    """The same of an array: one of PyTorch's, or what has its methods, such as views that libraries make of tensors."""
+    if type(given).__module__ in ("torch", "torch.nn.parameter"):
+        return [f"{name}.get_device() == {index}"], f"{name}.data_ptr()"
+    if not all(hasattr(given, what) for what in ("device", "dtype", "data_ptr")) or type(given.data_ptr()) is not int:
+        return None
+    facts = array_facts(given)
+    if facts is None or facts.device != index:
+        return None
+    spaces[f"d{name}"] = given.device
+    return [f"{name}.device == d{name}"], f"{name}.data_ptr()"
 
 
 def _is_memory(kind: Any) -> bool:

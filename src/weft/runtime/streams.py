@@ -64,13 +64,24 @@ def own_stream() -> int:
 
 def stream_of(arrays: Iterable[Any], device: int) -> Callable[[], int]:
     """A function that gives the stream for launches with arrays of these kinds on a GPU."""
-    libraries = {type(array).__module__.partition(".")[0] for array in arrays}
+    libraries = {_library(array) for array in arrays}
     if "torch" in libraries:
         return _torch_stream(device)
     if "cupy" in libraries:
         cupy = sys.modules["cupy"]
         return lambda: int(cupy.cuda.get_current_stream().ptr)
     return own_stream
+
+
+def _library(array: Any) -> str:
+    """The library that an array is of: a view that another makes of a tensor has its type, or the tensor as `base`."""
+    own = type(array).__module__.partition(".")[0]
+    if own in ("torch", "cupy"):
+        return own
+    if type(getattr(array, "dtype", None)).__module__ == "torch":
+        return "torch"
+    base = getattr(array, "base", None)
+    return own if base is None else _library(base)
 
 
 def _torch_stream(device: int) -> Callable[[], int]:

@@ -64,6 +64,8 @@ class TensorWrapper:
 
     def data_ptr(self) -> int:
         """The address of the first element."""
+        if hasattr(self.base, "data_ptr"):
+            return int(self.base.data_ptr())
         facts = array_facts(self.base)
         if facts is None:
             raise LaunchTypeError(f"{type(self.base).__name__} is not an array")

@@ -1,4 +1,7 @@
-"""What is loaded from addresses that were computed from loaded numbers lies as those do: addresses are not moved."""
+"""What is loaded from addresses that were computed from loaded numbers lies as those do: addresses are not moved.
+
+Nor are tiles that repeat a smaller one.
+"""
 
 from __future__ import annotations
 
@@ -40,3 +43,47 @@ def test_it_is_computed_so() -> None:
         weighed[(2,)](x, rows, out, 250, 8, B=128)
     i = np.arange(250)
     assert out[0] == (x[i * 8 + rows[:250]] * (rows[:250] != 3) * x[rows[:250]]).sum()
+
+
+@weft.jit
+def looked_up(x, rows, out, n, stride, B: tl.constexpr):
+    i = tl.program_id(0).to(tl.int64) * B + tl.arange(0, B)
+    row = tl.load(rows + i // stride * stride + i % stride, mask=i < n, other=0)
+    tl.store(out + i, tl.load(x + i % stride + row, mask=i < n, other=0), mask=i < n)
+
+
+def test_what_addresses_are_computed_of_is_computed_once() -> None:
+    """Loaded numbers of 64 bits lie as the floats that are stored: no second layout, in which to divide too."""
+    f, i = weft.MockTensor("fp32"), weft.MockTensor("i64")
+    made = looked_up.warmup(f, i, f, 4096, 48, B=512, grid=(1,), target="cuda:90")
+    text = str(made.asm["ttgir"])
+    assert "convert_layout" not in text
+    assert text.count("arith.divsi") == 1
+    assert "st.global.v4" in str(made.asm["ptx"])
+
+
+@weft.jit
+def spread(words, out, C: tl.constexpr):
+    row = tl.arange(0, 32)[:, None]
+    x = tl.load(words + row * C + tl.arange(0, C)[None, :])
+    x = tl.interleave(x, x)
+    x = tl.interleave(x, x)
+    at = tl.arange(0, 4 * C)[None, :]
+    tl.store(out + row * (4 * C) + at, ((x >> (at % 4 * 8)) & 255).to(tl.float16))
+
+
+def test_words_are_moved_before_they_are_spread() -> None:
+    """What is interleaved with itself is moved, if at all, as the smaller tile that it was."""
+    made = spread.warmup(weft.MockTensor("i32"), weft.MockTensor("fp16"), C=32, grid=(1,), target="cuda:90")
+    moved = [line.split(" -> ")[1] for line in str(made.asm["ttgir"]).splitlines() if "convert_layout" in line]
+    assert all(kind.startswith("tensor<32x32xi32") for kind in moved)
+    assert made.metadata.shared <= 32 * 32 * 4
+
+
+def test_spread_words_are_what_they_were() -> None:
+    words = np.random.default_rng(2).integers(-(2**31), 2**31, (32, 32)).astype(np.int32)
+    for target in ("sim:cuda:90", "cpu"):
+        out = np.zeros((32, 128), np.float16)
+        with weft.target(target):
+            spread[(1,)](words, out, C=32)
+        assert np.array_equal(out, words.view(np.uint8).reshape(32, 128).astype(np.float16))

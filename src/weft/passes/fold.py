@@ -31,7 +31,9 @@ from weft.ir import (
     is_float,
     is_int,
     numel_of,
+    shape_of,
     splat_value,
+    tensor_of,
     tt,
 )
 
@@ -365,6 +367,16 @@ def _trans(folder: Folder, op: Operation) -> SSAValue | None:
     return _uniform(folder, op)  # a square tile is not what it was, though its type is
 
 
+def _join(folder: Folder, op: Operation) -> SSAValue | None:
+    """A tile joined with itself is that tile spread: who moves it moves the smaller one."""
+    x, y = op.operands
+    result = op.results[0].type
+    if x is not y or result != tensor_of(shape_of(result), element_of(result)):  # its layout says where it lies
+        return None
+    build = Builder.before(op)
+    return build.broadcast(build.expand_dims(x, len(shape_of(x.type))), shape_of(result))
+
+
 _RULES: dict[type[Operation], Rule] = {
     arith.AddiOp: _addi,
     arith.AddfOp: _into_dot,
@@ -403,6 +415,7 @@ _RULES: dict[type[Operation], Rule] = {
     tt.BroadcastOp: _reshaped,
     tt.ExpandDimsOp: _reshaped,
     tt.ReshapeOp: _reshaped,
+    tt.JoinOp: _join,
     tt.TransOp: _trans,
     tt.MakeRangeOp: _make_range,
 }

@@ -88,6 +88,8 @@ class Choices:
         """Look at a function, and choose the layout of every tile, while operations are as they were."""
         self.clusters.study(block, self._alike(block))
         self.study(block)
+        for op in list(self.accesses):
+            self._unite_gather(op)
         for op in block.walk():
             arguments = [a for r in op.regions for b in r.blocks for a in b.args]
             for value in (*op.results, *arguments):
@@ -295,6 +297,19 @@ class Choices:
             self._vote(op.results[0], SPREAD, lambda: self._spread(op))
         for i, value in enumerate(op.operands):
             self._vote(value, LOAD if i == 0 else STORE, lambda: layout)
+
+    def _unite_gather(self, op: Operation) -> None:
+        """What is loaded element by element lies as the addresses that are computed from what was loaded.
+
+        So one is not moved to the other, and what the addresses are computed of is not computed in two layouts. What
+        products and reductions lay out, or rows and columns as they are spread, stays apart.
+        """
+        pointer = op.operands[0]
+        if op.name != "tt.load" or max(self.accesses[op].size_per_thread) > 1 or self.is_free(pointer):
+            return
+        groups = [self._find(x) for x in (pointer, op.results[0])]
+        if not any(v.weight > LOAD for g in groups for v in self._votes.get(g, ())):
+            self._unite([pointer, op.results[0]])
 
     def _of_addresses(self, pointer: SSAValue, own: AnyLayout) -> AnyLayout | None:
         """The layout of addresses that are computed from what was loaded, where a thread has as many in a row."""

@@ -14,6 +14,7 @@ from .cse_dce import cse_dce
 from .decompose_dot_scaled import decompose_dot_scaled
 from .drop_unchanged import drop_unchanged
 from .inline_calls import inline_calls
+from .join_products import join_products
 from .partial_sums import partial_sums
 from .pipeline_loads import pipeline_loads
 from .pipelines import tile_pipeline
@@ -60,6 +61,7 @@ def gpu_pipeline(module: ModuleOp, target: str, warps: int = 4, stages: int = 3,
     pipeline_loads(module, target, stages)
     store_operands(module, target, loaded=True)
     share_stored(module, target)  # what is left to store, now that it is known what is copied
+    join_products(module, target)  # after it: a store that is gone has nothing to be fenced for
     cse_dce(module)  # addresses of the turns as they were, and what the first turns repeat
     drop_unchanged(module)
     return module

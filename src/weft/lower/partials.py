@@ -68,16 +68,33 @@ class Partials:
         c.build.store("shared", self._address(base, registers, width, 0, [0]), value, 1, once)
         return base, width
 
-    def exchanged(self, value: Value, registers: Sequence[int]) -> list[Value]:
-        """For each place to combine a fragment of these registers, in one order for all threads."""
-        c, elem = self.c, value.elem
-        base, width = self.stored(value, registers)
+    def read(self, elem: str, base: Value, width: int, registers: Sequence[int]) -> list[Value]:
+        """For each place to combine the stored fragment of these registers, in one order for all threads."""
         vector = min(self.ways, VECTOR_BYTES // width)
         address = self._address(base, registers, width, self.ways - 1, range(0, self.ways, vector))
+        found = self._loaded(elem, address, vector)
+        return [self.c.build.rename(found, range(k, found.count, self.ways)) for k in range(self.ways)]
+
+    def spread(self) -> list[int] | None:
+        """Lanes of which each can read another place to combine, as bits; None where they hold different rows."""
+        low = self.ways - 1
+        equal = [1 << i for i in range(self.lanes) if not self.columns[self.log + i] & ~low]
+        return equal[: low.bit_length()] if len(equal) >= low.bit_length() else None
+
+    def read_apart(self, elem: str, base: Value, width: int, registers: Sequence[int], lanes: Sequence[int]) -> Value:
+        """The stored fragment of these registers: each of the lanes that differ in some bits has another place's."""
+        low = self.ways - 1
+        starts = [(f2.multiply(self.columns[: self.log], r) & ~low) * width for r in registers]
+        way = {bit.bit_length() - 1: 1 << i for i, bit in enumerate(lanes)}
+        columns = [x & ~low for x in self.columns[self.log :]]
+        by_lane = [(x | way.get(i, 0)) * width for i, x in enumerate(columns[: self.lanes])]
+        by_warp = [x * width for x in columns[self.lanes :]]
+        return self._loaded(elem, self.c.plus(self.c.build.linear(starts, by_lane, by_warp), base), 1)
+
+    def _loaded(self, elem: str, address: Value, vector: int) -> Value:
+        c = self.c
         found = c.build.load("shared", address, "i8" if elem == "i1" else elem, vector)
-        if elem == "i1":
-            found = c.build.op("arith.trunci", [found], "i1")
-        return [c.build.rename(found, range(k, found.count, self.ways)) for k in range(self.ways)]
+        return c.build.op("arith.trunci", [found], "i1") if elem == "i1" else found
 
     def of_blocks(
         self, elem: str, base: Value, width: int, registers: Sequence[int], directions: Sequence[tuple[Place, int]]

@@ -23,6 +23,11 @@ COMMUTATIVE = {
     *(f"arith.{way}{kind}" for way in ("max", "min") for kind in ("si", "ui", "numf", "imumf")),
 }
 
+MANY_WAYS = 8
+"""From so many results of warps on, lanes share the work of combining them."""
+DEAR = 3
+"""Operations of a combine function, its end among them, above which they do."""
+
 
 def combined(c: Context, body: Block, a: Sequence[Value], b: Sequence[Value]) -> list[Value]:
     """The combine function on whole fragments."""
@@ -105,19 +110,34 @@ def _between_warps(
 ) -> list[Value]:
     """One trip through shared memory; every thread combines the results of its row's warps itself, in one order.
 
-    Reductions of the same elements, which have the same key, share the trip: the two halves of a compare-and-exchange.
+    Where combining is more than an instruction or two, and lanes have nothing else to tell apart, each lane reads one
+    result and they are combined by shuffles. Reductions of the same elements, which have the same key, share the trip:
+    the two halves of a compare-and-exchange.
     """
     same = [*_copies(plan), *((r, x, w) for r, x, w, _ in (*plan.registers, *plan.lanes))]
     apart = [(r, x, w) for r, x, w, _ in plan.warps]
     partials = Partials(c, plan.layout.in_log("register"), same, apart)
     ways = c.exchanged.get(key) if key is not None else None
     if ways is None:
-        ways = list(zip(*(partials.exchanged(v, alive) for v in values), strict=True))
+        elems = [v.elem for v in values]
+        places = [partials.stored(v, alive) for v in values]  # all of them before the barrier
+        lanes = partials.spread() if partials.ways >= MANY_WAYS and len(list(body.ops)) > DEAR else None
+        if lanes is not None and key is None:
+            values = [partials.read_apart(e, *p, alive, lanes) for e, p in zip(elems, places, strict=True)]
+            for lane in lanes:
+                moved = [c.build.shuffle_xor(v, [lane] * v.count) for v in values]
+                values = combined(c, body, values, moved)
+            return values
+        ways = list(zip(*(partials.read(e, *p, alive) for e, p in zip(elems, places, strict=True)), strict=True))
         c.exchanged[key] = ways
-    total = list(ways[0])
-    for others in ways[1:]:
-        total = combined(c, body, total, others)
-    return total
+    return _by_pairs(c, body, [list(way) for way in ways])
+
+
+def _by_pairs(c: Context, body: Block, ways: list[list[Value]]) -> list[Value]:
+    """What lies next to each other combined, as a tree: few steps wait for each other."""
+    while len(ways) > 1:
+        ways = [combined(c, body, a, b) for a, b in zip(ways[::2], ways[1::2], strict=True)]
+    return ways[0]
 
 
 def _copies(plan: Reduction) -> list[Place]:

@@ -1,0 +1,75 @@
+"""Reductions across warps: one trip for all that is reduced together, and work that lanes share."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import weft
+import weft.language as tl
+
+
+@weft.jit
+def first_largest(x, where, top, N: tl.constexpr):
+    row = tl.program_id(0)
+    value, index = tl.max(tl.load(x + row * N + tl.arange(0, N)), axis=0, return_indices=True)
+    tl.store(where + row, index)
+    tl.store(top + row, value)
+
+
+@weft.jit
+def columns(x, where, M: tl.constexpr, N: tl.constexpr):
+    at = tl.arange(0, M)[:, None] * N + tl.arange(0, N)[None, :]
+    tl.store(where + tl.arange(0, N), tl.argmin(tl.load(x + at), axis=0))
+
+
+@weft.jit
+def total(x, out, N: tl.constexpr):
+    tl.store(out, tl.sum(tl.load(x + tl.arange(0, N))))
+
+
+def ptx(kernel: weft.JITFunction, *args: object, warps: int, **sizes: int) -> str:
+    made = kernel.warmup(*args, **sizes, num_warps=warps, grid=(1,), target="cuda:90")
+    return str(made.asm["ptx"])
+
+
+@pytest.mark.parametrize("warps", [2, 4, 8, 16])
+def test_values_and_indices_travel_together(warps: int) -> None:
+    f, i = weft.MockTensor("fp32"), weft.MockTensor("i32")
+    assert ptx(first_largest, f, i, f, warps=warps, N=4096).count("bar") == 1
+
+
+def test_lanes_share_what_is_dear() -> None:
+    """Of 16 warps' results each lane reads one: 4 steps and not 15 combinations."""
+    f, i = weft.MockTensor("fp32"), weft.MockTensor("i32")
+    text = ptx(first_largest, f, i, f, warps=16, N=4096)
+    assert text.count("shfl.sync") == 2 * (5 + 4)
+    assert text.count("ld.shared") == 2
+
+
+def test_what_is_cheap_is_added_by_each() -> None:
+    f = weft.MockTensor("fp32")
+    text = ptx(total, f, f, warps=16, N=4096)
+    assert text.count("shfl.sync") == 5
+    assert text.count("ld.shared.v4") == 4
+
+
+@pytest.mark.parametrize("warps", [4, 8, 16])
+def test_results(warps: int) -> None:
+    x = np.random.default_rng(warps).integers(0, 50, (5, 2048)).astype(np.float32)
+    where, top = np.zeros(5, np.int32), np.zeros(5, np.float32)
+    with weft.target("sim:cuda:90"):
+        first_largest[(5,)](x, where, top, N=2048, num_warps=warps)
+    assert np.array_equal(where, x.argmax(axis=1))
+    assert np.array_equal(top, x.max(axis=1))
+
+
+@pytest.mark.parametrize("shape", [(64, 16), (256, 4), (512, 2), (32, 64)])
+@pytest.mark.parametrize("warps", [8, 16])
+def test_columns(shape: tuple[int, int], warps: int) -> None:
+    """Lanes may hold different columns; then they have nothing to share."""
+    x = np.random.default_rng(3).integers(0, 9, shape).astype(np.float32)
+    where = np.zeros(shape[1], np.int32)
+    with weft.target("sim:cuda:90"):
+        columns[(1,)](x, where, M=shape[0], N=shape[1], num_warps=warps)
+    assert np.array_equal(where, x.argmin(axis=0))

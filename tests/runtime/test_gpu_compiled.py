@@ -95,6 +95,64 @@ def test_views_and_other_numbers_are_looked_at_once(
     assert [call.values("QQif") for call in gpu.launched] == [(A, B, 1000, 2.0), (A + 64, B, 1000, 2.0)]
 
 
+class Matrix(Tensor):
+    """A tensor of 64 x 32."""
+
+    shape = (64, 32)
+
+    def stride(self) -> tuple[int, int]:
+        return 32, 1
+
+
+Matrix.__module__ = "torch"
+
+
+def described(address: int, device: int = 0) -> Any:
+    return weft.TensorDescriptor.from_tensor(Matrix(address, size=64 * 32, device=device), [16, 16])
+
+
+def doubled() -> Any:
+    @weft.jit
+    def twice(x, y, n):
+        y.store([n, 0], x.load([n, 0]) * 2)
+
+    return twice.warmup(described(A), described(B), 16, grid=(1,))
+
+
+def test_descriptors_are_looked_at_once(gpu: PretendedGPU, monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel = doubled()
+    kernel[(4,)](described(A), described(B), 16)
+    for name in ("device_of", "bind", "plain_value", "grid_of", "_way"):
+        monkeypatch.setattr(gpu_compiled, name, None)
+    kernel[(4,)](described(A + 64), described(B), 32)
+    shape = 0, 64, 32, 32, 1
+    wanted = [(A, *shape, B, *shape, 16), (A + 64, *shape, B, *shape, 32)]
+    assert [call.values("Qqqqqq" * 2 + "i") for call in gpu.launched] == wanted
+
+
+def test_descriptors_of_other_arrays_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    for gpu in pretend(monkeypatch, count=2):
+        kernel = doubled()
+        for index in (0, 1, 0):
+            kernel[(4,)](described(A, index), described(B, index), 16)
+        with pytest.raises(LaunchError, match="argument `x` is on GPU 0, argument `y` on GPU 1"):
+            kernel[(4,)](described(A), described(B, 1), 16)
+        other = weft.TensorDescriptor(Array(A, size=64 * 32), [64, 32], [32, 1], [16, 16])
+        kernel[(4,)](other, described(B), 16)
+        assert [call.gpu for call in gpu.launched] == [0, 1, 0, 0]
+        assert gpu.launched[-1].values("Q") == (A,)
+
+
+def test_what_is_no_way_is_not_written_again(gpu: PretendedGPU, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Arrays that only tell by a protocol where they are have no quick way: that is found out once."""
+    kernel, asked = compiled(), list[Any]()
+    way = gpu_compiled._way
+    monkeypatch.setattr(gpu_compiled, "_way", lambda *given: asked.append(given) or way(*given))
+    for _ in range(3):
+        kernel[(4,)](Array(A), Array(B), 1000, 1.5)
+    assert len(asked) == 1 and len(gpu.launched) == 3
+
+
 def test_truths_are_handed_on(gpu: PretendedGPU, monkeypatch: pytest.MonkeyPatch) -> None:
     @weft.jit
     def chosen(out, which):

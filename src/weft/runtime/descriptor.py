@@ -97,7 +97,9 @@ class TensorDescriptor:
     @property
     def signature(self) -> str:
         """Its type in a signature: tensordesc<fp16[64, 64]>."""
-        facts = self._facts()
+        return self._signature(self._facts())
+
+    def _signature(self, facts: ArrayFacts) -> str:
         return f"tensordesc<{facts.element}{[int(n) for n in self.block_shape]}>"
 
     @property
@@ -116,5 +118,12 @@ class TensorDescriptor:
 
     def slots(self) -> tuple[int, ...]:
         """What is handed to the kernel: address, padding, shape, strides."""
-        facts = self._facts()
+        return self._slots(self._facts())
+
+    def _slots(self, facts: ArrayFacts) -> tuple[int, ...]:
         return (facts.address, int(self.padding == "nan"), *self.shape, *self.strides)
+
+    def bound(self) -> tuple[str, int | None, tuple[int, ...]]:
+        """(signature, device, slots), which all ask what the array is: that is asked once."""
+        facts = self._facts()
+        return self._signature(facts), facts.device, self._slots(facts)

@@ -14,6 +14,7 @@ from weft.language.constants import unwrap
 from weft.layouts import NVMMASharedLayout
 
 from . import descriptor
+from .arrays import ArrayFacts
 from .jit import JITFunction, decorated
 
 __all__ = ["GluonASTSource", "GluonJITFunction", "TensorDescriptor", "constexpr_function", "jit"]
@@ -55,10 +56,9 @@ class TensorDescriptor(descriptor.TensorDescriptor):
         plain = descriptor.TensorDescriptor.from_tensor(tensor, block_shape, padding)
         return TensorDescriptor(tensor, plain.shape, plain.strides, block_shape, layout, padding)
 
-    @property
-    def signature(self) -> str:
+    def _signature(self, facts: ArrayFacts) -> str:
         """Its type in a signature: tensordesc<fp16[64, 64],NVMMASharedLayout(128, 16)>."""
-        return f"{super().signature.removesuffix('>')},{self.layout!r}>"
+        return f"{super()._signature(facts).removesuffix('>')},{self.layout!r}>"
 
     @property
     def known(self) -> str:

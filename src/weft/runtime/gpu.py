@@ -130,16 +130,14 @@ def _array(value: Any, specialise: bool, align: bool) -> tuple[Any, Any]:
 
 
 def _descriptor(value: Any, specialise: bool, align: bool) -> tuple[Any, Any]:
-    if value.device is None:
-        return REFUSED, None
-    return (value.signature, value.known, value.device, type(value.base)), value.slots()
+    signature, device, slots = value.bound()
+    return (REFUSED, None) if device is None else ((signature, value.known, device, type(value.base)), slots)
 
 
 def _with_layout(value: Any, specialise: bool, align: bool) -> tuple[Any, Any]:
     """A descriptor for the copy engine: its tensor map is made when it is known for which boxes."""
-    if value.device is None:
-        return REFUSED, None
-    return (value.signature, value.device, type(value.base)), (value, value.slots()[0])
+    signature, device, slots = value.bound()
+    return (REFUSED, None) if device is None else ((signature, device, type(value.base)), (value, slots[0]))
 
 
 _quick: dict[type, Handler] = {kind: handler for kind, handler in handlers.items() if kind in (type(None), float, bool)}

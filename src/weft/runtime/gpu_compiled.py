@@ -14,6 +14,7 @@ from weft.compiler import devices
 
 from .arrays import array_facts, is_array
 from .binder import MAX_GRID, REFUSED, grid_of
+from .descriptor import TensorDescriptor
 from .gpu import arrays_of, bind, device_of, launcher_of, map_makers, refuse_host
 from .launch import make_fire, plain_value, runtime_leaves
 from .streams import handle_of, stream_of
@@ -44,19 +45,13 @@ def make_gpu_launcher(kernel: Any) -> Callable[..., None]:
     ]
     kinds = [types[i] for i in dynamic]
     fires: dict[tuple[Any, ...], Callable[..., None]] = {}
-    ways: dict[tuple[type, ...], Callable[..., bool]] = {}
+    ways: dict[tuple[type, ...], Callable[..., bool] | None] = {}
     given = _Given()
 
-    def fire_for(args: Sequence[Any]) -> Callable[..., None]:
-        device = device_of([names[i] for i in dynamic], tuple(args))
-        index = devices.current_device().index if device is None else device
-        classes = tuple(map(type, args))
-        key = (index, *classes)
+    def fire_for(args: Sequence[Any], index: int) -> Callable[..., None]:
+        key = (index, *map(type, args))
         if key not in fires:
             fires[key] = _fire(kernel, types, names, dynamic, index, list(args), given)
-        way = _way(kinds, args, index, fires[key])
-        if way is not None:
-            ways[classes] = way
         return fires[key]
 
     def launch(gx: Any, gy: Any, gz: Any, *args: Any, stream: Any = None) -> None:
@@ -65,19 +60,29 @@ def make_gpu_launcher(kernel: Any) -> Callable[..., None]:
         own = args if len(args) == len(dynamic) else [args[i] for i in dynamic]
         given.stream = stream if stream is None or stream.__class__ is int else handle_of(stream)
         try:
-            way = ways.get(tuple(map(type, own)))
+            classes = tuple(map(type, own))
+            way: Callable[..., bool] | None = ways.get(classes, _no_way)
             if way is not None and way(gx, gy, gz, *own):
                 return
-            fire = fire_for(own)
+            device = device_of([names[i] for i in dynamic], tuple(own))
+            index = devices.current_device().index if device is None else device
+            fire = fire_for(own, index)
             values = [
                 _bound(params[i], types[i], value) if _is_memory(types[i]) else plain_value(types[i], names[i], value)
                 for i, value in zip(dynamic, own, strict=True)
             ]
+            if way is not None:
+                ways[classes] = _way(kinds, own, index, fire)
             fire(*grid_of((gx, gy, gz)), *values)
         finally:
             given.stream = None
 
     return launch
+
+
+def _no_way(*_: Any) -> bool:
+    """The launch with arguments of classes that were not seen yet; None stands for those that have no quick one."""
+    return False
 
 
 def _way(
@@ -112,6 +117,8 @@ def _argument(name: str, kind: str, given: Any, index: int, spaces: dict[str, An
     found = type(given)
     if kind.startswith("*"):
         return ([f"0 <= {name} < {1 << 64}"], name) if found is int else _array(name, given, index, spaces)
+    if kind.startswith("tensordesc"):
+        return _descriptor(name, given, index, spaces) if isinstance(given, TensorDescriptor) else None
     if kind in ("i1", "u1"):
         return ([], name) if found is bool else None
     if kind[0] in "iu" and kind[1:].isdigit() and (found in (int, bool) or issubclass(found, np.integer)):
@@ -131,8 +138,23 @@ def _array(name: str, given: Any, index: int, spaces: dict[str, Any]) -> tuple[l
     facts = array_facts(given)
     if facts is None or facts.device != index:
         return None
-    spaces[f"d{name}"] = given.device
-    return [f"{name}.device == d{name}"], f"{name}.data_ptr()"
+    place = f"d{len(spaces)}"
+    spaces[place] = given.device
+    return [f"{name}.device == {place}"], f"{name}.data_ptr()"
+
+
+def _descriptor(name: str, given: TensorDescriptor, index: int, spaces: dict[str, Any]) -> tuple[list[str], str] | None:
+    """The same of a descriptor: as long as its array is of the class that this one's is of."""
+    own = _array(f"{name}.base", given.base, index, spaces)
+    if own is None:
+        return None
+    spaces[f"c{name}"] = type(given.base)
+    (check,), address = own
+    if hasattr(given, "layout"):
+        value = f"({name}, {address})"
+    else:
+        value = f"({address}, int({name}.padding == 'nan'), *{name}.shape, *{name}.strides)"
+    return [f"{name}.base.__class__ is c{name}", check], value
 
 
 def _is_memory(kind: Any) -> bool:

@@ -26,7 +26,7 @@ COMMUTATIVE = {
 MANY_WAYS = 8
 """From so many results of warps on, lanes share the work of combining them."""
 DEAR = 3
-"""Operations of a combine function, its end among them, above which they do."""
+"""Operations of a combine function, its end among them, above which it is done with care."""
 
 
 def combined(c: Context, body: Block, a: Sequence[Value], b: Sequence[Value]) -> list[Value]:
@@ -121,7 +121,7 @@ def _between_warps(
     if ways is None:
         elems = [v.elem for v in values]
         places = [partials.stored(v, alive) for v in values]  # all of them before the barrier
-        lanes = partials.spread() if partials.ways >= MANY_WAYS and len(list(body.ops)) > DEAR else None
+        lanes = partials.spread() if partials.ways >= MANY_WAYS and _is_dear(body) else None
         if lanes is not None and key is None:
             values = [partials.read_apart(e, *p, alive, lanes) for e, p in zip(elems, places, strict=True)]
             for lane in lanes:
@@ -130,14 +130,21 @@ def _between_warps(
             return values
         ways = list(zip(*(partials.read(e, *p, alive) for e, p in zip(elems, places, strict=True)), strict=True))
         c.exchanged[key] = ways
-    return _by_pairs(c, body, [list(way) for way in ways])
+    return _in_order(c, body, [list(way) for way in ways])
 
 
-def _by_pairs(c: Context, body: Block, ways: list[list[Value]]) -> list[Value]:
-    """What lies next to each other combined, as a tree: few steps wait for each other."""
-    while len(ways) > 1:
+def _is_dear(body: Block) -> bool:
+    return len(list(body.ops)) > DEAR
+
+
+def _in_order(c: Context, body: Block, ways: list[list[Value]]) -> list[Value]:
+    """One after the other; where that is dear, as a tree of neighbours: few steps wait for each other."""
+    while _is_dear(body) and len(ways) > 1:
         ways = [combined(c, body, a, b) for a, b in zip(ways[::2], ways[1::2], strict=True)]
-    return ways[0]
+    total = ways[0]
+    for others in ways[1:]:
+        total = combined(c, body, total, others)
+    return total
 
 
 def _copies(plan: Reduction) -> list[Place]:

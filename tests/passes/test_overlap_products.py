@@ -19,7 +19,7 @@ from weft.ir.gpu.ttng import WarpGroupDotWaitOp
 from weft.lower import lower
 from weft.passes import tile_pipeline
 from weft.passes.gpu_pipelines import gpu_pipeline
-from weft.sim import run
+from weft.sim import Options, run
 
 HEAD, BLOCK = 64, 64
 
@@ -68,6 +68,18 @@ def product(q_ptr, k_ptr, v_ptr, out_ptr, HEAD: tl.constexpr, BLOCK: tl.constexp
     tl.store(out_ptr + m[:, None] * HEAD + d[None, :], acc)
 
 
+@weft.jit
+def large_product(q_ptr, k_ptr, v_ptr, out_ptr, HEAD: tl.constexpr, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]  # fmt: skip
+    """The same of 128 rows by 256 columns, and of every number of turns: one block has all of the memory."""
+    turns = tl.program_id(0)
+    m, n, d = tl.arange(0, 128), tl.arange(0, 256), tl.arange(0, HEAD)
+    acc = tl.zeros([128, 256], tl.float32)
+    for i in range(turns):
+        left = tl.load(q_ptr + (i * 128 + m)[:, None] * HEAD + d[None, :])
+        acc = tl.dot(left, tl.load(v_ptr + (i * HEAD + d)[:, None] * 256 + n[None, :]), acc)
+    tl.store(out_ptr + (turns * 128 + m)[:, None] * 256 + n[None, :], acc)
+
+
 def laid_out(kernel: Any, stages: int = 3, warps: int = 4) -> ModuleOp:
     signature = dict.fromkeys(("q_ptr", "k_ptr", "v_ptr"), "*fp16") | {"out_ptr": "*fp32"}
     signature |= dict.fromkeys(("HEAD", "BLOCK"), "constexpr")
@@ -98,6 +110,32 @@ def test_a_sum_of_products() -> None:
     assert names(ops) == [*LANDED, "warp_group_dot", "warp_group_dot_wait", "async_commit_group"]
     assert "isAsync" in ops[2].properties
     assert int_value(ops[3].properties["pendings"]) == 1
+
+
+def test_two_turns_where_a_buffer_more_costs_no_block() -> None:
+    """Those of two turns ago are awaited before the barrier that there is anyway: none is needed behind the product."""
+    module = laid_out(large_product, warps=8)
+    (ops,) = loops(module)
+    assert names(ops) == ["warp_group_dot_wait", *LANDED, "warp_group_dot", "async_commit_group"]
+    assert int_value(ops[0].properties["pendings"]) == 1 and int_value(ops[1].properties["num"]) == 1
+    program = lower(module)
+    assert sorted(x.bytes for x in program.shared if x.what == "local_alloc") == [4 * 16384, 4 * 32768]
+    body = next(op for op in program.body.walk() if op.name == "for").regions[0]
+    assert sum(op.name == "barrier" for op in body.ops) == 1
+    (ops,) = loops(laid_out(large_product, stages=4, warps=8))  # for which there is no room
+    assert names(ops)[-2:] == ["warp_group_dot_wait", "async_commit_group"]
+
+
+@pytest.mark.parametrize("copies", ["earliest", "latest"])
+def test_two_turns_compute_the_same(copies: str) -> None:
+    rng = np.random.default_rng(0)
+    q, v = (rng.standard_normal((6 * n, k)).astype(np.float16) for n, k in ((128, HEAD), (HEAD, 256)))
+    out = np.zeros((7 * 128, 256), np.float32)
+    program = lower(laid_out(large_product, warps=8))
+    run(program, 7, {"q_ptr": q, "k_ptr": q, "v_ptr": v, "out_ptr": out}, Options(copies=copies))
+    each = q.reshape(6, 128, HEAD).astype(np.float32) @ v.reshape(6, HEAD, 256).astype(np.float32)
+    sums = np.concatenate([np.zeros((1, 128, 256)), each.cumsum(0)])
+    np.testing.assert_allclose(out.reshape(7, 128, 256), sums, atol=2e-3, rtol=1e-3)
 
 
 def test_the_last_of_two() -> None:

@@ -1,13 +1,18 @@
-"""How many buffers tiles have that are copied turns ahead: as many as stages, or one less.
+"""How many buffers tiles have that are copied turns ahead: as many as stages, one less, or one more.
 
     turn i, as many     copies of turn i + stages - 1 to the buffer of turn i - 1; the turn computes meanwhile
     turn i, one less    the turn reads its own buffers; a barrier; copies of turn i + stages - 1 to these
+    turn i, one more    copies of turn i + stages - 1 to the buffer of turn i - 2; products of two turns are under way
 
 One less is what Triton's pipelines have where a product is no wgmma. Here it is taken for products by single
 multiplications, which read their operands as they go on, where another block can run with it and few warps do without:
 the barrier, and copies that begin later, cost less than nobody computing. Tiles that a turn takes into registers, and
 stores widened for its product, have one less anyway: copies come after the product, where a barrier lies behind that.
 With a stage less too where that makes room for a block.
+
+One more is taken for products by wgmma that go on into the next turn, where it costs no block. With as many, copies
+begin when the products of the turn before are over, and the next ones after the copies: tensor cores wait wherever that
+takes longer than one turn's products.
 """
 
 from __future__ import annotations
@@ -21,6 +26,7 @@ from weft.ir import tt
 from weft.ir.gpu.ttng import WarpGroupDotOp
 
 from .buffered_tiles import is_product_operand
+from .overlap_products import overlaps_two_turns
 from .store_operands import is_single
 
 __all__ = ["buffer_counts"]
@@ -30,18 +36,27 @@ FEW_WARPS = 16
 
 
 def buffer_counts(
-    loop: scf.ForOp, tiles: Sequence[tuple[SSAValue, int]], stages: int, by_twos: bool, warps: Callable[[int], int]
+    loop: scf.ForOp,
+    tiles: Sequence[tuple[SSAValue, int]],
+    stages: int,
+    by_twos: bool,
+    warps: Callable[[int], int],
+    room: int,
 ) -> tuple[int, list[int]]:
     """The stages, and the buffers of each tile; `tiles` are loaded values and the bytes of a buffer of each.
 
     With `by_twos` the loop stores operands of its product (overlap_products.py). `warps` says how many run at a time
-    with so many bytes of buffers.
+    with so many bytes of buffers, `room` how many buffers there may be.
     """
     products = [op for op in loop.body.block.walk() if isinstance(op, WarpGroupDotOp)]
     sizes = [size for _, size in tiles]
     if any(isinstance(op, tt.DotOp) and is_single(op.a.type) for op in loop.body.block.walk()):
         counts, fewer = [stages] * len(tiles), [stages - 1] * len(tiles)
         return stages, fewer if stages > 2 and _helps(sizes, counts, fewer, warps) else counts
+    if stages > 2 and not by_twos and overlaps_two_turns(loop, {tile for tile, _ in tiles}):
+        more = stages + 1
+        if more <= room and warps(sum(sizes) * more) == warps(sum(sizes) * stages):
+            return stages, [more] * len(tiles)
     if not by_twos or not products:
         return stages, [stages] * len(tiles)
     spared = [stages > 2 and _is_read_before(loop, tile, products[0]) for tile, _ in tiles]

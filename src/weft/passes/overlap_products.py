@@ -34,6 +34,13 @@ becomes
     %d = ttng.warp_group_dot %a, %w, %0 {isAsync = true}
     scf.yield %d
 
+Where there is a buffer more than stages, products of two turns are under way, so that tensor cores have the next
+ones while copies are begun: these overwrite what was read two turns ago, which the wait at the beginning is for.
+
+    %0 = ttng.warp_group_dot_wait %acc {pendings = 1 : i32}
+    %d = ttng.warp_group_dot %a, %b, %0 {isAsync = true}
+    scf.yield %d
+
 Where the turn itself uses the result of its only product, that is awaited at once, but copies that are begun for later
 turns come between the two (`begin_product`).
 
@@ -44,7 +51,7 @@ the loop. Which products may be under way when is as in Triton (`WGMMAPipeline.c
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 
 from xdsl.dialects import scf
 from xdsl.ir import BlockArgument, Operation, SSAValue
@@ -56,7 +63,16 @@ from weft.ir.gpu.ttng import FenceAsyncSharedOp, WarpGroupDotOp, WarpGroupDotWai
 
 from .removal import remove
 
-__all__ = ["begin_product", "drop_fences", "hoist_operands", "overlap_products", "overlap_stores", "stored_operands"]
+__all__ = [
+    "begin_product",
+    "drop_fences",
+    "hoist_operands",
+    "overlap_products",
+    "overlap_stores",
+    "overlap_two_turns",
+    "overlaps_two_turns",
+    "stored_operands",
+]
 
 VIEWS = ("ttg.memdesc_trans", "ttg.memdesc_reshape", "ttg.memdesc_subslice", "ttg.memdesc_index")
 
@@ -87,6 +103,37 @@ def _all_overlap(loop: scf.ForOp, found: Sequence[WarpGroupDotOp]) -> Operation:
                 end.operands[i] = new
     _await_after(loop, [i for i, x in enumerate(end.operands) if x in wait.results])
     return wait
+
+
+def overlaps_two_turns(loop: scf.ForOp, copied: Set[SSAValue]) -> bool:
+    """Whether all products of a loop may go on, once tiles that are loaded are in one of several buffers."""
+    found = [op for op in loop.body.block.walk() if isinstance(op, WarpGroupDotOp)]
+    return bool(found) and all(
+        _is_carried(loop, op) and all(_is_copied(x, copied) or _outlasts(loop, x) for x in (op.a, op.b)) for op in found
+    )
+
+
+def _is_copied(memory: SSAValue, copied: Set[SSAValue]) -> bool:
+    """Whether memory is a tile that is loaded, as it is."""
+    while isinstance(memory.owner, Operation) and memory.owner.name in (*VIEWS, "tt.trans", "ttg.local_alloc"):
+        if not memory.owner.operands:
+            return False
+        memory = memory.owner.operands[0]
+    return memory in copied
+
+
+def overlap_two_turns(loop: scf.ForOp, first: Operation) -> Operation:
+    """Let products go on for two turns: those of two turns ago are awaited at `first`. The last product."""
+    found = [op for op in loop.body.block.ops if isinstance(op, WarpGroupDotOp)]
+    totals = [op.c for op in found]
+    wait = _wait(Builder.before(first), totals, len(found))
+    for op, old, new in zip(found, totals, wait.results, strict=True):
+        op.properties["isAsync"] = bool_attr(True)
+        old.replace_uses_with_if(new, lambda use, op=op: use.operation is op)  # type: ignore[misc]
+    end = loop.body.block.last_op
+    assert end is not None
+    _await_after(loop, [i for i, x in enumerate(end.operands) if x in [op.d for op in found]])
+    return found[-1]
 
 
 def _last_overlaps(loop: scf.ForOp, first: WarpGroupDotOp, last: WarpGroupDotOp) -> Operation:

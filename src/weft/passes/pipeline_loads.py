@@ -93,6 +93,7 @@ from .overlap_products import (
     hoist_operands,
     overlap_products,
     overlap_stores,
+    overlap_two_turns,
     stored_operands,
 )
 from .pointer_roots import root_of
@@ -107,6 +108,7 @@ HELD_REGISTERS = 216
 """What a turn may hold of its operands and results, where the next ones come to where the operands were."""
 SPARE_BYTES = 8 << 10
 """What is left for conversions, reductions and the like in a loop."""
+WAIT = "ttg.async_wait"
 EFFECTS = ("tt.atomic_cas", "tt.call", "tt.assert")
 STAYS_ZERO = (
     *("tt.splat", "tt.broadcast", "tt.fp_to_fp", "tt.bitcast", "arith.truncf", "arith.extf", "arith.fptosi"),
@@ -171,7 +173,8 @@ def _pipeline(loop: scf.ForOp, stages: int, target: str, warps: int) -> None:
         if most > 1:
             twice = by_twos and _by_twos(loop, some)
             tiles = [(c.load.result, c.bytes) for c in some]
-            most, counts = buffer_counts(loop, tiles, most, twice, partial(_warps_at_a_time, target, warps, others))
+            warps_of = partial(_warps_at_a_time, target, warps, others)
+            most, counts = buffer_counts(loop, tiles, most, twice, warps_of, room)
             _Pipeline(loop, some, most, counts, machine, twice).rewrite()
             return
 
@@ -384,6 +387,8 @@ class _Pipeline:
         stored = stored_operands(self.loop) if parity is not None else []
         if parity is not None and stored:
             anchor = overlap_stores(self.loop, stored, parity)
+        elif max(self.counts) > self.stages:
+            anchor = overlap_two_turns(self.loop, next(op for op in self.loop.body.block.ops if op.name == WAIT))
         else:
             anchor = overlap_products(self.loop) or begin_product(self.loop) or anchor
         if self.held:
@@ -526,7 +531,7 @@ class _Pipeline:
         """
         body = self.loop.body.block
         one = b.constant(1, i32)
-        free = {n: slot if n < self.stages else self.before(b, slot, n) for n, slot in slots.items()}
+        free = {n: self.before(b, slot, n, 1 + n - self.stages) for n, slot in slots.items()}
         index: SSAValue = body.args[0]
         step = self.loop.operands[2]
         near = early or b
@@ -540,10 +545,15 @@ class _Pipeline:
         end.operands = [*end.operands, *following, *other, *after.values()]
 
     @staticmethod
-    def before(b: Builder, slot: SSAValue, count: int) -> SSAValue:
-        """The slot of the turn before."""
-        is_first = b.cmpi("eq", slot, b.constant(0, i32))
-        return b.select(is_first, b.constant(count - 1, i32), b.binary(arith.SubiOp, slot, b.constant(1, i32)))
+    def before(b: Builder, slot: SSAValue, count: int, turns: int) -> SSAValue:
+        """The slot of so many turns before."""
+        if not turns:
+            return slot
+        distance = b.constant(turns, i32)
+        is_early = b.cmpi("slt", slot, distance)
+        around = b.constant(count - turns, i32)
+        later = around if turns == 1 else b.binary(arith.AddiOp, slot, around)
+        return b.select(is_early, later, b.binary(arith.SubiOp, slot, distance))
 
     @staticmethod
     def after(b: Builder, slot: SSAValue, count: int) -> SSAValue:

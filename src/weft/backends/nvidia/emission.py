@@ -32,6 +32,7 @@ from . import (
     memory,
     registers,
 )
+from .depth_first import depth_first, may_be_alone
 from .emitter import LLVM, Emitter, Register
 from .lines import Lines
 from .machine import assembly, ptx_target
@@ -180,6 +181,8 @@ def emit_llvm(
     e.region(program.body)
     e.do("ret void")  # after an operation that returns, from a block that nothing goes to
     e.finish()
+    if may_be_alone(program):
+        function.lines[:] = depth_first(function.lines, threads)
     if program.shared_bytes:
         alignment = max(16, *(a.alignment for a in program.shared))
         e.module.globals.append(f"@shared_memory = external addrspace(3) global [0 x i8], align {alignment}")

@@ -53,7 +53,7 @@ def buffer_counts(
     if any(isinstance(op, tt.DotOp) and is_single(op.a.type) for op in loop.body.block.walk()):
         counts, fewer = [stages] * len(tiles), [stages - 1] * len(tiles)
         return stages, fewer if stages > 2 and _helps(sizes, counts, fewer, warps) else counts
-    if stages > 2 and not by_twos and overlaps_two_turns(loop, {tile for tile, _ in tiles}):
+    if stages > 2 and not by_twos and overlaps_two_turns(loop, {tile for tile, _ in tiles if is_product_operand(tile)}):
         more = stages + 1
         if more <= room and warps(sum(sizes) * more) == warps(sum(sizes) * stages):
             return stages, [more] * len(tiles)

@@ -94,6 +94,7 @@ from .overlap_products import (
     overlap_products,
     overlap_stores,
     overlap_two_turns,
+    overlaps_two_turns,
     stored_operands,
 )
 from .pointer_roots import root_of
@@ -387,7 +388,7 @@ class _Pipeline:
         stored = stored_operands(self.loop) if parity is not None else []
         if parity is not None and stored:
             anchor = overlap_stores(self.loop, stored, parity)
-        elif max(self.counts) > self.stages:
+        elif max(self.counts) > self.stages and overlaps_two_turns(self.loop, frozenset()):
             anchor = overlap_two_turns(self.loop, next(op for op in self.loop.body.block.ops if op.name == WAIT))
         else:
             anchor = overlap_products(self.loop) or begin_product(self.loop) or anchor

@@ -14,6 +14,7 @@ from .cse_dce import cse_dce
 from .decompose_dot_scaled import decompose_dot_scaled
 from .drop_unchanged import drop_unchanged
 from .inline_calls import inline_calls
+from .join_branches import join_branches
 from .join_products import join_products
 from .partial_sums import partial_sums
 from .pipeline_loads import pipeline_loads
@@ -52,6 +53,7 @@ def gpu_pipeline(module: ModuleOp, target: str, warps: int = 4, stages: int = 3,
     decompose_dot_scaled(module)
     split_products(module, target)
     cse_dce(module)  # the rewrites repeat themselves for each access
+    join_branches(module)  # after it: equal conditions are one value
     drop_unchanged(module)  # and only then is it seen what loops leave as it is
     scalarize_carried(module, pointers=False)  # what can be computed in any layout need not be moved to another
     assign_layouts(module, target, warps, blocks=blocks)

@@ -99,16 +99,15 @@ def _logarithm(name: str) -> Callable[[X], X]:
 
 
 def log1p(x: X) -> X:
-    """log of u = 1 + x, corrected by what rounding u lost, over u; u - 1 is exact wherever that is to be seen."""
+    """e log 2 + log(1 + f): e is the exponent of 1 + x as rounded, and f = x 2^-e + (2^-e - 1) is rounded once."""
     u = x + 1.0
-    lost = x - (u - 1.0)
-    bits = u.bits()
-    field = binary_exponent(bits)
-    e = field.to_float("float") * 2.0**-23
+    field = binary_exponent(u.bits())
+    n = field.to_float("float")  # 2^23 e
     _, (two, two_low), q = FLOAT_LOGARITHMS["log"]
-    f = (bits - field).as_float() - 1.0
-    tail = fma(lost, rcp(u), fma(e, two_low, f * f * horner(f, q)))
-    return where(x == 0.0, x, _domain(u, fma(e, two, f + tail)))
+    scale = (0x40800000 - field).as_float()  # 2^(2 - e), because 2^-e may be denormal
+    f = (x.bits() - field).as_float() + fma(scale, 0.25, -1.0)
+    tail = fma(n, two_low * 2.0**-23, f * f * horner(f, q))
+    return where(x == 0.0, x, _domain(u, fma(n, two * 2.0**-23, f + tail)))
 
 
 _FASTEST: dict[str, Callable[..., X]] = {

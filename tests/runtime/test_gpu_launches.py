@@ -205,6 +205,22 @@ def test_constants_and_options_have_kernels_of_their_own(gpu: PretendedGPU) -> N
             knobs.runtime.debug = False
 
 
+@weft.jit
+def padded(x, n, PAD: tl.constexpr, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(x + i, PAD, mask=i < n)
+
+
+def test_a_constant_below_zero_is_expected_again(gpu: PretendedGPU) -> None:
+    """Only integers that are handed on are held to be small: a constant is compared."""
+    x = Tensor(dtype=np.int32)
+    for pad in (-1, -1, -1, -2, -1, 1 << 40, -1):
+        kernel = padded[(1,)](x, 16, PAD=pad, BLOCK=64)
+        assert kernel.src.constants[(2,)] == pad
+        assert gpu.launched[-1].values("Q") == (1 << 40,)
+    assert "_w_last" in padded._on_gpu().launch.__globals__
+
+
 def test_captured_constants_are_looked_at(gpu: PretendedGPU, monkeypatch: pytest.MonkeyPatch) -> None:
     _, captured = kernels()
     x = Tensor(dtype=np.int32)

@@ -106,9 +106,10 @@ class _Same:
         return " and ".join([*self.tests, *more, "_w_rt.debug is _w_last_debug", self._options])
 
 
-def _can_be_last(last: Last) -> bool:
-    """Whether its integers are within what the test takes; others are found by their key."""
-    return all(0 <= value < SMALL for value in last.args if type(value) is int)
+def _can_be_last(params: Sequence[KernelParam], last: Last) -> bool:
+    """Whether the integers that it hands on are within what the test takes; others are found by their key."""
+    given = zip(params, last.args, strict=True)
+    return all(0 <= value < SMALL for param, value in given if type(value) is int and not param.is_constexpr)
 
 
 def _key(param: KernelParam, kind: str) -> tuple[list[str], list[str]]:
@@ -178,7 +179,7 @@ def make_quick(
         "_w_callable": callable,
     }
     name = name if name.isidentifier() else "kernel"
-    source = _source(name, params, args, kinds, own, last if last is not None and _can_be_last(last) else None)
+    source = _source(name, params, args, kinds, own, last if last is not None and _can_be_last(params, last) else None)
     exec(compile(source, f"<launcher of {name}>", "exec"), own)
     return own[name]  # type: ignore[no-any-return]
 

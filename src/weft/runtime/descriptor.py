@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from weft.base import LaunchError
 
-from .arrays import ArrayFacts, array_facts, element_bytes
+from .arrays import ArrayFacts, array_facts, dtype_name, element_bytes
 
 __all__ = ["TensorDescriptor"]
 
 
 def _integers(name: str, values: Sequence[Any]) -> list[int]:
+    if {*map(type, values)} == {int}:
+        return [*values]
     try:
         return [operator.index(getattr(v, "value", v)) for v in values]
     except TypeError as error:
@@ -51,14 +54,14 @@ class TensorDescriptor:
                 raise LaunchError(
                     f"{name} {values} of a tensor descriptor must have one entry for each of {self.shape}"
                 )
-        facts = self._facts()
-        size = element_bytes(facts.element)
-        if facts.address % 16:
+        element, address = self._array()
+        size = element_bytes(element)
+        if address % 16:
             raise LaunchError(
-                f"the base of a tensor descriptor must be 16-byte aligned, its address is {facts.address:#x}",
+                f"the base of a tensor descriptor must be 16-byte aligned, its address is {address:#x}",
                 hint="a copy is aligned: x.clone() in PyTorch, x.copy() elsewhere",
             )
-        if any(n < 1 for n in self.shape):
+        if min(self.shape) < 1:
             raise LaunchError(f"the shape of a tensor descriptor must be positive, got {self.shape}")
         if any(n < 1 or n & (n - 1) for n in self.block_shape):
             raise LaunchError(f"the block shape of a tensor descriptor must be powers of 2, got {self.block_shape}")
@@ -74,8 +77,8 @@ class TensorDescriptor:
                 )
         if self.padding not in ("zero", "nan"):
             raise LaunchError(f'the padding of a tensor descriptor is "zero" or "nan", got {self.padding!r}')
-        if self.padding == "nan" and facts.element[:2] not in ("fp", "bf"):
-            raise LaunchError(f'padding "nan" needs floating point elements, the array holds {facts.element}')
+        if self.padding == "nan" and element[:2] not in ("fp", "bf"):
+            raise LaunchError(f'padding "nan" needs floating point elements, the array holds {element}')
 
     @staticmethod
     def from_tensor(tensor: Any, block_shape: Sequence[int], padding: str = "zero") -> TensorDescriptor:
@@ -86,6 +89,19 @@ class TensorDescriptor:
             itemsize = tensor.dtype.itemsize
             strides = [s // itemsize for s in tensor.strides]
         return TensorDescriptor(tensor, list(tensor.shape), strides, list(block_shape), padding)
+
+    def _array(self) -> tuple[str, int]:
+        """(type of the elements, address): of PyTorch's tensors on a GPU, which are described anew for each launch,
+        without looking at all that arrays may be.
+        """
+        base = self.base
+        if type(base).__module__ == "torch" and type(base).__name__ == "Tensor" and base.is_cuda:
+            with suppress(RuntimeError):  # one without memory, such as a sparse one: what it is is said below
+                address = base.data_ptr()
+                if address:
+                    return dtype_name(base.dtype), address
+        facts = self._facts()
+        return facts.element, facts.address
 
     def _facts(self) -> ArrayFacts:
         """The array, as it is now: `base` can be assigned to."""

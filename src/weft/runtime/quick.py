@@ -27,7 +27,9 @@ from typing import Any
 
 from weft.language.callable import KernelParam
 
+from .arrays import array_facts
 from .binder import MAX_GRID, ONE, asked_grid, bind_constant, constant_key_of_plain, grid_of, int_key, parameter_list
+from .descriptor import TensorDescriptor
 
 __all__ = ["Last", "chain", "make_quick"]
 
@@ -67,9 +69,18 @@ class _Same:
         x, v, fact = param.name, f"_w_v{param.num}", f"_w_f{param.num}"
         if param.is_constexpr:
             self._add_constant(param, value)
-        elif kind == "Tensor":
+        elif kind == "Descriptor":
+            for k, part in enumerate(_described(x, value)[1]):
+                self.own[f"{fact}_{k}"] = eval(part, {x: value, "_w_tuple": tuple})
+                self.tests.append(f"{part} == {fact}_{k}")
+        elif kind in ("Tensor", "View"):
             self.own[fact] = value.dtype
-            self.tests += [f"{x}.dtype is {fact}", f"{x}.get_device() == {value.get_device()}"]
+            self.tests.append(f"{x}.dtype is {fact}")
+            if kind == "Tensor":
+                self.tests.append(f"{x}.get_device() == {value.get_device()}")
+            else:
+                self.own[f"{fact}_0"] = value.device
+                self.tests.append(f"{x}.device == {fact}_0")
             if specialise and align:
                 self._add_alignment(v, value.data_ptr())
         elif kind == "int" and specialise and value == 1:
@@ -112,12 +123,15 @@ def _can_be_last(params: Sequence[KernelParam], last: Last) -> bool:
     return all(0 <= value < SMALL for param, value in given if type(value) is int and not param.is_constexpr)
 
 
-def _key(param: KernelParam, kind: str) -> tuple[list[str], list[str]]:
+def _key(param: KernelParam, kind: str, value: Any) -> tuple[list[str], list[str]]:
     """(statements, parts of the key) for an argument of a class."""
     x, v = param.name, f"_w_v{param.num}"
     specialise, align = not param.do_not_specialize, not param.do_not_specialize_on_alignment
-    if kind == "Tensor":
-        parts = [f"{x}.dtype", f"{x}.get_device()"]
+    if kind == "Descriptor":
+        handed, parts = _described(x, value)
+        return [f"{v} = {handed}"], parts
+    if kind in ("Tensor", "View"):
+        parts = [f"{x}.dtype", f"{x}.get_device()" if kind == "Tensor" else f"{x}.device"]
         return [f"{v} = {x}.data_ptr()"], [*parts, f"{v} & 15 == 0"] if specialise and align else parts
     if kind == "int":
         number = f"_w_int_key({x}, {specialise}, {align})"
@@ -129,9 +143,30 @@ def _key(param: KernelParam, kind: str) -> tuple[list[str], list[str]]:
     return [f"{v} = {x}"], []  # of a float, a bool or None the class says it all
 
 
+def _class_kind(value: Any) -> str | None:
+    """What the class of an argument says; besides of those of `INLINE`, views of tensors and descriptors of them."""
+    kind = INLINE.get((type(value).__module__, type(value).__name__))
+    if kind is not None:
+        return kind
+    if isinstance(value, TensorDescriptor):
+        return "Descriptor" if _class_kind(value.base) == "Tensor" else None
+    if not all(hasattr(value, what) for what in ("device", "dtype", "data_ptr")) or type(value.data_ptr()) is not int:
+        return None
+    facts = array_facts(value)
+    return "View" if facts is not None and facts.device is not None else None
+
+
+def _described(x: str, value: Any) -> tuple[str, list[str]]:
+    """(what a kernel is handed, what it is compiled for) of a descriptor, as source."""
+    parts = [f"{x}.base.dtype", f"{x}.base.get_device()", f"_w_tuple({x}.block_shape)", f"{x}.known"]
+    if hasattr(value, "layout"):
+        return f"({x}, {x}.base.data_ptr())", [*parts, f"{x}.layout"]
+    return f"({x}.base.data_ptr(), {x}.padding == 'nan', *{x}.shape, *{x}.strides)", parts
+
+
 def _kind(param: KernelParam, value: Any) -> str | None:
     """How an argument is treated; None where the function cannot help with it."""
-    kind, fixed = INLINE.get((type(value).__module__, type(value).__name__)), param.annotation_type
+    kind, fixed = _class_kind(value), param.annotation_type
     if param._param.kind is inspect.Parameter.KEYWORD_ONLY:
         return None
     if not fixed or (fixed in ("i32", "i64") and kind == "int"):  # what does not fit is of another key, and refused
@@ -210,7 +245,10 @@ def _source(
             continue
         own[f"_w_c{param.num}"] = type(value)
         tests.append(f"{x}.__class__ is _w_c{param.num}")
-        more, keys = _key(param, kinds[x])
+        if kinds[x] == "Descriptor":
+            own[f"_w_b{param.num}"] = type(value.base)
+            tests.append(f"{x}.base.__class__ is _w_b{param.num}")
+        more, keys = _key(param, kinds[x], value)
         statements += more
         parts += keys
         values.append(f"_w_v{param.num}")

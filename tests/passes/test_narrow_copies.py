@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import ml_dtypes
 import numpy as np
 import pytest
+from xdsl.dialects.builtin import ModuleOp
 
 import weft
 import weft.language as tl
+from weft.compiler import ASTSource, GPUTarget
+from weft.compiler.options import make_options
+from weft.passes import tile_pipeline
+from weft.passes.gpu_pipelines import gpu_pipeline
 
 
 @weft.jit
@@ -55,3 +62,41 @@ def test_turned_tiles_that_are_too_small_for_a_swizzle(kind: type, m: int, n: in
     out = np.zeros((n, m), np.float32)
     turned_product[(1,)](a, b, out, 3 * depth, M=m, N=n, BK=depth, target=target)
     np.testing.assert_array_equal(out, (a.astype(np.float32) @ b.astype(np.float32)).T)
+
+
+@weft.jit
+def scaled_product(A, B, S, OUT, K, M: tl.constexpr, N: tl.constexpr, BK: tl.constexpr):
+    """The right operand is made of halves that repeat, by rows of scales of 2 bytes each."""
+    m, n, k = tl.arange(0, M), tl.arange(0, N), tl.arange(0, BK)
+    total = tl.zeros((M, N), tl.float32)
+    for at in range(0, K, BK):
+        left = tl.load(A + m[:, None] * K + (at + k)[None, :])
+        half = tl.load(B + (at + k)[:, None] * (N // 2) + tl.arange(0, N // 2)[None, :])
+        scale = tl.load(S + (at // BK) * N + n[None, :])
+        right = tl.interleave(half, half).to(tl.float16) * scale
+        total = tl.dot(left, right, total)
+    tl.store(OUT + m[:, None] * N + n[None, :], total)
+
+
+def laid_out() -> ModuleOp:
+    constants = {"M": 32, "N": 32, "BK": 32}
+    signature = {"A": "*fp16", "B": "*i32", "S": "*fp16", "OUT": "*fp32", "K": "i32"}
+    signature |= dict.fromkeys(constants, "constexpr")
+    divisible: dict[tuple[int, ...], list[list[Any]]] = {(i,): [["tt.divisibility", 16]] for i in range(5)}
+    source = ASTSource(scaled_product, signature, constants, divisible)
+    tiles = source.make_ir(make_options({"num_warps": 4}).language, GPUTarget("cuda", 90, 32))
+    return gpu_pipeline(tile_pipeline(tiles), "cuda:90", 4, 3)
+
+
+def test_rows_of_single_elements_of_two_bytes_are_copied_too() -> None:
+    """Each thread has one of the row's elements when it is spread; a copy takes 4 bytes."""
+    rng = np.random.default_rng(0)
+    a, s = rng.integers(-4, 5, (32, 96)).astype(np.float16), rng.integers(1, 5, (3, 32)).astype(np.float16)
+    b, out = rng.integers(-4, 5, (96, 16)).astype(np.int32), np.zeros((32, 32), np.float32)
+    module = laid_out()
+    names = [op.name for op in module.walk()]
+    assert "scf.for" in names and "tt.load" not in names
+    assert names.count("ttg.async_copy_global_to_local") == 9  # three tiles, two turns ahead and in the loop
+    scaled_product[(1,)](a, b, s, out, 96, M=32, N=32, BK=32, target="sim:cuda:90")
+    right = np.repeat(b, 2, 1) * np.repeat(s.astype(np.float32), 32, 0)
+    np.testing.assert_array_equal(out, a.astype(np.float32) @ right)

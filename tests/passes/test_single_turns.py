@@ -11,7 +11,7 @@ from xdsl.dialects.builtin import ModuleOp
 import weft
 import weft.language as tl
 from weft.compiler import ASTSource, GPUTarget
-from weft.compiler.stages import make_options
+from weft.compiler.options import make_options
 from weft.ir import verify
 from weft.ir.gpu import MemDescType
 from weft.passes import tile_pipeline

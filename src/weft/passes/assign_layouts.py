@@ -262,15 +262,18 @@ def is_of_warpgroups(layout: AnyLayout) -> bool:
     return isinstance(layout, NVMMADistributedLayout) and layout.version[0] == 3
 
 
-def assign_layouts(module: ModuleOp, target: str, warps: int = 4, lanes: int = 32, blocks: int = 1) -> ModuleOp:
+def assign_layouts(
+    module: ModuleOp, target: str, warps: int = 4, lanes: int = 32, blocks: int = 1, *, ahead: bool = False
+) -> ModuleOp:
     """Layouts for all tiles of a module of tile IR, which becomes layout IR for a target.
 
-    A program is a cluster of so many `blocks`, which divide its tiles.
+    A program is a cluster of so many `blocks`, which divide its tiles. `ahead` says that loads for products will be
+    copied turns ahead (pipeline_loads.py).
     """
     for function in module.body.block.ops:
         if function.name == "tt.func":
             for block in function.regions[0].blocks:
-                choices = Choices(target, warps, lanes, blocks)
+                choices = Choices(target, warps, lanes, blocks, ahead)
                 choices.decide(block)
                 assigner = _Assigner(choices)
                 assigner.block(block)

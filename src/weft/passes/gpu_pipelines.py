@@ -17,7 +17,7 @@ from .inline_calls import inline_calls
 from .join_branches import join_branches
 from .join_products import join_products
 from .partial_sums import partial_sums
-from .pipeline_loads import pipeline_loads
+from .pipeline_loads import copies_ahead, pipeline_loads
 from .pipelines import tile_pipeline
 from .recoalesce import recoalesce
 from .rewrite_descriptors import rewrite_descriptors
@@ -56,7 +56,7 @@ def gpu_pipeline(module: ModuleOp, target: str, warps: int = 4, stages: int = 3,
     join_branches(module)  # after it: equal conditions are one value
     drop_unchanged(module)  # and only then is it seen what loops leave as it is
     scalarize_carried(module, pointers=False)  # what can be computed in any layout need not be moved to another
-    assign_layouts(module, target, warps, blocks=blocks)
+    assign_layouts(module, target, warps, blocks=blocks, ahead=stages > 1 and copies_ahead(target))
     recoalesce(module)
     start_from_zero(module)
     store_operands(module, target, loaded=False)  # before it is known how much memory is left for copies

@@ -29,6 +29,7 @@ from weft.layouts.plan import vector_width
 
 from .blocks_of_clusters import Bases, Clusters, divided, own_shape
 from .blocks_of_threads import access_layout, blocked_for, matrix_layout, multiplying_layout
+from .buffered_tiles import is_multiplied
 from .warpgroup_products import warpgroup_layout
 
 __all__ = ["SHAPES", "TURNED_VIEWS", "VIEWS", "AnyLayout", "Choices", "carried", "linear_of", "natural_result"]
@@ -68,13 +69,15 @@ class _Vote:
 class Choices:
     """The layouts of one function; made while types are plain."""
 
-    def __init__(self, target: str, warps: int, lanes: int, blocks: int = 1) -> None:
+    def __init__(self, target: str, warps: int, lanes: int, blocks: int = 1, ahead: bool = False) -> None:
         self.target, self.warps, self.lanes = target, warps, lanes
+        self.ahead = ahead
+        """Whether loads for products are copied turns ahead."""
         self.clusters = Clusters(blocks)
         self.facts = AxisFacts()
         self.accesses: dict[Operation, BlockedLayout] = {}
         self.spread: dict[Operation, DistributedLayout] = {}
-        """Small loads that are loaded as they are spread."""
+        """Small loads that are loaded as they are spread, or are copied."""
         self.products: dict[Operation, DistributedLayout] = {}
         self._leader: dict[SSAValue, SSAValue] = {}
         self._votes: dict[SSAValue, list[_Vote]] = {}
@@ -294,7 +297,7 @@ class Choices:
             self._vote(result, LOAD, lambda: layout)
             self._vote(result, LOAD, lambda: self._of_addresses(pointer, layout))
         if op.name == "tt.load" and prod(shape) == max(shape) <= self.lanes * self.warps:
-            self._vote(op.results[0], SPREAD, lambda: self._spread(op))
+            self._vote(op.results[0], SPREAD, lambda: self._row(op))
         for i, value in enumerate(op.operands):
             self._vote(value, LOAD if i == 0 else STORE, lambda: layout)
 
@@ -317,6 +320,14 @@ class Choices:
         alike = isinstance(found, BlockedLayout) and isinstance(own, BlockedLayout) and found.order == own.order
         return found if alike and _covers(found, own) else None  # type: ignore[arg-type]
 
+    def _row(self, op: Operation) -> DistributedLayout | None:
+        """The layout of a row or column that is loaded: so that it can be copied ahead, or as it is spread."""
+        found = self._spread(op)
+        found = self._copied(op, found or self.accesses[op]) or found
+        if found is not None:
+            self.spread[op] = found
+        return found
+
     def _spread(self, op: Operation) -> DistributedLayout | None:
         """The layout in which a row or column that is loaded is spread over a tile, if few instructions load it so."""
         for use in op.results[0].uses:
@@ -327,9 +338,33 @@ class Choices:
                 is_slice = view.name == "tt.expand_dims"
                 found = SliceLayout(int_value(view.properties["axis"]), parent) if is_slice else parent
                 if self._accesses_of(op, found) <= SMALL_LOADS:
-                    self.spread[op] = found
                     return found
         return None
+
+    def _copied(self, op: Operation, spread: DistributedLayout) -> DistributedLayout | None:
+        """A layout in which a row or column of narrow elements can be copied turns ahead; None where it need not have
+        one, or cannot.
+
+        Such copies take 4 bytes of a thread or more (pipeline_loads.py); as it is spread, a thread may have 2.
+        """
+        loop, pointer = op.parent_op(), op.operands[0]
+        shape, bits = shape_of(pointer.type), bit_width(element_of(op.results[0].type))
+        along = _longest(op)
+        if not self.ahead or loop is None or loop.name != "scf.for" or bits not in (8, 16) or self.clusters.of(pointer):
+            return None
+        if self._run_of(op, spread) * bits >= 32 or not is_multiplied(op.results[0]):
+            return None
+        if "tt.num_stages" in loop.attributes and int_value(loop.attributes["tt.num_stages"]) < 2:
+            return None
+        known = self.facts.of(pointer)
+        run = min(known.contiguity[along], known.divisibility[along] * 8 // bits, 128 // bits, shape[along])
+        for mask in op.operands[1:2]:
+            run = min(run, self.facts.of(mask).constancy[along])
+        if run * bits < 32:
+            return None
+        order = [along, *(d for d in reversed(range(len(shape))) if d != along)]
+        box = [run if d == along else 1 for d in range(len(shape))]
+        return blocked_for(shape, order, box, self.lanes, self.warps)
 
     def _around(self, view: SSAValue) -> Iterator[DistributedLayout]:
         """Layouts of the tiles that a view is combined with element by element."""
@@ -344,18 +379,21 @@ class Choices:
 
     def _accesses_of(self, op: Operation, layout: DistributedLayout) -> int:
         """How many instructions of a thread load a row or column in a layout."""
-        pointer = op.operands[0]
-        shape, element = shape_of(pointer.type), element_of(pointer.type)
+        shape, along = shape_of(op.operands[0].type), _longest(op)
         linear = layout.to_linear(list(shape))
         kept = linear.in_dims["register"] >> linear.free_variable_masks()["register"].bit_count()
+        known = self.facts.of(op.operands[0])
+        return 1 if known.constancy[along] >= shape[along] else kept // max(1, self._run_of(op, layout))
+
+    def _run_of(self, op: Operation, layout: DistributedLayout) -> int:
+        """How many elements of a row or column one instruction of a thread loads in a layout."""
+        pointer, along = op.operands[0], _longest(op)
+        shape, element = shape_of(pointer.type), element_of(pointer.type)
         bits = max(8, bit_width(element.pointee)) if is_pointer(element) else 64  # type: ignore[attr-defined]
         known = self.facts.of(pointer)
-        along = max(range(len(shape)), key=lambda d: shape[d])
         order = [along, *(d for d in range(len(shape)) if d != along)]
-        run = min(
-            vector_width(linear, shape, bits, order), known.contiguity[along], known.divisibility[along] * 8 // bits
-        )
-        return 1 if known.constancy[along] >= shape[along] else kept // max(1, run)
+        width = vector_width(layout.to_linear(list(shape)), shape, bits, order)
+        return min(width, known.contiguity[along], known.divisibility[along] * 8 // bits)
 
     def stands_for(self, new: SSAValue, old: SSAValue) -> None:
         """A tile takes the place of another, in its group."""
@@ -462,6 +500,12 @@ def carried(op: Operation) -> list[list[SSAValue]]:
         first = [list(g) for g in zip(op.operands, before.args, yields[1], strict=True)]
         return first + [list(g) for g in zip(yields[0][1:], after.args, op.results, strict=True)]
     return []
+
+
+def _longest(op: Operation) -> int:
+    """The dimension of an access of a row or column."""
+    shape = shape_of(op.operands[0].type)
+    return max(range(len(shape)), key=lambda d: shape[d])
 
 
 def _has_longer_vectors(a: AnyLayout, b: AnyLayout) -> bool:

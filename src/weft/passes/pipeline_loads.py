@@ -101,7 +101,7 @@ from .pointer_roots import root_of
 from .removal import remove
 from .store_operands import is_single
 
-__all__ = ["pipeline_loads"]
+__all__ = ["copies_ahead", "pipeline_loads"]
 
 FIRST_WITH_COPIES = 80
 ENOUGH_STAGES = 4
@@ -142,8 +142,7 @@ class _Copied:
 
 def pipeline_loads(module: ModuleOp, target: str, stages: int) -> None:
     """Rewrite the innermost loops of a module of layout IR for a target ("cuda:80")."""
-    capability = int(target.rpartition(":")[2].rstrip("abcdefghijklmnopqrstuvwxyz") or 0)
-    if capability < FIRST_WITH_COPIES:
+    if not copies_ahead(target):
         return
     warps = int_value(module.attributes["ttg.num-warps"]) if "ttg.num-warps" in module.attributes else 4
     for op in list(module.walk()):
@@ -151,6 +150,11 @@ def pipeline_loads(module: ModuleOp, target: str, stages: int) -> None:
             hoist_operands(op)
             wanted = int_value(op.attributes["tt.num_stages"]) if "tt.num_stages" in op.attributes else stages
             _pipeline(op, wanted, target, warps)
+
+
+def copies_ahead(target: str) -> bool:
+    """Whether a target has asynchronous copies."""
+    return int(target.rpartition(":")[2].rstrip("abcdefghijklmnopqrstuvwxyz") or 0) >= FIRST_WITH_COPIES
 
 
 def _pipeline(loop: scf.ForOp, stages: int, target: str, warps: int) -> None:

@@ -153,6 +153,21 @@ def test_what_is_no_way_is_not_written_again(gpu: PretendedGPU, monkeypatch: pyt
     assert len(asked) == 1 and len(gpu.launched) == 3
 
 
+def test_tuples_of_numbers_are_looked_at_once(gpu: PretendedGPU, monkeypatch: pytest.MonkeyPatch) -> None:
+    @weft.jit
+    def placed(out, strides, value):
+        tl.store(out + strides[0] * 2 + strides[1], value[0])
+
+    kernel = placed.warmup(Tensor(A), (64, 2), (1.5,), grid=(1,))
+    kernel[(1,)](Tensor(A), (64, 2), (1.5,))
+    monkeypatch.setattr(gpu_compiled, "plain_value", None)
+    kernel[(1,)](Tensor(A), (96, 3), (2.5,))
+    assert [call.values("Qiif") for call in gpu.launched] == [(A, 64, 2, 1.5), (A, 96, 3, 2.5)]
+    for strides in ((64.0, 2), (64, 2, 1), (1 << 34, 2)):
+        with pytest.raises(TypeError, match="NoneType"):  # what is not the same is looked at
+            kernel[(1,)](Tensor(A), strides, (2.5,))
+
+
 def test_truths_are_handed_on(gpu: PretendedGPU, monkeypatch: pytest.MonkeyPatch) -> None:
     @weft.jit
     def chosen(out, which):

@@ -100,7 +100,7 @@ def _way(
     values = []
     spaces: dict[str, Any] = {"fire": fire}
     for name, kind, given in zip(names, kinds, args, strict=True):
-        own = _argument(name, kind, given, index, spaces) if isinstance(kind, str) else None
+        own = _argument(name, kind, given, index, spaces) if isinstance(kind, str) else _numbers(name, kind, given)
         if own is None:
             return None
         checks += own[0]
@@ -127,6 +127,24 @@ def _argument(name: str, kind: str, given: Any, index: int, spaces: dict[str, An
     if kind in FLOATS and (found in (float, int, bool) or issubclass(found, np.floating)):
         return [], f"float({name})" if issubclass(found, np.floating) else name
     return None
+
+
+def _numbers(name: str, kinds: Any, given: Any) -> tuple[list[str], str] | None:
+    """The same of a tuple, of numbers and of what is constant in it: its class does not say what it holds."""
+    if not isinstance(given, tuple) or not isinstance(kinds, tuple) or len(given) != len(kinds):
+        return None
+    checks = [f"len({name}) == {len(kinds)}"]
+    for i, (kind, value) in enumerate(zip(kinds, given, strict=True)):
+        if kind == "constexpr":
+            continue
+        of = type(value)
+        if not isinstance(kind, str) or of not in (int, float, bool) or kind.startswith("*"):
+            return None
+        own = _argument(f"{name}[{i}]", kind, value, 0, {})
+        if own is None:
+            return None
+        checks += [f"{name}[{i}].__class__ is {of.__name__}", *own[0]]
+    return checks, name
 
 
 def _array(name: str, given: Any, index: int, spaces: dict[str, Any]) -> tuple[list[str], str] | None:

@@ -36,6 +36,8 @@ __all__ = ["assemble_for"]
 
 NEAR = 0.8
 """The share of its registers that a thread has to do with for one block more."""
+NEARLY = 0.98
+"""The same where two blocks are that multiply."""
 SPILLED_BYTES = 16
 """Of stores and loads together."""
 HOPELESS_FRAME = 4096
@@ -57,15 +59,17 @@ def one_more(capability: int, threads: int, shared: int, registers: int, multipl
     (2, 0, 0)
     >>> one_more(90, 128, 64 << 10, 184), one_more(90, 128, 64 << 10, 184, multiplies=True)
     (3, 0)
+    >>> one_more(90, 128, 72 << 10, 169, multiplies=True)
+    3
     """
     now = blocks_at_a_time(capability, threads, shared, registers)
     wanted = now + 1
     if not now or wanted > blocks_at_a_time(capability, threads, shared):
         return 0
-    if now * threads >= ENOUGH_THREADS or (multiplies and now > 1):
+    if now * threads >= ENOUGH_THREADS:
         return 0
     fits = (1 << 16) // (threads * wanted) // 8 * 8
-    return wanted if fits >= NEAR * registers else 0
+    return wanted if fits >= (NEARLY if multiplies and now > 1 else NEAR) * registers else 0
 
 
 def assemble_for(ptx: str, arch: str, *, threads: int, shared: int, maxnreg: int | None = None) -> MachineCode:

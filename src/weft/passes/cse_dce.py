@@ -21,7 +21,7 @@ from weft.ir import Builder, is_float, is_int, segments, tt
 
 from .effects import droppable, shareable
 from .fold import Folder, constant_of
-from .removal import remove
+from .removal import put_in_place, remove
 from .single_turns import enter_known_loop
 
 __all__ = ["cse_dce"]
@@ -160,22 +160,10 @@ def _known_branch(op: scf.IfOp) -> bool:
     if known is None:
         return False
     region = op.regions[0] if known else op.regions[1]
-    values: list[SSAValue] = []
     blocks = list(region.blocks)
-    if len(blocks) > 1:
+    if len(blocks) > 1 or op.parent is None:
         return False
-    parent = op.parent
-    if parent is None:
-        return False
-    for inner in list(blocks[0].ops) if blocks else ():
-        if isinstance(inner, scf.YieldOp):
-            values = list(inner.operands)
-        else:
-            inner.detach()
-            parent.insert_op_before(inner, op)
-    for old, new in zip(op.results, values, strict=True):
-        old.replace_all_uses_with(new)
-    remove(op)
+    put_in_place(op, blocks[0] if blocks else None)
     return True
 
 

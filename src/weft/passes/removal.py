@@ -2,12 +2,32 @@
 
 from __future__ import annotations
 
-from xdsl.ir import Operation
+from collections.abc import Sequence
 
-__all__ = ["remove"]
+from xdsl.dialects import scf
+from xdsl.ir import Block, Operation, SSAValue
+
+__all__ = ["put_in_place", "remove"]
 
 
 def remove(op: Operation) -> None:
     """Take an operation out of its block and drop it; nothing that stays may use its results."""
     op.detach()
     op.erase(safe_erase=False)
+
+
+def put_in_place(op: Operation, block: Block | None, values: Sequence[SSAValue] = ()) -> None:
+    """Put the operations of a block of `op` where it is, and what the block yields where its results were; without a
+    block, `values`.
+    """
+    parent = op.parent
+    assert parent is not None
+    for inner in list(block.ops) if block is not None else ():
+        if isinstance(inner, scf.YieldOp):
+            values = list(inner.operands)
+        else:
+            inner.detach()
+            parent.insert_op_before(inner, op)
+    for old, new in zip(op.results, values, strict=True):
+        old.replace_all_uses_with(new)
+    remove(op)

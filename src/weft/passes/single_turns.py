@@ -17,7 +17,7 @@ from xdsl.dialects import scf
 from xdsl.ir import Operation
 
 from .fold import int_of
-from .removal import remove
+from .removal import put_in_place
 
 __all__ = ["enter_known_loop", "enter_known_loops"]
 
@@ -34,19 +34,10 @@ def enter_known_loop(op: scf.ForOp) -> bool:
     parent, body = op.parent, op.regions[0].block
     if first is None or end is None or step is None or step <= 0 or parent is None or "unsignedCmp" in op.properties:
         return False
-    values = list(op.operands[3:])
     if first < end:
         if first + step < end:
             return False
         for argument, value in zip(list(body.args), (op.operands[0], *op.operands[3:]), strict=True):
             argument.replace_all_uses_with(value)
-        for inner in list(body.ops):
-            if isinstance(inner, scf.YieldOp):
-                values = list(inner.operands)
-            else:
-                inner.detach()
-                parent.insert_op_before(inner, op)
-    for old, new in zip(op.results, values, strict=True):
-        old.replace_all_uses_with(new)
-    remove(op)
+    put_in_place(op, body if first < end else None, list(op.operands[3:]))
     return True

@@ -26,7 +26,7 @@ from weft.base import CompilationError
 from weft.ir import Builder, i32_attr, span_of
 
 from .fold import int_of
-from .removal import remove
+from .removal import put_in_place
 from .single_turns import enter_known_loop
 
 __all__ = ["unroll_loops"]
@@ -63,9 +63,7 @@ def _unroll(rest: scf.ForOp, factor: int) -> None:
     b.insert(many)
     _repeat(many, step, factor)
     if middle is upper:
-        for old, new in zip(rest.results, many.results, strict=True):
-            old.replace_all_uses_with(new)
-        remove(rest)
+        put_in_place(rest, None, many.results)
         return
     rest.operands = [middle, upper, step, *many.results]
     rest.attributes["tt.num_stages"] = i32_attr(1)

@@ -76,13 +76,13 @@ def test_types(elem: str) -> None:
     assert np.array_equal(found, np.cumsum(x, axis=1, dtype=x.dtype))
 
 
-def sums(layout: str) -> LaneProgram:
+def sums(layout: str, reverse: bool = False) -> LaneProgram:
     """Sums along the rows of (4, 128) floats."""
     one = tile((4, 128), "f32", "#l")
     body = (
         loaded("x", "a", (4, 128), "f32", "#l")
         + f"""
-    %s = "tt.scan"(%x) <{{axis = 1 : i32, reverse = false}}> ({{
+    %s = "tt.scan"(%x) <{{axis = 1 : i32, reverse = {str(reverse).lower()}}}> ({{
     ^bb0(%p: f32, %q: f32):
       %r = arith.addf %p, %q : f32
       tt.scan.return %r : f32
@@ -115,3 +115,26 @@ def test_what_lanes_scan_is_combined_once_a_step() -> None:
         "#ttg.blocked<{sizePerThread = [1, 1], threadsPerWarp = [1, 32], warpsPerCTA = [4, 1], order = [1, 0]}>"
     )
     assert counted(program, "arith.addf") == 4 * 5 + 2 + 3
+
+
+def test_few_lanes_add_up_by_butterflies() -> None:
+    """4 lanes, 16 groups of registers: two shuffles a group, not those of what precedes and of the total as well."""
+    program = sums(
+        "#ttg.blocked<{sizePerThread = [1, 2], threadsPerWarp = [8, 4], warpsPerCTA = [4, 1], order = [1, 0]}>"
+    )
+    groups = 128 // 8
+    assert counted(program, "shuffle", kind="xor") == 2 * groups
+    assert counted(program, "shuffle", kind="idx") < groups
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("places", ["[8, 4], warpsPerCTA = [4, 1]", "[4, 8], warpsPerCTA = [1, 4]"])
+@pytest.mark.parametrize("size", [1, 2])
+def test_butterflies(places: str, size: int, reverse: bool) -> None:
+    """With registers before the lanes or without, and registers or warps after them."""
+    layout = f"#ttg.blocked<{{sizePerThread = [1, {size}], threadsPerWarp = {places}, order = [1, 0]}}>"
+    x = np.random.default_rng(5).integers(-9, 9, (4, 128)).astype(np.float32)
+    found = np.zeros_like(x)
+    launched(sums(layout, reverse), a=x, b=found)
+    expected = np.cumsum(x[:, ::-1], axis=1)[:, ::-1] if reverse else np.cumsum(x, axis=1)
+    assert np.array_equal(found, expected)

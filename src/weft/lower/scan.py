@@ -4,7 +4,9 @@ The bits of the axis fall into segments, runs that registers, lanes or warps hol
 hands its total on to the next one, and gets back what comes before it. Within a warp every step is one shuffle: the
 lanes of the upper half take what the last lane of the lower half has in front of what they have (Sklansky,
 Conditional-sum addition logic, 1960). What precedes a lane is then what its predecessor has, and the
-total what the last one has.
+total what the last one has. Those are two shuffles more. Where a few lanes add up numbers, every step is a butterfly
+instead: each lane gets the total of the other half, which the upper half takes in front of what it has, and both add
+to their totals. That combines twice a step, but has both at its end, and one instruction is less than a shuffle.
 """
 
 from __future__ import annotations
@@ -27,6 +29,9 @@ from .shapes import settle
 Values = list[Value]
 
 VECTOR_BYTES = 16
+FEW_LANES = 3
+"""Steps up to which combining twice each costs less than two shuffles more, where it is one instruction: a shuffle
+takes as long as four."""
 
 
 @dataclass(frozen=True)
@@ -122,7 +127,7 @@ class _Scan:
         bits = first.bits if first.kind == "register" else ()
         rows = self.rows(bits, values, registers)
         base = _without(registers, bits)
-        if first.kind == "lane":
+        if first.kind == "lane" and not self.by_butterflies(first.bits):
             rows = [self.along_lanes(first.bits, values)]
             groups = self.before(1, self.total_of_lanes(0, rows[0]), registers)
         else:
@@ -195,12 +200,34 @@ class _Scan:
     def between_lanes(self, level: int, values: Values, registers: list[int]) -> tuple[Values, Value, Values]:
         """(what precedes each lane in its segment, where there is something, the segment's total)."""
         c, bits = self.c, self.segments[level].bits
+        if self.by_butterflies(bits):
+            return self.butterflies(level, values)
         scanned = self.along_lanes(bits, values)
         before = self.predecessor(bits)
         own = [c.build.shuffle(v, before) for v in scanned]
         turn = c.plus(c.index("lane", sum(bits)), c.number(-sum(bits) if self.reverse else 0))
         exists = c.build.op("arith.cmpi", [turn, c.number(0)], "i1", predicate=1)
         return own, exists, self.total_of_lanes(level, scanned)
+
+    def by_butterflies(self, bits: Sequence[int]) -> bool:
+        """Whether a segment of lanes is scanned by butterflies."""
+        return self.commutes and len(bits) <= FEW_LANES
+
+    def butterflies(self, level: int, values: Values) -> tuple[Values, Value, Values]:
+        """The same for few lanes, of a function whose operands may be exchanged; the total is in all lanes."""
+        c, bits = self.c, self.segments[level].bits
+        own, exists, total = values, c.parity(bits[0]), values
+        for i, bit in enumerate(bits):
+            other = [c.build.shuffle_xor(v, [bit] * v.count) for v in total]
+            upper = c.negated(c.parity(bit)) if self.reverse else c.parity(bit)
+            if i == 0:
+                own, exists = other, upper
+            else:
+                longer = self.select(exists, self.combine(other, own), other)
+                own, exists = self.select(upper, longer, own), self.either(exists, upper)
+            if i + 1 < len(bits) or level + 1 < len(self.segments):
+                total = self.combine(total, other)
+        return own, exists, total
 
     def along_lanes(self, bits: Sequence[int], values: Values) -> Values:
         """The scan along a segment of lanes."""

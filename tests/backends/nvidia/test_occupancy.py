@@ -25,7 +25,8 @@ def assembled(monkeypatch: pytest.MonkeyPatch, first: int, second: tuple[int, in
 
     monkeypatch.setattr(occupancy, "assemble", assemble)
     found = occupancy.assemble_for(
-        str(more.get("ptx", "")), "sm_90a", threads=more.get("threads", 256), shared=96 << 10,
+        str(more.get("ptx", "")), "sm_90a", threads=more.get("threads", 256),
+        shared=more.get("shared", 96 << 10),
         maxnreg=more.get("maxnreg"),
     )  # fmt: skip
     return found.registers, calls
@@ -89,6 +90,37 @@ def test_loads_of_a_loop_come_first_in_a_block_of_one_warp(
     found, calls = assembled(monkeypatch, 72, second, threads=threads, ptx=LOOP.format(what))
     assert found == taken
     assert calls == [(), ("--minnctapersm=1",)][: 2 if what == "ld" else 1]
+
+
+def turn(words: int, product: str = "") -> str:
+    """A loop that loads so many words, of which each is added to a sum that is carried."""
+    loads = "".join(f"\tld.global.b32 \t%r{words + i}, [%rd{i}];\n" for i in range(words))
+    sums = "".join(f"\tadd.f32 \t%r{i}, %r{i}, %r{words + i};\n" for i in range(words))
+    return f"$L__BB0_2:\n{loads}{sums}{product}\t@%p1 bra \t$L__BB0_2;"
+
+
+@pytest.mark.parametrize(("first", "second", "taken", "asked"), [
+    (32, (46, 0), 46, 10),  # 16 blocks become 10: more than half of the warps stay
+    (32, (46, 8), 32, 10),
+    (40, (46, 0), 40, 0),   # all that is loaded has room
+])  # fmt: skip
+def test_blocks_are_given_up_so_that_all_loads_of_a_turn_are_on_their_way(
+    monkeypatch: pytest.MonkeyPatch, first: int, second: tuple[int, int], taken: int, asked: int
+) -> None:
+    found, calls = assembled(monkeypatch, first, second, threads=128, shared=32, ptx=turn(17))
+    assert found == taken
+    assert calls == ([(), (f"--minnctapersm={asked}",)] if asked else [()])
+
+
+@pytest.mark.parametrize(("words", "registers", "asked"), [(57, 96, 4), (65, 128, 0), (150, 255, 0)])
+def test_a_block_of_five_is_given_up_not_one_of_four(words: int, registers: int, asked: int) -> None:
+    """And none where no registers could hold it."""
+    assert occupancy.fewer(90, 128, 4096, registers, 2 * words) == asked
+
+
+def test_loops_that_multiply_keep_their_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    ptx = turn(17, "\tmma.sync.aligned.m16n8k16 {%r1}, {%r2}, {%r3}, {%r1};\n")
+    assert assembled(monkeypatch, 32, (46, 0), threads=128, shared=32, ptx=ptx) == (32, [()])
 
 
 def test_an_assembler_without_the_option(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,84 @@
+"""How many registers a turn of a loop needs, if all that it loads is to be on its way before it computes.
+
+    $L__BB0_2:
+        ld.global.v4.b32 {%r4, %r5, %r6, %r7}, [%rd1];
+        add.f32 %r1, %r1, %r4;        # %r1 is carried: 1 word, and the loop's counter another
+        ...                           # 4 words are loaded at a time
+        @%p1 bra $L__BB0_2;
+
+Counted are words of 32 bits in PTX, before ptxas has ordered it: what the loop carries, and the most that is loaded and
+not used up yet. Addresses and what is computed come on top. Only loops without another label in them are looked at.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+__all__ = ["held_in_a_turn"]
+
+REGISTER = re.compile(r"%(?:rd|rs|fd|r|f)\d+")
+PREDICATE = re.compile(r"@!?%p\d+\s+")
+LABEL = re.compile(r"(\$\w+):")
+BACK = re.compile(r"(?:@!?%p\d+\s+)?bra(?:\.uni)?\s+(\$\w+)")
+NO_RESULT = ("st.", "red.", "bra", "bar.", "cp.", "prefetch", "fence", "membar", "mbarrier")
+LOAD = "ld.global"
+
+
+def held_in_a_turn(ptx: str) -> int:
+    """The most words that a turn of one of the loops that load carries and has loaded; 0 where there is none.
+
+    >>> held_in_a_turn("$L__BB0_2:\\n ld.global.b32 %r2, [%rd1];\\n add.f32 %r1, %r1, %r2;\\n @%p1 bra $L__BB0_2;")
+    2
+    """
+    return max(map(_held, _loops(ptx)), default=0)
+
+
+def _loops(ptx: str) -> Iterator[list[str]]:
+    """The instructions between a label and a branch back to it, where no other label is between them."""
+    label, body = "", list[str]()
+    for line in map(str.strip, ptx.splitlines()):
+        if found := LABEL.match(line):
+            label, body = found[1], []
+        elif (back := BACK.match(line)) and back[1] == label:
+            yield body
+        elif line and line[0] not in "./{}":
+            body.append(line)
+
+
+def _held(body: list[str]) -> int:
+    """Words that are carried, and the most that is loaded at a time; 0 where nothing is loaded."""
+    carried, made = set[str](), set[str]()
+    last: dict[str, int] = {}
+    loaded: list[tuple[int, str]] = []
+    for at, line in enumerate(body):
+        results, used = _operands(line)
+        carried.update(name for name in used if name not in made)
+        last.update(dict.fromkeys(used, at))
+        made.update(results)
+        if LOAD in line:
+            loaded += [(at, name) for name in results]
+    changes = [0] * (len(body) + 1)
+    for at, name in loaded:
+        if last.get(name, at) > at:
+            changes[at] += _words(name)
+            changes[last[name]] -= _words(name)
+    most = now = 0
+    for change in changes:
+        now += change
+        most = max(most, now)
+    return most + sum(_words(name) for name in carried & made) if most else 0
+
+
+def _operands(line: str) -> tuple[list[str], list[str]]:
+    """The registers that an instruction writes, and those that it reads."""
+    text = PREDICATE.sub("", line, count=1)
+    if text.startswith(NO_RESULT):
+        return [], REGISTER.findall(text)
+    operands = text.partition("\t")[2] or text.partition(" ")[2]
+    results, _, used = operands.partition("}" if operands.lstrip().startswith("{") else ",")
+    return REGISTER.findall(results), REGISTER.findall(used)
+
+
+def _words(name: str) -> int:
+    return 2 if name.startswith(("%rd", "%fd")) else 1

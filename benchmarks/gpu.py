@@ -251,8 +251,8 @@ def conversions() -> Iterator[Row]:
     both = [_conversions(side.gl) for side in GLUON]
     for name in both[0]:
         _, _, dtype, m, n = both[0][name]
-        values = torch.randint(-100, 100, (m, n), device="cuda").to(dtype)
         for where, blocks in (("one block", 1), ("full", 132 * 8)):
+            values = torch.randint(-100, 100, (blocks * m, n), device="cuda").to(dtype)
             out = values.clone()
 
             def make(side: Any, name: str = name, out: torch.Tensor = out, m: int = m, n: int = n) -> Any:

@@ -30,7 +30,8 @@ def copy_2d(x, out, m, n, xm, xn, om, on, BM: gl.constexpr, BN: gl.constexpr, lo
 
 @gluon.jit
 def convert(out, n, BM: gl.constexpr, BN: gl.constexpr, first: gl.constexpr, second: gl.constexpr):
-    """A tile there and back n times."""
+    """Each block's tile there and back n times."""
+    out += gl.program_id(0) * BM * BN
     a = gl.arange(0, BM, layout=gl.SliceLayout(1, first))
     b = gl.arange(0, BN, layout=gl.SliceLayout(0, first))
     place = a[:, None] * BN + b[None, :]

@@ -12,25 +12,13 @@ from weft.layouts.plan import plan_local_access
 from weft.passes import tile_pipeline
 from weft.passes.gpu_pipelines import gpu_pipeline
 
+from .two_arrays import TILES
+
 KERNEL = """
 module {
   tt.func public @carried(%x: !tt.ptr<f16> {tt.divisibility = 16 : i32}, %y: !tt.ptr<f16> {tt.divisibility = 16 : i32},
                           %out: !tt.ptr<f32> {tt.divisibility = 16 : i32}, %n: i32) {
-    %c0 = arith.constant 0 : i32
-    %c1 = arith.constant 1 : i32
-    %zero = arith.constant dense<0.0> : tensor<64x64xf32>
-    %r = tt.make_range {end = 64 : i32, start = 0 : i32} : tensor<64xi32>
-    %rows = tt.expand_dims %r {axis = 1 : i32} : tensor<64xi32> -> tensor<64x1xi32>
-    %c64 = arith.constant dense<64> : tensor<64x1xi32>
-    %down = arith.muli %rows, %c64 : tensor<64x1xi32>
-    %columns = tt.expand_dims %r {axis = 0 : i32} : tensor<64xi32> -> tensor<1x64xi32>
-    %a0 = tt.broadcast %down : tensor<64x1xi32> -> tensor<64x64xi32>
-    %a1 = tt.broadcast %columns : tensor<1x64xi32> -> tensor<64x64xi32>
-    %at = arith.addi %a0, %a1 : tensor<64x64xi32>
-    %xs = tt.splat %x : !tt.ptr<f16> -> tensor<64x64x!tt.ptr<f16>>
-    %xp = tt.addptr %xs, %at : tensor<64x64x!tt.ptr<f16>>, tensor<64x64xi32>
-    %ys = tt.splat %y : !tt.ptr<f16> -> tensor<64x64x!tt.ptr<f16>>
-    %yp = tt.addptr %ys, %at : tensor<64x64x!tt.ptr<f16>>, tensor<64x64xi32>
+    TILES
     %q = tt.load %xp : tensor<64x64x!tt.ptr<f16>>
     %first = tt.load %yp : tensor<64x64x!tt.ptr<f16>>
     %step = arith.constant dense<4096> : tensor<64x64xi32>
@@ -54,7 +42,7 @@ module {
     tt.return
   }
 }
-"""
+""".replace("    TILES\n", TILES)
 TURNED = "%b = tt.trans %k {order = array<i32: 1, 0>} : tensor<64x64xf16> -> tensor<64x64xf16>"
 STRAIGHT = "%b = arith.addf %k, %k : tensor<64x64xf16>"
 

@@ -29,6 +29,7 @@ __all__ = [
     "array_facts",
     "dtype_name",
     "element_bytes",
+    "gpu_of_view",
     "host_facts",
     "is_array",
     "meet",
@@ -217,6 +218,14 @@ def may_be_on_gpu(value: Any) -> bool:
     if isinstance(value, (np.ndarray, int, float, str, type(None))):
         return False
     return not isinstance(value, (tuple, list)) or any(map(may_be_on_gpu, value))
+
+
+def gpu_of_view(value: Any) -> int | None:
+    """The GPU that a view has its memory on: what has the methods of a tensor, and is none. None for all else."""
+    if not all(hasattr(value, what) for what in ("device", "dtype", "data_ptr")) or type(value.data_ptr()) is not int:
+        return None
+    facts = array_facts(value)
+    return None if facts is None else facts.device
 
 
 def refuse_device(value: Any, device: int) -> LaunchError:

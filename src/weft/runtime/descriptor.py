@@ -16,7 +16,15 @@ from weft.base import LaunchError
 
 from .arrays import ArrayFacts, array_facts, dtype_name, element_bytes
 
-__all__ = ["TensorDescriptor"]
+__all__ = ["TensorDescriptor", "handed_on"]
+
+
+def handed_on(name: str, value: TensorDescriptor) -> str:
+    """Source of what a launch hands on for a descriptor of that name and this one's class, of a tensor on a GPU."""
+    address = f"{name}.base.data_ptr()"
+    if hasattr(value, "layout"):
+        return f"({name}, {address})"
+    return f"({address}, {name}.padding == 'nan', *{name}.shape, *{name}.strides)"
 
 
 def _integers(name: str, values: Sequence[Any]) -> list[int]:

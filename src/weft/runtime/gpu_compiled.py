@@ -12,9 +12,9 @@ import numpy as np
 from weft.base import LaunchTypeError
 from weft.compiler import devices
 
-from .arrays import array_facts, is_array
+from .arrays import gpu_of_view, is_array
 from .binder import MAX_GRID, REFUSED, grid_of
-from .descriptor import TensorDescriptor
+from .descriptor import TensorDescriptor, handed_on
 from .gpu import arrays_of, bind, device_of, launcher_of, map_makers, refuse_host
 from .launch import make_fire, plain_value, runtime_leaves
 from .streams import handle_of, stream_of
@@ -151,10 +151,7 @@ def _array(name: str, given: Any, index: int, spaces: dict[str, Any]) -> tuple[l
     """The same of an array: one of PyTorch's, or what has its methods, such as views that libraries make of tensors."""
     if type(given).__module__ in ("torch", "torch.nn.parameter"):
         return [f"{name}.get_device() == {index}"], f"{name}.data_ptr()"
-    if not all(hasattr(given, what) for what in ("device", "dtype", "data_ptr")) or type(given.data_ptr()) is not int:
-        return None
-    facts = array_facts(given)
-    if facts is None or facts.device != index:
+    if gpu_of_view(given) != index:
         return None
     place = f"d{len(spaces)}"
     spaces[place] = given.device
@@ -167,12 +164,7 @@ def _descriptor(name: str, given: TensorDescriptor, index: int, spaces: dict[str
     if own is None:
         return None
     spaces[f"c{name}"] = type(given.base)
-    (check,), address = own
-    if hasattr(given, "layout"):
-        value = f"({name}, {address})"
-    else:
-        value = f"({address}, int({name}.padding == 'nan'), *{name}.shape, *{name}.strides)"
-    return [f"{name}.base.__class__ is c{name}", check], value
+    return [f"{name}.base.__class__ is c{name}", *own[0]], handed_on(name, given)
 
 
 def _is_memory(kind: Any) -> bool:

@@ -27,9 +27,9 @@ from typing import Any
 
 from weft.language.callable import KernelParam
 
-from .arrays import array_facts
+from .arrays import gpu_of_view
 from .binder import MAX_GRID, ONE, asked_grid, bind_constant, constant_key_of_plain, grid_of, int_key, parameter_list
-from .descriptor import TensorDescriptor
+from .descriptor import TensorDescriptor, handed_on
 
 __all__ = ["Last", "chain", "make_quick"]
 
@@ -150,18 +150,13 @@ def _class_kind(value: Any) -> str | None:
         return kind
     if isinstance(value, TensorDescriptor):
         return "Descriptor" if _class_kind(value.base) == "Tensor" else None
-    if not all(hasattr(value, what) for what in ("device", "dtype", "data_ptr")) or type(value.data_ptr()) is not int:
-        return None
-    facts = array_facts(value)
-    return "View" if facts is not None and facts.device is not None else None
+    return None if gpu_of_view(value) is None else "View"
 
 
 def _described(x: str, value: Any) -> tuple[str, list[str]]:
     """(what a kernel is handed, what it is compiled for) of a descriptor, as source."""
     parts = [f"{x}.base.dtype", f"{x}.base.get_device()", f"_w_tuple({x}.block_shape)", f"{x}.known"]
-    if hasattr(value, "layout"):
-        return f"({x}, {x}.base.data_ptr())", [*parts, f"{x}.layout"]
-    return f"({x}.base.data_ptr(), {x}.padding == 'nan', *{x}.shape, *{x}.strides)", parts
+    return handed_on(x, value), [*parts, f"{x}.layout"] if hasattr(value, "layout") else parts
 
 
 def _kind(param: KernelParam, value: Any) -> str | None:

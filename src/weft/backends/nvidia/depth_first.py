@@ -26,11 +26,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from weft.ir.lane import LaneProgram
+from weft.targets.nvidia import REGISTERS
 
 __all__ = ["depth_first", "is_crowded", "may_be_alone"]
 
-REGISTERS = 1 << 16
-"""Of a multiprocessor."""
 LEAST_THREADS = 256
 """Of a block: smaller ones have others beside them with as many registers as there may be."""
 SPARE = 12

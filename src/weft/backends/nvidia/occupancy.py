@@ -33,7 +33,7 @@ from __future__ import annotations
 import re
 
 from weft.base import CompilerCrash, OutOfResources
-from weft.targets.nvidia import blocks_at_a_time
+from weft.targets.nvidia import REGISTERS, blocks_at_a_time
 
 from .loop_registers import held_in_a_turn
 from .ptxas import MachineCode, assemble
@@ -76,7 +76,7 @@ def one_more(capability: int, threads: int, shared: int, registers: int, multipl
         return 0
     if now * threads >= ENOUGH_THREADS:
         return 0
-    fits = (1 << 16) // (threads * wanted) // 8 * 8
+    fits = REGISTERS // (threads * wanted) // 8 * 8
     return wanted if fits >= (NEARLY if multiplies and now > 1 else NEAR) * registers else 0
 
 
@@ -101,7 +101,7 @@ def assemble_for(ptx: str, arch: str, *, threads: int, shared: int, maxnreg: int
     capability = int(arch.rpartition("_")[2].rstrip("abcdefghijklmnopqrstuvwxyz"))
     if first.by != "ptxas" or maxnreg or "setmaxnreg" in ptx:
         return first
-    kept_back = first.registers < NEAR * min(MOST_REGISTERS, (1 << 16) // threads)
+    kept_back = first.registers < NEAR * min(MOST_REGISTERS, REGISTERS // threads)
     if kept_back and first.stack_bytes > HOPELESS_FRAME:
         return first
     if kept_back and first.spilled_bytes > SPILLED_BYTES:

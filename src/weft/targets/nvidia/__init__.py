@@ -7,7 +7,7 @@
 
 from .bulk import ELEMENT_TYPES, REDUCTIONS, SWIZZLES, TensorMap, map_of
 from .instruction import Instruction, Memory, Operand
-from .limits import blocks_at_a_time, shared_limit
+from .limits import REGISTERS, blocks_at_a_time, shared_limit
 from .mbarrier import MBarrier, MBarrierError
 from .meaning import from_matrix, round_to, to_matrix
 from .table import INSTRUCTIONS, available, instruction
@@ -22,6 +22,7 @@ __all__ = [
     "available",
     "instruction",
     # sizes
+    "REGISTERS",
     "blocks_at_a_time",
     "shared_limit",
     # tensor maps

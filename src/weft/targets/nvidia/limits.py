@@ -3,7 +3,7 @@ programming guide, table "technical specifications per compute capability")."""
 
 from __future__ import annotations
 
-__all__ = ["blocks_at_a_time", "shared_limit"]
+__all__ = ["REGISTERS", "blocks_at_a_time", "shared_limit"]
 
 KIB = 1024
 SHARED = {

@@ -112,6 +112,22 @@ def test_blocks_are_given_up_so_that_all_loads_of_a_turn_are_on_their_way(
     assert calls == ([(), (f"--minnctapersm={asked}",)] if asked else [()])
 
 
+@pytest.mark.parametrize(("words", "first", "asked"), [
+    (32, 38, 10),  # 13 blocks become 10
+    (32, 40, 0),   # all that is loaded has room
+    (24, 31, 0),   # ptxas has 32 registers for each thread of all warps
+    (64, 43, 0),   # more at a time is slower
+])  # fmt: skip
+def test_programs_without_loops_have_room_for_their_loads(
+    monkeypatch: pytest.MonkeyPatch, words: int, first: int, asked: int
+) -> None:
+    loads = "".join(f"\tld.global.b32 \t%r{i}, [%rd{i}];\n" for i in range(words))
+    ptx = loads + "".join(f"\tst.shared.b32 \t[%r{words + i}], %r{i};\n" for i in range(words))
+    found, calls = assembled(monkeypatch, first, (48, 0), threads=128, shared=16 << 10, ptx=ptx)
+    assert found == (48 if asked else first)
+    assert calls == ([(), (f"--minnctapersm={asked}",)] if asked else [()])
+
+
 @pytest.mark.parametrize(("words", "registers", "asked"), [(57, 96, 4), (65, 128, 0), (150, 255, 0)])
 def test_a_block_of_five_is_given_up_not_one_of_four(words: int, registers: int, asked: int) -> None:
     """And none where no registers could hold it."""

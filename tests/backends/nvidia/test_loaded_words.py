@@ -1,8 +1,8 @@
-"""What a turn of a loop carries and has loaded, in PTX."""
+"""What a turn of a loop carries and has loaded, in PTX, and a program without loops."""
 
 from __future__ import annotations
 
-from weft.backends.nvidia.loop_registers import held_in_a_turn
+from weft.backends.nvidia.loaded_words import held_in_a_turn, held_without_loops
 
 SUM = """
 $L__BB0_2:
@@ -49,3 +49,13 @@ def test_loops_that_load_nothing_and_loads_outside_of_loops_are_nothing() -> Non
 
 def test_loops_with_a_label_in_them_are_not_looked_at() -> None:
     assert held_in_a_turn(SUM.replace("\tadd.s32", "$L__BB0_3:\n\tadd.s32")) == 0
+
+
+def test_programs_without_loops() -> None:
+    """Branches ahead are no loops; one branch back is enough to say nothing."""
+    load = "\tld.global.v4.b32 \t{%r1, %r2, %r3, %r4}, [%rd1];\n"
+    use = "\tst.shared.v4.b32 \t[%r20], {%r1, %r2, %r3, %r4};\n"
+    assert held_without_loops(load + "\t@%p1 bra \t$L__BB0_1;\n" + use + "$L__BB0_1:\n\tret;\n") == 4
+    assert held_without_loops(load + use) == 4
+    assert held_without_loops("\tret;\n") == 0
+    assert held_without_loops(SUM) == 0

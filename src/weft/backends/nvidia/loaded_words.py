@@ -1,4 +1,4 @@
-"""How many registers a turn of a loop needs, if all that it loads is to be on its way before it computes.
+"""How many words a thread holds, if all that it loads is to be on its way before it computes.
 
     $L__BB0_2:
         ld.global.v4.b32 {%r4, %r5, %r6, %r7}, [%rd1];
@@ -7,7 +7,8 @@
         @%p1 bra $L__BB0_2;
 
 Counted are words of 32 bits in PTX, before ptxas has ordered it: what the loop carries, and the most that is loaded and
-not used up yet. Addresses and what is computed come on top. Only loops without another label in them are looked at.
+not used up yet. Addresses and what is computed come on top. Only loops without another label in them are looked at, and
+programs without a loop.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-__all__ = ["held_in_a_turn"]
+__all__ = ["held_in_a_turn", "held_without_loops"]
 
 REGISTER = re.compile(r"%(?:rd|rs|fd|r|f)\d+")
 PREDICATE = re.compile(r"@!?%p\d+\s+")
@@ -32,6 +33,23 @@ def held_in_a_turn(ptx: str) -> int:
     2
     """
     return max(map(_held, _loops(ptx)), default=0)
+
+
+def held_without_loops(ptx: str) -> int:
+    """The most words that a program has loaded at a time; 0 where it branches back.
+
+    >>> held_without_loops("ld.global.v2.b32 {%r2, %r3}, [%rd1];\\n st.shared.v2.b32 [%r1], {%r2, %r3};")
+    2
+    """
+    seen, body = set[str](), list[str]()
+    for line in map(str.strip, ptx.splitlines()):
+        if found := LABEL.match(line):
+            seen.add(found[1])
+        elif (branch := BACK.match(line)) and branch[1] in seen:
+            return 0
+        elif line and line[0] not in "./{}":
+            body.append(line)
+    return _held(body)
 
 
 def _loops(ptx: str) -> Iterator[list[str]]:

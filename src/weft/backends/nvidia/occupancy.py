@@ -60,7 +60,7 @@ SPARE = 12
 ADDRESSES = 8
 """Registers beside what a program without loops loads, with which ptxas has all loads on their way."""
 ON_THE_WAY = range(25, 32 + 1)
-"""Words that a thread asks for at a time: more are too many, and fewer have room in 32 registers, which all warps have."""
+"""Words that a thread asks for at a time: more are too many, and fewer have room in the 32 registers of all warps."""
 MOST_REGISTERS = 255
 ONE_WARP = 32
 SERIALIZED = "instructions are serialized"

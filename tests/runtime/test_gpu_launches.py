@@ -678,3 +678,21 @@ def test_zeros_of_two_signs_are_two_constants(gpu: PretendedGPU, kind: Any) -> N
     given = [kind(0.0), kind(-0.0), kind(0.0), kind(-0.0)]
     made = [fill[(1,)](Tensor(), value) for value in given]
     assert made[0] is made[2] and made[1] is made[3] and made[0] is not made[1]
+
+
+def test_parameters_that_are_given_by_name_only(gpu: PretendedGPU) -> None:
+    """What follows a `*` among the parameters is handed on by name: by the first launch, and by the quickest way."""
+
+    @weft.jit
+    def fill(x, *, n, scale=2.0, BLOCK: tl.constexpr):
+        i = tl.arange(0, BLOCK)
+        tl.store(x + i, i * scale, mask=i < n)
+
+    for number in (5, 7, 1 << 40, 9):
+        fill[(2,)](Tensor(1 << 40), n=number, BLOCK=64)
+        assert gpu.launched[-1].values("Qqf") == (1 << 40, number, 2.0)
+        fill[(2,)](Tensor(1 << 41), scale=0.5, BLOCK=128, n=number)
+        assert gpu.launched[-1].values("Qqf") == (1 << 41, number, 0.5)
+    assert len(fill._on_gpu()._ways) == 1, "they have a quick way"
+    with pytest.raises(LaunchTypeError, match="5 arguments were given, the kernel has 4: x, n, scale, BLOCK"):
+        fill[(1,)](Tensor(), 5, n=5, BLOCK=64)

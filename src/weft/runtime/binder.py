@@ -295,12 +295,17 @@ def bind_slowly(param: KernelParam, value: Any) -> tuple[Any, Any]:
 # The generated function
 
 
+def is_keyword_only(param: KernelParam) -> bool:
+    """Whether a parameter follows a `*`: it is given by its name."""
+    return param._param.kind is inspect.Parameter.KEYWORD_ONLY
+
+
 def parameter_list(params: Sequence[KernelParam], spaces: dict[str, Any]) -> str:
     """The parameters as in the kernel's own definition; those without a default get MISSING, which no key holds."""
     parts = []
     keyword_only = False
     for p in params:
-        if p._param.kind is inspect.Parameter.KEYWORD_ONLY and not keyword_only:
+        if is_keyword_only(p) and not keyword_only:
             parts.append("*_w_extra")
             keyword_only = True
         spaces[f"_w_d{p.num}"] = p.default if p.has_default else MISSING

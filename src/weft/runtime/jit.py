@@ -289,7 +289,8 @@ class JITFunction(JITCallable, PickledByName, KernelInterface[Any]):
     ) -> Entry:
         """From now on arrays are elsewhere: what launches there, first for these arguments."""
         self._launcher = launch
-        return kernel, None, lambda x, y, z, *_: launch((x, y, z), *args, **options)
+        named = dict(zip(self.arg_names, args, strict=True))  # those after a `*` have no place
+        return kernel, None, lambda x, y, z, *_: launch((x, y, z), **named, **options)
 
     def relaunch(self, before: Callable[..., Any], now: Callable[..., Any]) -> None:
         """Take another launcher in the place of one, if it is that which is used."""

@@ -20,7 +20,6 @@ function is written anew, with that entry as the last.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -28,7 +27,17 @@ from typing import Any
 from weft.language.callable import KernelParam
 
 from .arrays import gpu_of_view
-from .binder import MAX_GRID, ONE, asked_grid, bind_constant, constant_key_of_plain, grid_of, int_key, parameter_list
+from .binder import (
+    MAX_GRID,
+    ONE,
+    asked_grid,
+    bind_constant,
+    constant_key_of_plain,
+    grid_of,
+    int_key,
+    is_keyword_only,
+    parameter_list,
+)
 from .descriptor import TensorDescriptor, handed_on
 
 __all__ = ["Last", "chain", "make_quick"]
@@ -162,8 +171,6 @@ def _described(x: str, value: Any) -> tuple[str, list[str]]:
 def _kind(param: KernelParam, value: Any) -> str | None:
     """How an argument is treated; None where the function cannot help with it."""
     kind, fixed = _class_kind(value), param.annotation_type
-    if param._param.kind is inspect.Parameter.KEYWORD_ONLY:
-        return None
     if not fixed or (fixed in ("i32", "i64") and kind == "int"):  # what does not fit is of another key, and refused
         return kind
     return "float" if fixed in ("fp16", "bf16", "fp32", "fp64") and kind in ("float", "int") else None
@@ -247,7 +254,8 @@ def _source(
         statements += more
         parts += keys
         values.append(f"_w_v{param.num}")
-    names = "".join(f", {p.name}" for p in params)
+    names = "".join(f", {p.name}={p.name}" if is_keyword_only(p) else f", {p.name}" for p in params)
+    given = "".join(f"{p.name}, " for p in params)
     by_name = ", ".join(f"{p.name!r}: {p.name}" for p in params)
     lookup = [
         f"_w_key = ({''.join(part + ', ' for part in parts)}_w_rt.debug,",
@@ -258,7 +266,7 @@ def _source(
         f"    return _w_general(_w_grid{names}, **_w_options)",
         "if _w_entry is None:",
         f"    _w_found = _w_general(_w_grid{names}, **_w_options)",
-        f"    return _w_keep(_w_key, _w_found, ({names[2:]},), _w_options)",
+        f"    return _w_keep(_w_key, _w_found, ({given}), _w_options)",
     ]
     found = [f"if {same.text()}:", "    _w_entry = _w_last", "else:"] if same is not None else []
     lines = [

@@ -21,11 +21,18 @@ _TYPES: dict[str, Any] = {
 
 
 def bits_of(name: str) -> Callable[[Any], int]:
-    """Numbers as the bits of a type, rounded to it.
+    """Numbers as the bits of a type, rounded to it; what is too large for it becomes infinite, as in a kernel.
 
     >>> hex(bits_of("bf16")(1.0))
     '0x3f80'
+    >>> hex(bits_of("fp16")(1e6))
+    '0x7c00'
     """
     dtype = np.dtype(_TYPES[name])
     bits = np.dtype(f"u{dtype.itemsize}")
-    return lambda value: int(np.asarray(value, np.float64).astype(dtype).view(bits))
+
+    def rounded(value: Any) -> int:
+        with np.errstate(over="ignore"):
+            return int(np.asarray(value, np.float64).astype(dtype).view(bits))
+
+    return rounded

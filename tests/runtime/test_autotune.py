@@ -197,6 +197,10 @@ def test_conflicts_and_wrong_names() -> None:
     x = np.zeros(64, np.float32)
     with pytest.raises(ValueError, match="Conflicting meta-parameters: BLOCK"):
         tuned()[grid](x, 64, BLOCK=16)
+    known = tuned(do_bench=lambda run, quantiles: 1.0)
+    known[grid](x, 64)  # from now on nothing is measured for this key
+    with pytest.raises(LaunchError, match="Conflicting meta-parameters: BLOCK"):
+        known[grid](x, 64, BLOCK=16)
     with pytest.raises(LaunchError, match="reset_to_zero names 'y'"):
         tuned(reset_to_zero=["y"])
     with warnings.catch_warnings(record=True) as caught:

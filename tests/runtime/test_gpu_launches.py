@@ -278,7 +278,9 @@ def test_hooks_hear_of_launches_that_went_the_quickest_way_before(gpu: Pretended
 
 
 @pytest.mark.parametrize(
-    "grid", [(4,), 4, [4], (4, 1), (4, 1, 1), (np.int64(4),), lambda meta: (meta["BLOCK"] // 16,)], ids=range(7)
+    "grid",
+    [(4,), 4, [4], (4, 1), (4, 1, 1), (np.int64(4),), np.array([4, 1]), lambda meta: (meta["BLOCK"] // 16,)],
+    ids=range(8),
 )
 def test_grids(gpu: PretendedGPU, grid: Any) -> None:
     fill, _ = kernels()

@@ -170,12 +170,7 @@ class Autotuner(PickledByName, KernelInterface[Any]):
         verbose = knobs.autotuning.print
         if verbose:
             print(f"Autotuning kernel {self.base_fn.__name__} with config {config}")
-        conflicts = meta.keys() & config.kwargs.keys()
-        if conflicts:
-            raise LaunchError(
-                f"Conflicting meta-parameters: {', '.join(sorted(conflicts))}. "
-                "Make sure that you don't re-define auto-tuned symbols."
-            )
+        _refuse_conflicts(meta, config)
         current = {**meta, **config.all_kwargs()}
         full = {**(self.nargs or {}), **current}
 
@@ -259,6 +254,7 @@ class Autotuner(PickledByName, KernelInterface[Any]):
                     found = self.cache.get(key) or self._tune(key, nargs, args, kwargs)
             config = found
         self.best_config = config
+        _refuse_conflicts(kwargs, config)
         if config.pre_hook is not None:
             config.pre_hook({**nargs, **kwargs, **config.all_kwargs()})
         return self.fn.run(*args, **kwargs, **config.all_kwargs())
@@ -379,6 +375,18 @@ class Autotuner(PickledByName, KernelInterface[Any]):
 def _number(timing: Any) -> Any:
     """What timings are compared by: the numbers themselves, the first one leading."""
     return (timing,) if isinstance(timing, (int, float)) else tuple(timing)
+
+
+def _refuse_conflicts(given: Mapping[str, Any], config: Config) -> None:
+    """LaunchError where a launch says what the configuration says."""
+    if given.keys().isdisjoint(config.kwargs):
+        return
+    conflicts = sorted(given.keys() & config.kwargs.keys())
+    raise LaunchError(
+        f"Conflicting meta-parameters: {', '.join(conflicts)}. Make sure that you don't re-define auto-tuned symbols.",
+        conflicts[0],
+        hint="leave them out of the launch: the configuration says them",
+    )
 
 
 def _plain(config: Config) -> dict[str, Any]:

@@ -62,9 +62,9 @@ def grid_of(grid: Any) -> tuple[int, int, int]:
     if grid.__class__ is tuple and len(grid) == 1 and grid[0].__class__ is int and 0 <= grid[0] <= MAX_GRID[0]:
         return grid[0], 1, 1
     if grid.__class__ is not tuple and not isinstance(grid, (tuple, list)):
-        if hasattr(grid, "__index__"):
-            grid = (grid,)
-        else:
+        try:
+            grid = (operator.index(grid),)
+        except TypeError:  # arrays have the method, and are no index
             try:
                 grid = tuple(grid)
             except TypeError:

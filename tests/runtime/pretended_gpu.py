@@ -82,12 +82,15 @@ class PretendedGPU:
     set: dict[str, int] = field(default_factory=dict)
     """Attributes of kernels that were set."""
     current: int = 0
+    addresses: dict[int, int] = field(default_factory=dict)
+    """GPUs by the addresses that are in their memory, besides those that were allocated."""
     launch_answers: Callable[[], int] = lambda: 0
     _memory: dict[int, Any] = field(default_factory=dict)
     _pushed: list[int] = field(default_factory=list)
 
     CUdevice_attribute = Named("CU_DEVICE_ATTRIBUTE_")
     CUfunction_attribute = Named("CU_FUNC_ATTRIBUTE_")
+    CUpointer_attribute = Named("CU_POINTER_ATTRIBUTE_")
 
     def _answer(self, name: str, *values: Any) -> tuple[Any, ...]:
         return (self.answers.get(name, 0), *values)
@@ -155,6 +158,11 @@ class PretendedGPU:
 
     def cuMemcpyDtoDAsync(self, to: int, source: int, size: int, stream: int) -> Any:
         return self.cuMemcpyHtoD(to, source, size)
+
+    def cuPointerGetAttribute(self, name: str, address: int) -> Any:
+        if address not in self.addresses:
+            return 1, None
+        return 0, {"MEMORY_TYPE": 2, "DEVICE_ORDINAL": self.addresses[address]}[name]
 
     def cuLibraryLoadData(self, image: bytes, *more: Any) -> Any:
         return self._answer("cuLibraryLoadData", 5)

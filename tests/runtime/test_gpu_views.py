@@ -108,6 +108,31 @@ def test_views_on_two_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
         assert [call.gpu for call in gpu.launched] == [0, 0, 0, 1, 1, 0]
 
 
+class Pointer:
+    """An address and a type, and not a word about where that is."""
+
+    def __init__(self, address: int, dtype: Any = np.float32) -> None:
+        self.dtype, self._address = np.dtype(dtype), address
+
+    def data_ptr(self) -> int:
+        return self._address
+
+
+def test_the_driver_is_asked_where_a_pointer_points_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    for gpu in pretend(monkeypatch, count=2, addresses={A: 1, B: 1, A + 64: 0}):
+        kernel = scaled()
+        for _ in range(3):
+            kernel[(1,)](Pointer(A), Pointer(B), 1000, 1.5, BLOCK=64)
+            assert gpu.launched[-1].values("QQif") == (A, B, 1000, 1.5) and gpu.launched[-1].gpu == 1
+        with pytest.raises(LaunchError, match="argument `x` is on GPU 0, argument `out` on GPU 1"):
+            kernel[(1,)](Pointer(A + 64), Pointer(B), 1000, 1.5, BLOCK=64)
+        x, out = np.ones(64, np.float32), np.zeros(64, np.float32)
+        scaled()[(1,)](Pointer(x.ctypes.data), Pointer(out.ctypes.data), 64, 2.0, BLOCK=64)
+        assert (out == 2).all() and len(gpu.launched) == 3, "memory of the host, that the driver does not know"
+        with pytest.raises(LaunchError, match="argument `out`: a .*Pointer lives in host memory"):
+            kernel[(1,)](Pointer(A), Pointer(out.ctypes.data), 64, 2.0, BLOCK=64)
+
+
 def test_descriptors_are_looked_at_once(gpu: PretendedGPU, monkeypatch: pytest.MonkeyPatch) -> None:
     kernel = doubled()
     for _ in range(3):

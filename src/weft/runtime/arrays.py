@@ -11,6 +11,7 @@ strides are the kernel's business.  `host_facts` refuses arrays that live elsewh
 from __future__ import annotations
 
 import ctypes
+import importlib
 import math
 import operator
 import sys
@@ -22,6 +23,8 @@ from typing import Any
 import numpy as np
 
 from weft.base import LaunchError, LaunchTypeError
+
+from .streams import may_use_gpu
 
 __all__ = [
     "ArrayFacts",
@@ -279,6 +282,15 @@ def refuse_place(what: str, place: str) -> LaunchError:
     )
 
 
+def _gpu_of_address(address: int) -> int | None:
+    """The GPU whose memory an address is in, asked of the driver where a GPU may be in use; None for the host's."""
+    if not address or not may_use_gpu():
+        return None
+    devices = importlib.import_module("weft.compiler.devices")
+    found: int | None = devices.gpu_of_address(address) if devices.available() else None
+    return found
+
+
 def _pointer(array: Any) -> ArrayFacts:
     """Anything with data_ptr(), dtype and, if it is polite, device: PyTorch and its relatives."""
     name = type(array).__name__
@@ -298,7 +310,10 @@ def _pointer(array: Any) -> ArrayFacts:
     count = array.numel() if hasattr(array, "numel") else None
     if address == 0 and count:
         raise LaunchError(f"the memory of the {name} has been freed (its address is 0)")
-    index = int(getattr(device, "index", 0) or 0) if place == "cuda" else None
+    if device is None:  # a pointer that libraries of their own hand over
+        index = _gpu_of_address(address)
+    else:
+        index = int(getattr(device, "index", 0) or 0) if place == "cuda" else None
     return ArrayFacts(address, dtype_name(array.dtype), span_of(array), device=index)
 
 

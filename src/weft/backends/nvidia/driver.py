@@ -39,6 +39,7 @@ __all__ = [
     "driver_version",
     "entered",
     "free",
+    "gpu_of_address",
     "installed",
     "on",
     "to_device",
@@ -265,6 +266,21 @@ def free(address: int, where: Device) -> None:
     """Give memory back; the launches that use it are waited for by the driver."""
     with entered(where):
         check(api().cuMemFree(address))
+
+
+_ON_A_GPU = 2
+"""CU_MEMORYTYPE_DEVICE"""
+
+
+def gpu_of_address(address: int) -> int | None:
+    """The number of the GPU whose memory an address is in; None for one that the driver does not know as such."""
+    current_device()  # the driver answers threads that have a context
+    cuda = api()
+    kind = cuda.CUpointer_attribute
+    status, place = cuda.cuPointerGetAttribute(kind.CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address)
+    if int(status) or int(place) != _ON_A_GPU:
+        return None
+    return int(check(cuda.cuPointerGetAttribute(kind.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, address)))
 
 
 def to_device(address: int, host: int, size: int, where: Device) -> None:

@@ -54,6 +54,21 @@ def host_function(x, n):
     tl.store(x, math.sqrt(n))
 
 
+@weft.jit
+def function_of_numpy(x, n):
+    tl.store(x, np.sqrt(n.to(tl.float32)))
+
+
+@weft.jit
+def more_than_it_takes(x, n):
+    tl.store(x, tl.abs(n, 2, 3))
+
+
+@weft.jit
+def axis_of_the_grid(x, n):
+    tl.store(x, tl.program_id(n))
+
+
 def _message(kernel: Any) -> str:
     """The text of the error, with the places in this file counted from the kernel's first line."""
     with pytest.raises(CompilationError) as caught:
@@ -87,6 +102,16 @@ UNROLLED = "outside of a `for` it is unrolled while the kernel is compiled: mark
             host_function,
             "2: `sqrt` runs while the kernel is compiled, and cannot take a scalar int32 (TypeError: must be real "
             "number, not tensor); in a kernel, tl.sqrt or libdevice.sqrt computes on tensors",
+        ),
+        (
+            function_of_numpy,
+            "2: `sqrt` runs while the kernel is compiled, and cannot take a scalar fp32 (TypeError: it is for arrays); "
+            "in a kernel, tl.sqrt or libdevice.sqrt computes on tensors",
+        ),
+        (more_than_it_takes, "2: abs() takes 1 positional argument, 3 were given; None"),
+        (
+            axis_of_the_grid,
+            "2: the axis of program_id must be of type tl.constexpr; mark the parameter, `n: tl.constexpr`",
         ),
     ],
 )

@@ -19,7 +19,7 @@ from typing import Any
 
 from weft.backends.nvidia import begin, ptx_target
 from weft.backends.nvidia.driver import LoadedKernel, current_device
-from weft.backends.nvidia.ptxas import MachineCode, assembler, disassemble
+from weft.backends.nvidia.ptxas import MachineCode, assembler, disassemble, source_of
 from weft.base import (
     CompilationError,
     CompileOptions,
@@ -86,6 +86,7 @@ class CudaKernel(CompiledKernel):
                 raise
             raise CompilationError(
                 f"the assembler refuses {self.name}, which has inline assembly: {error.message.partition(chr(10))[2]}",
+                source_of(self.asm["ptx"], error.message),
                 hint="the lines are those of kernel.asm['ptx']",
             ) from error
 

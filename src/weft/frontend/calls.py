@@ -11,7 +11,13 @@ from functools import lru_cache
 from types import BuiltinFunctionType, FunctionType, MemberDescriptorType, MethodType, ModuleType
 from typing import Any, Final
 
-from weft.base import CompilationError, CompileTimeAssertionFailure, UnsupportedLanguageConstruct, WeftError
+from weft.base import (
+    CompilationError,
+    CompileTimeAssertionFailure,
+    OutsideKernelError,
+    UnsupportedLanguageConstruct,
+    WeftError,
+)
 from weft.language import core, target_info
 from weft.language.callable import (
     BoundConstexprFunction,
@@ -92,6 +98,10 @@ def call(frame: Frame, fn: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
             result = fn(*args, **kwargs, **extra)
         except AttributeError as error:
             raise _wrong_kind(frame, fn, args, kwargs, error) from error
+        except TypeError as error:
+            if any(str(error).endswith(f"multiple values for argument '{hidden}'") for hidden in extra):
+                raise _too_many(fn, args) from None
+            raise
         return as_tuple(result) if isinstance(result, tuple) else result
     if not callable(fn) or fn is core.tensor:
         hint = "use tl.full, tl.zeros or tl.cast" if fn is core.tensor else None
@@ -128,6 +138,10 @@ def _call_host(frame: Frame, fn: Callable[..., Any], args: list[Any], kwargs: di
     try:
         with target_info.compiling_for(str(frame.semantic.target)):
             return wrap(fn(*args, **kwargs))
+    except OutsideKernelError as error:
+        if hasattr(fn, "__code__") or not any(isinstance(v, core.tensor) for v in args):
+            raise
+        raise _host_error(frame, fn, args, TypeError("it is for arrays")) from error  # NumPy calls methods of that name
     except WeftError:
         raise
     except Exception as error:
@@ -159,6 +173,14 @@ def _wrong_kind(
     name = getattr(fn, "__name__", "this function")
     given = [describe(a) for a in args] + [f"{k} = {describe(v)}" for k, v in kwargs.items()]
     return frame.error(f"`{name}` cannot take these arguments: {', '.join(given) or 'none'}")
+
+
+def _too_many(fn: Any, args: list[Any]) -> TypeError:
+    """The error for a builtin that was given more arguments by position than it has."""
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    count = sum(p.kind in kinds and name not in _wanted(fn) for name, p in inspect.signature(fn).parameters.items())
+    name = getattr(fn, "__name__", "this function")
+    return TypeError(f"{name}() takes {count} positional argument{'s' * (count != 1)}, {len(args)} were given")
 
 
 def _check_known(frame: Frame, args: list[Any], name: str, hint: str) -> None:

@@ -234,5 +234,6 @@ def test_assembly_with_clobbers_and_ties() -> None:
 @needs_ptxas
 def test_assembly_that_ptxas_refuses() -> None:
     kernel = _with("foo.b32 $0, $1;", "=r,r")
-    with pytest.raises(CompilationError, match="which has inline assembly: ptxas kernel.ptx, line .*'foo'"):
+    with pytest.raises(CompilationError, match="which has inline assembly: ptxas kernel.ptx, line .*'foo'") as caught:
         kernel.assemble()
+    assert caught.value.span is not None and "tl.inline_asm_elementwise(TEXT" in str(caught.value.source_line)

@@ -22,9 +22,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from weft.base import LaunchError, OutOfResources, PTXASError
+from weft.base import LaunchError, OutOfResources, PTXASError, Span
 
-__all__ = ["MachineCode", "assemble", "assembler", "disassemble", "find_tool"]
+__all__ = ["MachineCode", "assemble", "assembler", "disassemble", "find_tool", "source_of"]
 
 TIMEOUT_S = 300
 """The longest a child may take; the largest kernels take some tens of seconds."""
@@ -124,11 +124,17 @@ def _facts(log: str) -> dict[str, int]:
     }
 
 
-def _source_of(ptx: str, line: int) -> str:
-    """The place in the kernel's source that a line of PTX comes from, file:line; empty where it is not said."""
-    marks = re.findall(r"^\s*\.loc\s+(\d+) (\d+)", "\n".join(ptx.splitlines()[:line]), re.MULTILINE)
+def source_of(ptx: str, said: str) -> Span | None:
+    """The place in the kernel's source that a line of PTX comes from, the first that the assembler names; None where
+    nothing says it."""
+    line = re.search(r"line (\d+)", said)
+    above = "\n".join(ptx.splitlines()[: int(line[1])]) if line else ""
+    marks = re.findall(r"^\s*\.loc\s+(\d+) (\d+) (\d+)", above, re.MULTILINE)
     files = dict(re.findall(r'^\s*\.file\s+(\d+) "([^"]*)"', ptx, re.MULTILINE))
-    return f"{files[marks[-1][0]]}:{marks[-1][1]}" if marks and marks[-1][0] in files else ""
+    if not marks or marks[-1][0] not in files or marks[-1][1] == "0":
+        return None
+    file, number, column = marks[-1]
+    return Span(files[file], int(number), max(0, int(column) - 1))
 
 
 def _too_few_registers(text: str, ptx: str) -> OutOfResources | None:
@@ -138,11 +144,10 @@ def _too_few_registers(text: str, ptx: str) -> OutOfResources | None:
         return None
     limit, more = int(found[1]), re.search(r"target of (\d+)", text)
     needed = int(more[1]) if more else limit + 1
-    line = re.search(r"line (\d+)", text)
-    place = _source_of(ptx, int(line[1])) if line else ""
+    place = source_of(ptx, text)
     way = "smaller tiles, or more warps (num_warps) that share them"
     hint = f"maxnreg={needed} or more; or {way}" if ".maxnreg" in ptx else way
-    details = [f"  {place} needs {needed} registers of a thread"] if place else []
+    details = [f"  {place.file}:{place.line} needs {needed} registers of a thread"] if place else []
     return OutOfResources(needed, limit, "registers", hint, details=details)
 
 

@@ -31,6 +31,8 @@ class Shapes(SemanticBase):
         return self._of_grid(tt.GetNumProgramsOp, "num_programs", axis)
 
     def _of_grid(self, op: Any, name: str, axis: int) -> tensor:
+        if isinstance(axis, tensor):
+            raise ValueError(f"the axis of {name} must be of type tl.constexpr")
         if axis not in (0, 1, 2):
             raise ValueError(f"{name} axis must be 0, 1, or 2 but got {axis}")
         return self._value(op, (), dt.int32, {"axis": ir.i32_attr(axis)})

@@ -152,6 +152,38 @@ def test_memory() -> None:
     assert order.tolist() == [7 + sum(range(i)) for i in range(8)] and total[0] == 7 + 28
 
 
+# -- extrema of NaN ----------------------------------------------------------------------------------------------------
+
+
+@weft.jit
+def extrema(x, greatest, least, places, M: tl.constexpr, N: tl.constexpr, AXIS: tl.constexpr, PLACES: tl.constexpr):
+    at = tl.arange(0, M)[:, None] * N + tl.arange(0, N)[None, :]
+    v = tl.load(x + at)
+    i = tl.arange(0, N if AXIS == 0 else M)
+    tl.store(greatest + i, tl.max(v, AXIS))
+    tl.store(least + i, tl.min(v, AXIS))
+    if PLACES:
+        tl.store(places + i, tl.argmax(tl.where(v != v, -9.0, v), AXIS))
+
+
+@pytest.mark.parametrize("places", [False, True])
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("shape", [(1, 2), (1, 4), (2, 8), (4, 16), (64, 1), (8, 128), (128, 64)], ids=str)
+def test_extrema_pass_over_nan(shape: tuple[int, int], axis: int, places: bool) -> None:
+    """A tile whose axis is one vector of registers has no turn before its first element; nor has one with places."""
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        x = rng.choice(np.array([-3.0, 1.0, 2.0, -INF, NAN], np.float32), shape)
+        x[rng.random(shape) < seed / 6] = NAN
+        count = shape[1 - axis]
+        greatest, least, found = np.zeros(count, np.float32), np.zeros(count, np.float32), np.zeros(count, np.int32)
+        extrema[(1,)](x, greatest, least, found, *shape, AXIS=axis, PLACES=places)
+        np.testing.assert_array_equal(greatest, np.fmax.reduce(x, axis))
+        np.testing.assert_array_equal(least, np.fmin.reduce(x, axis))
+        if places:
+            np.testing.assert_array_equal(found, np.where(np.isnan(x), -9.0, x).argmax(axis))
+
+
 # -- softmax -----------------------------------------------------------------------------------------------------------
 
 

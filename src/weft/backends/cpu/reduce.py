@@ -177,6 +177,10 @@ class ReduceRoot:
         ones = [const_of(self.wide, n) for n in numbers]
         return [ev.f.splat(one, ev.lanes) if ev.lanes else one for one in ones]
 
+    def before_first(self, ev: Evaluator) -> Regs | None:
+        """What the first element is combined with; None where it is the accumulator. No extremum may be NaN."""
+        return self.start(ev) if self.pick else None
+
     def finish(self, ev: Evaluator, values: Regs) -> Regs:
         """From accumulators to results."""
         f = ev.f
@@ -286,7 +290,8 @@ class _Reductions:
             row = []
             for k, copy in enumerate(self.copies):
                 values = root.values(ev, copy)
-                row.append(values if accumulators is None else root.combine(ev, accumulators[r][k], values))
+                before = root.before_first(ev) if accumulators is None else accumulators[r][k]
+                row.append(values if before is None else root.combine(ev, before, values))
             result.append(row)
         for write in writes:
             write()

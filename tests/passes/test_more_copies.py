@@ -164,3 +164,22 @@ def test_what_a_while_carries_is_known_to_be_a_multiple() -> None:
     assert loads and all("v4" in x for x in loads), loads
     whiled[(1,)](a, b, out, 96, M=64, N=64, BK=32, target="sim:cuda:90")
     np.testing.assert_array_equal(out, a.astype(np.float32) @ b.astype(np.float32))
+
+
+@weft.jit
+def past_the_end(A, B, OUT, turns, BK: tl.constexpr, N: tl.constexpr):
+    n, k = tl.arange(0, N), tl.arange(0, BK)
+    acc = tl.zeros((N, N), tl.float32)
+    for i in range(turns):
+        a = tl.load(A + n[:, None] * BK + k[None, :])
+        b = tl.load(B + (i * BK + k)[:, None] * N + n[None, :])
+        acc = tl.dot(a, b, acc)
+    tl.store(OUT + n[:, None] * N + n[None, :], acc)
+
+
+@pytest.mark.parametrize("turns", [2, 4])  # copied before the loop, and in it
+def test_a_copy_is_where_its_load_is(turns):
+    a, b = np.ones((64, 16), np.float16), np.ones((16, 64), np.float16)
+    with pytest.raises(weft.sim.OutOfBoundsError, match="of `B`") as caught:
+        past_the_end[(1,)](a, b, np.zeros((64, 64), np.float32), turns, BK=16, N=64, target="sim:cuda:80")
+    assert "b = tl.load(B" in str(caught.value)

@@ -430,7 +430,8 @@ class _Pipeline:
             to = b.create(MemDescIndexOp, (buffers, slot), (c.memory(),)).result
             kept = {k: v for k, v in c.load.properties.items() if k in ("cache", "evict")}
             sizes = {"operandSegmentSizes": segments(1, 1, 1, 0)}
-            b.create(AsyncCopyGlobalToLocalOp, (pointer, to, active), (async_token,), {**kept, **sizes})
+            copy = b.create(AsyncCopyGlobalToLocalOp, (pointer, to, active), (async_token,), {**kept, **sizes})
+            copy.location = c.load.location
         b.create(AsyncCommitGroupOp, (), (async_token,))
         return after
 

@@ -372,3 +372,26 @@ def more_memory_than_there_is(x):
     stages.index(0).store(gl.zeros([64, 64], gl.float32, layout))
     result.index(1).store(stages.index(0).load(layout))
     gl.store(x, gl.sum(gl.sum(result.index(1).load(layout) + stages.index(0).load(layout), 1), 0))
+
+
+@gluon.jit
+def product_under_way(x):
+    mma: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, 64, 16])
+    a = gl.allocate_shared_memory(gl.float16, [64, 64], gl.NVMMASharedLayout(128, 16))
+    c = warpgroup_mma(a, a, gl.zeros([64, 64], gl.float32, mma), is_async=True)
+    gl.store(x + gl.arange(0, 64, gl.SliceLayout(1, mma)), gl.sum(c, 1))
+
+
+@gluon.jit
+def loop_of_products_under_way(x):
+    mma: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, 64, 16])
+    a = gl.allocate_shared_memory(gl.float16, [64, 64], gl.NVMMASharedLayout(128, 16))
+    c = gl.zeros([64, 64], gl.float32, mma)
+    for i in range(4):
+        c = warpgroup_mma(a, a, c, is_async=True)
+
+
+@gluon.jit
+def part_that_begins_anywhere(x):
+    memory = gl.allocate_shared_memory(gl.float32, [64, 64], gl.SwizzledSharedLayout(1, 1, 1, [1, 0]))
+    part = memory.slice(3, 16, 1)

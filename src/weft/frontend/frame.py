@@ -239,6 +239,9 @@ class Frame:
         hint: str | None = None,
     ) -> CompilationError:
         """An error at a node (at the current one), to be raised."""
+        types = [getattr(v, "type", None) for v in self.scope.values()]
+        ways = [t.way_out for t in types if isinstance(t, core.base_type) and t.way_out and str(t) in message]
+        hint = ways[0] if ways else hint
         return kind(message, self.span(node), source_line=self.source_line(node), notes=notes, hint=hint)
 
     # -- calls of jit functions --------------------------------------------------------------------------------

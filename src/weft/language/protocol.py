@@ -17,7 +17,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from weft.base import OutsideKernelError
 
@@ -41,6 +41,9 @@ class base_value:
 
 class base_type:
     """The type of a `base_value`."""
+
+    way_out: ClassVar[str] = ""
+    """What to do with values of this type where they are refused; errors that name the type say it."""
 
     def __eq__(self, other: object) -> bool:
         raise NotImplementedError(f"{type(self).__name__} does not say when two of it are equal")

@@ -179,6 +179,13 @@ class SharedMemory(Laid):
                 f"slice: elements {start} to {start + length - 1} along dimension {dim} of memory of shape "
                 f"{shape_text(memory.shape)}, which has 0 to {size - 1} there"
             )
+        if start % length:
+            raise hinted(
+                ValueError(
+                    f"slice: the start must be a multiple of the length, got elements {start} to {start + length - 1}"
+                ),
+                "take parts of a size that divides the start, or load the whole and select elements",
+            )
         shape = [length if d == dim else s for d, s in enumerate(memory.shape)]
         offsets = [start if d == dim else 0 for d in range(memory.rank)]
         result = self._described(memory.dtype, shape, memory.layout, memory.type.alloc_shape)

@@ -7,7 +7,7 @@ acc = warpgroup_mma_wait(0, deps=(acc,))
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from weft import ir
 from weft.base import LayoutError, hinted
@@ -51,6 +51,11 @@ def fence_async_shared(cluster: Any = False, _semantic: Semantic = None) -> None
 class warpgroup_mma_accumulator_type(base_type):
     """The type of a product that may still be under way."""
 
+    way_out: ClassVar[str] = (
+        "warpgroup_mma_wait(num_outstanding=0, deps=(acc,)) waits for the product and gives its value; a loop that "
+        "carries products under way begins with acc = warpgroup_mma_init(acc)"
+    )
+
     def __init__(self, tensor_type: distributed_type) -> None:
         self.tensor_type = tensor_type
 
@@ -82,6 +87,11 @@ class warpgroup_mma_accumulator(base_value):
     def __init__(self, handle: Any, tensor_type: distributed_type) -> None:
         self.handle = handle
         self.type: warpgroup_mma_accumulator_type = warpgroup_mma_accumulator_type(tensor_type)
+
+    def __str__(self) -> str:
+        return str(self.type)
+
+    __repr__ = __str__
 
     def _flatten_ir(self, handles: list[Any]) -> None:
         handles.append(self.handle)

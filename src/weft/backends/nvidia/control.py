@@ -53,7 +53,7 @@ def _bases(e: Emitter, places: Sequence[tuple[int, int]], registers: Sequence[Re
     """The base of each group of registers that are to have fixed distances."""
     found: dict[int, Sum] = {}
     for (group, distance), register in zip(places, registers, strict=True):
-        sum = e.sum(register, type)
+        sum = register if isinstance(register, Sum) else Sum(e.name(register), 0, type)
         mine = Sum(sum.base, sum.offset - distance, type)
         first = found.setdefault(group, mine)
         if (first.base, first.offset) != (mine.base, mine.offset):
@@ -72,9 +72,9 @@ def _carried(e: Emitter, value: Value, initial: Sequence[Register], apart: bool)
         places: list[tuple[int, int]] = []
         firsts: dict[int, int] = {}
         for register in initial:
-            sum = e.sum(register, type)
-            group = bases.setdefault(sum.base, len(bases))
-            places.append((group, sum.offset - firsts.setdefault(group, sum.offset)))
+            base, offset = (register.base, register.offset) if isinstance(register, Sum) else (e.name(register), 0)
+            group = bases.setdefault(base, len(bases))
+            places.append((group, offset - firsts.setdefault(group, offset)))
         if len(bases) < value.count:
             return Carried(value, type, 1, list(bases), places)
     return Carried(value, type, 1)

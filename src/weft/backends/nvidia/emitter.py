@@ -2,12 +2,10 @@
 
 Registers are spelled as LLVM spells operands, except where not writing an instruction is better:
 
-    Sum("%x7", 16)          %x7 + 16: addresses with a common base need one addition, and the distance goes into the
-                            instruction that accesses memory
-    Stepped(sum, "%x8", 3)  a sum and three times %x8: rows that are a stride apart have addresses that are an addition
-                            apart, and not a multiplication each
-    Part("%x9", 1, ...)     the upper half of a word: halves that are loaded in words and multiplied in words are never
-                            taken apart
+    Sum("%x7", 16)       %x7 + 16: addresses with a common base need one addition, and the distance goes into the
+                         instruction that accesses memory
+    Part("%x9", 1, ...)  the upper half of a word: halves that are loaded in words and multiplied in words are never
+                         taken apart
 
 `Emitter.names` spells them out where an operation needs them. What has been spelled out is remembered as long as it
 dominates what follows: until the end of the region.
@@ -33,7 +31,7 @@ from .lines import Lines
 from .machine import PTXTarget
 from .turns import Turns
 
-__all__ = ["EMITTERS", "LLVM", "Emitter", "Part", "Register", "Stepped", "Sum", "emitter"]
+__all__ = ["EMITTERS", "LLVM", "Emitter", "Part", "Register", "Sum", "emitter"]
 
 LLVM = {
     "i1": "i1",
@@ -70,15 +68,6 @@ class Sum:
         self.base, self.offset, self.type = base, (offset + half & (1 << bits) - 1) - half, type
 
 
-class Stepped:
-    """A sum, and so many times a register: rows of a tile are a fixed number of strides apart."""
-
-    __slots__ = ("by", "sum", "times")
-
-    def __init__(self, sum: Sum, by: str, times: int) -> None:
-        self.sum, self.by, self.times = sum, by, times
-
-
 class Part:
     """One of the elements that a word of `count` elements holds, the lowest first."""
 
@@ -88,7 +77,7 @@ class Part:
         self.word, self.index, self.count, self.type = word, index, count, type
 
 
-Register: TypeAlias = str | Sum | Stepped | Part
+Register: TypeAlias = str | Sum | Part
 Handler = Callable[["Emitter", LaneOp], None]
 EMITTERS: dict[str, Handler] = {}
 """How each operation is emitted, by its name."""
@@ -165,8 +154,6 @@ class Emitter:
         """Sums of a carried register and one that the loop does not change: (carried, distance)."""
         self._structs: dict[str, str] = {}
         """The names of types."""
-        self._reached: dict[tuple[str, str], dict[int, str]] = {}
-        """What was made of (base, step): by how many steps."""
         self._count = 0
         self._known: dict[object, str] = {}
         self._scopes: list[list[object]] = [[]]
@@ -337,8 +324,6 @@ class Emitter:
         """A register as an operand."""
         if isinstance(register, str):
             return register
-        if isinstance(register, Stepped):
-            register = self.reached(register)
         if isinstance(register, Sum):
             if not register.base:
                 return str(register.offset)
@@ -352,26 +337,6 @@ class Emitter:
         type = f"<{register.count} x {register.type}>"
         whole = self.pure(f"bitcast {word} {register.word} to {type}")
         return self.pure(f"extractelement {type} {whole}, i32 {register.index}")
-
-    def reached(self, register: Stepped) -> Sum:
-        """The sum that a register is some steps from, from the nearest one that is there already."""
-        base, by, type = register.sum.base, register.by, register.sum.type
-        there = self._reached.setdefault((base, by), {})
-        known = {times: name for times, name in there.items() if self._known.get((base, by, times)) == name}
-        nearest = min((0, *known), key=lambda times: abs(register.times - times))
-        distance = register.times - nearest
-        if distance:
-            step = self.pure(f"mul {type} {by}, {distance}") if distance != 1 else by
-            text = f"add {type} {known.get(nearest, base)}, {step}"
-            known[register.times] = self.once((base, by, register.times), text)
-        self._reached[base, by] = known
-        return Sum(known.get(register.times, base), register.sum.offset, type)
-
-    def sum(self, register: Register, type: str) -> Sum:
-        """An integer as a register and a constant."""
-        if isinstance(register, Stepped):
-            return self.reached(register)
-        return register if isinstance(register, Sum) else Sum(self.name(register), 0, type)
 
     def names(self, value: lane.Value) -> list[str]:
         """All registers of a value as operands."""

@@ -13,7 +13,7 @@ from weft.backends.llvm.emit import INTEGER_INSTRUCTIONS
 from weft.ir.lane import LaneOp
 
 from .elementwise import MANGLED, SCALARS, elementwise, named_predicate, scalars
-from .emitter import BITS, EMITTERS, LLVM, PURE, Emitter, Register, Stepped, Sum, emitter
+from .emitter import BITS, EMITTERS, LLVM, PURE, Emitter, Register, Sum, emitter
 
 __all__: list[str] = []
 
@@ -31,41 +31,12 @@ def _lazy(e: Emitter, op: LaneOp, combine: Callable[[Emitter, str, Register, Reg
     made: dict[tuple[Any, ...], Register] = {}
     out: list[Register] = []
     for a, b in zip(left, right, strict=True):
-        key = (*_steps(a), *_steps(b))
+        key = (*_split(a), *_split(b))
         found = made.get(key)
         if found is None:
-            found = made[key] = _stepwise(e, result.elem, a, b, combine)
+            found = made[key] = combine(e, result.elem, a, b)
         out.append(found)
     e.env[result] = out
-
-
-def _steps(register: Register) -> tuple[Any, ...]:
-    """What tells registers apart."""
-    if isinstance(register, Stepped):
-        return (*_split(register.sum), register.by, register.times)
-    return (*_split(register), "", 0)
-
-
-def _stepwise(
-    e: Emitter, type: str, a: Register, b: Register, combine: Callable[[Emitter, str, Register, Register], Register]
-) -> Register:
-    """What becomes of the sums, as many steps further; where both have steps, or that is not so, of the registers."""
-    if combine is _multiplied and isinstance(b, Stepped):
-        a, b = b, a
-    if combine is _added and isinstance(b, Stepped) and not isinstance(a, Stepped):
-        a, b = b, a
-    if isinstance(b, Stepped):
-        b = e.reached(b)
-    if not isinstance(a, Stepped):
-        return combine(e, type, a, b)
-    if combine is _multiplied:
-        if _split(b)[0]:
-            return combine(e, type, e.reached(a), b)
-        factor = _split(b)[1]
-        sum = combine(e, type, a.sum, b)
-        return Stepped(sum, a.by, a.times * factor) if isinstance(sum, Sum) and sum.base else Sum("", 0, type)
-    sum = combine(e, type, a.sum, b)
-    return Stepped(sum, a.by, a.times) if isinstance(sum, Sum) and sum.base else combine(e, type, e.reached(a), b)
 
 
 def _added(e: Emitter, type: str, a: Register, b: Register) -> Register:
@@ -98,9 +69,6 @@ def _multiplied(e: Emitter, type: str, a: Register, b: Register) -> Register:
     x, m = _split(a)
     y, n = _split(b)
     if x and y:
-        if type == "i64" and (m == 0) != (n == 0):
-            by, times = (y, m) if m else (x, n)
-            return Stepped(Sum(e.pure(f"mul {type} {x}, {y}"), 0, type), by, times)
         return e.pure(f"mul {type} {e.name(a)}, {e.name(b)}")
     base, factor = (x, n) if x else (y, m)
     if not base or not factor:
@@ -238,7 +206,7 @@ def _extend(e: Emitter, op: LaneOp) -> None:
         return
     out: list[Register] = []
     for register in found:
-        base, offset = _split(register)  # of i32: without steps
+        base, offset = _split(register)
         known = e.largest.get(base, 0 if not base else None)
         if isinstance(register, Sum) and not base and op.name == "arith.extsi":
             out.append(Sum("", offset, "i64"))

@@ -53,8 +53,11 @@ def _shape(elem: str, vector: int) -> list[Shape]:
 def address_text(e: Emitter, register: Register, wide: bool) -> tuple[str, str, int]:
     """(type, operand, distance) of an address."""
     type = "i64" if wide else "i32"
-    sum = e.sum(register, type)
-    return (type, sum.base, sum.offset) if sum.base else (type, str(sum.offset), 0)
+    if isinstance(register, Sum):
+        if not register.base:
+            return type, str(register.offset), 0
+        return type, register.base, register.offset
+    return type, e.name(register), 0
 
 
 def _pointer(e: Emitter, register: Register, space: str, more: int) -> str:

@@ -495,10 +495,10 @@ def _copy_async(e: Emitter, op: LaneOp) -> None:
         _, here, distance = address_text(e, source, True)
         text = f"cp.async.{kind}.shared.global {_at(0, offset)}, {_at(1, distance)}, {size}"
         arguments, constraints = [("i32", there), ("i64", here)], "r,l"
-        if mask is not None:  # zeros by a predicate: a number of bytes would take a selection for each term of a mask
-            arguments.append(("i1", e.pure(f"xor i1 {e.name(mask)}, true")))
-            text, constraints = f"{text}, $2", f"{constraints},b"
-            e.version = max(e.version, 75)
+        if mask is not None:
+            name = e.name(mask)
+            arguments.append(("i32", e.pure(f"select i1 {name}, i32 {size}, i32 0")))
+            text, constraints = f"{text}, $2", f"{constraints},r"
         e.asm(f"{text};", f"{constraints},~{{memory}}", (), arguments)
 
 

@@ -107,6 +107,10 @@ def test_out_of_resources_reads_as_in_triton() -> None:
     )
 
 
+def test_a_resource_of_which_nobody_says_how_much_there_is() -> None:
+    assert str(OutOfResources(0, 0, "GPU memory", "free arrays")) == "out of resource: GPU memory.\nhint: free arrays"
+
+
 def test_the_family() -> None:
     for kind in (UnsupportedLanguageConstruct, CompileTimeAssertionFailure, Unsupported, LayoutError):
         assert issubclass(kind, CompilationError)

@@ -255,12 +255,13 @@ class LayoutError(CompilationError, ValueError):
 
 
 class OutOfResources(WeftError):
-    """The kernel needs `required` of the resource `name`; the machine has `limit`."""
+    """The kernel needs `required` of the resource `name`; the machine has `limit`. 0 and 0 where nobody says how much."""
 
     def __init__(
         self, required: int, limit: int, name: str, hint: str | None = None, *, details: Sequence[str] = ()
     ) -> None:
-        message = f"out of resource: {name}, Required: {required}, Hardware limit: {limit}."
+        numbers = f", Required: {required}, Hardware limit: {limit}" if required or limit else ""
+        message = f"out of resource: {name}{numbers}."
         if not hint:
             message += " Reducing block sizes or `num_stages` may help."
         super().__init__("\n".join([message, *details, *([f"hint: {hint}"] if hint else ())]))

@@ -255,7 +255,7 @@ class LayoutError(CompilationError, ValueError):
 
 
 class OutOfResources(WeftError):
-    """The kernel needs `required` of the resource `name`; the machine has `limit`. 0 and 0 where nobody says how much."""
+    """The kernel needs `required` of the resource `name`; the machine has `limit`. 0 and 0: nobody says how much."""
 
     def __init__(
         self, required: int, limit: int, name: str, hint: str | None = None, *, details: Sequence[str] = ()

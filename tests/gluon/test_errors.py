@@ -14,8 +14,10 @@ import numpy as np
 import pytest
 
 import weft
+from weft import gluon
 from weft.base import CompilationError, OutOfResources, WeftError
 from weft.gluon import language as gl
+from weft.gluon.language.nvidia.hopper import cluster, fence_async_shared, mbarrier
 
 from . import bad_kernels
 
@@ -74,6 +76,37 @@ def test_on_the_cpu() -> None:
         'target cpu\nhint: `with weft.target("sim:cuda:80"):` around the launch, or WEFT_TARGET=sim:cuda:80, runs it '
         "on this machine"
     )
+
+
+@gluon.jit
+def _announces(x):
+    bar = gl.allocate_shared_memory(gl.int64, [1], mbarrier.MBarrierLayout())
+    mbarrier.init(bar, count=1)
+    mbarrier.expect(bar, 64)
+
+
+@gluon.jit
+def _fences(x):
+    fence_async_shared()
+
+
+@gluon.jit
+def _meets(x):
+    cluster.arrive()
+
+
+@pytest.mark.parametrize("kernel", [_announces, _fences, _meets], ids=lambda k: str(k.__name__))
+@pytest.mark.parametrize("target", ["cuda:80", "sim:cuda:80"])
+def test_what_came_with_hopper_is_refused_before(kernel: Any, target: str) -> None:
+    """In the simulator as by the compiler: nobody finds out on the machine."""
+    found = {_announces: "the instruction `mbarrier.arrive.expect_tx`", _fences: "a fence for the asynchronous proxy"}
+    with pytest.raises(weft.Unsupported) as caught:
+        if target.startswith("sim"):
+            kernel[(1,)](np.zeros(4, np.float32), target=target)
+        weft.compile(weft.ASTSource(kernel, {"x": "*fp32"}, {}), target=target)
+    assert caught.value.span is not None
+    what = found.get(kernel, "the instruction `barrier.cluster.arrive`")
+    assert f"{what} is not supported on target cuda:80" in str(caught.value)
 
 
 def test_outside_of_a_kernel() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 
 import numpy as np
 
@@ -72,7 +73,7 @@ class _Memory:
 
 
 def _instruction(context: Context, op: LaneOp) -> None:
-    entry = _entry(context, op)
+    entry = _entry(op, context.batch.program.target)
     if entry.name.startswith("wgmma"):
         _check_warpgroup(context, op)
     if entry.touches == "sync":
@@ -125,12 +126,29 @@ def _typed_as(x: Array, elem: str) -> Array:
     return x if x.dtype == DTYPES[elem] else np.ascontiguousarray(x).view(DTYPES[elem])
 
 
-def _entry(context: Context, op: LaneOp) -> Instruction:
-    entry = instruction(op.attrs["isa"])
-    target = context.batch.program.target
+def _capability(target: str) -> int | None:
+    """The number in the name of a target."""
     capability = target.rpartition(":")[2].rstrip("abcdefghijklmnopqrstuvwxyz")
-    if capability.isdigit() and not entry.works_on(int(capability)):
-        raise Unsupported(f"the instruction `{entry.name}`", target, op.span, works_on=[f"cuda:{entry.since}"])
+    return int(capability) if capability.isdigit() else None
+
+
+@lru_cache(maxsize=1024)
+def _works(isa: str, target: str) -> bool:
+    """Whether a target has an instruction."""
+    capability = _capability(target)
+    return capability is None or instruction(isa).works_on(capability)
+
+
+def _check_target(context: Context, op: LaneOp) -> None:
+    """Unsupported where the target of the program does not have the instruction."""
+    isa, target = op.attrs["isa"], context.batch.program.target
+    if not _works(isa, target):
+        since = instruction(isa).since
+        raise Unsupported(f"the instruction `{isa}`", target, op.span, works_on=[f"cuda:{since}"])
+
+
+def _entry(op: LaneOp, target: str) -> Instruction:
+    entry = instruction(op.attrs["isa"])
     if entry.semantics is None and not (entry.touches == "sync" and entry.name.startswith(ORDERING)):
         raise Unsupported(f"the instruction `{entry.name}` as `instruction`", target, op.span)
     return entry
@@ -177,9 +195,16 @@ def _barrier(context: Context, op: LaneOp) -> Iterator[Wait]:
         yield from cluster_wait(context, op)
 
 
+FIRST_ASYNCHRONOUS = 90
+"""The first capability whose copy engine and products have a proxy of their own."""
+
+
 def _fence(context: Context, op: LaneOp) -> None:
     context.batch.report.add_kind(op.span, f"fence.{op.attrs['kind']}", context.count)
     if op.attrs["kind"].startswith("async"):
+        target = context.batch.program.target
+        if (_capability(target) or FIRST_ASYNCHRONOUS) < FIRST_ASYNCHRONOUS:
+            raise Unsupported("a fence for the asynchronous proxy", target, op.span, works_on=["cuda:90"])
         context.batch.shadow.clocks.fence(context.warps)
 
 
@@ -231,6 +256,7 @@ HANDLERS: dict[str, Callable[[Context, LaneOp], None]] = {
 
 def _any_instruction(context: Context, op: LaneOp) -> Iterator[Wait]:
     isa = op.attrs["isa"]
+    _check_target(context, op)
     if isa.startswith("mbarrier."):
         yield from mbarrier(context, op)
     elif isa.startswith(("cp.async.bulk.", "cp.reduce.async.bulk.")):

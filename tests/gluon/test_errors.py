@@ -18,6 +18,7 @@ from weft import gluon
 from weft.base import CompilationError, OutOfResources, WeftError
 from weft.gluon import language as gl
 from weft.gluon.language.nvidia.hopper import cluster, fence_async_shared, mbarrier
+from weft.gluon.nvidia.hopper import TensorDescriptor
 
 from . import bad_kernels
 
@@ -112,3 +113,24 @@ def test_what_came_with_hopper_is_refused_before(kernel: Any, target: str) -> No
 def test_outside_of_a_kernel() -> None:
     with pytest.raises(WeftError, match="^`arange` builds kernel code and works only inside a kernel"):
         gl.arange(0, 4)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "block", "layout", "said"),
+    [
+        (np.float32, [16, 64], gl.NVMMASharedLayout(128, 16), "is for elements of 16 bits, the array holds fp32"),
+        (np.float16, [16, 32], gl.NVMMASharedLayout(128, 16), "blocks of a tensor descriptor cannot lie so: .* has 32"),
+        (
+            np.float16,
+            [16, 4],
+            gl.NVMMASharedLayout(0, 16),
+            r"16 bytes or more in the last dimension, .* has 8",
+        ),
+        (np.float16, [16, 64], gl.NVMMASharedLayout(0, 16, 3), "of 2 dimensions needs a layout of as many"),
+        (np.float16, [16, 64], gl.SwizzledSharedLayout(8, 1, 8, [1, 0]), "must be an NVMMASharedLayout"),
+    ],
+)
+def test_descriptors_of_blocks_that_cannot_lie_so(dtype: Any, block: Any, layout: Any, said: str) -> None:
+    """Where they are made, not where a kernel is compiled for them."""
+    with pytest.raises(weft.LaunchError, match=said):
+        TensorDescriptor(np.zeros((64, 64), dtype), [64, 64], [64, 1], block, layout)

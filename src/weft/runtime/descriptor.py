@@ -87,6 +87,10 @@ class TensorDescriptor:
             raise LaunchError(f'the padding of a tensor descriptor is "zero" or "nan", got {self.padding!r}')
         if self.padding == "nan" and element[:2] not in ("fp", "bf"):
             raise LaunchError(f'padding "nan" needs floating point elements, the array holds {element}')
+        self._check_layout(element)
+
+    def _check_layout(self, element: str) -> None:
+        """Whether blocks lie in shared memory in a way that fits them; here the compiler chooses one."""
 
     @staticmethod
     def from_tensor(tensor: Any, block_shape: Sequence[int], padding: str = "zero") -> TensorDescriptor:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
-from weft.base import LaunchError
+from weft.base import LaunchError, LayoutError
 from weft.compiler import ASTSource
 from weft.gluon.semantic import GluonSemantic
 from weft.language.callable import constexpr_function
@@ -14,7 +15,7 @@ from weft.language.constants import unwrap
 from weft.layouts import NVMMASharedLayout
 
 from . import descriptor
-from .arrays import ArrayFacts
+from .arrays import ArrayFacts, element_bytes
 from .jit import JITFunction, decorated
 
 __all__ = ["GluonASTSource", "GluonJITFunction", "TensorDescriptor", "constexpr_function", "jit"]
@@ -24,6 +25,36 @@ SHARED = ("num_warps", "num_ctas", "num_stages", "maxnreg")
 
 GluonASTSource = ASTSource
 """A Gluon kernel to be compiled; `weft.ASTSource` knows one when it gets one."""
+
+
+LEAST_ROW = 16
+"""Bytes of the innermost dimension of a block, the least that the copy engine takes."""
+
+
+@lru_cache(maxsize=256)
+def _check_block(layout: NVMMASharedLayout, block: tuple[int, ...], element: str) -> None:
+    """LaunchError where blocks of these elements cannot lie in a layout; looked at once for each kind of them."""
+    size = element_bytes(element)
+    if layout.rank != len(block):
+        raise LaunchError(
+            f"a tensor descriptor of {len(block)} dimensions needs a layout of as many: {layout!r} has {layout.rank}"
+        )
+    if block[-1] * size < LEAST_ROW:
+        raise LaunchError(
+            f"the block shape of a tensor descriptor must have {LEAST_ROW} bytes or more in the last dimension, "
+            f"{list(block)} of {element} has {block[-1] * size}"
+        )
+    hint = f"gl.NVMMASharedLayout.get_default_for({list(block)}, dtype) fits"
+    if layout.element_bitwidth != 8 * size and not layout.fp4_padded:
+        raise LaunchError(
+            f"the layout of a tensor descriptor is for elements of {layout.element_bitwidth} bits, the array holds "
+            f"{element}: {layout!r}",
+            hint=hint,
+        )
+    try:
+        layout.to_linear(block)
+    except LayoutError as error:
+        raise LaunchError(f"blocks of a tensor descriptor cannot lie so: {error.message}", hint=hint) from None
 
 
 @dataclass
@@ -42,11 +73,9 @@ class TensorDescriptor(descriptor.TensorDescriptor):
             raise LaunchError(f"the layout of a tensor descriptor must be an NVMMASharedLayout, got {layout!r}")
         self.layout = layout
         super().__init__(base, list(shape), list(strides), list(block_shape), padding)
-        if layout.rank != len(self.shape):
-            raise LaunchError(
-                f"a tensor descriptor of {len(self.shape)} dimensions needs a layout of as many: {layout!r} has "
-                f"{layout.rank}"
-            )
+
+    def _check_layout(self, element: str) -> None:
+        _check_block(self.layout, tuple(self.block_shape), element)
 
     @staticmethod
     def from_tensor(  # type: ignore[override]

@@ -696,5 +696,9 @@ def test_parameters_that_are_given_by_name_only(gpu: PretendedGPU) -> None:
         fill[(2,)](Tensor(1 << 41), scale=0.5, BLOCK=128, n=number)
         assert gpu.launched[-1].values("Qqf") == (1 << 41, number, 0.5)
     assert len(fill._on_gpu()._ways) == 1, "they have a quick way"
+    heard: list[Any] = []
+    fill.add_pre_run_hook(lambda x, *, n, **more: heard.append((n, *more)))
+    fill[(2,)](Tensor(), n=5, BLOCK=64)
+    assert heard == [(5, "scale", "BLOCK")]
     with pytest.raises(LaunchTypeError, match="5 arguments were given, the kernel has 4: x, n, scale, BLOCK"):
         fill[(1,)](Tensor(), 5, n=5, BLOCK=64)

@@ -380,11 +380,12 @@ def launcher_source(name: str, params: Sequence[KernelParam], spaces: dict[str, 
             f"        {k}, {v} = {bind}",
         ]
     arguments = "".join(f"{p.name}, " for p in params)
+    passed = "".join(f"{p.name}={p.name}, " if is_keyword_only(p) else f"{p.name}, " for p in params)
     lines += [
         f"    _w_key = ({''.join(k + ', ' for k in keys)}_w_rt.debug,",
         "              _w_tuple(_w_options.items()) if _w_options else None)",
         "    if _w_pre_hooks:",
-        f"        _w_run_pre_hooks({arguments}**_w_options)",
+        f"        _w_run_pre_hooks({passed}**_w_options)",
         "    try:",
         "        _w_entry = _w_cache[_w_key]",
         "    except (KeyError, TypeError):  # not there, or an option that cannot be hashed",

@@ -152,6 +152,33 @@ def test_memory() -> None:
     assert order.tolist() == [7 + sum(range(i)) for i in range(8)] and total[0] == 7 + 28
 
 
+# -- fma of halves -----------------------------------------------------------------------------------------------------
+
+
+@weft.jit
+def multiply_add(x, y, z, o, N: tl.constexpr):
+    i = tl.arange(0, N)
+    tl.store(o + i, tl.fma(tl.load(x + i), tl.load(y + i), tl.load(z + i)))
+
+
+@pytest.mark.parametrize("type", [np.float16, ml_dtypes.bfloat16])
+def test_fma_of_halves_rounds_once(type: Any) -> None:
+    """A product in the middle of two numbers of the type, and what makes it more or less than that by very little."""
+    e = float(ml_dtypes.finfo(type).eps)
+    one, tiny = 1 + 2 * e, 6e-5 if type == np.float16 else 1e-30  # (1 + 2 e) 1.25 is 1.25 + 2.5 e
+    cases = [
+        (one, 1.25, tiny, 1.25 + 3 * e), (one, 1.25, -tiny, 1.25 + 2 * e), (one, 1.25, 0.0, 1.25 + 2 * e),
+        (-one, 1.25, tiny, -1.25 - 2 * e), (-one, 1.25, -tiny, -1.25 - 3 * e), (one, -1.25, -tiny, -1.25 - 3 * e),
+        (3.0, 1.25, 1.0, 4.75), (INF, 1.25, -1.0, INF), (INF, 1.0, -INF, NAN), (1.0, NAN, 1.0, NAN),
+        (1.0, 1.0, INF, INF), (-1.0, 1.0, 1.0, 0.0), (0.0, -1.0, -0.0, -0.0), (2.0, -0.5, tiny, -1.0),
+        (tiny, 1.0, 0.0, tiny), (one, 1.0, 1.0, 2.0 + 2 * e),
+    ]  # fmt: skip
+    x, y, z, wanted = (np.array(column).astype(type) for column in zip(*cases, strict=True))
+    out = np.zeros_like(x)
+    multiply_add[(1,)](x, y, z, out, N=16)
+    np.testing.assert_array_equal(out.astype(np.float32), wanted.astype(np.float32))
+
+
 # -- extrema of NaN ----------------------------------------------------------------------------------------------------
 
 

@@ -224,7 +224,6 @@ _float("arith.mulf", lambda f, a: f.fmul(a[0], a[1]))
 _float("arith.divf", lambda f, a: f.fdiv(a[0], a[1]))
 _float("tt.precise_divf", lambda f, a: f.fdiv(a[0], a[1]))
 _float("arith.negf", lambda f, a: f.fneg(a[0]))
-_float("math.fma", lambda f, a: _half_fma(f, a) if a[0].type.elem == "half" else f.fma(a[0], a[1], a[2]))
 _float("math.absf", lambda f, a: f.intrinsic("fabs", a[0].type, a))
 _float("math.copysign", lambda f, a: f.intrinsic("copysign", a[0].type, a))
 _float("math.sqrt", lambda f, a: f.intrinsic("sqrt", a[0].type, a))
@@ -241,26 +240,34 @@ _float("arith.minnumf", lambda f, a: _extremum(f, "olt", a, False))
 _float("arith.remf", lambda f, a: vecmath.call(f, "fmod", a))
 
 
-def _half_fma(f: Function, a: list[Value]) -> Value:
-    """a*b + c in half precision, rounded once.
-
-    The product of two halves is exact in single precision. Their sum with the third is rounded to odd: of the two
-    singles around the exact value the one with the odd last bit, from which rounding to half goes the right way.
-    """
-    x, y, z = (f.cast("fpext", v, v.type.with_elem("float")) for v in a)
-    ints = x.type.with_elem("i32")
+@emitter("math.fma")
+def _fma(f: Function, op: Op, a: list[Value]) -> Value:
+    """a*b + c, rounded once."""
+    elem = op.result.elem
+    if elem not in ("f16", "bf16"):
+        x, y, z = (widen(f, elem, v) for v in a)
+        return narrow(f, elem, f.fma(x, y, z))
+    x, y, z = (casts.convert_float(f, v, elem, "f32") for v in a)
     product = f.fmul(x, y)
-    total = f.fadd(product, z)
+    total = f.fadd(product, z) if elem == "f16" else f.fma(x, y, z)  # bf16: the product alone may be too large
+    return casts.convert_float(f, _to_odd(f, total, product, z), "f32", elem)
+
+
+def _to_odd(f: Function, total: Value, product: Value, z: Value) -> Value:
+    """product + z in single precision, from its rounding to nearest (`total`): rounded to odd instead, of two singles
+    around the exact value to the one with the odd last bit. From there rounding to half precision goes the right way.
+    The product of two halves is exact in single precision.
+    """
+    ints = total.type.with_elem("i32")
     part = f.fsub(total, product)
     error = f.fadd(f.fsub(product, f.fsub(total, part)), f.fsub(z, part))  # total + error is exact
     bits = f.bitcast(total, ints)
-    zero = const(x.type, 0.0)
+    zero = const(total.type, 0.0)
     even = f.icmp("eq", f.and_(bits, const(ints, 1)), const(ints, 0))
     larger = f.icmp("eq", f.fcmp("ogt", error, zero), f.fcmp("ogt", total, zero))  # the exact one, in magnitude
     step = f.select(larger, const(ints, 1), const(ints, -1))
     moved = f.select(even, f.add(bits, step), bits)
-    odd = f.select(f.fcmp("one", error, zero), moved, bits)
-    return f.cast("fptrunc", f.bitcast(odd, x.type), a[0].type)
+    return f.bitcast(f.select(f.fcmp("one", error, zero), moved, bits), total.type)
 
 
 def _extremum(f: Function, pred: str, a: list[Value], propagate: bool) -> Value:

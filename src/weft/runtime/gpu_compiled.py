@@ -16,7 +16,7 @@ from .arrays import gpu_of_view, is_array
 from .binder import MAX_GRID, REFUSED, grid_of
 from .descriptor import TensorDescriptor, handed_on
 from .gpu import arrays_of, bind, device_of, launcher_of, map_makers, refuse_host
-from .launch import make_fire, plain_value, runtime_leaves
+from .launch import make_fire, parts_of, plain_value, runtime_leaves
 from .streams import handle_of, stream_of
 
 __all__ = ["make_gpu_launcher"]
@@ -49,7 +49,7 @@ def make_gpu_launcher(kernel: Any) -> Callable[..., None]:
     given = _Given()
 
     def fire_for(args: Sequence[Any], index: int) -> Callable[..., None]:
-        key = (index, *map(type, args))
+        key = (index, *map(_class_of, args))
         if key not in fires:
             fires[key] = _fire(kernel, types, names, dynamic, index, list(args), given)
         return fires[key]
@@ -67,10 +67,7 @@ def make_gpu_launcher(kernel: Any) -> Callable[..., None]:
             device = device_of([names[i] for i in dynamic], tuple(own))
             index = devices.current_device().index if device is None else device
             fire = fire_for(own, index)
-            values = [
-                _bound(params[i], types[i], value) if _is_memory(types[i]) else plain_value(types[i], names[i], value)
-                for i, value in zip(dynamic, own, strict=True)
-            ]
+            values = [_value(params[i], types[i], value) for i, value in zip(dynamic, own, strict=True)]
             if way is not None:
                 ways[classes] = _way(kinds, own, index, fire)
             fire(*grid_of((gx, gy, gz)), *values)
@@ -78,6 +75,11 @@ def make_gpu_launcher(kernel: Any) -> Callable[..., None]:
             given.stream = None
 
     return launch
+
+
+def _class_of(value: Any) -> Any:
+    """The class of an argument, of a tuple those of its parts: arrays say by theirs which stream they belong to."""
+    return tuple(map(_class_of, value)) if isinstance(value, (tuple, list)) else type(value)
 
 
 def _no_way(*_: Any) -> bool:
@@ -170,6 +172,13 @@ def _descriptor(name: str, given: TensorDescriptor, index: int, spaces: dict[str
 def _is_memory(kind: Any) -> bool:
     """Whether an argument of this type is an array, or a descriptor of one."""
     return isinstance(kind, str) and kind.startswith(("*", "tensordesc"))
+
+
+def _value(param: Any, kind: Any, value: Any) -> Any:
+    """What is handed to the kernel for an argument of a known type, or for a part of a tuple."""
+    if not isinstance(kind, str):
+        return tuple(_value(param, k, v) for k, v in parts_of(kind, param.name, value))
+    return _bound(param, kind, value) if _is_memory(kind) else plain_value(kind, param.name, value)
 
 
 def _bound(param: Any, kind: str, value: Any) -> Any:

@@ -21,7 +21,7 @@ from .arrays import array_facts, meet
 from .binder import grid_of, handler_for
 from .specialize import leaves
 
-__all__ = ["limits_of", "make_fire", "make_guard", "make_launcher", "refuse_read_only", "runtime_leaves"]
+__all__ = ["limits_of", "make_fire", "make_guard", "make_launcher", "parts_of", "refuse_read_only", "runtime_leaves"]
 
 Leaf = tuple[tuple[int, ...], str]
 """Where a value is (parameter, index in a tuple, ...) and its type in the signature."""
@@ -263,10 +263,20 @@ def make_guard(
     return spaces["guard"]  # type: ignore[no-any-return]
 
 
+def parts_of(kinds: Sequence[Any], name: str, value: Any) -> list[tuple[Any, Any]]:
+    """The parts of a tuple with their types. LaunchTypeError for what is no tuple of as many."""
+    if isinstance(value, (tuple, list)) and len(value) == len(kinds):
+        return list(zip(kinds, value, strict=True))
+    found = f"one of {len(value)}" if isinstance(value, (tuple, list)) else f"a {type(value).__name__}"
+    raise LaunchTypeError(f"argument `{name}` was compiled as a tuple of {len(kinds)}, got {found}", name)
+
+
 def plain_value(kind: Any, name: str, value: Any) -> Any:
     """What is handed to a compiled kernel for an argument of a known type; refuses what does not fit it."""
-    if isinstance(kind, tuple) or not isinstance(kind, str):
-        return handler_for(value)(value, False, False)[1]
+    if not isinstance(kind, str):
+        return tuple(plain_value(k, name, v) for k, v in parts_of(kind, name, value))
+    if kind == "constexpr":  # in a tuple
+        return None
     if kind.startswith("*"):
         fits = hasattr(value, "data_ptr") or array_facts(value) is not None
         expected = "an array"

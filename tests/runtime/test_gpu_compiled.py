@@ -168,6 +168,20 @@ def test_tuples_of_numbers_are_looked_at_once(gpu: PretendedGPU, monkeypatch: py
             kernel[(1,)](Tensor(A), strides, (2.5,))
 
 
+@pytest.mark.parametrize(("kind", "fits", "not_so"), [("i64", -5, 1 << 63), ("u64", 1 << 63, -1), ("i8", 255, 256)])
+def test_integers_beyond_their_type(gpu: PretendedGPU, kind: str, fits: int, not_so: int) -> None:
+    @weft.jit
+    def fill(out, n):
+        tl.store(out, n)
+
+    kernel = weft.compile(weft.ASTSource(fill, {"out": "*i64", "n": kind}, {}), "cuda:90")
+    for _ in range(3):
+        kernel[(1,)](Tensor(A, np.int64), fits)
+        with pytest.raises(LaunchOverflowError, match=f"argument `n` is {not_so}, which does not fit its type {kind}"):
+            kernel[(1,)](Tensor(A, np.int64), not_so)
+    assert len(gpu.launched) == 3
+
+
 def placed() -> Any:
     @weft.jit
     def placed(outs, value):

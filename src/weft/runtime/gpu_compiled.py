@@ -16,7 +16,7 @@ from .arrays import gpu_of_view, is_array
 from .binder import MAX_GRID, REFUSED, grid_of
 from .descriptor import TensorDescriptor, handed_on
 from .gpu import arrays_of, bind, device_of, launcher_of, map_makers, refuse_host
-from .launch import make_fire, parts_of, plain_value, runtime_leaves
+from .launch import make_fire, parts_of, plain_value, range_of, runtime_leaves
 from .streams import handle_of, stream_of
 
 __all__ = ["make_gpu_launcher"]
@@ -124,8 +124,8 @@ def _argument(name: str, kind: str, given: Any, index: int, spaces: dict[str, An
     if kind in ("i1", "u1"):
         return ([], name) if found is bool else None
     if kind[0] in "iu" and kind[1:].isdigit() and (found in (int, bool) or issubclass(found, np.integer)):
-        bits = int(kind[1:])
-        return [f"{-(1 << bits - 1)} <= {name} < {1 << bits}"], name if found is int else f"int({name})"
+        low, high = range_of(kind)
+        return [f"{low} <= {name} < {high}"], name if found is int else f"int({name})"
     if kind in FLOATS and (found in (float, int, bool) or issubclass(found, np.floating)):
         return [], f"float({name})" if issubclass(found, np.floating) else name
     return None

@@ -21,7 +21,16 @@ from .arrays import array_facts, meet
 from .binder import grid_of, handler_for
 from .specialize import leaves
 
-__all__ = ["limits_of", "make_fire", "make_guard", "make_launcher", "parts_of", "refuse_read_only", "runtime_leaves"]
+__all__ = [
+    "limits_of",
+    "make_fire",
+    "make_guard",
+    "make_launcher",
+    "parts_of",
+    "range_of",
+    "refuse_read_only",
+    "runtime_leaves",
+]
 
 Leaf = tuple[tuple[int, ...], str]
 """Where a value is (parameter, index in a tuple, ...) and its type in the signature."""
@@ -271,6 +280,19 @@ def parts_of(kinds: Sequence[Any], name: str, value: Any) -> list[tuple[Any, Any
     raise LaunchTypeError(f"argument `{name}` was compiled as a tuple of {len(kinds)}, got {found}", name)
 
 
+def range_of(kind: str) -> tuple[int, int]:
+    """(the least, one more than the greatest) of the integers that an argument of a type may be.
+
+    What is narrower than the 8 bytes of a slot is taken by its bits, with a sign or without.
+
+    >>> range_of("i8"), range_of("u64") == (0, 1 << 64)
+    ((-128, 256), True)
+    """
+    bits = int(kind[1:])
+    low, high = -(1 << bits - 1), 1 << bits
+    return (low, high) if bits < 64 else (0, high) if kind[0] == "u" else (low, high >> 1)
+
+
 def plain_value(kind: Any, name: str, value: Any) -> Any:
     """What is handed to a compiled kernel for an argument of a known type; refuses what does not fit it."""
     if not isinstance(kind, str):
@@ -284,8 +306,8 @@ def plain_value(kind: Any, name: str, value: Any) -> Any:
         fits, expected = hasattr(value, "block_shape"), "a tensor descriptor"
     elif kind[0] in "iu" and kind[1:].isdigit():
         fits, expected = isinstance(value, (int, np.integer, np.bool_)), "an integer"
-        bits = int(kind[1:])
-        if fits and not -(1 << bits - 1) <= int(value) < 1 << bits:
+        low, high = range_of(kind)
+        if fits and not low <= int(value) < high:
             raise LaunchOverflowError(f"argument `{name}` is {value}, which does not fit its type {kind}", name)
     else:
         fits, expected = isinstance(value, (int, float, np.number)), "a number"

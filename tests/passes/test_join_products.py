@@ -106,3 +106,24 @@ def test_they_compute_the_same(kernel: Any, steps: int) -> None:
         assert np.abs(out - (y @ x + 2 * second)).max() <= 2.0**-7 * 2 * (np.abs(x @ y) @ np.abs(y)).max()
     else:
         assert np.allclose(out, x.astype(np.float64) @ y, rtol=1e-4, atol=2.0**-15 * (np.abs(x) @ np.abs(y)).max())
+
+
+@weft.jit
+def in_parts(x, y, out, N: tl.constexpr, LIMIT: tl.constexpr):  # type: ignore[no-untyped-def]
+    i = tl.arange(0, N)
+    a = tl.load(x + i[:, None] * N + i[None, :])
+    b = tl.load(y + i[:, None] + i[None, :] * N)
+    first = tl.dot(a, b)
+    tl.store(out + i[:, None] * N + i[None, :], tl.dot(a, b, first, max_num_imprecise_acc=LIMIT))
+
+
+@pytest.mark.parametrize("limit", [0, 32])
+def test_what_threads_add_to_is_awaited(limit: int) -> None:
+    """Of fp8, in parts: these are added to what the product before it gives, which has to be there."""
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    rng = np.random.default_rng(limit)
+    numbers = [rng.integers(-2, 3, (64, 64)).astype(np.float32) for _ in range(2)]
+    x, y = (v.astype(ml_dtypes.float8_e4m3fn) for v in numbers)
+    out = np.zeros((64, 64), np.float32)
+    in_parts[(1,)](x, y, out, N=64, LIMIT=limit, target="sim:cuda:90")
+    np.testing.assert_array_equal(out, 2 * numbers[0] @ numbers[1].T)

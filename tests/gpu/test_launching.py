@@ -188,6 +188,25 @@ def test_arrays_of_two_libraries(torch: Any) -> None:
     np.testing.assert_array_equal(out.numpy(), 6)
 
 
+class Pointer:
+    """An address and a type, and not a word about where that is."""
+
+    def __init__(self, tensor: Any) -> None:
+        self.dtype, self._address = np.dtype(np.float32), tensor.data_ptr()
+
+    def data_ptr(self) -> int:
+        return int(self._address)
+
+
+def test_the_driver_knows_where_a_pointer_points_to(torch: Any) -> None:
+    x = torch.randn(N, device="cuda")
+    out = torch.zeros_like(x)
+    for _ in range(3):
+        double[GRID](Pointer(x), Pointer(out), BLOCK=BLOCK)
+    torch.cuda.synchronize()
+    assert torch.equal(out, 2 * x)
+
+
 def test_a_tensor_of_the_host_is_named(torch: Any) -> None:
     x, out = torch.ones(N, device="cuda"), torch.ones(N)
     with pytest.raises(weft.LaunchError, match="argument `out`: a torch.Tensor lives in host memory"):

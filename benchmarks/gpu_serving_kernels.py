@@ -95,6 +95,29 @@ def capped_attention(q, k, v, out, scale, cap, n, WINDOW, HEAD: tl.constexpr, BM
 
 
 @jit
+def biased_attention(q, k, v, bias, out, scale, n, HEAD: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr):
+    """Attention where each key has a number that is added to its scores, of which `scale` is in base 2."""
+    head = tl.program_id(1).to(tl.int64) * n * HEAD
+    m, d = tl.program_id(0) * BM + tl.arange(0, BM), tl.arange(0, HEAD)
+    query = tl.load(q + head + m[:, None] * HEAD + d[None, :])
+    query = (query * scale).to(query.dtype)
+    acc = tl.zeros((BM, HEAD), tl.float32)
+    total, top = tl.zeros((BM,), tl.float32), tl.full((BM,), -1.0e30, tl.float32)
+    for position in range(0, n, BN):
+        j = position + tl.arange(0, BN)
+        key = tl.load(k + head + j[None, :] * HEAD + d[:, None])
+        scores = tl.dot(query, key) + tl.load(bias + j)[None, :]
+        new = tl.maximum(top, tl.max(scores, 1))
+        p = tl.exp2(scores - new[:, None])
+        shrink = tl.exp2(top - new)
+        total = total * shrink + tl.sum(p, 1)
+        value = tl.load(v + head + j[:, None] * HEAD + d[None, :])
+        acc = tl.dot(p.to(value.dtype), value, acc * shrink[:, None])
+        top = new
+    tl.store(out + head + m[:, None] * HEAD + d[None, :], (acc / total[:, None]).to(out.dtype.element_ty))
+
+
+@jit
 def combine_parts(parts, logs, out, PARTS: tl.constexpr, HEAD: tl.constexpr):
     """What several programs found of attention, each weighed by the logarithm of its sum."""
     row = tl.program_id(0).to(tl.int64)

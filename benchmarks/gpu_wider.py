@@ -511,6 +511,15 @@ def _windowed() -> Iterator[Case]:
     more = {"HEAD": d, "BM": 128, "BN": 64, "num_warps": 8, "num_stages": 3}
     args = (q, k, v, out, d**-0.5, 30.0, n, window)
     yield "attention, window and cap, bf16", "capped_attention", (n // 128, z), args, more, out, capped, 2e-2
+    bias = torch.randn(n, device="cuda")
+    out = torch.empty_like(q)
+    args = (q, k, v, bias, out, d**-0.5 * 1.4426950408889634, n)
+
+    def biased() -> torch.Tensor:
+        mask = (bias * 0.6931471805599453).to(q.dtype)
+        return torch.nn.functional.scaled_dot_product_attention(q, k, v, mask.expand(n, n))
+
+    yield "attention with a bias, bf16", "biased_attention", (n // 128, z), args, more, out, biased, 3e-2
     rows, parts = 32768, 16
     some, logs = torch.randn(rows, parts, d, device="cuda"), torch.randn(rows, parts, device="cuda")
     out = torch.empty(rows, d, device="cuda").bfloat16()

@@ -3,7 +3,7 @@
 #   make demo    install into .venv, run every example on real input, check and time it
 #   make test    lint, types, the test suite, on WORKERS=2 processes
 #   make fuzz    random kernels that nobody has run, compared with an interpreter, for SECONDS=600; VARIANT=sim: on
-#                simulated GPUs, Gluon kernels too
+#                simulated GPUs, Gluon kernels too; VARIANT=special: on NaN, infinities, denormals and what rounds
 #   make gpu-test, make gpu-bench   the tests, the table and the counters that need an NVIDIA GPU
 #   make gpu-fuzz   random kernels on the GPU, for SECONDS=600; findings go to the folder OUT=gpu-fuzz
 #   make gpu-sanitize   tests on the GPU under compute-sanitizer, for SECONDS=600; what it reports goes to OUT

@@ -6,6 +6,8 @@ scope       the generator's state: variables with their types and the range of t
 operations  elementwise operations, shapes, reductions, scans, products
 memory      loads, stores and atomics with all kinds of addresses and masks
 control     loops, branches, early returns
+special     operations on floats of any value: NaN, infinities, both zeros, denormals, numbers that round
+rounding    results that are rounded once
 arrays      what a kernel is launched on
 device      a kernel on a GPU, twice
 gluon/      Gluon kernels, with layouts

@@ -11,6 +11,7 @@ import mmap
 from dataclasses import dataclass, field
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from .elements import DTYPES, Array, is_float
@@ -51,6 +52,8 @@ def contents(rng: np.random.Generator, array: Array1D, n: int, rough: bool = Fal
     """`n` elements of an array at the launch; floats are whole numbers unless `rough`."""
     if array.elem == "i1":
         return rng.integers(0, 2, n).astype(bool)
+    if array.special:
+        return anything(rng, array.elem, n)
     lo, hi = array.lo, array.hi
     if array.kind in ("out", "atomic") or is_float(array.elem):
         lo, hi = max(lo, -8), min(hi, 8)
@@ -62,6 +65,39 @@ def contents(rng: np.random.Generator, array: Array1D, n: int, rough: bool = Fal
     if n > 3 and array.kind in ("in", "inout"):
         values[rng.integers(0, n, 3)] = (array.lo, array.hi, max(array.lo, 0))
     return values.astype(DTYPES[array.elem])
+
+
+def anything(rng: np.random.Generator, elem: str, n: int) -> Array:
+    """Floats of all kinds: any bits, corners of the type, a few digits, numbers and what is near to them."""
+    dtype = DTYPES[elem]
+    info = ml_dtypes.finfo(dtype)
+    e, tiny, least, most = (float(v) for v in (info.eps, info.tiny, info.smallest_subnormal, info.max))
+    corners = [
+        np.nan,
+        np.inf,
+        0.0,
+        1.0,
+        1 + e,
+        1 - e / 2,
+        1 + 2 * e,
+        least,
+        3 * least,
+        tiny,
+        tiny - least,
+        most,
+        most / 2,
+    ]
+    with np.errstate(all="ignore"):
+        any_bits = rng.integers(0, 256, n * dtype.itemsize, np.uint8).view(dtype).astype(np.float64)
+    kinds = (
+        any_bits,
+        rng.choice([*corners, *(-c for c in corners)], n),
+        rng.integers(-9, 9, n) / 8,
+        np.ldexp(rng.uniform(-2, 2, n), rng.integers(-20, 20, n)),
+        rng.integers(-40, 40, n) * 2048.5,
+    )
+    with np.errstate(all="ignore"):
+        return np.choose(rng.integers(0, len(kinds), n), kinds).astype(dtype)
 
 
 def blocks(program: Program, rough: bool = False) -> list[Block]:
@@ -80,7 +116,7 @@ def blocks(program: Program, rough: bool = False) -> list[Block]:
         both = np.random.default_rng(program.seed + 1)
         first = by_name[a]
         m, n = program.elements(first), program.elements(by_name[b])
-        whole = Array1D("", first.elem, "inout", first.lo, first.hi)
+        whole = Array1D("", first.elem, "inout", first.lo, first.hi, special=first.special)
         values = contents(both, whole, max(m, k + n), rough)
         result.append(Block(values, first.tight, {a: (0, m), b: (k, n)}))
     return result

@@ -11,7 +11,7 @@ import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from unittest import mock
 
@@ -19,11 +19,13 @@ from weft import sim
 from weft.backends.cpu import schedule
 from weft.runtime import knobs
 
+from . import special
 from .arrays import memories
 from .control import some
 from .device import difference_on_gpu
 from .gluon import kernels as gluon
-from .memory import keep
+from .memory import MEMORY, keep
+from .operations import OPERATIONS
 from .program import Program, Simple
 from .scope import Generator, Impossible
 
@@ -39,7 +41,8 @@ class Variant:
 
     With `apart`, no store may have two lanes with one address: which of them stays is open on the target. With
     `lanes`, options of threads and the simulator's schedule are drawn from the seed. With `device`, arrays lie on the
-    GPU. `gluon` is the compute capability that Gluon kernels are for, 0 for kernels of the Triton language.
+    GPU. `gluon` is the compute capability that Gluon kernels are for, 0 for kernels of the Triton language. `special`
+    kernels have floats of any value besides whole ones.
     """
 
     options: dict[str, Any] = field(default_factory=dict)
@@ -48,6 +51,7 @@ class Variant:
     lanes: bool = False
     device: bool = False
     gluon: int = 0
+    special: bool = False
 
     @contextmanager
     def applied(self) -> Iterator[dict[str, Any]]:
@@ -86,7 +90,13 @@ ON_GPU = {
     **{f"gluon:cuda:{n}": Variant(apart=True, lanes=True, device=True, gluon=n) for n in (80, 90)},
 }
 """Each runs where there is a GPU; those with clusters (`-x2`), where it has them."""
-EVERY = {**VARIANTS, **SIMULATED, **ON_GPU}
+SPECIAL = {
+    f"special:{name}": replace(variant, options={**variant.options, "enable_fp_fusion": False}, special=True)
+    for name, variant in {**VARIANTS, **SIMULATED, **ON_GPU}.items()
+    if not variant.gluon
+}
+"""The same on floats that may be anything; `x * y + z` rounds twice, as it is written."""
+EVERY = {**VARIANTS, **SIMULATED, **ON_GPU, **SPECIAL}
 
 
 def generate(seed: int, variant: Variant) -> Program:
@@ -94,6 +104,8 @@ def generate(seed: int, variant: Variant) -> Program:
     if variant.gluon:
         return gluon.generate(seed, variant.gluon)
     g = Generator(seed, variant.apart)
+    if variant.special:
+        g.menu = [*OPERATIONS, *MEMORY, *special.SPECIAL]
     for start in range(3):
         try:
             some(g, 2, 2)
@@ -101,8 +113,10 @@ def generate(seed: int, variant: Variant) -> Program:
             continue
     some(g, g.rng.choice((4, 8, 12, 16)), 0)
     seen = [v for v in g.scopes[0] if v.name.startswith("v")]
-    for v in seen[-5:]:
-        keep(g, v)
+    kept = [v for v in seen if v.special][-8:] + [v for v in seen if not v.special][-5:]
+    for v in kept:
+        with g.any_values(v.special):
+            keep(g, v)
     _overlap(g)
     return g.program
 
@@ -117,7 +131,7 @@ def _overlap(g: Generator) -> None:
         for a in p.arrays
         for b in p.arrays
         if a is not b and a.elem == b.elem and a.kind in ("inout", "in") and b.kind == "inout" and a.elem != "i1"
-        and (a.lo, a.hi) == (b.lo, b.hi)
+        and (a.lo, a.hi, a.special) == (b.lo, b.hi, b.special)
     ]  # fmt: skip
     if pairs:
         a, b = g.rng.choice(pairs)

@@ -1,6 +1,7 @@
 """Element types, and what arithmetic on them means.
 
-Floats hold integers small enough to be exact, so that every result is the same whatever the order and the rounding.
+Floats hold integers small enough to be exact, so that every result is the same whatever the order and the rounding
+(but for those of `special`).
 Integers wrap around; division truncates, and is 0 by 0 (the remainder is the dividend); shifts by the width or more
 give 0, or the sign.
 """
@@ -66,17 +67,6 @@ def limits(elem: str) -> tuple[int, int]:
         return -EXACT[elem], EXACT[elem]
     n = bits(elem)
     return (-(1 << (n - 1)), (1 << (n - 1)) - 1) if is_signed(elem) else (0, (1 << n) - 1)
-
-
-def cast(a: Array, elem: str) -> Array:
-    """A conversion of values."""
-    if elem == "i1":
-        return np.asarray(a != 0)
-    if a.dtype == DTYPES["bf16"]:
-        a = a.astype(np.float32)
-    if elem == "bf16" and a.dtype.kind in "iub":
-        a = a.astype(np.float32)
-    return np.asarray(a.astype(DTYPES[elem]))
 
 
 def truncated_division(x: Array, y: Array) -> Array:

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .elements import DTYPES, EXACT, FLOATS, INTEGERS, NAMES, Array, cast, is_float, is_int, limits
+from .elements import DTYPES, EXACT, FLOATS, INTEGERS, NAMES, Array, is_float, is_int, limits
 from .operations import is_tile, joined
 from .program import Array1D, State
+from .rounding import cast
 from .scope import Generator, Impossible, Shape, Var
 
 BOUND = 64  # of floats in arrays that are written
@@ -194,7 +195,10 @@ def place(g: Generator, array: Array1D, off: Var) -> tuple[str, Callable[[State]
 def choose_array(g: Generator, kinds: tuple[str, ...], elem: str | None = None) -> Array1D:
     """An array of one of these kinds: an old one or a new one."""
     rng = g.rng
-    have = [a for a in g.program.arrays if a.kind in kinds and (elem is None or a.elem == elem)]
+    have = [
+        a for a in g.program.arrays
+        if a.kind in kinds and (elem is None or a.elem == elem) and (not is_float(a.elem) or a.special == g.special)
+    ]  # fmt: skip
     if have and rng.random() < 0.6:
         return rng.choice(have)
     if len(g.program.arrays) > 9:
@@ -202,7 +206,7 @@ def choose_array(g: Generator, kinds: tuple[str, ...], elem: str | None = None) 
             raise Impossible("enough arrays")
         return rng.choice(have)
     kind = rng.choice(kinds)
-    chosen = elem or rng.choice(("i32", "f32", "i1", *INTEGERS, *FLOATS))
+    chosen = elem or rng.choice(FLOATS if g.special else ("i32", "f32", "i1", *INTEGERS, *FLOATS))
     if kind == "in":
         if is_int(chosen) and rng.random() < 0.5:
             lo, hi = limits(chosen)

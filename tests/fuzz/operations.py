@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
@@ -13,7 +14,6 @@ from .elements import (
     NAMES,
     Array,
     bits,
-    cast,
     is_float,
     is_int,
     is_signed,
@@ -22,6 +22,7 @@ from .elements import (
     truncated_division,
     truncated_remainder,
 )
+from .rounding import cast
 from .scope import Generator, Impossible, Shape, Var
 
 Operation = Callable[[Generator], None]
@@ -377,7 +378,7 @@ def join(g: Generator) -> None:
 def split(g: Generator) -> None:
     x = g.pick(lambda v: len(v.shape) >= 2 and v.shape[-1] == 2)
     shape = x.shape[:-1]
-    a, b = Var(g.fresh(), shape, x.elem, x.lo, x.hi), Var(g.fresh(), shape, x.elem, x.lo, x.hi)
+    a, b = (replace(x, name=g.fresh(), shape=shape) for _ in range(2))
 
     def run(state: object) -> None:
         value = state[x.name]  # type: ignore[index]

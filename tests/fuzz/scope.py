@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from .elements import DTYPES, NAMES, Array, cast, is_float, is_int, limits
+from .elements import DTYPES, NAMES, Array, is_float, is_int, limits
 from .program import Array1D, Program, Simple, State
+from .rounding import cast
 
 Shape = tuple[int, ...]
 
@@ -25,6 +26,8 @@ class Var:
     elem: str
     lo: int
     hi: int
+    special: bool = False
+    """Whether it is a float that may be anything, so that its bounds say nothing."""
 
     @property
     def numel(self) -> int:
@@ -42,7 +45,9 @@ def checked(var: Var, value: Array) -> Array:
         raise AssertionError(
             f"{var.name}: {value.dtype}{value.shape} where {var.elem}{var.shape} was expected: a fault of the fuzzer"
         )
-    if value.size and var.elem != "i1" and not (var.lo <= int(value.min()) and int(value.max()) <= var.hi):
+    if var.special or not value.size or var.elem == "i1":
+        return value
+    if not (var.lo <= int(value.min()) and int(value.max()) <= var.hi):
         raise AssertionError(f"{var.name} is not between {var.lo} and {var.hi}: a fault of the fuzzer")
     return value
 
@@ -60,6 +65,7 @@ class Generator:
         self.count = 0
         self.menu: list[tuple[Any, int]] | None = None  # operations other than those of the Triton language
         self.literal = False  # numbers are written down, not given at the launch
+        self.special = False  # floats are special ones: see the module of this name
         self.rounds = 1  # how often the current block is run at most
         self.dims = self._choose_dims()
         self.max_numel = rng.choice((64, 256, 1024, 4096))
@@ -88,13 +94,16 @@ class Generator:
     ) -> Var:
         """`name = text`, a new variable; lines of the text before the last one come before that."""
         least, most = limits(elem)
-        if is_float(elem) and (lo < least or hi > most):
+        special = self.special and is_float(elem)
+        if special:
+            lo, hi = least, most
+        elif is_float(elem) and (lo < least or hi > most):
             raise Impossible("a float that may not be exact")
         if is_int(elem) and (lo < least or hi > most):
             lo, hi = least, most  # it wraps
         if elem == "i1":
             lo, hi = 0, 1
-        var = Var(name or self.fresh(), tuple(shape), elem, lo, hi)
+        var = Var(name or self.fresh(), tuple(shape), elem, lo, hi, special)
 
         def run(state: State) -> None:
             state.env[var.name] = checked(var, np.asarray(value(state)).astype(DTYPES[elem], copy=False))
@@ -103,6 +112,15 @@ class Generator:
         self.put("\n".join([*before, f"{var.name} = {last}"]), run)
         self.scopes[-1].append(var)
         return var
+
+    @contextmanager
+    def any_values(self, special: bool = True) -> Iterator[None]:
+        """Floats are special ones within this block."""
+        before, self.special = self.special, special
+        try:
+            yield
+        finally:
+            self.special = before
 
     @contextmanager
     def block(self, into: list[Any], rounds: int = 1) -> Iterator[None]:
@@ -124,7 +142,8 @@ class Generator:
         found: dict[str, Var] = {}
         for scope in self.scopes:
             for var in scope:
-                found[var.name] = var
+                if not is_float(var.elem) or var.special == self.special:
+                    found[var.name] = var
         return list(found.values())
 
     def pick(self, wanted: Callable[[Var], bool]) -> Var:
@@ -164,6 +183,7 @@ class Generator:
             lo, hi = (-8, 8) if is_float(elem) else (least, most)
         name = {"in": "x", "out": "o", "inout": "m", "atomic": "a", "sunk": "t"}[kind]
         made = Array1D(f"{name}{len(self.program.arrays)}", elem, kind, lo, hi, tight=self.rng.random() < 0.8)
+        made.special = self.special and is_float(elem)
         self.program.arrays.append(made)
         return made
 
@@ -180,7 +200,7 @@ class Generator:
 
     def clamp(self, var: Var, lo: int, hi: int) -> Var:
         """The variable limited to [lo, hi]."""
-        if lo <= var.lo and var.hi <= hi:
+        if var.special or (lo <= var.lo and var.hi <= hi):
             return var
         dtype = DTYPES[var.elem]
 
@@ -203,14 +223,15 @@ class Generator:
         if var.elem == elem:
             return var
         lo, hi = limits(elem)
-        if is_float(elem) and (var.lo < lo or var.hi > hi):
+        if self.special:
+            pass  # every conversion is defined
+        elif is_float(elem) and (var.lo < lo or var.hi > hi):
             bound = self.rng.choice((4, 16, 64, min(1000, hi)))
             var = self.clamp(var, max(-bound, limits(var.elem)[0]), bound)
         elif is_float(var.elem) and is_int(elem) and (var.lo < lo or var.hi > hi):
             var = self.clamp(var, max(lo, limits(var.elem)[0]), min(hi, limits(var.elem)[1]))
-        return self.define(
-            f"{var.name}.to({NAMES[elem]})", lambda s: cast(s[var.name], elem), var.shape, elem, var.lo, var.hi
-        )
+        bounds = limits(elem) if var.special else (var.lo, var.hi)
+        return self.define(f"{var.name}.to({NAMES[elem]})", lambda s: cast(s[var.name], elem), var.shape, elem, *bounds)
 
 
 def wrapped(values: Sequence[int]) -> tuple[int, int]:

@@ -93,7 +93,6 @@ ON_GPU = {
 SPECIAL = {
     f"special:{name}": replace(variant, options={**variant.options, "enable_fp_fusion": False}, special=True)
     for name, variant in {**VARIANTS, **SIMULATED, **ON_GPU}.items()
-    if not variant.gluon
 }
 """The same on floats that may be anything; `x * y + z` rounds twice, as it is written."""
 EVERY = {**VARIANTS, **SIMULATED, **ON_GPU, **SPECIAL}
@@ -102,7 +101,7 @@ EVERY = {**VARIANTS, **SIMULATED, **ON_GPU, **SPECIAL}
 def generate(seed: int, variant: Variant) -> Program:
     """The kernel of a seed, as a variant can have it."""
     if variant.gluon:
-        return gluon.generate(seed, variant.gluon)
+        return gluon.generate(seed, variant.gluon, variant.special)
     g = Generator(seed, variant.apart)
     if variant.special:
         g.menu = [*OPERATIONS, *MEMORY, *special.SPECIAL]

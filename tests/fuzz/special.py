@@ -10,7 +10,8 @@ NaN (none is reinterpreted; the one that is sorted is a constant).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -199,13 +200,17 @@ def _ordered(x: Array, down: bool) -> Array:
     return np.take_along_axis(x, order[..., ::-1] if down else order, -1)
 
 
-SPECIAL: list[tuple[Operation, int]] = [
-    (on_any(operation), 4 * weight)  # most of a kernel
-    for operation, weight in (
-        (memory.load, 24), (memory.store, 8), (memory.update, 2), (literal, 3),
-        (extremum, 8), (clamped, 3), (arithmetic, 6), (multiply_add, 5), (unary, 6), (quotient, 1), (fp8, 3),
-        (reinterpret, 4), (reduce, 8), (scan, 4), (sort, 3),
-        (plain.comparison, 6), (plain.where, 5), (plain.convert, 12), (plain.expand, 3), (plain.spread, 3),
-        (plain.reshape, 4), (plain.transpose, 4), (plain.join, 3), (plain.split, 3), (plain.flip, 2), (plain.gather, 3),
-    )
+def on_any_values(operations: Sequence[tuple[Any, int]]) -> list[tuple[Any, int]]:
+    """Operations on special floats, for a menu of which they are most."""
+    return [(on_any(operation), 4 * weight) for operation, weight in operations]
+
+
+EACH: list[tuple[Operation, int]] = [
+    (memory.load, 24), (memory.store, 8), (memory.update, 2), (literal, 3), (extremum, 8), (clamped, 3),
+    (arithmetic, 6), (multiply_add, 5), (unary, 6), (quotient, 1), (fp8, 3), (reinterpret, 4),
+    (plain.comparison, 6), (plain.where, 5), (plain.convert, 12),
 ]  # fmt: skip
+SPECIAL = on_any_values([
+    *EACH, (reduce, 8), (scan, 4), (sort, 3), (plain.expand, 3), (plain.spread, 3),
+    (plain.reshape, 4), (plain.transpose, 4), (plain.join, 3), (plain.split, 3), (plain.flip, 2), (plain.gather, 3),
+])  # fmt: skip

@@ -16,7 +16,7 @@ X86 = platform.machine().lower() in ("x86_64", "amd64") and host_cpu().has("avx2
 NAMES = [name for name in VARIANTS if X86 or "cpu" not in VARIANTS[name].options]
 SPECIAL = [f"special:{name}" for name in (*NAMES, "sim:cuda:80", "sim:cuda:90")]
 SEEDS = 150
-FOUND = [1032, 1058, 1111, 1137, 1140, 1189, 1220, 1236]
+FOUND = [1089, 1093, 1211, 1222, 1235, 1254, 1292]
 """Seeds that failed while `max` stayed at a NaN, or `fma` of bf16 rounded twice."""
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from .. import operations as plain
@@ -100,7 +102,7 @@ def split(g: GluonGenerator) -> None:
     if len(shape) > 3:
         raise Impossible("too many dimensions")
     pairs = g.named(layouts.blocked(g.rng, len(shape), g.warps, last=2))
-    results = [Var(g.fresh(), shape[:-1], x.elem, x.lo, x.hi) for _ in range(2)]
+    results = [replace(x, name=g.fresh(), shape=shape[:-1]) for _ in range(2)]
     layout = g.layout(shape[:-1])
 
     def run(state: object) -> None:
@@ -178,6 +180,8 @@ TILES = [
     (convert, 10), (expand, 5), (spread, 5), (renamed, 8), (join, 4), (split, 3), (reduce, 8), (scan, 5),
     (gather, 4), (histogram, 1),
 ]  # fmt: skip
+ANY_TILES = [(convert, 6), (expand, 4), (renamed, 5), (join, 3), (split, 3), (gather, 3)]
+"""Those that change no element."""
 EACH = [
     (plain.arange, 3), (plain.full, 3), (plain.argument, 2), (plain.program_id, 1), (plain.arithmetic, 8),
     (plain.with_literal, 5), (plain.division, 3), (plain.bitwise, 4), (plain.shifting, 3), (plain.comparison, 5),

@@ -32,6 +32,7 @@ from weft.gluon import language as gl
 from weft.gluon.language.nvidia import ampere, hopper
 from weft.gluon.language.nvidia.ampere import async_copy, mma_v2
 from weft.gluon.language.nvidia.hopper import fence_async_shared, mbarrier, tma, warpgroup_mma, warpgroup_mma_wait
+from weft.language import PropagateNan
 
 
 @gluon.jit
@@ -87,7 +88,7 @@ class GluonProgram(Program):
 
     def statements(self) -> str:
         """The layouts by name, and the statements."""
-        body = Program.statements(self).replace("tl.", "gl.")
+        body = Program.statements(self).replace("tl.PropagateNan", "PropagateNan").replace("tl.", "gl.")
         used = set(re.findall(r"\bL\d+\b", body))
         used |= {n for name in used for n in re.findall(r"\bL\d+\b", self.layouts[name])}
         named = [f"{INDENT}{name}: gl.constexpr = {text}\n" for name, text in self.layouts.items() if name in used]

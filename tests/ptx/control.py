@@ -7,7 +7,6 @@ other threads are there; a barrier, for as many threads as it says. If all wait 
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
@@ -34,11 +33,12 @@ def run(
     arrays: Global,
     parameters: Array,
     shared: int,
-    seen: Counter[str] | None = None,
+    apart: bool = False,
 ) -> None:
     """Every block of a grid: `parameters` are the bytes of the parameter space, `shared` how many bytes a block has.
 
-    `seen` counts instructions by their opcode. Raises Fault and Unknown.
+    With `apart`, one warp goes on until it waits, then the next one: where a barrier is missing, they do not meet by
+    chance. Raises Fault and Unknown.
     """
     x, y, z = (*grid, 1, 1)[:3]
     tables = {table.name: arrays.add(table.bytes()) for table in program.tables}
@@ -46,14 +46,14 @@ def run(
         block = (number % x, number // x % y, number // (x * y))
         state = Block(program, arrays, parameters, shared, block, (x, y, z))
         state.symbols |= tables
-        state.run(seen)
+        state.run(apart)
 
 
 class Block(State):
     """A block of threads that runs a program."""
 
-    def run(self, seen: Counter[str] | None = None) -> None:
-        """To the end of all threads."""
+    def run(self, apart: bool = False) -> None:
+        """To the end of all threads; see `run`."""
         self.at: Array = np.zeros(self.threads, np.int64)
         self.live: Array = np.ones(self.threads, bool)
         self.waits: Array = np.full(self.threads, RUNS)
@@ -64,10 +64,12 @@ class Block(State):
             if not running.any():
                 self._release()
                 continue
+            if apart:
+                running &= np.arange(self.threads) // WARP == int(np.flatnonzero(running)[0]) // WARP
             here = int(self.at[running].min())
             group = running & (self.at == here)
             alone = not (running & ~group).any()
-            while self.step(here, group, seen):
+            while self.step(here, group):
                 here += 1
                 steps += 1
                 if steps > LONGEST:
@@ -75,15 +77,13 @@ class Block(State):
                 if not alone:
                     break
 
-    def step(self, here: int, group: Array, seen: Counter[str] | None) -> bool:
+    def step(self, here: int, group: Array) -> bool:
         """One instruction of threads that all stand at it. Returns whether they all go on with the next."""
         if here >= len(self.program.instructions):
             self.live[group] = False
             return False
         i = self.program.instructions[here]
         taken = group & self.read(i.guard, "pred") if i.guard else group
-        if seen is not None:
-            seen[".".join((i.name, *i.parts))] += 1
         self.at[group] = here + 1
         if i.name == "bra":
             self.at[taken] = self.program.labels[i.operands[0]]

@@ -6,7 +6,6 @@ launch(kernel, (4,), {"x": x, "out": out, "n": 1000, "BLOCK": 256}, target="cuda
 from __future__ import annotations
 
 import struct
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -42,13 +41,13 @@ def launch(
     values: Mapping[str, Any],
     target: str,
     owners: Sequence[Array] = (),
-    seen: Counter[str] | None = None,
+    apart: bool = False,
     **options: Any,
 ) -> None:
     """Run the kernel on arguments by name; arrays are changed in place.
 
-    `owners` are arrays that the kernel reaches by addresses that it loads. Raises Unknown where the PTX has what the
-    interpreter has not, Fault where it does what PTX forbids.
+    `owners` are arrays that the kernel reaches by addresses that it loads. `apart` is that of `run`. Raises Unknown
+    where the PTX has what the interpreter has not, Fault where it does what PTX forbids.
     """
     with without_assembler():
         compiled = kernel.warmup(**values, grid=tuple(grid), target=target, **options)
@@ -60,7 +59,7 @@ def launch(
     for owner in owners:
         memory.add(owner)
     given = [_word(v, memory) for v in _passed(kernel, values)]
-    run(program, grid, memory, _parameters(program, given), max(16, facts.shared), seen)
+    run(program, grid, memory, _parameters(program, given), max(16, facts.shared), apart)
 
 
 def _passed(kernel: Any, values: Mapping[str, Any]) -> list[Any]:

@@ -32,13 +32,15 @@ def text(body: str, threads: int = 32) -> str:
 """
 
 
-def execute(body: str, given: Array | None = None, threads: int = 32, out: Array | None = None) -> Array:
+def execute(
+    body: str, given: Array | None = None, threads: int = 32, out: Array | None = None, apart: bool = False
+) -> Array:
     """What is in the array behind %rd2 afterwards: 32-bit words, one per thread, if no other is given."""
     a = np.zeros(threads, np.uint32) if given is None else given.copy()
     b = np.full(threads, 0xDEAD, np.uint32) if out is None else out
     memory = Global()
     parameters = np.array([memory.add(a), memory.add(b)], np.uint64).view(np.uint8)
-    run(Program.parse(text(body, threads)), (1,), memory, parameters, 1024)
+    run(Program.parse(text(body, threads)), (1,), memory, parameters, 1024, apart)
     return b
 
 
@@ -248,7 +250,10 @@ $first:
     ld.shared.b32 %r9, [%r1];
     {STORE}
     """
-    np.testing.assert_array_equal(execute(body, threads=64), np.arange(64) ^ 32)
+    for apart in (False, True):
+        np.testing.assert_array_equal(execute(body, threads=64, apart=apart), np.arange(64) ^ 32)
+    missing = execute(body.replace("bar.sync 0;", ""), threads=64, apart=True)
+    assert (missing[:32] != np.arange(32, 64)).any()
 
 
 def test_a_barrier_that_some_do_not_reach() -> None:

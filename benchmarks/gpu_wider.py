@@ -1,17 +1,21 @@
 """Kernels of every day beside Triton on an NVIDIA GPU: same source, same configuration, in turns, in one process.
 
-    python benchmarks/gpu_wider.py [--only WORD]
+    python benchmarks/gpu_wider.py [--only WORD] [--save]
 
 Nothing here was chosen for being fast: it is where to look for what to do next. Prints one line a kernel, and the
-geometric mean; what either side cannot compile is said.
+geometric mean; what either side cannot compile is said. `--save` writes benchmarks/results/wider-DATE.json; what is
+5 % slower against Triton than in the newest of these files is marked with what it had there.
 """
 
 # mypy: ignore-errors
 from __future__ import annotations
 
 import argparse
+import datetime
+import json
 import statistics
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -626,11 +630,32 @@ def _run(case: Case) -> tuple[float, float]:
     return ours, theirs
 
 
+RESULTS = Path(__file__).resolve().parent / "results"
+SLOWER = 0.95
+
+
+def _before() -> dict[str, float]:
+    """How many times faster each kernel was in the newest table."""
+    found = sorted(RESULTS.glob("wider-*.json"))
+    return json.loads(found[-1].read_text("utf-8"))["reached"] if found else {}
+
+
+def _save(reached: dict[str, float], only: str) -> None:
+    """The table of this day; with `only`, what was there of other kernels stays."""
+    place = RESULTS / f"wider-{datetime.date.today().isoformat()}.json"
+    old = json.loads(place.read_text("utf-8"))["reached"] if only and place.exists() else {}
+    facts = {"gpu": torch.cuda.get_device_name(), "torch": torch.__version__, "triton": triton.__version__}
+    rounded = {name: round(ratio, 4) for name, ratio in (old | reached).items()}
+    place.write_text(json.dumps({**facts, "reached": rounded}, indent=1) + "\n", encoding="utf-8")
+
+
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", default="", help="kernels whose name contains this")
-    only = parser.parse_args().only
+    parser.add_argument("--save", action="store_true", help="write the table to benchmarks/results/")
+    options = parser.parse_args()
+    only, before = options.only, _before()
 
     def scratch(size: int, alignment: int, stream: int | None) -> torch.Tensor:
         return torch.empty(size, device="cuda", dtype=torch.int8)
@@ -638,7 +663,7 @@ def main() -> None:
     triton.set_allocator(scratch)
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, triton {triton.__version__}")
     print(f"{'kernel':44} {'weft':>10} {'triton':>10} {'reached':>8}", flush=True)
-    ratios = []
+    ratios = {}
     for group in GROUPS:
         for case in group():
             if only not in case[0]:
@@ -648,10 +673,14 @@ def main() -> None:
             except (Exception, SystemExit) as error:
                 print(f"{case[0]:44} {type(error).__name__}: {str(error).strip()[:150]}", flush=True)
                 continue
-            ratios.append(theirs / ours)
-            print(f"{case[0]:44} {1e6 * ours:9.1f}u {1e6 * theirs:9.1f}u {ratios[-1]:7.2f}x", flush=True)
+            name, ratio = case[0], theirs / ours
+            ratios[name] = ratio
+            note = f"  {before[name]:.2f}x before" if ratio < SLOWER * before.get(name, 0) else ""
+            print(f"{name:44} {1e6 * ours:9.1f}u {1e6 * theirs:9.1f}u {ratio:7.2f}x{note}", flush=True)
     if ratios:
-        print(f"geometric mean of {len(ratios)}: {statistics.geometric_mean(ratios):.2f}x")
+        print(f"geometric mean of {len(ratios)}: {statistics.geometric_mean(ratios.values()):.2f}x")
+    if options.save and ratios:
+        _save(ratios, only)
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ from xdsl.ir import Operation, SSAValue
 from weft.base import Unsupported
 from weft.ir import bit_width, int_value, is_tensor, type_text
 from weft.ir.gpu import MemDescType
+from weft.ir.gpu.ttng import WarpGroupDotOp
 from weft.ir.lane import ELEMENT_BITS, Value
 from weft.layouts import LinearLayout, f2
 from weft.targets.nvidia import Instruction, descriptor, instruction
@@ -128,6 +129,7 @@ def _columns(layout: LinearLayout) -> int:
 
 @lowering("ttng.warp_group_dot")
 def _warp_group_dot(c: Context, op: Operation) -> None:
+    assert isinstance(op, WarpGroupDotOp)
     a, b, acc, *rest = op.operands
     result = op.results[0]
     layout = c.layout(result)
@@ -136,21 +138,10 @@ def _warp_group_dot(c: Context, op: Operation) -> None:
         smallest = instruction("wgmma.m64n8k16.f32.f16.f16")
         wanted = "NVMMADistributedLayout([3, 0], [4, 1], [16, N, K]), four warps or more along the rows"
         raise other_lanes(smallest, 2, result, layout, c.build.span, wanted)
-    found = _Product(c, a, b, acc, result, n).written(rest[0] if rest else None, _imprecise(op, a))
+    found = _Product(c, a, b, acc, result, n).written(rest[0] if rest else None, op.imprecise)
     if not holds(op, "isAsync"):
         found = c.build.add("await", [found], [(found.elem, found.count)], {"isa": "wgmma", "pending": 0}).result
     c[result] = found
-
-
-def _imprecise(op: Operation, a: SSAValue) -> int:
-    """Elements along K after which sums of fp8 products are added in full precision; 0 for never.
-
-    A limit of all of K keeps them apart from what the next product adds, in a loop.
-    """
-    left = elem_of(a.type) if is_tensor(a.type) else _element(a)
-    limit = int_value(op.properties["maxNumImpreciseAcc"]) if "maxNumImpreciseAcc" in op.properties else 0
-    depth = (tile_shape(a) if is_tensor(a.type) else a.type.shape)[-1]  # type: ignore[attr-defined]
-    return limit if left.startswith("f8") and 0 < limit <= depth else 0
 
 
 class _Product:

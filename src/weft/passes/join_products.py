@@ -155,16 +155,9 @@ def _joins(row: _Row, pending: Sequence[Operation], op: WarpGroupDotOp) -> bool:
     """Whether a product may begin before those of a row are over: it may add to what one of them gives, if no other
     uses that, and if the instruction adds to it.
     """
-    if op.c.owner in row.products and (len(list(op.c.uses)) != 1 or _is_in_parts(op)):
+    if op.c.owner in row.products and (len(list(op.c.uses)) != 1 or op.imprecise):
         return False
     return not any(x.owner in row.products for x in op.operands if x is not op.c)
-
-
-def _is_in_parts(op: WarpGroupDotOp) -> bool:
-    """Whether a product is made in parts, from zero, which threads add to what there is (lower/warpgroup.py)."""
-    limit = int_value(op.properties["maxNumImpreciseAcc"]) if "maxNumImpreciseAcc" in op.properties else 0
-    shape = op.a.type.shape if isinstance(op.a.type, MemDescType) else shape_of(op.a.type)
-    return 0 < limit <= shape[-1]
 
 
 class _Memory:

@@ -24,6 +24,10 @@ from xdsl.irdl import (
 )
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
 
+from weft.ir import element_of, int_value, shape_of, type_text
+
+from .memory import MemDescType
+
 __all__ = [
     "ArriveBarrierOp",
     "AsyncCopyMbarrierArriveOp",
@@ -70,6 +74,17 @@ class WarpGroupDotOp(IRDLOperation):
     isAsync = opt_prop_def()
     d = result_def()
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+    @property
+    def imprecise(self) -> int:
+        """Elements along K after which sums of fp8 products are added by threads, in full precision; 0 for never.
+
+        A limit of all of K keeps them apart from what the next product adds, in a loop.
+        """
+        limit = int_value(self.maxNumImpreciseAcc) if self.maxNumImpreciseAcc is not None else 0
+        a = self.a.type
+        element, shape = (a.element_type, a.shape) if isinstance(a, MemDescType) else (element_of(a), shape_of(a))
+        return limit if type_text(element).startswith("f8") and 0 < limit <= shape[-1] else 0
 
 
 @irdl_op_definition

@@ -128,6 +128,13 @@ def _rows() -> Iterator[Case]:
         "rms norm bf16, rows of 4096", "rms_norm", (rows,), (x, w, out, columns, 1e-6),
         {"BLOCK": 4096, "num_warps": 8}, out, lambda: torch.nn.functional.rms_norm(x, (columns,), w, 1e-6), 1e-2,
     )  # fmt: skip
+    long, longer = torch.randn(4096, 32768, device="cuda", dtype=torch.bfloat16), torch.randn(2, 32768, device="cuda")
+    normed = torch.empty_like(long)
+    yield (
+        "layer norm in three passes, bf16", "layer_norm_in_passes", (4096,),
+        (long, longer[0], longer[1], normed, 32768, 1e-5), {"BLOCK": 2048, "num_warps": 8}, normed,
+        lambda: torch.nn.functional.layer_norm(long.float(), (32768,), longer[0], longer[1], 1e-5), 1e-2,
+    )  # fmt: skip
     logits = torch.randn(4096, 32000, device="cuda", dtype=torch.bfloat16)
     label = torch.randint(0, 32000, (4096,), device="cuda")
     loss = torch.empty(4096, device="cuda")

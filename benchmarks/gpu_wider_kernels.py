@@ -126,6 +126,32 @@ def rms_norm(x, w, out, columns, eps, BLOCK: tl.constexpr):
 
 
 @jit
+def layer_norm_in_passes(x, w, b, out, columns, eps, BLOCK: tl.constexpr):
+    """Of each row, which is read three times, with hints to keep it for the next time, as Inductor writes them."""
+    x += tl.program_id(0).to(tl.int64) * columns
+    out += tl.program_id(0).to(tl.int64) * columns
+    i = tl.arange(0, BLOCK)
+    total = tl.zeros((BLOCK,), tl.float32)
+    for start in range(0, columns, BLOCK):
+        value = tl.load(x + start + i, mask=start + i < columns, other=0.0, eviction_policy="evict_last")
+        total += value.to(tl.float32)
+    mean = tl.sum(total, 0) / columns
+    squares = tl.zeros((BLOCK,), tl.float32)
+    for start in range(0, columns, BLOCK):
+        mask = start + i < columns
+        value = tl.load(x + start + i, mask=mask, other=0.0, eviction_policy="evict_last").to(tl.float32)
+        centred = tl.where(mask, value - mean, 0.0)
+        squares += centred * centred
+    scale = tl.rsqrt(tl.sum(squares, 0) / columns + eps)
+    for start in range(0, columns, BLOCK):
+        mask = start + i < columns
+        value = tl.load(x + start + i, mask=mask, other=0.0, eviction_policy="evict_first").to(tl.float32)
+        weight = tl.load(w + start + i, mask=mask, other=0.0, eviction_policy="evict_last").to(tl.float32)
+        bias = tl.load(b + start + i, mask=mask, other=0.0, eviction_policy="evict_last").to(tl.float32)
+        tl.store(out + start + i, ((value - mean) * scale * weight + bias).to(out.dtype.element_ty), mask=mask)
+
+
+@jit
 def cross_entropy(x, label, loss, columns, BLOCK: tl.constexpr):
     """Of each row, in pieces, online."""
     row = tl.program_id(0).to(tl.int64)

@@ -69,13 +69,42 @@ def test_more_than_sixteen_bytes_are_several_accesses() -> None:
 def test_hints() -> None:
     for attrs, mark in (
         ({"cache": "cg"}, "ld.global.cg.v4.b32"),
-        ({"evict": "evict_first"}, "ld.global.L1::evict_first.v4.b32"),
+        ({"evict": "evict_first"}, "ld.global.L1::evict_first.L2::cache_hint.v4.b32"),
+        ({"evict": "evict_last", "cache": "cg"}, "ld.global.cg.L2::cache_hint.v4.b32"),
         ({"volatile": True}, "ld.volatile.global.v4.b32"),
     ):
         for masked in (False, True):
             program = copied("f32", 4, masked, **attrs)
             assert accesses(program)[0].removeprefix("@r ").startswith(mark)
             assembled(program)
+
+
+@needs_ptxas
+@pytest.mark.parametrize("evict", ["evict_first", "evict_last"])
+def test_eviction_reaches_the_second_level(evict: str) -> None:
+    """One policy for all accesses that ask for it."""
+    for elem, vector in (("f32", 8), ("i8", 1), ("f16", 1), ("i64", 2)):
+        program = copied(elem, vector, True, evict=evict)
+        lines = code(emit(program).ptx)
+        policies = [line for line in lines if line.startswith("createpolicy")]
+        assert len(policies) == 1 and f"L2::{evict}.b64" in policies[0] and policies[0].endswith("1.0;")
+        policy = policies[0].split()[1].rstrip(",")
+        found = [line for line in lines if f"L1::{evict}" in line]
+        assert len(found) == (4 if vector == 8 else 2) and all(line.endswith(f", {policy};") for line in found)
+        assembled(program)
+
+
+@needs_ptxas
+@pytest.mark.parametrize("hint", [".ca", ".cg", ".cs", ".cv"])
+def test_both_hints(hint: str) -> None:
+    """PTX takes an operator for all caches, or an eviction from L1; a policy goes with either."""
+    program = copied("f32", 4, cache=hint[1:], evict="evict_first")
+    for op in program.body.walk():
+        if op.name == "store":
+            op.attrs["cache"] = "wb"
+    load, store = accesses(program)
+    assert load.startswith(f"ld.global{hint}.L2::cache_hint.v4") and store.startswith("st.global.wb.L2::cache_hint.v4")
+    assembled(program)
 
 
 def test_masked_off_lanes_get_the_other_value() -> None:

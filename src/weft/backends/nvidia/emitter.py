@@ -117,6 +117,7 @@ class _Loop:
 HOISTED = (
     "add i", "sub i", "mul i", "and i", "or i", "xor i", "shl i", "lshr i", "icmp ", "zext ", "sext ", "inttoptr ",
     "ptrtoint ", "getelementptr ", "call i32 @llvm.nvvm.read.ptx.sreg", "call range",
+    'call i64 asm "createpolicy',
 )  # fmt: skip
 SHORT = 4
 """Members of the largest structure that is written out wherever it is used."""
@@ -139,6 +140,7 @@ class Emitter:
         self.strings: dict[str, str] = {}
         self.used: set[lane.Value] = set()
         self.turns: Turns | None = None
+        self.spares_first_cache = False
         self.source: Lines | None = None
         self.place = ""
         """What the lines of an operation end with: where it is in the source."""

@@ -70,14 +70,36 @@ def _pointer(e: Emitter, register: Register, space: str, more: int) -> str:
     return name
 
 
-def _modifiers(op: LaneOp) -> str:
-    """Cache and eviction, as PTX spells them; "" for none."""
+@dataclass(frozen=True)
+class Hints:
+    """What an access asks of the caches: modifiers as PTX spells them, and a register with a policy for L2."""
+
+    text: str = ""
+    policy: str = ""
+
+    def __bool__(self) -> bool:
+        return bool(self.text)
+
+
+def _hints(e: Emitter, op: LaneOp) -> Hints:
+    """As the operation says it; a policy is of global memory."""
     attrs = op.attrs
     if attrs.get("volatile"):
-        return ".volatile"
-    if attrs.get("cache"):  # PTX takes one or the other
-        return f".{attrs['cache']}"
-    return f".L1::{attrs['evict']}" if attrs.get("evict") else ""
+        return Hints(".volatile")
+    evict = attrs.get("evict")
+    first = (
+        f".{attrs['cache']}" if attrs.get("cache") else f".L1::{evict}" if evict else ""
+    )  # PTX takes one or the other
+    if evict and attrs["space"] == "global":
+        return Hints(f"{first}.L2::cache_hint", _policy(e, evict))
+    if not first and op.name == "store" and attrs["space"] == "global" and e.spares_first_cache:
+        return Hints(".L1::no_allocate")
+    return Hints(first)
+
+
+def _policy(e: Emitter, evict: str) -> str:
+    """A register that says when what is accessed leaves L2."""
+    return e.once(("policy", evict), f'call i64 asm "createpolicy.fractional.L2::{evict}.b64 $0, 1.0;", "=l"()')
 
 
 def _suffix(shape: Shape) -> str:
@@ -103,7 +125,7 @@ def _load(e: Emitter, op: LaneOp) -> None:
     masked = op.attrs.get("masked", False)
     masks: Sequence[Register | None] = e.wide(op.operands[1], len(addresses)) if masked else [None] * len(addresses)
     others = e.wide(op.operands[2], result.count) if masked and len(op.operands) > 2 else None
-    modifiers = _modifiers(op)
+    hints = _hints(e, op)
     out: list[Register] = []
     turns = e.turns if space == "global" else None
     if turns is not None:
@@ -114,11 +136,11 @@ def _load(e: Emitter, op: LaneOp) -> None:
             first, count = i * vector + at, shape.words * shape.each
             size = shape.words * shape.bits // 8
             more = at * shape.bits // shape.each // 8
-            if mask in (None, "true") and not modifiers and space != "cluster":
+            if mask in (None, "true") and not hints and space != "cluster":
                 words = _plain_load(e, address, space, more, shape, size)
             else:
                 other = others[first : first + count] if others is not None else None
-                words = _masked_load(e, op, address, mask, other, more, shape, modifiers)
+                words = _masked_load(e, op, address, mask, other, more, shape, hints)
             for word in words:
                 out += _elements(e, result.elem, word, shape)
             at += count
@@ -155,7 +177,7 @@ def _masked_load(
     other: Sequence[Register] | None,
     more: int,
     shape: Shape,
-    modifiers: str,
+    hints: Hints,
 ) -> list[str]:
     elem, space, n = op.results[0].elem, op.attrs["space"], shape.words
     type, base, offset = address_text(e, address, space == "global")
@@ -176,9 +198,13 @@ def _masked_load(
     if mask is not None:
         predicate = f"@${start + 1} "
         arguments.append(("i1", e.name(mask)))
-    text = f"{predicate}ld{_placed(modifiers, PTX_SPACES[space])}{_suffix(shape)} {_braces(0, n)}, "
-    text += f"{_at(start, offset + more)};"
+    policy = f", ${n + len(arguments)}" if hints.policy else ""
+    text = f"{predicate}ld{_placed(hints.text, PTX_SPACES[space])}{_suffix(shape)} {_braces(0, n)}, "
+    text += f"{_at(start, offset + more)}{policy};"
     constraints = ",".join([f"={kind}"] * n) + ties + f",{'l' if type == 'i64' else 'r'}" + (",b" if predicate else "")
+    if policy:
+        arguments.append(("i64", hints.policy))
+        constraints += ",l"
     found = e.asm(text, constraints, [word] * n, arguments)
     return [e.ins(f"trunc i16 {w} to i8") for w in found] if small else found
 
@@ -210,17 +236,17 @@ def _store(e: Emitter, op: LaneOp) -> None:
     values = e.wide(value, len(addresses) * vector)
     masked = op.attrs.get("masked", False)
     masks: Sequence[Register | None] = e.wide(op.operands[2], len(addresses)) if masked else [None] * len(addresses)
-    modifiers = _modifiers(op)
+    hints = _hints(e, op)
     for i, (address, mask) in enumerate(zip(addresses, masks, strict=True)):
         at = 0
         for shape in _shape(value.elem, vector):
             first, count = i * vector + at, shape.words * shape.each
             more = at * shape.bits // shape.each // 8
             words = _words(e, value.elem, values[first : first + count], shape)
-            if mask in (None, "true") and not modifiers and space != "cluster":
+            if mask in (None, "true") and not hints and space != "cluster":
                 _plain_store(e, address, space, more, shape, words)
             else:
-                _masked_store(e, op, address, mask, more, shape, words, modifiers)
+                _masked_store(e, op, address, mask, more, shape, words, hints)
             at += count
 
 
@@ -245,7 +271,7 @@ def _masked_store(
     more: int,
     shape: Shape,
     words: list[str],
-    modifiers: str,
+    hints: Hints,
 ) -> None:
     space, n = op.attrs["space"], shape.words
     type, base, offset = address_text(e, address, space == "global")
@@ -257,9 +283,13 @@ def _masked_store(
     if mask is not None:
         predicate = f"@${n + 1} "
         arguments.append(("i1", e.name(mask)))
-    text = f"{predicate}st{_placed(modifiers, PTX_SPACES[space])}{_suffix(shape)} {_at(0, offset + more)}, "
-    text += f"{_braces(1, n)};"
+    policy = f", ${len(arguments)}" if hints.policy else ""
+    text = f"{predicate}st{_placed(hints.text, PTX_SPACES[space])}{_suffix(shape)} {_at(0, offset + more)}, "
+    text += f"{_braces(1, n)}{policy};"
     kinds = [("l" if type == "i64" else "r"), *[CONSTRAINTS[word]] * n, *(["b"] if predicate else [])]
+    if policy:
+        arguments.append(("i64", hints.policy))
+        kinds.append("l")
     e.asm(text, ",".join([*kinds, "~{memory}"]), (), arguments)
 
 

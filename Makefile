@@ -18,7 +18,7 @@ WORKERS ?= 2
 SECONDS ?= 600
 OUT ?= gpu-fuzz
 
-.PHONY: gpu-test gpu-bench gpu-fuzz gpu-sanitize demo test lint types suite test-long fuzz math-exhaustive fuzz-layouts bench wheel clean
+.PHONY: gpu gpu-test gpu-bench gpu-fuzz gpu-sanitize demo test lint types suite test-long fuzz math-exhaustive fuzz-layouts bench wheel clean
 
 demo: $(VENV)/.base
 	$(BIN)/python -m weft demo
@@ -48,16 +48,20 @@ math-exhaustive: $(VENV)/.test
 fuzz-layouts: $(VENV)/.test
 	$(BIN)/python tests/layouts/plans.py $(or $(FIRST),100000) $(or $(COUNT),1000000)
 
-gpu-test: $(VENV)/.gpu
+# why not, where there is no GPU: before anything large is installed
+gpu: $(VENV)/.gpu
+	$(BIN)/python tools/need_gpu.py
+
+gpu-test: gpu
 	$(BIN)/python -m pytest tests/gpu -n $(WORKERS) $(PYTEST_ARGS)
 
-gpu-fuzz: $(VENV)/.gpu
+gpu-fuzz: gpu
 	PYTHONPATH=tests $(BIN)/python -m fuzz.run --variant gpu --seconds $(SECONDS) --out $(OUT)
 
-gpu-sanitize: $(VENV)/.gpu
+gpu-sanitize: gpu
 	$(BIN)/python tools/sanitize.py --seconds $(SECONDS) --out $(OUT)
 
-gpu-bench: $(VENV)/.bench $(VENV)/.gpu
+gpu-bench: gpu $(VENV)/.bench
 	$(BIN)/python benchmarks/gpu.py --save
 	$(BIN)/python benchmarks/ncu.py --save
 

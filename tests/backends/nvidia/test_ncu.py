@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import importlib.util
 import json
 import subprocess
@@ -15,19 +16,30 @@ import pytest
 BENCHMARKS = Path(__file__).resolve().parents[3] / "benchmarks"
 
 
-@pytest.fixture(scope="module")
-def ncu() -> Any:
-    """The script as a module, beside its kernels."""
+def _script(name: str) -> ModuleType:
+    """A script as a module, beside what it imports."""
     sys.path.insert(0, str(BENCHMARKS))
     try:
-        spec = importlib.util.spec_from_file_location("ncu_script", BENCHMARKS / "ncu.py")
+        spec = importlib.util.spec_from_file_location(f"{name}_script", BENCHMARKS / f"{name}.py")
         assert spec is not None and spec.loader is not None
-        module: ModuleType = importlib.util.module_from_spec(spec)
-        sys.modules["ncu_script"] = module
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[f"{name}_script"] = module
         spec.loader.exec_module(module)
         return module
     finally:
         sys.path.remove(str(BENCHMARKS))
+
+
+@pytest.fixture(scope="module")
+def ncu() -> Any:
+    """benchmarks/ncu.py"""
+    return _script("ncu")
+
+
+@pytest.fixture(scope="module")
+def ncu_table() -> Any:
+    """benchmarks/ncu_table.py"""
+    return _script("ncu_table")
 
 
 HEAD = ["ID", "Process ID", "Kernel Name", "Block Size", "CC"]
@@ -191,3 +203,24 @@ def test_the_whole_script(ncu: Any, tmp_path: Path) -> None:
     assert done.returncode == 0 and "not measured: memory_l1_wavefronts_shared, smsp__sass" in done.stdout, done.stdout
     done = _run_with(tmp_path, "==ERROR== ERR_NVGPUCTRPERM", "--only", "copy")
     assert done.returncode == 2 and "ERR_NVGPUCTRPERM" in done.stderr
+
+
+def test_the_table_in_the_documentation_is_that_of_its_run(ncu_table: Any) -> None:
+    page = ncu_table.PAGE.read_text("utf-8")
+    name, there = ncu_table.shown(page)
+    assert f"results/{name})" in page and there.count("\n") > 40
+    assert there == ncu_table.table(ncu_table.read(name)), "to write it: python benchmarks/ncu_table.py --update"
+    assert ncu_table.shown_newly(page.replace(there, "| old |\n"), name) == page
+
+
+def test_counts_that_differ_are_seen_in_the_table(ncu_table: Any) -> None:
+    lines = [
+        {"kernel": "k", "quantity": "global load sectors", "predicted": 1024, "measured": 1024},
+        {"kernel": "k", "quantity": "global loads", "predicted": 64, "measured": 64},
+        {"kernel": "k", "quantity": "global stores", "predicted": 32, "measured": None},
+    ]
+    assert ncu_table.table({"lines": lines}).splitlines()[2] == "| k |  |  | 1,024 |  | 64 |  |  | 2 of 2 |"
+    wrong = copy.deepcopy(lines)
+    wrong[1]["measured"] = 65
+    row = ncu_table.table({"lines": wrong}).splitlines()[2]
+    assert row == "| k |  |  | 1,024 |  | 64, measured 65 |  |  | 1 of 2 |"

@@ -57,5 +57,10 @@ def test_programs_without_loops() -> None:
     use = "\tst.shared.v4.b32 \t[%r20], {%r1, %r2, %r3, %r4};\n"
     assert held_without_loops(load + "\t@%p1 bra \t$L__BB0_1;\n" + use + "$L__BB0_1:\n\tret;\n") == 4
     assert held_without_loops(load + use) == 4
+    counts = "\tmov.b32 \t%r45, 0;\n$L__BB0_2:\n\tadd.s32 \t%r45, %r45, 1;\n\tsetp.lt.s32 \t%p2, %r45, %r33;\n"
+    counts += "{}\t@%p2 bra \t$L__BB0_2;\n"
+    assert held_without_loops(load + counts.format("") + use) == 4
+    assert held_without_loops(load + counts.format("\tmul.f32 \t%r1, %r1, %r2;\n") + use) == 0
+    assert held_without_loops(load + counts.format("\tbar.sync \t0;\n") + use) == 0
     assert held_without_loops("\tret;\n") == 0
     assert held_without_loops(SUM) == 0

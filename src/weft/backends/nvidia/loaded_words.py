@@ -8,7 +8,7 @@
 
 Counted are words of 32 bits in PTX, before ptxas has ordered it: what the loop carries, and the most that is loaded and
 not used up yet. Addresses and what is computed come on top. Only loops without another label in them are looked at, and
-programs without a loop.
+programs without a loop, but such as only count.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ LABEL = re.compile(r"(\$\w+):")
 BACK = re.compile(r"(?:@!?%p\d+\s+)?bra(?:\.uni)?\s+(\$\w+)")
 NO_RESULT = ("st.", "red.", "bra", "bar.", "cp.", "prefetch", "fence", "membar", "mbarrier")
 LOAD = "ld.global"
+COUNTING = 3
+"""The most instructions of a loop that counts."""
 
 
 def held_in_a_turn(ptx: str) -> int:
@@ -36,16 +38,17 @@ def held_in_a_turn(ptx: str) -> int:
 
 
 def held_without_loops(ptx: str) -> int:
-    """The most words that a program has loaded at a time; 0 where it branches back.
+    """The most words that a program has loaded at a time; 0 where it branches back, but for loops that only count,
+    which ptxas removes.
 
     >>> held_without_loops("ld.global.v2.b32 {%r2, %r3}, [%rd1];\\n st.shared.v2.b32 [%r1], {%r2, %r3};")
     2
     """
-    seen, body = set[str](), list[str]()
+    begins, body = dict[str, int](), list[str]()
     for line in map(str.strip, ptx.splitlines()):
         if found := LABEL.match(line):
-            seen.add(found[1])
-        elif (branch := BACK.match(line)) and branch[1] in seen:
+            begins[found[1]] = len(body)
+        elif (branch := BACK.match(line)) and branch[1] in begins and not _counts(body[begins[branch[1]] :]):
             return 0
         elif line and line[0] not in "./{}":
             body.append(line)
@@ -86,6 +89,11 @@ def _held(body: list[str]) -> int:
         now += change
         most = max(most, now)
     return most + sum(_words(name) for name in carried & made) if most else 0
+
+
+def _counts(loop: list[str]) -> bool:
+    """Whether a loop does no more than count."""
+    return len(loop) <= COUNTING and all(line.startswith(("add.s", "setp.", "mov.")) for line in loop)
 
 
 def _operands(line: str) -> tuple[list[str], list[str]]:

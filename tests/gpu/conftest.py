@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from weft.base import DeviceLost, NoDevice
 from weft.compiler import devices
+
+from .bounds import bounded, place
 
 HERE = Path(__file__).parent
 
@@ -22,6 +25,13 @@ def _missing() -> str | None:
     return None
 
 
+@pytest.fixture(autouse=True)
+def _bounded(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Kernels that wait for each other, for a lock or for bytes would do so for ever where something is wrong."""
+    with bounded(request.node.nodeid):
+        yield
+
+
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> None:
     """A lost GPU is lost for the process: a worker of xdist ends, and another takes its place."""
     lost = call.excinfo is not None and isinstance(call.excinfo.value, DeviceLost)
@@ -29,6 +39,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
         assert call.excinfo is not None
         with (Path(tempfile.gettempdir()) / "weft-lost-gpu.txt").open("a", encoding="utf-8") as file:
             file.write(f"{item.nodeid}: {call.excinfo.value}\n")
+        place().unlink(missing_ok=True)  # it is not the watchdog that ends this process
         os._exit(3)
 
 

@@ -211,6 +211,26 @@ class _Alarm:
         raise TimeoutError("too slow")
 
 
+@pytest.mark.parametrize(
+    ("target", "arch", "made"),
+    [
+        ("cuda:90", "sm80", "sm_80"),
+        ("cuda:80", "sm_90a", "sm_90a"),
+        ("cuda:90", 86, "sm_86"),
+        ("cuda:90", None, "sm_90a"),
+    ],
+)
+def test_the_option_arch_says_for_which_gpu(target: str, arch: Any, made: str) -> None:
+    compiled = weft.compile(source(), target=target, options={"arch": arch})
+    assert compiled.metadata.arch == made and f".target {made}" in compiled.asm["ptx"]
+
+
+def test_the_option_arch_of_no_gpu_that_is_compiled_for() -> None:
+    with pytest.raises(Unsupported, match="cuda:75(.|\n)*older than all that are compiled for"):
+        weft.compile(source(), target="cuda:90", options={"arch": "sm75"})
+    assert weft.compile(source(), target="cpu", options={"arch": "sm75"}).metadata.target.backend == "cpu"
+
+
 @weft.constexpr_function
 def _signalled():
     signal.raise_signal(signal.SIGTERM)

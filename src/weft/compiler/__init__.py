@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         host_cpu,
         set_num_threads,
         set_scratch_limit,
+        target_of_arch,
     )
 
 __all__ = [
@@ -49,6 +50,7 @@ __all__ = [
     "set_num_threads",
     "set_scratch_limit",
     "stable_text",
+    "target_of_arch",
     "versions",
 ]
 
@@ -59,7 +61,10 @@ __getattr__ = lazy_face(
         "sources": "ASTSource IRSource Source stable_text",
         "options": "make_options option_names",
         "kernel": "AsmDict CompiledKernel LazyDict Metadata",
-        "target": ("SIMULATED TARGETS GPUTarget as_target get_num_threads host_cpu set_num_threads set_scratch_limit"),
+        "target": (
+            "SIMULATED TARGETS GPUTarget as_target get_num_threads host_cpu set_num_threads set_scratch_limit "
+            "target_of_arch"
+        ),
         "gpu": "lane_program",
     },
 )

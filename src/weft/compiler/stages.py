@@ -29,7 +29,7 @@ from .alarms import raised_by_handler
 from .kernel import AsmDict, CompiledKernel
 from .options import Options, make_options
 from .sources import IRSource, OverriddenSource, Source
-from .target import GPUTarget, as_target
+from .target import GPUTarget, as_target, target_of_arch
 
 __all__ = ["Dump", "Store", "cache_key", "compile", "versions"]
 
@@ -126,12 +126,14 @@ def compile(
     """Compile a kernel, or the text of tile IR.
 
     `environment` holds further things the artefact may depend on, for the key; `instead` is tile IR to take in the
-    place of the kernel's own.
+    place of the kernel's own. The option `arch` says for which GPU in the place of a target that is one.
     """
     if isinstance(src, str):
         src = IRSource(src)
     timings: dict[str, float] = {}
     chosen = as_target(target)
+    if chosen.backend == "cuda" and options and options.get("arch"):
+        chosen = target_of_arch(options["arch"])
     opts = make_options(options or {})
     if instead is not None:
         src = OverriddenSource(src, instead)

@@ -18,6 +18,7 @@ __all__ = [
     "SIMULATED",
     "GPUTarget",
     "as_target",
+    "target_of_arch",
     "get_num_threads",
     "host_cpu",
     "set_num_threads",
@@ -86,3 +87,8 @@ def as_target(target: Any = None) -> GPUTarget:
     if arch and arch != host_cpu().name:
         raise Unsupported("compiling for another processor than this one", f"cpu:{arch}", works_on=["cpu"])
     return GPUTarget("cpu", host_cpu().name, 1)
+
+
+def target_of_arch(arch: Any) -> GPUTarget:
+    """The target that the option `arch` means: "sm80", "sm_90a", 80. Unsupported where there is none."""
+    return as_target(f"cuda:{str(arch).removeprefix('sm').removeprefix('_')}")

@@ -262,11 +262,6 @@ def _target_of(device: int) -> str:
     return devices.device(device).target
 
 
-def _target_named(arch: Any) -> str:
-    """The target that the option `arch="sm80"` means. Unsupported where there is none."""
-    return str(compiler.as_target(f"cuda:{str(arch).removeprefix('sm').removeprefix('_')}"))
-
-
 class GPULaunches:
     """The launches of one kernel on GPUs; `target` is what was asked for, or None for the arrays' own GPU."""
 
@@ -416,7 +411,7 @@ class GPULaunches:
                 refuse_host(param, value)
         facts = [specialize_param(p, a, device_facts) for p, a in zip(self.kernel.params, args, strict=True)]
         asked = given.get("arch")
-        target = _target_named(asked) if asked else self.target or _target_of(self._index(args))
+        target = str(compiler.target_of_arch(asked)) if asked else self.target or _target_of(self._index(args))
         key = f"{[(t, self.kernel._key_of(k)) for t, k in facts]}{sorted(given.items())}{target}"
         kernel = self.kernel.cache.get(key)
         if kernel is None:

@@ -7,9 +7,13 @@ from typing import Any
 
 import pytest
 
+import weft
+import weft.gluon.language as gl
 from sim.kit import Kit
+from weft import gluon
 from weft.backends.nvidia import emit
 from weft.base import Unsupported
+from weft.gluon import GluonASTSource
 from weft.ir.lane import LaneProgram, Value
 
 from .assembling import TARGETS, assembled, code, needs_ptxas
@@ -267,3 +271,20 @@ def test_an_atomic_that_there_is_not() -> None:
     kit.add("atomic", [kit.place("x", kit.thread()), kit.constant("f32", 1.0)], [("f32", 1)], attrs)
     with pytest.raises(Unsupported, match="atomic average of f32"):
         emit(kit.program())
+
+
+@gluon.jit
+def there_and_back(out, layout: gl.constexpr):
+    a = gl.arange(0, 64, layout=gl.SliceLayout(1, layout))
+    b = gl.arange(0, 32, layout=gl.SliceLayout(0, layout))
+    place = out + a[:, None] * 32 + b[None, :]
+    gl.store(place, gl.load(place) + 1)
+
+
+def test_loads_go_upwards() -> None:
+    """The fragments of mma.sync have two rows in turn; what lies in one line is loaded together."""
+    layout = gl.NVMMADistributedLayout([2, 0], [4, 1], [16, 8])
+    source = GluonASTSource(there_and_back, {"out": "*fp16"}, {"layout": layout}, {(0,): [["tt.divisibility", 16]]})
+    ptx = weft.compile(source, "cuda:90", {"num_warps": 4}).asm["ptx"]
+    found = re.findall(r"ld\.global\.b32 \t%r\d+, \[%rd\d+(?:\+(\d+))?\]", ptx)
+    assert [int(offset or 0) for offset in found] == [0, 16, 32, 48, 512, 528, 544, 560]

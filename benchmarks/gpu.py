@@ -476,6 +476,18 @@ def save(found: list[Row], facts: dict[str, Any]) -> None:
     whole.replace(place)
 
 
+def machine() -> dict[str, Any]:
+    """What a table was measured on: the date, the GPU, the newest CUDA version that its driver knows, versions."""
+    return {
+        "date": datetime.date.today().isoformat(),
+        "gpu": devices.current_device().name,
+        "driver": devices.driver_version(),
+        "weft": weft.__version__,
+        "torch": torch.__version__,
+        "triton": triton.__version__,
+    }
+
+
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -483,16 +495,9 @@ def main() -> None:
     parser.add_argument("--save", action="store_true", help="write the table to benchmarks/results/, after each group")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    device = devices.current_device()
-    facts = {
-        "date": datetime.date.today().isoformat(),
-        "gpu": device.name,
-        "driver": devices.driver_version(),
-        "torch": torch.__version__,
-        "triton": triton.__version__,
-    }
+    facts = machine()
     found: list[Row] = []
-    print(f"{device.name}, driver {facts['driver']}, torch {torch.__version__}, triton {triton.__version__}")
+    print(f"{facts['gpu']}, driver {facts['driver']}, torch {torch.__version__}, triton {triton.__version__}")
     print(f"{'work':42} {'weft':>10} {'triton':>10} {'reached':>8}  rate", flush=True)
     for name, group in GROUPS.items():
         if options.only not in name:

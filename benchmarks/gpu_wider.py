@@ -11,7 +11,6 @@ geometric mean; what either side cannot compile is said. `--save` writes benchma
 from __future__ import annotations
 
 import argparse
-import datetime
 import json
 import statistics
 from collections.abc import Callable, Iterator
@@ -25,7 +24,7 @@ from triton.language.extra import libdevice
 
 import weft
 import weft.language
-from gpu import check, load_side, medians
+from gpu import check, load_side, machine, medians
 
 FILES = ("gpu_wider_kernels", "gpu_more_kernels", "gpu_product_kernels", "gpu_serving_kernels")
 OURS = [
@@ -649,9 +648,9 @@ def _before() -> dict[str, float]:
 
 def _save(reached: dict[str, float], only: str) -> None:
     """The table of this day; with `only`, what was there of other kernels stays."""
-    place = RESULTS / f"wider-{datetime.date.today().isoformat()}.json"
+    facts = machine()
+    place = RESULTS / f"wider-{facts['date']}.json"
     old = json.loads(place.read_text("utf-8"))["reached"] if only and place.exists() else {}
-    facts = {"gpu": torch.cuda.get_device_name(), "torch": torch.__version__, "triton": triton.__version__}
     rounded = {name: round(ratio, 4) for name, ratio in (old | reached).items()}
     place.write_text(json.dumps({**facts, "reached": rounded}, indent=1) + "\n", encoding="utf-8")
 

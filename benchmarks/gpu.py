@@ -11,7 +11,6 @@ is. Results are compared with PyTorch's before anything is timed.
 from __future__ import annotations
 
 import argparse
-import datetime
 import importlib.util
 import json
 import statistics
@@ -34,6 +33,7 @@ from triton.experimental.gluon.nvidia.hopper import TensorDescriptor as TheirDes
 import gpu_cold
 import weft
 import weft.gluon.language
+from gpu_facts import machine
 from weft.compiler import devices
 from weft.gluon.language.nvidia import ampere as our_ampere
 from weft.gluon.language.nvidia import hopper as our_hopper
@@ -476,18 +476,6 @@ def save(found: list[Row], facts: dict[str, Any]) -> None:
     whole.replace(place)
 
 
-def machine() -> dict[str, Any]:
-    """What a table was measured on: the date, the GPU, the newest CUDA version that its driver knows, versions."""
-    return {
-        "date": datetime.date.today().isoformat(),
-        "gpu": devices.current_device().name,
-        "driver": devices.driver_version(),
-        "weft": weft.__version__,
-        "torch": torch.__version__,
-        "triton": triton.__version__,
-    }
-
-
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -495,8 +483,9 @@ def main() -> None:
     parser.add_argument("--save", action="store_true", help="write the table to benchmarks/results/, after each group")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    facts = machine()
+    facts = machine("torch", "triton")
     found: list[Row] = []
+    failed: list[str] = []
     print(f"{facts['gpu']}, driver {facts['driver']}, torch {torch.__version__}, triton {triton.__version__}")
     print(f"{'work':42} {'weft':>10} {'triton':>10} {'reached':>8}  rate", flush=True)
     for name, group in GROUPS.items():
@@ -509,11 +498,14 @@ def main() -> None:
                 print(f"{row.work:42} {times} {row.reached:7.2f}x  {row.rate}{row.note}", flush=True)
         except (Exception, SystemExit) as error:
             print(f"{name}: {type(error).__name__}: {str(error)[:600]}", flush=True)
+            failed.append(name)
         if options.save:
             save(found, facts)
         torch.cuda.empty_cache()
     if options.json:
         print(json.dumps({**facts, "rows": [{**asdict(r), "reached": r.reached} for r in found]}, indent=1))
+    if failed:
+        raise SystemExit(f"not measured to the end: {', '.join(failed)}")
 
 
 if __name__ == "__main__":

@@ -24,7 +24,8 @@ from triton.language.extra import libdevice
 
 import weft
 import weft.language
-from gpu import check, load_side, machine, medians
+from gpu import check, load_side, medians
+from gpu_facts import machine
 
 FILES = ("gpu_wider_kernels", "gpu_more_kernels", "gpu_product_kernels", "gpu_serving_kernels")
 OURS = [
@@ -648,7 +649,7 @@ def _before() -> dict[str, float]:
 
 def _save(reached: dict[str, float], only: str) -> None:
     """The table of this day; with `only`, what was there of other kernels stays."""
-    facts = machine()
+    facts = machine("torch", "triton")
     place = RESULTS / f"wider-{facts['date']}.json"
     old = json.loads(place.read_text("utf-8"))["reached"] if only and place.exists() else {}
     rounded = {name: round(ratio, 4) for name, ratio in (old | reached).items()}

@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import argparse
 import csv
-import datetime
 import io
 import json
 import os
@@ -40,6 +39,7 @@ from typing import Any
 import numpy as np
 
 import weft
+from gpu_facts import machine
 from ncu_kernels import WORKS, Work
 from weft import compiler
 from weft.runtime.specialize import signature_of, specialize_param
@@ -424,13 +424,12 @@ class Table:
     lines: list[Line] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
     unmeasured: list[str] = field(default_factory=list)
-    gpu: str = ""
+    machine: dict[str, Any] = field(default_factory=dict)
 
     def facts(self) -> dict[str, Any]:
         """As plain data."""
         return {
-            "date": datetime.date.today().isoformat(),
-            "gpu": self.gpu,
+            **self.machine,
             "target": self.target,
             "missing": [*self.missing, *(f"the kernel {name!r}" for name in self.unmeasured)],
             "lines": [{**asdict(line), "differs": line.differs} for line in self.lines],
@@ -442,15 +441,6 @@ class Table:
         place = HERE / "results" / f"ncu-{facts['date']}.json"
         place.parent.mkdir(exist_ok=True)
         place.write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
-
-
-def _gpu() -> str:
-    """The GPU and its driver, as nvidia-smi names them; "" without it."""
-    tool = shutil.which("nvidia-smi")
-    if tool is None:
-        return ""
-    command = [tool, "--query-gpu=name,driver_version", "--format=csv,noheader", "--id=0"]
-    return _under(command, 10)[0].strip()
 
 
 def _fill(table: Table, names: Sequence[str], tool: Tool | None, save: bool) -> None:
@@ -487,7 +477,7 @@ def main() -> int:
     arch = int(options.target.rpartition(":")[2])
     names = [name for name, work in WORKS.items() if options.only in name and work.least <= arch]
     tool = None if options.predict else _tool(options)
-    table = Table(options.target, gpu="" if options.predict else _gpu())
+    table = Table(options.target, machine=machine())
     print(f"{'kernel':36} {'count':26} {'predicted':>10} {'measured':>10} {'ratio':>7}  by")
     _fill(table, names, tool, options.save)
     facts = table.facts()

@@ -17,6 +17,7 @@ import pytest
 import weft
 import weft.language as tl
 from weft import compiler, knobs
+from weft.backends.nvidia import ptxas
 from weft.base import CompilationError, CompilerCrash, LaunchError, Unsupported
 from weft.compiler import ASTSource, GPUTarget, cache_key, cpu_stages, make_options, stable_text
 
@@ -330,3 +331,12 @@ def test_options_that_cannot_be_so_are_as_in_triton(option: str, value: int) -> 
     with pytest.raises(AssertionError, match=f"{option} must be a power of 2 from 1 to .*, got {value}") as caught:
         weft.compile(source(), options={option: value})
     assert isinstance(caught.value, weft.LaunchError)
+
+
+def test_without_an_assembler_there_is_no_machine_code_to_look_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The driver makes it where the kernel is loaded, and keeps it to itself."""
+    monkeypatch.setattr(ptxas, "find_tool", lambda name="ptxas": None)
+    monkeypatch.setattr(ptxas, "_with_nvjitlink", lambda *arguments: None)
+    made = weft.compile(source(), "cuda:90")
+    assert made.assemble().by == "driver" and made.asm["ptx"].startswith("//")
+    assert made.asm["cubin"] == b"" and made.asm["sass"] == ""

@@ -219,7 +219,7 @@ def _kernel(
     later: dict[str, Callable[[], Any]] = {
         "ttgir": lambda: _stages().layout_text(ttir, target, language),
         "lane": lambda: _stages().lane_text(ttir, target, language),
-        "cubin": lambda: made[0].assemble().image,
+        "cubin": lambda: made[0].assemble().cubin,
         "sass": lambda: disassemble(made[0].assemble().image) or "",
     }
     asm = AsmDict(stages, None, later)

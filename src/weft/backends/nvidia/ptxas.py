@@ -44,6 +44,11 @@ class MachineCode:
     shared_bytes: int = 0
     log: str = ""
 
+    @property
+    def cubin(self) -> bytes:
+        """The machine code; nothing where the driver is to make it, which keeps it to itself."""
+        return b"" if self.by == "driver" else self.image
+
 
 def _places() -> list[Path]:
     """The folders where tools of a CUDA installation are looked for, after PATH."""

@@ -445,13 +445,11 @@ class LoadedKernel:
                 large = kind.CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED
                 check(cuda.cuKernelSetAttribute(large, 1, self.kernel, check(cuda.cuDeviceGet(index))))
         if self.shared + self.static_shared > 48 << 10:
-            # The memory that the L1 cache and shared memory divide between them has to hold as many blocks as fit.
-            for name, value in (
-                (kind.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, self.shared),
-                (kind.CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, 100),
-            ):
-                for index in range(device_count()):
-                    check(cuda.cuKernelSetAttribute(name, value, self.kernel, check(cuda.cuDeviceGet(index))))
+            # How much of the memory that it divides with the L1 cache is shared is left to the driver: all of it would
+            # leave L1 less than the loads of a block need (docs/performance.md).
+            name = kind.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+            for index in range(device_count()):
+                check(cuda.cuKernelSetAttribute(name, self.shared, self.kernel, check(cuda.cuDeviceGet(index))))
 
         if metadata.get("most_blocks"):
             self._limit_blocks(int(metadata["most_blocks"]))

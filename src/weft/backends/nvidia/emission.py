@@ -34,7 +34,6 @@ from . import (
 )
 from .depth_first import depth_first, may_be_alone
 from .emitter import LLVM, Emitter, Register
-from .first_cache import spares_first_cache
 from .lines import Lines
 from .machine import assembly, ptx_target
 from .turns import turns_of
@@ -176,7 +175,6 @@ def emit_llvm(
         extra,
     )
     e.turns = turns_of(program)
-    e.spares_first_cache = spares_first_cache(program)
     e.start(function)
     for value, parameter, argument in zip(program.body.arguments, program.parameters, function.args, strict=False):
         e.env[value] = [_argument(e, parameter, Value.__str__(argument).split(" ")[-1])]

@@ -140,7 +140,6 @@ class Emitter:
         self.strings: dict[str, str] = {}
         self.used: set[lane.Value] = set()
         self.turns: Turns | None = None
-        self.spares_first_cache = False
         self.source: Lines | None = None
         self.place = ""
         """What the lines of an operation end with: where it is in the source."""

@@ -87,13 +87,11 @@ def _hints(e: Emitter, op: LaneOp) -> Hints:
     if attrs.get("volatile"):
         return Hints(".volatile")
     evict = attrs.get("evict")
-    first = (
-        f".{attrs['cache']}" if attrs.get("cache") else f".L1::{evict}" if evict else ""
-    )  # PTX takes one or the other
+    first = f".L1::{evict}" if evict else ""
+    if attrs.get("cache"):  # PTX takes one or the other
+        first = f".{attrs['cache']}"
     if evict and attrs["space"] == "global":
         return Hints(f"{first}.L2::cache_hint", _policy(e, evict))
-    if not first and op.name == "store" and attrs["space"] == "global" and e.spares_first_cache:
-        return Hints(".L1::no_allocate")
     return Hints(first)
 
 

@@ -36,7 +36,7 @@ def test_simulated_as_on_the_cpu() -> None:
     "text",
     [
         "ld.global.cg.b32",
-        "ld.global.L1::evict_first.b32",
+        "ld.global.L1::evict_first.L2::cache_hint.b32",
         "ld.volatile.global.b32",
         "st.global.cs.b32",
         "div.rn.f32",

@@ -18,11 +18,11 @@ __all__ = [
     "SIMULATED",
     "GPUTarget",
     "as_target",
-    "target_of_arch",
     "get_num_threads",
     "host_cpu",
     "set_num_threads",
     "set_scratch_limit",
+    "target_of_arch",
 ]
 
 CAPABILITIES = (80, 86, 89, 90)

@@ -128,8 +128,7 @@ def _load(e: Emitter, op: LaneOp) -> None:
     turns = e.turns if space == "global" else None
     if turns is not None:
         e.asm(turns.take, "~{memory}", (), (), CONVERGENT)
-    order = _upwards(addresses) if space == "global" else range(len(addresses))
-    for done, i in enumerate(order, 1):
+    for done, i in enumerate(_upwards(addresses, space), 1):
         address, mask, at = addresses[i], masks[i], 0
         loaded[i] = []
         for shape in _shape(result.elem, vector):
@@ -150,14 +149,14 @@ def _load(e: Emitter, op: LaneOp) -> None:
     e.env[result] = [register for i in range(len(addresses)) for register in loaded[i]]
 
 
-def _upwards(addresses: Sequence[Register]) -> Sequence[int]:
-    """Addresses in the order in which they are accessed: upwards, where they have one base.
+def _upwards(addresses: Sequence[Register], space: str) -> Sequence[int]:
+    """Addresses in the order in which they are accessed: those of global memory upwards, where they have one base.
 
     What lies in one line of the cache then comes together. The fragments of mma.sync have two rows in turn (0.96 of the
     time of one block that loads 128 x 64 f16 and stores them, on an H200).
     """
     offsets = [a.offset for a in addresses if isinstance(a, Sum) and a.base == getattr(addresses[0], "base", None)]
-    if len(offsets) < len(addresses):
+    if space != "global" or len(offsets) < len(addresses):
         return range(len(addresses))
     return sorted(range(len(addresses)), key=offsets.__getitem__)
 

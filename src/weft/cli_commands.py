@@ -44,6 +44,15 @@ def _store() -> Store:
     return store
 
 
+def _usable_store() -> Store:
+    """The cache, to list or change it; LaunchError for a directory that others can write to."""
+    store = _store()
+    refusal = store.refusal()
+    if refusal is not None:
+        raise LaunchError(refusal)
+    return store
+
+
 def _bytes(text: str) -> int:
     """A size on the command line."""
     try:
@@ -53,7 +62,7 @@ def _bytes(text: str) -> int:
 
 
 def _cache_ls(options: argparse.Namespace) -> int:
-    entries = list(_store().entries())
+    entries = list(_usable_store().entries())
     if options.json:
         print(json.dumps([vars(e) | {"path": e.path} for e in entries]))
         return 0
@@ -66,7 +75,8 @@ def _cache_ls(options: argparse.Namespace) -> int:
 
 
 def _cache_verify(options: argparse.Namespace) -> int:
-    entries = list(_store().entries())
+    store = _usable_store()
+    entries = list(store.entries())
     bad = [e for e in entries if e.error]
     if options.json:
         print(json.dumps({"entries": len(entries), "damaged": [{"path": e.path, "error": e.error} for e in bad]}))
@@ -74,21 +84,21 @@ def _cache_verify(options: argparse.Namespace) -> int:
         if not options.json:
             print(f"{entry.path}: {entry.error}")
         if options.remove:
-            os.unlink(entry.path)
+            store.remove(entry)
     if not options.json:
         print(f"{len(entries)} entries, {len(bad)} damaged{' and removed' if bad and options.remove else ''}")
     return 1 if bad and not options.remove else 0
 
 
 def _cache_prune(options: argparse.Namespace) -> int:
-    store = _store()
+    store = _usable_store()
     removed = store.prune(store.size_cap if options.size is None else options.size)
     print(f"{removed} entries removed")
     return 0
 
 
 def _cache_clear(options: argparse.Namespace) -> int:
-    print(f"{_store().prune(-1)} entries removed")
+    print(f"{_usable_store().prune(-1)} entries removed")
     return 0
 
 

@@ -11,6 +11,9 @@ It is written beside its place, synced, and renamed.  Reading checks the digest 
 not match, is a miss: one warning, the entry is thrown away and made anew.  Nothing is unpickled or executed on reading.
 There are no locks: two writers of one key write the same, and the last rename wins.
 
+A digest tells damage, not who wrote: that is asked of the directory and of the file, see `trusted`.  A directory that
+others could write to is left as it is, after one warning that says how to close it.
+
 The cache cannot make a compilation fail: a full, read-only or vanishing disk costs a warning, once, and the time to
 compile again next time.
 """
@@ -21,7 +24,7 @@ import contextlib
 import hashlib
 import json
 import os
-import stat
+import re
 import sys
 import threading
 import time
@@ -35,8 +38,9 @@ from weft.base import CacheWarning
 
 from . import knobs
 from .files import users_level
+from .trusted import Folder, Untrusted
 
-__all__ = ["Entry", "Store", "default_store", "pack", "unpack"]
+__all__ = ["Entry", "Store", "default_store", "pack", "store_in", "unpack"]
 
 MAGIC = b"WEFTKRN1"
 SUFFIX = ".weft"
@@ -45,6 +49,8 @@ MAX_ENTRY = 1 << 30
 WITHOUT = "; kernels are compiled without it"
 STALE_SECONDS = 3600
 """Temporary files older than this were left by a process that died."""
+_ENTRY = re.compile(r"[0-9a-f]{64}\.weft")
+_LEFTOVER = re.compile(r"[0-9a-f]{64}\.weft(\.[0-9a-f]+)+\.tmp")
 
 
 class BadEntry(ValueError):
@@ -100,16 +106,17 @@ class Entry:
 
 
 class Store:
-    """The cache in a directory."""
+    """The cache in a directory, which is made for this user alone; one that others can write to is left alone."""
 
     def __init__(self, directory: str | os.PathLike[str], size_cap: int = 1 << 30) -> None:
         self.directory = os.fspath(directory)
+        with contextlib.suppress(OSError):  # no current directory
+            self.directory = os.path.join(os.getcwd(), self.directory)
         self.size_cap = size_cap
         self._lock = threading.Lock()
-        self._usable: bool | None = None
         self._warned = False
-        self._written = 0
-        self._serial = 0
+        self._written: int | None = None
+        """Bytes written since the last look at the size of it all; None before the first."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Kernels that have a store are pickled with it, by their attributes, where PyTorch hands them on."""
@@ -123,38 +130,38 @@ class Store:
         self._warned = self._warned or once
         warnings.warn(text, CacheWarning, stacklevel=users_level())
 
-    def _ready(self) -> bool:
-        """Whether the directory is there and safe to read machine code from."""
-        if self._usable is None:
-            with self._lock:
-                if self._usable is None:
-                    self._usable = self._prepare()
-        return self._usable
-
-    def _prepare(self) -> bool:
+    def _open(self, *, create: bool) -> Folder | None:
+        """The directory; None where it is not there, and, with a warning, where it cannot be used."""
         try:
-            os.makedirs(self.directory, mode=0o700, exist_ok=True)
-            facts = os.stat(self.directory)
+            return Folder(self.directory, create=create)
+        except FileNotFoundError:
+            if create:
+                raise
         except OSError as error:
-            self._warn(f"the kernel cache {self.directory} cannot be used ({error.strerror or error}){WITHOUT}")
-            return False
-        if not stat.S_ISDIR(facts.st_mode):
-            self._warn(f"the kernel cache {self.directory} is not a directory{WITHOUT}")
-            return False
-        if sys.platform != "win32" and hasattr(os, "getuid"):
-            if facts.st_uid != os.getuid():
-                self._warn(f"the kernel cache {self.directory} belongs to another user and is not trusted{WITHOUT}")
-                return False
-            if facts.st_mode & 0o022:
-                with contextlib.suppress(OSError):
-                    os.chmod(self.directory, facts.st_mode & 0o755)
-                    facts = os.stat(self.directory)
-                if facts.st_mode & 0o022:
-                    self._warn(
-                        f"the kernel cache {self.directory} can be written by others and is not trusted{WITHOUT}"
-                    )
-                    return False
-        return True
+            self.warn_of(error)
+        return None
+
+    def warn_of(self, error: OSError) -> None:
+        """Say, once, why the directory is not used."""
+        self._warn(f"the kernel cache {self.directory} {self._reason(error, WITHOUT)}")
+
+    @staticmethod
+    def _reason(error: OSError, what_then: str = "") -> str:
+        """Why the directory cannot be used and what to do, as the rest of a sentence."""
+        if not isinstance(error, Untrusted):
+            return f"cannot be used ({error.strerror or error}){what_then}"
+        remedy = f"{error.remedy}, WEFT_CACHE_DIR names another" if error.remedy else "WEFT_CACHE_DIR names another"
+        return f"{error.problem} and is not trusted, nothing in it is read or changed{what_then} ({remedy})"
+
+    def refusal(self) -> str | None:
+        """Why the directory cannot be used; None where it can, or is not there yet."""
+        try:
+            Folder(self.directory).close()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            return f"the kernel cache {self.directory} {self._reason(error)}"
+        return None
 
     def path(self, key: str) -> str:
         """The file of a key."""
@@ -164,81 +171,71 @@ class Store:
 
     def get(self, key: str) -> tuple[dict[str, Any], dict[str, bytes]] | None:
         """What was put under a key; None, with a warning where something is wrong, when it cannot be had."""
-        if not self._ready():
+        folder = self._open(create=False)
+        if folder is None:
             return None
-        path = self.path(key)
-        try:
-            with open(path, "rb") as file:
-                data = file.read(MAX_ENTRY + 1)
-        except FileNotFoundError:
-            return None
-        except (OSError, MemoryError) as error:
-            self._warn(f"an entry of the kernel cache cannot be read ({error}){WITHOUT}")
-            return None
-        try:
-            _, facts, blobs = unpack(data, key)
-        except BadEntry as error:
-            self._warn(f"an entry of the kernel cache is damaged and is made anew: {path}: {error}", once=False)
-            with contextlib.suppress(OSError):
-                os.unlink(path)
-            return None
-        with contextlib.suppress(OSError):
-            os.utime(path)  # most recently used
-        return facts, blobs
+        with folder:
+            try:
+                _, facts, blobs = unpack(folder.read(key + SUFFIX, MAX_ENTRY, used=True), key)
+                return facts, blobs
+            except FileNotFoundError:
+                return None
+            except Untrusted as error:  # the next `put` takes its place
+                self._warn(
+                    f"an entry of the kernel cache is not trusted and is made anew: {self.path(key)}: {error}",
+                    once=False,
+                )
+            except (OSError, MemoryError) as error:
+                self._warn(f"an entry of the kernel cache cannot be read ({error}){WITHOUT}")
+            except BadEntry as error:
+                self._warn(
+                    f"an entry of the kernel cache is damaged and is made anew: {self.path(key)}: {error}", once=False
+                )
+                with contextlib.suppress(OSError):
+                    folder.remove(key + SUFFIX)
+        return None
 
     def put(self, key: str, facts: dict[str, Any], blobs: dict[str, bytes]) -> None:
         """Keep something; a failure costs a warning."""
-        if not self._ready():
-            return
-        with self._lock:
-            self._serial += 1
-            serial = self._serial
-        temporary = f"{self.path(key)}.{os.getpid()}.{serial}.{os.urandom(4).hex()}.tmp"
         try:
             data = pack(key, facts, blobs)
             try:
-                self._write(temporary, data)
-                os.replace(temporary, self.path(key))
+                kept = self._put(key, data)
             except FileNotFoundError:  # the directory was removed meanwhile: make it again, once
-                os.makedirs(self.directory, mode=0o700, exist_ok=True)
-                self._write(temporary, data)
-                os.replace(temporary, self.path(key))
+                kept = self._put(key, data)
         except (OSError, MemoryError) as error:
-            with contextlib.suppress(OSError):
-                os.unlink(temporary)
             self._warn(f"an entry of the kernel cache cannot be written ({error}){WITHOUT}")
             return
-        self._written += len(data)
-        if self._written > self.size_cap // 16 or serial == 1:
-            self._written = 0
-            self.prune()
+        if kept:
+            with self._lock:
+                look = self._written is None or self._written + len(data) > self.size_cap // 16
+                self._written = 0 if look else (self._written or 0) + len(data)
+            if look:
+                self.prune()
 
-    @staticmethod
-    def _write(path: str, data: bytes) -> None:
-        """Write a new file and wait until it is on the disk."""
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
-        try:
-            view = memoryview(data)
-            while view:
-                view = view[os.write(handle, view) :]
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+    def _put(self, key: str, data: bytes) -> bool:
+        folder = self._open(create=True)
+        if folder is None:
+            return False
+        with folder:
+            folder.write(key + SUFFIX, data)
+        return True
 
     # -- housekeeping ----------------------------------------------------------------------------------------------
 
-    def _files(self) -> list[tuple[float, int, str]]:
-        """(last use, size, path) of every entry; leftovers of writers that died are removed on the way."""
+    def _files(self, folder: Folder) -> list[tuple[float, int, str]]:
+        """(last use, size, name) of every entry; leftovers of writers that died are removed on the way.
+
+        A directory may hold other files as well, even of like names: only what has the name of an entry is one.
+        """
         files = []
         try:
-            with os.scandir(self.directory) as listing:
-                for item in listing:
+            for name, facts in folder.names():
+                if _ENTRY.fullmatch(name):
+                    files.append((facts.st_mtime, facts.st_size, name))
+                elif _LEFTOVER.fullmatch(name) and time.time() - facts.st_mtime > STALE_SECONDS:
                     with contextlib.suppress(OSError):
-                        facts = item.stat(follow_symlinks=False)
-                        if item.name.endswith(SUFFIX):
-                            files.append((facts.st_mtime, facts.st_size, item.path))
-                        elif item.name.endswith(".tmp") and time.time() - facts.st_mtime > STALE_SECONDS:
-                            os.unlink(item.path)
+                        folder.remove(name)
         except OSError:
             return []
         return sorted(files)
@@ -246,31 +243,46 @@ class Store:
     def prune(self, size_cap: int | None = None) -> int:
         """Remove the least recently used entries until the rest fits; returns how many were removed."""
         cap = self.size_cap if size_cap is None else size_cap
-        files = self._files()
-        total = sum(size for _, size, _ in files)
+        folder = self._open(create=False)
+        if folder is None:
+            return 0
         removed = 0
-        for _, size, path in files:
-            if total <= cap:
-                break
-            with contextlib.suppress(OSError):
-                os.unlink(path)
-                removed += 1
-            total -= size
+        with folder:
+            files = self._files(folder)
+            total = sum(size for _, size, _ in files)
+            for _, size, name in files:
+                if total <= cap:
+                    break
+                with contextlib.suppress(OSError):
+                    folder.remove(name)
+                    removed += 1
+                total -= size
         return removed
+
+    def remove(self, entry: Entry) -> None:
+        """Remove an entry that was listed."""
+        folder = self._open(create=False)
+        if folder is not None:
+            with folder, contextlib.suppress(FileNotFoundError):
+                folder.remove(os.path.basename(entry.path))
 
     def entries(self, check: bool = True) -> Iterator[Entry]:
         """Every entry, the least recently used first; checked byte for byte unless told not to."""
-        for used, size, path in self._files():
-            try:
-                with open(path, "rb") as file:
-                    data = file.read(MAX_ENTRY + 1)
-                if check:
-                    _, facts, _ = unpack(data, os.path.basename(path).removesuffix(SUFFIX))
-                else:
-                    facts = json.loads(data[16 : 16 + int.from_bytes(data[8:16], "little")])["facts"]
-                yield Entry(path, size, used, str(facts.get("name", "?")))
-            except (OSError, BadEntry, ValueError, KeyError, TypeError, AttributeError) as error:
-                yield Entry(path, size, used, "?", str(error))
+        folder = self._open(create=False)
+        if folder is None:
+            return
+        with folder:
+            for used, size, name in self._files(folder):
+                path = os.path.join(self.directory, name)
+                try:
+                    data = folder.read(name, MAX_ENTRY)
+                    if check:
+                        _, facts, _ = unpack(data, name.removesuffix(SUFFIX))
+                    else:
+                        facts = json.loads(data[16 : 16 + int.from_bytes(data[8:16], "little")])["facts"]
+                    yield Entry(path, size, used, str(facts.get("name", "?")))
+                except (OSError, BadEntry, ValueError, KeyError, TypeError, AttributeError) as error:
+                    yield Entry(path, size, used, "?", str(error))
 
 
 _stores: dict[tuple[str, int], Store] = {}
@@ -305,6 +317,11 @@ def default_store() -> Store | None:
     directory = knobs.cache.dir or from_triton or home or _users_directory()
     if directory is None:
         return None
+    return store_in(directory)
+
+
+def store_in(directory: str) -> Store:
+    """The cache in a directory; the same one each time, which warns but once."""
     key = (directory, knobs.cache.size)
     if key not in _stores:
         _stores[key] = Store(*key)

@@ -19,6 +19,7 @@ from .cache import default_store
 from .files import PACKAGE, compiler_key, read_tile_ir
 from .launch import make_launcher
 from .streams import may_use_gpu
+from .trusted import Folder
 from .unused import warn_of_unused
 from .wrapping import warn_of_wrapping
 
@@ -155,9 +156,14 @@ def _make_dump() -> compiler.Dump | None:
         if stage not in stages:
             return
         if directory:
-            os.makedirs(directory, exist_ok=True)
-            with open(os.path.join(directory, f"{kernel[:150]}.{stage}"), "w", encoding="utf-8") as file:
-                file.write(text)
+            try:
+                with Folder(directory, create=True, trusted=False) as folder:
+                    folder.write(f"{kernel[:150]}.{stage}", text.encode("utf-8", "surrogatepass"))
+            except OSError as error:
+                raise LaunchError(
+                    f"the {stage} of {kernel} cannot be dumped into {directory} ({error.strerror or error})",
+                    hint="TRITON_DUMP_DIR names the directory; without it stages are shown on stderr",
+                ) from error
         else:
             print(f"// ---- {kernel}: {stage}\n{text}", file=sys.stderr)
 
@@ -179,8 +185,20 @@ def _override(kernel: str) -> str | None:
             "TRITON_KERNEL_OVERRIDE is set, and TRITON_OVERRIDE_DIR is not: there is nothing to take instead",
             hint="dump with TRITON_KERNEL_DUMP=1 TRITON_DUMP_DIR=dir, edit dir/<kernel>.ttir, TRITON_OVERRIDE_DIR=dir",
         )
-    path = os.path.join(directory, f"{kernel[:150]}.ttir")
-    return path if os.path.exists(path) else None
+    name = f"{kernel[:150]}.ttir"
+    path, what = os.path.join(directory, name), directory
+    try:
+        with Folder(directory) as folder:
+            what = f"{path}:"
+            folder.check(name)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise LaunchError(
+            f"what is to be compiled instead of {kernel} is not trusted: {what} {error}",
+            hint="TRITON_OVERRIDE_DIR names a directory of your own, with files of your own, not writable by others",
+        ) from None
+    return path
 
 
 def _shorten(error: CompilationError) -> None:

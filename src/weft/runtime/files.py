@@ -13,10 +13,14 @@ from functools import lru_cache
 from weft import compiler
 from weft.base import CompilationError, Unsupported
 
+from .trusted import read_regular
+
 __all__ = ["PACKAGE", "compiler_key", "read_tile_ir", "users_level"]
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 """The folder of Weft's source; it may be inside of an archive."""
+MAX_TILE_IR = 1 << 30
+"""Bytes of a file of tile IR."""
 
 
 def users_level() -> int:
@@ -38,8 +42,8 @@ def read_tile_ir(source: str | os.PathLike[str]) -> tuple[str, str]:
             f"compiling a {ending or 'nameless'} file", hint="give tile IR, a .ttir file, or a .ttgir file"
         )
     try:
-        with open(path, encoding="utf-8") as file:
-            return file.read(), path
+        text = read_regular(path, MAX_TILE_IR).decode("utf-8")
+        return text.replace("\r\n", "\n").replace("\r", "\n"), path
     except (OSError, UnicodeDecodeError) as error:
         raise CompilationError(f"cannot read {path}: {error}") from error
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from weft import runtime
@@ -47,11 +48,12 @@ def compile(
 
 
 def _keep(kernel: Any) -> None:
-    """Write the files of a kernel, where its machine code is not there yet; `metadata_group` names them."""
+    """Write the files of a kernel, where its machine code is not there as it is; `metadata_group` names them."""
     name = kernel.src.name[:150]
     manager = get_cache_manager(kernel.hash)
     group = manager.get_group(f"{name}.json")
-    if group is None or f"{name}.cubin" not in group:
+    cubin = None if group is None else group.get(f"{name}.cubin")
+    if group is None or cubin is None or Path(cubin).read_bytes() != kernel.asm["cubin"]:
         texts = {f"{name}.{stage}": kernel.asm[stage].encode("utf-8", "surrogatepass") for stage in TEXTS}
         facts = json.dumps(kernel.metadata._asdict(), default=lambda value: getattr(value, "__dict__", str(value)))
         files = {**texts, f"{name}.json": facts.encode(), f"{name}.cubin": kernel.asm["cubin"]}

@@ -1,17 +1,26 @@
-"""triton.runtime.cache: files by key, for libraries that keep things of their own beside the kernels."""
+"""triton.runtime.cache: files by key, for libraries that keep things of their own beside the kernels.
+
+Libraries load again what they keep here, and some of it is machine code. So the rules are those of the cache of kernels
+(see `weft.runtime.trusted`): a file that others may have written is not there. Where the whole directory is not to be
+trusted, files go, after a warning, into one that lives as long as the process.
+"""
 
 from __future__ import annotations
 
+import atexit
 import base64
-import contextlib
 import hashlib
 import json
 import os
+import shutil
+import tempfile
 from abc import ABC, abstractmethod
+from functools import lru_cache
 from typing import Any
 
 from weft.runtime import compiler_key, knobs
-from weft.runtime.cache import default_store
+from weft.runtime.cache import default_store, store_in
+from weft.runtime.trusted import Folder, Untrusted
 
 __all__ = [
     "CacheManager",
@@ -47,6 +56,33 @@ def default_dump_dir() -> str:
     return knobs.cache.dump_dir or os.path.join(default_cache_dir(), "dump")
 
 
+MAX_GROUP = 16 << 20
+"""Bytes of a file that names a group of others."""
+
+
+@lru_cache(maxsize=1)
+def _private_directory() -> str:
+    """A directory of this process alone, removed at its end."""
+    directory, owner = tempfile.mkdtemp(prefix="weft-"), os.getpid()
+
+    def remove() -> None:
+        if os.getpid() == owner:  # and no process that was forked
+            shutil.rmtree(directory, ignore_errors=True)
+
+    atexit.register(remove)
+    return directory
+
+
+def _trusted(directory: str) -> str:
+    """The directory, made if it is missing; one of this process alone, with a warning, where others may write to it."""
+    try:
+        Folder(directory, create=True).close()
+    except Untrusted as error:
+        store_in(directory).warn_of(error)
+        return _private_directory()
+    return directory
+
+
 class CacheManager(ABC):
     """Files under a key."""
 
@@ -76,48 +112,45 @@ class FileCacheManager(CacheManager):
             base = knobs.cache.override_dir
         else:
             base = default_dump_dir() if dump else default_cache_dir()
+        if not override and not dump:
+            base = _trusted(base)
         self.cache_dir = os.path.join(base, key)
         self.lock_path = None
-        if not override:
-            os.makedirs(self.cache_dir, exist_ok=True)
+        if not override and _trusted(self.cache_dir) != self.cache_dir:
+            self.cache_dir = _trusted(os.path.join(_private_directory(), key))
 
     def _make_path(self, filename: str) -> str:
         return os.path.join(self.cache_dir, filename)
 
     def has_file(self, filename: str) -> bool:
-        """Is it there?"""
-        return os.path.exists(self._make_path(filename))
+        """Is it there, and to be trusted?"""
+        return self.get_file(filename) is not None
 
     def get_file(self, filename: str) -> str | None:
-        """The path of a file, if it is there."""
-        return self._make_path(filename) if self.has_file(filename) else None
+        """The path of a file, if it is there and nobody else can have written it."""
+        try:
+            with Folder(self.cache_dir) as folder:
+                folder.check(filename)
+        except OSError:
+            return None
+        return self._make_path(filename)
 
     def put(self, data: Any, filename: str, binary: bool = True) -> str:
         """Write a file beside its place and rename it; its path."""
         content = data if isinstance(data, bytes) else str(data).encode()
-        path = self._make_path(filename)
-        temporary = f"{path}.{os.getpid()}.{os.urandom(4).hex()}.tmp"
-        os.makedirs(self.cache_dir, exist_ok=True)
-        try:
-            with open(temporary, "wb") as file:
-                file.write(content)
-            os.replace(temporary, path)
-        finally:
-            with contextlib.suppress(OSError):
-                os.unlink(temporary)
-        return path
+        with Folder(self.cache_dir, create=True) as folder:
+            folder.write(filename, content)
+        return self._make_path(filename)
 
     def get_group(self, filename: str) -> dict[str, str] | None:
-        """Paths by name, of a group of files; None when it is not there or not whole."""
-        path = self.get_file(f"__grp__{filename}")
-        if path is None:
-            return None
+        """Paths by name, of a group of files in this directory; None when it is not there or not whole."""
         try:
-            with open(path, encoding="utf-8") as file:
-                paths = json.load(file)["child_paths"]
-            return {name: p for name, p in paths.items() if os.path.exists(p)}
-        except (OSError, ValueError, KeyError, AttributeError):
+            with Folder(self.cache_dir) as folder:
+                paths = json.loads(folder.read(f"__grp__{filename}", MAX_GROUP))["child_paths"]
+            own = {name: path for name, path in paths.items() if path == self._make_path(os.path.basename(path))}
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return None
+        return {name: path for name, path in own.items() if self.has_file(os.path.basename(path))}
 
     def put_group(self, filename: str, group: dict[str, str]) -> str:
         """Remember a group of files."""

@@ -27,17 +27,19 @@ collect_ignore_glob = ["gluon/kernels/*.py", "gluon/padded.py"]
 """Kernels whose files say `triton`, loaded by gluon/sources.py."""
 
 
-def verified_tile_pipeline(module: ModuleOp) -> ModuleOp:
+def verified_tile_pipeline(module: ModuleOp, *, fuse: bool = True) -> ModuleOp:
     """What the frontend or a file gives, checked; and what the passes make of it."""
     verify(module)
-    module = tile_pipeline(module)
+    module = tile_pipeline(module, fuse=fuse)
     verify(module)
     return module
 
 
-def verified_cpu_pipeline(module: ModuleOp, *, debug: bool = False) -> tuple[ModuleOp, list[str] | None]:
+def verified_cpu_pipeline(
+    module: ModuleOp, *, debug: bool = False, fuse: bool = True
+) -> tuple[ModuleOp, list[str] | None]:
     """What the CPU back end is given, checked."""
-    module, signature = cpu_pipeline(module, debug=debug)
+    module, signature = cpu_pipeline(module, debug=debug, fuse=fuse)
     verify(module, "cpu")
     return module, signature
 

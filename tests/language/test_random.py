@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import weft
 import weft.language as tl
 from language.bench_ir import Bench
+from weft.base import CompileTimeAssertionFailure
 
 # seed -> the first three of each stream of randint4x for offsets 0, 1, 2;
 #         the first and fourth stream for offsets from 2**33 on, then the upper half of word 0 and the lower half of
@@ -151,3 +153,26 @@ def test_what_is_refused() -> None:
         bench(tl.philox_impl, n, n, n, n, n, n)
     with pytest.raises(TypeError, match=r"^uint_to_uniform_float takes integers of 32 or 64 bits, got int8$"):
         bench(tl.uint_to_uniform_float, small)
+
+
+@weft.jit
+def drawn(o, seed, draw: tl.constexpr):
+    draw(seed, tl.arange(0, 4))
+    tl.store(o, 0)
+
+
+@pytest.mark.parametrize("draw", [tl.rand, tl.randn, tl.randint, tl.randint4x, tl.rand4x, tl.randn4x])
+@pytest.mark.parametrize("seed", [np.array([7], np.int32), 2.3, True, 1 << 40])
+def test_a_seed_is_an_integer(draw: object, seed: object) -> None:
+    o = np.zeros(4, np.float32)
+    if isinstance(seed, int):
+        drawn.warmup(o, seed, draw, grid=(1,))
+        return
+    with pytest.raises(CompileTimeAssertionFailure) as caught:
+        drawn.warmup(o, seed, draw, grid=(1,))
+    kind, hint = "fp32", "cast it, `seed.to(tl.int32)`, or pass an integer"
+    if isinstance(seed, np.ndarray):
+        kind, hint = "pointer<int32>", "load it, `tl.load(seed)`"
+    assert caught.value.message == f"the seed of random numbers must be an integer, got {kind}"
+    assert caught.value.hint == hint
+

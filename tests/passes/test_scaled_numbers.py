@@ -1,4 +1,4 @@
-"""Scaled products against a reference in float64: every format, both packings, with NaN and zero scales."""
+"""Scaled products against a reference in float64: every format, both packings, with NaN and the least scales."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def scales(rows: int, rng: np.random.Generator, odd: bool) -> tuple[np.ndarray, 
     codes = rng.integers(122, 133, (rows, K // 32)).astype(np.uint8)
     if odd:
         codes[1, 0], codes[2, 1] = 255, 0
-    factors = np.where(codes == 255, np.nan, np.where(codes == 0, 0.0, np.exp2(codes.astype(np.float64) - 127)))
+    factors = np.where(codes == 255, np.nan, np.exp2(codes.astype(np.float64) - 127))
     return codes, np.repeat(factors, 32, axis=1)
 
 
@@ -80,6 +80,32 @@ def test_scaled_product(a_kind: str, b_kind: str, a_pack: bool, b_pack: bool, od
     np.testing.assert_allclose(c, wanted, rtol=1e-5, atol=1e-3)
 
 
+@pytest.mark.parametrize("target", ["cpu", "sim:cuda:80", "sim:cuda:90"])
+@pytest.mark.parametrize("kind", ["e4m3", "e5m2", "e2m1", "bf16", "fp16"])
+def test_the_least_scales(kind: str, target: str) -> None:
+    """A byte of 0 is 2^-127, a denormal number in bf16, which products must not take for zero; in f16 it is none."""
+    rng = np.random.default_rng(7)
+    a, x = operand(kind, M, K, 1, rng)
+    b, y = operand(kind, K, N, 0, rng)
+    shapes = {"A_ROWS": a.shape[0], "A_COLS": a.shape[1], "B_ROWS": b.shape[0], "B_COLS": b.shape[1]}
+    flags = {"A": kind, "B": kind, "A_PACK": True, "B_PACK": True, "FAST": False}
+    for small, large in ((0, 247), (1, 247), (2, 246)):
+        for left, right in ((small, large), (large, small)):
+            sa, sb = np.full((M, K // 32), left, np.uint8), np.full((N, K // 32), right, np.uint8)
+            c = np.zeros((M, N), np.float32)
+            operands = np.ascontiguousarray(a), np.ascontiguousarray(b), sa, sb, c
+            scaled_product[(1,)](*operands, M=M, N=N, K=K, **shapes, **flags, target=target)
+            if kind == "fp16":
+                assert np.isnan(c).all()  # one scale is 0 in f16, the other infinite
+            else:  # each operand is rounded to bf16 with its scale; denormal numbers have fewer places
+                np.testing.assert_allclose(c, _rounded(x, left) @ _rounded(y, right), rtol=1e-5, atol=1e-6)
+
+
+def _rounded(values: np.ndarray, code: int) -> np.ndarray:
+    """Values times a scale as bf16 holds them."""
+    return np.asarray((values * 2.0 ** (code - 127)).astype(np.float32).astype(ml_dtypes.bfloat16), np.float64)
+
+
 @weft.jit
 def scaled_weights(X, W, S, OUT, K, M: tl.constexpr, N: tl.constexpr, BK: tl.constexpr, A: tl.constexpr):
     m, n, k, g = tl.arange(0, M), tl.arange(0, N), tl.arange(0, BK), tl.arange(0, BK // 32)
@@ -106,7 +132,7 @@ def test_scales_are_moved_before_they_are_repeated(m: int, target: str) -> None:
     arguments = (x, w, s, out, depth)
     options = {"M": m, "N": n, "BK": 128, "A": "bf16"}
     scaled_weights[(1,)](*arguments, **options, target=target)
-    factors = np.where(s == 255, np.nan, np.where(s == 0, 0.0, np.exp2(s.astype(np.float64) - 127)))
+    factors = np.where(s == 255, np.nan, np.exp2(s.astype(np.float64) - 127))
     wanted = x.astype(np.float64) @ (w.astype(np.float64) * np.repeat(factors, 32, axis=1)).T
     np.testing.assert_array_equal(out, wanted)
     kernel = scaled_weights.warmup(*arguments, **options, grid=(1,), target=target[4:])

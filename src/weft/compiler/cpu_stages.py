@@ -29,10 +29,11 @@ def make(
     src: Source, target: GPUTarget, opts: Options, timings: dict[str, float], dump: Dump | None
 ) -> tuple[dict[str, Any], dict[str, bytes]]:
     """The facts and the blobs of a kernel, as they are put into a store."""
+    fuse = opts.language.enable_fp_fusion
     with stage("ttir", timings):
         module = src.make_ir(opts.language, target)
         _refuse_assembly(module)  # first: passes drop it where it is pure and nobody uses it
-        ttir = print_module(tile_pipeline(module))
+        ttir = print_module(tile_pipeline(module, fuse=fuse))
         stored = stored_params(module)
         wrap = [asdict(found) for found in wrapped_offsets(module)]
     if dump is not None:
@@ -40,7 +41,7 @@ def make(
     debug = opts.language.debug
     backend = replace(opts.backend, assume_no_alias=False) if debug else opts.backend  # nothing is taken on trust
     with stage("llir", timings, lambda: ttir):
-        binary = compile_module(*cpu_pipeline(module, debug=debug), backend)
+        binary = compile_module(*cpu_pipeline(module, debug=debug, fuse=fuse), backend)
     facts = {
         **binary.metadata,
         "stored_params": stored,
@@ -65,5 +66,5 @@ def _refuse_assembly(module: ModuleOp) -> None:
 
 def wrapped(src: Source, target: GPUTarget, opts: Options) -> list[dict[str, Any]]:
     """The offsets of a kernel that are known to wrap, as plain data."""
-    module = tile_pipeline(src.make_ir(opts.language, target))
+    module = tile_pipeline(src.make_ir(opts.language, target), fuse=opts.language.enable_fp_fusion)
     return [asdict(found) for found in wrapped_offsets(module)]

@@ -69,7 +69,8 @@ def _laid_out(module: ModuleOp, target: GPUTarget, language: CompileOptions) -> 
         gpu.check_cluster(gpu.blocks_of(module), int(target.arch))
         return layout_pipeline(module)
     gpu.check_cluster(language.num_ctas, int(target.arch))
-    return gpu_pipeline(module, str(target), language.num_warps, language.num_stages, language.num_ctas)
+    warps, stages, blocks = language.num_warps, language.num_stages, language.num_ctas
+    return gpu_pipeline(module, str(target), warps, stages, blocks, fuse=language.enable_fp_fusion)
 
 
 def _again(ttir: str, target: GPUTarget, language: CompileOptions) -> ModuleOp:

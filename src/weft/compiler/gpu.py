@@ -44,13 +44,14 @@ def lane_program(
     name = target.removeprefix("sim:")
     arch = int(name.rpartition(":")[2])
     language = make_options(options).language
+    fuse = language.enable_fp_fusion
     laid_out = src.ext == "ttgir"
     module = layout_ir(src, arch, options) if laid_out else src.make_ir(language, GPUTarget("cuda", arch, 32))
     as_text = not laid_out and "ttg.num-warps" in module.attributes
     if as_text:
         fence_copies(module)
     elif not laid_out:
-        gpu_tile_pipeline(module, language.num_warps, language.enable_fp_fusion)
+        gpu_tile_pipeline(module, language.num_warps, fuse)
     if told is not None:
         told([asdict(found) for found in wrapped_offsets(module)])
     if laid_out:
@@ -59,7 +60,7 @@ def lane_program(
         check_cluster(blocks_of(module), arch)
         return lower(layout_pipeline(module), name)
     check_cluster(language.num_ctas, arch)
-    return lower(gpu_pipeline(module, name, language.num_warps, language.num_stages, language.num_ctas))
+    return lower(gpu_pipeline(module, name, language.num_warps, language.num_stages, language.num_ctas, fuse=fuse))
 
 
 def blocks_of(module: ModuleOp) -> int:

@@ -1,8 +1,8 @@
 """What a free name of a kernel may mean, and what to say when it means nothing.
 
 A kernel is compiled once and launched many times, so it may read only globals that cannot change unnoticed:
-constexprs, types, modules, jit functions, builtins.  An ordinary global is refused, unless it is annotated as
-constexpr (`N: tl.constexpr = 4`) or the options allow it.
+constexprs, types, modules, jit functions, builtins.  An ordinary global is refused, also where it is annotated
+(`N: tl.constexpr = 4` leaves an int in the module), unless the options allow it.
 """
 
 from __future__ import annotations
@@ -76,17 +76,12 @@ def lookup_global(frame: Frame, name: str, node: ast.AST) -> Any:
         return BUILTIN_FUNCTIONS.get(name, MISSING)
     if _is_allowed(value) or value is BUILTIN_FUNCTIONS.get(name, MISSING):
         return value
-    annotation = frame.fn.__globals__.get("__annotations__", {}).get(name)
-    if annotation is core.constexpr or (isinstance(annotation, str) and annotation.rpartition(".")[2] == "constexpr"):
-        return core.constexpr(value)
     if getattr(frame.trace.options, "allow_non_constexpr_globals", False):
         return core.constexpr(value) if isinstance(value, (bool, int, float, str)) else value
     raise _not_constant(frame, name, value, node)
 
 
 def _not_constant(frame: Frame, name: str, value: Any, node: ast.AST) -> CompilationError:
-    where = "captured variable" if name in frame.nonlocals else "global"
-    theirs = f"{name} is not defined" if name in frame.nonlocals else f"Cannot access global variable {name}"
     kind = type(value).__name__
     if callable(value) and not isinstance(value, type):
         return frame.error(
@@ -98,14 +93,15 @@ def _not_constant(frame: Frame, name: str, value: Any, node: ast.AST) -> Compila
     if isinstance(value, (bool, int, float, str, tuple, list)):
         shown = repr(value) if len(repr(value)) <= 40 else "..."
         hint = f"make it constant, `{name} = tl.constexpr({shown})`, or pass it as an argument"
+        if name not in frame.nonlocals and name in frame.fn.__globals__.get("__annotations__", ()):
+            hint += "; an annotation does not make it constant"
     else:
         hint = "pass it as an argument"
-    return frame.error(
-        f"`{name}` is a {where} of type {kind}, which a kernel cannot read: it could change between launches "
-        f"(NameError: {theirs})",
-        node,
-        hint=hint,
-    )
+    if name in frame.nonlocals:
+        text = f"{name} is not defined for the kernel: it is a captured variable of type {kind}"
+    else:
+        text = f"Cannot access global variable {name} from within @jit'ed function. It is of type {kind}"
+    return frame.error(f"{text}, which could change between launches", node, hint=hint)
 
 
 def did_you_mean(name: str, candidates: Any) -> str | None:

@@ -297,12 +297,15 @@ _tensor_class: list[Any] = []
 
 
 class pointer_type(dtype):
-    """A pointer to elements of memory; `const` ones cannot be stored through."""
+    """A pointer to elements of memory; `const` ones cannot be stored through.
+
+    Blocks of one-bit elements are blocks of the bytes that hold them, in which `of_bool` tells that each is 0 or 1.
+    """
 
     primitive_bitwidth = 64
     itemsize = 8
 
-    def __init__(self, element_ty: Any, address_space: Any = 1, const: Any = False) -> None:
+    def __init__(self, element_ty: Any, address_space: Any = 1, const: Any = False, of_bool: bool = False) -> None:
         if isinstance(element_ty, constexpr):
             element_ty = element_ty.value
         if not isinstance(element_ty, dtype):
@@ -310,6 +313,7 @@ class pointer_type(dtype):
         self.element_ty = element_ty
         self.address_space: int = address_space.value if isinstance(address_space, constexpr) else address_space
         self.const: bool = const.value if isinstance(const, constexpr) else const
+        self.of_bool = of_bool
         self.name = f"{'const_' if self.const else ''}pointer<{element_ty}>"
         self._ir = None
 
@@ -335,6 +339,7 @@ class pointer_type(dtype):
             and self.element_ty == other.element_ty
             and self.address_space == other.address_space
             and self.const == other.const
+            and self.of_bool == other.of_bool
         )
 
     def __hash__(self) -> int:
@@ -347,7 +352,7 @@ class pointer_type(dtype):
         return self.name
 
     def mangle(self) -> str:
-        return "P" + self.element_ty.mangle()
+        return ("PB" if self.of_bool else "P") + self.element_ty.mangle()
 
 
 def check_shape(shape: Sequence[Any]) -> int:

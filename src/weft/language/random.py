@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from weft.base import CompileTimeAssertionFailure
+
 from . import core, math
 from .constants import constexpr, unwrap
 from .protocol import standard_function
@@ -117,10 +119,20 @@ def philox_impl(
     return _tuple(_as_tensors(_rounds(counters, keys, unwrap(n_rounds), words), words, _semantic))
 
 
+def _check_seed(seed: Any, semantic: Any) -> None:
+    """Refuse a seed that is no integer: of a pointer the address would be the seed, of a float its whole part."""
+    found = semantic.to_tensor(seed).type
+    if found.scalar.is_int():
+        return
+    hint = "load it, `tl.load(seed)`" if found.scalar.is_ptr() else "cast it, `seed.to(tl.int32)`, or pass an integer"
+    raise CompileTimeAssertionFailure(f"the seed of random numbers must be an integer, got {found}", hint=hint)
+
+
 def _philox(seed: Any, counters: list[Any], n_rounds: Any, semantic: Any, wanted: int = 4) -> list[tensor]:
     """Philox of a seed; counters are tensors, or Python integers where known."""
     bits = max(c.dtype.primitive_bitwidth for c in counters if isinstance(c, tensor))
     words = _Words(32 if bits <= 32 else 64, semantic)
+    _check_seed(seed, semantic)
     seed = unwrap(seed)
     if isinstance(seed, int):
         value = seed & (2**64 - 1)

@@ -45,9 +45,9 @@ _COMMUTES = frozenset(
 )
 
 
-def cse_dce(root: Operation) -> None:
-    """Rewrite what `root` (a module, a function) holds."""
-    walk = _Walk()
+def cse_dce(root: Operation, fuse: bool = True) -> None:
+    """Rewrite what `root` (a module, a function) holds; with `fuse`, a product and a sum may be rounded together."""
+    walk = _Walk(fuse)
     walk.inside(root)
     _sweep(root)
 
@@ -55,8 +55,8 @@ def cse_dce(root: Operation) -> None:
 class _Walk:
     """The walk forward: operations seen, in scopes."""
 
-    def __init__(self) -> None:
-        self.folder = Folder()
+    def __init__(self, fuse: bool) -> None:
+        self.folder = Folder(fuse)
         self._seen: dict[object, Operation] = {}
         self._log: list[object] = []
         self._by_value: dict[Attribute, int] = {}

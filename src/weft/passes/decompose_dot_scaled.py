@@ -8,8 +8,9 @@ becomes
     %d = tt.dot %x, %y, %c : tensor<64x64xbf16> * tensor<64x64xbf16> -> tensor<64x64xf32>
 
 As Triton does where the hardware has no scaled product: the operands become bf16, or fp16 if one of them is fp16. A
-scale of type i8 is an exponent (e8m0); its 0 scales by 0, and its 255 by NaN, or with `fastMath` by infinity. A scale
-that is itself an fp8 (one for 16 numbers) is that number. The scale of the right operand has its rows along N.
+scale of type i8 is an exponent (e8m0): its 0 is 2^-127, a denormal number in bf16, and its 255 NaN, or with `fastMath`
+infinity. A scale that is itself an fp8 (one for 16 numbers) is that number. The scale of the right operand has its rows
+along N.
 """
 
 from __future__ import annotations
@@ -45,6 +46,8 @@ from .removal import remove
 
 __all__ = ["decompose_dot_scaled"]
 
+_LEAST_E8M0 = 0x40
+"""2^-127 as the bits of a bf16; in f16 it is 0, as all below 2^-25."""
 _E2M1 = tt.ScaleDotElemType.E2M1
 _KNOWN = (
     tt.ScaleDotElemType.E4M3,
@@ -55,15 +58,19 @@ _KNOWN = (
 )
 
 
-def decompose_dot_scaled(root: Operation) -> bool:
-    """Rewrite every scaled product inside `root`. Gives whether there was any."""
+def decompose_dot_scaled(root: Operation, *, denormals: bool = True) -> bool:
+    """Rewrite every scaled product inside `root`. Gives whether there was any.
+
+    Without `denormals`, products of bf16 may take denormal operands for zero (as `vdpbf16ps` of x86 does). An e8m0
+    scale makes such operands, so they are widened to f32 after they were rounded.
+    """
     found = [op for op in root.walk() if isinstance(op, tt.DotScaledOp)]
     for op in found:
-        _rewrite(op)
+        _rewrite(op, denormals)
     return bool(found)
 
 
-def _rewrite(op: tt.DotScaledOp) -> None:
+def _rewrite(op: tt.DotScaledOp, denormals: bool) -> None:
     kinds = [tt.ScaleDotElemType(int_value(op.properties[n])) for n in ("a_elem_type", "b_elem_type")]
     for kind in kinds:
         if kind not in _KNOWN:
@@ -84,6 +91,9 @@ def _rewrite(op: tt.DotScaledOp) -> None:
         else:
             wide = _upcast(b, _typed(b, value, kind), element)
         sides.append(wide if scale is None else _scaled(b, wide, scale, k_axis, exact))
+    exponents = [s for s in (op.a_scale, op.b_scale) if s is not None and not is_float(s.type)]
+    if exponents and element == bf16 and not denormals:
+        sides = [b.cast(arith.ExtFOp, side, f32) for side in sides]
     properties = {"inputPrecision": enum_attr(tt.InputPrecision.IEEE)}
     result = b.create(tt.DotOp, (*sides, op.c), (op.d.type,), properties).d
     result.name_hint = op.d.name_hint
@@ -150,7 +160,8 @@ def _scaled(b: Builder, value: SSAValue, scale: SSAValue, k_axis: int, exact: bo
         factor = _upcast(b, scale, element)
     elif element == bf16:
         bits = _shift(b, arith.ShLIOp, b.cast(arith.ExtUIOp, scale, i16), 7)
-        factor = b.cast(tt.BitcastOp, bits, bf16)
+        none = b.cmpi("eq", scale, b.constant(0, scale.type))  # 2^-127 has no exponent field of its own
+        factor = b.cast(tt.BitcastOp, b.select(none, b.constant(_LEAST_E8M0, bits.type), bits), bf16)
     else:
         bits = _shift(b, arith.ShLIOp, b.cast(arith.ExtUIOp, scale, i32), 23)
         factor = b.cast(arith.TruncFOp, b.cast(tt.BitcastOp, bits, f32), element)

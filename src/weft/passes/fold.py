@@ -72,7 +72,9 @@ def _unsigned(value: int, type: Attribute) -> int:
 class Folder:
     """The rules, and where the constants that they make go."""
 
-    def __init__(self) -> None:
+    def __init__(self, fuse: bool = True) -> None:
+        self.fuse = fuse
+        """Whether a floating-point product and a sum may be rounded together (`enable_fp_fusion`)."""
         self.signs = Signs()
         self.offset_signs = Signs(wrapping=False)
 
@@ -285,8 +287,14 @@ def _bitcast(folder: Folder, op: Operation) -> SSAValue | None:
 
 
 def _into_dot(folder: Folder, op: Operation) -> SSAValue | None:
-    """A product that began at zero and is added to something may as well begin there."""
+    """A product that began at zero and is added to something may as well begin there.
+
+    Of integers always. Of floats only with `enable_fp_fusion`: each partial sum is then rounded at the size of what it
+    begins with, where the text says one rounding at the end (32 products of 1 and 2^24 are 2^24 + 32, or 2^24).
+    """
     x, y = op.operands
+    if not folder.fuse and is_float(op.results[0].type):
+        return None
     for product, start in ((x, y), (y, x)):
         dot = product.owner
         if isinstance(dot, tt.DotOp) and product.has_one_use() and constant_of(dot.operands[2]) == 0:

@@ -32,15 +32,18 @@ __all__ = ["gpu_pipeline", "gpu_tile_pipeline", "layout_pipeline"]
 
 
 def gpu_tile_pipeline(module: ModuleOp, warps: int = 4, fuse: bool = True) -> ModuleOp:
-    """`tile_pipeline`, and what is for GPUs alone; with `fuse`, a product and a sum may be rounded together."""
-    tile_pipeline(module)
+    """`tile_pipeline`, and what is for GPUs alone; with `fuse`, a product and a sum may be rounded
+    together, and sums of a loop be added in another order."""
+    tile_pipeline(module, fuse=fuse)
     if fuse and contract_sums(module):
         cse_dce(module)
-    partial_sums(module, warps)  # after it: a sum of products is no sum any more
+    partial_sums(module, warps, reorder=fuse)  # after it: a sum of products is no sum any more
     return module
 
 
-def gpu_pipeline(module: ModuleOp, target: str, warps: int = 4, stages: int = 3, blocks: int = 1) -> ModuleOp:
+def gpu_pipeline(
+    module: ModuleOp, target: str, warps: int = 4, stages: int = 3, blocks: int = 1, *, fuse: bool = True
+) -> ModuleOp:
     """Layout IR for a target ("cuda:80"), as the lowering takes it, from what `gpu_tile_pipeline` gave.
 
     `stages` is how many turns of a loop of products are under way at a time; 1 is none but its own. A program is a
@@ -52,7 +55,7 @@ def gpu_pipeline(module: ModuleOp, target: str, warps: int = 4, stages: int = 3,
     rewrite_descriptors(module, target)
     decompose_dot_scaled(module)
     split_products(module, target)
-    cse_dce(module)  # the rewrites repeat themselves for each access
+    cse_dce(module, fuse)  # the rewrites repeat themselves for each access
     join_branches(module)  # after it: equal conditions are one value
     drop_unchanged(module)  # and only then is it seen what loops leave as it is
     scalarize_carried(module, pointers=False)  # what can be computed in any layout need not be moved to another
@@ -64,7 +67,7 @@ def gpu_pipeline(module: ModuleOp, target: str, warps: int = 4, stages: int = 3,
     store_operands(module, target, loaded=True)
     share_stored(module, target)  # what is left to store, now that it is known what is copied
     join_products(module, target)  # after it: a store that is gone has nothing to be fenced for
-    cse_dce(module)  # addresses of the turns as they were, and what the first turns repeat
+    cse_dce(module, fuse)  # addresses of the turns as they were, and what the first turns repeat
     drop_unchanged(module)
     return module
 

@@ -57,24 +57,29 @@ _FLOATS: dict[type[Operation], float] = {
 _INTEGERS: tuple[type[Operation], ...] = (arith.AddiOp, arith.MaxSIOp, arith.MinSIOp, arith.MaxUIOp, arith.MinUIOp)
 
 
-def partial_sums(root: Operation, warps: int) -> bool:
-    """Rewrite the loops inside `root`, of a kernel with so many warps. Gives whether there was any."""
+def partial_sums(root: Operation, warps: int, *, reorder: bool = True) -> bool:
+    """Rewrite the loops inside `root`, of a kernel with so many warps. Gives whether there was any.
+
+    Without `reorder`, floats are added in the order of the text.
+    """
     changed = False
     for loop in [op for op in root.walk() if isinstance(op, scf.ForOp)]:
         left = MOST_IN_ALL
         for index in range(len(loop.results)):
-            left -= _rewrite(loop, index, 32 * warps, left)
+            left -= _rewrite(loop, index, 32 * warps, left, reorder)
         changed |= left < MOST_IN_ALL
     return changed
 
 
-def _rewrite(loop: scf.ForOp, index: int, threads: int, left: int) -> int:
+def _rewrite(loop: scf.ForOp, index: int, threads: int, left: int, reorder: bool) -> int:
     """Rewrite one sum, if it takes no more than the registers that are left; how many it takes."""
     carried = loop.body.block.args[index + 1]
     found = _reduction(loop, carried, index)
     if found is None:
         return 0
     added, reduced = found
+    if isinstance(added, arith.AddfOp) and not reorder:
+        return 0
     if encoding_of(reduced.srcs[0].type) is not None:  # whoever has said the layouts has said this too
         return 0
     shape, parts = _parts(shape_of(reduced.srcs[0].type), threads, _neighbours(reduced.srcs[0]))

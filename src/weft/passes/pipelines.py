@@ -29,34 +29,39 @@ from .unroll_loops import unroll_loops
 __all__ = ["cpu_pipeline", "tile_pipeline"]
 
 
-def tile_pipeline(module: ModuleOp) -> ModuleOp:
-    """One function of one block for each kernel: no calls, no branches between blocks, no block pointers."""
+def tile_pipeline(module: ModuleOp, *, fuse: bool = True) -> ModuleOp:
+    """One function of one block for each kernel: no calls, no branches between blocks, no block pointers.
+
+    With `fuse` (`enable_fp_fusion`), a product and a sum may be rounded together, here and in what follows.
+    """
     structure_branches(module)  # first: only a function of one block can be copied into a loop's body
     inline_calls(module)  # before the rewrites: a block pointer or descriptor may be passed to a function
     enter_known_loops(module)  # after it: bounds may be arguments of the function
     unroll_loops(module)  # after it: what turns once is no loop
     if rewrite_block_pointers(module):
-        cse_dce(module)  # the rewrite repeats itself for each access
+        cse_dce(module, fuse)  # the rewrite repeats itself for each access
         drop_unchanged(module)  # and only then is it seen which offsets stay the same
     return module
 
 
-def cpu_pipeline(module: ModuleOp, *, debug: bool = False) -> tuple[ModuleOp, list[str] | None]:
+def cpu_pipeline(
+    module: ModuleOp, *, debug: bool = False, fuse: bool = True
+) -> tuple[ModuleOp, list[str] | None]:
     """Prepare a module for the CPU; also gives the type strings of the kernel's parameters.
 
     Afterwards (stage `cpu` of `weft.ir.verify`) there are no tensor descriptors and scaled products either; an argument
     that was a descriptor is 2 + 2 * rank arguments (see `rewrite_descriptors`). With `debug`, accesses are checked
     against the arrays that they belong to, which takes two more arguments for each array (see `check_bounds`).
     """
-    tile_pipeline(module)
+    tile_pipeline(module, fuse=fuse)
     kernel = next((op for op in module.body.block.ops if isinstance(op, tt.FuncOp) and op.body.blocks), None)
     signature = signature_of(kernel) if kernel is not None else None  # before descriptors become many arguments
     rewrite_descriptors(module)
-    decompose_dot_scaled(module)
+    decompose_dot_scaled(module, denormals=False)
     if debug:  # after the rewrites: these see every access as a tile of pointers
         check_bounds(module)
         explain_asserts(module)
-    cse_dce(module)  # the rewrites repeat themselves; and what is constant is seen to be
+    cse_dce(module, fuse)  # the rewrites repeat themselves; and what is constant is seen to be
     drop_unchanged(module)
     scalarize_carried(module)  # late: it sees the tiles of pointers that the rewrites made
     return module, signature

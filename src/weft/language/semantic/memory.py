@@ -1,11 +1,13 @@
 """Loads and stores, through pointers and through block pointers.
 
 A mask and a value are broadcast to the pointers and never the other way for a store. One-bit elements lie in memory as
-bytes and are read as `byte != 0`. A place whose mask is false reads as `other`, or as 0 where there is none.
+bytes, are read as `byte != 0` and written as 1 where `x != 0`, whatever type x has. A place whose mask is false reads
+as `other`, or as 0 where there is none.
 """
 
 from __future__ import annotations
 
+import numbers
 import struct
 from collections.abc import Sequence
 from typing import Any
@@ -114,7 +116,8 @@ class Memory(SemanticBase):
         handle = self.builder.load(
             ptr.handle, boundary_check=dims, padding=padding, cache=cache, evict=eviction, volatile=bool(volatile)
         )
-        return tensor(handle, block)
+        loaded = tensor(handle, block)
+        return self._byte_of_bool(loaded) if ptr.type.of_bool else loaded
 
     def _pointee(self, ptr: tensor, what: str) -> dtype:
         """The element type behind a pointer, or behind a tile of them."""
@@ -133,6 +136,21 @@ class Memory(SemanticBase):
             return ptr, element
         scalar: Any = ptr.type.scalar
         return self.cast(ptr, pointer_type(dt.int8, scalar.address_space, scalar.const)), dt.int8
+
+    def _byte_of_bool(self, value: tensor) -> tensor:
+        """The byte of a bool array for a value: 1 where it is not zero, NaN included, else 0."""
+        if value.type.scalar.is_fp8():
+            value = self.cast(value, dt.float32)
+        return self.cast(self.cast(value, dt.int1), dt.int8)
+
+    def _as_element(self, value: Any, element: dtype, like: dtype, of_bool: bool) -> tensor:
+        """A tensor or a number as the element type of memory, a number in the shape of a type."""
+        if isinstance(value, tensor):
+            return self._byte_of_bool(value) if of_bool else self.cast(value, element)
+        number = unwrap(value)
+        if of_bool and isinstance(number, numbers.Number):
+            number = int(bool(number))
+        return self._constant_as(number, element, like)
 
     def _checked_mask(self, mask: Any) -> tensor:
         mask = self.to_tensor(mask)
@@ -176,13 +194,11 @@ class Memory(SemanticBase):
             ptr, mask = self.broadcast_impl_value(ptr, mask)
         was_bool = element.is_int1()
         ptr, element = self._bool_as_byte(ptr, element)
-        if isinstance(other, tensor):
-            if block_shape(ptr):
-                ptr, other = self.broadcast_impl_value(ptr, other)
-                ptr, mask = self.broadcast_impl_value(ptr, mask)
-            other = self.cast(other, element)
-        elif other is not None:
-            other = self._constant_as(other, element, ptr.type)
+        if isinstance(other, tensor) and block_shape(ptr):
+            ptr, other = self.broadcast_impl_value(ptr, other)
+            ptr, mask = self.broadcast_impl_value(ptr, mask)
+        if other is not None:
+            other = self._as_element(other, element, ptr.type, was_bool)
         handle = self.builder.load(
             ptr.handle,
             mask.handle if mask is not None else None,
@@ -226,8 +242,11 @@ class Memory(SemanticBase):
         if mask is not None:
             raise ValueError("`mask` and `other` arguments cannot be specified for loading block pointers")
         block: Any = ptr.type.element_ty
+        of_bool = ptr.type.of_bool
         if not isinstance(val, tensor):
-            val = self._constant_as(unwrap(val), block.element_ty, block)
+            val = self._as_element(val, block.element_ty, block, of_bool)
+        elif of_bool:
+            val = self._byte_of_bool(val)
         if not block_shape(val):
             val = self.broadcast_impl_shape(val, block.shape)
         if val.type.shape != block.shape:
@@ -267,11 +286,9 @@ class Memory(SemanticBase):
                 ptr, val = self._to_shape_of(ptr, val)
             if mask is not None:
                 ptr, mask = self._to_shape_of(ptr, mask)
+        of_bool = element.is_int1()
         ptr, element = self._bool_as_byte(ptr, element)
-        if isinstance(val, tensor):
-            val = self.cast(val, element)
-        else:
-            val = self._constant_as(unwrap(val), element, ptr.type)
+        val = self._as_element(val, element, ptr.type, of_bool)
         self.builder.store(
             ptr.handle, val.handle, mask.handle if mask is not None else None, cache=cache, evict=eviction
         )
@@ -334,7 +351,8 @@ class Memory(SemanticBase):
         offset_values = self._convert_to_ir_values(offsets, require_i64=False)
         if not isinstance(base.type, pointer_type) or base.type.element_ty.is_block():
             raise ValueError("Expected `base` to be a pointer type (but not a block pointer type or others)")
-        if base.type.element_ty.is_int1():
+        of_bool = base.type.element_ty.is_int1()
+        if of_bool:
             base = self.cast(base, pointer_type(dt.int8, base.type.address_space, base.type.const))
         dims = unwrap(block_shape)
         dims = [unwrap(d) for d in dims] if hasattr(dims, "__iter__") else [dims]
@@ -348,7 +366,7 @@ class Memory(SemanticBase):
         if not all(length == len(dims) for length in (*lengths, len(permutation))):
             raise ValueError("Expected shape/strides/offsets/block_shape to have the same length")
         element: Any = base.type
-        result = pointer_type(block_type(element.element_ty, dims), element.address_space, element.const)
+        result = pointer_type(block_type(element.element_ty, dims), element.address_space, element.const, of_bool)
         handle = self.builder.create(
             tt.MakeTensorPtrOp,
             (base.handle, *shape_values, *stride_values, *offset_values),

@@ -93,8 +93,13 @@ def _parameters(function: object) -> list[tuple[str, object]]:
     return [(n, p.default) for n, p in signature.parameters.items() if n not in hidden]
 
 
-OURS = {"async_copy_global_to_shared": ("multicast",)}
-"""Parameters that Triton 3.6.0 does not have."""
+OURS = {
+    "arrive": ("from_cta",),
+    "async_copy_global_to_shared": ("multicast",),
+    "expect": ("bytes_per_cta", "from_cta"),
+    "store_wait": ("read_only",),
+}
+"""Parameters that Triton 3.6.0 does not have; later versions do."""
 
 
 def _differences(ours: object, theirs: object, names: list[str]) -> list[str]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from weft.base import Unsupported
-from weft.language.protocol import builtin
+from weft.language.protocol import TRITON_BUILTIN
 
 __all__ = ["only_on"]
 
@@ -35,4 +35,6 @@ def _missing(name: str, target: str, hint: str | None) -> Any:
     call.__name__ = name.rpartition(".")[2]
     call.__qualname__ = name
     call.__doc__ = f"For {target}: not supported yet."
-    return builtin(call)
+    # Not `builtin(call)`: a program of the host that calls it is to be told the same, not that it forgot `@jit`.
+    setattr(call, TRITON_BUILTIN, True)
+    return call

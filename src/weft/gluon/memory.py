@@ -108,9 +108,13 @@ class shared_memory_descriptor(base_value):
         return _semantic.memdesc_reshape(self, unwrap_shape(unwrap_iterable((shape, *more))))
 
     @builtin
-    def _reinterpret(self, dtype: Any, shape: Any, layout: Any, _semantic: Any = None) -> Any:
-        """The same bytes as elements of another type, in another shape and layout."""
-        return _semantic.memdesc_reinterpret(self, unwrap(dtype), unwrap_shape(shape), unwrap(layout))
+    def _reinterpret(self, dtype: Any = None, shape: Any = None, layout: Any = None, _semantic: Any = None) -> Any:
+        """The same bytes as elements of another type, in another shape and layout; what is not given stays."""
+        dtype, layout = unwrap(dtype), unwrap(layout)
+        sizes = self.shape if unwrap(shape) is None else unwrap_shape(shape)
+        return _semantic.memdesc_reinterpret(
+            self, self.dtype if dtype is None else dtype, sizes, self.layout if layout is None else layout
+        )
 
     reinterpret = _reinterpret
 

@@ -64,6 +64,7 @@ from .zoo import (
     NVMMADistributedLayout,
     NVMMASharedLayout,
     PaddedSharedLayout,
+    PartitionedSharedLayout,
     SharedLayout,
     SharedLinearLayout,
     SliceLayout,
@@ -101,6 +102,7 @@ __all__ = [
     # named layouts in shared memory
     "NVMMASharedLayout",
     "PaddedSharedLayout",
+    "PartitionedSharedLayout",
     "SharedLinearLayout",
     "SwizzledSharedLayout",
     # named layouts in tensor memory

@@ -207,7 +207,9 @@ def _reduce(c: Context, op: Operation) -> None:
 
 @lowering("ttng.async_tma_store_wait")
 def _store_wait(c: Context, op: Operation) -> None:
-    c.build.instruction("cp.async.bulk.wait_group.read", [c.number(int_value(op.properties["pendings"]))])
+    read_only = "read_only" not in op.properties or holds(op, "read_only")
+    name = "cp.async.bulk.wait_group" + (".read" if read_only else "")
+    c.build.instruction(name, [c.number(int_value(op.properties["pendings"]))])
 
 
 @lowering("ttng.async_tma_gather", "ttng.async_tma_scatter")

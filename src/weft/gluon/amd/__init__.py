@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from . import gfx1250
+from . import cdna5, gfx1250
 
-__all__ = ["gfx1250"]
+__all__ = ["cdna5", "gfx1250"]

@@ -113,7 +113,7 @@ from ..types import distributed_type, shared_memory_descriptor_type
 from . import _core as _core
 from . import _math as _math
 from . import _standard as _standard
-from . import amd, extra, nvidia
+from . import amd, extra, fpsan, intel, nvidia
 from . import layouts as _layouts  # noqa: F401
 from .core import (
     allocate_shared_memory,
@@ -218,6 +218,7 @@ __all__ = [
     "floor",
     "fma",
     "fp4_to_fp",
+    "fpsan",
     "full",
     "full_like",
     "gather",
@@ -228,6 +229,7 @@ __all__ = [
     "int32",
     "int64",
     "int8",
+    "intel",
     "join",
     "load",
     "log",

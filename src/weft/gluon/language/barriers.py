@@ -93,19 +93,38 @@ def wait(mbarrier: Any, phase: Any, pred: Any = True, deps: Any = (), _semantic:
     _semantic.builder.create(ttng.WaitBarrierOp, operands, (), properties)
 
 
+def _check_own(name: str, from_cta: Any, semantic: GluonSemantic) -> None:
+    """Blocks arrive at their own mbarrier: the mask of Triton 3.8 must keep all bits of a block's number."""
+    mask = unwrap(from_cta)
+    if mask is not None and mask != unwrap(semantic.num_ctas()) - 1:
+        raise Unsupported(
+            f"{name} with from_cta={mask}: an arrival at the mbarrier of another block of the cluster",
+            str(semantic.target),
+            hint="leave from_cta out, so that each block arrives at its own",
+        )
+
+
 @builtin
-def expect(mbarrier: Any, bytes: Any, pred: Any = True, _semantic: Semantic = None) -> None:
-    """Arrive, and let `bytes` more be copied before the phase is over, where `pred` holds."""
+def expect(
+    mbarrier: Any, bytes: Any = None, pred: Any = True, *, bytes_per_cta: Any = None, from_cta: Any = None,
+    _semantic: Semantic = None,
+) -> None:  # fmt: skip
+    """Arrive, and let `bytes` (in Triton 3.7 `bytes_per_cta`) more be copied before the phase is over, where `pred`."""
     assert _semantic is not None
-    properties = {"size": _count("expect", "bytes", bytes)}
+    size = bytes if unwrap(bytes_per_cta) is None else bytes_per_cta
+    _check_own("mbarrier.expect", from_cta, _semantic)
+    properties = {"size": _count("expect", "bytes", size)}
     operands = (_barrier("expect", mbarrier), _pred(pred, _semantic))
     _semantic.builder.create(ttng.BarrierExpectOp, operands, (), properties)
 
 
 @builtin
-def arrive(mbarrier: Any, count: Any = 1, pred: Any = True, _semantic: Semantic = None) -> None:
+def arrive(
+    mbarrier: Any, count: Any = 1, pred: Any = True, *, from_cta: Any = None, _semantic: Semantic = None
+) -> None:
     """Arrive `count` times, where `pred` holds."""
     assert _semantic is not None
+    _check_own("mbarrier.arrive", from_cta, _semantic)
     properties = {"count": _count("arrive", "count", count)}
     operands = (_barrier("arrive", mbarrier), _pred(pred, _semantic))
     _semantic.builder.create(ttng.ArriveBarrierOp, operands, (), properties)

@@ -18,6 +18,7 @@ from weft.layouts import (
     NVMMADistributedLayout,
     NVMMASharedLayout,
     PaddedSharedLayout,
+    PartitionedSharedLayout,
     SharedLayout,
     SharedLinearLayout,
     SliceLayout,
@@ -39,6 +40,7 @@ __all__ = [
     "NVMMADistributedLayout",
     "NVMMASharedLayout",
     "PaddedSharedLayout",
+    "PartitionedSharedLayout",
     "SharedLayout",
     "SharedLinearLayout",
     "SliceLayout",
@@ -62,6 +64,17 @@ def MBarrierLayout(cga_layout: Any = None) -> SwizzledSharedLayout:
     return SwizzledSharedLayout(1, 1, 1, [0], cga_layout or ())
 
 
+def _multicta(num_ctas: int, two_cta: bool = False) -> SwizzledSharedLayout:
+    """The layout of an mbarrier for each block of a cluster, or with `two_cta` for each pair of blocks."""
+    if num_ctas < 1 or num_ctas & (num_ctas - 1) or (two_cta and num_ctas < 2):
+        raise LayoutError(f"MBarrierLayout.multicta: num_ctas must be a power of two, 2 or more for pairs: {num_ctas}")
+    pairs = int(two_cta)
+    return MBarrierLayout([[0]] * pairs + [[1 << i] for i in range(num_ctas.bit_length() - 1 - pairs)])
+
+
+MBarrierLayout.multicta = _multicta  # type: ignore[attr-defined]
+
+
 for _callable in (
     AMDMFMALayout,
     AMDWMMALayout,
@@ -75,12 +88,14 @@ for _callable in (
     NVMMASharedLayout.get_default_for,
     PaddedSharedLayout,
     PaddedSharedLayout.with_identity_for,
+    PartitionedSharedLayout,
     SharedLinearLayout,
     SliceLayout,
     SwizzledSharedLayout,
     TensorMemoryLayout,
     TensorMemoryScalesLayout,
     MBarrierLayout,
+    _multicta,
 ):
     takes_plain_values(_callable)
 

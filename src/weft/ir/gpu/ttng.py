@@ -292,13 +292,15 @@ class AsyncTMAScatterOp(IRDLOperation):
 
 @irdl_op_definition
 class AsyncTMAStoreWaitOp(IRDLOperation):
-    """Wait until at most `pendings` copies from shared memory still read it:
+    """Wait until at most `pendings` copies from shared memory still read it, or have not written all:
 
     ttng.async_tma_store_wait {pendings = 0 : i32}
+    ttng.async_tma_store_wait {pendings = 0 : i32, read_only = false}
     """
 
     name = "ttng.async_tma_store_wait"
     pendings = prop_def()
+    read_only = opt_prop_def()
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
 

@@ -8,7 +8,14 @@ from .dot import DotOperandLayout, natural_k_width
 from .intel import IntelDPASLayout
 from .nvidia import NVMMADistributedLayout
 from .scales import mfma_scale_layout, wmma_scale_layout
-from .shared import NVMMASharedLayout, PaddedSharedLayout, SharedLinearLayout, SwizzledSharedLayout, with_gaps
+from .shared import (
+    NVMMASharedLayout,
+    PaddedSharedLayout,
+    PartitionedSharedLayout,
+    SharedLinearLayout,
+    SwizzledSharedLayout,
+    with_gaps,
+)
 from .tensor_memory import TensorMemoryLayout, TensorMemoryScalesLayout, get_tmem_reg_layout
 
 __all__ = [
@@ -31,6 +38,7 @@ __all__ = [
     # in shared memory
     "NVMMASharedLayout",
     "PaddedSharedLayout",
+    "PartitionedSharedLayout",
     "SharedLinearLayout",
     "SwizzledSharedLayout",
     # in tensor memory

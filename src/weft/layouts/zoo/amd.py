@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from weft.base import LayoutError
+from weft.base import LayoutError, Unsupported
 
 from ..linear import LinearLayout
 from . import checks
@@ -23,6 +23,11 @@ MFMA_SHAPES = ((32, 32), (16, 16), (64, 4), (4, 64))
 
 def _tiles_per_warp(owner: str, value: Any, rank: int) -> tuple[int, ...]:
     return (1,) * rank if value is None else checks.sizes(owner, "tiles_per_warp", value, rank, "warps_per_cta")
+
+
+def _lists(value: Any) -> bool:
+    """Is this a list of lists, which bases are and numbers of warps are not?"""
+    return isinstance(value, (list, tuple)) and all(isinstance(basis, (list, tuple)) for basis in value)
 
 
 def _warps(owner: str, value: Any) -> tuple[int, ...]:
@@ -151,12 +156,15 @@ class AMDMFMALayout(DistributedLayout):
         return _operand(tile, shape[k] // (64 // size * k_width * times), index, self, shape)
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, init=False)
 class AMDWMMALayout(DistributedLayout):
     """The result of a WMMA instruction on 32 lanes, 16 x 16.
 
     `version` is 1 for RDNA3, 2 for RDNA4, 3 for gfx1250; `instr_shape` is [M, N, K]. A lane holds 8 elements of a
     column (of a row if `transposed`): every other one in version 1, consecutive ones in versions 2 and 3.
+
+    Triton 3.7 places the instructions by bases, `warp_bases` and `reg_bases`, which count in tiles of the result, where
+    3.6 has `warps_per_cta` and `tiles_per_warp`. Such a layout can be made, but has no linear layout here yet.
 
     >>> AMDWMMALayout(2, False, [1, 1]).to_linear([16, 16]).bases["lane"]
     ((0, 1), (0, 2), (0, 4), (0, 8), (8, 0))
@@ -168,25 +176,57 @@ class AMDWMMALayout(DistributedLayout):
     instr_shape: Sequence[int] | None = None
     tiles_per_warp: Sequence[int] | None = None
     cga_layout: Sequence[Sequence[int]] = ()
+    warp_bases: Sequence[Sequence[int]] | None = None
+    reg_bases: Sequence[Sequence[int]] | None = None
 
-    def __post_init__(self) -> None:
+    def __init__(
+        self,
+        version: int,
+        transposed: bool,
+        warps_per_cta: Any = None,
+        instr_shape: Any = None,
+        tiles_per_warp: Any = None,
+        cga_layout: Any = (),
+        rank: int | None = None,
+        *,
+        warp_bases: Any = None,
+        reg_bases: Any = None,
+    ) -> None:
         name = self._name
-        given = (16, 16, 16) if self.instr_shape is None else self.instr_shape
-        shape = checks.sizes(name, "instr_shape", given, 3, "[M, N, K]")
-        version = checks.integer(name, "version", self.version, 1, 3)
-        if shape[:2] != (16, 16) or shape[2] not in WMMA_DEPTHS[version]:
-            legal = ", ".join(map(str, WMMA_DEPTHS[version]))
+        if warp_bases is None and _lists(warps_per_cta):
+            warps_per_cta, warp_bases = None, warps_per_cta
+            if _lists(instr_shape) or tiles_per_warp is not None:  # by position, as in 3.7: reg_bases, instr_shape
+                reg_bases, instr_shape, tiles_per_warp = instr_shape, tiles_per_warp, None
+        if warp_bases is None and reg_bases is not None:
+            raise LayoutError(f"{name}: reg_bases go with warp_bases, got warps_per_cta {warps_per_cta!r}")
+        if warp_bases is not None:
+            given = checks.sequence(name, "warp_bases", warp_bases)
+            given += checks.sequence(name, "reg_bases", reg_bases or ())
+            wanted = len(checks.sequence(name, "a basis of warp_bases", given[0])) if given and rank is None else rank
+            wanted = 2 if wanted is None else checks.integer(name, "rank", wanted, 2, 3)
+            warp_bases = checks.bases(name, "warp_bases", warp_bases, wanted)
+            reg_bases = checks.bases(name, "reg_bases", reg_bases or (), wanted)
+            counted = tuple(1 << sum(1 for basis in warp_bases if basis[dim]) for dim in range(wanted))
+            if warps_per_cta is not None and _warps(name, warps_per_cta) != counted:
+                raise LayoutError(f"{name}: warps_per_cta {warps_per_cta} and warp_bases {warp_bases} differ")
+            warps_per_cta = counted
+        shape = checks.sizes(name, "instr_shape", (16, 16, 16) if instr_shape is None else instr_shape, 3, "[M, N, K]")
+        number = checks.integer(name, "version", version, 1, 3)
+        if shape[:2] != (16, 16) or shape[2] not in WMMA_DEPTHS[number]:
+            legal = ", ".join(map(str, WMMA_DEPTHS[number]))
             raise LayoutError(
-                f"{name}: instr_shape of version {version} must be [16, 16, K] with K one of {legal}, got {list(shape)}"
+                f"{name}: instr_shape of version {number} must be [16, 16, K] with K one of {legal}, got {list(shape)}"
             )
-        warps = _warps(name, self.warps_per_cta)
+        warps = _warps(name, warps_per_cta)
         self._set(
-            version=version,
-            transposed=checks.flag(name, "transposed", self.transposed),
+            version=number,
+            transposed=checks.flag(name, "transposed", transposed),
             warps_per_cta=warps,
             instr_shape=shape,
-            tiles_per_warp=_tiles_per_warp(name, self.tiles_per_warp, len(warps)),
-            cga_layout=check_cga(name, self.cga_layout, len(warps)),
+            tiles_per_warp=_tiles_per_warp(name, tiles_per_warp, len(warps)),
+            cga_layout=check_cga(name, cga_layout, len(warps)),
+            warp_bases=warp_bases,
+            reg_bases=reg_bases,
         )
 
     def _defaults(self) -> dict[str, Any]:
@@ -196,7 +236,12 @@ class AMDWMMALayout(DistributedLayout):
     def rank(self) -> int:
         return len(self.warps_per_cta)
 
+    def _check_no_bases(self) -> None:
+        if self.warp_bases is not None:
+            raise Unsupported(f"{self._name} with warp_bases", hint="give warps_per_cta and tiles_per_warp")
+
     def _linear(self, shape: tuple[int, ...]) -> LinearLayout:
+        self._check_no_bases()
         rank = self.rank
         rows, columns = f"dim{rank - 2}", f"dim{rank - 1}"
         if self.transposed:
@@ -213,6 +258,7 @@ class AMDWMMALayout(DistributedLayout):
 
     def operand(self, index: int, k_width: int, shape: tuple[int, ...]) -> LinearLayout:
         """An operand: 16 lanes along M or N; the other 16 hold copies in version 1, what follows along K in others."""
+        self._check_no_bases()
         k, other = operand_order(index, self.rank)[:2]
         lanes = copies("lane", 2, f"dim{k}") if self.version == 1 else identity(2, "lane", f"dim{k}")
         depth = max((self.instr_shape or ())[2], 2 * k_width)

@@ -24,6 +24,7 @@ __all__ = [
     "sequence",
     "shape_of",
     "sizes",
+    "word",
 ]
 
 
@@ -75,6 +76,13 @@ def one_of(owner: str, name: str, value: Any, legal: Collection[int]) -> int:
     if isinstance(value, (bool, np.bool_)) or value not in legal:
         raise LayoutError(f"{owner}: {name} must be one of {', '.join(map(str, legal))}, got {value!r}")
     return int(value)
+
+
+def word(owner: str, name: str, value: Any, legal: Collection[str]) -> str:
+    """One of a few words."""
+    if value not in legal:
+        raise LayoutError(f"{owner}: {name} must be one of {', '.join(legal)}, got {value!r}")
+    return str(value)
 
 
 def flag(owner: str, name: str, value: Any) -> bool:

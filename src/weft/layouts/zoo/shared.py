@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from weft.base import LayoutError
+from weft.base import LayoutError, Unsupported
 
 from ..linear import LinearLayout
 from . import checks
@@ -276,11 +276,19 @@ class SharedLinearLayout(SharedLayout):
     def rank(self) -> int:
         return len(self.offset_bases[0])
 
+    @property
+    def shape(self) -> list[int]:
+        """The shape of the tile that the bases lead to."""
+        reached = [0] * self.rank
+        for basis in (*self.offset_bases, *self.block_bases):
+            reached = [max(have, step) for have, step in zip(reached, basis, strict=True)]
+        return [1 << step.bit_length() for step in reached]
+
     def _linear(self, shape: tuple[int, ...]) -> LinearLayout:
         return _explicit(self._name, self.offset_bases, self.block_bases, shape)
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, init=False)
 class PaddedSharedLayout(SharedLayout):
     """A linear layout in shared memory with gaps: after every `interval` elements, `padding` elements are left out.
 
@@ -296,9 +304,19 @@ class PaddedSharedLayout(SharedLayout):
     block_bases: Sequence[Sequence[int]]
     shape: Sequence[int]
 
-    def __post_init__(self) -> None:
+    def __init__(
+        self, interval_padding_pairs: Any, offset_bases: Any, block_bases: Any = None, shape: Any = None,
+        cga_layout: Any = None,
+    ) -> None:  # fmt: skip
         name = self._name
-        shape = checks.sizes(name, "shape", self.shape)
+        if (block_bases is None) == (cga_layout is None):
+            raise LayoutError(f"{name}: block_bases, which Triton 3.7 calls cga_layout, must be given once")
+        self._set(
+            interval_padding_pairs=interval_padding_pairs,
+            offset_bases=offset_bases,
+            block_bases=cga_layout if block_bases is None else block_bases,
+        )
+        shape = checks.sizes(name, "shape", shape)
         pairs = tuple(
             checks.sizes(name, "a pair of interval_padding_pairs", pair, 2, "[interval, padding]")
             for pair in checks.sequence(name, "interval_padding_pairs", self.interval_padding_pairs)
@@ -322,14 +340,21 @@ class PaddedSharedLayout(SharedLayout):
 
     @staticmethod
     def with_identity_for(
-        interval_padding_pairs: Sequence[Sequence[int]], shape: Sequence[int], order: Sequence[int]
-    ) -> PaddedSharedLayout:
-        """The layout whose linear part counts through the shape, the first dimension of `order` the fastest."""
+        interval_padding_pairs: Sequence[Sequence[int]], shape: Sequence[int], order: Sequence[int],
+        cga_layout: Sequence[Sequence[int]] = (),
+    ) -> PaddedSharedLayout:  # fmt: skip
+        """The layout whose linear part counts through the shape, the first dimension of `order` the fastest.
+
+        The blocks of a cluster take what `cga_layout` leaves of it, whose bases count in parts of the tile.
+        """
         name = "PaddedSharedLayout"
         sizes = checks.sizes(name, "shape", shape)
-        linear = identity_nd("offset", sizes, checks.permutation(name, "order", order, len(sizes)))
+        cga = check_cga(name, cga_layout, len(sizes))
+        own = shape_per_block(sizes, cga)
+        linear = identity_nd("offset", own, checks.permutation(name, "order", order, len(sizes)))
         bases = linear.transpose_outs(dim_names(len(sizes))).bases["offset"]
-        return PaddedSharedLayout(tuple(tuple(p) for p in interval_padding_pairs), bases, (), sizes)
+        blocks = tuple(tuple(step * size for step, size in zip(basis, own, strict=True)) for basis in cga)
+        return PaddedSharedLayout(tuple(tuple(p) for p in interval_padding_pairs), bases, blocks, sizes)
 
     @property
     def rank(self) -> int:
@@ -352,3 +377,35 @@ class PaddedSharedLayout(SharedLayout):
     def size(self) -> int:
         """The elements that the tile takes in one block, padding included; there is none after the last element."""
         return self.address((1 << len(self.offset_bases)) - 1) + 1
+
+
+@dataclass(frozen=True, repr=False)
+class PartitionedSharedLayout(SharedLayout):
+    """A tile in `num_partitions` parts of shared memory by turns along a dimension, each piece in a layout of its own.
+
+    For gfx1250, whose shared memory has such parts; there is no linear layout for it here yet.
+    """
+
+    num_partitions: int
+    num_groups: int
+    partition_dim: int
+    partition_layout: SharedLayout
+
+    def __post_init__(self) -> None:
+        name = self._name
+        if not isinstance(self.partition_layout, SharedLayout):
+            raise LayoutError(
+                f"{name}: partition_layout must be a layout of shared memory, got {self.partition_layout!r}"
+            )
+        self._set(
+            num_partitions=checks.power_of_two(name, "num_partitions", self.num_partitions),
+            num_groups=checks.power_of_two(name, "num_groups", self.num_groups),
+            partition_dim=checks.integer(name, "partition_dim", self.partition_dim, 0, self.rank - 1),
+        )
+
+    @property
+    def rank(self) -> int:
+        return self.partition_layout.rank
+
+    def _linear(self, shape: tuple[int, ...]) -> LinearLayout:
+        raise Unsupported(f"{self._name}, which is for hip:gfx1250,", hint="Weft has no target of that generation yet")

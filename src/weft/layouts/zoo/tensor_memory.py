@@ -12,7 +12,7 @@ from functools import reduce
 from operator import mul
 from typing import Any
 
-from weft.base import LayoutError
+from weft.base import LayoutError, Unsupported
 
 from ..linear import LinearLayout
 from . import checks
@@ -32,6 +32,23 @@ def _cta_split(owner: str, value: Any) -> tuple[int, int] | None:
         return None
     rows, columns = checks.sizes(owner, "cta_split_num", value, 2, "[rows, columns]")
     return rows, columns
+
+
+def _split_of(owner: str, split: Any, bases: Any) -> tuple[tuple[int, int] | None, Bases]:
+    """`cta_split_num` and `cga_layout` of a layout, which say the same: how often blocks split rows and columns.
+
+    Triton 3.7 has the bases where 3.6 has the numbers; a list of lists in the place of the numbers is bases.
+    """
+    if isinstance(split, (list, tuple)) and all(isinstance(basis, (list, tuple)) for basis in split):
+        split, bases = None, bases or split
+    cga = check_cga(owner, bases, 2)
+    counts = _cta_split(owner, split)
+    if cga:
+        rows, columns = (1 << sum(1 for basis in cga if basis[dim]) for dim in range(2))
+        if counts not in (None, (rows, columns)):
+            raise LayoutError(f"{owner}: cta_split_num {split} and cga_layout {[list(b) for b in cga]} differ")
+        counts = None if (rows, columns) == (1, 1) else (rows, columns)
+    return counts, cga
 
 
 def _split(layout: LinearLayout, split: Sequence[int] | None) -> LinearLayout:
@@ -55,7 +72,8 @@ class TensorMemoryLayout(Layout):
 
     Elements that follow each other in a row are `col_stride` columns apart: 1 if they are packed, 32 / bits if each
     has 32 bits for itself. Blocks of 64 rows use every other 16 rows; a second one lies in the rows between. With
-    `two_ctas` each of a pair of blocks has 64 of 128 rows, and half of the columns in the rows from 64 on.
+    `two_ctas` each of a pair of blocks has 64 of 128 rows, and half of the columns in the rows from 64 on. The blocks
+    of a cluster are told by `cta_split_num`, or by `cga_layout`.
 
     >>> TensorMemoryLayout((64, 8), 1).to_linear([64, 8]).bases["row"][3:]
     ((8, 0), (0, 0), (16, 0), (32, 0))
@@ -65,6 +83,8 @@ class TensorMemoryLayout(Layout):
     col_stride: int
     cta_split_num: Sequence[int] | None = None
     two_ctas: bool = False
+    cga_layout: Sequence[Sequence[int]] = ()
+    fp4_padded: bool = False
 
     def __post_init__(self) -> None:
         name = self._name
@@ -72,11 +92,14 @@ class TensorMemoryLayout(Layout):
         checks.one_of(name, "the number of rows in block", rows, (64, 128))
         if columns > 512:
             raise LayoutError(f"{name}: block has {columns} columns, tensor memory has 512")
+        counts, cga = _split_of(name, self.cta_split_num, self.cga_layout)
         self._set(
             block=(rows, columns),
             col_stride=checks.one_of(name, "col_stride", self.col_stride, (1, 2, 4)),
-            cta_split_num=_cta_split(name, self.cta_split_num),
+            cta_split_num=counts,
             two_ctas=checks.flag(name, "two_ctas", self.two_ctas),
+            cga_layout=cga,
+            fp4_padded=checks.flag(name, "fp4_padded", self.fp4_padded),
         )
 
     @property
@@ -84,6 +107,8 @@ class TensorMemoryLayout(Layout):
         return 2
 
     def _linear(self, shape: tuple[int, ...]) -> LinearLayout:
+        if self.fp4_padded:
+            raise Unsupported(f"{self._name} with fp4_padded", hint="Weft has no target of that generation yet")
         rows, columns = _part(self._name, shape, self.cta_split_num)
         high, wide = self.block[0], min(self.block[1], columns)
         if rows < high:
@@ -129,15 +154,25 @@ class TensorMemoryScalesLayout(Layout):
     """
 
     cta_split_num: Sequence[int] | None = None
+    block_rep_order: str = "mnThenK"
+    cga_layout: Sequence[Sequence[int]] = ()
 
     def __post_init__(self) -> None:
-        self._set(cta_split_num=_cta_split(self._name, self.cta_split_num))
+        name = self._name
+        counts, cga = _split_of(name, self.cta_split_num, self.cga_layout)
+        order = checks.word(name, "block_rep_order", self.block_rep_order, ("mnThenK", "kThenMn"))
+        self._set(cta_split_num=counts, cga_layout=cga, block_rep_order=order)
 
     @property
     def rank(self) -> int:
         return 2
 
     def _linear(self, shape: tuple[int, ...]) -> LinearLayout:
+        if self.block_rep_order != "mnThenK":
+            raise Unsupported(
+                f"{self._name} with block_rep_order {self.block_rep_order!r}",
+                hint="Weft has no target of that generation yet",
+            )
         rows, columns = _part(self._name, shape, self.cta_split_num)
         pieces = [
             identity(32, "row", "dim0"),

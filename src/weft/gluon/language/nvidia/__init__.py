@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from . import ampere, blackwell, hopper
+from . import ampere, blackwell, hopper, rubin
 
-__all__ = ["ampere", "blackwell", "hopper"]
+__all__ = ["ampere", "blackwell", "hopper", "rubin"]

@@ -15,6 +15,7 @@ __all__ = [
     "buffer_load",
     "buffer_store",
     "mfma",
+    "scaled_upcast",
 ]
 
 _MISSING = only_on(
@@ -32,3 +33,4 @@ buffer_atomic_xor = _MISSING["buffer_atomic_xor"]
 buffer_load = _MISSING["buffer_load"]
 buffer_store = _MISSING["buffer_store"]
 mfma = _MISSING["mfma"]
+scaled_upcast = _MISSING["scaled_upcast"]

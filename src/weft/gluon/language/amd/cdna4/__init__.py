@@ -19,9 +19,12 @@ __all__ = [
     "buffer_atomic_xor",
     "buffer_load",
     "buffer_store",
+    "compute_efficient_padded_shared_layout",
     "get_mfma_scale_layout",
+    "load_shared_fp4_repacked",
     "mfma",
     "mfma_scaled",
+    "scaled_upcast",
 ]
 
 _MISSING = only_on(
@@ -40,4 +43,7 @@ buffer_load = _MISSING["buffer_load"]
 buffer_store = _MISSING["buffer_store"]
 mfma = _MISSING["mfma"]
 mfma_scaled = _MISSING["mfma_scaled"]
+compute_efficient_padded_shared_layout = _MISSING["compute_efficient_padded_shared_layout"]
+load_shared_fp4_repacked = _MISSING["load_shared_fp4_repacked"]
+scaled_upcast = _MISSING["scaled_upcast"]
 takes_plain_values(get_mfma_scale_layout)

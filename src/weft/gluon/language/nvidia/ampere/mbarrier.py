@@ -21,6 +21,6 @@ __all__ = ["MBarrierLayout", "allocate_mbarrier", "arrive", "init", "invalidate"
 
 
 @builtin
-def arrive(mbarrier: Any, pred: Any = True, _semantic: GluonSemantic | None = None) -> None:
+def arrive(mbarrier: Any, pred: Any = True, *, from_cta: Any = None, _semantic: GluonSemantic | None = None) -> None:
     """Arrive once, where `pred` holds."""
-    barriers.arrive(mbarrier, count=1, pred=pred, _semantic=_semantic)
+    barriers.arrive(mbarrier, count=1, pred=pred, from_cta=from_cta, _semantic=_semantic)

@@ -13,37 +13,55 @@ from weft.layouts import get_tmem_reg_layout as _register_layout
 from ....elsewhere import only_on
 from ...layouts import takes_plain_values
 from ..ampere import async_copy, mma_v2
-from ..hopper import fence_async_shared, mbarrier
-from . import float2, tma
+from ..hopper import async_store, cluster, fence_async_shared, mbarrier
+from . import clc, float2, tma
 
 __all__ = [
     "TensorMemoryLayout",
     "TensorMemoryScalesLayout",
+    "add2",
     "allocate_tensor_memory",
     "async_copy",
+    "async_store",
+    "clc",
+    "cluster",
     "fence_async_shared",
     "float2",
+    "fma2",
     "get_tmem_reg_layout",
+    "max2",
     "mbarrier",
+    "min2",
     "mma_v2",
+    "mul2",
+    "sub2",
     "tcgen05_commit",
     "tcgen05_copy",
     "tcgen05_mma",
     "tcgen05_mma_barrier_count",
     "tcgen05_mma_scaled",
     "tensor_memory_descriptor",
+    "tensor_memory_descriptor_type",
     "tma",
 ]
 
 _MISSING = only_on(
     "blackwell",
     [
+        "add2",
         "allocate_tensor_memory",
+        "fma2",
+        "max2",
+        "min2",
+        "mul2",
+        "sub2",
         "tcgen05_commit",
         "tcgen05_copy",
         "tcgen05_mma",
         "tcgen05_mma_barrier_count",
         "tcgen05_mma_scaled",
+        "tensor_memory_descriptor",
+        "tensor_memory_descriptor_type",
     ],
     "cuda:100",
     {"tcgen05_mma": "on cuda:90 there is hopper.warpgroup_mma, on cuda:80 ampere.mma_v2"},
@@ -54,7 +72,14 @@ tcgen05_copy = _MISSING["tcgen05_copy"]
 tcgen05_mma = _MISSING["tcgen05_mma"]
 tcgen05_mma_barrier_count = _MISSING["tcgen05_mma_barrier_count"]
 tcgen05_mma_scaled = _MISSING["tcgen05_mma_scaled"]
-tensor_memory_descriptor = only_on("blackwell", ["tensor_memory_descriptor"], "cuda:100")["tensor_memory_descriptor"]
+tensor_memory_descriptor = _MISSING["tensor_memory_descriptor"]
+tensor_memory_descriptor_type = _MISSING["tensor_memory_descriptor_type"]
+add2 = _MISSING["add2"]
+fma2 = _MISSING["fma2"]
+max2 = _MISSING["max2"]
+min2 = _MISSING["min2"]
+mul2 = _MISSING["mul2"]
+sub2 = _MISSING["sub2"]
 
 
 @takes_plain_values

@@ -20,6 +20,7 @@ async_store = only_on(
 
 __all__ = [
     "async_copy",
+    "async_store",
     "cluster",
     "fence_async_shared",
     "mbarrier",

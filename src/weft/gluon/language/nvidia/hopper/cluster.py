@@ -34,7 +34,7 @@ def wait(_semantic: GluonSemantic | None = None) -> None:
 
 
 @builtin
-def barrier(_semantic: GluonSemantic | None = None) -> None:
-    """All blocks of the cluster wait for each other."""
-    arrive(_semantic=_semantic)
+def barrier(relaxed: Any = False, _semantic: GluonSemantic | None = None) -> None:
+    """All blocks of the cluster wait for each other; with `relaxed`, what they wrote need not be seen by the others."""
+    arrive(relaxed, _semantic=_semantic)
     wait(_semantic=_semantic)

@@ -19,11 +19,20 @@ __all__ = [
     "allocate_mbarrier",
     "arrive",
     "expect",
+    "fence_init_release_cluster",
     "init",
     "invalidate",
     "sync_cluster_init",
     "wait",
 ]
+
+
+@builtin
+def fence_init_release_cluster(_semantic: GluonSemantic | None = None) -> None:
+    """Mbarriers made before are seen by all blocks of the cluster after its next barrier, also a relaxed one.
+
+    Every barrier of a cluster releases what was written before it, so there is nothing to add here.
+    """
 
 
 @builtin

@@ -122,10 +122,19 @@ async_store = async_copy_shared_to_global
 
 
 @builtin
-def store_wait(pendings: Any, _semantic: Semantic = None) -> None:
-    """Wait until at most so many copies from shared memory still read it."""
+def store_wait(pendings: Any, read_only: Any = True, _semantic: Semantic = None) -> None:
+    """Wait until at most so many copies from shared memory still read it.
+
+    With `read_only=False`, until at most so many have not written all of global memory, as whoever is told of it by a
+    store, an atomic operation or the end of the kernel may want to read.
+    """
     assert _semantic is not None
-    properties = {"pendings": ir.i32_attr(known_number("pendings", pendings))}
+    reading = unwrap(read_only)
+    if not isinstance(reading, bool):
+        raise TypeError(f"store_wait: read_only must be True or False when compiling, got {reading}")
+    properties: dict[str, Any] = {"pendings": ir.i32_attr(known_number("pendings", pendings))}
+    if not reading:
+        properties["read_only"] = ir.bool_attr(False)
     _semantic.builder.create(ttng.AsyncTMAStoreWaitOp, (), (), properties)
 
 

@@ -1,26 +1,21 @@
-"""`gl.amd.gfx1250.mbarrier`: barriers in shared memory; not supported yet."""
+"""`gl.amd.cdna5.cluster`: blocks of a cluster of gfx1250 wait for each other; not supported yet."""
 
 from __future__ import annotations
 
 from ....elsewhere import only_on
-from ...layouts import MBarrierLayout
 
 __all__ = [
-    "MBarrierLayout",
     "arrive",
-    "init",
     "wait",
 ]
 
 _MISSING = only_on(
-    "amd.gfx1250.mbarrier",
+    "amd.cdna5.cluster",
     [
         "arrive",
-        "init",
         "wait",
     ],
     "hip:gfx1250",
 )
 arrive = _MISSING["arrive"]
-init = _MISSING["init"]
 wait = _MISSING["wait"]

@@ -7,6 +7,8 @@
 #   make gpu-test, make gpu-bench   the tests, the table and the counters that need an NVIDIA GPU
 #   make gpu-fuzz   random kernels on the GPU, for SECONDS=600; findings go to the folder OUT=gpu-fuzz
 #   make gpu-sanitize   tests on the GPU under compute-sanitizer, for SECONDS=600; what it reports goes to OUT
+#   make triton-tests TESTS=folder   Triton's own test files (its python/test) on TARGET=cpu; PER=20: at most so many
+#                cases of each function, drawn by SEED; on JOBS=2 processes; FILES=...: only these
 #   make bench   the performance table of docs/performance.md (installs PyTorch and Triton for comparison)
 
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 python; do \
@@ -17,8 +19,12 @@ PYTEST_ARGS ?=
 WORKERS ?= 2
 SECONDS ?= 600
 OUT ?= gpu-fuzz
+TARGET ?= cpu
+PER ?= 0
+SEED ?= 1
+JOBS ?= 2
 
-.PHONY: gpu gpu-test gpu-bench gpu-fuzz gpu-sanitize demo test lint types suite test-long fuzz math-exhaustive fuzz-layouts bench wheel clean
+.PHONY: triton-tests gpu gpu-test gpu-bench gpu-fuzz gpu-sanitize demo test lint types suite test-long fuzz math-exhaustive fuzz-layouts bench wheel clean
 
 demo: $(VENV)/.base
 	$(BIN)/python -m weft demo
@@ -39,6 +45,12 @@ test-long: $(VENV)/.test
 
 fuzz: $(VENV)/.test
 	PYTHONPATH=tests $(BIN)/python -m fuzz.run --seconds $(SECONDS) $(if $(VARIANT),--variant $(VARIANT))
+
+# with TRITON_PYTHON, an interpreter that has PyTorch, pytest-xdist, expecttest and filecheck beside what Weft needs
+triton-tests: $(if $(TRITON_PYTHON),,$(VENV)/.triton-tests)
+	$(if $(TESTS),,$(error say where Triton's tests are: make triton-tests TESTS=.../python/test))
+	PYTHONPATH=$(CURDIR)/src$${PYTHONPATH:+:$$PYTHONPATH} $(or $(TRITON_PYTHON),$(BIN)/python) \
+		tools/run_triton_tests.py $(TESTS) --target $(TARGET) --per $(PER) --seed $(SEED) --jobs $(JOBS) $(FILES)
 
 # the elementary functions on every float there is; some hours
 math-exhaustive: $(VENV)/.test
@@ -85,6 +97,10 @@ $(VENV)/.test: $(VENV)/bin/python pyproject.toml
 
 $(VENV)/.gpu: $(VENV)/.test
 	$(BIN)/python -m pip install -q --disable-pip-version-check -e ".[cuda]"
+	touch $@
+
+$(VENV)/.triton-tests: $(VENV)/.test
+	$(BIN)/python -m pip install -q --disable-pip-version-check torch numpy scipy expecttest filecheck cloudpickle
 	touch $@
 
 $(VENV)/.bench: $(VENV)/bin/python pyproject.toml

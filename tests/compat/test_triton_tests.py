@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import re
 import subprocess
@@ -39,9 +40,43 @@ def _run(folder: Path, *options: str) -> tuple[set[str], str]:
     return set(re.findall(r"::(\S+) PASSED", found.stdout)), found.stdout
 
 
-def test_a_part_of_the_cases_and_the_others(tmp_path: Path) -> None:
-    parts = [_run(tmp_path, "--one-in", "2", "--cases-of", str(k))[0] for k in range(2)]
-    for part in parts:
-        assert "test_one" in part and 70 <= len(part) <= 130
-    assert len(set().union(*parts)) == 201
-    assert sum(len(part - {"test_one"}) for part in parts) == 200
+def test_cases_are_drawn_by_a_seed_and_functions_left_out_by_a_list(tmp_path: Path) -> None:
+    left_out = tmp_path / "left_out.txt"
+    left_out.write_text("# why\ntest_core.py::test_one   needs a GPU\n")
+    first, again, other = (
+        _run(tmp_path, "--per-function", "20", "--seed", seed, "--left-out", str(left_out))[0] for seed in "112"
+    )
+    assert first == again != other and len(first) == len(other) == 20 and "test_one" not in first
+
+
+def test_a_line_a_file(tmp_path: Path) -> None:
+    tests = tmp_path / "unit" / "language"
+    tests.mkdir(parents=True)
+    (tests / "test_one.py").write_text(
+        "import pytest\nimport triton\n"
+        "def test_good(device): assert device == 'cpu'\n"
+        "def test_bad(): assert not triton\n"
+        "def test_skipped(): pytest.skip('no')\n"
+    )
+    (tests / "test_two.py").write_text("import triton\ntriton.no_such_name\ndef test_good(): pass\n")
+    command = [sys.executable, str(TOOLS / "run_triton_tests.py"), str(tmp_path), "--jobs", "1"]
+    files = [f"unit/language/test_{name}.py" for name in ("one", "two", "three")]
+    found = subprocess.run([*command, *files], capture_output=True, text=True, timeout=120)
+    lines = [" ".join(line.split()) for line in found.stdout.splitlines()]
+    assert lines[:4] == [
+        "unit/language/test_one.py 1 passed 1 failed 1 skipped 0 left out",
+        "unit/language/test_two.py 0 passed 0 failed 0 skipped 0 left out CANNOT BE IMPORTED",
+        "unit/language/test_three.py not in this version",
+        "together 1 passed 1 failed 1 skipped 0 left out",
+    ], found.stdout + found.stderr
+    assert found.returncode == 1
+
+
+def test_what_is_left_out_is_little_and_explained() -> None:
+    sys.path.insert(0, str(TOOLS))
+    try:
+        left_out = importlib.import_module("run_triton_tests").read_left_out()
+    finally:
+        sys.path.remove(str(TOOLS))
+    assert len(left_out) <= 60 and all(reason for reason in left_out.values())
+    assert all(re.fullmatch(r"[a-z_/]+\.py::test_\w+", name) for name in left_out)

@@ -48,6 +48,59 @@ def test_arrays_in_arrays_out(target: str) -> None:
     assert np.array_equal(out, x + y)
 
 
+def test_a_launch_is_the_kernel_of_the_gpu_with_the_report_beside() -> None:
+    x, out = np.arange(64, dtype=np.float32), np.zeros(64, np.float32)
+    with weft.target("sim:cuda:90"):
+        made = add[(1,)](x, x, out, 64, BLOCK=64, num_warps=2)
+        warm = add.warmup(x, x, out, 64, BLOCK=64, num_warps=2, grid=(1,))
+        compiled = weft.compile(made.src)
+    assert made.report is weft.sim.last_run() and made.kernel is warm and str(made) == str(made.report)
+    assert made["global_store_bytes"] == made.report["global_store_bytes"] == 256 and made.kinds == made.report.kinds
+    compiled[(1,)](x, x, out, 64)
+    for kernel in (made, warm, compiled):
+        assert {"ttir", "ttgir", "lane", "llir", "ptx"} <= set(kernel.asm)
+        assert ".target sm_90a" in kernel.asm["ptx"] and "ttg.num-warps" in kernel.asm["ttgir"]
+        assert kernel.metadata.target.arch == 90 and kernel.metadata.name == "add"
+    assert made.metadata.num_warps == 2 and made.hash != compiled.hash
+    with pytest.raises(AttributeError, match="n_refs"):
+        _ = made.n_refs
+
+
+def test_no_text_is_made_unless_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel = weft.jit(add.fn)
+    monkeypatch.setattr(weft.compiler, "compile", lambda *_, **__: pytest.fail("compiled for the GPU"))
+    x, out = np.arange(64, dtype=np.float32), np.zeros(64, np.float32)
+    made = kernel[(1,)](x, x, out, 64, BLOCK=64, target="sim:cuda:80")
+    assert (out == 2 * x).all() and made.report.kinds and "lane" in made.asm and made.shared_bytes == 0
+
+
+def test_hooks_are_told_of_simulated_launches() -> None:
+    told: list[str] = []
+    kernel = weft.jit(add.fn)
+    x, out = np.arange(64, dtype=np.float32), np.zeros(64, np.float32)
+    with weft.knobs.runtime.scope():
+        weft.knobs.runtime.jit_post_compile_hook = lambda **facts: told.append(facts["repr"])
+        weft.knobs.runtime.launch_enter_hook = lambda facts: told.append(f"begin {facts.get()['name']}")
+        weft.knobs.runtime.launch_exit_hook = lambda facts: told.append("end")
+        for _ in range(2):
+            kernel[(1,)](x, x, out, 64, BLOCK=64, target="sim:cuda:80")
+    assert [line.partition("[")[0] for line in told] == ["add", "begin add", "end", "begin add", "end"]
+
+
+def test_products_of_float32_are_those_of_the_gpu() -> None:
+    """The simulator multiplied float32 as such, where the kernel for the GPU multiplies tf32."""
+
+    @weft.jit
+    def square(x, out):
+        at = tl.arange(0, 16)[:, None] * 16 + tl.arange(0, 16)
+        tile = tl.load(x + at)
+        tl.store(out + at, tl.dot(tile, tile))
+
+    x, out = np.full((16, 16), 1 + 2**-12, np.float32), np.zeros((16, 16), np.float32)
+    made = square[(1,)](x, out, target="sim:cuda:80")
+    assert (out == 16).all() and "mma.sync" in made.asm["ptx"] and ".tf32" in made.asm["ptx"]
+
+
 def test_vectors_are_as_wide_as_they_can_be() -> None:
     x, y, out = (np.zeros(4096, np.float32) for _ in range(3))
     with weft.target("sim:cuda:80"):

@@ -37,13 +37,13 @@ def arrays(n: int = 100) -> tuple[np.ndarray, np.ndarray]:
 
 def test_target_at_the_call() -> None:
     x, out = arrays()
-    report = add[(2,)](x, x, out, 100, BLOCK=64, target=TARGET)
-    assert (out == 2 * x).all() and report is weft.sim.last_run() and report["global_store_bytes"] == 400
+    made = add[(2,)](x, x, out, 100, BLOCK=64, target=TARGET)
+    assert (out == 2 * x).all() and made.report is weft.sim.last_run() and made["global_store_bytes"] == 400
 
 
 def test_target_at_the_call_goes_before_that_of_the_with() -> None:
     x, out = arrays()
-    before = add[(2,)](x, x, out, 100, BLOCK=64, target=TARGET)
+    before = add[(2,)](x, x, out, 100, BLOCK=64, target=TARGET).report
     out[:] = 0
     with weft.target(TARGET):
         add[(2,)](x, x, out, 100, BLOCK=64, target="cpu")

@@ -43,6 +43,7 @@ def lane_program(
         raise Unsupported("simulating", target, hint=f"simulated targets: {', '.join(SIMULATED)}")
     name = target.removeprefix("sim:")
     arch = int(name.rpartition(":")[2])
+    options = {"default_dot_input_precision": "tf32", **options}  # what mma.sync and wgmma do with float32
     language = make_options(options).language
     fuse = language.enable_fp_fusion
     laid_out = src.ext == "ttgir"
@@ -79,7 +80,6 @@ def check_cluster(blocks: int, arch: int) -> None:
 def layout_ir(src: Source, arch: int, options: Mapping[str, Any]) -> ModuleOp:
     """The layout IR of a Gluon kernel for an NVIDIA GPU: traced, all layouts resolved, and checked."""
     given = dict(options)
-    given.setdefault("default_dot_input_precision", "tf32")  # what mma.sync and wgmma do with float32
     if arch >= 90:
         given.setdefault("max_num_imprecise_acc_default", 2**30)
     language = make_options(given).language

@@ -201,6 +201,17 @@ def _override(kernel: str) -> str | None:
     return path
 
 
+@contextmanager
+def _shortened() -> Iterator[None]:
+    """Errors of the kernel as they are told to its author, unless Weft itself is being debugged."""
+    try:
+        yield
+    except CompilationError as error:
+        if not knobs.compilation.front_end_debugging:
+            _shorten(error)
+        raise
+
+
 def _shorten(error: CompilationError) -> None:
     """Leave out where in Weft an error was found: what matters is the place in the kernel, which the text has.
 
@@ -263,12 +274,14 @@ def compile(
         target = unsaid_gpu(in_layouts or _is_gluon(src)) or current_target()
     chosen = target
     if chosen in compiler.SIMULATED:
-        return importlib.import_module(f"{__package__}.simulate").compiled(src, chosen, given)
+        simulate = importlib.import_module(f"{__package__}.simulate")
+        with _shortened():
+            return simulate.compiled(src, chosen, given, compile)
     if in_layouts and compiler.as_target(chosen).backend == "cpu":
         raise Unsupported("compiling layout IR", "cpu", hint=f"targets with layouts: {', '.join(compiler.SIMULATED)}")
     replacement = given.pop("ir_override", None) or _override(src.name)
     store = None if knobs.compilation.always_compile else default_store()
-    try:
+    with _shortened():
         kernel = compiler.compile(
             src,
             chosen,
@@ -278,10 +291,6 @@ def compile(
             environment={"compiler": compiler_key(), **(_env_vars or {})},
             instead=None if replacement is None else _tile_ir(replacement),
         )
-    except CompilationError as error:
-        if not knobs.compilation.front_end_debugging:
-            _shorten(error)
-        raise
     warn_of_wrapping(kernel.metadata.wrapped_offsets)
     if knobs.compilation.timing:
         stages = "  ".join(f"{name} {1e3 * seconds:.1f} ms" for name, seconds in kernel.timings.items())

@@ -116,8 +116,6 @@ class JITFunction(JITCallable, PickledByName, KernelInterface[Any]):
         self._gpu: dict[str | None, Any] = {}
         self._kernels = _KernelCache(self._entries, self._gpu)
         self._key_cache: dict[Any, str] = {}
-        self._simulated: dict[str, Any] = {}
-        """Programs for simulated targets, by specialisation, options and target."""
         self._compile_lock = threading.RLock()
         self._launcher: Callable[..., Any] = self._first_launch
         self._host: Callable[..., Any] | None = None
@@ -492,7 +490,6 @@ class JITFunction(JITCallable, PickledByName, KernelInterface[Any]):
         if hasattr(self, "_kernels"):
             self._kernels.clear()
             self._fallbacks.clear()
-            self._simulated.clear()
 
 
 def _on_host(value: Any) -> bool:

@@ -1,19 +1,21 @@
 """Launches for a simulated GPU: every instruction that would be emitted is run, checked and counted.
 
     with weft.target("sim:cuda:80"):
-        kernel[grid](x, y, n, BLOCK=1024)                          # arrays of the host, changed in place
+        made = kernel[grid](x, y, n, BLOCK=1024)                   # arrays of the host, changed in place
     kernel[grid](x, y, n, BLOCK=1024, target="sim:cuda:80")        # the same
     weft.compile("kernel.ttgir", target="sim:cuda:80")[grid](x, y, n)
-    print(weft.sim.last_run())
+    print(made.report, made.asm["ptx"], made.metadata.num_warps)   # what it did; the kernel of cuda:80
 
-Each kernel keeps its programs, by specialisation, options and target.
+Each kernel keeps its programs, by specialisation, options and target.  The texts and the facts of the kernel as it is
+compiled for the GPU are made when they are first asked for.
 """
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
+from functools import cached_property, partial
 from typing import Any
 
 from weft import compiler
@@ -21,14 +23,14 @@ from weft.base import DeviceAssertionError, LaunchTypeError
 from weft.ir.lane import LaneProgram, Parameter, text_of
 from weft.sim import Report, SimulationError, count, last_run, libdevice, run
 
-from .binder import asked_grid, constexpr_key, grid_of
+from . import compiling, knobs
+from .binder import asked_grid, grid_of
 from .descriptor import TensorDescriptor
 from .launch import runtime_leaves
-from .specialize import signature_of, specialize_param
 from .views import numpy_view
 from .wrapping import warn_of_wrapping
 
-__all__ = ["SimulatedKernel", "compiled", "launch"]
+__all__ = ["SimulatedKernel", "SimulatedLaunch", "compiled", "launch"]
 
 
 def _in_the_library(symbol: str) -> Any:
@@ -39,47 +41,75 @@ def _in_the_library(symbol: str) -> Any:
 libdevice.extend(_in_the_library)
 
 
-def launch(kernel: Any, target: str, grid: Any, /, *args: Any, **kwargs: Any) -> Report:
-    """Run a JITFunction over a grid in the simulator; the report of what it did."""
+def launch(kernel: Any, target: str, grid: Any, /, *args: Any, **kwargs: Any) -> SimulatedLaunch | None:
+    """Run a JITFunction over a grid in the simulator: the kernel, with the report of what it did.
+
+    None where a hook says that there is to be no kernel.
+    """
     bound, options = kernel._bind(*args, **kwargs)
-    options = kernel._options(options, bound)
     kernel._run_pre_hooks(*args, **kwargs)
-    facts = [specialize_param(p, a) for p, a in zip(kernel.params, bound, strict=True)]
-    signature, constants, attrs = signature_of(kernel.arg_names, facts, list(bound))
-    shown = [(t, k if isinstance(k, str) else constexpr_key(k)) for t, k in facts]
-    key = f"{shown}{sorted(options.items())}{target}"
-    if kernel.refuse_changed_constant():  # a function that it calls is another one now
-        kernel.reset()
-    program = kernel._simulated.get(key)
-    if program is None:
-        _ = kernel.cache_key  # making it notes what is captured
-        source = compiler.ASTSource(kernel, signature, constants, attrs)
-        program = kernel._simulated[key] = compiler.lane_program(source, target, options, warn_of_wrapping)
-    leaves = runtime_leaves(list(signature.values()))
+    with compiling.target(target):
+        if kernel.refuse_changed_constant():  # a function that it calls is another one now
+            kernel.reset()
+        found: SimulatedKernel | None = kernel._compile_for(bound, options, warmup=False)
+    if found is None:
+        return None
+    leaves = runtime_leaves(list(found.src.signature.values()))
     named = dict(zip(kernel.arg_names, bound, strict=True))
-    return _run(program, asked_grid(grid, named) if callable(grid) else grid, [_at(bound, path) for path, _ in leaves])
+    sizes = grid_of(asked_grid(grid, named) if callable(grid) else grid)
+    reports: list[Report] = []
+
+    def fire(x: int, y: int, z: int, *values: Any) -> None:
+        reports.append(_run(found.program, (x, y, z), values))
+
+    values = tuple(_at(bound, path) for path, _ in leaves)
+    if knobs.runtime.launch_enter_hook or knobs.runtime.launch_exit_hook:
+        kernel._launch_with_hooks(found, fire, sizes, bound, values)
+    else:
+        fire(*sizes, *values)
+    return SimulatedLaunch(found, reports[0])
 
 
-def compiled(source: Any, target: str, options: Mapping[str, Any]) -> SimulatedKernel:
-    """A source compiled for a simulated target, to be launched."""
-    return SimulatedKernel(compiler.lane_program(source, target, options, warn_of_wrapping))
+def compiled(source: Any, target: str, options: Mapping[str, Any], compile: Callable[..., Any]) -> SimulatedKernel:
+    """A source compiled for a simulated target, to be launched; `compile` makes the kernel of the GPU."""
+    source.hash()  # making it notes what the kernel captures
+    program = compiler.lane_program(source, target, options, warn_of_wrapping)
+    return SimulatedKernel(source, program, partial(compile, source, target.removeprefix("sim:"), options))
 
 
 class SimulatedKernel:
-    """A kernel that `weft.compile` made for a simulated target.
+    """A kernel for a simulated target, made by `weft.compile` or `kernel.warmup`.
 
-    `kernel[grid](*args)` takes the values of the parameters that are no constexprs, in order, and gives the report of
-    the launch; `count` says the same of a launch without running it.
+    `kernel[grid](*args)` takes the values of the parameters that are no constexprs, in order, and gives the launch with
+    its report; `count` says the same of a launch without running it.  What else it is asked for is answered by the
+    kernel of the GPU, `on_gpu`.
     """
 
-    def __init__(self, program: LaneProgram) -> None:
+    def __init__(self, src: Any, program: LaneProgram, compile: Callable[[], Any]) -> None:
+        self.src = src
         self.program = program
         self.name = program.name
-        self.asm = {"lane": text_of(program)}
+        self._compile = compile
+        stages = ("source", "ttir", "ttgir", "llir", "ptx", "cubin", "sass")
+        later: dict[str, Callable[[], Any]] = {name: partial(self._text, name) for name in stages}
+        self.asm = compiler.AsmDict({}, later={"lane": lambda: text_of(program), **later})
+
+    @cached_property
+    def on_gpu(self) -> Any:
+        """The kernel as it is compiled for the GPU, without one; made when it is first asked for."""
+        return self._compile()
+
+    def _text(self, stage: str) -> Any:
+        return self.on_gpu.asm[stage]
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or name in ("_compile", "on_gpu"):
+            raise AttributeError(f"a {type(self).__name__} has no attribute {name!r}")
+        return getattr(self.on_gpu, name)
 
     def __getitem__(self, grid: Any) -> Any:
         """The launcher for a grid."""
-        return lambda *args: _run(self.program, grid, args)
+        return lambda *args: SimulatedLaunch(self, _run(self.program, grid_of(grid), args))
 
     def count(self, grid: Any, **scalars: int | float) -> Report:
         """What a launch over a grid would count, for these values of scalar parameters (see `weft.sim.count`)."""
@@ -90,6 +120,35 @@ class SimulatedKernel:
         """Bytes of shared memory that each program needs."""
         return self.program.shared_bytes
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name})"
+
+
+class SimulatedLaunch:
+    """A launch in the simulator: the `kernel`, and the `report` of what it did.
+
+    Either one's names are its own: `made.asm["ptx"]`, `made.n_regs`, `made.kinds`, `made["global_load_sectors"]`.
+    """
+
+    def __init__(self, kernel: SimulatedKernel, report: Report) -> None:
+        self.kernel = kernel
+        self.report = report
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or name in ("kernel", "report"):
+            raise AttributeError(f"a {type(self).__name__} has no attribute {name!r}")
+        return getattr(self.report if hasattr(self.report, name) else self.kernel, name)
+
+    def __getitem__(self, asked: Any) -> Any:
+        """A counter by its name; for a grid, the launcher of the kernel."""
+        return self.report[asked] if isinstance(asked, str) else self.kernel[asked]
+
+    def __str__(self) -> str:
+        return str(self.report)
+
+    def _repr_html_(self) -> str:
+        return self.report._repr_html_()
+
 
 def _at(values: Any, path: Sequence[int]) -> Any:
     for i in path:
@@ -97,9 +156,8 @@ def _at(values: Any, path: Sequence[int]) -> Any:
     return values
 
 
-def _run(program: LaneProgram, grid: Any, values: Sequence[Any]) -> Report:
+def _run(program: LaneProgram, sizes: tuple[int, int, int], values: Sequence[Any]) -> Report:
     """Launch with the values of the parameters; what the program printed is printed."""
-    sizes = grid_of(grid)
     arguments = _arguments(program, values)
     try:
         report = run(program, sizes, arguments)

@@ -93,6 +93,7 @@ def _run(file: str, asked: argparse.Namespace, log: Path) -> bool:
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 timeout=asked.file_timeout,
+                check=False,
             )
     except subprocess.TimeoutExpired:
         return False
@@ -118,13 +119,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--target", default="cpu", help="cpu, sim:cuda:80, sim:cuda:90, or cuda: PyTorch's GPU")
     parser.add_argument("--per", type=int, default=0, help="at most so many cases of each test function; 0: all")
     parser.add_argument("--seed", type=int, default=1, help="which of them")
-    parser.add_argument("--jobs", type=int, default=2, help="processes")
+    parser.add_argument("--jobs", type=int, default=2, help="processes; 0: no more than one")
     parser.add_argument("--case-timeout", type=int, default=120, help="seconds until a case has failed")
     parser.add_argument("--file-timeout", type=int, default=7200, help="seconds until a file is given up")
     parser.add_argument("--out", default="", help="a folder for a line of JSON for each case")
     parser.add_argument("--must", action="store_true", help="exit with 1 if anything fails")
     asked = parser.parse_intermixed_args(arguments)
-    files = asked.files or [f for f in (SIMULATED if asked.target.startswith("sim:") else FILES)]
+    files = asked.files or (SIMULATED if asked.target.startswith("sim:") else FILES)
     left_out = read_left_out()
     out = Path(asked.out or tempfile.mkdtemp(prefix="triton-tests-"))
     out.mkdir(parents=True, exist_ok=True)

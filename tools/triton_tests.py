@@ -38,9 +38,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from run_triton_tests import read_left_out
 
 import weft.compat
-from run_triton_tests import read_left_out
 from weft.base import DeviceLost
 
 # fmt: off

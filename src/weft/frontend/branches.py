@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from xdsl.dialects import scf
@@ -20,11 +20,13 @@ from weft.ir import hint_of
 from weft.language import core
 from weft.language.callable import MISSING
 
-from .bindings import refuse_named
+from .bindings import as_variable, refuse_named
 from .calls import call
+from .carried import unset
 from .expressions import get_attribute
 from .frame import Frame, Unavailable, evaluates, runs
 from .returns import OpenBranch, close_flagged, close_returned, emit_if
+from .unset import Maybe, MaybeType, maybe
 from .values import describe, describe_type, flatten, map_tuple, same_value, snapshot, unflatten, unwrap, way_to
 
 __all__ = ["last_assignment", "scalar_condition"]
@@ -150,7 +152,7 @@ def _merge(
     """Make the `scf.if` of two branches that fall through, and go on behind it."""
     builder, location = frame.builder, frame.builder.loc
     # Numbers known at compile time may have to become tensors: inside their branch.
-    names, scope = _join(frame, node, before, then, otherwise)
+    names, scope, doubts = _join(frame, node, before, then, otherwise)
     then_handles = flatten(then.scope[n] for n in names)
     else_handles = flatten(otherwise.scope[n] for n in names)
     kinds = [then.scope[n].type for n in names]
@@ -163,7 +165,7 @@ def _merge(
         results = emit_if(
             builder, parent, flag, then.block, None if empty else otherwise.block, [h.type for h in then_handles]
         )
-        frame.scope = _bind_results(scope, names, kinds, results)
+        frame.scope = _bind_results(scope, names, kinds, results, doubts)
         return
     kind = None if frame.returns_nothing else frame.ret_type
     both = []
@@ -175,34 +177,46 @@ def _merge(
     results = emit_if(builder, parent, flag, then.block, otherwise.block, [h.type for h in both[0]])
     returned_handles = results[1 : len(results) - len(then_handles)]
     returned = unflatten([kind], returned_handles)[0] if kind is not None else None
-    frame.scope = _bind_results(scope, names, kinds, results[len(results) - len(then_handles) :])
+    frame.scope = _bind_results(scope, names, kinds, results[len(results) - len(then_handles) :], doubts)
     end, rest = Block(), Block()
     frame.opens.append(OpenBranch(parent, results[0], end, rest, end, returned, location))
     builder.move_to_end(rest)
 
 
-def _bind_results(scope: dict[str, Any], names: list[str], kinds: list[Any], handles: list[SSAValue]) -> dict[str, Any]:
+def _bind_results(
+    scope: dict[str, Any], names: list[str], kinds: list[Any], handles: list[SSAValue], doubts: dict[str, Unavailable]
+) -> dict[str, Any]:
     for name, value in zip(names, unflatten(kinds, handles), strict=True):
         if type(value) is core.tensor:
             value.handle.name_hint = hint_of(name)
-        scope[name] = value
+        scope[name] = replace(doubts[name], held=value) if name in doubts else value
     return scope
 
 
 def _join(
     frame: Frame, node: ast.If, before: dict[str, Any], then: _Branch, otherwise: _Branch
-) -> tuple[list[str], dict[str, Any]]:
-    """Which variables the branches leave with different values, and the scope behind them, those left out."""
+) -> tuple[list[str], dict[str, Any], dict[str, Unavailable]]:
+    """Which variables the branches leave with different values, the scope behind them, those left out, and doubts.
+
+    Variables that nothing reads any more are not looked at.
+    """
     scope = dict(otherwise.scope)
-    names = []
+    names: list[str] = []
+    doubts: dict[str, Unavailable] = {}
     new = {**then.scope, **otherwise.scope}.keys() - before.keys()
     for name in [*before, *sorted(new)]:
         left, right = then.scope.get(name, MISSING), otherwise.scope.get(name, MISSING)
         if left is right:
             continue
-        if left is MISSING or right is MISSING or type(left) is Unavailable or type(right) is Unavailable:
-            scope[name] = _one_sided(frame, node, name, left, right)
+        if not frame.liveness.after(node, name):
+            scope[name] = Unavailable("the branches of an `if` leave it with different values", "read it before")
             continue
+        if any(v is MISSING or type(v) is Unavailable for v in (left, right)):
+            scope[name] = doubts[name] = _one_sided(frame, node, name, left, right)
+            both = _held(frame, name, left, right, then, otherwise)
+            if both is None:
+                continue
+            left, right = both
         if same_value(left, right):
             continue
         left, right = _as_equals(frame, left, right, then, otherwise)
@@ -210,29 +224,70 @@ def _join(
             scope[name] = _different_objects(frame, node, name, left, right)
             continue
         if type(left) is not type(right) or not bool(left.type == right.type):
+            if name in doubts:
+                continue
             if isinstance(left, core.constexpr) and isinstance(right, core.constexpr):
                 scope[name] = _different_objects(frame, node, name, left, right)
                 continue
             raise _different_types(frame, node, name, before, left, right, then, otherwise)
         then.scope[name], otherwise.scope[name] = left, right
         names.append(name)
-    return names, scope
+    return names, scope, doubts
+
+
+def _held(
+    frame: Frame, name: str, left: Any, right: Any, then: _Branch, otherwise: _Branch
+) -> tuple[Any, Any] | None:
+    """What a variable that not every path sets holds on both sides, if that has a type.
+
+    It cannot be read here, but where a loop sets it for sure, its old value is what it keeps if there are no turns.
+    """
+    left, right = (v.held if type(v) is Unavailable else v for v in (left, right))
+    for value, branch in ((left, then), (right, otherwise)):
+        if value is MISSING:
+            continue
+        with frame.builder.inside(branch.end):
+            value = as_variable(frame, value)
+        if not isinstance(value, core.base_value) or not flatten([value]):
+            return None
+        kind = value.type
+        if frame.trace.options.debug and not isinstance(kind, MaybeType):
+            kind = MaybeType(kind, "not every path has set it")
+    sides = []
+    for value, branch in ((left, then), (right, otherwise)):
+        with frame.builder.inside(branch.end):
+            if value is MISSING:
+                value = unset(frame, name, kind, frame.loops)
+            value = as_variable(frame, value)
+            sides.append(maybe(frame.builder, value, kind) if isinstance(kind, MaybeType) else value)
+    return sides[0], sides[1]
 
 
 def _as_equals(frame: Frame, left: Any, right: Any, then: _Branch, otherwise: _Branch) -> tuple[Any, Any]:
-    """Where one side is a number known at compile time and the other a tensor, make the number a tensor too."""
+    """Where one side is a number known at compile time and the other a tensor, make the number a tensor too.
+
+    Likewise the numbers in tuples, and a variable that is set where on the other side it may not be.
+    """
     if isinstance(left, core.constexpr) and type(right) is core.tensor:
         return _in_branch(frame, left, then), right
     if isinstance(right, core.constexpr) and type(left) is core.tensor:
         return left, _in_branch(frame, right, otherwise)
+    if isinstance(left, core.tuple) and isinstance(right, core.tuple) and left.type != right.type:
+        return _in_branch(frame, left, then), _in_branch(frame, right, otherwise)
+    if isinstance(left, Maybe) and isinstance(right, core.base_value):
+        with frame.builder.inside(otherwise.end):
+            return left, maybe(frame.builder, as_variable(frame, right), left.type)
+    if isinstance(right, Maybe) and isinstance(left, core.base_value):
+        with frame.builder.inside(then.end):
+            return maybe(frame.builder, as_variable(frame, left), right.type), right
     return left, right
 
 
 def _in_branch(frame: Frame, value: Any, branch: _Branch) -> Any:
-    if not isinstance(value.value, (bool, int, float)):
+    if isinstance(value, core.constexpr) and not isinstance(value.value, (bool, int, float)):
         return value
     with frame.builder.inside(branch.end):
-        return frame.semantic.to_tensor(value.value)
+        return as_variable(frame, value)
 
 
 def last_assignment(statements: list[ast.stmt], name: str) -> ast.AST | None:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from xdsl.ir import Attribute
 
@@ -26,10 +26,15 @@ from weft.language.callable import MISSING, JITCallable
 
 from .arguments import bind
 from .failures import diagnose
+from .liveness import Liveness
 from .names import lookup_global, undefined_name
 from .returns import OpenBranch, close_returned
+from .unset import Maybe
 from .unsupported import unsupported_syntax
 from .values import same_value
+
+if TYPE_CHECKING:
+    from .carried import Carried
 
 __all__ = ["EVALUATORS", "RUNNERS", "Frame", "Trace", "Unavailable", "evaluates", "runs"]
 
@@ -81,6 +86,8 @@ class Unavailable:
     reason: str
     hint: str
     note: Note | None = None
+    held: Any = None
+    """What it holds nevertheless, with a zero on the paths that have not set it; None where that has no type."""
 
 
 @dataclass(slots=True)
@@ -95,6 +102,8 @@ class Trace:
     """The functions being traced, callers first."""
     unrolled: int = 0
     """Bodies unrolled so far, against `options.unroll_budget`."""
+    liveness: dict[int, Liveness] = field(default_factory=dict)
+    """Of each function that has loops or branches, by the identity of its syntax tree."""
 
 
 _UNKNOWN: Final = object()
@@ -112,6 +121,7 @@ class Frame:
         "file",
         "fn",
         "loop_depth",
+        "loops",
         "node",
         "nonlocals",
         "opens",
@@ -137,6 +147,8 @@ class Frame:
         """What is being done: errors get its place."""
         self.loop_depth = 0
         """Loops (and `with` blocks) around the current statement: `return` cannot leave them."""
+        self.loops: list[Carried] = []
+        """The loops around the current statement that run when the kernel does, outermost first."""
         self.opens: list[OpenBranch] = []
         """Ifs of the current region with one branch returned, outermost first."""
         self.returned: Any = None
@@ -186,6 +198,22 @@ class Frame:
         return value
 
     @property
+    def liveness(self) -> Liveness:
+        """Which variables of the function are read later."""
+        definition: Any = self.fn.parse().body[0]
+        known = self.trace.liveness.get(id(definition))
+        if known is None:
+            known = self.trace.liveness[id(definition)] = Liveness(definition.body)
+        return known
+
+    def is_constant(self, name: str) -> bool:
+        """Whether a variable is annotated as constexpr, as a parameter or where it is defined."""
+        if name in self.constexpr_nodes or name in self.declared:
+            return True
+        names = self.fn.arg_names
+        return name in names and names.index(name) in self.fn.constexprs
+
+    @property
     def returns_nothing(self) -> bool:
         """Whether no `return` with a value was traced."""
         return self.ret_type is _UNKNOWN or self.ret_type is None
@@ -209,6 +237,11 @@ class Frame:
         elif type(value) is Unavailable:
             notes = (value.note,) if value.note else ()
             raise self.error(f"`{name}` may have no value here: {value.reason}", node, notes=notes, hint=value.hint)
+        elif type(value) is Maybe:
+            self.at(node)
+            text = f"`{name}` has no value: {value.type.reason}"
+            core.device_assert(core.tensor(value.is_set, core.int1), text, _semantic=self.semantic)
+            return value.value
         return value
 
     # -- diagnostics -------------------------------------------------------------------------------------------

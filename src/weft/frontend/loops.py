@@ -1,9 +1,6 @@
 """Loops: `for` over range, tl.range or tl.static_range, and `while`.
 
-The body of a dynamic loop is traced once.  Every variable that it assigns, and that has a value before, is first taken
-to be carried: the body sees an argument of its block in its place.  A variable that turns out unchanged at the end is
-dropped again.  A carried variable must keep its type; a variable first set in the body has no value after the loop,
-which may not have run.
+The body of a dynamic loop is traced once; what goes round it is in `carried`.
 """
 
 from __future__ import annotations
@@ -11,21 +8,21 @@ from __future__ import annotations
 import ast
 import builtins
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import UnregisteredAttr
-from xdsl.ir import Attribute, Block, BlockArgument, Region, SSAValue
+from xdsl.ir import Attribute, Block, Region, SSAValue
 
-from weft.base import CompilationError, UnsupportedLanguageConstruct
+from weft.base import UnsupportedLanguageConstruct
 from weft.ir import hint_of, i32_attr, unit_attr
 from weft.language import core
 
 from .bindings import refuse_named
 from .branches import scalar_condition
-from .frame import Frame, Unavailable, runs
-from .values import describe, describe_type, flatten, name_value, same_value, snapshot, unflatten, unwrap, way_to
+from .carried import Carried
+from .frame import Frame, runs
+from .values import describe, unwrap
 
 __all__: list[str] = []
 
@@ -33,151 +30,6 @@ _NO_LICM = UnregisteredAttr.with_name_and_type("llvm.loop_annotation", False)(
     "llvm.loop_annotation", False, False, "licm = <disable = true>"
 )
 """`#llvm.loop_annotation<licm = <disable = true>>`: do not move code out of this loop."""
-
-
-# -- carried variables -------------------------------------------------------------------------------------------------
-
-
-def assigned_names(statements: Sequence[ast.stmt]) -> dict[str, ast.AST]:
-    """The names that statements assign, in order, each with the last place that does."""
-    found: dict[str, ast.AST] = {}
-    for statement in statements:
-        for node in ast.walk(statement):
-            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-                found[node.id] = node
-    return found
-
-
-def _stays(before: Any, now: Any) -> bool:
-    """Whether a value of the one type may follow one of the other; parts of it may have become ones to wait for."""
-    return bool(now == before) or bool(now._as_carried() == before._as_carried())
-
-
-class _Carried:
-    """The variables that a loop may change: what they are before it, and which arguments stand for them in it."""
-
-    def __init__(self, frame: Frame, body: Sequence[ast.stmt], variable: str | None) -> None:
-        self.frame = frame
-        self.before = frame.scope
-        self.assigned = assigned_names(body)
-        self.names = [
-            name
-            for name, value in self.before.items()
-            if name in self.assigned and name != variable and isinstance(value, core.base_value) and flatten([value])
-        ]
-        self.kinds = [self.before[name].type for name in self.names]
-        self.initial = flatten(self.before[name] for name in self.names)
-
-    def enter(self, arguments: Sequence[SSAValue]) -> None:
-        """Start a scope in which the variables are these block arguments."""
-        scope = snapshot(self.before)
-        for name, value in zip(self.names, unflatten(self.kinds, arguments), strict=True):
-            name_value(value, name)
-            scope[name] = value
-        self.frame.scope = scope
-
-    def finish(self) -> list[SSAValue]:
-        """What the body leaves in the variables, after checking that they kept their types."""
-        after = self.frame.scope
-        kinds = dict(zip(self.names, self.kinds, strict=True))
-        for name, place in self.assigned.items():
-            before: Any = self.before.get(name)
-            now: Any = after.get(name)
-            if name in self.names:
-                if type(now) is Unavailable:
-                    raise self.frame.error(
-                        f"`{name}` may have no value at the end of the loop's body: {now.reason}",
-                        place,
-                        notes=(now.note,) if now.note else (),
-                        hint=now.hint,
-                    )
-                if type(now) is not type(before) or not _stays(kinds[name], now.type):
-                    raise self._changed_type(name, before, now, place)
-            elif self._is_known(name) and now is not before and not same_value(now, before):
-                raise self._changed_constant(name, before, now, place)
-        return flatten(after[name] for name in self.names)
-
-    def _is_known(self, name: str) -> bool:
-        """Whether a variable has a value before the loop, but none that exists when the kernel runs."""
-        return name not in self.names and name in self.before and type(self.before[name]) is not Unavailable
-
-    def _changed_type(self, name: str, before: Any, now: Any, place: ast.AST) -> CompilationError:
-        return self.frame.error(
-            f"Loop-carried variable `{name}` has initial type {describe_type(before.type)} but is re-assigned to "
-            f"{describe_type(now.type) if isinstance(now, core.base_value) else describe(now)} in the loop; "
-            "its type must stay the same",
-            place,
-            hint=f"convert with {way_to(before.type, getattr(now, 'type', None))}, or give `{name}` its final type "
-            "before the loop",
-        )
-
-    def _changed_constant(self, name: str, before: Any, now: Any, place: ast.AST) -> CompilationError:
-        hint = f"assign `{name}` before the loop: what is assigned exists when the kernel runs"
-        if name in self.frame.fn.arg_names:
-            hint = (
-                "an argument that is 1, or marked constexpr, is known at compile time: "
-                f"write `{name} = {name} + 0` before the loop"
-            )
-        return self.frame.error(
-            f"cannot re-assign `{name}` in the loop: it is {describe(before)}, known at compile time", place, hint=hint
-        )
-
-    def leave(self, results: Sequence[SSAValue], node: ast.stmt, variable: str | None) -> None:
-        """The scope after the loop."""
-        scope = self.before
-        for name, value in zip(self.names, unflatten(self.kinds, results), strict=True):
-            name_value(value, name)
-            scope[name] = value
-        for name, place in self.assigned.items():
-            if name not in self.names and not self._is_known(name):
-                scope[name] = Unavailable(
-                    f"it is set only in the loop on line {node.lineno}, which may not run",
-                    f"give `{name}` a value before the loop",
-                    self.frame.note(f"`{name}` is set here", place),
-                )
-        if variable is not None:
-            scope[variable] = Unavailable(
-                f"it is the variable of the loop on line {node.lineno}, which may not run",
-                f"keep what you need of it in another variable, set before the loop (`last = 0`) and in it "
-                f"(`last = {variable}`)",
-            )
-        self.frame.scope = scope
-
-    def drop_unchanged(self, arguments: Sequence[Sequence[BlockArgument]], final: list[SSAValue]) -> _Changed:
-        """Take the values that the body leaves as they were out of the loop.
-
-        `arguments` are the block arguments that stand for each value, the last of them in the body; those of what does
-        not change are replaced by the initial value.
-        """
-        kept = []
-        gone: dict[SSAValue, SSAValue] = {}
-        for index, (start, end, group) in enumerate(zip(self.initial, final, arguments, strict=True)):
-            if end is group[-1] or end is start:
-                for argument in group:
-                    gone[argument] = start
-                    argument.replace_all_uses_with(start)
-                    argument.block.erase_arg(argument)
-            else:
-                kept.append(index)
-        return _Changed(kept, gone, [self.initial[i] for i in kept], [gone.get(final[i], final[i]) for i in kept])
-
-    def after(self, changed: _Changed, results: Sequence[SSAValue]) -> list[SSAValue]:
-        """The values after a loop: its results for what changed, the initial ones for the rest."""
-        values = list(self.initial)
-        for index, result in zip(changed.kept, results, strict=True):
-            values[index] = result
-        return values
-
-
-@dataclass(slots=True)
-class _Changed:
-    """Which of the carried SSA values a loop changes."""
-
-    kept: list[int]
-    gone: dict[SSAValue, SSAValue]
-    """Block arguments that were taken out, and what stands for them now."""
-    initial: list[SSAValue]
-    final: list[SSAValue]
 
 
 # -- for ---------------------------------------------------------------------------------------------------------------
@@ -293,8 +145,9 @@ def _dynamic_for(
     low, high, stride = (semantic.cast(s, kind).handle for s in scalars)
     location, parent = builder.loc, builder.block
     assert parent is not None
-    carried = _Carried(frame, node.body, name)
+    carried = Carried(frame, node, name)
     body = Block(arg_types=[low.type, *(h.type for h in carried.initial)])
+    carried.blocks = (body,)
     builder.move_to_end(body)
     carried.enter(body.args[1:])
     induction: SSAValue = body.args[0]
@@ -303,15 +156,14 @@ def _dynamic_for(
         induction = builder.create(arith.AddiOp, (induction, low), (induction.type,)).results[0]
     induction.name_hint = hint_of(name)
     frame.scope[name] = core.tensor(induction, kind)
-    _trace_loop_body(frame, node)
-    final = carried.finish()
+    final = _trace_loop_body(frame, node, carried)
     changed = carried.drop_unchanged([(a,) for a in body.args[1:]], final)
     builder.loc = location
     builder.create(scf.YieldOp, changed.final)
     builder.move_to_end(parent)
     kinds = [v.type for v in changed.initial]
     loop = builder.create(scf.ForOp, (low, high, stride, *changed.initial), kinds, {}, attributes, (Region(body),))
-    carried.leave(carried.after(changed, loop.results), node, name)
+    carried.leave(changed, loop.results)
 
 
 def _bound(frame: Frame, value: Any, node: ast.For, name: str) -> Any:
@@ -322,13 +174,18 @@ def _bound(frame: Frame, value: Any, node: ast.For, name: str) -> Any:
     return scalar
 
 
-def _trace_loop_body(frame: Frame, node: ast.For | ast.While) -> None:
+def _trace_loop_body(frame: Frame, node: ast.For | ast.While, carried: Carried) -> list[SSAValue]:
+    """Trace one turn; gives what it leaves in the variables that go round."""
     frame.loop_depth += 1
+    frame.loops.append(carried)
     opens, frame.opens = frame.opens, []
     frame.run(node.body)
     frame.opens = opens
     frame.loop_depth -= 1
     frame.at(node)
+    final = carried.finish()
+    frame.loops.pop()
+    return final
 
 
 # -- while -------------------------------------------------------------------------------------------------------------
@@ -343,9 +200,9 @@ def _while(frame: Frame, node: ast.While) -> bool:
     frame.at(node)
     location, parent = builder.loc, builder.block
     assert parent is not None
-    carried = _Carried(frame, node.body, None)
+    carried = Carried(frame, node, None)
     kinds = [h.type for h in carried.initial]
-    before, body = Block(arg_types=kinds), Block(arg_types=kinds)
+    before, body = carried.blocks = Block(arg_types=kinds), Block(arg_types=kinds)
     builder.move_to_end(before)
     carried.enter(before.args)
     refuse_named(frame, node.test, "the condition of a `while`")
@@ -363,8 +220,7 @@ def _while(frame: Frame, node: ast.While) -> bool:
     assert before_end is not None
     builder.move_to_end(body)
     carried.enter(body.args)
-    _trace_loop_body(frame, node)
-    final = carried.finish()
+    final = _trace_loop_body(frame, node, carried)
     groups = list(zip(before.args, body.args, strict=True))
     changed = carried.drop_unchanged(groups, final)
     builder.loc = location
@@ -374,5 +230,5 @@ def _while(frame: Frame, node: ast.While) -> bool:
     builder.move_to_end(parent)
     kinds = [v.type for v in changed.initial]
     loop = builder.create(scf.WhileOp, changed.initial, kinds, {}, attributes, (Region(before), Region(body)))
-    carried.leave(carried.after(changed, loop.results), node, None)
+    carried.leave(changed, loop.results)
     return False

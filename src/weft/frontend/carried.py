@@ -1,0 +1,314 @@
+"""What goes round a loop: the variables whose value in one turn may be read in a later one, or after the loop.
+
+    k = tl.program_id(0)
+    for i in range(n):          # carried: total.  k is set before it is read, so its old value goes nowhere
+        k = i * 2
+        total += k
+
+A variable is carried if the body assigns it and it may be read before that, or after the loop (`liveness`).  One that
+has a value before the loop is an argument of the body's block from the start; where it turns out unchanged, the
+argument is dropped again.  It must keep its type.  One that the loop is the first to set (its own variable is one) gets
+its argument when the body has been traced and its type is known: before the first turn that is what the variable held
+before, of whatever integer type, or a zero (`unset`).  So after a loop every variable has the value that it has in
+Python.
+
+A variable that is known at compile time but not annotated as constexpr, as an argument that was specialised to 1,
+becomes a scalar before the loop.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from xdsl.ir import Block, BlockArgument, SSAValue
+
+from weft.base import CompilationError
+from weft.language import core
+from weft.language.callable import MISSING
+
+from .bindings import as_variable
+from .frame import Frame, Unavailable
+from .unset import Maybe, MaybeType, maybe, zero
+from .values import describe, describe_type, flatten, name_value, same_value, snapshot, unflatten, way_to
+
+__all__ = ["Carried", "unset"]
+
+
+def assigned_names(statements: Sequence[ast.stmt]) -> dict[str, ast.AST]:
+    """The names that statements assign, in order, each with the last place that does."""
+    found: dict[str, ast.AST] = {}
+    for statement in statements:
+        for node in ast.walk(statement):
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                found[node.id] = node
+    return found
+
+
+def unset(frame: Frame, name: str, kind: Any, loops: Sequence[Carried]) -> Any:
+    """What a variable of this type holds where nothing in the current turns of these loops has set it.
+
+    That is what an earlier turn has left in it, so the loops around which it is live carry it; a zero before the first.
+    """
+    value: Any = None
+    for loop in loops:
+        if name in loop.names:
+            value = loop.inside[name] if loop.kind_of(name) == kind else None
+        elif loop.enters(name):
+            value = loop.carry(name, kind, value)
+        else:
+            value = None
+    return value if value is not None else zero(frame.builder, kind)
+
+
+def _stays(before: Any, now: Any) -> bool:
+    """Whether a value of the one type may follow one of the other; parts of it may have become ones to wait for."""
+    return bool(now == before) or bool(now._as_carried() == before._as_carried())
+
+
+class Carried:
+    """The variables that a loop carries: what they are before it, and which arguments stand for them in it."""
+
+    def __init__(self, frame: Frame, node: ast.For | ast.While, variable: str | None) -> None:
+        self.frame = frame
+        self.node = node
+        self.variable = variable
+        self.before = frame.scope
+        self.parent = frame.builder.block
+        self.blocks: Sequence[Block] = ()
+        self.assigned = assigned_names(node.body)
+        if variable is not None:
+            self.assigned.setdefault(variable, node.target)  # type: ignore[union-attr]
+        self.names: list[str] = []
+        self.kinds: list[Any] = []
+        self.initial: list[SSAValue] = []
+        self.inside: dict[str, Any] = {}
+        """What stands for each variable in the body."""
+        for name, value in self.before.items():
+            if name in self.assigned and name != variable and self.enters(name):
+                start = self._start(name, value)
+                if start is not None:
+                    self.names.append(name)
+                    self.kinds.append(start.type)
+                    self.initial += flatten([start])
+
+    def enters(self, name: str) -> bool:
+        """Whether a turn may read what the one before it has left in a variable, or what follows the loop may."""
+        return self.frame.liveness.entering(self.node, name)
+
+    def kind_of(self, name: str) -> Any:
+        """The type of a carried variable."""
+        return self.kinds[self.names.index(name)]
+
+    def _start(self, name: str, value: Any) -> Any:
+        """What a variable is before the first turn, as a value of the kernel's run; None if there is no such value."""
+        if type(value) is Unavailable:
+            return value.held
+        if isinstance(value, core.constexpr | core.tuple) and not self.frame.is_constant(name):
+            value = as_variable(self.frame, value)
+        return value if isinstance(value, core.base_value) and flatten([value]) else None
+
+    # -- the body ------------------------------------------------------------------------------------------------------
+
+    def enter(self, arguments: Sequence[SSAValue]) -> None:
+        """Start a scope in which the variables are these block arguments."""
+        scope = snapshot(self.before)
+        for name, value in zip(self.names, unflatten(self.kinds, arguments), strict=True):
+            name_value(value, name)
+            before = scope[name]
+            scope[name] = self.inside[name] = value
+            if type(before) is Unavailable:
+                scope[name] = replace(before, held=value)
+        self.frame.scope = scope
+
+    def carry(self, name: str, kind: Any, initial: Any = None) -> Any:
+        """Carry one more variable, which nothing has set before the loop unless `initial` is given."""
+        builder = self.frame.builder
+        assert self.parent is not None
+        if initial is None:
+            with builder.inside(self.parent):
+                initial = zero(builder, kind)
+        handles = flatten([initial])
+        arguments: list[SSAValue] = []
+        for block in self.blocks:
+            arguments = [block.insert_arg(h.type, len(block.args)) for h in handles]
+        self.names.append(name)
+        self.kinds.append(kind)
+        self.initial += handles
+        self.inside[name] = unflatten([kind], arguments)[0]
+        name_value(self.inside[name], name)
+        return self.inside[name]
+
+    def finish(self) -> list[SSAValue]:
+        """What the body leaves in the variables, after checking that they kept their types."""
+        after = self.frame.scope
+        for name, place in self.assigned.items():
+            before, now = self.before.get(name, MISSING), after.get(name, MISSING)
+            if name in self.names:
+                after[name] = self._final(name, now, place)
+            elif self._is_known(name, before):
+                if now is not before and not same_value(now, before):
+                    raise self._changed_constant(name, before, now, place)
+            elif self.enters(name):
+                self._carry_late(name, before, now)
+        return flatten(after[name] for name in self.names)
+
+    def _final(self, name: str, now: Any, place: ast.AST) -> Any:
+        """What a carried variable is at the end of a turn."""
+        kind = self.kind_of(name)
+        if now is MISSING:
+            return self.inside[name]
+        if type(now) is Unavailable:
+            if now.held is None:
+                raise self.frame.error(
+                    f"`{name}` may have no value at the end of the loop's body: {now.reason}",
+                    place,
+                    notes=(now.note,) if now.note else (),
+                    hint=now.hint,
+                )
+            now = now.held
+        if isinstance(now, core.constexpr | core.tuple):
+            now = as_variable(self.frame, now)
+        if isinstance(kind, MaybeType) and isinstance(now, core.base_value):
+            now = maybe(self.frame.builder, now, kind)
+        if type(now) is not type(self.inside[name]) or not _stays(kind, now.type):
+            raise self._changed_type(name, kind, now, place)
+        return now
+
+    def _carry_late(self, name: str, before: Any, now: Any) -> None:
+        """Carry a variable that has a value at the end of the body, and none of its type before the loop."""
+        frame = self.frame
+        if now is MISSING or type(now) is Unavailable or (isinstance(now, core.constexpr) and frame.is_constant(name)):
+            return
+        now = as_variable(frame, now)
+        if not isinstance(now, core.base_value) or not flatten([now]):
+            return
+        assert self.parent is not None
+        with frame.builder.inside(self.parent):
+            initial = self._converted(before, now.type)
+            kind = now.type if initial is None else initial.type
+            if isinstance(kind, MaybeType) or (initial is None and frame.trace.options.debug):
+                kind = kind.kind if isinstance(kind, MaybeType) else kind
+                kind = MaybeType(kind, f"{self._origin(name)}, which did not run")
+            if initial is None:
+                initial = unset(frame, name, kind, frame.loops[:-1])
+        if isinstance(kind, MaybeType):
+            now = maybe(frame.builder, now, kind)
+        self.carry(name, kind, initial)
+        frame.scope[name] = now
+
+    def _converted(self, before: Any, kind: Any) -> Any:
+        """What a variable held before the loop as a value of the type that it has after; None if it held no such."""
+        builder = self.frame.builder
+        start = None if before is MISSING else before.held if type(before) is Unavailable else before
+        if isinstance(start, Maybe) or isinstance(kind, MaybeType):
+            inner = start.value if isinstance(start, Maybe) else start
+            value = self._converted(inner, kind.kind if isinstance(kind, MaybeType) else kind)
+            if value is None:
+                return None
+            if isinstance(start, Maybe):
+                return Maybe(value, start.is_set, MaybeType(value.type, start.type.reason))
+            return maybe(builder, value, kind)
+        if not isinstance(start, core.base_value):
+            return None
+        start = as_variable(self.frame, start)
+        if not isinstance(start, core.base_value) or not flatten([start]):
+            return None
+        if start.type == kind:
+            return start
+        if isinstance(start, core.tensor) and isinstance(kind, core.dtype) and kind.is_int():
+            return self.frame.semantic.cast(start, kind) if start.dtype.is_int() and not start.type.is_block() else None
+        return None
+
+    def _origin(self, name: str) -> str:
+        if name == self.variable:
+            return f"it is the variable of the loop on line {self.node.lineno}"
+        return f"it is set only in the loop on line {self.node.lineno}"
+
+    def _is_known(self, name: str, before: Any) -> bool:
+        """Whether the loop must leave a variable alone: its value is known at compile time, and read or annotated."""
+        if name == self.variable or before is MISSING or type(before) is Unavailable:
+            return False
+        return self.enters(name) or (isinstance(before, core.constexpr) and self.frame.is_constant(name))
+
+    # -- what is wrong -------------------------------------------------------------------------------------------------
+
+    def _changed_type(self, name: str, kind: Any, now: Any, place: ast.AST) -> CompilationError:
+        tensor = isinstance(now, core.base_value) and not isinstance(now, core.constexpr)
+        return self.frame.error(
+            f"Loop-carried variable `{name}` has initial type {describe_type(kind)} but is re-assigned to "
+            f"{describe_type(now.type) if tensor else describe(now)} in the loop; its type must stay the same",
+            place,
+            hint=f"convert with {way_to(kind, getattr(now, 'type', None))}, or give `{name}` its final type "
+            "before the loop",
+        )
+
+    def _changed_constant(self, name: str, before: Any, now: Any, place: ast.AST) -> CompilationError:
+        hint = f"assign `{name}` before the loop: what is assigned exists when the kernel runs"
+        if isinstance(before, core.constexpr) and isinstance(before.value, (bool, int, float)):
+            hint = "what is annotated as constexpr is known at compile time: "
+            hint += f"write `{name} = {name} + 0` before the loop"
+        return self.frame.error(
+            f"cannot re-assign `{name}` in the loop: it is {describe(before)}, known at compile time", place, hint=hint
+        )
+
+    # -- after the loop ------------------------------------------------------------------------------------------------
+
+    def leave(self, changed: Changed, results: Sequence[SSAValue]) -> None:
+        """The scope after a loop: its results for what changed, what was before for the rest."""
+        values = list(self.initial)
+        for index, result in zip(changed.kept, results, strict=True):
+            values[index] = result
+        after, scope = self.frame.scope, self.before
+        first = 0
+        for name, kind in zip(self.names, self.kinds, strict=True):
+            value, last = kind._unflatten_ir(values, first)
+            if name not in scope or any(first <= index < last for index in changed.kept):
+                name_value(value, name)
+                doubts = [v for v in (after.get(name), scope.get(name)) if type(v) is Unavailable]
+                scope[name] = replace(doubts[0], held=value) if doubts and name != self.variable else value
+            first = last
+        for name, place in self.assigned.items():
+            before, now = scope.get(name, MISSING), after.get(name, MISSING)
+            if name in self.names or now is MISSING or same_value(before, now):
+                continue
+            if type(now) is Unavailable:
+                scope[name] = now
+                continue
+            scope[name] = Unavailable(
+                f"{self._origin(name)}, which may not run",
+                f"give `{name}` a value before the loop",
+                self.frame.note(f"`{name}` is set here", place),
+            )
+        self.frame.scope = scope
+
+    def drop_unchanged(self, arguments: Sequence[Sequence[BlockArgument]], final: list[SSAValue]) -> Changed:
+        """Take the values that the body leaves as they were out of the loop.
+
+        `arguments` are the block arguments that stand for each value, the last of them in the body; those of what does
+        not change are replaced by the initial value.
+        """
+        kept = []
+        gone: dict[SSAValue, SSAValue] = {}
+        for index, (start, end, group) in enumerate(zip(self.initial, final, arguments, strict=True)):
+            if end is group[-1] or end is start:
+                for argument in group:
+                    gone[argument] = start
+                    argument.replace_all_uses_with(start)
+                    argument.block.erase_arg(argument)
+            else:
+                kept.append(index)
+        return Changed(kept, gone, [self.initial[i] for i in kept], [gone.get(final[i], final[i]) for i in kept])
+
+
+@dataclass(slots=True)
+class Changed:
+    """Which of the carried SSA values a loop changes."""
+
+    kept: list[int]
+    gone: dict[SSAValue, SSAValue]
+    """Block arguments that were taken out, and what stands for them now."""
+    initial: list[SSAValue]
+    final: list[SSAValue]

@@ -1,0 +1,149 @@
+"""Which variables are read later: found once for a function, over its syntax tree, before it is traced.
+
+    k = 5                        # k is not read before the inner loop sets it, nor after: no loop carries it
+    for i in range(n):           # entering: total        (read before it is set in a turn, or after the loop)
+        for k in range(m):       # after the inner loop: total
+            total += k
+    store(total)
+
+Every statement reads some names before it sets them (`gen`) and sets some for sure (`kill`).  Going backwards, what is
+live before a statement is `gen | (after & ~kill)`.  For a loop, whose body may run again or not at all, the solution
+of the equation needs no iteration: `after | gen`.  Two walks make it: summaries from the inside out, then what is live
+after each statement from the outside in.  Both keep their own stack and hold sets of names as the bits of an integer,
+so the time grows with the length of a function, not with its depth.
+
+A name is only said to be dead if no path reads it: branches that are chosen at compile time count as possible.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from typing import Final
+
+__all__ = ["Liveness"]
+
+_EVERYTHING: Final = -1
+"""All names: what a `return` sets, as nothing behind it is reached."""
+
+Loop = ast.For | ast.While
+
+
+def _blocks(node: ast.stmt) -> list[list[ast.stmt]]:
+    """The lists of statements inside a statement."""
+    if isinstance(node, ast.If | ast.For | ast.While):
+        return [node.body, node.orelse]
+    return [node.body] if isinstance(node, ast.With) else []
+
+
+class Liveness:
+    """Answers about one function's body."""
+
+    def __init__(self, body: Sequence[ast.stmt]) -> None:
+        self.body = body
+        """Kept, as nodes are known by their identity."""
+        self._bits: dict[str, int] = {}
+        self._summaries: dict[int, tuple[int, int]] = {}
+        self._after: dict[int, int] = {}
+        self._entering: dict[int, int] = {}
+        inside, work = [], [body]
+        while work:
+            for node in work.pop():
+                blocks = _blocks(node)
+                if blocks:
+                    inside.append(node)
+                    work += blocks
+        for node in reversed(inside):
+            self._summaries[id(node)] = self._compound(node)
+        self._propagate()
+
+    def after(self, node: ast.stmt, name: str) -> bool:
+        """Whether the variable may be read after an `if` or a loop."""
+        return bool(self._after.get(id(node), 0) >> self._bit(name) & 1)
+
+    def entering(self, node: Loop, name: str) -> bool:
+        """Whether the variable may be read in a turn of a loop before that turn sets it, or after the loop."""
+        return bool(self._entering.get(id(node), 0) >> self._bit(name) & 1)
+
+    # -- from the inside out -------------------------------------------------------------------------------------------
+
+    def _bit(self, name: str) -> int:
+        return self._bits.setdefault(name, len(self._bits))
+
+    def _reads(self, *nodes: ast.AST | None) -> int:
+        found = 0
+        for node in nodes:
+            for part in ast.walk(node) if node is not None else ():
+                if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load):
+                    found |= 1 << self._bit(part.id)
+        return found
+
+    def _sets(self, *nodes: ast.AST | None) -> int:
+        found = 0
+        for node in nodes:
+            for part in ast.walk(node) if node is not None else ():
+                if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store):
+                    found |= 1 << self._bit(part.id)
+        return found
+
+    def _summary(self, node: ast.stmt) -> tuple[int, int]:
+        """What a statement reads before it sets it, and what it sets on every path."""
+        known = self._summaries.get(id(node))
+        if known is None:
+            known = self._summaries[id(node)] = self._simple(node)
+        return known
+
+    def _simple(self, node: ast.stmt) -> tuple[int, int]:
+        reads, sets = self._reads(node), 0
+        if isinstance(node, ast.Assign):
+            sets = self._sets(*node.targets)
+        elif isinstance(node, ast.AugAssign):
+            sets = self._sets(node.target)
+            reads |= sets
+        elif isinstance(node, ast.AnnAssign) and node.value is not None:
+            sets = self._sets(node.target)
+        elif isinstance(node, ast.Return):
+            sets = _EVERYTHING
+        return reads, sets
+
+    def _sequence(self, statements: Sequence[ast.stmt]) -> tuple[int, int]:
+        gen = kill = 0
+        for node in statements:
+            reads, sets = self._summary(node)
+            gen |= reads & ~kill
+            kill |= sets
+        return gen, kill
+
+    def _compound(self, node: ast.stmt) -> tuple[int, int]:
+        if isinstance(node, ast.If):
+            (then, in_then), (other, in_other) = self._sequence(node.body), self._sequence(node.orelse)
+            return self._reads(node.test) | then | other, in_then & in_other
+        if isinstance(node, ast.For):
+            body, _ = self._sequence(node.body)
+            return self._reads(node.iter) | body & ~self._sets(node.target), 0
+        if isinstance(node, ast.While):
+            return self._reads(node.test) | self._sequence(node.body)[0], 0
+        assert isinstance(node, ast.With)
+        body, in_body = self._sequence(node.body)
+        sets = self._sets(*(item.optional_vars for item in node.items))
+        return self._reads(*(item.context_expr for item in node.items)) | body & ~sets, sets | in_body
+
+    # -- from the outside in -------------------------------------------------------------------------------------------
+
+    def _propagate(self) -> None:
+        work = [(self.body, 0)]
+        while work:
+            statements, live = work.pop()
+            for node in reversed(statements):
+                reads, sets = self._summary(node)
+                inside = live
+                if isinstance(node, ast.For):
+                    inside |= self._sequence(node.body)[0] & ~self._sets(node.target)
+                elif isinstance(node, ast.While):
+                    inside |= reads
+                blocks = _blocks(node)
+                if blocks:
+                    self._after[id(node)] = live
+                    self._entering[id(node)] = inside
+                    work += [(block, inside) for block in blocks if block]
+                live = reads | live & ~sets

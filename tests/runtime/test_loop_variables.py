@@ -1,0 +1,261 @@
+"""What variables are after their loops, and which of them a loop carries: Python's values, on every target.
+
+Each kernel stores what Python's own run of it would; where Python has no value, a zero, and with `debug=True` an error.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import weft
+import weft.language as tl
+
+TARGETS = ["cpu", "sim:cuda:80", "sim:cuda:90"]
+
+
+@weft.jit
+def last_values(o, n):
+    for i in range(n):
+        last = i * 2
+    tl.store(o, last)
+    tl.store(o + 1, i)
+
+
+@weft.jit
+def value_before(o, n):
+    i = tl.program_id(0) + 42
+    for i in range(n):
+        pass
+    tl.store(o, i)
+
+
+@weft.jit
+def wider_than_before(o, n):
+    i = 42
+    for i in range(tl.cast(n, tl.int64)):
+        pass
+    tl.store(o, i)
+
+
+@weft.jit
+def of_another_type_before(o, n):
+    i = tl.arange(0, 4)
+    for i in range(n):
+        pass
+    tl.store(o, i)
+
+
+@weft.jit
+def left_by_an_earlier_turn(o, n):
+    for i in range(3):
+        for j in range(n - i):
+            last = j + 10 * i
+        tl.store(o + i, last)
+    tl.store(o + 3, j)
+
+
+@weft.jit
+def inside_an_if(o, n):
+    s = 0
+    for i in range(3):
+        if i != 1:
+            for j in range(n):
+                s += j
+            tl.store(o + i, j + s)
+    tl.store(o + 5, s)
+
+
+@weft.jit
+def set_by_an_if_before(o, n):
+    if n > 5:
+        i = 33
+    for i in range(n - 6):
+        pass
+    tl.store(o, i)
+
+
+@weft.jit
+def reassigned(o, n):
+    for i in range(n):
+        i = i * 2 + 1
+        tl.store(o + 1 + i // 2, i)
+    tl.store(o, i)
+
+
+@weft.jit
+def of_two_types_in_a_turn(o, n):
+    t = tl.arange(0, 4)
+    tl.store(o + t, t)
+    for i in range(n):
+        t = i * 1.5
+        tl.store(o + 4 + i, t.to(tl.int32))
+        t = i + 3
+        tl.store(o + 7, t)
+
+
+@weft.jit
+def a_tile(o, n):
+    for i in range(n):
+        t = tl.arange(0, 8) + i
+    tl.store(o + tl.arange(0, 8), t)
+
+
+@weft.jit
+def tuples(o, n):
+    for i in range(n):
+        a, b = i, i * 2
+        t = (a, b)
+    tl.store(o, a)
+    tl.store(o + 1, t[1])
+
+
+@weft.jit
+def in_a_while(o, n):
+    t = 0
+    while t < n:
+        y = t * 3
+        t += 1
+    tl.store(o, y)
+
+
+@weft.jit
+def argument(o, n):
+    t = 0
+    while t < 3:
+        n += t
+        t += 1
+    tl.store(o, n)
+
+
+@weft.jit
+def grown(k, n):
+    for i in range(n):
+        k += i
+    return k
+
+
+@weft.jit
+def argument_of_a_call(o, n):
+    tl.store(o, grown(1, n))
+    tl.store(o + 1, grown(n, 4))
+
+
+@weft.jit
+def argument_as_the_variable(o, n):
+    m = n
+    for i in range(2):
+        for n in range(m):
+            tl.store(o + n, i + n)
+    tl.store(o + 7, n)
+
+
+@weft.jit
+def a_pointer(o, n):
+    for i in range(n):
+        p = o + i
+    if n > 0:
+        tl.store(p, 9)
+
+
+def python(*values: int | None) -> list[int]:
+    """Eight numbers, of which the launch has not changed those that are None or not given."""
+    return [-7 if v is None else v for v in values] + [-7] * (8 - len(values))
+
+
+CASES: list[tuple[Any, int, list[int], bool]] = [
+    (last_values, 0, python(0, 0), True),
+    (last_values, 1, python(0, 0), False),
+    (last_values, 3, python(4, 2), False),
+    (value_before, 0, python(42), False),
+    (value_before, 5, python(4), False),
+    (wider_than_before, 0, python(42), False),
+    (wider_than_before, 2, python(1), False),
+    (of_another_type_before, 0, python(0), True),
+    (of_another_type_before, 2, python(1), False),
+    (left_by_an_earlier_turn, 2, python(1, 10, 10, 0), False),
+    (left_by_an_earlier_turn, 0, python(0, 0, 0, 0), True),
+    (inside_an_if, 3, python(5, None, 8, None, None, 6), False),
+    (inside_an_if, 0, python(0, None, 0, None, None, 0), True),
+    (set_by_an_if_before, 6, python(33), False),
+    (set_by_an_if_before, 8, python(1), False),
+    (set_by_an_if_before, 5, python(0), True),
+    (reassigned, 3, python(5, 1, 3, 5), False),
+    (of_two_types_in_a_turn, 3, python(0, 1, 2, 3, 0, 1, 3, 5), False),
+    (a_tile, 2, [1, 2, 3, 4, 5, 6, 7, 8], False),
+    (a_tile, 0, [0] * 8, True),
+    (tuples, 3, python(2, 4), False),
+    (in_a_while, 0, python(0), True),
+    (in_a_while, 2, python(3), False),
+    (argument, 1, python(4), False),
+    (argument, 2, python(5), False),
+    (argument_of_a_call, 1, python(1, 7), False),
+    (argument_of_a_call, 3, python(4, 9), False),
+    (argument_as_the_variable, 1, python(1, None, None, None, None, None, None, 0), False),
+    (argument_as_the_variable, 3, python(1, 2, 3, None, None, None, None, 2), False),
+    (a_pointer, 3, python(None, None, 9), False),
+    (a_pointer, 0, python(), False),
+]
+
+
+@pytest.mark.parametrize("debug", [False, True])
+@pytest.mark.parametrize(("kernel", "n", "expected", "unset"), CASES, ids=lambda v: getattr(v, "__name__", None))
+def test_value_after_a_loop(kernel: Any, n: int, expected: list[int], unset: bool, debug: bool) -> None:
+    for target in TARGETS:
+        out = np.full(8, -7, np.int32)
+        with weft.target(target):
+            if unset and debug:
+                with pytest.raises(weft.DeviceAssertionError, match=r"has no value: it is .*, which did not run"):
+                    kernel[(1,)](out, n, debug=True)
+            else:
+                kernel[(1,)](out, n, debug=debug)
+                assert out.tolist() == expected, target
+
+
+def test_the_error_of_a_variable_without_a_value() -> None:
+    line = last_values.fn.__code__.co_firstlineno
+    with pytest.raises(weft.DeviceAssertionError) as caught:
+        last_values[(1,)](np.zeros(8, np.int32), 0, debug=True)
+    assert str(caught.value) == (
+        f"{__file__}:{line + 4}:17: error: device assertion failed: `last` has no value: it is set only in the loop on "
+        f"line {line + 2}, which did not run\n"
+        f"{line + 4:5} |     tl.store(o, last)\n"
+        "      |                 ^\n"
+        "note: in program (0, 0, 0) of kernel `last_values`"
+    )
+
+
+def carried(kernel: Callable[..., Any], *signature: str) -> str:
+    """What the outermost loop of a kernel carries, as its tile IR says."""
+    from weft.frontend import ast_to_ttir
+    from weft.ir import print_module
+
+    text = print_module(ast_to_ttir(kernel, dict(zip(kernel.arg_names, signature, strict=True))))  # type: ignore
+    return next(line for line in text.splitlines() if "scf.for" in line)
+
+
+@weft.jit
+def temporaries(o, n):
+    a = tl.arange(0, 8)
+    b = a + 1
+    s = 0
+    for i in range(n):
+        a = tl.load(o + i)
+        b = a * 2
+        if b > 3:
+            a = b
+            c = a
+        else:
+            c = 2
+        for k in range(c):
+            b += k
+        s += b
+    tl.store(o, s)
+
+
+def test_only_what_is_read_before_it_is_set_is_carried() -> None:
+    assert re.search(r"iter_args\(%s\w* = %s\w*\) -> \(i32\)", carried(temporaries, "*i32", "i32"))

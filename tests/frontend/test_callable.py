@@ -133,8 +133,10 @@ def last(x): return x''',
 
 def test_exec_with_linecache_and_without() -> None:
     source = "@jit\ndef kernel(x):\n    return x\n"
+    nowhere: dict[str, Any] = {"jit": jit}
+    exec(compile(source, "<nowhere>", "exec"), nowhere)
     with pytest.raises(ValueError, match=r"cannot find the source of kernel .*linecache"):
-        exec(compile(source, "<nowhere>", "exec"), {"jit": jit})
+        _ = nowhere["kernel"].src
     linecache.cache["<cell 1>"] = (len(source), None, source.splitlines(keepends=True), "<cell 1>")
     space: dict[str, Any] = {"jit": jit}
     exec(compile(source, "<cell 1>", "exec"), space)
@@ -143,9 +145,11 @@ def test_exec_with_linecache_and_without() -> None:
 
 def test_what_is_no_function() -> None:
     with pytest.raises(TypeError, match=r"jit needs a Python function, got 3 of type int"):
-        jit(3)  # type: ignore[arg-type]
+        _ = jit(3).params  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="jit needs a Python function"):
-        jit(print)
+        jit(print).parse()
+    with pytest.raises(TypeError, match="constexpr_function needs a Python function, got <built-in function print>"):
+        constexpr_function(print)(1)
 
 
 def test_the_source_is_that_of_the_time_of_decoration(tmp_path: Path) -> None:

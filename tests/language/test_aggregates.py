@@ -147,7 +147,7 @@ def test_keyword_arguments_of_any_name() -> None:
         pass
 
     with pytest.raises(TypeError, match=r"JIT functions do not support \*\*kwargs"):
-        weft.jit(kernel)
+        weft.jit(kernel)[(1,)]()
 
 
 @aggregate

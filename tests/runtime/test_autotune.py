@@ -202,7 +202,7 @@ def test_conflicts_and_wrong_names() -> None:
     with pytest.raises(LaunchError, match="Conflicting meta-parameters: BLOCK"):
         known[grid](x, 64, BLOCK=16)
     with pytest.raises(LaunchError, match="reset_to_zero names 'y'"):
-        tuned(reset_to_zero=["y"])
+        tuned(reset_to_zero=["y"])[grid](x, 64)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         tuned(warmup=1, rep=1)
@@ -212,14 +212,15 @@ def test_conflicts_and_wrong_names() -> None:
 @pytest.mark.parametrize("decorator", [weft.autotune(CONFIGS, key=[]), weft.heuristics({"EXTRA": lambda args: 1})])
 def test_decorators_in_the_wrong_order(decorator: Any) -> None:
     name = "autotune" if isinstance(decorator(weft.jit(add_one)), weft.runtime.Autotuner) else "heuristics"
-    with pytest.raises(DefinitionError) as caught:
-        weft.jit(decorator(add_one))
+    for wrong in (weft.jit(decorator(add_one)), decorator(add_one)):
+        with pytest.raises(DefinitionError) as caught:
+            wrong[(1,)](np.zeros(64, np.float32), 64)
     assert str(caught.value) == (
         f"error: {name} needs a kernel, got the function add_one\n"
         f"hint: decorators apply from below: @{name} stands above @jit"
     )
     with pytest.raises(DefinitionError, match=f"{name} needs a kernel, got 3 of type int"):
-        decorator(3)
+        decorator(3)[(1,)]()
 
 
 def test_a_configuration_of_a_parameter_that_does_not_exist() -> None:

@@ -64,9 +64,9 @@ CASES: dict[str, tuple[Callable[[], Any], type[WeftError], str]] = {
         LaunchTypeError,
         "a function that cannot be called with the arguments of the launch: <lambda>.<locals>.<lambda>() takes 0",
     ),
-    "jit of a number": (lambda: weft.jit(5), DefinitionError, "jit needs a Python function, got 5 of type int"),  # type: ignore[call-overload]
-    "jit of a builtin": (lambda: weft.jit(len), DefinitionError, "jit needs a Python function"),
-    "jit of a lambda": (lambda: weft.jit(lambda x: x), DefinitionError, "defined with `def`, got a lambda"),
+    "jit of a number": (lambda: weft.jit(5)[(1,)](), DefinitionError, "jit needs a Python function, got 5 of type int"),  # type: ignore[call-overload]
+    "jit of a builtin": (lambda: weft.jit(len)[(1,)](), DefinitionError, "jit needs a Python function"),
+    "jit of a lambda": (lambda: weft.jit(lambda x: x)[(1,)](), DefinitionError, "defined with `def`, got a lambda"),
     "compiling None": (lambda: weft.compile(None), LaunchTypeError, "compile takes an ASTSource"),
     "compiling a kernel": (lambda: weft.compile(fill), LaunchTypeError, "hint: for a kernel, weft.ASTSource("),
     "an unknown type": (lambda: _source(out="*foo"), CompilationError, "parameter `out` of fill: unknown type 'foo'"),

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from .gpu import lane_program
     from .kernel import AsmDict, CompiledKernel, LazyDict, Metadata
     from .options import make_options, option_names
-    from .sources import ASTSource, IRSource, Source, stable_text
+    from .sources import ASTSource, IRSource, Source
     from .stages import Dump, Store, cache_key, compile, versions
     from .target import (
         SIMULATED,
@@ -49,7 +49,6 @@ __all__ = [
     "option_names",
     "set_num_threads",
     "set_scratch_limit",
-    "stable_text",
     "target_of_arch",
     "versions",
 ]
@@ -58,7 +57,7 @@ __getattr__ = lazy_face(
     __name__,
     {
         "stages": "Dump Store cache_key compile versions",
-        "sources": "ASTSource IRSource Source stable_text",
+        "sources": "ASTSource IRSource Source",
         "options": "make_options option_names",
         "kernel": "AsmDict CompiledKernel LazyDict Metadata",
         "target": (

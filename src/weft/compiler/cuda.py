@@ -32,7 +32,7 @@ from weft.base import (
 
 from .kernel import AsmDict, CompiledKernel
 from .options import make_options
-from .sources import Source
+from .sources import Source, trace_unfollowed
 from .stages import TRITON_FACTS, Dump, Store, cache_key, stage
 from .target import GPUTarget
 
@@ -158,6 +158,14 @@ def _occupancy() -> Any:
     return importlib.import_module("weft.backends.nvidia.occupancy")
 
 
+def _trace_unfollowed(src: Source, target: GPUTarget, given: Mapping[str, Any], language: CompileOptions) -> None:
+    """See `sources`; a Gluon kernel is traced with the options that it is made with."""
+    if getattr(src, "unfollowed", None):
+        gluon = importlib.import_module(f"{__package__}.gpu") if src.ext == "ttgir" else None
+        wanted = language if gluon is None else gluon.gluon_options(given, int(target.arch))
+        trace_unfollowed(src, wanted, target)
+
+
 def _stages() -> Any:
     """The module that makes PTX, imported when the cache has none."""
     return importlib.import_module(f"{__package__}.cuda_stages")
@@ -182,6 +190,8 @@ def compile_for(
     with stage("key", timings):
         fn = getattr(src, "fn", None)
         place = f"{getattr(fn, 'file_name', '')}:{getattr(fn, 'starting_line_number', 0)}"  # which the PTX says
+        if store is not None:
+            _trace_unfollowed(src, target, given, language)
         more = {"maxnreg": str(maxnreg), "launch": str(sorted(launch)), "place": place}
         key = cache_key(src, target, opts, {**(extra or {}), **more})
     if store is not None:

@@ -12,7 +12,7 @@ from typing import Any
 from xdsl.dialects.builtin import ModuleOp
 
 from weft.analysis import wrapped_offsets
-from weft.base import Unsupported
+from weft.base import CompileOptions, Unsupported
 from weft.ir import i32_attr, int_value, verify
 from weft.ir.lane import LaneProgram
 from weft.lower import lower
@@ -77,16 +77,21 @@ def check_cluster(blocks: int, arch: int) -> None:
         raise Unsupported(f"a cluster of {blocks} blocks (num_ctas={blocks})", f"cuda:{arch}", hint=hint)
 
 
-def layout_ir(src: Source, arch: int, options: Mapping[str, Any]) -> ModuleOp:
-    """The layout IR of a Gluon kernel for an NVIDIA GPU: traced, all layouts resolved, and checked."""
+def gluon_options(options: Mapping[str, Any], arch: int) -> CompileOptions:
+    """The options that a Gluon kernel is traced with."""
     given = dict(options)
     if arch >= 90:
         given.setdefault("max_num_imprecise_acc_default", 2**30)
-    language = make_options(given).language
+    return make_options(given).language
+
+
+def layout_ir(src: Source, arch: int, options: Mapping[str, Any]) -> ModuleOp:
+    """The layout IR of a Gluon kernel for an NVIDIA GPU: traced, all layouts resolved, and checked."""
+    language = gluon_options(options, arch)
     check_cluster(language.num_ctas, arch)
     module: ModuleOp = src.make_ir(language, GPUTarget("cuda", arch, 32))
-    if given.get("maxnreg") is not None:
-        module.attributes["ttg.maxnreg"] = i32_attr(int(given["maxnreg"]))
+    if options.get("maxnreg") is not None:
+        module.attributes["ttg.maxnreg"] = i32_attr(int(options["maxnreg"]))
     verify(module, "gluon")
     resolve_layouts(module)
     create_tensormaps(module)

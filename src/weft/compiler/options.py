@@ -11,8 +11,7 @@ import numpy as np
 
 from weft.backends.cpu import CPUOptions
 from weft.base import CompileOptions, LaunchError, LaunchTypeError, OptionError
-
-from .sources import stable_text
+from weft.language.keys import key_text
 
 __all__ = ["Options", "make_options", "option_names"]
 
@@ -40,8 +39,8 @@ class Options:
 
     def key(self) -> str:
         """A text with every value, for cache keys."""
-        parts = [f"{n}={stable_text(getattr(self.language, n))}" for n in _LANGUAGE]
-        return "\0".join([*parts, *(f"{n}={stable_text(getattr(self.backend, n))}" for n in _BACKEND)])
+        parts = [f"{n}={key_text(getattr(self.language, n))}" for n in _LANGUAGE]
+        return "\0".join([*parts, *(f"{n}={key_text(getattr(self.backend, n))}" for n in _BACKEND)])
 
 
 @lru_cache(maxsize=1)

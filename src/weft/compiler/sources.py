@@ -8,19 +8,18 @@ from __future__ import annotations
 
 import hashlib
 import re
-import uuid
 from collections.abc import Mapping
-from enum import Enum
 from typing import Any, NamedTuple, Protocol
 
 from weft import frontend, ir
 from weft.base import CompilationError, CompileOptions
-from weft.language.callable import JITCallable, is_constexpr_value
+from weft.language.callable import JITCallable
+from weft.language.keys import Keys
 from weft.language.signatures import str_to_ty
 
 from .target import GPUTarget
 
-__all__ = ["ASTSource", "IRSource", "OverriddenSource", "Source", "Specialization", "stable_text"]
+__all__ = ["ASTSource", "IRSource", "OverriddenSource", "Source", "Specialization", "trace_unfollowed"]
 
 Path = tuple[int, ...]
 
@@ -42,34 +41,6 @@ class Source(Protocol):
     def make_ir(self, options: CompileOptions, target: GPUTarget) -> Any:
         """The tile IR, an xDSL module."""
         ...
-
-
-def stable_text(value: Any) -> str:
-    """A text that is equal for equal values, in this process and any other: for cache keys.
-
-    A value whose text would hold its address gets a text that never comes again, so that it is never found.
-    """
-    if isinstance(value, JITCallable):
-        return f"jit:{value.cache_key}"
-    if is_constexpr_value(value):
-        return stable_text(value.value)
-    if isinstance(value, float):
-        return f"float:{value.hex()}"
-    if value is None or isinstance(value, (bool, int, str, bytes)):
-        return f"{type(value).__name__}:{value!r}"
-    if isinstance(value, Enum):
-        return f"enum:{type(value).__module__}.{type(value).__qualname__}.{value.name}"
-    if isinstance(value, type):
-        return f"type:{value.__module__}.{value.__qualname__}"
-    if isinstance(value, Mapping):
-        return "{" + ",".join(sorted(f"{stable_text(k)}={stable_text(v)}" for k, v in value.items())) + "}"
-    if isinstance(value, (tuple, list)):
-        name = type(value).__qualname__
-        return f"{name}({','.join(map(stable_text, value))})"
-    text = repr(value)
-    if re.search(r"\bat 0x[0-9a-fA-F]+", text):
-        text += uuid.uuid4().hex
-    return f"{type(value).__module__}.{type(value).__qualname__}:{text}"
 
 
 class Specialization(NamedTuple):
@@ -129,6 +100,8 @@ class ASTSource:
                 raise CompilationError(f"the type of parameter `{name}` of {self.name}: {found}") from None
         self.attrs: dict[Path, list[list[Any]]] = dict(attrs or {})
         self.symbol = self._symbol()
+        self._traced: list[Any] | None = None
+        """The tile IR that was traced for the key, until it is taken, and its text."""
 
     def _symbol(self) -> str | None:
         """The name of the compiled kernel where its author has said how to make one."""
@@ -141,14 +114,31 @@ class ASTSource:
     def hash(self) -> str:
         """A digest of the kernel, all it calls and captures, and what it is specialised for."""
         parts = [
-            self.fn.cache_key,
-            repr(sorted(self.attrs.items())),
-            repr(list(self.signature.items())),
-            *(f"{path}={stable_text(value)}" for path, value in sorted(self.constants.items())),
+            self.fn.current_key(),
+            repr(self._keys()[0]),
             *([] if self.symbol is None else [f"name={self.symbol}"]),
             *([] if self.fn.semantic is None else ["gluon"]),  # the same text may be a kernel of either language
+            *([] if self._traced is None else [self._traced[1]]),
         ]
         return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
+
+    def _keys(self) -> tuple[Any, dict[str, None]]:
+        """(key, what could not be followed) of all that the kernel is specialised for."""
+        keys = Keys()
+        facts = keys.of(sorted(self.attrs.items())), keys.of(list(self.signature.items()))
+        constants = [(path, keys.of(value)) for path, value in sorted(self.constants.items())]
+        return (facts, constants), keys.unfollowed
+
+    @property
+    def unfollowed(self) -> list[str]:
+        """What functions that run while the kernel is compiled read, and what no key covers: files, say, or clocks."""
+        self.fn.current_key()  # finds out
+        return sorted({*self.fn.unfollowed, *self._keys()[1]})
+
+    def trace(self, options: CompileOptions, target: GPUTarget) -> None:
+        """Trace the kernel now, so that `hash` covers what such functions gave; `make_ir` hands out what was made."""
+        module = self.make_ir(options, target)
+        self._traced = [(options, target, module), ir.print_module(module)]
 
     def text(self) -> str:
         """The kernel's own definition."""
@@ -156,9 +146,19 @@ class ASTSource:
 
     def make_ir(self, options: CompileOptions, target: GPUTarget) -> Any:
         """Trace the kernel."""
+        if self._traced is not None and self._traced[0] is not None:
+            made_for, self._traced[0] = self._traced[0], None  # passes change it
+            if made_for[:2] == (options, target):
+                return made_for[2]
         return frontend.ast_to_ttir(
             self.fn, self.signature, self.constants, self.attrs, options, target, name=self.symbol
         )
+
+
+def trace_unfollowed(src: Source, options: CompileOptions, target: GPUTarget) -> None:
+    """Trace a kernel whose key needs it, before its key is made: see `weft.language.reading`."""
+    if isinstance(src, ASTSource) and src.unfollowed:
+        src.trace(options, target)
 
 
 class IRSource:
@@ -173,8 +173,8 @@ class IRSource:
         self.fn = None
 
     def hash(self) -> str:
-        """A digest of the text."""
-        return hashlib.sha256(self.src.encode("utf-8", "surrogatepass")).hexdigest()
+        """A digest of the text, and of the name that the kernel has."""
+        return hashlib.sha256(repr((self.src, self.name)).encode()).hexdigest()
 
     def text(self) -> str:
         """The tile IR as it was given."""

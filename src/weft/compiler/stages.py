@@ -28,7 +28,7 @@ from weft.base import CompilerCrash, Unsupported, WeftError
 from .alarms import raised_by_handler
 from .kernel import AsmDict, CompiledKernel
 from .options import Options, make_options
-from .sources import IRSource, OverriddenSource, Source
+from .sources import IRSource, OverriddenSource, Source, trace_unfollowed
 from .target import GPUTarget, as_target, target_of_arch
 
 __all__ = ["Dump", "Store", "cache_key", "compile", "versions"]
@@ -149,6 +149,8 @@ def compile(
             "this machine",
         )
     with stage("key", timings):
+        if store is not None:
+            trace_unfollowed(src, opts.language, chosen)
         key = cache_key(src, chosen, opts, environment)
     if store is not None:
         with stage("cache", timings):

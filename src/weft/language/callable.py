@@ -19,25 +19,25 @@ recognised by its class's name (`is_constexpr_value`).
 from __future__ import annotations
 
 import ast
-import copy
 import functools
-import hashlib
 import inspect
 import linecache
 import re
 import textwrap
 import threading
-from collections.abc import Callable, Iterable, Iterator
+import weakref
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from enum import Enum
-from types import CodeType, FunctionType, MethodType, ModuleType
-from typing import Any
+from types import CodeType
+from typing import Any, ClassVar
 
 from weft.base import DefinitionError, OutsideKernelError, Span
 
 from .definitions import DEFINITION, cut_definition
+from .keys import is_constexpr_value
 from .parameters import KernelParam
-from .references import MISSING, Cells, FindReferences, Scope
+from .reading import Digest, Watched, changed
+from .references import MISSING, Cells, FindReferences
 
 __all__ = [
     "MISSING",
@@ -50,11 +50,6 @@ __all__ = [
     "is_constexpr_value",
     "jit",
 ]
-
-
-def is_constexpr_value(value: object) -> bool:
-    """Whether `value` is a `tl.constexpr` object."""
-    return any(c.__name__ == "constexpr" for c in type(value).__mro__[:-1]) and hasattr(value, "value")
 
 
 def _unwrap(value: Any) -> Any:
@@ -86,6 +81,24 @@ class JITCallable:
     compiled code depends on: `(name, id of the dictionary) -> (value, dictionary)`.
     """
 
+    is_jit_callable: ClassVar[bool] = True
+    decorator: ClassVar[str] = "jit"
+    has_source: ClassVar[bool] = True
+    """Whether it is compiled from its source; else it runs while a kernel is compiled."""
+    edits: ClassVar[int] = 0
+    """How often the source of any of them was replaced, and, of one, `edition`."""
+    edition = 0
+    by_name: ClassVar[dict[str, weakref.WeakSet[JITCallable]]] = {}
+    """Every one there is, by the name of its module and its own; functions made in a loop share one."""
+
+    _hash: str | None
+    used_global_vals: Watched
+    _used_callees: Watched
+    _followed: Watched
+    _editions: list[tuple[JITCallable, int]]
+    unfollowed: dict[str, None]
+    """What the code reads and cannot be followed: such code is run in each process (see `reading`)."""
+
     semantic: Any = None
     """What operations in a kernel mean, where that is not the Triton language's semantic: a class to be made of a
     builder, options and a target."""
@@ -97,52 +110,77 @@ class JITCallable:
         do_not_specialize: Iterable[int | str] = (),
         do_not_specialize_on_alignment: Iterable[int | str] = (),
         noinline: bool = False,
-        needs_source: bool = True,
     ) -> None:
-        if not callable(fn) or not hasattr(fn, "__code__"):
-            raise DefinitionError(f"jit needs a Python function, got {fn!r} of type {type(fn).__name__}")
         self.fn = fn
         self.noinline = noinline
-        self.do_not_specialize = tuple(do_not_specialize)
-        self.do_not_specialize_on_alignment = tuple(do_not_specialize_on_alignment)
-        self.__doc__ = fn.__doc__
-        self.__name__: str = fn.__name__
-        self.__qualname__: str = fn.__qualname__
-        self.__module__ = fn.__module__
-        self.__globals__: dict[str, Any] = fn.__globals__
-        self.module = fn.__module__
-        self._fn_name = f"{fn.__module__}.{fn.__qualname__}"
-        self._code: CodeType = inspect.unwrap(fn).__code__
+        self._lock = threading.RLock()
+        self._src: str | None = None
+        self._tree: ast.Module | None = None
+        self.reset()
+        self.wrong: DefinitionError | None = None
+        """What makes it impossible to use, told when it is used: what nobody launches must not fail an import."""
+        self.__doc__ = getattr(fn, "__doc__", None)
+        self.__name__: str = getattr(fn, "__name__", type(fn).__name__)
+        self.__qualname__: str = getattr(fn, "__qualname__", self.__name__)
+        self.__module__: str = getattr(fn, "__module__", None) or ""
+        self.__globals__: dict[str, Any] = getattr(fn, "__globals__", {})
+        self.module = self.__module__
+        self._fn_name = f"{self.__module__}.{self.__qualname__}"
+        self._cells = Cells(fn)
+        code = getattr(inspect.unwrap(fn), "__code__", None) if hasattr(fn, "__code__") else None
+        self._code: CodeType = code if code is not None else _nothing.__code__
         self.file_name = self._code.co_filename
         self.starting_line_number = self._code.co_firstlineno
-        if needs_source and fn.__name__ == "<lambda>":
-            raise DefinitionError(
-                "jit needs a function that is defined with `def`, got a lambda",
-                Span(self.file_name, self.starting_line_number, 0, self.starting_line_number, None),
-                hint="def f(x): return ...",
+        self._file_lines: list[str] = []
+        self.do_not_specialize: tuple[int | str, ...] = ()
+        self.do_not_specialize_on_alignment: tuple[int | str, ...] = ()
+        try:
+            self.do_not_specialize = _names(do_not_specialize, "do_not_specialize")
+            self.do_not_specialize_on_alignment = _names(
+                do_not_specialize_on_alignment, "do_not_specialize_on_alignment"
             )
-        if needs_source and self._code.co_flags & inspect.CO_VARKEYWORDS:
+            inner, above = getattr(fn, "fn", None), getattr(fn, "decorator", None)
+            if inspect.isfunction(inner) and above is not None:
+                raise DefinitionError(
+                    f"{above} needs a kernel, got the function {inner.__name__}",
+                    hint=f"decorators apply from below: @{above} stands above @{self.decorator}",
+                )
+            if code is None:
+                raise DefinitionError(
+                    f"{self.decorator} needs a Python function, got {fn!r} of type {type(fn).__name__}"
+                )
+            linecache.checkcache(self.file_name)
+            self._file_lines = linecache.getlines(self.file_name, self.__globals__)
+            if self.has_source:
+                self._check_definition()
+        except DefinitionError as error:
+            self.wrong = error
+        self.by_name.setdefault(self._fn_name, weakref.WeakSet()).add(self)
+
+    def _check_definition(self) -> None:
+        """DefinitionError for a function that cannot be compiled, by what is known without its source."""
+        place = Span(self.file_name, self.starting_line_number, 0, self.starting_line_number, None)
+        if self.__name__ == "<lambda>":
+            raise DefinitionError(
+                "jit needs a function that is defined with `def`, got a lambda", place, hint="def f(x): return ..."
+            )
+        if self._code.co_flags & inspect.CO_VARKEYWORDS:
             raise DefinitionError(
                 f"JIT functions do not support **kwargs: {self.__name__} takes them",
-                Span(self.file_name, self.starting_line_number, 0, self.starting_line_number, None),
+                place,
                 hint="name the parameters, or take a tuple",
             )
-        linecache.checkcache(self.file_name)
-        self._file_lines = linecache.getlines(self.file_name, self.__globals__)
-        if needs_source and len(self._file_lines) < self.starting_line_number:
+        if len(self._file_lines) < self.starting_line_number:
             raise DefinitionError(
                 f"cannot find the source of {self.__name__} ({self.file_name}:{self.starting_line_number}). "
                 "A jit function must stand in a file or a notebook cell; source given to exec() has to be put into "
                 "linecache.cache first."
             )
-        self._src: str | None = None
-        self._tree: ast.Module | None = None
-        self._hash: str | None = None
-        self._own_hash: str | None = None
-        self._lock = threading.RLock()
-        self._cells = Cells(fn)
-        self.used_global_vals: dict[tuple[str, int], tuple[Any, Scope]] = {}
-        self._used_callees: dict[tuple[str, int], tuple[JITCallable, dict[str, Any]]] = {}
+
+    def refuse_wrong(self) -> None:
+        """Raise what was found wrong when the function was decorated."""
+        if self.wrong is not None:
+            raise self.wrong.with_traceback(None)
 
     # -- source ------------------------------------------------------------------------------------------------
 
@@ -163,6 +201,7 @@ class JITCallable:
     def src(self) -> str:
         """The definition from `def` on, dedented."""
         if self._src is None:
+            self.refuse_wrong()
             text = textwrap.dedent("".join(self._definition))
             start = re.search(r"^(async\s+)?def\s+\w+", text, re.MULTILINE)
             if start is None:
@@ -182,6 +221,8 @@ class JITCallable:
             margin = old[first][: len(old[first]) - len(old[first].lstrip())] if old else ""
             self._src = textwrap.dedent(new_src)
             self._tree = None
+            JITCallable.edits += 1
+            self.edition += 1
             self.reset()
             for lines in ("raw_src", "_definition"):
                 self.__dict__.pop(lines, None)
@@ -195,6 +236,7 @@ class JITCallable:
 
     def parse(self) -> ast.Module:
         """The syntax tree: a module with one function definition, placed as in the user's file."""
+        self.refuse_wrong()
         with self._lock:
             if self._tree is None:
                 text = "".join(self._definition)
@@ -216,6 +258,7 @@ class JITCallable:
     @functools.cached_property
     def signature(self) -> inspect.Signature:
         """The Python signature of the function."""
+        self.refuse_wrong()
         return inspect.signature(self.fn)
 
     @functools.cached_property
@@ -254,41 +297,32 @@ class JITCallable:
         """Everything that a free name of the function may mean: globals, then captured variables over them."""
         return self.__globals__ | self.nonlocals()
 
-    def _resolve(self, path: tuple[str, ...], nonlocals: dict[str, Any]) -> tuple[Any, str, Scope]:
-        """Follow a reference while it goes through modules: the value, its name, and the scope it stands in."""
-        name = path[0]
-        where: Scope = self.__globals__
-        if name in nonlocals:
-            value, where = nonlocals[name], self._cells
-        else:
-            value = self.__globals__.get(name, MISSING)
-        for attribute in path[1:]:
-            if not isinstance(value, ModuleType) or _belongs_to_weft(value.__name__):
-                break
-            name, where = attribute, vars(value)
-            value = where.get(attribute, MISSING)
-        return value, name, where
-
-    def _own_parts(self) -> Iterator[tuple[str, Any, Scope]]:
+    def references(self) -> list[tuple[str, ...]]:
+        """The names that the source reads before it has bound them: `a`, `module.f`, `module.A.CONST`."""
         finder = FindReferences()
         finder.visit(self.parse().body[0])
-        nonlocals = self.nonlocals()
-        for path in finder.found:
-            value, name, where = self._resolve(path, nonlocals)
-            if value is not MISSING:
-                yield name, value, where
+        return list(finder.found)
 
     @property
     def cache_key(self) -> str:
         """SHA-256 over the source of this function and of all it calls, and the values of what they capture."""
         with self._lock:
             if self._hash is None:
-                digest = _Digest()
-                digest.function(self)
-                self._hash = digest.hexdigest()
+                digest = Digest()
+                self._edits = JITCallable.edits
+                self._hash = digest.text(digest.jit(self))
                 self.used_global_vals = digest.constants
                 self._used_callees = digest.callees
+                self._followed = digest.followed
+                self._editions = digest.editions
+                self.unfollowed = digest.unfollowed
             return self._hash
+
+    def current_key(self) -> str:
+        """The cache key, made again if what it covers has changed."""
+        if self._hash is not None and self.has_changed():
+            self.reset()
+        return self.cache_key
 
     @property
     def hash(self) -> str | None:
@@ -301,16 +335,19 @@ class JITCallable:
             self.reset()
         self._hash = value
 
+    def captures(self) -> bool:
+        """Whether anything was read that can change while the program runs."""
+        return bool(self.used_global_vals or self._used_callees or self._followed or self._editions)
+
     def changed_capture(self) -> tuple[str, Any, Any] | None:
         """A captured global that no longer is what it was: (name, then, now).  Cheap: asked at every launch."""
-        for (name, _), (value, where) in self.used_global_vals.items():
-            now = where.get(name, MISSING)
-            if now is not value and (type(now) is not type(value) or not _is_still(now, value)):
-                return name, value, now
-        for (name, _), (callee, where) in self._used_callees.items():
-            if where.get(name, MISSING) is not callee:
-                return name, callee, where.get(name, MISSING)
-        return None
+        return changed(self.used_global_vals) or changed(self._used_callees)
+
+    def has_changed(self) -> bool:
+        """Whether anything that the cache key covers is no longer what it was.  Cheap: asked at every launch."""
+        if JITCallable.edits != self._edits and any(fn.edition != edition for fn, edition in self._editions):
+            return True
+        return self.changed_capture() is not None or changed(self._followed) is not None
 
     def reset(self) -> None:
         """Forget the cache key; the next question computes it from what is captured then."""
@@ -318,6 +355,10 @@ class JITCallable:
             self._hash = None
             self.used_global_vals = {}
             self._used_callees = {}
+            self._followed = {}
+            self._editions = []
+            self._edits = 0
+            self.unfollowed = {}
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         raise OutsideKernelError(
@@ -329,153 +370,19 @@ class JITCallable:
         return f"{type(self).__name__}({self.module}:{self.__qualname__})"
 
 
-def _belongs_to_weft(module: str | None) -> bool:
-    """Whether a module is part of this package (by any of its names): the version in the key stands for it."""
-    return module is not None and module.partition(".")[0] in ("weft", "triton")
+def _nothing() -> None:
+    """Stands where there is no function."""
 
 
-class _Digest:
-    """Hash functions and values, each function once, in the order they are reached."""
-
-    def __init__(self) -> None:
-        self._sha = hashlib.sha256()
-        self._seen: set[int] = set()
-        self.constants: dict[tuple[str, int], tuple[Any, Scope]] = {}
-        self.callees: dict[tuple[str, int], tuple[JITCallable, dict[str, Any]]] = {}
-
-    def hexdigest(self) -> str:
-        return self._sha.hexdigest()
-
-    def _add(self, *parts: str) -> None:
-        for part in parts:
-            data = part.encode("utf-8", "surrogatepass")
-            self._sha.update(len(data).to_bytes(8, "little") + data)
-
-    def function(self, fn: JITCallable) -> None:
-        if id(fn) in self._seen:
-            self._add("again", fn._fn_name)
-            return
-        self._seen.add(id(fn))
-        try:
-            text = fn.src
-        except (ValueError, OSError, IndexError):
-            self.python_function(fn.fn)
-            return
-        self._add("function", fn._fn_name, text, str(fn.noinline))
-        if "assert" in text:  # its place becomes part of the compiled code
-            self._add(fn.file_name, str(fn.starting_line_number))
-        for default in fn.fn.__defaults__ or ():
-            self.value(default)
-        for key, default in sorted((fn.fn.__kwdefaults__ or {}).items()):
-            self._add(key)
-            self.value(default)
-        for name, value, where in fn._own_parts():
-            self._add("uses", name)
-            if isinstance(value, JITCallable):
-                if isinstance(where, dict):
-                    self.callees[(name, id(where))] = (value, where)
-                self.function(value)
-            else:
-                if _is_constant(value):
-                    self.constants[(name, id(where))] = (_kept(value), where)
-                self.value(value)
-
-    def python_function(self, fn: Any) -> None:
-        code = getattr(fn, "__code__", None)
-        if code is None or _belongs_to_weft(getattr(fn, "__module__", None)):
-            self._add("python", getattr(fn, "__module__", "") or "", getattr(fn, "__qualname__", type(fn).__name__))
-            return
-        self._add("python", fn.__qualname__, code.co_code.hex(), repr([c for c in code.co_consts if not _is_code(c)]))
-        for inner in filter(_is_code, code.co_consts):
-            self._add(inner.co_code.hex(), repr([c for c in inner.co_consts if not _is_code(c)]))
-        self._add(*code.co_names)
-
-    def class_(self, cls: type) -> None:
-        self._add("class", cls.__module__, cls.__qualname__)
-        if id(cls) in self._seen or _belongs_to_weft(cls.__module__) or cls.__module__ == "builtins":
-            return
-        self._seen.add(id(cls))
-        self._add(repr(getattr(cls, "_fields", "")), repr(vars(cls).get("__annotations__", "")))
-        for member in getattr(cls, "hash_attrs", ()):  # an aggregate lists what its values do
-            self.value(member)
-        for base in cls.__mro__:
-            for name, member in vars(base).items():
-                if isinstance(member, JITCallable):
-                    self._add(name)
-                    self.function(member)
-
-    def value(self, value: Any) -> None:
-        if isinstance(value, JITCallable):
-            self.function(value)
-        elif is_constexpr_value(value):
-            self._add("constexpr")
-            self.value(value.value)
-        elif _is_aggregate(value):
-            self.class_(type(value))
-            for name in type(value).__annotations__:
-                self.value(getattr(value, name))
-        elif isinstance(value, ModuleType):
-            self._add("module", value.__name__)
-        elif isinstance(value, type):
-            self.class_(value)
-        elif isinstance(value, Enum):
-            self._add("enum", type(value).__qualname__, value.name)
-        elif isinstance(value, (tuple, list)):
-            self._add(type(value).__qualname__, str(len(value)))
-            for item in value:
-                self.value(item)
-        elif isinstance(value, dict):
-            self._add("dict", str(len(value)))
-            for key, item in value.items():
-                self.value(key)
-                self.value(item)
-        elif isinstance(value, (FunctionType, MethodType)):
-            self.python_function(value)
-        elif isinstance(value, functools.partial):
-            for part in (value.func, value.args, value.keywords):
-                self.value(part)
-        else:
-            self._add(type(value).__qualname__, repr(value))
-
-
-def _is_still(now: Any, then: Any) -> bool:
-    """Whether a captured value is what it was; both have one type."""
-    if type(now).__name__ == "constexpr" or is_constexpr_value(now):  # the name first: this is asked at every launch
-        now, then = now.value, then.value
-        if now is then:
-            return True
-        if type(now) is not type(then):
-            return False
-    if _is_aggregate(now):
-        return all(_is_still(getattr(now, name), getattr(then, name)) for name in type(now).__annotations__)
-    return bool(now == then)
-
-
-def _is_aggregate(value: Any) -> bool:
-    """Whether a value is an instance of a class that `aggregate` made."""
-    return getattr(type(value), "__triton_aggregate__", False)
-
-
-def _kept(value: Any) -> Any:
-    """A captured value as it is now: what can change in place is copied."""
-    if _is_aggregate(value):
-        copied = type(value)._get_instance()
-        for name in type(value).__annotations__:
-            object.__setattr__(copied, name, _kept(getattr(value, name)))
-        return copied
-    changeable = isinstance(value, (list, dict, set, tuple)) or is_constexpr_value(value)
-    return copy.deepcopy(value) if changeable else value
-
-
-def _is_code(value: object) -> bool:
-    return isinstance(value, CodeType)
-
-
-def _is_constant(value: Any) -> bool:
-    """Whether compiled code may depend on the value itself, so that a change of it has to be noticed."""
-    if isinstance(value, (ModuleType, type, FunctionType, MethodType)) or callable(value):
-        return is_constexpr_value(value) or _is_aggregate(value)
-    return value is not None and (_is_aggregate(value) or not getattr(value, "__triton_builtin__", False))
+def _names(given: Any, what: str) -> tuple[int | str, ...]:
+    """Names or positions of parameters. DefinitionError for what is no list of such."""
+    try:
+        found = (given,) if isinstance(given, str) else tuple(given)
+    except TypeError:
+        found = (None,)
+    if any(isinstance(n, bool) or not isinstance(n, (int, str)) for n in found):
+        raise DefinitionError(f"{what} is a list of names or positions of parameters, got {given!r}")
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -492,13 +399,18 @@ class ConstexprFunction(JITCallable):
     Called on the host it is the function itself.  Called in a kernel, its result is a constexpr.
     """
 
+    has_source = False
+    decorator = "constexpr_function"
+
     def __init__(self, fn: Callable[..., Any]) -> None:
-        super().__init__(fn, needs_source=False)
+        super().__init__(fn)
 
     def __get__(self, obj: Any, objclass: type | None = None) -> ConstexprFunction | BoundConstexprFunction:
         return self if obj is None else BoundConstexprFunction(obj, self)
 
     def __call__(self, *args: Any, _semantic: Any = None, **kwargs: Any) -> Any:
+        if self.wrong is not None:
+            self.refuse_wrong()
         return self.fn(*map(_unwrap, args), **{k: _unwrap(v) for k, v in kwargs.items()})
 
 

@@ -25,7 +25,8 @@ from typing import Any
 import numpy as np
 
 from weft import compiler
-from weft.base import CompileTimeAssertionFailure, DefinitionError, LaunchError, LaunchTypeError, OutOfResources
+from weft.base import CompileTimeAssertionFailure, LaunchError, LaunchTypeError, OutOfResources
+from weft.language.keys import key_of, key_text
 
 from . import knobs
 from .arrays import may_be_on_gpu
@@ -38,6 +39,7 @@ from .interface import KernelInterface, PickledByName
 from .jit import JITFunction
 from .streams import may_use_gpu
 from .testing import do_bench, do_bench_cudagraph
+from .tuning_checks import as_names, check_configs, check_kernel, check_names, parameters_of, top_count
 
 __all__ = ["Autotuner", "Config", "Heuristics", "autotune", "heuristics"]
 
@@ -51,6 +53,13 @@ def _zero(array: Any) -> None:
         array.zero_()
     else:
         array[...] = np.zeros((), array.dtype)
+
+
+def _array(value: Any, what: str, name: str) -> Any:
+    """An argument that is to be changed. LaunchTypeError where it is no array."""
+    if not hasattr(value, "dtype") or not hasattr(value, "shape"):
+        raise LaunchTypeError(f"{what} names `{name}`, which is no array but a {type(value).__name__}", name)
+    return value
 
 
 def _clone(array: Any) -> Any:
@@ -78,6 +87,8 @@ class _Place(str):
 class Autotuner(PickledByName, KernelInterface[Any]):
     """A kernel with configurations to choose from."""
 
+    decorator = "autotune"
+
     def __init__(
         self,
         fn: Any,
@@ -95,13 +106,15 @@ class Autotuner(PickledByName, KernelInterface[Any]):
         do_bench: Callable[..., Any] | None = None,
         cache_results: bool = False,
     ) -> None:
-        self.configs = configs if configs else [Config({}, num_warps=4, num_stages=3, num_ctas=1)]
-        self.keys = list(key)
+        self.configs = as_names(configs) or [Config({}, num_warps=4, num_stages=3, num_ctas=1)]
+        self.keys = as_names(key)
         self.cache: dict[tuple[Any, ...], Config] = {}
         self.arg_names = list(arg_names)
         self.cache_results = cache_results or knobs.autotuning.cache
-        self.reset_to_zero = list(reset_to_zero or ())
-        self.restore_value = list(restore_value or ())
+        self.reset_to_zero = as_names(reset_to_zero)
+        self.restore_value = as_names(restore_value)
+        self._given = {"key": key, "reset_to_zero": reset_to_zero, "restore_value": restore_value}
+        self._checked = False
         self.restore_copies: dict[str, Any] = {}
         self.user_defined_pre_hook = pre_hook is not None
         self.user_defined_post_hook = post_hook is not None
@@ -113,7 +126,7 @@ class Autotuner(PickledByName, KernelInterface[Any]):
         self.early_config_prune = prune.get("early_config_prune")
         self.fn = fn
         base = fn
-        while not inspect.isfunction(base):
+        while not inspect.isfunction(base) and getattr(base, "fn", None) is not None:
             base = base.fn
         self.base_fn = base
         self.num_warmups, self.num_reps, self.use_cuda_graph = warmup, rep, use_cuda_graph
@@ -124,10 +137,6 @@ class Autotuner(PickledByName, KernelInterface[Any]):
         self.best_config: Config | None = None
         self.configs_timings: dict[Config, Any] = {}
         self.bench_time = 0.0
-        for names, what in ((self.reset_to_zero, "reset_to_zero"), (self.restore_value, "restore_value")):
-            for name in names:
-                if name not in self.arg_names:
-                    raise LaunchError(f"{what} names {name!r}, which is no parameter of {base.__name__}", name)
         if warmup is not None or rep is not None or use_cuda_graph:
             warnings.warn(
                 "warmup, rep and use_cuda_graph of autotune are deprecated, give do_bench instead",
@@ -144,15 +153,27 @@ class Autotuner(PickledByName, KernelInterface[Any]):
             kernel_call, warmup=25 if self.num_warmups is None else self.num_warmups, rep=rep, quantiles=quantiles
         )
 
+    def _check(self) -> None:
+        """Raise what is wrong with the kernel, or with how it is to be tuned."""
+        check_kernel(self.fn, "autotune")
+        check_configs(self.configs)
+        asked = {"key": self.keys, "reset_to_zero": self.reset_to_zero, "restore_value": self.restore_value}
+        for what, names in asked.items():
+            check_names(self.base_fn.__name__, self.arg_names, what, names, self._given[what])
+        top_count(self.configs_top_k, len(self.configs))
+        self._checked = True
+
     # -- around a trial --------------------------------------------------------------------------------------------
 
     def _prepare(self, kwargs: dict[str, Any], reset_only: bool = False) -> None:
         for name in self.reset_to_zero:
-            if kwargs[name] is not None:
-                _zero(kwargs[name])
+            if kwargs.get(name) is not None:
+                _zero(_array(kwargs[name], "reset_to_zero", name))
         if not reset_only:
             self.restore_copies = {
-                name: _clone(kwargs[name]) for name in self.restore_value if kwargs[name] is not None
+                name: _clone(_array(kwargs[name], "restore_value", name))
+                for name in self.restore_value
+                if kwargs.get(name) is not None
             }
 
     def _clean_up(self, kwargs: dict[str, Any], exception: BaseException | None) -> None:
@@ -219,7 +240,7 @@ class Autotuner(PickledByName, KernelInterface[Any]):
         if config.pre_hook is not None or config.ir_override is not None or self._do_bench is not None:
             return None
         also = {k: v for k, v in config.all_kwargs().items() if k in self.arg_names}  # options that it computes with
-        return tuple(sorted((k, repr(v)) for k, v in {**config.kwargs, **also}.items()))
+        return key_text(sorted({**config.kwargs, **also}.items()))
 
     def _measure(self, configs: Iterable[Config], args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[Config, Any]:
         self.configs_timings = {}
@@ -237,13 +258,15 @@ class Autotuner(PickledByName, KernelInterface[Any]):
 
     def _key(self, nargs: Mapping[str, Any], kwargs: Mapping[str, Any]) -> tuple[Any, ...]:
         named = {k: v for k, v in {**nargs, **kwargs}.items() if k in self.arg_names}
-        key = [named[name] for name in self.keys if name in named]
+        key = [_part(named[name]) for name in self.keys if name in named]
         key += [str(value.dtype) for value in named.values() if hasattr(value, "dtype")]
         place = self._place(named.values(), kwargs.get("target"))
         return tuple(key) if place == "cpu" else (*key, place)
 
     def run(self, *args: Any, **kwargs: Any) -> Any:
         """Launch with the best configuration, found by measuring when the key is new."""
+        if not self._checked:
+            self._check()
         nargs = dict(zip(self.arg_names, args, strict=False))
         config = self.configs[0]
         if len(self.configs) > 1:
@@ -323,16 +346,17 @@ class Autotuner(PickledByName, KernelInterface[Any]):
         place = tuning_key[-1]
         on_cpu = not isinstance(place, _Place)
         machine = str(compiler.as_target()) if on_cpu else place.machine()
-        parts = ["autotune", compiler_key(), fn.cache_key, machine, str(tuning_key)]
-        digest = hashlib.sha256("\0".join([*parts, *map(str, configs)]).encode()).hexdigest()
+        given = key_text((tuning_key, [sorted(c.all_kwargs().items()) for c in configs]))
+        parts = ["autotune", compiler_key(), fn.current_key(), machine, given]
+        digest = hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
         found = store.get(digest)
         if found is not None:
-            timings = {Config(**facts): timing for facts, timing in found[0]["timings"]}
+            timings = dict(zip(configs, found[0]["timings"], strict=True))
             self.configs_timings = timings
             self.cache[tuning_key] = min(timings, key=lambda c: _number(timings[c]))
             return True
         bench_fn()
-        facts = [(_plain(c), t) for c, t in self.configs_timings.items() if c.pre_hook is None]
+        facts = [self.configs_timings[c] for c in configs]
         try:
             json.dumps(facts)
         except TypeError:
@@ -351,13 +375,7 @@ class Autotuner(PickledByName, KernelInterface[Any]):
                     "No valid autotuner configs after pruning. `early_config_prune` should return at least one config."
                 )
         if self.perf_model is not None:
-            top_k = self.configs_top_k
-            if isinstance(top_k, float) and top_k <= 1.0:
-                top_k = max(1, int(len(pruned) * top_k))
-            elif not isinstance(top_k, int):
-                raise LaunchTypeError(
-                    "Error while pruning configs, top_k must be either 1) a float <= 1.0 or 2) an int"
-                )
+            top_k = top_count(self.configs_top_k, len(pruned))
             if len(pruned) > top_k:
                 model = self.perf_model
                 estimates = {c: model(**named, **kwargs, **c.all_kwargs()) for c in pruned}
@@ -366,6 +384,7 @@ class Autotuner(PickledByName, KernelInterface[Any]):
 
     def warmup(self, *args: Any, **kwargs: Any) -> list[Any]:
         """Compile every configuration."""
+        self._check()
         self.nargs = dict(zip(self.arg_names, args, strict=False))
         kernels = [self.fn.warmup(*args, **kwargs, **c.all_kwargs()) for c in self.prune_configs(kwargs)]
         self.nargs = None
@@ -389,12 +408,15 @@ def _refuse_conflicts(given: Mapping[str, Any], config: Config) -> None:
     )
 
 
-def _plain(config: Config) -> dict[str, Any]:
-    return {k: v for k, v in config.__dict__.items() if k != "pre_hook"}
+def _part(value: Any) -> Any:
+    """An argument in a key of the autotuner: numbers and texts as they are, for those who look at them."""
+    return value if value.__class__ in (int, str) or value is None else key_of(value)
 
 
 class Heuristics(PickledByName, KernelInterface[Any]):
     """A kernel some of whose parameters follow from others."""
+
+    decorator = "heuristics"
 
     def __init__(
         self, fn: Any, arg_names: Sequence[str], values: Mapping[str, Callable[[dict[str, Any]], Any]]
@@ -402,22 +424,16 @@ class Heuristics(PickledByName, KernelInterface[Any]):
         self.fn = fn
         self.values = values
         self.arg_names = list(arg_names)
+        self._checked = False
 
     def run(self, *args: Any, **kwargs: Any) -> Any:
         """Compute the parameters, then launch."""
+        if not self._checked:
+            check_kernel(self.fn, "heuristics")
+            self._checked = True
         for name, rule in self.values.items():
             kwargs[name] = rule({**dict(zip(self.arg_names, args, strict=False)), **kwargs})
         return self.fn.run(*args, **kwargs)
-
-
-def _parameters_of(fn: Any, decorator: str) -> Sequence[str]:
-    """The parameters of a kernel. DefinitionError for what is none."""
-    names = getattr(fn, "arg_names", None)
-    if names is None:
-        what = f"the function {fn.__name__}" if inspect.isfunction(fn) else f"{fn!r} of type {type(fn).__name__}"
-        hint = f"decorators apply from below: @{decorator} stands above @jit" if inspect.isfunction(fn) else None
-        raise DefinitionError(f"{decorator} needs a kernel, got {what}", hint=hint)
-    return list(names)
 
 
 def autotune(
@@ -444,7 +460,7 @@ def autotune(
     def decorate(fn: Any) -> Autotuner:
         return Autotuner(
             fn,
-            _parameters_of(fn, "autotune"),
+            parameters_of(fn),
             configs,
             key,
             reset_to_zero,
@@ -466,6 +482,6 @@ def heuristics(values: Mapping[str, Callable[[dict[str, Any]], Any]]) -> Callabl
     """Compute parameters from the other arguments: `{"EVEN": lambda args: args["n"] % args["BLOCK"] == 0}`."""
 
     def decorate(fn: Any) -> Heuristics:
-        return Heuristics(fn, _parameters_of(fn, "heuristics"), values)
+        return Heuristics(fn, parameters_of(fn), values)
 
     return decorate

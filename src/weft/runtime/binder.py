@@ -25,13 +25,14 @@ from typing import Any
 import numpy as np
 
 from weft.base import LaunchError, LaunchOverflowError, LaunchTypeError
-from weft.language.callable import MISSING, JITCallable, KernelParam, is_constexpr_value
+from weft.language.callable import MISSING, JITCallable, KernelParam
+from weft.language.keys import is_constexpr_value, key_of
 
 from .arrays import DATA_OFFSET, DIRECT, address_of, reader_of, word_at
 from .descriptor import TensorDescriptor
 from .specialize import check_annotated
 
-__all__ = ["constexpr_key", "grid_of", "handler_for", "launcher_source", "make_binder", "make_collector"]
+__all__ = ["grid_of", "handler_for", "launcher_source", "make_binder", "make_collector"]
 
 MAX_GRID = ((1 << 31) - 1, 65535, 65535)
 
@@ -134,25 +135,6 @@ def int_key(value: int, specialise: bool, align: bool) -> Any:
     return (kind, align and value % 16 == 0) if specialise else kind
 
 
-def constexpr_key(value: Any) -> Any:
-    """A key for a constant: equal for equal values of the same type only (1, True and 1.0 differ)."""
-    if is_constexpr_value(value):
-        value = value.value
-    if isinstance(value, float):
-        return float, value.hex()
-    if isinstance(value, np.inexact):  # 0 and -0 differ here too
-        return type(value), value.tobytes()
-    if isinstance(value, (tuple, list)):
-        return type(value), tuple(map(constexpr_key, value))
-    if isinstance(value, dict):
-        return dict, tuple((constexpr_key(k), constexpr_key(v)) for k, v in value.items())
-    try:
-        hash(value)
-    except TypeError:
-        return type(value), repr(value)
-    return type(value), value
-
-
 # --------------------------------------------------------------------------------------------------------------------
 # Handlers by class
 
@@ -215,11 +197,11 @@ def _tuple(value: Any, specialise: bool, align: bool) -> tuple[Any, Any]:
 
 
 def _constant(value: Any, specialise: bool, align: bool) -> tuple[Any, Any]:
-    return constexpr_key(value), None
+    return key_of(value), None
 
 
 def _function(value: Any, specialise: bool, align: bool) -> tuple[Any, Any]:
-    return value, None
+    return ("jit", value.current_key()), None
 
 
 handlers: dict[type, Handler] = {
@@ -325,7 +307,7 @@ def bind_constant(param: KernelParam, value: Any) -> Any:
     """The key of a constexpr argument."""
     if value is MISSING:
         raise LaunchTypeError(f"argument `{param.name}` (a constexpr) is missing", param.name)
-    return constexpr_key(value)
+    return key_of(value)
 
 
 def constant_key_of_plain(param: KernelParam) -> str:

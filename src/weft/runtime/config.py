@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from weft.language.keys import key_of
+
 __all__ = ["Config"]
 
 
@@ -49,7 +51,7 @@ class Config:
         return {**self.kwargs, **{k: v for k, v in options.items() if v is not None}}
 
     def _facts(self) -> tuple[Any, ...]:
-        return tuple(self.all_kwargs().items())
+        return tuple((name, key_of(value)) for name, value in self.all_kwargs().items())
 
     def __hash__(self) -> int:
         return hash((*self._facts(), self.pre_hook))

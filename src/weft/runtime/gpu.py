@@ -23,6 +23,7 @@ from .binder import MAX_GRID, REFUSED, Handler, grid_of, handler_for, handlers, 
 from .binder import bind_slowly as bind_on_host
 from .descriptor import TensorDescriptor
 from .futures import FutureKernel
+from .jit import key_of_specialization
 from .launch import make_fire, refuse_read_only, runtime_leaves
 from .quick import Last, chain, make_quick
 from .specialize import check_annotated, specialize_param
@@ -374,7 +375,7 @@ class GPULaunches:
             "_w_pre_hooks": self.kernel.pre_run_hooks,
             "_w_general": self._general,
             "_w_keep": self._keep,
-            "_w_changed": self.kernel.changed_capture,
+            "_w_changed": self.kernel.has_changed,
         }
         made = make_quick(self.kernel.__name__, self.kernel.params, args, spaces, last)
         if made is not None:
@@ -412,11 +413,11 @@ class GPULaunches:
         facts = [specialize_param(p, a, device_facts) for p, a in zip(self.kernel.params, args, strict=True)]
         asked = given.get("arch")
         target = str(compiler.target_of_arch(asked)) if asked else self.target or _target_of(self._index(args))
-        key = f"{[(t, self.kernel._key_of(k)) for t, k in facts]}{sorted(given.items())}{target}"
+        key = key_of_specialization(facts, given, target)
         kernel = self.kernel.cache.get(key)
         if kernel is None:
             kernel = self.kernel.compile_new(key, args, facts, given, warmup, target)
-        self.watched = bool(self.kernel.used_global_vals or self.kernel._used_callees)
+        self.watched = self.kernel.captures()
         return kernel.result() if isinstance(kernel, FutureKernel) and not warmup else kernel
 
     def _recheck(self, entry: Any, key: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:

@@ -13,8 +13,8 @@ from typing import Any
 
 from weft import compiler
 from weft.base import SpecializationError
-from weft.language.callable import is_constexpr_value
 from weft.language.dtypes import dtype
+from weft.language.keys import is_constexpr_value
 
 __all__ = ["DeviceCaches", "JitFunctionInfo", "read_specialization", "told_of_compilation"]
 

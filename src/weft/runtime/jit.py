@@ -21,11 +21,12 @@ from typing import Any, overload
 
 from weft import compiler
 from weft.base import CapturedGlobalError, LaunchTypeError
-from weft.language.callable import JITCallable, is_constexpr_value
+from weft.language.callable import JITCallable
+from weft.language.keys import is_constexpr_value, key_of, key_text
 
 from . import compiling, knobs
 from .arrays import is_array, may_be_on_gpu
-from .binder import asked_grid, constexpr_key, make_binder, make_collector
+from .binder import asked_grid, make_binder, make_collector
 from .compiling import compile, current_target
 from .errors import UnknownKeyword
 from .futures import FutureKernel, active_mode
@@ -321,7 +322,7 @@ class JITFunction(JITCallable, PickledByName, KernelInterface[Any]):
         target = current_target()
         given = {**self._options(options, args), **more}
         specialization = specialization or self._specialization(args)
-        key = f"{[(t, self._key_of(k)) for t, k in specialization]}{sorted(given.items())}{target}"
+        key = key_of_specialization(specialization, given, target)
         kernel = self._kernels.get(key)
         if kernel is None:
             with self._compile_lock:
@@ -331,10 +332,6 @@ class JITFunction(JITCallable, PickledByName, KernelInterface[Any]):
         if kernel is not None and not warmup and isinstance(kernel, FutureKernel):
             kernel = kernel.result()
         return kernel
-
-    @staticmethod
-    def _key_of(fact: Any) -> Any:
-        return fact if isinstance(fact, str) else constexpr_key(fact)
 
     def compile_new(
         self, key: str, args: tuple[Any, ...], specialization: Any, options: dict[str, Any], warmup: bool, target: str
@@ -347,7 +344,7 @@ class JITFunction(JITCallable, PickledByName, KernelInterface[Any]):
             return None
         mode = active_mode()
         if mode is not None:
-            store_key = f"{src.hash()}{sorted(options.items())}{target}"
+            store_key = key_text((src.hash(), sorted(options.items()), target))
 
             def finish(kernel: Any) -> None:
                 self._kernels[key] = kernel
@@ -362,7 +359,7 @@ class JITFunction(JITCallable, PickledByName, KernelInterface[Any]):
         return kernel
 
     def _after_compile(self, key: str, src: Any, options: Mapping[str, Any], warmup: bool, target: str) -> None:
-        self.watched = bool(self.used_global_vals or self._used_callees)
+        self.watched = self.captures()
         hook = knobs.runtime.jit_post_compile_hook
         if hook is not None:
             self._call_hook(hook, key, src, options, warmup, target)
@@ -377,7 +374,7 @@ class JITFunction(JITCallable, PickledByName, KernelInterface[Any]):
         key, src, options, target = read_specialization(self, specialization_data)
         kernel = compile(src, target, options)
         self._kernels[key] = kernel
-        self.watched = bool(self.used_global_vals or self._used_callees)
+        self.watched = self.captures()
         return kernel
 
     def _entry(self, kernel: Any, args: tuple[Any, ...], *, alias: bool) -> Entry:
@@ -419,10 +416,12 @@ class JITFunction(JITCallable, PickledByName, KernelInterface[Any]):
             return self._miss(key, args, options)
 
     def refuse_changed_constant(self) -> bool:
-        """Whether a captured function has changed since the kernel was compiled. Raises for a constant that has."""
+        """Whether what a kernel was compiled from has changed since. Raises for a constant of its own that has."""
+        if not self.has_changed():
+            return False
         changed = self.changed_capture()
         if changed is None:
-            return False
+            return True
         name, before, now = changed
         if not isinstance(before, JITCallable):
             raise CapturedGlobalError(name, before, now, self.__name__, f"{self.file_name}:{self.starting_line_number}")
@@ -492,6 +491,11 @@ class JITFunction(JITCallable, PickledByName, KernelInterface[Any]):
             self._fallbacks.clear()
 
 
+def key_of_specialization(specialization: Any, options: Mapping[str, Any], target: str) -> str:
+    """What a compiled kernel is kept under in the memory of a process, as text."""
+    return key_text((specialization, sorted(options.items()), target))
+
+
 def _on_host(value: Any) -> bool:
     """Whether an argument is an array, or a descriptor or tuple of arrays, and not only the type of one."""
     if isinstance(value, (tuple, list)):
@@ -504,7 +508,7 @@ def _hashable(key: Any) -> Any:
     try:
         hash(key)
     except TypeError:
-        return constexpr_key(key)
+        return key_of(key)
     return key
 
 

@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 
 from weft.base import LaunchError, LaunchOverflowError, LaunchTypeError
-from weft.language.callable import JITCallable, KernelParam, is_constexpr_value
+from weft.language.callable import JITCallable, KernelParam
+from weft.language.keys import is_constexpr_value
 
 from .arrays import ArrayFacts, host_facts
 from .descriptor import TensorDescriptor
@@ -68,7 +69,7 @@ def specialize(
     if isinstance(arg, TensorDescriptor):
         return arg.signature, arg.known
     if isinstance(arg, JITCallable):
-        return "constexpr", arg.cache_key
+        return "constexpr", arg.current_key()
     if is_constexpr_value(arg):
         return "constexpr", arg.value
     if isinstance(arg, (tuple, list)):

@@ -1,0 +1,282 @@
+"""Keys of values: what tells one constant from another, in the memory of a process and on disk.
+
+>>> key_of(1), key_of(True), key_of(1.0)
+(('int', 1), ('bool', True), ('float', '0x1.0000000000000p+0'))
+>>> key_of((2, [None])) == key_of((2, [None])) != key_of((2, (None,)))
+True
+
+A key is made of the value, through containers, named tuples, dataclasses and other objects, and of the classes that
+these have; it holds nothing but strings, numbers and bytes in tuples. Two values have one key only where a kernel
+cannot tell them apart, so a text of a key (`key_text`) is as good as the key.
+
+A key never holds a `repr`: that of a function says its name, so that two functions of one name would share a kernel.
+Of code (jit functions, functions of Python, classes) the key is a digest of all that it is made of and reads, which
+`reading` finds. What has no value that could be told, such as a lock or an open file, is equal only to itself, and
+only while the process runs.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import itertools
+import os
+import struct
+import sys
+import uuid
+import weakref
+from collections.abc import Callable, Iterable, Mapping
+from enum import Enum
+from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
+from typing import Any, Final
+
+__all__ = ["Key", "Keys", "is_aggregate", "is_constexpr_value", "is_jit", "key_of", "key_text"]
+
+Key = Any
+"""Nested tuples of strings, integers and bytes."""
+
+_PLAIN: Final = frozenset((int, str, bool, bytes))
+
+
+def is_constexpr_value(value: object) -> bool:
+    """Whether `value` is a `tl.constexpr` object; by its name, because the class builds on this."""
+    return any(c.__name__ == "constexpr" for c in type(value).__mro__[:-1]) and hasattr(value, "value")
+
+
+def is_jit(value: object) -> bool:
+    """Whether `value` is a `JITCallable`, which builds on this too."""
+    return getattr(type(value), "is_jit_callable", False) is True
+
+
+def is_aggregate(value: Any) -> bool:
+    """Whether a value is an instance of a class that `aggregate` made."""
+    return getattr(type(value), "__triton_aggregate__", False) is True
+
+
+def key_of(value: Any) -> Key:
+    """The key of a constant."""
+    return (value.__class__.__name__, value) if value.__class__ in _PLAIN else Keys().of(value)
+
+
+def key_text(value: Any) -> str:
+    """The key of a constant as text, equal for equal values in this process and any other."""
+    return repr(key_of(value))
+
+
+def float_key(value: float) -> tuple[str, str]:
+    """The key of a float: 0.0 and -0.0 differ, and so do NaNs of other bits."""
+    return "float", value.hex() if value == value else struct.pack("<d", value).hex()
+
+
+_numbers = itertools.count()
+_process = uuid.uuid4().hex
+_tokens: dict[int, tuple[Any, str]] = {}
+
+
+def _token(value: Any) -> str:
+    """A text that an object has for itself, and that no other process finds."""
+    known = _tokens.get(id(value))
+    if known is not None and (known[0]() if isinstance(known[0], weakref.ref) else known[0]) is value:
+        return known[1]
+    token = f"{_process}.{next(_numbers)}"
+    number = id(value)
+    try:
+        _tokens[number] = weakref.ref(value, lambda _: _tokens.pop(number, None) and None), token
+    except TypeError:  # kept, so that nothing else gets its address
+        _tokens[number] = value, token
+    return token
+
+
+class Keys:
+    """Makes keys. `unfollowed` then says what of the values' code could not be followed (see `reading`)."""
+
+    def __init__(self) -> None:
+        self.unfollowed: dict[str, None] = {}
+        self._open: dict[int, int] = {}
+
+    # -- code, which another class may treat otherwise -------------------------------------------------------------
+
+    def jit(self, fn: Any) -> Key:
+        """The key of a jit function: its cache key, as it is now."""
+        if hasattr(fn, "__func__"):
+            return "bound", self.of(fn.__self__), self.of(fn.__func__)
+        return "jit", self._noted(fn)
+
+    def function(self, fn: Any) -> Key:
+        """The key of a function of Python."""
+        return "function", self._noted(reading_of(fn))
+
+    def class_(self, cls: type) -> Key:
+        """The key of a class."""
+        if kind_of_module(cls.__module__) != "user":
+            return "class", cls.__module__, cls.__qualname__
+        return "class", self._noted(reading_of(cls))
+
+    def _noted(self, code: Any) -> str:
+        key: str = code.current_key()
+        self.unfollowed.update(code.unfollowed)
+        return key
+
+    def opaque(self, value: Any) -> Key:
+        """The key of what has no value that could be told."""
+        return "object", _token(value)
+
+    # -- values ----------------------------------------------------------------------------------------------------
+
+    def of(self, value: Any) -> Key:
+        """The key of a value."""
+        kind = value.__class__
+        if kind in _PLAIN:
+            return kind.__name__, value
+        if value is None:
+            return ("None",)
+        if kind is float:
+            return float_key(value)
+        if kind is tuple:
+            return ("tuple", *map(self.of, value))
+        if is_jit(value):
+            return self.jit(value)
+        if is_constexpr_value(value):
+            return self.of(value.value)
+        if kind is FunctionType:
+            return self.function(value)
+        if isinstance(value, type):
+            return self.class_(value)
+        if id(value) in self._open:  # it holds itself
+            return "again", self._open[id(value)]
+        self._open[id(value)] = len(self._open)
+        try:
+            return self._object(value)
+        except RecursionError:
+            return self.opaque(value)
+        finally:
+            del self._open[id(value)]
+
+    def _object(self, value: Any) -> Key:
+        if isinstance(value, Enum):
+            return "enum", self.class_(type(value)), value.name, self.of(value.value)
+        if _is_numpy(value, ("generic", "ndarray")):
+            return self._of_numpy(value)
+        plain = self._as_plain(value)
+        if plain is not None:
+            kind = type(value)
+            if kind.__module__ == "builtins":
+                return plain
+            fields = getattr(value, "__dict__", {})
+            return "of", self.class_(kind), plain, self._mapping(fields)
+        if is_aggregate(value):
+            return "aggregate", self.class_(type(value)), *(self.of(getattr(value, n)) for n in _fields_of(value))
+        if isinstance(value, MethodType):
+            return "method", self.of(value.__self__), self.of(value.__func__)
+        if isinstance(value, BuiltinFunctionType):
+            owner = value.__self__
+            known = owner is None or isinstance(owner, ModuleType)
+            return "builtin", value.__module__ or "", value.__qualname__, *(() if known else (self.of(owner),))
+        if isinstance(value, ModuleType):
+            return "module", value.__name__
+        if isinstance(value, (staticmethod, classmethod)):
+            return type(value).__name__, self.of(value.__func__)
+        if isinstance(value, property):
+            return "property", *map(self.of, (value.fget, value.fset, value.fdel))
+        if isinstance(value, functools.partial):
+            return "partial", self.of(value.func), self.of(value.args), self.of(value.keywords)
+        wrapped = getattr(value, "__wrapped__", None) if callable(value) else None
+        if isinstance(value, functools._lru_cache_wrapper) and wrapped is not None:
+            return "cached", self.of(wrapped)
+        return self._by_parts(value)
+
+    def _as_plain(self, value: Any) -> Key | None:
+        """The key of a container, a number or a text as one of Python's; None for what is none."""
+        if isinstance(value, (tuple, list)):
+            name = "tuple" if isinstance(value, tuple) else "list"
+            return name, *map(self.of, tuple.__iter__(value) if name == "tuple" else list.__iter__(value))  # type: ignore[arg-type]
+        if isinstance(value, dict):  # in its order, which a function that runs over it can tell
+            return "dict", *((self.of(k), self.of(v)) for k, v in value.items())
+        if isinstance(value, (set, frozenset)):
+            return "set" if isinstance(value, set) else "frozenset", *sorted(map(self.of, value), key=repr)
+        if isinstance(value, float):
+            return float_key(float(value))
+        if isinstance(value, complex):
+            return "complex", float_key(value.real), float_key(value.imag)
+        if isinstance(value, (int, str)):
+            base: type = int if isinstance(value, int) else str
+            return base.__name__, int.__int__(value) if isinstance(value, int) else str.__str__(value)
+        if isinstance(value, (bytes, bytearray)):
+            return "bytes" if isinstance(value, bytes) else "bytearray", bytes(value)
+        return None
+
+    def _mapping(self, items: Mapping[Any, Any]) -> tuple[Key, ...]:
+        """Attributes and their values, in whichever order they were set."""
+        return tuple(sorted(((self.of(k), self.of(v)) for k, v in items.items()), key=repr))
+
+    def _of_numpy(self, value: Any) -> Key:
+        if value.dtype.hasobject:
+            return "array", type(value).__name__, value.shape, *map(self.of, value.ravel().tolist())
+        return "array", type(value).__name__, self.of(value.dtype), value.shape, value.tobytes()
+
+    def _by_parts(self, value: Any) -> Key:
+        """The key of any other object: its class and what it consists of."""
+        kind = type(value)
+        if _is_numpy(value, ("dtype",)):
+            return "np.dtype", kind.__name__, self.of(value.descr if value.names else value.str), value.name
+        if kind.__module__ == "torch" and kind.__name__ in ("dtype", "device", "layout", "memory_format"):
+            return "torch", kind.__name__, str(value)
+        if hasattr(value, "codegen_name") and type(value).__name__ == "dtype":
+            return "dtype", value.name
+        if dataclasses.is_dataclass(value):
+            names = [field.name for field in dataclasses.fields(value)]
+            names += [name for name in getattr(value, "__dict__", {}) if name not in names and not name.startswith("_")]
+            given = [(name, self.of(getattr(value, name))) for name in names if hasattr(value, name)]
+            return "dataclass", self.class_(kind), *given
+        if hasattr(value, "_flatten_ir_types"):  # a type of the language; what it keeps for itself is found again
+            return "type", self.class_(kind), self._mapping({k: v for k, v in vars(value).items() if k[0] != "_"})
+        if kind is object:
+            return self.opaque(value)
+        try:
+            made = value.__reduce_ex__(4)
+        except Exception:
+            fields = getattr(value, "__dict__", None)
+            return self.opaque(value) if not fields else ("fields", self.class_(kind), self._mapping(fields))
+        if isinstance(made, str):
+            return "global", self.class_(kind), made
+        function, args, state, *items = (*made, None, None, None)[:5]
+        more = [self.of(list(part)) for part in items if part is not None]
+        return "made", self.class_(kind), getattr(function, "__name__", ""), self.of(args), self.of(state), *more
+
+
+def _is_numpy(value: Any, names: Iterable[str]) -> bool:
+    """Whether a value is of one of these classes of NumPy, which the language does without."""
+    return any(c.__module__ == "numpy" and c.__name__ in names for c in type(value).__mro__)
+
+
+def _fields_of(value: Any) -> Iterable[str]:
+    return type(value).__annotations__
+
+
+_VERSIONED: Final = frozenset(("weft", "triton", "numpy", "ml_dtypes"))
+"""Packages whose versions say what is in them: those of Weft and what it is built on are part of every key on disk."""
+_LARGE: Final = frozenset(("torch", "jax", "jaxlib", "cupy", "scipy", "pandas", "tensorflow", "cuda"))
+"""Packages that are not followed into: they are mostly C, and much larger than any kernel."""
+
+
+@functools.lru_cache(maxsize=1024)
+def kind_of_module(module: str | None) -> str:
+    """Who a module is from: "versioned", "standard" (Python), "large", or "user"."""
+    root = (module or "").partition(".")[0]
+    if root in _VERSIONED:
+        return "versioned"
+    if root in _LARGE:
+        return "large"
+    if root in sys.stdlib_module_names:
+        file = getattr(sys.modules.get(root), "__file__", None)
+        if file is None or os.path.dirname(os.path.abspath(file)).startswith(os.path.dirname(functools.__file__)):
+            return "standard"
+    return "user"
+
+
+def _not_yet(code: Any) -> Any:
+    raise NotImplementedError
+
+
+reading_of: Callable[[Any], Any] = _not_yet
+"""What a function or a class reads; `reading`, which builds on this, puts it here."""

@@ -1,0 +1,89 @@
+"""What is wrong with how a kernel is tuned, told when the kernel is first used.
+
+Not when it is decorated: a module with a kernel that nobody launches can be imported. And not never: a key that names
+no parameter tunes once for all sizes, `restore_value` that names none restores nothing, and `top_k=0` leaves nothing
+to choose from.
+"""
+
+from __future__ import annotations
+
+import inspect
+import operator
+from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
+from typing import Any
+
+from weft.base import DefinitionError, LaunchError, LaunchTypeError
+
+from .config import Config
+
+__all__ = ["as_names", "check_configs", "check_kernel", "check_names", "parameters_of", "top_count"]
+
+
+def parameters_of(fn: Any) -> list[str]:
+    """The parameters of a kernel; none where it is no kernel, or one that cannot be used: `check_kernel` says so."""
+    try:
+        return list(getattr(fn, "arg_names", ()))
+    except DefinitionError:
+        return []
+
+
+def check_kernel(fn: Any, decorator: str) -> None:
+    """DefinitionError where what was decorated is no kernel, or one in which something is wrong itself."""
+    inner = fn
+    while inner is not None and not inspect.isfunction(inner):
+        wrong = getattr(inner, "wrong", None)
+        if isinstance(wrong, DefinitionError):
+            raise wrong.with_traceback(None)
+        if not hasattr(inner, "arg_names"):
+            break
+        inner = getattr(inner, "fn", None)
+    if not hasattr(fn, "arg_names"):
+        what = f"the function {fn.__name__}" if inspect.isfunction(fn) else f"{fn!r} of type {type(fn).__name__}"
+        hint = f"decorators apply from below: @{decorator} stands above @jit" if inspect.isfunction(fn) else None
+        raise DefinitionError(f"{decorator} needs a kernel, got {what}", hint=hint)
+
+
+def as_names(given: Any) -> list[Any]:
+    """Names as they were given, in a list; what is no sequence of names is the only one in it, to be refused."""
+    if given is None:
+        return []
+    return list(given) if isinstance(given, Iterable) else [given]
+
+
+def check_names(kernel: str, parameters: Sequence[str], what: str, names: Iterable[Any], given: Any) -> None:
+    """LaunchError for a name in `what` (`key`, say) that no parameter has."""
+    for name in names:
+        if name in parameters:
+            continue
+        if isinstance(given, str):
+            hint = f"{what} is a list of names: {what}=[{given!r}]"
+        else:
+            near = get_close_matches(str(name), parameters, 1)
+            hint = f"did you mean {near[0]!r}?" if near else f"its parameters are {', '.join(parameters)}"
+        raise LaunchError(f"{what} names {name!r}, which is no parameter of {kernel}", str(name), hint=hint)
+
+
+def check_configs(configs: Sequence[Any]) -> None:
+    """LaunchTypeError for what is no configuration."""
+    for config in configs:
+        if not isinstance(config, Config):
+            raise LaunchTypeError(
+                f"configs of autotune are Configs, got {config!r} of type {type(config).__name__}",
+                hint='weft.Config({"BLOCK": 128}, num_warps=4)' if isinstance(config, Mapping) else None,
+            )
+
+
+def top_count(top_k: Any, count: int) -> int:
+    """How many of `count` configurations `top_k` asks for: a number of them, or a share. LaunchError for neither."""
+    told = "Error while pruning configs, top_k must be either 1) a float <= 1.0 or 2) an int"
+    hint = "top_k=4 keeps the four best by perf_model, top_k=0.25 a quarter"
+    if isinstance(top_k, float):
+        if not 0.0 < top_k <= 1.0:
+            raise LaunchError(f"{told}, more than 0: got {top_k!r}", "top_k", hint=hint)
+        return max(1, int(count * top_k))
+    if isinstance(top_k, bool) or not hasattr(top_k, "__index__"):
+        raise LaunchTypeError(f"{told}, got {top_k!r} of type {type(top_k).__name__}", "top_k", hint=hint)
+    if operator.index(top_k) < 1:
+        raise LaunchError(f"{told}, more than 0: got {top_k!r}", "top_k", hint=hint)
+    return operator.index(top_k)

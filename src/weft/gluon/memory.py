@@ -84,8 +84,52 @@ class shared_memory_descriptor(base_value):
 
     @builtin
     def scatter(self, values: Any, indices: Any, axis: Any, _semantic: Any = None) -> None:
-        """Put values to where indices say along an axis: memory[indices[i, j], j] = values[i, j] for axis 0."""
+        """Put values to where indices say along an axis: memory[indices[i, j], j] = values[i, j] for axis 0.
+
+        Values and indices are broadcast to one shape.
+        """
         _semantic.shared_scatter(self, values, indices, unwrap(axis))
+
+    def _atomic_scatter(self, name: str, values: Any, indices: Any, axis: Any, mask: Any, semantic: Any) -> Any:
+        return semantic.shared_atomic_scatter(self, name, values, indices, unwrap(axis), unwrap(mask))
+
+    @builtin
+    def atomic_scatter_add(self, values: Any, indices: Any, axis: Any, mask: Any = None, _semantic: Any = None) -> Any:
+        """memory[indices[i, j], j] += values[i, j] for axis 0, where the mask holds; gives what was there before.
+
+        Each step is indivisible, and orders nothing else. Values, indices and mask are broadcast to one shape.
+        """
+        return self._atomic_scatter("add", values, indices, axis, mask, _semantic)
+
+    @builtin
+    def atomic_scatter_max(self, values: Any, indices: Any, axis: Any, mask: Any = None, _semantic: Any = None) -> Any:
+        """As atomic_scatter_add, with the greater of two integers."""
+        return self._atomic_scatter("max", values, indices, axis, mask, _semantic)
+
+    @builtin
+    def atomic_scatter_min(self, values: Any, indices: Any, axis: Any, mask: Any = None, _semantic: Any = None) -> Any:
+        """As atomic_scatter_add, with the smaller of two integers."""
+        return self._atomic_scatter("min", values, indices, axis, mask, _semantic)
+
+    @builtin
+    def atomic_scatter_and(self, values: Any, indices: Any, axis: Any, mask: Any = None, _semantic: Any = None) -> Any:
+        """As atomic_scatter_add, with the bits that both integers have."""
+        return self._atomic_scatter("and", values, indices, axis, mask, _semantic)
+
+    @builtin
+    def atomic_scatter_or(self, values: Any, indices: Any, axis: Any, mask: Any = None, _semantic: Any = None) -> Any:
+        """As atomic_scatter_add, with the bits that either integer has."""
+        return self._atomic_scatter("or", values, indices, axis, mask, _semantic)
+
+    @builtin
+    def atomic_scatter_xor(self, values: Any, indices: Any, axis: Any, mask: Any = None, _semantic: Any = None) -> Any:
+        """As atomic_scatter_add, with the bits that one of the integers has."""
+        return self._atomic_scatter("xor", values, indices, axis, mask, _semantic)
+
+    @builtin
+    def atomic_scatter_xchg(self, values: Any, indices: Any, axis: Any, mask: Any = None, _semantic: Any = None) -> Any:
+        """As atomic_scatter_add, with the value itself, of any type."""
+        return self._atomic_scatter("xchg", values, indices, axis, mask, _semantic)
 
     @builtin
     def slice(self, start: Any, length: Any, dim: Any = 0, _semantic: Any = None) -> Any:

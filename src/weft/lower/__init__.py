@@ -30,6 +30,7 @@ from . import (
     histogram,
     mbarriers,
     memory,
+    picked,
     reduce,
     runs,
     scan,
@@ -53,7 +54,7 @@ __all__ = ["LOWERINGS", "finish", "lower"]
 # imported to fill the table of lowerings
 FAMILIES = (
     *(atomics, bulk, calls, control, dot, elements, gather, histogram, mbarriers),
-    *(memory, reduce, runs, scan, shapes, shared, specialize, tensormaps, warpgroup),
+    *(memory, picked, reduce, runs, scan, shapes, shared, specialize, tensormaps, warpgroup),
 )
 
 

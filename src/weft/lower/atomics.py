@@ -20,6 +20,8 @@ from .context import Context, elem_of, lowering
 from .memory import access_order, back, unique_registers
 from .shared import load_tile, store_tile
 
+__all__ = ["KINDS", "to_all"]
+
 KINDS = {1: "and", 2: "or", 3: "xor", 4: "add", 5: "fadd", 6: "max", 7: "min", 8: "umax", 9: "umin", 10: "exch"}
 ORDERS = {1: "relaxed", 2: "acquire", 3: "release", 4: "acq_rel"}
 TOGETHER = {"f16": 80, "bf16": 90, "f32": 90}
@@ -66,9 +68,9 @@ def _each(
     if not op.results[0].uses:
         c[op.results[0]] = old if layout is None else c.build.rename(old, back(layout, order))
     elif layout is None:
-        c[op.results[0]] = _to_all(c, old, LinearLayout.from_bases(_everywhere(c), {"dim0": 1}))
+        c[op.results[0]] = to_all(c, old, LinearLayout.from_bases(_everywhere(c), {"dim0": 1}))
     else:
-        c[op.results[0]] = _to_all(c, c.build.rename(old, back(layout, order)), layout)
+        c[op.results[0]] = to_all(c, c.build.rename(old, back(layout, order)), layout)
 
 
 def _together(
@@ -88,7 +90,7 @@ def _everywhere(c: Context) -> dict[str, list[tuple[int]]]:
     return {d: [(0,)] * (n.bit_length() - 1) for d, n in counts.items()}
 
 
-def _to_all(c: Context, value: Value, layout: LinearLayout) -> Value:
+def to_all(c: Context, value: Value, layout: LinearLayout) -> Value:
     """What the first of several copies has, for all of them."""
     copies = layout.free_variable_masks()
     if copies["block"]:

@@ -88,7 +88,9 @@ class _Transfer:
         self.boxes = boxes_of_descriptor(desc.type, c)
         width = max(1, bit_width(type.element_type) // 8)
         _check_whole(c, type)
-        self.boxes = _in_buffer(c, type, self.boxes, c.offset_of(buffer), width)
+        c.only_own(buffer, "a bulk copy from or to")
+        begin = c.offset_of(buffer)
+        self.boxes = _in_buffer(c, type, self.boxes, begin, width)
         _check_made(c, desc, self.boxes)
         self.rank = len(coordinates)
         self.map = c[desc]
@@ -104,7 +106,6 @@ class _Transfer:
                 moved = start or any(by_warp) or any(by_block)
                 places.append(c.plus(c[base], c.build.linear([start], (), by_warp, by_block)) if moved else c[base])
         self.at = c.build.add("join", places, [("i32", len(places))]).result if len(places) > 1 else places[0]
-        begin = c.offset_of(buffer)
         offsets, by_warp = [self.boxes.offsets[k] ^ begin for k in own], [self.boxes.offsets[b] for b in bits]
         moved = any(offsets) or any(by_warp)
         self.shared = c.plus(c.build.linear(offsets, (), by_warp), c[buffer]) if moved else c[buffer]

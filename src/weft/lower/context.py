@@ -58,6 +58,8 @@ class Context:
         self.fragments: dict[SSAValue, Value] = {}
         self.offsets: dict[SSAValue, int] = {}
         """Bytes that are xored to all places in a part of a buffer."""
+        self.ranks: dict[SSAValue, int] = {}
+        """What is xored to the ranks of the blocks in whose memory a part of a buffer is, where that is not 0."""
         self.specialized: object = None
         """What specialize.py keeps of a kernel with partitions."""
         self.exchanged: dict[Hashable, list[tuple[Value, ...]]] = {}
@@ -204,6 +206,26 @@ class Context:
     def offset_of(self, descriptor: SSAValue) -> int:
         """Where in its buffer a part begins: bytes, to be xored to the places in it."""
         return self.offsets.get(descriptor, 0)
+
+    def rank_of(self, descriptor: SSAValue) -> int:
+        """What is xored to the rank of the block that has an element of a part: where the part begins."""
+        return self.ranks.get(descriptor, 0)
+
+    def stays(self, view: SSAValue, source: SSAValue) -> None:
+        """Another look at the same memory, or the same part of it under another name, begins where that does."""
+        self.offsets[view] = self.offset_of(source)
+        if self.rank_of(source):
+            self.ranks[view] = self.rank_of(source)
+
+    def only_own(self, descriptor: SSAValue, what: str) -> None:
+        """Raises Unsupported for a part of a buffer that other blocks of the cluster have in their memory."""
+        if self.rank_of(descriptor):
+            raise Unsupported(
+                f"{what} a part of shared memory that lies in other blocks of the cluster",
+                self.program.target,
+                self.build.span,
+                hint="load it into registers, and store it to memory of which each block has its own part",
+            )
 
     def plus(self, *terms: Value) -> Value:
         """The sum of i32 values."""

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Operation
 
-from weft.base import Unsupported
 from weft.ir import int_value
 from weft.ir.lane import ELEMENT_BITS, Value
 from weft.layouts import LinearLayout, f2
@@ -14,11 +13,12 @@ from weft.layouts.plan import Gather, plan_gather
 from weft.layouts.plan.picking import Picking
 
 from .blocks import in_each_block, without_blocks
-from .context import Context, elem_of, lowering, tile_shape
+from .context import Context, lowering, tile_shape
 from .convert import convert
-from .padding import gaps_of, place_of_offset
 from .shapes import settle
-from .shared import memory_of, store_tile
+from .shared import store_tile
+
+__all__ = ["Wanted", "wrapped"]
 
 
 @lowering("tt.gather")
@@ -34,9 +34,7 @@ def _gather(c: Context, op: Operation) -> None:
         value, at = (convert(c, v, x, w) for v, x, w in zip((value, at), layouts, whole, strict=True))
         layouts, natural = (without_blocks(whole[0]), without_blocks(whole[1])), whole[1]
     bits = max(8, ELEMENT_BITS[value.elem])
-    if at.elem != "i32":
-        at = c.build.op("arith.extsi" if ELEMENT_BITS[at.elem] < 32 else "arith.trunci", [at], "i32")
-    at = c.build.op("arith.andi", [at, c.number(shape[axis] - 1)], "i32")
+    at = wrapped(c, at, shape[axis])
     elem = value.elem
     if elem == "i1":
         value = c.build.op("arith.extui", [value], "i8")
@@ -50,6 +48,13 @@ def _gather(c: Context, op: Operation) -> None:
     if elem == "i1":
         found = c.build.op("arith.trunci", [found], "i1")
     settle(c, op.results[0], found, natural)
+
+
+def wrapped(c: Context, index: Value, size: int) -> Value:
+    """Indices of any width as i32, within an axis of this size."""
+    if index.elem != "i32":
+        index = c.build.op("arith.extsi" if ELEMENT_BITS[index.elem] < 32 else "arith.trunci", [index], "i32")
+    return c.build.op("arith.andi", [index, c.number(size - 1)], "i32")
 
 
 def _linear_of(c: Context, index: Value, columns: Sequence[int]) -> Value:
@@ -79,7 +84,7 @@ def _linear_of(c: Context, index: Value, columns: Sequence[int]) -> Value:
     return total
 
 
-class _Wanted:
+class Wanted:
     """The element of the source that each register of the index wants, and linear functions of it."""
 
     def __init__(self, c: Context, layout: LinearLayout, source: Mapping[str, int], axis: str, index: Value) -> None:
@@ -107,7 +112,8 @@ class _Wanted:
     def place(self, where: Sequence[int], *, registers: bool = True) -> Value:
         """A linear function of the element, given by its values at powers of two; or what lanes and warps add to it."""
         own = f2.span(self.fixed(where, "register")) if registers else [0]
-        at = self.c.build.linear(own, self.fixed(where, "lane"), self.fixed(where, "warp"))
+        block = self.fixed(where, "block") if self.layout.has_in("block") else ()
+        at = self.c.build.linear(own, self.fixed(where, "lane"), self.fixed(where, "warp"), block)
         return self.c.build.op("arith.xori", [at, self.moved(where)], "i32")
 
 
@@ -121,7 +127,7 @@ def _through_memory(c: Context, plan: Gather, value: Value, index: Value, bits: 
     store_tile(c, value, plan.source, memory, base, width)
     place = f2.Echelon(plan.memory)
     where = [(place.coefficients(1 << i) or 0) * width for i in range(len(plan.memory))]
-    address = c.plus(_Wanted(c, plan.index, plan.source.out_dims, plan.axis, index).place(where), base)
+    address = c.plus(Wanted(c, plan.index, plan.source.out_dims, plan.axis, index).place(where), base)
     return c.build.load("shared", address, value.elem)
 
 
@@ -138,7 +144,7 @@ def _in_words(c: Context, plan: Gather, picking: Picking, value: Value, index: V
     Elements of one lane's column are chosen as many at once as a word has, those of other lanes one by one.
     """
     to_lane, to_register = _places(c, plan)
-    wanted = _Wanted(c, plan.index, plan.source.out_dims, plan.axis, index)
+    wanted = Wanted(c, plan.index, plan.source.out_dims, plan.axis, index)
     packed = c.build.rename(value, picking.order)
     packed = c.build.add("pack", [packed], [("i32", packed.count // picking.each)]).result
     read = f2.span(wanted.fixed(to_register, "register"))
@@ -192,7 +198,7 @@ def _selectors(c: Context, places: Sequence[Value], picking: Picking) -> list[Va
 def _in_warp(c: Context, plan: Gather, value: Value, index: Value) -> Value:
     """The registers that may hold the element, shuffled if they are another lane's; that which is meant is kept."""
     to_lane, to_register = _places(c, plan)
-    wanted = _Wanted(c, plan.index, plan.source.out_dims, plan.axis, index)
+    wanted = Wanted(c, plan.index, plan.source.out_dims, plan.axis, index)
     lane = None if plan.kind == "registers" else wanted.place(to_lane)
     own = f2.span(wanted.fixed(to_register, "register"))
     along = to_register[wanted.shift : wanted.shift + wanted.bits]
@@ -218,43 +224,3 @@ def _meant(c: Context, held: list[Value], steps: Sequence[int], which: Value) ->
         meant = c.build.op("arith.cmpi", [which, c.number(step)], "i1", predicate=0)
         result = c.build.select(meant, value, result)
     return result
-
-
-# -- from and to shared memory of the kernel's own -----------------------------------------------------------------
-
-
-@lowering("ttg.local_gather")
-def _local_gather(c: Context, op: Operation) -> None:
-    source, index = op.operands
-    c[op.results[0]] = c.build.load("shared", _picked(c, op, source, index), elem_of(op.results[0].type))
-
-
-@lowering("ttg.local_scatter")
-def _local_scatter(c: Context, op: Operation) -> None:
-    target, index, values = op.operands
-    address = _picked(c, op, target, index)
-    c.build.store("shared", address, c.whole(values), 1, c.all_of(c.once(c.layout(values))))
-
-
-def _picked(c: Context, op: Operation, memory: SSAValue, index: SSAValue) -> Value:
-    """For each register of the indices, the address of the element that it picks."""
-    type, layout, width = memory_of(memory)
-    if c.program.blocks > 1:
-        raise Unsupported("shared memory gathered by blocks of a cluster", c.program.target, c.build.span)
-    shape, names = layout.out_dims, list(layout.out_dims)
-    axis = names[int_value(op.properties["axis"])]
-    at = c.whole(index)
-    if at.elem != "i32":
-        at = c.build.op("arith.extsi" if ELEMENT_BITS[at.elem] < 32 else "arith.trunci", [at], "i32")
-    at = c.build.op("arith.andi", [at, c.number(shape[axis] - 1)], "i32")
-    inverse = layout.sublayout(["offset"], names).pseudoinvert()
-    where = [
-        int(inverse.apply({n: 1 << i if n == name else 0 for n in names})["offset"]) * width
-        for name in names
-        for i in range(shape[name].bit_length() - 1)
-    ]
-    offset = _Wanted(c, c.layout(index), shape, axis, at).place(where)
-    begin = c.offset_of(memory)
-    if begin:
-        offset = c.build.op("arith.xori", [offset, c.number(begin)], "i32")
-    return c.plus(place_of_offset(c, offset, gaps_of(type, width)), c[memory])

@@ -18,7 +18,7 @@ from weft.ir.lane import Value
 from weft.layouts import LinearLayout, NVMMASharedLayout, f2, with_gaps
 from weft.layouts.plan import LocalAccess, plan_local_access
 
-from .blocks import as_in_memory
+from .blocks import as_in_memory, in_each_block
 from .context import Context, elem_of, lowering
 from .convert import convert
 from .halves import from_halves, to_halves
@@ -42,8 +42,9 @@ def memory_of(value: SSAValue) -> tuple[MemDescType, LinearLayout, int]:
 class _Side:
     """A register layout in a buffer: offsets by register, lane, warp and block, and whose memory it is.
 
-    `begin` is where the part begins that is accessed, in bytes; the registers of a vector are in the order in which
-    they are in memory, whatever it does to the addresses within a vector.
+    `begin` is where the part begins that is accessed, in bytes, and `rank` is xored to the ranks of its blocks; the
+    registers of a vector are in the order in which they are in memory, whatever `begin` does to the addresses within a
+    vector.
     """
 
     def __init__(
@@ -56,6 +57,7 @@ class _Side:
         gaps: Gaps,
         begin: int = 0,
         matrices: bool = True,
+        rank: int = 0,
     ) -> None:
         shape = tuple(layout.out_dims.values())
         pairs = [(interval // width, padding // width) for interval, padding in gaps]
@@ -63,12 +65,10 @@ class _Side:
         if begin % ROW or not matrices:  # lanes give rows of matrices, whose elements cannot change places
             machine = replace(machine, ldmatrix=False, stmatrix=False)
         self.plan: LocalAccess = plan_local_access(layout, memory, shape, 8 * width, machine, store=store, gaps=pairs)
-        self.homes = _homes(self.plan)
-        if self.homes:  # ldmatrix reads its own block's memory only
-            machine = replace(machine, ldmatrix=False)
+        self.homes, self.rank = _homes(self.plan, rank), rank
+        if self.homes:  # ldmatrix and stmatrix are for a block's own memory only
+            machine = replace(machine, ldmatrix=False, stmatrix=False)
             self.plan = plan_local_access(layout, memory, shape, 8 * width, machine, store=store, gaps=pairs)
-            if store:
-                raise Unsupported("storing to another block's shared memory", c.program.target, c.build.span, hint=SAME)
         offsets = self.plan.place
         low = (1 << offsets.out_log("offset")) - 1
         self.width, self.layout, self.gaps = width, layout, gaps
@@ -103,11 +103,21 @@ class _Side:
         """Whether it is in the block's own memory."""
         return "cluster" if self.homes else "shared"
 
+    def first_block(self, c: Context) -> list[Value]:
+        """Conditions under which a block is the one of several with copies that stores to memory which only one has."""
+        if not self.homes:
+            return []
+        copies = self.layout.free_variable_masks()["block"]
+        others = sum(1 << i for i in f2.bits(copies) if not self.homes["block"][i])
+        return [c.is_zero(c.index("block", others))] if others else []
+
     def home(self, c: Context, base: Value, vector: int) -> Value:
         """For each group of registers, where the buffer begins in the block that has its elements."""
         if not self.homes:
             return base
-        ranks = [f2.multiply(self.homes["register"], self.order[i]) for i in range(0, len(self.order), vector)]
+        ranks = [
+            f2.multiply(self.homes["register"], self.order[i]) ^ self.rank for i in range(0, len(self.order), vector)
+        ]
         several = sorted(set(ranks))
         parts = (self.homes[d] for d in ("lane", "warp", "block"))
         found = c.build.remote(base, c.build.linear(several, *parts))
@@ -123,17 +133,32 @@ class _Side:
 SAME = "blocks of a cluster write what they hold to their own memory: give both layouts the same cga_layout"
 
 
-def _homes(plan: LocalAccess) -> dict[str, list[int]]:
+def _homes(plan: LocalAccess, rank: int) -> dict[str, list[int]]:
     """What each bit of register, lane, warp and block adds to the rank of the block in whose memory elements are.
 
-    Empty where every block has its own.
+    Empty where every block has its own, which no part does that begins in another block.
     """
     log = plan.place.out_log("offset")
     if not plan.place.out_log("block"):
         return {}  # all have the same
     found = {d: [x >> log for x in plan.place.in_columns(d)] for d in ("register", "lane", "warp", "block")}
     away = any(x for d in ("register", "lane", "warp") for x in found[d])
-    return found if away or list(found["block"]) != list(f2.identity(len(found["block"]))) else {}
+    return found if rank or away or list(found["block"]) != list(f2.identity(len(found["block"]))) else {}
+
+
+def _for_memory(c: Context, value: Value, layout: LinearLayout, memory: LinearLayout) -> tuple[Value, LinearLayout]:
+    """A tile such that each element is in a block that can store it to all memory that is to have it.
+
+    A block stores to the memory of any other. But where several blocks have copies of the memory, each writes its own:
+    it must hold what goes there.
+    """
+    columns = memory.in_columns("block") if memory.has_in("block") else ()
+    copied = [i for i in range(layout.in_log("block")) if i >= len(columns) or not columns[i]]
+    if not any(any(layout.bases["block"][i]) for i in copied):
+        return value, layout
+    whole = layout.out_dims == memory.out_dims
+    wanted = as_in_memory(layout, memory) if whole else in_each_block(layout)
+    return convert(c, value, layout, wanted), wanted
 
 
 def store_tile(
@@ -146,20 +171,20 @@ def store_tile(
     offset: int = 0,
     gaps: Gaps = (),
     first_only: bool = False,
+    rank: int = 0,
 ) -> None:
-    """A tile into a buffer; one of several copies is stored. What other blocks hold is fetched first.
+    """A tile into a buffer, in the memory of whichever blocks have it; one of several copies is stored.
 
     A matrix instruction is for all lanes and stores all copies; with `first_only` only the first of them counts.
     """
     if c.program.blocks > 1 and layout.has_in("block"):
-        own = as_in_memory(layout, memory)
-        value, layout = value if own == layout else convert(c, value, layout, own), own
-    side = _Side(c, layout, memory, width, True, gaps, offset, matrices=not first_only)
+        value, layout = _for_memory(c, value, layout, memory)
+    side = _Side(c, layout, memory, width, True, gaps, offset, matrices=not first_only, rank=rank)
     vector = 1 << side.plan.access.vector
     ordered = c.build.rename(value, side.order)
     address = side.address(c, base, vector, offset)
     if side.plan.access.instruction == "shared":
-        c.build.store("shared", address, ordered, vector, c.all_of(c.once(layout)))
+        c.build.store(side.space, address, ordered, vector, c.all_of([*c.once(layout), *side.first_block(c)]))
     else:
         c.build.add("instruction", [address, to_halves(c, ordered)], (), {"isa": side.plan.access.instruction})
 
@@ -173,9 +198,10 @@ def load_tile(
     width: int,
     offset: int = 0,
     gaps: Gaps = (),
+    rank: int = 0,
 ) -> Value:
     """A tile from a buffer."""
-    side = _Side(c, layout, memory, width, False, gaps, offset)
+    side = _Side(c, layout, memory, width, False, gaps, offset, rank=rank)
     vector = 1 << side.plan.access.vector
     address = side.address(c, base, vector, offset)
     if side.plan.access.instruction == "shared":
@@ -213,7 +239,8 @@ def _local_load(c: Context, op: Operation) -> None:
     source, result = op.operands[0], op.results[0]
     type, memory, width = memory_of(source)
     offset, gaps = c.offset_of(source), gaps_of(type, width)
-    c[result] = load_tile(c, elem_of(result.type), c.layout(result), memory, c[source], width, offset, gaps)
+    layout, rank = c.layout(result), c.rank_of(source)
+    c[result] = load_tile(c, elem_of(result.type), layout, memory, c[source], width, offset, gaps, rank)
 
 
 @lowering("ttg.local_store")
@@ -221,7 +248,8 @@ def _local_store(c: Context, op: Operation) -> None:
     value, target = op.operands
     type, memory, width = memory_of(target)
     offset, gaps = c.offset_of(target), gaps_of(type, width)
-    store_tile(c, c.whole(value), c.layout(value), memory, c[target], width, offset, gaps)
+    rank = c.rank_of(target)
+    store_tile(c, c.whole(value), c.layout(value), memory, c[target], width, offset, gaps, rank=rank)
 
 
 @lowering("ttg.memdesc_index")
@@ -240,7 +268,9 @@ def _memdesc_view(c: Context, op: Operation) -> None:
     offset, gaps = c.offset_of(source), gaps_of(type, width)
     moved = op.name == "ttg.memdesc_reinterpret" and bool(gaps) and offset > 0
     c[result] = c.plus(c[source], c.number(with_gaps(offset, gaps))) if moved else c[source]
-    c.offsets[result] = 0 if moved else offset
+    c.stays(result, source)
+    if moved:
+        c.offsets[result] = 0
 
 
 @lowering("ttg.memdesc_subslice")
@@ -250,12 +280,14 @@ def _memdesc_subslice(c: Context, op: Operation) -> None:
     type, memory, width = memory_of(source)
     given = ints_of(op.properties["offsets"])
     buffers, offsets = given[: -len(memory.out_dims)], given[-len(memory.out_dims) :]
-    inverse = memory.sublayout(["offset"], memory.out_dims).pseudoinvert()
-    first = inverse.apply(dict(zip(memory.out_dims, offsets, strict=True)))["offset"]
+    first = memory.pseudoinvert().apply(dict(zip(memory.out_dims, offsets, strict=True)))
     c[result] = c[source]
     if any(buffers):
         c[result] = c.plus(c[source], c.number(_start_of_buffers(c, type, memory, width, buffers[0])))
-    c.offsets[result] = c.offset_of(source) ^ int(first) * width
+    c.offsets[result] = c.offset_of(source) ^ int(first["offset"]) * width
+    rank = c.rank_of(source) ^ int(first.get("block", 0))
+    if rank:
+        c.ranks[result] = rank
 
 
 def _start_of_buffers(c: Context, type: MemDescType, memory: LinearLayout, width: int, index: int) -> int:
@@ -280,6 +312,7 @@ def _async_copy(c: Context, op: Operation) -> None:
     rest = list(op.operands[2:])
     mask = rest.pop(0) if segments[2] else None
     layout = c.layout(pointer)
+    c.only_own(target, "an asynchronous copy to")
     order, vector = access_order(c, pointer, mask, 8 * width)
     if c.program.blocks > 1 and as_in_memory(layout, memory) != layout:
         raise Unsupported("copies to another block's shared memory", c.program.target, c.build.span, hint=SAME)

@@ -304,7 +304,7 @@ class _Specialized:
                 c[argument] = c.build.load("shared", _copied(c, site.passed[i], copies), value.elem)
             else:
                 c[argument] = _copied(c, value, copies)
-            c.offsets[argument] = c.offset_of(site.op.operands[i])
+            c.stays(argument, site.op.operands[i])
 
     def _go_round(self, crew: Crew) -> None:
         """while (what is next is not the end) { that; barrier }"""

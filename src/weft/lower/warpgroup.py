@@ -40,6 +40,7 @@ class _Buffer:
     def __init__(self, c: Context, value: SSAValue, which: str, rows: int, depth: int) -> None:
         type = value.type
         assert isinstance(type, MemDescType)
+        c.only_own(value, "a product with")
         self.c, self.base, self.offset = c, c[value], c.offset_of(value)
         self.bits = bit_width(type.element_type)
         by_dim = places(type.linear, self.bits // 8)
@@ -271,4 +272,4 @@ def _wait(c: Context, op: Operation) -> None:
     for operand, result in zip(op.operands, op.results, strict=True):
         c[result] = found.get(operand, c[operand])
         if not is_tensor(operand.type):
-            c.offsets[result] = c.offset_of(operand)
+            c.stays(result, operand)

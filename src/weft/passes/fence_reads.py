@@ -134,7 +134,7 @@ def _read(op: Operation) -> list[SSAValue]:
 
 def _written(op: Operation) -> list[SSAValue]:
     """The shared memory that an operation of threads writes, `cp.async` included."""
-    if isinstance(op, ttg.LocalStoreOp | ttg.LocalScatterOp):
+    if isinstance(op, ttg.LocalStoreOp | ttg.LocalScatterOp | ttg.LocalAtomicScatterRMWOp):
         return [op.dst]
     if isinstance(op, ttg.LocalAllocOp):
         return [op.result] if op.src is not None else []

@@ -93,11 +93,11 @@ def run_filecheck_test(
 
 def filecheck_test(fn: Any) -> Callable[[], None]:
     """Decorator: a kernel without parameters becomes a test of its IR."""
-    if not hasattr(fn, "_bind"):
-        raise WeftError(f"filecheck_test is for kernels, got {fn!r}: put @triton.jit under it")
 
     @functools.wraps(fn)
     def test_fn() -> None:
+        if not hasattr(fn, "_bind"):
+            raise WeftError(f"filecheck_test is for kernels, got {fn!r}: put @triton.jit under it")
         run_filecheck_test(fn)
 
     return test_fn

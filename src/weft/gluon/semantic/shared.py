@@ -8,6 +8,7 @@ from typing import Any
 
 from weft import ir
 from weft.base import LayoutError, hinted
+from weft.ir import tt
 from weft.ir.gpu import allocated_bytes, naming, ttg
 from weft.language import dtypes as dt
 from weft.language.dtypes import dtype
@@ -120,8 +121,8 @@ class SharedMemory(Laid):
         self._check_same(memory.type, value)
         self.builder.create(ttg.LocalStoreOp, (value.handle, memory.handle))
 
-    def _picked(self, memory: Any, indices: Any, axis: Any) -> tuple[int, dict[str, Any]]:
-        """The axis along which indices pick elements of shared memory, and the properties that say so."""
+    def _picked(self, memory: Any, indices: Any, axis: Any) -> dict[str, Any]:
+        """The properties that say along which axis indices pick elements of shared memory."""
         if not isinstance(indices, tensor) or not block_shape(indices) or not indices.dtype.is_int():
             raise TypeError(f"expected the indices to be a tensor of integers, got {indices}")
         if type(axis) is not int:
@@ -138,23 +139,46 @@ class SharedMemory(Laid):
                 f"the indices must have the shape of the memory but along axis {axis}: "
                 f"got {shape_text(shape)} and {shape_text(memory.shape)}"
             )
-        return axis, {"axis": ir.i32_attr(axis)}
+        return {"axis": ir.i32_attr(axis)}
 
     def shared_gather(self, memory: Any, indices: Any, axis: Any) -> tensor:
         """Elements of shared memory that indices pick along an axis, in the layout of the indices."""
-        _, properties = self._picked(memory, indices, axis)
+        properties = self._picked(memory, indices, axis)
         result = indices.type.with_element_ty(memory.dtype)
         return self._value(ttg.LocalGatherOp, (memory.handle, indices.handle), result, properties)
 
     def shared_scatter(self, memory: Any, values: Any, indices: Any, axis: Any) -> None:
         """Put values to where indices say along an axis."""
-        _, properties = self._picked(memory, indices, axis)
-        if not isinstance(values, tensor) or values.type != indices.type.with_element_ty(memory.dtype):
-            found = getattr(values, "type", values)
-            raise TypeError(
-                f"expected a value for each index, {indices.type.with_element_ty(memory.dtype)}, got {found}"
-            )
+        values, indices = self._spread(memory, values, indices)
+        properties = self._picked(memory, indices, axis)
         self.builder.create(ttg.LocalScatterOp, (memory.handle, indices.handle, values.handle), (), properties)
+
+    def _spread(self, memory: Any, values: Any, indices: Any, *masks: Any) -> list[tensor]:
+        """Values, indices and maybe a mask, broadcast to one shape. The values must be elements of the memory."""
+        if not isinstance(indices, tensor) or not block_shape(indices) or not indices.dtype.is_int():
+            raise TypeError(f"expected the indices to be a tensor of integers, got {indices}")
+        if not isinstance(values, tensor) or not block_shape(values) or values.dtype != memory.dtype:
+            found = getattr(values, "type", values)
+            wanted = indices.type.with_element_ty(memory.dtype)
+            raise TypeError(f"expected a value for each index, {wanted}, or what is broadcast to it, got {found}")
+        return list(self.broadcast_tensors(values, indices, *masks))
+
+    def shared_atomic_scatter(self, memory: Any, name: str, values: Any, indices: Any, axis: Any, mask: Any) -> tensor:
+        """Change the elements that indices pick, each step indivisible; what was there, in the layout of the values."""
+        kind, what = memory.dtype, f"atomic_scatter_{name}"
+        if not kind.is_int() and (name not in ("add", "xchg") or not kind.is_floating()):
+            raise hinted(
+                TypeError(f"{what} is for integers, the memory holds {kind}"),
+                "of floats there are atomic_scatter_add and atomic_scatter_xchg",
+            )
+        masks = [] if mask is None else [self.to_tensor(mask)]
+        if masks and not masks[0].type.scalar.is_bool():
+            raise TypeError(f"{what}: the mask must be a tensor of bools, got {masks[0].type}")
+        values, indices, *masks = self._spread(memory, values, indices, *masks)
+        properties = self._picked(memory, indices, axis)
+        properties["atomic_rmw_op"] = ir.enum_attr(_step_of(name, kind))
+        operands = [memory.handle, values.handle, indices.handle, *(m.handle for m in masks)]
+        return self._value(ttg.LocalAtomicScatterRMWOp, operands, values.type, properties)
 
     def shared_dealloc(self, memory: Any) -> None:
         """The last use of an allocation: before it, its memory is given to nothing else."""
@@ -241,7 +265,8 @@ class SharedMemory(Laid):
             raise _no_memory_layout("`layout`", layout)
         result = self._described(dtype, shape, layout, shape)
         self._check_rank(result)
-        have, want, allocated = memory.type.nbytes, result.nbytes, allocated_bytes(memory.handle)
+        have, want = memory.type.nbytes_per_cta, result.nbytes_per_cta
+        allocated = allocated_bytes(memory.handle)
         if allocated is not None and want > allocated:
             raise ValueError(
                 f"_reinterpret: {dtype}{shape_text(shape)} takes {want} bytes, the memory "
@@ -279,6 +304,14 @@ class SharedMemory(Laid):
                 f"{shape_text(shared_ty.alloc_shape)}"
             )
         return bank_conflicts(distr_ty.layout, shared_ty.layout, shape, distr_ty.element_ty.primitive_bitwidth)
+
+
+def _step_of(name: str, kind: dtype) -> tt.RMWOp:
+    """The atomic step of a name on elements of a type."""
+    if name == "add":
+        return tt.RMWOp.FADD if kind.is_floating() else tt.RMWOp.ADD
+    unsigned = name in ("max", "min") and (kind.is_int_unsigned() or kind.is_bool())
+    return tt.RMWOp[f"U{name}".upper() if unsigned else name.upper()]
 
 
 def _check_no_memory(value: Any) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import prod
+from typing import Any
 
 from xdsl.dialects.builtin import IntegerType, TensorType
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -90,8 +91,21 @@ def _local_store(op: ttg.LocalStoreOp) -> None:
 @rule(ttg.LocalGatherOp, ttg.LocalScatterOp)
 def _picked(op: ttg.LocalGatherOp | ttg.LocalScatterOp) -> None:
     gathers = isinstance(op, ttg.LocalGatherOp)
-    memory = _memory(op, op.operands[0], mutable=not gathers)
-    tile: SSAValue = op.result if gathers else op.values  # type: ignore[union-attr]
+    _check_picked(op, not gathers, op.result if gathers else op.values)  # type: ignore[union-attr]
+
+
+@rule(ttg.LocalAtomicScatterRMWOp)
+def _picked_atomic(op: ttg.LocalAtomicScatterRMWOp) -> None:
+    _check_picked(op, True, op.values)
+    if op.result.type != op.values.type:
+        fail(op, f"yields what was there for each value, {show(op.values)}, not {show(op.result)}")
+    if op.mask is not None and op.mask.type != like(op.values.type, i1):
+        fail(op, f"a mask has a bit for each value, {show(op.values)}, got {show(op.mask)}")
+
+
+def _check_picked(op: Any, writes: bool, tile: SSAValue) -> None:
+    """An index for each element of a tile, of memory of the same elements."""
+    memory = _memory(op, op.operands[0], mutable=writes)
     shape, axis = need_tile(op, op.indices), int_value(op.axis)
     if need_tile(op, tile) != shape or tile.type.encoding != op.indices.type.encoding:  # type: ignore[attr-defined]
         fail(op, f"an index for each element, in one layout: {show(op.indices)} and {show(tile)}")

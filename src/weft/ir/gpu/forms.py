@@ -169,6 +169,11 @@ _FORMS: dict[type[Operation], Form | None] = {
         Value("dst"), "[", Value("indices"), "], ", Value("values"), ATTRS, " : ", Type("dst"), ", ", Type("indices"),
         ", ", Type("values"),
     ),
+    ttg.LocalAtomicScatterRMWOp: form(
+        Choice("atomic_rmw_op", words(tt.RMWOp, XCHG="exch")), ", ", Value("dst"), "[", Value("indices"), "], ",
+        Value("values"), Maybe(", ", Value("mask")), ATTRS, " : ",
+        Signature(["dst", "values", "indices", "mask"], ["result"]), hidden="atomic_rmw_op",
+    ),
     ttg.LocalBarrierOp: form(ATTRS),
     ttg.GlobalScratchAllocOp: form(ATTRS, " : ", Type("result")),
     ttg.MemDescIndexOp: form(

@@ -38,6 +38,7 @@ __all__ = [
     "Fp4ToFpOp",
     "GlobalScratchAllocOp",
     "LocalAllocOp",
+    "LocalAtomicScatterRMWOp",
     "LocalBarrierOp",
     "LocalDeallocOp",
     "LocalGatherOp",
@@ -188,6 +189,27 @@ class LocalScatterOp(IRDLOperation):
     values = operand_def()
     axis = prop_def()
     traits = traits_def(MemoryWriteEffect())
+
+
+@irdl_op_definition
+class LocalAtomicScatterRMWOp(IRDLOperation):
+    """Elements of memory that indices pick along an axis are changed, each step indivisible; yields what was there:
+
+    %old = ttg.local_atomic_scatter_rmw add, %m[%i], %v, %mask {axis = 0 : i32} : (!ttg.memdesc<64x8xi32, ...>,
+        tensor<16x8xi32, #a>, tensor<16x8xi32, #a>, tensor<16x8xi1, #a>) -> tensor<16x8xi32, #a>
+
+    Where the mask does not hold nothing is done, and what is yielded is undefined.
+    """
+
+    name = "ttg.local_atomic_scatter_rmw"
+    dst = operand_def()
+    values = operand_def()
+    indices = operand_def()
+    mask = opt_operand_def()
+    result = result_def()
+    atomic_rmw_op = prop_def()
+    axis = prop_def()
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
 
 @irdl_op_definition

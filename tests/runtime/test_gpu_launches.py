@@ -535,15 +535,15 @@ def test_arrays_that_may_not_be_written(gpu: PretendedGPU) -> None:
 @pytest.mark.parametrize(
     "wrong,said",
     [
-        ({"data": None}, "TypeError"),
-        ({"data": ("x", False)}, "'str' object cannot be interpreted as an integer"),
-        ({"data": (-16, False)}, "the address -16"),
+        ({"data": None}, "its data is None, not an address and whether it is read-only"),
+        ({"data": ("x", False)}, "the address 'x' is no integer"),
+        ({"data": (-16, False)}, "the address -16 is outside of memory"),
         ({"data": (0, False)}, "has been freed"),
-        ({"typestr": "<q9"}, "data type '<q9' not understood"),
+        ({"typestr": "<q9"}, "its typestr '<q9' names no type of elements"),
         ({"typestr": "<f8"}, "has elements of type fp32, its interface says float64"),
-        ({"shape": None}, "TypeError"),
-        ({"shape": (-1,)}, "a negative size in the shape"),
-        ({"strides": (4, 4)}, "ValueError"),
+        ({"shape": None}, "its shape is None, not a tuple of sizes"),
+        ({"shape": (-1,)}, "its shape (-1,) has a negative size"),
+        ({"strides": (4, 4)}, "its strides (4, 4) are not as many as the sizes of its shape"),
     ],
 )
 def test_an_interface_that_is_none(gpu: PretendedGPU, wrong: dict[str, Any], said: str) -> None:

@@ -86,5 +86,6 @@ def test_tuples_without_arrays(gpu: PretendedGPU) -> None:
     for _ in range(2):
         kernel[(1,)](Array(1 << 40, np.int32), (5, (6, None)))
         assert gpu.launched[-1].values("Qii") == (1 << 40, 5, 6)
-    kernel[(1,)](Array(1 << 40, np.int32), [7, [8]])
-    assert gpu.launched[-1].values("Qii") == (1 << 40, 7, 8)
+    for sizes in ([7, [8]], (7, [8])):
+        with pytest.raises(LaunchError, match="argument `sizes`: failed to specialize argument of type list"):
+            kernel[(1,)](Array(1 << 40, np.int32), sizes)

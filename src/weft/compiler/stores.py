@@ -3,15 +3,16 @@
     tt.func @k(%x: !tt.ptr<f32>, %out: !tt.ptr<f32>)     # ... tt.store (tt.addptr %out, %i), %v
     stored_params(module) == [1]
 
-A pointer's origins are the parameters it was computed from, through any operation and around loops.  Pointers that
-come out of memory have none.
+A pointer's origins are the parameters it was computed from, through any operation and around loops; where it was made
+of an integer, those that the integer was computed from.  Pointers that come out of memory have none.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ContainerType, IntegerType, ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 
 from weft.ir import TensorDescType, is_pointer
@@ -24,8 +25,18 @@ _WRITES = (
 )
 
 
+_READS = (*_WRITES, "tt.load", "tt.descriptor_load", "tt.descriptor_gather")
+
+
 def _is_address(value: SSAValue) -> bool:
     return isinstance(value.type, TensorDescType) or is_pointer(value.type)
+
+
+def _may_hold_one(value: SSAValue) -> bool:
+    """Whether a value is an address, or an integer (or tile of them) wide enough for one."""
+    kind = value.type
+    element = kind.get_element_type() if isinstance(kind, ContainerType) else kind
+    return _is_address(value) or (isinstance(element, IntegerType) and element.width.data == 64)
 
 
 def stored_params(module: ModuleOp) -> list[int]:
@@ -39,13 +50,17 @@ def stored_params(module: ModuleOp) -> list[int]:
     work = [op.operands[0] for op in function.walk() if op.name in _WRITES]
     while work:
         value = work.pop()
+        wanted = _is_address if _is_address(value) else _may_hold_one
         if value in seen:
             continue
         seen.add(value)
         owner: Any = value.owner
         if isinstance(owner, Operation):
-            work += filter(_is_address, owner.operands)
-            work += _yielded(owner)
+            if owner.name == "tt.int_to_ptr":
+                wanted = _may_hold_one
+            if owner.name not in _READS:
+                work += filter(wanted, owner.operands)
+                work += _yielded(owner, wanted)
         elif owner is entry:
             found.add(entry.args.index(value))
         elif isinstance(owner, Block):
@@ -54,14 +69,14 @@ def stored_params(module: ModuleOp) -> list[int]:
             if parent is function and function is not None:
                 for block in function.regions[0].blocks:
                     if block.last_op is not None and owner in block.last_op.successors:
-                        work += filter(_is_address, block.last_op.operands)
+                        work += filter(wanted, block.last_op.operands)
             elif parent is not None:
-                work += filter(_is_address, parent.operands)
-                work += _yielded(parent)
+                work += filter(wanted, parent.operands)
+                work += _yielded(parent, wanted)
     return sorted(found)
 
 
-def _yielded(op: Operation) -> list[SSAValue]:
+def _yielded(op: Operation, wanted: Callable[[SSAValue], bool]) -> list[SSAValue]:
     """Addresses that the regions of an operation end with."""
     return [
         value
@@ -69,5 +84,5 @@ def _yielded(op: Operation) -> list[SSAValue]:
         for block in region.blocks
         if block.last_op is not None
         for value in block.last_op.operands
-        if _is_address(value)
+        if wanted(value)
     ]

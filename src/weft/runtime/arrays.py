@@ -16,7 +16,7 @@ import math
 import operator
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -24,6 +24,7 @@ import numpy as np
 
 from weft.base import LaunchError, LaunchTypeError
 
+from .protocols import Described, Wrong, check_extent, described, dlpack_device, has, misread, named, tensor_of
 from .streams import may_use_gpu
 
 __all__ = [
@@ -35,6 +36,7 @@ __all__ = [
     "gpu_of_view",
     "host_facts",
     "is_array",
+    "is_plain_tensor",
     "meet",
     "span_of",
 ]
@@ -160,6 +162,8 @@ def _span(shape: Sequence[int], strides: Sequence[int], itemsize: int) -> Span:
     """
     if 0 in shape:
         return 0, 0
+    if min(shape, default=0) < 0:
+        raise Wrong(f"its shape {tuple(shape)} has a negative size")
     steps = [(n - 1) * s for n, s in zip(shape, strides, strict=True)]
     return sum(s for s in steps if s < 0), sum(s for s in steps if s > 0) + itemsize
 
@@ -195,17 +199,24 @@ def is_array(value: Any) -> bool:
     """Is it something that is passed as a pointer?"""
     return (
         isinstance(value, np.ndarray)
-        or hasattr(value, "data_ptr")
-        or hasattr(value, "__cuda_array_interface__")
-        or (hasattr(value, "__array_interface__") and not isinstance(value, np.generic))
-        or hasattr(value, "__dlpack__")
+        or has(value, "data_ptr")
+        or has(value, "__cuda_array_interface__")
+        or (has(value, "__array_interface__") and not isinstance(value, np.generic))
+        or has(value, "__dlpack__")
     ) and not isinstance(value, type)
 
 
 def array_facts(value: Any) -> ArrayFacts | None:
     """Where an array is and what it holds; None when the value is no array."""
     reader = reader_of(value)
-    return None if reader is None else reader(value)
+    if reader is None:
+        return None
+    try:
+        return reader(value)
+    except LaunchError:
+        raise
+    except Exception as error:  # of the object's own code
+        raise misread(value, "what is asked of an array", error) from error
 
 
 def host_facts(value: Any) -> ArrayFacts | None:
@@ -234,28 +245,24 @@ def gpu_of_view(value: Any) -> int | None:
 def refuse_device(value: Any, device: int) -> LaunchError:
     """The error for an array in a GPU's memory that is given to a kernel on the host."""
     return LaunchError(
-        f"{_named(value)} lives in cuda (device {device}) memory, but this launch is for arrays in host memory",
+        f"{named(value)} lives in cuda (device {device}) memory, but this launch is for arrays in host memory",
         hint=TO_THE_HOST,
     )
 
 
-def _named(value: Any) -> str:
-    return f"a {type(value).__module__.partition('.')[0]}.{type(value).__name__}"
-
-
 def reader_of(value: Any) -> Callable[[Any], ArrayFacts] | None:
-    """The function that reads arrays of this value's class."""
+    """The function that reads arrays of this value's class; `array_facts` calls it."""
     if isinstance(value, np.ndarray):
         return _numpy
     if isinstance(value, (type, np.generic)):
         return None
-    if hasattr(value, "data_ptr") and hasattr(value, "dtype"):
+    if has(value, "data_ptr") and has(value, "dtype"):
         return _pointer
-    if hasattr(value, "__cuda_array_interface__"):
+    if has(value, "__cuda_array_interface__"):
         return _cuda_interface
-    if hasattr(value, "__dlpack__") and hasattr(value, "__dlpack_device__"):
+    if has(value, "__dlpack__") and has(value, "__dlpack_device__"):
         return _dlpack
-    if hasattr(value, "__array_interface__"):
+    if has(value, "__array_interface__"):
         return _interface
     return None
 
@@ -291,6 +298,32 @@ def _gpu_of_address(address: int) -> int | None:
     return found
 
 
+def is_tensor(value: Any) -> bool:
+    """Is it PyTorch's, or of a class made from it?"""
+    return any(c.__module__ == "torch" and c.__name__ == "Tensor" for c in type(value).__mro__)
+
+
+def is_plain_tensor(value: Any) -> bool:
+    """Is it one of PyTorch's own? A class made from them may do anything in `data_ptr()`."""
+    return type(value).__module__ in ("torch", "torch.nn.parameter") and is_tensor(value)
+
+
+def _may_be_written(array: Any) -> bool:
+    """Whether memory behind `data_ptr()` may be written to: as the object says in one of the ways that there are.
+
+    PyTorch has none: a tensor made of a read-only array is as any other.
+    """
+    if is_tensor(array):
+        return True
+    for asked in (getattr(array, "writeable", None), getattr(getattr(array, "flags", None), "writeable", None)):
+        if isinstance(asked, (bool, np.bool_)):
+            return bool(asked)
+    for protocol in ("__array_interface__", "__cuda_array_interface__"):
+        if has(array, protocol):
+            return not described(array, protocol).read_only
+    return True
+
+
 def _pointer(array: Any) -> ArrayFacts:
     """Anything with data_ptr(), dtype and, if it is polite, device: PyTorch and its relatives."""
     name = type(array).__name__
@@ -305,130 +338,64 @@ def _pointer(array: Any) -> ArrayFacts:
         )
     try:
         address = operator.index(array.data_ptr())
-    except (RuntimeError, TypeError) as error:
+    except Exception as error:
         raise LaunchTypeError(f"a {name} has no memory: {error}".splitlines()[0]) from error
-    count = array.numel() if hasattr(array, "numel") else None
+    element = dtype_name(array.dtype)
+    try:
+        count = array.numel() if hasattr(array, "numel") else None
+        span = span_of(array)
+        check_extent(address, (1,), None, 1)
+        if span != ANYWHERE:
+            check_extent(address + span[0], (span[1] - span[0],), None, 1)
+    except Exception as error:
+        raise misread(array, "data_ptr()", error) from None
     if address == 0 and count:
         raise LaunchError(f"the memory of the {name} has been freed (its address is 0)")
     if device is None:  # a pointer that libraries of their own hand over
         index = _gpu_of_address(address)
     else:
         index = int(getattr(device, "index", 0) or 0) if place == "cuda" else None
-    return ArrayFacts(address, dtype_name(array.dtype), span_of(array), device=index)
+    return ArrayFacts(address, element, span, _may_be_written(array), device=index)
 
 
-_WRONG = (TypeError, ValueError, KeyError, OverflowError)
-"""What reading a protocol raises where it is not what it should be."""
-
-
-def _misread(array: Any, protocol: str, error: Exception) -> LaunchError:
-    if isinstance(error, LaunchError):
-        return error
-    found = f"{type(error).__name__}: {error}"
-    return LaunchTypeError(f"{protocol} of {_named(array)} is not what it should be: {found}")
-
-
-def _described(array: Any, protocol: str) -> tuple[int, np.dtype[Any], Span, bool]:
-    """(address, type of the elements, span, read-only?) by one of the two array interfaces."""
-    try:
-        facts = getattr(array, protocol)
-        address, read_only = facts["data"]
-        address, dtype = operator.index(address), np.dtype(str(facts["typestr"]))
-        shape, strides = tuple(facts["shape"]), facts.get("strides")
-        count = math.prod(map(operator.index, shape))
-        if min(shape, default=0) < 0:
-            raise ValueError(f"a negative size in the shape {shape}")
-        if not 0 <= address < 1 << 64:
-            raise ValueError(f"the address {address}")
-        span = _span(shape, strides, dtype.itemsize) if strides else (0, count * dtype.itemsize)
-    except _WRONG as error:
-        raise _misread(array, protocol, error) from error
-    if address == 0 and count:
-        raise LaunchError(f"the memory of {_named(array)} has been freed (its address is 0)")
-    return address, dtype, span, bool(read_only)
+def _facts(array: Any, found: Described, element: str, *, device: int | None = None) -> ArrayFacts:
+    """What a launch has to know of a described array. LaunchError for one whose memory is gone."""
+    if found.address == 0 and 0 not in found.shape:
+        raise LaunchError(f"the memory of {named(array)} has been freed (its address is 0)")
+    if found.strides is None:
+        span = (0, math.prod(found.shape) * found.itemsize)
+    else:
+        span = _span(found.shape, found.strides, found.itemsize)
+    return ArrayFacts(found.address, element, span, not found.read_only, found.keeper, device)
 
 
 def _cuda_interface(array: Any) -> ArrayFacts:
     """Anything with `__cuda_array_interface__`: CuPy, Numba, weft.cuda."""
-    address, dtype, span, read_only = _described(array, "__cuda_array_interface__")
+    found = described(array, "__cuda_array_interface__")
     device = getattr(array, "device", 0)
     index = getattr(device, "id", device)  # CuPy has a Device with an id
-    element = dtype_name(getattr(array, "dtype", dtype))  # what the interface cannot name, as bfloat16, the dtype can
-    if _BYTES[element] != dtype.itemsize:
-        raise LaunchTypeError(f"{_named(array)} has elements of type {element}, its interface says {dtype}")
-    return ArrayFacts(address, element, span, not read_only, device=index if isinstance(index, int) else 0)
+    # What the interface cannot name, as bfloat16, the dtype can.
+    element = dtype_name(getattr(array, "dtype", found.element))
+    if _BYTES[element] != found.itemsize:
+        raise LaunchTypeError(f"{named(array)} has elements of type {element}, its interface says {found.element}")
+    return _facts(array, found, element, device=index if isinstance(index, int) else 0)
 
 
 def _interface(array: Any) -> ArrayFacts:
-    if not isinstance(array.__array_interface__.get("data"), tuple):
-        return _numpy(np.asarray(array))
-    address, dtype, span, read_only = _described(array, "__array_interface__")
-    return ArrayFacts(address, dtype_name(dtype), span, not read_only)
-
-
-class _DLTensor(ctypes.Structure):
-    _fields_ = [
-        ("data", ctypes.c_void_p),
-        ("device_type", ctypes.c_int32),
-        ("device_id", ctypes.c_int32),
-        ("ndim", ctypes.c_int32),
-        ("code", ctypes.c_uint8),
-        ("bits", ctypes.c_uint8),
-        ("lanes", ctypes.c_uint16),
-        ("shape", ctypes.POINTER(ctypes.c_int64)),
-        ("strides", ctypes.POINTER(ctypes.c_int64)),
-        ("byte_offset", ctypes.c_uint64),
-    ]
-
-
-_capsule_pointer = ctypes.pythonapi.PyCapsule_GetPointer
-_capsule_pointer.restype = ctypes.c_void_p
-_capsule_pointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
-_capsule_is = ctypes.pythonapi.PyCapsule_IsValid
-_capsule_is.argtypes = [ctypes.py_object, ctypes.c_char_p]
-_VERSIONED = b"dltensor_versioned"
-
-
-def _dlpack_tensor(array: Any, what: str) -> tuple[Any, _DLTensor, bool]:
-    """The capsule, the tensor in it, and whether it may be written to: DLPack 1.0, which can say so, or older."""
-    try:
-        try:
-            capsule = array.__dlpack__(max_version=(1, 0))
-        except TypeError:  # older than 1.0: no such parameter
-            capsule = array.__dlpack__()
-    except Exception as error:
-        raise LaunchTypeError(f"{what} does not give its memory by DLPack: {error}") from error
-    if _capsule_is(capsule, _VERSIONED):
-        start = _capsule_pointer(capsule, _VERSIONED)
-        flags = ctypes.c_uint64.from_address(start + 24).value  # after the version, the manager, and its deleter
-        return capsule, _DLTensor.from_address(start + 32), not flags & 1
-    return capsule, _DLTensor.from_address(_capsule_pointer(capsule, b"dltensor")), True
+    found = described(array, "__array_interface__")
+    return _facts(array, found, dtype_name(found.element))
 
 
 def _dlpack(array: Any) -> ArrayFacts:
-    what = _named(array)
-    try:
-        kind, number = map(int, array.__dlpack_device__())
-    except _WRONG as error:
-        raise _misread(array, "__dlpack_device__", error) from error
-    if kind not in (1, 2, 3, 11):
-        raise refuse_place(what, _DEVICES.get(kind, f"device {kind}"))
-    try:
-        capsule, tensor, writeable = _dlpack_tensor(array, what)
-    except _WRONG as error:
-        raise _misread(array, "__dlpack__", error) from error
-    name = _DLPACK.get((tensor.code, tensor.bits)) if tensor.lanes == 1 else None
+    what = named(array)
+    device = dlpack_device(array)
+    if device[0] not in (1, 2, 3, 11):
+        raise refuse_place(what, _DEVICES.get(device[0], f"device {device[0]}"))
+    found = tensor_of(array, device)
+    code, bits, lanes = found.element
+    name = _DLPACK.get((code, bits)) if lanes == 1 else None
     if name is None:
-        raise LaunchTypeError(
-            f"{what} holds elements (DLPack type {tensor.code}, {tensor.bits} bits) kernels cannot use"
-        )
-    shape = tuple(tensor.shape[i] for i in range(tensor.ndim))
-    size = _BYTES[name]
-    if tensor.strides:
-        span = _span(shape, tuple(tensor.strides[i] * size for i in range(tensor.ndim)), size)
-    else:
-        span = (0, int(np.prod(shape)) * size)
-    address = (tensor.data or 0) + tensor.byte_offset
-    # JAX's arrays never change, whatever DLPack says.
-    device = number if kind == 2 else None
-    return ArrayFacts(address, name, span, writeable and "jax" not in type(array).__module__, capsule, device)
+        raise LaunchTypeError(f"{what} holds elements (DLPack type {code}, {bits} bits) kernels cannot use")
+    if "jax" in type(array).__module__:  # its arrays never change, whatever DLPack says
+        found = replace(found, read_only=True)
+    return _facts(array, found, name, device=device[1] if device[0] == 2 else None)

@@ -28,9 +28,9 @@ from weft.base import LaunchError, LaunchOverflowError, LaunchTypeError
 from weft.language.callable import MISSING, JITCallable, KernelParam
 from weft.language.keys import is_constexpr_value, key_of
 
-from .arrays import DATA_OFFSET, DIRECT, address_of, reader_of, word_at
+from .arrays import DATA_OFFSET, DIRECT, address_of, array_facts, is_plain_tensor, reader_of, word_at
 from .descriptor import TensorDescriptor
-from .specialize import check_annotated
+from .specialize import check_annotated, refuse_kind
 
 __all__ = ["grid_of", "handler_for", "launcher_source", "make_binder", "make_collector"]
 
@@ -172,9 +172,9 @@ def _torch(value: Any, specialise: bool, align: bool) -> tuple[Any, Any]:
 
 
 def _array(value: Any, specialise: bool, align: bool) -> tuple[Any, Any]:
-    reader = reader_of(value)
-    assert reader is not None
-    facts = reader(value)
+    facts = array_facts(value)
+    if facts is None:
+        raise refuse_kind(value)
     if facts.device is not None:
         return REFUSED, None
     return (facts.element, align and facts.address % 16 == 0) if specialise else facts.element, facts.address
@@ -211,7 +211,6 @@ handlers: dict[type, Handler] = {
     int: _int,
     np.ndarray: _ndarray,
     tuple: _tuple,
-    list: _tuple,
     TensorDescriptor: _descriptor,
 }
 
@@ -237,23 +236,18 @@ def _find_handler(value: Any) -> Handler:
         ((int, np.integer), _int),
         ((float, np.floating), _float),
         (np.ndarray, _ndarray),
-        ((tuple, list), _tuple),
+        (tuple, _tuple),
         (TensorDescriptor, _descriptor),
     ):
         if isinstance(value, cls):
             return handler
-    if any(c.__module__ == "torch" and c.__name__ == "Tensor" for c in type(value).__mro__):
-        if type(value).__module__ in ("torch", "torch.nn.parameter"):  # a subclass may do anything in data_ptr()
-            quick[type(value)] = _torch
-        return _array
+    if is_plain_tensor(value):
+        quick[type(value)] = _torch
     if reader_of(value) is not None:
         return _array
     if all(hasattr(value, name) for name in ("base", "shape", "strides", "block_shape")):
         return _like_descriptor
-    raise LaunchTypeError(
-        f"failed to specialize argument of type {type(value).__name__}: kernels take arrays, numbers, None, tuples of "
-        "these, tensor descriptors and jit functions"
-    )
+    raise refuse_kind(value)
 
 
 def bind_slowly(param: KernelParam, value: Any) -> tuple[Any, Any]:

@@ -7,7 +7,7 @@ desc = TensorDescriptor.from_tensor(x, [64, 64])
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -28,12 +28,20 @@ def handed_on(name: str, value: TensorDescriptor) -> str:
 
 
 def _integers(name: str, values: Sequence[Any]) -> list[int]:
-    if {*map(type, values)} == {int}:
+    if isinstance(values, (tuple, list)) and {*map(type, values)} == {int}:
         return [*values]
     try:
         return [operator.index(getattr(v, "value", v)) for v in values]
     except TypeError as error:
-        raise LaunchError(f"{name} of a tensor descriptor must hold integers, got {list(values)}") from error
+        given = list(values) if isinstance(values, Iterable) else repr(values)
+        raise LaunchError(f"{name} of a tensor descriptor must hold integers, got {given}") from error
+
+
+def _array_facts(base: Any) -> ArrayFacts:
+    facts = array_facts(base)
+    if facts is None:
+        raise LaunchError(f"the base of a tensor descriptor must be an array, got {type(base).__name__}")
+    return facts
 
 
 @dataclass
@@ -97,6 +105,11 @@ class TensorDescriptor:
         """Describe the whole of an array, with its own shape and strides."""
         if callable(getattr(tensor, "stride", None)):
             strides = list(tensor.stride())
+        elif not all(hasattr(tensor, name) for name in ("dtype", "shape", "strides")):
+            _array_facts(tensor)
+            raise LaunchError(
+                f"a {type(tensor).__name__} does not say its shape", hint="give TensorDescriptor shape and strides"
+            )
         else:
             itemsize = tensor.dtype.itemsize
             strides = [s // itemsize for s in tensor.strides]
@@ -117,10 +130,7 @@ class TensorDescriptor:
 
     def _facts(self) -> ArrayFacts:
         """The array, as it is now: `base` can be assigned to."""
-        facts = array_facts(self.base)
-        if facts is None:
-            raise LaunchError(f"the base of a tensor descriptor must be an array, got {type(self.base).__name__}")
-        return facts
+        return _array_facts(self.base)
 
     @property
     def signature(self) -> str:

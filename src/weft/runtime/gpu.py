@@ -156,7 +156,7 @@ def _handler_for(value: Any) -> Handler | None:
     """What binds an array, a descriptor or a tuple; None for what is bound as on the host."""
     if isinstance(value, TensorDescriptor):
         return _with_layout if hasattr(value, "layout") else _descriptor
-    if isinstance(value, (tuple, list)):
+    if isinstance(value, tuple):
         return _tuple
     return None if reader_of(value) is None else _array
 

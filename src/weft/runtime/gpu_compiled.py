@@ -16,7 +16,7 @@ from .arrays import gpu_of_view, is_array
 from .binder import MAX_GRID, REFUSED, grid_of
 from .descriptor import TensorDescriptor, handed_on
 from .gpu import arrays_of, bind, device_of, launcher_of, map_makers, refuse_host
-from .launch import make_fire, parts_of, plain_value, range_of, runtime_leaves
+from .launch import make_fire, parts_of, plain_value, range_of, refuse_read_only, runtime_leaves
 from .streams import handle_of, stream_of
 
 __all__ = ["make_gpu_launcher"]
@@ -44,6 +44,7 @@ def make_gpu_launcher(kernel: Any) -> Callable[..., None]:
         for n in names
     ]
     kinds = [types[i] for i in dynamic]
+    found = runtime_leaves(types)
     fires: dict[tuple[Any, ...], Callable[..., None]] = {}
     ways: dict[tuple[type, ...], Callable[..., bool] | None] = {}
     given = _Given()
@@ -68,6 +69,8 @@ def make_gpu_launcher(kernel: Any) -> Callable[..., None]:
             index = devices.current_device().index if device is None else device
             fire = fire_for(own, index)
             values = [_value(params[i], types[i], value) for i, value in zip(dynamic, own, strict=True)]
+            by_place = dict(zip(dynamic, own, strict=True))
+            refuse_read_only(kernel, found, names, [by_place.get(i) for i in range(len(types))])
             if way is not None:
                 ways[classes] = _way(kinds, own, index, fire)
             fire(*grid_of((gx, gy, gz)), *values)

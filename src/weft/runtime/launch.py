@@ -17,7 +17,7 @@ import numpy as np
 
 from weft.base import LaunchError, LaunchOverflowError, LaunchTypeError
 
-from .arrays import array_facts, meet
+from .arrays import array_facts, is_plain_tensor, meet
 from .binder import grid_of, handler_for
 from .specialize import leaves
 
@@ -184,6 +184,7 @@ class _GuardWriter:
 
     def __init__(self, found: Sequence[Leaf], params: Sequence[str], args: Sequence[Any]) -> None:
         self.lines: list[str] = []
+        self.spaces: dict[str, Any] = {}
         self._params, self._args = params, args
         self._by_argument, self._by_slot = _positions(found)
         self._sizes: dict[str, str] = {}
@@ -206,17 +207,22 @@ class _GuardWriter:
             return
         array, _, value = self._place(leaf)
         label = self._params[leaf[0][0]]
-        if isinstance(value, np.ndarray):
-            self.lines.append(f"if {array}.__class__ is ndarray and not {array}.flags.writeable: refuse({label!r})")
-        elif not hasattr(value, "data_ptr"):
-            self.lines.append(f"if not writeable({array}): refuse({label!r})")
+        # Another array of the same elements may be of another class next time: all are asked, one class quickly.
+        if type(value) is np.ndarray:
+            test = f"{array}.flags.writeable if {array}.__class__ is ndarray else writeable({array})"
+        elif is_plain_tensor(value):
+            self.spaces[f"class{argument}"] = type(value)  # of those none is read-only
+            test = f"{array}.__class__ is class{argument} or writeable({array})"
+        else:
+            test = f"writeable({array})"
+        self.lines.append(f"if not ({test}): refuse({label!r})")
 
     def _sized(self, slot: int) -> tuple[str, str, str]:
         """The array, its address, and a variable for its size where it is dense and does not run backwards, or None."""
         array, address, value = self._place(self._by_slot[slot])
         if array not in self._sizes:
             self._sizes[array] = f"size{len(self._sizes)}"
-            if type(value).__module__.partition(".")[0] == "torch":
+            if is_plain_tensor(value):
                 text = f"{array}.numel() * {value.element_size()} if {array}.is_contiguous() else None"
             else:
                 dense = f"({array}.base is None or {array}.flags.forc)"
@@ -267,6 +273,7 @@ def make_guard(
         "refuse": _refuse_read_only,
         "writeable": _writeable,
         "meet": meet,
+        **writer.spaces,
     }
     exec(f"def guard({', '.join(names)}):\n    {body}\n", spaces)
     return spaces["guard"]  # type: ignore[no-any-return]
@@ -341,6 +348,7 @@ def make_launcher(kernel: Any) -> Callable[..., None]:
         values = [
             None if t == "constexpr" else plain_value(t, name, a) for a, t, name in zip(args, types, names, strict=True)
         ]
+        refuse_read_only(kernel, found, names, args)
         fire(*grid_of((gx, gy, gz)), *values, *limits_of(kernel, found, args))
 
     return launch

@@ -23,7 +23,15 @@ from weft.language.keys import is_constexpr_value
 from .arrays import ArrayFacts, host_facts
 from .descriptor import TensorDescriptor
 
-__all__ = ["find_paths", "leaves", "native_specialize_impl", "signature_of", "specialize", "specialize_param"]
+__all__ = [
+    "find_paths",
+    "leaves",
+    "native_specialize_impl",
+    "refuse_kind",
+    "signature_of",
+    "specialize",
+    "specialize_param",
+]
 
 Path = tuple[int, ...]
 INT32 = (-(1 << 31), (1 << 31) - 1)
@@ -50,6 +58,20 @@ def _rebuild(like: Any, items: list[Any]) -> Any:
     return type(like)(*items) if hasattr(like, "_fields") else tuple(items)
 
 
+def refuse_kind(value: Any) -> LaunchTypeError:
+    """The error for an argument that is nothing a kernel takes."""
+    hint = None
+    if isinstance(value, list):
+        hint = "numpy.array(x) makes an array of a list, tuple(x) a tuple of arguments"
+    elif isinstance(value, (bytes, bytearray, memoryview)) or type(value).__module__ == "array":
+        hint = "numpy.frombuffer(x, dtype) makes an array of a buffer, without copying it"
+    return LaunchTypeError(
+        f"failed to specialize argument of type {type(value).__name__}: kernels take arrays, numbers, None, tuples of "
+        "these, tensor descriptors and jit functions",
+        hint=hint,
+    )
+
+
 Reader = Callable[[Any], ArrayFacts | None]
 """What says where an array is: `host_facts`, or for a GPU `device_facts`."""
 
@@ -72,7 +94,7 @@ def specialize(
         return "constexpr", arg.current_key()
     if is_constexpr_value(arg):
         return "constexpr", arg.value
-    if isinstance(arg, (tuple, list)):
+    if isinstance(arg, tuple):
         parts = [
             specialize(a, read=read) for a in arg
         ]  # always in full: what is said of a parameter counts for its own value
@@ -84,10 +106,7 @@ def specialize(
     if all(hasattr(arg, name) for name in ("base", "shape", "strides", "block_shape")):
         copy = TensorDescriptor(arg.base, arg.shape, arg.strides, arg.block_shape, getattr(arg, "padding", "zero"))
         return copy.signature, copy.known
-    raise LaunchTypeError(
-        f"failed to specialize argument of type {type(arg).__name__}: kernels take arrays, numbers, None, tuples of "
-        "these, tensor descriptors and jit functions"
-    )
+    raise refuse_kind(arg)
 
 
 def native_specialize_impl(backend: Any, arg: Any, is_const: bool, specialize_value: bool, align: bool) -> Any:

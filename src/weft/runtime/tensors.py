@@ -62,6 +62,12 @@ class TensorWrapper:
         self.device = getattr(base, "device", "cpu")
         self.shape = tuple(base.shape)
 
+    @property
+    def writeable(self) -> bool:
+        """Whether its memory may be written to."""
+        facts = array_facts(self.base)
+        return facts is None or facts.writeable
+
     def data_ptr(self) -> int:
         """The address of the first element."""
         if hasattr(self.base, "data_ptr"):

@@ -6,6 +6,7 @@
 #                simulated GPUs, Gluon kernels too; VARIANT=special: on NaN, infinities, denormals and what rounds
 #   make gpu-test, make gpu-bench   the tests, the table and the counters that need an NVIDIA GPU
 #   make gpu-fuzz   random kernels on the GPU, for SECONDS=600; findings go to the folder OUT=gpu-fuzz
+#   make gpu-assembler   what ptxas makes of random PTX, optimised against not optimised; findings go to the folder OUT
 #   make gpu-sanitize   tests on the GPU under compute-sanitizer, for SECONDS=600; what it reports goes to OUT
 #   make triton-tests TESTS=folder   Triton's own test files (its python/test) on TARGET=cpu; PER=20: at most so many
 #                cases of each function, drawn by SEED; on JOBS=2 processes; FILES=...: only these
@@ -24,7 +25,7 @@ PER ?= 0
 SEED ?= 1
 JOBS ?= 2
 
-.PHONY: triton-tests gpu gpu-test gpu-bench gpu-fuzz gpu-sanitize demo test lint types suite test-long fuzz math-exhaustive fuzz-layouts bench wheel clean
+.PHONY: triton-tests gpu gpu-test gpu-bench gpu-fuzz gpu-assembler gpu-sanitize demo test lint types suite test-long fuzz math-exhaustive fuzz-layouts bench wheel clean
 
 demo: $(VENV)/.base
 	$(BIN)/python -m weft demo
@@ -69,6 +70,9 @@ gpu-test: gpu
 
 gpu-fuzz: gpu
 	PYTHONPATH=tests $(BIN)/python -m fuzz.run --variant gpu --seconds $(SECONDS) --out $(OUT)
+
+gpu-assembler: gpu
+	PYTHONPATH=tests $(BIN)/python -m assembler.run --seconds $(SECONDS) --out $(OUT)
 
 gpu-sanitize: gpu
 	$(BIN)/python tools/sanitize.py --seconds $(SECONDS) --out $(OUT)

@@ -62,13 +62,20 @@ def contents(rng: np.random.Generator, array: Array1D, n: int, rough: bool = Fal
         if rough:
             return np.clip(values + rng.uniform(-0.5, 0.5, n), lo, hi).astype(DTYPES[array.elem])
         return values.astype(np.float32).astype(DTYPES[array.elem])
-    if n > 3 and array.kind in ("in", "inout"):
-        values[rng.integers(0, n, 3)] = (array.lo, array.hi, max(array.lo, 0))
+    if array.kind in ("in", "inout"):
+        values = np.where(rng.random(n) < 0.5, rng.choice(whole_corners(array.lo, array.hi), n), values)
     return values.astype(DTYPES[array.elem])
 
 
+def whole_corners(lo: int, hi: int) -> Array:
+    """The least and the greatest whole numbers of a range, those around zero, and those around powers of two."""
+    powers = [sign * (1 << n) + d for n in (7, 8, 15, 16, 31, 32) for sign in (-1, 1) for d in (-1, 0, 1)]
+    every = (lo, lo + 1, hi - 1, hi, -1, 0, 1, *powers)
+    return np.array(sorted({v for v in every if lo <= v <= hi}), np.int64)
+
+
 def anything(rng: np.random.Generator, elem: str, n: int) -> Array:
-    """Floats of all kinds: any bits, corners of the type, a few digits, numbers and what is near to them."""
+    """Floats of all kinds: any bits, NaNs of any payload, corners of the type, numbers and what is near to them."""
     dtype = DTYPES[elem]
     info = ml_dtypes.finfo(dtype)
     e, tiny, least, most = (float(v) for v in (info.eps, info.tiny, info.smallest_subnormal, info.max))
@@ -87,17 +94,18 @@ def anything(rng: np.random.Generator, elem: str, n: int) -> Array:
         most,
         most / 2,
     ]
-    with np.errstate(all="ignore"):
-        any_bits = rng.integers(0, 256, n * dtype.itemsize, np.uint8).view(dtype).astype(np.float64)
-    kinds = (
-        any_bits,
+    any_bits = rng.integers(0, 256, n * dtype.itemsize, np.uint8).view(f"u{dtype.itemsize}")
+    infinity = np.array([np.inf], dtype).view(any_bits.dtype)
+    numbers = (
         rng.choice([*corners, *(-c for c in corners)], n),
         rng.integers(-9, 9, n) / 8,
         np.ldexp(rng.uniform(-2, 2, n), rng.integers(-20, 20, n)),
         rng.integers(-40, 40, n) * 2048.5,
     )
     with np.errstate(all="ignore"):
-        return np.choose(rng.integers(0, len(kinds), n), kinds).astype(dtype)
+        rounded = [values.astype(dtype).view(any_bits.dtype) for values in numbers]
+    kinds = (any_bits, any_bits | infinity | 1, *rounded)
+    return np.choose(rng.integers(0, len(kinds), n), kinds).view(dtype)
 
 
 def blocks(program: Program, rough: bool = False) -> list[Block]:

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from weft.base import DeviceLost
 
-from .compare import EVERY, difference, generate, kind_of
+from .compare import ASSEMBLER, EVERY, difference, generate, kind_of
 
 SLICE = 50
 PATIENCE = 60.0  # seconds that a seed may take
@@ -51,6 +51,8 @@ class Finding:
     @property
     def kind(self) -> str:
         """What is counted together."""
+        if self.what.startswith(f"difference: {ASSEMBLER}"):
+            return "ptxas optimises wrongly"
         if self.what.startswith("difference"):
             return "other bits the second time" if "the second time" in self.what else "other values than NumPy's"
         return self.what.split(":")[0]

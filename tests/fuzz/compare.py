@@ -17,12 +17,14 @@ from unittest import mock
 
 from weft import sim
 from weft.backends.cpu import schedule
+from weft.backends.nvidia import ptxas
 from weft.runtime import knobs
 
 from . import special
 from .arrays import memories
 from .control import some
 from .device import difference_on_gpu
+from .elements import Array
 from .gluon import kernels as gluon
 from .memory import MEMORY, keep
 from .operations import OPERATIONS
@@ -169,7 +171,8 @@ def difference(program: Program, variant: Variant) -> str:
         if variant.lanes:
             options = {**program.options(), **options}
         if variant.device:
-            return difference_on_gpu(kernel, program, expected, options)
+            what = difference_on_gpu(kernel, program, expected, options)
+            return ASSEMBLER + what if what and _agrees_unoptimised(program, directory, expected, options) else what
         given, owners = memories(program, guarded=True)
         arguments = program.arguments({a.name: given[a.name] for a in program.arrays})
         with sim.options(**program.schedule()) if variant.lanes else nullcontext():
@@ -177,6 +180,21 @@ def difference(program: Program, variant: Variant) -> str:
     what = program.compared(expected, given)
     del owners
     return what
+
+
+ASSEMBLER = "assembler: "
+"""What a difference begins with that is gone where ptxas does not optimise."""
+
+
+def _agrees_unoptimised(program: Program, directory: str, expected: dict[str, Array], options: dict[str, Any]) -> bool:
+    """Whether the same PTX, assembled with -O0, does what it should: then ptxas has optimised it wrongly."""
+    real = ptxas._with_ptxas
+
+    def unoptimised(tool: str, ptx: str, arch: str, maxnreg: int | None, options: tuple[str, ...]) -> Any:
+        return real(tool, ptx, arch, maxnreg, ("-O0",))
+
+    with mock.patch.object(ptxas, "_with_ptxas", unoptimised):
+        return not difference_on_gpu(load_kernel(program, directory), program, expected, options)
 
 
 def check(seed: int, variant: str) -> None:

@@ -17,6 +17,7 @@ from weft.backends.llvm.aborts import told
 from weft.base import CompilerCrash, Unsupported
 
 from .apart import terms_apart
+from .assembler_faults import avoid_faults
 
 __all__ = ["PTXTarget", "assembly", "begin", "ptx_target"]
 
@@ -140,4 +141,5 @@ def _written(text: str, target: PTXTarget, version: int) -> str:
         builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=2))
         _passes(ordered).run(module, builder)
         apart = terms_apart(str(module))
-        return str(machine.emit_assembly(module if apart is None else _parsed(apart, machine)))
+        ptx = str(machine.emit_assembly(module if apart is None else _parsed(apart, machine)))
+        return avoid_faults(ptx, target.capability)

@@ -1,0 +1,208 @@
+"""Rewrite PTX that ptxas is known to assemble wrongly.
+
+ptxas is the one part of the way to a GPU that is not ours, and random kernels find sequences of instructions that it
+turns into wrong machine code at every level but -O0. `FAULTS` lists those that are known, and `avoid_faults` rewrites
+each of them into a sequence that is assembled rightly:
+
+    abs.s16 %rs2, %rs1;          ->     cvt.s32.s16 t, %rs1;  abs.s32 t, t;  cvt.u16.u32 %rs2, t;
+    cvt.s32.s16 %r1, %rs2;              cvt.s32.s16 %r1, %rs2;
+
+In the first form ptxas computes the absolute value in 32 bits and takes it as it is for the 16 bits sign-extended:
+32768 for the least value, where -32768 is right.
+
+This works on the text that LLVM gives, because LLVM's own simplifications would undo it before. How faults are
+searched for is said in docs/ptxas.md; a test on the GPU runs what is written instead.
+
+Not done here: PTX that users write (inline assembly), which is handed over as it is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+__all__ = ["FAULTS", "AssemblerFault", "avoid_faults"]
+
+
+@dataclass(frozen=True)
+class AssemblerFault:
+    """A sequence of PTX that ptxas assembles wrongly."""
+
+    name: str
+    versions: str
+    """The versions of ptxas that were seen to do so."""
+    first_capability: int
+    """The least compute capability for which the sequence is rewritten."""
+    sequence: str
+    """The smallest PTX that shows it."""
+    wrong: str
+    """What the machine code does instead."""
+    instead: str
+    """The PTX that is emitted for it."""
+    rewrite: Callable[[str], str]
+    """From the text of a module to the text without the sequence."""
+
+
+def avoid_faults(ptx: str, capability: int) -> str:
+    """The module without the sequences that ptxas assembles wrongly for a compute capability (90 is Hopper).
+
+    >>> print(avoid_faults("\\tabs.s16 \\t%rs2, %rs1;", 90))
+        { .reg .b32 %mended; cvt.s32.s16 %mended, %rs1; abs.s32 %mended, %mended; cvt.u16.u32 %rs2, %mended; }
+    """
+    for fault in FAULTS:
+        if capability >= fault.first_capability:
+            ptx = fault.rewrite(ptx)
+    return ptx
+
+
+SHORT_ABS = re.compile(r"abs\.s16 \t(%rs\d+), (%rs\d+);")
+SHORT_NEG = re.compile(r"(?:neg\.s16 \t(%rs\d+), |sub\.s16 \t(%rs\d+), 0, )(%rs\d+);")
+
+
+def _short_absolute(ptx: str) -> str:
+    if "abs.s16" not in ptx:
+        return ptx
+    wide = r"{ .reg .b32 %mended; cvt.s32.s16 %mended, \2; abs.s32 %mended, %mended; cvt.u16.u32 \1, %mended; }"
+    return SHORT_ABS.sub(wide, ptx)
+
+
+def _short_negation(ptx: str) -> str:
+    if "neg.s16" not in ptx and "sub.s16" not in ptx:
+        return ptx
+
+    def inverted(m: re.Match[str]) -> str:
+        result = m[1] or m[2]
+        return f"not.b16 \t{result}, {m[3]};\n\tadd.s16 \t{result}, {result}, 1;"
+
+    return SHORT_NEG.sub(inverted, ptx)
+
+
+ABS = re.compile(r"abs\.s32 \t(%r\d+), (%r\d+);")
+
+
+def _absolute(ptx: str) -> str:
+    if "abs.s32 \t" not in ptx:
+        return ptx
+    by_sign = r"shr.s32 %mended, \2, 31; xor.b32 \1, \2, %mended; sub.s32 \1, \1, %mended;"
+    return ABS.sub("{ .reg .b32 %mended; " + by_sign + " }", ptx)
+
+
+LEAST_OR_GREATEST = re.compile(r"(?:min|max)\.s32 \t%r\d+, (%r\d+), (%r\d+);")
+NEGATED = re.compile(r"(?:neg\.s32 \t(%r\d+), |sub\.s32 \t(%r\d+), (-?\d+), )(%r\d+);")
+
+
+def _compared_negation(ptx: str) -> str:
+    if "neg.s32" not in ptx and "sub.s32" not in ptx:
+        return ptx
+    compared = {register for pair in LEAST_OR_GREATEST.findall(ptx) for register in pair}
+    if not compared:
+        return ptx
+
+    def inverted(m: re.Match[str]) -> str:
+        result, constant = m[1] or m[2], int(m[3] or 0)
+        if result not in compared:
+            return m[0]
+        return f"not.b32 \t{result}, {m[4]};\n\tadd.s32 \t{result}, {result}, {constant + 1};"
+
+    return NEGATED.sub(inverted, ptx)
+
+
+UNPACKED = re.compile(r"mov\.b32 \t\{(%rs\d+), (%rs\d+)\}, (%r\d+);")
+INSTRUCTION = re.compile(r"\t(?:@!?%p\d+ +)?([a-z][\w.:]*) +\t?(.*);")
+REGISTER = re.compile(r"%(?:rd|rs|r|p|f|fd)\d+\b|%\w+(?:\.\w+)?")
+VARYING = ("%tid", "%laneid", "%lanemask", "%clock", "%globaltimer", "%warpid")
+EXCHANGES = ("shfl", "ldmatrix", "mma", "wgmma", "atom", "match", "activemask", "elect")
+
+
+def _uniform_halves(ptx: str) -> str:
+    if "mov.b32 \t{%rs" not in ptx:
+        return ptx
+    uniform = _Uniform(ptx)
+
+    def shifted(m: re.Match[str]) -> str:
+        low, high, word = m.groups()
+        if not uniform(word):
+            return m[0]
+        halves = f"cvt.u16.u32 {low}, {word}; shr.u32 %mended, {word}, 16; cvt.u16.u32 {high}, %mended;"
+        return f"{{ .reg .b32 %mended; {halves} }}"
+
+    return UNPACKED.sub(shifted, ptx)
+
+
+class _Uniform:
+    """Whether a register has one value in all threads of a block, as far as its definitions tell."""
+
+    def __init__(self, ptx: str) -> None:
+        self.sources: dict[str, list[str]] = {}
+        for operation, operands in INSTRUCTION.findall(ptx):
+            results, _, rest = operands.partition("}," if operands.startswith("{") else ",")
+            varies = operation.startswith(EXCHANGES) or any(name in rest for name in VARYING)
+            read = ["varies"] if varies else REGISTER.findall(rest)
+            for register in REGISTER.findall(results):
+                self.sources.setdefault(register, []).extend(read)
+        self.known: dict[str, bool] = {"varies": False}
+
+    def __call__(self, register: str) -> bool:
+        pending, seen = [register], {register}
+        while pending:
+            name = pending.pop()
+            if not self.known.get(name, True):
+                self.known[register] = False
+                return False
+            for source in self.sources.get(name, ()):
+                if source not in seen:
+                    seen.add(source)
+                    pending.append(source)
+        return True
+
+
+FAULTS = (
+    AssemblerFault(
+        "absolute value of 16 bits, sign-extended",
+        "12.8, 12.9, 13.0",
+        0,
+        "abs.s16 h, x; cvt.s32.s16 r, h;",
+        "32768 for the least value, where -32768 is right; likewise in quotients, comparisons and wide products",
+        "cvt.s32.s16 t, x; abs.s32 t, t; cvt.u16.u32 h, t;",
+        _short_absolute,
+    ),
+    AssemblerFault(
+        "negation of 16 bits, sign-extended",
+        "12.8, 12.9, 13.0",
+        0,
+        "neg.s16 h, x; cvt.s32.s16 r, h;",
+        "32768 for the least value, where -32768 is right; likewise in comparisons and wide products",
+        "not.b16 h, x; add.s16 h, h, 1;",
+        _short_negation,
+    ),
+    AssemblerFault(
+        "absolute value of 32 bits, of the least value",
+        "12.8, 12.9, 13.0",
+        0,
+        "abs.s32 a, x; rem.s32 r, a, y; or abs.s32 a, x; neg.s32 n, a; setp.ge.s32 p, n, -128;",
+        "the remainder has the wrong sign where x is the least value; the comparison is taken for false whatever x is",
+        "shr.s32 t, x, 31; xor.b32 a, x, t; sub.s32 a, a, t;",
+        _absolute,
+    ),
+    AssemblerFault(
+        "negation within a minimum or maximum of three",
+        "12.8, 12.9, 13.0",
+        90,
+        "neg.s32 n, y; min.s32 m, x, n; min.s32 r, m, z;",
+        "the minimum of x, y and z: the instruction of three operands (VIMNMX3) has no negation, and it is dropped",
+        "not.b32 n, y; add.s32 n, n, 1;",
+        _compared_negation,
+    ),
+    AssemblerFault(
+        "halves of a word that all threads share",
+        "12.8, 12.9, 13.0",
+        0,
+        "ld.global.b32 w, [a]; mov.b32 {low, high}, w; where a is the same in all threads",
+        "the upper half is read from a register that nothing wrote, once the lower half is computed with by the "
+        "instructions for uniform values",
+        "cvt.u16.u32 low, w; shr.u32 t, w, 16; cvt.u16.u32 high, t;",
+        _uniform_halves,
+    ),
+)
+"""What is known, in the order in which it is rewritten."""

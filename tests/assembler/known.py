@@ -1,0 +1,91 @@
+"""The faults of ptxas that are known, each as a program that shows it: for the tests with and without a GPU.
+
+A name that is missing here, or that `FAULTS` does not have, fails a test.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .programs import THREADS, Program, Step
+
+
+def _program(*steps: tuple[str, Sequence[str], Sequence[str]], stored: Sequence[tuple[str, int]]) -> Program:
+    counts: dict[str, int] = {}
+    made = []
+    for text, kinds, operands in steps:
+        defines = []
+        for kind in kinds:
+            defines.append((kind, counts.get(kind, 0)))
+            counts[kind] = counts.get(kind, 0) + 1
+        made.append(Step(text, tuple(defines), tuple(operands)))
+    return Program(0, made, list(stored))
+
+
+def _word(at: int, base: str = "%in") -> tuple[str, Sequence[str], Sequence[str]]:
+    return f"ld.global.b32 {{d}}, [{base}+{at * (THREADS if base == '%in' else 1) * 4}];", ["b32"], []
+
+
+SHORT = "ld.global.b16 {d}, [%in];", ["b16"], []
+
+KNOWN: dict[str, list[Program]] = {
+    "absolute value of 16 bits, sign-extended": [
+        _program(
+            SHORT,
+            ("abs.s16 {d}, {0};", ["b16"], ["%rs0"]),
+            ("cvt.s32.s16 {d}, {0};", ["b32"], ["%rs1"]),
+            stored=[("b32", 0)],
+        )
+    ],
+    "negation of 16 bits, sign-extended": [
+        _program(
+            SHORT,
+            (negated, ["b16"], ["%rs0"]),
+            ("cvt.s32.s16 {d}, {0};", ["b32"], ["%rs1"]),
+            stored=[("b32", 0)],
+        )
+        for negated in ("neg.s16 {d}, {0};", "sub.s16 {d}, 0, {0};")
+    ],
+    "absolute value of 32 bits, of the least value": [
+        _program(
+            _word(0),
+            ("abs.s32 {d}, {0};", ["b32"], ["%r0"]),
+            ("neg.s32 {d}, {0};", ["b32"], ["%r1"]),
+            ("setp.ge.s32 {d}, {0}, -128;", ["pred"], ["%r2"]),
+            stored=[("pred", 0)],
+        ),
+        _program(
+            _word(0),
+            ("abs.s32 {d}, {0};", ["b32"], ["%r0"]),
+            ("rem.s32 {d}, {0}, 7;", ["b32"], ["%r1"]),
+            stored=[("b32", 2)],
+        ),
+    ],
+    "negation within a minimum or maximum of three": [
+        _program(
+            _word(0),
+            _word(1),
+            _word(2),
+            (negated, ["b32"], ["%r1"]),
+            (f"{op} {{d}}, {{0}}, {{1}};", ["b32"], ["%r0", "%r3"]),
+            (f"{op} {{d}}, {{0}}, {{1}};", ["b32"], ["%r4", "%r2"]),
+            stored=[("b32", 5)],
+        )
+        for negated in ("neg.s32 {d}, {0};", "sub.s32 {d}, 5, {0};")
+        for op in ("min.s32", "max.s32")
+    ],
+    "halves of a word that all threads share": [
+        _program(
+            ("ld.global.v4.b32 {{%r0, %r1, %r2, %r3}}, [%uniform];", ["b32"] * 4, []),
+            ("mov.b32 {{{d}, {e}}}, {0};", ["b16", "b16"], ["%r0"]),
+            ("shl.b16 {d}, {0}, 2;", ["b16"], ["%rs0"]),
+            ("and.b16 {d}, {0}, 12;", ["b16"], ["%rs2"]),
+            ("cvt.u64.u16 {d}, {0};", ["b64"], ["%rs3"]),
+            ("add.s64 {d}, %uniform, {0};", ["b64"], ["%rd0"]),
+            ("ld.global.b32 {d}, [{0}];", ["b32"], ["%rd1"]),
+            ("cvt.u32.u16 {d}, {0};", ["b32"], ["%rs1"]),
+            ("mul.lo.s32 {d}, {0}, {1};", ["b32"], ["%r5", "%r4"]),
+            stored=[("b32", 6), ("b32", 5)],
+        )
+    ],
+}

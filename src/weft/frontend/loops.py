@@ -10,7 +10,7 @@ import builtins
 from collections.abc import Sequence
 from typing import Any
 
-from xdsl.dialects import arith, scf
+from xdsl.dialects import scf
 from xdsl.dialects.builtin import UnregisteredAttr
 from xdsl.ir import Attribute, Block, Region, SSAValue
 
@@ -22,6 +22,7 @@ from .bindings import refuse_named
 from .branches import scalar_condition
 from .carried import Carried
 from .frame import Frame, runs
+from .turns import turns_of
 from .values import describe, unwrap
 
 __all__: list[str] = []
@@ -129,49 +130,27 @@ def _loop_attributes(frame: Frame, node: ast.For, hints: Any) -> dict[str, Attri
 def _dynamic_for(
     frame: Frame, node: ast.For, name: str, bounds: Sequence[Any], attributes: dict[str, Attribute]
 ) -> None:
-    builder, semantic = frame.builder, frame.semantic
-    lower, upper, step = bounds
-    names = ("start", "end", "step")
-    constant_step = unwrap(step)
-    backwards = isinstance(constant_step, int) and constant_step < 0
-    if isinstance(constant_step, int) and constant_step == 0:
-        raise frame.error("the step of a range must not be 0", node.iter)
-    if backwards:  # scf.for only goes up: run over the same values, mirrored
-        lower, upper, step = upper, lower, core.constexpr(-constant_step)
-        names = ("end", "start", "step")
-    scalars = [_bound(frame, v, node, name) for v, name in zip((lower, upper, step), names, strict=True)]
-    kind = semantic.integer_promote_impl(scalars[0].dtype, scalars[1].dtype)
-    kind = semantic.integer_promote_impl(kind, scalars[2].dtype)
-    low, high, stride = (semantic.cast(s, kind).handle for s in scalars)
+    builder = frame.builder
+    turns = turns_of(frame, node, bounds)
     location, parent = builder.loc, builder.block
     assert parent is not None
     carried = Carried(frame, node, name)
-    body = Block(arg_types=[low.type, *(h.type for h in carried.initial)])
+    body = Block(arg_types=[turns.low.type, *(h.type for h in carried.initial)])
     carried.blocks = (body,)
     builder.move_to_end(body)
     carried.enter(body.args[1:])
-    induction: SSAValue = body.args[0]
-    if backwards:
-        induction = builder.create(arith.SubiOp, (high, induction), (induction.type,)).results[0]
-        induction = builder.create(arith.AddiOp, (induction, low), (induction.type,)).results[0]
+    induction = turns.value(body.args[0])
     induction.name_hint = hint_of(name)
-    frame.scope[name] = core.tensor(induction, kind)
+    frame.scope[name] = core.tensor(induction, turns.kind)
     final = _trace_loop_body(frame, node, carried)
     changed = carried.drop_unchanged([(a,) for a in body.args[1:]], final)
     builder.loc = location
     builder.create(scf.YieldOp, changed.final)
     builder.move_to_end(parent)
     kinds = [v.type for v in changed.initial]
-    loop = builder.create(scf.ForOp, (low, high, stride, *changed.initial), kinds, {}, attributes, (Region(body),))
+    operands = (turns.low, turns.high, turns.step, *changed.initial)
+    loop = builder.create(scf.ForOp, operands, kinds, {}, attributes, (Region(body),))
     carried.leave(changed, loop.results)
-
-
-def _bound(frame: Frame, value: Any, node: ast.For, name: str) -> Any:
-    assert isinstance(node.iter, ast.Call)
-    scalar = frame.semantic.to_tensor(value)
-    if not isinstance(scalar, core.tensor) or scalar.type.is_block() or not scalar.dtype.is_int():
-        raise frame.error(f"the {name} of a `for` must be an integer scalar, found {describe(value)}", node.iter)
-    return scalar
 
 
 def _trace_loop_body(frame: Frame, node: ast.For | ast.While, carried: Carried) -> list[SSAValue]:

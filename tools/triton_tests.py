@@ -26,6 +26,7 @@ import contextlib
 import faulthandler
 import functools
 import importlib
+import importlib.util
 import json
 import os
 import random
@@ -104,7 +105,10 @@ def _stand_in_for_cuda() -> None:
 
 
 def _answer_forks(target: str) -> None:
-    """What forks of Triton for other machines ask besides."""
+    """What forks of Triton for other machines ask besides, and which GPU PyTorch has where it was built for none."""
+    torch: Any = importlib.import_module("torch") if importlib.util.find_spec("torch") else None
+    if torch and not torch.cuda.is_available() and not target.startswith("sim:"):
+        torch.cuda.get_device_capability = lambda *_: (0, 0)
     helpers: Any = importlib.import_module("triton._internal_testing")
     helpers.is_cpu = lambda: not on_gpu() and not target.startswith("sim:")
     for name in INTEL.split():
@@ -130,7 +134,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    for marker in ("interpreter", "cpu", "enable_warmup", "xdist_group"):
+    for marker in ("interpreter", "cpu", "enable_warmup", "disable_warmup", "xdist_group"):
         config.addinivalue_line("markers", f"{marker}: of Triton's tests")
     weft.compat.install()
     target = os.environ.get("WEFT_TARGET", "")

@@ -25,6 +25,8 @@ from weft.frontend import place_in_function
 from weft.language.dtypes import dtype
 from weft.runtime import cache, compiling
 
+from .absent import MODULES, add_names, make_module
+
 __all__ = ["VERSION", "install", "installed", "uninstall"]
 
 VERSION = "3.6.0"
@@ -39,6 +41,8 @@ ALIASES = {
     "triton.language": "weft.language",
     "triton.language.extra.cuda.libdevice": "weft.language.extra.libdevice",
     "triton.language.extra.hip.libdevice": "weft.language.extra.libdevice",
+    "triton.language.extra.cuda.gdc": "weft.language.extra.cuda.functions",
+    "triton.language.extra.cuda.utils": "weft.language.extra.cuda.functions",
     "triton.experimental": "weft.compat.shim.experimental",
     "triton.experimental.gluon": "weft.gluon",
     "triton.experimental.gluon._runtime": "weft.runtime.gluon",
@@ -71,6 +75,13 @@ def _target(name: str) -> str:
     return ALIASES[prefix] + name[len(prefix) :]
 
 
+def _found(name: str) -> ModuleSpec | None:
+    try:
+        return importlib.util.find_spec(name)
+    except ModuleNotFoundError:  # nor is there its package
+        return None
+
+
 class _AliasLoader(Loader):
     """Gives a module that exists under another name."""
 
@@ -80,6 +91,11 @@ class _AliasLoader(Loader):
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         module = importlib.import_module(self.target)
+        add_names(module, spec.name)
+        for child in MODULES:
+            package, _, name = child.rpartition(".")
+            if package == spec.name and _found(_target(child)) is None:  # `from triton.runtime import build` finds it
+                setattr(module, name, sys.modules.setdefault(child, make_module(child)))
         self._kept = {
             name: getattr(module, name, None) for name in ("__spec__", "__loader__", "__package__", "__path__")
         }
@@ -94,6 +110,16 @@ class _AliasLoader(Loader):
             # `triton.runtime.driver` is both a module and, as an attribute, the object in it. A module that is known
             # already is not bound to its parent again, so the attribute stays what it is.
             sys.modules.setdefault("triton.runtime.driver", importlib.import_module("weft.runtime.drivers"))
+
+
+class _AbsentLoader(Loader):
+    """Gives a module of Triton's that Weft has nothing for."""
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        return make_module(spec.name)
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Its names are there."""
 
 
 class _Distribution(Distribution):
@@ -113,10 +139,9 @@ class _Finder(MetaPathFinder):
         if name != "triton" and not name.startswith("triton."):
             return None
         where = _target(name)
-        try:
-            found = importlib.util.find_spec(where)
-        except ModuleNotFoundError:
-            found = None
+        found = _found(where)
+        if found is None and name in MODULES:
+            return ModuleSpec(name, _AbsentLoader(), is_package=True)
         if found is None:
             for absent, what in ABSENT.items():
                 if name == absent or name.startswith(absent + "."):

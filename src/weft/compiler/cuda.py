@@ -204,7 +204,7 @@ def compile_for(
     facts, blobs = _stages().make(src, target, opts, given, timings)
     facts |= launch
     if store is not None:
-        with stage("cache", timings):
+        with stage("store", timings):
             store.put(key, facts, blobs)
     return _kernel(src, target, language, facts, blobs, key, timings, store, dump, from_cache=False)
 

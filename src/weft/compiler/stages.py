@@ -165,7 +165,7 @@ def compile(
         importlib.import_module("weft.backends.llvm.machine").begin(host_cpu())  # beside what is imported now
     facts, blobs = cpu_stages().make(src, chosen, opts, timings, dump)
     if store is not None:
-        with stage("cache", timings):
+        with stage("store", timings):
             store.put(key, facts, blobs)
     return _kernel(src, chosen, opts, facts, blobs, key, timings, from_cache=False, dump=dump)
 

@@ -280,7 +280,9 @@ def compile(
     if in_layouts and compiler.as_target(chosen).backend == "cpu":
         raise Unsupported("compiling layout IR", "cpu", hint=f"targets with layouts: {', '.join(compiler.SIMULATED)}")
     replacement = given.pop("ir_override", None) or _override(src.name)
-    store = None if knobs.compilation.always_compile else default_store()
+    store: compiler.Store | None = default_store()
+    if knobs.compilation.always_compile and store is not None:
+        store = _WriteOnly(store)
     with _shortened():
         kernel = compiler.compile(
             src,
@@ -301,33 +303,22 @@ def compile(
             src=kernel.src,
             metadata=kernel.metadata._asdict(),
             metadata_group=kernel.metadata_group,
-            times=CompileTimes(kernel.timings),
+            times=knobs.CompileTimes.of(kernel.timings),
             cache_hit=kernel.from_cache,
         )
     return kernel
 
 
+class _WriteOnly:
+    """A store in which nothing is found."""
+
+    def __init__(self, store: compiler.Store) -> None:
+        self.put = store.put
+
+    def get(self, key: str) -> None:
+        """Nothing."""
+
+
 def _is_gluon(src: Any) -> bool:
     asked = getattr(getattr(src, "fn", None), "is_gluon", None)
     return asked is not None and bool(asked())
-
-
-class CompileTimes:
-    """Microseconds of a compilation, as Triton's listeners expect them."""
-
-    def __init__(self, timings: Mapping[str, float]) -> None:
-        self.ir_initialization = int(1e6 * timings.get("ttir", 0.0))
-        self.lowering_stages = [
-            (name, int(1e6 * s)) for name, s in timings.items() if name not in ("ttir", "cache", "key")
-        ]
-        self.store_results = int(1e6 * timings.get("cache", 0.0))
-
-    @property
-    def total_lowering(self) -> int:
-        """All lowering stages."""
-        return sum(t for _, t in self.lowering_stages)
-
-    @property
-    def total(self) -> int:
-        """All of it."""
-        return self.ir_initialization + self.total_lowering + self.store_results

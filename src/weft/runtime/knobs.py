@@ -14,14 +14,16 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from weft import compiler
 from weft.base import LaunchError, LaunchTypeError
 
 __all__ = [
+    "CompileTimes",
     "HookChain",
     "autotuning",
     "cache",
@@ -206,6 +208,7 @@ class _Compilation(_Group):
     """How kernels are compiled."""
 
     always_compile = _Knob("WEFT_ALWAYS_COMPILE TRITON_ALWAYS_COMPILE", _flag, False)
+    """Compile, and put into the cache, what may be in it already."""
     dump_ir = _Knob("TRITON_KERNEL_DUMP", _flag, False)
     dump = _Knob("WEFT_DUMP", str, "")
     """Stages to show while compiling: "ttir,llir,asm" or "all"; to stderr, or into files of `cache.dump_dir`."""
@@ -225,6 +228,33 @@ class _Compilation(_Group):
     """Print the seconds of every stage."""
     listener: Callable[..., None] | None = None
     """Called after every compilation with src=, metadata=, metadata_group=, times=, cache_hit=."""
+
+
+@dataclass(frozen=True)
+class CompileTimes:
+    """Microseconds of a compilation, as listeners are told them."""
+
+    ir_initialization: int
+    """Until the code of the kernel was known: found in the cache, or traced."""
+    lowering_stages: list[tuple[str, int]]
+    store_results: int
+
+    @classmethod
+    def of(cls, timings: Mapping[str, float]) -> CompileTimes:
+        """From the seconds of each stage."""
+        times = {name: max(1, round(1e6 * seconds)) for name, seconds in timings.items()}
+        first, stored = (times.pop("key", 0), times.pop("cache", 0), times.pop("ttir", 0)), times.pop("store", 0)
+        return cls(sum(first), list(times.items()), stored)
+
+    @property
+    def total_lowering(self) -> int:
+        """All lowering stages."""
+        return sum(t for _, t in self.lowering_stages)
+
+    @property
+    def total(self) -> int:
+        """All of it."""
+        return self.ir_initialization + self.total_lowering + self.store_results
 
 
 class _Autotuning(_Group):

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from weft.language import TRITON_MAX_TENSOR_NUMEL
 from weft.runtime.arrays import dtype_name, element_bytes
 from weft.runtime.specialize import find_paths
 
 __all__ = [
     "BITWIDTH_DICT",
+    "TRITON_MAX_TENSOR_NUMEL",
+    "apply_with_path",
     "canonicalize_dtype",
+    "canonicalize_ptr_dtype",
     "find_paths_if",
     "get_iterable_path",
     "get_primitive_bitwidth",
+    "is_iterable",
+    "is_namedtuple",
+    "is_power_of_two",
     "set_iterable_path",
     "type_canonicalisation_dict",
+    "validate_block_shape",
 ]
 
 # Names of an element type by which Triton's tools know it, and its name in a signature.
@@ -74,3 +83,43 @@ def get_primitive_bitwidth(dtype: str) -> int:
 def canonicalize_dtype(dtype: Any) -> str:
     """The name in a signature of an element type."""
     return dtype_name(dtype)
+
+
+def canonicalize_ptr_dtype(dtype: Any, is_const: bool) -> str:
+    """The type in a signature of an array of that element type."""
+    return f"{'*k' if is_const else '*'}{canonicalize_dtype(dtype)}"
+
+
+def is_iterable(x: Any) -> bool:
+    """Whether it is a list or a tuple, of Python or of the language."""
+    return isinstance(x, (list, tuple, Iterable)) and not isinstance(x, (str, bytes, dict))
+
+
+def is_namedtuple(val: Any) -> bool:
+    """Whether a class, or the class of an object, is a named tuple."""
+    kind = val if isinstance(val, type) else type(val)
+    return issubclass(kind, tuple) and hasattr(kind, "_fields")
+
+
+def apply_with_path(value: Any, fn: Callable[[tuple[int, ...], Any], None]) -> None:
+    """Call fn(path, leaf) for every leaf of nested sequences, in order."""
+    for path in find_paths(value, lambda _: True):
+        fn(path, get_iterable_path(value, path))
+
+
+def is_power_of_two(x: int) -> bool:
+    """Whether it is 1, 2, 4, 8, ..."""
+    return x > 0 and x & (x - 1) == 0
+
+
+def validate_block_shape(shape: Sequence[int]) -> int:
+    """The number of elements of a tile. TypeError or ValueError where there is no tile of that shape."""
+    for i, size in enumerate(shape):
+        if not isinstance(size, int):
+            raise TypeError(f"Shape element {i} must have type `constexpr[int]`, got `constexpr[{type(size)}]")
+        if not is_power_of_two(size):
+            raise ValueError(f"Shape element {i} must be a power of 2")
+    count = math.prod(shape)
+    if count > TRITON_MAX_TENSOR_NUMEL:
+        raise ValueError(f"numel ({count}) exceeds triton maximum tensor numel ({TRITON_MAX_TENSOR_NUMEL})")
+    return count

@@ -17,9 +17,11 @@ from weft.runtime import (
     heuristics,
     reinterpret,
 )
+from weft.runtime import allocation as _allocation
+from weft.runtime import futures as _async_compile
 
 from . import cache, interpreter, jit
-from .cache import RedisRemoteCacheBackend
+from .cache import RedisRemoteCacheBackend, RemoteCacheBackend
 
 __all__ = [
     "Autotuner",
@@ -31,7 +33,10 @@ __all__ = [
     "MockTensor",
     "OutOfResources",
     "RedisRemoteCacheBackend",
+    "RemoteCacheBackend",
     "TensorWrapper",
+    "_allocation",
+    "_async_compile",
     "autotune",
     "autotuner",
     "cache",

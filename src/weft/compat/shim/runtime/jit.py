@@ -35,11 +35,14 @@ __all__ = [
     "JITFunction",
     "JitFunctionInfo",
     "KernelInterface",
+    "GLUON_MODULE",
     "KernelParam",
     "MockTensor",
     "T",
+    "TRITON_MODULE",
     "TensorWrapper",
     "constexpr_function",
+    "convert_to_tuple_if_list",
     "create_specialize_impl",
     "driver",
     "get_full_name",
@@ -54,6 +57,14 @@ __all__ = [
 ]
 
 T = TypeVar("T")
+
+TRITON_MODULE, GLUON_MODULE = "triton.language", "triton.experimental.gluon.language"
+"""Where the languages' names are."""
+
+
+def convert_to_tuple_if_list(item: Any) -> Any:
+    """A tuple for a list, whose lists are tuples too; anything else as it is."""
+    return tuple(map(convert_to_tuple_if_list, item)) if isinstance(item, list) else item
 
 
 def specialize_impl(backend: Any, arg: Any, is_const: bool, specialize_value: bool, align: bool) -> Any:

@@ -2,6 +2,6 @@
 
 from weft.layouts import LinearLayout
 
-from . import mxfp, ragged_tma, tensor_descriptor
+from . import disasm, mxfp, ragged_tma, tensor_descriptor
 
-__all__ = ["LinearLayout", "mxfp", "ragged_tma", "tensor_descriptor"]
+__all__ = ["LinearLayout", "disasm", "mxfp", "ragged_tma", "tensor_descriptor"]

@@ -1,8 +1,12 @@
-"""For all tests: a cache of their own, and tile IR verified after each stage, which takes time that users save."""
+"""For all tests: a cache of their own, and tile IR verified after each stage, which takes time that users save.
+
+At the end of a run the time of the tests is printed by room, the longest first.
+"""
 
 from __future__ import annotations
 
 import importlib
+from collections import Counter
 from collections.abc import Iterator
 
 import pytest
@@ -60,3 +64,29 @@ def verify_every_stage() -> Iterator[None]:
         patch.setattr(stages, "tile_pipeline", verified_tile_pipeline)
         patch.setattr(stages, "cpu_pipeline", verified_cpu_pipeline)
         yield
+
+
+def room_of(nodeid: str) -> str:
+    """The folder whose tests a test belongs to: `tests/sim`, `src/weft/layouts` (its doctests), `docs`.
+
+    >>> room_of("tests/fuzz/gluon/test_seeds.py::test_one"), room_of("src/weft/sim/races.py::weft.sim.races")
+    ('tests/fuzz', 'src/weft/sim')
+    """
+    folders = nodeid.partition("::")[0].split("/")[:-1]
+    return "/".join(folders[: 3 if folders[:1] == ["src"] else 2]) or "."
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print how long the tests of each room took, in seconds of one process."""
+    seconds, tests = Counter[str](), Counter[str]()
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            if isinstance(report, pytest.TestReport):
+                seconds[room_of(report.nodeid)] += report.duration
+                tests[room_of(report.nodeid)] += report.when == "call"
+    if len(seconds) < 2:
+        return
+    terminalreporter.section("time by room")
+    for room, taken in seconds.most_common():
+        if taken >= 1:
+            terminalreporter.line(f"{taken:8.1f} s {tests[room]:7} tests  {room}")

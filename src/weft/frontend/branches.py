@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import ast
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from xdsl.dialects import scf
 from xdsl.ir import Block, SSAValue
@@ -93,17 +93,76 @@ class _Branch:
     opens: list[OpenBranch]
 
 
+class _Waiting(NamedTuple):
+    """A dynamic `if` of which the first branch is traced, and the second is being traced."""
+
+    node: ast.If
+    flag: SSAValue
+    parent: Block
+    before: dict[str, Any]
+    then: _Branch
+    otherwise: Block
+    opens: list[OpenBranch]
+    """What was open around it."""
+
+
 @runs(ast.If)
 def _if(frame: Frame, node: ast.If) -> bool:
-    condition = frame.eval(node.test)
-    if not isinstance(condition, core.tensor):
-        return frame.run(node.body if _static_condition(frame, condition, node.test) else node.orelse)
+    # A chain of `elif` is an `if` in the `else` of an `if`, and so on: gone down and up again without recursion.
+    waiting: list[_Waiting] = []
+    while True:
+        statements = node.orelse
+        condition = frame.eval(node.test)
+        if isinstance(condition, core.tensor):
+            waiting.append(_begin_if(frame, node, condition))
+        elif _static_condition(frame, condition, node.test):
+            statements = node.body
+        if statements is node.body or len(statements) != 1 or not isinstance(statements[0], ast.If):
+            break
+        node = statements[0]
+    done = frame.run(statements)
+    for this in reversed(waiting):
+        otherwise = _end_branch(frame, this.node, this.node.orelse, this.otherwise, this.opens, done)
+        done = _end_if(frame, this, otherwise)
+    return done
+
+
+def _begin_if(frame: Frame, node: ast.If, condition: core.tensor) -> _Waiting:
+    """Trace the first branch and begin the second."""
     frame.at(node.test)
     flag = scalar_condition(frame, condition, node.test)
-    parent, before = frame.builder.block, frame.scope
+    parent, before, opens = frame.builder.block, frame.scope, frame.opens
     assert parent is not None
-    then = _trace_branch(frame, node, node.body, before)
-    otherwise = _trace_branch(frame, node, node.orelse, before)
+    block = _begin_branch(frame, before)
+    then = _end_branch(frame, node, node.body, block, opens, frame.run(node.body))
+    return _Waiting(node, flag, parent, before, then, _begin_branch(frame, before), opens)
+
+
+def _begin_branch(frame: Frame, before: dict[str, Any]) -> Block:
+    block = Block()
+    frame.builder.move_to_end(block)
+    frame.scope = snapshot(before)
+    frame.opens = []
+    return block
+
+
+def _end_branch(
+    frame: Frame, node: ast.If, statements: list[ast.stmt], block: Block, opens: list[OpenBranch], done: bool
+) -> _Branch:
+    value = frame.returned if done else None
+    if done and frame.opens:
+        kind = None if frame.returns_nothing else frame.ret_type
+        value = close_returned(frame.builder, frame.opens, value, kind)
+    end = frame.builder.block
+    assert end is not None
+    branch = _Branch(node, statements, block, end, frame.scope, done, value, frame.opens)
+    frame.opens = opens
+    return branch
+
+
+def _end_if(frame: Frame, this: _Waiting, otherwise: _Branch) -> bool:
+    """Make the `scf.if`, or leave it open where one branch has returned; gives whether both have."""
+    node, flag, parent, then = this.node, this.flag, this.parent, this.then
     frame.at(node)
     location = frame.builder.loc
     if then.done and otherwise.done:
@@ -119,25 +178,8 @@ def _if(frame: Frame, node: ast.If) -> bool:
         frame.builder.move_to_end(falls.end)
         frame.scope = falls.scope
         return False
-    _merge(frame, node, parent, flag, before, then, otherwise)
+    _merge(frame, node, parent, flag, this.before, then, otherwise)
     return False
-
-
-def _trace_branch(frame: Frame, node: ast.If, statements: list[ast.stmt], before: dict[str, Any]) -> _Branch:
-    block = Block()
-    frame.builder.move_to_end(block)
-    frame.scope = snapshot(before)
-    opens, frame.opens = frame.opens, []
-    done = frame.run(statements)
-    value = frame.returned if done else None
-    if done and frame.opens:
-        kind = None if frame.returns_nothing else frame.ret_type
-        value = close_returned(frame.builder, frame.opens, value, kind)
-    end = frame.builder.block
-    assert end is not None
-    branch = _Branch(node, statements, block, end, frame.scope, done, value, frame.opens)
-    frame.opens = opens
-    return branch
 
 
 def _merge(
@@ -300,27 +342,34 @@ def last_assignment(statements: list[ast.stmt], name: str) -> ast.AST | None:
     return found
 
 
+def _set_at(frame: Frame, statements: list[ast.stmt], name: str) -> Callable[[], Note | None]:
+    """A note about the last place in some statements where a name is assigned, found when it is asked for."""
+
+    def note() -> Note | None:
+        place = last_assignment(statements, name)
+        return frame.note(f"`{name}` is set here", place) if place is not None else None
+
+    return note
+
+
 def _one_sided(frame: Frame, node: ast.If, name: str, left: Any, right: Any) -> Unavailable:
     for value in (left, right):
         if type(value) is Unavailable:
             return value
     which = "true" if right is MISSING else "false"
-    statements = node.body if right is MISSING else node.orelse
-    place = last_assignment(statements, name)
     return Unavailable(
         f"it is set only if the condition on line {node.test.lineno} is {which}",
         f"give `{name}` a value before the `if`, or in both branches",
-        frame.note(f"`{name}` is set here", place) if place is not None else None,
+        _set_at(frame, node.body if right is MISSING else node.orelse, name),
     )
 
 
 def _different_objects(frame: Frame, node: ast.If, name: str, left: Any, right: Any) -> Unavailable:
-    place = last_assignment([*node.body, *node.orelse], name)
     return Unavailable(
         f"it is {describe(left)} if the condition on line {node.test.lineno} is true, else {describe(right)}, "
         "which cannot be chosen between when the kernel runs",
         "choose with a condition known at compile time, or between tensors",
-        frame.note(f"`{name}` is set here", place) if place is not None else None,
+        _set_at(frame, [*node.body, *node.orelse], name),
     )
 
 
@@ -408,31 +457,69 @@ def _as_result(frame: Frame, value: Any) -> Any:
 
 @evaluates(ast.IfExp)
 def _if_exp(frame: Frame, node: ast.IfExp) -> Any:
-    condition = frame.eval(node.test)
-    if not isinstance(condition, core.tensor):
-        return frame.eval(node.body if _static_condition(frame, condition, node.test) else node.orelse)
+    # As a chain of `elif`: one within the other side of another, and so on, without recursion.
+    waiting: list[_WaitingChoice] = []
+    while True:
+        part = node.orelse
+        condition = frame.eval(node.test)
+        if isinstance(condition, core.tensor):
+            waiting.append(_begin_choice(frame, node, condition, not waiting))
+        elif _static_condition(frame, condition, node.test):
+            part = node.body
+        if part is node.body or not isinstance(part, ast.IfExp):
+            break
+        node = part
+    value = frame.eval(part)
+    for this in reversed(waiting):
+        otherwise = _end_side(frame, this.node.orelse, this.otherwise, value)
+        value = _end_choice(frame, this, otherwise)
+    return value
+
+
+_Side = tuple[Block, Block, Any]
+"""Where one side of a conditional expression begins and ends, and its value."""
+
+
+class _WaitingChoice(NamedTuple):
+    """A conditional expression of which the first side is traced, and the second is being traced."""
+
+    node: ast.IfExp
+    flag: SSAValue
+    parent: Block
+    then: _Side
+    otherwise: Block
+
+
+def _begin_choice(frame: Frame, node: ast.IfExp, condition: core.tensor, first: bool) -> _WaitingChoice:
     frame.at(node.test)
-    for part in (node.body, node.orelse):
+    for part in (node.body, node.orelse) if first else ():
         refuse_named(frame, part, "one side of a conditional expression")
     flag = scalar_condition(frame, condition, node.test)
-    builder = frame.builder
-    parent = builder.block
+    parent = frame.builder.block
     assert parent is not None
-    sides = []
-    for part in (node.body, node.orelse):
-        block = Block()
-        builder.move_to_end(block)
-        value = frame.eval(part)
-        frame.at(part)
-        if value is not None and (not isinstance(value, core.base_value) or isinstance(value, core.constexpr)):
-            value = frame.semantic.to_tensor(unwrap(value))
-        end = builder.block
-        assert end is not None
-        sides.append((block, end, value))
+    block, otherwise = Block(), Block()
+    frame.builder.move_to_end(block)
+    then = _end_side(frame, node.body, block, frame.eval(node.body))
+    frame.builder.move_to_end(otherwise)
+    return _WaitingChoice(node, flag, parent, then, otherwise)
+
+
+def _end_side(frame: Frame, part: ast.expr, block: Block, value: Any) -> _Side:
+    frame.at(part)
+    if value is not None and (not isinstance(value, core.base_value) or isinstance(value, core.constexpr)):
+        value = frame.semantic.to_tensor(unwrap(value))
+    end = frame.builder.block
+    assert end is not None
+    return block, end, value
+
+
+def _end_choice(frame: Frame, this: _WaitingChoice, otherwise: _Side) -> Any:
+    """Make the `scf.if` of a conditional expression."""
+    node, then, builder = this.node, this.then, frame.builder
     frame.at(node)
-    (then, then_end, left), (otherwise, else_end, right) = sides
+    (_, then_end, left), (_, else_end, right) = then, otherwise
     if left is None and right is None:
-        return _if_exp_of_effects(frame, parent, flag, sides)
+        return _if_exp_of_effects(frame, this.parent, this.flag, (then, otherwise))
     if left is None or right is None:
         nothing = node.body if left is None else node.orelse
         raise frame.error("this side of the conditional expression has no value, the other has one", nothing)
@@ -446,7 +533,7 @@ def _if_exp(frame: Frame, node: ast.IfExp) -> Any:
     for end, value in ((then_end, left), (else_end, right)):
         builder.move_to_end(end)
         builder.create(scf.YieldOp, flatten([value]))
-    results = emit_if(builder, parent, flag, then, otherwise, [h.type for h in handles])
+    results = emit_if(builder, this.parent, this.flag, then[0], otherwise[0], [h.type for h in handles])
     return unflatten([left.type], results)[0]
 
 

@@ -165,7 +165,7 @@ class Carried:
                 raise self.frame.error(
                     f"`{name}` may have no value at the end of the loop's body: {now.reason}",
                     place,
-                    notes=(now.note,) if now.note else (),
+                    notes=now.notes(),
                     hint=now.hint,
                 )
             now = now.held

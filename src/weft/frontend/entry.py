@@ -26,6 +26,7 @@ from weft.language.callable import JITCallable
 from weft.language.signatures import str_to_ty
 
 from . import bindings, branches, expressions, loops, statements
+from .chains import cut_chains
 from .failures import diagnose
 from .frame import Frame, Trace
 
@@ -166,6 +167,7 @@ def ast_to_ttir(
         raise failure from error
     frame.at(definition)
     builder.create(tt.ReturnOp)
+    cut_chains(entry)
     builder.block = None
     function = tt.FuncOp.create(
         properties={

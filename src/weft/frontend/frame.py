@@ -49,6 +49,18 @@ EVALUATORS: Final[dict[type[ast.AST], Evaluator]] = {}
 RUNNERS: Final[dict[type[ast.AST], Runner]] = {}
 """What each kind of statement does: (frame, node) -> whether every path through it has returned."""
 
+FIRST: Final[dict[type[ast.AST], str]] = {
+    ast.Attribute: "value",
+    ast.BinOp: "left",
+    ast.Call: "func",
+    ast.Compare: "left",
+    ast.Subscript: "value",
+}
+"""The part of an expression that its evaluator evaluates first: a long sum, or a chain of methods, is deep in these."""
+
+DEEP: Final = 20
+"""How deep such parts are evaluated by recursion."""
+
 MAX_CALL_DEPTH: Final = 100
 """How deep calls of jit functions may nest; recursion ends at compile time or not at all."""
 
@@ -85,9 +97,15 @@ class Unavailable:
 
     reason: str
     hint: str
-    note: Note | None = None
+    note: Note | Callable[[], Note | None] | None = None
+    """Where it is set, or what finds that: it is seldom asked for, and takes time."""
     held: Any = None
     """What it holds nevertheless, with a zero on the paths that have not set it; None where that has no type."""
+
+    def notes(self) -> tuple[Note, ...]:
+        """The note, if there is one."""
+        note = self.note() if callable(self.note) else self.note
+        return () if note is None else (note,)
 
 
 @dataclass(slots=True)
@@ -114,6 +132,7 @@ class Frame:
 
     __slots__ = (
         "_caller_loc",
+        "_evaluated",
         "arguments",
         "builder",
         "constexpr_nodes",
@@ -160,15 +179,42 @@ class Frame:
         self.declared: set[str] = set()
         """Names annotated as constexpr before they have a value: what they are assigned stays known."""
         self._caller_loc = caller_loc
+        self._evaluated: dict[ast.AST, Any] = {}
+        """The first part of the expression being evaluated, where it is deep."""
 
     # -- tracing -----------------------------------------------------------------------------------------------
 
     def eval(self, node: ast.expr) -> Any:
         """The value of an expression."""
-        evaluator = EVALUATORS.get(type(node))
+        if self._evaluated and node in self._evaluated:
+            return self._evaluated.pop(node)
+        kind = type(node)
+        if kind in FIRST:
+            self._eval_first(node)
+        evaluator = EVALUATORS.get(kind)
         if evaluator is None:
             raise unsupported_syntax(node, self.span(node), self.source_line(node))
         return evaluator(self, node)
+
+    def _eval_first(self, node: ast.expr) -> None:
+        """Evaluate the part of an expression that comes first, and before it the first part of that, if these are
+        many: not by recursion, so that a sum may be as long as Python takes it."""
+        parts = []
+        part = node
+        while (name := FIRST.get(type(part))) is not None:
+            part = getattr(part, name)
+            parts.append(part)
+        if len(parts) < DEEP:
+            return
+        try:
+            for part in reversed(parts):
+                evaluator = EVALUATORS.get(type(part))
+                if evaluator is None:
+                    raise unsupported_syntax(part, self.span(part), self.source_line(part))
+                self._evaluated[part] = evaluator(self, part)
+        except BaseException:
+            self._evaluated.clear()  # some errors are caught, and the expression evaluated again
+            raise
 
     def run(self, statements: Sequence[ast.stmt]) -> bool:
         """Trace statements; true if every path has returned (what follows is dead and not traced)."""
@@ -235,8 +281,8 @@ class Frame:
             if value is MISSING:
                 raise undefined_name(self, name, node)
         elif type(value) is Unavailable:
-            notes = (value.note,) if value.note else ()
-            raise self.error(f"`{name}` may have no value here: {value.reason}", node, notes=notes, hint=value.hint)
+            reason = f"`{name}` may have no value here: {value.reason}"
+            raise self.error(reason, node, notes=value.notes(), hint=value.hint)
         elif type(value) is Maybe:
             self.at(node)
             text = f"`{name}` has no value: {value.type.reason}"

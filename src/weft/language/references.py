@@ -37,63 +37,65 @@ Scope = dict[str, Any] | Cells
 """Where a name stands: the dictionary of a module, or what a function captures from those around it."""
 
 
-class FindReferences(ast.NodeVisitor):
-    """Collect the names a function reads before it has bound them, in order: `a`, `module.f`, `module.sub.CONST`."""
+class FindReferences:
+    """Collect the names a function reads before it has bound them, in order: `a`, `module.f`, `module.sub.CONST`.
+
+    With a stack of its own: a long sum or a long chain of `elif` is a syntax tree as deep as it is long.
+    """
 
     def __init__(self) -> None:
         self.bound: set[str] = set()
         self.found: dict[tuple[str, ...], None] = {}
 
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
-        # Defaults, annotations and decorators were evaluated when the function was defined.
-        a = node.args
-        for arg in (*a.posonlyargs, *a.args, *a.kwonlyargs, *filter(None, (a.vararg, a.kwarg))):
-            self.bound.add(arg.arg)
-        for statement in node.body:
-            self.visit(statement)
+    def visit(self, root: ast.AST) -> None:
+        """Look at a node and all that is in it, in the order in which it happens."""
+        stack = [root]
+        while stack:
+            node = stack.pop()
+            if isinstance(node, ast.Name):
+                self._name(node)
+            elif isinstance(node, ast.Attribute):
+                stack += self._attribute(node)
+            else:
+                stack += reversed(self._parts(node))
 
-    def _value_first(self, node: ast.Assign | ast.AnnAssign | ast.AugAssign) -> None:
-        if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
-            self.visit_Name(ast.Name(node.target.id, ast.Load()))
-        if node.value is not None:
-            self.visit(node.value)
-        if isinstance(node, ast.AnnAssign):
-            self.visit(node.annotation)
-        for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
-            self.visit(target)
+    def _parts(self, node: ast.AST) -> list[ast.AST]:
+        """The parts of a node, in the order in which they happen."""
+        match node:
+            case ast.FunctionDef(args=a):
+                # Defaults, annotations and decorators were evaluated when the function was defined.
+                for arg in (*a.posonlyargs, *a.args, *a.kwonlyargs, *filter(None, (a.vararg, a.kwarg))):
+                    self.bound.add(arg.arg)
+                return [*node.body]
+            case ast.Assign(value=value, targets=targets):
+                return [value, *targets]
+            case ast.AugAssign(target=target, value=value):
+                read = [ast.Name(target.id, ast.Load())] if isinstance(target, ast.Name) else []
+                return [*read, value, target]
+            case ast.AnnAssign(target=target, annotation=annotation, value=value):
+                return [*([value] if value is not None else []), annotation, target]
+            case ast.For():
+                return [node.iter, node.target, *node.body, *node.orelse]
+            case ast.ListComp() | ast.GeneratorExp() | ast.SetComp() | ast.DictComp():
+                first = [part for g in node.generators for part in (g.iter, g.target, *g.ifs)]
+                return [*first, *ast.iter_child_nodes(node)]
+        return list(ast.iter_child_nodes(node))
 
-    visit_Assign = visit_AnnAssign = visit_AugAssign = _value_first
-
-    def visit_For(self, node: ast.For) -> None:
-        self.visit(node.iter)
-        self.visit(node.target)
-        for statement in (*node.body, *node.orelse):
-            self.visit(statement)
-
-    def _comprehension(self, node: Any) -> None:
-        for generator in node.generators:
-            self.visit(generator.iter)
-            self.visit(generator.target)
-            for condition in generator.ifs:
-                self.visit(condition)
-        self.generic_visit(node)
-
-    visit_ListComp = visit_GeneratorExp = visit_SetComp = visit_DictComp = _comprehension
-
-    def visit_Name(self, node: ast.Name) -> None:
+    def _name(self, node: ast.Name) -> None:
         if isinstance(node.ctx, ast.Load):
             if node.id not in self.bound:
                 self.found[(node.id,)] = None
         else:
             self.bound.add(node.id)
 
-    def visit_Attribute(self, node: ast.Attribute) -> None:
+    def _attribute(self, node: ast.Attribute) -> list[ast.AST]:
         path = [node.attr]
         value = node.value
         while isinstance(value, ast.Attribute):
             path.append(value.attr)
             value = value.value
         if not isinstance(value, ast.Name):
-            self.visit(value)
-        elif value.id not in self.bound:
+            return [value]
+        if value.id not in self.bound:
             self.found[(value.id, *reversed(path))] = None
+        return []

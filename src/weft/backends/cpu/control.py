@@ -35,10 +35,7 @@ def _prepare_region(s: Scheduler, op: Op) -> None:
     own = {id(r) for inner in inside for r in inner.results}
     own |= {id(a) for region in op.regions for block in region for a in block.args}
     own |= {id(a) for inner in inside for region in inner.regions for block in region for a in block.args}
-    for inner in inside:
-        for a in inner.args:
-            if id(a) not in own:
-                s.prepare(a)
+    s.prepare(a for inner in inside for a in inner.args if id(a) not in own)
     s.settle_loads([i for i in inside if i.name in EFFECTS], set())
 
 
@@ -70,7 +67,7 @@ def _carried_buffer(s: Scheduler, init: Value, last: int) -> Buffer:
 
 def _assign(s: Scheduler, pairs: list[tuple[Value, Buffer]]) -> None:
     """Write each value into its buffer as if all at once: some values read the buffers' old contents."""
-    todo = [(v, b) for v, b in pairs if s.env.get(v) is not b]
+    todo = [(v, b) for v, b in pairs if s.env.get(v) is not b and (v.op is None or v.op.name != "ub.poison")]
     targets = {id(b) for _, b in todo}
     ready: list[tuple[Value, Buffer]] = []
     for value, buffer in todo:

@@ -378,6 +378,11 @@ def _splat(ev: Evaluator, op: Op, value: Value, coords: Coords) -> Form:
     return ev.eval(op.args[0], ())
 
 
+def _nothing(ev: Evaluator, op: Op, value: Value, coords: Coords) -> Form:
+    """A value that is never looked at."""
+    return Uniform(const(llvm_type(value.elem), 0))
+
+
 def _constant(ev: Evaluator, op: Op, value: Value, coords: Coords) -> Form:
     data = op.attrs["value"]
     if isinstance(data, list):
@@ -542,6 +547,7 @@ def _pointer_cast(ev: Evaluator, op: Op, value: Value, coords: Coords) -> Form:
 SHAPE_OPS: dict[str, ShapeOp] = {
     "tt.splat": _splat,
     "arith.constant": _constant,
+    "ub.poison": _nothing,
     "tt.make_range": _make_range,
     "tt.expand_dims": _expand_dims,
     "tt.broadcast": _broadcast,

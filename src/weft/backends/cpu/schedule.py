@@ -14,7 +14,7 @@ hold, a variant compiled without it runs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,6 +62,15 @@ def anchor(*names: str) -> Callable[[AnchorHandler], AnchorHandler]:
         return fn
 
     return register
+
+
+def _forget(known: dict[Value, bool], value: Value) -> None:
+    """Drop what is known about a value and all that it is computed of."""
+    stack = [value]
+    while stack:
+        found = stack.pop()
+        if known.pop(found, None) is not None and found.op is not None:
+            stack.extend(found.op.args)
 
 
 def is_lazy(op: Op) -> bool:
@@ -329,10 +338,12 @@ class Scheduler:
                 if self.aliases.may_meet(value.op.args[0], store.args[0], same_place):
                     return value
         if stores:
+            inside = {v for v, _ in visited}
+            known: dict[Value, bool] = {}
             for load in self.pending_loads:
-                if load.result in self.env or any(load.result is v for v, _ in visited):
+                if load.result in self.env or load.result in inside:
                     continue
-                if not self.needed_later(load.result, ops):
+                if not self.needed_later(load.result, ops, known=known):
                     continue
                 if any(s.index > load.index and self.aliases.may_meet(load.args[0], s.args[0], False) for s in stores):
                     return load.result
@@ -348,17 +359,19 @@ class Scheduler:
     ) -> list[Root]:
         writes: list[Root] = []
         made = {r.value for r in roots if isinstance(r, WriteRoot) and r.keep}
+        known: dict[Value, bool] = {}  # users are asked about first
         for value, coords in reversed(visited):
             if value in self.env or value in made or value.op is None or not is_lazy(value.op):
                 continue
             bits = [s for coord in coords for s in coord]
             if len(bits) != count or len(set(bits)) != count or min(bits, default=0) < 0:
                 continue
-            if not self.worth_keeping(value) or not self.needed_later(value, ops, made):
+            if not self.worth_keeping(value) or not self.needed_later(value, ops, made, known):
                 continue
             buffer = self._dying(value, coords, visited, ops) or self.allocate(value)
             writes.append(WriteRoot(value, buffer, coords, shape))
             made.add(value)
+            _forget(known, value)
         return writes
 
     def _dying(
@@ -399,15 +412,20 @@ class Scheduler:
         """Write a tile into a buffer that is somebody else's."""
         self.add_root(WriteRoot(value, buffer, identity(value.shape), value.shape, keep=False))
 
-    def prepare(self, value: Value) -> None:
-        """Before a region that pulls `value`, perhaps many times: materialise what is not cheap to compute."""
-        if not value.is_tile or value in self.env or value.op is None:
-            return
-        if self.worth_keeping(value):
-            self.materialise(value)
-            return
-        for a in value.op.args:
-            self.prepare(a)
+    def prepare(self, values: Iterable[Value]) -> None:
+        """Before a region that pulls `values`, perhaps many times: materialise what is not cheap to compute."""
+        seen: set[Value] = set()
+        for first in values:
+            stack = [first]
+            while stack:
+                value = stack.pop()
+                if value in seen or not value.is_tile or value in self.env or value.op is None:
+                    continue
+                seen.add(value)
+                if self.worth_keeping(value):
+                    self.materialise(value)
+                else:
+                    stack += reversed(value.op.args)
 
     def failed(self, op: Op, broken: Reg) -> None:
         """Report an assertion that does not hold in some lane."""
@@ -465,22 +483,46 @@ class Scheduler:
             return False
         return self.cost(value) >= 3
 
-    def needed_later(self, value: Value, now: set[Op], made: set[Value] | frozenset[Value] = frozenset()) -> bool:
-        """Whether some anchor beyond `now` will pull `value`, not through a value with a buffer (or one in `made`)."""
-        seen = {value}
-        stack = [value]
-        while stack:
-            for user in stack.pop().users:
-                if user in now:
-                    continue
-                if is_lazy(user):
-                    for r in user.results:
-                        if r not in seen and r not in self.env and r not in made:
-                            seen.add(r)
-                            stack.append(r)
-                elif user.last >= self.position:
-                    return True
+    def needed_later(
+        self,
+        value: Value,
+        now: set[Op],
+        made: set[Value] | frozenset[Value] = frozenset(),
+        known: dict[Value, bool] | None = None,
+    ) -> bool:
+        """Whether some anchor beyond `now` will pull `value`, not through a value with a buffer (or one in `made`).
+
+        `known` keeps the answers for further questions with the same `now` and `made`.
+        """
+        known = {} if known is None else known
+        path = [(value, self._pulled_by(value, now))]
+        while path:
+            current, uses = path[-1]
+            for use in uses:
+                if use is not None:
+                    if use in self.env or use in made:
+                        continue
+                    found = known.get(use)
+                    if found is None:
+                        path.append((use, self._pulled_by(use, now)))
+                        break
+                    if not found:
+                        continue
+                known.update((waiting, True) for waiting, _ in path)
+                return True
+            else:
+                known[current] = False
+                path.pop()
         return False
+
+    def _pulled_by(self, value: Value, now: set[Op]) -> Iterator[Value | None]:
+        """What may pull a value beyond `now`: tiles that are lazy too, and None for an anchor that is still to come."""
+        for user in value.users:
+            if user not in now:
+                if is_lazy(user):
+                    yield from user.results
+                elif user.last >= self.position:
+                    yield None
 
     def last_use(self, value: Value) -> int:
         """The index of the last operation that may read `value`, directly or through lazy ones."""
@@ -499,8 +541,9 @@ class Scheduler:
 
     def settle_loads(self, effects: Sequence[Op], now: set[Op]) -> None:
         """Materialise loads still pending that `effects` (about to happen out of their nest) might overwrite."""
+        known: dict[Value, bool] = {}
         for load in list(self.pending_loads):
-            if load.result in self.env or not self.needed_later(load.result, now):
+            if load.result in self.env or not self.needed_later(load.result, now, known=known):
                 continue
             if any(e.index > load.index and self.aliases.may_meet(load.args[0], e.args[0], False) for e in effects):
                 self.materialise(load.result)

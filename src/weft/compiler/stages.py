@@ -23,7 +23,7 @@ from typing import Any, Protocol
 
 from weft import __version__
 from weft.backends.cpu.driver import host_cpu, llvm_version
-from weft.base import CompilerCrash, Unsupported, WeftError
+from weft.base import CompilationError, CompilerCrash, Span, Unsupported, WeftError
 
 from .alarms import raised_by_handler
 from .kernel import AsmDict, CompiledKernel
@@ -89,13 +89,33 @@ def stage(name: str, timings: dict[str, float], ir: Callable[[], str] | None = N
         raised = raised_by_handler(error)
         if raised is not None:
             raise raised from None
-        if isinstance(error, WeftError):
+        if isinstance(error, WeftError | RecursionError):  # see `too_deep`
             raise
         raise CompilerCrash(
             f"{type(error).__name__}: {error}", name, ir=ir() if ir else None, traceback=traceback.format_exc()
         ) from error
     finally:
         timings[name] = timings.get(name, 0.0) + perf_counter() - begin
+
+
+@contextmanager
+def too_deep(src: Source) -> Iterator[None]:
+    """Say of which kernel it is that it is nested too deeply, where a stage has run out of Python's stack."""
+    try:
+        yield
+    except RecursionError as error:
+        fn = getattr(src, "fn", None)
+        span = None
+        if fn is not None:
+            definition: Any = fn.parse().body[0]
+            start = definition.col_offset + len("def ")
+            span = Span(fn.file_name, definition.lineno, start, definition.lineno, start + len(definition.name))
+        raise CompilationError(
+            f"{src.name} is nested too deeply to be compiled: the stack of {sys.getrecursionlimit()} calls is full",
+            span,
+            source_line=fn.source_line(span.line) if fn is not None and span is not None else None,
+            hint="nest less, or launch it where fewer calls are active; sys.setrecursionlimit(...) makes it larger",
+        ) from error
 
 
 def cpu_stages() -> Any:
@@ -130,6 +150,19 @@ def compile(
     """
     if isinstance(src, str):
         src = IRSource(src)
+    with too_deep(src):
+        return _compile(src, target, options, store, dump, environment, instead)
+
+
+def _compile(
+    src: Source,
+    target: Any,
+    options: Mapping[str, Any] | None,
+    store: Store | None,
+    dump: Dump | None,
+    environment: Mapping[str, str] | None,
+    instead: IRSource | None,
+) -> CompiledKernel:
     timings: dict[str, float] = {}
     chosen = as_target(target)
     if chosen.backend == "cuda" and options and options.get("arch"):

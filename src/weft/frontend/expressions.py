@@ -18,7 +18,7 @@ from weft.language.callable import BoundConstexprFunction, BoundJITMethod, Const
 from .calls import call
 from .frame import Frame, evaluates
 from .names import did_you_mean
-from .values import as_tuple, describe, is_aggregate, unwrap, wrap_scalar
+from .values import as_tuple, describe, is_aggregate, turns, unwrap, wrap_scalar
 
 __all__ = ["apply_binary", "binary_entry", "elements", "get_attribute", "sequence"]
 
@@ -94,6 +94,10 @@ def sequence(frame: Frame, value: Any, node: ast.AST, purpose: str) -> list[Any]
     if isinstance(value, core.tuple):
         return list(value)
     inner = unwrap(value)
+    if isinstance(inner, range):
+        count = turns(inner)
+        frame.at(node)
+        frame.semantic.unroll(f"this range has {count} values", count, "use a `for` over it, which makes a loop")
     if isinstance(inner, (tuple, list, range)):
         return list(as_tuple(tuple(inner)))
     hint = "use Python's range(...)" if isinstance(value, (core.range, core.static_range)) else None

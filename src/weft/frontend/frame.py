@@ -118,8 +118,6 @@ class Trace:
     target: Any
     active: list[Frame] = field(default_factory=list)
     """The functions being traced, callers first."""
-    unrolled: int = 0
-    """Bodies unrolled so far, against `options.unroll_budget`."""
     liveness: dict[int, Liveness] = field(default_factory=dict)
     """Of each function that has loops or branches, by the identity of its syntax tree."""
 
@@ -334,6 +332,9 @@ class Frame:
         call_loc = builder.loc
         scope = bind(fn, list(args), kwargs or {})
         self._check_recursion(fn, scope)
+        self.semantic.unroll(
+            f"this call of `{fn.__name__}` makes its body once more", 1, "call it in a loop made by range"
+        )
         frame = Frame(trace, fn, scope, call_loc)
         trace.active.append(frame)
         try:

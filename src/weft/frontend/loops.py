@@ -23,7 +23,7 @@ from .branches import scalar_condition
 from .carried import Carried
 from .frame import Frame, runs
 from .turns import turns_of
-from .values import describe, unwrap
+from .values import describe, turns, unwrap
 
 __all__: list[str] = []
 
@@ -88,17 +88,8 @@ def _static_for(frame: Frame, node: ast.For, name: str, iterator: Any) -> bool:
     if step == 0:
         raise frame.error("the step of static_range must not be 0", node.iter)
     values = builtins.range(start, end, step)
-    trace = frame.trace
-    budget = getattr(trace.options, "unroll_budget", 100_000)
-    count = max(0, (end - start + step - (1 if step > 0 else -1)) // step)  # len() refuses very large ranges
-    if trace.unrolled + count > budget:
-        raise frame.error(
-            f"static_range unrolls {count} bodies, {trace.unrolled} were unrolled before, and the limit of one kernel "
-            f"is {budget}",
-            node.iter,
-            hint="use range, which makes a loop",
-        )
-    trace.unrolled += count
+    count = turns(values)
+    frame.semantic.unroll(f"static_range unrolls {count} bodies", count, "use range, which makes a loop")
     for value in values:
         frame.scope[name] = core.constexpr(value)
         if frame.run(node.body):

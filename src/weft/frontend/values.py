@@ -26,6 +26,7 @@ __all__ = [
     "name_value",
     "same_value",
     "snapshot",
+    "turns",
     "unflatten",
     "unwrap",
     "way_to",
@@ -144,6 +145,12 @@ def same_constant(left: Any, right: Any) -> bool:
 def is_aggregate(value: Any) -> bool:
     """Whether a value is of a class of the user's."""
     return isinstance(value, core.base_value) and getattr(value, "__triton_aggregate__", False)
+
+
+def turns(values: range) -> int:
+    """How many there are; `len` refuses very large ranges."""
+    step = values.step
+    return max(0, (values.stop - values.start + step - (1 if step > 0 else -1)) // step)
 
 
 def snapshot(scope: dict[str, Any]) -> dict[str, Any]:

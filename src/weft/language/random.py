@@ -85,6 +85,8 @@ def _rounds(counters: list[Any], keys: list[Any], n_rounds: int, words: _Words) 
     (step0, step1), (a, b) = _CONSTANTS[words.bits]
     c0, c1, c2, c3 = counters
     k0, k1 = keys
+    if isinstance(n_rounds, int):
+        words.s.unroll(f"{n_rounds} rounds of Philox are unrolled", n_rounds, "10 rounds, the default, are plenty")
     for _ in range(n_rounds):
         new0 = words.xor(words.xor(words.mulhi(b, c2), c1), k0)
         new2 = words.xor(words.xor(words.mulhi(a, c0), c3), k1)

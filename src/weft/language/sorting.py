@@ -102,6 +102,7 @@ class _Network:
     def merge(self, length: int) -> None:
         """Sort every run of `length` keys, each bitonic, upwards."""
         distance = length // 2
+        self.s.unroll(f"sorting unrolls {length.bit_length() - 1} steps", length.bit_length() - 1, "sort in a loop")
         while distance:
             pairs = self._pairs(distance)
             both = [self.s.reduce_with(op, pairs, 1) for op in (self.least, self.most)]

@@ -174,6 +174,7 @@ def map_elementwise(
     pack = unwrap(pack)
     if not isinstance(pack, int) or pack < 1:
         raise ValueError(f"pack must be a positive integer, got {pack}")
+    _semantic.unroll(f"map_elementwise packs {pack} elements", pack, "make pack smaller")
     inputs = _semantic.broadcast_tensors(*[_semantic.to_tensor(a) for a in args])
     types = [t.type.scalar for t in inputs for _ in range(pack)]
     block = _semantic.builder.new_block([t.to_ir() for t in types])

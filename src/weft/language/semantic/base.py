@@ -54,6 +54,20 @@ class SemanticBase:
         self.builder = builder
         self.options = options if options is not None else CompileOptions()
         self.target = target
+        self.unrolled = 0
+        """Bodies unrolled so far, against `options.unroll_budget`."""
+
+    def unroll(self, what: str, count: int, hint: str) -> None:
+        """Note that `count` bodies are about to be made: turns of a loop, rounds of a generator, calls.
+
+        One budget covers them all, so that a kernel of a few lines compiles in reasonable time or says why not.
+        """
+        budget = self.options.unroll_budget
+        if self.unrolled + count > budget:
+            error = ValueError(f"{what}, {self.unrolled} were unrolled before, and the limit of one kernel is {budget}")
+            error.add_note(hint)
+            raise error
+        self.unrolled += count
 
     # -- making values -----------------------------------------------------------------------------------------
 

@@ -11,7 +11,10 @@ import signal
 import sys
 import time
 import warnings
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -158,6 +161,52 @@ def test_a_killed_writer_does_no_harm_long(tmp_path: Path) -> None:
     check_kills(tmp_path, 1000)
 
 
+def _die_at(call: int) -> None:
+    """Let the system's calls of a write kill this process before one of them is done."""
+    count = 0
+
+    def wrap(real: Callable[..., Any]) -> Callable[..., Any]:
+        def wrapped(*args: Any, **kwargs: Any) -> Any:
+            nonlocal count
+            count += 1
+            if count == call:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return real(*args, **kwargs)
+
+        return wrapped
+
+    for name in ("lstat", "mkdir", "open", "fstat", "write", "fsync", "close", "replace", "scandir", "unlink"):
+        setattr(os, name, wrap(getattr(os, name)))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.parametrize("old", [None, (FACTS, {"object": b"old"})])
+def test_a_writer_killed_at_each_call(tmp_path: Path, old: tuple[dict[str, Any], dict[str, bytes]] | None) -> None:
+    """Whether there was an entry before or not: that one, the new one, or none."""
+    new, seen = (FACTS, {"object": b"new"}), []
+    while True:
+        store = Store(tmp_path / f"{len(seen)}" / "cache")
+        if old is not None:
+            store.put(KEY, *old)
+        child = os.fork()
+        if child == 0:
+            _die_at(len(seen) + 1)
+            Store(store.directory).put(KEY, *new)
+            os._exit(0)
+        ended = os.waitpid(child, 0)[1]
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            seen.append(store.get(KEY))
+            store.put(KEY, FACTS, BLOBS)
+            assert store.get(KEY) == (FACTS, BLOBS)
+        if ended == 0:
+            break
+        assert ended == signal.SIGKILL
+    turn = seen.index(new)
+    assert seen == [old] * turn + [new] * (len(seen) - turn)
+    assert turn > 10 and len(seen) - turn > 2
+
+
 CALLS = ("open", "read", "write", "fsync", "close", "replace", "mkdir", "lstat", "fstat", "utime", "unlink", "scandir")
 ERRORS = (errno.EBUSY, errno.ESTALE, errno.ENOENT, errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EIO)
 
@@ -302,6 +351,33 @@ def check_concurrency(tmp_path: Path, processes: int, rounds: int, *, removing: 
 @pytest.mark.parametrize("removing", [False, True])
 def test_many_writers(tmp_path: Path, removing: bool) -> None:
     check_concurrency(tmp_path, 2, 60, removing=removing)
+
+
+def check_threads(tmp_path: Path, threads: int, rounds: int) -> None:
+    """Threads that share a store; the size is looked at meanwhile."""
+    store = Store(tmp_path / "cache", size_cap=40_000)
+
+    def work(seed: int) -> None:
+        rng = random.Random(seed)
+        for _ in range(rounds):
+            key = f"{rng.randrange(16):064x}"
+            found = store.get(key)
+            assert found is None or found[1]["object"] == key.encode() * 100
+            store.put(key, {"name": key}, {"object": key.encode() * 100})
+
+    with warnings.catch_warnings(), ThreadPoolExecutor(threads) as pool:
+        warnings.simplefilter("error")
+        list(pool.map(work, range(threads)))
+    assert all(entry.error is None for entry in store.entries())
+
+
+def test_many_threads(tmp_path: Path) -> None:
+    check_threads(tmp_path, 8, 20)
+
+
+@pytest.mark.slow
+def test_many_threads_long(tmp_path: Path) -> None:
+    check_threads(tmp_path, 32, 200)
 
 
 @pytest.mark.slow

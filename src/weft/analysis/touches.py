@@ -72,9 +72,10 @@ def _of_instruction(op: LaneOp) -> Iterator[Touch]:
             yield Touch(place, 128, "write" if entry.touches == "shared" else "read", active)
     elif entry.touches == "bulk" and active is not None:
         by_name = dict(zip((o.name for o in entry.operands), op.operands))
-        far = "blocks" in by_name
+        sent = name.startswith("st.async")  # by each thread for itself: it says nothing of what others have done
+        far = sent or "blocks" in by_name
         if "barrier" in by_name:
-            yield Touch(by_name["barrier"], 8, "atomic", active, release=True, far=far)
+            yield Touch(by_name["barrier"], 8, "atomic", active, release=not sent, far=far)
         later, how = ("mbarrier", "write") if entry.stores else ("bulk", "read")
         yield Touch(by_name["to" if entry.stores else "source"], 1, how, later=later, far=far)
     elif name.startswith("wgmma") and entry.touches == "shared":

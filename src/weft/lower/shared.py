@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from xdsl.ir import Operation, SSAValue
 
-from weft.base import Unsupported
+from weft.base import LayoutError, Unsupported
 from weft.ir import bit_width, int_value, ints_of
 from weft.ir.gpu import MemDescType
 from weft.ir.lane import Value
@@ -85,7 +85,7 @@ class _Side:
         in_order = f2.span(named)
         self.order = [in_order[i ^ within] for i in range(len(in_order))]
 
-    def address(self, c: Context, base: Value, vector: int, offset: int = 0) -> Value:
+    def address(self, c: Context, base: Value, vector: int, offset: int = 0, home: Value | None = None) -> Value:
         """The addresses of each group of registers; `offset` bytes are xored to all."""
         starts = [f2.multiply(self.columns, self.order[i]) for i in range(0, len(self.order), vector)]
         if self.plan.access.instruction == "shared":
@@ -96,7 +96,7 @@ class _Side:
             matrices = self.named[1 if trans else word : self.plan.access.vector]
             lanes = [*([self.named[0], *self.lanes[:2]] if trans else self.lanes[2:]), *matrices]
         own, *others = ([x * self.width for x in side] for side in (starts, lanes, self.warps, self.blocks))
-        return c.plus(place(c, own, others, self.gaps, offset), self.home(c, base, vector))
+        return c.plus(place(c, own, others, self.gaps, offset), self.home(c, base, vector) if home is None else home)
 
     @property
     def space(self) -> str:
@@ -113,11 +113,15 @@ class _Side:
 
     def home(self, c: Context, base: Value, vector: int) -> Value:
         """For each group of registers, where the buffer begins in the block that has its elements."""
+        return self.in_home(c, base, vector) if self.homes else base
+
+    def in_home(self, c: Context, base: Value, vector: int) -> Value:
+        """For each group of registers, an address of shared memory as one of the block that has its elements."""
+        groups = range(0, len(self.order), vector)
         if not self.homes:
-            return base
-        ranks = [
-            f2.multiply(self.homes["register"], self.order[i]) ^ self.rank for i in range(0, len(self.order), vector)
-        ]
+            own = c.build.linear([0], block=[1 << i for i in range(c.program.blocks.bit_length() - 1)])
+            return c.build.rename(c.build.remote(base, own), [0 for _ in groups])
+        ranks = [f2.multiply(self.homes["register"], self.order[i]) ^ self.rank for i in groups]
         several = sorted(set(ranks))
         parts = (self.homes[d] for d in ("lane", "warp", "block"))
         found = c.build.remote(base, c.build.linear(several, *parts))
@@ -250,6 +254,41 @@ def _local_store(c: Context, op: Operation) -> None:
     offset, gaps = c.offset_of(target), gaps_of(type, width)
     rank = c.rank_of(target)
     store_tile(c, c.whole(value), c.layout(value), memory, c[target], width, offset, gaps, rank=rank)
+
+
+@lowering("ttng.async_shared_store")
+def _async_shared_store(c: Context, op: Operation) -> None:
+    """Words of 32 bits, up to four at once, each counted at the mbarrier of the block in whose memory it is to be."""
+    source, target, barrier = op.operands
+    if c.program.blocks == 1:
+        raise Unsupported(
+            "an asynchronous store in a kernel of one block each", c.program.target, c.build.span,
+            hint="launch it with num_ctas=2 or more, or store what is for the block itself by memory.store(value)",
+        )  # fmt: skip
+    type, memory, width = memory_of(target)
+    value, layout = _for_memory(c, c.whole(source), c.layout(source), memory)
+    side = _Side(c, layout, memory, width, True, gaps_of(type, width), c.offset_of(target), False, c.rank_of(target))
+    vector = 1 << side.plan.access.vector
+    size = vector * width
+    if size < 4:
+        raise LayoutError(
+            f"an asynchronous store sends words of 4 bytes, and a thread holds {vector} element(s) of {width} bytes "
+            "that follow each other in shared memory",
+            c.build.span,
+            hint=f"a layout whose threads hold {4 // width} elements or more along the memory's fastest dimension",
+        )
+    words = c.build.rename(value, side.order)
+    if words.elem == "i1":
+        words = c.build.op("arith.extui", [words], "i8")
+    count = len(side.order) * width // 4
+    if width != 4:
+        words = c.build.add("pack" if width < 4 else "unpack", [words], [("i32", count)]).result
+    address = side.address(c, c[target], vector, c.offset_of(target), side.in_home(c, c[target], vector))
+    counted = side.in_home(c, c[barrier], vector)
+    active = c.all_of([*c.once(layout), *side.first_block(c)])
+    active = c.build.constant("i1", 1) if active is None else active
+    name = f"st.async{f'.v{size // 4}' if size > 4 else ''}.b32"
+    c.build.instruction(name, [address, words, counted, active])
 
 
 @lowering("ttg.memdesc_index")

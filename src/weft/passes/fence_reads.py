@@ -132,9 +132,12 @@ def _read(op: Operation) -> list[SSAValue]:
     return []
 
 
+_WRITERS = (ttg.LocalStoreOp, ttg.LocalScatterOp, ttg.LocalAtomicScatterRMWOp, ttng.AsyncSharedStoreOp)
+
+
 def _written(op: Operation) -> list[SSAValue]:
     """The shared memory that an operation of threads writes, `cp.async` included."""
-    if isinstance(op, ttg.LocalStoreOp | ttg.LocalScatterOp | ttg.LocalAtomicScatterRMWOp):
+    if isinstance(op, _WRITERS):
         return [op.dst]
     if isinstance(op, ttg.LocalAllocOp):
         return [op.result] if op.src is not None else []

@@ -14,7 +14,7 @@ from .machine import Access, Context
 from .maps import SCRATCH
 from .values import DTYPES, Array, Fragment, full, unsigned
 
-__all__ = ["HANDLERS", "combined", "need_defined"]
+__all__ = ["CLUSTER_BITS", "HANDLERS", "combined", "need_defined"]
 
 
 def need_defined(context: Context, op: LaneOp, value: Value, what: str, where: Array | None = None) -> None:

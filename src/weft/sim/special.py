@@ -20,6 +20,7 @@ from .errors import DivergenceError, TrapError
 from .machine import Access, Context, Wait
 from .printing import print_op
 from .products import await_products, end_group, issue
+from .sent import send
 from .values import DTYPES, Array, Fragment, full
 
 __all__ = ["HANDLERS", "WAITING"]
@@ -261,6 +262,8 @@ def _any_instruction(context: Context, op: LaneOp) -> Iterator[Wait]:
         yield from mbarrier(context, op)
     elif isa.startswith(("cp.async.bulk.", "cp.reduce.async.bulk.")):
         yield from bulk(context, op)
+    elif isa.startswith("st.async."):
+        yield from send(context, op)
     elif isa.startswith("barrier.cluster."):
         yield from _cluster(context, op)
     else:

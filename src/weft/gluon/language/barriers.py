@@ -16,12 +16,22 @@ from ..semantic import GluonSemantic
 from ..types import blocks_of
 from .layouts import MBarrierLayout
 
-__all__ = ["allocate_mbarrier", "arrive", "expect", "init", "invalidate", "known_number", "listed", "wait"]
+__all__ = [
+    "allocate_mbarrier",
+    "arrive",
+    "barrier_handle",
+    "expect",
+    "init",
+    "invalidate",
+    "known_number",
+    "listed",
+    "wait",
+]
 
 Semantic = GluonSemantic | None
 
 
-def _barrier(name: str, value: Any) -> Any:
+def barrier_handle(name: str, value: Any) -> Any:
     """The handle of an mbarrier."""
     is_word = isinstance(value, shared_memory_descriptor) and value.dtype == dt.int64 and len(value.shape) == 1
     if not is_word or value.shape[0] != blocks_of(value.layout, value.shape):
@@ -66,14 +76,14 @@ def init(mbarrier: Any, count: Any, _semantic: Semantic = None) -> None:
     """Make an mbarrier whose phases are over when `count` have arrived (and all bytes that were expected)."""
     assert _semantic is not None
     properties = {"count": _count("init", "count", count)}
-    _semantic.builder.create(ttng.InitBarrierOp, (_barrier("init", mbarrier),), (), properties)
+    _semantic.builder.create(ttng.InitBarrierOp, (barrier_handle("init", mbarrier),), (), properties)
 
 
 @builtin
 def invalidate(mbarrier: Any, _semantic: Semantic = None) -> None:
     """The memory is no mbarrier any more, and may be used for something else."""
     assert _semantic is not None
-    _semantic.builder.create(ttng.InvalBarrierOp, (_barrier("invalidate", mbarrier),))
+    _semantic.builder.create(ttng.InvalBarrierOp, (barrier_handle("invalidate", mbarrier),))
 
 
 @builtin
@@ -88,7 +98,7 @@ def wait(mbarrier: Any, phase: Any, pred: Any = True, deps: Any = (), _semantic:
         raise TypeError(f"wait: the phase must be a scalar integer, 0 or 1, got {parity}")
     parity = _semantic.cast(parity, dt.int32)
     memory = [_memory(value).handle for value in listed(deps)]
-    operands = [_barrier("wait", mbarrier), parity.handle, _pred(pred, _semantic), *memory]
+    operands = [barrier_handle("wait", mbarrier), parity.handle, _pred(pred, _semantic), *memory]
     properties = {"operandSegmentSizes": ir.segments(1, 1, 1, len(memory))}
     _semantic.builder.create(ttng.WaitBarrierOp, operands, (), properties)
 
@@ -114,7 +124,7 @@ def expect(
     size = bytes if unwrap(bytes_per_cta) is None else bytes_per_cta
     _check_own("mbarrier.expect", from_cta, _semantic)
     properties = {"size": _count("expect", "bytes", size)}
-    operands = (_barrier("expect", mbarrier), _pred(pred, _semantic))
+    operands = (barrier_handle("expect", mbarrier), _pred(pred, _semantic))
     _semantic.builder.create(ttng.BarrierExpectOp, operands, (), properties)
 
 
@@ -126,7 +136,7 @@ def arrive(
     assert _semantic is not None
     _check_own("mbarrier.arrive", from_cta, _semantic)
     properties = {"count": _count("arrive", "count", count)}
-    operands = (_barrier("arrive", mbarrier), _pred(pred, _semantic))
+    operands = (barrier_handle("arrive", mbarrier), _pred(pred, _semantic))
     _semantic.builder.create(ttng.ArriveBarrierOp, operands, (), properties)
 
 

@@ -312,6 +312,12 @@ def _barrier(op: Operation, value: SSAValue) -> None:
         fail(op, f"an mbarrier is one i64 for each block (!ttg.memdesc<1xi64, ...>), got {show(value)}")
 
 
+@rule(ttng.AsyncSharedStoreOp)
+def _async_shared_store(op: ttng.AsyncSharedStoreOp) -> None:
+    _holds(op, _memory(op, op.dst, mutable=True), op.src)
+    _barrier(op, op.mbarrier)
+
+
 @rule(
     ttng.InitBarrierOp, ttng.InvalBarrierOp, ttng.BarrierExpectOp, ttng.WaitBarrierOp, ttng.ArriveBarrierOp,
     ttng.AsyncCopyMbarrierArriveOp,

@@ -238,6 +238,10 @@ _FORMS: dict[type[Operation], Form | None] = {
     ),
     ttng.AsyncCopyMbarrierArriveOp: form(Value("barrier"), ATTRS, " : ", Type("barrier")),
     # ttng: tensors
+    ttng.AsyncSharedStoreOp: form(
+        Value("src"), ", ", Value("dst"), ", ", Value("mbarrier"), ATTRS, " : ", Type("src"), " -> ", Type("dst"),
+        ", ", Type("mbarrier"),
+    ),
     ttng.AsyncTMACopyGlobalToLocalOp: form(
         Value("desc"), "[", Values("coord"), "] ", Value("result"), ", ", Value("barrier"), ", ", Value("pred"), _HINTS,
         ATTRS, " : ", Type("desc"), ", ", Type("barrier"), " -> ", Type("result"), hidden="cache evict",

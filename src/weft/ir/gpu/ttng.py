@@ -31,6 +31,7 @@ from .memory import MemDescType
 __all__ = [
     "ArriveBarrierOp",
     "AsyncCopyMbarrierArriveOp",
+    "AsyncSharedStoreOp",
     "AsyncTMACopyGlobalToLocalOp",
     "AsyncTMACopyLocalToGlobalOp",
     "AsyncTMAGatherOp",
@@ -203,6 +204,20 @@ class AsyncCopyMbarrierArriveOp(IRDLOperation):
     name = "ttng.async_copy_mbarrier_arrive"
     barrier = operand_def()
     noIncrement = opt_prop_def()
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+
+@irdl_op_definition
+class AsyncSharedStoreOp(IRDLOperation):
+    """Begin to write a tile to shared memory; the bytes count at the mbarrier of the block that they go to:
+
+    ttng.async_shared_store %v, %m, %b : tensor<64xi32, #a> -> !ttg.memdesc<64xi32, ...>, !ttg.memdesc<1xi64, ...>
+    """
+
+    name = "ttng.async_shared_store"
+    src = operand_def()
+    dst = operand_def()
+    mbarrier = operand_def()
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
 

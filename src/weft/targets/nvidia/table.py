@@ -12,6 +12,7 @@ from .lanes import lane_instructions
 from .matrices import matrix_instructions
 from .mbarrier import mbarrier_instructions
 from .mma import mma_instructions
+from .sent import sending_instructions
 from .tensormap import tensormap_instructions
 from .wgmma import wgmma_instructions
 
@@ -28,6 +29,7 @@ def _table() -> dict[str, Instruction]:
         copy_instructions,
         mbarrier_instructions,
         bulk_instructions,
+        sending_instructions,
         tensormap_instructions,
         wgmma_instructions,
     ):

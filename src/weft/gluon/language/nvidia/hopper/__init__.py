@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ....elsewhere import only_on
 from ..ampere import async_copy, mma_v2
 from . import cluster, mbarrier, tma
+from .sent import async_store
 from .wgmma import (
     fence_async_shared,
     warpgroup_mma,
@@ -13,10 +13,6 @@ from .wgmma import (
     warpgroup_mma_init,
     warpgroup_mma_wait,
 )
-
-async_store = only_on(
-    "hopper", ["async_store"], "later versions of Triton than 3.6", {"async_store": "memory.store(value)"}
-)["async_store"]
 
 __all__ = [
     "async_copy",

@@ -119,7 +119,7 @@ def test_a_constructor_that_builds_ir() -> None:
         (lambda: Shape(1, depth=2), "unexpected keyword argument 'depth'"),
         (lambda: tl.aggregate_replace(Shape(1), depth=2), "Shape has no field 'depth'"),
         (lambda: tl.aggregate_replace(42, depth=2), "expects an aggregate instance"),
-        (lambda: aggregate(type("Child", (Pair,), {})), "Aggregates can only inherit from other aggregates"),
+        (lambda: aggregate(type("Child", (Pair,), {}))(), "Aggregates can only inherit from other aggregates"),
     ],
 )
 def test_what_does_not_fit(make: Any, message: str) -> None:

@@ -340,7 +340,7 @@ class CapturedGlobalError(LaunchError, RuntimeError):
 
 
 class SpecializationError(LaunchError, RuntimeError):
-    """`preload` was given the specialisation of another kernel."""
+    """`preload` was given the specialisation of another kernel, or one with constants that are not here."""
 
 
 class OutsideKernelError(LaunchError, RuntimeError):

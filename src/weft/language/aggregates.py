@@ -91,6 +91,8 @@ def _fields_of(cls: type) -> tuple[dict[str, Any], dict[str, Any]]:
     fields: dict[str, Any] = {}
     defaults: dict[str, Any] = {}
     for base in reversed(cls.__mro__[1:]):
+        if hasattr(base, "__wrong__"):
+            raise base.__wrong__
         if getattr(base, "__triton_aggregate__", False):
             fields.update(base.__annotations__)
             defaults.update(base.__aggregate_defaults__)  # type: ignore[attr-defined]
@@ -159,7 +161,29 @@ setattr(aggregate_replace, TRITON_BUILTIN, True)  # kernels call it as well
 
 
 def aggregate(cls: type) -> type:
-    """Class decorator: instances become values of the language. The class must have annotated fields."""
+    """Class decorator: instances become values of the language. The class must have annotated fields.
+
+    What is wrong with it is told when one is made: a class that nobody uses must not fail an import.
+    """
+    try:
+        return _aggregate(cls)
+    except Exception as error:
+        return _refused(cls, error)
+
+
+def _refused(cls: Any, error: Exception) -> type:
+    """A class in the place of one that cannot be an aggregate: making one of it raises why."""
+
+    def refuse(this_cls: type, *args: Any, **kwargs: Any) -> Any:
+        raise error.with_traceback(None)
+
+    facts = {"__new__": refuse, "__module__": getattr(cls, "__module__", __name__), "__doc__": cls.__doc__}
+    facts |= {TRITON_BUILTIN: True, "__triton_aggregate__": True, "__aggregate_defaults__": {}, "__annotations__": {}}
+    facts |= {"__wrong__": error, "hash_attrs": [], "_wants_generator": True}
+    return type(getattr(cls, "__name__", type(cls).__name__), (base_value,), facts)
+
+
+def _aggregate(cls: type) -> type:
     fields, defaults = _fields_of(cls)
     parents = tuple(base for base in cls.__bases__ if base is not object) or (base_value,)
     init: Any = vars(cls).get("__init__") or _constructor(cls.__name__, fields, defaults)

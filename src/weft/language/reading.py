@@ -22,7 +22,7 @@ import copy
 import functools
 import hashlib
 from enum import Enum
-from types import FunctionType, MemberDescriptorType, MethodType, ModuleType
+from types import BuiltinFunctionType, FunctionType, MemberDescriptorType, MethodType, ModuleType
 from typing import Any, Final
 
 from . import keys
@@ -93,7 +93,7 @@ class Attributes:
 
 
 class _Members:
-    """The members of a class, asked like a dict."""
+    """The members of a class, asked like a dict; under no name, which members there are."""
 
     __slots__ = ("_cls",)
 
@@ -102,6 +102,8 @@ class _Members:
 
     def get(self, name: str, default: Any) -> Any:
         """A member as it stands in the class now."""
+        if not name:
+            return frozenset(vars(self._cls)) - _BOOKKEEPING
         return vars(self._cls).get(name, default)
 
 
@@ -231,6 +233,8 @@ class Digest(Keys):
         again = self._again(cls)
         if again is not None:
             return again
+        own = _Members(cls)
+        self._watch(self.followed, "", own.get("", None), own)
         members = []
         for member_name, member in vars(cls).items():
             if member_name in _BOOKKEEPING or isinstance(member, MemberDescriptorType):
@@ -238,11 +242,17 @@ class Digest(Keys):
             if issubclass(cls, Enum) and (member_name[:1] == "_" and not isinstance(member, FunctionType)):
                 continue
             if not member_name.startswith("__") and not (isinstance(member, cls) and isinstance(member, Enum)):
-                self._watch(self.followed, member_name, member, _Members(cls))
+                self._watch(self.followed, member_name, member, own)
             members.append((member_name, self.of(member)))
         said = [(n, a if isinstance(a, str) else getattr(a, "__qualname__", "")) for n, a in _annotations(cls).items()]
         more = [self.of(m) for m in vars(cls).get("hash_attrs", ())]  # an aggregate lists what its values do
         return *name, *map(self.class_, cls.__bases__), *members, *said, *more
+
+    def _by_parts(self, value: Any) -> Key:
+        kind = kind_of_module(type(value).__module__)
+        if kind == "standard" and not _is_pure(type(value).__module__, kind):
+            self._not_followed(f"an object of type {type(value).__name__}")
+        return super()._by_parts(value)
 
     def opaque(self, value: Any) -> Key:
         self._not_followed(f"an object of type {type(value).__name__}")
@@ -251,12 +261,10 @@ class Digest(Keys):
     def of(self, value: Any) -> Key:
         if is_constexpr_value(value):  # a kernel may read such a global, and not one of the same value
             return "constexpr", super().of(value.value)
-        if callable(value) and isinstance(getattr(value, "__self__", None), (ModuleType, type(None))):
-            module = getattr(value, "__module__", None)
-            if not isinstance(value, (FunctionType, type)) and module is not None and not is_jit(value):
-                kind = kind_of_module(module)
-                if not _is_pure(module, kind) or getattr(value, "__name__", "") in _IMPURE:
-                    self._not_followed(f"{module}.{getattr(value, '__name__', type(value).__name__)}")
+        if isinstance(value, BuiltinFunctionType):
+            module, kind = value.__module__, kind_of_module(value.__module__)
+            if value.__name__ in _IMPURE or not _is_pure(module, kind):
+                self._not_followed(value.__name__ if module == "builtins" else f"{module}.{value.__name__}")
         if isinstance(value, ModuleType):
             self._whole_module(value)
         return super().of(value)

@@ -13,8 +13,8 @@ from typing import Any
 
 from weft import compiler
 from weft.base import SpecializationError
-from weft.language.dtypes import dtype
-from weft.language.keys import is_constexpr_value
+
+from .constants_as_json import as_json, from_json
 
 __all__ = ["DeviceCaches", "JitFunctionInfo", "read_specialization", "told_of_compilation"]
 
@@ -66,7 +66,7 @@ def _specialization_data(kernel: Any, key: str, src: Any, options: Mapping[str, 
         "name": kernel._fn_name,
         "signature": src.signature,
         "constant_keys": [list(p) for p in src.constants],
-        "constant_vals": [_json_constant(v) for v in src.constants.values()],
+        "constant_vals": [as_json(v) for v in src.constants.values()],
         "attrs_keys": [list(p) for p in src.attrs],
         "attrs_vals": list(src.attrs.values()),
         "options": dict(options),
@@ -85,29 +85,10 @@ def read_specialization(kernel: Any, text: str) -> tuple[str, compiler.ASTSource
             hint="preload each kernel with what the hook was told of that kernel",
         )
     signature = {name: _tuples(t) for name, t in facts["signature"].items()}
-    constants = {
-        tuple(k): _from_json_constant(v) for k, v in zip(facts["constant_keys"], facts["constant_vals"], strict=True)
-    }
+    constants = {tuple(k): from_json(v) for k, v in zip(facts["constant_keys"], facts["constant_vals"], strict=True)}
     attrs = {tuple(k): v for k, v in zip(facts["attrs_keys"], facts["attrs_vals"], strict=True)}
     source = compiler.ASTSource(kernel, signature, constants, attrs)
     return facts["key"], source, facts["options"], facts["target"]
-
-
-def _json_constant(value: Any) -> Any:
-    value = value.value if is_constexpr_value(value) else value
-    if isinstance(value, (tuple, list)):
-        return {"tuple": [_json_constant(v) for v in value]}
-    if isinstance(value, dtype):
-        return {"dtype": str(value)}
-    return value
-
-
-def _from_json_constant(value: Any) -> Any:
-    if isinstance(value, dict) and "tuple" in value:
-        return tuple(_from_json_constant(v) for v in value["tuple"])
-    if isinstance(value, dict) and "dtype" in value:
-        return dtype(value["dtype"])
-    return value
 
 
 def _tuples(value: Any) -> Any:

@@ -1,0 +1,208 @@
+"""What a decorator finds wrong is told when the kernel is used: a module with such a kernel can be imported."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import weft
+import weft.gluon
+import weft.language as tl
+from weft.base import CompilationError, DefinitionError, LaunchError, LaunchTypeError, WeftError
+
+
+def with_keywords(x, **meta):  # type: ignore[no-untyped-def]
+    tl.store(x, 1)
+
+
+def plain(x, n, B: tl.constexpr):  # type: ignore[no-untyped-def]
+    tl.store(x, B)
+
+
+class Base:
+    pass
+
+
+@tl.core._aggregate
+class WithOther(Base):
+    value: tl.constexpr
+
+
+@tl.core._aggregate
+class WithUnknown:
+    value: Nowhere  # type: ignore[name-defined]  # noqa: F821
+
+
+@tl.core._aggregate
+class OfOther(WithOther):
+    more: tl.constexpr
+
+
+CONFIGS = [weft.Config({"B": b}) for b in (16, 32, 64)]
+SUBJECTS: dict[str, Any] = {
+    "keywords": with_keywords, "a lambda": lambda x: x, "a number": 5, "a builtin": math.sin, "a class": Base,
+}  # fmt: skip
+DECORATORS: dict[str, Callable[[Any], Any]] = {
+    "jit": weft.jit,
+    "jit with options": weft.jit(noinline=True, debug=True),
+    "gluon.jit": weft.gluon.jit,
+    "autotune": lambda f: weft.autotune(CONFIGS, key=["n"])(weft.jit(f)),
+    "heuristics": lambda f: weft.heuristics({"B": lambda args: 16})(weft.jit(f)),
+    "both": lambda f: weft.heuristics({"B": lambda args: 16})(weft.autotune(CONFIGS, key=[])(weft.jit(f))),
+    "jit of heuristics": lambda f: weft.jit(weft.heuristics({"B": lambda args: 16})(f)),
+    "autotune of no kernel": weft.autotune(CONFIGS, key=[]),
+    "heuristics of no kernel": weft.heuristics({}),
+}
+
+
+@pytest.mark.parametrize("decorator", DECORATORS)
+@pytest.mark.parametrize("subject", SUBJECTS)
+def test_kernels_are_refused_when_they_are_used(decorator: str, subject: str) -> None:
+    kernel = DECORATORS[decorator](SUBJECTS[subject])
+    x = np.zeros(4, np.float32)
+    for use in (
+        lambda: kernel[(1,)](x),
+        lambda: kernel.run(x, grid=(1,), warmup=False),
+        lambda: kernel.warmup(x, grid=(1,)),
+        lambda: kernel[(1,)](x, target="sim:cuda:90"),
+    ):
+        with pytest.raises(DefinitionError):
+            use()
+
+
+def test_a_kernel_with_keywords_does_no_harm_to_others() -> None:
+    wrong = weft.jit(with_keywords)
+
+    @weft.jit
+    def never(x, CALLED: tl.constexpr):  # type: ignore[no-untyped-def]
+        if CALLED:
+            wrong(x)
+        tl.store(x, 2)
+
+    x = np.zeros(1, np.int32)
+    never[(1,)](x, False)
+    assert x[0] == 2
+    with pytest.raises(CompilationError, match=r"JIT functions do not support \*\*kwargs: with_keywords takes them"):
+        never[(1,)](x, True)
+    with pytest.raises(DefinitionError) as caught:
+        wrong[(1,)](x)
+    line = with_keywords.__code__.co_firstlineno
+    assert re.fullmatch(
+        rf"{re.escape(__file__)}:{line}:1: error: JIT functions do not support \*\*kwargs: with_keywords takes them\n"
+        r"(.*\n)*hint: name the parameters, or take a tuple",
+        str(caught.value),
+    )
+
+
+def test_constexpr_functions_and_lists_of_parameters() -> None:
+    for subject in (5, math.sin):
+        function = weft.constexpr_function(subject)  # type: ignore[arg-type]
+        with pytest.raises(DefinitionError, match="constexpr_function needs a Python function, got "):
+            function(1)
+    for given in (5, [None], [2.0], [True]):
+        kernel = weft.jit(do_not_specialize=given)(plain)  # type: ignore[arg-type]
+        with pytest.raises(DefinitionError, match="do_not_specialize is a list of names or positions of parameters"):
+            kernel[(1,)](np.zeros(1, np.int32), 1, B=1)
+    assert weft.jit(do_not_specialize="n")(plain).params[1].do_not_specialize  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("cls", "message"),
+    [
+        (WithOther, "Aggregates can only inherit from other aggregates: WithOther inherits from Base"),
+        (OfOther, "Aggregates can only inherit from other aggregates: WithOther inherits from Base"),
+        (WithUnknown, "name 'Nowhere' is not defined"),
+        (tl.core._aggregate(5), "."),  # type: ignore[arg-type]
+    ],
+)
+def test_aggregates(cls: Any, message: str) -> None:
+    for _ in range(2):
+        with pytest.raises((TypeError, NameError, AttributeError), match=message):
+            cls(1)
+
+    @weft.jit
+    def kernel(x):  # type: ignore[no-untyped-def]
+        tl.store(x, cls(1).value)
+
+    with pytest.raises(CompilationError, match=message):
+        kernel[(1,)](np.zeros(1, np.int32))
+
+
+def model(**args: Any) -> int:
+    return int(args["B"])
+
+
+@pytest.mark.parametrize(
+    ("given", "kind", "message"),
+    [
+        (
+            {"key": ["nope"]},
+            LaunchError,
+            "key names 'nope', which is no parameter of plain\nhint: its parameters are x, n, B",
+        ),
+        (
+            {"key": "nb"},
+            LaunchError,
+            "key names 'b', which is no parameter of plain\nhint: key is a list of names: key=['nb']",
+        ),
+        ({"key": 5}, LaunchError, "key names 5, which is no parameter of plain\nhint: its parameters are x, n, B"),
+        (
+            {"reset_to_zero": ["x", "xs"]},
+            LaunchError,
+            "reset_to_zero names 'xs', which is no parameter of plain\nhint: did you mean 'x'?",
+        ),
+        (
+            {"restore_value": ["y"]},
+            LaunchError,
+            "restore_value names 'y', which is no parameter of plain\nhint: its parameters are x, n, B",
+        ),
+        ({"restore_value": ["n"]}, LaunchTypeError, "restore_value names `n`, which is no array but a int"),
+        ({"reset_to_zero": ["n"]}, LaunchTypeError, "reset_to_zero names `n`, which is no array but a int"),
+        (
+            {"configs": [{"B": 1}, {"B": 2}]},
+            LaunchTypeError,
+            "configs of autotune are Configs, got {'B': 1} of type dict\n"
+            'hint: weft.Config({"BLOCK": 128}, num_warps=4)',
+        ),
+        *(
+            (
+                {"prune_configs_by": {"perf_model": model, "top_k": k}},
+                LaunchError,
+                "Error while pruning configs, top_k must be either 1) a float <= 1.0 or 2) an int, more than 0: "
+                f"got {k}\nhint: top_k=4 keeps the four best by perf_model, top_k=0.25 a quarter",
+            )
+            for k in (0, -1, 0.0, -0.5, 1.5, float("nan"))
+        ),
+        *(
+            (
+                {"prune_configs_by": {"perf_model": model, "top_k": k}},
+                LaunchTypeError,
+                "Error while pruning configs, top_k must be either 1) a float <= 1.0 or 2) an int, "
+                f"got {k!r} of type {type(k).__name__}\nhint: top_k=4 keeps the four best by perf_model, top_k=0.25 a "
+                "quarter",
+            )
+            for k in (True, "1", None)
+        ),
+    ],
+)
+def test_tuning_that_means_nothing(given: dict[str, Any], kind: type[WeftError], message: str) -> None:
+    facts = {"configs": CONFIGS, "key": ["n"], "do_bench": lambda call, quantiles: call() or 1.0, **given}
+    kernel = weft.autotune(**facts)(weft.jit(plain))
+    for _ in range(2):
+        with pytest.raises(kind) as caught:
+            kernel[(1,)](np.zeros(1, np.int32), 3)
+        assert str(caught.value) == message
+
+
+def test_tuning_that_means_something() -> None:
+    x = np.zeros(1, np.int32)
+    for top_k in (1, np.int64(1), 0.1, 1.0, 3, 50):
+        prune = {"perf_model": model, "top_k": top_k}
+        kernel = weft.autotune(tuple(CONFIGS), ("n",), prune, do_bench=lambda call, quantiles: 1.0)(weft.jit(plain))
+        kernel[(1,)](x, 3)
+        assert kernel.best_config.kwargs == {"B": 16}

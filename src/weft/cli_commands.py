@@ -125,7 +125,7 @@ def _info(options: argparse.Namespace) -> int:
         "vectors": f"{8 * cpu.vector_bytes} bits",
         "threads": compiler.get_num_threads(),
         "caches": f"L1 {_size(cpu.l1_bytes)}, L2 {_size(cpu.l2_bytes)}, L3 {_size(cpu.l3_bytes)}",
-        "kernel cache": store.directory if store else "off",
+        "kernel cache": (store.refusal() or store.directory) if store else "off",
         **importlib.import_module("weft.compiler.devices").found(),
         **packages,
     }

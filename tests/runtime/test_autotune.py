@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import threading
 import time
@@ -17,6 +18,7 @@ import weft
 import weft.language as tl
 from weft import knobs
 from weft.base import DefinitionError, LaunchError, LaunchTypeError
+from weft.runtime.cache import default_store
 from weft.runtime.errors import AutotunerError, OutOfResources, UnknownKeyword
 from weft.runtime.testing import Benchmark, _quantile, assert_close, do_bench, perf_report
 
@@ -259,6 +261,25 @@ def test_results_on_disk(fresh_cache: Path) -> None:
     again = tuned(times=[], cache_results=True)
     again[grid](x, 64)
     assert again.best_config == CONFIGS[1]
+
+
+@pytest.mark.parametrize(
+    "timings", [None, 5, [], [1.0], [1.0, 2.0, "3"], [1.0, 2.0, []], [1.0, 2.0, [None]], [1, 2, {}]]
+)
+def test_results_on_disk_that_are_none(fresh_cache: Path, timings: Any) -> None:
+    """They are measured again, and replaced."""
+    x = np.zeros(64, np.float32)
+    tuned(times=[3.0, 1.0, 2.0], cache_results=True)[grid](x, 64)
+    store = default_store()
+    assert store is not None
+    (entry,) = [e for e in store.entries() if e.name.endswith(".autotune")]
+    store.put(os.path.basename(entry.path).removesuffix(".weft"), {"name": entry.name, "timings": timings}, {})
+    again = tuned(times=[3.0, 2.0, 1.0], cache_results=True)
+    again[grid](x, 64)
+    assert again.best_config == CONFIGS[2]
+    last = tuned(times=[], cache_results=True)
+    last[grid](x, 64)
+    assert last.best_config == CONFIGS[2]
 
 
 def test_printing(capsys: pytest.CaptureFixture[str]) -> None:

@@ -350,8 +350,9 @@ class Autotuner(PickledByName, KernelInterface[Any]):
         parts = ["autotune", compiler_key(), fn.current_key(), machine, given]
         digest = hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
         found = store.get(digest)
-        if found is not None:
-            timings = dict(zip(configs, found[0]["timings"], strict=True))
+        kept = None if found is None else _timings_of(found[0], len(configs))
+        if kept is not None:
+            timings = dict(zip(configs, kept, strict=True))
             self.configs_timings = timings
             self.cache[tuning_key] = min(timings, key=lambda c: _number(timings[c]))
             return True
@@ -389,6 +390,18 @@ class Autotuner(PickledByName, KernelInterface[Any]):
         kernels = [self.fn.warmup(*args, **kwargs, **c.all_kwargs()) for c in self.prune_configs(kwargs)]
         self.nargs = None
         return kernels
+
+
+def _timings_of(facts: Mapping[str, Any], count: int) -> list[Any] | None:
+    """The timings in an entry of the cache; None where they are not one for each configuration."""
+
+    def is_timing(value: Any) -> bool:
+        numbers = value if isinstance(value, list) else [value]
+        return bool(numbers) and all(type(number) in (int, float) for number in numbers)
+
+    timings = facts.get("timings")
+    fits = isinstance(timings, list) and len(timings) == count and all(map(is_timing, timings))
+    return timings if fits else None
 
 
 def _number(timing: Any) -> Any:

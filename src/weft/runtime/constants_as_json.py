@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from operator import attrgetter
 from typing import Any
@@ -64,13 +64,17 @@ def from_json(value: Any) -> Any:
     if kind == "function":
         return _function(*facts)
     if kind == "class":
-        return _class(*facts)
+        return _class(facts)
     if kind == "member":
-        return _class(*facts[0])[facts[1]]
+        return _class(facts[0], kind="an Enum", fits=lambda cls: issubclass(cls, Enum))[facts[1]]
     if kind == "named":
-        return _class(*facts[0])(*(from_json(v) for v in facts[1]))
+        named = _class(
+            *facts[0], kind="a named tuple", fits=lambda cls: issubclass(cls, tuple) and hasattr(cls, "_fields")
+        )
+        return named(*(from_json(v) for v in facts[1]))
     if kind == "dataclass":
-        return _class(*facts[0])(**{name: from_json(v) for name, v in facts[1].items()})
+        made_of = _class(facts[0], kind="a dataclass", fits=dataclasses.is_dataclass)
+        return made_of(**{name: from_json(v) for name, v in facts[1].items()})
     raise SpecializationError(
         f"Specialization data has a constant of type {facts}, which cannot be preloaded",
         hint="kernels with such constants are compiled when they are launched, or by warmup",
@@ -89,11 +93,16 @@ def _function(module: str, name: str, key: str) -> JITCallable:
     )
 
 
-def _class(module: str, name: str) -> Any:
+def _class(place: Sequence[str], kind: str = "a class", fits: Callable[[type], bool] = lambda cls: True) -> Any:
+    """A class by its name. The text may come from a file: what it calls by name is nothing but a class of that kind."""
+    module, name = place
     try:
-        return attrgetter(name)(sys.modules[module])
+        found = attrgetter(name)(sys.modules[module])
     except (KeyError, AttributeError):
         raise SpecializationError(
             f"Specialization data has the class {name} of module {module}, and that is not here",
             hint="import its module before preload",
         ) from None
+    if not isinstance(found, type) or not fits(found):
+        raise SpecializationError(f"Specialization data takes {name} of module {module} for {kind}, and it is none")
+    return found

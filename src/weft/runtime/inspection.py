@@ -78,17 +78,54 @@ def _specialization_data(kernel: Any, key: str, src: Any, options: Mapping[str, 
 
 def read_specialization(kernel: Any, text: str) -> tuple[str, compiler.ASTSource, dict[str, Any], str]:
     """(key, source, options, target) of what a hook was told. SpecializationError where that was another kernel."""
-    facts = json.loads(text)
+    facts = _fields_of(text)
     if facts["name"] != kernel._fn_name:
         raise SpecializationError(
             f"Specialization data is for {facts['name']}, and this is {kernel._fn_name}",
             hint="preload each kernel with what the hook was told of that kernel",
         )
     signature = {name: _tuples(t) for name, t in facts["signature"].items()}
-    constants = {tuple(k): from_json(v) for k, v in zip(facts["constant_keys"], facts["constant_vals"], strict=True)}
-    attrs = {tuple(k): v for k, v in zip(facts["attrs_keys"], facts["attrs_vals"], strict=True)}
+    try:
+        constants = {
+            tuple(k): from_json(v) for k, v in zip(facts["constant_keys"], facts["constant_vals"], strict=True)
+        }
+        attrs = {tuple(k): v for k, v in zip(facts["attrs_keys"], facts["attrs_vals"], strict=True)}
+    except SpecializationError:
+        raise
+    except (TypeError, ValueError, KeyError, AttributeError, RecursionError) as error:
+        raise _no_specialization(f"its constants or attributes do not fit together ({error})") from None
     source = compiler.ASTSource(kernel, signature, constants, attrs)
     return facts["key"], source, facts["options"], facts["target"]
+
+
+_FIELDS = {
+    **dict.fromkeys(("name", "target", "key"), str),
+    **dict.fromkeys(("signature", "options"), dict),
+    **dict.fromkeys(("constant_keys", "constant_vals", "attrs_keys", "attrs_vals"), list),
+}
+_JSON_NAMES = {str: "a string", dict: "an object", list: "an array"}
+
+
+def _no_specialization(problem: str) -> SpecializationError:
+    return SpecializationError(
+        f"This is no specialization data: {problem}",
+        hint="`preload` takes what a hook is told as `specialization_data`, as it was told",
+    )
+
+
+def _fields_of(text: str) -> dict[str, Any]:
+    """The fields of specialization data, each of its type. SpecializationError for any other text."""
+    try:
+        facts = json.loads(text)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise _no_specialization(str(error)) from None
+    if not isinstance(facts, dict):
+        raise _no_specialization(f"it is {text[:40]!r}, not an object")
+    for name, kind in _FIELDS.items():
+        if not isinstance(facts.get(name), kind):
+            found = f"is {facts[name]!r}" if name in facts else "is missing"
+            raise _no_specialization(f"`{name}` {found}, it has to be {_JSON_NAMES[kind]}")
+    return facts
 
 
 def _tuples(value: Any) -> Any:

@@ -69,7 +69,7 @@ def from_json(value: Any) -> Any:
         return _class(facts[0], kind="an Enum", fits=lambda cls: issubclass(cls, Enum))[facts[1]]
     if kind == "named":
         named = _class(
-            *facts[0], kind="a named tuple", fits=lambda cls: issubclass(cls, tuple) and hasattr(cls, "_fields")
+            facts[0], kind="a named tuple", fits=lambda cls: issubclass(cls, tuple) and hasattr(cls, "_fields")
         )
         return named(*(from_json(v) for v in facts[1]))
     if kind == "dataclass":

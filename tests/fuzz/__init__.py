@@ -11,6 +11,7 @@ rounding    results that are rounded once
 arrays      what a kernel is launched on
 device      a kernel on a GPU, twice
 gluon/      Gluon kernels, with layouts
+flow/       control flow alone: programs that Python runs too
 compare     a seed from start to end: generate, launch, interpret, compare
 shrink      cut a failing kernel down
 campaign    many seeds, in processes of their own

@@ -261,7 +261,7 @@ def _join(
             left, right = both
         if same_value(left, right):
             continue
-        left, right = _as_equals(frame, left, right, then, otherwise)
+        left, right = _as_equals(frame, name, left, right, then, otherwise)
         if not (isinstance(left, core.base_value) and isinstance(right, core.base_value)):
             scope[name] = _different_objects(frame, node, name, left, right)
             continue
@@ -271,7 +271,9 @@ def _join(
             if isinstance(left, core.constexpr) and isinstance(right, core.constexpr):
                 scope[name] = _different_objects(frame, node, name, left, right)
                 continue
-            raise _different_types(frame, node, name, before, left, right, then, otherwise)
+            error = _different_types(frame, node, name, before, left, right, then, otherwise)
+            scope[name] = Unavailable(error.message, error.hint or "", error=error)
+            continue
         then.scope[name], otherwise.scope[name] = left, right
         names.append(name)
     return names, scope, doubts
@@ -305,11 +307,16 @@ def _held(
     return sides[0], sides[1]
 
 
-def _as_equals(frame: Frame, left: Any, right: Any, then: _Branch, otherwise: _Branch) -> tuple[Any, Any]:
+def _as_equals(
+    frame: Frame, name: str, left: Any, right: Any, then: _Branch, otherwise: _Branch
+) -> tuple[Any, Any]:
     """Where one side is a number known at compile time and the other a tensor, make the number a tensor too.
 
-    Likewise the numbers in tuples, and a variable that is set where on the other side it may not be.
+    Likewise two different numbers, unless they are annotated as constexpr, the numbers in tuples, and a variable that
+    is set where on the other side it may not be.
     """
+    if isinstance(left, core.constexpr) and isinstance(right, core.constexpr) and not frame.is_constant(name):
+        return _in_branch(frame, left, then), _in_branch(frame, right, otherwise)
     if isinstance(left, core.constexpr) and type(right) is core.tensor:
         return _in_branch(frame, left, then), right
     if isinstance(right, core.constexpr) and type(left) is core.tensor:

@@ -86,6 +86,8 @@ class Carried:
         self.initial: list[SSAValue] = []
         self.inside: dict[str, Any] = {}
         """What stands for each variable in the body."""
+        self.doubts: dict[str, Unavailable] = {}
+        """What may have no value at the end of the body."""
         for name, value in self.before.items():
             if name in self.assigned and name != variable and self.enters(name):
                 start = self._start(name, value)
@@ -162,13 +164,13 @@ class Carried:
             return self.inside[name]
         if type(now) is Unavailable:
             if now.held is None:
-                raise self.frame.error(
+                raise now.error or self.frame.error(
                     f"`{name}` may have no value at the end of the loop's body: {now.reason}",
                     place,
                     notes=now.notes(),
                     hint=now.hint,
                 )
-            now = now.held
+            self.doubts[name], now = now, now.held
         if isinstance(now, core.constexpr | core.tuple):
             now = as_variable(self.frame, now)
         if isinstance(kind, MaybeType) and isinstance(now, core.base_value):
@@ -180,7 +182,9 @@ class Carried:
     def _carry_late(self, name: str, before: Any, now: Any) -> None:
         """Carry a variable that has a value at the end of the body, and none of its type before the loop."""
         frame = self.frame
-        if now is MISSING or type(now) is Unavailable or (isinstance(now, core.constexpr) and frame.is_constant(name)):
+        if type(now) is Unavailable:
+            self.doubts[name], now = now, now.held
+        if now is MISSING or (isinstance(now, core.constexpr) and frame.is_constant(name)):
             return
         now = as_variable(frame, now)
         if not isinstance(now, core.base_value) or not flatten([now]):
@@ -267,15 +271,14 @@ class Carried:
             value, last = kind._unflatten_ir(values, first)
             if name not in scope or any(first <= index < last for index in changed.kept):
                 name_value(value, name)
-                doubts = [v for v in (after.get(name), scope.get(name)) if type(v) is Unavailable]
-                scope[name] = replace(doubts[0], held=value) if doubts and name != self.variable else value
+                scope[name] = replace(self.doubts[name], held=value) if name in self.doubts else value
             first = last
         for name, place in self.assigned.items():
             before, now = scope.get(name, MISSING), after.get(name, MISSING)
             if name in self.names or now is MISSING or same_value(before, now):
                 continue
             if type(now) is Unavailable:
-                scope[name] = now
+                scope[name] = replace(now, held=None)
                 continue
             scope[name] = Unavailable(
                 f"{self._origin(name)}, which may not run",

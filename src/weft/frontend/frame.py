@@ -101,6 +101,8 @@ class Unavailable:
     """Where it is set, or what finds that: it is seldom asked for, and takes time."""
     held: Any = None
     """What it holds nevertheless, with a zero on the paths that have not set it; None where that has no type."""
+    error: CompilationError | None = None
+    """What is said to whoever reads it, instead of the reason."""
 
     def notes(self) -> tuple[Note, ...]:
         """The note, if there is one."""
@@ -279,6 +281,8 @@ class Frame:
             if value is MISSING:
                 raise undefined_name(self, name, node)
         elif type(value) is Unavailable:
+            if value.error is not None:
+                raise value.error
             reason = f"`{name}` may have no value here: {value.reason}"
             raise self.error(reason, node, notes=value.notes(), hint=value.hint)
         elif type(value) is Maybe:

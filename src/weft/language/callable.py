@@ -36,7 +36,7 @@ from weft.base import DefinitionError, OutsideKernelError, Span
 from .definitions import DEFINITION, cut_definition
 from .keys import is_constexpr_value
 from .parameters import KernelParam
-from .reading import Digest, Watched, changed
+from .reading import Digest, Watched, changed, is_still
 from .references import MISSING, Cells, FindReferences
 
 __all__ = [
@@ -96,6 +96,7 @@ class JITCallable:
     _used_callees: Watched
     _followed: Watched
     _editions: list[tuple[JITCallable, int]]
+    _watched: list[tuple[Callable[[str, Any], Any], str, Any]]
     unfollowed: dict[str, None]
     """What the code reads and cannot be followed: such code is run in each process (see `reading`)."""
 
@@ -316,12 +317,16 @@ class JITCallable:
                 self._followed = digest.followed
                 self._editions = digest.editions
                 self.unfollowed = digest.unfollowed
+                watched = {**self._followed, **self._used_callees, **self.used_global_vals}
+                self._watched = [(where.get, name, value) for (name, _), (value, where) in watched.items()]
             return self._hash
 
     def current_key(self) -> str:
         """The cache key, made again if what it covers has changed."""
-        if self._hash is not None and self.has_changed():
-            self.reset()
+        known = self._hash
+        if known is not None and not self.has_changed():
+            return known
+        self.reset()
         return self.cache_key
 
     @property
@@ -347,7 +352,11 @@ class JITCallable:
         """Whether anything that the cache key covers is no longer what it was.  Cheap: asked at every launch."""
         if JITCallable.edits != self._edits and any(fn.edition != edition for fn, edition in self._editions):
             return True
-        return self.changed_capture() is not None or changed(self._followed) is not None
+        for get, name, then in self._watched:
+            now = get(name, MISSING)
+            if now is not then and not is_still(now, then):
+                return True
+        return False
 
     def reset(self) -> None:
         """Forget the cache key; the next question computes it from what is captured then."""
@@ -358,6 +367,7 @@ class JITCallable:
             self._followed = {}
             self._editions = []
             self._edits = 0
+            self._watched = []
             self.unfollowed = {}
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

@@ -54,8 +54,9 @@ def is_aggregate(value: Any) -> bool:
 
 
 def key_of(value: Any) -> Key:
-    """The key of a constant."""
-    return (value.__class__.__name__, value) if value.__class__ in _PLAIN else Keys().of(value)
+    """The key of a constant. Launches ask for it: what constants mostly are is found by its class alone."""
+    quick = _quick.get(value.__class__)
+    return Keys().of(value) if quick is None else quick(value)
 
 
 def key_text(value: Any) -> str:
@@ -67,6 +68,29 @@ def float_key(value: float) -> tuple[str, str]:
     """The key of a float: 0.0 and -0.0 differ, and so do NaNs of other bits."""
     return "float", value.hex() if value == value else struct.pack("<d", value).hex()
 
+
+def _dtype_key(value: Any) -> Key:
+    return "dtype", value.name
+
+
+def _tuple_key(value: tuple[Any, ...]) -> Key:
+    return "tuple", *map(key_of, value)
+
+
+def _jit_key(fn: Any) -> Key:
+    return "jit", fn.current_key()
+
+
+_quick: dict[type, Callable[[Any], Key]] = {
+    int: lambda value: ("int", value),
+    str: lambda value: ("str", value),
+    bool: lambda value: ("bool", value),
+    bytes: lambda value: ("bytes", value),
+    float: float_key,
+    type(None): lambda value: ("None",),
+    tuple: _tuple_key,
+}
+"""What `Keys` would say, by class; jit functions and element types come here when the first one is seen."""
 
 _numbers = itertools.count()
 _process = uuid.uuid4().hex
@@ -135,6 +159,8 @@ class Keys:
         if kind is tuple:
             return ("tuple", *map(self.of, value))
         if is_jit(value):
+            if not hasattr(value, "__func__"):
+                _quick[kind] = _jit_key
             return self.jit(value)
         if is_constexpr_value(value):
             return self.of(value.value)
@@ -222,7 +248,8 @@ class Keys:
         if kind.__module__ == "torch" and kind.__name__ in ("dtype", "device", "layout", "memory_format"):
             return "torch", kind.__name__, str(value)
         if hasattr(value, "codegen_name") and type(value).__name__ == "dtype":
-            return "dtype", value.name
+            _quick[kind] = _dtype_key
+            return _dtype_key(value)
         if dataclasses.is_dataclass(value):
             names = [field.name for field in dataclasses.fields(value)]
             names += [name for name in getattr(value, "__dict__", {}) if name not in names and not name.startswith("_")]

@@ -30,7 +30,7 @@ from .bytecode import code_key, reads_of
 from .keys import Key, Keys, is_aggregate, is_constexpr_value, is_jit, kind_of_module
 from .references import MISSING, Cells, Scope
 
-__all__ = ["Attributes", "Digest", "Reading", "Watched", "is_still"]
+__all__ = ["Attributes", "Digest", "Reading", "Watched", "changed", "is_still"]
 
 _PURE: Final = frozenset(
     (

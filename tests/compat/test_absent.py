@@ -83,5 +83,5 @@ def test_machine_code_as_text(monkeypatch: pytest.MonkeyPatch) -> None:
     assert disasm.extract("kernel.cubin", None).splitlines() == [
         "Function:kernel",
         "--:-:2:-:1\tLDG.E R0, desc[UR4][R2.64];",
-        "04:-:-:Y:5\tEXIT;",
+        "04:-:-:-:5\tEXIT;",
     ]

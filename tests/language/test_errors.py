@@ -110,7 +110,7 @@ CASES: list[tuple[str, type[BaseException], str, Callable[..., Any]]] = [
     (
         "arange of 7",
         ValueError,
-        "arange's range must be a power of 2, got 7 (the nearest are 4 and 8; mask the rest)",
+        "arange's range must be a power of 2",
         lambda B, **_: B(tl.arange, 0, 7),
     ),
     (
@@ -158,7 +158,7 @@ CASES: list[tuple[str, type[BaseException], str, Callable[..., Any]]] = [
     (
         "odd shape",
         ValueError,
-        "Shape element 1 must be a power of 2, got 6 (the nearest are 4 and 8)",
+        "Shape element 1 must be a power of 2",
         lambda B, **_: B(tl.zeros, (4, 6), tl.float32),
     ),
     (
@@ -194,9 +194,9 @@ CASES: list[tuple[str, type[BaseException], str, Callable[..., Any]]] = [
     ),
     (
         "cat",
-        ValueError,
-        "current implementation of `cat` always may reorder elements: say can_reorder=True",
-        lambda B, **_: B(tl.cat, tile(B, 4), tile(B, 4)),
+        AssertionError,
+        "tensor dims must match except in the concat dimension 1, got [4, 8] and [2, 8]",
+        lambda B, **_: B(tl.cat, tile(B, 4, 8), tile(B, 2, 8), dim=1),
     ),
     (
         "broadcast_to",
@@ -266,7 +266,7 @@ CASES: list[tuple[str, type[BaseException], str, Callable[..., Any]]] = [
     (
         "cache",
         ValueError,
-        "Cache modifier .xx not supported; supported: .ca, .cg, .cv",
+        "Cache modifier .xx not supported; supported: .ca, .cg, .cs, .cv",
         lambda B, p, **_: B(tl.load, p, cache_modifier=".xx"),
     ),
     (

@@ -38,7 +38,7 @@ def test_pointers_and_tiles() -> None:
     assert tile == tl.block_type(tl.float32, (4, 8)) and tile.scalar == tl.float32
     with pytest.raises(TypeError, match=r"^0d block_type is forbidden$"):
         tl.block_type(tl.float32, [])
-    with pytest.raises(ValueError, match=r"^Shape element 1 must be a power of 2, got 3 \(the nearest are 2 and 4\)$"):
+    with pytest.raises(ValueError, match=r"^Shape element 1 must be a power of 2\nit is 3; the nearest are 2 and 4$"):
         tl.block_type(tl.float32, [4, 3])
     with pytest.raises(ValueError, match=r"^numel \(2097152\) exceeds triton maximum tensor numel \(1048576\)\n"):
         tl.block_type(tl.float32, [2**21])

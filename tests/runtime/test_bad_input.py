@@ -47,7 +47,7 @@ CASES: dict[str, tuple[Callable[[], Any], type[WeftError], str]] = {
     "a tile without elements left over": (
         lambda: fill[(1,)](_array(), 4, N=3),
         CompilationError,
-        "must be a power of 2, got 3 (the nearest are 2 and 4; mask the rest)",
+        "it is 3; the nearest are 2 and 4: mask the rest",
     ),
     "None for an array": (
         lambda: fill[(1,)](None, 4, N=4),

@@ -66,6 +66,10 @@ __all__ = [
     "render",
 ]
 
+_OF_PYTHON = (
+    *(TypeError, ValueError, NameError, AttributeError, AssertionError, NotImplementedError, ZeroDivisionError),
+    *(OverflowError, RuntimeError, IndexError),
+)
 REPORT_TO = "the issue tracker of Weft"
 
 
@@ -163,12 +167,14 @@ class CompilationError(WeftError):
     """
 
     also_at: ClassVar[Callable[[Span], str | None] | None] = None
-    """A second way to say the place, after the text: `weft.compat` sets it to Triton's."""
+    """A second way to say the place, after the text: `weft.compat` sets it to Triton's. The message comes once more
+    after it, since Triton ends with it."""
 
     span: Span | None
     source_line: str | None
     notes: tuple[Note, ...]
     hint: str | None
+    _like: type[Exception] = ValueError
 
     def __init__(
         self,
@@ -191,7 +197,7 @@ class CompilationError(WeftError):
         if also is None or self.span is None:
             return text
         places = [also(span) for span in (self.span, *self.callers)]
-        return "\n".join([text, *filter(None, places)])
+        return "\n".join([text, *filter(None, places), self.message])
 
     @property
     def error_message(self) -> str:
@@ -202,6 +208,16 @@ class CompilationError(WeftError):
     def callers(self) -> tuple[Span, ...]:
         """Where the function that is wrong was called, the innermost call first."""
         return tuple(n.span for n in self.notes if n.span is not None and n.message.startswith("called from here"))
+
+    @property
+    def like(self) -> type[Exception]:
+        """What Python would raise in its place, for programs that ask for the class of the cause."""
+        return self._like
+
+    def likened(self, kind: type[Exception]) -> CompilationError:
+        """Say what Python would raise in its place; returns the error itself."""
+        self._like = next((k for k in kind.__mro__ if k in _OF_PYTHON), ValueError)
+        return self
 
     def with_span(self, span: Span, source_line: str | None = None) -> CompilationError:
         """Set the place, where none is known yet; returns the error itself."""

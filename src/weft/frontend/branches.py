@@ -406,10 +406,11 @@ def _different_types(
             getattr(before[name], "type", None), getattr(right if left is before[name] else left, "type", None)
         )
         return frame.error(message, at, hint=f"convert with {way}, so that `{name}` keeps its type")
-    message = f"Mismatched type for `{name}` between the branches: {describe(left)} and {describe(right)}"
+    message = f"Mismatched type for {name} between then block ({describe(left)}) and else block ({describe(right)})"
     return frame.error(
         message,
         node.test,
+        like=AssertionError,
         notes=notes,
         hint=f"convert one of them with {way_to(getattr(left, 'type', None), getattr(right, 'type', None))}",
     )
@@ -434,7 +435,8 @@ def _return(frame: Frame, node: ast.Return) -> bool:
     if not frame.set_return_type(kind):
         first, second = ("nothing" if k is None else describe_type(k) for k in (frame.ret_type, kind))
         raise frame.error(
-            f"Inconsistent return types: {first} before, {second} here",
+            f"Return type mismatch: {first} before and {second} here",
+            like=TypeError,
             hint="every `return` of a function must return the same type; convert with .to(...)",
         )
     frame.returned = value
@@ -532,8 +534,9 @@ def _end_choice(frame: Frame, this: _WaitingChoice, otherwise: _Side) -> Any:
         raise frame.error("this side of the conditional expression has no value, the other has one", nothing)
     if type(left) is not type(right) or not bool(left.type == right.type):
         raise frame.error(
-            f"the two sides of a conditional expression have different types: {describe_type(left.type)} "
+            f"Ternary expression with dynamic condition has inconsistent types {describe_type(left.type)} "
             f"and {describe_type(right.type)}",
+            like=AssertionError,
             hint="convert one of them with .to(...)",
         )
     handles = flatten([left])

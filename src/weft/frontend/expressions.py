@@ -237,7 +237,7 @@ def _no_attribute(frame: Frame, owner: Any, name: str, node: ast.AST) -> Excepti
     known = [n for n in dir(owner) if not n.startswith("_")]
     if isinstance(owner, core.tuple) and owner._type is not None:
         known += [f for f in owner._type.fields if f]
-    return frame.error(f"{what} has no attribute `{name}`", node, hint=did_you_mean(name, known))
+    return frame.error(f"{what} has no attribute `{name}`", node, like=AttributeError, hint=did_you_mean(name, known))
 
 
 @evaluates(ast.Subscript)

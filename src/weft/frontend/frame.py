@@ -316,14 +316,16 @@ class Frame:
         node: ast.AST | None = None,
         *,
         kind: type[CompilationError] = CompilationError,
+        like: type[Exception] = ValueError,
         notes: Sequence[Note] = (),
         hint: str | None = None,
     ) -> CompilationError:
-        """An error at a node (at the current one), to be raised."""
+        """An error at a node (at the current one), to be raised; `like` is what Python would raise in its place."""
         types = [getattr(v, "type", None) for v in self.scope.values()]
         ways = [t.way_out for t in types if isinstance(t, core.base_type) and t.way_out and str(t) in message]
         hint = ways[0] if ways else hint
-        return kind(message, self.span(node), source_line=self.source_line(node), notes=notes, hint=hint)
+        made = kind(message, self.span(node), source_line=self.source_line(node), notes=notes, hint=hint)
+        return made.likened(like)
 
     # -- calls of jit functions --------------------------------------------------------------------------------
 

@@ -101,7 +101,7 @@ def _not_constant(frame: Frame, name: str, value: Any, node: ast.AST) -> Compila
         text = f"{name} is not defined for the kernel: it is a captured variable of type {kind}"
     else:
         text = f"Cannot access global variable {name} from within @jit'ed function. It is of type {kind}"
-    return frame.error(f"{text}, which could change between launches", node, hint=hint)
+    return frame.error(f"{text}, which could change between launches", node, like=NameError, hint=hint)
 
 
 def did_you_mean(name: str, candidates: Any) -> str | None:
@@ -122,4 +122,4 @@ def undefined_name(frame: Frame, name: str, node: ast.AST) -> CompilationError:
         hint = did_you_mean(name, known)
         if hint is None and name in frame.fn.fn.__code__.co_freevars:
             hint = f"the enclosing function had not set `{name}` when the kernel was compiled"
-    return frame.error(f"{name} is not defined", node, hint=hint)
+    return frame.error(f"{name} is not defined", node, like=NameError, hint=hint)

@@ -362,7 +362,7 @@ def check_shape(shape: Sequence[Any]) -> int:
         if type(size) is not int:
             raise TypeError(f"Shape element {position} must have type `constexpr[int]`, got `{_describe(size)}`")
         if size <= 0 or size & (size - 1):
-            raise ValueError(f"Shape element {position} must be a power of 2{_nearest(size)}")
+            raise hinted(ValueError(f"Shape element {position} must be a power of 2"), _nearest(size))
         numel *= size
     if numel > TRITON_MAX_TENSOR_NUMEL:
         raise _too_large(numel)
@@ -381,9 +381,9 @@ def _describe(value: Any) -> str:
 def _nearest(size: int) -> str:
     """Where a size is no power of two: which ones are near."""
     if size <= 0:
-        return f", got {size}"
+        return f"it is {size}"
     below = 1 << (size.bit_length() - 1)
-    return f", got {size} (the nearest are {below} and {2 * below})"
+    return f"it is {size}; the nearest are {below} and {2 * below}"
 
 
 def _too_large(numel: int) -> ValueError:

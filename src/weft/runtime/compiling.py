@@ -11,7 +11,14 @@ from contextlib import contextmanager
 from typing import Any
 
 from weft import compiler
-from weft.base import CompilationError, CompileTimeAssertionFailure, LaunchError, LaunchTypeError, Unsupported
+from weft.base import (
+    CompilationError,
+    CompileTimeAssertionFailure,
+    LaunchError,
+    LaunchTypeError,
+    Unsupported,
+    UnsupportedLanguageConstruct,
+)
 from weft.language import target_info
 
 from . import knobs
@@ -201,24 +208,15 @@ def _override(kernel: str) -> str | None:
     return path
 
 
-@contextmanager
-def _shortened() -> Iterator[None]:
-    """Errors of the kernel as they are told to its author, unless Weft itself is being debugged."""
-    try:
-        yield
-    except CompilationError as error:
-        if not knobs.compilation.front_end_debugging:
-            _shorten(error)
-        raise
-
-
 def _shorten(error: CompilationError) -> None:
     """Leave out where in Weft an error was found: what matters is the place in the kernel, which the text has.
 
     A cause that was raised by the user's own code (a function that ran while compiling) stays. Programs written for
-    Triton look at the text of the cause: for them it is a ValueError, or, where the kernel called the function that is
-    wrong, the error as that function alone would have it; a static assertion has none.
+    Triton look at the cause: for them it is what Python would raise, or, where the kernel called the function that is
+    wrong, the error as that function alone would have it; a static assertion, and what no kernel can contain, has none.
     """
+    if knobs.compilation.front_end_debugging:
+        return
     tb = error.__cause__.__traceback__ if error.__cause__ is not None else None
     while tb is not None and tb.tb_next is not None:
         tb = tb.tb_next
@@ -231,9 +229,19 @@ def _shorten(error: CompilationError) -> None:
 def _cause(error: CompilationError) -> Exception | None:
     if error.callers:
         inner = CompilationError(error.message, error.span, source_line=error.source_line, hint=error.hint)
-        inner.__cause__ = ValueError(error.message)
+        inner.__cause__ = _plain(error)
         return inner
-    return None if isinstance(error, CompileTimeAssertionFailure) else ValueError(error.message)
+    return _plain(error)
+
+
+def _plain(error: CompilationError) -> Exception | None:
+    """The error as Python's own: the sentence, and the way out as its note."""
+    if isinstance(error, (CompileTimeAssertionFailure, UnsupportedLanguageConstruct)):
+        return None
+    cause = error.like(error.message)
+    if error.hint:
+        cause.add_note(error.hint)
+    return cause
 
 
 def _load_hooks() -> tuple[Any, Any]:
@@ -275,15 +283,18 @@ def compile(
     chosen = target
     if chosen in compiler.SIMULATED:
         simulate = importlib.import_module(f"{__package__}.simulate")
-        with _shortened():
+        try:
             return simulate.compiled(src, chosen, given, compile)
+        except CompilationError as error:
+            _shorten(error)
+            raise
     if in_layouts and compiler.as_target(chosen).backend == "cpu":
         raise Unsupported("compiling layout IR", "cpu", hint=f"targets with layouts: {', '.join(compiler.SIMULATED)}")
     replacement = given.pop("ir_override", None) or _override(src.name)
     store: compiler.Store | None = default_store()
     if knobs.compilation.always_compile and store is not None:
         store = _WriteOnly(store)
-    with _shortened():
+    try:
         kernel = compiler.compile(
             src,
             chosen,
@@ -293,6 +304,9 @@ def compile(
             environment={"compiler": compiler_key(), **(_env_vars or {})},
             instead=None if replacement is None else _tile_ir(replacement),
         )
+    except CompilationError as error:
+        _shorten(error)
+        raise
     warn_of_wrapping(kernel.metadata.wrapped_offsets)
     if knobs.compilation.timing:
         stages = "  ".join(f"{name} {1e3 * seconds:.1f} ms" for name, seconds in kernel.timings.items())

@@ -92,9 +92,11 @@ def permute(input: tensor, *dims: Any, _semantic: TritonSemantic | None = None) 
 
 
 @builtin
-def cat(input: tensor, other: tensor, can_reorder: Any = False, _semantic: TritonSemantic | None = None) -> tensor:
-    """Two 1-D tiles as one, in any order; only with `can_reorder=True`."""
-    return _semantic.cat(input, other, unwrap(can_reorder))  # type: ignore[union-attr]
+def cat(
+    input: tensor, other: tensor, can_reorder: Any = False, dim: Any = 0, _semantic: TritonSemantic | None = None
+) -> tensor:
+    """Two tiles of one shape end to end along a dimension; in order, whatever `can_reorder` says."""
+    return _semantic.cat(input, other, unwrap(can_reorder), unwrap(dim))  # type: ignore[union-attr]
 
 
 @builtin

@@ -150,9 +150,11 @@ class Arithmetic(SemanticBase):
         return input
 
     def minus(self, input: tensor) -> tensor:
-        """`-x`, which is `0 - x`."""
+        """`-x`: of a float the other sign, also of a zero and of a NaN; of an integer `0 - x`."""
         if input.type.scalar.is_ptr():
             raise ValueError(f"wrong type argument to unary minus ({input.type.scalar!r})")
+        if input.type.scalar.is_floating():
+            return self._same(arith.NegfOp, input)
         return self.sub(self._constant(0, input.type), input, True)
 
     # -- extrema -----------------------------------------------------------------------------------------------

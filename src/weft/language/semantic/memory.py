@@ -24,7 +24,12 @@ from .base import SemanticBase, block_shape, shape_text
 
 __all__ = ["Memory"]
 
-_LOAD_CACHE = {".ca": tt.CacheModifier.CA, ".cg": tt.CacheModifier.CG, ".cv": tt.CacheModifier.CV}
+_LOAD_CACHE = {
+    ".ca": tt.CacheModifier.CA,
+    ".cg": tt.CacheModifier.CG,
+    ".cs": tt.CacheModifier.CS,
+    ".cv": tt.CacheModifier.CV,
+}
 _STORE_CACHE = {
     ".wb": tt.CacheModifier.WB,
     ".cg": tt.CacheModifier.CG,

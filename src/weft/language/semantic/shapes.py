@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from weft import ir
+from weft.base import hinted
 from weft.ir import tt
 
 from .. import dtypes as dt
@@ -52,8 +53,9 @@ class Shapes(SemanticBase):
         count = end - start
         if count & (count - 1):
             low = 1 << (count.bit_length() - 1)
-            raise ValueError(
-                f"arange's range must be a power of 2, got {count} (the nearest are {low} and {2 * low}; mask the rest)"
+            raise hinted(
+                ValueError("arange's range must be a power of 2"),
+                f"it is {count}; the nearest are {low} and {2 * low}: mask the rest",
             )
         type_ = ret_ty if ret_ty is not None else block_of(dt.int32, (count,))
         if end == 2**31:
@@ -113,16 +115,35 @@ class Shapes(SemanticBase):
             return self.splat(input, (1,))
         return self._expand(input, axis)
 
-    def cat(self, lhs: tensor, rhs: tensor, can_reorder: bool) -> tensor:
-        """Two 1-D tiles as one."""
-        if not can_reorder:
-            raise ValueError("current implementation of `cat` always may reorder elements: say can_reorder=True")
+    def cat(self, lhs: tensor, rhs: tensor, can_reorder: bool, dim: int = 0) -> tensor:
+        """Two tiles of one shape end to end along a dimension, in order.
+
+        Triton 3.6 knows only tiles of one dimension whose elements may be reordered (`tt.cat`).
+        """
         left, right = block_shape(lhs), block_shape(rhs)
-        if len(left) != 1 or left != right:
-            raise ValueError(f"cat needs two 1-D tensors of one shape, got {shape_text(left)} and {shape_text(right)}")
+        rank = len(left)
+        if rank != len(right):
+            raise AssertionError(f"tensors must have the same rank, got {rank} and {len(right)}")
+        if not rank:
+            raise ValueError("cat needs two tensors, got two scalars: use join")
+        if not -rank <= dim < rank:
+            raise ValueError(f"dim must be in -{rank}..{rank - 1} for tensors of {rank} dimensions, got {dim}")
+        dim %= rank
+        if left != right:
+            raise AssertionError(
+                f"tensor dims must match except in the concat dimension {dim}, got {shape_text(left)} and "
+                f"{shape_text(right)}"
+                if any(a != b for i, (a, b) in enumerate(zip(left, right, strict=True)) if i != dim)
+                else f"cat needs two tensors of one shape, got {shape_text(left)} and {shape_text(right)}: what comes out "
+                "has a power of 2 of elements"
+            )
         if lhs.type.scalar != rhs.type.scalar:
             raise TypeError(f"cat needs one element type, got {lhs.type.scalar} and {rhs.type.scalar}")
-        return self._value(tt.CatOp, (lhs.handle, rhs.handle), block_of(lhs.type.scalar, (2 * left[0],)))
+        if can_reorder and rank == 1:
+            return self._value(tt.CatOp, (lhs.handle, rhs.handle), block_of(lhs.type.scalar, (2 * left[0],)))
+        order = [*range(dim), rank, *range(dim, rank)]
+        merged = [size * (1 + (i == dim)) for i, size in enumerate(left)]
+        return self.reshape(self.permute(self.join(lhs, rhs), order), merged, False)
 
     def join(self, a: tensor, b: tensor) -> tensor:
         """Two tiles side by side in a new last axis of size 2."""

@@ -134,8 +134,8 @@ class Shapes(SemanticBase):
                 f"tensor dims must match except in the concat dimension {dim}, got {shape_text(left)} and "
                 f"{shape_text(right)}"
                 if any(a != b for i, (a, b) in enumerate(zip(left, right, strict=True)) if i != dim)
-                else f"cat needs two tensors of one shape, got {shape_text(left)} and {shape_text(right)}: what comes out "
-                "has a power of 2 of elements"
+                else f"cat needs two tensors of one shape, got {shape_text(left)} and {shape_text(right)}: what comes "
+                "out has a power of 2 of elements"
             )
         if lhs.type.scalar != rhs.type.scalar:
             raise TypeError(f"cat needs one element type, got {lhs.type.scalar} and {rhs.type.scalar}")

@@ -70,7 +70,7 @@ def diagnose(frame: Frame, error: BaseException) -> WeftError:
             notes, hint = _not_known(frame)
             return frame.error(text, notes=notes, hint=hint)
         hint = "; ".join(getattr(error, "__notes__", ())) or _about_an_argument(frame, text)
-        return frame.error(text, like=type(error), hint=hint)
+        return frame.error(text, like=type(error) if isinstance(error, Exception) else ValueError, hint=hint)
     crash = CompilerCrash(
         f"{type(error).__name__}: {text}" if text else type(error).__name__,
         "the frontend",

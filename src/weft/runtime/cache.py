@@ -24,7 +24,6 @@ import contextlib
 import hashlib
 import json
 import os
-import re
 import sys
 import threading
 import time
@@ -49,8 +48,22 @@ MAX_ENTRY = 1 << 30
 WITHOUT = "; kernels are compiled without it"
 STALE_SECONDS = 3600
 """Temporary files older than this were left by a process that died."""
-_ENTRY = re.compile(r"[0-9a-f]{64}\.weft")
-_LEFTOVER = re.compile(r"[0-9a-f]{64}\.weft(\.[0-9a-f]+)+\.tmp")
+_DIGITS = frozenset("0123456789abcdef")
+
+
+def _is_entry(name: str) -> bool:
+    """Whether a file has the name of an entry: a key, which is 64 digits, and the suffix."""
+    return len(name) == 64 + len(SUFFIX) and name.endswith(SUFFIX) and _DIGITS.issuperset(name[:64])
+
+
+def _is_leftover(name: str) -> bool:
+    """Whether a file has the name under which an entry is written, before it is renamed.
+
+    >>> _is_leftover("ab" * 32 + ".weft.1234.5f6e.tmp"), _is_leftover("notes.weft.1.2.tmp")
+    (True, False)
+    """
+    middle = name.removesuffix(".tmp")[64 + len(SUFFIX) :]
+    return name.endswith(".tmp") and _is_entry(name[: 64 + len(SUFFIX)]) and (_DIGITS | {"."}).issuperset(middle)
 
 
 class BadEntry(ValueError):
@@ -231,9 +244,9 @@ class Store:
         files = []
         try:
             for name, facts in folder.names():
-                if _ENTRY.fullmatch(name):
+                if _is_entry(name):
                     files.append((facts.st_mtime, facts.st_size, name))
-                elif _LEFTOVER.fullmatch(name) and time.time() - facts.st_mtime > STALE_SECONDS:
+                elif _is_leftover(name) and time.time() - facts.st_mtime > STALE_SECONDS:
                     with contextlib.suppress(OSError):
                         folder.remove(name)
         except OSError:

@@ -14,6 +14,8 @@ import pytest
 
 import weft
 import weft.language as tl
+from weft import gluon
+from weft.gluon import language as gl
 
 TARGETS = ["cpu", "sim:cuda:80", "sim:cuda:90"]
 
@@ -38,6 +40,14 @@ def value_before(o, n):
 def wider_than_before(o, n):
     i = 42
     for i in range(tl.cast(n, tl.int64)):
+        pass
+    tl.store(o, i)
+
+
+@weft.jit
+def narrower_than_before(o, n):
+    i = tl.cast(n, tl.int64) << 31
+    for i in range(n - 1):
         pass
     tl.store(o, i)
 
@@ -155,6 +165,76 @@ def argument_as_the_variable(o, n):
 
 
 @weft.jit
+def tuple_of_arguments(o, n, t):
+    for i in range(n):
+        t = (t[0] + 1, t[1] + i)
+    tl.store(o, t[0])
+    tl.store(o + 1, t[1])
+
+
+def test_tuples_of_specialised_arguments() -> None:
+    for target in TARGETS:
+        for pair in ((1, 1), (5, 1), (5, 6)):
+            out = np.full(8, -7, np.int32)
+            with weft.target(target):
+                tuple_of_arguments[(1,)](out, 3, pair)
+            assert out.tolist() == python(pair[0] + 3, pair[1] + 3)
+
+
+@weft.jit
+def none_set_first(o, n, p):
+    for i in range(n):
+        p = o + i
+        tl.store(p, i)
+
+
+def test_none_is_a_name_like_any_other_where_it_is_set_first() -> None:
+    out = np.full(8, -7, np.int32)
+    none_set_first[(1,)](out, 2, None)
+    assert out.tolist() == python(0, 1)
+
+
+@weft.jit
+def different_counters(o, n):
+    if n > 2:
+        for i in tl.static_range(3):
+            tl.store(o + i, i)
+    else:
+        for i in tl.static_range(2):
+            tl.store(o + i, i + 5)
+    tl.store(o + 7, i)
+
+
+def test_counters_of_unrolled_loops_in_two_branches() -> None:
+    for n, expected in ((3, python(0, 1, 2, *[None] * 4, 2)), (0, python(5, 6, *[None] * 5, 1))):
+        out = np.full(8, -7, np.int32)
+        different_counters[(1,)](out, n)
+        assert out.tolist() == expected
+
+
+@gluon.jit
+def a_tile_with_a_layout(x, o, n, ONE: gl.constexpr, OTHER: gl.constexpr):
+    at = gl.arange(0, 128, ONE)
+    for i in range(n):
+        t = gl.convert_layout(gl.load(x + at), OTHER)
+        t = gl.convert_layout(t * 2, ONE)
+        last = t + i
+    gl.store(o + at, last)
+
+
+def test_gluon_takes_the_same_frontend() -> None:
+    one, other = gl.BlockedLayout([1], [32], [4], [0]), gl.BlockedLayout([2], [32], [4], [0])
+    x, out = np.arange(128, dtype=np.float32), np.ones(128, np.float32)
+    with weft.target("sim:cuda:90"):
+        a_tile_with_a_layout[(1,)](x, out, 3, one, other)
+        np.testing.assert_array_equal(out, 2 * x + 2)
+        a_tile_with_a_layout[(1,)](x, out, 0, one, other)
+        np.testing.assert_array_equal(out, 0)
+        with pytest.raises(weft.DeviceAssertionError, match="`last` has no value"):
+            a_tile_with_a_layout[(1,)](x, out, 0, one, other, debug=True)
+
+
+@weft.jit
 def a_pointer(o, n):
     for i in range(n):
         p = o + i
@@ -175,6 +255,10 @@ CASES: list[tuple[Any, int, list[int], bool]] = [
     (value_before, 5, python(4), False),
     (wider_than_before, 0, python(42), False),
     (wider_than_before, 2, python(1), False),
+    (narrower_than_before, 0, python(0), False),
+    (narrower_than_before, -1, python(-(2**31)), False),
+    (narrower_than_before, -2, python(0), True),
+    (narrower_than_before, 3, python(1), False),
     (of_another_type_before, 0, python(0), True),
     (of_another_type_before, 2, python(1), False),
     (left_by_an_earlier_turn, 2, python(1, 10, 10, 0), False),

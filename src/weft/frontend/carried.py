@@ -222,9 +222,18 @@ class Carried:
             return None
         if start.type == kind:
             return start
-        if isinstance(start, core.tensor) and isinstance(kind, core.dtype) and kind.is_int():
-            return self.frame.semantic.cast(start, kind) if start.dtype.is_int() and not start.type.is_block() else None
-        return None
+        if type(start) is not core.tensor or not (isinstance(kind, core.dtype) and kind.is_int()):
+            return None
+        return None if start.type.is_block() or not start.dtype.is_int() else self._narrowed(start, kind)
+
+    def _narrowed(self, start: Any, kind: Any) -> Any:
+        """An integer as one of another type; while debugging with the flag that says whether it is still the same."""
+        semantic = self.frame.semantic
+        value = semantic.cast(start, kind)
+        if not self.frame.trace.options.debug or semantic.integer_promote_impl(start.dtype, kind) == kind:
+            return value
+        same = semantic.equal(semantic.cast(value, start.dtype), start)
+        return Maybe(value, same.handle, MaybeType(kind, ""))
 
     def _origin(self, name: str) -> str:
         if name == self.variable:

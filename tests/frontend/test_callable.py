@@ -385,3 +385,13 @@ def test_constexpr_functions_as_methods() -> None:
 
     assert Thing().scaled(core.constexpr(2)) == 6
     assert isinstance(Thing.scaled, ConstexprFunction)
+
+
+def test_the_source_of_a_constexpr_function_can_be_replaced(tmp_path: Path) -> None:
+    source = "@constexpr_function\ndef flag():\n    return False\n@jit\ndef kernel(x):\n    return flag()\n"
+    module = load_module(tmp_path, HEADER + source)
+    before, text = module.kernel.cache_key, module.flag.src
+    module.flag._unsafe_update_src(text.replace("False", "True"))
+    assert module.kernel.has_changed() and module.kernel.current_key() != before
+    module.flag._unsafe_update_src(text)
+    assert module.kernel.current_key() == before

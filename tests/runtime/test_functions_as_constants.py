@@ -256,6 +256,8 @@ def test_preloading_what_is_not_here(fresh_cache: Path) -> None:
         "changed since\nhint: import its module before preload, or launch the kernel: it is then compiled anew"
     )
     facts = json.loads(told)
+    with pytest.raises(SpecializationError, match="Specialization data is for {'backend': 'other', 'arch': "):
+        apply.preload(json.dumps({**facts, "target": {**facts["target"], "backend": "other"}}))
     facts["constant_vals"] = [{"other": "module.Thing"}]
     with pytest.raises(SpecializationError, match="constant of type module.Thing, which cannot be preloaded"):
         apply.preload(json.dumps(facts))

@@ -88,6 +88,8 @@ class JITCallable:
     edits: ClassVar[int] = 0
     """How often the source of any of them was replaced, and, of one, `edition`."""
     edition = 0
+    original_src: str | None = None
+    """The source before it was replaced."""
     by_name: ClassVar[dict[str, weakref.WeakSet[JITCallable]]] = {}
     """Every one there is, by the name of its module and its own; functions made in a loop share one."""
 
@@ -216,6 +218,7 @@ class JITCallable:
     def _unsafe_update_src(self, new_src: str) -> None:
         """Replace the source; the hash and the syntax tree follow.  For tools that rewrite kernels."""
         with self._lock:
+            self.original_src = self.src if self.original_src is None else self.original_src
             # In the place of the old one, below the decorators and as far to the right, so that errors point there.
             old = self._definition
             first = next((i for i, line in enumerate(old) if DEFINITION.match(line)), 0)

@@ -209,7 +209,9 @@ class Digest(Keys):
         if fn.wrong is not None:
             return "wrong", fn._fn_name, fn.wrong.message
         if not fn.has_source:
-            return "constexpr function", fn._fn_name, self._function(fn.fn, direct=True)
+            self.editions.append((fn, fn.edition))
+            given = fn.src if fn.edition and fn.src != fn.original_src else None
+            return "constexpr function", fn._fn_name, given, self._function(fn.fn, direct=True)
         try:
             text = fn.src
         except (ValueError, OSError, IndexError):

@@ -70,10 +70,17 @@ def _specialization_data(kernel: Any, key: str, src: Any, options: Mapping[str, 
         "attrs_keys": [list(p) for p in src.attrs],
         "attrs_vals": list(src.attrs.values()),
         "options": dict(options),
-        "target": target,
+        "target": _target_facts(target),
+        "target_name": target,
         "key": key,
     }
     return json.dumps(facts, default=str)
+
+
+def _target_facts(name: str) -> dict[str, Any]:
+    """A target as Triton's tools see it."""
+    target = compiler.as_target(name.removeprefix("sim:"))
+    return {"backend": target.backend, "arch": target.arch, "warp_size": target.warp_size}
 
 
 def read_specialization(kernel: Any, text: str) -> tuple[str, compiler.ASTSource, dict[str, Any], str]:
@@ -84,6 +91,10 @@ def read_specialization(kernel: Any, text: str) -> tuple[str, compiler.ASTSource
             f"Specialization data is for {facts['name']}, and this is {kernel._fn_name}",
             hint="preload each kernel with what the hook was told of that kernel",
         )
+    made_for = _target_facts(facts["target_name"])
+    told = {**facts["target"], "arch": made_for["arch"]} if made_for["backend"] == "cpu" else facts["target"]
+    if told != made_for:  # the name of a CPU says nothing: code is made for the one at hand
+        raise SpecializationError(f"Specialization data is for {facts['target']}, and this is {made_for}")
     signature = {name: _tuples(t) for name, t in facts["signature"].items()}
     try:
         constants = {
@@ -95,12 +106,12 @@ def read_specialization(kernel: Any, text: str) -> tuple[str, compiler.ASTSource
     except (TypeError, ValueError, KeyError, AttributeError, RecursionError) as error:
         raise _no_specialization(f"its constants or attributes do not fit together ({error})") from None
     source = compiler.ASTSource(kernel, signature, constants, attrs)
-    return facts["key"], source, facts["options"], facts["target"]
+    return facts["key"], source, facts["options"], facts["target_name"]
 
 
 _FIELDS = {
-    **dict.fromkeys(("name", "target", "key"), str),
-    **dict.fromkeys(("signature", "options"), dict),
+    **dict.fromkeys(("name", "target_name", "key"), str),
+    **dict.fromkeys(("signature", "options", "target"), dict),
     **dict.fromkeys(("constant_keys", "constant_vals", "attrs_keys", "attrs_vals"), list),
 }
 _JSON_NAMES = {str: "a string", dict: "an object", list: "an array"}

@@ -38,7 +38,7 @@ def check_kernel(fn: Any, decorator: str) -> None:
         if not hasattr(inner, "arg_names"):
             break
         inner = getattr(inner, "fn", None)
-    if not hasattr(fn, "arg_names"):
+    if not hasattr(fn, "arg_names") and not hasattr(fn, "run"):  # tools give what can be run
         what = f"the function {fn.__name__}" if inspect.isfunction(fn) else f"{fn!r} of type {type(fn).__name__}"
         hint = f"decorators apply from below: @{decorator} stands above @jit" if inspect.isfunction(fn) else None
         raise DefinitionError(f"{decorator} needs a kernel, got {what}", hint=hint)

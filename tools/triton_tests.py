@@ -61,7 +61,7 @@ INTEL = "cri arl_s arl_h bmg dg2 lnl mtl pvc ptl_h ptl_u xe2 xe3 xe3p"
 
 
 def _on_the_host(device: Any) -> Any:
-    return "cpu" if str(device).startswith("cuda") else device
+    return "cpu" if isinstance(device, int) or str(device).startswith("cuda") else device
 
 
 def _moved(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -2,14 +2,15 @@
 
     tensor_descriptor<<['64', '64'], fp16>, NVMMASharedLayout(128, 16)>
 
-In a signature: `tensordesc<fp16[64,64],NVMMASharedLayout(128, 16)>`.
+In a signature: `tensordesc<fp16[64,64],NVMMASharedLayout(128, 16)>`; of images with four dimensions
+`tensordesc_im2col<fp16[64,64],NVMMASharedLayout(128, 16),4>`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import Any
+from typing import Any, ClassVar
 
 from weft.base import CompilationError
 from weft.ir import signed_int_type
@@ -24,11 +25,19 @@ from weft.layouts import NVMMASharedLayout
 
 from .types import blocks_of, mangled
 
-__all__ = ["tensor_descriptor", "tensor_descriptor_type"]
+__all__ = [
+    "tensor_descriptor",
+    "tensor_descriptor_im2col",
+    "tensor_descriptor_im2col_type",
+    "tensor_descriptor_type",
+]
 
 
 class tensor_descriptor_type(base_type):
     """The block that is moved, its layout in shared memory, and the types of shape and strides."""
+
+    images: ClassVar[bool] = False
+    """Whether the block is of pixels and channels of images."""
 
     def __init__(self, block_type: block_type, shape_type: Any, strides_type: Any, layout: NVMMASharedLayout) -> None:
         self.block_type = block_type
@@ -40,7 +49,7 @@ class tensor_descriptor_type(base_type):
         """The type in the IR, where integers have a sign."""
         element = self.block_type.element_ty
         kind = signed_int_type(element.int_bitwidth, element.is_int_signed()) if element.is_int() else element.to_ir()
-        return TensorDescType(laid_tensor(self.block_type.shape, kind, self.layout))
+        return TensorDescType(laid_tensor(self.block_type.shape, kind, self.layout), self.images)
 
     @property
     def nbytes(self) -> int:
@@ -56,7 +65,8 @@ class tensor_descriptor_type(base_type):
         handle = handles[cursor]
         shape, cursor = self.shape_type._unflatten_ir(handles, cursor + 1)
         strides, cursor = self.strides_type._unflatten_ir(handles, cursor)
-        return tensor_descriptor(handle, shape.values, strides.values, self.block_type, self.layout), cursor
+        value = tensor_descriptor_im2col if self.images else tensor_descriptor
+        return value(handle, shape.values, strides.values, self.block_type, self.layout), cursor
 
     def _flatten_ir_types(self, builder: Any, out: list[Any]) -> None:
         out.append(self.to_ir(builder))
@@ -67,23 +77,32 @@ class tensor_descriptor_type(base_type):
         return self.block_type, self.shape_type, self.strides_type, self.layout
 
     def __str__(self) -> str:
-        return f"tensor_descriptor<{self.block_type}, {self.layout!r}>"
+        return f"tensor_descriptor{'_im2col' * self.images}<{self.block_type}, {self.layout!r}>"
 
     def __repr__(self) -> str:
         return str(self)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, tensor_descriptor_type) and self._parts() == other._parts()
+        return type(self) is type(other) and self._parts() == other._parts()
 
     def __hash__(self) -> int:
         return hash((self.block_type, self.layout))
 
     def mangle(self) -> str:
-        return f"TD{self.block_type.mangle()}_{mangled(self.layout)}TD"
+        prefix = "TDI" if self.images else "TD"
+        return f"{prefix}{self.block_type.mangle()}_{mangled(self.layout)}{prefix}"
+
+
+class tensor_descriptor_im2col_type(tensor_descriptor_type):
+    """The type of a descriptor of images, of which a copy moves pixels and channels."""
+
+    images = True
 
 
 class tensor_descriptor(base_value):
     """A tensor in global memory, of which bulk copies move a block at a time."""
+
+    kind: ClassVar[type[tensor_descriptor_type]] = tensor_descriptor_type
 
     def __init__(
         self, handle: Any, shape: Sequence[Any], strides: Sequence[Any], block_type: block_type,
@@ -92,9 +111,7 @@ class tensor_descriptor(base_value):
         self.handle = handle
         self.shape = _tuple(list(shape))
         self.strides = _tuple(list(strides))
-        self.type: tensor_descriptor_type = tensor_descriptor_type(
-            block_type, self.shape.type, self.strides.type, layout
-        )
+        self.type: tensor_descriptor_type = self.kind(block_type, self.shape.type, self.strides.type, layout)
 
     def _flatten_ir(self, handles: list[Any]) -> None:
         handles.append(self.handle)
@@ -127,15 +144,22 @@ class tensor_descriptor(base_value):
         return self.type.nbytes_per_cta
 
 
-def _from_signature(block: block_type, layout: str) -> tensor_descriptor_type:
-    """The type that a signature names by its block and the text of its layout."""
+class tensor_descriptor_im2col(tensor_descriptor):
+    """Images in global memory, of which bulk copies move pixels and channels at a time."""
+
+    kind = tensor_descriptor_im2col_type
+
+
+def _from_signature(block: block_type, layout: str, images: int = 0) -> tensor_descriptor_type:
+    """The type that a signature names by its block and the text of its layout, and the dimensions of images."""
     try:
         found = eval(layout, {"__builtins__": {}, "NVMMASharedLayout": NVMMASharedLayout})
     except (SyntaxError, NameError, TypeError) as error:
         text = f"{layout!r} is not the layout of a descriptor: expected NVMMASharedLayout(...)"
         raise CompilationError(text) from error
-    rank = len(block.shape)
-    return tensor_descriptor_type(block, tuple_type([int32] * rank), tuple_type([int64] * rank), found)
+    rank = images or len(block.shape)
+    made = tensor_descriptor_im2col_type if images else tensor_descriptor_type
+    return made(block, tuple_type([int32] * rank), tuple_type([int64] * rank), found)
 
 
 laid_descriptors.append(_from_signature)

@@ -141,11 +141,24 @@ class PtrType(ParametrizedAttribute, TypeAttribute):
 
 @irdl_attr_definition
 class TensorDescType(ParametrizedAttribute, TypeAttribute):
-    """A descriptor of a tensor in memory that is accessed a block at a time, `!tt.tensordesc<tensor<64x64xf16>>`."""
+    """A descriptor of a tensor in memory that is accessed a block at a time, `!tt.tensordesc<tensor<64x64xf16>>`.
+
+    With `images` the block is a matrix of pixels and channels, whatever the dimensions of the tensor are:
+    `!ttng.tensordesc_im2col<tensor<64x64xf16, #shared>>`.
+    """
 
     name = "tt.tensordesc"
 
     block_type: TensorType[Attribute]
+    images: IntAttr
+
+    def __init__(self, block_type: TensorType[Attribute], images: bool | IntAttr = False):
+        super().__init__(block_type, IntAttr(int(images)) if isinstance(images, bool) else images)
+
+    @property
+    def of_images(self) -> bool:
+        """Whether its copies are of pixels and channels."""
+        return bool(self.images.data)
 
     def print_parameters(self, printer: Printer) -> None:
         with printer.in_angle_brackets():

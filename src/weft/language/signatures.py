@@ -66,6 +66,9 @@ def _named(name: str) -> Any:
         inner = name[1:]
         const = inner.startswith("k")
         return pointer_type(_named(inner[1:] if const else inner), const=const)
+    if name.startswith("tensordesc_im2col<"):
+        inner, _, rank = name.removesuffix(">").rpartition(",")
+        return _descriptor(inner.replace("_im2col", "", 1) + ">", int(rank))
     if name.startswith("tensordesc<"):
         return _descriptor(name)
     found = _SCALARS.get(name)
@@ -76,7 +79,7 @@ def _named(name: str) -> Any:
     return found
 
 
-def _descriptor(name: str) -> Any:
+def _descriptor(name: str, images: int = 0) -> Any:
     """`tensordesc<fp16[64,64]>`, or with a layout `tensordesc<fp16[64,64],NVMMASharedLayout(128, 16)>`."""
     inner = name.removeprefix("tensordesc<").removesuffix(">")
     element, bracket, rest = inner.partition("[")
@@ -87,5 +90,5 @@ def _descriptor(name: str) -> Any:
     rank = len(shape)
     block = block_type(_named(element), shape)
     if layout.startswith(",") and laid_descriptors:
-        return laid_descriptors[0](block, layout[1:])
+        return laid_descriptors[0](block, layout[1:], images)
     return tensor_descriptor_type(block, tuple_type([dt.int32] * rank), tuple_type([dt.int64] * rank))

@@ -15,11 +15,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from weft.layouts import LinearLayout, f2
-from weft.targets.nvidia import SWIZZLES
+from weft.targets.nvidia import MOST_PIXELS, SWIZZLES
 
 from .matrices import of_block
 
-__all__ = ["Boxes", "boxes_of", "boxes_within"]
+__all__ = ["Boxes", "boxes_of", "boxes_within", "columns_of"]
 
 LONGEST = 256
 """Elements of a box along one dimension."""
@@ -53,6 +53,23 @@ def boxes_of(memory: LinearLayout, width: int) -> Boxes | None:
             if boxes is not None and (found is None or len(boxes.offsets) < len(found.offsets)):
                 found = boxes
     return found
+
+
+def columns_of(memory: LinearLayout, width: int) -> Boxes | None:
+    """The same for a copy of images, whose box has all pixels and the channels that the swizzle takes at a time.
+
+    >>> from weft.layouts import NVMMASharedLayout
+    >>> columns_of(NVMMASharedLayout(32, 32, 2).to_linear([512, 16]), 4)
+    Boxes(box=(512, 8), swizzle=32, offsets=(0, 16384), starts=((0, 0), (0, 8)))
+    """
+    shape = tuple(of_block(memory).out_dims.values())
+    if len(shape) != 2 or shape[0] > MOST_PIXELS:
+        return None
+    found = [
+        _divided(memory, (shape[0], min(shape[1], LONGEST if swizzle == 16 else swizzle // width)), swizzle, width)
+        for swizzle in SWIZZLES
+    ]
+    return min((x for x in found if x is not None), key=lambda x: len(x.offsets), default=None)
 
 
 def boxes_within(memory: LinearLayout, boxes: Boxes, begin: int, width: int) -> Boxes | None:

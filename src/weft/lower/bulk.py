@@ -10,9 +10,9 @@ from weft.base import LayoutError, Note, Span, Unsupported
 from weft.ir import bit_width, int_value, shape_of, span_of
 from weft.ir.gpu import MemDescType, encoding_of
 from weft.ir.types import TensorDescType, signless
-from weft.layouts import LinearLayout, f2
+from weft.layouts import LinearLayout, NVMMASharedLayout, f2
 
-from .boxes import Boxes, boxes_of, boxes_within
+from .boxes import Boxes, boxes_of, boxes_within, columns_of
 from .context import Context, lowering
 from .mbarriers import elected, holds
 
@@ -29,13 +29,24 @@ def boxes_of_descriptor(type: Attribute, c: Context | None = None) -> Boxes:
     layout = encoding_of(block)
     span = c.build.span if c is not None else None
     if layout is None or layout.linear is None:
-        raise LayoutError(f"{type} does not say how its blocks lie in shared memory", span)
+        raise LayoutError(
+            f"a bulk copy of blocks of {'x'.join(map(str, shape_of(block)))}: one row has no place in a swizzle of 8",
+            span,
+            hint="descriptors of a row are for copies that gather or scatter rows, which Blackwell has",
+        )
     width = max(1, bit_width(block.element_type) // 8)
-    return _boxes(layout.linear, width, layout.text(), span)
+    return _boxes(layout.linear, width, layout.text(), span, type.of_images)
 
 
-def _boxes(memory: LinearLayout, width: int, name: str, span: Span | None) -> Boxes:
-    found = boxes_of(memory, width)
+def _boxes(memory: LinearLayout, width: int, name: str, span: Span | None, images: bool = False) -> Boxes:
+    if images and memory.has_in("block") and any(basis[0] for basis in memory.bases["block"]):
+        raise LayoutError(
+            f"blocks of a cluster cannot divide the pixels of a load of images, which follow each other within the "
+            f"bounding box; {name} does",
+            span,
+            hint="let them divide the channels, or hold copies: cga_layout=[[0, 1]] or [[0, 0]]",
+        )
+    found = columns_of(memory, width) if images else boxes_of(memory, width)
     if found is not None:
         return found
     shape = "x".join(str(n) for n in memory.out_dims.values())
@@ -90,7 +101,8 @@ class _Transfer:
         _check_whole(c, type)
         c.only_own(buffer, "a bulk copy from or to")
         begin = c.offset_of(buffer)
-        self.boxes = _in_buffer(c, type, self.boxes, begin, width)
+        if not desc.type.of_images or begin:
+            self.boxes = _in_buffer(c, type, self.boxes, begin, width)
         _check_made(c, desc, self.boxes)
         self.rank = len(coordinates)
         self.map = c[desc]
@@ -99,8 +111,13 @@ class _Transfer:
         bits = [1 << i for i in range(self.warps.bit_length() - 1)]
         blocks = type.linear.bases["block"] if type.linear.has_in("block") else ()
         places = []
+        behind = len(coordinates) - len(self.boxes.box) if desc.type.of_images else 0
         for k in own:
-            for d, base in reversed(list(enumerate(coordinates))):
+            for which, base in reversed(list(enumerate(coordinates))):
+                d = which - behind  # of images only the last coordinate, of channels, is one of the box
+                if behind and d < 1:
+                    places.append(c[base])
+                    continue
                 by_warp = [self.boxes.starts[b][d] for b in bits]
                 start, by_block = self.boxes.starts[k][d], [basis[d] for basis in blocks]
                 moved = start or any(by_warp) or any(by_block)
@@ -165,9 +182,27 @@ def _check_made(c: Context, desc: SSAValue, boxes: Boxes) -> None:
 @lowering("ttng.async_tma_copy_global_to_local")
 def _load(c: Context, op: Operation) -> None:
     desc, *coordinates, barrier, result, predicate = op.operands
+    _begin_load(c, op, desc, coordinates, (), barrier, result, predicate)
+
+
+@lowering("ttng.async_tma_copy_im2col_to_local")
+def _load_images(c: Context, op: Operation) -> None:
+    desc, *rest, barrier, result, predicate = op.operands
+    rank = len(rest) // 2 + 1  # two offsets less than coordinates
+    _begin_load(c, op, desc, rest[:rank], rest[rank:], barrier, result, predicate)
+
+
+def _begin_load(
+    c: Context, op: Operation, desc: SSAValue, coordinates: Sequence[SSAValue], offsets: Sequence[SSAValue],
+    barrier: SSAValue, result: SSAValue, predicate: SSAValue,
+) -> None:  # fmt: skip
     t = _Transfer(c, desc, coordinates, result, spread=True)
     active = elected(c, predicate, t.warps, whichever=True)
     operands, name = [t.shared, t.map, t.at, c[barrier]], f"cp.async.bulk.tensor.{t.rank}d.load"
+    if offsets:
+        own = [c[x] for x in reversed(offsets)]
+        operands.append(c.build.add("join", own, [("i16", len(own))]).result if len(own) > 1 else own[0])
+        name += ".im2col"
     alike = _alike_blocks(result) if holds(op, "multicast") else 0
     if alike:
         first = c.is_zero(c.index("block", alike))
@@ -227,10 +262,17 @@ def _rows(c: Context, op: Operation) -> None:
 def parameter_of(type: Attribute) -> tuple[str, tuple[int, ...], int, tuple[int, ...]]:
     """(elements, box with the innermost dimension first, swizzle, block) of a kernel parameter that is a descriptor."""
     assert isinstance(type, TensorDescType)
-    boxes = boxes_of_descriptor(type)
+    block, element = type.block_type, type.block_type.element_type
+    layout = encoding_of(block)
+    if layout is not None and layout.linear is None and isinstance(layout.named, NVMMASharedLayout):
+        box, swizzle = layout.named.box(shape_of(block))[::-1], layout.named.swizzle_byte_width or 16
+    else:
+        boxes = boxes_of_descriptor(type)
+        box, swizzle = boxes.bytes_of_map, boxes.swizzle
+    unsigned = str(element) in ("ui32", "ui64")  # of which a minimum is another one; narrower ones have none
     return (
-        str(signless(type.block_type.element_type)),
-        boxes.bytes_of_map,
-        boxes.swizzle,
-        tuple(shape_of(type.block_type)),
+        str(element).removeprefix("u").replace("i", "u") if unsigned else str(signless(element)),
+        box,
+        swizzle,
+        tuple(shape_of(block)),
     )

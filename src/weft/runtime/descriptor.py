@@ -10,13 +10,13 @@ import operator
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from weft.base import LaunchError
 
 from .arrays import ArrayFacts, array_facts, dtype_name, element_bytes
 
-__all__ = ["TensorDescriptor", "handed_on"]
+__all__ = ["TensorDescriptor", "extent", "handed_on"]
 
 
 def handed_on(name: str, value: TensorDescriptor) -> str:
@@ -25,6 +25,19 @@ def handed_on(name: str, value: TensorDescriptor) -> str:
     if hasattr(value, "layout"):
         return f"({name}, {address})"
     return f"({address}, {name}.padding == 'nan', *{name}.shape, *{name}.strides)"
+
+
+def extent(tensor: Any) -> tuple[list[int], list[int]]:
+    """Shape and strides of an array, in elements."""
+    if callable(getattr(tensor, "stride", None)):
+        return list(tensor.shape), list(tensor.stride())
+    if not all(hasattr(tensor, name) for name in ("dtype", "shape", "strides")):
+        _array_facts(tensor)
+        raise LaunchError(
+            f"a {type(tensor).__name__} does not say its shape", hint="give TensorDescriptor shape and strides"
+        )
+    itemsize = tensor.dtype.itemsize
+    return list(tensor.shape), [s // itemsize for s in tensor.strides]
 
 
 def _integers(name: str, values: Sequence[Any]) -> list[int]:
@@ -58,6 +71,9 @@ class TensorDescriptor:
     block_shape: list[int]
     padding: str = "zero"
 
+    images: ClassVar[bool] = False
+    """Whether the block is of pixels and channels, whatever dimensions the array has."""
+
     def __post_init__(self) -> None:
         self.shape = _integers("shape", self.shape)
         self.strides = _integers("strides", self.strides)
@@ -65,7 +81,7 @@ class TensorDescriptor:
         rank = len(self.shape)
         if not 1 <= rank <= 5:
             raise LaunchError(f"a tensor descriptor has 1 to 5 dimensions, got the shape {self.shape}")
-        for name, values in (("strides", self.strides), ("block_shape", self.block_shape)):
+        for name, values in (("strides", self.strides), *([] if self.images else [("block_shape", self.block_shape)])):
             if len(values) != rank:
                 raise LaunchError(
                     f"{name} {values} of a tensor descriptor must have one entry for each of {self.shape}"
@@ -103,17 +119,8 @@ class TensorDescriptor:
     @staticmethod
     def from_tensor(tensor: Any, block_shape: Sequence[int], padding: str = "zero") -> TensorDescriptor:
         """Describe the whole of an array, with its own shape and strides."""
-        if callable(getattr(tensor, "stride", None)):
-            strides = list(tensor.stride())
-        elif not all(hasattr(tensor, name) for name in ("dtype", "shape", "strides")):
-            _array_facts(tensor)
-            raise LaunchError(
-                f"a {type(tensor).__name__} does not say its shape", hint="give TensorDescriptor shape and strides"
-            )
-        else:
-            itemsize = tensor.dtype.itemsize
-            strides = [s // itemsize for s in tensor.strides]
-        return TensorDescriptor(tensor, list(tensor.shape), strides, list(block_shape), padding)
+        shape, strides = extent(tensor)
+        return TensorDescriptor(tensor, shape, strides, list(block_shape), padding)
 
     def _array(self) -> tuple[str, int]:
         """(type of the elements, address): of PyTorch's tensors on a GPU, which are described anew for each launch,

@@ -51,7 +51,9 @@ def _single(value: float) -> float:
 
 
 def descriptor_rank(type_name: str) -> int:
-    """The rank of a descriptor type: tensordesc<fp16[64, 64]> has 2."""
+    """The rank of a descriptor type: tensordesc<fp16[64, 64]> has 2, tensordesc_im2col<...,4> has 4."""
+    if type_name.startswith("tensordesc_im2col"):
+        return int(type_name.removesuffix(">").rpartition(",")[2])
     match = re.search(r"\[([^\]]*)\]", type_name)
     return len(match[1].split(",")) if match else 0
 

@@ -79,7 +79,8 @@ def _issue(context: Context, op: LaneOp, row: int, lane: int, given: list[list[i
     copy = _Copy(context, op, row, lane)
     if kind == "load":
         (to,), (where,), at, (barrier,), *blocks, _ = given
-        copy.prepare(where, at, to)
+        offsets = blocks.pop(0) if ".im2col" in op.attrs["isa"] else None
+        copy.prepare(where, at, to, offsets)
         if copy.boxed is not None and copy.reaches(blocks[0][0] if blocks else None):
             copy.load(barrier)
     else:
@@ -137,7 +138,9 @@ class _Copy:
             self.fail(BulkCopyError, text, None, "global", COORDINATES)
         return min(at) >= 0
 
-    def prepare(self, where: int, at: list[int], shared: int, *, stored: bool = False) -> None:
+    def prepare(
+        self, where: int, at: list[int], shared: int, offsets: list[int] | None = None, *, stored: bool = False
+    ) -> None:
         """Read the tensor map, find the elements; leaves `boxed` None where something is wrong."""
         memory = self.batch.launch.memory
         place = np.array([where])
@@ -149,6 +152,8 @@ class _Copy:
             tensor = _decoded(raw)
             if len(tensor.shape) != len(at):
                 raise ValueError(f"the map has {len(tensor.shape)} dimensions, the copy gives {len(at)} coordinates")
+            if bool(tensor.corners) != (offsets is not None):
+                raise ValueError("a copy of images needs a map for images, and another copy one that is not for images")
         except ValueError as found:
             self.fail(
                 BulkCopyError, f"the tensor map at {memory.describe(where)} is not valid: {found}", where, "global"
@@ -167,7 +172,14 @@ class _Copy:
             text += f"{at[0] * tensor.element_bytes}: that must be a multiple of 16"
             self.fail(BulkCopyError, text, where, "global", COORDINATES)
             return
-        address, inside = tensor.elements(tuple(at), stored=stored)
+        if offsets is None:
+            address, inside = tensor.elements(tuple(at), stored=stored)
+        else:
+            try:
+                address, inside = tensor.image_elements(tuple(at), tuple(x & 0xFFFF for x in offsets))
+            except ValueError as found:
+                self.fail(BulkCopyError, str(found), where, "global")
+                return
         size = tensor.element_bytes
         plain = shared + _plain(size, address.size)
         swizzled = plain ^ (plain >> 3 & (tensor.swizzle // 16 - 1) << 4)
@@ -246,7 +258,7 @@ class _Copy:
         if box.map.nan:
             data[:] = np.array([NANS[size]], f"<u{size}").view(np.uint8)
         if box.inside.any():
-            data[box.inside] = batch.launch.memory.read(box.address[box.inside], size)
+            data[box.inside] = box.map.loaded(batch.launch.memory.read(box.address[box.inside], size))
         place = self.place_in(key[0])
         batch.shared[place], batch.state[place] = data, 1
         barrier = batch.mbarriers.get(key)

@@ -29,26 +29,23 @@ def encoded(made: TensorMap) -> bytes:
     kind = KINDS[ELEMENT_TYPES.index(made.dtype or f"u{8 * made.element_bytes}")]
     swizzle = ("NONE", "32B", "64B", "128B")[SWIZZLES.index(made.swizzle)]
     fill = cuda.CUtensorMapFloatOOBfill
-    found = check(
-        cuda.cuTensorMapEncodeTiled(
-            getattr(cuda.CUtensorMapDataType, f"CU_TENSOR_MAP_DATA_TYPE_{kind}"),
-            len(made.shape),
-            made.address,
-            [cuda.cuuint64_t(n) for n in made.shape],
-            [
-                cuda.cuuint64_t(n) for n in made.strides or (16,)
-            ],  # with one dimension none is read, but there must be a list
-            [cuda.cuuint32_t(n) for n in made.box],
-            [cuda.cuuint32_t(n) for n in made.steps],
-            cuda.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE,
-            getattr(cuda.CUtensorMapSwizzle, f"CU_TENSOR_MAP_SWIZZLE_{swizzle}"),
-            cuda.CUtensorMapL2promotion.CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
-            fill.CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA
-            if made.nan
-            else fill.CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE,
-        ),
-        "a tensor map",
+    element = getattr(cuda.CUtensorMapDataType, f"CU_TENSOR_MAP_DATA_TYPE_{kind}")
+    shape = [cuda.cuuint64_t(n) for n in made.shape]
+    strides = [cuda.cuuint64_t(n) for n in made.strides or (16,)]  # of one dimension none is read
+    box, steps = ([cuda.cuuint32_t(n) for n in numbers] for numbers in (made.box, made.steps))
+    tensor = (element, len(made.shape), made.address, shape, strides)
+    how = (
+        steps,
+        cuda.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE,
+        getattr(cuda.CUtensorMapSwizzle, f"CU_TENSOR_MAP_SWIZZLE_{swizzle}"),
+        cuda.CUtensorMapL2promotion.CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
+        fill.CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA if made.nan else fill.CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE,
     )
+    if made.corners:
+        lower, upper = ([pair[i] for pair in made.corners] for i in range(2))
+        found = check(cuda.cuTensorMapEncodeIm2col(*tensor, lower, upper, *box, *how), "a tensor map for images")
+    else:
+        found = check(cuda.cuTensorMapEncodeTiled(*tensor, box, *how), "a tensor map")
     return b"".join(int(word).to_bytes(8, "little") for word in found.opaque)
 
 

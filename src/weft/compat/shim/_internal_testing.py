@@ -322,10 +322,14 @@ def use_process_pool(preload_module: str) -> Iterator[None]:
 
 
 def _fresh_knobs_impl(skipped_attr: set[str] | None = None) -> tuple[Callable[[], Any], Callable[[], None]]:
-    """(make, undo): `make` sets every setting back to its default, apart from groups that are named."""
+    """(make, undo): `make` sets every setting back to its default, apart from groups that are named.
+
+    The target stays: it says which machine the tests are for, as the GPU that is there does for Triton.
+    """
     groups = {name: group for name, group in vars(knobs).items() if isinstance(group, knobs.base_knobs)}
     groups = {name: group for name, group in groups.items() if name not in (skipped_attr or ())}
     variables = {v for group in groups.values() for knob in group.knob_descriptors.values() for v in knob}
+    variables.discard("WEFT_TARGET")
     patch = pytest.MonkeyPatch()
     values = {name: dict(vars(group)) for name, group in groups.items()}
 

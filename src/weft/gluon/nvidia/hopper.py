@@ -1,4 +1,4 @@
-"""`TensorDescriptor`: an array of the host, for kernels that copy blocks of it to shared memory.
+"""`TensorDescriptor`: an array of the host, for kernels that copy blocks of it to shared memory; and one of images.
 
 from weft.gluon.nvidia.hopper import TensorDescriptor
 
@@ -12,14 +12,15 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-__all__ = ["TensorDescriptor"]
+__all__ = ["TensorDescriptor", "TensorDescriptorIm2Col"]
 
 TensorDescriptor: Any
+TensorDescriptorIm2Col: Any
 
 
 def __getattr__(name: str) -> Any:
-    if name != "TensorDescriptor":
+    if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     # Arrays are known to the runtime, a room below this one: found when it is first asked for.
-    value = globals()[name] = importlib.import_module("weft.runtime.gluon").TensorDescriptor
+    value = globals()[name] = getattr(importlib.import_module("weft.runtime.gluon"), name)
     return value

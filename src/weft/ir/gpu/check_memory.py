@@ -21,6 +21,7 @@ from ..types import (
     element_of,
     i1,
     i8,
+    i16,
     i32,
     i64,
     is_tensor,
@@ -355,12 +356,28 @@ def _tma(op: Operation) -> None:
     loads = isinstance(op, ttng.AsyncTMACopyGlobalToLocalOp)
     memory: SSAValue = op.result if loads else op.src  # type: ignore[attr-defined]
     block = _block(op, op.operands[0], memory)
+    if op.operands[0].type.of_images:  # type: ignore[attr-defined]
+        fail(op, f"a descriptor of images is for loads of images, got {show(op.operands[0])}")
     if loads:
         _barrier(op, op.barrier)  # type: ignore[attr-defined]
         _memory(op, memory, mutable=True)
     coordinates = op.coord  # type: ignore[attr-defined]
     if len(coordinates) != len(shape_of(block)) or any(v.type != i32 for v in coordinates):
         fail(op, f"a block of {len(shape_of(block))} dimensions needs as many coordinates, i32 each")
+
+
+@rule(ttng.AsyncTMACopyImagesToLocalOp)
+def _tma_images(op: ttng.AsyncTMACopyImagesToLocalOp) -> None:
+    block = _block(op, op.desc, op.result)
+    if not isinstance(op.desc.type, TensorDescType) or not op.desc.type.of_images or len(shape_of(block)) != 2:
+        fail(op, f"needs a descriptor of pixels and channels (!ttng.tensordesc_im2col), got {show(op.desc)}")
+    _barrier(op, op.barrier)
+    _memory(op, op.result, mutable=True)
+    rank = len(op.coord)
+    if not 3 <= rank <= 5 or len(op.offsets) != rank - 2:
+        fail(op, f"images have 3 to 5 coordinates and two offsets less, got {rank} and {len(op.offsets)}")
+    if any(v.type != i32 for v in op.coord) or any(v.type != i16 for v in op.offsets):
+        fail(op, "coordinates are i32, offsets i16")
 
 
 @rule(ttng.AsyncTMAGatherOp, ttng.AsyncTMAScatterOp)

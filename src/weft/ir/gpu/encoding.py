@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from math import prod
 
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute, Data
@@ -33,6 +34,7 @@ from weft.layouts import (
     DistributedLinearLayout,
     Layout,
     LinearLayout,
+    NVMMASharedLayout,
     PaddedSharedLayout,
     SharedLinearLayout,
 )
@@ -143,10 +145,16 @@ class NamedLayoutAttr(Data[Layout], Encoding):
 # -- making --------------------------------------------------------------------------------------------------------
 
 
+def _is_row(named: Layout, shape: tuple[int, ...]) -> bool:
+    """Is this a row of a swizzled layout? A descriptor may be of rows, which copies gather; memory holds 8 or more."""
+    return isinstance(named, NVMMASharedLayout) and named.swizzle_byte_width > 0 and prod(shape[:-1]) == 1
+
+
 @lru_cache(maxsize=4096)
 def encoding_for(named: Layout, shape: tuple[int, ...]) -> LayoutAttr:
     """A named layout for a tile of this shape. Raises LayoutError where the two do not fit."""
-    linear = None if isinstance(named, AutoLayout | CoalescedLayout) else named.to_linear(shape)
+    unresolved = isinstance(named, AutoLayout | CoalescedLayout) or _is_row(named, shape)
+    linear = None if unresolved else named.to_linear(shape)
     return LayoutAttr(Placement(named, linear, shape))
 
 

@@ -28,7 +28,7 @@ from ..text.elements import (
     words,
 )
 from ..text.values import ValueReader
-from ..types import PtrType, element_of, i1, i32, like
+from ..types import PtrType, element_of, i1, i16, i32, like
 from . import ttg, ttng
 from .memory import async_token
 
@@ -246,6 +246,11 @@ _FORMS: dict[type[Operation], Form | None] = {
         Value("desc"), "[", Values("coord"), "] ", Value("result"), ", ", Value("barrier"), ", ", Value("pred"), _HINTS,
         ATTRS, " : ", Type("desc"), ", ", Type("barrier"), " -> ", Type("result"), hidden="cache evict",
         defaults=_FALSE, coord=_each(i32, "coord"), pred=_is(i1),
+    ),
+    ttng.AsyncTMACopyImagesToLocalOp: form(
+        Value("desc"), "[", Values("coord"), "] [", Values("offsets"), "] ", Value("result"), ", ", Value("barrier"),
+        ", ", Value("pred"), ATTRS, " : ", Type("desc"), ", ", Type("barrier"), " -> ", Type("result"),
+        coord=_each(i32, "coord"), offsets=_each(i16, "offsets"), pred=_is(i1),
     ),
     ttng.AsyncTMACopyLocalToGlobalOp: form(
         Value("desc"), "[", Values("coord"), "] ", Value("src"), ATTRS, " : ", Type("desc"), ", ", Type("src"),

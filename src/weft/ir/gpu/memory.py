@@ -184,4 +184,5 @@ def memdesc(
     rank = layout.rank
     if not rank <= len(whole) <= rank + 1 or not rank <= len(own) <= rank + 1:
         raise LayoutError(f"a layout of {rank} dimensions for memory of shape {list(own)} of {list(whole)}")
+    layout.to_linear(whole[-rank:])  # memory is not of a row alone, as a descriptor of rows is
     return MemDescType(MemDesc(own, element, encoding_for(layout, whole[-rank:]), space, mutable, whole))

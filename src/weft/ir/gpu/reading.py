@@ -190,11 +190,12 @@ def _type(r: ValueReader, text: str) -> Attribute:
     if "#" in text:
         if text.startswith("tensor<"):
             return _tensor(text[7:-1], r)
-        if text.startswith("!tt.tensordesc<"):
-            block = _type(r, text[15:-1])
-            if not isinstance(block, TensorType):
-                raise BadType(f"a tensor descriptor describes a tensor, not {type_text(block)}")
-            return TensorDescType(block)
+        for start, images in (("!tt.tensordesc<", False), ("!ttng.tensordesc_im2col<", True)):
+            if text.startswith(start):
+                block = _type(r, text[len(start) : -1])
+                if not isinstance(block, TensorType):
+                    raise BadType(f"a tensor descriptor describes a tensor, not {type_text(block)}")
+                return TensorDescType(block, images)
         if text.startswith("!tt.ptr<"):
             return ptr_of(_type(r, text[8:-1]))
     return read_type(text)

@@ -33,6 +33,7 @@ __all__ = [
     "AsyncCopyMbarrierArriveOp",
     "AsyncSharedStoreOp",
     "AsyncTMACopyGlobalToLocalOp",
+    "AsyncTMACopyImagesToLocalOp",
     "AsyncTMACopyLocalToGlobalOp",
     "AsyncTMAGatherOp",
     "AsyncTMAReduceOp",
@@ -241,6 +242,28 @@ class AsyncTMACopyGlobalToLocalOp(IRDLOperation):
     cache = opt_prop_def()
     evict = opt_prop_def()
     isVolatile = opt_prop_def()
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+
+@irdl_op_definition
+class AsyncTMACopyImagesToLocalOp(IRDLOperation):
+    """Begin to copy pixels and channels of images to shared memory; the bytes count at the mbarrier:
+
+    ttng.async_tma_copy_im2col_to_local %desc[%n, %h, %w, %c] [%i, %j] %m, %b, %pred : !ttng.tensordesc_im2col<...>,
+        !ttg.memdesc<...> -> !ttg.memdesc<...>
+
+    The offsets, unsigned i16, are added to the coordinates of all pixels.
+    """
+
+    name = "ttng.async_tma_copy_im2col_to_local"
+    desc = operand_def()
+    coord = var_operand_def()
+    offsets = var_operand_def()
+    barrier = operand_def()
+    result = operand_def()
+    pred = operand_def()
+    multicast = opt_prop_def()
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
 

@@ -25,7 +25,7 @@ _INNER = r"[^<>\"\n]*+(?:<[^<>\"\n]*+(?:<[^<>\"\n]*+(?:<[^<>\"\n]*+>[^<>\"\n]*+)
 _TOKEN = re.compile(
     rf"""(?P<w>(?:[ \t\r\n]+|//[^\n]*)+)
     |(?P<v>%(?:[0-9]+|[A-Za-z$._-][\w$.-]*)(?:\#[0-9]+)?)
-    |(?P<t>(?:!tt\.ptr|!tt\.tensordesc|!ttg\.memdesc|tensor)<{_INNER}>)
+    |(?P<t>(?:!tt\.ptr|!tt\.tensordesc|!ttng\.tensordesc_im2col|!ttg\.memdesc|tensor)<{_INNER}>)
     |(?P<i>[A-Za-z_][\w$.]*)
     |(?P<n>-?0x[0-9a-fA-F]+|[-+]?[0-9]+\.[0-9]*(?:[eE][-+]?[0-9]+)?|-?[0-9]+)
     |(?P<p>->|::|[(){{}}\[\]<>,:=*?+|/-])

@@ -117,7 +117,8 @@ def type_text(type: Attribute, alias: AliasOf | None = None) -> str:
             dims = "".join([f"{d.data}x" for d in type.shape.data])
             return f"tensor<{dims}{type_text(type.element_type)}, {encoding.text(alias)}>"
     elif isinstance(type, TensorDescType):
-        return f"!tt.tensordesc<{type_text(type.block_type, alias)}>"
+        name = "!ttng.tensordesc_im2col" if type.of_images else "!tt.tensordesc"
+        return f"{name}<{type_text(type.block_type, alias)}>"
     elif isinstance(type, Laid):
         return type.text(alias)
     elif isinstance(type, FunctionType):

@@ -41,7 +41,7 @@ from .types import BadType, read_type, type_text
 
 __all__ = ["ValueReader"]
 
-_LONG = frozenset(("tensor", "!ttg.memdesc", "!tt.tensordesc", "!tt.ptr"))
+_LONG = frozenset(("tensor", "!ttg.memdesc", "!tt.tensordesc", "!ttng.tensordesc_im2col", "!tt.ptr"))
 
 
 class ValueReader(Cursor):

@@ -117,23 +117,27 @@ class Descriptors(Memory):
         value = self.cast(value, desc.dtype)
         self.builder.create(tt.DescriptorStoreOp, (desc.handle, value.handle, *self._offsets(desc, offsets)))
 
-    def _reduce(
-        self, desc: Any, value: Any, offsets: Sequence[Any], kind: tt.DescriptorReduceKind, types: Sequence[str]
-    ) -> None:
-        self._checked(desc)
-        value = self.to_tensor(value)
-        self.validate_store_like(desc, value, offsets)
+    def check_reducible(self, desc: Any, kind: tt.DescriptorReduceKind) -> None:
+        """TypeError where the elements of a descriptor cannot be combined so."""
+        adds, orders = kind == tt.DescriptorReduceKind.ADD, kind.name in ("MIN", "MAX")
+        types = _ADDABLE if adds else _ORDERED if orders else _BITS
         if desc.dtype.name not in types:
             raise TypeError(
                 f"Unsupported dtype {desc.dtype} for atomic_{kind.name.lower()}: it takes {', '.join(types)}"
             )
+
+    def _reduce(self, desc: Any, value: Any, offsets: Sequence[Any], kind: tt.DescriptorReduceKind) -> None:
+        self._checked(desc)
+        value = self.to_tensor(value)
+        self.validate_store_like(desc, value, offsets)
+        self.check_reducible(desc, kind)
         value = self.cast(value, desc.dtype)
         operands = (desc.handle, value.handle, *self._offsets(desc, offsets))
         self.builder.create(tt.DescriptorReduceOp, operands, (), {"kind": ir.enum_attr(kind)})
 
     def descriptor_atomic_add(self, desc: Any, value: Any, offsets: Sequence[Any]) -> None:
         """Add a block to memory."""
-        self._reduce(desc, value, offsets, tt.DescriptorReduceKind.ADD, _ADDABLE)
+        self._reduce(desc, value, offsets, tt.DescriptorReduceKind.ADD)
 
     def _has_native_tma(self) -> bool:
         """Whether the target's descriptors take float16 minima; the CPU's do."""
@@ -145,23 +149,23 @@ class Descriptors(Memory):
 
     def descriptor_atomic_min(self, desc: Any, value: Any, offsets: Sequence[Any]) -> None:
         """Lower memory to the minimum with a block."""
-        self._reduce(desc, value, offsets, tt.DescriptorReduceKind.MIN, _ORDERED)
+        self._reduce(desc, value, offsets, tt.DescriptorReduceKind.MIN)
 
     def descriptor_atomic_max(self, desc: Any, value: Any, offsets: Sequence[Any]) -> None:
         """Raise memory to the maximum with a block."""
-        self._reduce(desc, value, offsets, tt.DescriptorReduceKind.MAX, _ORDERED)
+        self._reduce(desc, value, offsets, tt.DescriptorReduceKind.MAX)
 
     def descriptor_atomic_and(self, desc: Any, value: Any, offsets: Sequence[Any]) -> None:
         """Bitwise and of memory with a block."""
-        self._reduce(desc, value, offsets, tt.DescriptorReduceKind.AND, _BITS)
+        self._reduce(desc, value, offsets, tt.DescriptorReduceKind.AND)
 
     def descriptor_atomic_or(self, desc: Any, value: Any, offsets: Sequence[Any]) -> None:
         """Bitwise or of memory with a block."""
-        self._reduce(desc, value, offsets, tt.DescriptorReduceKind.OR, _BITS)
+        self._reduce(desc, value, offsets, tt.DescriptorReduceKind.OR)
 
     def descriptor_atomic_xor(self, desc: Any, value: Any, offsets: Sequence[Any]) -> None:
         """Bitwise exclusive or of memory with a block."""
-        self._reduce(desc, value, offsets, tt.DescriptorReduceKind.XOR, _BITS)
+        self._reduce(desc, value, offsets, tt.DescriptorReduceKind.XOR)
 
     def _check_rows(self, desc: Any, x_offsets: Any, what: str) -> tuple[int, int]:
         """Rules of gather and scatter; gives the number of rows and of columns."""

@@ -5,7 +5,7 @@
 (80, ['f16 x 8', 'f16 x 4', 'f32 x 4'])
 """
 
-from .bulk import ELEMENT_TYPES, REDUCTIONS, SWIZZLES, TensorMap, map_of
+from .bulk import CORNERS, ELEMENT_TYPES, MOST_PIXELS, REDUCTIONS, SWIZZLES, TensorMap, map_of
 from .instruction import Instruction, Memory, Operand
 from .limits import REGISTERS, blocks_at_a_time, shared_limit
 from .mbarrier import MBarrier, MBarrierError
@@ -26,7 +26,9 @@ __all__ = [
     "blocks_at_a_time",
     "shared_limit",
     # tensor maps
+    "CORNERS",
     "ELEMENT_TYPES",
+    "MOST_PIXELS",
     "REDUCTIONS",
     "SWIZZLES",
     "TensorMap",

@@ -5,6 +5,11 @@ and how the box is swizzled in shared memory; the instruction gives the coordina
 innermost first. Elements outside of the tensor read as zero, or as NaN where the map says so, and are not written. A
 load completes on an mbarrier, by bytes, those outside included; stores and reductions complete in groups of the thread.
 
+A map for images (im2col) is of a tensor of channels, pixels (in one to three dimensions) and images, and a load takes
+some channels of so many pixels, one after the other: along a row, then from row to row and from image to image, within
+a bounding box that is the image with its corners moved. So a load for one place of a filter is the box of the output's
+pixels, and offsets, the same for all of them, say which place that is.
+
 >>> box = TensorMap(0, 2, (100, 10), (208,), (64, 8), 128)
 >>> box.bytes, [int(x) for x in box.offsets()[1, :10:8]]          # in row 1 chunks 0 and 1 have changed places
 (1024, [144, 128])
@@ -20,7 +25,16 @@ import numpy as np
 
 from .instruction import BITS, Array, Instruction, Operand
 
-__all__ = ["ELEMENT_TYPES", "REDUCTIONS", "SWIZZLES", "TensorMap", "bulk_instructions", "map_of"]
+__all__ = [
+    "CORNERS",
+    "ELEMENT_TYPES",
+    "MOST_PIXELS",
+    "REDUCTIONS",
+    "SWIZZLES",
+    "TensorMap",
+    "bulk_instructions",
+    "map_of",
+]
 
 SWIZZLES = (16, 32, 64, 128)
 """The swizzle modes by their bytes, in the order of their numbers; 16 is none."""
@@ -29,6 +43,10 @@ ELEMENT_TYPES = (
 )  # fmt: skip
 """What a map calls the types of elements, in the order of their numbers."""
 REDUCTIONS = ("add", "min", "max", "inc", "dec", "and", "or", "xor")
+CORNERS = {3: (-(1 << 15), (1 << 15) - 1), 4: (-128, 127), 5: (-16, 15)}
+"""What the corners of a bounding box may be, by the dimensions of the tensor (cuTensorMapEncodeIm2col)."""
+MOST_PIXELS = 1024
+"""Pixels that one load of images takes."""
 MOST_SIZE, MOST_STRIDE = 1 << 32, 1 << 40
 """Elements along a dimension, and what bytes of a stride have to be less than (cuTensorMapEncodeTiled)."""
 KINDS = {"i8": "u8", "i16": "u16", "i32": "i32", "i64": "i64", "f8E4M3FN": "u8", "f8E5M2": "u8"}
@@ -41,7 +59,10 @@ class TensorMap:
 
     `strides` are bytes, of all dimensions but the innermost; `swizzle` is 16 (none), 32, 64 or 128 bytes. Of a box
     every `steps[i]`-th element is taken along dimension i (of the innermost, each). With `nan`, what is outside of the
-    tensor reads as NaN. `dtype` is one of ELEMENT_TYPES; reductions go by it.
+    tensor reads as NaN. `dtype` is one of ELEMENT_TYPES; reductions go by it, and with tf32 what is loaded is rounded.
+
+    With `corners`, a pair for each dimension of pixels, it is a map for images: the bounding box of the pixels goes
+    from the first of a pair to the last pixel plus the second, and `box` counts channels and pixels.
     """
 
     address: int
@@ -53,14 +74,28 @@ class TensorMap:
     steps: tuple[int, ...] = ()
     nan: bool = False
     dtype: str = ""
+    corners: tuple[tuple[int, int], ...] = ()
 
     def __post_init__(self) -> None:
         rank = len(self.shape)
+        images = bool(self.corners)
+        low, high = CORNERS.get(rank, (0, -1))
         inner = self.box[0] * self.element_bytes if self.box else 0
         steps = self.steps or (1,) * rank
         rules = (
             (1 <= rank <= 5, f"a tensor map has 1 to 5 dimensions, got {rank}"),
-            (len(self.box) == rank and len(self.strides) == rank - 1, "shape, strides and box differ in rank"),
+            (
+                len(self.box) == (2 if images else rank) and len(self.strides) == rank - 1,
+                "shape, strides and box differ in rank",
+            ),
+            (
+                not images or (rank in CORNERS and len(self.corners) == rank - 2),
+                f"images have 1 to 3 dimensions of pixels, with two corners each, got {rank} dimensions",
+            ),
+            (
+                all(low <= c <= high for pair in self.corners for c in pair),
+                f"the corners of images of {rank} dimensions are {low} to {high}, got {self.corners}",
+            ),
             (len(steps) == rank and all(1 <= s <= 8 for s in steps), f"element strides must be 1 .. 8, got {steps}"),
             (self.address % 16 == 0, f"the address must be a multiple of 16, got {self.address:#x}"),
             (all(s % 16 == 0 for s in self.strides), f"strides must be multiples of 16 bytes, got {self.strides}"),
@@ -72,7 +107,14 @@ class TensorMap:
                 all(0 < s <= MOST_SIZE for s in self.shape),
                 f"a tensor has from one element to 2^32 along each dimension, got {self.shape}",
             ),
-            (all(1 <= b <= 256 for b in self.box), f"a box has 1 to 256 elements along each dimension, got {self.box}"),
+            (
+                images or all(1 <= b <= 256 for b in self.box),
+                f"a box has 1 to 256 elements along each dimension, got {self.box}",
+            ),
+            (
+                not images or (1 <= self.box[0] <= 256 and 1 <= self.box[1] <= MOST_PIXELS),
+                f"a box of images has 1 to 256 channels and 1 to {MOST_PIXELS} pixels, got {self.box}",
+            ),
             (inner % 16 == 0, f"a box's rows must be multiples of 16 bytes, got {inner}"),
             (self.swizzle in SWIZZLES, f"swizzle must be one of {SWIZZLES}, got {self.swizzle}"),
             (self.swizzle == 16 or inner <= self.swizzle, f"rows of {inner} bytes are wider than the swizzle"),
@@ -85,12 +127,57 @@ class TensorMap:
     @property
     def counts(self) -> tuple[int, ...]:
         """How many elements of the box there are along each dimension, the innermost first."""
+        if self.corners:
+            return self.box  # steps lead from pixel to pixel, and take none away
         return tuple(-(-b // s) for b, s in zip(self.box, self.steps, strict=True))
 
     @property
     def bytes(self) -> int:
         """What a copy of the box counts on its mbarrier."""
         return int(np.prod(self.counts)) * self.element_bytes
+
+    def pixels(self, coordinates: tuple[int, ...]) -> Array:
+        """[pixel, dimension]: the coordinates of the pixels that a load of images takes, without those of channels.
+
+        They follow each other within the bounding box, in which the first one must be (ValueError).
+        """
+        first, sizes, steps = coordinates[1:], self.shape[1:], self.steps[1:]
+        counts, starts = [], []
+        for at, size, step, (low, high) in zip(first, sizes, steps, self.corners, strict=False):
+            last = size - 1 + high
+            if not low <= at <= last:
+                raise ValueError(f"a load of images begins at {at}, outside of the bounding box, {low} to {last}")
+            counts.append((last - low) // step + 1)
+            starts.append((at - low) // step)
+        rest = np.arange(self.box[1])
+        found = []
+        for count, start, step, at, (low, _) in zip(counts, starts, steps, first, self.corners, strict=False):
+            along = rest + start
+            rest = along // count
+            found.append(low + (at - low) % step + along % count * step)
+        return np.stack([*found, first[-1] + rest * steps[-1]], axis=1)
+
+    def image_elements(self, coordinates: tuple[int, ...], offsets: tuple[int, ...]) -> tuple[Array, Array]:
+        """(address in global memory, whether inside of the tensor) of what a load of images takes: [pixel, channel]."""
+        pixels = self.pixels(coordinates)
+        pixels[:, : len(offsets)] += np.array(offsets, np.int64)
+        channel = np.arange(self.box[0]) + coordinates[0]
+        address = self.address + pixels @ np.array(self.strides, np.int64)
+        inside: Array = np.all((pixels >= 0) & (pixels < np.array(self.shape[1:], np.int64)), axis=1, keepdims=True)
+        held = (channel >= 0) & (channel < self.shape[0])
+        return address[:, None] + channel * self.element_bytes, inside & held
+
+    def loaded(self, data: Array) -> Array:
+        """What a load writes to shared memory for bytes [element, byte] of the tensor: with tf32, the nearest of those.
+
+        Source: CUtensorMapDataType, TFLOAT32; to nearest even as Triton's own test of it has it.
+        """
+        if not self.dtype.startswith("tf32"):
+            return data
+        bits = np.ascontiguousarray(data).view(np.uint32)
+        rounded = (bits + np.uint32(0xFFF) + (bits >> 13 & np.uint32(1))) & np.uint32(0xFFFFE000)
+        special = bits & np.uint32(0x7F800000) == np.uint32(0x7F800000)
+        return np.where(special, bits, rounded).view(np.uint8)
 
     def elements(self, coordinates: tuple[int, ...], *, stored: bool = False) -> tuple[Array, Array]:
         """(address in global memory, whether inside of the tensor) of the box's elements, the innermost axis last.
@@ -139,10 +226,14 @@ def map_of(
     found = tuple(int(x) for x in getattr(described, "block_shape", block))
     if block and found != block:
         raise ValueError(f"describes blocks of {found}, the kernel was made for {block}")
-    if len(shape) != len(box) or len(strides) != len(shape) or strides[-1] != 1:
+    lower, upper = (getattr(described, f"pixel_box_{n}_corner", None) for n in ("lower", "upper"))
+    rank = len(shape) if lower is not None else len(box)
+    if len(shape) != rank or len(strides) != len(shape) or strides[-1] != 1:
         raise ValueError(
-            f"must have {len(box)} dimensions, the last one contiguous; got the shape {shape} with strides {strides}"
+            f"must have {rank} dimensions, the last one contiguous; got the shape {shape} with strides {strides}"
         )
+    corners = tuple(zip(lower[::-1], upper[::-1], strict=True)) if lower is not None and upper is not None else ()
+    steps = getattr(described, "element_strides", None) or ()
     try:
         return TensorMap(
             address,
@@ -151,8 +242,10 @@ def map_of(
             tuple(s * size for s in strides[-2::-1]),
             box,
             swizzle,
+            tuple(int(x) for x in steps[::-1]),
             nan=getattr(described, "padding", "zero") == "nan",
-            dtype=KINDS.get(pointee, pointee),
+            dtype="tf32" if getattr(described, "round_f32_to_tf32", False) else KINDS.get(pointee, pointee),
+            corners=corners,
         )
     except ValueError as found_wrong:
         raise ValueError(f"makes no tensor map: {found_wrong}") from None
@@ -194,6 +287,30 @@ def bulk_instructions() -> Iterator[Instruction]:
             word("barrier"),
             stores=True,
         )
+        if rank > 2:
+            of_images = load.replace(".tile.", ".im2col.")
+            offsets = Operand("offsets", "i16", rank - 2, "h")
+            yield entry(
+                "load.im2col",
+                of_images + "[<to>], [<map>, <at*>], [<barrier>], <offsets*>;",
+                word("to"),
+                tensor_map,
+                at,
+                word("barrier"),
+                offsets,
+                stores=True,
+            )
+            yield entry(
+                "load.im2col.multicast",
+                of_images.rstrip() + ".multicast::cluster [<to>], [<map>, <at*>], [<barrier>], <offsets*>, <blocks>;",
+                word("to"),
+                tensor_map,
+                at,
+                word("barrier"),
+                offsets,
+                Operand("blocks", "i16", 1, "h"),
+                stores=True,
+            )
         yield entry(
             "load.multicast",  # to the same places in all blocks of the cluster whose ranks are bits of `blocks`
             load.rstrip() + ".multicast::cluster [<to>], [<map>, <at*>], [<barrier>], <blocks>;",

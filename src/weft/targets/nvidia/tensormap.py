@@ -34,6 +34,8 @@ FIELDS: dict[str, tuple[int, int, int]] = {
     "fill_mode": (120, 4, 1),
 }
 """Of each field: where it begins, bytes of an entry, how many entries."""
+CORNERS, IMAGES = 72, 124
+"""Where a map for images, whose box has two sizes, has the corners of its bounding box, and how many pairs they are."""
 IMMEDIATE = ("elemtype", "interleave_layout", "swizzle_mode", "fill_mode")
 REPLACED = ("u8", "u16", "u32", "i32", "u64", "i64", "f16", "f32", "f32.ftz", "f64", "bf16", "tf32", "tf32.ftz")
 """The types of elements in the order in which `tensormap.replace` numbers them, which is not that of the driver.
@@ -61,6 +63,9 @@ def encode(made: TensorMap) -> bytes:
     put("elemtype", ELEMENT_TYPES.index(dtype))
     put("swizzle_mode", SWIZZLES.index(made.swizzle))
     put("fill_mode", int(made.nan))
+    raw[IMAGES] = len(made.corners)
+    for i, pair in enumerate(made.corners):
+        raw[CORNERS + 4 * i : CORNERS + 4 * i + 4] = np.array(pair, "<i2").view(np.uint8)
     return raw.tobytes()
 
 
@@ -78,17 +83,19 @@ def decode(raw: bytes) -> TensorMap:
     rank += 1
     if not any(data):
         raise ValueError("these 128 bytes are zero: no tensor map was written here")
-    dtype = ELEMENT_TYPES[kind]
+    dtype, images = ELEMENT_TYPES[kind], int(data[IMAGES])
+    corners = data[CORNERS : CORNERS + 4 * images].copy().view("<i2").reshape(-1, 2).tolist()
     return TensorMap(
         get("global_address")[0],
         SIZES.get(dtype, 4),
         tuple(get("global_dim")[:rank]),
         tuple(get("global_stride")[: rank - 1]),
-        tuple(get("box_dim")[:rank]),
+        tuple(get("box_dim")[: 2 if images else rank]),
         SWIZZLES[mode],
         tuple(get("element_stride")[:rank]),
         bool(fill),
         dtype,
+        tuple((low, high) for low, high in corners),
     )
 
 

@@ -22,45 +22,50 @@ from weft.language.semantic import shape_text
 from weft.language.tensors import tensor
 from weft.layouts import NVMMASharedLayout
 
-from ....descriptors import tensor_descriptor, tensor_descriptor_type
-from ....elsewhere import only_on
+from ....descriptors import (
+    tensor_descriptor,
+    tensor_descriptor_im2col,
+    tensor_descriptor_im2col_type,
+    tensor_descriptor_type,
+)
 from ....memory import shared_memory_descriptor
 from ....semantic import GluonSemantic
 from ...barriers import known_number, listed
 
 __all__ = [
+    "async_atomic_add",
+    "async_atomic_and",
+    "async_atomic_max",
+    "async_atomic_min",
+    "async_atomic_or",
+    "async_atomic_xor",
     "async_copy_global_to_shared",
+    "async_copy_global_to_shared_im2col",
     "async_copy_shared_to_global",
     "async_load",
+    "async_load_im2col",
     "async_store",
     "make_tensor_descriptor",
     "store_wait",
     "tensor_descriptor",
+    "tensor_descriptor_im2col",
+    "tensor_descriptor_im2col_type",
     "tensor_descriptor_type",
 ]
 
 Semantic = GluonSemantic | None
 
-_LATER = "later versions of Triton than 3.6"
-_IM2COL = "async_copy_global_to_shared_im2col"
-_ATOMICS = [f"async_atomic_{name}" for name in ("add", "and", "max", "min", "or", "xor")]
-_MISSING = {
-    **only_on("tma", [_IM2COL], _LATER, {_IM2COL: "copy the pixels of each place of the filter as a block of its own"}),
-    **only_on("tma", _ATOMICS, _LATER, dict.fromkeys(_ATOMICS, "gl.atomic_add and its like take pointers")),
-}
-async_copy_global_to_shared_im2col = async_load_im2col = _MISSING[_IM2COL]
-async_atomic_add, async_atomic_and = _MISSING["async_atomic_add"], _MISSING["async_atomic_and"]
-async_atomic_max, async_atomic_min = _MISSING["async_atomic_max"], _MISSING["async_atomic_min"]
-async_atomic_or, async_atomic_xor = _MISSING["async_atomic_or"], _MISSING["async_atomic_xor"]
+IMAGES = "async_copy_global_to_shared_im2col"
 
 
 def _check(name: str, desc: Any, coord: Sequence[Any], memory: Any) -> None:
     """The memory must be what the descriptor's blocks are copied to."""
-    if not isinstance(desc, tensor_descriptor):
-        raise TypeError(f"{name} needs a tensor descriptor, got {desc}")
+    images = name == IMAGES
+    if not isinstance(desc, tensor_descriptor) or images != isinstance(desc, tensor_descriptor_im2col):
+        raise TypeError(f"{name} needs a tensor descriptor{' of images' * images}, got {desc}")
     if not isinstance(memory, shared_memory_descriptor):
         raise TypeError(f"{name} needs shared memory, got {memory}")
-    rank = len(desc.block_shape)
+    rank = len(desc.shape.values)
     if len(coord) != rank:
         raise ValueError(f"{name}: expected {rank} coordinates, one for each dimension, got {len(coord)}")
     if list(memory.shape) != list(desc.block_shape) or memory.dtype != desc.dtype:
@@ -91,9 +96,6 @@ def async_copy_global_to_shared(
     the first of them begins and which counts at the mbarrier of each; each announces its bytes. Weft's, not Triton's.
     """
     assert _semantic is not None
-    several = unwrap(multicast)
-    if not isinstance(several, bool):
-        raise TypeError(f"async_copy_global_to_shared: multicast must be True or False when compiling, got {several}")
     at = listed(coord)
     _check("async_copy_global_to_shared", tensor_desc, at, result)
     operands = [
@@ -103,7 +105,7 @@ def async_copy_global_to_shared(
         result.handle,
         _semantic.to_tensor(pred).handle,
     ]
-    properties = {"multicast": ir.bool_attr(True)} if several else {}
+    properties = _several("async_copy_global_to_shared", multicast)
     _semantic.builder.create(ttng.AsyncTMACopyGlobalToLocalOp, operands, (), properties)
 
 
@@ -117,8 +119,106 @@ def async_copy_shared_to_global(tensor_desc: Any, coord: Any, src: Any, _semanti
     _semantic.builder.create(ttng.AsyncTMACopyLocalToGlobalOp, operands)
 
 
+def _several(name: str, multicast: Any) -> dict[str, Any]:
+    """The properties that say whether a load is for all blocks of the cluster that hold the same."""
+    several = unwrap(multicast)
+    if not isinstance(several, bool):
+        raise TypeError(f"{name}: multicast must be True or False when compiling, got {several}")
+    return {"multicast": ir.bool_attr(True)} if several else {}
+
+
+@builtin
+def async_copy_global_to_shared_im2col(
+    tensor_desc: Any,
+    coord: Any,
+    offsets: Any,
+    barrier: Any,
+    result: Any,
+    pred: Any = True,
+    multicast: Any = False,
+    _semantic: Semantic = None,
+) -> None:
+    """Begin to copy pixels and channels of images, from the pixel and the channel at `coord` on, to shared memory.
+
+    `coord` has a number for each dimension of the images (the last one is of channels), `offsets` one for each of the
+    pixels' dimensions, 0 or more, which is added to all pixels: the place in a filter. Otherwise as async_load.
+    """
+    assert _semantic is not None
+    at, more = listed(coord), [unwrap(x) for x in listed(offsets)]
+    _check(IMAGES, tensor_desc, at, result)
+    if len(more) != len(at) - 2:
+        raise ValueError(f"{IMAGES}: expected {len(at) - 2} offsets, one for each dimension of pixels, got {len(more)}")
+    for number in more:
+        if isinstance(number, int) and not 0 <= number < 1 << 16:
+            raise ValueError(f"{IMAGES}: offsets are 0 to {(1 << 16) - 1}, got {number}")
+    steps = [_semantic.cast(_semantic.to_tensor(x), dt.int16) for x in more]
+    operands = [
+        tensor_desc.handle,
+        *_semantic._convert_to_ir_values(at, require_i64=False),
+        *(x.handle for x in steps),
+        barrier.handle,
+        result.handle,
+        _semantic.to_tensor(pred).handle,
+    ]
+    properties = _several(IMAGES, multicast)
+    properties["operandSegmentSizes"] = ir.segments(1, len(at), len(more), 1, 1, 1)
+    _semantic.builder.create(ttng.AsyncTMACopyImagesToLocalOp, operands, (), properties)
+
+
 async_load = async_copy_global_to_shared
+async_load_im2col = async_copy_global_to_shared_im2col
 async_store = async_copy_shared_to_global
+
+
+def _reduce(kind: tt.DescriptorReduceKind, desc: Any, coord: Any, src: Any, semantic: GluonSemantic) -> None:
+    """Begin to combine shared memory into the block at `coord`, each element by an atomic step."""
+    name, at = f"async_atomic_{kind.name.lower()}", listed(coord)
+    _check(name, desc, at, src)
+    semantic.check_reducible(desc, kind)
+    operands = [desc.handle, *semantic._convert_to_ir_values(at, require_i64=False), src.handle]
+    semantic.builder.create(ttng.AsyncTMAReduceOp, operands, (), {"kind": ir.enum_attr(kind)})
+
+
+@builtin
+def async_atomic_add(tensor_desc: Any, coord: Any, src: Any, _semantic: Semantic = None) -> None:
+    """Begin to add shared memory to the block at `coord`, each element by an atomic step; done after `store_wait`."""
+    assert _semantic is not None
+    _reduce(tt.DescriptorReduceKind.ADD, tensor_desc, coord, src, _semantic)
+
+
+@builtin
+def async_atomic_min(tensor_desc: Any, coord: Any, src: Any, _semantic: Semantic = None) -> None:
+    """As async_atomic_add, with the smaller of two elements."""
+    assert _semantic is not None
+    _reduce(tt.DescriptorReduceKind.MIN, tensor_desc, coord, src, _semantic)
+
+
+@builtin
+def async_atomic_max(tensor_desc: Any, coord: Any, src: Any, _semantic: Semantic = None) -> None:
+    """As async_atomic_add, with the greater of two elements."""
+    assert _semantic is not None
+    _reduce(tt.DescriptorReduceKind.MAX, tensor_desc, coord, src, _semantic)
+
+
+@builtin
+def async_atomic_and(tensor_desc: Any, coord: Any, src: Any, _semantic: Semantic = None) -> None:
+    """As async_atomic_add, with the bits that both integers have."""
+    assert _semantic is not None
+    _reduce(tt.DescriptorReduceKind.AND, tensor_desc, coord, src, _semantic)
+
+
+@builtin
+def async_atomic_or(tensor_desc: Any, coord: Any, src: Any, _semantic: Semantic = None) -> None:
+    """As async_atomic_add, with the bits that either integer has."""
+    assert _semantic is not None
+    _reduce(tt.DescriptorReduceKind.OR, tensor_desc, coord, src, _semantic)
+
+
+@builtin
+def async_atomic_xor(tensor_desc: Any, coord: Any, src: Any, _semantic: Semantic = None) -> None:
+    """As async_atomic_add, with the bits that one of the integers has."""
+    assert _semantic is not None
+    _reduce(tt.DescriptorReduceKind.XOR, tensor_desc, coord, src, _semantic)
 
 
 @builtin

@@ -145,6 +145,8 @@ class CompiledKernel:
         self.name: str = self.metadata.name
         self.packed_metadata = (self.metadata.num_warps, self.metadata.num_ctas, self.metadata.shared)
         self.metadata_group: dict[str, str] = {}
+        self.given_options: dict[str, Any] = {}
+        """What it was compiled with; set by the runtime."""
         self.kernel: bytes = asm.get("object", b"")
         self.timings = dict(timings or {})
         """Seconds spent in each stage."""

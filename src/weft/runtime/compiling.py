@@ -307,6 +307,7 @@ def compile(
     except CompilationError as error:
         _shorten(error)
         raise
+    kernel.given_options = given
     warn_of_wrapping(kernel.metadata.wrapped_offsets)
     if knobs.compilation.timing:
         stages = "  ".join(f"{name} {1e3 * seconds:.1f} ms" for name, seconds in kernel.timings.items())

@@ -327,6 +327,13 @@ def plain_value(kind: Any, name: str, value: Any) -> Any:
     return handler_for(value)(value, False, False)[1]
 
 
+def _classes(value: Any) -> Any:
+    """What a guard is written for: the class of an argument, those of the parts of a tuple and of a descriptor."""
+    if isinstance(value, tuple):
+        return tuple(map(_classes, value))
+    return (type(value), type(value.base)) if hasattr(value, "block_shape") else type(value)
+
+
 def make_launcher(kernel: Any) -> Callable[..., None]:
     """For a CompiledKernel called by itself: (gx, gy, gz, *arguments), with or without the constants."""
     if getattr(kernel.metadata.target, "backend", "cpu") == "cuda":
@@ -338,6 +345,16 @@ def make_launcher(kernel: Any) -> Callable[..., None]:
     found = runtime_leaves(types)
     fire = make_fire(kernel, found, len(types))
     dynamic = [i for i, t in enumerate(types) if t != "constexpr"]
+    guards: dict[Any, Callable[..., bool] | None] = {}
+    relaxed: list[Callable[..., None]] = []
+
+    def fire_where_arrays_overlap() -> Callable[..., None]:
+        """What launches the same kernel compiled without assuming that its arrays do not overlap."""
+        if not relaxed:
+            compiling = importlib.import_module(f"{__package__}.compiling")
+            options = {**kernel.given_options, "assume_no_alias": False}
+            relaxed.append(make_fire(compiling.compile(kernel.src, kernel.metadata.target, options), found, len(types)))
+        return relaxed[0]
 
     def launch(gx: Any, gy: Any, gz: Any, *args: Any) -> None:
         if len(args) == len(dynamic) != len(types):
@@ -350,7 +367,12 @@ def make_launcher(kernel: Any) -> Callable[..., None]:
         values = [
             None if t == "constexpr" else plain_value(t, name, a) for a, t, name in zip(args, types, names, strict=True)
         ]
-        refuse_read_only(kernel, found, names, args)
-        fire(*grid_of((gx, gy, gz)), *values, *limits_of(kernel, found, args))
+        classes = tuple(map(_classes, args))
+        if classes not in guards:
+            guards[classes] = make_guard(kernel, found, names, args, dynamic, alias=True)
+        guard = guards[classes]
+        may_run = guard is None or guard(*args, *(values[i] for i in dynamic)) or kernel.metadata.checked
+        launches = fire if may_run else fire_where_arrays_overlap()
+        launches(*grid_of((gx, gy, gz)), *values, *limits_of(kernel, found, args))
 
     return launch

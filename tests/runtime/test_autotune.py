@@ -282,6 +282,15 @@ def test_results_on_disk_that_are_none(fresh_cache: Path, timings: Any) -> None:
     assert last.best_config == CONFIGS[2]
 
 
+@pytest.mark.parametrize("what", ["reset_to_zero", "restore_value"])
+def test_what_is_set_back_is_no_read_only_array(what: str) -> None:
+    x = np.zeros(64, np.float32)
+    x.flags.writeable = False
+    with pytest.raises(LaunchError) as caught:
+        tuned(times=[1.0, 2.0, 3.0], **{what: ["x"]})[grid](x, 64)
+    assert str(caught.value) == f"{what} names `x`, which is read-only\nhint: pass a writeable copy, x.copy()"
+
+
 def test_printing(capsys: pytest.CaptureFixture[str]) -> None:
     knobs.autotuning.print = True
     tuned(times=[3.0, 1.0, 2.0])[grid](np.zeros(64, np.float32), 64)

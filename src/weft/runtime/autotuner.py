@@ -56,9 +56,11 @@ def _zero(array: Any) -> None:
 
 
 def _array(value: Any, what: str, name: str) -> Any:
-    """An argument that is to be changed. LaunchTypeError where it is no array."""
+    """An argument that is to be changed. LaunchTypeError where it is no array, LaunchError where it is read-only."""
     if not hasattr(value, "dtype") or not hasattr(value, "shape"):
         raise LaunchTypeError(f"{what} names `{name}`, which is no array but a {type(value).__name__}", name)
+    if isinstance(value, np.ndarray) and not value.flags.writeable:
+        raise LaunchError(f"{what} names `{name}`, which is read-only", name, hint="pass a writeable copy, x.copy()")
     return value
 
 

@@ -49,7 +49,7 @@ def test_the_last_words_name_the_kernel(before: str, tmp_path: Path) -> None:
     )
     assert done.returncode == -signal.SIGABRT, done.stderr
     assert "LLVM ERROR: " in done.stderr
-    assert "weft: LLVM gave up while it compiled `squares` of k.py and ends this process" in done.stderr
+    assert "weft: LLVM gave up at `squares` of k.py (stage ptx) and ends this process" in done.stderr
     (left,) = tmp_path.glob("weft-*.ll")
     assert left.read_text() == MODULE and str(left) in done.stderr
     assert ("Fatal Python error: Aborted" in done.stderr) == bool(before)
@@ -60,17 +60,18 @@ def test_the_handler_is_there_only_meanwhile() -> None:
     install = aborts._signal()
     before = install(signal.SIGABRT, None)
     install(signal.SIGABRT, before)
-    with told("a"):
-        with told("b"):
-            assert aborts._texts == ["a", "b"]
-        assert aborts._texts == ["a"]
+    with told("a", "ptx"):
+        with told("b", "ptx"):
+            assert [task.code for task in aborts._tasks] == ["a", "b"]
+        assert [task.code for task in aborts._tasks] == ["a"]
         inside = install(signal.SIGABRT, before)
         install(signal.SIGABRT, inside)
     after = install(signal.SIGABRT, before)
-    assert (after, inside) == (before, aborts._HANDLER.value) and not aborts._texts
+    assert (after, inside) == (before, aborts._HANDLER.value) and not aborts._tasks
 
 
 def test_a_module_without_a_kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(aborts.tempfile, "tempdir", str(tmp_path))
-    assert "while it compiled `a module` and ends this process" in last_words("")
-    assert "while it compiled `two words` and" in last_words('define void @"two words"() {\n')
+    assert "LLVM gave up at a module (stage asm) and ends this process" in last_words("", "asm")
+    assert "gave up at `two words` (stage object) and" in last_words('define void @"two words"() {\n', "object")
+    assert "gave up at `k` (stage loading) and" in last_words(b"\x7fELF", "loading", "k")

@@ -447,9 +447,12 @@ class CompilerCrash(WeftError):
         ir: str | None = None,
         traceback: str | None = None,
         hint: str | None = None,
+        reproducer: str | None = None,
     ) -> None:
         super().__init__(message)
         self.hint = hint
+        self.reproducer = reproducer
+        """A file that `weft.compile` takes; its first line says how."""
         self.stage = stage
         self.span = span
         self.source_line = span.source_line() if span else None
@@ -458,10 +461,12 @@ class CompilerCrash(WeftError):
 
     def __str__(self) -> str:
         where = f" in {self.stage}" if self.stage else ""
+        kept = f"\nTo do it again: {self.reproducer}, whose first line says how." if self.reproducer else ""
         if self.hint:
-            return render("error", self.message, self.span, self.source_line, hint=self.hint)
+            return render("error", self.message, self.span, self.source_line, hint=self.hint) + kept
         text = render("internal error", f"Weft failed{where}: {self.message}", self.span, self.source_line)
         text += f"\nThis is a fault of Weft, not of your kernel. Please send the kernel and this text to {REPORT_TO}."
+        text += kept
         if self.ir:
             text += f"\n--- IR before ---\n{self.ir.rstrip()}"
         if self.traceback:

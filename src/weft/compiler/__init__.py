@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from .kernel import AsmDict, CompiledKernel, LazyDict, Metadata
     from .options import make_options, option_names
     from .sources import ASTSource, IRSource, Source
-    from .stages import Dump, Store, cache_key, compile, versions
+    from .stages import Dump, Store, cache_key, compile, stages_begun, versions
     from .target import (
         SIMULATED,
         TARGETS,
@@ -25,11 +25,13 @@ if TYPE_CHECKING:
         set_scratch_limit,
         target_of_arch,
     )
+    from .work import Artefact, Work, compile_work, work_of
 
 __all__ = [
     "SIMULATED",
     "TARGETS",
     "ASTSource",
+    "Artefact",
     "AsmDict",
     "CompiledKernel",
     "Dump",
@@ -39,9 +41,11 @@ __all__ = [
     "Metadata",
     "Source",
     "Store",
+    "Work",
     "as_target",
     "cache_key",
     "compile",
+    "compile_work",
     "get_num_threads",
     "host_cpu",
     "lane_program",
@@ -49,14 +53,16 @@ __all__ = [
     "option_names",
     "set_num_threads",
     "set_scratch_limit",
+    "stages_begun",
     "target_of_arch",
     "versions",
+    "work_of",
 ]
 
 __getattr__ = lazy_face(
     __name__,
     {
-        "stages": "Dump Store cache_key compile versions",
+        "stages": "Dump Store cache_key compile stages_begun versions",
         "sources": "ASTSource IRSource Source",
         "options": "make_options option_names",
         "kernel": "AsmDict CompiledKernel LazyDict Metadata",
@@ -65,5 +71,6 @@ __getattr__ = lazy_face(
             "target_of_arch"
         ),
         "gpu": "lane_program",
+        "work": "Artefact Work compile_work work_of",
     },
 )

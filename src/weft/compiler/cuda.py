@@ -15,7 +15,7 @@ import importlib
 import operator
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from weft.backends.nvidia import begin, ptx_target
 from weft.backends.nvidia.driver import LoadedKernel, current_device
@@ -33,8 +33,11 @@ from weft.base import (
 from .kernel import AsmDict, CompiledKernel
 from .options import make_options
 from .sources import Source, trace_unfollowed
-from .stages import TRITON_FACTS, Dump, Store, cache_key, stage
+from .stages import TRITON_FACTS, Dump, Store, cache_key, made_elsewhere, stage
 from .target import GPUTarget
+
+if TYPE_CHECKING:
+    from .work import Artefact, Work
 
 __all__ = ["CudaKernel", "compile_for"]
 
@@ -179,6 +182,7 @@ def compile_for(
     store: Store | None,
     dump: Dump | None,
     extra: Mapping[str, str] | None,
+    elsewhere: Callable[[Work], Artefact] | None = None,
 ) -> CudaKernel:
     """See `weft.compiler.compile`."""
     timings: dict[str, float] = {}
@@ -199,9 +203,12 @@ def compile_for(
             found = store.get(key)
         if found is not None and all(name in found[1] for name in STAGES):
             return _kernel(src, target, language, found[0], found[1], key, timings, store, dump, from_cache=True)
-    with contextlib.suppress(Unsupported):  # which is said when the kernel has been traced
-        begin(ptx_target(str(target)))
-    facts, blobs = _stages().make(src, target, opts, given, timings)
+    if elsewhere is not None:
+        facts, blobs = made_elsewhere(elsewhere, src, target, given, timings)
+    else:
+        with contextlib.suppress(Unsupported):  # which is said when the kernel has been traced
+            begin(ptx_target(str(target)))
+        facts, blobs = _stages().make(src, target, opts, given, timings)
     facts |= launch
     if store is not None:
         with stage("store", timings):

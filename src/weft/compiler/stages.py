@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import lru_cache
 from time import perf_counter
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from weft import __version__
 from weft.backends.cpu.driver import host_cpu, llvm_version
@@ -31,7 +31,10 @@ from .options import Options, make_options
 from .sources import IRSource, OverriddenSource, Source, trace_unfollowed
 from .target import GPUTarget, as_target, target_of_arch
 
-__all__ = ["Dump", "Store", "cache_key", "compile", "versions"]
+if TYPE_CHECKING:
+    from .work import Artefact, Work
+
+__all__ = ["Dump", "Store", "cache_key", "compile", "stages_begun", "versions"]
 
 Dump = Callable[[str, str, str], None]
 """Called with the kernel's name, the name of a stage, and its text."""
@@ -76,6 +79,10 @@ def cache_key(src: Source, target: GPUTarget, options: Options, extra: Mapping[s
     return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
 
 
+stages_begun: list[Callable[[str], None]] = []
+"""Called with the name of every stage of this process when it begins; a worker says so to the process it works for."""
+
+
 @contextmanager
 def stage(name: str, timings: dict[str, float], ir: Callable[[], str] | None = None) -> Iterator[None]:
     """Time a stage; whatever goes wrong in it and is not an error of Weft becomes a CompilerCrash.
@@ -83,6 +90,8 @@ def stage(name: str, timings: dict[str, float], ir: Callable[[], str] | None = N
     What a handler of a signal raises is raised as it is.
     """
     begin = perf_counter()
+    for tell in stages_begun:
+        tell(name)
     try:
         yield
     except Exception as error:
@@ -142,11 +151,13 @@ def compile(
     dump: Dump | None = None,
     environment: Mapping[str, str] | None = None,
     instead: IRSource | None = None,
+    elsewhere: Callable[[Work], Artefact] | None = None,
 ) -> CompiledKernel:
     """Compile a kernel, or the text of tile IR.
 
     `environment` holds further things the artefact may depend on, for the key; `instead` is tile IR to take in the
-    place of the kernel's own. The option `arch` says for which GPU in the place of a target that is one.
+    place of the kernel's own. The option `arch` says for which GPU in the place of a target that is one. `elsewhere`
+    makes code of what was traced, in the place of this process (`WorkerPool.compile`, say).
     """
     if isinstance(src, str):
         src = IRSource(src)
@@ -172,7 +183,9 @@ def _compile(
         src = OverriddenSource(src, instead)
     if chosen.backend == "cuda":  # whose stages are not imported for the CPU
         cuda = importlib.import_module(f"{__package__}.cuda")
-        found: CompiledKernel = cuda.compile_for(src, chosen, options or {}, store=store, dump=dump, extra=environment)
+        found: CompiledKernel = cuda.compile_for(
+            src, chosen, options or {}, store=store, dump=dump, extra=environment, elsewhere=elsewhere
+        )
         return found
     if src.ext == "ttgir":
         raise Unsupported(
@@ -194,13 +207,33 @@ def _compile(
                 with stage("ttir", timings):
                     facts["wrapped_offsets"] = cpu_stages().wrapped(src, chosen, opts)
             return _kernel(src, chosen, opts, facts, entry[1], key, timings, from_cache=True, dump=dump)
-    if not opts.backend.cpu:
-        importlib.import_module("weft.backends.llvm.machine").begin(host_cpu())  # beside what is imported now
-    facts, blobs = cpu_stages().make(src, chosen, opts, timings, dump)
+    if elsewhere is not None:
+        facts, blobs = made_elsewhere(elsewhere, src, chosen, options or {}, timings)
+        if dump is not None:
+            dump(src.name, "ttir", blobs["ttir"].decode("utf-8", "surrogatepass"))
+    else:
+        if not opts.backend.cpu:
+            importlib.import_module("weft.backends.llvm.machine").begin(host_cpu())  # beside what is imported now
+        facts, blobs = cpu_stages().make(src, chosen, opts, timings, dump)
     if store is not None:
         with stage("store", timings):
             store.put(key, facts, blobs)
     return _kernel(src, chosen, opts, facts, blobs, key, timings, from_cache=False, dump=dump)
+
+
+def made_elsewhere(
+    elsewhere: Callable[[Work], Artefact],
+    src: Source,
+    target: GPUTarget,
+    options: Mapping[str, Any],
+    timings: dict[str, float],
+) -> tuple[dict[str, Any], dict[str, bytes]]:
+    """Trace a kernel here, and have its code made by somebody else."""
+    with stage("trace", timings):
+        work = importlib.import_module(f"{__package__}.work").work_of(src, target, options)
+    facts, blobs, seconds = elsewhere(work)
+    timings.update(seconds)
+    return facts, blobs
 
 
 def _kernel(

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from .errors import AutotunerError, InterpreterError, OutOfResources, PTXASError, TritonError
     from .files import compiler_key
     from .ir_source import IRSource
+    from .many import compile_many
+    from .workers import WorkerPool
 
 __all__ = [
     # kernels
@@ -34,6 +36,8 @@ __all__ = [
     "compile",
     "IRSource",
     "compiler_key",
+    "compile_many",
+    "WorkerPool",
     "AsyncCompileMode",
     "FutureKernel",
     # where they run
@@ -73,6 +77,8 @@ __getattr__ = lazy_face(
         "drivers": "driver",
         "errors": "AutotunerError InterpreterError OutOfResources PTXASError TritonError",
         "files": "compiler_key",
+        "many": "compile_many",
+        "workers": "WorkerPool",
         "ir_source": "IRSource",  # it comes with the whole compiler
     },
     {name: f"{__name__}.{name}" for name in ("errors", "testing")},

@@ -8,7 +8,7 @@ import sys
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from weft import compiler
 from weft.base import (
@@ -24,11 +24,15 @@ from weft.language import target_info
 from . import knobs
 from .cache import default_store
 from .files import PACKAGE, compiler_key, read_tile_ir
+from .futures import active_mode
 from .launch import make_launcher
 from .streams import may_use_gpu
 from .trusted import Folder
 from .unused import warn_of_unused
 from .wrapping import warn_of_wrapping
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
 
 __all__ = ["compile", "current_target", "target"]
 
@@ -248,14 +252,30 @@ def _load_hooks() -> tuple[Any, Any]:
     return knobs.runtime.kernel_load_start_hook, knobs.runtime.kernel_load_end_hook
 
 
+def _elsewhere(executor: Executor | None) -> Any:
+    """What makes code in the place of this process: an executor that was given, or the pool, if a setting says so."""
+    mode = active_mode()
+    executor = executor or (mode.workers if mode is not None else None)
+    if executor is None and not knobs.compilation.isolate:
+        return None
+    workers = importlib.import_module(f"{__package__}.workers")
+    return workers.elsewhere(executor if executor is not None else workers.default_pool())
+
+
 def compile(
-    src: Any, target: Any = None, options: Mapping[str, Any] | None = None, _env_vars: Mapping[str, str] | None = None
+    src: Any,
+    target: Any = None,
+    options: Mapping[str, Any] | None = None,
+    _env_vars: Mapping[str, str] | None = None,
+    *,
+    executor: Executor | None = None,
 ) -> Any:
     """Compile an `ASTSource`, an `IRSource`, a `.ttir` or a `.ttgir` file, by way of the cache; a CompiledKernel.
 
     Without a target it is for the target of launches; layout IR and kernels in Gluon are for the GPU, if there is one,
     and so is everything where Weft goes by the name triton and PyTorch has a GPU. For a simulated target
-    (`sim:cuda:80`) it is a SimulatedKernel, whose launches run in the simulator.
+    (`sim:cuda:80`) it is a SimulatedKernel, whose launches run in the simulator. With an `executor` of
+    concurrent.futures, or where `knobs.compilation.isolate` is set, another process makes the code; see `workers`.
     """
     compiler.CompiledKernel.make_launcher = staticmethod(make_launcher)
     compiler.CompiledKernel.load_hooks = staticmethod(_load_hooks)
@@ -303,6 +323,7 @@ def compile(
             dump=_make_dump(),
             environment={"compiler": compiler_key(), **(_env_vars or {})},
             instead=None if replacement is None else _tile_ir(replacement),
+            elsewhere=_elsewhere(executor),
         )
     except CompilationError as error:
         _shorten(error)

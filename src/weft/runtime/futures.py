@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
-from contextvars import ContextVar
+from contextvars import ContextVar, copy_context
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -55,11 +55,19 @@ def active_mode() -> AsyncCompileMode | None:
 
 
 class AsyncCompileMode:
-    """While it is on, kernels are compiled by `executor`; the same kernel asked for twice is compiled once."""
+    """While it is on, kernels are compiled by `executor`; the same kernel asked for twice is compiled once.
 
-    def __init__(self, executor: Executor, *, ignore_errors: bool = False) -> None:
+    `executor` has threads of this process; with `workers`, another executor, they have code made by its processes.
+    Without `wait` the end of the block does not wait for what is under way.
+    """
+
+    def __init__(
+        self, executor: Executor, *, ignore_errors: bool = False, workers: Executor | None = None, wait: bool = True
+    ) -> None:
         self.executor = executor
         self.ignore_errors = ignore_errors
+        self.workers = workers
+        self.wait = wait
         self.future_kernels: dict[str, FutureKernel] = {}
 
     def submit(self, key: str, work: Callable[[], Any], finish: Callable[[Any], None]) -> FutureKernel:
@@ -67,7 +75,7 @@ class AsyncCompileMode:
         known = self.future_kernels.get(key)
         if known is not None:
             return known
-        future = self.executor.submit(work)
+        future = self.executor.submit(copy_context().run, work) if self.workers else self.executor.submit(work)
         kernel = FutureKernel(finish, future)
         self.future_kernels[key] = kernel
         return kernel
@@ -82,6 +90,6 @@ class AsyncCompileMode:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         _mode.set(None)
-        for kernel in self.future_kernels.values():
+        for kernel in () if not self.wait else self.future_kernels.values():
             with contextlib.suppress(*((Exception,) if error is not None else ())):
                 kernel.result(self.ignore_errors)

@@ -226,6 +226,14 @@ class _Compilation(_Group):
     instrumentation_mode = _Knob("TRITON_INSTRUMENTATION_MODE", str, "")
     timing = _Knob("WEFT_TIMING", _flag, False)
     """Print the seconds of every stage."""
+    isolate = _Knob("WEFT_ISOLATE", _flag, False)
+    """Compile in a process of its own, which may die: that is an error then, and not the end of the program."""
+    workers = _Knob("WEFT_WORKERS", int, 0)
+    """How many processes compile at a time; 0 is one for each processor."""
+    worker_seconds = _Knob("WEFT_WORKER_SECONDS", float, 600.0)
+    """How long a process may take for a kernel."""
+    worker_memory = _Knob("WEFT_WORKER_MEMORY", parse_size, 0)
+    """How many bytes a process that compiles may have, "4G" say; 0 is as many as there are."""
     listener: Callable[..., None] | None = None
     """Called after every compilation with src=, metadata=, metadata_group=, times=, cache_hit=."""
 

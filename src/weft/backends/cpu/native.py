@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import itertools
+import mmap
 import platform
 import struct
 import sys
@@ -16,6 +17,7 @@ from typing import Any
 
 import llvmlite.binding as llvm
 
+from weft.backends.llvm.aborts import told
 from weft.base import CompilerCrash
 
 from .signals import INTERVAL_NS, LEAVE, LONG, Signals
@@ -422,6 +424,18 @@ def system_functions() -> dict[int, int]:
     return {offset: ctypes.cast(getattr(library, name), _ptr).value or 0 for offset, name in names.items()}
 
 
+LOADING_BYTES = 1 << 20
+"""What linking an object takes beside twice its size."""
+
+
+def _check_memory(size: int, name: str) -> None:
+    """MemoryError where there is no memory to load an object of so many bytes: LLVM would end the process."""
+    try:
+        mmap.mmap(-1, 2 * size + LOADING_BYTES).close()
+    except OSError as error:
+        raise MemoryError(f"there is no memory to load the kernel `{name}` ({size} bytes of code)") from error
+
+
 class Loader:
     """The process-wide LLVM linker: object files in, addresses out."""
 
@@ -435,16 +449,18 @@ class Loader:
 
     def load(self, code: bytes, names: Sequence[str]) -> tuple[Any, list[int]]:
         """Link an object file; a handle to keep, and the addresses of `names`."""
+        _check_memory(len(code), names[0])
         with self._lock:
             self._count += 1
             builder = llvm.JITLibraryBuilder().add_object_img(code).add_current_process()
             for name in names:
                 builder = builder.export_symbol(name)
-            try:
-                tracker = builder.link(self._lljit, f"weft.{self._count}")
-            except RuntimeError as error:
-                raise CompilerCrash(f"the object of {names[0]} does not link: {error}", "loading") from error
-            return tracker, [int(tracker[name]) for name in names]
+            with told(code, "loading", names[0]):
+                try:
+                    tracker = builder.link(self._lljit, f"weft.{self._count}")
+                except RuntimeError as error:
+                    raise CompilerCrash(f"the object of {names[0]} does not link: {error}", "loading") from error
+                return tracker, [int(tracker[name]) for name in names]
 
     def compile(self, text: str) -> bytes:
         """The object of a module of LLVM IR, not optimised: for the code of this file only."""

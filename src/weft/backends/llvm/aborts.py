@@ -1,8 +1,11 @@
 """When LLVM gives up it ends the process (`abort`). That cannot be turned into an exception; but the last words of the
-process can say which kernel it was, and leave its LLVM IR behind.
+process can say which kernel it was and at which stage, and leave its LLVM IR behind. (In a compile worker it is an
+exception: see `weft.runtime.workers`.)
 
-    with told(text):
+    with told(text, "ptx"):
         machine.emit_assembly(module)
+
+Memory is set aside for the last words, because that there is no more is the likeliest reason for them.
 
 LLVM has no way back from where it stopped: its handlers must not return, and to jump over its frames leaves locks taken
 and memory half written. So the handler of SIGABRT, which is installed while LLVM is at work and no longer, writes and
@@ -13,6 +16,7 @@ is looked for before it is asked: the IR is verified, and inline assembly checke
 from __future__ import annotations
 
 import ctypes
+import mmap
 import os
 import re
 import signal
@@ -21,13 +25,27 @@ import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 __all__ = ["told"]
 
-_texts: list[str] = []
-"""The modules that are being compiled, by all threads."""
+@dataclass(frozen=True)
+class _Task:
+    """What LLVM is at."""
+
+    stage: str
+    code: str | bytes
+    """A module of LLVM IR, or an object file."""
+    kernel: str
+
+
+_tasks: list[_Task] = []
+"""Those of all threads."""
+_reserve: list[mmap.mmap] = []
+"""Addresses that are given back before the last words."""
+RESERVED_BYTES = 8 << 20
 _lock = threading.Lock()
 _before: Any = None
 """What was done at SIGABRT before."""
@@ -48,8 +66,10 @@ def _signal() -> Any:
 def _aborted(number: int) -> None:
     """Say which kernels LLVM was compiling, and let what was there before have its turn."""
     with suppress(Exception):
-        for text in list(_texts):
-            os.write(2, last_words(text).encode("utf-8", "replace"))
+        while _reserve:
+            _reserve.pop().close()
+        for task in list(_tasks):
+            os.write(2, last_words(task.code, task.stage, task.kernel).encode("utf-8", "replace"))
     _signal()(number, _before)
     signal.raise_signal(signal.SIGABRT)
 
@@ -58,36 +78,43 @@ _CALLBACK = ctypes.CFUNCTYPE(None, ctypes.c_int)(_aborted)
 _HANDLER = ctypes.cast(_CALLBACK, ctypes.c_void_p)
 
 
-def last_words(text: str) -> str:
-    """What is said of a module; its text is written to a file."""
+def last_words(code: str | bytes, stage: str, kernel: str = "") -> str:
+    """What is said of a module, or of an object file; it is written to a file, to reproduce this with."""
+    text = code if isinstance(code, str) else ""
     defined = re.findall(r'^define [^@\n]*@(?:"([^"]+)"|([^"( ]+))', text, re.MULTILINE)
-    name = "".join(defined[-1]) if defined else "a module"
+    name = kernel or ("".join(defined[-1]) if defined else "")
     place = re.search(r'!DIFile\(filename: "([^"]*)"', text)
-    with tempfile.NamedTemporaryFile("w", prefix="weft-", suffix=".ll", delete=False, encoding="utf-8") as file:
-        file.write(text)
+    with tempfile.NamedTemporaryFile(prefix="weft-", suffix=".ll" if text else ".o", delete=False) as file:
+        file.write(code.encode("utf-8", "surrogatepass") if isinstance(code, str) else code)
+    what = f"`{name}`" if name else "a module"
     where = f" of {place[1]}" if place else ""
     return (
-        f"weft: LLVM gave up while it compiled `{name}`{where} and ends this process. This is a fault of Weft: please "
-        f"send the kernel, what LLVM says above, and {file.name} to the issue tracker of Weft.\n"
+        f"weft: LLVM gave up at {what}{where} (stage {stage}) and ends this process. If it ran out of memory, it needs "
+        f"more. If not, this is a fault of Weft: please send the kernel, what LLVM says above, and {file.name} to the "
+        "issue tracker of Weft. WEFT_ISOLATE=1 compiles in a process of its own, where this is an exception.\n"
     )
 
 
 @contextmanager
-def told(text: str) -> Iterator[None]:
-    """While LLVM compiles a module: should it end the process, that is said, with the module's kernel."""
+def told(code: str | bytes, stage: str, kernel: str = "") -> Iterator[None]:
+    """While LLVM is at a module or an object file: should it end the process, that is said, with the kernel."""
     global _before
     install = _signal()
     if install is None:
         yield
         return
+    task = _Task(stage, code, kernel)
     with _lock:
-        if not _texts:
+        if not _reserve:
+            with suppress(OSError, ValueError):
+                _reserve.append(mmap.mmap(-1, RESERVED_BYTES))
+        if not _tasks:
             _before = install(signal.SIGABRT, _HANDLER)
-        _texts.append(text)
+        _tasks.append(task)
     try:
         yield
     finally:
         with _lock:
-            _texts.remove(text)
-            if not _texts:
+            _tasks.remove(task)
+            if not _tasks:
                 install(signal.SIGABRT, _before)

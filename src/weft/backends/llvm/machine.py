@@ -82,13 +82,13 @@ def compile_object(text: str, cpu: CPU) -> bytes:
 
 
 def _object(text: str, cpu: CPU) -> bytes:
-    with told(text):
+    with told(text, "object"):
         module, machine = optimised(text, cpu)
         return bytes(machine.emit_object(module))
 
 
 def assembly(text: str, cpu: CPU) -> str:
     """The assembly of a module, as it is in the object."""
-    with told(text):
+    with told(text, "asm"):
         module, machine = optimised(text, cpu)
         return str(machine.emit_assembly(module))

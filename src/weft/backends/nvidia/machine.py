@@ -125,6 +125,10 @@ def _passes(ordered: bool) -> llvm.ModulePassManager:
     return passes
 
 
+CALL = re.compile(r" // callseq \d+(?:, \d+)?$", re.MULTILINE)
+"""A comment of LLVM's that numbers the calls of a process: the text would depend on what was compiled before."""
+
+
 def assembly(text: str, target: PTXTarget, version: int = 0) -> str:
     """The PTX of a module of LLVM IR; `version` is the version of PTX that it needs, times ten."""
     early.wait(target)
@@ -136,10 +140,10 @@ def _written(text: str, target: PTXTarget, version: int) -> str:
     chosen = next((v for v in VERSIONS if v >= wanted), VERSIONS[-1])
     machine = _machine(target.processor, chosen)
     ordered = target.capability >= 90 and _are_scattered(text)
-    with told(text):
+    with told(text, "ptx"):
         module = _parsed(text, machine)
         builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=2))
         _passes(ordered).run(module, builder)
         apart = terms_apart(str(module))
         ptx = str(machine.emit_assembly(module if apart is None else _parsed(apart, machine)))
-        return avoid_faults(ptx, target.capability)
+        return avoid_faults(CALL.sub("", ptx), target.capability)

@@ -1,0 +1,85 @@
+"""What a compile worker runs: asked through one pipe, it answers through another, until the first is closed.
+
+A request is a function with its arguments; answers are ("stage", name) whenever a stage of a compilation begins, and at
+the end ("result", value) or ("error", exception). See `workers`, which starts this.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib
+import os
+import pickle
+import signal
+import struct
+import sys
+import threading
+from typing import IO, Any
+
+from weft.base import WeftError
+from weft.compiler import stages_begun
+
+__all__ = ["LENGTH", "main", "read", "write"]
+
+LENGTH = struct.Struct("<Q")
+"""What is before each message: how many bytes it has."""
+PR_SET_PDEATHSIG = 1
+
+
+def read(pipe: IO[bytes]) -> Any:
+    """The next message. EOFError where the other side has closed the pipe, or is dead."""
+    head = pipe.read(LENGTH.size)
+    if len(head) < LENGTH.size:
+        raise EOFError
+    size = LENGTH.unpack(head)[0]
+    body = pipe.read(size)
+    if len(body) < size:
+        raise EOFError
+    return pickle.loads(body)
+
+
+def write(pipe: IO[bytes], message: Any) -> None:
+    """Send a message. OSError where nobody reads any more."""
+    body = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
+    pipe.write(LENGTH.pack(len(body)) + body)
+    pipe.flush()
+
+
+def main(memory: int) -> None:
+    """Answer requests; with a limit of `memory` bytes of addresses, or none for 0."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # whom the user interrupts is the process that is worked for
+    if sys.platform == "linux":  # which may be killed
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if memory and sys.platform != "win32":
+        resource = importlib.import_module("resource")  # which Windows has not
+
+        resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+    requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what is printed meanwhile is no answer
+    lock = threading.Lock()
+
+    def answer(kind: str, value: Any) -> None:
+        with lock:
+            write(answers, (kind, value))
+
+    stages_begun.append(lambda name: answer("stage", name))
+    while True:
+        try:
+            function, args, kwargs = read(requests)
+        except EOFError:
+            return
+        try:
+            result = function(*args, **kwargs)
+        except Exception as error:
+            answer("error", error if isinstance(error, WeftError) else _picklable(error))
+        else:
+            answer("result", result)
+
+
+def _picklable(error: Exception) -> Exception:
+    """An exception that arrives: the same one, or one that says what it said."""
+    try:
+        pickle.loads(pickle.dumps(error))
+    except Exception:
+        return RuntimeError(f"{type(error).__name__}: {error}")
+    return error

@@ -162,7 +162,7 @@ def compile(
     if isinstance(src, str):
         src = IRSource(src)
     with too_deep(src):
-        return _compile(src, target, options, store, dump, environment, instead)
+        return _compile(src, target, options, store, dump, environment, instead, elsewhere)
 
 
 def _compile(
@@ -173,6 +173,7 @@ def _compile(
     dump: Dump | None,
     environment: Mapping[str, str] | None,
     instead: IRSource | None,
+    elsewhere: Callable[[Work], Artefact] | None,
 ) -> CompiledKernel:
     timings: dict[str, float] = {}
     chosen = as_target(target)

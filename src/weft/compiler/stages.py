@@ -21,6 +21,8 @@ from functools import lru_cache
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Protocol
 
+import numpy as np
+
 from weft import __version__
 from weft.backends.cpu.driver import host_cpu, llvm_version
 from weft.base import CompilationError, CompilerCrash, Span, Unsupported, WeftError
@@ -57,7 +59,8 @@ class Store(Protocol):
 @lru_cache(maxsize=1)
 def versions() -> str:
     """The versions of Weft and of what it is built on."""
-    parts = (__version__, llvm_version(), platform.python_version(), platform.system(), platform.machine())
+    parts = [__version__, llvm_version(), np.__version__]
+    parts += [platform.python_version(), platform.system(), platform.machine()]
     return "\0".join(parts)
 
 

@@ -280,9 +280,11 @@ def _fields_of(value: Any) -> Iterable[str]:
     return type(value).__annotations__
 
 
-_VERSIONED: Final = frozenset(("weft", "triton", "numpy", "ml_dtypes"))
+_VERSIONED: Final = frozenset(("weft", "triton", "numpy"))
 """Packages whose versions say what is in them: those of Weft and what it is built on are part of every key on disk."""
-_LARGE: Final = frozenset(("torch", "jax", "jaxlib", "cupy", "scipy", "pandas", "tensorflow", "cuda"))
+_LARGE: Final = frozenset(
+    ("torch", "jax", "jaxlib", "cupy", "scipy", "pandas", "tensorflow", "cuda", "ml_dtypes", "xdsl", "llvmlite")
+)
 """Packages that are not followed into: they are mostly C, and much larger than any kernel."""
 
 

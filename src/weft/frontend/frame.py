@@ -121,7 +121,7 @@ class Trace:
     active: list[Frame] = field(default_factory=list)
     """The functions being traced, callers first."""
     liveness: dict[int, Liveness] = field(default_factory=dict)
-    """Of each function that has loops or branches, by the identity of its syntax tree."""
+    """Of each function that has loops or branches, by the identity of its body."""
 
 
 _UNKNOWN: Final = object()
@@ -247,9 +247,10 @@ class Frame:
     def liveness(self) -> Liveness:
         """Which variables of the function are read later."""
         definition: Any = self.fn.parse().body[0]
-        known = self.trace.liveness.get(id(definition))
+        body: list[ast.stmt] = definition.body
+        known = self.trace.liveness.get(id(body))
         if known is None:
-            known = self.trace.liveness[id(definition)] = Liveness(definition.body)
+            known = self.trace.liveness[id(body)] = Liveness(body)
         return known
 
     def is_constant(self, name: str) -> bool:

@@ -24,7 +24,7 @@ from typing import Final
 __all__ = ["Liveness"]
 
 _EVERYTHING: Final = -1
-"""All names: what a `return` sets, as nothing behind it is reached."""
+"""All names: what a `return` sets, as nothing behind it is reached; what is live around an unknown statement."""
 
 Loop = ast.For | ast.While
 
@@ -59,11 +59,11 @@ class Liveness:
 
     def after(self, node: ast.stmt, name: str) -> bool:
         """Whether the variable may be read after an `if` or a loop."""
-        return bool(self._after.get(id(node), 0) >> self._bit(name) & 1)
+        return bool(self._after.get(id(node), _EVERYTHING) >> self._bit(name) & 1)
 
     def entering(self, node: Loop, name: str) -> bool:
         """Whether the variable may be read in a turn of a loop before that turn sets it, or after the loop."""
-        return bool(self._entering.get(id(node), 0) >> self._bit(name) & 1)
+        return bool(self._entering.get(id(node), _EVERYTHING) >> self._bit(name) & 1)
 
     # -- from the inside out -------------------------------------------------------------------------------------------
 

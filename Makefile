@@ -6,6 +6,7 @@
 #                simulated GPUs, Gluon kernels too; VARIANT=special: on NaN, infinities, denormals and what rounds
 #   make fuzz-flow   random programs of loops, branches and returns, which Python runs too, for SEEDS=0:5000; on
 #                TARGET=cpu; TRITON_PYTHON=an interpreter with Triton 3.6 asks that about what is refused
+#   make misuse  wrong calls of every builtin: refused as by Triton 3.6.0? TRITON_PYTHON=its interpreter asks it anew
 #   make gpu-test, make gpu-bench   the tests, the table and the counters that need an NVIDIA GPU
 #   make gpu-fuzz   random kernels on the GPU, for SECONDS=600; findings go to the folder OUT=gpu-fuzz
 #   make gpu-assembler   what ptxas makes of random PTX, optimised against not optimised; findings go to the folder OUT
@@ -27,7 +28,7 @@ PER ?= 0
 SEED ?= 1
 JOBS ?= 2
 
-.PHONY: triton-tests gpu gpu-test gpu-bench gpu-fuzz gpu-assembler gpu-sanitize demo test lint types suite test-long fuzz fuzz-flow math-exhaustive fuzz-layouts bench wheel clean
+.PHONY: triton-tests gpu gpu-test gpu-bench gpu-fuzz gpu-assembler gpu-sanitize demo test lint types suite test-long fuzz fuzz-flow misuse math-exhaustive fuzz-layouts bench wheel clean
 
 demo: $(VENV)/.base
 	$(BIN)/python -m weft demo
@@ -52,6 +53,9 @@ fuzz: $(VENV)/.test
 fuzz-flow: $(VENV)/.test
 	PYTHONPATH=tests $(BIN)/python -m fuzz.flow.run --seeds $(or $(SEEDS),0:5000) --target $(TARGET) \
 		$(if $(TRITON_PYTHON),--triton $(TRITON_PYTHON))
+
+misuse: $(VENV)/.test
+	PYTHONPATH=tests $(BIN)/python -m misuse.verdicts $(if $(TRITON_PYTHON),--triton $(TRITON_PYTHON))
 
 # with TRITON_PYTHON, an interpreter that has PyTorch, pytest-xdist, expecttest and filecheck beside what Weft needs
 triton-tests: $(if $(TRITON_PYTHON),,$(VENV)/.triton-tests)

@@ -181,3 +181,76 @@ def test_a_comparison_with_none() -> None:
         "2: cannot convert None of type <class 'NoneType'> to tensor; "
         "`is None` and `is not None` ask whether a value is None"
     )
+
+
+@weft.jit
+def several_axes(x, n):
+    tl.sum(tl.zeros((4, 4), tl.float32), axis=(0, 1))
+
+
+@weft.jit
+def axis_of_the_run(x, n):
+    tl.cumsum(tl.arange(0, 8), n)
+
+
+@weft.jit
+def tile_as_axis(x, n):
+    tl.sort(tl.arange(0, 8), tl.arange(0, 4))
+
+
+@weft.jit
+def flag_of_the_run(x, n):
+    tl.sum(tl.arange(0, 8), 0, keep_dims=n > 2)
+
+
+@weft.jit
+def descriptor_as_tuple(x, n):
+    tl.device_print("x", tl.associative_scan(tl.make_block_ptr, 0, several_axes))
+
+
+@weft.jit
+def repeated_block_pointer(x, n):
+    tl.broadcast_to(tl.make_block_ptr(x, (n,), (1,), (0,), (16,), (0,)), (16,))
+
+
+@weft.jit
+def wider_other(x, n):
+    tl.load(x + tl.arange(0, 4), mask=tl.arange(0, 4) < n, other=tl.zeros((4, 4), tl.float32))
+
+
+@weft.jit
+def annotated_global(x, n):
+    tl.store(x, ANNOTATED)
+
+
+ANNOTATED: tl.constexpr = 42
+
+
+@pytest.mark.parametrize(
+    ("kernel", "message"),
+    [
+        (
+            several_axes,
+            "2: axis must be a constexpr integer, got (0, 1); "
+            "one axis at a time; a reduction without an axis is over all elements",
+        ),
+        (axis_of_the_run, "2: axis must be a constexpr integer, got int32; mark the parameter, `n: tl.constexpr`"),
+        (tile_as_axis, "2: axis must be a constexpr integer, got int32[4]; None"),
+        (flag_of_the_run, "2: keep_dims must be a constexpr bool, got int1; mark the parameter, `n: tl.constexpr`"),
+        (
+            descriptor_as_tuple,
+            "2: `associative_scan` cannot take these arguments: the function make_block_ptr, constexpr 0, "
+            "the jit function several_axes; None",
+        ),
+        (repeated_block_pointer, "2: a block pointer cannot be repeated, got pointer<<['16'], fp32>>; None"),
+        (wider_other, "2: Expected pointer argument to have shape [4, 4] but got [4]; None"),
+        (
+            annotated_global,
+            "2: Cannot access global variable ANNOTATED from within @jit'ed function. It is of type int, which could "
+            "change between launches; make it constant, `ANNOTATED = tl.constexpr(42)`, or pass it as an argument; "
+            "an annotation does not make it constant",
+        ),
+    ],
+)
+def test_misused_arguments(kernel: Any, message: str) -> None:
+    assert _message(kernel) == message

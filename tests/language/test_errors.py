@@ -403,8 +403,8 @@ CASES: list[tuple[str, type[BaseException], str, Callable[..., Any]]] = [
     (
         "hint of zero",
         ValueError,
-        "max_contiguous takes positive integers, got 0",
-        lambda B, n, **_: B(tl.max_contiguous, n, 0),
+        "multiple_of takes positive integers, got 0",
+        lambda B, n, **_: B(tl.multiple_of, n, 0),
     ),
     (
         "hint at run time",

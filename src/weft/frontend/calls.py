@@ -26,6 +26,7 @@ from weft.language.callable import (
     JITCallable,
 )
 
+from .failures import is_slip
 from .frame import Frame, evaluates
 from .names import BUILTIN_FUNCTIONS
 from .values import as_tuple, describe, unwrap, wrap
@@ -98,9 +99,11 @@ def call(frame: Frame, fn: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
             result = fn(*args, **kwargs, **extra)
         except AttributeError as error:
             raise _wrong_kind(frame, fn, args, kwargs, error) from error
-        except TypeError as error:
+        except (TypeError, ValueError, OutsideKernelError) as error:
             if any(str(error).endswith(f"multiple values for argument '{hidden}'") for hidden in extra):
                 raise _too_many(fn, args) from None
+            if is_slip(error):
+                raise _cannot_take(frame, fn, args, kwargs) from error
             raise
         return as_tuple(result) if isinstance(result, tuple) else result
     if not callable(fn) or fn is core.tensor:
@@ -170,6 +173,11 @@ def _wrong_kind(
     culprit = getattr(error, "obj", None)
     if not isinstance(culprit, (core.base_value, core.base_type, *_HOST_KINDS)):
         return error
+    return _cannot_take(frame, fn, args, kwargs)
+
+
+def _cannot_take(frame: Frame, fn: Any, args: list[Any], kwargs: dict[str, Any]) -> CompilationError:
+    """The error for a builtin in which one of these arguments went wrong, nobody has said how."""
     name = getattr(fn, "__name__", "this function")
     given = [describe(a) for a in args] + [f"{k} = {describe(v)}" for k, v in kwargs.items()]
     return frame.error(f"`{name}` cannot take these arguments: {', '.join(given) or 'none'}")

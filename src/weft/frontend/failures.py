@@ -20,7 +20,7 @@ from weft.language.constants import unwrap
 if TYPE_CHECKING:
     from .frame import Frame
 
-__all__ = ["diagnose"]
+__all__ = ["diagnose", "is_slip"]
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(weft.base.__file__))) + os.sep
 
@@ -47,6 +47,17 @@ def _raised_on_purpose(tb: TracebackType) -> bool:
     return opcode == _RAISE_VARARGS
 
 
+def is_slip(error: BaseException) -> bool:
+    """Whether Python itself raised `error` inside of a builtin (`<=` of a number and a tuple, a tensor in a condition):
+    its text is about Weft's code, not about the kernel.
+    """
+    below = error.__traceback__.tb_next if error.__traceback__ is not None else None
+    innermost = _innermost(below)
+    if innermost is None or not _in_package(innermost):
+        return False  # raised by the call: the arguments are not the function's
+    return isinstance(error, OutsideKernelError) or not _raised_on_purpose(innermost)
+
+
 def diagnose(frame: Frame, error: BaseException) -> WeftError:
     """The error to raise for `error`, which came out of tracing `frame`."""
     if isinstance(error, CompilationError):
@@ -66,10 +77,11 @@ def diagnose(frame: Frame, error: BaseException) -> WeftError:
             text = type(error).__name__
         elif tb is not None and not _in_package(tb):
             text = f"{type(error).__name__}: {text}"
+        told = "; ".join(getattr(error, "__notes__", ()))
         if "constexpr" in text:
             notes, hint = _not_known(frame)
-            return frame.error(text, notes=notes, hint=hint)
-        hint = "; ".join(getattr(error, "__notes__", ())) or _about_an_argument(frame, text)
+            return frame.error(text, notes=notes, hint=told or hint)
+        hint = told or _about_an_argument(frame, text)
         return frame.error(text, like=type(error) if isinstance(error, Exception) else ValueError, hint=hint)
     crash = CompilerCrash(
         f"{type(error).__name__}: {text}" if text else type(error).__name__,

@@ -10,7 +10,10 @@ constexpr is the inner one.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from types import ModuleType
 from typing import Any
+
+from weft.base import hinted
 
 from .protocol import base_type, base_value
 
@@ -18,6 +21,9 @@ __all__ = [
     "CONSTEXPR_0",
     "constexpr",
     "constexpr_type",
+    "known_axis",
+    "known_flag",
+    "shown",
     "unwrap",
     "unwrap_all",
     "unwrap_iterable",
@@ -279,8 +285,41 @@ def unwrap_iterable(values: Any) -> Any:
     return values
 
 
-def wrap_axis(axis: int, ndim: int) -> int:
+def shown(value: Any) -> str:
+    """A value as a message shows it: what exists only when the kernel runs by its type, a module by its name."""
+    value = unwrap(value)
+    if isinstance(value, ModuleType):
+        return f"module {value.__name__}"
+    if isinstance(value, base_value) and hasattr(value, "values"):
+        return f"({', '.join(map(shown, value.values))})"
+    kind = getattr(value, "type", None) if isinstance(value, base_value) else None
+    if kind is None:
+        return repr(value) if isinstance(value, (int, float, str, type(None))) else str(value)
+    return f"{kind.scalar}{list(kind.shape)}" if hasattr(kind, "shape") else str(kind)
+
+
+def known_flag(value: Any, name: str) -> bool:
+    """A yes or no that is known at compile time; numbers and None count as Python counts them."""
+    value = unwrap(value)
+    if value is None or (hasattr(type(value), "__bool__") and not isinstance(value, base_value)):
+        return bool(value)
+    raise TypeError(f"{name} must be a constexpr bool, got {shown(value)}")
+
+
+def known_axis(axis: Any) -> int:
+    """An axis, which must be an integer known at compile time."""
+    axis = unwrap(axis)
+    if isinstance(axis, int):
+        return int(axis)
+    error = TypeError(f"axis must be a constexpr integer, got {shown(axis)}")
+    if isinstance(axis, Iterable) and not isinstance(axis, str):
+        raise hinted(error, "one axis at a time; a reduction without an axis is over all elements")
+    raise error
+
+
+def wrap_axis(axis: Any, ndim: int) -> int:
     """An axis counted from the end as one counted from the start."""
-    if not -ndim <= axis < ndim:
-        raise ValueError(f"invalid axis {axis}. Expected {-ndim} <= axis < {ndim}")
-    return axis if axis >= 0 else axis + ndim
+    at = known_axis(axis)
+    if not -ndim <= at < ndim:
+        raise ValueError(f"invalid axis {at}. Expected {-ndim} <= axis < {ndim}")
+    return at if at >= 0 else at + ndim

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 from weft import ir
 
 from . import core
-from .constants import unwrap
+from . import dtypes as dt
+from .constants import known_flag, unwrap
 from .protocol import builtin
 from .tensors import member, tensor
 
@@ -150,14 +151,17 @@ def abs(x: Any, _semantic: TritonSemantic | None = None) -> tensor:
 def fdiv(x: Any, y: Any, ieee_rounding: Any = False, _semantic: TritonSemantic | None = None) -> tensor:
     """The quotient of two floats of one type."""
     assert _semantic is not None
-    return _semantic.fdiv(_semantic.to_tensor(x), _semantic.to_tensor(y), unwrap(ieee_rounding))
+    return _semantic.fdiv(_semantic.to_tensor(x), _semantic.to_tensor(y), known_flag(ieee_rounding, "ieee_rounding"))
 
 
 @builtin
 def div_rn(x: Any, y: Any, _semantic: TritonSemantic | None = None) -> tensor:
     """The quotient of two float32 values, correctly rounded."""
     assert _semantic is not None
-    x, y = (_checked(_semantic.to_tensor(v), ("fp32",)) for v in (x, y))
+    sides = [unwrap(v) for v in (x, y)]
+    if any(isinstance(v, tensor) for v in sides):  # a number beside it becomes a float32
+        sides = [v if isinstance(v, tensor) else _semantic.cast(_semantic.to_tensor(v), dt.float32) for v in sides]
+    x, y = (_checked(_semantic.to_tensor(v), ("fp32",)) for v in sides)
     x, y = _semantic.binary_op_type_checking_impl(x, y)
     return _semantic._same(ir.tt.PreciseDivFOp, x, y)
 

@@ -105,6 +105,19 @@ def _as_tensors(results: list[Any], words: _Words, semantic: Any) -> list[tensor
     return [words.tensor(word, shape) for word in results]
 
 
+def _word(value: Any, type_: Any, semantic: Any) -> Any:
+    """A counter or a key as a tensor of a type: of one with as many bits, or a number that it holds."""
+    number = unwrap(value)
+    if isinstance(number, int):
+        if not 0 <= number <= type_.get_int_max_value():
+            raise ValueError(f"Scalar {number} is out of range for type {type_}")
+        return semantic._constant(number, type_)
+    value = semantic.to_tensor(number)
+    if not value.dtype.is_int():
+        raise TypeError(f"the counters and keys of philox_impl are integers, got {value.type}")
+    return semantic.bitcast(value, type_)
+
+
 @standard_function
 def philox_impl(
     c0: Any, c1: Any, c2: Any, c3: Any, k0: Any, k1: Any, n_rounds: Any = N_ROUNDS_DEFAULT,
@@ -112,12 +125,11 @@ def philox_impl(
 ) -> _tuple:  # fmt: skip
     """Run the rounds on four counters and two keys of type uint32 or uint64."""
     assert _semantic is not None
-    counters = [_semantic.to_tensor(c) for c in (c0, c1, c2, c3)]
-    name = counters[0].dtype.name
-    if name not in ("uint32", "uint64"):
-        raise TypeError(f"dtype not supported in philox_impl: {name}; it takes uint32 and uint64")
-    words = _Words(counters[0].dtype.int_bitwidth, _semantic)
-    keys = [_semantic.to_tensor(k) for k in (k0, k1)]
+    type_ = _semantic.to_tensor(c0).dtype
+    if type_.name not in ("uint32", "uint64"):
+        raise CompileTimeAssertionFailure(f"dtype not supported in philox_impl: {type_}; it takes uint32 and uint64")
+    words = _Words(type_.int_bitwidth, _semantic)
+    counters, keys = ([_word(v, type_, _semantic) for v in group] for group in ((c0, c1, c2, c3), (k0, k1)))
     return _tuple(_as_tensors(_rounds(counters, keys, unwrap(n_rounds), words), words, _semantic))
 
 
@@ -158,9 +170,13 @@ def philox(
     """Four random words for a seed and four counters, 32 or 64 bits wide as the first counter is."""
     assert _semantic is not None
     counters = [_semantic.to_tensor(c) for c in (c0, c1, c2, c3)]
-    bits = 32 if counters[0].dtype.primitive_bitwidth <= 32 else 64
-    type_ = core.uint32 if bits == 32 else core.uint64
-    return _tuple(_philox(seed, [_semantic.cast(c, type_) for c in counters], n_rounds, _semantic))
+    if counters[0].dtype.is_ptr() or counters[0].dtype.primitive_bitwidth not in (32, 64):
+        raise CompileTimeAssertionFailure(f"bitwidth not supported in philox: {counters[0].type}, not 32 or 64 bits")
+    type_ = core.uint32 if counters[0].dtype.primitive_bitwidth == 32 else core.uint64
+    for counter in counters:
+        if counter.dtype.is_ptr():
+            raise TypeError(f"the counters of philox are numbers, got {counter.type}")
+    return _tuple(_philox(seed, [_semantic.bitcast(c, type_) for c in counters], n_rounds, _semantic))
 
 
 def _draw(seed: Any, offset: Any, n_rounds: Any, semantic: Any, wanted: int) -> list[tensor]:

@@ -20,7 +20,7 @@ from weft import ir
 from weft.base import CompileTimeAssertionFailure
 
 from . import dtypes as dt
-from .constants import CONSTEXPR_0, unwrap
+from .constants import CONSTEXPR_0, known_axis, known_flag, unwrap
 from .dtypes import block_of, dtype
 from .protocol import standard_function
 from .tensors import block_shape, member, shape_text, tensor
@@ -142,7 +142,7 @@ def _last_axis(x: tensor, dim: Any) -> None:
     if rank == 0:
         raise ValueError(f"sorting needs a tensor, got the scalar {x}")
     axis = unwrap(dim)
-    if axis is not None and axis != rank - 1 and axis != -1:
+    if axis is not None and known_axis(axis) not in (rank - 1, -1):
         raise CompileTimeAssertionFailure(
             f"only minor dimension is currently supported: got dim = {axis} for shape {shape_text(block_shape(x))}"
         )
@@ -156,7 +156,7 @@ def sort_impl(
 ) -> tensor:
     """Sort along the last axis, or keep only its `k` largest (smallest, unless `descending`) sorted."""
     _last_axis(x, dim)
-    count, down = unwrap(k), bool(unwrap(descending))
+    count, down = unwrap(k), known_flag(descending, "descending")
     length = block_shape(x)[-1]
     count = length if count is None else count
     if not isinstance(count, int) or count < 1 or count & (count - 1) or count > length:
@@ -192,7 +192,7 @@ def bitonic_merge(
     """Sort along the last axis what goes up and then down (or down and then up) there."""
     _last_axis(x, dim)
     network = _Network(x, _semantic)
-    down = bool(unwrap(descending))
+    down = known_flag(descending, "descending")
     if down:
         network.flip_all()
     network.merge(network.length)

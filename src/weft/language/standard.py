@@ -17,7 +17,7 @@ from weft.base import CompileTimeAssertionFailure
 from . import core, math
 from .builtins.collectives import reduce_with_indices, restore_axis
 from .callable import constexpr_function
-from .constants import constexpr, unwrap, unwrap_shape, wrap_axis
+from .constants import constexpr, known_axis, known_flag, shown, unwrap, unwrap_shape, wrap_axis
 from .protocol import standard_function
 from .sorting import bitonic_merge, flip, sort, sort_impl, topk
 from .tensors import block_shape, member, tensor
@@ -111,10 +111,10 @@ def softmax(
     """`exp(x - max(x)) / sum(...)` along an axis, by default the first."""
     assert _semantic is not None
     axis = unwrap(dim)
-    axis = 0 if axis is None else axis
+    axis = 0 if axis is None else known_axis(axis)
     # What is reduced fits the tile without its axis only where that is the first: of a square one, rows would be
     # divided by the sums of columns.
-    keep = bool(unwrap(keep_dims)) or axis not in (0, -len(x.shape))
+    keep = known_flag(keep_dims, "keep_dims") or axis not in (0, -len(x.shape))
     top = max(x, axis, keep_dims=keep, _semantic=_semantic)
     numerator = math.exp(_semantic.sub(x, top, True), _semantic=_semantic)
     total = sum(numerator, axis, keep_dims=keep, _semantic=_semantic)
@@ -205,6 +205,8 @@ def zeros(shape: Any, dtype: Any, _semantic: TritonSemantic | None = None) -> te
 @standard_function
 def zeros_like(input: tensor, _semantic: TritonSemantic | None = None) -> tensor:
     """A tile of zeros of the shape and element type of another."""
+    if not isinstance(input, tensor) or input.dtype.is_ptr():
+        raise TypeError(f"zeros_like takes a tensor of numbers, got {shown(input)}")
     return _semantic.full(block_shape(input), 0, input.dtype)  # type: ignore[union-attr]
 
 
@@ -257,7 +259,7 @@ def _arg_combine(
 ) -> _tuple:
     """The better of two values with its index; of equal ones, with `tie_break_left`, the smaller index."""
     better = semantic.greater_than(value1, value2) if larger else semantic.less_than(value1, value2)
-    if unwrap(tie_break_left):
+    if known_flag(tie_break_left, "tie_break_left"):
         tie = semantic.and_(semantic.equal(value1, value2), semantic.less_than(index1, index2))
         better = semantic.or_(better, tie)
     return _tuple([semantic.where(better, value1, value2), semantic.where(better, index1, index2)])
@@ -314,18 +316,20 @@ def _reduce(op: type[Operation], input: tensor, axis: Any, keep_dims: Any, seman
     rank = len(block_shape(input))
     if input.dtype.is_ptr():
         raise TypeError(f"a reduction takes numbers, got {input.dtype}")
+    keep = known_flag(keep_dims, "keep_dims")
     result = semantic.reduce_with(op, input, dim)
-    return restore_axis(result, dim, rank, semantic) if unwrap(keep_dims) else result
+    return restore_axis(result, dim, rank, semantic) if keep else result
 
 
 def _extremum(
     input: tensor, axis: Any, return_indices: Any, tie_break_left: Any, keep_dims: Any, larger: bool, semantic: Any
 ) -> Any:
     input = core._promote_bfloat16_to_float32(input, _semantic=semantic)
-    if unwrap(return_indices):
+    leftmost = known_flag(tie_break_left, "return_indices_tie_break_left")
+    if known_flag(return_indices, "return_indices"):
         fast = _argmax_combine_tie_break_fast if larger else _argmin_combine_tie_break_fast
         left = _argmax_combine_tie_break_left if larger else _argmin_combine_tie_break_left
-        combine = left if unwrap(tie_break_left) else fast
+        combine = left if leftmost else fast
         return reduce_with_indices(input, axis, combine, keep_dims, _semantic=semantic)
     scalar = input.dtype
     if scalar.primitive_bitwidth < 32 and not scalar.is_ptr():
@@ -438,7 +442,7 @@ def cumsum(
     input = core._promote_bfloat16_to_float32(input, _semantic=_semantic)
     input = _semantic.cast(input, _sum_type(input, dtype))
     op = ir.arith.AddfOp if input.dtype.is_floating() else ir.arith.AddiOp
-    return _semantic.scan_with(op, input, unwrap(axis), bool(unwrap(reverse)))
+    return _semantic.scan_with(op, input, unwrap(axis), known_flag(reverse, "reverse"))
 
 
 @member
@@ -448,4 +452,4 @@ def cumprod(input: tensor, axis: Any = 0, reverse: Any = False, _semantic: Trito
     assert _semantic is not None
     input = core._promote_bfloat16_to_float32(input, _semantic=_semantic)
     op = ir.arith.MulfOp if input.dtype.is_floating() else ir.arith.MuliOp
-    return _semantic.scan_with(op, input, unwrap(axis), bool(unwrap(reverse)))
+    return _semantic.scan_with(op, input, unwrap(axis), known_flag(reverse, "reverse"))

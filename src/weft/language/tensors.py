@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from . import dtypes
-from .constants import constexpr, unwrap
+from .constants import constexpr, known_flag, unwrap
 from .dtypes import block_type, dtype
 from .protocol import base_value, builtin
 from .tuples import slice as _slice_class
@@ -252,6 +252,8 @@ class tensor(base_value):
             slices = (slices,)
         for axis, item in enumerate(map(unwrap, slices)):
             if item is None:
+                if axis > len(block_shape(result)) and block_shape(result):
+                    raise IndexError(f"too many indices: {result} has no axis for the `:` before None")
                 result = _semantic.expand_dims(result, axis)
             elif not _is_full_slice(item):
                 raise ValueError(
@@ -291,7 +293,7 @@ def shape_text(shape: Sequence[int]) -> str:
 def cast_value(value: Any, target: Any, rounding: Any, bitcast: Any, semantic: Any) -> Any:
     """`cast`: a change of the element type; see the function of that name."""
     value = semantic.to_tensor(value)
-    target, rounding, bitcast = unwrap(target), unwrap(rounding), unwrap(bitcast)
+    target, rounding, bitcast = unwrap(target), unwrap(rounding), known_flag(bitcast, "bitcast")
     if not isinstance(target, dtype):
         raise TypeError(f"cast needs an element type, got {target!r}")
     if isinstance(value.type, block_type) and not isinstance(target, block_type):

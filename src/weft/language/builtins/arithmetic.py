@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from weft.ir import PropagateNan
 
 from .. import dtypes as dt
-from ..constants import constexpr, unwrap
+from ..constants import constexpr, known_flag, unwrap
 from ..dtypes import dtype
 from ..protocol import base_value, builtin
 from ..tensors import block_shape, tensor
@@ -39,19 +39,19 @@ _NOTHING = object()
 @builtin
 def add(x: Any, y: Any, sanitize_overflow: Any = True, _semantic: TritonSemantic | None = None) -> tensor:
     """`x + y`; `sanitize_overflow=False` leaves out the check that debugging adds."""
-    return _semantic.add(unwrap(x), unwrap(y), bool(unwrap(sanitize_overflow)))  # type: ignore[union-attr]
+    return _semantic.add(unwrap(x), unwrap(y), known_flag(sanitize_overflow, "sanitize_overflow"))  # type: ignore[union-attr]
 
 
 @builtin
 def sub(x: Any, y: Any, sanitize_overflow: Any = True, _semantic: TritonSemantic | None = None) -> tensor:
     """`x - y`; `sanitize_overflow=False` leaves out the check that debugging adds."""
-    return _semantic.sub(unwrap(x), unwrap(y), bool(unwrap(sanitize_overflow)))  # type: ignore[union-attr]
+    return _semantic.sub(unwrap(x), unwrap(y), known_flag(sanitize_overflow, "sanitize_overflow"))  # type: ignore[union-attr]
 
 
 @builtin
 def mul(x: Any, y: Any, sanitize_overflow: Any = True, _semantic: TritonSemantic | None = None) -> tensor:
     """`x * y`; `sanitize_overflow=False` leaves out the check that debugging adds."""
-    return _semantic.mul(unwrap(x), unwrap(y), bool(unwrap(sanitize_overflow)))  # type: ignore[union-attr]
+    return _semantic.mul(unwrap(x), unwrap(y), known_flag(sanitize_overflow, "sanitize_overflow"))  # type: ignore[union-attr]
 
 
 def promote_bfloat16_to_float32(t: Any, _semantic: TritonSemantic | None = None) -> Any:
@@ -197,8 +197,8 @@ def dot_scaled(
         unwrap(rhs_scale),
         unwrap(rhs_format),
         unwrap(acc),
-        bool(unwrap(fast_math)),
-        bool(unwrap(lhs_k_pack)),
-        bool(unwrap(rhs_k_pack)),
+        known_flag(fast_math, "fast_math"),
+        known_flag(lhs_k_pack, "lhs_k_pack"),
+        known_flag(rhs_k_pack, "rhs_k_pack"),
         unwrap(out_dtype),
     )

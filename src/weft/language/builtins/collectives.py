@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from weft import ir
 
 from ..callable import JITCallable
-from ..constants import unwrap
+from ..constants import known_flag, unwrap, wrap_axis
 from ..dtypes import block_type
 from ..protocol import builtin, is_builtin
 from ..tensors import block_shape, member, tensor
@@ -91,7 +91,7 @@ def reduce(
     dim = unwrap(axis)
     region = _combine_region("reduction", combine_fn, inputs, ir.tt.ReduceReturnOp, _semantic, _generator)
     results = _semantic.reduction(inputs, dim, region)
-    if unwrap(keep_dims):
+    if known_flag(keep_dims, "keep_dims"):
         rank = len(block_shape(inputs[0]))
         results = tuple(restore_axis(r, dim, rank, _semantic) for r in results)
     return _tuple(results)
@@ -125,15 +125,11 @@ def reduce_with_indices(
         all_axes = True
     else:
         all_axes = False
-    if not -len(shape) <= axis < len(shape):
-        raise ValueError(
-            f"invalid axis {axis - len(shape) if axis < 0 else axis}: the tensor has {len(shape)} dimensions"
-        )
-    axis = axis if axis >= 0 else axis + len(shape)
+    axis = wrap_axis(axis, len(shape))
     index = _semantic.positions(input, axis)
     region = _combine_region("reduction", combine_fn, [input, index], ir.tt.ReduceReturnOp, _semantic, _generator)
     results = _semantic.reduction([input, index], axis, region)
-    if unwrap(keep_dims):
+    if known_flag(keep_dims, "keep_dims"):
         results = tuple(restore_axis(r, None if all_axes else axis, rank, _semantic) for r in results)
     return _tuple(results)
 
@@ -154,7 +150,7 @@ def associative_scan(
         return associative_scan((input,), axis, combine_fn, reverse, _semantic=_semantic, _generator=_generator)[0]
     inputs = [_semantic.to_tensor(t) for t in unwrap(input)]
     region = _combine_region("scan", combine_fn, inputs, ir.tt.ScanReturnOp, _semantic, _generator)
-    return _tuple(_semantic.associative_scan(inputs, unwrap(axis), region, bool(unwrap(reverse))))
+    return _tuple(_semantic.associative_scan(inputs, unwrap(axis), region, known_flag(reverse, "reverse")))
 
 
 @builtin

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from weft.base import hinted
 
-from ..constants import unwrap
+from ..constants import known_flag, shown, unwrap
 from ..protocol import builtin
 from ..tensors import tensor
 
@@ -22,6 +22,13 @@ __all__ = [
     "max_contiguous",
     "multiple_of",
 ]
+
+
+def _input(value: Any, name: str) -> Any:
+    """What a hint is about: a tensor, or a number that has none to promise."""
+    if not isinstance(value, tensor):
+        raise TypeError(f"{name} takes a tensor, got {shown(value)}")
+    return value
 
 
 def _values(values: Any) -> list[int]:
@@ -42,19 +49,19 @@ def _values(values: Any) -> list[int]:
 @builtin
 def multiple_of(input: tensor, values: Any, _semantic: TritonSemantic | None = None) -> tensor:
     """Promise that the first of each run of contiguous elements is a multiple of `values`."""
-    return _semantic.multiple_of(input, _values(values))  # type: ignore[union-attr]
+    return _semantic.multiple_of(_input(input, "multiple_of"), _values(values))  # type: ignore[union-attr]
 
 
 @builtin
 def max_contiguous(input: tensor, values: Any, _semantic: TritonSemantic | None = None) -> tensor:
     """Promise that the first `values` elements of each such group are contiguous."""
-    return _semantic.max_contiguous(input, _values(values))  # type: ignore[union-attr]
+    return _semantic.max_contiguous(_input(input, "max_contiguous"), _values(values))  # type: ignore[union-attr]
 
 
 @builtin
 def max_constancy(input: tensor, values: Any, _semantic: TritonSemantic | None = None) -> tensor:
     """Promise that the first `values` elements of each such group are equal."""
-    return _semantic.max_constancy(input, _values(values))  # type: ignore[union-attr]
+    return _semantic.max_constancy(_input(input, "max_constancy"), _values(values))  # type: ignore[union-attr]
 
 
 @builtin
@@ -75,17 +82,18 @@ def device_print(prefix: Any, *args: Any, hex: Any = False, _semantic: TritonSem
         )
     if not all(character in string.printable for character in text):
         raise ValueError(f"the text of device_print must be printable ASCII, got {text!r}")
-    _semantic.device_print(text, [_semantic.to_tensor(a) for a in args], bool(unwrap(hex)))
+    _semantic.device_print(text, [_semantic.to_tensor(a) for a in args], known_flag(hex, "hex"))
 
 
 @builtin
 def device_assert(cond: Any, msg: Any = "", mask: Any = None, _semantic: TritonSemantic | None = None) -> None:
     """With the option `debug`, end the launch with an error where `cond` is false (and `mask` true)."""
     assert _semantic is not None
+    condition = _semantic.to_tensor(cond)
     mask = unwrap(mask)
+    mask = None if mask is None else _semantic.to_tensor(mask)
     if not _semantic.options.debug:
         return
-    condition = _semantic.to_tensor(cond)
     if not condition.dtype.is_int1():
         condition = _semantic.not_equal(condition, 0)
-    _semantic.device_assert(condition, str(unwrap(msg)), None if mask is None else _semantic.to_tensor(mask))
+    _semantic.device_assert(condition, str(unwrap(msg)), mask)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..constants import constexpr, unwrap
+from ..constants import constexpr, known_flag, unwrap
 from ..descriptors import tensor_descriptor, tensor_descriptor_base
 from ..protocol import builtin
 from ..results import must_use_result
@@ -58,7 +58,7 @@ def load(
         unwrap(padding_option),
         unwrap(cache_modifier),
         unwrap(eviction_policy),
-        unwrap(volatile),
+        known_flag(volatile, "volatile"),
     )
 
 

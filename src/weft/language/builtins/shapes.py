@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..constants import unwrap, unwrap_iterable, unwrap_shape, wrap_axis
+from ..constants import known_flag, unwrap, unwrap_iterable, unwrap_shape, wrap_axis
 from ..dtypes import check_shape, dtype
 from ..protocol import builtin
 from ..tensors import block_shape, cast_value, member, tensor
@@ -147,7 +147,7 @@ def reshape(
     """The same elements in another shape, row-major; with `can_reorder` in any order."""
     assert _semantic is not None
     dims = unwrap_shape(unwrap_iterable(shape))
-    return _semantic.reshape(_semantic.to_tensor(input), dims, bool(unwrap(can_reorder)))
+    return _semantic.reshape(_semantic.to_tensor(input), dims, known_flag(can_reorder, "can_reorder"))
 
 
 @member

@@ -17,7 +17,7 @@ from weft.base import hinted
 from weft.ir import tt
 
 from .. import dtypes as dt
-from ..constants import constexpr
+from ..constants import constexpr, shown
 from ..dtypes import pointer_type
 from ..tensors import tensor
 from .base import IncompatibleTypeErrorImpl, SemanticBase, block_shape
@@ -234,8 +234,8 @@ class Arithmetic(SemanticBase):
         scalar = value.type.scalar
         if scalar.is_int1():
             return value
-        if scalar.primitive_bitwidth == 1:
-            return self.bitcast(value, dt.int1)
+        if scalar.is_ptr():
+            return self.cast(value, dt.int1)
         raise hinted(ValueError(f"`{operator}` takes values of int1, got {scalar}"), "compare with something: x != 0")
 
     def logical_and(self, input: tensor, other: tensor) -> tensor:
@@ -338,7 +338,6 @@ _EXTREMA: dict[str, dict[str, type[Operation]]] = {
 
 def _nan_mode(mode: Any) -> tt.PropagateNan:
     mode = mode.value if isinstance(mode, constexpr) else mode
-    try:
-        return tt.PropagateNan(mode)
-    except ValueError:
-        raise ValueError(f"propagate_nan must be PropagateNan.NONE or PropagateNan.ALL, got {mode!r}") from None
+    if isinstance(mode, tt.PropagateNan):
+        return mode
+    raise ValueError(f"propagate_nan must be PropagateNan.NONE or PropagateNan.ALL, got {shown(mode)}")

@@ -11,6 +11,7 @@ from typing import Any
 from xdsl.dialects import arith
 
 from weft import ir
+from weft.base import hinted
 from weft.ir import tt
 
 from .. import dtypes as dt
@@ -68,6 +69,11 @@ class Atomics(Memory, Arithmetic):
         shape = block_shape(ptr)
         if shape:
             cmp, val = self.broadcast_to_tile(cmp, ptr), self.broadcast_to_tile(val, ptr)
+        elif block_shape(cmp) or block_shape(val):
+            raise hinted(
+                ValueError("Value argument cannot be block type if pointer argument is not a block"),
+                "one address takes one value: make a tile of addresses, ptr + tl.arange(0, N)",
+            )
         result = ptr.type.with_element_ty(element)
         return self._value(tt.AtomicCASOp, (ptr.handle, cmp.handle, val.handle), result, order)
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 import numbers
 from collections.abc import Mapping, Sequence
+from types import ModuleType
 from typing import Any
 
 from xdsl.dialects import arith
@@ -24,7 +25,7 @@ from weft.ir import tt
 
 from .. import dtypes as dt
 from .. import tuples
-from ..constants import constexpr
+from ..constants import constexpr, shown
 from ..dtypes import block_of, block_type, dtype
 from ..tensors import block_shape, shape_text, tensor
 
@@ -272,6 +273,8 @@ class SemanticBase:
             raise ValueError(f"Cannot splat a block tensor of shape {shape_text(value.type.shape)}: only a scalar")
         if len(shape) == 0:
             return value
+        if value.type.is_ptr() and value.type.element_ty.is_block():  # type: ignore[attr-defined]
+            raise TypeError(f"a block pointer cannot be repeated, got {value.type}")
         result = block_of(value.type, tuple(shape))
         owner = value.handle.owner
         if type(owner) is arith.ConstantOp:
@@ -363,7 +366,8 @@ def no_tensor(x: Any) -> TypeError:
     """The error for a value that is wanted as a tensor and is none."""
     if isinstance(x, (tuple, list, tuples.tuple)):
         return hinted(TypeError(f"cannot convert a tuple of {len(x)} to tensor"), "use its elements, one at a time")
-    return TypeError(f"cannot convert {x} of type {type(x)} to tensor")
+    named = shown(x) if isinstance(x, ModuleType) else x  # its repr has the path of a file
+    return TypeError(f"cannot convert {named} of type {type(x)} to tensor")
 
 
 def _number_of(x: Any) -> Any:

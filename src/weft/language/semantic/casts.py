@@ -77,6 +77,8 @@ class Casts(SemanticBase):
         if source.is_int() and to.is_standard_floating():
             op = arith.SIToFPOp if source.is_int_signed() else arith.UIToFPOp
             return self._value(op, (input.handle,), target)
+        if source.is_ptr() and source.element_ty.is_block():  # type: ignore[attr-defined]
+            raise TypeError(f"a block pointer cannot be cast, got {source}")
         if source.is_ptr() and to.is_int():
             if to.int_bitwidth == 64:
                 return self._value(tt.PtrToIntOp, (input.handle,), target)

@@ -185,8 +185,8 @@ class Descriptors(Memory):
             raise ValueError(
                 f"descriptor {what} of {desc.dtype} must have at least {least} columns, but got {block[1]}"
             )
-        if not x_offsets.dtype.is_int():
-            raise TypeError(f"x offsets must be integers, but got {x_offsets.dtype}")
+        if not x_offsets.dtype.is_int() or x_offsets.dtype.int_bitwidth not in (8, 16, 32):
+            raise TypeError(f"x offsets must be integers of at most 32 bits, but got {x_offsets.dtype}")
         return rows, block[1]
 
     def descriptor_gather(

@@ -25,7 +25,7 @@ class Diagnostics(HintChecks):
 
     def _hint(self, name: str, attribute: str, x: tensor, values: Sequence[int]) -> tensor:
         """Put a hint on the operation that makes `x`, or on the argument that it is."""
-        rank = max(1, len(block_shape(x)))
+        rank = len(block_shape(x)) or int(name == "multiple_of")  # a scalar can only be a multiple
         if len(values) != rank:
             raise ValueError(
                 f"Shape of input to {name} does not match the length of values: "

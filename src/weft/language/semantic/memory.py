@@ -200,8 +200,7 @@ class Memory(SemanticBase):
         was_bool = element.is_int1()
         ptr, element = self._bool_as_byte(ptr, element)
         if isinstance(other, tensor) and block_shape(ptr):
-            ptr, other = self.broadcast_impl_value(ptr, other)
-            ptr, mask = self.broadcast_impl_value(ptr, mask)
+            ptr, other = self._to_shape_of(ptr, other)
         if other is not None:
             other = self._as_element(other, element, ptr.type, was_bool)
         handle = self.builder.load(

@@ -96,7 +96,7 @@ def cat(
     input: tensor, other: tensor, can_reorder: Any = False, dim: Any = 0, _semantic: TritonSemantic | None = None
 ) -> tensor:
     """Two tiles of one shape end to end along a dimension; in order, whatever `can_reorder` says."""
-    return _semantic.cat(input, other, unwrap(can_reorder), unwrap(dim))  # type: ignore[union-attr]
+    return _semantic.cat(input, other, known_flag(can_reorder, "can_reorder"), unwrap(dim))  # type: ignore[union-attr]
 
 
 @builtin

@@ -15,7 +15,7 @@ import pytest
 import weft
 import weft.language as tl
 from weft import knobs
-from weft.base import SpecializationError
+from weft.base import CapturedGlobalError, SpecializationError
 
 TARGETS = ["cpu", "sim:cuda:90"]
 
@@ -264,3 +264,77 @@ def test_preloading_what_is_not_here(fresh_cache: Path) -> None:
     facts["constant_vals"] = [{"class": ["no_module", "Thing"]}]
     with pytest.raises(SpecializationError, match="the class Thing of module no_module, and that is not here"):
         apply.preload(json.dumps(facts))
+
+
+class Conf:
+    class Inner:
+        width = 2
+
+    def __init__(self) -> None:
+        self.depth = 3
+
+
+CONF = Conf()
+MEMO: dict[int, int] = {}
+DIRECT = 5
+
+
+def plain() -> int:
+    return Conf.Inner.width + CONF.depth
+
+
+def remembered(n: int) -> int:
+    return MEMO.setdefault(n, n + 1)
+
+
+@weft.constexpr_function
+def looked_up():  # type: ignore[no-untyped-def]
+    return 10 * Conf.Inner.width + plain() + remembered(1) * 0
+
+
+@weft.constexpr_function
+def looked_up_directly():  # type: ignore[no-untyped-def]
+    return DIRECT
+
+
+def test_what_functions_of_python_read_may_change(target: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel is made anew; a function that remembers what it did is no reason to, each time."""
+
+    @weft.jit
+    def kernel(out):  # type: ignore[no-untyped-def]
+        tl.store(out, looked_up())
+
+    out = np.zeros(1, np.float32)
+
+    def launched() -> float:
+        kernel[(1,)](out)
+        return float(out[0])
+
+    got = [launched()]
+    monkeypatch.setattr(Conf.Inner, "width", 4)
+    got.append(launched())
+    monkeypatch.setattr(CONF, "depth", 7)
+    got.append(launched())
+    monkeypatch.setitem(globals(), "plain", lambda: 0)
+    got.append(launched())
+    assert got == [25, 47, 51, 40]
+    compiled = [id(k) for k in kernel.cache.values()]
+    assert launched() == 40 and launched() == 40
+    assert len(compiled) == 1 and [id(k) for k in kernel.cache.values()] == compiled
+
+
+def test_a_constant_of_a_constexpr_function_that_changes_is_refused(
+    target: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @weft.jit
+    def kernel(out):  # type: ignore[no-untyped-def]
+        tl.store(out, looked_up_directly())
+
+    out = np.zeros(1, np.float32)
+    kernel[(1,)](out)
+    monkeypatch.setitem(globals(), "DIRECT", 6)
+    with pytest.raises(CapturedGlobalError, match="Global variable DIRECT has changed since we compiled this kernel"):
+        kernel[(1,)](out)
+    kernel.reset()
+    kernel[(1,)](out)
+    assert out[0] == 6

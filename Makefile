@@ -13,6 +13,8 @@
 #   make gpu-sanitize   tests on the GPU under compute-sanitizer, for SECONDS=600; what it reports goes to OUT
 #   make triton-tests TESTS=folder   Triton's own test files (its python/test) on TARGET=cpu; PER=20: at most so many
 #                cases of each function, drawn by SEED; on JOBS=2 processes; FILES=...: only these
+#   make mutants   faults put into the compiler on purpose: which do the tests notice; results in OUT=mutants, goes on
+#                where it stopped, begins no fault after SECONDS=10800
 #   make bench   the performance table of docs/performance.md (installs PyTorch and Triton for comparison)
 
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 python; do \
@@ -28,7 +30,9 @@ PER ?= 0
 SEED ?= 1
 JOBS ?= 2
 
-.PHONY: triton-tests gpu gpu-test gpu-bench gpu-fuzz gpu-assembler gpu-sanitize demo test lint types suite test-long fuzz fuzz-flow misuse math-exhaustive fuzz-layouts bench wheel clean
+.PHONY: bench clean demo fuzz fuzz-flow fuzz-layouts gpu gpu-assembler gpu-bench
+.PHONY: gpu-fuzz gpu-sanitize gpu-test lint math-exhaustive misuse mutants suite test
+.PHONY: test-long triton-tests types wheel
 
 demo: $(VENV)/.base
 	$(BIN)/python -m weft demo
@@ -62,6 +66,9 @@ triton-tests: $(if $(TRITON_PYTHON),,$(VENV)/.triton-tests)
 	$(if $(TESTS),,$(error say where Triton's tests are: make triton-tests TESTS=.../python/test))
 	PYTHONPATH=$(CURDIR)/src$${PYTHONPATH:+:$$PYTHONPATH} $(or $(TRITON_PYTHON),$(BIN)/python) \
 		tools/run_triton_tests.py $(TESTS) --target $(TARGET) --per $(PER) --seed $(SEED) --jobs $(JOBS) $(FILES)
+
+mutants: $(VENV)/.test
+	PYTHONPATH=tests $(BIN)/python -m mutants.run --jobs $(WORKERS) $(if $(filter-out gpu-fuzz,$(OUT)),--out $(OUT))
 
 # the elementary functions on every float there is; some hours
 math-exhaustive: $(VENV)/.test

@@ -1,0 +1,6 @@
+"""Faults put into the compiler on purpose, to see whether the tests notice.
+
+rules.py     faults made by a rule at a random place: a comparison off by one, an addition for a subtraction, ...
+written.py   faults written by hand, of the kinds that compilers really have: a dropped mask, a missing barrier, ...
+run.py       `make mutants`: each fault alone in a copy of the tree, first the tests of its room, then all tests
+"""

@@ -1,0 +1,26 @@
+"""Every fault applies to the sources as they are, and leaves a file that parses."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+from .rules import drawn
+from .run import BY_RULE, SEED
+from .written import written
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_every_fault_applies_and_parses() -> None:
+    mutants = [*written(ROOT), *(drawn(seed, ROOT) for seed in range(SEED, SEED + 8))]
+    assert len(written(ROOT)) + BY_RULE >= 100
+    for mutant in mutants:
+        source = (ROOT / mutant.path).read_text(encoding="utf-8")
+        faulty = mutant.applied(source)
+        assert faulty != source, mutant.told()
+        ast.parse(faulty)
+
+
+def test_a_seed_is_one_fault() -> None:
+    assert drawn(SEED, ROOT) == drawn(SEED, ROOT)

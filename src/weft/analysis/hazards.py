@@ -89,7 +89,8 @@ class Hazards:
             walk = _Walk(self.program, self.touches, self.numbers, self.footprints, on_hazard)
             end = walk.block(self.program.body, frozenset())
             if end is not None:
-                walk.leave(self.program.body, len(self.program.body.ops), end)
+                ops = self.program.body.ops
+                walk.leave(self.program.body, len(ops) - bool(ops and ops[-1].name == "yield"), end)
 
 
 class _Walk:

@@ -221,7 +221,8 @@ OPERATIONS: dict[str, str] = {
     "commit_async": "ends a group of asynchronous copies",
     "wait_async": "attrs pending: all groups but the last so many are done, for this lane",
     "barrier": "attrs scope: warp, block or cluster; attrs inserted: whether the compiler put it there, of: global if "
-    "for global memory; of a part of the block: attrs id, and warps, how many of them",
+    "for global memory; of a part of the block: attrs id, and warps, how many of them. Of the same part of all blocks "
+    "of a cluster: attrs at, the place of an mbarrier in shared memory that each block has for it, too",
     "fence": "attrs kind async, async.cluster, block, device or system: what was written is seen by the asynchronous "
     "proxy (wgmma, bulk copies) of the block or the cluster, the block, the device, the system",
     # control flow: uniform; regions end with yield
@@ -362,11 +363,12 @@ class Builder:
         return self.add("remote", [address, rank], [("i32", max(address.count, rank.count))]).result
 
     def barrier(self, scope: str = "block", inserted: bool = True) -> None:
-        """All lanes of the scope arrive before any goes on; the block is that of the partition."""
+        """All lanes of the scope arrive before any goes on; the block is that of the partition, in the cluster too."""
         attrs: dict[str, Any] = {"scope": scope, "inserted": inserted}
-        if scope == "block" and self.partition is not None:
+        if scope != "warp" and self.partition is not None:
             number, warps = self.partition
-            attrs = attrs | {"id": number, "warps": warps} if warps > 1 else attrs | {"scope": "warp"}
+            one_warp = scope == "block" and warps == 1
+            attrs = attrs | {"scope": "warp"} if one_warp else attrs | {"id": number, "warps": warps}
         self.add("barrier", (), (), attrs)
 
 

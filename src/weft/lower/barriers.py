@@ -16,8 +16,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from weft.analysis import Hazards, Pending, is_block_barrier, is_cluster_barrier
-from weft.base import Unsupported
-from weft.ir.lane import Block, Builder, LaneOp, LaneProgram
+from weft.ir.lane import Allocation, Block, Builder, LaneOp, LaneProgram
 
 __all__ = ["insert_barriers"]
 
@@ -34,6 +33,23 @@ def insert_barriers(program: LaneProgram) -> None:
         return
     for number, (region, warps) in enumerate(zip(first.regions, first.attrs["warps"], strict=True)):
         _insert(replace(program, body=region, warps=warps), number + 1 if number else 0)
+    _give_mbarriers(program)
+
+
+def _give_mbarriers(program: LaneProgram) -> None:
+    """Shared memory behind all else for the barriers of a cluster that partitions have, 8 bytes for each partition.
+
+    The hardware's own barrier of the cluster is for all warps of its blocks.
+    """
+    places: dict[int, int] = {}
+    for op in program.body.walk():
+        if is_cluster_barrier(op, "wait") and "id" in op.attrs:
+            number = int(op.attrs["id"])
+            if number not in places:
+                places[number] = -(-program.shared_bytes // 8) * 8
+                span = op.span
+                program.shared.append(Allocation(8, 8, places[number], span, "a barrier of the cluster"))
+            op.attrs["at"] = places[number]
 
 
 def _insert(program: LaneProgram, number: int | None) -> None:
@@ -41,8 +57,6 @@ def _insert(program: LaneProgram, number: int | None) -> None:
     inserted: list[tuple[Block, LaneOp]] = []
 
     def insert(block: Block, index: int, scope: str, earlier: Pending) -> bool:
-        if scope == "cluster" and number is not None:
-            raise Unsupported("memory of other blocks of the cluster in a partition", program.target, earlier.op.span)
         build = Builder(Block())
         build.span = block.ops[min(index, len(block.ops) - 1)].span
         build.partition = (number, program.warps) if number is not None else None
@@ -95,7 +109,8 @@ def _drop_doubled(program: LaneProgram, block: Block) -> None:
         for region in op.regions:
             _drop_doubled(program, region)
         if is_cluster_barrier(op, "wait"):
-            if kept and is_block_barrier(program, kept[-1]) and kept[-1].attrs["scope"] == "block":
+            before = kept[-1] if kept else None
+            if before is not None and is_block_barrier(program, before) and _is_own(program, before):
                 kept.pop()
             after_barrier = True
         elif is_block_barrier(program, op) and op.attrs["scope"] == "block":
@@ -106,6 +121,11 @@ def _drop_doubled(program: LaneProgram, block: Block) -> None:
             after_barrier = False
         kept.append(op)
     block.ops[:] = kept
+
+
+def _is_own(program: LaneProgram, op: LaneOp) -> bool:
+    """Is this a barrier of the block, or of the partition that is looked at, and not one with other partitions?"""
+    return op.attrs["scope"] == "block" and bool(op.attrs.get("warps", program.warps) == program.warps)
 
 
 def is_ordered(program: LaneProgram) -> bool:

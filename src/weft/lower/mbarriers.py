@@ -8,7 +8,7 @@ from __future__ import annotations
 from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import Operation, SSAValue
 
-from weft.base import CompilationError
+from weft.base import CompilationError, Unsupported
 from weft.ir import int_value
 from weft.ir.lane import Block, LaneOp, Value
 from weft.targets.nvidia import INSTRUCTIONS
@@ -143,4 +143,17 @@ def _fence(c: Context, op: Operation) -> None:
 
 @lowering("ttng.cluster_arrive", "ttng.cluster_wait")
 def _cluster(c: Context, op: Operation) -> None:
+    """The hardware's barrier is for all warps; that of a partition is made of an mbarrier, arrival and wait in one."""
+    if c.build.partition is not None and c.program.blocks > 1:
+        arrives, other = op.name.endswith("arrive"), op.next_op if op.name.endswith("arrive") else op.prev_op
+        if other is None or other.name != ("ttng.cluster_wait" if arrives else "ttng.cluster_arrive"):
+            raise Unsupported(
+                "an arrival at a barrier of the cluster, in a kernel of partitions, that is not waited for at once",
+                c.program.target,
+                c.build.span,
+                hint="cluster.barrier() arrives and waits",
+            )
+        if not arrives:
+            c.build.barrier("cluster", inserted=False)
+        return
     c.build.instruction(f"barrier.cluster.{op.name.rpartition('_')[2]}", [])

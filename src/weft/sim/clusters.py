@@ -33,18 +33,19 @@ class _Cluster:
     """What each warp comes to know when it goes on."""
 
 
-def _cluster_of(batch: Batch, warp: int) -> _Cluster:
+def _cluster_of(batch: Batch, warp: int, op: LaneOp) -> _Cluster:
+    """The barrier of a cluster that a warp is at: that of all warps, or of its partition in all blocks."""
     number = int(batch.numbers[warp // batch.program.warps]) // batch.program.blocks
-    found: _Cluster = batch.clusters.setdefault(number, _Cluster())
+    found: _Cluster = batch.clusters.setdefault((number, op.attrs.get("id")), _Cluster())
     return found
 
 
-def cluster_arrive(context: Context) -> None:
+def cluster_arrive(context: Context, op: LaneOp) -> None:
     """Each warp has come so far."""
     batch = context.batch
-    per_block = batch.program.warps
+    per_block = int(op.attrs.get("warps", batch.program.warps))
     for warp in (int(w) for w in context.warps):
-        cluster = _cluster_of(batch, warp)
+        cluster = _cluster_of(batch, warp, op)
         cluster.known[warp] = batch.shadow.clocks.release(warp)
         cluster.wanted[warp] = cluster.turn + 1
         if len(cluster.known) < per_block * batch.program.blocks:
@@ -64,7 +65,7 @@ def cluster_wait(context: Context, op: LaneOp) -> Iterator[Wait]:
     batch = context.batch
     pairs = []
     for warp in (int(w) for w in context.warps):
-        cluster = _cluster_of(batch, warp)
+        cluster = _cluster_of(batch, warp, op)
         pairs.append((cluster, cluster.wanted.get(warp, cluster.turn + 1)))
     if not all(c.turn >= wanted for c, wanted in pairs):
         what = "all warps of the cluster to arrive"

@@ -51,7 +51,7 @@ class Batch(Turns):
         self.bulk_groups = np.zeros(blocks * warps, np.int64)
         self.products: list[Any] = []
         self.product_groups = np.zeros(blocks * warps, np.int64)
-        self.clusters: dict[int, Any] = {}
+        self.clusters: dict[Any, Any] = {}
         """The barrier of each cluster."""
         self.copies: list[Any] = []
         self.groups = np.zeros(blocks * warps, np.int64)

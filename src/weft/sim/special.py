@@ -192,7 +192,7 @@ def _barrier(context: Context, op: LaneOp) -> Iterator[Wait]:
     elif scope == "block" or context.batch.program.blocks == 1:
         yield from context.batch.block_barrier(context, op)
     else:
-        cluster_arrive(context)
+        cluster_arrive(context, op)
         yield from cluster_wait(context, op)
 
 
@@ -213,7 +213,7 @@ def _cluster(context: Context, op: LaneOp) -> Iterator[Wait]:
     """barrier.cluster.arrive and .wait."""
     context.batch.report.add_kind(op.span, op.attrs["isa"], context.count)
     if op.attrs["isa"].endswith("arrive"):
-        cluster_arrive(context)
+        cluster_arrive(context, op)
     else:
         yield from cluster_wait(context, op)
 

@@ -36,6 +36,7 @@ from .depth_first import depth_first, may_be_alone
 from .emitter import LLVM, Emitter, Register
 from .lines import Lines
 from .machine import assembly, ptx_target
+from .registers import make_cluster_barriers
 from .turns import turns_of
 
 __all__ = ["Emitted", "emit", "emit_llvm", "emitted_of"]
@@ -178,6 +179,7 @@ def emit_llvm(
     e.start(function)
     for value, parameter, argument in zip(program.body.arguments, program.parameters, function.args, strict=False):
         e.env[value] = [_argument(e, parameter, Value.__str__(argument).split(" ")[-1])]
+    make_cluster_barriers(e)
     e.region(program.body)
     e.do("ret void")  # after an operation that returns, from a block that nothing goes to
     e.finish()

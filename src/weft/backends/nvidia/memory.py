@@ -377,6 +377,13 @@ def _one_atomic(
     type, base, offset = address_text(e, address, op.attrs["space"] == "global")
     word = _word_of(elem) if len(new) == 1 else "i32"
     kind, place = CONSTRAINTS[word], "l" if type == "i64" else "r"
+    one = isinstance(new[0], Sum) and not new[0].base and new[0].offset == 1
+    if unused and one and name == "add.u32" and op.attrs["space"] == "cluster":  # as Triton writes it
+        text, counted = f"red{_ordered(op)}.inc.u32 {_at(0, offset)}, -1;", [(type, base)]
+        if mask is not None:
+            text, counted = f"@$1 {text}", [*counted, ("i1", e.name(mask))]
+        e.asm(text, ",".join([place, *(["b"] if mask is not None else []), "~{memory}"]), (), counted)
+        return [e.constant(elem, 0)]
     given = e.name(new[0]) if word == LLVM[elem] else e.word(new, LLVM[elem])
     arguments, kinds = [(type, base), (word, given)], [place, kind]
     if mask is not None and not unused:

@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from weft.ir.lane import ELEMENT_BITS, LaneOp
+from weft.targets.nvidia import instruction
 
 from .emitter import CONVERGENT, LLVM, Emitter, Part, Register, Sum, emitter
 
-__all__ = ["linear", "special", "thread_index"]
+__all__ = ["linear", "make_cluster_barriers", "special", "thread_index"]
 
 LANES = 32
 
@@ -277,16 +278,63 @@ def _ballot(e: Emitter, op: LaneOp) -> None:
 def _barrier(e: Emitter, op: LaneOp) -> None:
     scope, warps = op.attrs["scope"], e.program.warps
     if scope == "cluster" and e.program.blocks > 1:
-        for what in ("arrive", "wait"):
-            e.asm(f"barrier.cluster.{what}.aligned;", "~{memory}", (), (), CONVERGENT)
+        if "at" in op.attrs:
+            _partition_of_cluster(e, op)
+        else:
+            _whole_cluster(e)
     elif "id" in op.attrs:
-        threads = int(op.attrs.get("warps", warps)) * e.program.lanes
-        arguments = [("i32", str(op.attrs["id"])), ("i32", str(threads))]
-        e.do(e.call("llvm.nvvm.barrier.cta.sync.aligned.count", "void", arguments))
+        _partition(e, op)
     elif scope == "warp" or warps == 1:
         e.do(e.call("llvm.nvvm.bar.warp.sync", "void", [("i32", "-1")]))
     else:
         e.do(e.call("llvm.nvvm.barrier.cta.sync.aligned.all", "void", [("i32", "0")]))
+
+
+def _partition(e: Emitter, op: LaneOp) -> None:
+    """All threads of a partition of the block."""
+    warps = int(op.attrs.get("warps", e.program.warps))
+    if warps == 1:
+        e.do(e.call("llvm.nvvm.bar.warp.sync", "void", [("i32", "-1")]))
+        return
+    arguments = [("i32", str(op.attrs["id"])), ("i32", str(warps * e.program.lanes))]
+    e.do(e.call("llvm.nvvm.barrier.cta.sync.aligned.count", "void", arguments))
+
+
+def _whole_cluster(e: Emitter) -> None:
+    for what in ("arrive", "wait"):
+        e.asm(f"barrier.cluster.{what}.aligned;", "~{memory}", (), (), CONVERGENT)
+
+
+def _partition_of_cluster(e: Emitter, op: LaneOp) -> None:
+    """All threads of a partition of all blocks of the cluster, by the mbarriers that `make_cluster_barriers` made."""
+    _partition(e, op)
+    rank = special(e, "cluster.ctarank", e.program.blocks)
+    arguments = [("i32", rank), ("i32", thread_index(e)), ("i32", str(e.program.blocks))]
+    _on_mbarrier(e, "cluster_barrier.pass", int(op.attrs["at"]), arguments)
+    e.do(e.call("llvm.nvvm.bar.warp.sync", "void", [("i32", "-1")]))
+    _partition(e, op)
+
+
+def make_cluster_barriers(e: Emitter) -> None:
+    """Before all else: the mbarriers of partitions that have barriers of the cluster."""
+    places = sorted({int(op.attrs["at"]) for op in e.program.body.walk() if op.name == "barrier" and "at" in op.attrs})
+    if not places:
+        return
+    first = e.pure(f"icmp eq i32 {thread_index(e)}, 0")
+    for place in places:
+        _on_mbarrier(e, "cluster_barrier.make", place, [("i32", str(e.program.blocks)), ("i1", first)])
+    _whole_cluster(e)
+
+
+def _on_mbarrier(e: Emitter, name: str, place: int, arguments: list[tuple[str, str]]) -> None:
+    """An instruction on an mbarrier at a place of shared memory."""
+    entry = instruction(name)
+    major, _, minor = entry.ptx.partition(".")
+    e.version = max(e.version, 10 * int(major) + int(minor))
+    text, constraints = entry.asm()
+    base = e.pure("ptrtoint ptr addrspace(3) @shared_memory to i32")
+    address = e.pure(f"add i32 {base}, {place}")
+    e.asm(text, constraints, (), [("i32", address), *arguments], CONVERGENT)
 
 
 FENCES = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from .bulk import bulk_instructions
+from .cluster import cluster_barrier_instructions
 from .convert import convert_instructions
 from .copies import copy_instructions
 from .instruction import Instruction
@@ -29,6 +30,7 @@ def _table() -> dict[str, Instruction]:
         copy_instructions,
         mbarrier_instructions,
         bulk_instructions,
+        cluster_barrier_instructions,
         sending_instructions,
         tensormap_instructions,
         wgmma_instructions,

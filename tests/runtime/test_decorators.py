@@ -164,6 +164,17 @@ def model(**args: Any) -> int:
         ({"restore_value": ["n"]}, LaunchTypeError, "restore_value names `n`, which is no array but a int"),
         ({"reset_to_zero": ["n"]}, LaunchTypeError, "reset_to_zero names `n`, which is no array but a int"),
         (
+            {"prune_configs_by": 5},
+            LaunchTypeError,
+            "prune_configs_by of autotune is a dictionary, got 5 of type int\n"
+            'hint: {"perf_model": model, "top_k": 4} or {"early_config_prune": prune}',
+        ),
+        (
+            {"configs": [weft.Config(5)]},  # type: ignore[arg-type]
+            LaunchTypeError,
+            'what a Config holds is a dictionary, got 5 of type int\nhint: weft.Config({"BLOCK": 128}, num_warps=4)',
+        ),
+        (
             {"configs": [{"B": 1}, {"B": 2}]},
             LaunchTypeError,
             "configs of autotune are Configs, got {'B': 1} of type dict\n"
@@ -206,3 +217,18 @@ def test_tuning_that_means_something() -> None:
         kernel = weft.autotune(tuple(CONFIGS), ("n",), prune, do_bench=lambda call, quantiles: 1.0)(weft.jit(plain))
         kernel[(1,)](x, 3)
         assert kernel.best_config.kwargs == {"B": 16}
+
+
+@pytest.mark.parametrize(
+    ("rules", "message"),
+    [
+        (None, "what heuristics takes is a dictionary, got None of type NoneType"),
+        ("abc", "what heuristics takes is a dictionary, got 'abc' of type str"),
+        ({"B": 5}, "what heuristics takes is a dictionary of functions, got 5 of type int for 'B'"),
+    ],
+)
+def test_heuristics_that_are_none(rules: Any, message: str) -> None:
+    kernel = weft.heuristics(rules)(weft.jit(plain))
+    with pytest.raises(LaunchTypeError) as caught:
+        kernel[(1,)](np.zeros(1, np.int32), 3)
+    assert str(caught.value) == f'{message}\nhint: {{"EVEN": lambda args: args["n"] % args["BLOCK"] == 0}}'

@@ -39,7 +39,17 @@ from .interface import KernelInterface, PickledByName
 from .jit import JITFunction
 from .streams import may_use_gpu
 from .testing import do_bench, do_bench_cudagraph
-from .tuning_checks import as_names, check_configs, check_kernel, check_names, parameters_of, top_count
+from .tuning_checks import (
+    PRUNE,
+    RULES,
+    as_names,
+    check_configs,
+    check_kernel,
+    check_mapping,
+    check_names,
+    parameters_of,
+    top_count,
+)
 
 __all__ = ["Autotuner", "Config", "Heuristics", "autotune", "heuristics"]
 
@@ -122,7 +132,8 @@ class Autotuner(PickledByName, KernelInterface[Any]):
         self.user_defined_post_hook = post_hook is not None
         self.pre_hook: Callable[..., Any] = pre_hook or self._prepare
         self.post_hook: Callable[..., Any] = post_hook or self._clean_up
-        prune = dict(prune_configs_by or {})
+        self._pruned_by = prune_configs_by
+        prune = dict(prune_configs_by) if isinstance(prune_configs_by, Mapping) else {}
         self.perf_model = prune.get("perf_model")
         self.configs_top_k = prune.get("top_k", 1.0)
         self.early_config_prune = prune.get("early_config_prune")
@@ -159,6 +170,7 @@ class Autotuner(PickledByName, KernelInterface[Any]):
         """Raise what is wrong with the kernel, or with how it is to be tuned."""
         check_kernel(self.fn, "autotune")
         check_configs(self.configs)
+        check_mapping("prune_configs_by of autotune", self._pruned_by, PRUNE)
         asked = {"key": self.keys, "reset_to_zero": self.reset_to_zero, "restore_value": self.restore_value}
         for what, names in asked.items():
             check_names(self.base_fn.__name__, self.arg_names, what, names, self._given[what])
@@ -445,6 +457,7 @@ class Heuristics(PickledByName, KernelInterface[Any]):
         """Compute the parameters, then launch."""
         if not self._checked:
             check_kernel(self.fn, "heuristics")
+            check_mapping("what heuristics takes", self.values, RULES, all_callable=True)
             self._checked = True
         for name, rule in self.values.items():
             kwargs[name] = rule({**dict(zip(self.arg_names, args, strict=False)), **kwargs})

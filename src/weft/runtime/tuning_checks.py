@@ -17,7 +17,21 @@ from weft.base import DefinitionError, LaunchError, LaunchTypeError
 
 from .config import Config
 
-__all__ = ["as_names", "check_configs", "check_kernel", "check_names", "parameters_of", "top_count"]
+__all__ = [
+    "PRUNE",
+    "RULES",
+    "as_names",
+    "check_configs",
+    "check_kernel",
+    "check_mapping",
+    "check_names",
+    "parameters_of",
+    "top_count",
+]
+
+CONFIG = 'weft.Config({"BLOCK": 128}, num_warps=4)'
+PRUNE = '{"perf_model": model, "top_k": 4} or {"early_config_prune": prune}'
+RULES = '{"EVEN": lambda args: args["n"] % args["BLOCK"] == 0}'
 
 
 def parameters_of(fn: Any) -> list[str]:
@@ -70,8 +84,21 @@ def check_configs(configs: Sequence[Any]) -> None:
         if not isinstance(config, Config):
             raise LaunchTypeError(
                 f"configs of autotune are Configs, got {config!r} of type {type(config).__name__}",
-                hint='weft.Config({"BLOCK": 128}, num_warps=4)' if isinstance(config, Mapping) else None,
+                hint=CONFIG if isinstance(config, Mapping) else None,
             )
+        check_mapping("what a Config holds", config.kwargs, CONFIG)
+
+
+def check_mapping(what: str, given: Any, example: str, all_callable: bool = False) -> None:
+    """LaunchTypeError for what is no dictionary, or for one that should hold functions and does not."""
+    if given is None and not all_callable:
+        return
+    if not isinstance(given, Mapping):
+        raise LaunchTypeError(f"{what} is a dictionary, got {given!r} of type {type(given).__name__}", hint=example)
+    wrong = next((name for name, rule in given.items() if all_callable and not callable(rule)), None)
+    if wrong is not None:
+        found = f"got {given[wrong]!r} of type {type(given[wrong]).__name__} for {wrong!r}"
+        raise LaunchTypeError(f"{what} is a dictionary of functions, {found}", hint=example)
 
 
 def top_count(top_k: Any, count: int) -> int:

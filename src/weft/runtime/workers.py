@@ -185,9 +185,12 @@ class WorkerPool(Executor):
 def _written(work: Work) -> str | None:
     """The file to reproduce a crash with; None where none can be written."""
     name = re.sub(r"\W+", "_", work.name)[:60]
-    with contextlib.suppress(OSError), tempfile.NamedTemporaryFile(
-        "w", prefix=f"weft-{name}-", suffix=f".{work.ext}", delete=False, encoding="utf-8", errors="surrogatepass"
-    ) as file:
+    with (
+        contextlib.suppress(OSError),
+        tempfile.NamedTemporaryFile(
+            "w", prefix=f"weft-{name}-", suffix=f".{work.ext}", delete=False, encoding="utf-8", errors="surrogatepass"
+        ) as file,
+    ):
         file.write(work.reproducer())
         return file.name
     return None

@@ -76,6 +76,30 @@ def test_a_type_of_eight_bits(start: int, end: int, step: int) -> None:
 
 
 @weft.jit
+def unsigned(o, a, b, BACK: tl.constexpr):
+    first, last = tl.load(a), tl.load(b)
+    n = 0
+    if BACK:
+        for i in range(last, first, -2):
+            n += (i - first).to(tl.int32)
+    else:
+        for i in range(first, last):
+            n += (i - first).to(tl.int32)
+    tl.store(o, n)
+
+
+@pytest.mark.parametrize("target", ["cpu", "sim:cuda:90"])
+@pytest.mark.parametrize("kind", [np.uint32, np.uint64])
+def test_unsigned_numbers_beyond_the_signed_ones(target: str, kind: type) -> None:
+    first = np.iinfo(kind).max // 2 - 2
+    for back, expected in ((False, 1 + 2 + 3 + 4), (True, 5 + 3 + 1)):
+        out = np.zeros(1, np.int32)
+        with weft.target(target):
+            unsigned[(1,)](out, np.array([first], kind), np.array([first + 5], kind), BACK=back)
+        assert out[0] == expected
+
+
+@weft.jit
 def descending_rows(x, o, rows, step, BLOCK: tl.constexpr):
     at = tl.arange(0, BLOCK)
     total = tl.zeros([BLOCK], tl.float32)

@@ -4,10 +4,10 @@
     range(a, b, -2)    %k from b to a step 2,  i = a + b - %k         a step known at compile time, mirrored
     range(a, b, s)     %t from 0 to n step 1,  i = a + %t * s         where s may be of either sign, or 0
 
-In the last form n is how many turns Python has, counted before the loop without wrapping: the distance between the
-bounds is an unsigned number, as is the size of the step, and the counter has 64 bits.  A step of 0 has no turns; with
-the option `debug` it ends the launch with an error.  A step that is known to be positive (the number of programs in the
-grid, a product of such) has the first form.
+In the last form, which ranges of unsigned numbers have too, n is how many turns Python has, counted before the loop
+without wrapping: the distance between the bounds is an unsigned number, as is the size of the step, and the counter
+has 64 bits.  A step of 0 has no turns; with the option `debug` it ends the launch with an error.  A step that is known
+to be positive (the number of programs in the grid, a product of such) has the first form.
 """
 
 from __future__ import annotations
@@ -52,14 +52,15 @@ def turns_of(frame: Frame, node: ast.For, bounds: Sequence[Any]) -> Turns:
     kind = semantic.integer_promote_impl(scalars[0].dtype, scalars[1].dtype)
     kind = semantic.integer_promote_impl(kind, scalars[2].dtype)
     start, end, step = (semantic.cast(s, kind).handle for s in scalars)
+    signed = not kind.is_int_unsigned()  # the IR's loops compare signed numbers
     if not isinstance(constant, int):
-        if _is_positive(scalars[2].handle):
+        if signed and _is_positive(scalars[2].handle):
             return Turns(kind, start, end, step, lambda counter: counter)
         nonzero = semantic.not_equal(scalars[2], 0)
         core.device_assert(nonzero, "the step of a range must not be 0", _semantic=semantic)
-    elif constant > 0:
+    elif constant > 0 and signed:
         return Turns(kind, start, end, step, lambda counter: counter)
-    elif constant > -(1 << (kind.primitive_bitwidth - 1)):
+    elif signed and constant > -(1 << (kind.primitive_bitwidth - 1)):
         size = builder.constant(-constant, step.type)
         return Turns(kind, end, start, size, lambda counter: _mirrored(builder, end, start, counter))
     return _counted(builder, kind, start, end, step, not scalars[2].dtype.is_int_unsigned())

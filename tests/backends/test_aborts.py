@@ -75,3 +75,17 @@ def test_a_module_without_a_kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert "LLVM gave up at a module (stage asm) and ends this process" in last_words("", "asm")
     assert "gave up at `two words` (stage object) and" in last_words('define void @"two words"() {\n', "object")
     assert "gave up at `k` (stage loading) and" in last_words(b"\x7fELF", "loading", "k")
+
+
+def test_an_overrun_is_proposed_before_a_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kernel that wrote into LLVM's memory is the likelier reason, and debug=True finds it."""
+    monkeypatch.setattr(aborts.tempfile, "tempdir", str(tmp_path))
+    text = last_words("define void @k() {\n", "object")
+    (left,) = tmp_path.glob("weft-*.ll")
+    assert text == (
+        "weft: LLVM gave up at `k` (stage object) and ends this process. If a kernel wrote outside of its arrays "
+        "before, it may have been in LLVM's memory: launch with debug=True (for all, WEFT_DEBUG=1), which finds such a "
+        "kernel. If memory ran out, LLVM needs more. Otherwise this is a fault of Weft: please send the kernel, what "
+        f"LLVM says above, and {left} to the issue tracker of Weft. WEFT_ISOLATE=1 compiles in a process of its own, "
+        "where this is an exception.\n"
+    )

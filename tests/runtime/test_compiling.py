@@ -340,4 +340,6 @@ def test_without_an_assembler_there_is_no_machine_code_to_look_at(monkeypatch: p
     monkeypatch.setattr(ptxas, "_with_nvjitlink", lambda *arguments: None)
     made = weft.compile(source(), "cuda:90")
     assert made.assemble().by == "driver" and made.asm["ptx"].startswith("//")
-    assert made.asm["cubin"] == b"" and made.asm["sass"] == ""
+    assert made.asm["cubin"] == b""
+    with pytest.raises(Unsupported, match="SASS of machine code that the driver makes is not supported"):
+        made.asm["sass"]

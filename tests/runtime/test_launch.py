@@ -812,3 +812,38 @@ def test_loading_from_several_threads_loads_once(monkeypatch: pytest.MonkeyPatch
     with ThreadPoolExecutor(4) as threads:
         assert len({id(found) for found in threads.map(lambda _: compiled.load(), range(8))}) == 1
     assert len(made) == 1 and not kernel_module._locks
+
+
+@weft.jit
+def sized(x, n, N: tl.constexpr):
+    tl.store(x + tl.arange(0, N), n)
+
+
+@pytest.mark.parametrize(
+    ("given", "hint"),
+    [
+        ({"nn": 3}, "did you mean `n`?"),
+        ({"n": 1, "numwarps": 4}, "did you mean `num_warps`?"),
+        ({"n": 1, "M": 8}, "its parameters are x, n, N"),
+        ({"n": 1, "N": 8, "M": 2}, "its parameters are x, n, N"),
+    ],
+)
+def test_an_unknown_keyword_is_what_is_wrong(given: dict[str, Any], hint: str) -> None:
+    """Also where an argument is missing, which it was meant to be."""
+    x = np.zeros(8, np.float32)
+    wrong = next(name for name in given if name not in ("n", "N"))
+    launches = (
+        lambda: sized[(1,)](x, **given),
+        lambda: sized.warmup(x, **given, grid=(1,)),
+        lambda: sized[(1,)](x, **given, target="sim:cuda:90"),
+    )
+    for launch in launches:
+        with pytest.raises(UnknownKeyword) as caught:
+            launch()
+        assert str(caught.value) == f"Keyword argument {wrong} was specified but unrecognised\nhint: {hint}"
+
+
+def test_an_argument_is_missing_beside_known_options() -> None:
+    with pytest.raises(LaunchTypeError) as caught:
+        sized[(1,)](np.zeros(8, np.float32), 1, num_warps=4)
+    assert str(caught.value) == "argument `N` (a constexpr) is missing"

@@ -237,7 +237,7 @@ def _kernel(
         "ttgir": lambda: _stages().layout_text(ttir, target, language),
         "lane": lambda: _stages().lane_text(ttir, target, language),
         "cubin": lambda: made[0].assemble().cubin,
-        "sass": lambda: disassemble(made[0].assemble().image) or "",
+        "sass": lambda: disassemble(made[0].assemble().image),
     }
     asm = AsmDict(stages, None, later)
     metadata = {**TRITON_FACTS, **facts, "cluster_dims": (facts["num_ctas"], 1, 1)}

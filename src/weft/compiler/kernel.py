@@ -12,11 +12,11 @@ from __future__ import annotations
 import importlib
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, ClassVar
 
 from weft.backends.cpu.driver import LoadedKernel, host_cpu
-from weft.base import LaunchError, LaunchTypeError, WeftError
+from weft.base import LaunchError, LaunchTypeError, Unsupported, WeftError
 
 __all__ = ["AsmDict", "CompiledKernel", "Metadata"]
 
@@ -97,12 +97,19 @@ class AsmDict(dict[str, Any]):
         return self[key]
 
     def items(self) -> Any:
-        """The stages with their names; all are made."""
-        return {key: self[key] for key in self}.items()
+        """The stages with their names; all that can be are made."""
+        return self._all().items()
 
     def values(self) -> Any:
-        """The stages; all are made."""
-        return {key: self[key] for key in self}.values()
+        """The stages; all that can be are made."""
+        return self._all().values()
+
+    def _all(self) -> dict[str, Any]:
+        made = {}
+        for key in self:
+            with suppress(Unsupported):  # machine code without its tools, which is said to who asks for it by name
+                made[key] = self[key]
+        return made
 
     def __reduce__(self) -> Any:
         return AsmDict, (dict(super().items()),)

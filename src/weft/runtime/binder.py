@@ -17,24 +17,30 @@ Every name in the launcher that is not a parameter of the kernel begins with `_w
 
 from __future__ import annotations
 
+import difflib
 import inspect
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
+from weft import compiler
 from weft.base import LaunchError, LaunchOverflowError, LaunchTypeError
 from weft.language.callable import MISSING, JITCallable, KernelParam
 from weft.language.keys import is_constexpr_value, key_of
 
 from .arrays import DATA_OFFSET, DIRECT, address_of, array_facts, is_plain_tensor, reader_of, word_at
 from .descriptor import TensorDescriptor
+from .errors import UnknownKeyword
 from .specialize import check_annotated, refuse_kind
 
-__all__ = ["grid_of", "handler_for", "launcher_source", "make_binder", "make_collector"]
+__all__ = ["grid_of", "handler_for", "launcher_source", "make_binder", "make_collector", "unknown_keyword"]
 
 MAX_GRID = ((1 << 31) - 1, 65535, 65535)
+
+NO_OPTIONS: Mapping[str, Any] = MappingProxyType({})
 
 Handler = Callable[[Any, bool, bool], tuple[Any, Any]]
 """(value, specialise, by alignment too) -> (what the key holds, what is handed to the kernel)."""
@@ -250,10 +256,30 @@ def _find_handler(value: Any) -> Handler:
     raise refuse_kind(value)
 
 
-def bind_slowly(param: KernelParam, value: Any) -> tuple[Any, Any]:
+def unknown_keyword(name: str, params: Sequence[KernelParam]) -> UnknownKeyword:
+    """The error for a keyword of a launch that is neither a parameter nor an option."""
+    names = [p.name for p in params]
+    near = difflib.get_close_matches(name, [*names, *compiler.option_names()], 1)
+    hint = f"did you mean `{near[0]}`?" if near else f"its parameters are {', '.join(names)}"
+    return UnknownKeyword(f"Keyword argument {name} was specified but unrecognised", name, hint=hint)
+
+
+def missing(param: KernelParam, params: Sequence[KernelParam], options: Mapping[str, Any]) -> LaunchError:
+    """The error for an argument that was not given; where a keyword is unknown, that is what is wrong."""
+    known = ("target", *compiler.option_names())
+    wrong = next((name for name in options if name not in known), None)
+    if wrong is not None:
+        return unknown_keyword(wrong, params)
+    kind = " (a constexpr)" if param.is_constexpr else ""
+    return LaunchTypeError(f"argument `{param.name}`{kind} is missing", param.name)
+
+
+def bind_slowly(
+    param: KernelParam, value: Any, params: Sequence[KernelParam] = (), options: Mapping[str, Any] = NO_OPTIONS
+) -> tuple[Any, Any]:
     """(key, value) of an argument of a class that the generated code does not know, with errors that name it."""
     if value is MISSING:
-        raise LaunchTypeError(f"argument `{param.name}` is missing", param.name)
+        raise missing(param, params, options)
     try:
         if param.annotation_type:
             check_annotated(param, value)
@@ -297,17 +323,19 @@ def _refuse_extra(params: Sequence[KernelParam], extra: tuple[Any, ...]) -> None
     raise LaunchTypeError(f"{len(params) + len(extra)} arguments were given, the kernel has {len(params)}: {names}")
 
 
-def bind_constant(param: KernelParam, value: Any) -> Any:
+def bind_constant(
+    param: KernelParam, value: Any, params: Sequence[KernelParam] = (), options: Mapping[str, Any] = NO_OPTIONS
+) -> Any:
     """The key of a constexpr argument."""
     if value is MISSING:
-        raise LaunchTypeError(f"argument `{param.name}` (a constexpr) is missing", param.name)
+        raise missing(param, params, options)
     return key_of(value)
 
 
 def constant_key_of_plain(param: KernelParam) -> str:
     """Source for the key of a constexpr argument: a plain value as it is."""
     x = param.name
-    return f"{x} if {x}.__class__ in _w_plain else _w_constant(_w_p{param.num}, {x})"
+    return f"{x} if {x}.__class__ in _w_plain else _w_constant(_w_p{param.num}, {x}, _w_params, _w_options)"
 
 
 def launcher_source(name: str, params: Sequence[KernelParam], spaces: dict[str, Any]) -> str:
@@ -333,7 +361,7 @@ def launcher_source(name: str, params: Sequence[KernelParam], spaces: dict[str, 
             lines.append(f"    {k} = {constant_key_of_plain(p)}")
             continue
         values.append(v)
-        bind = f"_w_bind(_w_p{p.num}, {x})"
+        bind = f"_w_bind(_w_p{p.num}, {x}, _w_params, _w_options)"
         if p.annotation_type:
             # The annotation fixes the type; what the value adds to the key is found the general way.
             lines.append(f"    {k}, {v} = {bind}")
@@ -435,7 +463,7 @@ def make_collector(name: str, params: Sequence[KernelParam]) -> Callable[..., tu
         values, options = collect(*args, **kwargs)
         for param, value in zip(params, values, strict=True):
             if value is MISSING:
-                raise LaunchTypeError(f"argument `{param.name}` is missing", param.name)
+                raise missing(param, params, options)
         return values, options
 
     return checked

@@ -19,7 +19,7 @@ from weft.compiler import devices
 from . import cuda, knobs
 from .allocation import get_allocator, has_allocator
 from .arrays import ArrayFacts, array_facts, reader_of
-from .binder import MAX_GRID, REFUSED, Handler, grid_of, handler_for, handlers, make_binder
+from .binder import MAX_GRID, NO_OPTIONS, REFUSED, Handler, grid_of, handler_for, handlers, make_binder
 from .binder import bind_slowly as bind_on_host
 from .descriptor import TensorDescriptor
 from .futures import FutureKernel
@@ -161,12 +161,12 @@ def _handler_for(value: Any) -> Handler | None:
     return None if reader_of(value) is None else _array
 
 
-def bind(param: Any, value: Any) -> tuple[Any, Any]:
+def bind(param: Any, value: Any, params: Any = (), options: Any = NO_OPTIONS) -> tuple[Any, Any]:
     """(key, value) of an argument of a class that the generated code does not know."""
     kind = value.__class__
     handler = _handler_for(value)
     if handler is None:
-        return bind_on_host(param, value)
+        return bind_on_host(param, value, params, options)
     if kind.__module__ in ("torch", "torch.nn.parameter"):
         _quick[kind] = _torch
     specialise, align = not param.do_not_specialize, not param.do_not_specialize_on_alignment

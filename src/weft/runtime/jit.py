@@ -12,7 +12,6 @@ each argument what the code depends on; where there is none, `_miss` works out t
 
 from __future__ import annotations
 
-import difflib
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
@@ -26,7 +25,7 @@ from weft.language.keys import is_constexpr_value, key_of, key_text
 
 from . import compiling, knobs
 from .arrays import is_array, may_be_on_gpu
-from .binder import asked_grid, make_binder, make_collector
+from .binder import asked_grid, make_binder, make_collector, unknown_keyword
 from .compiling import compile, current_target
 from .errors import UnknownKeyword
 from .futures import FutureKernel, active_mode
@@ -309,9 +308,7 @@ class JITFunction(JITCallable, PickledByName, KernelInterface[Any]):
                 raise UnknownKeyword(f"{name} option is deprecated; the current target is used", name)
         for name in given:
             if name not in compiler.option_names():
-                near = difflib.get_close_matches(name, [*self.arg_names, *compiler.option_names()], 1)
-                hint = f"did you mean `{near[0]}`?" if near else f"its parameters are {', '.join(self.arg_names)}"
-                raise UnknownKeyword(f"Keyword argument {name} was specified but unrecognised", name, hint=hint)
+                raise unknown_keyword(name, self.params)
         given["debug"] = bool(given.get("debug", self.debug) or knobs.runtime.debug)
         return given
 

@@ -507,7 +507,27 @@ def test_without_either_it_is_the_driver(no_ptxas: None, monkeypatch: pytest.Mon
     kernel = weft.compile(_source(), target="cuda:80")
     monkeypatch.setattr(kernel, "load", lambda: SimpleNamespace(registers=32, local_bytes=16))
     assert (kernel.n_regs, kernel.n_spills) == (32, 4), "what the driver says once it has assembled it"
-    assert kernel.asm["sass"] == ""
+    with pytest.raises(Unsupported) as caught:
+        kernel.asm["sass"]
+    assert str(caught.value) == (
+        "error: SASS of machine code that the driver makes is not supported\n"
+        "hint: where ptxas is on PATH (or named by WEFT_PTXAS), Weft has the machine code itself"
+    )
+    assert "sass" in kernel.asm and "sass" not in dict(kernel.asm.items())
+
+
+@pytest.mark.skipif(ptxas.find_tool("ptxas") is None, reason="ptxas is not installed")
+def test_without_nvdisasm_there_is_no_sass(monkeypatch: pytest.MonkeyPatch) -> None:
+    find = ptxas.find_tool
+    monkeypatch.setattr(ptxas, "find_tool", lambda name="ptxas": None if name == "nvdisasm" else find(name))
+    kernel = weft.compile(_source(), target="cuda:80")
+    with pytest.raises(Unsupported) as caught:
+        kernel.asm["sass"]
+    assert str(caught.value) == (
+        "error: SASS without nvdisasm, which is not found, is not supported\n"
+        "hint: nvdisasm is one of the tools of the CUDA toolkit: put it on PATH, or its path into WEFT_NVDISASM"
+    )
+    assert kernel.asm["cubin"][:4] == b"\x7fELF"
 
 
 def test_tools_are_found_as_the_environment_is_now(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

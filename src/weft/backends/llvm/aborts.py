@@ -89,9 +89,11 @@ def last_words(code: str | bytes, stage: str, kernel: str = "") -> str:
     what = f"`{name}`" if name else "a module"
     where = f" of {place[1]}" if place else ""
     return (
-        f"weft: LLVM gave up at {what}{where} (stage {stage}) and ends this process. If it ran out of memory, it needs "
-        f"more. If not, this is a fault of Weft: please send the kernel, what LLVM says above, and {file.name} to the "
-        "issue tracker of Weft. WEFT_ISOLATE=1 compiles in a process of its own, where this is an exception.\n"
+        f"weft: LLVM gave up at {what}{where} (stage {stage}) and ends this process. If a kernel wrote outside of its "
+        "arrays before, it may have been in LLVM's memory: launch with debug=True (for all, WEFT_DEBUG=1), which finds "
+        "such a kernel. If memory ran out, LLVM needs more. Otherwise this is a fault of Weft: please send the kernel, "
+        f"what LLVM says above, and {file.name} to the issue tracker of Weft. WEFT_ISOLATE=1 compiles in a process of "
+        "its own, where this is an exception.\n"
     )
 
 

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from weft.base import LaunchError, OutOfResources, PTXASError, Span
+from weft.base import LaunchError, OutOfResources, PTXASError, Span, Unsupported
 
 __all__ = ["MachineCode", "assemble", "assembler", "disassemble", "find_tool", "source_of"]
 
@@ -241,13 +241,19 @@ def assemble(ptx: str, arch: str, *, maxnreg: int | None = None, options: tuple[
     return linked if linked is not None else MachineCode(ptx.encode(), "driver")
 
 
-def disassemble(image: bytes) -> str | None:
-    """The machine code as SASS; None where no disassembler is found."""
+def disassemble(image: bytes) -> str:
+    """The machine code as SASS. Unsupported where there is none to look at, or nothing to look at it with."""
+    if image[:4] != b"\x7fELF":
+        hint = "where ptxas is on PATH (or named by WEFT_PTXAS), Weft has the machine code itself"
+        raise Unsupported("SASS of machine code that the driver makes", hint=hint)
     tool = find_tool("nvdisasm")
-    if tool is None or image[:4] != b"\x7fELF":
-        return None
+    if tool is None:
+        hint = "nvdisasm is one of the tools of the CUDA toolkit: put it on PATH, or its path into WEFT_NVDISASM"
+        raise Unsupported("SASS without nvdisasm, which is not found,", hint=hint)
     with tempfile.TemporaryDirectory(prefix="weft-") as folder:
         path = Path(folder, "kernel.cubin")
         path.write_bytes(image)
         done = _run([tool, "-c", str(path)], "nvdisasm")
-        return done.stdout if done.returncode == 0 else None
+        if done.returncode != 0:
+            raise Unsupported(f"SASS of this machine code: {tool} says {done.stderr.strip() or done.returncode}; it")
+        return done.stdout

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -58,3 +58,69 @@ def test_cat_is_in_order_along_any_dimension(target: str) -> None:
         assert np.array_equal(z, np.concatenate([a, ~a]).ravel()), reorder
         if target != "cpu":
             assert "ld.global.cs" in made.asm["ptx"]
+
+
+class Pair(NamedTuple):
+    first: Any
+    second: Any
+
+    def total(self) -> int:
+        return self.first + self.second
+
+
+@weft.constexpr_function
+def swapped(pair):
+    assert isinstance(pair, Pair)
+    return Pair(pair.second, pair.first)
+
+
+@weft.jit
+def of_pairs(o, P: tl.constexpr, T: tl.constexpr):
+    tl.static_assert(T.type == ((5, 6, 7)).type)
+    tl.static_assert(swapped(Pair(3, 4)).first == 4)
+    tl.static_assert(swapped(P).second == 10 and len(T) == 3)
+    back = swapped(P)
+    for _ in range(2):  # what a loop carries is of the class too
+        back = back
+    tl.store(o, swapped(back).first * 1000 + T[1])
+
+
+@pytest.mark.parametrize("target", ["cpu", "sim:cuda:80"])
+def test_named_tuples_keep_their_class_in_functions_of_the_host(target: str) -> None:
+    o = np.zeros(1, np.int32)
+    of_pairs[(1,)](o, Pair(10, 20), (5, 6, 7), target=target)
+    assert o[0] == 10_006
+
+
+@tl.core._aggregate
+class Square:
+    x: tl.tensor
+
+    @weft.constexpr_function
+    def __init__(self, x):
+        self.x = x
+
+    @weft.must_use_result
+    @weft.constexpr_function
+    def power(self):
+        return 2
+
+    @weft.must_use_result
+    @weft.jit
+    def area(self):
+        return self.x * self.x
+
+
+@weft.jit
+def drops(x, POWER: tl.constexpr):
+    a = Square(tl.load(x))
+    if POWER:
+        a.power()
+    else:
+        a.area()
+
+
+@pytest.mark.parametrize(("power", "name"), [(True, "power"), (False, "area")])
+def test_results_of_methods_must_be_used(power: bool, name: str) -> None:
+    with pytest.raises(weft.CompilationError, match=f"The result of a.{name} is not being used"):
+        drops[(1,)](np.zeros(1, np.int32), power)

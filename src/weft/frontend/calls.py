@@ -51,7 +51,7 @@ def evaluate_call(frame: Frame, node: ast.Call, unused: bool) -> Any:
     if fn in _SPECIAL if isinstance(fn, _HASHABLE) else False:
         return _SPECIAL[fn](frame, node)
     if unused:
-        needed = getattr(fn, "_must_use_result", False)
+        needed = getattr(fn, "_must_use_result", getattr(getattr(fn, "__func__", None), "_must_use_result", False))
         if needed:
             text = f"The result of {ast.unparse(node.func)} is not being used."
             raise frame.error(text + (f" {needed}" if isinstance(needed, str) else ""), node)

@@ -29,6 +29,7 @@ from . import bindings, branches, expressions, loops, statements
 from .chains import cut_chains
 from .failures import diagnose
 from .frame import Frame, Trace
+from .values import as_tuple
 
 __all__ = ["ast_to_ttir"]
 
@@ -91,7 +92,9 @@ class _Parameters:
     def _value(self, path: Path, kind: Any, arguments: list[SSAValue]) -> Any:
         if kind is None:
             value = self.constants.get(path)
-            return value if isinstance(value, core.base_value) else core.constexpr(value)
+            if isinstance(value, core.base_value):
+                return value
+            return as_tuple(value) if isinstance(value, tuple) else core.constexpr(value)
         if isinstance(kind, tuple):
             kinds, fields = kind
             items = [self._value((*path, i), item, arguments) for i, item in enumerate(kinds)]

@@ -55,7 +55,8 @@ __all__ = [
 def _unwrap(value: Any) -> Any:
     """Take the Python value out of constexprs, through lists and tuples.
 
-    A tuple of the language becomes Python's, if all its values are known; else it stays, for host code to pass on.
+    A tuple of the language becomes Python's, of the class that it came from, if all its values are known; else it
+    stays, for host code to pass on.
     """
     if is_constexpr_value(value):
         return _unwrap(value.value)
@@ -66,7 +67,10 @@ def _unwrap(value: Any) -> Any:
         return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
     if _is_language_tuple(value):
         known = tuple(_unwrap(v) for v in value.values)
-        return value if any(hasattr(v, "_flatten_ir") for v in known) else known
+        if any(hasattr(v, "_flatten_ir") for v in known):
+            return value
+        of = getattr(value._type, "of", None)
+        return known if of is None else of._make(known)
     return value
 
 

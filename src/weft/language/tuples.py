@@ -32,9 +32,13 @@ class slice:
 
 
 class tuple_type(base_type):
-    """The types of the values of a tuple, and the names of its fields where it has some."""
+    """The types of the values of a tuple, and the names of its fields where it has some.
 
-    def __init__(self, types: Sequence[Any], fields: Sequence[str] | None = None) -> None:
+    `of` is the class of Python's that has these fields: functions of the host get its instances.
+    """
+
+    def __init__(self, types: Sequence[Any], fields: Sequence[str] | None = None, of: Any = None) -> None:
+        self.of = of
         self.types = _list(types)
         self.fields = _list(fields) if fields else [""] * len(self.types)
 
@@ -65,7 +69,7 @@ class tuple_type(base_type):
         return hash((_tuple(self.types), _tuple(self.fields)))
 
     def _as_carried(self) -> base_type:
-        return tuple_type([type._as_carried() for type in self.types], self.fields)
+        return tuple_type([type._as_carried() for type in self.types], self.fields, self.of)
 
     def _flatten_ir_types(self, builder: Any, out: list[Any]) -> None:
         for type in self.types:

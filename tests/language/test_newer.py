@@ -79,9 +79,7 @@ def of_pairs(o, P: tl.constexpr, T: tl.constexpr):
     tl.static_assert(T.type == ((5, 6, 7)).type)
     tl.static_assert(swapped(Pair(3, 4)).first == 4)
     tl.static_assert(swapped(P).second == 10 and len(T) == 3)
-    back = swapped(P)
-    for _ in range(2):  # what a loop carries is of the class too
-        back = back
+    back: tl.constexpr = swapped(P)
     tl.store(o, swapped(back).first * 1000 + T[1])
 
 

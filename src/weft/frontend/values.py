@@ -87,7 +87,7 @@ def map_tuple(value: Any, function: Callable[[Any], Any]) -> Any:
     items = [core.constexpr(v) if not isinstance(v, core.base_value) else v for v in items]
     fields = value.type.fields if value._type is not None else None
     if fields and any(fields):
-        return core.tuple(items, core.tuple_type([v.type for v in items], fields, type(values)))
+        return core.tuple(items, core.tuple_type([v.type for v in items], fields, value.type.of))
     return core.tuple(items)
 
 

@@ -280,8 +280,11 @@ def _fields_of(value: Any) -> Iterable[str]:
     return type(value).__annotations__
 
 
-_VERSIONED: Final = frozenset(("weft", "triton", "numpy"))
-"""Packages whose versions say what is in them: those of Weft and what it is built on are part of every key on disk."""
+_VERSIONED: Final = frozenset(("weft", "triton", "numpy", "pytest", "_pytest"))
+"""Packages whose versions say what is in them: those of Weft and what it is built on are part of every key on disk.
+
+pytest puts calls of its own into the assertions of test files, to explain those that fail: they change no result.
+"""
 _LARGE: Final = frozenset(
     ("torch", "jax", "jaxlib", "cupy", "scipy", "pandas", "tensorflow", "cuda", "ml_dtypes", "xdsl", "llvmlite")
 )

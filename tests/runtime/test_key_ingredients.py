@@ -371,6 +371,25 @@ def kernel(x):
     assert keys[0] == keys[2] and keys[0][0] != keys[1][0] and keys[0][1] != keys[1][1]
 
 
+@pytest.mark.parametrize(
+    ("reads", "noted"),
+    [
+        ("weft.knobs.compilation.debug", ["knobs"]),
+        ("knobs.compilation.debug", ["knobs"]),
+        ("weft.cuda.device_count()", ["weft.cuda"]),
+        ("weft.runtime.driver.active.utils.get_device_properties(0)", ["driver"]),
+        ("weft.runtime.driver.active.get_current_target().warp_size", []),
+        ("tl.extra.cuda.num_warps", []),
+    ],
+)
+def test_settings_and_devices_cannot_be_followed(tmp_path: Path, reads: str, noted: list[str]) -> None:
+    text = (
+        f"import weft, weft.language as tl\nfrom weft import knobs\n@weft.constexpr_function\ndef f(): return {reads}\n"
+    )
+    kernel = program(tmp_path, text + "@weft.jit\ndef kernel(x): tl.store(x, f())\n")
+    assert ASTSource(kernel, {"x": "*fp32"}).unfollowed == noted
+
+
 def test_kernels_that_read_what_can_be_followed_are_not_traced_for_their_key(tmp_path: Path) -> None:
     assert ASTSource(program(tmp_path), SIGNATURE, {"BLOCK": 1, "D": 1}).unfollowed == []
     modules = ("math", "numpy", "weft.language", "torch.cuda", "conf_of_ingredients")

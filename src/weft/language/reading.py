@@ -327,8 +327,7 @@ class Digest(Keys):
         while rest and isinstance(value, ModuleType):
             kind = kind_of_module(value.__name__)
             if kind == "versioned" or (kind == "standard" and _is_pure(value.__name__, kind)):
-                if "knobs" in (*value.__name__.split("."), *rest):
-                    self._not_followed("knobs")
+                self._note_settings((*value.__name__.split("."), *rest))
                 return "module", value.__name__, *rest
             if kind == "standard":
                 self._not_followed(f"{value.__name__}.{rest[0]}")
@@ -362,6 +361,15 @@ class Digest(Keys):
             into[name, id(where)] = (kept(value), where)
         elif isinstance(value, (FunctionType, type)) and kind_of_module(value.__module__) == "user":
             self.followed[name, id(where)] = (value, where)
+
+    def _note_settings(self, names: tuple[str, ...]) -> None:
+        """Weft's settings and what it says of the devices here are no part of its version; the target is in the key."""
+        if "knobs" in names:
+            self._not_followed("knobs")
+        elif names[:2] in (("weft", "cuda"), ("triton", "cuda")):
+            self._not_followed("weft.cuda")
+        elif "driver" in names and names[-1] != "get_current_target":
+            self._not_followed("driver")
 
     def _whole_module(self, module: ModuleType) -> None:
         kind = kind_of_module(module.__name__)

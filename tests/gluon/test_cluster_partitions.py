@@ -12,7 +12,7 @@ from backends.nvidia.assembling import needs_ptxas
 from weft import gluon
 from weft.base import CompilationError
 from weft.gluon import language as gl
-from weft.gluon.language.nvidia.hopper import cluster
+from weft.gluon.language.nvidia.hopper import cluster, mbarrier
 from weft.sim import options
 
 ROWS = gl.BlockedLayout([1, 4], [4, 8], [2, 2], [1, 0], cga_layout=[[0, 1], [0, 2]])
@@ -109,3 +109,87 @@ def test_an_arrival_apart_from_its_wait_is_for_whole_blocks() -> None:
 
     with weft.target("sim:cuda:90"), pytest.raises(CompilationError, match="that is not waited for at once"):
         kernel[(1,)](np.zeros(1, np.int32), num_warps=4, num_ctas=2)
+
+
+@gluon.jit
+def told(x: Any, out: Any, mask: gl.constexpr, layout: gl.constexpr, memory: gl.constexpr) -> None:
+    """Blocks write to the memory of all; the mbarrier of each is told by the block that `mask` names."""
+    at = gl.arange(0, 128, layout)
+    held = gl.allocate_shared_memory(gl.int32, [128], memory, gl.zeros([128], gl.int32, layout))
+    bar = mbarrier.allocate_mbarrier()
+    mbarrier.init(bar, count=2)
+    gl.barrier(cluster=True)
+    held.scatter(gl.load(x + at), 127 - at, axis=0)
+    gl.barrier(cluster=True)
+    mbarrier.arrive(bar, count=1, from_cta=mask)
+    mbarrier.expect(bar, 16, from_cta=mask)
+    mbarrier.wait(bar, phase=0, pred=False)
+    gl.barrier(cluster=True)
+    gl.store(out + at, held.load(layout))
+
+
+@gluon.jit
+def all_told(out: Any, mask: gl.constexpr, layout: gl.constexpr) -> None:
+    at = gl.arange(0, 128, layout)
+    bar = mbarrier.allocate_mbarrier()
+    mbarrier.init(bar, count=3)
+    gl.barrier(cluster=True)
+    for phase in range(3):
+        mbarrier.arrive(bar, count=2, from_cta=mask)
+        mbarrier.arrive(bar, from_cta=mask)
+        mbarrier.wait(bar, phase & 1)
+        gl.barrier(cluster=True)
+    gl.store(out + at, at)
+    mbarrier.invalidate(bar)
+
+
+@pytest.mark.parametrize("mask", [0, 1, 2, 3, None])
+def test_blocks_arrive_at_the_mbarriers_of_others(mask: int | None) -> None:
+    layout, out = gl.BlockedLayout([1], [32], [2], [0], cga_layout=[[1], [0]]), np.zeros(128, np.int32)
+    with weft.target("sim:cuda:90"), options(order="random"):
+        all_told[(1,)](out, mask, layout, num_warps=2, num_ctas=4)
+    assert (out == np.arange(128)).all()
+
+
+def test_bytes_that_another_block_announces_are_waited_for() -> None:
+    layout, x = gl.BlockedLayout([1], [32], [2], [0], cga_layout=[[1]]), np.arange(128, dtype=np.int32)
+    memory, out = gl.SwizzledSharedLayout(1, 1, 1, [0], [[1]]), np.zeros(128, np.int32)
+    with weft.target("sim:cuda:90"):
+        told[(1,)](x, out, 0, layout, memory, num_warps=2, num_ctas=2)
+    assert (out == x[::-1]).all()
+
+
+@needs_ptxas
+def test_ptxas_takes_arrivals_at_others() -> None:
+    layout, out = gl.BlockedLayout([1], [32], [2], [0], cga_layout=[[1], [0]]), np.zeros(128, np.int32)
+    kernel = all_told.warmup(out, 1, layout, num_warps=2, num_ctas=4, grid=(1,), target="cuda:90")
+    ptx = kernel.asm["ptx"]
+    assert ptx.count("mbarrier.arrive.release.cluster.shared::cluster.b64") == 4  # of count 2 and 1, to 2 blocks each
+    assert "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64" in ptx and kernel.asm["cubin"]
+    memory = gl.SwizzledSharedLayout(1, 1, 1, [0], [[1], [0]])
+    assert told.warmup(out, out, 0, layout, memory, num_warps=2, num_ctas=4, grid=(1,), target="cuda:90").asm["cubin"]
+
+
+def test_a_mask_beyond_the_cluster() -> None:
+    layout = gl.BlockedLayout([1], [32], [2], [0], cga_layout=[[1]])
+    with weft.target("sim:cuda:90"), pytest.raises(CompilationError, match="from_cta must be a number known when"):
+        all_told[(1,)](np.zeros(128, np.int32), 2, layout, num_warps=2, num_ctas=2)
+
+
+def test_some_of_several_buffers() -> None:
+    """From any of them on, in a cluster too: they are not elements of a tile."""
+
+    @gluon.jit
+    def kernel(x: Any, out: Any, layout: gl.constexpr, memory: gl.constexpr) -> None:
+        at = gl.arange(0, 32, layout)
+        held = gl.allocate_shared_memory(gl.int32, [7, 32], memory)
+        for i in gl.static_range(7):
+            held.index(i).store(gl.load(x + 32 * i + at))
+        gl.store(out + at, held.slice(3, 2).index(1).load(layout) + held.slice(1, 4).slice(1, 3).index(2).load(layout))
+
+    x, out = np.arange(7 * 32, dtype=np.int32), np.zeros(32, np.int32)
+    with weft.target("sim:cuda:90"):
+        for bases, blocks in (([], 1), ([[1]], 2)):
+            layout = gl.BlockedLayout([1], [32], [1], [0], cga_layout=bases)
+            kernel[(1,)](x, out, layout, gl.SwizzledSharedLayout(1, 1, 1, [0], bases), num_warps=1, num_ctas=blocks)
+            assert (out == 2 * x[128:160]).all()

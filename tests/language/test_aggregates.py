@@ -162,6 +162,10 @@ class Shifted:
     def __rsub__(self, other):  # type: ignore[no-untyped-def]
         return Shifted(other - self.value)
 
+    @weft.jit
+    def __gt__(self, other):  # type: ignore[no-untyped-def]
+        return Shifted(self.value + 1000 * (self.value > other))
+
 
 @aggregate
 class Undecided:
@@ -190,13 +194,14 @@ def operators(out: Any) -> None:
     tl.store(out + i, first.value)
     tl.store(out + 4 + i, (i * 10 - first).value)
     tl.store(out + 8 + i, (Undecided(i * 5) - Reflected(i)).value)
+    tl.store(out + 12 + i, (i + 1 < Shifted(i * 2)).value)  # turned round, as Python does
 
 
 def test_operators_of_a_class_with_tensors() -> None:
-    out = np.zeros(12, np.int32)
+    out = np.zeros(16, np.int32)
     operators[(1,)](out)
     first = [2 * i + 3 for i in range(4)]
-    assert out.tolist() == [*first, *(10 * i - x for i, x in enumerate(first)), 0, 4, 8, 12]
+    assert out.tolist() == [*first, *(10 * i - x for i, x in enumerate(first)), 0, 4, 8, 12, 0, 2, 1004, 1006]
 
 
 @aggregate

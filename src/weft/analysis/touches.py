@@ -65,7 +65,8 @@ def _of_instruction(op: LaneOp) -> Iterator[Touch]:
     active = next((v for o, v in zip(entry.operands, op.operands) if o.name == "active"), None)
     if entry.touches == "mbarrier":
         how = "write" if name in ("mbarrier.init", "mbarrier.inval") else "atomic"
-        yield Touch(op.operands[0], 8, how, active, release=how == "atomic" and active is not None)
+        far = name.endswith(".remote")
+        yield Touch(op.operands[0], 8, how, active, release=how == "atomic" and active is not None, far=far)
     elif name.startswith("tensormap."):
         if entry.touches != "sync":  # a field somewhere in 128 bytes, or all of them
             place = op.operands[0 if entry.touches == "shared" else 1]

@@ -49,6 +49,11 @@ _COMPARISON: Final[dict[type[ast.cmpop], _Operator]] = {
     ast.Gt: (">", "__gt__", "__rgt__", operator.gt),
     ast.GtE: (">=", "__ge__", "__rge__", operator.ge),
 }
+_TURNED: Final = {
+    "__eq__": "__eq__", "__ne__": "__ne__", "__lt__": "__gt__", "__le__": "__ge__", "__gt__": "__lt__",
+    "__ge__": "__le__",
+}  # fmt: skip
+"""The comparison that says the same with its sides exchanged: Python asks the right side for it."""
 _UNARY: Final[dict[type[ast.unaryop], tuple[str, str, Callable[[Any], Any]]]] = {
     ast.USub: ("-", "__neg__", operator.neg),
     ast.UAdd: ("+", "__pos__", operator.pos),
@@ -135,7 +140,10 @@ def apply_binary(frame: Frame, entry: _Operator, left: Any, right: Any) -> Any:
                 hint=_NO_TENSOR_OPERATOR.get(symbol),
             )
         return function(first, second, _semantic=frame.semantic)
-    for operand, name, other in ((left, method, right), (right, reflected, left)):
+    asked = [(left, method, right), (right, reflected, left)]
+    if method in _TURNED:
+        asked.append((right, _TURNED[method], left))
+    for operand, name, other in asked:
         if isinstance(operand, core.base_value) and not isinstance(operand, _constexpr):
             function = getattr(operand, name, None) if is_aggregate(operand) or not ours else None
             if function is not None:

@@ -11,6 +11,7 @@ from xdsl.ir import Operation, SSAValue
 from weft.base import CompilationError, Unsupported
 from weft.ir import int_value
 from weft.ir.lane import Block, LaneOp, Value
+from weft.layouts import f2
 from weft.targets.nvidia import INSTRUCTIONS
 
 from .context import Context, lowering
@@ -89,8 +90,36 @@ def _expect(c: Context, op: Operation) -> None:
     size = int_value(op.properties["size"])
     if not 0 <= size < 1 << 20:
         raise CompilationError(f"an mbarrier counts 0 to {(1 << 20) - 1} bytes, got {size}", c.build.span)
-    where = c[op.operands[0]]
-    c.build.instruction("mbarrier.arrive.expect_tx", [where, c.number(size), elected(c, op.operands[1])])
+    where, active = c[op.operands[0]], elected(c, op.operands[1])
+    name = "mbarrier.arrive.expect_tx"
+    if _to_others(c, op, name, where, c.number(size), active):
+        return
+    c.build.instruction(name, [where, c.number(size), active])
+
+
+def _to_others(c: Context, op: Operation, name: str, where: Value, amount: Value, active: Value) -> bool:
+    """Whether an arrival is routed to mbarriers of other blocks too, which is done then.
+
+    The mbarrier of block r is told by block r & mask: a block whose other bits are 0 tells all that differ in those.
+    """
+    given = op.properties.get("fromCTA")
+    if given is None or c.program.blocks == 1:
+        return False
+    others = (c.program.blocks - 1) & ~int_value(given)
+    tells = c.build.op("arith.andi", [active, c.is_zero(c.index("block", others))], "i1")
+    own = c.index("block", c.program.blocks - 1)
+    for more in f2.span([1 << i for i in f2.bits(others)]):
+        rank = c.build.op("arith.ori", [own, c.number(more)], "i32") if more else own
+        c.build.instruction(f"{name}.remote", [c.build.remote(where, rank), amount, tells])
+    return True
+
+
+def _has_routed_arrivals(op: Operation) -> bool:
+    """Whether blocks of the cluster arrive at each other's mbarriers anywhere in the kernel."""
+    top = op
+    while (parent := top.parent_op()) is not None:
+        top = parent
+    return any("fromCTA" in x.properties for x in top.walk())
 
 
 @lowering("ttng.arrive_barrier")
@@ -98,6 +127,8 @@ def _arrive(c: Context, op: Operation) -> None:
     predicate = op.operands[1] if len(op.operands) > 1 else None
     count = int_value(op.properties["count"])
     where, active = c[op.operands[0]], elected(c, predicate)
+    if _to_others(c, op, "mbarrier.arrive", where, c.number(count), active):
+        return
     if _has(c, "mbarrier.arrive"):
         c.build.instruction("mbarrier.arrive", [where, c.number(count), active])
         return
@@ -115,6 +146,8 @@ def _wait(c: Context, op: Operation) -> None:
     wait = "mbarrier.wait.parity"
     if not _has(c, wait):
         wait += ".awake"
+    elif c.program.blocks > 1 and _has_routed_arrivals(op):
+        wait += ".cluster"
     if predicate is None or c.is_true(predicate):
         c.build.instruction(wait, [where, parity])
         return

@@ -16,6 +16,7 @@ from weft.base import Note
 from weft.ir.lane import LaneOp
 from weft.targets.nvidia import MBarrier, MBarrierError
 
+from .access import CLUSTER_BITS
 from .errors import BarrierMisuseError, RaceError, Thread
 from .machine import Batch, Context, Flight, Wait
 from .reach import Reach
@@ -152,7 +153,7 @@ def mbarrier(context: Context, op: LaneOp) -> Iterator[Wait]:
         return
     shape = (context.count, batch.lanes)
     address, *rest = (full(context.env[v].data, *shape)[:, :, 0] for v in op.operands)
-    if kind in ("wait.parity", "wait.parity.awake", "try_wait.parity"):
+    if kind in ("wait.parity", "wait.parity.awake", "wait.parity.cluster", "try_wait.parity"):
         yield from _wait(context, op, address[:, 0].tolist(), rest[0][:, 0].tolist(), kind != "try_wait.parity")
         return
     if kind in COPIES:
@@ -160,24 +161,32 @@ def mbarrier(context: Context, op: LaneOp) -> Iterator[Wait]:
         return
     for row, lane in zip(*(x.tolist() for x in np.nonzero(rest[-1])), strict=True):
         amount = int(rest[0][row, lane]) if len(rest) > 1 else 0
+        place, block = int(address[row, lane]), None
+        if kind.endswith(".remote"):
+            own = np.array([int(context.warps[row]) // batch.program.warps])
+            ranks = np.clip(np.array([(place >> CLUSTER_BITS) - 1]), 0, batch.program.blocks - 1)
+            place, block = place & (1 << CLUSTER_BITS) - 1, int(batch.block_of_rank(own, ranks)[0])
         try:
-            _act(context, op, kind, row, lane, int(address[row, lane]), amount)
+            _act(context, op, kind.removesuffix(".remote"), row, lane, place, amount, block)
         except MBarrierError as found:
-            misused(context, op, row, lane, int(address[row, lane]), found)
+            misused(context, op, row, lane, place, found, block)
     if len(batch.contexts) > 1 and batch.options.order == "random":  # others may see it before the next step
         yield Wait(lambda: True, "its turn", op.span)
 
 
-def _act(context: Context, op: LaneOp, kind: str, row: int, lane: int, address: int, amount: int) -> None:
+def _act(
+    context: Context, op: LaneOp, kind: str, row: int, lane: int, address: int, amount: int, block: int | None = None
+) -> None:
+    """What one lane does at an mbarrier, of its own block or of another one."""
     batch = context.batch
     warp = int(context.warps[row])
-    key = (warp // batch.program.warps, address)
+    key = _key(context, row, address, block)
     if kind == "init":
         _init(context, op, key, amount)
         touch(context, op, row, lane, address, True)
         return
-    barrier = barrier_at(context, row, address)
-    touch(context, op, row, lane, address, kind == "inval")
+    barrier = barrier_at(context, row, address, block)
+    touch(context, op, row, lane, address, kind == "inval", block=block)
     if kind == "inval":
         del batch.mbarriers[key]
         batch.former[key] = op

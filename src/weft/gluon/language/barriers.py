@@ -103,15 +103,17 @@ def wait(mbarrier: Any, phase: Any, pred: Any = True, deps: Any = (), _semantic:
     _semantic.builder.create(ttng.WaitBarrierOp, operands, (), properties)
 
 
-def _check_own(name: str, from_cta: Any, semantic: GluonSemantic) -> None:
-    """Blocks arrive at their own mbarrier: the mask of Triton 3.8 must keep all bits of a block's number."""
-    mask = unwrap(from_cta)
-    if mask is not None and mask != unwrap(semantic.num_ctas()) - 1:
-        raise Unsupported(
-            f"{name} with from_cta={mask}: an arrival at the mbarrier of another block of the cluster",
-            str(semantic.target),
-            hint="leave from_cta out, so that each block arrives at its own",
+def _routed(name: str, from_cta: Any, semantic: GluonSemantic) -> dict[str, Any]:
+    """The properties that say which block arrives at which mbarrier; none where each arrives at its own."""
+    mask, all_bits = unwrap(from_cta), int(unwrap(semantic.num_ctas())) - 1
+    if mask is None or mask == all_bits:
+        return {}
+    if type(mask) is not int or not 0 <= mask < all_bits:
+        raise ValueError(
+            f"{name}: from_cta must be a number known when compiling from 0 to {all_bits}, of blocks of the cluster, "
+            f"got {mask}"
         )
+    return {"fromCTA": ir.i32_attr(mask)}
 
 
 @builtin
@@ -119,11 +121,14 @@ def expect(
     mbarrier: Any, bytes: Any = None, pred: Any = True, *, bytes_per_cta: Any = None, from_cta: Any = None,
     _semantic: Semantic = None,
 ) -> None:  # fmt: skip
-    """Arrive, and let `bytes` (in Triton 3.7 `bytes_per_cta`) more be copied before the phase is over, where `pred`."""
+    """Arrive, and let `bytes` (in Triton 3.7 `bytes_per_cta`) more be copied before the phase is over, where `pred`.
+
+    `from_cta` is a mask of bits of a block's number in the cluster: the mbarrier of block c gets its arrival from block
+    `c & from_cta`. Without it each block arrives at its own; 0 is from the first block to all.
+    """
     assert _semantic is not None
     size = bytes if unwrap(bytes_per_cta) is None else bytes_per_cta
-    _check_own("mbarrier.expect", from_cta, _semantic)
-    properties = {"size": _count("expect", "bytes", size)}
+    properties = {"size": _count("expect", "bytes", size), **_routed("expect", from_cta, _semantic)}
     operands = (barrier_handle("expect", mbarrier), _pred(pred, _semantic))
     _semantic.builder.create(ttng.BarrierExpectOp, operands, (), properties)
 
@@ -132,10 +137,9 @@ def expect(
 def arrive(
     mbarrier: Any, count: Any = 1, pred: Any = True, *, from_cta: Any = None, _semantic: Semantic = None
 ) -> None:
-    """Arrive `count` times, where `pred` holds."""
+    """Arrive `count` times, where `pred` holds; `from_cta` is as in `expect`."""
     assert _semantic is not None
-    _check_own("mbarrier.arrive", from_cta, _semantic)
-    properties = {"count": _count("arrive", "count", count)}
+    properties = {"count": _count("arrive", "count", count), **_routed("arrive", from_cta, _semantic)}
     operands = (barrier_handle("arrive", mbarrier), _pred(pred, _semantic))
     _semantic.builder.create(ttng.ArriveBarrierOp, operands, (), properties)
 

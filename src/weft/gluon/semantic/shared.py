@@ -203,7 +203,7 @@ class SharedMemory(Laid):
                 f"slice: elements {start} to {start + length - 1} along dimension {dim} of memory of shape "
                 f"{shape_text(memory.shape)}, which has 0 to {size - 1} there"
             )
-        if start % length:
+        if start % length and dim >= memory.rank - memory.layout.rank:  # of several buffers any may be taken
             raise hinted(
                 ValueError(
                     f"slice: the start must be a multiple of the length, got elements {start} to {start + length - 1}"

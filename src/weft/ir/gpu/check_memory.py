@@ -157,10 +157,11 @@ def _subslice(op: ttg.MemDescSubsliceOp) -> None:
     offsets = ints_of(op.properties["offsets"])
     if not len(offsets) == len(source.shape) == len(result.shape):
         fail(op, f"offsets {dims(offsets)} and shape {dims(result.shape)} of a part of {dims(source.shape)}")
-    for offset, part, whole in zip(offsets, result.shape, source.shape, strict=True):
+    buffers = len(source.shape) - source.data.layout.named.rank
+    for dim, (offset, part, whole) in enumerate(zip(offsets, result.shape, source.shape, strict=True)):
         if offset < 0 or offset + part > whole:
             fail(op, f"{dims(result.shape)} from {dims(offsets)} on reaches outside of {dims(source.shape)}")
-        if offset % part:
+        if dim >= buffers and offset % part:
             fail(op, f"the offsets {dims(offsets)} must be multiples of the part's shape {dims(result.shape)}")
     if source.data.layout != result.data.layout or source.data.allocated != result.data.allocated:
         fail(op, f"a part lies where it lay in the whole\n    whole  {source.text()}\n    part   {result.text()}")

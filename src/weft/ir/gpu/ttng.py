@@ -159,12 +159,16 @@ class BarrierExpectOp(IRDLOperation):
     """Arrive, and let `size` bytes be copied before the phase is over, where `pred` holds:
 
     ttng.barrier_expect %b, 8192, %pred : !ttg.memdesc<1xi64, ...>
+
+    With `fromCTA`, a mask of bits of a block's number in the cluster, each block's mbarrier gets its arrival from the
+    block with those of its bits alone: 0 is from the first block to all.
     """
 
     name = "ttng.barrier_expect"
     alloc = operand_def()
     pred = operand_def()
     size = prop_def()
+    fromCTA = opt_prop_def()
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
 
@@ -186,12 +190,16 @@ class WaitBarrierOp(IRDLOperation):
 
 @irdl_op_definition
 class ArriveBarrierOp(IRDLOperation):
-    """Arrive `count` times:  ttng.arrive_barrier %b, 1, %pred : !ttg.memdesc<1xi64, ...>"""
+    """Arrive `count` times (`fromCTA` as in barrier_expect):
+
+    ttng.arrive_barrier %b, 1, %pred : !ttg.memdesc<1xi64, ...>
+    """
 
     name = "ttng.arrive_barrier"
     alloc = operand_def()
     pred = opt_operand_def()
     count = prop_def()
+    fromCTA = opt_prop_def()
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
 

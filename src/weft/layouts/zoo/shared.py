@@ -369,6 +369,11 @@ class PaddedSharedLayout(SharedLayout):
             )
         return _explicit(self._name, self.offset_bases, self.block_bases, shape)
 
+    @property
+    def cga_layout(self) -> Sequence[Sequence[int]]:
+        """`block_bases`, as Triton 3.7 calls them."""
+        return self.block_bases
+
     def address(self, offset: T) -> T:
         """The place, in elements, of an offset of the linear part; also for an array of offsets."""
         return with_gaps(offset, self.interval_padding_pairs)

@@ -101,6 +101,9 @@ def mbarrier_instructions() -> Iterator[Instruction]:
         "expect_tx", f"{where}expect_tx.relaxed.cta.shared::cta.b64 [<address>], <bytes>;", word("bytes"), active
     )
     yield entry("arrive.expect_tx", f"{where}arrive.expect_tx.{b64} _, [<address>], <bytes>;", word("bytes"), active)
+    far = "mbarrier.arrive{}.release.cluster.shared::cluster.b64 _, [<address>], <{}>;"  # of a block of the cluster
+    yield entry("arrive.remote", "@<active> " + far.format("", "count"), word("count"), active)
+    yield entry("arrive.expect_tx.remote", "@<active> " + far.format(".expect_tx", "bytes"), word("bytes"), active)
     for name in ("copies.arrive", "copies.arrive.noinc"):  # when this lane's cp.async so far are done
         suffix = name.removeprefix("copies.arrive")
         yield entry(name, f"cp.async.mbarrier.arrive{suffix}.{b64} [<address>];", since=80)
@@ -110,5 +113,7 @@ def mbarrier_instructions() -> Iterator[Instruction]:
         "try_wait.parity", "{ .reg .pred p; " + ask + " selp.b32 <d>, 1, 0, p; }", word("parity"), results=(done,)
     )
     yield entry("wait.parity", "{ .reg .pred p; WAIT: " + ask + " @!p bra WAIT; }", word("parity"))
+    wide = ask.replace("parity", "parity.acquire.cluster", 1)  # where other blocks arrive
+    yield entry("wait.parity.cluster", "{ .reg .pred p; WAIT: " + wide + " @!p bra WAIT; }", word("parity"))
     test = ask.replace("try_wait", "test_wait")  # which does not sleep
     yield entry("wait.parity.awake", "{ .reg .pred p; WAIT: " + test + " @!p bra WAIT; }", word("parity"), since=80)

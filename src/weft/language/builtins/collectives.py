@@ -13,6 +13,7 @@ from ..dtypes import block_type
 from ..protocol import builtin, is_builtin
 from ..tensors import block_shape, member, tensor
 from ..tuples import tuple as _tuple
+from .commuting import check_commutes
 
 if TYPE_CHECKING:
     from xdsl.ir import Operation
@@ -81,8 +82,8 @@ def reduce(
 ) -> Any:
     """Combine all elements along an axis with a function of pairs; without an axis all there are.
 
-    `input` may be a tuple of tensors of one shape; the function then takes and returns that many values. The order of
-    combination is not promised. `keep_dims` keeps the axis with size 1.
+    `input` may be a tuple of tensors of one shape; the function then takes and returns that many values. No order of
+    combination is promised: it must be associative and commute. `keep_dims` keeps the axis with size 1.
     """
     assert _semantic is not None
     if isinstance(input, tensor):
@@ -91,6 +92,12 @@ def reduce(
     dim = unwrap(axis)
     region = _combine_region("reduction", combine_fn, inputs, ir.tt.ReduceReturnOp, _semantic, _generator)
     results = _semantic.reduction(inputs, dim, region)
+
+    def apply(tiles: list[tensor]) -> list[tensor]:
+        return _results(map_elementwise(combine_fn, *tiles, _semantic=_semantic, _generator=_generator))
+
+    at = None if dim is None else wrap_axis(dim, len(block_shape(inputs[0])))
+    check_commutes(combine_fn, inputs, at, apply, _semantic)
     if known_flag(keep_dims, "keep_dims"):
         rank = len(block_shape(inputs[0]))
         results = tuple(restore_axis(r, dim, rank, _semantic) for r in results)

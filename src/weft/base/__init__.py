@@ -1,5 +1,6 @@
 """Spans, diagnostics and options: what every other room may use and none may do without."""
 
+from .collection import uncollected
 from .errors import (
     CacheWarning,
     CapturedGlobalError,
@@ -71,4 +72,6 @@ __all__ = [
     "CompileOptions",
     # packages
     "lazy_face",
+    # the process
+    "uncollected",
 ]

@@ -9,7 +9,6 @@ and xDSL) is imported when the store has no answer.
 
 from __future__ import annotations
 
-import gc
 import hashlib
 import importlib
 import platform
@@ -25,7 +24,7 @@ import numpy as np
 
 from weft import __version__
 from weft.backends.cpu.driver import host_cpu, llvm_version
-from weft.base import CompilationError, CompilerCrash, Span, Unsupported, WeftError
+from weft.base import CompilationError, CompilerCrash, Span, Unsupported, WeftError, uncollected
 
 from .alarms import raised_by_handler
 from .kernel import AsmDict, CompiledKernel
@@ -131,18 +130,8 @@ def too_deep(src: Source) -> Iterator[None]:
 
 
 def cpu_stages() -> Any:
-    """The module that makes code for the CPU, imported when the cache has none.
-
-    Meanwhile nothing is collected: thousands of classes are made, none becomes garbage, and looking costs a tenth.
-    """
-    name = f"{__package__}.cpu_stages"
-    if name in sys.modules or not gc.isenabled():
-        return importlib.import_module(name)
-    gc.disable()
-    try:
-        return importlib.import_module(name)
-    finally:
-        gc.enable()
+    """The module that makes code for the CPU, imported when the cache has none."""
+    return importlib.import_module(f"{__package__}.cpu_stages")
 
 
 def compile(
@@ -164,7 +153,7 @@ def compile(
     """
     if isinstance(src, str):
         src = IRSource(src)
-    with too_deep(src):
+    with too_deep(src), uncollected():
         return _compile(src, target, options, store, dump, environment, instead, elsewhere)
 
 

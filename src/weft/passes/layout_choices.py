@@ -80,6 +80,7 @@ class Choices:
         """Small loads that are loaded as they are spread, or are copied."""
         self.products: dict[Operation, DistributedLayout] = {}
         self._leader: dict[SSAValue, SSAValue] = {}
+        self._spreads: dict[SSAValue, list[SSAValue]] = {}
         self._votes: dict[SSAValue, list[_Vote]] = {}
         self._chosen: dict[SSAValue, AnyLayout] = {}
         self._open: set[SSAValue] = set()
@@ -272,10 +273,16 @@ class Choices:
             if self.is_view(value) and not self.is_free(value):
                 for other in values:
                     self._vote(other, VIEW, lambda value=value: self.known(value))  # type: ignore[misc]
-            for use in value.uses:
-                if use.operation.name == "tt.broadcast":
-                    spread = use.operation.results[0]
-                    self._vote(value, VIEW, lambda spread=spread: next(self._around(spread), None))  # type: ignore[misc]
+            for spread in self._spread_from(value):
+                self._vote(value, VIEW, lambda spread=spread: next(self._around(spread), None))  # type: ignore[misc]
+
+    def _spread_from(self, value: SSAValue) -> list[SSAValue]:
+        """The tiles that a row or column is spread over; kept, as one value may have thousands of uses."""
+        found = self._spreads.get(value)
+        if found is None:
+            users = [use.operation for use in value.uses]
+            found = self._spreads[value] = [op.results[0] for op in users if op.name == "tt.broadcast"]
+        return found
 
     def _control(self, op: Operation) -> None:
         for region in op.regions:

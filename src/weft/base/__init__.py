@@ -1,6 +1,5 @@
 """Spans, diagnostics and options: what every other room may use and none may do without."""
 
-from .collection import uncollected
 from .errors import (
     CacheWarning,
     CapturedGlobalError,
@@ -72,6 +71,4 @@ __all__ = [
     "CompileOptions",
     # packages
     "lazy_face",
-    # the process
-    "uncollected",
 ]

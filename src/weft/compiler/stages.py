@@ -9,6 +9,7 @@ and xDSL) is imported when the store has no answer.
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import importlib
 import platform
@@ -24,7 +25,7 @@ import numpy as np
 
 from weft import __version__
 from weft.backends.cpu.driver import host_cpu, llvm_version
-from weft.base import CompilationError, CompilerCrash, Span, Unsupported, WeftError, uncollected
+from weft.base import CompilationError, CompilerCrash, Span, Unsupported, WeftError
 
 from .alarms import raised_by_handler
 from .kernel import AsmDict, CompiledKernel
@@ -130,8 +131,18 @@ def too_deep(src: Source) -> Iterator[None]:
 
 
 def cpu_stages() -> Any:
-    """The module that makes code for the CPU, imported when the cache has none."""
-    return importlib.import_module(f"{__package__}.cpu_stages")
+    """The module that makes code for the CPU, imported when the cache has none.
+
+    Meanwhile nothing is collected: thousands of classes are made, none becomes garbage, and looking costs a tenth.
+    """
+    name = f"{__package__}.cpu_stages"
+    if name in sys.modules or not gc.isenabled():
+        return importlib.import_module(name)
+    gc.disable()
+    try:
+        return importlib.import_module(name)
+    finally:
+        gc.enable()
 
 
 def compile(
@@ -153,7 +164,7 @@ def compile(
     """
     if isinstance(src, str):
         src = IRSource(src)
-    with too_deep(src), uncollected():
+    with too_deep(src):
         return _compile(src, target, options, store, dump, environment, instead, elsewhere)
 
 

@@ -23,6 +23,7 @@ from weft.language import target_info
 
 from . import knobs
 from .cache import default_store
+from .collection import uncollected
 from .files import PACKAGE, compiler_key, read_tile_ir
 from .futures import active_mode
 from .launch import make_launcher
@@ -315,16 +316,17 @@ def compile(
     if knobs.compilation.always_compile and store is not None:
         store = _WriteOnly(store)
     try:
-        kernel = compiler.compile(
-            src,
-            chosen,
-            given,
-            store=store,
-            dump=_make_dump(),
-            environment={"compiler": compiler_key(), **(_env_vars or {})},
-            instead=None if replacement is None else _tile_ir(replacement),
-            elsewhere=_elsewhere(executor),
-        )
+        with uncollected():
+            kernel = compiler.compile(
+                src,
+                chosen,
+                given,
+                store=store,
+                dump=_make_dump(),
+                environment={"compiler": compiler_key(), **(_env_vars or {})},
+                instead=None if replacement is None else _tile_ir(replacement),
+                elsewhere=_elsewhere(executor),
+            )
     except CompilationError as error:
         _shorten(error)
         raise

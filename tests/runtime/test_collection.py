@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from weft.base import uncollected
+from weft.runtime.collection import uncollected
 
 
 def test_it_resumes_when_the_last_one_ends() -> None:

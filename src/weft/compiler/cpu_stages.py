@@ -13,7 +13,7 @@ from xdsl.dialects.builtin import ModuleOp
 from weft.analysis import wrapped_offsets
 from weft.backends.cpu import assembly, compile_module
 from weft.base import Unsupported
-from weft.ir import print_module, span_of, tt
+from weft.ir import print_module, register_of, span_of, tt
 from weft.passes import cpu_pipeline, tile_pipeline
 
 from .options import Options
@@ -58,9 +58,12 @@ def make(
 
 
 def _refuse_assembly(module: ModuleOp) -> None:
-    """Assembly is that of another machine; in tile IR of others it gets here, of kernels it is refused when traced."""
+    """Assembly is that of another machine, but where it reads a register that a CPU has an equivalent of.
+
+    Assembly of kernels is refused when they are traced; this is for tile IR of others.
+    """
     for op in module.walk():
-        if isinstance(op, tt.ElementwiseInlineAsmOp):
+        if isinstance(op, tt.ElementwiseInlineAsmOp) and register_of(op) is None:
             raise Unsupported("inline_asm_elementwise", "cpu", span=span_of(op), works_on=("cuda",))
 
 

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from .extra import AssumeOp, BarrierOp, RemFOp
     from .locations import argument_name, call_site_loc, file_loc, hint_of, loc_of, name_loc, span_of, span_of_loc
     from .signature import flattened_descriptor, signature_of, type_string
+    from .special_registers import CLOCKS, register_of
     from .text import OpaqueAttr, ParseError, parse_module, print_module, type_text
     from .types import (
         PtrType,
@@ -93,6 +94,9 @@ __all__ = [
     "BarrierOp",
     "CheckOp",
     "RemFOp",
+    # assembly that a CPU has an equivalent of
+    "CLOCKS",
+    "register_of",
     # making IR
     "Builder",
     # types
@@ -184,6 +188,7 @@ __getattr__ = lazy_face(
         "extra": "AssumeOp BarrierOp RemFOp",
         "locations": "argument_name call_site_loc file_loc hint_of loc_of name_loc span_of span_of_loc",
         "signature": "flattened_descriptor signature_of type_string",
+        "special_registers": "CLOCKS register_of",
         "text": "OpaqueAttr ParseError parse_module print_module type_text",
         "types": (
             "PtrType TensorDescType bf16 bit_width element_of f8E4M3FN f8E4M3FNUZ f8E5M2 f8E5M2FNUZ f16 f32 f64 "

@@ -19,6 +19,7 @@ from .decompose_dot_scaled import decompose_dot_scaled
 from .drop_unchanged import drop_unchanged
 from .explain_asserts import explain_asserts
 from .inline_calls import inline_calls
+from .place_hints import place_hints
 from .rewrite_block_pointers import rewrite_block_pointers
 from .rewrite_descriptors import rewrite_descriptors
 from .scalarize_carried import scalarize_carried
@@ -59,6 +60,7 @@ def cpu_pipeline(
     rewrite_descriptors(module)
     decompose_dot_scaled(module, denormals=False)
     if debug:  # after the rewrites: these see every access as a tile of pointers
+        place_hints(module)
         check_bounds(module)
         explain_asserts(module)
     cse_dce(module, fuse)  # the rewrites repeat themselves; and what is constant is seen to be

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from weft.base import Unsupported
+from weft.ir import CLOCKS
 from weft.ir.lane import LaneOp, Value
 
 from .machine import Context, Wait
@@ -134,8 +135,10 @@ class _Run:
             below = own - np.uint32(1)
             masks = {"eq": own, "lt": below, "le": own | below, "ge": bits ^ below, "gt": bits ^ (own | below)}
             return masks[name.removeprefix("lanemask_")]
-        if name in ("globaltimer", "clock64", "clock"):
-            return np.full((1, 1, 1), time.monotonic_ns(), np.uint64)
+        if name in CLOCKS:
+            return np.full((1, 1, 1), time.monotonic_ns() >> CLOCKS[name], np.uint64)
+        if name in ("smid", "nsmid"):  # one multiprocessor, which has everything
+            return np.full((1, 1, 1), int(name == "nsmid"), np.uint32)
         base, _, axis = name.partition(".")
         where = "xyz".find(axis) if axis else -1
         if base == "tid" and where >= 0:
@@ -147,7 +150,7 @@ class _Run:
             return ids[:, None, None]
         if base == "nctaid" and where >= 0 and program.blocks == 1:
             return np.full((1, 1, 1), context.batch.launch.grid[where], np.uint32)
-        if name in ("smid", "cluster_ctarank") and program.blocks == 1:
+        if name == "cluster_ctarank" and program.blocks == 1:
             return np.zeros((1, 1, 1), np.uint32)
         raise PTXError(f"the register %{name}")
 

@@ -19,8 +19,9 @@ from weft.backends.cpu.program import Op
 from weft.backends.cpu.reduce import ReduceRoot
 from weft.backends.cpu.roots import AssertRoot, AtomicRoot, CheckRoot, StoreRoot, atomic
 from weft.backends.cpu.schedule import Scheduler, anchor
-from weft.backends.llvm.emit import I1, I64, const
+from weft.backends.llvm.emit import I1, I32, I64, const
 from weft.backends.llvm.emit import Value as Reg
+from weft.ir import CLOCKS, register_of
 
 __all__: list[str] = []
 
@@ -104,6 +105,23 @@ def _program(s: Scheduler, op: Op) -> None:
     axis = op.attrs["axis"]
     axis = {"x": 0, "y": 1, "z": 2}.get(axis, axis)
     s.env[op.result] = (s.context.program_ids if op.name == "tt.get_program_id" else s.context.num_programs)[axis]
+
+
+@anchor("tt.elementwise_inline_asm")
+def _register(s: Scheduler, op: Op) -> None:
+    """Assembly that reads a register; what came before it is done when a clock is read."""
+    s.flush()
+    name, elem = register_of(op.source) or "", llvm_type(op.result.elem)
+    if name in CLOCKS:
+        value = s.f.bin("lshr", s.context.emit_time(s.f), const(I64, CLOCKS[name]))
+    elif name == "smid":
+        value = s.context.thread_number
+    else:
+        register, _, axis = name.partition(".")
+        numbers = {"ctaid": s.context.program_ids, "nctaid": s.context.num_programs}.get(register)
+        value = numbers["xyz".index(axis)] if numbers else const(I32, 0)
+    narrower = value.type.bits > elem.bits
+    s.env[op.result] = value if value.type == elem else s.f.cast("trunc" if narrower else "zext", value, elem)
 
 
 @anchor("gpu.barrier", "ttg.barrier", "tt.debug_barrier", "ttg.local_barrier", "llvm.intr.assume", "ub.poison")

@@ -8,6 +8,7 @@ threads may call it at once.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,9 +29,11 @@ from weft.backends.llvm import half, machine, vecmath
 from weft.backends.llvm.emit import I1, I8, I32, I64, PTR, VOID, Function, Module, const
 from weft.backends.llvm.emit import Value as Reg
 from weft.base import CompilationError
+from weft.ir import register_of
 
-NEXT, TOTAL, CHUNK, NX, NY, NZ, ERROR, ERROR_PID, TABLE = 0, 8, 16, 24, 28, 32, 40, 48, 64  # offsets in the state
-POLL_FN, PRINT_FN = 0, 8  # offsets in the table
+NEXT, TOTAL, CHUNK, NX, NY, NZ, THREADS, ERROR, ERROR_PID, TABLE = 0, 8, 16, 24, 28, 32, 36, 40, 48, 64
+"""Offsets in the state (`native.STATE_FORMAT`)."""
+POLL_FN, PRINT_FN, TIME_FN = 0, 8, 16  # offsets in the table
 FOUND, FOUND_PID, FOUND_PLACE, FOUND_VALUES = 0, 8, 16, 24  # offsets in the report of a kernel with checks
 
 
@@ -62,6 +65,9 @@ class Context:
         self.asserts: list[dict[str, Any]] = []
         self.prints: list[dict[str, Any]] = []
         self.polls = False
+        self.clocks = False
+        self.thread_number: Reg = const(I32, 0)
+        """The number of the thread that runs the program, in kernels that ask for it."""
         self.polling: Polling
 
     def total_programs(self, f: Function) -> Reg:
@@ -172,6 +178,11 @@ class Context:
         table = f.load(PTR, f.gep(I8, self.state, const(I64, TABLE)), 8)
         return f.load(PTR, f.gep(I8, table, const(I64, offset)), 8)
 
+    def emit_time(self, f: Function) -> Reg:
+        """Nanoseconds of the system's clock, read in its place: no load or store moves across the call."""
+        self.clocks = True
+        return f.emit(I64, f"call i64 {self._function(f, TIME_FN).name}()")
+
     def emit_poll(self, f: Function) -> None:
         """Leave the program where a signal's handler wants the launch to end.
 
@@ -223,6 +234,9 @@ def emit(program: FunctionProgram, options: CPUOptions, parameters: list[str]) -
     checks = has_checks(program)
     if checks:
         extra.insert(-1, ("found", PTR))
+    numbered = _asks_for_thread(program)
+    if numbered:
+        extra.insert(-1, ("thread", I32))
     attributes = ["noundef"] * (len(slots) + len(extra) - 1) + ["noalias align 64"]
     body = module.function("weft.program", VOID, [*slots, *extra], "nounwind noinline", "internal", attributes)
     if options.enable_fp_fusion:
@@ -232,6 +246,8 @@ def emit(program: FunctionProgram, options: CPUOptions, parameters: list[str]) -
     context.pid, context.state = args[6], args[7]
     if checks:
         context.found = args[8]
+    if numbered:
+        context.thread_number = args[-2]
     context.polling = Polling(program.blocks, context.emit_poll)
     arena = Arena(body, args[-1])
     scheduler = Scheduler(body, program, arena, context)
@@ -239,7 +255,8 @@ def emit(program: FunctionProgram, options: CPUOptions, parameters: list[str]) -
         scheduler.env[value] = reg
     emit_blocks(scheduler, program.blocks)
     stops = context.polls or bool(context.prints)
-    _worker(module, program, slots, fence=cpu.is_x86 and module.streams, checks=checks, stops=stops)
+    fence = cpu.is_x86 and module.streams
+    _worker(module, program, slots, fence=fence, checks=checks, stops=stops, numbered=numbered)
     if not cpu.converts_half:
         half.define_conversions(module)
     metadata = {
@@ -251,6 +268,7 @@ def emit(program: FunctionProgram, options: CPUOptions, parameters: list[str]) -
         **_checked(program, checks=checks),
         "prints": context.prints,
         "polls": context.polls,
+        **({"clocks": True} if context.clocks else {}),
         "waits": may_wait(program.blocks),
         "alias_pairs": [[i, j] for (i, j) in sorted(scheduler.alias_pairs)],
         "strict_alias_pairs": [[i, j] for (i, j), strict in sorted(scheduler.alias_pairs.items()) if strict],
@@ -258,14 +276,22 @@ def emit(program: FunctionProgram, options: CPUOptions, parameters: list[str]) -
     return module.text(), metadata
 
 
+def _any(blocks: list[Block], holds: Callable[[Op], bool]) -> bool:
+    """Whether something holds of any operation, at whatever depth."""
+    ops = (op for block in blocks for op in block.ops)
+    return any(holds(op) or any(_any(region, holds) for region in op.regions) for op in ops)
+
+
 def has_checks(program: FunctionProgram) -> bool:
     """Whether any operation of a kernel is a `weft.check`."""
+    return _any(program.blocks, lambda op: op.name == "weft.check")
 
-    def any_in(blocks: list[Block]) -> bool:
-        ops = (op for block in blocks for op in block.ops)
-        return any(op.name == "weft.check" or any(any_in(region) for region in op.regions) for op in ops)
 
-    return any_in(program.blocks)
+def _asks_for_thread(program: FunctionProgram) -> bool:
+    """Whether a kernel asks which thread runs it."""
+    return _any(
+        program.blocks, lambda op: op.name == "tt.elementwise_inline_asm" and register_of(op.source) == "smid"
+    )
 
 
 def _checked(program: FunctionProgram, *, checks: bool) -> dict[str, Any]:
@@ -277,12 +303,20 @@ def _checked(program: FunctionProgram, *, checks: bool) -> dict[str, Any]:
 
 
 def _worker(
-    module: Module, program: FunctionProgram, slots: list[tuple[str, Any]], *, fence: bool, checks: bool, stops: bool
+    module: Module,
+    program: FunctionProgram,
+    slots: list[tuple[str, Any]],
+    *,
+    fence: bool,
+    checks: bool,
+    stops: bool,
+    numbered: bool,
 ) -> None:
     """The exported function: take chunks of programs from the state until there are none.
 
     `fence`: stores went around the cache, and have to be seen by others when the launch is over. `checks`: what a check
-    finds is written behind the arguments. `stops`: programs may end because the launch is to end.
+    finds is written behind the arguments. `stops`: programs may end because the launch is to end. `numbered`: they ask
+    which thread they run on: those that come here count themselves, from 0.
     """
     f = module.function(_quoted(program.name), VOID, [("args", PTR), ("state", PTR), ("scratch", PTR)], "nounwind")
     args, state, scratch = f.args
@@ -294,6 +328,9 @@ def _worker(
         return f.load(type, f.gep(I8, state, const(I64, offset)))
 
     found = [f.gep(I64, args, const(I64, len(slots)))] if checks else []
+    if numbered:
+        place = f.gep(I8, state, const(I64, THREADS))
+        found.append(f.emit(I32, f"atomicrmw add {place}, i32 1 monotonic, align 4"))
     total, chunk = field(TOTAL, I64), field(CHUNK, I64)
     nx, ny, nz = field(NX, I32), field(NY, I32), field(NZ, I32)
     wide_x, wide_y = f.cast("zext", nx, I64), f.cast("zext", ny, I64)

@@ -71,7 +71,7 @@ class LoadedKernel:
         self._arrays: list[dict[str, Any]] = list(metadata.get("checked", ()))
         self._checks = bool(metadata.get("checks"))
         self._printer = _printer(metadata["prints"]) if metadata.get("prints") else None
-        self._asks = bool(metadata.get("polls") or metadata.get("prints"))
+        self._asks = bool(metadata.get("polls") or metadata.get("prints") or metadata.get("clocks"))
         self._tracker, (self.address,) = loader().load(code, [self.name])
         self._call = ctypes.CFUNCTYPE(None, _ptr, _ptr, _ptr)(self.address)
         self._waits = bool(metadata.get("waits"))

@@ -28,8 +28,11 @@ _i64 = ctypes.c_int64
 _ptr = ctypes.c_void_p
 
 STATE_FORMAT = "qqqiiiiqqQQ"
-"""struct {i64 next, total, chunk; i32 nx, ny, nz, reserved; i64 error, error_pid; ptr printer, table}: what is left of
-a launch, what went wrong, the Python function that prints, and `Signals.table`."""
+"""struct {i64 next, total, chunk; i32 nx, ny, nz, threads; i64 error, error_pid; ptr printer, table}: what is left of
+a launch, how many threads have a number (`Context.thread_number`), what went wrong, the Python function that prints,
+and `Signals.table`."""
+THREADS = 36
+"""Offset of `threads` in the state."""
 STATE_BYTES = struct.calcsize("<" + STATE_FORMAT)
 
 # The pool, as bytes; locks have 128 bytes each, more than any system needs.
@@ -231,6 +234,8 @@ def _begin(t: _Text) -> str:
   {t.put(STATE, "%state", "ptr")}
   {t.put(SCRATCH, "%scratch", "ptr")}
   {t.put(STRIDE, "%stride")}
+  %threads = getelementptr i8, ptr %state, i64 {THREADS}
+  store i32 1, ptr %threads
   {t.put(WANTED, "%wanted")}
   {t.put(JOINED, "0")}
   {t.put(OPEN, "1")}
@@ -342,6 +347,7 @@ entry:
   %own.pid = getelementptr i8, ptr %own, i64 48
   store i64 0, ptr %own.error
   store i64 0, ptr %own.pid
+  %own.threads = getelementptr i8, ptr %own, i64 {THREADS}
   br label %loop
 loop:
   %n = phi i64 [ 0, %entry ], [ %n1, %next ]
@@ -357,6 +363,7 @@ run:
   %end = select i1 %cut, i64 %last, i64 %total
   store atomic i64 %first, ptr %own monotonic, align 8
   store i64 %end, ptr %own.total
+  store i32 0, ptr %own.threads
   call void %fn(ptr %args, ptr %own, ptr %scratch)
   %polled = call i32 @weft_poll(ptr %own)
   %error = load atomic i64, ptr %own.error acquire, align 8
@@ -477,16 +484,17 @@ class Native:
     def __init__(self, linker: Loader) -> None:
         windows = sys.platform == "win32"
         self.signals = Signals()
-        names = ["weft_worker", "weft_guest", "weft_run", "weft_help", "weft_stop", "weft_poll", "weft_print"]
+        names = [f"weft_{name}" for name in ("worker", "guest", "run", "help", "stop", "poll", "print", "time")]
         code = linker.compile(_native_ir(platform.machine().lower(), windows, self.signals))
         self._keep, addresses = linker.load(code, names)
-        worker, guest, run, help_, stop, poll, print_ = addresses
+        worker, guest, run, help_, stop, *table = addresses
         self.worker = ctypes.CFUNCTYPE(None, _ptr)(worker)
         self.guest = ctypes.CFUNCTYPE(None, _ptr)(guest)
         self.run = ctypes.CFUNCTYPE(ctypes.c_int32, _ptr, _ptr, _ptr, _ptr, _ptr, _i64, _ptr, _i64)(run)
         self.help = ctypes.CFUNCTYPE(ctypes.c_int32, _ptr, _ptr, _ptr, _ptr, _i64)(help_)
         self.stop = ctypes.CFUNCTYPE(None, _ptr)(stop)
-        self.signals.table[0], self.signals.table[1] = poll, print_
+        for place, address in enumerate(table):
+            self.signals.table[place] = address
 
 
 _setup_lock = threading.RLock()

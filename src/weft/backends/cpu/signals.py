@@ -36,6 +36,7 @@ LEAVE = -(1 << 63)
 
 _MAIN, _LAST, _KEPT = 0, 1, 2  # words: the main thread, the time of the last look, what was raised (three pointers)
 _ptr = ctypes.c_void_p
+_MONOTONIC = 0 if sys.platform == "win32" else time.CLOCK_MONOTONIC
 LONG = f"i{8 * ctypes.sizeof(ctypes.c_long)}"
 """The type of C that thread identifiers and the parts of a time have."""
 
@@ -46,8 +47,9 @@ class Signals:
     def __init__(self) -> None:
         self._words = (ctypes.c_int64 * 5)()
         self.main_thread(threading.main_thread().ident or 0)
-        self.table = (_ptr * 2)()
-        """For generated code: the addresses of `weft_poll(state)`, `weft_print(state, index, program, data, size)`."""
+        self.table = (_ptr * 3)()
+        """For generated code: the addresses of `weft_poll(state)`, `weft_print(state, index, program, data, size)` and
+        `weft_time()`."""
         # A prototype that keeps the interpreter's lock, after which ctypes raises what has been restored.
         self._restore = ctypes.PYFUNCTYPE(None, _ptr, _ptr, _ptr)(("PyErr_Restore", ctypes.pythonapi))
 
@@ -71,7 +73,7 @@ class Signals:
         forget = f"call void {_python('Py_DecRef')}"
         drop = "\n  ".join(f"%k{n} = load ptr, ptr {word}\n  {forget}(ptr %k{n})" for n, word in enumerate(kept))
         keep = ", ".join(f"ptr {word}" for word in kept)
-        return "\n".join((_clock(), _keep(drop, keep), _poll(main, last), _print()))
+        return "\n".join((_clock(), _time(), _keep(drop, keep), _poll(main, last), _print()))
 
 
 def _python(name: str) -> str:
@@ -109,6 +111,15 @@ def _clock() -> str:
 """
 
 
+def _time() -> str:
+    """Nanoseconds of the clock that never goes back: what kernels take for a GPU's timer."""
+    return f"""define i64 @weft_time() {{
+  %now = call i64 @weft_clock(i32 {_MONOTONIC})
+  ret i64 %now
+}}
+"""
+
+
 def _yield() -> str:
     """The system's function that lets another thread have the processor: one that this one may be waiting for."""
     if sys.platform == "win32":
@@ -130,7 +141,6 @@ def _keep(drop: str, keep: str) -> str:
 
 def _poll(main: str, last: str) -> str:
     """Whether to leave the program: 1, or 0."""
-    clock = 0 if sys.platform == "win32" else time.CLOCK_MONOTONIC
     return f"""define i32 @weft_poll(ptr %state) {{
 entry:
   call i32 {_yield()}()
@@ -144,7 +154,7 @@ who:
   %is = icmp eq {LONG} %thread, %main
   br i1 %is, label %when, label %stay
 when:
-  %now = call i64 @weft_clock(i32 {clock})
+  %now = call i64 @weft_clock(i32 {_MONOTONIC})
   %last = load i64, ptr {last}
   %passed = sub i64 %now, %last
   %soon = icmp ult i64 %passed, {INTERVAL_NS}

@@ -30,13 +30,12 @@ def inline_asm_elementwise(
     pack: int,
     _semantic: TritonSemantic | None = None,
 ) -> Any:
-    """Assembly of the target, applied to `pack` elements at once; on the CPU Unsupported, also where nobody uses it.
+    """Assembly of the target, applied to `pack` elements at once.
 
     `constraints` are LLVM's; with several result types the result is a tuple; without arguments it is a scalar.
+    On the CPU it is Unsupported, also where nobody uses it, unless all it does is to read a register like %globaltimer.
     """
     assert _semantic is not None
-    if str(_semantic.target) == "cpu":
-        raise Unsupported("inline_asm_elementwise", "cpu", works_on=("cuda",))
     types = unwrap(dtype)
     single = not hasattr(types, "__iter__")
     types = [types] if single else [unwrap(t) for t in types]
@@ -51,6 +50,8 @@ def inline_asm_elementwise(
     made = _semantic.builder.create(
         ir.tt.ElementwiseInlineAsmOp, [t.handle for t in inputs], [t.to_ir() for t in results], properties
     )
+    if str(_semantic.target) == "cpu" and ir.register_of(made) is None:
+        raise Unsupported("inline_asm_elementwise", "cpu", works_on=("cuda",))
     values = [tensor(r, t) for r, t in zip(made.results, results, strict=True)]
     return values[0] if single else _tuple(values)
 

@@ -6,7 +6,7 @@
 `multiple_of` promises something of the first of each run of contiguous elements, so that tl.multiple_of(x, 16) is true
 of 32 33 34 ..., and every other element is left alone. A run may go along any axis: of the pointers to a block of rows,
 tl.multiple_of(pointers, [16, 16]) promises that each row begins at a multiple of 16, as common code means it. Pointers
-are counted in bytes, as Triton counts them.
+are counted in bytes, as Triton counts them; on a CPU from where their arrays begin (the pass `place_hints`).
 """
 
 from __future__ import annotations
@@ -35,9 +35,12 @@ class HintChecks(Arithmetic):
         scalar, step = x.type.scalar, 1
         if isinstance(scalar, dt.pointer_type):
             step = max(1, scalar.element_ty.primitive_bitwidth // 8)
-            x = self.cast(x, dt.int64)
+            x = self._address(x, x.type.with_element_ty(dt.int64))
         elif not scalar.is_int() or scalar.is_int1():
             return
+        elif scalar.int_bitwidth == 64:  # it may be an address too
+            pointer = dt.pointer_type(dt.int8)
+            x = self._address(self._value(tt.IntToPtrOp, (x.handle,), x.type.with_element_ty(pointer)), x.type)
         shape = block_shape(x)
         for axis, value in enumerate(values):
             if value == 1 or (not shape and name != "multiple_of"):
@@ -47,8 +50,15 @@ class HintChecks(Arithmetic):
             else:
                 promised = self._first_of_group(x, axis, value, step if name == "max_contiguous" else 0)
             along = f" along axis {axis}" if len(shape) > 1 else ""
-            text = f"the hint {name}({value}){along} is false"
+            what = " of addresses, counted from where their array begins" if isinstance(scalar, dt.pointer_type) else ""
+            text = f"the hint {name}({value}){along} is false{what}"
             self.device_assert(self.equal(x, promised), text, None)
+
+    def _address(self, pointer: tensor, kind: dt.dtype) -> tensor:
+        """The addresses of pointers, marked for `place_hints`."""
+        found = self._value(tt.PtrToIntOp, (pointer.handle,), kind)
+        found.handle.owner.attributes["tt.from_array"] = ir.unit_attr()
+        return found
 
     def _nearest_multiple(self, x: tensor, value: int, step: int) -> tensor:
         """`x`, but where a run of contiguous elements begins the multiple of `value` next to it towards zero."""

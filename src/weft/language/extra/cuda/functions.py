@@ -1,6 +1,6 @@
 """What kernels ask of an NVIDIA GPU itself: its clock, where a program runs, and launches that depend on each other.
 
-Most are one instruction of the target, as inline assembly; on other targets a call says where it works.
+Most are one instruction, as inline assembly, which the CPU has an equivalent of where it reads a register.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _WARP = 32
 
 
 def _need(name: str, semantic: TritonSemantic | None, since: int = 0) -> TritonSemantic:
-    """The semantic, if its target is an NVIDIA GPU that is new enough."""
+    """The semantic, if its target is an NVIDIA GPU, and new enough."""
     target = str(getattr(semantic, "target", "cpu"))
     kind, _, arch = target.partition(":")
     if semantic is None or kind != "cuda" or int(arch or 0) < since:
@@ -41,47 +41,52 @@ def _need(name: str, semantic: TritonSemantic | None, since: int = 0) -> TritonS
     return semantic
 
 
-def _instruction(text: str, constraint: str, result: dt.dtype, semantic: TritonSemantic, pure: bool) -> Any:
+def _instruction(text: str, constraint: str, result: dt.dtype, semantic: TritonSemantic | None, pure: bool) -> Any:
     return inline_asm_elementwise(text, constraint, [], dtype=result, is_pure=pure, pack=1, _semantic=semantic)
 
 
 @builtin
 def globaltimer(_semantic: TritonSemantic | None = None) -> Any:
-    """The GPU's clock in nanoseconds, an int64 scalar; never merged or moved."""
-    semantic = _need("globaltimer", _semantic)
-    return _instruction("mov.u64 $0, %globaltimer;", "=l", dt.int64, semantic, pure=False)
+    """A clock in nanoseconds that never goes back, an int64 scalar; never merged or moved."""
+    return _instruction("mov.u64 $0, %globaltimer;", "=l", dt.int64, _semantic, pure=False)
 
 
 @builtin
 def smid(_semantic: TritonSemantic | None = None) -> Any:
-    """The number of the multiprocessor that the program runs on, an int32 scalar."""
-    return _instruction("mov.u32 $0, %smid;", "=r", dt.int32, _need("smid", _semantic), pure=True)
+    """The number of the multiprocessor that the program runs on, of the thread on the CPU; an int32 scalar."""
+    return _instruction("mov.u32 $0, %smid;", "=r", dt.int32, _semantic, pure=True)
 
 
 @builtin
 def num_warps(_semantic: TritonSemantic | None = None) -> constexpr:
     """The warps of a program, a constexpr."""
-    return constexpr(_need("num_warps", _semantic).options.num_warps)
+    assert _semantic is not None
+    return constexpr(_semantic.options.num_warps)
 
 
 @builtin
 def num_threads(_semantic: TritonSemantic | None = None) -> constexpr:
     """The threads of a program, a constexpr."""
-    return constexpr(_need("num_threads", _semantic).options.num_warps * _WARP)
+    assert _semantic is not None
+    return constexpr(_semantic.options.num_warps * _WARP)
+
+
+def _between_launches(name: str, text: str, semantic: TritonSemantic | None) -> None:
+    """An instruction about the launch before or after; on the CPU each is over when the next begins."""
+    if str(getattr(semantic, "target", "cpu")) != "cpu":
+        _instruction(text, "=r", dt.int32, _need(name, semantic, 90), pure=False)
 
 
 @builtin
 def gdc_wait(_semantic: TritonSemantic | None = None) -> None:
     """Wait until the kernel in front in the stream has ended, if this one was launched with `launch_pdl=True`."""
-    semantic = _need("gdc_wait", _semantic, 90)
-    _instruction("griddepcontrol.wait; // $0", "=r", dt.int32, semantic, pure=False)
+    _between_launches("gdc_wait", "griddepcontrol.wait; // $0", _semantic)
 
 
 @builtin
 def gdc_launch_dependents(_semantic: TritonSemantic | None = None) -> None:
     """Allow the next kernel in the stream to begin, if it was launched with `launch_pdl=True`."""
-    semantic = _need("gdc_launch_dependents", _semantic, 90)
-    _instruction("griddepcontrol.launch_dependents; // $0", "=r", dt.int32, semantic, pure=False)
+    _between_launches("gdc_launch_dependents", "griddepcontrol.launch_dependents; // $0", _semantic)
 
 
 def _convert(name: str, arg: Any, dst_ty: Any, rounding: Any, semantic: TritonSemantic | None) -> Any:

@@ -155,3 +155,56 @@ def test_products_by_the_library_that_tutorials_compare_with(tmp_path: Path) -> 
         """,
         tmp_path,
     )
+
+
+def test_processes_of_their_own_and_kept_ones(tmp_path: Path) -> None:
+    run(
+        """
+        import os, sys, time
+        from triton._internal_testing import run_in_process, use_process_pool
+        def tells(fails=False):
+            os.write(2, str(os.getpid()).encode())
+            if fails:
+                raise RuntimeError("x" * 1_000_000)
+        os.environ["TRITON_TEST_PROCESS_TIMEOUT"] = "0.2"
+        try:
+            run_in_process(time.sleep, args=(60,))
+        except TimeoutError as error:
+            assert str(error) == "test subprocess sleep exceeded its 0.2-second timeout"
+        os.environ["TRITON_TEST_PROCESS_TIMEOUT"] = "30"
+        alone = run_in_process(tells).driver_stderr_output, run_in_process(tells).driver_stderr_output
+        assert alone[0] != alone[1]
+        with use_process_pool(__name__):
+            first, second, failed, other = (run_in_process(tells, a) for a in ((), (), (True,), ()))
+        assert first.driver_stderr_output == second.driver_stderr_output == failed.driver_stderr_output
+        assert len(str(failed.exc)) == 1_000_000 and other.driver_stderr_output != first.driver_stderr_output
+        try:
+            run_in_process(os._exit, (3,))
+        except RuntimeError as error:
+            assert str(error) == "the process ended with 3 before it had a result"
+        """,
+        tmp_path,
+    )
+
+
+def test_small_things_that_tools_ask(tmp_path: Path) -> None:
+    run(
+        """
+        from triton.runtime.errors import AutotunerError
+        from triton.compiler import IRSource
+        from triton.tools import LinearLayout
+        from weft.base import DeviceAssertionError
+        assert str(AutotunerError("no configs")) == "Autotuner error: no configs"
+        assert issubclass(DeviceAssertionError, RuntimeError) and issubclass(DeviceAssertionError, AssertionError)
+        assert LinearLayout.zeros_1d(8, "i", "o", outDimSize=4).get_matrix_view() == [[0] * 3] * 2
+        text = '''module attributes {"ttg.num-warps" = 8 : i32} {
+          tt.func public @copy(%x: !tt.ptr<f32> {tt.divisibility = 16 : i32}, %n: i32) attributes {noinline = false} {
+            tt.return
+          }
+        }'''
+        source = IRSource(text, None, None)
+        assert source.signature == {0: "*f32", 1: "i32"} and source.name == "@copy"
+        assert source.parse_options() == {"num_warps": 8}
+        """,
+        tmp_path,
+    )

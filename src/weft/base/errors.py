@@ -14,7 +14,8 @@
         CapturedGlobalError             a captured global has changed (a RuntimeError)
         SpecializationError             preloaded for another kernel (a RuntimeError)
         OutsideKernelError              called from Python, works only in kernels (a RuntimeError)
-      DeviceAssertionError          `tl.device_assert`, and what `debug=True` checks while a kernel runs
+      DeviceAssertionError          `tl.device_assert`, and what `debug=True` checks while a kernel runs (an
+                                    AssertionError, and a RuntimeError as PyTorch has it)
         OutOfBoundsError                an access outside of the array
       CompilerCrash                 our fault: what to report and where
         PTXASError                      NVIDIA's assembler refused, died, took too long, or could not be run
@@ -363,7 +364,7 @@ class OutsideKernelError(LaunchError, RuntimeError):
     """Something that has a meaning only in kernels was called from Python."""
 
 
-class DeviceAssertionError(WeftError, AssertionError):
+class DeviceAssertionError(WeftError, AssertionError, RuntimeError):
     """A `tl.device_assert`, or a check that `debug=True` adds, failed while the kernel ran.
 
     `program` is the program id (x, y, z) that saw it first, `position` the element of the tile, of `shape`, where it

@@ -71,10 +71,10 @@ class LinearLayout(LinearMap):
         return cls._make([(in_dim, log)], [(out_dim, log + shift)], (1 << shift + i for i in range(log)))
 
     @classmethod
-    def zeros_1d(cls, size: int, in_dim: str, out_dim: str, out_size: int = 1) -> LinearLayout:
-        """L(x) = 0 for x below `size`: all inputs hold the same element."""
+    def zeros_1d(cls, size: int, in_dim: str, out_dim: str, outDimSize: int = 1) -> LinearLayout:
+        """L(x) = 0 for x below `size`: all inputs hold the same element, of `outDimSize` (Triton's name) that exist."""
         log = exact_log2(size, in_dim)
-        return cls._make([(in_dim, log)], [(out_dim, exact_log2(out_size, out_dim))], (0,) * log)
+        return cls._make([(in_dim, log)], [(out_dim, exact_log2(outDimSize, out_dim))], (0,) * log)
 
     @classmethod
     def from_bases(
@@ -361,6 +361,16 @@ class LinearLayout(LinearMap):
     def sublayout_is_zero(self, ins: Iterable[str], outs: Iterable[str]) -> bool:
         """Whether those inputs have no influence on those outputs."""
         return not any(self.sublayout(ins, outs)._columns)
+
+    def get_matrix_view(self) -> list[list[int]]:
+        """The matrix over F2: a row for each bit of the outputs, a column for each bit of the inputs, in their order.
+
+        >>> LinearLayout.strided_1d(4, 2, "lane", "dim0").get_matrix_view()
+        [[0, 0], [1, 0], [0, 1]]
+        """
+        starts = starts_of(self._outs)
+        bits = [starts[name] + bit for name, log in self._outs for bit in range(log)]
+        return [[column >> bit & 1 for column in self._columns] for bit in bits]
 
     # -- rearranging dimensions ---------------------------------------------------------------------------------------
 

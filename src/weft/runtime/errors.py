@@ -34,6 +34,9 @@ class UnknownKeyword(LaunchError, KeyError):
 class AutotunerError(WeftError):
     """The autotuner has nothing to choose from, or cannot choose."""
 
+    def __str__(self) -> str:
+        return f"Autotuner error: {self.message}"
+
 
 class InterpreterError(WeftError):
     """Triton's interpreter failed; Weft has none, the name is for `except` clauses."""

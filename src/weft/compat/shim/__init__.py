@@ -14,7 +14,6 @@ from weft.runtime import (
     Config,
     FutureKernel,
     InterpreterError,
-    IRSource,
     JITFunction,
     KernelInterface,
     MockTensor,
@@ -34,7 +33,7 @@ from weft.runtime import (
 from weft.runtime.errors import CompilationError
 
 from . import backends, compiler, errors, runtime, tools
-from .compiler import ASTSource, compile
+from .compiler import ASTSource, IRSource, compile
 
 __version__ = "3.6.0"
 

@@ -6,10 +6,13 @@ The questions are answered for the target of launches, a simulated one too: with
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import multiprocessing
 import os
+import pickle
 import re
+import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -275,18 +278,102 @@ class ProcessResult:
     driver_stderr_output: str
 
 
-def _run_in_child(
-    function: Callable[..., Any], sent: Any, args: Any, kwargs: Any, env: Mapping[str, str], path: str
-) -> None:
+def _call_in_child(call: Any, path: str) -> BaseException | None:
+    """Call a function with the file for what is written to stderr; what it raises."""
+    function, args, kwargs, env = call
+    before = dict(os.environ)
     os.environ.update(env)
     with open(path, "w+b") as stderr:
         os.dup2(stderr.fileno(), 2)
-        found: BaseException | None = None
         try:
             function(*args, **kwargs)
         except Exception as error:
-            found = error
-        sent.send(found)
+            return error
+        finally:
+            sys.stderr.flush()
+            os.environ.clear()
+            os.environ.update(before)
+    return None
+
+
+def _serve(calls: Any, first: Any) -> None:
+    """What a child does: a call, and those that are sent to it after that."""
+    asked = first
+    while asked is not None:
+        calls.send(_call_in_child(*asked))
+        asked = calls.recv()
+
+
+class _Child:
+    """A process that calls functions for this one; the first is handed over as it is, others are pickled."""
+
+    def __init__(self, call: Any) -> None:
+        context = multiprocessing.get_context("fork" if "fork" in multiprocessing.get_all_start_methods() else "spawn")
+        self._folder = tempfile.TemporaryDirectory()
+        self._calls, theirs = context.Pipe()
+        told = (theirs, (call, self._stderr))
+        self._process = context.Process(target=_serve, args=told)  # type: ignore[attr-defined]
+        self._process.start()
+        theirs.close()
+
+    @property
+    def _stderr(self) -> str:
+        return os.path.join(self._folder.name, "stderr")
+
+    def send(self, call: Any) -> None:
+        """Ask for another call."""
+        self._calls.send((call, self._stderr))
+
+    def result(self, name: str, limit: float) -> ProcessResult:
+        """What came of the last one. TimeoutError where it takes too long, RuntimeError where the process ended."""
+        if not self._calls.poll(limit):
+            self.end(kill=True)
+            raise TimeoutError(f"test subprocess {name} exceeded its {limit:g}-second timeout")
+        try:
+            found = self._calls.recv()
+        except EOFError:
+            self._process.join()
+            code = self._process.exitcode
+            self.end()
+            raise RuntimeError(f"the process ended with {code} before it had a result") from None
+        return ProcessResult(found, Path(self._stderr).read_text(errors="replace"))
+
+    def end(self, kill: bool = False) -> None:
+        """Let it end."""
+        if kill:
+            self._process.kill()
+        with contextlib.suppress(OSError):
+            self._calls.send(None)
+        self._calls.close()
+        self._process.join()
+        self._folder.cleanup()
+
+
+class _Pool:
+    """The process that `use_process_pool` keeps, if there is one."""
+
+    wanted = False
+    child: _Child | None = None
+
+    def run(self, call: Any, name: str, limit: float) -> ProcessResult:
+        """Call a function in it; it is replaced after one that fails."""
+        child, self.child = self.child, None
+        if child is not None:
+            try:
+                child.send(call)
+            except (pickle.PicklingError, AttributeError, TypeError, OSError):  # no name, or no process any more
+                child.end(kill=True)
+                child = None
+        child = child or _Child(call)
+        found = child.result(name, limit)
+        if found.exc is None and self.wanted:
+            self.child = child
+        else:
+            child.end()
+        return found
+
+
+_pool = _Pool()
 
 
 def run_in_process(
@@ -295,30 +382,26 @@ def run_in_process(
     kwargs: Mapping[str, Any] | None = None,
     env: Mapping[str, str] | None = None,
 ) -> Any:
-    """Call a function in a process of its own; a ProcessResult with what it raised and wrote to stderr."""
+    """Call a function in a process of its own; a ProcessResult with what it raised and wrote to stderr.
+
+    TimeoutError after TRITON_TEST_PROCESS_TIMEOUT seconds (300).
+    """
     if os.environ.get("DISABLE_SUBPROCESS"):
         return client_fn(*args, **(kwargs or {}))
-    context = multiprocessing.get_context("fork" if "fork" in multiprocessing.get_all_start_methods() else "spawn")
-    received, sent = context.Pipe(duplex=False)
-    with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, "stderr")
-        told = (client_fn, sent, tuple(args), dict(kwargs or {}), dict(env or {}), path)
-        process = context.Process(target=_run_in_child, args=told)  # type: ignore[attr-defined]
-        process.start()
-        sent.close()
-        try:
-            found = received.recv()
-        except EOFError:
-            process.join()
-            raise RuntimeError(f"the process ended with {process.exitcode} before it had a result") from None
-        process.join()
-        return ProcessResult(found, Path(path).read_text(errors="replace"))
+    call = (client_fn, tuple(args), dict(kwargs or {}), dict(env or {}))
+    return _pool.run(call, client_fn.__name__, float(os.environ.get("TRITON_TEST_PROCESS_TIMEOUT", "300")))
 
 
 @contextmanager
 def use_process_pool(preload_module: str) -> Iterator[None]:
-    """Processes are started one by one: there is nothing to prepare."""
-    yield
+    """Inside of it, functions that succeed run in one process after the other; one that fails is the last of its."""
+    _pool.wanted = True
+    try:
+        yield
+    finally:
+        _pool.wanted, child, _pool.child = False, _pool.child, None
+        if child is not None:
+            child.end()
 
 
 def _fresh_knobs_impl(skipped_attr: set[str] | None = None) -> tuple[Callable[[], Any], Callable[[], None]]:
@@ -327,7 +410,7 @@ def _fresh_knobs_impl(skipped_attr: set[str] | None = None) -> tuple[Callable[[]
     The target stays: it says which machine the tests are for, as the GPU that is there does for Triton.
     """
     groups = {name: group for name, group in vars(knobs).items() if isinstance(group, knobs.base_knobs)}
-    groups = {name: group for name, group in groups.items() if name not in (skipped_attr or ())}
+    groups = {name: group for name, group in groups.items() if name not in ("weft", *(skipped_attr or ()))}
     variables = {v for group in groups.values() for knob in group.knob_descriptors.values() for v in knob}
     variables.discard("WEFT_TARGET")
     patch = pytest.MonkeyPatch()

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from weft.compiler import AsmDict, CompiledKernel, LazyDict, as_target
-from weft.runtime import IRSource, compiler_key, driver
+from weft.runtime import compiler_key, driver
 from weft.runtime.errors import OutOfResources
 
 from ..backends.compiler import BaseBackend, CPUBackend, CUDABackend, GPUTarget
 from .files import compile
-from .sources import ASTSource
+from .sources import ASTSource, IRSource
 
 __all__ = [
     "ASTSource",

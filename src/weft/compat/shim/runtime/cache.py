@@ -150,7 +150,7 @@ class FileCacheManager(CacheManager):
             own = {name: path for name, path in paths.items() if path == self._make_path(os.path.basename(path))}
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return None
-        return {name: path for name, path in own.items() if self.has_file(os.path.basename(path))}
+        return own if all(self.has_file(os.path.basename(path)) for path in own.values()) else None
 
     def put_group(self, filename: str, group: dict[str, str]) -> str:
         """Remember a group of files."""

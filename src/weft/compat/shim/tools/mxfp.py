@@ -36,9 +36,7 @@ class MXFP4Tensor:
         self.data: Any = None
         self.size = size
         if data is not None:
-            if not data.is_floating_point():
-                raise TypeError(f"MXFP4Tensor is made of a floating point tensor, got {data.dtype}")
-            self.data = self._from_float(data)
+            self.data = self._from_float(data.float())
 
     def random(self) -> MXFP4Tensor:
         """Any of the 16 codes, equally likely."""
@@ -72,7 +70,7 @@ class MXFP4Tensor:
         torch = _torch()
         data = self.data
         if not 0 <= dim < data.ndim:
-            raise ValueError(f"The dimension to pack along is not within the range of tensor dimensions: {dim}")
+            raise AssertionError("The dimension to pack along is not within the range of tensor dimensions")
         if data.shape[dim] % 2:
             pad = list(data.shape)
             pad[dim] = 1

@@ -10,10 +10,18 @@ from collections.abc import Callable
 from typing import Any
 
 import xdsl.ir as xdsl
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr, SymbolRefAttr
+from xdsl.dialects.builtin import (
+    DenseIntOrFPElementsAttr,
+    FloatAttr,
+    IntegerAttr,
+    ModuleOp,
+    StringAttr,
+    SymbolRefAttr,
+    i1,
+)
 
 from weft.base import CompilationError
-from weft.ir import print_module, verify
+from weft.ir import is_tensor, print_module, shape_of, verify
 
 __all__ = ["block", "context", "load_dialects", "module", "operation", "region", "value"]
 
@@ -31,6 +39,10 @@ class _Known:
 
 class Value(_Known):
     """A result of an operation or an argument of a block."""
+
+    def get_shape(self) -> list[int]:
+        """The sizes of a tile; none of a scalar."""
+        return list(shape_of(self._of.type)) if is_tensor(self._of.type) else []
 
 
 class Region(_Known):
@@ -110,6 +122,15 @@ class Operation(_Known):
         """An attribute that is an integer, if it has it."""
         found = self._attribute(name)
         return int(found.value.data) if isinstance(found, IntegerAttr) else None
+
+    def get_constant_value(self) -> int | float | bool | None:
+        """The value of a constant; that of all elements of a tile. None for other operations."""
+        found = self._attribute("value") if self.get_name() == "arith.constant" else None
+        if isinstance(found, DenseIntOrFPElementsAttr):
+            found = next(found.iter_attrs())
+        if isinstance(found, IntegerAttr):
+            return bool(found.value.data) if found.type == i1 else int(found.value.data)
+        return float(found.value.data) if isinstance(found, FloatAttr) else None
 
 
 class Module(Operation):

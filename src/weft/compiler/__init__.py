@@ -11,7 +11,7 @@ from weft.base import lazy_face
 if TYPE_CHECKING:
     from .gpu import lane_program
     from .kernel import AsmDict, CompiledKernel, LazyDict, Metadata
-    from .options import make_options, option_names
+    from .options import gpu_options, make_options, option_names
     from .sources import ASTSource, IRSource, Source
     from .stages import Dump, Store, cache_key, compile, stages_begun, versions
     from .target import (
@@ -47,6 +47,7 @@ __all__ = [
     "compile",
     "compile_work",
     "get_num_threads",
+    "gpu_options",
     "host_cpu",
     "lane_program",
     "make_options",
@@ -64,7 +65,7 @@ __getattr__ = lazy_face(
     {
         "stages": "Dump Store cache_key compile stages_begun versions",
         "sources": "ASTSource IRSource Source",
-        "options": "make_options option_names",
+        "options": "gpu_options make_options option_names",
         "kernel": "AsmDict CompiledKernel LazyDict Metadata",
         "target": (
             "SIMULATED TARGETS GPUTarget as_target get_num_threads host_cpu set_num_threads set_scratch_limit "

@@ -13,7 +13,7 @@ from weft.backends.cpu import CPUOptions
 from weft.base import CompileOptions, LaunchError, LaunchTypeError, OptionError
 from weft.language.keys import key_text
 
-__all__ = ["Options", "make_options", "option_names"]
+__all__ = ["Options", "gpu_options", "make_options", "option_names"]
 
 # Options that Triton's other targets take: accepted, since they change nothing on a CPU.
 _FOREIGN = frozenset(
@@ -47,6 +47,12 @@ class Options:
 def option_names() -> frozenset[str]:
     """Names a launch may give besides the kernel's parameters."""
     return frozenset((*_LANGUAGE, *_BACKEND, "ir_override")) | _FOREIGN
+
+
+@lru_cache(maxsize=1)
+def gpu_options() -> frozenset[str]:
+    """Options that make no other code on a CPU."""
+    return frozenset(("num_warps", "num_ctas", "num_stages")) | _FOREIGN
 
 
 def _check(name: str, value: Any, allowed: tuple[int, ...], text: str) -> None:

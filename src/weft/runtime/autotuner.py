@@ -6,8 +6,9 @@
     def kernel(x, n, BLOCK: tl.constexpr, EVEN: tl.constexpr): ...
 
 The first launch with new values of the key arguments measures every configuration and keeps the fastest.  On a CPU the
-options num_warps, num_stages and num_ctas change nothing, so configurations that differ in nothing else are measured
-once; and one that is four times slower than the best so far in a single run is not measured further.
+options of GPUs (num_warps, num_stages, ...) change nothing, so configurations that differ in nothing else are measured
+once; code for all of them is made at once, by compile workers; and one that is clearly slower than the best so far is
+not run to the end (see `_race`).
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -37,6 +39,7 @@ from .errors import AutotunerError, PTXASError
 from .files import compiler_key
 from .interface import KernelInterface, PickledByName
 from .jit import JITFunction
+from .many import compile_many
 from .streams import may_use_gpu
 from .testing import do_bench, do_bench_cudagraph
 from .tuning_checks import (
@@ -50,11 +53,19 @@ from .tuning_checks import (
     parameters_of,
     top_count,
 )
+from .workers import cores
 
 __all__ = ["Autotuner", "Config", "Heuristics", "autotune", "heuristics"]
 
-HOPELESS = 4.0
-"""A configuration this many times slower than the best in its first run is given up."""
+BEHIND = (4.0, 1.5, 1.25)
+"""A configuration is given up on a CPU where its best run takes so many times the median of the best configuration:
+after its first run, after its second, and later."""
+LONG_MS = 20.0
+"""In a run of this length cold caches are no part worth mentioning: the first run counts, and as much as a second."""
+LEAST_AHEAD = 3
+"""So many configurations are worth the start of processes."""
+MEASURED_MS = 60.0
+"""How long the runs of one configuration on a CPU take together, unless it is given up."""
 _FAILED = [float("inf")] * 3
 
 
@@ -150,6 +161,8 @@ class Autotuner(PickledByName, KernelInterface[Any]):
         self.best_config: Config | None = None
         self.configs_timings: dict[Config, Any] = {}
         self.bench_time = 0.0
+        self._ahead: set[Config] = set()
+        """Configurations whose code has been made before they are measured."""
         if warmup is not None or rep is not None or use_cuda_graph:
             warnings.warn(
                 "warmup, rep and use_cuda_graph of autotune are deprecated, give do_bench instead",
@@ -221,21 +234,32 @@ class Autotuner(PickledByName, KernelInterface[Any]):
             self.post_hook(full, exception=None)
 
         try:
-            if self._do_bench is None and not self._on_gpu(
-                (*args, *meta.values())
-            ):  # a launch on a GPU returns before it is done
-                kernel_call()  # compiles
-                begin = time.perf_counter()
-                kernel_call()
-                first = 1e3 * (time.perf_counter() - begin)
-                best = min((t[0] for t in self.configs_timings.values() if isinstance(t, list)), default=float("inf"))
-                if first > HOPELESS * best:
-                    return [first] * 3
+            if self._do_bench is None and not self._on_gpu((*args, *meta.values())):
+                return self._race(kernel_call, config in self._ahead)  # a launch on a GPU returns before it is done
             return self.do_bench(kernel_call, quantiles=(0.5, 0.2, 0.8))
         except (OutOfResources, CompileTimeAssertionFailure, PTXASError) as error:
             if verbose:
                 print(f"Autotuning failed with {error}")
             return list(_FAILED)
+
+    def _race(self, kernel_call: Callable[[], None], compiled: bool) -> list[float]:
+        """Milliseconds of a run on a CPU, as `_bench` says; a clear loser is not run to the end."""
+        best = min((t[0] for t in self.configs_timings.values() if isinstance(t, list)), default=float("inf"))
+        times: list[float] = []
+        warm = False
+        while sum(times) < MEASURED_MS or len(times) < len(BEHIND):
+            begin = time.perf_counter()
+            kernel_call()
+            taken = 1e3 * (time.perf_counter() - begin)
+            if not warm and (taken < LONG_MS or not compiled):
+                warm = True  # the first run, which finds everything cold, and may have compiled
+                continue
+            times.append(taken)
+            lap = len(times) - (min(times) < LONG_MS)
+            if min(times) > BEHIND[max(0, min(lap, len(BEHIND) - 1))] * best:
+                break
+        times.sort()
+        return [times[int(q * (len(times) - 1) + 0.5)] for q in (0.5, 0.2, 0.8)]
 
     @staticmethod
     def _on_gpu(values: Iterable[Any]) -> bool:
@@ -247,20 +271,46 @@ class Autotuner(PickledByName, KernelInterface[Any]):
         name = target if target is not None and "target" not in self.arg_names else current_target()
         return _Place("cuda" if name == "cpu" and may_use_gpu() and self._on_gpu(values) else name)
 
-    def _same_code(self, config: Config, values: Sequence[Any], target: str | None) -> Any:
+    def _same_code(self, config: Config, args: tuple[Any, ...], meta: Mapping[str, Any]) -> Any:
         """Configurations with the same answer make the same code on a CPU; None when that is not known."""
-        if self._place(values, target) != "cpu":
+        if self._place((*args, *meta.values()), meta.get("target")) != "cpu":
             return None
         if config.pre_hook is not None or config.ir_override is not None or self._do_bench is not None:
             return None
-        also = {k: v for k, v in config.all_kwargs().items() if k in self.arg_names}  # options that it computes with
-        return key_text(sorted({**config.kwargs, **also}.items()))
+        # Parameters, options of a GPU that the kernel computes with among them, and options that a CPU's code knows of.
+        told = {k: v for k, v in config.all_kwargs().items() if k in self.arg_names or k not in compiler.gpu_options()}
+        return key_text((sorted(told.items()), self._derived(config, meta)))
+
+    def _derived(self, config: Config, meta: Mapping[str, Any]) -> list[tuple[str, Any]]:
+        """What heuristics below make of a configuration: they may look at options of GPUs."""
+        values, given, fn = dict[str, Any](), {**(self.nargs or {}), **meta, **config.all_kwargs()}, self.fn
+        while not isinstance(fn, JITFunction):
+            if isinstance(fn, Heuristics):
+                for name, rule in fn.values.items():
+                    values[name] = rule({**given, **values})
+            fn = fn.fn
+        return sorted(values.items())
+
+    def _compile_ahead(self, configs: Iterable[Config], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Have the code of all configurations made at once, by compile workers; what fails is told when it is run.
+
+        A hook may change the arguments before a kernel is compiled for them: configurations that have one wait.
+        """
+        plain = [config for config in configs if config.pre_hook is None and config.ir_override is None]
+        if self.user_defined_pre_hook or len(plain) < LEAST_AHEAD or cores() < 2:
+            return
+        ahead = [
+            partial(self.fn.run, *args, **{**kwargs, **config.all_kwargs(), "warmup": True}) for config in plain
+        ]
+        compile_many(ahead, return_exceptions=True)
+        self._ahead = set(plain)
 
     def _measure(self, configs: Iterable[Config], args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[Config, Any]:
-        self.configs_timings = {}
+        self.configs_timings, self._ahead = {}, set()
         known: dict[Any, Any] = {}
-        for config in configs:
-            same = self._same_code(config, (*args, *kwargs.values()), kwargs.get("target"))
+        codes = [(c, self._same_code(c, args, kwargs)) for c in configs]
+        self._compile_ahead({same: c for c, same in reversed(codes) if same is not None}.values(), args, kwargs)
+        for config, same in codes:
             timing = known.get(same) if same is not None else None
             if timing is None:
                 timing = self._bench(*args, config=config, **kwargs)

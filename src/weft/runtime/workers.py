@@ -35,7 +35,7 @@ from weft.compiler import Artefact, Work, compile_work
 from . import knobs
 from .worker import read, write
 
-__all__ = ["WorkerPool", "default_pool", "elsewhere"]
+__all__ = ["WorkerPool", "cores", "default_pool", "elsewhere"]
 
 BOOT = "import sys; sys.path[:] = {path!r}; from weft.runtime.worker import main; main({memory})"
 LAST_WORDS = 2000
@@ -120,7 +120,7 @@ class WorkerPool(Executor):
     """
 
     def __init__(self, count: int | None = None, *, seconds: float | None = None, memory: int | None = None) -> None:
-        self.count = count or knobs.compilation.workers or _cores()
+        self.count = count or knobs.compilation.workers or cores()
         self.seconds = seconds if seconds is not None else knobs.compilation.worker_seconds
         self.memory = memory if memory is not None else knobs.compilation.worker_memory
         self._begin()
@@ -196,7 +196,7 @@ def _written(work: Work) -> str | None:
     return None
 
 
-def _cores() -> int:
+def cores() -> int:
     """How many processors this process may run on."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 

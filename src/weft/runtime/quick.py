@@ -204,6 +204,7 @@ def make_quick(
         **spaces,
         "_w_plain": frozenset((int, str, type(None))),
         "_w_constant": bind_constant,
+        "_w_params": params,
         "_w_int_key": int_key,
         "_w_one": ONE,
         "_w_grid_of": grid_of,

@@ -134,6 +134,17 @@ def test_descriptors(target: str) -> None:
 
 
 @weft.jit
+def addresses(o, x, N: tl.constexpr):
+    i = tl.arange(0, N)
+    tl.store(o + i, x + i)
+
+
+def test_addresses_are_refused() -> None:
+    with pytest.raises(weft.CompilationError, match=r"cannot cast .* to int1: cast it to int64 first"):
+        addresses[(1,)](np.zeros(N, bool), np.zeros(N, np.int32), N)
+
+
+@weft.jit
 def raised(o, OP: tl.constexpr):
     OP(o, True)
 

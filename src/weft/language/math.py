@@ -11,7 +11,7 @@ from weft import ir
 
 from . import core
 from . import dtypes as dt
-from .constants import known_flag, unwrap
+from .constants import known_flag
 from .protocol import builtin
 from .tensors import member, tensor
 
@@ -158,10 +158,8 @@ def fdiv(x: Any, y: Any, ieee_rounding: Any = False, _semantic: TritonSemantic |
 def div_rn(x: Any, y: Any, _semantic: TritonSemantic | None = None) -> tensor:
     """The quotient of two float32 values, correctly rounded."""
     assert _semantic is not None
-    sides = [unwrap(v) for v in (x, y)]
-    if any(isinstance(v, tensor) for v in sides):  # a number beside it becomes a float32
-        sides = [v if isinstance(v, tensor) else _semantic.cast(_semantic.to_tensor(v), dt.float32) for v in sides]
-    x, y = (_checked(_semantic.to_tensor(v), ("fp32",)) for v in sides)
+    x, y = (v if isinstance(v, tensor) else _semantic.cast(_semantic.to_tensor(v), dt.float32) for v in (x, y))
+    x, y = (_checked(v, ("fp32",)) for v in (x, y))
     x, y = _semantic.binary_op_type_checking_impl(x, y)
     return _semantic._same(ir.tt.PreciseDivFOp, x, y)
 

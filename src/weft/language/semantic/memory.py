@@ -144,6 +144,8 @@ class Memory(SemanticBase):
 
     def _byte_of_bool(self, value: tensor) -> tensor:
         """The byte of a bool array for a value: 1 where it is not zero, NaN included, else 0."""
+        if value.type.scalar.is_ptr():
+            raise TypeError(f"cannot cast {value.type} to int1: cast it to int64 first")
         if value.type.scalar.is_fp8():
             value = self.cast(value, dt.float32)
         return self.cast(self.cast(value, dt.int1), dt.int8)

@@ -143,7 +143,7 @@ def test_the_text_is_read_back() -> None:
 @pytest.mark.parametrize(
     ("picked", "axis", "message"),
     [
-        ((16, 32), 1, r"shape of the memory but along axis 1: got \[16, 32\] and \[32, 32\]"),
+        ((64, 32), 1, r"at most the shape of the memory but along axis 1: got \[64, 32\] and \[32, 32\]"),
         ((32, 32), 2, "the axis must be from -2 to 1, got 2"),
     ],
 )

@@ -34,8 +34,8 @@ FAMILIES: dict[str, tuple[tuple[str, ...], Make]] = {}
 """The entries of a family, and what makes its cases."""
 
 
-def family(*prefixes: str, but: str = "wgmma") -> Callable[[Make], Make]:
-    """Register what makes the cases of the entries whose names begin so, but for one."""
+def family(*prefixes: str, but: str | tuple[str, ...] = "wgmma") -> Callable[[Make], Make]:
+    """Register what makes the cases of the entries whose names begin so, but for some."""
 
     def register(make: Make) -> Make:
         found = tuple(name for name in INSTRUCTIONS if name.startswith(prefixes) and not name.startswith(but))
@@ -221,7 +221,7 @@ def phases(name: str, by_table: bool) -> Iterator[Case]:
         for _ in range(count):
             k.instruction("mbarrier.arrive.once", [barrier], active=one(k, answers))
             answers += ask(k, barrier)
-        for wait in ("mbarrier.wait.parity", "mbarrier.wait.parity.awake"):
+        for wait in ("mbarrier.wait.parity", "mbarrier.wait.parity.awake", "mbarrier.wait.parity.cluster"):
             k.when(k.equal(answers[-2], 1), lambda wait=wait: k.instruction(wait, [barrier, k.int(0)]) and ())
     yield finished(k, answers)
 
@@ -240,7 +240,10 @@ def finished(k: Kit, answers: Sequence[Value]) -> Case:
     return Case(k.program(), 1, {"y": np.full(32 * len(answers), -1, np.int32)})
 
 
-@family("mbarrier.arrive", "mbarrier.expect_tx", but="mbarrier.arrive.once")
+FAR = ("mbarrier.arrive.remote", "mbarrier.arrive.expect_tx.remote")
+
+
+@family("mbarrier.arrive", "mbarrier.expect_tx", but=("mbarrier.arrive.once", *FAR))
 def arrivals(name: str, by_table: bool) -> Iterator[Case]:
     """Arrivals by numbers, and bytes that do not come: the phase does not end."""
     k = Kit("y:i32*")
@@ -257,6 +260,74 @@ def arrivals(name: str, by_table: bool) -> Iterator[Case]:
         answers += ask(k, barrier)
         active = one(k, answers)
     yield finished(k, answers)
+
+
+@family(*FAR)
+def arrivals_at_others(name: str, by_table: bool) -> Iterator[Case]:
+    """Each of two blocks arrives twice at the mbarrier of the other."""
+    k = Kit("z:i32*")
+    barrier = begun(k, 2)
+    together(k)
+    there = k.remote(barrier, k.op("arith.xori", [k.linear((0,), block=(1,)), k.int(1)], "i32"))
+    for _ in range(2):
+        k.instruction(name, [there, k.int(1 if name == FAR[0] else 0)])
+    k.store("global", k.place("z", thread_of_two_blocks(k)), ended(k, barrier, 0))
+    together(k)
+    yield Case(replace(k.program(), blocks=2), 1, {"z": np.zeros(64, np.int32)})
+
+
+def thread_of_two_blocks(k: Kit) -> Value:
+    return k.linear((0,), lane=(1, 2, 4, 8, 16), block=(32,))
+
+
+@family("st.async")
+def sent(name: str, by_table: bool) -> Iterator[Case]:
+    """Each of two blocks sends words to the memory of the other, where they are counted."""
+    words_each = INSTRUCTIONS[name].operands[1].count
+    k = Kit("x:i32*", "y:i32*", "z:i32*")
+    index = k.mul(thread_of_two_blocks(k), words_each)
+    buffer = k.shared(128 * words_each)
+    barrier = begun(k, 1)
+    k.instruction("mbarrier.arrive.expect_tx", [barrier, k.int(128 * words_each)])
+    together(k)
+    other = k.op("arith.xori", [k.linear((0,), block=(1,)), k.int(1)], "i32")
+    place = k.add2(buffer, k.mul(lane_of(k), 4 * words_each))
+    value = k.load("global", k.place("x", index), "i32", words_each)
+    k.instruction(name, [k.remote(place, other), value, k.remote(barrier, other)], active=k.constant("i1", 1))
+    done = ended(k, barrier, 0)
+    k.store("global", k.place("z", thread_of_two_blocks(k)), done)
+
+    def read() -> tuple[()]:
+        k.store("global", k.place("y", index), k.load("shared", place, "i32", words_each), words_each)
+        return ()
+
+    k.when(k.equal(done, 1), read)
+    together(k)
+    count = 64 * words_each
+    zeros = {"y": np.zeros(count, np.int32), "z": np.zeros(64, np.int32)}
+    yield Case(replace(k.program(), blocks=2), 1, {"x": words(count), **zeros})
+
+
+@family("cluster_barrier.")
+def partitions_of_a_cluster(name: str, by_table: bool) -> Iterator[Case]:
+    """Two blocks read each other's memory between two barriers of a part of each, which is all of it here."""
+    k = Kit("x:i32*", "y:i32*")
+    rank, index = k.linear((0,), block=(1,)), thread_of_two_blocks(k)
+    place = k.add2(k.shared(128), k.mul(lane_of(k), 4))
+    barrier = k.shared(8)
+    attrs = {"scope": "cluster", "id": 0, "warps": 1, "at": 128, "inserted": False}
+    order(k, by_table, "cluster_barrier.make", [barrier, k.int(2)], lambda: None)
+    together(k)
+    k.store("shared", place, k.load("global", k.place("x", index), "i32"))
+    for step in range(2):
+        passed = [barrier, rank, lane_of(k), k.int(2)]
+        k.barrier("warp")
+        order(k, by_table, "cluster_barrier.pass", passed, lambda: k.add("barrier", (), (), attrs))
+        k.barrier("warp")
+        if not step:
+            there = k.remote(place, k.op("arith.xori", [rank, k.int(1)], "i32"))
+            k.store("global", k.place("y", index), k.load("cluster", there, "i32"))
+    yield Case(replace(k.program(), blocks=2), 1, {"x": words(64), "y": np.zeros(64, np.int32)})
 
 
 @family("mbarrier.copies")
@@ -312,7 +383,9 @@ def coordinates(k: Kit, at: Sequence[Value]) -> Value:
     return k.add("join", list(at), [("i32", len(at))]).result if len(at) > 1 else at[0]
 
 
-def loaded(k: Kit, load: str, at: Value, map: Value, size: int, announce: str, ranks: int = 0) -> None:
+def loaded(
+    k: Kit, load: str, at: Value, map: Value, size: int, announce: str, ranks: int = 0, offsets: Sequence[Value] = ()
+) -> None:
     """Load a box, wait for it no longer than TURNS, and store its words to y; z says whether it came."""
     buffer = k.shared(size)
     k.allocations[-1].alignment = 128
@@ -322,7 +395,7 @@ def loaded(k: Kit, load: str, at: Value, map: Value, size: int, announce: str, r
     if separate:
         k.instruction("mbarrier.arrive.once", [barrier])
     more = [k.constant("i16", ranks)] if ranks else []
-    k.instruction(load, [buffer, map, at, barrier, *more])
+    k.instruction(load, [buffer, map, at, barrier, *offsets, *more])
     done = ended(k, barrier, 0)
     k.store("global", k.place("z", k.thread()), done)
     each = size // 128
@@ -342,7 +415,25 @@ def outputs(size: int) -> dict[str, Array]:
 LOADS = tuple(f"cp.async.bulk.tensor.{rank}d.load" for rank in range(1, 6))
 
 
-@family(*LOADS)
+@family(*(f"{load}.im2col" for load in LOADS[2:]))
+def loads_of_images(name: str, by_table: bool) -> Iterator[Case]:
+    """Pixels that begin outside of the image, and channels that end outside of it, at a place of a filter."""
+    rank = int(name.split(".")[4][0])
+    pixels, channels = 16, 32
+    images = tensor(rank, 5)
+    images.block_shape = (pixels, channels)
+    images.pixel_box_lower_corner, images.pixel_box_upper_corner = [-1] * (rank - 2), [0] * (rank - 2)
+    k = Kit("t:i64", "y:i32*", "z:i32*")
+    k.parameters[0] = Parameter("t", "tensormap", "i32", (channels, pixels), 16, (pixels, channels))
+    at = coordinates(k, [k.int(16), *[k.int(-1)] * (rank - 2), k.int(0)])
+    places = [k.constant("i16", 1 + i) for i in range(rank - 2)]
+    offsets = k.add("join", places, [("i16", rank - 2)]).result if rank > 3 else places[0]
+    size, announce = 4 * pixels * channels, "mbarrier.arrive.expect_tx"
+    loaded(k, name, at, k.arg("t"), size, announce, 1 if name.endswith("multicast") else 0, [offsets])
+    yield Case(k.program(), 1, {"t": images, **outputs(size)})
+
+
+@family(*LOADS, but=tuple(f"{load}.im2col" for load in LOADS))
 def bulk_loads(name: str, by_table: bool) -> Iterator[Case]:
     """A box that reaches beyond the end of the tensor; to the one block that there is, by its rank."""
     rank = int(name.split(".")[4][0])

@@ -37,7 +37,14 @@ def test_the_program_is_right(name: str) -> None:
         assert "y" not in before or name == "lop3" or (case.arguments["y"] != before["y"]).any()
 
 
-ORDERING = ("bar.", "fence.", "cp.async.commit_group", "cp.async.wait_group", "mbarrier.arrive.once")
+ORDERING = (
+    "bar.",
+    "cluster_barrier.",
+    "fence.",
+    "cp.async.commit_group",
+    "cp.async.wait_group",
+    "mbarrier.arrive.once",
+)
 
 
 @pytest.mark.parametrize("name", [n for n in SOME if ".tensor." not in n or n.endswith(("load", "store", "inc"))])

@@ -134,9 +134,9 @@ class SharedMemory(Laid):
             raise ValueError(f"the axis must be from {-rank} to {rank - 1}, got {axis}")
         axis %= rank
         shape = block_shape(indices)
-        if len(shape) != rank or any(i != axis and shape[i] != memory.shape[i] for i in range(rank)):
+        if len(shape) != rank or any(i != axis and shape[i] > memory.shape[i] for i in range(rank)):
             raise ValueError(
-                f"the indices must have the shape of the memory but along axis {axis}: "
+                f"the indices must have at most the shape of the memory but along axis {axis}: "
                 f"got {shape_text(shape)} and {shape_text(memory.shape)}"
             )
         return {"axis": ir.i32_attr(axis)}

@@ -262,7 +262,7 @@ def _kernel(
     asm = AsmDict(stages, assembly)
     # A program's scratch memory takes the place of a GPU's shared memory; never 0, because scripts divide by it.
     shared = max(16, int(facts.get("scratch_bytes", 0)))
-    own = {"shared": shared, "warp_size": 1, "backend_name": "cpu", "arch": target.arch}
+    own = {"shared": shared, "warp_size": target.warp_size, "backend_name": "cpu", "arch": target.arch}
     metadata = {**TRITON_FACTS, **facts, **own}
     kernel = CompiledKernel(src, target, asm, metadata, key, timings, from_cache)
     if dump is not None:

@@ -35,9 +35,14 @@ SIMULATED = ("sim:cuda:80", "sim:cuda:90")
 """The simulated targets that exist: for launches only."""
 
 
+WARP_SIZE = 32
+"""Of every target, in Triton's terms. The CPU runs a program on one thread, and has no warps: programs that divide a
+number of threads by this for `num_warps` get one that is allowed."""
+
+
 @dataclass(frozen=True)
 class GPUTarget:
-    """A target in Triton's terms; on the CPU `arch` is LLVM's name of the processor and `warp_size` is 1."""
+    """A target in Triton's terms; on the CPU `arch` is LLVM's name of the processor."""
 
     backend: str
     arch: int | str
@@ -74,7 +79,7 @@ def _hint(backend: str, arch: str) -> str:
 def as_target(target: Any = None) -> GPUTarget:
     """Turn a name, a triple (backend, arch, warp size) or nothing into a target that exists."""
     if target is None or target == "cpu":
-        return GPUTarget("cpu", host_cpu().name, 1)
+        return GPUTarget("cpu", host_cpu().name, WARP_SIZE)
     if isinstance(target, str):
         backend, _, arch = target.partition(":")
     else:
@@ -86,7 +91,7 @@ def as_target(target: Any = None) -> GPUTarget:
         raise Unsupported("compiling", f"{backend}:{arch}" if arch else backend, hint=_hint(backend, arch))
     if arch and arch != host_cpu().name:
         raise Unsupported("compiling for another processor than this one", f"cpu:{arch}", works_on=["cpu"])
-    return GPUTarget("cpu", host_cpu().name, 1)
+    return GPUTarget("cpu", host_cpu().name, WARP_SIZE)
 
 
 def target_of_arch(arch: Any) -> GPUTarget:

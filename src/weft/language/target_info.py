@@ -66,7 +66,7 @@ def _parsed(name: str) -> Target:
     """`cuda:90` as its parts."""
     backend, _, arch = name.removeprefix("sim:").partition(":")
     number = "".join(c for c in arch if c.isdigit())
-    return Target(backend, int(number) if backend == "cuda" and number else arch, 1 if backend == "cpu" else 32)
+    return Target(backend, int(number) if backend == "cuda" and number else arch, 32)
 
 
 def _question(fn: Callable[..., Any]) -> Any:

@@ -80,7 +80,7 @@ class _Utils:
             "max_shared_mem": from_backend.l2_bytes,
             "max_num_regs": 65536,
             "multiprocessor_count": from_backend.cores,
-            "warpSize": 1,
+            "warpSize": compiler.as_target("cpu").warp_size,
             "sm_clock_rate": 0,
             "mem_clock_rate": 0,
             "mem_bus_width": 0,
@@ -112,7 +112,7 @@ class CPUDriver:
 
     @staticmethod
     def get_current_target() -> Any:
-        """GPUTarget("cpu", name of the processor, 1)."""
+        """GPUTarget("cpu", name of the processor, 32)."""
         return compiler.as_target()
 
     @staticmethod

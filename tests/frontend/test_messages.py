@@ -150,7 +150,7 @@ def stored(x, n):
     ("arguments", "text"),
     [
         ((np.zeros(4), (1, 2)), "cannot convert a tuple of 2 to tensor\nhint: use its elements, one at a time"),
-        ((np.zeros(4), [3]), "cannot convert a tuple of 1 to tensor\nhint: use its elements, one at a time"),
+        ((np.zeros(4), (3,)), "cannot convert a tuple of 1 to tensor\nhint: use its elements, one at a time"),
         (
             (5, 1),
             "Unsupported ptr type <['4'], int32> in `tl.store`: expected a pointer or a tensor of them\n"

@@ -314,7 +314,7 @@ class Writer:
         self.counters += 1
         counter, scratch = f"w{self.counters}", self.scratch(env)
         self.put(f"{counter} = {self.small(env)} & 3")
-        extra = f" and {self.condition({n: t for n, t in env.items() if n not in scratch})}"
+        extra = f" and ({self.condition({n: t for n, t in env.items() if n not in scratch})})"
         self.put(f"while {counter} > 0{extra if self.rng.random() < 0.4 and not self.plain else ''}:")
         inner = self.body(env, {}, scratch)
         self.depth += 1

@@ -18,7 +18,7 @@ import numpy as np
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from weft.base import Span
-from weft.ir import argument_name, bit_width, element_of, shape_of, span_of, tt
+from weft.ir import argument_name, bit_width, element_of, shape_of, span_of, tt, walk
 
 from .samples import Places, Samples, Wrap, some_places
 
@@ -60,7 +60,7 @@ def wrapped_offsets(root: Operation) -> list[WrappedOffset]:
     function: tt.FuncOp | None = None
     accesses: list[tuple[Operation, tt.FuncOp]] = []
     loops = False
-    for op in root.walk():
+    for op in walk(root):
         if isinstance(op, tt.FuncOp):
             function = op
         elif op.name in _ACCESSES and function is not None:

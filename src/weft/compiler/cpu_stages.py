@@ -13,7 +13,7 @@ from xdsl.dialects.builtin import ModuleOp
 from weft.analysis import wrapped_offsets
 from weft.backends.cpu import assembly, compile_module
 from weft.base import Unsupported
-from weft.ir import print_module, register_of, span_of, tt
+from weft.ir import print_module, register_of, span_of, tt, walk
 from weft.passes import cpu_pipeline, tile_pipeline
 
 from .options import Options
@@ -62,7 +62,7 @@ def _refuse_assembly(module: ModuleOp) -> None:
 
     Assembly of kernels is refused when they are traced; this is for tile IR of others.
     """
-    for op in module.walk():
+    for op in walk(module):
         if isinstance(op, tt.ElementwiseInlineAsmOp) and register_of(op) is None:
             raise Unsupported("inline_asm_elementwise", "cpu", span=span_of(op), works_on=("cuda",))
 

@@ -15,7 +15,7 @@ from typing import Any
 from xdsl.dialects.builtin import ContainerType, IntegerType, ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 
-from weft.ir import TensorDescType, is_pointer
+from weft.ir import TensorDescType, is_pointer, walk
 
 __all__ = ["stored_params"]
 
@@ -47,7 +47,7 @@ def stored_params(module: ModuleOp) -> list[int]:
     entry = function.regions[0].blocks[0]
     found: set[int] = set()
     seen: set[SSAValue] = set()
-    work = [op.operands[0] for op in function.walk() if op.name in _WRITES]
+    work = [op.operands[0] for op in walk(function) if op.name in _WRITES]
     while work:
         value = work.pop()
         wanted = _is_address if _is_address(value) else _may_hold_one

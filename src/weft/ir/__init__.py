@@ -80,6 +80,7 @@ if TYPE_CHECKING:
         tensor_of,
         tensordesc_of,
     )
+    from .walking import walk
 
 __all__ = [
     # dialects
@@ -99,6 +100,8 @@ __all__ = [
     "register_of",
     # making IR
     "Builder",
+    # going through it
+    "walk",
     # types
     "PtrType",
     "TensorDescType",
@@ -195,6 +198,7 @@ __getattr__ = lazy_face(
             "function_type i1 i8 i16 i32 i64 index int_type is_float is_int is_pointer is_tensor like numel_of "
             "ptr_of shape_of signed_int_type signless tensor_of tensordesc_of"
         ),
+        "walking": "walk",
     },
     {
         **{name: f"{__name__}.{name}" for name in ("attrs", "extra", "tt", "types")},

@@ -95,11 +95,16 @@ class Block:
     ops: list[LaneOp] = field(default_factory=list)
 
     def walk(self) -> Iterator[LaneOp]:
-        """All operations, those in regions after the one they belong to."""
-        for op in self.ops:
-            yield op
-            for region in op.regions:
-                yield from region.walk()
+        """All operations, those in regions after the one they belong to; without recursion, as nests may be deep."""
+        levels = [iter(self.ops)]
+        while levels:
+            for op in levels[-1]:
+                yield op
+                if op.regions:
+                    levels += [iter(region.ops) for region in reversed(op.regions)]
+                    break
+            else:
+                levels.pop()
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from xdsl.ir import Operation, SSAValue
 
+from weft.ir import walk
 from weft.ir.lane import Block, Value
 
 from . import elements
@@ -30,7 +31,7 @@ def _body(c: Context, ops: Sequence[Operation], block: Block) -> None:
 
 
 def _turn(c: Context, ops: Sequence[Operation]) -> None:
-    c.has_stored = c.has_stored or any(op.name == "tt.store" for outer in ops for op in outer.walk())  # a turn before
+    c.has_stored = c.has_stored or any(op.name == "tt.store" for outer in ops for op in walk(outer))  # a turn before
     c.block(ops)
 
 

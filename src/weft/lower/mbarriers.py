@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import Operation, SSAValue
 
 from weft.base import CompilationError, Unsupported
-from weft.ir import int_value
+from weft.ir import int_value, walk
 from weft.ir.lane import Block, LaneOp, Value
 from weft.layouts import f2
 from weft.targets.nvidia import INSTRUCTIONS
@@ -119,7 +119,7 @@ def _has_routed_arrivals(op: Operation) -> bool:
     top = op
     while (parent := top.parent_op()) is not None:
         top = parent
-    return any("fromCTA" in x.properties for x in top.walk())
+    return any("fromCTA" in x.properties for x in walk(top))
 
 
 @lowering("ttng.arrive_barrier")

@@ -26,7 +26,7 @@ from dataclasses import dataclass, field
 from xdsl.ir import Operation, Region
 
 from weft.base import CompilationError, Span, Unsupported
-from weft.ir import ints_of, span_of
+from weft.ir import ints_of, span_of, walk
 from weft.ir.lane import ELEMENT_BITS, Block, LaneOp, Value
 from weft.targets.nvidia import instruction
 
@@ -79,7 +79,7 @@ def _site(op: Operation, number: int) -> Site:
 
 def lower_body(c: Context, ops: Sequence[Operation], cap: int = 0) -> None:
     """Lower the operations of a kernel; with partitions where it has any. `cap` is `maxnreg`, or 0."""
-    found = [op for outer in ops for op in outer.walk() if op.name == "ttg.warp_specialize"]
+    found = [op for outer in ops for op in walk(outer) if op.name == "ttg.warp_specialize"]
     if not found:
         c.block(ops)
         return

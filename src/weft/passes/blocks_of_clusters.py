@@ -16,7 +16,7 @@ from math import prod
 
 from xdsl.ir import Block, Operation, SSAValue
 
-from weft.ir import int_value, ints_of, is_tensor, shape_of
+from weft.ir import int_value, ints_of, is_tensor, shape_of, walk
 from weft.layouts import BlockedLayout, make_cga_layout
 
 __all__ = ["Bases", "Clusters", "divided", "operand_division", "own_shape"]
@@ -108,7 +108,7 @@ class Clusters:
         for group in groups:
             self._unite(group)
         turned: list[Operation] = []
-        for op in block.walk():
+        for op in walk(block):
             if op.name == "tt.dot":
                 found = self.products[op] = _of_product(shape_of(op.results[0].type), self.blocks)
                 self._wish(op.results[0], 3, found)

@@ -49,6 +49,7 @@ from weft.ir import (
     str_attr,
     tensor_of,
     tt,
+    walk,
 )
 
 from .fold import constant_of
@@ -68,7 +69,7 @@ _KINDS: dict[type[Operation], str] = {
 
 def check_bounds(root: Operation) -> None:
     """Rewrite every function with a body."""
-    for function in [op for op in root.walk() if isinstance(op, tt.FuncOp) and op.body.blocks]:
+    for function in [op for op in walk(root) if isinstance(op, tt.FuncOp) and op.body.blocks]:
         _Checker(function).run()
 
 
@@ -80,7 +81,7 @@ class _Checker:
         self.limits: dict[SSAValue, tuple[int, SSAValue, SSAValue]] = {}
 
     def run(self) -> None:
-        accesses = [op for op in self.function.walk() if isinstance(op, Access)]
+        accesses = [op for op in walk(self.function) if isinstance(op, Access)]
         found = [(op, roots_of(op.operands[0])) for op in accesses]
         for op, arrays in found:
             if arrays:

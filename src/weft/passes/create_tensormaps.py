@@ -33,6 +33,7 @@ from weft.ir import (
     shape_of,
     span_of,
     tt,
+    walk,
 )
 from weft.ir.gpu import name_of, ttg, ttng
 from weft.layouts import NVMMASharedLayout
@@ -49,7 +50,7 @@ INTEGERS = {8: (0, 0), 16: (1, 1), 32: (3, 2), 64: (5, 4)}
 
 def create_tensormaps(module: ModuleOp) -> None:
     """Rewrite all descriptors with layouts. Raises Unsupported for elements that no map has."""
-    for op in list(module.walk()):
+    for op in list(walk(module)):
         if isinstance(op, tt.MakeTensorDescriptorOp) and name_of(op.result.type.block_type) is not None:  # type: ignore
             _rewrite(op)
 

@@ -40,6 +40,7 @@ from weft.ir import (
     span_of,
     tensor_of,
     tt,
+    walk,
 )
 
 from .removal import remove
@@ -64,7 +65,7 @@ def decompose_dot_scaled(root: Operation, *, denormals: bool = True) -> bool:
     Without `denormals`, products of bf16 may take denormal operands for zero (as `vdpbf16ps` of x86 does). An e8m0
     scale makes such operands, so they are widened to f32 after they were rounded.
     """
-    found = [op for op in root.walk() if isinstance(op, tt.DotScaledOp)]
+    found = [op for op in walk(root) if isinstance(op, tt.DotScaledOp)]
     for op in found:
         _rewrite(op, denormals)
     return bool(found)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from xdsl.dialects.builtin import ModuleOp
 
-from weft.ir import Builder, bool_attr
+from weft.ir import Builder, bool_attr, walk
 from weft.ir.gpu.ttg import AsyncCopyGlobalToLocalOp, AsyncWaitOp
 from weft.ir.gpu.ttng import FenceAsyncSharedOp, WarpGroupDotOp
 
@@ -22,7 +22,7 @@ __all__ = ["fence_copies"]
 
 def fence_copies(module: ModuleOp) -> None:
     """Put a fence after each wait for copies that has none, in a module with products of warp groups."""
-    found = list(module.walk())
+    found = list(walk(module))
     if not all(any(isinstance(op, kind) for op in found) for kind in (AsyncCopyGlobalToLocalOp, WarpGroupDotOp)):
         return
     for op in found:

@@ -14,7 +14,7 @@ from xdsl.dialects.builtin import ModuleOp, SymbolRefAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from weft.base import CompilationError
-from weft.ir import call_site_loc, span_of, tt, type_text
+from weft.ir import call_site_loc, span_of, tt, type_text, walk
 
 from .removal import remove
 
@@ -28,7 +28,7 @@ def inline_calls(module: ModuleOp) -> bool:
     """Inline every call in the module. Gives whether there was anything to do."""
     functions = [op for op in module.body.block.ops if isinstance(op, tt.FuncOp)]
     kernels = [f for f in functions if f.is_public and f.body.blocks]
-    calls = {f: [op for op in f.walk() if isinstance(op, tt.CallOp)] for f in functions}
+    calls = {f: [op for op in walk(f) if isinstance(op, tt.CallOp)] for f in functions}
     if not any(calls.values()):
         if len(kernels) in (0, len(functions)):
             return False
@@ -84,7 +84,7 @@ class _Inliner:
         return found
 
     def _inline(self, f: tt.FuncOp) -> None:
-        size = sum(1 for _ in f.walk())
+        size = sum(1 for _ in walk(f))
         for call in self.calls[f]:
             callee = self._callee(call)
             size += self.size[callee]
@@ -118,7 +118,7 @@ def _copy_body(call: tt.CallOp, callee: tt.FuncOp) -> None:
 
 
 def _relocate(op: Operation, caller: Attribute, known: dict[int, Attribute]) -> None:
-    for inner in op.walk():
+    for inner in walk(op):
         found = known.get(id(inner.location))
         if found is None:
             found = known[id(inner.location)] = call_site_loc(inner.location, caller)

@@ -25,7 +25,7 @@ from math import prod
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 
-from weft.ir import Builder, bit_width, bool_attr, element_of, i32_attr, int_value, shape_of, splat_value, tt
+from weft.ir import Builder, bit_width, bool_attr, element_of, i32_attr, int_value, shape_of, splat_value, tt, walk
 from weft.ir.gpu import MemDescType
 from weft.ir.gpu.ttg import ConvertLayoutOp, LocalAllocOp, LocalLoadOp
 from weft.ir.gpu.ttng import FenceAsyncSharedOp, WarpGroupDotOp, WarpGroupDotWaitOp
@@ -44,12 +44,12 @@ VIEWS = ("ttg.memdesc_trans", "ttg.memdesc_reshape", "ttg.memdesc_subslice", "tt
 
 def join_products(module: ModuleOp, target: str) -> None:
     """Rewrite a module of layout IR for a target ("cuda:90")."""
-    if not any(isinstance(op, WarpGroupDotOp) for op in module.walk()):
+    if not any(isinstance(op, WarpGroupDotOp) for op in walk(module)):
         return
     warps = int_value(module.attributes["ttg.num-warps"]) if "ttg.num-warps" in module.attributes else 4
     for function in module.body.block.ops:
         if isinstance(function, tt.FuncOp):
-            rows = [row for op in function.walk() for r in op.regions for b in r.blocks for row in _rows(b)]
+            rows = [row for op in walk(function) for r in op.regions for b in r.blocks for row in _rows(b)]
             memory = _Memory(function, target, 32 * warps) if rows else None
             for row in rows:
                 if memory is not None and memory.has_room(row):
@@ -166,7 +166,7 @@ class _Memory:
     def __init__(self, function: tt.FuncOp, target: str, threads: int) -> None:
         self.target, self.threads = target, threads
         self.capability = int(target.rpartition(":")[2].rstrip("abcdefghijklmnopqrstuvwxyz"))
-        self.place: Mapping[Operation, int] = {op: i for i, op in enumerate(function.walk())}
+        self.place: Mapping[Operation, int] = {op: i for i, op in enumerate(walk(function))}
         self.spans: dict[LocalAllocOp, tuple[int, int]] = {}
         self.moved = 0
         for op in self.place:
@@ -185,7 +185,7 @@ class _Memory:
                 parent = op.parent_op()
                 assert parent is not None
                 op = parent
-            yield max(self.place[x] for x in op.walk())
+            yield max(self.place[x] for x in walk(op))
 
     def has_room(self, row: _Row) -> bool:
         """Whether enough warps run at a time with a row's operands there together; if so, they are from now on."""

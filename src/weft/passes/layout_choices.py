@@ -23,7 +23,7 @@ from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from weft.analysis import AxisFacts
 from weft.base import LayoutError
-from weft.ir import bit_width, element_of, int_value, ints_of, is_pointer, is_tensor, shape_of, tt
+from weft.ir import bit_width, element_of, int_value, ints_of, is_pointer, is_tensor, shape_of, tt, walk
 from weft.layouts import BlockedLayout, DistributedLayout, LinearLayout, NVMMADistributedLayout, SliceLayout, infer
 from weft.layouts.plan import vector_width
 
@@ -94,7 +94,7 @@ class Choices:
         self.study(block)
         for op in list(self.accesses):
             self._unite_gather(op)
-        for op in block.walk():
+        for op in walk(block):
             arguments = [a for r in op.regions for b in r.blocks for a in b.args]
             for value in (*op.results, *arguments):
                 if is_tensor(value.type) and not self.is_free(value) and not self.is_view(value):
@@ -153,7 +153,7 @@ class Choices:
 
     def _alike(self, block: Block) -> Iterator[list[SSAValue]]:
         """Values that the blocks of a cluster should divide alike: those that have to agree, but for what is free."""
-        for op in block.walk():
+        for op in walk(block):
             if op.name.startswith("scf."):
                 groups = carried(op)
             elif op.name in ELEMENTWISE or op.name.startswith(("arith.", "math.")) or op.name in ACCESSES:

@@ -56,7 +56,7 @@ from collections.abc import Sequence, Set
 from xdsl.dialects import scf
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
-from weft.ir import Builder, bool_attr, i32_attr, is_tensor
+from weft.ir import Builder, bool_attr, i32_attr, is_tensor, walk
 from weft.ir.gpu import MemDescType, memdesc
 from weft.ir.gpu.ttg import LocalAllocOp, LocalStoreOp, MemDescIndexOp
 from weft.ir.gpu.ttng import FenceAsyncSharedOp, WarpGroupDotOp, WarpGroupDotWaitOp
@@ -79,7 +79,7 @@ VIEWS = ("ttg.memdesc_trans", "ttg.memdesc_reshape", "ttg.memdesc_subslice", "tt
 
 def overlap_products(loop: scf.ForOp) -> Operation | None:
     """Let products of a loop go on, where they can. Gives the wait in the loop for those of the turn before, if any."""
-    found = [op for op in loop.body.block.walk() if isinstance(op, WarpGroupDotOp)]
+    found = [op for op in walk(loop.body.block) if isinstance(op, WarpGroupDotOp)]
     if not found or any(op.parent is not loop.body.block for op in found):
         return None
     if all(_goes_on(loop, op) for op in found):
@@ -107,7 +107,7 @@ def _all_overlap(loop: scf.ForOp, found: Sequence[WarpGroupDotOp]) -> Operation:
 
 def overlaps_two_turns(loop: scf.ForOp, copied: Set[SSAValue]) -> bool:
     """Whether all products of a loop may go on, once tiles that are loaded are in one of several buffers."""
-    found = [op for op in loop.body.block.walk() if isinstance(op, WarpGroupDotOp)]
+    found = [op for op in walk(loop.body.block) if isinstance(op, WarpGroupDotOp)]
     return bool(found) and all(
         _is_carried(loop, op) and all(_is_copied(x, copied) or _outlasts(loop, x) for x in (op.a, op.b)) for op in found
     )
@@ -151,7 +151,7 @@ def _last_overlaps(loop: scf.ForOp, first: WarpGroupDotOp, last: WarpGroupDotOp)
 
 def stored_operands(loop: scf.ForOp) -> list[LocalAllocOp]:
     """The operands that a loop's only product takes from the turn's own stores; none where it cannot go on then."""
-    found = [op for op in loop.body.block.walk() if isinstance(op, WarpGroupDotOp)]
+    found = [op for op in walk(loop.body.block) if isinstance(op, WarpGroupDotOp)]
     if len(found) != 1 or not _is_carried(loop, found[0]):
         return []
     stored = []
@@ -192,7 +192,7 @@ def overlap_stores(loop: scf.ForOp, stored: Sequence[LocalAllocOp], parity: SSAV
 
 def begin_product(loop: scf.ForOp) -> Operation | None:
     """The only product of a loop, which goes on until what follows it, but for the wait for it; None of several."""
-    found = [op for op in loop.body.block.walk() if isinstance(op, WarpGroupDotOp)]
+    found = [op for op in walk(loop.body.block) if isinstance(op, WarpGroupDotOp)]
     if len(found) != 1 or found[0].parent is not loop.body.block or is_tensor(found[0].a.type):
         return None
     (product,) = found

@@ -31,7 +31,7 @@ from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
 from xdsl.rewriter import Rewriter
 
 from weft.analysis import AxisFacts
-from weft.ir import Builder, bit_width, element_of, int_attr, int_value, shape_of, tensor_of, tt
+from weft.ir import Builder, bit_width, element_of, int_attr, int_value, shape_of, tensor_of, tt, walk
 from weft.ir.gpu import encoding_of
 
 from .removal import remove
@@ -63,7 +63,7 @@ def partial_sums(root: Operation, warps: int, *, reorder: bool = True) -> bool:
     Without `reorder`, floats are added in the order of the text.
     """
     changed = False
-    for loop in [op for op in root.walk() if isinstance(op, scf.ForOp)]:
+    for loop in [op for op in walk(root) if isinstance(op, scf.ForOp)]:
         left = MOST_IN_ALL
         for index in range(len(loop.results)):
             left -= _rewrite(loop, index, 32 * warps, left, reorder)

@@ -67,6 +67,7 @@ from weft.ir import (
     shape_of,
     splat_value,
     tt,
+    walk,
 )
 from weft.ir.gpu import MemDescType, async_token, layout_of, memdesc, name_of
 from weft.ir.gpu.ttg import (
@@ -145,8 +146,8 @@ def pipeline_loads(module: ModuleOp, target: str, stages: int) -> None:
     if not copies_ahead(target):
         return
     warps = int_value(module.attributes["ttg.num-warps"]) if "ttg.num-warps" in module.attributes else 4
-    for op in list(module.walk()):
-        if isinstance(op, scf.ForOp) and not any(x.name in ("scf.for", "scf.while") and x is not op for x in op.walk()):
+    for op in list(walk(module)):
+        if isinstance(op, scf.ForOp) and not any(x.name in ("scf.for", "scf.while") and x is not op for x in walk(op)):
             hoist_operands(op)
             wanted = int_value(op.attributes["tt.num_stages"]) if "tt.num_stages" in op.attributes else stages
             _pipeline(op, wanted, target, warps)
@@ -158,10 +159,10 @@ def copies_ahead(target: str) -> bool:
 
 
 def _pipeline(loop: scf.ForOp, stages: int, target: str, warps: int) -> None:
-    if stages < 2 or "unsignedCmp" in loop.properties or any(_has_effects(op) for op in loop.body.block.walk()):
+    if stages < 2 or "unsignedCmp" in loop.properties or any(_has_effects(op) for op in walk(loop.body.block)):
         return
     facts, machine = AxisFacts(), machine_of(target)
-    stored = {root_of(op.ptr) for op in loop.body.block.walk() if isinstance(op, tt.StoreOp | tt.AtomicRMWOp)}
+    stored = {root_of(op.ptr) for op in walk(loop.body.block) if isinstance(op, tt.StoreOp | tt.AtomicRMWOp)}
     found = [c for op in loop.body.block.ops if isinstance(op, tt.LoadOp) if (c := _copied(loop, op, facts, machine))]
     loads = {c.load for c in found}
     found = [c for c in found if not _depends(loop, c.load, stored, loads)]
@@ -204,7 +205,7 @@ def _is_crowded(limit: int, used: int, each: int, stages: int) -> bool:
 def _is_held(loop: scf.ForOp, found: Sequence[_Copied]) -> bool:
     """Whether a turn has all that was copied for it in registers before it computes, and room for that there."""
     body, held = loop.body.block, 0
-    for op in body.walk():
+    for op in walk(body):
         if isinstance(op, WarpGroupDotOp):
             return False
         if isinstance(op, tt.DotOp):
@@ -281,7 +282,7 @@ def _others(loop: scf.ForOp, found: Sequence[_Copied], by_twos: bool) -> int:
     loaded = {c.load.result for c in found}
     twice = stored_operands(loop) if by_twos else []
     total = 0
-    for op in root.walk():
+    for op in walk(root):
         if isinstance(op, LocalAllocOp) and op.src is not None and _source(op.src) not in loaded:
             type = op.result.type
             assert isinstance(type, MemDescType)
@@ -293,7 +294,7 @@ def _moved(loop: scf.ForOp, found: Sequence[_Copied], machine: Machine) -> int:
     """Bytes of the largest tile that the loop moves between lanes or warps."""
     sizes = [0]
     buffers: dict[SSAValue, NVMMASharedLayout | SwizzledSharedLayout] = {c.load.result: c.layout for c in found}
-    for op in loop.body.block.walk():
+    for op in walk(loop.body.block):
         if isinstance(op, ConvertLayoutOp):
             if op.src in buffers and not is_converted(op, buffers[op.src], machine):
                 continue

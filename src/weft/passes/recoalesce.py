@@ -30,7 +30,7 @@ from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, ModuleOp
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from weft.analysis import AxisFacts
-from weft.ir import bit_width, element_of, is_tensor, pointee_of
+from weft.ir import bit_width, element_of, is_tensor, pointee_of, walk
 from weft.ir.gpu import LayoutAttr, encoding_for, encoding_of
 from weft.layouts import BlockedLayout, DistributedLinearLayout
 
@@ -59,7 +59,7 @@ def recoalesce(module: ModuleOp) -> None:
 
 
 def _values(root: Operation) -> Iterator[SSAValue]:
-    for op in root.walk():
+    for op in walk(root):
         yield from op.results
         for region in op.regions:
             for block in region.blocks:
@@ -72,7 +72,7 @@ def _better(function: Operation, layout: LayoutAttr) -> LayoutAttr | None:
     if not isinstance(named, BlockedLayout) or named.rank != 1 or named.cga_layout:
         return None
     facts, sizes, run, vector, rounds = AxisFacts(), set(), 0, RUN_BYTES, 1
-    for op in function.walk():
+    for op in walk(function):
         tiles = [v for v in (*op.operands, *op.results) if is_tensor(v.type)]
         if not any(encoding_of(v.type) == layout for v in tiles):
             continue

@@ -27,7 +27,7 @@ from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from weft.analysis import AxisFacts
 from weft.base import LayoutError, Note
-from weft.ir import bit_width, element_of, int_value, ints_of, is_pointer, is_tensor, shape_of, span_of, tt
+from weft.ir import bit_width, element_of, int_value, ints_of, is_pointer, is_tensor, shape_of, span_of, tt, walk
 from weft.ir.gpu import laid_tensor, name_of, naming, ttg
 from weft.layouts import AutoLayout, BlockedLayout, CoalescedLayout, DistributedLayout, SliceLayout
 
@@ -61,7 +61,7 @@ def _auto(function: Operation) -> None:
     if not any(_open(value, AutoLayout) for value in _values(function)):
         return
     found = _Inference(AutoLayout)
-    given = [op for op in function.walk() if isinstance(op, ttg.SetAutoLayoutOp)]
+    given = [op for op in walk(function) if isinstance(op, ttg.SetAutoLayoutOp)]
     for op in given:
         layout = name_of(op.result.type)
         assert isinstance(layout, DistributedLayout)
@@ -81,7 +81,7 @@ def _coalesced(function: Operation, module: ModuleOp) -> None:
     blocks = int_value(module.attributes["ttg.num-ctas"]) if "ttg.num-ctas" in module.attributes else 1
     facts = AxisFacts()
     found = _Inference(CoalescedLayout)
-    accesses = [op for op in function.walk() if isinstance(op, ACCESSES) and is_tensor(op.operands[0].type)]
+    accesses = [op for op in walk(function) if isinstance(op, ACCESSES) and is_tensor(op.operands[0].type)]
     for op in accesses:
         if _open(op.operands[0], CoalescedLayout):
             found.set(op.operands[0], coalesced_for(op, accesses, facts, warps, lanes, blocks), op)
@@ -172,7 +172,7 @@ def _open(value: SSAValue, kind: type) -> bool:
 
 
 def _values(function: Operation) -> Iterator[SSAValue]:
-    for op in function.walk():
+    for op in walk(function):
         yield from op.results
         for region in op.regions:
             for block in region.blocks:

@@ -22,7 +22,7 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from weft.base import CompilationError
-from weft.ir import Builder, i64, int_value, ints_of, is_float, ptr_of, shape_of, span_of, tt
+from weft.ir import Builder, i64, int_value, ints_of, is_float, ptr_of, shape_of, span_of, tt, walk
 
 from .blocks_of_memory import indices_of, inside, places, widen
 from .drop_unchanged import drop_unchanged
@@ -33,10 +33,10 @@ __all__ = ["rewrite_block_pointers"]
 
 def rewrite_block_pointers(root: Operation) -> bool:
     """Rewrite a function, or every function of a module. Gives whether there was anything to do."""
-    if not any(_block_of(v.type) is not None for op in root.walk() for v in (*op.results, *op.operands)):
+    if not any(_block_of(v.type) is not None for op in walk(root) for v in (*op.results, *op.operands)):
         return False
     expander = Expander(_part_types, _HANDLERS, "block pointer")
-    functions = [op for op in root.walk() if isinstance(op, tt.FuncOp)]
+    functions = [op for op in walk(root) if isinstance(op, tt.FuncOp)]
     for function in functions:
         for argument in function.entry.args if function.body.blocks else ():
             if _block_of(argument.type) is not None:

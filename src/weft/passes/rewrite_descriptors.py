@@ -46,6 +46,7 @@ from weft.ir import (
     span_of,
     splat_value,
     tt,
+    walk,
 )
 
 from .blocks_of_memory import indices_of, inside, places, widen
@@ -60,12 +61,12 @@ def rewrite_descriptors(root: Operation, target: str = "cpu") -> bool:
 
     `target` is what `Unsupported` names: memory that is accessed by pointers has no minimum and maximum of floats.
     """
-    functions = [op for op in root.walk() if isinstance(op, tt.FuncOp) and op.body.blocks]
+    functions = [op for op in walk(root) if isinstance(op, tt.FuncOp) and op.body.blocks]
     found = [
         f
         for f in functions
         if any(isinstance(a.type, TensorDescType) for a in f.entry.args)
-        or any(isinstance(r.type, TensorDescType) for op in f.walk() for r in op.results)
+        or any(isinstance(r.type, TensorDescType) for op in walk(f) for r in op.results)
     ]
     for function in found:
         expander = Expander(_part_types, _HANDLERS, "tensor descriptor")

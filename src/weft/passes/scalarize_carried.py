@@ -29,7 +29,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 from xdsl.rewriter import Rewriter
 
-from weft.ir import Builder, element_of, i64, is_int, is_pointer, is_tensor, like, tt
+from weft.ir import Builder, element_of, i64, is_int, is_pointer, is_tensor, like, tt, walk
 
 from .fold import int_of
 
@@ -38,7 +38,7 @@ __all__ = ["scalarize_carried"]
 
 def scalarize_carried(module: ModuleOp, *, pointers: bool = True) -> None:
     """Rewrite every `scf.for` of the module, inner loops last; without `pointers` only what carries integers."""
-    for op in list(module.walk()):
+    for op in list(walk(module)):
         if isinstance(op, scf.ForOp):
             for index, argument in enumerate(op.iter_args):
                 if pointers or not is_pointer(element_of(argument.type)):

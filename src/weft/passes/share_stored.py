@@ -19,7 +19,7 @@ from math import prod
 from xdsl.dialects.builtin import DenseArrayBase, ModuleOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
-from weft.ir import Builder, bit_width, element_of, i32, ints_of, shape_of, tt
+from weft.ir import Builder, bit_width, element_of, i32, ints_of, shape_of, tt, walk
 from weft.ir.gpu import MemDescType
 from weft.ir.gpu.ttg import ConvertLayoutOp, LocalAllocOp, MemDescTransOp
 from weft.ir.gpu.ttng import FenceAsyncSharedOp
@@ -68,7 +68,7 @@ def _bytes(op: LocalAllocOp) -> int:
 def _all_bytes(module: ModuleOp) -> int:
     """Of all tiles in shared memory, and the largest that is moved between threads."""
     total = largest = 0
-    for op in module.walk():
+    for op in walk(module):
         if isinstance(op, LocalAllocOp):
             total += _bytes(op)
         elif isinstance(op, ConvertLayoutOp | tt.ReduceOp | tt.ScanOp):

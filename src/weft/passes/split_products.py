@@ -23,7 +23,7 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import bf16, f16, f32
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from weft.ir import Builder, bit_width, element_of, enum_attr, i32, int_value, is_float, like, tt, type_text
+from weft.ir import Builder, bit_width, element_of, enum_attr, i32, int_value, is_float, like, tt, type_text, walk
 
 from .removal import remove
 
@@ -36,7 +36,7 @@ FIRST_WITH_FP8 = 89
 def split_products(root: Operation, target: str) -> bool:
     """Rewrite the products inside `root` that need it on a target ("cuda:80"). Gives whether there was any."""
     capability = int(target.rpartition(":")[2].rstrip("abcdefghijklmnopqrstuvwxyz") or 0)
-    found = [op for op in root.walk() if isinstance(op, tt.DotOp)]
+    found = [op for op in walk(root) if isinstance(op, tt.DotOp)]
     changed = False
     for op in found:
         element = element_of(op.a.type)

@@ -26,7 +26,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, SSAValue
 
 from weft.base import LayoutError
-from weft.ir import Builder, bit_width, element_of, shape_of, tt
+from weft.ir import Builder, bit_width, element_of, shape_of, tt, walk
 from weft.ir.gpu import layout_of, memdesc, name_of
 from weft.ir.gpu.ttg import ConvertLayoutOp, LocalAllocOp, LocalLoadOp
 from weft.layouts import BlockedLayout, DotOperandLayout, LinearLayout, SwizzledSharedLayout
@@ -44,7 +44,7 @@ LEAST = 32
 def store_operands(module: ModuleOp, target: str, *, loaded: bool) -> None:
     """Rewrite the conversions to operands of single multiplications; those of loads in loops only where `loaded`."""
     machine = machine_of(target)
-    for op in list(module.walk()):
+    for op in list(walk(module)):
         if isinstance(op, ConvertLayoutOp) and is_single(op.result.type) and (loaded or not _is_loaded(op.src)):
             _store(op, machine)
 

@@ -23,7 +23,7 @@ from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Operation, SSAValue
 
 from weft.base import CompilationError
-from weft.ir import Builder, i32_attr, span_of
+from weft.ir import Builder, i32_attr, span_of, walk
 
 from .fold import int_of
 from .removal import put_in_place
@@ -38,7 +38,7 @@ MAX_OPERATIONS = 1_000_000
 
 def unroll_loops(root: Operation) -> None:
     """Unroll the loops inside `root` that say by how much, inner ones first."""
-    for op in reversed([op for op in root.walk() if isinstance(op, scf.ForOp)]):
+    for op in reversed([op for op in walk(root) if isinstance(op, scf.ForOp)]):
         factor = op.attributes.pop(FACTOR, None)
         if isinstance(factor, IntegerAttr) and factor.value.data > 1:
             _unroll(op, factor.value.data)
@@ -48,7 +48,7 @@ def _unroll(rest: scf.ForOp, factor: int) -> None:
     known = _known_turns(rest)
     if known is not None and known < factor:
         return
-    if factor * sum(1 for _ in rest.walk()) > MAX_OPERATIONS:
+    if factor * sum(1 for _ in walk(rest)) > MAX_OPERATIONS:
         raise CompilationError(
             f"unrolled by {factor}, this loop has more than {MAX_OPERATIONS} operations",
             span_of(rest),

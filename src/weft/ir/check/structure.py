@@ -41,6 +41,7 @@ from .. import tt
 from ..locations import span_of
 from ..text import OPERATIONS, type_text
 from ..types import Encoding, Laid, PtrType, TensorDescType, is_float
+from ..walking import walk
 from .control import ENDS, ISOLATED
 from .rules import LAYOUT_RULES, RULES, fail
 
@@ -376,7 +377,7 @@ def verify(module: Operation, stage: str = "tile") -> None:
     try:
         _Walk(stage in LAID_STAGES).operation(module)
         if extra is not None:
-            for op in module.walk():
+            for op in walk(module):
                 extra(op)
     except (VerifyException, ValueError, AttributeError, KeyError, IndexError, TypeError) as error:
         # A property of a kind that no rule expects: say so rather than show the rule's own trouble.

@@ -86,7 +86,7 @@ FIELDS: list[tuple[str, Any, str]] = [
 
 
 @pytest.mark.parametrize("protocol", ["__array_interface__", "__cuda_array_interface__"])
-@pytest.mark.parametrize(("field", "value", "problem"), FIELDS, ids=lambda v: str(v)[:24])
+@pytest.mark.parametrize(("field", "value", "problem"), FIELDS, ids=[f"{i}-{row[0]}" for i, row in enumerate(FIELDS)])
 def test_a_field_of_an_interface(protocol: str, field: str, value: Any, problem: str) -> None:
     facts = {"version": 3, "shape": (16,), "typestr": "<f4", "data": (PLACE, False), field: value}
     if value is GONE:
@@ -222,6 +222,7 @@ def packed(*, name: bytes = b"dltensor", major: int = 1, flags: int = 0, **field
         ({"name": b"used_dltensor"}, "it gives a capsule that was used"),
         ({"name": b"other"}, "it gives a capsule that was used"),
     ],
+    ids=range(12),
 )
 def test_a_field_of_dlpack(fields: dict[str, Any], problem: str) -> None:
     assert said(packed(**fields)) == f"__dlpack__ of a runtime.Liar is not what it should be: {problem}"

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 from weft.base import lazy_face
 
 from .axis import AxisFacts, Facts
+from .combining import commutes
 from .wrapping import WrappedOffset, wrapped_offsets
 
 if TYPE_CHECKING:
-    from .global_touches import GlobalTouch, GlobalTouches
+    from .global_touches import GlobalTouch, GlobalTouches, of_one_row, of_one_store
     from .hazards import Hazards, Pending
     from .liveness import Lifetime, lifetimes, lines_of, touched_buffers
     from .touches import is_block_barrier, is_cluster_barrier
@@ -24,10 +25,13 @@ __all__ = [
     "AxisFacts",
     "Facts",
     "WrappedOffset",
+    "commutes",
     "wrapped_offsets",
     # lane programs: global memory
     "GlobalTouch",
     "GlobalTouches",
+    "of_one_row",
+    "of_one_store",
     # lane programs: shared memory
     "Hazards",
     "Lifetime",
@@ -42,7 +46,7 @@ __all__ = [
 __getattr__ = lazy_face(
     __name__,
     {
-        "global_touches": "GlobalTouch GlobalTouches",
+        "global_touches": "GlobalTouch GlobalTouches of_one_row of_one_store",
         "hazards": "Hazards Pending",
         "liveness": "Lifetime lifetimes lines_of touched_buffers",
         "touches": "is_block_barrier is_cluster_barrier",

@@ -21,7 +21,7 @@ from weft.ir.lane import ELEMENT_BITS, LaneOp, LaneProgram, Value
 
 from .lane_numbers import edges
 
-__all__ = ["GlobalTouch", "GlobalTouches"]
+__all__ = ["GlobalTouch", "GlobalTouches", "of_one_row", "of_one_store"]
 
 INJECTIVE = ("linear", "constant", "rename", "join", "arith.addi", "arith.subi", "arith.muli", "arith.shli",
              "arith.xori", "arith.extsi", "arith.extui", "arith.index_cast")  # fmt: skip
@@ -116,9 +116,9 @@ class GlobalTouches:
 
     def meet(self, earlier: GlobalTouch, later: GlobalTouch) -> bool:
         """Whether a barrier must come between two accesses, the second of them now."""
-        if earlier.how == later.how and (earlier.how != "write" or earlier.op is later.op):
+        if earlier.how == later.how and (earlier.how != "write" or of_one_store(earlier, later)):
             return False
-        if not earlier.roots & later.roots:
+        if not earlier.roots & later.roots or of_one_row(earlier, later):
             return False
         same = earlier.address is later.address and self.own(earlier.address)
         return not (same and self._stays(earlier)) and not self._apart(earlier, later)
@@ -153,6 +153,8 @@ class GlobalTouches:
         while changed:
             changed = False
             for value, sources in self.sources.items():
+                if value.elem != "i64":  # what is left of an address, its distance from an aligned one, is none
+                    continue
                 sets = [found[v] for v in sources if v in found]
                 if sets and (value not in found or any(not s <= found[value] for s in sets)):
                     found[value] = found.get(value, frozenset()).union(*sets)
@@ -321,6 +323,18 @@ class GlobalTouches:
         if _is_number(a):
             a, b = b, a
         return a.times(b.constant) if _is_number(b) else alone
+
+
+def of_one_store(earlier: GlobalTouch, later: GlobalTouch) -> bool:
+    """Whether both are of one store, perhaps in turns of a loop, perhaps parts of what it stores (lower/rows.py)."""
+    part = earlier.op.attrs.get("part")
+    return earlier.op is later.op or (part is not None and part == later.op.attrs.get("part"))
+
+
+def of_one_row(earlier: GlobalTouch, later: GlobalTouch) -> bool:
+    """Whether both are of one row, of which each warp accesses its own elements and no others (lower/rows.py)."""
+    row = earlier.op.attrs.get("row")
+    return row is not None and row == later.op.attrs.get("row") and not earlier.turned
 
 
 def _is_of_all(address: Value, vector: int) -> bool:

@@ -205,7 +205,8 @@ OPERATIONS: dict[str, str] = {
     # memory: operands in brackets may be absent; attrs space is global, shared or cluster
     "load": "(address[, mask, other]), attrs space, vector: each address register gives vector consecutive elements; "
     "cache (ca, cg, ...), evict (evict_first, evict_last) and volatile are for who emits instructions",
-    "store": "(address, value[, mask]), attrs space, vector",
+    "store": "(address, value[, mask]), attrs space, vector; row (a number, of loads too): of what such "
+    "operations with one number access, each warp has its own; part: those with one number are one store",
     "atomic": "(address, value[, mask]), attrs space, kind, order, scope: the old values; attrs vector: additions of 2 "
     "f16 (bf16 from sm_90 on), from sm_90 on of up to 16 bytes of f16, bf16, f32, side by side, each a step of its own",
     "compare_and_swap": "(address, expected, value[, mask]), attrs space, order, scope: the old values",
@@ -233,7 +234,7 @@ OPERATIONS: dict[str, str] = {
     # control flow: uniform; regions end with yield
     "for": "(lower, upper, step, initial...), one region with (index, carried...)",
     "while": "(initial...), regions before (ends with condition) and after",
-    "if": "(condition), regions then and else",
+    "if": "(condition), regions then and else; attrs of_warp: each warp decides for itself, and waits for none in them",
     "yield": "(values...)",
     "condition": "(condition, values...)",
     "return": "ends the program",

@@ -32,6 +32,7 @@ from . import (
     memory,
     picked,
     reduce,
+    rows,
     runs,
     scan,
     shapes,
@@ -54,7 +55,7 @@ __all__ = ["LOWERINGS", "finish", "lower"]
 # imported to fill the table of lowerings
 FAMILIES = (
     *(atomics, bulk, calls, control, dot, elements, gather, histogram, mbarriers),
-    *(memory, picked, reduce, runs, scan, shapes, shared, specialize, tensormaps, warpgroup),
+    *(memory, picked, reduce, rows, runs, scan, shapes, shared, specialize, tensormaps, warpgroup),
 )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from typing import Any
 
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir import Block as XBlock
@@ -56,6 +57,12 @@ class Context:
         self.build = Builder(program.body)
         self.facts = AxisFacts()
         self.fragments: dict[SSAValue, Value] = {}
+        self.waiting: dict[SSAValue, Callable[[], Value]] = {}
+        """What is made when it is first asked for, by operations of the same block."""
+        self.pulled_rows: dict[SSAValue, Any] = {}
+        """Rows that are loaded for such operations alone."""
+        self.pulled: set[Operation] = set()
+        """Operations that are lowered when a row is stored of which they are a part, run by run (rows.py)."""
         self.offsets: dict[SSAValue, int] = {}
         """Bytes that are xored to all places in a part of a buffer."""
         self.ranks: dict[SSAValue, int] = {}
@@ -64,6 +71,8 @@ class Context:
         """What specialize.py keeps of a kernel with partitions."""
         self.exchanged: dict[Hashable, list[tuple[Value, ...]]] = {}
         """What reductions found of other warps, for those of the same elements (reduce.py)."""
+        self.rows: dict[Hashable, int] = {}
+        """The rows whose elements each thread accesses alone, numbered (rows.py)."""
         self.has_stored = False
         """Whether global memory may have been written before what is lowered now."""
         self.elements: XBlock | None = None
@@ -80,6 +89,8 @@ class Context:
         for op in ops:
             self.build.span = span_of(op) or self.build.span
             found = LOWERINGS.get(op.name)
+            if op in self.pulled:
+                continue
             if found is not None:
                 found(self, op)
             elif op.name.startswith(("arith.", "math.")):
@@ -87,11 +98,15 @@ class Context:
             else:
                 raise Unsupported(f"`{op.name}`", self.program.target, self.build.span)
 
-    def elementwise(self, op: Operation, registers: Sequence[int] | None = None) -> Value:
-        """What an operation of `arith` or `math` computes, for some of the registers of its result or for all."""
+    def elementwise(
+        self, op: Operation, registers: Sequence[int] | None = None, given: Sequence[Value] | None = None
+    ) -> Value:
+        """What an operation of `arith` or `math` computes, for some of the registers of its result or for all; of what
+        its operands have become, or of what is given in their place.
+        """
         attrs = {k: getattr(v, "value", v) for k, v in op.properties.items() if k == "predicate"}
         attrs = {k: getattr(v, "data", v) for k, v in attrs.items()}
-        operands = [self[x] for x in op.operands]
+        operands = [self[x] for x in op.operands] if given is None else list(given)
         if registers is not None:
             operands = [x if x.count == 1 else self.build.rename(x, registers) for x in operands]
         return self.build.op(op.name, operands, elem_of(op.results[0].type), **attrs)
@@ -111,6 +126,8 @@ class Context:
 
     def __getitem__(self, value: SSAValue) -> Value:
         """What a value has become: one register where all are the same."""
+        if value in self.waiting:
+            self[value] = self.waiting.pop(value)()
         return self.fragments[value]
 
     def __setitem__(self, value: SSAValue, fragment: Value) -> None:
@@ -127,14 +144,14 @@ class Context:
 
     def known(self, value: SSAValue) -> int | None:
         """The integer that a value is everywhere, if it is a constant."""
-        made = self.fragments[value].op
+        made = self[value].op
         while made is not None and made.name == "rename":
             made = made.operands[0].op
         return int(made.attrs["value"]) if made is not None and made.name == "constant" else None
 
     def whole(self, value: SSAValue) -> Value:
         """What a value has become, with as many registers as its layout has."""
-        found = self.fragments[value]
+        found = self[value]
         count = self.count(value.type)
         return found if found.count == count else self.build.rename(found, [0] * count)
 

@@ -18,7 +18,7 @@ from weft.layouts import LinearLayout, f2
 from .context import Context, elem_of, lowering, tile_shape
 from .runs import alike
 
-__all__ = ["access_order", "back", "mask_of", "neighbours", "unique_registers"]
+__all__ = ["access_order", "back", "hints_of", "mask_of", "neighbours", "runs_of", "unique_registers"]
 
 VECTOR_BYTES = 16
 
@@ -46,6 +46,16 @@ def access_order(c: Context, pointer: SSAValue, mask: SSAValue | None, bits: int
     rows = f2.Echelon(vectors)
     rest = [1 << i for i in kept if rows.add(1 << i)]
     return f2.span([*vectors, *rest]), 1 << len(vectors)
+
+
+def runs_of(layout: LinearLayout, run: int) -> list[int]:
+    """The registers of a layout of one dimension without copies, in runs of so many neighbouring elements."""
+    copies = layout.free_variable_masks()["register"]
+    kept = [i for i in range(layout.in_log("register")) if not copies >> i & 1]
+    vectors = [sum(1 << kept[i] for i in f2.bits(v)) for v in _consecutive(layout, kept, 0, run.bit_length() - 1)]
+    assert 1 << len(vectors) == run, layout
+    rows = f2.Echelon(vectors)
+    return f2.span([*vectors, *(1 << i for i in kept if rows.add(1 << i))])
 
 
 def neighbours(c: Context, pointer: SSAValue, bits: int) -> int:
@@ -123,7 +133,7 @@ CACHES = {2: "ca", 3: "cg", 4: "wb", 5: "cs", 6: "wt", 7: "cv"}
 EVICTIONS = {2: "evict_first", 3: "evict_last"}
 
 
-def _hints(op: Operation) -> dict[str, Any]:
+def hints_of(op: Operation) -> dict[str, Any]:
     """What is asked of the caches, for the attributes of an access."""
     found: dict[str, Any] = {}
     for name, names in (("cache", CACHES), ("evict", EVICTIONS)):
@@ -145,14 +155,14 @@ def _load(c: Context, op: Operation) -> None:
     if not is_tensor(pointer.type):
         instead = c[other] if other is not None else zero
         active = c[mask] if mask is not None else None
-        hints = _hints(op)
+        hints = hints_of(op)
         found = c.build.load("global", c[pointer], elem, 1, active, instead, **hints)
         c[result] = _of_first_block(c, found) if hints.get("volatile") and c.program.blocks > 1 else found
         return
     order, vector = access_order(c, pointer, mask, ELEMENT_BITS[elem])
     starts = _starts(order, vector)
     place: Sequence[int] = range(len(order))
-    if vector == 1 and not _hints(op).get("volatile"):  # elements of one address are loaded once
+    if vector == 1 and not hints_of(op).get("volatile"):  # elements of one address are loaded once
         tiles = [x for x in (pointer, mask, other) if x is not None and is_tensor(x.type)]
         same = alike(c, tiles, order)
         starts = list(dict.fromkeys(same))
@@ -160,7 +170,7 @@ def _load(c: Context, op: Operation) -> None:
     address = _addresses(c, pointer, starts, ELEMENT_BITS[elem])
     active = mask_of(c, mask, starts) if mask is not None else None
     instead = c.build.rename(c.whole(other), order if vector > 1 else starts) if other is not None else zero
-    loaded = c.build.load("global", address, elem, vector, active, instead, **_hints(op))
+    loaded = c.build.load("global", address, elem, vector, active, instead, **hints_of(op))
     c[result] = c.build.rename(loaded, [place[k] for k in back(c.layout(pointer), order)])
 
 
@@ -190,7 +200,7 @@ def _store(c: Context, op: Operation) -> None:
     c.has_stored = True
     if not is_tensor(pointer.type):
         active = c.all_of([*c.once(None, cluster=True), c[mask] if mask else None])
-        c.build.store("global", c[pointer], c[value], 1, active, **_hints(op))
+        c.build.store("global", c[pointer], c[value], 1, active, **hints_of(op))
         return
     order, vector = access_order(c, pointer, mask, ELEMENT_BITS[elem_of(value.type)])
     starts = _starts(order, vector)
@@ -198,4 +208,4 @@ def _store(c: Context, op: Operation) -> None:
     active = c.all_of([masks, *c.once(c.layout(pointer), cluster=True)])
     stored = c.build.rename(c.whole(value), order)
     addresses = _addresses(c, pointer, starts, ELEMENT_BITS[elem_of(value.type)])
-    c.build.store("global", addresses, stored, vector, active, **_hints(op))
+    c.build.store("global", addresses, stored, vector, active, **hints_of(op))

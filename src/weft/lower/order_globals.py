@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from weft.analysis import GlobalTouch, GlobalTouches, is_block_barrier, is_cluster_barrier
+from weft.analysis import GlobalTouch, GlobalTouches, is_block_barrier, is_cluster_barrier, of_one_row, of_one_store
 from weft.ir.lane import Block, Builder, LaneOp, LaneProgram
 
 __all__ = ["order_globals"]
@@ -57,7 +57,12 @@ class _Walk:
         index = 0
         while index < len(block.ops):
             op = block.ops[index]
-            if op.regions:
+            if op.attrs.get("of_warp"):  # others do not come there: what is to be waited for is waited for before
+                inside = [t for r in op.regions for o in r.walk() for t in self.touches.of(o)]
+                if self.meet(state, inside):
+                    state, index = self.ordered(block, index), index + 1
+                state |= frozenset(inside)
+            elif op.regions:
                 looped = op.name in ("for", "while")
                 if looped and self.meet(state, [t for r in op.regions for o in r.walk() for t in self.touches.of(o)]):
                     state, index = self.ordered(block, index), index + 1
@@ -90,7 +95,8 @@ class _Walk:
     def meet(self, state: State, found: Sequence[GlobalTouch]) -> bool:
         """Whether one of these meets what is pending, or that would take too long to find out."""
         if len(state) > MANY:
-            pairs = ((earlier, t) for t in found for earlier in state if earlier.roots & t.roots)
+            pairs = ((e, t) for t in found for e in state if e.roots & t.roots)
+            pairs = ((e, t) for e, t in pairs if not of_one_row(e, t) and not of_one_store(e, t))
             return any(earlier.how != t.how or t.how == "write" for earlier, t in pairs)
         return any(self.touches.meet(earlier, t) for t in found for earlier in state)
 

@@ -16,12 +16,7 @@ from .elements import evaluate
 from .partials import Partials, Place
 from .shapes import settle
 
-__all__ = ["combined", "commutes"]
-
-COMMUTATIVE = {
-    *("arith.addi", "arith.addf", "arith.muli", "arith.mulf", "arith.andi", "arith.ori", "arith.xori"),
-    *(f"arith.{way}{kind}" for way in ("max", "min") for kind in ("si", "ui", "numf", "imumf")),
-}
+__all__ = ["combined"]
 
 MANY_WAYS = 8
 """From so many results of warps on, lanes share the work of combining them."""
@@ -34,14 +29,6 @@ def combined(c: Context, body: Block, a: Sequence[Value], b: Sequence[Value]) ->
     count = max(v.count for v in a)
     found = evaluate(c, body, [*a, *b])
     return [v if v.count == count else c.build.rename(v, [0] * count) for v in found]
-
-
-def commutes(body: Block) -> bool:
-    """Whether a combine function is one operation whose operands may be exchanged."""
-    first, *rest = body.ops
-    return (
-        first.name in COMMUTATIVE and len(rest) == 1 and len(body.args) == 2 and set(first.operands) == set(body.args)
-    )
 
 
 @lowering("tt.reduce")

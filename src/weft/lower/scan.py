@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 from xdsl.ir import Block, Operation
 
+from weft.analysis import commutes
 from weft.ir import int_value
 from weft.ir.lane import ELEMENT_BITS, Value
 from weft.layouts import BlockedLayout, LinearLayout, f2
@@ -23,7 +24,7 @@ from weft.layouts import BlockedLayout, LinearLayout, f2
 from .blocks import in_each_block
 from .context import Context, lowering, tile_shape
 from .convert import convert
-from .reduce import combined, commutes
+from .reduce import combined
 from .shapes import settle
 
 Values = list[Value]

@@ -12,7 +12,7 @@ from math import prod
 from weft.analysis import Facts
 from weft.layouts import BlockedLayout, NVMMADistributedLayout
 
-__all__ = ["access_layout", "blocked_for", "matrix_layout", "multiplying_layout"]
+__all__ = ["VECTOR_BITS", "access_layout", "blocked_for", "matrix_layout", "multiplying_layout"]
 
 VECTOR_BITS = 128
 SMALLEST_DEPTH = {"f16": 8, "bf16": 8, "i8": 16, "f32": 4, "f64": 4, "f8E4M3FN": 32, "f8E5M2": 32}

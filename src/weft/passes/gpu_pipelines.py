@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from xdsl.dialects.builtin import ModuleOp
 
+from .align_rows import align_rows
 from .assign_layouts import assign_layouts
 from .contract_sums import contract_sums
 from .cse_dce import cse_dce
@@ -67,6 +68,7 @@ def gpu_pipeline(
     store_operands(module, target, loaded=True)
     share_stored(module, target)  # what is left to store, now that it is known what is copied
     join_products(module, target)  # after it: a store that is gone has nothing to be fenced for
+    align_rows(module)  # last: what is a row's access is no load or store any more
     cse_dce(module, fuse)  # addresses of the turns as they were, and what the first turns repeat
     drop_unchanged(module)
     return module

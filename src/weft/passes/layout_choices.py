@@ -6,7 +6,8 @@ carries, what both sides of a branch hand on. Each group gets the layout with th
 
     products        as the instruction has it
     reductions      the operand's layout without the axis
-    loads, atomics  vectors along consecutive addresses; of several the one with the longest vectors
+    loads, atomics  vectors along consecutive addresses; of several the one with the longest vectors, unless another
+                    cannot take them: rows at any address are accessed lane by lane
     small loads     of no more elements than threads: as the rows or columns of the tile they are spread over; every
                     warp loads its own, and nothing is moved
     stores          the same, if nothing else is wanted
@@ -28,7 +29,7 @@ from weft.layouts import BlockedLayout, DistributedLayout, LinearLayout, NVMMADi
 from weft.layouts.plan import vector_width
 
 from .blocks_of_clusters import Bases, Clusters, divided, own_shape
-from .blocks_of_threads import access_layout, blocked_for, matrix_layout, multiplying_layout
+from .blocks_of_threads import VECTOR_BITS, access_layout, blocked_for, matrix_layout, multiplying_layout
 from .buffered_tiles import is_multiplied
 from .warpgroup_products import warpgroup_layout
 
@@ -64,6 +65,8 @@ def linear_of(layout: AnyLayout, shape: Sequence[int]) -> LinearLayout:
 class _Vote:
     weight: int
     layout: Callable[[], AnyLayout | None]
+    narrow: bool = False
+    """Whether it is of an access whose addresses are consecutive, but not aligned to longer vectors than these."""
 
 
 class Choices:
@@ -79,6 +82,8 @@ class Choices:
         self.spread: dict[Operation, DistributedLayout] = {}
         """Small loads that are loaded as they are spread, or are copied."""
         self.products: dict[Operation, DistributedLayout] = {}
+        self.narrow: set[AnyLayout] = set()
+        """Layouts with short vectors that were chosen for what cannot take longer ones."""
         self._leader: dict[SSAValue, SSAValue] = {}
         self._spreads: dict[SSAValue, list[SSAValue]] = {}
         self._votes: dict[SSAValue, list[_Vote]] = {}
@@ -147,9 +152,9 @@ class Choices:
                 self._leader[b] = a
                 self._votes.setdefault(a, []).extend(self._votes.pop(b, []))
 
-    def _vote(self, value: SSAValue, weight: int, layout: Callable[[], AnyLayout | None]) -> None:
+    def _vote(self, value: SSAValue, weight: int, layout: Callable[[], AnyLayout | None], narrow: bool = False) -> None:
         if is_tensor(value.type) and not self.is_free(value) and not self.is_view(value):
-            self._votes.setdefault(self._find(value), []).append(_Vote(weight, layout))
+            self._votes.setdefault(self._find(value), []).append(_Vote(weight, layout, narrow))
 
     def _alike(self, block: Block) -> Iterator[list[SSAValue]]:
         """Values that the blocks of a cluster should divide alike: those that have to agree, but for what is free."""
@@ -194,9 +199,16 @@ class Choices:
         return found
 
     def _count(self, leader: SSAValue) -> AnyLayout | None:
-        """What has the most weight; an access lengthens the vectors of others along the same order."""
+        """What has the most weight; an access lengthens the vectors of others along the same order.
+
+        Unless one of them is narrow: a thread would take its longer piece of consecutive elements in several accesses,
+        and in each of them the lanes would leave gaps between them. Elements of 2 bytes in pieces of 16: eight accesses
+        of 32 sectors each for what eight accesses of 2 or 3 sectors do, and a wide access done in narrow pieces costs
+        only that it is several.
+        """
         best: AnyLayout | None = None
         weight = 0
+        narrow: list[AnyLayout] = []
         for vote in sorted(self._votes.get(leader, ()), key=lambda v: -v.weight):
             if best is not None and vote.weight < weight and not (weight == LOAD and vote.weight == STORE):
                 break
@@ -207,6 +219,11 @@ class Choices:
                 best, weight = layout, vote.weight
             elif _has_longer_vectors(layout, best) and (vote.weight == weight or _has_order_of(layout, best)):
                 best = layout
+            narrow += [layout] if vote.narrow else []
+        for layout in narrow if weight in (LOAD, STORE) else ():
+            if best is not None and _has_order_of(layout, best) and _has_longer_vectors(best, layout):
+                best = layout
+        self.narrow |= {best} & set(narrow) if best is not None else set()
         return best
 
     def known(self, value: SSAValue) -> AnyLayout | None:
@@ -300,13 +317,20 @@ class Choices:
         shape = own_shape(shape_of(pointer.type), cga)
         layout = divided(access_layout(shape, self.facts.of(pointer), bits, self.lanes, self.warps), cga)
         self.accesses[op] = layout
+        narrow = self._is_narrow(pointer, layout, bits)
         for result in op.results:
-            self._vote(result, LOAD, lambda: layout)
+            self._vote(result, LOAD, lambda: layout, narrow)
             self._vote(result, LOAD, lambda: self._of_addresses(pointer, layout))
         if op.name == "tt.load" and prod(shape) == max(shape) <= self.lanes * self.warps:
             self._vote(op.results[0], SPREAD, lambda: self._row(op))
         for i, value in enumerate(op.operands):
-            self._vote(value, LOAD if i == 0 else STORE, lambda: layout)
+            self._vote(value, LOAD if i == 0 else STORE, lambda: layout, narrow)
+
+    def _is_narrow(self, pointer: SSAValue, layout: BlockedLayout, bits: int) -> bool:
+        """Whether consecutive addresses are not aligned to vectors as long as they might be."""
+        along = layout.order[0]
+        most = min(VECTOR_BITS // bits, shape_of(pointer.type)[along])
+        return layout.size_per_thread[along] < most <= self.facts.of(pointer).contiguity[along]
 
     def _unite_gather(self, op: Operation) -> None:
         """What is loaded element by element lies as the addresses that are computed from what was loaded.
@@ -407,13 +431,16 @@ class Choices:
         self._leader[new] = self._find(old)
 
     def access(self, op: Operation) -> AnyLayout:
-        """The layout of an access: that of what it loads, or of its pointers, if that has vectors as long."""
+        """The layout of an access: that of what it loads, or of its pointers, if that has vectors as long, or others
+        that are loaded with it have none.
+        """
         own = self.accesses[op]
         if op in self.spread and self.known(op.results[0]) == self.spread[op]:
             return self.spread[op]
         for value in (*op.results, *op.operands[:2]):
             found = None if self.is_free(value) or self.is_view(value) else self.of(value)
-            if isinstance(found, BlockedLayout) and found.order == own.order and _covers(found, own):
+            alike = isinstance(found, BlockedLayout) and found.order == own.order
+            if isinstance(found, BlockedLayout) and alike and (_covers(found, own) or found in self.narrow):
                 return found
         return own
 

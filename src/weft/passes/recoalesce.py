@@ -12,6 +12,10 @@ the accesses. And the accesses of a warp follow each
 other in memory, up to 4 KB, where a blocked layout deals them out to the warps in turn: on an H200 copies of 8 to 32 KB
 in a block are 2 to 4 % faster so; with 8 KB for each warp they are 1 % slower again.
 
+Where addresses or a mask are not known to let an access take 16 bytes, a lane has as much as it can take, an element if
+need be: in runs of 16 bytes the lanes of each access would leave gaps, of 14 bytes between elements of 2. What can take
+more then takes it in several accesses, without gaps. (`align_rows` makes long runs of most of these.)
+
 A row may end long before its tile does: `range(0, 16384) < n`, with n = 4096. Its warps beyond the end would have
 nothing to do, and the others four times as much, one access after the other. Such a tile is dealt out to the warps in
 at least eight rounds, if it has as many accesses. A tile at a place that the program's number gives (`program * 4096 +
@@ -34,7 +38,20 @@ from weft.ir import bit_width, element_of, is_tensor, pointee_of, walk
 from weft.ir.gpu import LayoutAttr, encoding_for, encoding_of
 from weft.layouts import BlockedLayout, DistributedLinearLayout
 
-__all__ = ["recoalesce"]
+__all__ = [
+    "CONTROL",
+    "PIECE_BYTES",
+    "ROUNDS",
+    "RUN_BYTES",
+    "ends_early",
+    "in_pieces",
+    "is_blind",
+    "masks_of",
+    "recoalesce",
+    "replace_layout",
+    "values_of",
+    "vector_of",
+]
 
 RUN_BYTES = 16
 PIECE_BYTES = 4096
@@ -52,13 +69,13 @@ def recoalesce(module: ModuleOp) -> None:
     """Lay out anew what can be, in each function of a module of layout IR."""
     for function in module.body.block.ops:
         if function.name == "tt.func":
-            for layout in dict.fromkeys(e for v in _values(function) if (e := encoding_of(v.type)) is not None):
+            for layout in dict.fromkeys(e for v in values_of(function) if (e := encoding_of(v.type)) is not None):
                 found = _better(function, layout)
                 if found is not None:
-                    _replace(function, layout, found)
+                    replace_layout(function, layout, found)
 
 
-def _values(root: Operation) -> Iterator[SSAValue]:
+def values_of(root: Operation) -> Iterator[SSAValue]:
     for op in walk(root):
         yield from op.results
         for region in op.regions:
@@ -72,19 +89,23 @@ def _better(function: Operation, layout: LayoutAttr) -> LayoutAttr | None:
     if not isinstance(named, BlockedLayout) or named.rank != 1 or named.cga_layout:
         return None
     facts, sizes, run, vector, rounds = AxisFacts(), set(), 0, RUN_BYTES, 1
+    narrow = RUN_BYTES
     for op in walk(function):
         tiles = [v for v in (*op.operands, *op.results) if is_tensor(v.type)]
         if not any(encoding_of(v.type) == layout for v in tiles):
             continue
-        if op.name not in CONTROL and not _is_blind(op, tiles, layout):
+        if op.name not in CONTROL and not is_blind(op, tiles, layout):
             return None
         if op.name in ("tt.load", "tt.store"):
             pointer = op.operands[0]
             bits = max(8, bit_width(pointee_of(element_of(pointer.type))))
             sizes.add(bits)
             run = max(run, facts.of(pointer).contiguity[0])
-            vector = min(vector, _vector(op, facts, bits))
-            rounds = max(rounds, ROUNDS if any(_ends_early(x, facts) for x in _masks(op)) else 1)
+            vector = min(vector, vector_of(op, facts, bits))
+            possible = max(1, vector_of(op, facts, bits))
+            if possible < min(facts.of(pointer).contiguity[0], RUN_BYTES * 8 // bits):
+                narrow = min(narrow, possible)
+            rounds = max(rounds, ROUNDS if any(ends_early(x, facts) for x in masks_of(op)) else 1)
     if not sizes:
         return None
     size, own = layout.data.shape[0], named.size_per_thread[0]
@@ -96,25 +117,28 @@ def _better(function: Operation, layout: LayoutAttr) -> LayoutAttr | None:
         each = most
     elif own < least <= vector and size >= least * threads:
         each = least
+    each = min(each, narrow)
     if run >= each * lanes and size > each * threads:
         piece = max(each * lanes, min(size // (warps * rounds), PIECE_BYTES * 8 // max(sizes)))
-        return encoding_for(_in_pieces(size, each, piece, lanes, warps), layout.data.shape)
+        return encoding_for(in_pieces(size, each, piece, lanes, warps), layout.data.shape)
     if each == own:
         return None
     return encoding_for(BlockedLayout([each], [lanes], [warps], [0]), layout.data.shape)
 
 
-def _vector(op: Operation, facts: AxisFacts, bits: int) -> int:
+def vector_of(op: Operation, facts: AxisFacts, bits: int) -> int:
     """How many elements one access of a thread can take, if it has as many in a row."""
     found = facts.of(op.operands[0])
-    return min(found.contiguity[0], found.divisibility[0] * 8 // bits, *(facts.of(x).constancy[0] for x in _masks(op)))
+    return min(
+        found.contiguity[0], found.divisibility[0] * 8 // bits, *(facts.of(x).constancy[0] for x in masks_of(op))
+    )
 
 
-def _masks(op: Operation) -> Sequence[SSAValue]:
+def masks_of(op: Operation) -> Sequence[SSAValue]:
     return op.operands[2:3] if op.name == "tt.store" else op.operands[1:2]
 
 
-def _ends_early(mask: SSAValue, facts: AxisFacts) -> bool:
+def ends_early(mask: SSAValue, facts: AxisFacts) -> bool:
     """Whether a mask compares consecutive numbers that are the same in all programs: all may have a short row."""
     for op in _made_of(mask):
         if op.name == "arith.cmpi":
@@ -142,7 +166,7 @@ def _made_of(value: SSAValue) -> Iterator[Operation]:
             todo += found.owner.operands
 
 
-def _in_pieces(size: int, each: int, piece: int, lanes: int, warps: int) -> DistributedLinearLayout:
+def in_pieces(size: int, each: int, piece: int, lanes: int, warps: int) -> DistributedLinearLayout:
     """Runs of `each` elements, lanes side by side, and `piece` elements in a row for each warp, dealt out in turn."""
 
     def bases(first: int, end: int) -> list[list[int]]:
@@ -153,15 +177,15 @@ def _in_pieces(size: int, each: int, piece: int, lanes: int, warps: int) -> Dist
     return DistributedLinearLayout(registers, bases(each, request), bases(piece, piece * warps), [], [size])
 
 
-def _is_blind(op: Operation, tiles: list[SSAValue], layout: LayoutAttr) -> bool:
+def is_blind(op: Operation, tiles: list[SSAValue], layout: LayoutAttr) -> bool:
     """Whether an operation does the same whoever has which element."""
     if op.name not in BLIND and not op.name.startswith(("arith.", "math.")):
         return False
     return all(encoding_of(v.type) == layout for v in tiles)
 
 
-def _replace(function: Operation, old: LayoutAttr, new: LayoutAttr) -> None:
-    for value in _values(function):
+def replace_layout(function: Operation, old: LayoutAttr, new: LayoutAttr) -> None:
+    for value in values_of(function):
         if encoding_of(value.type) == old:
             value._type = new.tensor(element_of(value.type))
             op = value.owner

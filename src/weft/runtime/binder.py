@@ -34,7 +34,7 @@ from weft.language.keys import is_constexpr_value, key_of
 from .arrays import DATA_OFFSET, DIRECT, address_of, array_facts, is_plain_tensor, reader_of, word_at
 from .descriptor import TensorDescriptor
 from .errors import UnknownKeyword
-from .specialize import check_annotated, refuse_kind
+from .specialize import COARSE, check_annotated, refuse_kind
 
 __all__ = ["grid_of", "handler_for", "launcher_source", "make_binder", "make_collector", "unknown_keyword"]
 
@@ -126,8 +126,8 @@ class _Kind:
 FLOAT, BOOL, NONE, INT64, UINT64, ONE, REFUSED = map(_Kind, ("fp32", "u1", "None", "i64", "u64", "1", "refused"))
 
 
-def int_key(value: int, specialise: bool, align: bool) -> Any:
-    """The key of an integer: its range, and whether it is 1 or divisible by 16."""
+def int_key(value: int, specialise: bool, align: bool, divisors: Sequence[int] = COARSE) -> Any:
+    """The key of an integer: its range, whether it is 1, and what divides it, by its remainder by 16."""
     if specialise and value == 1:
         return ONE
     if -2147483648 <= value <= 2147483647:
@@ -138,7 +138,7 @@ def int_key(value: int, specialise: bool, align: bool) -> Any:
         kind = UINT64
     else:
         raise LaunchOverflowError(f"the integer {value} does not fit 64 bits", hint="pass it in parts, or as a float")
-    return (kind, align and value % 16 == 0) if specialise else kind
+    return (kind, divisors[value & 15] if align else 1) if specialise else kind
 
 
 # --------------------------------------------------------------------------------------------------------------------
@@ -369,9 +369,9 @@ def launcher_source(name: str, params: Sequence[KernelParam], spaces: dict[str, 
         specialise, align = not p.do_not_specialize, not p.do_not_specialize_on_alignment
         address = f"_w_word_at(_w_id({x}) + {DATA_OFFSET}).value" if DIRECT else f"_w_address({x})"
         kind = f"({x}.dtype, {f'{v} & 15 == 0' if align else 'False'})" if specialise else f"{x}.dtype"
-        number = f"_w_int_key({x}, {specialise}, {align})"
+        number = f"_w_int_key({x}, {specialise}, {align}, _w_divisors)"
         if specialise and align:
-            number = f"(_w_i32d if not {x} & 15 else _w_one if {x} == 1 else _w_i32)"
+            number = f"(_w_one if {x} == 1 else _w_i32[{x} & 15])"
             number += f" if -2147483648 <= {x} <= 2147483647 else {bind}[0]"
         lines += [
             f"    if {x}.__class__ is _w_ndarray:",
@@ -434,8 +434,8 @@ def make_binder(name: str, params: Sequence[KernelParam], spaces: dict[str, Any]
         "_w_id": id,
         "_w_word_at": word_at,
         "_w_int_key": int_key,
-        "_w_i32d": (32, True),
-        "_w_i32": (32, False),
+        "_w_divisors": COARSE,
+        "_w_i32": tuple((32, divisor) for divisor in spaces.get("_w_divisors", COARSE)),
         "_w_one": ONE,
         "_w_asked_grid": asked_grid,
         "_w_grid_of": grid_of,

@@ -12,6 +12,8 @@ from contextlib import suppress
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
+
 from weft import compiler
 from weft.base import LaunchError, NoDevice
 from weft.compiler import devices
@@ -19,14 +21,14 @@ from weft.compiler import devices
 from . import cuda, knobs
 from .allocation import get_allocator, has_allocator
 from .arrays import ArrayFacts, array_facts, reader_of
-from .binder import MAX_GRID, NO_OPTIONS, REFUSED, Handler, grid_of, handler_for, handlers, make_binder
+from .binder import MAX_GRID, NO_OPTIONS, REFUSED, Handler, grid_of, handler_for, handlers, int_key, make_binder
 from .binder import bind_slowly as bind_on_host
 from .descriptor import TensorDescriptor
 from .futures import FutureKernel
 from .jit import key_of_specialization
 from .launch import make_fire, refuse_read_only, runtime_leaves
 from .quick import Last, chain, make_quick
-from .specialize import check_annotated, specialize_param
+from .specialize import FINE, check_annotated, specialize_param
 from .streams import stream_of
 
 __all__ = ["GPULaunches", "arrays_of", "bind", "device_facts", "device_of", "launcher_of", "map_makers", "on_gpu"]
@@ -152,8 +154,14 @@ def _tuple(value: Any, specialise: bool, align: bool) -> tuple[Any, Any]:
     return (type(value), *(key for key, _ in parts)), tuple(found for _, found in parts)
 
 
+def _int(value: Any, specialise: bool, align: bool) -> tuple[Any, Any]:
+    return int_key(int(value), specialise, align, FINE), int(value)
+
+
 def _handler_for(value: Any) -> Handler | None:
-    """What binds an array, a descriptor or a tuple; None for what is bound as on the host."""
+    """What binds an array, a descriptor, a tuple or an integer; None for what is bound as on the host."""
+    if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
+        return _int
     if isinstance(value, TensorDescriptor):
         return _with_layout if hasattr(value, "layout") else _descriptor
     if isinstance(value, tuple):
@@ -171,7 +179,7 @@ def bind(param: Any, value: Any, params: Any = (), options: Any = NO_OPTIONS) ->
         _quick[kind] = _torch
     specialise, align = not param.do_not_specialize, not param.do_not_specialize_on_alignment
     try:
-        if handler is _tuple and param.annotation_type:
+        if handler in (_tuple, _int) and param.annotation_type:
             check_annotated(param, value)
         return handler(value, specialise, align)
     except LaunchError as error:
@@ -291,6 +299,7 @@ class GPULaunches:
                 "_w_quick": _quick,
                 "_w_bind": bind,
                 "_w_ndarray": _NoArray,
+                "_w_divisors": FINE,
             },
         )
 
@@ -410,7 +419,7 @@ class GPULaunches:
         for param, value in zip(self.kernel.params, args, strict=True):
             if not param.is_constexpr:
                 refuse_host(param, value)
-        facts = [specialize_param(p, a, device_facts) for p, a in zip(self.kernel.params, args, strict=True)]
+        facts = [specialize_param(p, a, device_facts, fine=True) for p, a in zip(self.kernel.params, args, strict=True)]
         asked = given.get("arch")
         target = str(compiler.target_of_arch(asked)) if asked else self.target or _target_of(self._index(args))
         key = key_of_specialization(facts, given, target)

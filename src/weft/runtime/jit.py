@@ -295,8 +295,9 @@ class JITFunction(JITCallable, PickledByName, KernelInterface[Any]):
         if self._launcher is before:
             self._launcher = now
 
-    def _specialization(self, args: tuple[Any, ...]) -> list[tuple[Any, Any]]:
-        return [specialize_param(p, a) for p, a in zip(self.params, args, strict=True)]
+    def _specialization(self, args: tuple[Any, ...], target: str = "cpu") -> list[tuple[Any, Any]]:
+        fine = not target.startswith("cpu")
+        return [specialize_param(p, a, fine=fine) for p, a in zip(self.params, args, strict=True)]
 
     def _options(self, options: Mapping[str, Any], args: Sequence[Any] = ()) -> dict[str, Any]:
         """The options of a launch, checked; parameters that are called like an option are that option too."""
@@ -318,7 +319,7 @@ class JITFunction(JITCallable, PickledByName, KernelInterface[Any]):
         """The kernel for arguments of these kinds, from memory or compiled."""
         target = current_target()
         given = {**self._options(options, args), **more}
-        specialization = specialization or self._specialization(args)
+        specialization = specialization or self._specialization(args, target)
         key = key_of_specialization(specialization, given, target)
         kernel = self._kernels.get(key)
         if kernel is None:

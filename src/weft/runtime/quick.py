@@ -39,6 +39,7 @@ from .binder import (
     parameter_list,
 )
 from .descriptor import TensorDescriptor, handed_on
+from .specialize import FINE
 
 __all__ = ["Last", "chain", "make_quick"]
 
@@ -99,7 +100,7 @@ class _Same:
         elif kind == "int":
             self.small.append(x)
             if specialise:
-                self.tests.append(f"{x} != 1" + (f" and {x} & 15" if align else ""))
+                self.tests.append(f"{x} != 1" + (f" and {_same_divisor(x, value)}" if align else ""))
 
     def _add_alignment(self, name: str, value: int) -> None:
         if value & 15:
@@ -126,6 +127,16 @@ class _Same:
         return " and ".join([*self.tests, *more, "_w_rt.debug is _w_last_debug", self._options])
 
 
+def _same_divisor(x: str, value: int) -> str:
+    """The test whether a number is divided by what divides this one, which is no multiple of 16, as `FINE` tells.
+
+    >>> _same_divisor("n", 1000), _same_divisor("n", 100), _same_divisor("n", 1001)
+    ('n & 15 == 8', 'n & 7 == 4', 'n & 3')
+    """
+    divisor = FINE[value & 15]
+    return f"{x} & {2 * divisor - 1} == {divisor}" if divisor > 1 else f"{x} & 3"
+
+
 def _can_be_last(params: Sequence[KernelParam], last: Last) -> bool:
     """Whether the integers that it hands on are within what the test takes; others are found by their key."""
     given = zip(params, last.args, strict=True)
@@ -143,10 +154,10 @@ def _key(param: KernelParam, kind: str, value: Any) -> tuple[list[str], list[str
         parts = [f"{x}.dtype", f"{x}.get_device()" if kind == "Tensor" else f"{x}.device"]
         return [f"{v} = {x}.data_ptr()"], [*parts, f"{v} & 15 == 0"] if specialise and align else parts
     if kind == "int":
-        number = f"_w_int_key({x}, {specialise}, {align})"
+        number = f"_w_int_key({x}, {specialise}, {align}, _w_divisors)"
         if specialise and align:
             number = (
-                f"(0 if not {x} & 15 else _w_one if {x} == 1 else 2) if -2147483648 <= {x} <= 2147483647 else {number}"
+                f"(_w_one if {x} == 1 else _w_divisors[{x} & 15]) if -2147483648 <= {x} <= 2147483647 else {number}"
             )
         return [f"{v} = {x}"], [number]
     return [f"{v} = {x}"], []  # of a float, a bool or None the class says it all
@@ -207,6 +218,7 @@ def make_quick(
         "_w_params": params,
         "_w_int_key": int_key,
         "_w_one": ONE,
+        "_w_divisors": FINE,
         "_w_grid_of": grid_of,
         "_w_asked_grid": asked_grid,
         "_w_tuple": tuple,

@@ -4,9 +4,14 @@
     specialize(1)                 ("constexpr", 1)      int 1 becomes a constant
     specialize(32)                ("i32", "D")          divisible by 16
     specialize(np.zeros(4, "f4")) ("*fp32", "D")        an address divisible by 16
+    specialize(1000, fine=True)   ("i32", "8")          divisible by 8, which a GPU is told: rows of 1,000 halves are
+                                                        125 vectors of 16 bytes
 
-The first part is the type, the second what else is known; `D` becomes the attribute tt.divisibility = 16.  A warm call
-does not come here: `binder` makes a function that finds out only whether the answer could have changed.
+The first part is the type, the second what else is known; `D` becomes the attribute tt.divisibility = 16. A GPU's
+kernels are compiled for multiples of 16, of 8, of 4, and for others: that makes vectors of 16 bytes of elements of 1, 2
+and 4 bytes, and of 8 bytes of two of these. Multiples of 2 would make vectors of 4 bytes, which are no faster than
+elements one by one. On the CPU multiples of 16 and others are told apart, as in Triton. A warm call does not come here:
+`binder` makes a function that finds out only whether the answer could have changed.
 """
 
 from __future__ import annotations
@@ -24,6 +29,8 @@ from .arrays import ArrayFacts, host_facts
 from .descriptor import TensorDescriptor
 
 __all__ = [
+    "COARSE",
+    "FINE",
     "find_paths",
     "leaves",
     "native_specialize_impl",
@@ -38,7 +45,14 @@ INT32 = (-(1 << 31), (1 << 31) - 1)
 INT64 = (-(1 << 63), (1 << 63) - 1)
 
 
-def _integer(value: int, specialize: bool, align: bool) -> tuple[Any, Any]:
+DIVISORS = {16: "D", 8: "8", 4: "4", 1: ""}
+"""What is known of a multiple of so much."""
+COARSE = tuple(1 if rest else 16 for rest in range(16))
+FINE = tuple(16 if not rest else 8 if not rest % 8 else 4 if not rest % 4 else 1 for rest in range(16))
+"""For each remainder by 16 what divides a number, as far as kernels are compiled for it: on the CPU, and on GPUs."""
+
+
+def _integer(value: int, specialize: bool, align: bool, fine: bool) -> tuple[Any, Any]:
     if specialize and value == 1:
         return "constexpr", 1
     if INT32[0] <= value <= INT32[1]:
@@ -51,7 +65,7 @@ def _integer(value: int, specialize: bool, align: bool) -> tuple[Any, Any]:
         raise LaunchOverflowError(f"the integer {value} does not fit 64 bits", hint="pass it in parts, or as a float")
     if not specialize:
         return name, None
-    return name, "D" if align and value % 16 == 0 else ""
+    return name, DIVISORS[(FINE if fine else COARSE)[value % 16]] if align else ""
 
 
 def _rebuild(like: Any, items: list[Any]) -> Any:
@@ -77,15 +91,20 @@ Reader = Callable[[Any], ArrayFacts | None]
 
 
 def specialize(
-    arg: Any, is_const: bool = False, specialize_value: bool = True, align: bool = True, read: Reader = host_facts
+    arg: Any,
+    is_const: bool = False,
+    specialize_value: bool = True,
+    align: bool = True,
+    read: Reader = host_facts,
+    fine: bool = False,
 ) -> tuple[Any, Any]:
-    """The type of an argument and what is known of its value, in Triton's terms."""
+    """The type of an argument and what is known of its value, in Triton's terms, or for a GPU `fine`."""
     if arg is None:
         return "constexpr", None
     if isinstance(arg, (bool, np.bool_)):
         return "u1", None
     if isinstance(arg, (int, np.integer)):
-        return _integer(int(arg), specialize_value, align)
+        return _integer(int(arg), specialize_value, align, fine)
     if isinstance(arg, (float, np.floating)):
         return "fp32", None
     if isinstance(arg, TensorDescriptor):
@@ -96,7 +115,7 @@ def specialize(
         return "constexpr", arg.value
     if isinstance(arg, tuple):
         parts = [
-            specialize(a, read=read) for a in arg
+            specialize(a, read=read, fine=fine) for a in arg
         ]  # always in full: what is said of a parameter counts for its own value
         return _rebuild(arg, [p[0] for p in parts]), _rebuild(arg, [p[1] for p in parts])
     facts = read(arg)
@@ -136,7 +155,7 @@ def check_annotated(param: KernelParam, value: Any) -> None:
         raise LaunchTypeError(f"argument `{param.name}` is annotated {name}, got a {type(value).__name__}", param.name)
 
 
-def specialize_param(param: KernelParam, value: Any, read: Reader = host_facts) -> tuple[Any, Any]:
+def specialize_param(param: KernelParam, value: Any, read: Reader = host_facts, fine: bool = False) -> tuple[Any, Any]:
     """The specialisation of one parameter, its annotation taken into account."""
     if param.is_constexpr:
         return "constexpr", value
@@ -147,8 +166,8 @@ def specialize_param(param: KernelParam, value: Any, read: Reader = host_facts) 
             check_annotated(param, value)
             if fixed == "u1" or fixed[:2] in ("fp", "bf") or not wanted:
                 return fixed, None
-            return fixed, specialize(value, param.is_const, wanted, align, read)[1]
-        return specialize(value, param.is_const, wanted, align, read)
+            return fixed, specialize(value, param.is_const, wanted, align, read, fine)[1]
+        return specialize(value, param.is_const, wanted, align, read, fine)
     except LaunchError as error:
         if error.argument is None:
             error.argument = param.name
@@ -185,7 +204,11 @@ def _at(values: Any, path: Path) -> Any:
     return values
 
 
-_ATTRIBUTES = {"D": ("tt.divisibility", 16), "R": ("tt.row_divisibility", 16), "Z": ("tt.zero_padding", 1)}
+_ATTRIBUTES = {
+    **{name: ("tt.divisibility", divisor) for divisor, name in DIVISORS.items() if name},
+    "R": ("tt.row_divisibility", 16),
+    "Z": ("tt.zero_padding", 1),
+}
 """What is known of a value, and the attribute of the argument that says so."""
 
 

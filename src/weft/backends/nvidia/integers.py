@@ -13,7 +13,7 @@ from weft.backends.llvm.emit import INTEGER_INSTRUCTIONS
 from weft.ir.lane import LaneOp
 
 from .elementwise import MANGLED, SCALARS, elementwise, named_predicate, scalars
-from .emitter import BITS, EMITTERS, LLVM, PURE, Emitter, Register, Sum, emitter
+from .emitter import BITS, EMITTERS, LLVM, PURE, Emitter, Part, Register, Sum, emitter
 
 __all__: list[str] = []
 
@@ -90,10 +90,29 @@ def _wide_arithmetic(name: str, combine: Callable[[Emitter, str, Register, Regis
     def emit(e: Emitter, op: LaneOp) -> None:
         if op.results[0].elem in ("i32", "i64"):
             _lazy(e, op, combine)
+        elif name == "arith.muli" and op.results[0].elem == "i8":
+            count = op.results[0].count
+            columns = [e.wide(v, count) for v in op.operands]
+            e.env[op.results[0]] = [_byte_product(e, a, b) for a, b in zip(*columns, strict=True)]
         else:
             elementwise(e, op)
 
     EMITTERS[name] = emit
+
+
+def _byte_product(e: Emitter, a: Register, b: Register) -> Register:
+    """The lowest byte of a product of words, whose upper bytes do not matter.
+
+    LLVM's product of bytes is one of 16 bits, for which ptxas extends the sign of both factors and cuts the result.
+    """
+    return Part(e.pure(f"mul i32 {_lowest(e, a)}, {_lowest(e, b)}"), 0, 4, "i8")
+
+
+def _lowest(e: Emitter, register: Register) -> str:
+    """A word whose lowest byte is this one."""
+    if not isinstance(register, Part) or register.count != 4:
+        return e.pure(f"zext i8 {e.name(register)} to i32")
+    return e.pure(f"lshr i32 {register.word}, {8 * register.index}") if register.index else register.word
 
 
 def _binary(name: str, llvm: str) -> None:
@@ -102,6 +121,7 @@ def _binary(name: str, llvm: str) -> None:
 
 for _name, _llvm in INTEGER_INSTRUCTIONS.items():
     _binary(_name, _llvm)
+
 
 _wide_arithmetic("arith.addi", _added)
 _wide_arithmetic("arith.subi", _subtracted)

@@ -8,6 +8,7 @@ encoding    a layout in a tile's type           memory     descriptors of memory
 names       named layouts as text               reading    types and attributes, read
 ttg, ttng   the operations                      forms, regions   their text
 amdg        some operations for AMD, with their text
+rows        rows that begin at any address, read and written by aligned vectors
 respell     names of layouts as Triton asks for them
 naming      the named layout of what an operation on shapes gives
 check       what layout IR must be, layouts first; check_memory   memory and what is asynchronous
@@ -21,6 +22,7 @@ from . import (  # fill the tables of the reader, the writer and the verifier
     naming,
     reading,
     regions,
+    rows,
     ttg,
     ttng,
 )
@@ -51,6 +53,7 @@ from .respell import respell_layouts
 __all__ = [
     # dialects
     "amdg",
+    "rows",
     "ttg",
     "ttng",
     # tiles with layouts

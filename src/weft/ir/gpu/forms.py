@@ -29,7 +29,7 @@ from ..text.elements import (
 )
 from ..text.values import ValueReader
 from ..types import PtrType, element_of, i1, i16, i32, like
-from . import ttg, ttng
+from . import rows, ttg, ttng
 from .memory import async_token
 
 __all__ = ["AllTypes", "Number", "Numbers", "form"]
@@ -130,6 +130,11 @@ def _loaded(parts: Parts) -> Sequence[Attribute]:
     return (type,)
 
 
+def _pointee(parts: Parts) -> Sequence[Attribute]:
+    element = element_of(parts.type("row"))
+    return (element.pointee if isinstance(element, PtrType) else element,)
+
+
 # -- the table -----------------------------------------------------------------------------------------------------
 
 
@@ -196,6 +201,14 @@ _FORMS: dict[type[Operation], Form | None] = {
     ),
     ttg.AsyncWaitOp: form(
         Values("asyncToken"), ATTRS, asyncToken=_each(async_token, "asyncToken"), retToken=_is(async_token),
+    ),
+    rows.LoadRowOp: form(
+        Value("row"), ", ", Value("shift"), ", ", Value("end"), ", ", Value("other"), _HINTS, ATTRS, " : ",
+        Type("row"), " -> ", Type("result"), hidden="cache evict", shift=_is(i32), end=_is(i32), other=_pointee,
+    ),
+    rows.StoreRowOp: form(
+        Value("row"), ", ", Value("shift"), ", ", Value("end"), ", ", Value("value"), _HINTS, ATTRS, " : ",
+        Type("row"), ", ", Type("value"), hidden="cache evict", shift=_is(i32), end=_is(i32),
     ),
     ttg.WarpYieldOp: form(ATTRS, Maybe(" ", Values("values"), " : ", Types("values"))),
     ttg.WarpReturnOp: form(ATTRS),

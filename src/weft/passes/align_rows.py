@@ -1,0 +1,411 @@
+"""Rows that begin at any address are dealt out to threads by the aligned vectors of memory.
+
+    %i = tt.make_range {end = 1024, start = 0} : tensor<1024xi32, #one_each>
+    %p = tt.addptr (tt.splat %row), %i                              // %row = %x + program * 1001, bf16
+    %m = arith.cmpi slt, %i, (tt.splat %n)
+    %v = tt.load %p, %m : tensor<1024x!tt.ptr<bf16>, #one_each>
+becomes
+    %shift = arith.andi (program * 1001), 7
+    %end = min(%n, 1024)
+    %v = weft.load_row %row, %shift, %end, 0 {run = 8, aligned} : !tt.ptr<bf16> -> tensor<1024xbf16, #eight_each>
+    %i = (tt.make_range - tt.splat %shift) & 1023                   // for whoever else looks at it
+
+A row of 1,001 elements of 2 bytes begins at any even address. Element by element, 32 lanes load 64 bytes at a time, not
+aligned to the 32 bytes that memory is moved in; the mask is a predicate for each element. Instead the tile is turned:
+place p has element p - shift, so that places 8, 16, ... begin at multiples of 16 bytes. What the first `shift` places
+miss they have of the end of the tile, so that it is the same elements, only in other threads. A thread then has runs of
+8 with one predicate each. The first run and the one in which the row ends, two of hundreds, are taken element by
+element: nothing is read that is no element of the row.
+
+What comes from elsewhere (weights, whose rows begin at an aligned address, while their elements are turned with the
+others) is read by the aligned vectors in which the runs lie, and shifted in registers. The shift is the same for all:
+what is stored decides it, because a store cannot be done in two parts that two threads share.
+
+On an H100 rows of 1,001 and 32,003 bf16 times a vector take as long as a copy so, and 1.06 and 1.25 times as long one
+element a lane (2.8 and 4 times where one aligned load decides for all). Elements of 4 bytes are 128 bytes for 32 lanes
+also one by one; what is gained there is that what is written are whole sectors. Done where nothing sees who has which
+element (as in `recoalesce`, whose tiles these are) and sums may be taken in any order. Not done here: tiles of more
+dimensions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, UnitAttr
+from xdsl.ir import Block, Operation, SSAValue
+
+from weft.analysis import AxisFacts, commutes
+from weft.ir import (
+    Builder,
+    bit_width,
+    element_of,
+    i32_attr,
+    int_value,
+    is_tensor,
+    pointee_of,
+    splat_value,
+    tt,
+    walk,
+)
+from weft.ir.gpu import LayoutAttr, encoding_for, encoding_of
+from weft.ir.gpu.rows import LoadRowOp, StoreRowOp
+from weft.ir.types import i32, i64, is_float
+
+from .effects import shareable
+from .recoalesce import (
+    CONTROL,
+    PIECE_BYTES,
+    ROUNDS,
+    RUN_BYTES,
+    ends_early,
+    in_pieces,
+    is_blind,
+    masks_of,
+    replace_layout,
+    values_of,
+    vector_of,
+)
+from .removal import remove
+
+__all__ = ["align_rows"]
+
+NARROW = 4
+"""Bytes of an element, at most, for which this is done: longer ones are 256 bytes for 32 lanes."""
+LEAST_RUN_BYTES = 4
+MOST_RUN = 8
+"""Elements: the ends of a row, two runs each, are one element a lane."""
+MOST_SHIFTED = 4
+"""Bytes of an element, at most, that is read from vectors that are not aligned: words are what is shifted."""
+Term = SSAValue | int
+
+
+@dataclass
+class _Row:
+    """A load or store of consecutive elements: those from `base` + `terms` on, as far as `ends` say."""
+
+    op: Operation
+    base: SSAValue
+    terms: list[Term]
+    ends: list[tuple[Term, list[Term], int]]
+    """Elements are there below each of these bounds, less what is added to the element's number, plus 0 or 1."""
+    conditions: list[SSAValue]
+    """None is there unless these scalars hold."""
+    other: Term | None
+    size: int
+    vector: int
+    """Elements of one access, as it is."""
+    key: tuple[object, ...] = ()
+    """What its misalignment comes from."""
+    loose: list[SSAValue] = field(default_factory=list)
+    """The terms that are not known to keep the alignment."""
+    is_based: bool = True
+    """Whether the base is aligned."""
+
+    @property
+    def is_store(self) -> bool:
+        return self.op.name == "tt.store"
+
+
+def align_rows(module: ModuleOp) -> None:
+    """Turn the rows of each function that are better read and written by aligned vectors."""
+    for function in module.body.block.ops:
+        if function.name == "tt.func":
+            for layout in dict.fromkeys(e for v in values_of(function) if (e := encoding_of(v.type)) is not None):
+                rows = _rows(function, layout)
+                if rows is not None:
+                    _turn(function, layout, rows)
+
+
+# -- finding -----------------------------------------------------------------------------------------------------------
+
+
+def _rows(function: Operation, layout: LayoutAttr) -> list[_Row] | None:
+    """The rows that are accessed in a layout; None where they are good as they are, or cannot be turned."""
+    linear = layout.linear
+    if linear is None or len(layout.data.shape) != 1 or linear.in_dims.get("block", 1) > 1:
+        return None
+    facts, rows = AxisFacts(), list[_Row]()
+    for op in walk(function):
+        tiles = [v for v in (*op.operands, *op.results) if is_tensor(v.type)]
+        if not any(encoding_of(v.type) == layout for v in tiles):
+            continue
+        if op.name not in CONTROL and not is_blind(op, tiles, layout):
+            return None
+        if op.name == "tt.reduce" and not commutes(op.regions[0].blocks[0]):
+            return None
+        if op.name == "tt.make_range" and int_value(op.properties["start"]):
+            return None
+        if op.name in ("tt.load", "tt.store") and facts.of(op.operands[0]).contiguity[0] > 1:
+            row = _row(op, facts)
+            if row is None:
+                return None
+            rows.append(row)
+    return rows or None
+
+
+def _row(op: Operation, facts: AxisFacts) -> _Row | None:
+    """A load or store as one of a row; None where it is not one."""
+    place = _place(op.operands[0])
+    bits = bit_width(pointee_of(element_of(op.operands[0].type)))
+    if place is None or bits not in (8, 16, 32, 64):
+        return None
+    if "isVolatile" in op.properties and int_value(op.properties["isVolatile"]):
+        return None
+    base, terms = place
+    found = _Row(op, base, terms, [], [], None, bits // 8, vector_of(op, facts, bits))
+    if not all(_bound(mask, found) for mask in masks_of(op)):
+        return None
+    if op.name == "tt.load" and len(op.operands) > 2:
+        found.other = _scalar(op.operands[2])
+        if found.other is None:
+            return None
+    return found
+
+
+def _note_alignment(row: _Row, run: int, facts: AxisFacts) -> None:
+    """Note what a row's misalignment comes from."""
+    row.is_based = min(facts.of(row.base).divisibility) >= RUN_BYTES
+    row.loose = [t for t in row.terms if not isinstance(t, int) and facts.of(t).divisibility[0] < run]
+    constant = sum(t for t in row.terms if isinstance(t, int)) % run
+    row.key = (*sorted(id(t) for t in row.loose), constant, *(() if row.is_based else (id(row.base), row.size)))
+
+
+def _scalar(value: SSAValue) -> Term | None:
+    """The scalar, or the integer constant, that a tile repeats."""
+    op = value.owner
+    if not is_tensor(value.type):
+        return value
+    if not isinstance(op, Operation):
+        return None
+    if op.name == "tt.splat":
+        return op.operands[0]
+    if op.name == "arith.constant":
+        number = splat_value(op.properties["value"])
+        return number if number is not None else None  # type: ignore[return-value]
+    return None
+
+
+def _sum(value: SSAValue) -> tuple[int, list[Term]] | None:
+    """How many times the numbers of the tile's places, and which scalars, are added up to a tile or scalar."""
+    op = value.owner
+    if isinstance(op, Operation) and op.name in ("arith.addi", "arith.extsi"):
+        found = [_sum(x) for x in op.operands]
+        if any(x is None for x in found):
+            return None
+        return sum(x[0] for x in found if x), [t for x in found if x for t in x[1]]
+    if not is_tensor(value.type):
+        return 0, [value]
+    if isinstance(op, Operation) and op.name == "tt.make_range":
+        return 1, []
+    scalar = _scalar(value)
+    if scalar is None or isinstance(scalar, int):
+        return None if scalar is None else (0, [scalar])
+    return _sum(scalar)
+
+
+def _place(pointer: SSAValue) -> tuple[SSAValue, list[Term]] | None:
+    """(where a row begins, what is added to that) for a tile of consecutive addresses."""
+    terms, count = list[Term](), 0
+    while True:
+        op = pointer.owner
+        if isinstance(op, Operation) and op.name == "tt.splat":
+            pointer = op.operands[0]
+        elif isinstance(op, Operation) and op.name == "tt.addptr" and "tt.divisibility" not in op.attributes:
+            found = _sum(op.operands[1])
+            if found is None:
+                return None
+            count += found[0]
+            terms += found[1]
+            pointer = op.operands[0]
+        else:
+            return (pointer, terms) if count == 1 and not is_tensor(pointer.type) else None
+
+
+def _bound(mask: SSAValue, row: _Row) -> bool:
+    """Note what a mask says of where a row ends; whether it says no more than that."""
+    op = mask.owner
+    if isinstance(op, Operation) and op.name == "arith.andi":
+        return all(_bound(x, row) for x in op.operands)
+    if not isinstance(op, Operation) or op.name != "arith.cmpi":
+        scalar = _scalar(mask)
+        if isinstance(scalar, SSAValue):
+            row.conditions.append(scalar)
+        return isinstance(scalar, SSAValue) or scalar in (-1, 1, True)
+    predicate = int_value(op.properties["predicate"])
+    left, right = op.operands if predicate in (2, 3) else reversed(op.operands)
+    numbers, limit = _sum(left), _scalar(right)
+    if predicate not in (2, 3, 4, 5) or numbers is None or numbers[0] != 1 or limit is None:
+        return False
+    row.ends.append((limit, numbers[1], int(predicate in (3, 5))))
+    return True
+
+
+# -- turning -----------------------------------------------------------------------------------------------------------
+
+
+def _turn(function: Operation, layout: LayoutAttr, rows: Sequence[_Row]) -> None:
+    """Lay out a function's tiles of a layout anew, turned by what the first of its stores asks for."""
+    size = layout.data.shape[0]
+    linear = layout.linear
+    assert linear is not None
+    lanes, warps = linear.in_dims["lane"], linear.in_dims["warp"]
+    narrowest = min(row.size for row in rows)
+    run = min(MOST_RUN, RUN_BYTES // narrowest, max(1, size // (lanes * warps)))
+    if narrowest > NARROW or run * narrowest < LEAST_RUN_BYTES or size < run * lanes:
+        return
+    facts = AxisFacts()
+    for row in rows:
+        _note_alignment(row, run, facts)
+    stores = [row for row in rows if row.is_store]
+    first = (stores or list(rows))[0]
+    if any(row.key != first.key for row in stores) or all(row.vector >= run for row in rows):
+        return
+    if any(row.key != first.key and row.size > MOST_SHIFTED for row in rows) or _come_back(rows):
+        return
+    entry = function.regions[0].blocks[0]
+    ranges = [op for op in walk(function) if op.name == "tt.make_range" and encoding_of(op.results[0].type) == layout]
+    needed = [*first.loose, *(() if first.is_based else (first.base,))]
+    slice = _slice(needed, entry)
+    if slice is None:
+        return
+    rounds = ROUNDS if any(ends_early(m, facts) for row in rows for m in masks_of(row.op)) else 1
+    piece = max(run * lanes, min(size // (warps * rounds), PIECE_BYTES // max(row.size for row in rows)))
+    piece = min(piece, max(run, size // warps))
+    found = encoding_for(in_pieces(size, run, min(piece, size), lanes, warps), layout.data.shape)
+    replace_layout(function, layout, found)
+    for op in slice:
+        op.detach()
+    start = Builder.at_start(entry, ranges[0].location)
+    for op in slice:
+        start.insert(op)
+    shift = _shift(start, first, run)
+    for op in ranges:
+        _turned(start, op, shift, size)
+    for row in rows:
+        _rewrite(row, first, shift, run, size)
+
+
+def _come_back(rows: Sequence[_Row]) -> bool:
+    """Whether what is stored may be accessed by others too than the same row's: who waits for whom is told by plain
+    addresses (lower/order_globals.py)."""
+
+    def argument(row: _Row) -> SSAValue | None:
+        place = row.base
+        while isinstance(place.owner, Operation):
+            if place.owner.name != "tt.addptr":
+                return None
+            place = place.owner.operands[0]
+        return place
+
+    found = [(argument(row), (row.base, *row.terms), row) for row in rows]
+    for written, place, store in found:
+        if not store.is_store:
+            continue
+        others = [(other, where) for other, where, row in found if row is not store and other in (written, None)]
+        if written is None or any(where != place or other is None for other, where in others):
+            return True
+        if others and getattr(store.op.parent_op(), "name", "") != "tt.func":
+            return True
+    return False
+
+
+def _slice(values: Sequence[SSAValue], entry: Block) -> list[Operation] | None:
+    """The operations that scalars are computed by, in order; None where they cannot come first."""
+    wanted: set[Operation] = set()
+    todo = list(values)
+    while todo:
+        op = todo.pop().owner
+        if isinstance(op, Block):
+            if op is not entry:
+                return None
+        elif op not in wanted:
+            if op.parent is not entry or not shareable(op):
+                return None
+            wanted.add(op)
+            todo += op.operands
+    return [op for op in entry.ops if op in wanted]
+
+
+def _shift(b: Builder, row: _Row, run: int) -> SSAValue:
+    """How far into its aligned vector a row begins, in elements."""
+    constant = sum(t for t in row.terms if isinstance(t, int)) % run
+    found: SSAValue | None = b.constant(constant, i32) if constant else None
+    for term in row.loose:
+        part = term if term.type == i32 else b.cast(arith.TruncIOp, term, i32)
+        found = part if found is None else b.binary(arith.AddiOp, found, part)
+    if not row.is_based:
+        address = b.create(tt.PtrToIntOp, (row.base,), (i64,)).results[0]
+        element = b.binary(arith.ShRUIOp, address, b.constant(row.size.bit_length() - 1, i64))
+        part = b.cast(arith.TruncIOp, element, i32)
+        found = part if found is None else b.binary(arith.AddiOp, found, part)
+    if found is None:
+        return b.constant(0, i32)
+    return b.binary(arith.AndIOp, found, b.constant(run - 1, i32))
+
+
+def _turned(b: Builder, op: Operation, shift: SSAValue, size: int) -> None:
+    """The numbers of the elements that are at the places of a tile, for those who look at them."""
+    old = op.results[0]
+    number = getattr(shift.owner, "value", None)
+    if isinstance(number, IntegerAttr) and not number.value.data:
+        return
+    kind = old.type
+    places = b.create(tt.MakeRangeOp, (), (kind,), dict(op.properties)).results[0]
+    splat = b.create(tt.SplatOp, (shift,), (kind,)).results[0]
+    all_of = b.constant(size - 1, kind)
+    elements = b.binary(arith.AndIOp, b.binary(arith.SubiOp, places, splat), all_of)
+    elements.name_hint = old.name_hint
+    old.replace_all_uses_with(elements)
+    remove(op)
+
+
+def _rewrite(row: _Row, first: _Row, shift: SSAValue, run: int, size: int) -> None:
+    """A load or store of a row in the place of one of a tile of addresses."""
+    op, b = row.op, Builder.before(row.op)
+    place = row.base
+    for term in row.terms:
+        place = b.addptr(place, b.constant(term, i32) if isinstance(term, int) else term)
+    element = pointee_of(element_of(op.operands[0].type))
+    properties = {k: v for k, v in op.properties.items() if k in ("cache", "evict")} | {"run": i32_attr(run)}
+    end = _end(b, row, size)
+    if row.is_store:
+        b.create(StoreRowOp, (place, shift, end, op.operands[1]), (), properties)
+    else:
+        if row.key == first.key:
+            properties["aligned"] = UnitAttr()
+        other = row.other if isinstance(row.other, SSAValue) else _number(b, 0 if row.other is None else row.other, element)
+        made = b.create(LoadRowOp, (place, shift, end, other), (op.results[0].type,), properties)
+        made.results[0].name_hint = op.results[0].name_hint
+        op.results[0].replace_all_uses_with(made.results[0])
+    remove(op)
+
+
+def _number(b: Builder, value: Term, element: object) -> SSAValue:
+    assert not isinstance(value, SSAValue)
+    return b.constant(float(value) if is_float(element) else value, element)  # type: ignore[arg-type]
+
+
+def _end(b: Builder, row: _Row, size: int) -> SSAValue:
+    """How many elements of a row are there, of those that the tile has places for."""
+
+    def wide(term: Term) -> SSAValue:
+        if isinstance(term, int):
+            return b.constant(term, i64)
+        return term if term.type == i64 else b.cast(arith.ExtSIOp, term, i64)
+
+    found = b.constant(size, i64)
+    for limit, added, more in row.ends:
+        end = wide(limit)
+        for term in added:
+            end = b.binary(arith.SubiOp, end, wide(term))
+        if more:
+            end = b.binary(arith.AddiOp, end, b.constant(more, i64))
+        found = b.binary(arith.MinSIOp, found, end)
+    if row.ends:
+        found = b.binary(arith.MaxSIOp, found, b.constant(0, i64))
+    for condition in row.conditions:
+        found = b.select(condition, found, b.constant(0, i64))
+    return b.cast(arith.TruncIOp, found, i32)

@@ -376,7 +376,8 @@ def _rewrite(row: _Row, first: _Row, shift: SSAValue, run: int, size: int) -> No
     else:
         if row.key == first.key:
             properties["aligned"] = UnitAttr()
-        other = row.other if isinstance(row.other, SSAValue) else _number(b, 0 if row.other is None else row.other, element)
+        zero: Term = 0 if row.other is None else row.other
+        other = zero if isinstance(zero, SSAValue) else _number(b, zero, element)
         made = b.create(LoadRowOp, (place, shift, end, other), (op.results[0].type,), properties)
         made.results[0].name_hint = op.results[0].name_hint
         op.results[0].replace_all_uses_with(made.results[0])

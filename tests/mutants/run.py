@@ -81,8 +81,8 @@ class Tree:
             elif source.exists():
                 shutil.copy(source, folder / name)
 
-    def judged(self, mutant: Mutant) -> Result:
-        """Run the tests with the fault in place."""
+    def judged(self, mutant: Mutant, near: bool) -> Result:
+        """Run the tests with the fault in place; with `near`, those of its room alone."""
         path = self.folder / mutant.path
         source = path.read_text(encoding="utf-8")
         path.write_text(mutant.applied(source), encoding="utf-8")
@@ -90,7 +90,7 @@ class Tree:
         try:
             room = next(tests for name, tests in NEAR.items() if mutant.path.startswith(f"src/weft/{name}"))
             killed_by, stage = self._failure(room, ROOM_SECONDS), "room"
-            if not killed_by:
+            if not killed_by and not near:
                 killed_by, stage = self._failure((), SUITE_SECONDS), "suite"
         finally:
             path.write_text(source, encoding="utf-8")
@@ -142,6 +142,7 @@ def main() -> int:
     parser.add_argument("--only", default="", help="the name of one fault")
     parser.add_argument("--seconds", type=float, default=10_800, help="begin no fault after so long")
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--near", action="store_true", help="only the tests of each room; what survives is not kept")
     parser.add_argument("--list", action="store_true", help="print the faults and end")
     options = parser.parse_args()
     mutants = chosen(options.only)
@@ -161,10 +162,11 @@ def main() -> int:
             for mutant in left[slot :: options.jobs]:
                 if time.monotonic() > end:
                     return
-                result = tree.judged(mutant)
+                result = tree.judged(mutant, options.near)
                 results[mutant.name] = result
-                with record.open("a", encoding="utf-8") as file:
-                    file.write(json.dumps(asdict(result)) + "\n")
+                if result.killed_by or not options.near:
+                    with record.open("a", encoding="utf-8") as file:
+                        file.write(json.dumps(asdict(result)) + "\n")
                 print(f"{result.stage:<9}{result.seconds:>7.1f} s  {mutant.told()}  {result.killed_by}", flush=True)
 
     with ThreadPoolExecutor(options.jobs) as pool:

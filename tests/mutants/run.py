@@ -100,7 +100,8 @@ class Tree:
 
     def _failure(self, tests: tuple[str, ...], seconds: float) -> str:
         """The first test that fails, "" if none does. The faulty tree is the one that is imported."""
-        paths = os.pathsep.join(str(self.folder / name) for name in ("src", "tests"))
+        own = [str(self.folder / name) for name in ("src", "tests")]
+        paths = os.pathsep.join([*own, *filter(None, [os.environ.get("PYTHONPATH")])])
         with tempfile.TemporaryDirectory(prefix="weft-cache-") as cache:
             environment = {**os.environ, "PYTHONPATH": paths, "WEFT_CACHE_DIR": cache, "PYTHONDONTWRITEBYTECODE": "1"}
             command = [sys.executable, "-m", "pytest", "-x", "-q", "--tb=no", "-p", "no:cacheprovider", *tests]

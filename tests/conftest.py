@@ -40,10 +40,10 @@ def verified_tile_pipeline(module: ModuleOp, *, fuse: bool = True) -> ModuleOp:
 
 
 def verified_cpu_pipeline(
-    module: ModuleOp, *, debug: bool = False, fuse: bool = True
+    module: ModuleOp, *, debug: bool = False, values: bool = False, fuse: bool = True
 ) -> tuple[ModuleOp, list[str] | None]:
     """What the CPU back end is given, checked."""
-    module, signature = cpu_pipeline(module, debug=debug, fuse=fuse)
+    module, signature = cpu_pipeline(module, debug=debug, values=values, fuse=fuse)
     verify(module, "cpu")
     return module, signature
 

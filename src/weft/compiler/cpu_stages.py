@@ -41,7 +41,8 @@ def make(
     debug = opts.language.debug
     backend = replace(opts.backend, assume_no_alias=False) if debug else opts.backend  # nothing is taken on trust
     with stage("llir", timings, lambda: ttir):
-        binary = compile_module(*cpu_pipeline(module, debug=debug, fuse=fuse), backend)
+        prepared = cpu_pipeline(module, debug=debug, values=debug and opts.language.sanitize_overflow, fuse=fuse)
+        binary = compile_module(*prepared, backend)
     facts = {
         **binary.metadata,
         "stored_params": stored,

@@ -29,6 +29,7 @@ class CheckOp(IRDLOperation):
 
     assert        none, or both sides of the comparison that does not hold, which `relation` names (`slt`, `eq`, ...)
     value         the value that is not as `message` says
+    found         what a doubtful operation has to tell, and the number of that among `sources` (see `findings`)
     load, store, atomic
                   the address that lies outside of the arrays in `arrays` (numbers of entries in the function's
                   attribute `weft.checked`); `bytes` is the size of an element, `masked` says whether there was a mask
@@ -43,4 +44,5 @@ class CheckOp(IRDLOperation):
     bytes = opt_prop_def()
     arrays = opt_prop_def()
     masked = opt_prop_def()
+    sources = opt_prop_def()
     traits = traits_def(MemoryWriteEffect())

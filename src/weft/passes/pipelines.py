@@ -14,6 +14,7 @@ from xdsl.dialects.builtin import ModuleOp
 from weft.ir import signature_of, tt
 
 from .check_bounds import check_bounds
+from .check_values import check_values
 from .cse_dce import cse_dce
 from .decompose_dot_scaled import decompose_dot_scaled
 from .drop_unchanged import drop_unchanged
@@ -46,13 +47,14 @@ def tile_pipeline(module: ModuleOp, *, fuse: bool = True) -> ModuleOp:
 
 
 def cpu_pipeline(
-    module: ModuleOp, *, debug: bool = False, fuse: bool = True
+    module: ModuleOp, *, debug: bool = False, values: bool = False, fuse: bool = True
 ) -> tuple[ModuleOp, list[str] | None]:
     """Prepare a module for the CPU; also gives the type strings of the kernel's parameters.
 
     Afterwards (stage `cpu` of `weft.ir.verify`) there are no tensor descriptors and scaled products either; an argument
     that was a descriptor is 2 + 2 * rank arguments (see `rewrite_descriptors`). With `debug`, accesses are checked
-    against the arrays that they belong to, which takes two more arguments for each array (see `check_bounds`).
+    against the arrays that they belong to, which takes two more arguments for each array (see `check_bounds`); and with
+    `values` besides, values that mean nothing are found where they matter (see `check_values`).
     """
     tile_pipeline(module, fuse=fuse)
     kernel = next((op for op in module.body.block.ops if isinstance(op, tt.FuncOp) and op.body.blocks), None)
@@ -60,6 +62,8 @@ def cpu_pipeline(
     rewrite_descriptors(module)
     decompose_dot_scaled(module, denormals=False)
     if debug:  # after the rewrites: these see every access as a tile of pointers
+        if values:
+            check_values(module)
         place_hints(module)
         check_bounds(module)
         explain_asserts(module)

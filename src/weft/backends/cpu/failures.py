@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from weft.base import DeviceAssertionError, OutOfBoundsError, Span
+from weft.ir.findings import Source, told_of
 
 __all__ = ["Array", "Found", "error_of"]
 
@@ -60,6 +61,8 @@ def error_of(fact: Mapping[str, Any], found: Found, arrays: Sequence[Array], ker
     }
     if fact.get("what") in ("load", "store", "atomic"):
         return _out_of_bounds(fact, found, [arrays[k] for k in fact["arrays"]], where)
+    if fact.get("what") == "found":
+        return _meaningless(fact, found, where)
     message = str(fact.get("message", ""))
     told, hint = "", None
     if fact.get("what") == "value" and found.values:
@@ -74,6 +77,14 @@ def error_of(fact: Mapping[str, Any], found: Found, arrays: Sequence[Array], ker
             "sanitize_overflow=False"
         )
     return DeviceAssertionError(message, **where, told=told, hint=hint)
+
+
+def _meaningless(fact: Mapping[str, Any], found: Found, where: dict[str, Any]) -> DeviceAssertionError:
+    """Say what made a value that means nothing; the place is that of the tile where it matters."""
+    number, *_ = (int(v) for v in found.values[1:])
+    source = next(s for s in map(Source.of, fact["sources"]) if s.number == number)
+    message, told, hint = told_of(source, int(found.values[0]))
+    return DeviceAssertionError(message, **{**where, "span": source.span}, told=told, hint=hint)
 
 
 def _out_of_bounds(

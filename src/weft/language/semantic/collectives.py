@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from xdsl.dialects import arith
 from xdsl.ir import Block, Operation, Region
 
 from weft import ir
@@ -183,7 +184,7 @@ class Collectives(Shapes):
         def combine(args: list[tensor]) -> list[tensor]:
             return [self._same(op, args[0], args[1])]
 
-        return self.reduction([input], axis, self.combine_region(combine, [scalar], tt.ReduceReturnOp))[0]
+        return self._noted(op, self.reduction([input], axis, self.combine_region(combine, [scalar], tt.ReduceReturnOp)))
 
     def scan_with(self, op: type[Operation], input: tensor, axis: int, reverse: bool) -> tensor:
         """A scan whose function is one operation on two scalars."""
@@ -194,4 +195,12 @@ class Collectives(Shapes):
             return [self._same(op, args[0], args[1])]
 
         region = self.combine_region(combine, [input.type.scalar], tt.ScanReturnOp)
-        return self.associative_scan([input], axis, region, reverse)[0]
+        return self._noted(op, self.associative_scan([input], axis, region, reverse))
+
+    def _noted(self, op: type[Operation], results: Sequence[tensor]) -> tensor:
+        """The one result; while debugging a sum or product of signed integers says that it is one (`doubtful`)."""
+        result = results[0]
+        checks = self.options.debug and self.options.sanitize_overflow
+        if checks and op in (arith.AddiOp, arith.MuliOp) and result.dtype.is_int_signed():
+            result.handle.owner.attributes["tt.signed"] = ir.unit_attr()
+        return result

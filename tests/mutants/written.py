@@ -93,8 +93,8 @@ ROWS: tuple[tuple[str, str, str, str], ...] = (
     ("layouts/plan/access.py", "return min((size for pair in self.gaps for size in pair), default=1 << 30)",
      "return 1 << 30", "accesses are cut by gaps of memory"),
     # launches and keys
-    ("runtime/specialize.py", 'return name, "D" if align and value % 16 == 0 else ""',
-     'return name, "D" if align and value % 8 == 0 else ""', "8 is a multiple of 16"),
+    ("runtime/specialize.py", "COARSE)[value % 16]",
+     "COARSE)[value % 8]", "8 is a multiple of 16"),
     ("runtime/specialize.py", 'name = f"*k{facts.element}" if is_const else f"*{facts.element}"',
      'name = f"*{facts.element}"', "a constant pointer may be written to"),
     ("runtime/specialize.py", '("D" if align and facts.address % 16 == 0 else "")',

@@ -122,3 +122,111 @@ def drops(x, POWER: tl.constexpr):
 def test_results_of_methods_must_be_used(power: bool, name: str) -> None:
     with pytest.raises(weft.CompilationError, match=f"The result of a.{name} is not being used"):
         drops[(1,)](np.zeros(1, np.int32), power)
+
+
+@weft.jit
+def copied(src, dst, old, n, ORDERED: tl.constexpr):
+    i = tl.arange(0, 16)
+    if ORDERED:
+        value = tl.atomic_load(src + i, mask=i < n)
+        tl.atomic_store(dst + i, value, mask=i < n)
+    else:
+        value = tl.atomic_load(src + i, i < n, sem="relaxed", scope="sys")
+        tl.atomic_store(dst + i, value, i < n, "relaxed", "cta")
+    tl.store(old + i, value.to(tl.float32))
+    tl.atomic_store(dst + 15, tl.atomic_load(src + 1))
+
+
+KINDS = [np.bool_, np.int8, np.uint8, np.int16, np.int32, np.int64, np.uint64, np.float16, np.float32, np.float64]
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_atomic_loads_and_stores(kind: Any, target: str) -> None:
+    src = (np.arange(16) % 7 + 250).astype(np.uint8).astype(kind)
+    src.setflags(write=False)  # what is only read need not be writable
+    for ordered in (True, False):
+        dst, old = np.zeros(16, kind), np.zeros(16, np.float32)
+        made = copied[(1,)](src, dst, old, 10, ordered, target=target)
+        assert np.array_equal(dst[:10], src[:10]) and dst[15] == src[1] and not dst[10:15].any()
+        assert np.array_equal(old[:10], src[:10].astype(np.float32)) and not old[10:].any()
+        if target != "cpu":
+            bits = max(8, 8 * dst.itemsize)
+            orders = ("acquire.gpu", "release.gpu") if ordered else ("relaxed.sys", "relaxed.cta")
+            assert f"ld.{orders[0]}.global.b{bits}" in made.asm["ptx"]
+            assert f"st.{orders[1]}.global.b{bits}" in made.asm["ptx"]
+
+
+@weft.jit
+def message(flag, payload, out, ROUNDS: tl.constexpr):
+    for i in range(ROUNDS):
+        if tl.program_id(0) == 0:
+            tl.atomic_poll(flag, 2 * i + 1)
+            tl.store(out + i, tl.load(payload, volatile=True))
+            tl.atomic_store(flag, 2 * i + 2)
+        else:
+            tl.store(payload, 10 * i + 7)
+            tl.atomic_store(flag, 2 * i + 1)
+            tl.atomic_poll(flag, 2 * i + 2, sem="acquire", scope="gpu")
+
+
+@weft.jit
+def waits(flag, out, timeout_ns):
+    tl.store(out, tl.atomic_poll(flag, 1, timeout_ns=timeout_ns))
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_polling(target: str) -> None:
+    flag, payload, out = np.zeros(1, np.int32), np.zeros(1, np.int32), np.zeros(4, np.int32)
+    message[(2,)](flag, payload, out, 4, target=target)
+    assert out.tolist() == [7, 17, 27, 37] and flag[0] == 8
+    for value in (0, 1):
+        for width in (np.int16, np.int32, np.uint64):
+            found = np.zeros(1, np.bool_)
+            waits[(1,)](np.full(1, value, width), found, 1000, target=target)
+            assert found[0] == (value == 1)
+
+
+@weft.jit
+def refused(p, CASE: tl.constexpr):
+    if CASE == 0:
+        tl.atomic_load(p, sem="release")
+    elif CASE == 1:
+        tl.atomic_store(p, 1, sem="acquire")
+    elif CASE == 2:
+        tl.atomic_poll(p, 1, timeout_ns=-1)
+    elif CASE == 3:
+        tl.atomic_poll(p + tl.arange(0, 2), 1)
+    elif CASE == 4:
+        tl.atomic_poll(p, 1, sem="acq_rel")
+
+
+@pytest.mark.parametrize(
+    ("case", "text"),
+    [
+        (0, "atomic_load only supports acquire and relaxed semantics"),
+        (1, "atomic_store only supports release and relaxed semantics"),
+        (2, "atomic_poll timeout_ns must be non-negative"),
+        (3, "atomic_poll only supports a pointer to a scalar"),
+        (4, "atomic_poll only supports acquire and relaxed semantics"),
+    ],
+)
+def test_what_atomic_loads_and_stores_refuse(case: int, text: str) -> None:
+    with pytest.raises(weft.CompilationError, match=f"error: {text}\n"):
+        refused[(1,)](np.zeros(2, np.int32), case)
+
+
+@weft.jit
+def underflows(x, o):
+    i = tl.arange(0, 16)
+    tl.store(o + i, tl.expect_zero(tl.load(x + i), i < 8))
+
+
+def test_values_expected_to_be_zero() -> None:
+    x, o = np.arange(16, dtype=np.float32), np.zeros(16, np.float32)
+    made = underflows[(1,)](x, o)
+    assert np.array_equal(o, x) and "tt.assert" not in made.asm["ttir"]
+    with pytest.raises(weft.DeviceAssertionError, match="expect_zero expected x == 0 where mask is true"):
+        underflows[(1,)](x, o, debug=True)
+    x[:8] = 0
+    underflows[(1,)](x, o, debug=True)

@@ -20,7 +20,8 @@ LATER = {("dot", "out_dtype"): ("None", "fp32")}
 
 
 def test_every_public_name_is_there() -> None:
-    assert len(tl.__all__) == len(set(tl.__all__)) == 140
+    newer = {"atomic_load", "atomic_store", "atomic_poll", "expect_zero"}  # 140 are Triton 3.6's
+    assert len(tl.__all__) == len(set(tl.__all__)) == 140 + len(newer) and newer < set(tl.__all__)
     assert all(hasattr(tl, name) for name in tl.__all__)
 
 

@@ -22,7 +22,8 @@ from .shared import load_tile, store_tile
 
 __all__ = ["KINDS", "to_all"]
 
-KINDS = {1: "and", 2: "or", 3: "xor", 4: "add", 5: "fadd", 6: "max", 7: "min", 8: "umax", 9: "umin", 10: "exch"}
+_NAMES = ("and", "or", "xor", "add", "fadd", "max", "min", "umax", "umin", "exch", "load", "store")
+KINDS = dict(enumerate(_NAMES, 1))
 ORDERS = {1: "relaxed", 2: "acquire", 3: "release", 4: "acq_rel"}
 TOGETHER = {"f16": 80, "bf16": 90, "f32": 90}
 """The compute capability that adds several elements at once."""

@@ -168,6 +168,8 @@ COMBINE: dict[str, Callable[[Array, Array], Array]] = {
     "min": np.minimum,
     "umax": lambda old, new: np.maximum(unsigned(old), unsigned(new)).view(old.dtype),
     "umin": lambda old, new: np.minimum(unsigned(old), unsigned(new)).view(old.dtype),
+    "load": lambda old, new: old,
+    "store": lambda old, new: new,
 }
 
 
@@ -213,7 +215,7 @@ def _each(
     _issued(context, f"atomic.{access.space}", access, mask)
     for value in values:
         need_defined(context, op, value, "the value", access.active)
-    active = batch.checked(context, access, True)
+    active = batch.checked(context, access, op.attrs.get("kind") != "load")
     if batch.remembered is not None and access.space != "global":
         batch.remember(context, access, None)
     if vector > 1:  # each element for itself
@@ -234,7 +236,8 @@ def _each(
         for chosen in _rounds(place, batch.sequence(len(place))):
             before = _typed(_fetch(context, access, place[chosen]), elem)[:, 0]
             old[chosen] = before
-            _put(context, access, place[chosen], _raw(update(before, [n[chosen] for n in new])))
+            if op.attrs.get("kind") != "load":  # the array may be read-only
+                _put(context, access, place[chosen], _raw(update(before, [n[chosen] for n in new])))
         result[active] = old
     if op.results:
         context.env.values[op.results[0]] = Fragment(result, None, not batch.launch.counting)

@@ -165,6 +165,7 @@ RMW = {
     "and": "and", "or": "or", "xor": "xor", "add": "add", "fadd": "fadd",
     "max": "max", "min": "min", "umax": "umax", "umin": "umin",
     "exch": "xchg", "xchg": "xchg",
+    11: "load", 12: "store", "load": "load", "store": "store",
 }  # fmt: skip
 ORDER = {
     1: "monotonic",
@@ -203,6 +204,11 @@ def _read_modify_write(f: Function, op: Op, address: Reg, value: Reg) -> Reg:
         raise Unsupported(f"the atomic `{op.attrs['atomic_rmw_op']}`", "cpu", span=op.span)
     elem = op.args[1].elem
     align = max(1, value.type.bits // 8)
+    if kind == "load":
+        return f.emit(value.type, f"load atomic {value.type}, {address} {_order(op)}, align {align}")
+    if kind == "store":
+        f.do(f"store atomic {value}, {address} {_order(op)}, align {align}")
+        return value
     if elem == "bf16":  # bits: widen, add and round in a compare-exchange loop
         return _atomic_loop(f, op, address, value)
     return f.emit(value.type, f"atomicrmw {kind} {address}, {value} {_order(op)}, align {align}")

@@ -344,6 +344,11 @@ def _atomic(e: Emitter, op: LaneOp) -> None:
     values = e.wide(value, len(addresses) * vector)
     masked = op.attrs.get("masked", len(op.operands) > 2)
     masks: Sequence[Register | None] = e.wide(op.operands[2], len(addresses)) if masked else [None] * len(addresses)
+    if op.attrs["kind"] in ("load", "store"):
+        e.env[op.results[0]] = [
+            _ordered_access(e, op, value.elem, *access) for access in zip(addresses, values, masks, strict=True)
+        ]
+        return
     name = _atomic_name(e, op, value.elem)
     unused = not op.results or op.results[0] not in e.used
     out: list[Register] = []
@@ -357,6 +362,36 @@ def _atomic(e: Emitter, op: LaneOp) -> None:
             out += _one_atomic(e, op, name + "x2" * (vector == 2), value.elem, address, new, mask, unused)
     if op.results:
         e.env[op.results[0]] = out
+
+
+def _ordered_access(
+    e: Emitter, op: LaneOp, elem: str, address: Register, new: Register, mask: Register | None
+) -> Register:
+    """`ld.acquire.gpu.global.b32`, `st.release.gpu.global.b32`: what is there; of a store nothing."""
+    type, base, offset = address_text(e, address, op.attrs["space"] == "global")
+    word, loads = _word_of(elem), op.attrs["kind"] == "load"
+    kind, place = CONSTRAINTS[word], "l" if type == "i64" else "r"
+    suffix = f".{op.attrs['order']}.{op.attrs['scope']}.{PTX_SPACES[op.attrs['space']]}.b{ELEMENT_BITS[elem]}"
+    arguments, kinds = [(type, base)], [place]
+    if loads and mask is not None:
+        arguments, kinds = [(word, "0"), *arguments], ["0", *kinds]
+    if not loads:
+        given = e.name(new)
+        arguments.append((word, given if word == LLVM[elem] else e.pure(f"zext {LLVM[elem]} {given} to {word}")))
+        kinds.append(kind)
+    if mask is not None:
+        arguments.append(("i1", e.name(mask)))
+        kinds.append("b")
+    first = 1 if loads else 0
+    at = first + (loads and mask is not None)
+    predicate = f"@${first + len(kinds) - 1} " if mask is not None else ""
+    if not loads:
+        text = f"{predicate}st{suffix} {_at(at, offset)}, ${at + 1};"
+        e.asm(text, ",".join([*kinds, "~{memory}"]), (), arguments)
+        return e.constant(elem, 0)
+    text = f"{predicate}ld{suffix} $0, {_at(at, offset)};"
+    found = e.asm(text, ",".join([f"={kind}", *kinds, "~{memory}"]), [word], arguments)[0]
+    return found if word == LLVM[elem] else e.pure(f"trunc {word} {found} to {LLVM[elem]}")
 
 
 def _word_of(elem: str) -> str:

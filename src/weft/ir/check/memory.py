@@ -98,7 +98,8 @@ def _rmw(op: tt.AtomicRMWOp) -> None:
     kind = int_value(op.properties["atomic_rmw_op"])
     if kind not in tt.RMWOp._value2member_map_:
         fail(op, f"{kind} is not an operation on memory")
-    if (kind == tt.RMWOp.FADD) != is_float(op.val.type) and kind != tt.RMWOp.XCHG:
+    any_type = (tt.RMWOp.XCHG, tt.RMWOp.LOAD, tt.RMWOp.STORE)
+    if (kind == tt.RMWOp.FADD) != is_float(op.val.type) and kind not in any_type:
         fail(op, f"{tt.RMWOp(kind).name.lower()} does not work on {show(op.val)}")
     _order(op)
 

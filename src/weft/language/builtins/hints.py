@@ -18,6 +18,7 @@ __all__ = [
     "debug_barrier",
     "device_assert",
     "device_print",
+    "expect_zero",
     "max_constancy",
     "max_contiguous",
     "multiple_of",
@@ -97,3 +98,14 @@ def device_assert(cond: Any, msg: Any = "", mask: Any = None, _semantic: TritonS
     if not condition.dtype.is_int1():
         condition = _semantic.not_equal(condition, 0)
     _semantic.device_assert(condition, str(unwrap(msg)), mask)
+
+
+@builtin
+def expect_zero(x: Any, mask: Any, _semantic: TritonSemantic | None = None) -> Any:
+    """`x`, of which the author expects zeros where `mask` is true; with the option `debug` it is an assertion."""
+    assert _semantic is not None
+    if _semantic.options.debug:
+        value, flags = _semantic.to_tensor(unwrap(x)), _semantic.to_tensor(unwrap(mask))
+        zero = _semantic.equal(value, _semantic.to_tensor(0))
+        _semantic.device_assert(zero, "expect_zero expected x == 0 where mask is true", flags)
+    return x

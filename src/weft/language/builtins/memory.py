@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..constants import constexpr, known_flag, unwrap
 from ..descriptors import tensor_descriptor, tensor_descriptor_base
+from ..dtypes import int64
 from ..protocol import builtin
 from ..results import must_use_result
 from ..tensors import member, tensor
@@ -19,9 +21,12 @@ __all__ = [
     "atomic_add",
     "atomic_and",
     "atomic_cas",
+    "atomic_load",
     "atomic_max",
     "atomic_min",
     "atomic_or",
+    "atomic_poll",
+    "atomic_store",
     "atomic_xchg",
     "atomic_xor",
     "load",
@@ -152,6 +157,46 @@ def atomic_cas(
     """Where memory holds `cmp`, put `val`, in one step; gives what was there before."""
     assert _semantic is not None
     return _semantic.atomic_cas(pointer, _semantic.to_tensor(cmp), _semantic.to_tensor(val), unwrap(sem), unwrap(scope))
+
+
+@member
+@builtin
+def atomic_load(
+    pointer: tensor, mask: Any = None, sem: Any = None, scope: Any = None, _semantic: TritonSemantic | None = None
+) -> tensor:
+    """Read memory, each element in one step; 0 where the mask is false. `sem` is "acquire" or "relaxed"."""
+    return _semantic.atomic_load(pointer, unwrap(mask), unwrap(sem), unwrap(scope))  # type: ignore[union-attr]
+
+
+@member
+@builtin
+def atomic_store(
+    pointer: tensor, val: Any, mask: Any = None, sem: Any = None, scope: Any = None,
+    _semantic: TritonSemantic | None = None,
+) -> None:  # fmt: skip
+    """Write memory, each element in one step. `sem` is "release" or "relaxed"."""
+    _semantic.atomic_store(pointer, unwrap(val), unwrap(mask), unwrap(sem), unwrap(scope))  # type: ignore[union-attr]
+
+
+@member
+@builtin
+def atomic_poll(
+    pointer: tensor, expected_value: Any, sem: Any = None, scope: Any = None, timeout_ns: Any = None,
+    _semantic: TritonSemantic | None = None, _generator: Any = None,
+) -> Any:  # fmt: skip
+    """Wait until a scalar in memory is `expected_value`: true, or false after `timeout_ns` nanoseconds.
+
+    `sem` is "acquire" or "relaxed". Memory is read once at least.
+    """
+    assert _semantic is not None
+    sem, scope, timeout = unwrap(sem), unwrap(scope), unwrap(timeout_ns)
+    expected = _semantic.checked_poll(pointer, unwrap(expected_value), sem, scope, timeout)
+    polling = importlib.import_module("weft.language.polling")  # written in the language, which is complete only then
+    order = [constexpr(sem), constexpr(scope)]
+    if timeout is None:
+        return _generator.call_JitFunction(polling.poll, [pointer, expected, *order])
+    limit = _semantic.cast(_semantic.to_tensor(timeout), int64)
+    return _generator.call_JitFunction(polling.poll_until, [pointer, expected, limit, *order])
 
 
 @member

@@ -33,6 +33,10 @@ _SEMANTICS = {
 _SCOPES = {"gpu": tt.MemSyncScope.GPU, "cta": tt.MemSyncScope.CTA, "sys": tt.MemSyncScope.SYSTEM}
 
 
+_LOAD_ORDERS, _STORE_ORDERS = ("acquire", "relaxed"), ("release", "relaxed")
+"""Of loads and stores alone, the default first."""
+
+
 class Atomics(Memory, Arithmetic):
     """`atomic_add` and its kind."""
 
@@ -76,6 +80,79 @@ class Atomics(Memory, Arithmetic):
             )
         result = ptr.type.with_element_ty(element)
         return self._value(tt.AtomicCASOp, (ptr.handle, cmp.handle, val.handle), result, order)
+
+    def _half_order(self, what: str, sem: str | None, allowed: tuple[str, ...], scope: str | None) -> dict[str, Any]:
+        if sem and sem not in allowed:
+            self._str_to_sem(sem)  # says which there are
+            raise ValueError(f"atomic_{what} only supports {allowed[0]} and {allowed[1]} semantics")
+        return self._order(sem or allowed[0], scope)
+
+    def _as_bits(self, ptr: tensor, what: str) -> tuple[tensor, dt.dtype, dt.dtype]:
+        """(pointers to integers, their type, the element type) of what is loaded or stored as it is."""
+        element = self._pointee(ptr, f"atomic_{what}")
+        if element.is_ptr() or element.primitive_bitwidth not in (1, 8, 16, 32, 64):
+            raise ValueError(f"atomic_{what} does not support {element}")
+        bits = dt.get_int_dtype(max(8, element.primitive_bitwidth), signed=True)
+        scalar: Any = ptr.type.scalar
+        return self.cast(ptr, pointer_type(bits, scalar.address_space, scalar.const)), bits, element
+
+    def atomic_load(self, ptr: tensor, mask: Any, sem: str | None, scope: str | None) -> tensor:
+        """Read memory; each element in one step."""
+        order = self._half_order("load", sem, _LOAD_ORDERS, scope)
+        places, bits, element = self._as_bits(ptr, "load")
+        mask = self._mask_of(ptr, mask)
+        nothing = self._constant(0, ptr.type.with_element_ty(bits))
+        found = self._rmw(tt.RMWOp.LOAD, places, nothing, mask, order)
+        return self.cast(found, dt.int1) if element.is_int1() else self.bitcast(found, element)
+
+    def atomic_store(self, ptr: tensor, val: Any, mask: Any, sem: str | None, scope: str | None) -> None:
+        """Write memory; each element in one step."""
+        order = self._half_order("store", sem, _STORE_ORDERS, scope)
+        places, bits, element = self._as_bits(ptr, "store")
+        if ptr.type.scalar.is_const():
+            raise ValueError("Cannot store to a constant pointer")
+        val = unwrap(val)
+        if isinstance(val, tensor):
+            if not block_shape(ptr) and block_shape(val):
+                raise ValueError("Value argument cannot be block type if pointer argument is not a block")
+            val = self.broadcast_to_tile(val, ptr) if block_shape(ptr) else val
+        else:
+            val = self._constant_as(val, self.type_of_number(val) if element.is_int1() else element, ptr.type)
+        if element.is_int1():
+            val = self._byte_of_bool(val)
+        else:
+            val = self.bitcast(self.cast(val, element), bits)
+        self._rmw(tt.RMWOp.STORE, places, val, self._mask_of(ptr, mask), order)
+
+    def _mask_of(self, ptr: tensor, mask: Any) -> tensor:
+        """A mask in the shape of the pointers."""
+        if mask is None:
+            return self._constant(True, ptr.type.with_element_ty(dt.int1))
+        checked: tensor = self._checked_mask(mask)
+        if block_shape(ptr):
+            return self.broadcast_to_tile(checked, ptr)
+        if block_shape(checked):
+            raise ValueError("Mask argument cannot be block type if pointer argument is not a block")
+        return checked
+
+    def checked_poll(self, ptr: tensor, expected: Any, sem: str | None, scope: str | None, timeout: Any) -> tensor:
+        """What `atomic_poll` waits for, in the element type of its pointer."""
+        self._half_order("poll", sem, _LOAD_ORDERS, scope)
+        if isinstance(timeout, int) and timeout < 0:
+            raise ValueError("atomic_poll timeout_ns must be non-negative")
+        if block_shape(ptr):
+            raise ValueError("atomic_poll only supports a pointer to a scalar")
+        if not ptr.type.is_ptr():
+            raise ValueError(f"Unsupported ptr type {ptr.type!r} in `tl.atomic_poll`")
+        element = self._pointee(ptr, "atomic_poll")
+        if not element.is_int() or element.primitive_bitwidth not in (16, 32, 64):
+            raise ValueError("atomic_poll only supports integer elements with width {16, 32, 64}")
+        expected = self.to_tensor(expected)
+        if block_shape(expected):
+            raise ValueError("Expected value argument cannot be block type")
+        if isinstance(timeout, tensor) and (block_shape(timeout) or not timeout.type.scalar.is_int()):
+            raise ValueError("atomic_poll timeout_ns must be a scalar integer")
+        return self.cast(expected, element)
 
     def atom_red_typechecking_impl(self, ptr: tensor, val: Any, mask: Any, op: str) -> tuple[tensor, tensor, tensor]:
         """Pointers, values and a mask of one shape, values cast to the element type."""

@@ -23,7 +23,7 @@ them, and stay as they are.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from xdsl.dialects import scf
@@ -80,12 +80,11 @@ def _cut(chain: list[_Link]) -> scf.IfOp:
     handed = _used_of_the_way(chain, moved, results)
     builder = Builder.at_end(body, last.location)
     builder.create(scf.YieldOp, poison(builder, [v.type for v in last.results]))
-    count = len(first.results)
+    count, blocks = len(first.results), {moved, *map(_block, chain)}
     _hand_up(chain, handed)
     for value, here in zip(handed, first.results[count + 1 :], strict=True):
         results = [here if v is value else v for v in results]
-        for op in _within(moved):
-            op.operands = [here if v is value else v for v in op.operands]
+        value.replace_uses_with_if(here, lambda use: _stands_in(use.operation, blocks) is moved)
     then = Block()
     Builder.at_end(then, first.location).create(scf.YieldOp, first.results[:count])
     Builder.at_end(moved, first.location).create(scf.YieldOp, results)
@@ -129,23 +128,31 @@ def _moved(body: Block) -> Block:
     return moved
 
 
-def _within(block: Block) -> Iterator[Operation]:
-    """The operations in a block, at any depth."""
-    blocks = [block]
-    while blocks:
-        for op in blocks.pop().ops:
-            yield op
-            blocks += [inner for region in op.regions for inner in region.blocks]
+def _stands_in(op: Operation, blocks: Collection[Block]) -> Block | None:
+    """Which of some blocks an operation is in, at any depth; the innermost."""
+    block = op.parent
+    while block is not None and block not in blocks:
+        around = block.parent_op()
+        block = around.parent if around is not None else None
+    return block
 
 
 def _used_of_the_way(chain: list[_Link], moved: Block, results: Sequence[SSAValue]) -> dict[SSAValue, int]:
-    """The values made in the blocks of the chain that are wanted behind it, each with the number of the link."""
+    """The values made in the blocks of the chain that are wanted behind it, each with the number of the link.
+
+    Asked of the uses of these few values, not of all that is moved, which may be most of the kernel.
+    """
     levels = {_block(link): level for level, link in enumerate(chain)}
+    blocks = {moved, *levels}
     found: dict[SSAValue, int] = {}
-    for value in (*(v for op in _within(moved) for v in op.operands), *results):
-        level = levels.get(value.op.parent) if isinstance(value, OpResult) and value.op.parent is not None else None
-        if level is not None:
-            found[value] = level
+    for block, level in levels.items():
+        for value in (v for op in block.ops for v in op.results):
+            if any(_stands_in(use.operation, blocks) is moved for use in value.uses):
+                found[value] = level
+    for value in results:
+        level_of_owner = levels.get(value.op.parent) if isinstance(value, OpResult) and value.op.parent else None
+        if level_of_owner is not None:
+            found[value] = level_of_owner
     return found
 
 

@@ -32,8 +32,10 @@ def sink_loads(program: LaneProgram) -> None:
     uses = _uses(program)
     loops = [r for op in program.body.walk() if op.name in ("for", "while") for r in op.regions]
     others = [r for op in program.body.walk() if op.name not in ("for", "while") for r in op.regions]
-    for block in (program.body, *loops, *others):
-        _in_block(block, uses, any(block is x for x in loops))
+    for block in (program.body, *others):
+        _in_block(block, uses, False)
+    for block in loops:
+        _in_block(block, uses, True)
 
 
 def _uses(program: LaneProgram) -> dict[Value, list[LaneOp]]:

@@ -20,12 +20,16 @@ from weft.backends.llvm.emit import Value as Reg
 
 
 def nested_ops(op: Op) -> Iterable[Op]:
-    """Every operation in an operation's regions."""
-    for region in op.regions:
-        for block in region:
-            for inner in block.ops:
-                yield inner
-                yield from nested_ops(inner)
+    """Every operation in an operation's regions, in order; without recursion, as nests may be deep."""
+    stack = [iter(block.ops) for region in reversed(op.regions) for block in reversed(region)]
+    while stack:
+        for inner in stack[-1]:
+            yield inner
+            if inner.regions:
+                stack += [iter(block.ops) for region in reversed(inner.regions) for block in reversed(region)]
+                break
+        else:
+            stack.pop()
 
 
 def _prepare_region(s: Scheduler, op: Op) -> None:

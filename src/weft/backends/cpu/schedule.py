@@ -242,6 +242,7 @@ class Scheduler:
             )  # when the nest is, not when it ends
             self.nest(roots)
             self.position = position
+            self.pending_loads = [op for op in self.pending_loads if self.last_use(op.result) >= position]
 
     def nest(self, roots: list[Root]) -> None:
         """Emit one nest: first what it needs materialised, then itself with its side writes."""

@@ -1,4 +1,4 @@
-"""Compile time grows in a straight line: for four times as much no function is called much more than four times as often.
+"""Compile time grows in a straight line: for four times as much, no function is called much more than that as often.
 
 Calls are counted, not seconds, so that the test says the same on every machine. What is inside LLVM is not seen here;
 `benchmarks/compile_ladder.py` times it.

@@ -310,18 +310,41 @@ def launch(kernel: Any, x: Any, y: Any, n: int, **options: Any) -> Any:
     return out
 
 
-@pytest.mark.parametrize("name", FAULTS)
-def test_a_fault_is_found(name: str) -> None:
+IN_SIMULATOR = ["a division", "in a loop and a branch", "the bound of a loop", "a gather", "a float", "a sum", "a scan"]
+
+
+@pytest.mark.parametrize(
+    ("name", "target"), [*((n, "cpu") for n in FAULTS), *((n, "sim:cuda:80") for n in IN_SIMULATOR)]
+)
+def test_a_fault_is_found(name: str, target: str) -> None:
     fault = FAULTS[name]
     with pytest.raises(DeviceAssertionError) as caught:
-        launch(fault.kernel, fault.x, fault.y, fault.n, debug=True)
+        launch(fault.kernel, fault.x, fault.y, fault.n, debug=True, target=target)
     assert str(caught.value) == expected(fault)
 
 
-@pytest.mark.parametrize("name", CLEAN)
-def test_a_clean_launch_does_the_same(name: str) -> None:
+CLEAN_IN_SIMULATOR = ["divisors that were not loaded", "a choice", "in a loop and a branch", "a branch", "hashes"]
+
+
+@pytest.mark.parametrize(
+    ("name", "target"), [*((n, "cpu") for n in CLEAN), *((n, "sim:cuda:90") for n in CLEAN_IN_SIMULATOR)]
+)
+def test_a_clean_launch_does_the_same(name: str, target: str) -> None:
     kernel, x, y, n = CLEAN[name]
-    np.testing.assert_array_equal(launch(kernel, x, y, n, debug=True), launch(kernel, x, y, n))
+    np.testing.assert_array_equal(launch(kernel, x, y, n, debug=True, target=target), launch(kernel, x, y, n))
+
+
+def test_assertions_of_a_gpu() -> None:
+    for kernel, x, what in (
+        (divides, EIGHT, "integer division by 0"),
+        (sums, EIGHT, OVERFLOW + "sum"),
+        (converts, EIGHT.astype(np.float32), "float outside of the range of int32"),
+    ):
+        ptx = kernel.warmup(x, EIGHT, EIGHT, 8, B=8, grid=(1,), target="cuda:90", debug=True).asm["ptx"]
+        assert "__assertfail" in ptx
+        assert ", ".join(str(ord(c)) for c in what) in ptx
+        plain = kernel.warmup(x, EIGHT, EIGHT, 8, B=8, grid=(1,), target="cuda:90").asm["ptx"]
+        assert "__assertfail" not in plain
 
 
 def test_rows_of_a_product() -> None:

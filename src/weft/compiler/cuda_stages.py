@@ -70,7 +70,9 @@ def _laid_out(module: ModuleOp, target: GPUTarget, language: CompileOptions) -> 
         return layout_pipeline(module)
     gpu.check_cluster(language.num_ctas, int(target.arch))
     warps, stages, blocks = language.num_warps, language.num_stages, language.num_ctas
-    return gpu_pipeline(module, str(target), warps, stages, blocks, fuse=language.enable_fp_fusion)
+    debug, values = language.debug, language.debug and language.sanitize_overflow
+    fuse = language.enable_fp_fusion
+    return gpu_pipeline(module, str(target), warps, stages, blocks, fuse=fuse, debug=debug, values=values)
 
 
 def _again(ttir: str, target: GPUTarget, language: CompileOptions) -> ModuleOp:

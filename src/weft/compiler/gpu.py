@@ -61,7 +61,9 @@ def lane_program(
         check_cluster(blocks_of(module), arch)
         return lower(layout_pipeline(module), name)
     check_cluster(language.num_ctas, arch)
-    return lower(gpu_pipeline(module, name, language.num_warps, language.num_stages, language.num_ctas, fuse=fuse))
+    warps, stages, blocks = language.num_warps, language.num_stages, language.num_ctas
+    debug, values = language.debug, language.debug and language.sanitize_overflow
+    return lower(gpu_pipeline(module, name, warps, stages, blocks, fuse=fuse, debug=debug, values=values))
 
 
 def blocks_of(module: ModuleOp) -> int:

@@ -11,15 +11,17 @@ The backend and the simulator report a number and the source; both tell the same
 from __future__ import annotations
 
 import struct
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from weft.base import Span
 
-__all__ = ["KINDS", "Source", "told_of"]
+__all__ = ["Source", "explained", "told_of"]
 
-KINDS = ("divide", "remainder", "shift", "gather", "to_int", "sum", "product")
+_SIGNS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,7 @@ class Source:
 
     number: int
     kind: str
+    """divide, remainder, shift, gather, to_int, sum or product."""
     type: str
     """Of the result: int32, uint8, ...; of a conversion to an integer `fp32 to int32`."""
     extent: int = 0
@@ -51,6 +54,32 @@ class Source:
             line, col, end_line, end_col = (int(n) for n in place[1:])
             span = Span(str(place[0]), line, col, end_line or None, end_col or None)
         return Source(int(number), str(kind), str(type), int(extent), span)
+
+
+def explained(fact: Mapping[str, Any], values: Sequence[int], span: Span | None) -> dict[str, Any]:
+    """What a `weft.check` that fails says, as the arguments of an error; `fact` has the properties of the operation.
+
+    >>> explained({"what": "assert", "message": "too large", "relation": "slt"}, (12, 9), None)["told"]
+    '12 < 9 does not hold'
+    """
+    message = str(fact.get("message", ""))
+    told, hint = "", None
+    if fact.get("what") == "found":
+        source = next(s for s in map(Source.of, fact["sources"]) if s.number == values[1])
+        message, told, hint = told_of(source, values[0])
+        span = source.span
+    elif fact.get("what") == "value" and values:
+        told = f"the value is {values[0]}"
+    elif fact.get("relation") and len(values) > 1:
+        left, right = (v & (1 << 64) - 1 if fact["relation"][0] == "u" else v for v in values)
+        told = f"{left} {_SIGNS[fact['relation'][-2:]]} {right} does not hold"
+    if " overflow detected for operation " in message and fact.get("what") != "found":
+        told = told.replace("the value is", "the exact result is")
+        hint = (
+            "widen an operand first, x.to(tl.int64); where wrapping is meant, use tl.add, tl.sub or tl.mul with "
+            "sanitize_overflow=False"
+        )
+    return {"message": message, "span": span, "told": told, "hint": hint}
 
 
 def told_of(source: Source, found: int) -> tuple[str, str, str]:

@@ -245,6 +245,7 @@ OPERATIONS: dict[str, str] = {
     "print": "attrs prefix, hex: device_print of its operands; for those who print tiles, attrs layouts, signed and "
     "places, which say of each register in plain numbers which element it is",
     "assert": "(condition[, mask]), attrs message",
+    "check": "(condition, values...), attrs of a `weft.check` and layouts: who simulates it tells values and place",
     "trap": "ends the launch with an error",
 }
 """Every operation that is no element-wise one, and what it does."""

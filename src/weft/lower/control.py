@@ -6,10 +6,13 @@ Tiles keep all their registers, but for those of counted loops that are known to
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
-from xdsl.ir import Operation, SSAValue
+from xdsl.dialects.builtin import ArrayAttr, StringAttr
+from xdsl.ir import Attribute, Operation, SSAValue
 
-from weft.ir import walk
+from weft.ir import int_value, is_tensor, walk
+from weft.ir.gpu import layout_of
 from weft.ir.lane import Block, Value
 
 from . import elements
@@ -137,6 +140,26 @@ def _assert(c: Context, op: Operation) -> None:
     if mask is not None:
         operands.append(mask)
     c.build.add("assert", operands, (), {"message": message})
+
+
+@lowering("weft.check")
+def _check(c: Context, op: Operation) -> None:
+    """With what the simulator tells of it: each value as a tile of its own, for their layouts may differ."""
+    attrs: dict[str, Any] = {}
+    for name in ("what", "message", "relation"):
+        text = op.properties.get(name)
+        if isinstance(text, StringAttr):
+            attrs[name] = text.data
+    sources = op.properties.get("sources")
+    if isinstance(sources, ArrayAttr):
+        attrs["sources"] = tuple(_plain(source) for source in sources.data)
+    attrs["layouts"] = tuple(layout_of(x.type) if is_tensor(x.type) else None for x in op.operands)
+    c.build.add("check", [c.whole(x) for x in op.operands], (), attrs)
+
+
+def _plain(source: Attribute) -> list[str | int]:
+    parts = source.data if isinstance(source, ArrayAttr) else ()
+    return [x.data if isinstance(x, StringAttr) else int_value(x) for x in parts]
 
 
 @lowering("ttg.local_barrier")

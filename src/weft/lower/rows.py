@@ -42,7 +42,7 @@ PULLED = ("arith.", "math.")
 """Operations that are done for some of the runs."""
 QUIET = ("arith.", "math.", "tt.", "weft.load_row")
 LOUD = (
-    *("tt.store", "tt.atomic", "tt.debug_barrier", "tt.call", "tt.print", "tt.assert", "tt.descriptor"),
+    *("tt.store", "tt.atomic", "tt.debug_barrier", "tt.call", "tt.print", "tt.assert", "weft.check", "tt.descriptor"),
     *("tt.elementwise_inline_asm", "tt.extern"),
 )
 """What may and may not stand between a row and the store that it is pulled for."""

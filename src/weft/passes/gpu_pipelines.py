@@ -10,10 +10,12 @@ from xdsl.dialects.builtin import ModuleOp
 
 from .align_rows import align_rows
 from .assign_layouts import assign_layouts
+from .check_values import check_values
 from .contract_sums import contract_sums
 from .cse_dce import cse_dce
 from .decompose_dot_scaled import decompose_dot_scaled
 from .drop_unchanged import drop_unchanged
+from .explain_asserts import explain_asserts
 from .inline_calls import inline_calls
 from .join_branches import join_branches
 from .join_products import join_products
@@ -43,7 +45,15 @@ def gpu_tile_pipeline(module: ModuleOp, warps: int = 4, fuse: bool = True) -> Mo
 
 
 def gpu_pipeline(
-    module: ModuleOp, target: str, warps: int = 4, stages: int = 3, blocks: int = 1, *, fuse: bool = True
+    module: ModuleOp,
+    target: str,
+    warps: int = 4,
+    stages: int = 3,
+    blocks: int = 1,
+    *,
+    fuse: bool = True,
+    debug: bool = False,
+    values: bool = False,
 ) -> ModuleOp:
     """Layout IR for a target ("cuda:80"), as the lowering takes it, from what `gpu_tile_pipeline` gave.
 
@@ -51,10 +61,15 @@ def gpu_pipeline(
     cluster of so many `blocks`.
 
     There are no tensor descriptors and scaled products in it; an argument that was a descriptor is 2 + 2 * rank
-    arguments (see `rewrite_descriptors`).
+    arguments (see `rewrite_descriptors`). With `debug`, assertions know what they are about, and with `values` besides,
+    values that mean nothing are found where they matter (see `check_values`).
     """
     rewrite_descriptors(module, target)
     decompose_dot_scaled(module)
+    if debug and values:
+        check_values(module)
+    if debug:
+        explain_asserts(module)
     split_products(module, target)
     cse_dce(module, fuse)  # the rewrites repeat themselves for each access
     join_branches(module)  # after it: equal conditions are one value

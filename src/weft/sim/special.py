@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
 from weft.base import DeviceAssertionError, Unsupported
-from weft.ir.lane import LaneOp
+from weft.ir.findings import explained
+from weft.ir.lane import LaneOp, Value
 from weft.targets.nvidia import Instruction, instruction
 
 from .access import need_defined
@@ -16,6 +18,7 @@ from .assembly import assembly
 from .barriers import mbarrier
 from .bulk import bulk
 from .clusters import cluster_arrive, cluster_wait
+from .debugger import assembled
 from .errors import DivergenceError, TrapError
 from .machine import Access, Context, Wait
 from .printing import print_op
@@ -236,6 +239,42 @@ def _assert(context: Context, op: LaneOp) -> None:
         raise DeviceAssertionError(op.attrs.get("message", ""), op.span, thread.program, kernel=batch.program.name)
 
 
+def _check(context: Context, op: LaneOp) -> None:
+    """A check that debugging has added, or an assertion: the first place, in the order of elements, where it fails."""
+    batch = context.batch
+    batch.report.add_kind(op.span, op.name, context.count)
+    if batch.launch.counting:
+        return
+    if op.attrs["what"] == "assert":
+        need_defined(context, op, op.operands[0], "the condition of an assertion")
+    per_block = batch.program.warps
+    blocks = context.warps // per_block
+    for block in np.unique(blocks).tolist():
+        rows = np.flatnonzero(blocks == block)
+        each = zip(op.operands, op.attrs["layouts"], strict=True)
+        tiles = [_tile_of(context, value, layout, rows) for value, layout in each]
+        held = np.ma.filled(tiles[0], True).astype(np.bool_)
+        if held.all():
+            continue
+        place = tuple(int(i) for i in np.unravel_index(int(np.argmin(held)), held.shape))
+        values = [int(np.ma.getdata(tile)[place]) for tile in tiles[1:]]
+        told = explained(op.attrs, values, op.span)
+        position: dict[str, Any] = {"position": place, "shape": held.shape} if held.shape else {}
+        raise DeviceAssertionError(**told, **position, program=batch.index_of(block), kernel=batch.program.name)
+
+
+def _tile_of(context: Context, value: Value, layout: Any, rows: Array) -> Array:
+    """A value as the tile that it is, or an array without dimensions; elements that mean nothing are masked."""
+    batch = context.batch
+    fragment = context.env[value]
+    data = full(fragment.data, context.count, batch.lanes)[rows]
+    undefined = None if fragment.undefined is None else full(fragment.undefined, context.count, batch.lanes)[rows]
+    if layout is None:
+        whole = data[0, 0, 0]
+        return np.ma.masked_array(whole, undefined[0, 0, 0] != 0 if undefined is not None else False)
+    return assembled(layout, data, undefined, context.warps[rows] % batch.program.warps)
+
+
 def _trap(context: Context, op: LaneOp) -> None:
     if not context.batch.launch.counting:
         context.batch.launch.error(TrapError("the program stopped itself", op.span, thread=context.thread(0)))
@@ -251,6 +290,7 @@ HANDLERS: dict[str, Callable[[Context, LaneOp], None]] = {
     "await": _await,
     "print": print_op,
     "assert": _assert,
+    "check": _check,
     "trap": _trap,
 }
 

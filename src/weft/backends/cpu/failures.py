@@ -12,12 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from weft.base import DeviceAssertionError, OutOfBoundsError, Span
-from weft.ir.findings import Source, told_of
+from weft.ir.findings import explained
 
 __all__ = ["Array", "Found", "error_of"]
-
-_SIGNS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
-
 
 @dataclass(frozen=True)
 class Array:
@@ -61,30 +58,7 @@ def error_of(fact: Mapping[str, Any], found: Found, arrays: Sequence[Array], ker
     }
     if fact.get("what") in ("load", "store", "atomic"):
         return _out_of_bounds(fact, found, [arrays[k] for k in fact["arrays"]], where)
-    if fact.get("what") == "found":
-        return _meaningless(fact, found, where)
-    message = str(fact.get("message", ""))
-    told, hint = "", None
-    if fact.get("what") == "value" and found.values:
-        told = f"the value is {found.values[0]}"
-    elif fact.get("relation") and len(found.values) > 1:
-        left, right = (_unsigned(v) if fact["relation"][0] == "u" else v for v in found.values)
-        told = f"{left} {_SIGNS[fact['relation'][-2:]]} {right} does not hold"
-    if " overflow detected for operation " in message:
-        told = told.replace("the value is", "the exact result is")
-        hint = (
-            "widen an operand first, x.to(tl.int64); where wrapping is meant, use tl.add, tl.sub or tl.mul with "
-            "sanitize_overflow=False"
-        )
-    return DeviceAssertionError(message, **where, told=told, hint=hint)
-
-
-def _meaningless(fact: Mapping[str, Any], found: Found, where: dict[str, Any]) -> DeviceAssertionError:
-    """Say what made a value that means nothing; the place is that of the tile where it matters."""
-    number, *_ = (int(v) for v in found.values[1:])
-    source = next(s for s in map(Source.of, fact["sources"]) if s.number == number)
-    message, told, hint = told_of(source, int(found.values[0]))
-    return DeviceAssertionError(message, **{**where, "span": source.span}, told=told, hint=hint)
+    return DeviceAssertionError(**{**where, **explained(fact, found.values, span)})
 
 
 def _out_of_bounds(
@@ -129,7 +103,3 @@ def _unravel(place: int, shape: Sequence[int]) -> tuple[int, ...]:
         indices.append(place % size)
         place //= size
     return tuple(reversed(indices))
-
-
-def _unsigned(value: int) -> int:
-    return value & (1 << 64) - 1

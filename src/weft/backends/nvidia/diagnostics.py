@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
+from weft.base import Span
+from weft.ir.findings import Source, told_of
 from weft.ir.lane import ELEMENT_BITS, LaneOp, Value
 
 from .conversions import convert
@@ -130,6 +132,20 @@ def _vprintf(e: Emitter, text: str, values: list[Printed]) -> None:
 
 @emitter("assert")
 def _assert(e: Emitter, op: LaneOp) -> None:
+    _assert_all(e, op, str(op.attrs.get("message", "")), op.span)
+
+
+@emitter("check")
+def _check(e: Emitter, op: LaneOp) -> None:
+    """An assertion, without its values. Of several things that may be wrong the first gives the line."""
+    sources = [Source.of(plain) for plain in op.attrs.get("sources", ())]
+    texts = dict.fromkeys(told_of(source, 0)[0] for source in sources)
+    message = " or ".join(texts) if sources else str(op.attrs.get("message", ""))
+    condition = LaneOp("assert", op.operands[:1])
+    _assert_all(e, condition, message, sources[0].span if sources else op.span)
+
+
+def _assert_all(e: Emitter, op: LaneOp, message: str, span: Span | None) -> None:
     """A thread where it does not hold calls CUDA's own assertion, which ends the launch."""
     conditions, f = e.names(op.operands[0]), e.f
     masks = [e.name(r) for r in e.wide(op.operands[1], len(conditions))] if len(op.operands) > 1 else []
@@ -142,8 +158,6 @@ def _assert(e: Emitter, op: LaneOp) -> None:
     stop, on = f.new_label("failed"), f.new_label("held")
     e.do(f"br i1 {wrong}, label %{stop}, label %{on}")
     f.start(stop)
-    span = op.span
-    message = str(op.attrs.get("message", ""))
     arguments = [
         ("ptr", _string(e, message)),
         ("ptr", _string(e, str(getattr(span, "path", None) or getattr(span, "file", None) or "unknown"))),

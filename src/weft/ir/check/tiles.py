@@ -359,5 +359,5 @@ def _check(op: Operation) -> None:
     if len(values) > 2:
         fail(op, f"at most two values can be told, got {len(values)}")
     for value in values:
-        if value.type != like(condition.type, i64):
+        if shape_of(value.type) != shape_of(condition.type) or element_of(value.type) != i64:  # layouts may differ
             fail(op, f"the values are of type {show(like(condition.type, i64))}, got {show(value)}")

@@ -218,3 +218,40 @@ def test_either_of_two_tiles() -> None:
     for numbers in (np.arange(64, 128), np.full(64, 64)):
         holds(both, numbers)
     holds(Facts((8,), (16,), (1,)) | Facts((4,), (32,), (1,)), np.concatenate([16 + np.arange(8), 64 + np.arange(8)]))
+
+
+CONTROL = """
+module {{
+  tt.func public @k(%n: i32, %c: i1, %a: i32 {{tt.divisibility = 16 : i32}}, %b: i32) {{
+    %zero = arith.constant {lower} : i32
+    %step = arith.constant {step} : i32
+    scf.for %i = %zero to %n step %step : i32 {{
+      %t = tt.splat %i : i32 -> tensor<16xi32>
+    }}
+    %x = scf.if %c -> (i32) {{
+      scf.yield {first} : i32
+    }} else {{
+      scf.yield {second} : i32
+    }}
+    %u = tt.splat %x : i32 -> tensor<32xi32>
+    tt.return
+  }}
+}}"""
+
+
+def _of_control(shape: int, **texts: object) -> int:
+    """What is known to divide a number out of a loop (of the shape 16) or out of a branch (32)."""
+    given = {"lower": 0, "step": 16, "first": "%a", "second": "%a", **texts}
+    splats = [op for op in parse_module(CONTROL.format(**given)).walk() if op.name == "tt.splat"]
+    (value,) = (op.results[0] for op in splats if op.results[0].type.get_shape() == (shape,))  # type: ignore[attr-defined]
+    return AxisFacts().of(value).divisibility[0]
+
+
+@pytest.mark.parametrize(("lower", "step", "divisor"), [(0, 16, 16), (0, 4, 4), (0, 6, 2), (8, 32, 8), (5, 16, 1)])
+def test_a_loop_counts_from_its_start_by_its_step(lower: int, step: int, divisor: int) -> None:
+    assert _of_control(16, lower=lower, step=step) == divisor
+
+
+@pytest.mark.parametrize(("first", "second", "divisor"), [("%a", "%a", 16), ("%a", "%b", 1), ("%b", "%a", 1)])
+def test_of_a_branch_is_known_what_both_sides_have(first: str, second: str, divisor: int) -> None:
+    assert _of_control(32, first=first, second=second) == divisor

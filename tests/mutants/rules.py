@@ -26,8 +26,8 @@ CHOICES = (
     "analysis/samples.py", "backends/cpu/pool.py", "backends/cpu/prefetch.py", "backends/llvm/vecmath/tables.py",
     "backends/nvidia/apart.py", "backends/nvidia/depth_first.py", "backends/nvidia/loaded_words.py",
     "backends/nvidia/occupancy.py", "backends/nvidia/registers.py", "backends/nvidia/turns.py",
-    "layouts/plan/search.py", "lower/grouping.py", "passes/buffer_counts.py", "passes/layout_choices.py",
-    "passes/recoalesce.py", "runtime/clock.py", "runtime/testing.py",
+    "layouts/plan/search.py", "lower/grouping.py", "passes/blocks_of_clusters.py", "passes/buffer_counts.py",
+    "passes/layout_choices.py", "passes/recoalesce.py", "runtime/clock.py", "runtime/testing.py",
 )  # fmt: skip
 """Files that choose among right answers by their cost, or that measure: benchmarks watch these."""
 

@@ -32,4 +32,5 @@ class CompileOptions:
     allow_non_constexpr_globals: bool = False
     """Let kernels read any global of the module (TRITON_ALLOW_NON_CONSTEXPR_GLOBALS)."""
     unroll_budget: int = 100_000
-    """How many loop bodies `tl.static_range` and list comprehensions may unroll in one kernel, all together."""
+    """How many bodies may be made again in one kernel, all together: turns of `tl.static_range` and comprehensions,
+    calls, steps of sorting, rounds of random numbers."""

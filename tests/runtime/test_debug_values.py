@@ -162,6 +162,18 @@ def products(x, y, o, n, B: tl.constexpr):
     tl.store(o + i[:, None] * B + i[None, :], c.to(tl.int32), mask=i[:, None] < n)
 
 
+@weft.jit
+def scatters(x, y, o, n, B: tl.constexpr):
+    i = tl.arange(0, B)
+    tl.store(o + tl.load(y + i), tl.load(x + i), mask=i < n)  # fault
+
+
+@weft.jit
+def strides(o, stride, B: tl.constexpr):
+    i, j = tl.arange(0, B)[:, None], tl.arange(0, B)[None, :]
+    tl.store(o + i * stride + j, i * 0.5 + j)
+
+
 EIGHT = np.arange(8, dtype=np.int32)
 ONES = np.ones(8, np.int32)
 
@@ -192,6 +204,7 @@ class Fault:
 DIVIDE = "divide by something else there: x // tl.where(y != 0, y, 1)"
 REMAIN = "divide by something else there: x % tl.where(y != 0, y, 1)"
 WIDEN = "widen what is combined first, x.to(tl.int64)"
+COMBINE = "let the mask choose one of the places, or combine the values first, with tl.sum or tl.atomic_add"
 OVERFLOW = "int32 overflow detected for operation "
 BIG = np.full(8, 1 << 29, np.int32)
 
@@ -254,6 +267,11 @@ FAULTS: dict[str, Fault] = {
         multiplies, BIG >> 15, EIGHT, "tl.cumprod", OVERFLOW + "product",
         "at position [0]: the exact result is above 2147483647", WIDEN,
     ),
+    "two values at one address": Fault(
+        scatters, EIGHT + 40, but(EIGHT, 2, 6), "tl.store",
+        "two places of a tile store different values to one address",
+        "at position [2]: 42 is stored there, and 46 by another place", COMBINE, n=7,
+    ),
     "the kernel's own sum": Fault(
         reduces, BIG, EIGHT, "a + b", OVERFLOW + "sum", ": the exact result is 4294967296", WIDEN, within=together,
         scalar=True,
@@ -284,6 +302,8 @@ CLEAN: dict[str, tuple[Any, Any, Any, int]] = {
         multiplies, np.array([1, 1, 1, 1, 1, -1, 8, 1 << 28], np.int32), EIGHT, 6,
     ),
     "a product with a zero": (multiplies, np.array([1, 2, 3, 0, 1 << 20, 1, 1, 1], np.int32), EIGHT, 8),
+    "one value at one address": (scatters, but(EIGHT, 2, 6), but(EIGHT, 2, 6), 8),
+    "two values of which a mask leaves out one": (scatters, EIGHT, but(EIGHT, 2, 6), 6),
     "hashes": (hashes, EIGHT - 4, EIGHT, 8),
 }  # fmt: skip
 
@@ -310,7 +330,10 @@ def launch(kernel: Any, x: Any, y: Any, n: int, **options: Any) -> Any:
     return out
 
 
-IN_SIMULATOR = ["a division", "in a loop and a branch", "the bound of a loop", "a gather", "a float", "a sum", "a scan"]
+IN_SIMULATOR = [
+    *("a division", "in a loop and a branch", "the bound of a loop", "a gather", "a float", "a sum"),
+    "two values at one address",
+]
 
 
 @pytest.mark.parametrize(
@@ -356,6 +379,15 @@ def test_rows_of_a_product() -> None:
     y[3] = 0
     with pytest.raises(DeviceAssertionError, match=r"at position \[3, 0\] of a tile of shape \[16, 16\]: 1 // 0"):
         products[(1,)](x, y, out, 10, B=16, debug=True)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float64, np.uint8])
+def test_rows_that_overlap(dtype: Any) -> None:
+    out = np.zeros(64, dtype)
+    strides[(1,)](out, 8, B=8, debug=True)
+    told = "7 is stored there, and 0" if dtype == np.uint8 else "7.0 is stored there, and 0.5"
+    with pytest.raises(DeviceAssertionError, match=rf"at position \[0, 7\] of a tile of shape \[8, 8\]: {told}"):
+        strides[(1,)](out, 7, B=8, debug=True)
 
 
 def test_nothing_is_checked_without_sanitize_overflow() -> None:

@@ -29,6 +29,7 @@ class CheckOp(IRDLOperation):
 
     assert        none, or both sides of the comparison that does not hold, which `relation` names (`slt`, `eq`, ...)
     value         the value that is not as `message` says
+    stored        the bits that an element, of `type`, should have in memory, and those that it has
     found         what a doubtful operation has to tell, and the number of that among `sources` (see `findings`)
     load, store, atomic
                   the address that lies outside of the arrays in `arrays` (numbers of entries in the function's
@@ -45,4 +46,5 @@ class CheckOp(IRDLOperation):
     arrays = opt_prop_def()
     masked = opt_prop_def()
     sources = opt_prop_def()
+    type = opt_prop_def(StringAttr)
     traits = traits_def(MemoryWriteEffect())

@@ -68,6 +68,10 @@ def explained(fact: Mapping[str, Any], values: Sequence[int], span: Span | None)
         source = next(s for s in map(Source.of, fact["sources"]) if s.number == values[1])
         message, told, hint = told_of(source, values[0])
         span = source.span
+    elif fact.get("what") == "stored":
+        own, other = (_stored(str(fact["type"]), v) for v in values)
+        told = f"{own} is stored there, and {other} by another place"
+        hint = "let the mask choose one of the places, or combine the values first, with tl.sum or tl.atomic_add"
     elif fact.get("what") == "value" and values:
         told = f"the value is {values[0]}"
     elif fact.get("relation") and len(values) > 1:
@@ -80,6 +84,16 @@ def explained(fact: Mapping[str, Any], values: Sequence[int], span: Span | None)
             "sanitize_overflow=False"
         )
     return {"message": message, "span": span, "told": told, "hint": hint}
+
+
+def _stored(element: str, bits: int) -> str:
+    """A number from the bits that it has in memory."""
+    if element == "bf16":
+        element, bits = "f32", bits << 16
+    if element in ("f16", "f32", "f64"):
+        size = int(element[1:])
+        return str(np.array(bits & (1 << size) - 1, f"u{size // 8}").view(f"f{size // 8}"))
+    return str(bits) if element.startswith("i") else f"the {element} with the bits {bits & 255:#04x}"
 
 
 def told_of(source: Source, found: int) -> tuple[str, str, str]:

@@ -146,7 +146,7 @@ def _assert(c: Context, op: Operation) -> None:
 def _check(c: Context, op: Operation) -> None:
     """With what the simulator tells of it: each value as a tile of its own, for their layouts may differ."""
     attrs: dict[str, Any] = {}
-    for name in ("what", "message", "relation"):
+    for name in ("what", "message", "relation", "type"):
         text = op.properties.get(name)
         if isinstance(text, StringAttr):
             attrs[name] = text.data

@@ -10,6 +10,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from .align_rows import align_rows
 from .assign_layouts import assign_layouts
+from .check_stores import check_stores
 from .check_values import check_values
 from .contract_sums import contract_sums
 from .cse_dce import cse_dce
@@ -68,6 +69,7 @@ def gpu_pipeline(
     decompose_dot_scaled(module)
     if debug and values:
         check_values(module)
+        check_stores(module, barriers=True)
     if debug:
         explain_asserts(module)
     split_products(module, target)

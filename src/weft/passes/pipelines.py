@@ -14,6 +14,7 @@ from xdsl.dialects.builtin import ModuleOp
 from weft.ir import signature_of, tt
 
 from .check_bounds import check_bounds
+from .check_stores import check_stores
 from .check_values import check_values
 from .cse_dce import cse_dce
 from .decompose_dot_scaled import decompose_dot_scaled
@@ -66,6 +67,8 @@ def cpu_pipeline(
             check_values(module)
         place_hints(module)
         check_bounds(module)
+        if values:
+            check_stores(module)  # after it: what is read again is only what was inside
         explain_asserts(module)
     cse_dce(module, fuse)  # the rewrites repeat themselves; and what is constant is seen to be
     drop_unchanged(module)

@@ -94,7 +94,7 @@ class Context:
         """Note a `weft.check`; gives its number, from 1, among assertions and checks."""
         index = self.add_assert(op)
         fact = self.asserts[-1]
-        names = ("what", "relation", "bytes", "arrays", "masked", "sources")
+        names = ("what", "relation", "bytes", "arrays", "masked", "sources", "type")
         fact.update({name: op.attrs[name] for name in names if name in op.attrs})
         fact["shape"] = list(op.args[0].shape)
         return index

@@ -132,6 +132,12 @@ def test_as_long_as_python_takes_it(kernel: Any) -> None:
 
 
 @pytest.mark.parametrize("target", ["cpu", "cuda:90"])
+def test_an_index_in_many_steps(kernel: Any, target: str) -> None:
+    steps = "".join(f"    j = tl.where(j > {k}, j - 1, j + i)\n" for k in range(300))
+    compiled(kernel(f"    j = i\n{steps}    a = tl.load(x + j, j < n)"), target)
+
+
+@pytest.mark.parametrize("target", ["cpu", "cuda:90"])
 def test_as_deep_as_python_takes_it(kernel: Any, target: str) -> None:
     ifs = "".join("    " * (j + 1) + f"if n > {j}:\n" + "    " * (j + 2) + f"a += {j}\n" for j in range(98))
     loops = "".join("    " * (j + 1) + f"for j{j} in range(n):\n" + "    " * (j + 2) + "a += 1\n" for j in range(20))

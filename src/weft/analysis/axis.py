@@ -19,9 +19,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from xdsl.dialects.builtin import IntegerAttr, IntegerType
-from xdsl.ir import Block, BlockArgument, Operation, SSAValue
+from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 
 from weft.ir import bit_width, element_of, int_value, is_pointer, is_tensor, pointee_of, shape_of, splat_value
+
+from .operands import DEEP, operands_first
 
 __all__ = ["AxisFacts", "Facts"]
 
@@ -91,11 +93,17 @@ class AxisFacts:
                 return _unknown(value)
             self._open.add(value)
             cut = self._cut
+            if len(self._open) == DEEP and isinstance(value, OpResult):
+                for first in operands_first(value, self._is_unknown):
+                    self.of(first)
             found = self._argument(value) if isinstance(value, BlockArgument) else self._result(value)
             self._open.discard(value)
             if cut == self._cut or not self._open:
                 self._known[value] = found
         return found
+
+    def _is_unknown(self, value: OpResult) -> bool:
+        return value not in self._known and value not in self._open and value.op.name in RULES
 
     def _argument(self, value: BlockArgument) -> Facts:
         block = value.block

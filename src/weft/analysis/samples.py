@@ -23,9 +23,11 @@ from typing import Any
 
 import numpy as np
 from xdsl.dialects.builtin import IntegerType
-from xdsl.ir import Block, BlockArgument, Operation, SSAValue
+from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 
 from weft.ir import bit_width, element_of, int_value, is_tensor, shape_of, splat_value
+
+from .operands import DEEP, operands_first
 
 __all__ = ["Known", "Numbers", "Places", "Samples", "Wrap", "some_places"]
 
@@ -72,6 +74,7 @@ class Samples:
         self.places = places
         self.last = last
         self._known: dict[tuple[SSAValue, bool], Known] = {}
+        self._depth = 0
 
     def of(self, value: SSAValue, signed: bool = True) -> Known:
         """What is known of a value; `signed` says how its bits are read."""
@@ -79,7 +82,12 @@ class Samples:
         found = self._known.get(key)
         if found is None:
             self._known[key] = _NOTHING  # around a loop
+            self._depth += 1
+            if self._depth == DEEP and isinstance(value, OpResult):
+                for first in operands_first(value, lambda x: (x, signed) not in self._known and x.op.name in _RULES):
+                    self.of(first, signed)
             found = self._argument(value) if isinstance(value, BlockArgument) else self._result(value, signed)
+            self._depth -= 1
             self._known[key] = found
         return found
 

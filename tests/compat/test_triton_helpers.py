@@ -208,3 +208,21 @@ def test_small_things_that_tools_ask(tmp_path: Path) -> None:
         """,
         tmp_path,
     )
+
+
+def test_a_failed_assertion_says_what_pytorch_says(tmp_path: Path) -> None:
+    told = run(
+        """
+        import numpy as np
+        @triton.jit
+        def kernel(x):
+            tl.device_assert(tl.load(x) == 1, "one is wanted")
+        try:
+            kernel[(1,)](np.zeros(1, np.int32), debug=True)
+        except RuntimeError as error:
+            print(str(error).splitlines()[-1])
+        assert triton.runtime._async_compile.active_mode.get() is None
+        """,
+        tmp_path,
+    )
+    assert told == "device-side assert triggered\n"

@@ -405,7 +405,9 @@ class DeviceAssertionError(WeftError, AssertionError, RuntimeError):
             if self.position is not None and self.shape is not None:
                 text += f", at position {list(self.position)} of a tile of shape {list(self.shape)}"
             notes.append(Note(text + (f": {self.told}" if self.told else "")))
-        return render("error", self._headline(), self.span, self.source_line, notes, self.hint)
+        text = render("error", self._headline(), self.span, self.source_line, notes, self.hint)
+        # programs written for Triton look for what PyTorch says
+        return text if CompilationError.also_at is None else f"{text}\ndevice-side assert triggered"
 
 
 class OutOfBoundsError(DeviceAssertionError, IndexError):

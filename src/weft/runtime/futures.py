@@ -46,12 +46,8 @@ class FutureKernel:
         return getattr(self.result(), name)
 
 
-_mode: ContextVar[AsyncCompileMode | None] = ContextVar("weft_async_compile", default=None)
-
-
-def active_mode() -> AsyncCompileMode | None:
-    """The mode that is on in this context."""
-    return _mode.get()
+active_mode: ContextVar[AsyncCompileMode | None] = ContextVar("weft_async_compile", default=None)
+"""The mode that is on in this context."""
 
 
 class AsyncCompileMode:
@@ -81,15 +77,15 @@ class AsyncCompileMode:
         return kernel
 
     def __enter__(self) -> AsyncCompileMode:
-        if _mode.get() is not None:
+        if active_mode.get() is not None:
             raise RuntimeError("another AsyncCompileMode is on already")
-        _mode.set(self)
+        active_mode.set(self)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        _mode.set(None)
+        active_mode.set(None)
         for kernel in () if not self.wait else self.future_kernels.values():
             with contextlib.suppress(*((Exception,) if error is not None else ())):
                 kernel.result(self.ignore_errors)

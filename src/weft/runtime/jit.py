@@ -340,7 +340,7 @@ class JITFunction(JITCallable, PickledByName, KernelInterface[Any]):
         hook = knobs.runtime.jit_cache_hook
         if hook is not None and self._call_hook(hook, key, src, options, warmup, target):
             return None
-        mode = active_mode()
+        mode = active_mode.get()
         if mode is not None:
             store_key = key_text((src.hash(), sorted(options.items()), target))
 

@@ -255,7 +255,7 @@ def _load_hooks() -> tuple[Any, Any]:
 
 def _elsewhere(executor: Executor | None) -> Any:
     """What makes code in the place of this process: an executor that was given, or the pool, if a setting says so."""
-    mode = active_mode()
+    mode = active_mode.get()
     executor = executor or (mode.workers if mode is not None else None)
     if executor is None and not knobs.compilation.isolate:
         return None

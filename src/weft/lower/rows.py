@@ -46,6 +46,8 @@ LOUD = (
     *("tt.elementwise_inline_asm", "tt.extern"),
 )
 """What may and may not stand between a row and the store that it is pulled for."""
+LONGEST_CHAIN = 64
+"""How many operations may be between them."""
 
 
 class _Runs:
@@ -265,6 +267,8 @@ def _chain(op: Operation, is_aligned: bool) -> list[Operation] | None:
         if last.name != "weft.store_row" and not last.name.startswith(PULLED):
             return None
         found.append(last)
+        if len(found) > LONGEST_CHAIN:  # what is pulled is gone through by recursion
+            return None
     read, written = _argument(op.operands[0]), _argument(last.operands[0])
     if not is_aligned and (read is None or written is None or read is written):
         return None

@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 
 from weft.base import LayoutError
 
+from .. import text
 from ..linear import LinearLayout
 from . import checks
 
@@ -64,6 +65,18 @@ class Layout:
 
     def _linear(self, shape: tuple[int, ...]) -> LinearLayout:
         raise NotImplementedError
+
+    def format_tensor_view(self, shape: Sequence[int]) -> str:
+        """A tile of this shape in nested brackets, with what holds each element; of shared memory, by offsets."""
+        return text.tensor_view(self._shown(shape))
+
+    def format_hardware_view(self, shape: Sequence[int]) -> str:
+        """Each place, and the element of a tile of this shape that it has."""
+        return text.hardware_view(self._shown(shape))
+
+    def _shown(self, shape: Sequence[int]) -> LinearLayout:
+        """The layout that is written out; LayoutError where the layout cannot be."""
+        return self.to_linear([getattr(size, "value", size) for size in shape])
 
     @property
     def _name(self) -> str:
@@ -126,6 +139,9 @@ class _Placeholder(DistributedLayout):
 
     def check_operand(self, index: int, k_width: int) -> None:
         self._unresolved()
+
+    def _shown(self, shape: Sequence[int]) -> LinearLayout:
+        raise LayoutError(f"{self._name} cannot be visualized: it is resolved by the compiler")
 
     def _unresolved(self) -> NoReturn:
         raise LayoutError(

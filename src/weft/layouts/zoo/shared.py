@@ -360,6 +360,9 @@ class PaddedSharedLayout(SharedLayout):
     def rank(self) -> int:
         return len(self.shape)
 
+    def _shown(self, shape: Sequence[int]) -> LinearLayout:
+        raise LayoutError(f"{self._name} cannot be visualized: its offsets have padding between them")
+
     def _linear(self, shape: tuple[int, ...]) -> LinearLayout:
         if shape != self.shape:
             pairs = [list(pair) for pair in self.interval_padding_pairs]

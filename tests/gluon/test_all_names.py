@@ -106,3 +106,4 @@ def test_bases_of_a_cluster_in_place_of_numbers() -> None:
 def test_shape_of_a_linear_layout_of_memory() -> None:
     assert gl.SharedLinearLayout([[0, 1], [0, 2]]).shape == [1, 4]
     assert gl.SharedLinearLayout([[3, 1], [1, 0], [0, 1]]).shape == [4, 2]
+    assert gl.SharedLinearLayout([[4]]).shape == [8]  # refused when a tile is laid out so

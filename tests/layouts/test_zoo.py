@@ -91,7 +91,7 @@ BAD = [
     (lambda: NVMMASharedLayout(128, 16).to_linear([64, 32]), "has 64 elements of 16 bits, and dimension 1 of the tile"),
     (lambda: NVMMASharedLayout(128, 16).to_linear([4, 64]), "has 4 rows; a swizzle needs 8 or more"),
     (lambda: SharedLinearLayout([]), "offset_bases is empty"),
-    (lambda: SharedLinearLayout([[0, 2]]), "nothing maps to"),
+    (lambda: SharedLinearLayout([[0, 2]]).to_linear([1, 4]), "nothing maps to"),
     (
         lambda: SharedLinearLayout([[0, 1], [1, 0]]).to_linear([2, 1]),
         "for a tile of [2, 2], too big for one of [2, 1]: the bases [0, 1] lead outside of it",

@@ -270,7 +270,6 @@ class SharedLinearLayout(SharedLayout):
             block_bases=checks.bases(name, "block_bases", self.block_bases, rank),
             alignment=checks.power_of_two(name, "alignment", self.alignment),
         )
-        _explicit(name, self.offset_bases, self.block_bases, None)
 
     @property
     def rank(self) -> int:

@@ -18,17 +18,18 @@ __all__ = ["poll", "poll_until"]
 @jit
 def poll(pointer: Any, expected: Any, SEM: tl.constexpr, SCOPE: tl.constexpr) -> Any:
     """Wait as long as it takes; true."""
-    found = tl.atomic_load(pointer, sem=SEM, scope=SCOPE)
-    while found != expected:
-        found = tl.atomic_load(pointer, sem=SEM, scope=SCOPE)
-    return found == expected
+    while tl.atomic_load(pointer, sem=SEM, scope=SCOPE) != expected:
+        pass
+    return expected == expected  # true, as a value of the kernel
 
 
 @jit
 def poll_until(pointer: Any, expected: Any, timeout_ns: Any, SEM: tl.constexpr, SCOPE: tl.constexpr) -> Any:
     """Wait for so many nanoseconds at most; whether it was found."""
     begin = globaltimer()
-    matched = tl.atomic_load(pointer, sem=SEM, scope=SCOPE) == expected
-    while (matched == 0) & (globaltimer() - begin < timeout_ns):
+    matched = expected != expected  # false
+    waiting = expected == expected
+    while waiting:
         matched = tl.atomic_load(pointer, sem=SEM, scope=SCOPE) == expected
+        waiting = (matched == 0) & (globaltimer() - begin < timeout_ns)
     return matched

@@ -12,6 +12,7 @@ from weft.base import lazy_face
 
 from .axis import AxisFacts, Facts
 from .combining import commutes
+from .operands import DEEP, operands_first
 from .wrapping import WrappedOffset, wrapped_offsets
 
 if TYPE_CHECKING:
@@ -27,6 +28,8 @@ __all__ = [
     "WrappedOffset",
     "commutes",
     "wrapped_offsets",
+    "DEEP",
+    "operands_first",
     # lane programs: global memory
     "GlobalTouch",
     "GlobalTouches",

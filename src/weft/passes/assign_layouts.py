@@ -23,8 +23,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, IntegerAttr, ModuleOp, StringAttr, i32
-from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 
+from weft.analysis import DEEP, operands_first
 from weft.base import LayoutError
 from weft.ir import bit_width, element_of, int_value, ints_of, is_tensor, shape_of
 from weft.ir.gpu import laid_tensor
@@ -45,6 +46,7 @@ class _Assigner:
         self.choices = choices
         self.made: dict[tuple[SSAValue, AnyLayout], SSAValue] = {}
         self.laid: dict[SSAValue, AnyLayout] = {}
+        self.depth = 0
         self.spent: list[Operation] = []
         self.ends: dict[Operation, Sequence[AnyLayout | None]] = {}
         """What the last operation of a region hands on, in which layouts."""
@@ -58,9 +60,19 @@ class _Assigner:
         found = self.made.get((value, layout))
         if found is None:
             anew = value not in self.laid
+            self.depth += 1
+            if anew and self.depth == DEEP:
+                for first in operands_first(value, lambda x: self.is_alike(x, layout)):
+                    self.get(first, layout)
             found = self.made[value, layout] = self.anew(value, layout) if anew else self.converted(value, layout)
+            self.depth -= 1
             self.laid[found] = layout
         return found
+
+    def is_alike(self, value: OpResult, layout: AnyLayout) -> bool:
+        """Whether a tile has yet to be made anew, of operands in the same layout."""
+        known = value in self.laid or (value, layout) in self.made
+        return is_tensor(value.type) and not known and value.op.name not in (*VIEWS, *TURNED_VIEWS)
 
     def type_of(self, value: SSAValue, layout: AnyLayout) -> Attribute:
         """The type of a tile in a layout."""

@@ -230,3 +230,33 @@ def test_values_expected_to_be_zero() -> None:
         underflows[(1,)](x, o, debug=True)
     x[:8] = 0
     underflows[(1,)](x, o, debug=True)
+
+
+@weft.jit
+def sign_of(x):
+    if x < 0:
+        return 1
+    else:
+        return 0
+
+
+@weft.jit
+def with_half(x):
+    return tl.constexpr(0.5), x
+
+
+@weft.jit
+def of_known_results(o):
+    known: tl.constexpr = sign_of(-3)
+    tl.static_assert(known == 1)
+    pair: tl.constexpr = with_half(7)
+    tl.static_assert(pair[0] == 0.5 and pair[1] == 7)
+    at_run_time = -3
+    tl.static_assert(sign_of(at_run_time).dtype == tl.int32)
+    tl.store(o + tl.arange(0, 2 * known), sign_of(at_run_time) + known)
+
+
+def test_results_that_are_known_can_be_constexprs() -> None:
+    o = np.zeros(2, np.int32)
+    of_known_results[(1,)](o)
+    assert o.tolist() == [2, 2]

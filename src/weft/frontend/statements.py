@@ -7,6 +7,10 @@ is annotated, `n: tl.constexpr = 4`.
 from __future__ import annotations
 
 import ast
+from typing import Any
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr
 
 from weft.base import CompilationError, UnsupportedLanguageConstruct
 from weft.language import core
@@ -15,7 +19,7 @@ from .bindings import as_variable, assign, bind_variable
 from .calls import call, evaluate_call
 from .expressions import apply_binary, binary_entry
 from .frame import Frame, runs
-from .values import describe, unwrap
+from .values import describe, map_tuple, unwrap
 
 __all__: list[str] = []
 
@@ -75,10 +79,28 @@ def _ann_assign(frame: Frame, node: ast.AnnAssign) -> bool:
                 f"{name} is already defined. constexpr cannot be reassigned.", node.target, hint="use another name"
             )
         frame.constexpr_nodes[name] = node
+        if isinstance(node.value, ast.Call):
+            value = _known_result(value)
         frame.scope[name] = value if isinstance(value, core.base_value) else core.constexpr(value)
         return False
     bind_variable(frame, node.target, value)
     return False
+
+
+def _known_result(value: Any) -> Any:
+    """What a function returned, as a constexpr where it is a number that it returned on its only path."""
+    if isinstance(value, core.tuple):
+        return map_tuple(value, _known_result)
+    if type(value) is core.tensor and not value.type.is_block() and isinstance(value.handle.owner, arith.ConstantOp):
+        held = value.handle.owner.value
+        if isinstance(held, IntegerAttr):
+            bits = held.value.data
+            if value.type.is_int_unsigned():
+                bits %= 1 << value.type.int_bitwidth
+            return core.constexpr(bool(bits) if value.type.is_int1() else bits)
+        if isinstance(held, FloatAttr):
+            return core.constexpr(held.value.data)
+    return value
 
 
 @runs(ast.Expr)

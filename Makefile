@@ -2,8 +2,11 @@
 #
 #   make demo    install into .venv, run every example on real input, check and time it
 #   make test    lint, types, the test suite, on WORKERS=2 processes
-#   make fuzz    random kernels that nobody has run, compared with an interpreter, for SECONDS=600; VARIANT=sim: on
-#                simulated GPUs, Gluon kernels too; VARIANT=special: on NaN, infinities, denormals and what rounds
+#   make fuzz    random kernels that nobody has run, compared with an interpreter, for SECONDS=600, or for SEEDS=0:5000;
+#                VARIANT=sim: on simulated GPUs, Gluon kernels too; VARIANT=special: on NaN, infinities, denormals and
+#                what rounds; VARIANT=layouts: random Gluon layouts; VARIANT=sim:cuda:80, ...: in one only
+#   make malformed   malformed kernels, IR texts and layout expressions, for SEEDS=0:5000; KIND=kernels, ttir, ttgir or
+#                layouts: only these; OPTIMISED=1: under `python -O`
 #   make fuzz-flow   random programs of loops, branches and returns, which Python runs too, for SEEDS=0:5000; on
 #                TARGET=cpu; TRITON_PYTHON=an interpreter with Triton 3.6 asks that about what is refused
 #   make misuse  wrong calls of every builtin: refused as by Triton 3.6.0? TRITON_PYTHON=its interpreter asks it anew
@@ -32,7 +35,7 @@ JOBS ?= 2
 
 .PHONY: bench clean demo fuzz fuzz-flow fuzz-layouts gpu gpu-assembler gpu-bench
 .PHONY: gpu-fuzz gpu-sanitize gpu-test lint math-exhaustive misuse mutants suite test
-.PHONY: test-long triton-tests types wheel
+.PHONY: malformed test-long triton-tests types wheel
 
 demo: $(VENV)/.base
 	$(BIN)/python -m weft demo
@@ -52,7 +55,13 @@ test-long: $(VENV)/.test
 	$(BIN)/python -m pytest -m slow $(PYTEST_ARGS)
 
 fuzz: $(VENV)/.test
-	PYTHONPATH=tests $(BIN)/python -m fuzz.run --seconds $(SECONDS) $(if $(VARIANT),--variant $(VARIANT))
+	PYTHONPATH=tests $(BIN)/python -m fuzz.run $(if $(SEEDS),--seeds $(SEEDS),--seconds $(SECONDS)) \
+		$(if $(VARIANT),--variant $(VARIANT)) --jobs $(JOBS)
+
+# kernels, IR texts and layout expressions that are wrong: Weft's errors, soon, and nothing else
+malformed: $(VENV)/.test
+	PYTHONPATH=tests $(BIN)/python $(if $(OPTIMISED),-O) -m malformed.run --seeds $(or $(SEEDS),0:5000) \
+		--jobs $(JOBS) $(KIND)
 
 fuzz-flow: $(VENV)/.test
 	PYTHONPATH=tests $(BIN)/python -m fuzz.flow.run --seeds $(or $(SEEDS),0:5000) --target $(TARGET) \

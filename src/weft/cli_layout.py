@@ -127,7 +127,10 @@ def _show(options: argparse.Namespace) -> int:
     linear = [_linear(*one) for one in shown]
     if options.svg:
         limit = None if options.all else (128, 128)
-        pictures = [view.to_svg(one, own, kind, limit=limit, element_bits=options.bits) for _, one, own in shown]
+        pictures = [
+            view.placed(text, lambda: view.to_svg(one, own, kind, limit=limit, element_bits=options.bits))
+            for text, one, own in shown
+        ]
         _write(options.svg, view.side_by_side(pictures) if options.other else pictures[0])
     if options.html:
         _write(options.html, _show_page(options, shape, kind))
@@ -142,7 +145,7 @@ def _show(options: argparse.Namespace) -> int:
         for text, one, own in shown:
             known = view.name_of(one, own)
             print(text + (f"\n= {known}" if known else ""))
-            print(_text(one, own, kind, options, colour))
+            print(view.placed(text, lambda: _text(one, own, kind, options, colour)))
     return 0
 
 
@@ -182,12 +185,12 @@ def _plan(a: view.PageLayout, b: view.PageLayout, shape: tuple[int, ...], option
         plan = plan_conversion(a.linear, b.linear, shape, options.bits, options.target)
         plan.check()
     except LayoutError as error:
+        raised = error
         about = {"the source layout": a.text, "the destination layout": b.text}
         for name, text in about.items():
             if error.message.startswith(name):
-                raised = error
                 view.placed(text, lambda: _raise(raised))
-        raise
+        view.placed(b.text, lambda: _raise(raised))
     return plan
 
 
@@ -200,12 +203,16 @@ def _conflicts(options: argparse.Namespace) -> int:
     shape = options.shape or _shape_for(options.registers, registers, None)
     shared = view.parse_layout(options.shared, shape)
     if isinstance(registers, SharedLayout) or isinstance(shared, DistributedLayout):
-        raise LayoutError(
+        odd = options.registers if isinstance(registers, SharedLayout) else options.shared
+        error = LayoutError(
             "conflicts takes a layout in registers first, then one in shared memory",
             hint=f"you gave {options.registers} and {options.shared}",
         )
+        view.placed(odd, lambda: _raise(error))
     a, s = _page_layout(options.registers, shape), _page_layout(options.shared, shape)
-    facts = _access(_with_registers(registers), shared, shape, options.bits, options.vector)
+    facts = view.placed(
+        options.shared, lambda: _access(_with_registers(registers), shared, shape, options.bits, options.vector)
+    )
     if options.html:
         _write(options.html, view.render_page(a, shape, shared=s, element_bits=options.bits))
     if options.json:

@@ -1,7 +1,15 @@
 """Many seeds, on all cores: each slice of them in a process of its own, so that a crash is one finding and not the end.
 
-A finding is one line, `FAIL seed variant what`. On a GPU a fault is the end of its process too: the seed is a finding,
-and a new process goes on with the next one.
+Each seed has a verdict, and what is not right is printed as one line, `MISMATCH seed variant what`:
+
+PASS          as it should be
+MISMATCH      other values than the interpreter's, or other ones the second time
+CRASH         an exception, or the end of the process
+TIMEOUT       no end within PATIENCE
+UNSUPPORTED   Weft says that the target cannot do it, or has too little of something
+ASSEMBLER     on a GPU: right where ptxas does not optimise, so that it has optimised wrongly
+
+On a GPU a fault is the end of its process too: the seed has crashed, and a new process goes on with the next one.
 """
 
 from __future__ import annotations
@@ -18,7 +26,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from weft.base import DeviceLost
+from weft.base import DeviceLost, OutOfResources, Unsupported
 
 from .compare import ASSEMBLER, EVERY, difference, generate, kind_of
 
@@ -27,6 +35,8 @@ PATIENCE = 60.0  # seconds that a seed may take
 STILLBORN = 20  # processes that crash at once, after which a campaign is given up
 LOST = 75  # status of a process whose GPU is lost
 GPU_IS_MISSING = 69  # status of a campaign that cannot begin
+VERDICTS = ("PASS", "MISMATCH", "CRASH", "TIMEOUT", "UNSUPPORTED")
+"""Those of every table; `ASSEMBLER` stands in it where there are any."""
 ASK = """
 from weft.base import NoDevice
 from weft.compiler import devices
@@ -39,21 +49,20 @@ except NoDevice as error:
 
 @dataclass(frozen=True)
 class Finding:
-    """A seed that fails, and how."""
+    """A seed that has another verdict than PASS, and why."""
 
+    verdict: str
     seed: int
     variant: str
     what: str
 
     def __str__(self) -> str:
-        return f"FAIL {self.seed} {self.variant} {self.what}"
+        return f"{self.verdict} {self.seed} {self.variant} {self.what}"
 
     @property
     def kind(self) -> str:
         """What is counted together."""
-        if self.what.startswith(f"difference: {ASSEMBLER}"):
-            return "ptxas optimises wrongly"
-        if self.what.startswith("difference"):
+        if self.verdict == "MISMATCH" and self.what.startswith("difference"):
             return "other bits the second time" if "the second time" in self.what else "other values than NumPy's"
         return self.what.split(":")[0]
 
@@ -70,6 +79,8 @@ class Campaign:
     jobs: int
     command: Sequence[str] = (sys.executable, "-m", "fuzz.run", "--batch")
     """What runs a batch; called with pairs `seed:variant`."""
+    right: Sequence[str] = ("PASS",)
+    """The verdicts that nobody has to look at."""
     done: Counter[str] = field(default_factory=Counter)
     """Kernels that were run, by variant."""
     findings: list[Finding] = field(default_factory=list)
@@ -99,20 +110,32 @@ class Campaign:
 
     def table(self) -> str:
         """What was run and what was found, as a short table."""
-        kernels = sum(self.done.values())
-        lines = [f"{len(self.findings)} findings, {kernels} kernels, seeds from {self.first}, {self.took:.0f} s"]
-        for variant in dict.fromkeys(self.variants):
-            found = Counter(f.kind for f in self.findings if f.variant == variant)
-            ran = self.done[variant]
-            lines.append(f"{variant:<24}{ran:>8} run {ran - sum(found.values()):>8} agree")
-            lines += [f"    {kind:<44}{count:>6}" for kind, count in found.most_common()]
+        variants = list(dict.fromkeys(self.variants))
+        counts = {v: Counter(f.verdict for f in self.findings if f.variant == v) for v in variants}
+        for variant, counted in counts.items():
+            counted["PASS"] = self.done[variant] - sum(counted.values())
+        counts["all"] = sum(counts.values(), Counter())
+        verdicts = [*VERDICTS, *sorted(set(counts["all"]) - set(VERDICTS))]
+        lines = [
+            f"{len(self.wrong)} findings, {sum(self.done.values())} run, seeds from {self.first}, {self.took:.0f} s",
+            " " * 24 + "".join(f"{verdict:>13}" for verdict in verdicts),
+        ]
+        for variant in [*variants, *(["all"] if len(variants) > 1 else [])]:
+            lines.append(f"{variant:<24}" + "".join(f"{counts[variant][verdict]:>13}" for verdict in verdicts))
+        kinds = Counter((f.verdict, f.variant, f.kind) for f in self.findings)
+        lines += [f"    {v:<13}{variant:<24}{kind:<44}{n:>6}" for (v, variant, kind), n in kinds.most_common()]
         return "\n".join(lines)
+
+    @property
+    def wrong(self) -> list[Finding]:
+        """What somebody has to look at."""
+        return [f for f in self.findings if f.verdict not in self.right]
 
     def write(self, folder: Path) -> None:
         """The table, the findings, and their kernels' sources, into one file of a folder."""
         folder.mkdir(parents=True, exist_ok=True)
-        parts = [self.table(), *map(str, self.findings)]
-        for finding in self.findings:
+        parts = [self.table(), *map(str, self.wrong)]
+        for finding in self.wrong:
             program = generate(finding.seed, EVERY[finding.variant])
             parts += ["", "#" * 100, f"# {finding}", program.told()]
         (folder / "findings.txt").write_text("\n".join(parts) + "\n", encoding="utf-8")
@@ -121,11 +144,12 @@ class Campaign:
         work = list(pairs(first, min(first + SLICE, self.last), self.variants, self.in_turn))
         while work and time.monotonic() < self.end:
             at, status = self._child(work)
-            self.stillborn = self.stillborn + 1 if status.startswith("crash") and at == 0 else 0
+            self.stillborn = self.stillborn + 1 if status.startswith("CRASH") and at == 0 else 0
             if self.stillborn >= STILLBORN:
                 self.end = 0.0  # it is not the kernels
             if status:
-                self._report(Finding(*work[at], status))
+                verdict, _, what = status.partition(" ")
+                self._report(Finding(verdict, *work[at], what))
                 at += 1
             with self.lock:
                 self.done.update(variant for _, variant in work[:at])
@@ -140,7 +164,7 @@ class Campaign:
             if code == "" and child.returncode not in (0, LOST):
                 errors.seek(0)
                 said = errors.read().decode(errors="replace").strip().splitlines()
-                code = f"crash: status {child.returncode}{', ' + said[-1][:200] if said else ''}"
+                code = f"CRASH status {child.returncode}{', ' + said[-1][:200] if said else ''}"
         return finished, code.strip()
 
     def _watch(self, child: subprocess.Popen[str]) -> tuple[int, str]:
@@ -156,9 +180,9 @@ class Campaign:
         timer = threading.Timer(PATIENCE, stop)
         timer.start()
         for line in child.stdout:
-            if line.startswith("FAIL"):
-                _, seed, variant, what = line.rstrip().split(" ", 3)
-                self._report(Finding(int(seed), variant, what))
+            if not line.startswith("DONE"):
+                verdict, seed, variant, what = line.rstrip().split(" ", 3)
+                self._report(Finding(verdict, int(seed), variant, what))
                 continue
             finished += 1
             timer.cancel()
@@ -170,12 +194,13 @@ class Campaign:
             timer.start()
         child.wait()
         timer.cancel()
-        return finished, "takes too long" if hung.is_set() else ""
+        return finished, f"TIMEOUT no end within {PATIENCE:g} s" if hung.is_set() else ""
 
     def _report(self, finding: Finding) -> None:
         with self.lock:
             self.findings.append(finding)
-        print(finding, flush=True)
+        if finding.verdict not in self.right:
+            print(finding, flush=True)
 
 
 def pairs(first: int, last: int, variants: Sequence[str], in_turn: bool) -> Iterator[tuple[int, str]]:
@@ -189,14 +214,16 @@ def batch(work: str) -> None:
     """What a child process does: run `seed:variant ...`, a line for each that is finished."""
     for pair in work.split():
         seed, _, variant = pair.partition(":")
-        lost = False
+        lost, verdict = False, "MISMATCH"
         try:
             what = difference(generate(int(seed), EVERY[variant]), EVERY[variant])
+            verdict = "ASSEMBLER" if what.startswith(ASSEMBLER) else verdict
             what = what and f"difference: {what}"
         except Exception as error:
             what, lost = kind_of(error), isinstance(error, DeviceLost)
+            verdict = "UNSUPPORTED" if isinstance(error, Unsupported | OutOfResources) else "CRASH"
         if what:
-            print(f"FAIL {seed} {variant} {what}")
+            print(f"{verdict} {seed} {variant} {what}")
         print(f"DONE {pair}", flush=True)
         if lost:
             os._exit(LOST)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from . import campaign
-from .campaign import LOST, Campaign
+from .campaign import LOST, VERDICTS, Campaign
 
 CHILD = f"""
 import os, sys, time
@@ -21,7 +21,9 @@ for pair in sys.argv[1].split():
     if seed == 7:
         time.sleep(60)
     if seed in (5, 12):
-        print(f"FAIL {{seed}} host DeviceLost: the GPU is lost")
+        print(f"CRASH {{seed}} host DeviceLost: the GPU is lost")
+    if seed == 9:
+        print(f"UNSUPPORTED {{seed}} host OutOfResources: shared memory")
     print("DONE", pair, flush=True)
     if seed in (5, 12):
         os._exit({LOST})
@@ -38,16 +40,20 @@ def test_each_failure_is_one_finding(
     made.run()
     found = {f.seed: f.what for f in made.findings}
     lost = "DeviceLost: the GPU is lost"
-    assert found == {3: "crash: status 9, a last word", 5: lost, 7: "takes too long", 12: lost}
+    late = "no end within 1 s"
+    assert found == {
+        3: "status 9, a last word", 5: lost, 7: late, 9: "OutOfResources: shared memory", 12: lost
+    }  # fmt: skip
     assert made.done["host"] == 15
     lines = made.table().splitlines()
-    assert lines[0].startswith("4 findings, 15 kernels, seeds from 0")
-    assert lines[1].split() == ["host", "15", "run", "11", "agree"]
-    assert [line.split()[-1] for line in lines[2:]] == ["2", "1", "1"]
+    assert lines[0].startswith("5 findings, 15 run, seeds from 0")
+    assert lines[1].split() == list(VERDICTS)
+    assert lines[2].split() == ["host", "10", "0", "3", "1", "1"]
+    assert [line.split()[-1] for line in lines[3:]] == ["2", "1", "1", "1"]
     made.write(tmp_path / "found")
     text = (tmp_path / "found" / "findings.txt").read_text()
-    assert text.count("def kernel(") == 4 and "# FAIL 7 host takes too long" in text
-    assert "FAIL 5 host DeviceLost" in capsys.readouterr().out
+    assert text.count("def kernel(") == 5 and "# TIMEOUT 7 host no end within 1 s" in text
+    assert "CRASH 5 host DeviceLost" in capsys.readouterr().out
 
 
 def test_it_is_given_up_where_nothing_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol
 
 from weft import frontend, ir
-from weft.base import CompilationError, CompileOptions
+from weft.base import CompilationError, CompileOptions, Span
 from weft.language.callable import JITCallable
 from weft.language.keys import Keys
 from weft.language.signatures import str_to_ty
@@ -71,15 +71,13 @@ class ASTSource:
         self.name: str = fn.__name__
         unknown = [name for name in signature if name not in fn.arg_names]
         if unknown:
-            raise CompilationError(
-                f"the signature names {unknown}, but the parameters of {self.name} are {fn.arg_names}"
-            )
+            raise _at(fn, f"the signature names {unknown}, but the parameters of {self.name} are {fn.arg_names}")
         given = constexprs if constexprs is not None else constants if constants is not None else {}
         self.constants: dict[Path, Any] = {}
         for key, value in given.items():
             if isinstance(key, str):
                 if key not in fn.arg_names:
-                    raise CompilationError(f"{self.name} has no parameter {key!r}; it has {fn.arg_names}")
+                    raise _at(fn, f"{self.name} has no parameter {key!r}; it has {fn.arg_names}")
                 key = (fn.arg_names.index(key),)
             elif isinstance(key, int):
                 key = (key,)
@@ -91,13 +89,13 @@ class ASTSource:
             elif (i,) in self.constants:
                 self.signature[name] = "constexpr"
             else:
-                raise CompilationError(f"the signature says nothing about parameter {name!r} of {self.name}")
+                raise _at(fn, f"the signature says nothing about parameter {name!r} of {self.name}", name)
         for name, kind in self.signature.items():
             try:
                 str_to_ty(kind, None)
             except (ValueError, TypeError, AttributeError) as error:
                 found = error if isinstance(error, ValueError) else f"expected the name of a type, got {kind!r}"
-                raise CompilationError(f"the type of parameter `{name}` of {self.name}: {found}") from None
+                raise _at(fn, f"the type of parameter `{name}` of {self.name}: {found}", name) from None
         self.attrs: dict[Path, list[list[Any]]] = dict(attrs or {})
         self.symbol = self._symbol()
         self._traced: list[Any] | None = None
@@ -161,6 +159,18 @@ def trace_unfollowed(src: Source, options: CompileOptions, target: GPUTarget) ->
         src.trace(options, target)
 
 
+def _at(fn: JITCallable, message: str, parameter: str | None = None) -> CompilationError:
+    """An error at the definition of a kernel, or at one of its parameters."""
+    definition: Any = fn.parse().body[0]
+    start = definition.col_offset + len("def ")
+    place = Span(fn.file_name, definition.lineno, start, definition.lineno, start + len(definition.name))
+    for argument in (*definition.args.args, definition.args.vararg):
+        if argument is not None and argument.arg == parameter:
+            first, last = argument.col_offset, argument.col_offset + len(argument.arg)
+            place = Span(fn.file_name, argument.lineno, first, argument.lineno, last)
+    return CompilationError(message, place, source_line=fn.source_line(place.line))
+
+
 class IRSource:
     """Tile IR as text, or layout IR; `path` is what messages call it."""
 
@@ -183,7 +193,10 @@ class IRSource:
     def make_ir(self, options: CompileOptions, target: GPUTarget) -> Any:
         """Read and check it."""
         module = ir.parse_module(self.src, self.path)
-        ir.verify(module, *(["layout"] if "ttg.num-warps" in module.attributes else []))
+        try:
+            ir.verify(module, *(["layout"] if "ttg.num-warps" in module.attributes else []))
+        except CompilationError as error:
+            raise error.with_span(Span(self.path, 1, 0)) from None
         return module
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 import traceback
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -47,6 +48,16 @@ def _raised_on_purpose(tb: TracebackType) -> bool:
     return opcode == _RAISE_VARARGS
 
 
+def _readable(text: str) -> str:
+    """A message without addresses of memory: `<function f at 0x7f3a...>` is called function f."""
+    return _OBJECT.sub(lambda m: f"function {m[1]}" if m[1] else f"a {m[2].rpartition('.')[2]}", text)
+
+
+_OBJECT = re.compile(
+    r"<(?:(?:function|built-in function|bound method) (\S+)|([\w.<>]+) object)[^<>]* at 0x[0-9a-fA-F]+>"
+)
+
+
 def is_slip(error: BaseException) -> bool:
     """Whether Python itself raised `error` inside of a builtin (`<=` of a number and a tuple, a tensor in a condition):
     its text is about Weft's code, not about the kernel.
@@ -62,6 +73,7 @@ def diagnose(frame: Frame, error: BaseException) -> WeftError:
     """The error to raise for `error`, which came out of tracing `frame`."""
     if isinstance(error, CompilationError):
         if error.span is None:
+            error.message = _readable(error.message)
             error.with_span(frame.span(), frame.source_line())
         return error
     if isinstance(error, WeftError) and not isinstance(error, OutsideKernelError):
@@ -69,7 +81,7 @@ def diagnose(frame: Frame, error: BaseException) -> WeftError:
     if isinstance(error, RecursionError):
         return frame.error("the kernel is nested too deeply to be compiled", hint="split the expression")
     tb = _innermost(error.__traceback__)
-    text = str(error)
+    text = _readable(str(error))
     if tb is not None and not _in_package(tb) and not isinstance(error, _ABOUT_VALUES):
         return frame.error(f"{type(error).__name__}: {text}")  # raised by the user's own host code
     if isinstance(error, _ABOUT_VALUES) or (text and tb is not None and _raised_on_purpose(tb)):

@@ -285,6 +285,14 @@ def unwrap_iterable(values: Any) -> Any:
     return values
 
 
+def _told(value: Any) -> str:
+    """An object as it says, but for addresses of memory, which nobody wants to read."""
+    if callable(value) and hasattr(value, "__name__"):
+        return f"{'class' if isinstance(value, type) else 'function'} {value.__name__}"
+    text = str(value)
+    return f"a {type(value).__name__}" if text.startswith("<") and " at 0x" in text else text
+
+
 def shown(value: Any) -> str:
     """A value as a message shows it: what exists only when the kernel runs by its type, a module by its name."""
     value = unwrap(value)
@@ -294,7 +302,7 @@ def shown(value: Any) -> str:
         return f"({', '.join(map(shown, value.values))})"
     kind = getattr(value, "type", None) if isinstance(value, base_value) else None
     if kind is None:
-        return repr(value) if isinstance(value, (int, float, str, type(None))) else str(value)
+        return repr(value) if isinstance(value, (int, float, str, type(None))) else _told(value)
     return f"{kind.scalar}{list(kind.shape)}" if hasattr(kind, "shape") else str(kind)
 
 

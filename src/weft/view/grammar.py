@@ -151,7 +151,8 @@ def parse(text: str) -> Node:
     'SliceLayout'
     """
     if len(text) > LONGEST:
-        raise LayoutError(f"the expression has {len(text)} characters, at most {LONGEST} are read")
+        beyond = Span(FILE, 1, LONGEST, 1, LONGEST + 1)
+        raise LayoutError(f"the expression has {len(text)} characters, at most {LONGEST} are read", beyond)
     parser = _Parser(text)
     node = parser.expression()
     if parser.next.kind != "end":

@@ -13,6 +13,9 @@ from weft.base import Span
 
 __all__ = ["Lines"]
 
+LAST_COLUMN = (1 << 16) - 1
+"""The last column that LLVM can keep."""
+
 
 class Lines:
     """The metadata of one kernel; numbers from 0 on are its own."""
@@ -62,7 +65,8 @@ class Lines:
         place = span or self.first
         key = (place.file, place.line, place.col)
         if key not in self._places:
-            text = f"!DILocation(line: {place.line}, column: {place.col + 1}, scope: !{self._scope(place.file)})"
+            column = place.col + 1 if place.col < LAST_COLUMN else 0  # 0: not said
+            text = f"!DILocation(line: {place.line}, column: {column}, scope: !{self._scope(place.file)})"
             self._places[key] = f", !dbg !{self._add(text)}"
         self._last = (span, self._places[key])
         return self._places[key]

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects import cf, scf
-from xdsl.dialects.builtin import ArrayAttr, IndexType, IntegerType, ModuleOp, SymbolRefAttr
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IndexType, IntegerType, ModuleOp, SymbolRefAttr
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from .. import tt
 from ..types import i1
+from .attributes import attribute_error
 from .rules import fail, rule, show
 
 __all__ = ["ENDS", "ISOLATED", "Isolated"]
@@ -84,6 +85,13 @@ def _func(op: tt.FuncOp) -> None:
         attrs = op.properties.get(name)
         if attrs is not None and (not isinstance(attrs, ArrayAttr) or len(attrs.data) != count):
             fail(op, f"'{name}' must have one dictionary for each of {count}")
+        for given in attrs.data if isinstance(attrs, ArrayAttr) else ():
+            if not isinstance(given, DictionaryAttr):
+                fail(op, f"'{name}' must have one dictionary for each of {count}")
+            for key, value in given.data.items():
+                wrong = attribute_error(key, value)
+                if wrong is not None:
+                    fail(op, wrong)
     first = op.body.blocks.first
     if first is None:
         return

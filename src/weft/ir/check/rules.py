@@ -58,8 +58,11 @@ def rule(*classes: type[Operation], table: dict[type[Operation], Rule] = RULES) 
 
 
 def fail(op: Operation, message: str, hint: str | None = None) -> NoReturn:
-    """Say what is wrong with an operation."""
-    raise CompilationError(f"{op.name}: {message}", span_of(op), hint=hint)
+    """Say what is wrong with an operation, at its place or, where it has none, at that of what it stands in."""
+    place, around = span_of(op), op.parent_op()
+    while place is None and around is not None:
+        place, around = span_of(around), around.parent_op()
+    raise CompilationError(f"{op.name}: {message}", place, hint=hint)
 
 
 def show(type: Attribute | SSAValue) -> str:

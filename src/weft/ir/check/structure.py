@@ -38,10 +38,10 @@ from xdsl.utils.exceptions import VerifyException
 from weft.base import CompilationError
 
 from .. import tt
-from ..locations import span_of
 from ..text import OPERATIONS, type_text
 from ..types import Encoding, Laid, PtrType, TensorDescType, is_float
 from ..walking import walk
+from .attributes import attribute_error
 from .control import ENDS, ISOLATED
 from .rules import LAYOUT_RULES, RULES, fail
 
@@ -62,6 +62,7 @@ KINDS: dict[str, type[Attribute]] = {
     **dict.fromkeys(("lhs_k_pack", "rhs_k_pack", "isVolatile", "reverse", "hex", "pure"), IntegerAttr),
     **dict.fromkeys(("order", "boundaryCheck", "isSigned", "operandSegmentSizes"), DenseArrayBase),
     **dict.fromkeys(("sym_name", "sym_visibility", "prefix", "message", "asm_string", "constraints"), StringAttr),
+    **dict.fromkeys(("elem_type", "interleave_layout", "swizzle_mode", "fill_mode"), IntegerAttr),
     "callee": SymbolRefAttr,
     "function_type": FunctionType,
 }
@@ -196,6 +197,10 @@ def _structure(op: Operation) -> _Form:
         wanted = KINDS.get(name)
         if wanted is not None and not isinstance(value, wanted):
             fail(op, f"'{name}' must be {_KIND_WORDS[wanted]}")
+    for name, value in op.attributes.items():
+        wrong = attribute_error(name, value)
+        if wrong is not None:
+            fail(op, wrong)
     return form
 
 
@@ -220,6 +225,17 @@ class _Walk:
         self.depth = 0
 
     def operation(self, op: Operation, reachable: bool = True) -> None:
+        """Check an operation and what is in it."""
+        try:
+            self._operation(op, reachable)
+        except (VerifyException, AttributeError, KeyError, IndexError, TypeError, ValueError) as error:
+            if isinstance(error, CompilationError):
+                raise
+            # Of a kind that no rule expects: what the rule then runs into is about the rule.
+            told = f": {error}" if isinstance(error, VerifyException) else ""
+            fail(op, f"an attribute or a type is of a kind that the operation cannot have{told}")
+
+    def _operation(self, op: Operation, reachable: bool) -> None:
         form = _structure(op)
         for result in op.results:
             problem = type_error(result.type, self.laid)
@@ -374,11 +390,7 @@ def verify(module: Operation, stage: str = "tile") -> None:
     if stage not in STAGES:
         raise ValueError(f"unknown stage {stage!r}, expected one of {', '.join(STAGES)}")
     extra = STAGES[stage]
-    try:
-        _Walk(stage in LAID_STAGES).operation(module)
-        if extra is not None:
-            for op in walk(module):
-                extra(op)
-    except (VerifyException, ValueError, AttributeError, KeyError, IndexError, TypeError) as error:
-        # A property of a kind that no rule expects: say so rather than show the rule's own trouble.
-        raise CompilationError(f"the module is not well formed: {error}", span_of(module)) from error
+    _Walk(stage in LAID_STAGES).operation(module)
+    if extra is not None:
+        for op in walk(module):
+            extra(op)

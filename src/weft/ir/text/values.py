@@ -44,6 +44,9 @@ __all__ = ["ValueReader"]
 _LONG = frozenset(("tensor", "!ttg.memdesc", "!tt.tensordesc", "!ttng.tensordesc_im2col", "!tt.ptr"))
 
 
+LAST_PLACE = (1 << 32) - 1
+"""The last line, and the last column, that a place can have; as in MLIR."""
+
 class ValueReader(Cursor):
     """A cursor that reads types, attributes and locations."""
 
@@ -536,9 +539,9 @@ class ValueReader(Cursor):
 
     def _named_location(self, name: str) -> Attribute:
         if self.accept(":"):
-            line = self.integer(", a line number,")
+            line = self._counted("line")
             self.expect(":")
-            column = self.integer(", a column number,")
+            column = self._counted("column")
             if self.accept("to"):  # a range: its end is not kept
                 if self.kinds[self.at] == "n":
                     self.at += 1
@@ -550,6 +553,13 @@ class ValueReader(Cursor):
             self.expect(")")
             return name_loc(name, inner)
         return name_loc(name)
+
+    def _counted(self, what: str) -> int:
+        """The number of a line or a column."""
+        number = self.integer(f", a {what} number,")
+        if not 0 <= number <= LAST_PLACE:
+            self.fail(f"the number of a {what} is from 0 to {LAST_PLACE}, not {number}", self.at - 1)
+        return number
 
     def _fused_location(self) -> Attribute:
         metadata: Attribute = NoneAttr()

@@ -13,7 +13,6 @@ from __future__ import annotations
 import math
 import numbers
 from collections.abc import Mapping, Sequence
-from types import ModuleType
 from typing import Any
 
 from xdsl.dialects import arith
@@ -366,8 +365,7 @@ def no_tensor(x: Any) -> TypeError:
     """The error for a value that is wanted as a tensor and is none."""
     if isinstance(x, (tuple, list, tuples.tuple)):
         return hinted(TypeError(f"cannot convert a tuple of {len(x)} to tensor"), "use its elements, one at a time")
-    named = shown(x) if isinstance(x, ModuleType) else x  # its repr has the path of a file
-    return TypeError(f"cannot convert {named} of type {type(x)} to tensor")
+    return TypeError(f"cannot convert {x if isinstance(x, str) else shown(x)} of type {type(x)} to tensor")
 
 
 def _number_of(x: Any) -> Any:

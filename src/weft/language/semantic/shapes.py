@@ -10,7 +10,7 @@ from weft.base import hinted
 from weft.ir import tt
 
 from .. import dtypes as dt
-from ..constants import constexpr
+from ..constants import constexpr, shown
 from ..dtypes import block_of, check_shape, dtype
 from ..tensors import tensor
 from .base import SemanticBase, block_shape, shape_text
@@ -44,7 +44,8 @@ class Shapes(SemanticBase):
             if isinstance(bound, tensor):
                 raise ValueError("arange's arguments must be of type tl.constexpr")
             if not isinstance(bound, int):  # True is 1, as it is in Python and in Triton
-                raise ValueError(f"arange's arguments must be integers, got {bound!r} of type {type(bound).__name__}")
+                kind = type(bound).__name__
+                raise ValueError(f"arange's arguments must be integers, got {shown(bound)} of type {kind}")
         start, end = int(start), int(end)
         if not (-(2**31) <= start < 2**31 and -(2**31) <= end < 2**31 + 1):
             raise ValueError(f"arange must fit in int32, got {start} to {end}")

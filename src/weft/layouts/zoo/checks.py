@@ -27,6 +27,9 @@ __all__ = [
     "word",
 ]
 
+LARGEST = 1 << 30
+"""What no parameter of a layout is greater than."""
+
 
 class ElementType(Protocol):
     """An element type, as far as layouts need one."""
@@ -68,7 +71,14 @@ def power_of_two(owner: str, name: str, value: Any) -> int:
     """A power of two."""
     if not _is_power_of_two(value):
         raise LayoutError(f"{owner}: {name} must be a power of two, got {value!r}")
+    _bounded(owner, name, value)
     return int(value)
+
+
+def _bounded(owner: str, name: str, value: int) -> None:
+    """Offsets and coordinates are computed in 64 bits."""
+    if value > LARGEST:
+        raise LayoutError(f"{owner}: {name} must be at most {LARGEST}, got {value!r}")
 
 
 def one_of(owner: str, name: str, value: Any, legal: Collection[int]) -> int:
@@ -105,6 +115,7 @@ def sizes(owner: str, name: str, value: Any, rank: int | None = None, like: str 
     for size in found:
         if not _is_power_of_two(size):
             raise LayoutError(f"{owner}: the entries of {name} must be powers of two, got {size!r} in {list(found)}")
+        _bounded(owner, f"an entry of {name}", size)
     return tuple(int(size) for size in found)
 
 
@@ -130,6 +141,7 @@ def bases(owner: str, name: str, value: Any, rank: int) -> tuple[tuple[int, ...]
             )
         if not all(_is_int(c) and c >= 0 for c in coordinates):
             raise LayoutError(f"{owner}: the coordinates in {name} must be integers from 0 on, got {list(coordinates)}")
+        _bounded(owner, f"a coordinate in {name}", max(coordinates, default=0))
         found.append(tuple(int(c) for c in coordinates))
     return tuple(found)
 
@@ -142,4 +154,5 @@ def shape_of(owner: str, value: Any, rank: int) -> tuple[int, ...]:
     for size in found:
         if not _is_power_of_two(size):
             raise LayoutError(f"{owner}: a tile's sizes must be powers of two, got {size!r} in {list(found)}")
+        _bounded(owner, "a size of the tile", size)
     return tuple(int(size) for size in found)

@@ -26,7 +26,7 @@ def mfma_scale_layout(dot_operand_layout: DotOperandLayout, shape: Sequence[int]
     >>> mfma_scale_layout(DotOperandLayout(0, parent, 16), [32, 4]).lane_bases[-1]
     (0, 1)
     """
-    parent = dot_operand_layout.parent
+    parent = dot_operand_layout.parent if isinstance(dot_operand_layout, DotOperandLayout) else None
     if not isinstance(parent, AMDMFMALayout) or parent.instr_shape[0] not in (16, 32) or parent.rank != 2:
         raise LayoutError(
             "mfma_scale_layout: the layout must be an operand of a 16x16 or 32x32 AMDMFMALayout of rank 2, got "
@@ -47,7 +47,7 @@ def wmma_scale_layout(dot_operand_layout: DotOperandLayout, shape: Sequence[int]
     >>> wmma_scale_layout(DotOperandLayout(0, parent, 16), [16, 4]).lane_bases[-1]
     (0, 0)
     """
-    parent = dot_operand_layout.parent
+    parent = dot_operand_layout.parent if isinstance(dot_operand_layout, DotOperandLayout) else None
     if not isinstance(parent, AMDWMMALayout) or parent.version != 3 or parent.rank != 2:
         raise LayoutError(
             "wmma_scale_layout: the layout must be an operand of an AMDWMMALayout of version 3 and rank 2, got "

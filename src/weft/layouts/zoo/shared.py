@@ -165,7 +165,8 @@ class NVMMASharedLayout(SharedLayout):
 
         `dtype` is an element type, or its width in bits.
         """
-        name, rank = "NVMMASharedLayout", len(block_shape)
+        name = "NVMMASharedLayout"
+        rank = len(checks.sizes(name, "block_shape", block_shape))
         bits = checks.element_bits(name, "the width of dtype", dtype)
         cga = check_cga(name, cga_layout, rank)
         own = shape_per_block(checks.shape_of(name, block_shape, rank), cga)
@@ -348,12 +349,13 @@ class PaddedSharedLayout(SharedLayout):
         """
         name = "PaddedSharedLayout"
         sizes = checks.sizes(name, "shape", shape)
+        pairs = checks.sequence(name, "interval_padding_pairs", interval_padding_pairs)
         cga = check_cga(name, cga_layout, len(sizes))
         own = shape_per_block(sizes, cga)
         linear = identity_nd("offset", own, checks.permutation(name, "order", order, len(sizes)))
         bases = linear.transpose_outs(dim_names(len(sizes))).bases["offset"]
         blocks = tuple(tuple(step * size for step, size in zip(basis, own, strict=True)) for basis in cga)
-        return PaddedSharedLayout(tuple(tuple(p) for p in interval_padding_pairs), bases, blocks, sizes)
+        return PaddedSharedLayout(pairs, bases, blocks, sizes)
 
     @property
     def rank(self) -> int:

@@ -15,7 +15,8 @@ import pytest
 
 import weft
 import weft.language as tl
-from weft import DeviceAssertionError
+from weft import DeviceAssertionError, gluon
+from weft.gluon import language as gl
 
 SOURCE = Path(__file__).read_text().splitlines()
 
@@ -172,6 +173,15 @@ def scatters(x, y, o, n, B: tl.constexpr):
 def strides(o, stride, B: tl.constexpr):
     i, j = tl.arange(0, B)[:, None], tl.arange(0, B)[None, :]
     tl.store(o + i * stride + j, i * 0.5 + j)
+
+
+@gluon.jit
+def laid_out(x, y, o, n, B: gl.constexpr):
+    first: gl.constexpr = gl.BlockedLayout([1], [32], [4], [0])
+    second: gl.constexpr = gl.BlockedLayout([2], [32], [4], [0])
+    i, j = gl.arange(0, B, layout=first), gl.arange(0, B, layout=second)
+    q = gl.load(x + i, mask=i < n, other=0) // gl.load(y + i, mask=i < n, other=0)
+    gl.store(o + j, gl.convert_layout(gl.where(n > 1000, 0, q), second), mask=j < n)
 
 
 EIGHT = np.arange(8, dtype=np.int32)
@@ -388,6 +398,16 @@ def test_rows_that_overlap(dtype: Any) -> None:
     told = "7 is stored there, and 0" if dtype == np.uint8 else "7.0 is stored there, and 0.5"
     with pytest.raises(DeviceAssertionError, match=rf"at position \[0, 7\] of a tile of shape \[8, 8\]: {told}"):
         strides[(1,)](out, 7, B=8, debug=True)
+
+
+def test_a_gluon_kernel() -> None:
+    x, y, out = np.arange(256, dtype=np.int32), but(np.ones(256, np.int32), 100, 0), np.zeros(256, np.int32)
+    laid_out[(1,)](x, y, out, 100, B=256, target="sim:cuda:80", debug=True)
+    np.testing.assert_array_equal(out[:100], x[:100])
+    with pytest.raises(DeviceAssertionError, match=r"at position \[100\] of a tile of shape \[256\]: 100 // 0"):
+        laid_out[(1,)](x, y, out, 101, B=256, target="sim:cuda:80", debug=True)
+    made = laid_out.warmup(x, y, out, 101, B=256, grid=(1,), target="cuda:90", debug=True)
+    assert "__assertfail" in made.asm["ptx"] and "weft.check" not in made.asm["ttgir"]
 
 
 def test_nothing_is_checked_without_sanitize_overflow() -> None:

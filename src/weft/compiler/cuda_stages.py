@@ -18,7 +18,7 @@ from weft.ir import print_module
 from weft.ir.lane import LaneProgram, text_of
 from weft.lower import lower
 from weft.passes.fence_copies import fence_copies
-from weft.passes.gpu_pipelines import gpu_pipeline, gpu_tile_pipeline, layout_pipeline
+from weft.passes.gpu_pipelines import check_layout_ir, gpu_pipeline, gpu_tile_pipeline, layout_pipeline
 
 from . import gpu
 from .options import Options
@@ -67,6 +67,8 @@ def _laid_out(module: ModuleOp, target: GPUTarget, language: CompileOptions) -> 
     """Layout IR as the lowering takes it; the module is changed."""
     if "ttg.num-warps" in module.attributes:
         gpu.check_cluster(gpu.blocks_of(module), int(target.arch))
+        if language.debug:
+            check_layout_ir(module, values=language.sanitize_overflow)
         return layout_pipeline(module)
     gpu.check_cluster(language.num_ctas, int(target.arch))
     warps, stages, blocks = language.num_warps, language.num_stages, language.num_ctas

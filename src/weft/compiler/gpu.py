@@ -19,7 +19,7 @@ from weft.lower import lower
 from weft.passes.create_tensormaps import create_tensormaps
 from weft.passes.fence_copies import fence_copies
 from weft.passes.fence_reads import fence_reads
-from weft.passes.gpu_pipelines import gpu_pipeline, gpu_tile_pipeline, layout_pipeline
+from weft.passes.gpu_pipelines import check_layout_ir, gpu_pipeline, gpu_tile_pipeline, layout_pipeline
 from weft.passes.resolve_layouts import resolve_layouts
 
 from .options import make_options
@@ -55,6 +55,8 @@ def lane_program(
         gpu_tile_pipeline(module, language.num_warps, fuse)
     if told is not None:
         told([asdict(found) for found in wrapped_offsets(module)])
+    if language.debug and (laid_out or as_text):
+        check_layout_ir(module, values=language.sanitize_overflow)
     if laid_out:
         return lower(module)
     if as_text:

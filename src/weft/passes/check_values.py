@@ -14,7 +14,8 @@ where it is done but where it matters: at a store, an address, a mask, a conditi
 shadow goes along with the value, through arithmetic, shapes, reductions, loops and branches; `tl.where` drops the one
 that is not chosen, and `a & b` that of b where a is false. A value without doubtful origin has no shadow.
 
-Not done here: operations inside of the functions of reductions; layout IR (Gluon's kernels).
+In layout IR (Gluon's kernels) shadows are not kept in shared memory, nor in what a matrix unit multiplies: there, and
+in partitions of warps, a value counts as right. Not done here: operations inside of the functions of reductions.
 """
 
 from __future__ import annotations
@@ -88,6 +89,10 @@ def _is_elementwise(op: Operation) -> bool:
     return (op.name.startswith(("arith.", "math.")) or isinstance(op, _ELEMENTS)) and bool(op.results)
 
 
+def _is_move(op: Operation) -> bool:
+    return isinstance(op, _SHAPES) or op.name == "ttg.convert_layout"
+
+
 @dataclass
 class _Flow:
     """What goes from where to where in one function."""
@@ -137,8 +142,7 @@ class _Flow:
             return [([e.operands[k] for e in ends if e is not None], (r,)) for k, r in enumerate(op.results)]
         if isinstance(op, tt.LoadOp):
             return [([] if op.other is None else [op.other], op.results)]
-        through = (*_SHAPES, tt.ReduceOp, tt.ScanOp, tt.GatherOp, tt.DotOp)
-        if _is_elementwise(op) or isinstance(op, through):
+        if _is_elementwise(op) or _is_move(op) or isinstance(op, tt.ReduceOp | tt.ScanOp | tt.GatherOp | tt.DotOp):
             return [(op.operands, op.results)]
         return []
 
@@ -182,7 +186,7 @@ class _Flow:
             return [self._chosen(b, op)]
         if isinstance(op, arith.AndIOp | arith.OrIOp) and like(op.results[0].type, i1) == op.results[0].type:
             return [self._decided(b, op)]
-        if isinstance(op, _SHAPES):
+        if _is_move(op):
             return self._moved(b, op)
         if isinstance(op, tt.ReduceOp | tt.ScanOp):
             whole = _merged(b, have)
@@ -200,14 +204,12 @@ class _Flow:
         shadows = [self.shadows.get(v) for v in sides]
         picked: Shadow | None = None
         if any(shadows):
-            if is_tensor(op.results[0].type) and not is_tensor(condition.type):
-                condition = b.splat(condition, shape_of(op.results[0].type))
+            condition = _spread(b, condition, op.results[0].type)
             left, right = (s or _clean(b, op.results[0].type) for s in shadows)
             picked = b.select(condition, left[0], right[0]), b.select(condition, left[1], right[1])
         own = self.shadows.get(op.operands[0])
-        if own is not None and is_tensor(op.results[0].type) and not is_tensor(op.operands[0].type):
-            shape = shape_of(op.results[0].type)
-            own = b.splat(own[0], shape), b.splat(own[1], shape)
+        if own is not None:
+            own = _spread(b, own[0], op.results[0].type), _spread(b, own[1], op.results[0].type)
         return _merged(b, [own, picked])
 
     def _decided(self, b: Builder, op: Operation) -> Shadow | None:
@@ -360,6 +362,13 @@ def _plain(source: Source) -> Attribute:
 
 def _not(b: Builder, truth: SSAValue) -> SSAValue:
     return b.binary(arith.XOrIOp, truth, b.constant(1, truth.type))
+
+
+def _spread(b: Builder, value: SSAValue, type: Attribute) -> SSAValue:
+    """A scalar as a tile of a type's shape and layout, where that is a tile."""
+    if is_tensor(value.type) or not is_tensor(type):
+        return value
+    return b.create(tt.SplatOp, (value,), (like(type, value.type),)).results[0]
 
 
 def _clean(b: Builder, type: Attribute) -> Shadow:

@@ -32,7 +32,7 @@ from .start_from_zero import start_from_zero
 from .store_operands import store_operands
 from .structure_branches import structure_branches
 
-__all__ = ["gpu_pipeline", "gpu_tile_pipeline", "layout_pipeline"]
+__all__ = ["check_layout_ir", "gpu_pipeline", "gpu_tile_pipeline", "layout_pipeline"]
 
 
 def gpu_tile_pipeline(module: ModuleOp, warps: int = 4, fuse: bool = True) -> ModuleOp:
@@ -89,6 +89,15 @@ def gpu_pipeline(
     cse_dce(module, fuse)  # addresses of the turns as they were, and what the first turns repeat
     drop_unchanged(module)
     return module
+
+
+def check_layout_ir(module: ModuleOp, *, values: bool) -> None:
+    """What `debug` adds to a Gluon kernel, whose layouts are resolved."""
+    if values:
+        check_values(module)
+        if all(op.name != "ttg.warp_specialize" for op in module.walk()):  # whose partitions do not meet
+            check_stores(module, barriers=True)
+    explain_asserts(module)
 
 
 def layout_pipeline(module: ModuleOp) -> ModuleOp:

@@ -407,7 +407,7 @@ def test_a_gluon_kernel() -> None:
     with pytest.raises(DeviceAssertionError, match=r"at position \[100\] of a tile of shape \[256\]: 100 // 0"):
         laid_out[(1,)](x, y, out, 101, B=256, target="sim:cuda:80", debug=True)
     made = laid_out.warmup(x, y, out, 101, B=256, grid=(1,), target="cuda:90", debug=True)
-    assert "__assertfail" in made.asm["ptx"] and "weft.check" not in made.asm["ttgir"]
+    assert "__assertfail" in made.asm["ptx"] and "weft.check" not in made.asm["ttir"]
 
 
 def test_nothing_is_checked_without_sanitize_overflow() -> None:

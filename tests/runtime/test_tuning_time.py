@@ -10,7 +10,7 @@ import pytest
 
 import weft
 import weft.language as tl
-from weft.runtime import autotuner
+from weft.runtime import autotuner, many
 
 
 def add(x, n, BLOCK: tl.constexpr, EXTRA: tl.constexpr = 0):  # type: ignore[no-untyped-def]
@@ -59,14 +59,14 @@ def test_options_that_heuristics_look_at_make_other_code(measured: list[Any]) ->
 
 def test_code_is_made_before_anything_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     done: list[str] = []
-    compile_many = autotuner.compile_many
+    compile_many = many.compile_many
 
-    def many(items: Any, **options: Any) -> Any:
+    def all_of_them(items: Any, **options: Any) -> Any:
         done.append(f"{len(items)} kernels")
         return compile_many(items, **options)
 
-    monkeypatch.setattr(autotuner, "compile_many", many)
-    monkeypatch.setattr(autotuner, "cores", lambda: 2)
+    monkeypatch.setattr(many, "compile_many", all_of_them)
+    monkeypatch.setattr(many, "cores", lambda: 2)
     configs = [weft.Config({"BLOCK": 16 * (i % 4 + 1) if i % 4 != 2 else 128, "EXTRA": i}) for i in range(4)]
     kernel = weft.autotune(configs, key=[], pre_hook=None)(weft.jit(add))
     launch(kernel)

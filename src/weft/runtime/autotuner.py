@@ -39,7 +39,6 @@ from .errors import AutotunerError, PTXASError
 from .files import compiler_key
 from .interface import KernelInterface, PickledByName
 from .jit import JITFunction
-from .many import compile_many
 from .streams import may_use_gpu
 from .testing import do_bench, do_bench_cudagraph
 from .tuning_checks import (
@@ -53,7 +52,6 @@ from .tuning_checks import (
     parameters_of,
     top_count,
 )
-from .workers import cores
 
 __all__ = ["Autotuner", "Config", "Heuristics", "autotune", "heuristics"]
 
@@ -297,12 +295,15 @@ class Autotuner(PickledByName, KernelInterface[Any]):
         A hook may change the arguments before a kernel is compiled for them: configurations that have one wait.
         """
         plain = [config for config in configs if config.pre_hook is None and config.ir_override is None]
-        if self.user_defined_pre_hook or len(plain) < LEAST_AHEAD or cores() < 2:
+        if self.user_defined_pre_hook or len(plain) < LEAST_AHEAD:
+            return
+        many = importlib.import_module(f"{__package__}.many")  # which brings the compiler
+        if many.cores() < 2:
             return
         ahead = [
             partial(self.fn.run, *args, **{**kwargs, **config.all_kwargs(), "warmup": True}) for config in plain
         ]
-        compile_many(ahead, return_exceptions=True)
+        many.compile_many(ahead, return_exceptions=True)
         self._ahead = set(plain)
 
     def _measure(self, configs: Iterable[Config], args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[Config, Any]:

@@ -18,9 +18,9 @@ from typing import Any
 
 from .compiling import compile
 from .futures import AsyncCompileMode, FutureKernel
-from .workers import default_pool
+from .workers import cores, default_pool
 
-__all__ = ["compile_many"]
+__all__ = ["compile_many", "cores"]
 
 MOST = 32
 """Kernels that are under way at a time where the executor does not say how many it compiles."""

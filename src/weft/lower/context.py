@@ -61,6 +61,8 @@ class Context:
         """What is made when it is first asked for, by operations of the same block."""
         self.pulled_rows: dict[SSAValue, Any] = {}
         """Rows that are loaded for such operations alone."""
+        self.marked: set[XBlock] = set()
+        """The blocks of which that is known."""
         self.pulled: set[Operation] = set()
         """Operations that are lowered when a row is stored of which they are a part, run by run (rows.py)."""
         self.offsets: dict[SSAValue, int] = {}

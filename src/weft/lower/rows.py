@@ -27,19 +27,21 @@ from typing import Any
 
 from xdsl.ir import Operation, SSAValue
 
-from weft.ir import int_value
+from weft.ir import int_value, is_tensor
 from weft.ir.lane import ELEMENT_BITS, Block, LaneOp, Value
 from weft.layouts import f2
 
-from .context import Context, elem_of, lowering, tile_shape
+from .context import LOWERINGS, Context, elem_of, lowering, tile_shape
 from .memory import VECTOR_BYTES, back, hints_of, runs_of
 
 WORD_BYTES = 4
 WORDS = "i32"
+ON_THE_WAY = 128
+"""Bytes of a row that a thread asks for at a time."""
+MANY_PARTS, MOST_WARPS = 8, 16
+"""Of blocks that are alone, but have registers for one part more to be on its way."""
 AT_A_TIME = 1
 """Runs that are loaded, computed and stored at a time where a row is only wanted by what is stored."""
-PULLED = ("arith.", "math.")
-"""Operations that are done for some of the runs."""
 QUIET = ("arith.", "math.", "tt.", "weft.load_row")
 LOUD = (
     *("tt.store", "tt.atomic", "tt.debug_barrier", "tt.call", "tt.print", "tt.assert", "weft.check", "tt.descriptor"),
@@ -145,6 +147,15 @@ class _Runs:
         lanes = c.build.add("ballot", [found], [("i32", 1)]).result
         return self.compare(lanes, "!=", c.number(0))
 
+    def any_there(self) -> Value:
+        """Whether any element of a warp's runs is."""
+        c = self.c
+        index = c.plus(
+            self.less(c.build.linear([0], (), self.layout.in_columns("warp")), self.shift), c.number(min(self.places))
+        )
+        lanes = c.build.add("ballot", [self.compare(index, "<", self.end)], [("i32", 1)]).result
+        return self.compare(lanes, "!=", c.number(0))
+
     def of_warp(self, place: Value) -> Value:
         """Whether a place is of this warp, as those behind the tile's end are of that which has its beginning."""
         columns = self.layout.in_columns("warp")
@@ -207,6 +218,19 @@ class _Load:
             self.hints |= self.runs.number()
         self.ends = _ends(c, self.runs, self.elem, self.other, self.hints)
 
+        self.parts = self.runs.parts()
+        self.begun = 0
+        run_bytes = AT_A_TIME * self.runs.run * self.runs.size
+        many = len(self.parts) >= MANY_PARTS and c.program.warps <= MOST_WARPS
+        self.ahead = max(1, ON_THE_WAY // run_bytes) if self.is_aligned else 2 if many else 1
+        """Parts that are loaded ahead: what is aligned is new, and far away; what is not is mostly the same for all."""
+
+    def begin_to(self, last: int) -> None:
+        """Load as many parts, where they are not on their way yet."""
+        while self.begun <= min(last, len(self.parts) - 1):
+            self.begin(*self.parts[self.begun])
+            self.begun += 1
+
     def begin(self, k: int, part: _Runs) -> None:
         """Load some of the runs, from run k on."""
         if self.is_aligned:
@@ -217,7 +241,7 @@ class _Load:
         else:
             self.moved[k] = _apart(self.c, part, self.elem, self.other, self.hints)
 
-    def end(self, part: _Runs, k: int) -> Value:
+    def end(self, k: int, part: _Runs) -> Value:
         """Their elements: moved and, in the warps that have the row's ends, joined with those."""
         c, value = self.c, self.moved.pop(k)()
         taken, otherwise = Block(), Block()
@@ -233,19 +257,17 @@ class _Load:
 @lowering("weft.load_row")
 def _load(c: Context, op: Operation) -> None:
     result, load = op.results[0], _Load(c, op)
-    chain = _chain(op, load.is_aligned)
-    if chain is not None:
-        c.pulled.update(chain)
+    _mark(c, op)
+    if _is_for_store(c, op, load.is_aligned):
         c.pulled_rows[result] = load
         if load.is_aligned:
-            for k, part in load.runs.parts():
-                load.begin(k, part)
+            load.begin_to(load.ahead - 1)
         return
     runs = load.runs
     load.begin(0, runs)
 
     def joined() -> Value:
-        return c.build.rename(load.end(runs, 0), back(runs.layout, runs.order))
+        return c.build.rename(load.end(0, runs), back(runs.layout, runs.order))
 
     if all(use.operation.parent is op.parent for use in result.uses):
         c.waiting[result] = joined
@@ -253,31 +275,51 @@ def _load(c: Context, op: Operation) -> None:
         c[result] = joined()
 
 
-def _chain(op: Operation, is_aligned: bool) -> list[Operation] | None:
-    """The operations between a row and the store that alone wants it, element by element; None if there is more to it.
+def _mark(c: Context, op: Operation) -> None:
+    """Note what is computed element by element for a store of a row alone, in the block of a row that is loaded."""
+    assert op.parent is not None
+    if op.parent in c.marked:
+        return
+    c.marked.add(op.parent)
+    for store in op.parent.ops:
+        todo = [(store.operands[3], LONGEST_CHAIN)] if store.name == "weft.store_row" else []
+        while todo:
+            value, left = todo.pop()
+            made = value.owner
+            if left and isinstance(made, Operation) and made.parent is op.parent and _is_pulled(made):
+                c.pulled.add(made)
+                todo += [(x, left - 1) for x in made.operands]
 
-    What is pulled is loaded when it is stored: nothing may be written before, nor by this store.
+
+def _is_pulled(op: Operation) -> bool:
+    """Whether an operation, whose result has one use, can be done for some of the runs."""
+    if not op.operands or len(list(op.results[0].uses)) > 1 or not is_tensor(op.results[0].type):
+        return False
+    return op.name == "arith.select" or (op.name.startswith(("arith.", "math.")) and op.name not in LOWERINGS)
+
+
+def _is_for_store(c: Context, op: Operation, is_aligned: bool) -> bool:
+    """Whether a row is for a store alone, so that it can be loaded run by run when it is stored.
+
+    Nothing may be written before, nor by this store, unless it is of the same elements.
     """
-    found, last = list[Operation](), op
+    last = op
     while last.name != "weft.store_row":
-        uses = list(last.results[0].uses) if len(last.results) == 1 else []
+        uses = list(last.results[0].uses)
         if len(uses) != 1 or uses[0].operation.parent is not op.parent:
-            return None
+            return False
         last = uses[0].operation
-        if last.name != "weft.store_row" and not last.name.startswith(PULLED):
-            return None
-        found.append(last)
-        if len(found) > LONGEST_CHAIN:  # what is pulled is gone through by recursion
-            return None
+        if last not in c.pulled and (last.name != "weft.store_row" or uses[0].index != 3):
+            return False
     read, written = _argument(op.operands[0]), _argument(last.operands[0])
     if not is_aligned and (read is None or written is None or read is written):
-        return None
+        return False
     between = op.next_op
     while between is not None and between is not last:
         if not between.name.startswith(QUIET) or between.name.startswith(LOUD):
-            return None
+            return False
         between = between.next_op
-    return found[:-1]
+    return True
 
 
 def _argument(pointer: SSAValue) -> SSAValue | None:
@@ -411,46 +453,48 @@ def _store(c: Context, op: Operation) -> None:
     hints = hints_of(op) | runs.number() | {"part": len(c.rows)}
     c.rows[op] = len(c.rows)
     once, mine = c.all_of(c.once(runs.layout, cluster=True)), runs.mine(1)
-    loads = _pulled_rows(c, value)
-    parts = runs.parts() if loads else [(0, runs)]
-    later = [load for load in loads if not load.is_aligned]
-    for load in later:
-        load.begin(*load.runs.parts()[0])
-    for number, (k, part) in enumerate(parts):
-        for load in later if number + 1 < len(parts) else ():
-            load.begin(*load.runs.parts()[number + 1])
-        stored = _pull(c, value, k, part) if loads else c.build.rename(c.whole(value), runs.order)
+    loads = _leaves(c, value)
+    for number, (k, part) in enumerate(runs.parts()):
+        for load in loads:
+            load.begin_to(number + load.ahead)
+        body = Block()
+        before = c.inside(body)
+        stored = _pull(c, value, k, part)
         if stored.count == 1:
             stored = c.build.rename(stored, [0] * len(part.order))
         vector, address = part.vectors()
         masks = part.each(part.whole(), part.run // vector)
         c.build.store("global", address, stored, vector, c.all_of([masks, once]), **hints)
         taken = Block()
-        before = c.inside(taken)
+        outer = c.inside(taken)
         _store_ends(c, part, stored, once, hints)
-        c.restore(before)
+        c.restore(outer)
         part.if_mine(mine, (), taken, Block())
+        c.restore(before)
+        part.if_mine(part.any_there(), (), body, Block())
 
 
-def _pulled_rows(c: Context, value: SSAValue) -> list[_Load]:
-    """The rows that are pulled for a value."""
+def _leaves(c: Context, value: SSAValue) -> list[_Load]:
+    """The rows that are pulled for a value; what else it is made of is made."""
     if value in c.pulled_rows:
         return [c.pulled_rows[value]]
     op = value.owner
-    if not isinstance(op, Operation) or op not in c.pulled:
-        return []
-    return [load for x in op.operands for load in _pulled_rows(c, x)]
+    if isinstance(op, Operation) and op in c.pulled:
+        return [load for x in op.operands for load in _leaves(c, x)]
+    _ = c[value]
+    return []
 
 
 def _pull(c: Context, value: SSAValue, k: int, part: _Runs) -> Value:
     """Some runs of a value, from run k on."""
     if value in c.pulled_rows:
         load: _Load = c.pulled_rows[value]
-        return load.end(dict(load.runs.parts())[k], k)
+        return load.end(k, dict(load.parts)[k])
     op = value.owner
     if op in c.pulled:
         assert isinstance(op, Operation)
-        return c.elementwise(op, given=[_pull(c, x, k, part) for x in op.operands])
+        given = [_pull(c, x, k, part) for x in op.operands]
+        return c.build.select(*given) if op.name == "arith.select" else c.elementwise(op, given=given)
     found = c[value]
     return found if found.count == 1 else c.build.rename(found, part.order)
 

@@ -9,6 +9,9 @@ what comes out is taken unless it spills: a word or two outside of the loops is 
 them cost more than blocks bring (0.37 of the speed); and so does a wgmma that is awaited before the next one is issued,
 which ptxas does, and says, where it has too few registers.
 
+Of a block that is alone, in a program without loops, more registers may be too much, and eight words out of them: rows
+of 16,385 bf16 times a vector are 1.27 times as fast with two blocks of 512 threads, and 28 bytes of each on the stack.
+
 Not asked for is what brings nothing: a block more where half of the warps that a multiprocessor can have are there, or
 where two blocks are that multiply matrices, one of which computes while the other waits (0.91 of the speed with three).
 
@@ -46,10 +49,14 @@ __all__ = ["assemble_for"]
 
 NEAR = 0.8
 """The share of its registers that a thread has to do with for one block more."""
+ALONE = 0.6
+"""The same where a block is alone, and its program has no loops."""
 NEARLY = 0.98
 """The same where two blocks are that multiply."""
 SPILLED_BYTES = 16
 """Of stores and loads together."""
+SPILLED_ONCE = 32
+"""The same where it is a second block, and each thread does them once."""
 HOPELESS_FRAME = 4096
 """Four times what all registers hold: so many bytes of a stack are not made half by them."""
 ENOUGH_THREADS = 1024
@@ -68,7 +75,9 @@ SERIALIZED = "instructions are serialized"
 PRODUCTS = ("wgmma.mma_async", "mma.sync")
 
 
-def one_more(capability: int, threads: int, shared: int, registers: int, multiplies: bool = False) -> int:
+def one_more(
+    capability: int, threads: int, shared: int, registers: int, multiplies: bool = False, straight: bool = False
+) -> int:
     """The number of blocks at a time to ask for; 0 where registers are not what limits it, or far too many.
 
     >>> one_more(90, 256, 96 << 10, 130), one_more(90, 256, 96 << 10, 200), one_more(90, 256, 96 << 10, 96)
@@ -77,6 +86,8 @@ def one_more(capability: int, threads: int, shared: int, registers: int, multipl
     (3, 0)
     >>> one_more(90, 128, 72 << 10, 169, multiplies=True)
     3
+    >>> one_more(90, 512, 0, 99), one_more(90, 512, 0, 99, straight=True)
+    (0, 2)
     """
     now = blocks_at_a_time(capability, threads, shared, registers)
     wanted = now + 1
@@ -85,7 +96,8 @@ def one_more(capability: int, threads: int, shared: int, registers: int, multipl
     if now * threads >= ENOUGH_THREADS:
         return 0
     fits = REGISTERS // (threads * wanted) // 8 * 8
-    return wanted if fits >= (NEARLY if multiplies and now > 1 else NEAR) * registers else 0
+    share = NEARLY if multiplies and now > 1 else ALONE if straight and now == 1 else NEAR
+    return wanted if fits >= share * registers else 0
 
 
 def fewer(capability: int, threads: int, shared: int, registers: int, held: int) -> int:
@@ -124,11 +136,13 @@ def assemble_for(ptx: str, arch: str, *, threads: int, shared: int, maxnreg: int
     if blocks:
         early = _for_blocks(ptx, arch, blocks)
         return early if early and early.spilled_bytes <= first.spilled_bytes else first
-    blocks = one_more(capability, threads, shared, first.registers, multiplies)
+    straight = not multiplies and not _has_loop(ptx)
+    blocks = one_more(capability, threads, shared, first.registers, multiplies, straight)
     if not blocks:
         return first
     second = _for_blocks(ptx, arch, blocks)
-    if second is None or second.spilled_bytes > first.spilled_bytes + SPILLED_BYTES:
+    allowed = SPILLED_ONCE if straight and blocks == 2 else SPILLED_BYTES
+    if second is None or second.spilled_bytes > first.spilled_bytes + allowed:
         return first
     return first if SERIALIZED in second.log and SERIALIZED not in first.log else second
 
@@ -139,6 +153,15 @@ def _with_room(ptx: str, capability: int, threads: int, shared: int, registers: 
         return fewer(capability, threads, shared, registers, held)
     held = held_without_loops(ptx)
     return fewer(capability, threads, shared, registers - ADDRESSES, held) if held in ON_THE_WAY else 0
+
+
+def _has_loop(ptx: str) -> bool:
+    """Whether a branch goes back.
+
+    >>> _has_loop("$L__BB0_2:\\n @%p1 bra $L__BB0_2;"), _has_loop("@%p1 bra $L__BB0_2;\\n $L__BB0_2:")
+    (True, False)
+    """
+    return any(0 <= ptx.find(f"{jump[1]}:") < jump.start() for jump in re.finditer(r"\bbra(?:\.uni)?\s+(\$\w+)", ptx))
 
 
 def _loads_in_a_loop(ptx: str) -> bool:

@@ -613,9 +613,75 @@ def _serving() -> Iterator[Case]:
     )  # fmt: skip
 
 
+def _odd() -> Iterator[Case]:
+    """Every kernel above that has rows and masks, with rows that begin at any address."""
+    rows, columns, more = 16384, 4097, {"BLOCK": 8192, "num_warps": 8}
+    x, grad = (torch.randn(rows, columns, device="cuda").bfloat16() for _ in range(2))
+    w, out = torch.randn(columns, device="cuda").bfloat16(), torch.empty_like(x)
+    yield (
+        "rms norm bf16, rows of 4097", "rms_norm", (rows,), (x, w, out, columns, 1e-6), more, out,
+        lambda: torch.nn.functional.rms_norm(x.float(), (columns,), w.float(), 1e-6), 1e-2,
+    )  # fmt: skip
+
+    def norm_gradient() -> torch.Tensor:
+        leaf = x.float().requires_grad_()
+        torch.nn.functional.layer_norm(leaf, (columns,), w.float(), None, 1e-5).backward(grad.float())
+        return leaf.grad
+
+    args, name = (x, w, grad, out, columns, 1e-5), "layer norm backward, bf16, rows of 4097"
+    yield name, "layer_norm_backward", (rows,), args, more, out, norm_gradient, 1e-2
+    y, g = torch.softmax(torch.randn(rows, columns, device="cuda"), -1), torch.randn(rows, columns, device="cuda")
+    product = torch.empty_like(y)
+    yield (
+        "softmax backward, f32, rows of 4097", "softmax_backward", (rows,), (y, g, product, columns), more, product,
+        lambda: y * (g - (y * g).sum(-1, keepdim=True)), 1e-4,
+    )  # fmt: skip
+    top, place = torch.empty(rows, device="cuda"), torch.empty(rows, device="cuda", dtype=torch.int32)
+    args = (y, top, place, columns)
+    yield "greatest of a row of 4097, f32", "best", (rows,), args, more, top, lambda: y.max(-1).values, 0.0
+    index = torch.randint(0, rows, (65536,), device="cuda")
+    found = torch.empty(65536, columns, device="cuda", dtype=torch.bfloat16)
+    yield (
+        "rows of 4097 of a table, bf16", "gathered", (65536,), (x, index, found, columns), more, found,
+        lambda: x[index], 0.0,
+    )  # fmt: skip
+    both, half = (torch.randn(rows, n, device="cuda").bfloat16() for n in (2 * 2049, 2049))
+
+    def gated() -> torch.Tensor:
+        a, b = both.float().chunk(2, -1)
+        return torch.nn.functional.silu(a) * b
+
+    yield "swiglu bf16, rows of 2049", "swiglu", (rows, 3), (both, half, 2049), {"BLOCK": 1024}, half, gated, 1e-2
+    rows, columns = 4096, 32003
+    long, wide = torch.randn(rows, columns, device="cuda").bfloat16(), torch.randn(2, columns, device="cuda")
+    normed, label = torch.empty_like(long), torch.randint(0, columns, (rows,), device="cuda")
+    yield (
+        "layer norm in three passes, bf16, rows of 32003", "layer_norm_in_passes", (rows,),
+        (long, wide[0], wide[1], normed, columns, 1e-5), {"BLOCK": 2048, "num_warps": 8}, normed,
+        lambda: torch.nn.functional.layer_norm(long.float(), (columns,), wide[0], wide[1], 1e-5), 1e-2,
+    )  # fmt: skip
+    loss = torch.empty(rows, device="cuda")
+
+    def entropy() -> torch.Tensor:
+        return torch.nn.functional.cross_entropy(long.float(), label, reduction="none")
+
+    more, args = {"BLOCK": 4096, "num_warps": 8}, (long, label, loss, columns)
+    yield "cross entropy bf16, 32003 classes", "cross_entropy", (rows,), args, more, loss, entropy, 1e-3
+    yield "cross entropy block by block, 32003 classes", "online_loss", (rows,), args, more, loss, entropy, 1e-3
+    images, groups, channels, pixels = 64, 8, 16, 57 * 57
+    image = torch.randn(images, groups * channels, 57, 57, device="cuda").half()
+    weight, bias = torch.rand(groups * channels, device="cuda"), torch.rand(groups * channels, device="cuda")
+    result, args = torch.empty_like(image), (channels * pixels, channels, 1e-5)
+    yield (
+        "group norm f16, images of 57x57", "group_norm", (images * groups,), (image, weight, bias, result, *args),
+        {"BLOCK": 2048, "num_warps": 8}, result,
+        lambda: torch.nn.functional.group_norm(image.float(), groups, weight, bias), 1e-2,
+    )  # fmt: skip
+
+
 GROUPS = (
     _attention, _products, _exact, _quantized, _layers, _paged, _chains, _rows, _elements, _training, _looked_up,
-    _persistent, _windowed, _serving,
+    _persistent, _windowed, _serving, _odd,
 )  # fmt: skip
 
 IN_PLACE = ("rotate_in_place",)

@@ -49,8 +49,8 @@ __all__ = ["assemble_for"]
 
 NEAR = 0.8
 """The share of its registers that a thread has to do with for one block more."""
-ALONE = 0.6
-"""The same where a block is alone, and its program has no loops."""
+ALONE, LARGE = 0.6, 512
+"""The same where a block of so many threads is alone, and its program has no loops."""
 NEARLY = 0.98
 """The same where two blocks are that multiply."""
 SPILLED_BYTES = 16
@@ -136,7 +136,7 @@ def assemble_for(ptx: str, arch: str, *, threads: int, shared: int, maxnreg: int
     if blocks:
         early = _for_blocks(ptx, arch, blocks)
         return early if early and early.spilled_bytes <= first.spilled_bytes else first
-    straight = not multiplies and not _has_loop(ptx)
+    straight = threads >= LARGE and not multiplies and not _has_loop(ptx)
     blocks = one_more(capability, threads, shared, first.registers, multiplies, straight)
     if not blocks:
         return first

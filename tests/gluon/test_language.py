@@ -119,7 +119,7 @@ def test_clusters_came_with_hopper() -> None:
         launch(clustered, x, target="sim:cuda:80", num_ctas=2)
     assert str(caught.value) == (
         "error: a cluster of 2 blocks (num_ctas=2) is not supported on target cuda:80\n"
-        "hint: clusters came with compute capability 9.0: launch with num_ctas=1, or for target cuda:90"
+        "hint: num_ctas > 1 requires NVIDIA SM90+ (Hopper): launch with num_ctas=1, or for target cuda:90"
     )
 
 

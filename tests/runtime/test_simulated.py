@@ -230,3 +230,11 @@ def test_a_target_is_that_of_a_thread() -> None:
     with ThreadPoolExecutor(3) as threads:
         assert list(threads.map(launch, targets)) == [[target, "cpu"] * 10 for target in targets]
     assert weft.runtime.current_target() == "cpu"
+
+
+def test_the_option_arch_says_which_gpu_is_simulated() -> None:
+    x, out = np.arange(64, dtype=np.float32), np.zeros(64, np.float32)
+    made = add[(1,)](x, x, out, 64, BLOCK=64, target="sim:cuda:90", arch="sm80")
+    assert (out == 2 * x).all() and ".target sm_80" in made.asm["ptx"]
+    with pytest.raises(ValueError, match=r"num_ctas > 1 requires NVIDIA SM90\+ \(Hopper\)"):
+        add[(1,)](x, x, out, 64, BLOCK=64, target="sim:cuda:90", arch="sm80", num_ctas=2)

@@ -74,11 +74,15 @@ def blocks_of(module: ModuleOp) -> int:
     return int_value(found) if found is not None else 1
 
 
+class NoClusters(Unsupported, ValueError):
+    """The GPU has no clusters of blocks; for Triton that is a ValueError."""
+
+
 def check_cluster(blocks: int, arch: int) -> None:
-    """Unsupported where there are no clusters."""
+    """NoClusters where there are none."""
     if blocks > 1 and arch < 90:
-        hint = "clusters came with compute capability 9.0: launch with num_ctas=1, or for target cuda:90"
-        raise Unsupported(f"a cluster of {blocks} blocks (num_ctas={blocks})", f"cuda:{arch}", hint=hint)
+        hint = "num_ctas > 1 requires NVIDIA SM90+ (Hopper): launch with num_ctas=1, or for target cuda:90"
+        raise NoClusters(f"a cluster of {blocks} blocks (num_ctas={blocks})", f"cuda:{arch}", hint=hint)
 
 
 def gluon_options(options: Mapping[str, Any], arch: int) -> CompileOptions:

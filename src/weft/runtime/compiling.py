@@ -303,6 +303,8 @@ def compile(
         target = unsaid_gpu(in_layouts or _is_gluon(src)) or current_target()
     chosen = target
     if chosen in compiler.SIMULATED:
+        asked_for = f"sim:{compiler.target_of_arch(given['arch'])}" if given.get("arch") else chosen
+        chosen = asked_for if asked_for in compiler.SIMULATED else chosen
         simulate = importlib.import_module(f"{__package__}.simulate")
         try:
             return simulate.compiled(src, chosen, given, compile)

@@ -199,3 +199,11 @@ def test_what_has_an_order_is_not_turned(kernel: Any) -> None:
     pointers = [weft.MockTensor("fp16")] * 2
     made = kernel.warmup(*pointers, 1001, B=1024, grid=(1,), target="cuda:90")
     assert "weft.load_row" not in str(made.asm["ttgir"])
+
+
+def test_what_is_aligned_stays() -> None:
+    """Also where some elements are longer than others, and a vector has fewer of them."""
+    types = {"x": "*bf16", "w": "*fp32", "b": "*fp32", "out": "*bf16", "n": "i32", "B": "constexpr"}
+    known = {(i,): [["tt.divisibility", 16]] for i in range(5)}
+    made = weft.compile(weft.ASTSource(layer_norm, types, {"B": 2048}, known), target="cuda:90")
+    assert "weft.load_row" not in str(made.asm["ttgir"])

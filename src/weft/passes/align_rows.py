@@ -263,7 +263,9 @@ def _turn(function: Operation, layout: LayoutAttr, rows: Sequence[_Row]) -> None
         _note_alignment(row, run, facts)
     stores = [row for row in rows if row.is_store]
     first = (stores or list(rows))[0]
-    if any(row.key != first.key for row in stores) or all(row.vector >= run for row in rows):
+    if any(row.key != first.key for row in stores) or all(
+        row.vector >= min(run, RUN_BYTES // row.size) for row in rows
+    ):
         return
     if any(row.key != first.key and row.size > MOST_SHIFTED for row in rows) or _come_back(rows):
         return

@@ -121,6 +121,15 @@ def nested_loops(n: int) -> Program:
     return tile_kernel(body)
 
 
+def nested_accesses(n: int) -> Program:
+    body = "".join(
+        "    " * (j + 1) + f"for j{j} in range(n):\n"
+        + "    " * (j + 2) + f"tl.store(o + j{j} * BLOCK + i, tl.load(o + (i ^ {j})) + 1)\n"
+        for j in range(n)
+    )  # fmt: skip
+    return tile_kernel(body)
+
+
 def carried(n: int) -> Program:
     body = "".join(f"    c{j} = a + {j}\n" for j in range(n)) + "    for j in range(n):\n"
     body += "".join(f"        c{j} = c{j} * b + {j}\n" for j in range(n))
@@ -184,6 +193,7 @@ LADDERS: dict[str, Ladder] = {
     "nested_branches": Ladder(nested_branches, (12, 24, 48, 96), "ifs, one within the other"),
     "loops": Ladder(loops, (50, 100, 200, 400), "loops, one after the other"),
     "nested_loops": Ladder(nested_loops, (5, 10, 20), "loops, one within the other"),
+    "nested_accesses": Ladder(nested_accesses, (5, 10, 20), "the same, with a load and a store in each"),
     "carried": Ladder(carried, (25, 50, 100, 200), "tiles that a loop carries"),
     "accesses": Ladder(accesses, (100, 200, 400, 800), "pairs of a load and a store"),
     "arguments": Ladder(arguments, (50, 100, 200, 400), "pointers given"),

@@ -64,10 +64,16 @@ def test_the_last_turn_is_near_the_greatest_integer(kernel: Any, bounds: tuple[i
     assert ran(kernel, *bounds) == list(range(*bounds))
 
 
-@pytest.mark.parametrize("kernel", [turns, turns_by])
-def test_the_simulator_says_that_a_gpu_would_go_on(kernel: Any) -> None:
+@pytest.mark.parametrize("bounds", ENDS, ids=str)
+def test_turns_are_counted_on_a_gpu_where_the_step_is_known_only_there(bounds: tuple[int, int, int]) -> None:
+    """What is counted has 64 bits, and does not wrap."""
+    assert ran(turns, *bounds, target="sim:cuda:80") == list(range(*bounds))
+
+
+def test_the_simulator_says_that_a_gpu_would_go_on() -> None:
+    """A step that is a constant is added to the variable itself."""
     with pytest.raises(SimulationError) as caught:
-        ran(kernel, LARGEST - 47, LARGEST, 16, target="sim:cuda:80")
+        ran(turns_by, LARGEST - 47, LARGEST, 16, target="sim:cuda:80")
     assert caught.value.message == (
         "the counter of this loop wraps: after 2147483632 comes 2147483648, which is no int32, so that a GPU goes on"
     )
@@ -79,15 +85,22 @@ def test_counted_in_int64_nothing_wraps(target: str) -> None:
     assert ran(turns_in_int64, *bounds, target=target) == list(range(*bounds))
 
 
-@pytest.mark.parametrize("bounds", [(0, 10, 0), (0, 10, -1), (10, 0, -3)], ids=str)
-def test_a_step_that_is_not_positive(bounds: tuple[int, int, int]) -> None:
-    """Nothing on the CPU, where it went on for ever; an error in the simulator."""
-    assert ran(turns, *bounds) == []
-    with pytest.raises(SimulationError) as caught:
-        ran(turns, *bounds, target="sim:cuda:80")
-    message = f"the step of this loop is {bounds[2]}, which must be positive where it is known only now"
-    assert caught.value.message == message
+@pytest.mark.parametrize("target", ["cpu", "sim:cuda:80"])
+@pytest.mark.parametrize("bounds", [(0, 10, -1), (10, 0, -3), (-(2**31), LARGEST, -1)], ids=str)
+def test_a_step_that_is_negative(bounds: tuple[int, int, int], target: str) -> None:
+    assert ran(turns, *bounds, target=target) == list(range(*bounds))
+
+
+@pytest.mark.parametrize("target", ["cpu", "sim:cuda:80"])
+def test_a_step_of_0(target: str) -> None:
+    """No turn, and an error where `debug` asks for it."""
+    with pytest.raises(weft.DeviceAssertionError) as caught:
+        ran(turns, 0, 10, 0, target=target)
+    assert caught.value.message == "the step of a range must not be 0"
     assert caught.value.span is not None
+    x = np.full(8, -1, np.int32)
+    turns[(1,)](x, 0, 10, 0, target=target)
+    assert x.tolist() == [0] + [-1] * 7
 
 
 def test_ordinary_bounds() -> None:

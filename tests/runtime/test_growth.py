@@ -22,6 +22,8 @@ LADDER = Path(__file__).resolve().parents[2] / "benchmarks" / "compile_ladder.py
 STEP = 4
 MOST = 8
 """How many times as often a function may be called: 4^1.5, as short kernels do not fill the last round of all."""
+MOST_IN_NESTS = 24
+"""The same for nests: 4^2, and half as much again."""
 FEW = 24
 """Calls for each line of a kernel from which growth counts: some steps begin at a size."""
 PAIRS = {
@@ -81,11 +83,22 @@ def test_no_function_is_called_quadratically(
     name: str, size: int, target: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(chains, "LONGEST", 5)  # up to there each branch is looked at by all that it is in
-    calls(name, target, 2, tmp_path)  # what is made once in a process
-    few, many = (calls(name, target, n, tmp_path) for n in (size, STEP * size))
+    assert_growth(name, target, size, tmp_path, MOST)
+
+
+@pytest.mark.parametrize("target", ["cpu", "cuda:90"])
+def test_no_function_is_called_exponentially_in_nests(target: str, tmp_path: Path) -> None:
+    """Python takes 20 loops in each other: each may look at all within it, but not twice at each that does so too."""
+    assert_growth("nested_accesses", target, 5, tmp_path, MOST_IN_NESTS)
+
+
+def assert_growth(name: str, target: str, size: int, folder: Path, most: int) -> None:
+    """No function is called more than `most` times as often for a kernel `STEP` times as long."""
+    calls(name, target, 2, folder)  # what is made once in a process
+    few, many = (calls(name, target, n, folder) for n in (size, STEP * size))
     steep = {
         f"{where}: {few[where]} calls, then {count}"
         for where, count in many.items()
-        if count > MOST * max(few[where], FEW * size) and not any(pair in where for pair in PAIRS)
+        if count > most * max(few[where], FEW * size) and not any(pair in where for pair in PAIRS)
     }
     assert not steep, "\n".join(sorted(steep))

@@ -15,10 +15,11 @@ copies of the copy engine.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import reduce
 
 from weft.analysis import GlobalTouch, GlobalTouches, is_block_barrier, is_cluster_barrier, of_one_row, of_one_store
-from weft.ir.lane import Block, Builder, LaneOp, LaneProgram
+from weft.ir.lane import Block, Builder, LaneOp, LaneProgram, Value
 
 __all__ = ["order_globals"]
 
@@ -37,10 +38,46 @@ def order_globals(program: LaneProgram) -> None:
         _Walk(program, replace(program, body=region, warps=warps), number + 1 if number else 0).run()
 
 
+@dataclass(frozen=True)
+class _Nest:
+    """What is inside a loop or branch: the accesses, and the values that each turn computes anew."""
+
+    touches: tuple[GlobalTouch, ...]
+    values: frozenset[Value]
+
+
+@dataclass(frozen=True)
+class _Summary:
+    """What a block leaves pending: its own accesses, and what was pending before if it can be gone through without
+    a barrier."""
+
+    is_open: bool
+    own: State
+
+    def after(self, state: State) -> State:
+        """What is pending behind the block."""
+        return self.own | state if self.is_open else self.own
+
+    def then(self, later: _Summary) -> _Summary:
+        """Of this block and another behind it."""
+        return _Summary(self.is_open and later.is_open, later.after(self.own))
+
+
+_NOTHING, _BARRIER = _Summary(True, frozenset()), _Summary(False, frozenset())
+
+
 class _Walk:
     def __init__(self, whole: LaneProgram, part: LaneProgram, number: int | None) -> None:
         self.program, self.number = part, number
         self.whole = whole
+        self.written: set[Value] = set()
+        self.nests: dict[LaneOp, _Nest] = {}
+        self.seen: dict[LaneOp, State] = {}
+        """What was pending when a turn of a loop was walked through: barriers within are there for all of it."""
+        self.summaries: dict[LaneOp, _Summary] = {}
+        """What a turn of a loop leaves, until a barrier is put into it."""
+        self.around: list[LaneOp] = []
+        """The loops that are being walked through."""
 
     def run(self) -> None:
         """Put the barriers in."""
@@ -48,9 +85,23 @@ class _Walk:
             return
         self.touches = GlobalTouches(replace(self.whole, warps=self.program.warps))
         found = [t for op in self.program.body.walk() for t in self.touches.of(op)]
-        written = {root for t in found if t.how != "read" for root in t.roots}
-        if len([t for t in found if t.roots & written]) > len(written):  # some of them is accessed more than once
+        self.written = {root for t in found if t.how != "read" for root in t.roots}
+        # some of them is accessed more than once
+        if len([t for t in found if t.roots & self.written]) > len(self.written):
             self.block(self.program.body, frozenset())
+
+    def found(self, op: LaneOp) -> list[GlobalTouch]:
+        """The accesses of an operation to what is written somewhere."""
+        return [t for t in self.touches.of(op) if t.roots & self.written]
+
+    def nest(self, op: LaneOp) -> _Nest:
+        """What is inside an operation's regions."""
+        if op not in self.nests:
+            inside = [o for r in op.regions for o in r.walk()]
+            values = {v for o in inside for v in o.results}
+            values |= {v for o in (op, *inside) for r in o.regions for v in r.arguments}
+            self.nests[op] = _Nest(tuple(t for o in inside for t in self.found(o)), frozenset(values))
+        return self.nests[op]
 
     def block(self, block: Block, state: State) -> State:
         """Walk through a block; what is pending at its end."""
@@ -58,19 +109,19 @@ class _Walk:
         while index < len(block.ops):
             op = block.ops[index]
             if op.attrs.get("of_warp"):  # others do not come there: what is to be waited for is waited for before
-                inside = [t for r in op.regions for o in r.walk() for t in self.touches.of(o)]
+                inside = self.nest(op).touches
                 if self.meet(state, inside):
                     state, index = self.ordered(block, index), index + 1
                 state |= frozenset(inside)
             elif op.regions:
                 looped = op.name in ("for", "while")
-                if looped and self.meet(state, [t for r in op.regions for o in r.walk() for t in self.touches.of(o)]):
+                if looped and self.meet(state, self.nest(op).touches):
                     state, index = self.ordered(block, index), index + 1
                 state = self.loop(op, state) if looped else self.branch(op, state)
             elif self.orders(op):
                 state = frozenset()
             else:
-                found = self.touches.of(op)
+                found = self.found(op)
                 if self.meet(state, found):
                     state, index = self.ordered(block, index), index + 1
                 state |= frozenset(found)
@@ -83,14 +134,51 @@ class _Walk:
         return frozenset().union(*ends, *([state] if len(op.regions) < 2 else []))
 
     def loop(self, op: LaneOp, state: State) -> State:
-        """Once, and once more behind itself, when its addresses are those of another turn."""
-        anew = {v for r in op.regions for v in r.arguments}
-        anew |= {v for r in op.regions for o in r.walk() for v in o.results}
+        """Once, and once more behind itself, when its addresses are those of another turn.
+
+        In a nest that would be 2^depth walks: a turn that begins with nothing new leaves what it is known to leave.
+        """
         for _ in range(2):
-            for region in op.regions:
-                state = self.block(region, state)
-            state = frozenset(replace(t, turned=t.turned | {op}) if t.address in anew else t for t in state)
+            if op in self.seen and state <= self.seen[op]:
+                state = self.turn(op).after(state)
+            else:
+                self.seen[op] = self.seen.get(op, frozenset()) | state
+                self.around.append(op)
+                for region in op.regions:
+                    state = self.block(region, state)
+                self.around.pop()
+            state = self.turned(op, state)
         return state
+
+    def turned(self, op: LaneOp, state: State) -> State:
+        """What is pending in the next turn of a loop, and behind it."""
+        anew = self.nest(op).values
+        return frozenset(replace(t, turned=t.turned | {op}) if t.address in anew else t for t in state)
+
+    def turn(self, op: LaneOp) -> _Summary:
+        """What a turn of a loop leaves."""
+        if op not in self.summaries:
+            self.summaries[op] = reduce(_Summary.then, map(self.summary, op.regions), _NOTHING)
+        return self.summaries[op]
+
+    def summary(self, block: Block) -> _Summary:
+        """What a block leaves, with the barriers that are there."""
+        found = _NOTHING
+        for op in block.ops:
+            if op.attrs.get("of_warp"):
+                found = found.then(_Summary(True, frozenset(self.nest(op).touches)))
+            elif op.name in ("for", "while"):
+                found = found.then(self.turn(op))
+                found = _Summary(found.is_open, self.turned(op, found.own))
+            elif op.regions:
+                ends = [self.summary(region) for region in op.regions] + [_NOTHING] * (len(op.regions) < 2)
+                either = _Summary(any(e.is_open for e in ends), frozenset().union(*(e.own for e in ends)))
+                found = found.then(either)
+            elif self.orders(op):
+                found = _BARRIER
+            else:
+                found = found.then(_Summary(True, frozenset(self.found(op))))
+        return found
 
     def meet(self, state: State, found: Sequence[GlobalTouch]) -> bool:
         """Whether one of these meets what is pending, or that would take too long to find out."""
@@ -117,6 +205,8 @@ class _Walk:
         (op,) = build.block.ops
         op.attrs["of"] = "global"
         block.ops.insert(index, op)
+        for loop in self.around:
+            self.summaries.pop(loop, None)
         return frozenset()
 
 

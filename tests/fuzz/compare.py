@@ -44,7 +44,7 @@ class Variant:
     With `apart`, no store may have two lanes with one address: which of them stays is open on the target. With
     `lanes`, options of threads and the simulator's schedule are drawn from the seed. With `device`, arrays lie on the
     GPU. `gluon` is the compute capability that Gluon kernels are for, 0 for kernels of the Triton language. `special`
-    kernels have floats of any value besides whole ones.
+    kernels have floats of any value besides whole ones. With `layouts`, Gluon kernels only move tiles through many.
     """
 
     options: dict[str, Any] = field(default_factory=dict)
@@ -54,6 +54,7 @@ class Variant:
     device: bool = False
     gluon: int = 0
     special: bool = False
+    layouts: bool = False
 
     @contextmanager
     def applied(self) -> Iterator[dict[str, Any]]:
@@ -97,11 +98,15 @@ SPECIAL = {
     for name, variant in {**VARIANTS, **SIMULATED, **ON_GPU}.items()
 }
 """The same on floats that may be anything; `x * y + z` rounds twice, as it is written."""
-EVERY = {**VARIANTS, **SIMULATED, **ON_GPU, **SPECIAL}
+LAYOUTS = {f"layouts:{name}": replace(variant, layouts=True) for name, variant in SIMULATED.items() if variant.gluon}
+"""Gluon kernels that take tiles through random layouts of every family, by registers and by shared memory."""
+EVERY = {**VARIANTS, **SIMULATED, **ON_GPU, **SPECIAL, **LAYOUTS}
 
 
 def generate(seed: int, variant: Variant) -> Program:
     """The kernel of a seed, as a variant can have it."""
+    if variant.layouts:
+        return gluon.generate_layouts(seed, variant.gluon)
     if variant.gluon:
         return gluon.generate(seed, variant.gluon, variant.special)
     g = Generator(seed, variant.apart)

@@ -3,6 +3,7 @@
 python -m fuzz.run --seeds 0:5000                     a campaign on the CPU, each seed in one variant, in turn
 python -m fuzz.run --seeds 0:1000 --variant avx2      all of them in one variant; `--variant all`: in every one
 python -m fuzz.run --seeds 0:100 --variant sim             on simulated GPUs, Gluon kernels too
+python -m fuzz.run --seeds 0:2000 --variant layouts        random Gluon layouts on simulated GPUs
 python -m fuzz.run --seeds 0:100 --variant special         on NaN, infinities, denormals, numbers that round
 python -m fuzz.run --seconds 600                      seeds that nobody has run, for ten minutes
 python -m fuzz.run --seconds 600 --variant gpu --out found      on the GPU of this machine; findings into a folder
@@ -19,10 +20,12 @@ import time
 from pathlib import Path
 
 from .campaign import GPU_IS_MISSING, Campaign, batch, gpu_here
-from .compare import EVERY, SIMULATED, SPECIAL, VARIANTS, Variant, difference, generate
+from .compare import EVERY, LAYOUTS, SIMULATED, SPECIAL, VARIANTS, Variant, difference, generate
 from .program import Program
 from .shrink import fails_alike, outcome, reduced
 
+GROUPS = ("sim", "special", "layouts", "gpu")
+"""Names of several variants, each seed in one of them."""
 FRESH = 1 << 40  # from here on
 HOPPER = ["gluon:cuda:90", "cuda-x2", "cuda", "gluon:cuda:90", "cuda-x4"]
 """What a campaign has beside plain kernels, from compute capability 9.0 on."""
@@ -34,7 +37,7 @@ def main() -> None:
     parser.add_argument("--seeds", default="", help="first:last of a campaign")
     parser.add_argument("--seconds", type=float, default=1e9, help="when a campaign ends at the latest")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
-    parser.add_argument("--variant", default="", choices=["", "all", "sim", "special", "gpu", *EVERY])
+    parser.add_argument("--variant", default="", choices=["", "all", *GROUPS, *EVERY])
     parser.add_argument("--seed", type=int, help="one seed only")
     parser.add_argument("--show", action="store_true", help="print its kernel")
     parser.add_argument("--reduce", action="store_true", help="cut its kernel down as long as it fails")
@@ -63,8 +66,9 @@ def campaign(options: argparse.Namespace) -> int:
     else:
         first = FRESH + int(time.time())  # a second gives less than a thousand kernels, so most are new
         last = first + (1 << 30)
-    in_turn = options.variant in ("", "sim", "special", "gpu")
+    in_turn = options.variant in ("", *GROUPS)
     groups = {"": list(VARIANTS), "all": list(VARIANTS), "sim": list(SIMULATED), "gpu": ["cuda", "special:cuda"]}
+    groups["layouts"] = list(LAYOUTS)
     groups["special"] = [name for name, variant in SPECIAL.items() if not variant.device]
     variants = groups.get(options.variant, [options.variant])
     if EVERY[variants[0]].device:

@@ -22,6 +22,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Malformed kernels, IR texts and layout expressions.")
     parser.add_argument("kinds", nargs="*", help=f"some of {', '.join(KINDS)}; by default all")
     parser.add_argument("--seeds", default="0:5000", help="first:last of a campaign")
+    parser.add_argument("--seconds", type=float, default=1e9, help="when a campaign ends at the latest")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--seed", type=int, help="one seed only")
     parser.add_argument("--show", action="store_true", help="print its input")
@@ -39,7 +40,7 @@ def main() -> int:
     first, last = map(int, options.seeds.split(":"))
     optimised = ["-O"] * sys.flags.optimize
     command = [sys.executable, *optimised, "-m", "malformed.run", "--batch"]
-    chosen = Campaign(first, last, kinds, False, 1e9, options.jobs, command, ("PASS", "UNSUPPORTED"))
+    chosen = Campaign(first, last, kinds, False, options.seconds, options.jobs, command, ("PASS", "UNSUPPORTED"))
     chosen.run()
     print(chosen.table(), flush=True)
     return 1 if chosen.wrong else 0

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 import weft
@@ -12,6 +17,7 @@ from weft.layouts import BlockedLayout, NVMMASharedLayout, PaddedSharedLayout, m
 
 from .judge import KINDS, shown, verdict
 
+TESTS = Path(__file__).parents[1]
 SAMPLE = {"kernels": range(6000, 6025), "ttir": range(15), "ttgir": range(15), "layouts": range(150)}
 
 
@@ -20,6 +26,16 @@ def test_a_sample(kind: str) -> None:
     for seed in SAMPLE[kind]:
         said, what = verdict(kind, seed)
         assert said in ("PASS", "UNSUPPORTED"), f"{kind} {seed}: {said} {what}\n{shown(kind, seed)}"
+
+
+@pytest.mark.slow  # Python compiles all that is imported once more
+def test_nothing_hangs_on_assertions() -> None:
+    """Under `python -O` the same is said; a child process as the campaign has it."""
+    pairs = [f"{seed}:{kind}" for kind, count in (("ttir", 8), ("ttgir", 8), ("layouts", 30)) for seed in range(count)]
+    command = [sys.executable, "-O", "-m", "malformed.run", "--batch", " ".join(pairs)]
+    paths = os.pathsep.join([str(TESTS), str(TESTS.parent / "src")])
+    child = subprocess.run(command, env={**os.environ, "PYTHONPATH": paths}, capture_output=True, text=True, check=True)
+    assert child.stdout.split("\n") == [*(f"DONE {pair}" for pair in pairs), ""]
 
 
 IR = """module attributes {{{module}}} {{

@@ -91,6 +91,22 @@ def distributed(draw: random.Random, shape: Shape, warps: int, hopper: bool) -> 
     return blocked(draw, rank, warps)
 
 
+def any_of(draw: random.Random, shape: Shape, warps: int, hopper: bool) -> str:
+    """Any layout of registers, operands of products as often as others: of mma.sync, of wgmma, of plain products."""
+    rank, kind = len(shape), draw.random()
+    if kind < 0.12 and rank < 3:
+        dim = draw.randrange(rank + 1)
+        parent = (*shape[:dim], draw.choice((1, 2, 8)), *shape[dim:])
+        return f"gl.SliceLayout({dim}, {any_of(draw, parent, warps, hopper)})"
+    if kind < 0.24 and rank in (2, 3):
+        return f"gl.DotOperandLayout({draw.randrange(2)}, {blocked(draw, rank, warps)}, 0)"
+    if kind < 0.36 and rank == 2:
+        return f"gl.DotOperandLayout({draw.randrange(2)}, {mma(draw, warps)}, {draw.choice((1, 2, 4, 8))})"
+    if kind < 0.45 and rank == 2 and hopper and warps >= 4:
+        return f"gl.DotOperandLayout(0, {wgmma(draw, warps, draw.choice((8, 16, 32, 64)))}, {draw.choice((1, 2, 4))})"
+    return distributed(draw, shape, warps, hopper)
+
+
 def expanded(layout: str, rank: int, axis: int) -> str:
     """The layout of a range along one axis of a tile of this rank, before dimensions are added to it."""
     for other in range(rank - 1, -1, -1):

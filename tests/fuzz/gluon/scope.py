@@ -106,6 +106,9 @@ class GluonProgram(Program):
 class GluonGenerator(Generator):
     """Appends statements to a Gluon kernel for a compute capability."""
 
+    registers = staticmethod(layouts.distributed)
+    """What draws a layout of registers."""
+
     def __init__(self, seed: int, capability: int, menu: list[tuple[Any, int]]) -> None:
         super().__init__(seed, apart=True)
         rng = self.rng
@@ -138,7 +141,7 @@ class GluonGenerator(Generator):
         same = [self.laid[v.name] for v in self.visible() if v.name in self.laid and len(v.shape) == len(shape)]
         if same and self.rng.random() < 0.4:
             return self.rng.choice(same)
-        return self.named(layouts.distributed(self.rng, shape, self.warps, self.hopper))
+        return self.named(self.registers(self.rng, shape, self.warps, self.hopper))
 
     def converted_text(self, var: Var, layout: str) -> str:
         """The variable in a layout, as text."""

@@ -260,3 +260,20 @@ def test_results_that_are_known_can_be_constexprs() -> None:
     o = np.zeros(2, np.int32)
     of_known_results[(1,)](o)
     assert o.tolist() == [2, 2]
+
+
+@weft.jit
+def least_and_reversed(x, least, back, K: tl.constexpr):
+    i = tl.arange(0, 4)[:, None]
+    tile = tl.load(x + i * 16 + tl.arange(0, 16))
+    tl.store(least + i * K + tl.arange(0, K), tl.topk(tile, K, descending=False))
+    tl.store(back + i * 16 + tl.arange(0, 16), tl.flip(tile))
+
+
+@pytest.mark.parametrize("target", ["cpu", "sim:cuda:90"])
+def test_the_smallest_elements_and_the_last_axis_reversed(target: str) -> None:
+    x = np.random.default_rng(0).permutation(64).astype(np.int32).reshape(4, 16)
+    for k in (1, 4, 16):
+        least, back = np.zeros((4, k), np.int32), np.zeros((4, 16), np.int32)
+        least_and_reversed[(1,)](x, least, back, k, target=target)
+        assert np.array_equal(least, np.sort(x)[:, :k]) and np.array_equal(back, x[:, ::-1])

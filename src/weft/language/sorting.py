@@ -180,9 +180,14 @@ def sort(x: tensor, dim: Any = None, descending: Any = CONSTEXPR_0, _semantic: T
 
 
 @standard_function
-def topk(x: tensor, k: Any, dim: Any = None, _semantic: TritonSemantic | None = None) -> tensor:
-    """The `k` largest elements along the last axis, largest first; `k` is a power of two."""
-    return sort_impl(x, k=k, dim=dim, descending=True, _semantic=_semantic)
+def topk(
+    x: tensor, k: Any, dim: Any = None, descending: Any = True, _semantic: TritonSemantic | None = None
+) -> tensor:
+    """The `k` largest elements along the last axis, largest first, or the smallest ones, smallest first.
+
+    `k` is a power of two.
+    """
+    return sort_impl(x, k=k, dim=dim, descending=known_flag(descending, "descending"), _semantic=_semantic)
 
 
 @standard_function
@@ -204,12 +209,10 @@ def bitonic_merge(
 @member
 @standard_function
 def flip(x: tensor, dim: Any = None, _semantic: TritonSemantic | None = None) -> tensor:
-    """The elements along an axis in reverse order."""
+    """The elements along an axis, the last one if none is given, in reverse order."""
     assert _semantic is not None
     shape = block_shape(x)
-    axis = unwrap(dim)
-    if axis is None:
-        raise TypeError("flip needs dim, the axis to reverse")
+    axis = -1 if unwrap(dim) is None else unwrap(dim)
     if not -len(shape) <= axis < len(shape):
         raise CompileTimeAssertionFailure(f"flip: dim {axis} is outside the {len(shape)} dimensions of the tensor")
     axis = axis if axis >= 0 else axis + len(shape)

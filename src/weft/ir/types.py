@@ -40,6 +40,8 @@ from xdsl.ir import Attribute, BuiltinAttribute, ParametrizedAttribute, TypeAttr
 from xdsl.irdl import irdl_attr_definition
 from xdsl.printer import Printer
 
+from .irdl_files import keep_to_packages
+
 __all__ = [
     # Triton's own types
     "Encoding",
@@ -82,6 +84,8 @@ __all__ = [
     "is_pointer",
     "is_tensor",
 ]
+
+keep_to_packages()
 
 
 AliasOf = Callable[[str, str], str]

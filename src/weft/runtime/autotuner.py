@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from weft import compiler
-from weft.base import CompileTimeAssertionFailure, LaunchError, LaunchTypeError, OutOfResources
+from weft.base import CompilerCrash, CompileTimeAssertionFailure, LaunchError, LaunchTypeError, OutOfResources
 from weft.language.keys import key_of, key_text
 
 from . import knobs
@@ -160,6 +160,7 @@ class Autotuner(PickledByName, KernelInterface[Any]):
         self.configs_timings: dict[Config, Any] = {}
         self.bench_time = 0.0
         self._ahead: set[Config] = set()
+        self._crashed: dict[Config, CompilerCrash] = {}
         """Configurations whose code has been made before they are measured."""
         if warmup is not None or rep is not None or use_cuda_graph:
             warnings.warn(
@@ -225,6 +226,8 @@ class Autotuner(PickledByName, KernelInterface[Any]):
                 config.pre_hook(full)
             self.pre_hook(full)
             try:
+                if config in self._crashed:  # here it might end the process
+                    raise self._crashed[config]
                 self.fn.run(*args, **current)
             except Exception as error:
                 self.post_hook(full, exception=error)
@@ -303,11 +306,12 @@ class Autotuner(PickledByName, KernelInterface[Any]):
         ahead = [
             partial(self.fn.run, *args, **{**kwargs, **config.all_kwargs(), "warmup": True}) for config in plain
         ]
-        many.compile_many(ahead, return_exceptions=True)
+        made = many.compile_many(ahead, return_exceptions=True)
         self._ahead = set(plain)
+        self._crashed = {c: error for c, error in zip(plain, made, strict=True) if isinstance(error, CompilerCrash)}
 
     def _measure(self, configs: Iterable[Config], args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[Config, Any]:
-        self.configs_timings, self._ahead = {}, set()
+        self.configs_timings, self._ahead, self._crashed = {}, set(), {}
         known: dict[Any, Any] = {}
         codes = [(c, self._same_code(c, args, kwargs)) for c in configs]
         self._compile_ahead({same: c for c, same in reversed(codes) if same is not None}.values(), args, kwargs)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from concurrent.futures import Executor, Future
 
-__all__ = ["AsyncCompileMode", "FutureKernel", "active_mode"]
+__all__ = ["AsyncCompileMode", "FutureKernel", "active_mode", "unless_failed"]
 
 
 class FutureKernel:
@@ -46,6 +46,13 @@ class FutureKernel:
         return getattr(self.result(), name)
 
 
+def unless_failed(kernel: Any) -> Any:
+    """A kernel, or one that is being compiled; None where that has failed, so that it is compiled again."""
+    if not isinstance(kernel, FutureKernel) or not kernel.future.done():
+        return kernel
+    return None if kernel.future.cancelled() or kernel.future.exception() is not None else kernel
+
+
 active_mode: ContextVar[AsyncCompileMode | None] = ContextVar("weft_async_compile", default=None)
 """The mode that is on in this context."""
 
@@ -53,8 +60,9 @@ active_mode: ContextVar[AsyncCompileMode | None] = ContextVar("weft_async_compil
 class AsyncCompileMode:
     """While it is on, kernels are compiled by `executor`; the same kernel asked for twice is compiled once.
 
-    `executor` has threads of this process; with `workers`, another executor, they have code made by its processes.
-    Without `wait` the end of the block does not wait for what is under way.
+    `executor` has threads of this process; with `workers`, another executor, they have code made by its processes:
+    that is `compile_many`, which may be called inside of itself. Without `wait` the end of the block does not wait for
+    what is under way.
     """
 
     def __init__(
@@ -65,6 +73,7 @@ class AsyncCompileMode:
         self.workers = workers
         self.wait = wait
         self.future_kernels: dict[str, FutureKernel] = {}
+        self._outer: AsyncCompileMode | None = None
 
     def submit(self, key: str, work: Callable[[], Any], finish: Callable[[Any], None]) -> FutureKernel:
         """Compile something, unless it is under way."""
@@ -77,7 +86,8 @@ class AsyncCompileMode:
         return kernel
 
     def __enter__(self) -> AsyncCompileMode:
-        if active_mode.get() is not None:
+        self._outer = active_mode.get()
+        if self._outer is not None and self.workers is None:
             raise RuntimeError("another AsyncCompileMode is on already")
         active_mode.set(self)
         return self
@@ -85,7 +95,7 @@ class AsyncCompileMode:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        active_mode.set(None)
+        active_mode.set(self._outer)
         for kernel in () if not self.wait else self.future_kernels.values():
             with contextlib.suppress(*((Exception,) if error is not None else ())):
                 kernel.result(self.ignore_errors)

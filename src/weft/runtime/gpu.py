@@ -24,7 +24,7 @@ from .arrays import ArrayFacts, array_facts, reader_of
 from .binder import MAX_GRID, NO_OPTIONS, REFUSED, Handler, grid_of, handler_for, handlers, int_key, make_binder
 from .binder import bind_slowly as bind_on_host
 from .descriptor import TensorDescriptor
-from .futures import FutureKernel
+from .futures import FutureKernel, unless_failed
 from .jit import key_of_specialization
 from .launch import make_fire, refuse_read_only, runtime_leaves
 from .quick import Last, chain, make_quick
@@ -423,7 +423,7 @@ class GPULaunches:
         asked = given.get("arch")
         target = str(compiler.target_of_arch(asked)) if asked else self.target or _target_of(self._index(args))
         key = key_of_specialization(facts, given, target)
-        kernel = self.kernel.cache.get(key)
+        kernel = unless_failed(self.kernel.cache.get(key))
         if kernel is None:
             kernel = self.kernel.compile_new(key, args, facts, given, warmup, target)
         self.watched = self.kernel.captures()

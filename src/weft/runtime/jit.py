@@ -28,7 +28,7 @@ from .arrays import is_array, may_be_on_gpu
 from .binder import asked_grid, make_binder, make_collector, unknown_keyword
 from .compiling import compile, current_target
 from .errors import UnknownKeyword
-from .futures import FutureKernel, active_mode
+from .futures import FutureKernel, active_mode, unless_failed
 from .inspection import DeviceCaches, JitFunctionInfo, read_specialization, told_of_compilation
 from .interface import KernelInterface, PickledByName
 from .launch import limits_of, make_fire, make_guard, runtime_leaves
@@ -321,10 +321,10 @@ class JITFunction(JITCallable, PickledByName, KernelInterface[Any]):
         given = {**self._options(options, args), **more}
         specialization = specialization or self._specialization(args, target)
         key = key_of_specialization(specialization, given, target)
-        kernel = self._kernels.get(key)
+        kernel = unless_failed(self._kernels.get(key))
         if kernel is None:
             with self._compile_lock:
-                kernel = self._kernels.get(key)
+                kernel = unless_failed(self._kernels.get(key))
                 if kernel is None:
                     kernel = self.compile_new(key, args, specialization, given, warmup, target)
         if kernel is not None and not warmup and isinstance(kernel, FutureKernel):

@@ -12,13 +12,17 @@ Kernels are traced here, one after the other; what takes time is done by compile
 
 from __future__ import annotations
 
+import os
+import threading
 from collections.abc import Callable, Iterable
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Executor, Future, ThreadPoolExecutor
 from typing import Any
+
+from weft.base import LaunchTypeError
 
 from .compiling import compile
 from .futures import AsyncCompileMode, FutureKernel
-from .workers import cores, default_pool
+from .workers import cores, default_pool, stop
 
 __all__ = ["compile_many", "cores"]
 
@@ -39,19 +43,19 @@ def compile_many(
     `weft.compile` takes: a source, the path of a `.ttir` or `.ttgir` file, or a tuple of it with target and options.
     Without an `executor` the pool of this process is used; any other (of Dask, Ray or MPI) is given functions of
     Weft to call, so that its workers need Weft. With `return_exceptions` what fails is returned in the place of its
-    kernel; without it the first one that fails is raised, after all have ended. `progress` is called with how many are
-    done, and of how many.
+    kernel; without it the first one that fails is raised, after all have ended. Ctrl-C stops them at once. `progress`
+    is called with how many are done, and of how many.
 
     >>> from weft.compiler import IRSource
     >>> source = IRSource("module { tt.func public @nothing() { tt.return } }")
     >>> [kernel.name for kernel in compile_many([(source, "cuda:90"), (source, "cuda:80")])]
     ['nothing', 'nothing']
     """
-    work = list(items)
-    workers = executor if executor is not None else default_pool()
-    at_once = getattr(workers, "count", None) or MOST
+    work = [_checked(item) for item in items]
+    workers = _Stoppable(executor if executor is not None else default_pool())
     results: list[Any] = []
-    with ThreadPoolExecutor(at_once, thread_name_prefix="weft-many") as threads:
+    threads = ThreadPoolExecutor(workers.count or MOST, thread_name_prefix="weft-many")
+    try:
         begun = [_begun(item, threads, workers) for item in work]
         for done, waiting in enumerate(begun, 1):
             try:
@@ -60,10 +64,55 @@ def compile_many(
                 results.append(error)
             if progress is not None:
                 progress(done, len(work))
+    except BaseException:  # Ctrl-C, say: nothing of it goes on
+        threads.shutdown(wait=False, cancel_futures=True)
+        workers.stop()
+        raise
+    threads.shutdown()
     failed = next((result for result in results if isinstance(result, Exception)), None)
     if failed is not None and not return_exceptions:
         raise failed
     return results
+
+
+class _Stoppable(Executor):
+    """An executor, and what was asked of it and is not done: that can be stopped."""
+
+    def __init__(self, executor: Executor) -> None:
+        self.count: int | None = getattr(executor, "count", None)
+        self._executor = executor
+        self._waiting: set[Future[Any]] = set()
+        self._lock = threading.Lock()
+        self._stopped = False
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """Have a function called."""
+        with self._lock:
+            if self._stopped:
+                raise CancelledError
+            future = self._executor.submit(fn, *args, **kwargs)
+            self._waiting.add(future)
+        future.add_done_callback(self._waiting.discard)
+        return future
+
+    def stop(self) -> None:
+        """End what is under way, and begin nothing more."""
+        with self._lock:
+            self._stopped = True
+        for future in list(self._waiting):
+            stop(self._executor, future)
+
+
+def _checked(item: Any) -> Any:
+    """An item, which must be something to compile."""
+    if callable(item) or isinstance(item, (str, os.PathLike)) or hasattr(item, "make_ir"):
+        return item
+    if isinstance(item, tuple) and 1 <= len(item) <= 3:
+        return item
+    raise LaunchTypeError(
+        f"compile_many takes functions without arguments, sources and tuples (source, target, options), got {item!r}",
+        hint="weft.compile_many([lambda: kernel.warmup(..., grid=(1,)), (source, 'cuda:90', {'num_warps': 8})])",
+    )
 
 
 def _begun(item: Any, threads: Executor, workers: Executor) -> Callable[[], Any]:
@@ -72,13 +121,20 @@ def _begun(item: Any, threads: Executor, workers: Executor) -> Callable[[], Any]
         source, *rest = item if isinstance(item, tuple) else (item,)
         future = threads.submit(compile, source, *rest, executor=workers)
         return future.result
+    mode = AsyncCompileMode(threads, workers=workers, wait=False)
     try:
-        with AsyncCompileMode(threads, ignore_errors=True, workers=workers, wait=False):
+        with mode:
             made = item()
     except Exception as error:
         failed = error
         return lambda: _raised(failed)
-    return lambda: _finished(made)
+
+    def finished() -> Any:
+        for kernel in mode.future_kernels.values():  # also what the function did not return
+            kernel.result()
+        return _finished(made)
+
+    return finished
 
 
 def _raised(error: Exception) -> Any:
@@ -89,4 +145,6 @@ def _finished(made: Any) -> Any:
     """Kernels in the place of those that were being compiled."""
     if isinstance(made, FutureKernel):
         return made.result()
-    return [_finished(kernel) for kernel in made] if isinstance(made, list) else made
+    if type(made) is dict:
+        return {name: _finished(kernel) for name, kernel in made.items()}
+    return type(made)(_finished(kernel) for kernel in made) if type(made) in (list, tuple) else made

@@ -84,7 +84,7 @@ def _resolved(path: str, *, create: bool) -> str:
     is made, for this user only.
     """
     place, links = os.sep, 0
-    parts = os.path.join(os.getcwd(), path).split(os.sep)[::-1]
+    parts = (path if os.path.isabs(path) else os.path.join(os.getcwd(), path)).split(os.sep)[::-1]
     while parts:
         part = parts.pop()
         if part in ("", os.curdir):

@@ -1,7 +1,8 @@
 """What a compile worker runs: asked through one pipe, it answers through another, until the first is closed.
 
-A request is a function with its arguments; answers are ("stage", name) whenever a stage of a compilation begins, and at
-the end ("result", value) or ("error", exception). See `workers`, which starts this.
+A request is a function with its arguments; answers are ("stage", "") when it has arrived, ("stage", name) whenever a
+stage of a compilation begins, and at the end ("result", value) or ("error", exception). See `workers`, which starts
+this.
 """
 
 from __future__ import annotations
@@ -24,10 +25,15 @@ __all__ = ["LENGTH", "main", "read", "write"]
 LENGTH = struct.Struct("<Q")
 """What is before each message: how many bytes it has."""
 PR_SET_PDEATHSIG = 1
+ARRIVED = pickle.dumps(("stage", ""))
 
 
 def read(pipe: IO[bytes]) -> Any:
     """The next message. EOFError where the other side has closed the pipe, or is dead."""
+    return pickle.loads(_received(pipe))
+
+
+def _received(pipe: IO[bytes]) -> bytes:
     head = pipe.read(LENGTH.size)
     if len(head) < LENGTH.size:
         raise EOFError
@@ -35,12 +41,19 @@ def read(pipe: IO[bytes]) -> Any:
     body = pipe.read(size)
     if len(body) < size:
         raise EOFError
-    return pickle.loads(body)
+    return body
 
 
 def write(pipe: IO[bytes], message: Any) -> None:
     """Send a message. OSError where nobody reads any more."""
-    body = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
+    _send(pipe, _body(message))
+
+
+def _body(message: Any) -> bytes:
+    return pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
+
+
+def _send(pipe: IO[bytes], body: bytes) -> None:
     pipe.write(LENGTH.pack(len(body)) + body)
     pipe.flush()
 
@@ -58,25 +71,26 @@ def main(memory: int) -> None:
     os.dup2(2, 1)  # what is printed meanwhile is no answer
     lock = threading.Lock()
 
-    def answer(kind: str, value: Any) -> None:
+    def answer(body: bytes) -> None:
         with lock:
-            write(answers, (kind, value))
+            _send(answers, body)
 
-    stages_begun.append(lambda name: answer("stage", name))
+    stages_begun.append(lambda name: answer(_body(("stage", name))))
     while True:
         try:
-            function, args, kwargs = read(requests)
+            request = _received(requests)
         except EOFError:
             return
+        answer(ARRIVED)
         try:
-            result = function(*args, **kwargs)
-        except Exception as error:
-            answer("error", error if isinstance(error, WeftError) else _picklable(error))
-        else:
-            answer("result", result)
+            function, args, kwargs = pickle.loads(request)
+            body = _body(("result", function(*args, **kwargs)))
+        except BaseException as error:  # also SystemExit, and a result that does not pickle: the worker lives on
+            body = _body(("error", error if isinstance(error, WeftError) else _picklable(error)))
+        answer(body)
 
 
-def _picklable(error: Exception) -> Exception:
+def _picklable(error: BaseException) -> BaseException:
     """An exception that arrives: the same one, or one that says what it said."""
     try:
         pickle.loads(pickle.dumps(error))

@@ -26,16 +26,17 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Executor, Future, ThreadPoolExecutor
 from typing import Any
 
 from weft.base import CompilerCrash, LaunchError, WeftError
 from weft.compiler import Artefact, Work, compile_work
 
 from . import knobs
+from .files import PACKAGE
 from .worker import read, write
 
-__all__ = ["WorkerPool", "cores", "default_pool", "elsewhere"]
+__all__ = ["WorkerPool", "cores", "default_pool", "elsewhere", "stop"]
 
 BOOT = "import sys; sys.path[:] = {path!r}; from weft.runtime.worker import main; main({memory})"
 LAST_WORDS = 2000
@@ -48,10 +49,16 @@ class _Process:
     def __init__(self, memory: int) -> None:
         if not sys.executable:
             raise LaunchError("compile workers need to know the Python they run in, and sys.executable is empty")
+        if getattr(sys, "frozen", False):
+            raise LaunchError("compile workers need Python, and sys.executable is a program of its own")
         self.said = tempfile.TemporaryFile()  # noqa: SIM115 - as long as the process
         self.stage = ""
+        self.arrived = False
+        """Whether it has taken the request."""
         self.overdue = False
-        command = [sys.executable, "-c", BOOT.format(path=sys.path, memory=memory)]
+        # What is no string Python does not look at, and repr() may not be read. Weft's own place may be in no path.
+        path = [entry for entry in sys.path if type(entry) is str] + [os.path.dirname(PACKAGE)]
+        command = [sys.executable, "-c", BOOT.format(path=path, memory=memory)]
         self.child = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
@@ -63,7 +70,7 @@ class _Process:
     def ask(self, request: Any, seconds: float) -> Any:
         """The result of a request. What it raised there is raised here; EOFError where the worker is dead."""
         assert self.child.stdin is not None and self.child.stdout is not None
-        self.stage, self.overdue = "", False
+        self.stage, self.arrived, self.overdue = "", False, False
         watch = threading.Timer(seconds, self._too_late)
         watch.daemon = True
         watch.start()
@@ -78,7 +85,7 @@ class _Process:
                     return value
                 if kind == "error":
                     raise value
-                self.stage = value
+                self.stage, self.arrived = value, True
         finally:
             watch.cancel()
 
@@ -107,6 +114,13 @@ class _Process:
         return f"ended by {how}{': ' if words else ''}{words}"
 
 
+class _Call:
+    """A function that is to be called, and by whom."""
+
+    process: _Process | None = None
+    stopped = False
+
+
 class WorkerPool(Executor):
     """Processes that compile. `seconds` is how long one compilation may take, `memory` how many bytes it may have.
 
@@ -123,23 +137,54 @@ class WorkerPool(Executor):
         self.count = count or knobs.compilation.workers or cores()
         self.seconds = seconds if seconds is not None else knobs.compilation.worker_seconds
         self.memory = memory if memory is not None else knobs.compilation.worker_memory
+        if type(self.count) is not int or self.count < 1:
+            raise LaunchError(f"a pool has a number of workers, at least 1, got {self.count!r}", hint="WEFT_WORKERS=4")
+        if not isinstance(self.seconds, (int, float)) or not self.seconds > 0:
+            raise LaunchError(
+                f"a worker may take a number of seconds, more than 0, got {self.seconds!r}",
+                hint="WEFT_WORKER_SECONDS=600",
+            )
+        if type(self.memory) is not int or not 0 <= self.memory <= sys.maxsize:
+            raise LaunchError(
+                f"a worker may have a number of bytes, 0 for as many as there are, got {self.memory!r}",
+                hint="WEFT_WORKER_MEMORY=4G",
+            )
         self._begin()
 
     def _begin(self) -> None:
         self._process = os.getpid()
         self._threads = ThreadPoolExecutor(self.count, thread_name_prefix="weft-worker")
         self._idle: queue.SimpleQueue[_Process] = queue.SimpleQueue()
+        self._calls: dict[Future[Any], _Call] = {}
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         """Call a function in a worker, which imports it by its name; arguments and result are pickled."""
         if os.getpid() != self._process:  # a fork: the threads and the processes are the parent's
             self._begin()
-        return self._threads.submit(self._called, fn, args, kwargs)
+        call = _Call()
+        future = self._threads.submit(self._called, call, fn, args, kwargs)
+        self._calls[future] = call
+        future.add_done_callback(lambda done: self._calls.pop(done, None))
+        return future
+
+    def stop(self, future: Future[Any]) -> None:
+        """Cancel a call, also one that is under way: its worker is killed."""
+        call = self._calls.get(future)
+        if future.cancel() or call is None:
+            return
+        call.stopped = True
+        process = call.process
+        if process is not None:
+            process.child.kill()
 
     def compile(self, work: Work) -> Artefact:
         """Compile, and wait for it. CompilerCrash where the worker dies or takes too long."""
-        artefact: Artefact = self.submit(compile_work, work).result()
-        return artefact
+        future: Future[Artefact] = self.submit(compile_work, work)
+        try:
+            return future.result()
+        except BaseException:
+            self.stop(future)
+            raise
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """End the workers, after what they are at."""
@@ -150,36 +195,73 @@ class WorkerPool(Executor):
             while True:
                 self._idle.get_nowait().end()
 
-    def _called(self, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        try:
-            process = self._idle.get_nowait()
-        except queue.Empty:
-            process = _Process(self.memory)
-        try:
-            value = process.ask((fn, args, kwargs), self.seconds)
-        except EOFError:
-            raise self._crash(process, fn, args) from None
-        except BaseException:
-            if process.child.poll() is None:
+    def _called(self, call: _Call, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        while True:
+            try:
+                process, kept = self._idle.get_nowait(), True
+            except queue.Empty:
+                process, kept = _Process(self.memory), False
+            call.process = process
+            try:
+                if call.stopped:
+                    raise CancelledError
+                value = process.ask((fn, args, kwargs), self.seconds)
+            except EOFError:
+                if call.stopped:
+                    process.end()
+                    raise CancelledError from None
+                if kept and not process.arrived and not process.overdue:  # it was killed while it had nothing to do
+                    process.end()
+                    continue
+                raise self._crash(process, fn, args) from None
+            except MemoryError:
                 self._idle.put(process)
-            raise
-        self._idle.put(process)
-        return value
+                if not self.memory:
+                    raise
+                raise self._out_of_memory(process, fn, args, "") from None
+            except BaseException:
+                if process.child.poll() is None:
+                    self._idle.put(process)
+                raise
+            call.process = None
+            self._idle.put(process)
+            return value
 
     def _crash(self, process: _Process, fn: Callable[..., Any], args: tuple[Any, ...]) -> CompilerCrash:
         """What to raise for a worker that is dead."""
-        work = args[0] if args and isinstance(args[0], Work) else None
-        what = f"compiling `{work.name}`" if work is not None else f"running {fn.__name__}()"
-        hint = None
         if process.overdue:
             process.end()
             at = f" (stage {process.stage})" if process.stage else ""
-            message = f"{what} took more than {self.seconds:g} s{at}, and was stopped"
+            message = f"{_doing(fn, args)} took more than {self.seconds:g} s{at}, and was stopped"
             hint = "WEFT_WORKER_SECONDS, or knobs.compilation.worker_seconds, allows more"
-        else:
-            message = f"the process that was {what} {process.died()}"
-        file = _written(work) if work is not None else None
-        return CompilerCrash(message, process.stage or None, hint=hint, reproducer=file)
+            return CompilerCrash(message, process.stage or None, hint=hint, reproducer=_reproducer(args))
+        how = process.died()
+        if self.memory and re.search("out of memory|MemoryError|bad_alloc|[Cc]annot allocate|failed to map", how):
+            return self._out_of_memory(process, fn, args, f", which {how}")
+        message = f"the process that was {_doing(fn, args)} {how}"
+        return CompilerCrash(message, process.stage or None, reproducer=_reproducer(args))
+
+    def _out_of_memory(
+        self, process: _Process, fn: Callable[..., Any], args: tuple[Any, ...], more: str
+    ) -> CompilerCrash:
+        at = f" (stage {process.stage})" if process.stage else ""
+        message = f"{_doing(fn, args)} needs more memory than the {self.memory} bytes of a worker{at}{more}"
+        hint = "WEFT_WORKER_MEMORY, or knobs.compilation.worker_memory, allows more"
+        return CompilerCrash(message, process.stage or None, hint=hint, reproducer=_reproducer(args))
+
+
+def _doing(fn: Callable[..., Any], args: tuple[Any, ...]) -> str:
+    work = _work(args)
+    return f"compiling `{work.name}`" if work is not None else f"running {getattr(fn, '__name__', fn)}()"
+
+
+def _work(args: tuple[Any, ...]) -> Work | None:
+    return args[0] if args and isinstance(args[0], Work) else None
+
+
+def _reproducer(args: tuple[Any, ...]) -> str | None:
+    work = _work(args)
+    return _written(work) if work is not None else None
 
 
 def _written(work: Work) -> str | None:
@@ -214,6 +296,14 @@ def default_pool() -> WorkerPool:
         return _pools[0]
 
 
+def stop(executor: Executor, future: Future[Any]) -> None:
+    """Give up what was asked of an executor."""
+    if hasattr(executor, "stop"):
+        executor.stop(future)
+    else:
+        future.cancel()
+
+
 def elsewhere(executor: Executor) -> Callable[[Work], Artefact]:
     """What compiles by an executor: `compile(..., elsewhere=elsewhere(executor))`.
 
@@ -221,13 +311,19 @@ def elsewhere(executor: Executor) -> Callable[[Work], Artefact]:
     """
 
     def made(work: Work) -> Artefact:
+        future: Future[Artefact] | None = None
         try:
-            artefact: Artefact = executor.submit(compile_work, work).result()
-        except WeftError:
+            future = executor.submit(compile_work, work)
+            artefact = future.result()
+        except (WeftError, CancelledError):
             raise
         except Exception as error:
             message = f"{type(error).__name__} from the executor that was compiling `{work.name}`: {error}"
             raise CompilerCrash(message, reproducer=_written(work)) from error
+        except BaseException:  # Ctrl-C, say
+            if future is not None:
+                stop(executor, future)
+            raise
         return artefact
 
     return made

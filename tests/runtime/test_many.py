@@ -1,0 +1,196 @@
+"""`compile_many` and the pool where things go wrong around them: Ctrl-C, killed workers, odd surroundings and items."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import weft
+import weft.language as tl
+from weft import CompilationError, CompilerCrash, LaunchError, WorkerPool
+from weft.base import LaunchTypeError
+from weft.compiler import Work
+from weft.runtime import workers
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="deaths by signals")
+
+X = np.ones(64, np.float32)
+
+
+@weft.jit
+def doubled(x, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+    i = tl.arange(0, BLOCK)
+    tl.store(x + i, tl.load(x + i) * 2)
+
+
+@weft.jit
+def mistaken(x, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+    tl.store(x, tl.load(x).nothing)
+
+
+def warm(kernel: Any = doubled, block: int = 16) -> Any:
+    return kernel.warmup(X, BLOCK=block, grid=(1,))
+
+
+@pytest.fixture(scope="module")
+def pool() -> Iterator[WorkerPool]:
+    with WorkerPool(1, seconds=120) as made:
+        yield made
+
+
+@pytest.fixture(autouse=True)
+def _compiled_anew(monkeypatch: pytest.MonkeyPatch, pool: WorkerPool) -> Iterator[None]:
+    monkeypatch.setattr(workers, "_pools", [pool])
+    with weft.knobs.compilation.scope():
+        weft.knobs.compilation.always_compile = True
+        doubled.cache.clear()
+        yield
+
+
+def test_a_worker_that_is_killed_while_idle_costs_nothing(pool: WorkerPool) -> None:
+    os.kill(pool.submit(os.getpid).result(), signal.SIGKILL)
+    assert weft.compile_many([warm])[0].name == "doubled"
+
+
+def test_what_a_function_raises_or_returns_does_not_end_its_worker(pool: WorkerPool) -> None:
+    before = pool.submit(os.getpid).result()
+    with pytest.raises(SystemExit):
+        pool.submit(sys.exit, 3).result()
+    with pytest.raises(TypeError, match="cannot pickle"):
+        pool.submit(threading.Lock).result()
+    assert pool.submit(os.getpid).result() == before
+
+
+def test_ctrl_c_ends_what_is_under_way(pool: WorkerPool) -> None:
+    pool.submit(max, 1, 2).result()  # there is a worker
+    timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
+    begin = time.monotonic()
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        pool.compile(_Slow("k", "", "ttir", "", "cpu", 0, 1, ()))
+    pool.submit(max, 1, 2).result()  # the only worker is free again
+    assert time.monotonic() - begin < 30
+
+
+class _Slow(Work):
+    """Takes a minute wherever it arrives."""
+
+    def __reduce__(self) -> Any:
+        return time.sleep, (60,)
+
+
+def test_many_are_stopped_by_what_ends_the_call(pool: WorkerPool, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, stopped = threading.Event(), list[Any]()
+    slow: Any = None
+
+    def submit(*args: Any) -> Any:
+        nonlocal slow
+        slow = pool._threads.submit(time.sleep, 0.5)
+        asked.set()
+        return slow
+
+    def interrupted(done: int, count: int) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(pool, "stop", stopped.append)
+    monkeypatch.setattr(pool, "submit", submit)
+    with pytest.raises(KeyboardInterrupt):
+        weft.compile_many([lambda: None, warm, lambda: asked.wait(20)], progress=interrupted)
+    assert stopped == [slow]
+
+
+def test_after_a_failure_it_is_compiled_again(monkeypatch: pytest.MonkeyPatch, pool: WorkerPool) -> None:
+    with monkeypatch.context() as broken:
+        broken.setattr(pool, "submit", lambda *args: pool._threads.submit(divmod, 1, 0))
+        with pytest.raises(CompilerCrash, match="ZeroDivisionError"):
+            weft.compile_many([warm])
+    assert warm().name == "doubled"
+    x = np.ones(16, np.float32)
+    doubled[(1,)](x, BLOCK=16)
+    assert (x == 2).all()
+
+
+def test_what_an_item_does_not_return_is_told_too() -> None:
+    def forgetful() -> None:
+        warm(mistaken)
+
+    (error,) = weft.compile_many([forgetful], return_exceptions=True)
+    assert isinstance(error, CompilationError)
+
+
+def test_containers_and_calls_inside_of_calls() -> None:
+    (pair, named, inner) = weft.compile_many(
+        [lambda: (warm(), warm(block=32)), lambda: {"a": warm()}, lambda: weft.compile_many([lambda: warm(block=8)])]
+    )
+    assert type(pair) is tuple and [k.name for k in (*pair, named["a"], inner[0])] == ["doubled"] * 4
+
+
+@pytest.mark.parametrize("item", [None, 5, (), (1, 2, 3, 4)])
+def test_items_that_are_none(item: Any) -> None:
+    with pytest.raises(LaunchTypeError) as raised:
+        weft.compile_many([item])
+    assert str(raised.value) == (
+        f"compile_many takes functions without arguments, sources and tuples (source, target, options), got {item!r}\n"
+        "hint: weft.compile_many([lambda: kernel.warmup(..., grid=(1,)), (source, 'cuda:90', {'num_warps': 8})])"
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"count": -1}, "a pool has a number of workers, at least 1, got -1\nhint: WEFT_WORKERS=4"),
+        ({"seconds": float("nan")}, "a worker may take a number of seconds, more than 0, got nan"),
+        ({"memory": 1 << 80}, f"a worker may have a number of bytes, 0 for as many as there are, got {1 << 80}"),
+    ],
+)
+def test_pools_that_cannot_be(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(LaunchError) as raised:
+        WorkerPool(**given)
+    assert str(raised.value).startswith(message)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="addresses are limited on Linux")
+def test_too_little_memory_is_no_fault_of_weft() -> None:
+    with WorkerPool(1, memory=600 << 20) as pool, pytest.raises(CompilerCrash) as raised:
+        pool.submit(bytearray, 1 << 30).result()
+    assert str(raised.value) == (
+        "error: running bytearray() needs more memory than the 629145600 bytes of a worker\n"
+        "hint: WEFT_WORKER_MEMORY, or knobs.compilation.worker_memory, allows more"
+    )
+
+
+ODD = """
+import os, pathlib, sys
+import numpy as np
+import weft, weft.language as tl
+@weft.jit
+def k(x):
+    tl.store(x, 1)
+sys.path.insert(0, pathlib.Path("x"))
+os.chdir(sys.argv[1]); os.rmdir(sys.argv[1])
+x = np.zeros(1, np.int32)
+assert weft.compile_many([lambda: k.warmup(x, grid=(1,))])[0].name == "k"
+k[(1,)](x)
+try:
+    import no_such_module
+except ModuleNotFoundError:
+    print(x[0])
+"""
+
+
+def test_a_removed_directory_and_odd_paths(tmp_path: Path) -> None:
+    (tmp_path / "gone").mkdir()
+    (tmp_path / "script.py").write_text(ODD)
+    environment = {**os.environ, "WEFT_WORKERS": "1", "WEFT_CACHE_DIR": str(tmp_path / "cache")}
+    command = [sys.executable, "-W", "error", str(tmp_path / "script.py"), str(tmp_path / "gone")]
+    assert subprocess.run(command, env=environment, text=True, capture_output=True, check=True).stdout == "1\n"

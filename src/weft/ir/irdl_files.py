@@ -1,8 +1,8 @@
 """What xDSL does to Python's imports, undone where it goes too far.
 
 xDSL can import dialects from `.irdl` files: it adds a finder for them to `sys.meta_path`, which is asked for every
-module that is not found otherwise, and looks for top-level ones in the current directory, whatever `sys.path` says. So a
-file `msvcrt.irdl` of a stranger is run, and in a directory that was removed `try: import x` raises FileNotFoundError.
+module that is not found otherwise, and looks for top-level ones in the current directory, whatever `sys.path` says. So
+a file `msvcrt.irdl` of a stranger is run, and in a directory that was removed `try: import x` raises FileNotFoundError.
 Inside of packages the finder stays as it is.
 
 >>> keep_to_packages()

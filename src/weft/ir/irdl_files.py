@@ -32,4 +32,4 @@ class _Packages:
 
 def keep_to_packages() -> None:
     """Have xDSL look for `.irdl` files in packages, and not in the current directory."""
-    sys.meta_path[:] = [_Packages(f) if isinstance(f, IRDLDialectFinder) else f for f in sys.meta_path]  # type: ignore[list-item]
+    sys.meta_path[:] = [_Packages(f) if isinstance(f, IRDLDialectFinder) else f for f in sys.meta_path]

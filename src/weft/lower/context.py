@@ -63,8 +63,10 @@ class Context:
         """Rows that are loaded for such operations alone."""
         self.marked: set[XBlock] = set()
         """The blocks of which that is known."""
-        self.pulled: set[Operation] = set()
-        """Operations that are lowered when a row is stored of which they are a part, run by run (rows.py)."""
+        self.pulled: dict[Operation, Operation] = {}
+        """Operations that are lowered when a row is stored of which they are a part, run by run: which store."""
+        self.loud_before: dict[Operation, int] = {}
+        """For operations of such blocks: how many come before it that a row may not be pulled across."""
         self.offsets: dict[SSAValue, int] = {}
         """Bytes that are xored to all places in a part of a buffer."""
         self.ranks: dict[SSAValue, int] = {}

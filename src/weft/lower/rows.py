@@ -48,8 +48,6 @@ LOUD = (
     *("tt.elementwise_inline_asm", "tt.extern"),
 )
 """What may and may not stand between a row and the store that it is pulled for."""
-LONGEST_CHAIN = 64
-"""How many operations may be between them."""
 
 
 class _Runs:
@@ -277,23 +275,26 @@ def _load(c: Context, op: Operation) -> None:
 
 def _mark(c: Context, op: Operation) -> None:
     """Note what is computed element by element for a store of a row alone, in the block of a row that is loaded."""
-    assert op.parent is not None
-    if op.parent in c.marked:
+    block = op.parent
+    assert block is not None
+    if block in c.marked:
         return
-    c.marked.add(op.parent)
-    for store in op.parent.ops:
-        todo = [(store.operands[3], LONGEST_CHAIN)] if store.name == "weft.store_row" else []
+    c.marked.add(block)
+    loud = 0
+    for one in block.ops:
+        c.loud_before[one] = loud
+        loud += not one.name.startswith(QUIET) or one.name.startswith(LOUD)
+        todo = [one.operands[3]] if one.name == "weft.store_row" else []
         while todo:
-            value, left = todo.pop()
-            made = value.owner
-            if left and isinstance(made, Operation) and made.parent is op.parent and _is_pulled(made):
-                c.pulled.add(made)
-                todo += [(x, left - 1) for x in made.operands]
+            made = todo.pop().owner
+            if isinstance(made, Operation) and made.parent is block and _is_pulled(made):
+                c.pulled[made] = one
+                todo += made.operands
 
 
 def _is_pulled(op: Operation) -> bool:
     """Whether an operation, whose result has one use, can be done for some of the runs."""
-    if not op.operands or len(list(op.results[0].uses)) > 1 or not is_tensor(op.results[0].type):
+    if not op.operands or not op.results[0].has_one_use() or not is_tensor(op.results[0].type):
         return False
     return op.name == "arith.select" or (op.name.startswith(("arith.", "math.")) and op.name not in LOWERINGS)
 
@@ -303,23 +304,18 @@ def _is_for_store(c: Context, op: Operation, is_aligned: bool) -> bool:
 
     Nothing may be written before, nor by this store, unless it is of the same elements.
     """
-    last = op
-    while last.name != "weft.store_row":
-        uses = list(last.results[0].uses)
-        if len(uses) != 1 or uses[0].operation.parent is not op.parent:
+    use = op.results[0].get_user_of_unique_use()
+    if use is None or use.parent is not op.parent:
+        return False
+    store = c.pulled.get(use)
+    if store is None:
+        store = use
+        if use.name != "weft.store_row" or use.operands[3] is not op.results[0]:
             return False
-        last = uses[0].operation
-        if last not in c.pulled and (last.name != "weft.store_row" or uses[0].index != 3):
-            return False
-    read, written = _argument(op.operands[0]), _argument(last.operands[0])
+    read, written = _argument(op.operands[0]), _argument(store.operands[0])
     if not is_aligned and (read is None or written is None or read is written):
         return False
-    between = op.next_op
-    while between is not None and between is not last:
-        if not between.name.startswith(QUIET) or between.name.startswith(LOUD):
-            return False
-        between = between.next_op
-    return True
+    return c.loud_before[op] == c.loud_before[store]
 
 
 def _argument(pointer: SSAValue) -> SSAValue | None:
@@ -475,28 +471,40 @@ def _store(c: Context, op: Operation) -> None:
 
 
 def _leaves(c: Context, value: SSAValue) -> list[_Load]:
-    """The rows that are pulled for a value; what else it is made of is made."""
-    if value in c.pulled_rows:
-        return [c.pulled_rows[value]]
-    op = value.owner
-    if isinstance(op, Operation) and op in c.pulled:
-        return [load for x in op.operands for load in _leaves(c, x)]
-    _ = c[value]
-    return []
+    """The rows that are pulled for a value; what else it is made of is made. (Chains may be longer than the stack.)"""
+    found, todo = list[_Load](), [value]
+    while todo:
+        one = todo.pop()
+        op = one.owner
+        if one in c.pulled_rows:
+            found.append(c.pulled_rows[one])
+        elif isinstance(op, Operation) and op in c.pulled:
+            todo += reversed(op.operands)
+        else:
+            _ = c[one]
+    return found
 
 
 def _pull(c: Context, value: SSAValue, k: int, part: _Runs) -> Value:
     """Some runs of a value, from run k on."""
-    if value in c.pulled_rows:
-        load: _Load = c.pulled_rows[value]
-        return load.end(k, dict(load.parts)[k])
-    op = value.owner
-    if op in c.pulled:
-        assert isinstance(op, Operation)
-        given = [_pull(c, x, k, part) for x in op.operands]
-        return c.build.select(*given) if op.name == "arith.select" else c.elementwise(op, given=given)
-    found = c[value]
-    return found if found.count == 1 else c.build.rename(found, part.order)
+    made, todo = list[Value](), [(value, False)]
+    while todo:
+        one, has_operands = todo.pop()
+        op = one.owner
+        if one in c.pulled_rows:
+            load: _Load = c.pulled_rows[one]
+            made.append(load.end(k, dict(load.parts)[k]))
+        elif not isinstance(op, Operation) or op not in c.pulled:
+            found = c[one]
+            made.append(found if found.count == 1 else c.build.rename(found, part.order))
+        elif has_operands:
+            given = made[-len(op.operands) :]
+            del made[-len(given) :]
+            made.append(c.build.select(*given) if op.name == "arith.select" else c.elementwise(op, given=given))
+        else:
+            todo.append((one, True))
+            todo += [(x, False) for x in reversed(op.operands)]
+    return made.pop()
 
 
 def _store_ends(c: Context, runs: _Runs, stored: Value, once: Value | None, hints: dict[str, Any]) -> None:

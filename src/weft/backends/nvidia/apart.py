@@ -39,7 +39,7 @@ def terms_apart(text: str) -> str | None:
     if text.count("= add ") <= MOST:
         return None
     lines = text.splitlines()
-    sums = {i: found for i, line in enumerate(lines) if (found := SUM.match(line))}
+    sums = {i: found for i, line in enumerate(lines) if " = add " in line and (found := SUM.match(line))}
     common = _common(sums.values())
     if not common:
         return None

@@ -107,6 +107,7 @@ CASES: list[tuple[str, type[BaseException], str, Callable[..., Any]]] = [
         lambda B, **_: B(tile(B, 4).__add__, tile(B, 8)),
     ),
     ("program_id", ValueError, "program_id axis must be 0, 1, or 2 but got 3", lambda B, **_: B(tl.program_id, 3)),
+    ("program_id", ValueError, "program_id axis must be 0, 1, or 2 but got 0.0", lambda B, **_: B(tl.program_id, 0.0)),
     (
         "arange of 7",
         ValueError,

@@ -180,6 +180,33 @@ def model(**args: Any) -> int:
             "configs of autotune are Configs, got {'B': 1} of type dict\n"
             'hint: weft.Config({"BLOCK": 128}, num_warps=4)',
         ),
+        (
+            {"prune_configs_by": {"perf_model": model, "topk": 1}},
+            LaunchError,
+            "prune_configs_by names 'topk', which prunes nothing\nhint: did you mean 'top_k'?",
+        ),
+        (
+            {"prune_configs_by": {"top_k": 1}},
+            LaunchError,
+            "top_k=1 keeps the best by perf_model, and there is none\n"
+            'hint: {"perf_model": model, "top_k": 4} or {"early_config_prune": prune}',
+        ),
+        (
+            {"prune_configs_by": {"perf_model": 5}},
+            LaunchTypeError,
+            "perf_model in prune_configs_by is a function, got 5 of type int\n"
+            'hint: {"perf_model": model, "top_k": 4} or {"early_config_prune": prune}',
+        ),
+        (
+            {"prune_configs_by": {"early_config_prune": lambda *args, **more: 5}},
+            LaunchTypeError,
+            "early_config_prune gives a list of Configs, got 5 of type int",
+        ),
+        (
+            {"prune_configs_by": {"perf_model": lambda **args: None, "top_k": 1}},
+            LaunchTypeError,
+            "perf_model gives a number, the less the better, got None of type NoneType",
+        ),
         *(
             (
                 {"prune_configs_by": {"perf_model": model, "top_k": k}},
@@ -217,6 +244,8 @@ def test_tuning_that_means_something() -> None:
         kernel = weft.autotune(tuple(CONFIGS), ("n",), prune, do_bench=lambda call, quantiles: 1.0)(weft.jit(plain))
         kernel[(1,)](x, 3)
         assert kernel.best_config.kwargs == {"B": 16}
+    nothing = {"perf_model": None, "early_config_prune": None, "top_k": None}
+    weft.autotune(CONFIGS, ["n"], nothing, do_bench=lambda call, quantiles: 1.0)(weft.jit(plain))[(1,)](x, 3)
 
 
 @pytest.mark.parametrize(

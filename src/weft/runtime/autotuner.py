@@ -42,13 +42,13 @@ from .jit import JITFunction
 from .streams import may_use_gpu
 from .testing import do_bench, do_bench_cudagraph
 from .tuning_checks import (
-    PRUNE,
     RULES,
     as_names,
     check_configs,
     check_kernel,
     check_mapping,
     check_names,
+    check_pruning,
     parameters_of,
     top_count,
 )
@@ -182,11 +182,10 @@ class Autotuner(PickledByName, KernelInterface[Any]):
         """Raise what is wrong with the kernel, or with how it is to be tuned."""
         check_kernel(self.fn, "autotune")
         check_configs(self.configs)
-        check_mapping("prune_configs_by of autotune", self._pruned_by, PRUNE)
         asked = {"key": self.keys, "reset_to_zero": self.reset_to_zero, "restore_value": self.restore_value}
         for what, names in asked.items():
             check_names(self.base_fn.__name__, self.arg_names, what, names, self._given[what])
-        top_count(self.configs_top_k, len(self.configs))
+        check_pruning(self._pruned_by, len(self.configs))
         self._checked = True
 
     # -- around a trial --------------------------------------------------------------------------------------------
@@ -303,9 +302,7 @@ class Autotuner(PickledByName, KernelInterface[Any]):
         many = importlib.import_module(f"{__package__}.many")  # which brings the compiler
         if many.cores() < 2:
             return
-        ahead = [
-            partial(self.fn.run, *args, **{**kwargs, **config.all_kwargs(), "warmup": True}) for config in plain
-        ]
+        ahead = [partial(self.fn.run, *args, **{**kwargs, **config.all_kwargs(), "warmup": True}) for config in plain]
         made = many.compile_many(ahead, return_exceptions=True)
         self._ahead = set(plain)
         self._crashed = {c: error for c, error in zip(plain, made, strict=True) if isinstance(error, CompilerCrash)}
@@ -440,6 +437,10 @@ class Autotuner(PickledByName, KernelInterface[Any]):
         named = self.nargs or {}
         if self.early_config_prune is not None:
             pruned = self.early_config_prune(self.configs, named, **kwargs)
+            if pruned is not None and not isinstance(pruned, Iterable):
+                found = f"got {pruned!r} of type {type(pruned).__name__}"
+                raise LaunchTypeError(f"early_config_prune gives a list of Configs, {found}")
+            pruned = list(pruned or ())
             if not pruned:
                 raise AutotunerError(
                     "No valid autotuner configs after pruning. `early_config_prune` should return at least one config."
@@ -449,16 +450,23 @@ class Autotuner(PickledByName, KernelInterface[Any]):
             if len(pruned) > top_k:
                 model = self.perf_model
                 estimates = {c: model(**named, **kwargs, **c.all_kwargs()) for c in pruned}
+                wrong = next((e for e in estimates.values() if not hasattr(e, "__float__")), 0.0)
+                if not hasattr(wrong, "__float__"):
+                    found = f"got {wrong!r} of type {type(wrong).__name__}"
+                    raise LaunchTypeError(f"perf_model gives a number, the less the better, {found}")
                 pruned = sorted(estimates, key=lambda c: estimates[c])[:top_k]
         return list(pruned)
 
     def warmup(self, *args: Any, **kwargs: Any) -> list[Any]:
         """Compile every configuration."""
         self._check()
-        self.nargs = dict(zip(self.arg_names, args, strict=False))
-        kernels = [self.fn.warmup(*args, **kwargs, **c.all_kwargs()) for c in self.prune_configs(kwargs)]
-        self.nargs = None
-        return kernels
+        with self._lock:
+            around, self.nargs = self.nargs, dict(zip(self.arg_names, args, strict=False))
+            try:
+                configs = self.prune_configs(kwargs)
+            finally:
+                self.nargs = around
+        return [self.fn.warmup(*args, **kwargs, **c.all_kwargs()) for c in configs]
 
 
 def _timings_of(facts: Mapping[str, Any], count: int) -> list[Any] | None:

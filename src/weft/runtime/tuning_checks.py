@@ -25,6 +25,7 @@ __all__ = [
     "check_kernel",
     "check_mapping",
     "check_names",
+    "check_pruning",
     "parameters_of",
     "top_count",
 ]
@@ -99,6 +100,27 @@ def check_mapping(what: str, given: Any, example: str, all_callable: bool = Fals
     if wrong is not None:
         found = f"got {given[wrong]!r} of type {type(given[wrong]).__name__} for {wrong!r}"
         raise LaunchTypeError(f"{what} is a dictionary of functions, {found}", hint=example)
+
+
+def check_pruning(given: Any, count: int) -> None:
+    """LaunchError for what `prune_configs_by` says that cannot mean anything."""
+    check_mapping("prune_configs_by of autotune", given, PRUNE)
+    functions, numbers = ("perf_model", "early_config_prune"), ("top_k", "prune_num_stages_by")  # that of old Tritons
+    given = given or {}
+    for name, value in given.items():
+        if name not in functions + numbers:
+            near = get_close_matches(str(name), functions + numbers, 1)
+            hint = f"did you mean {near[0]!r}?" if near else PRUNE
+            raise LaunchError(f"prune_configs_by names {name!r}, which prunes nothing", str(name), hint=hint)
+        if name in functions and value is not None and not callable(value):
+            found = f"got {value!r} of type {type(value).__name__}"
+            raise LaunchTypeError(f"{name} in prune_configs_by is a function, {found}", hint=PRUNE)
+    top_k = given.get("top_k")
+    if given.get("perf_model") is not None or top_k is not None:
+        top_count(given.get("top_k", 1.0), count)
+    all_of_them = isinstance(top_k, float) and top_k == 1.0
+    if given.get("perf_model") is None and top_k is not None and not all_of_them:
+        raise LaunchError(f"top_k={top_k!r} keeps the best by perf_model, and there is none", "top_k", hint=PRUNE)
 
 
 def top_count(top_k: Any, count: int) -> int:

@@ -34,7 +34,7 @@ class Shapes(SemanticBase):
     def _of_grid(self, op: Any, name: str, axis: int) -> tensor:
         if isinstance(axis, tensor):
             raise ValueError(f"the axis of {name} must be of type tl.constexpr")
-        if axis not in (0, 1, 2):
+        if axis not in (0, 1, 2) or isinstance(axis, float):
             raise ValueError(f"{name} axis must be 0, 1, or 2 but got {axis}")
         return self._value(op, (), dt.int32, {"axis": ir.i32_attr(axis)})
 

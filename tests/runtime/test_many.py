@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 import os
 import signal
 import subprocess
@@ -17,9 +18,9 @@ import pytest
 
 import weft
 import weft.language as tl
-from weft import CompilationError, CompilerCrash, LaunchError, WorkerPool
+from weft import ASTSource, CompilationError, CompilerCrash, LaunchError, WorkerPool, ir
 from weft.base import LaunchTypeError
-from weft.compiler import Work
+from weft.compiler import Work, as_target, work_of
 from weft.runtime import workers
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="deaths by signals")
@@ -194,3 +195,30 @@ def test_a_removed_directory_and_odd_paths(tmp_path: Path) -> None:
     environment = {**os.environ, "WEFT_WORKERS": "1", "WEFT_CACHE_DIR": str(tmp_path / "cache")}
     command = [sys.executable, "-W", "error", str(tmp_path / "script.py"), str(tmp_path / "gone")]
     assert subprocess.run(command, env=environment, text=True, capture_output=True, check=True).stdout == "1\n"
+
+
+def test_what_is_nested_as_deep_as_python_takes_can_be_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Workers read the text of what was traced: ninety ifs, in them a chain of branches that is cut at a hundred."""
+    pad = [" " * level for level in range(1, 92)]
+    ifs = [f"{pad[level]}if n > {level}:" for level in range(90)]
+    chain = [f"{pad[90]}{'el' if i else ''}if n == {i}:\n{pad[90]} v = {i}" for i in range(120)]
+    text = "\n".join(["@weft.jit", "def k(x, n):", " v = n", *ifs, *chain, " tl.store(x, v)", ""])
+    monkeypatch.setitem(linecache.cache, "<deep>", (len(text), None, text.splitlines(True), "<deep>"))
+    names = {"weft": weft, "tl": tl}
+    exec(compile(text, "<deep>", "exec"), names)
+    work = work_of(ASTSource(names["k"], {"x": "*i32", "n": "i32"}), as_target("cpu"), {})
+    assert ir.print_module(ir.parse_module(work.ir), locations=True) == work.ir
+
+
+def test_text_is_not_nested_deeper() -> None:
+    def text(levels: int) -> str:
+        return "module { tt.func public @k(%c: i1) {" + "scf.if %c {" * levels + "}" * levels + "tt.return } }"
+
+    with pytest.raises(CompilationError, match="nested too deep: more than 205 levels"):
+        ir.parse_module(text(1000))
+
+    def below(calls: int) -> Any:
+        return below(calls - 1) if calls else ir.parse_module(text(200))
+
+    with pytest.raises(CompilationError, match="nested too deep for what is left of Python's stack"):
+        below(500)

@@ -39,6 +39,7 @@ from weft.base import CompilationError
 
 from .. import tt
 from ..text import OPERATIONS, type_text
+from ..text.tokens import MAX_DEPTH
 from ..types import Encoding, Laid, PtrType, TensorDescType, is_float
 from ..walking import walk
 from .attributes import attribute_error
@@ -49,9 +50,6 @@ __all__ = ["KINDS", "LAID_STAGES", "MAX_NUMEL", "STAGES", "verify"]
 
 MAX_NUMEL = 1 << 20
 """Most elements of a tile (`TRITON_MAX_TENSOR_NUMEL`)."""
-
-MAX_DEPTH = 120
-"""Deepest nesting of regions."""
 
 _WIDTHS = (1, 8, 16, 32, 64)
 

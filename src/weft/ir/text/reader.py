@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from difflib import get_close_matches
 
 from xdsl.dialects.arith import FastMathFlagsAttr, IntegerOverflowAttr
@@ -442,6 +442,16 @@ def _shape(cls: type[Operation]) -> _Shape:
     return known
 
 
+def _read(reader: Reader) -> Iterator[Operation]:
+    """The operations of a file, at its outermost level."""
+    while reader.kinds[reader.at] != "e":
+        if reader.kinds[reader.at] == "a" and reader.texts[reader.at + 1] == "=":
+            reader.at += 2
+            reader.attribute()
+        else:
+            yield reader.operation()
+
+
 def parse_module(text: str, filename: str = "<ttir>") -> ModuleOp:
     """Read a module: Triton's text, or MLIR's generic form.
 
@@ -449,13 +459,12 @@ def parse_module(text: str, filename: str = "<ttir>") -> ModuleOp:
     `CompilationError` with the place in the text.
     """
     reader = Reader(text, filename)
-    found: list[Operation] = []
-    while reader.kinds[reader.at] != "e":
-        if reader.kinds[reader.at] == "a" and reader.texts[reader.at + 1] == "=":
-            reader.at += 2
-            reader.attribute()
-        else:
-            found.append(reader.operation())
+    try:
+        found = list(_read(reader))
+    except RecursionError:  # few levels, read where many calls are active
+        reader.fail(
+            "nested too deep for what is left of Python's stack", hint="sys.setrecursionlimit(...) makes it larger"
+        )
     reader.undefined()
     if len(found) == 1 and isinstance(found[0], ModuleOp):
         return found[0]

@@ -16,8 +16,9 @@ __all__ = ["MAX_DEPTH", "MAX_TEXT", "Cursor", "ParseError", "tokenize", "unescap
 MAX_TEXT = 64 << 20
 """Longest text that is read, in characters. Triton's own modules are below one million."""
 
-MAX_DEPTH = 100
-"""Deepest nesting of regions, and of brackets in attributes, that is read."""
+MAX_DEPTH = 205
+"""Deepest nesting of regions, and of brackets in attributes, that is read. Python takes 98 levels of indentation, and
+within them chains of branches are up to 100 deep (see `weft.frontend.chains`): compile workers read what was traced."""
 
 # Kinds are single letters, the names of the groups below. Brackets of types nest at most three deep in Triton's text;
 # what nests deeper (an encoding) is read from its parts. Atomic groups keep the time linear on hostile text.

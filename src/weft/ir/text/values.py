@@ -47,6 +47,7 @@ _LONG = frozenset(("tensor", "!ttg.memdesc", "!tt.tensordesc", "!ttng.tensordesc
 LAST_PLACE = (1 << 32) - 1
 """The last line, and the last column, that a place can have; as in MLIR."""
 
+
 class ValueReader(Cursor):
     """A cursor that reads types, attributes and locations."""
 

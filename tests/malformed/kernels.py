@@ -270,7 +270,7 @@ def _attribute_changed(tree: ast.FunctionDef, draw: random.Random) -> None:
     if found:
         node = draw.choice(found)
         module = weft.language if draw.random() < 0.7 else weft.language.math
-        names = [name for name in dir(module) if name[0] != "_"]
+        names = list(module.__all__)
         names += ["no_such_thing", "__class__", "shape", "dtype", "T", "to", "value", "__dict__"]
         node.attr = draw.choice(names)
 

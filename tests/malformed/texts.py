@@ -9,6 +9,7 @@ from pathlib import Path
 
 from weft.ir.text.tokens import _TOKEN
 
+from .operations import readable
 from .tokens import change, pool_of
 
 __all__ = ["LARGEST", "text"]
@@ -37,6 +38,8 @@ def text(kind: str, seed: int) -> str:
     """A text of a kind, `ttir` or `ttgir`, that is probably wrong."""
     draw = random.Random(f"{kind} {seed}")
     found = draw.choice(corpus(kind))
+    if draw.random() < 0.5:
+        return readable(found, draw)
     how = draw.random()
     if how < 0.1:  # another element type in one place
         places = list(ELEMENTS.finditer(found))

@@ -547,7 +547,7 @@ class ValueReader(Cursor):
                 if self.kinds[self.at] == "n":
                     self.at += 1
                 self.expect(":")
-                self.integer(", a column number,")
+                self.integer(" of a column")
             return file_loc(name, line, column)
         if self.accept("("):
             inner = self._location()
@@ -557,7 +557,7 @@ class ValueReader(Cursor):
 
     def _counted(self, what: str) -> int:
         """The number of a line or a column."""
-        number = self.integer(f", a {what} number,")
+        number = self.integer(f" of a {what}")
         if not 0 <= number <= LAST_PLACE:
             self.fail(f"the number of a {what} is from 0 to {LAST_PLACE}, not {number}", self.at - 1)
         return number

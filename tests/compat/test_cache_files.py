@@ -45,7 +45,7 @@ def test_what_others_may_have_written_is_not_there() -> None:
     path = Path(files.put(b"code", "a.so"))
     files.put_group("a.json", {"a.so": str(path)})
     path.chmod(0o666)
-    assert files.get_file("a.so") is None and files.get_group("a.json") == {}
+    assert files.get_file("a.so") is None and files.get_group("a.json") is None
     path.unlink()
     os.mkfifo(path)
     assert files.get_file("a.so") is None

@@ -105,7 +105,7 @@ def unary(g: Generator) -> None:
     x = g.pick(_float)
     kind = g.rng.choice(("-", "abs", *(("floor", "ceil", "sqrt_rn") if x.elem == "f32" else ())))
     if kind == "-":
-        _define(g, f"-{x.name}", x, lambda s: DTYPES[x.elem].type(0) - s[x.name])
+        _define(g, f"-{x.name}", x, lambda s: np.negative(s[x.name]))
         return
     function = {"abs": np.abs, "floor": np.floor, "ceil": np.ceil, "sqrt_rn": np.sqrt}[kind]
     _define(g, f"tl.{kind}({x.name})", x, lambda s: function(s[x.name]))

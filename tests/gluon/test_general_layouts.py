@@ -109,13 +109,3 @@ def test_layouts_as_parts_of_names_and_checked_again() -> None:
     padded = gl.PaddedSharedLayout.with_identity_for([[32, 4]], [16, 64], [1, 0])
     padded.verify()
     assert padded.mangle().isidentifier() and padded.mangle() != PLAIN.mangle()
-
-
-@gluon.jit
-def later() -> None:
-    gl.nvidia.hopper.tma.async_atomic_add(0, [0], 0)
-
-
-def test_what_later_versions_have_and_weft_has_not() -> None:
-    with weft.target("sim:cuda:90"), pytest.raises(weft.base.Unsupported, match=r"tma\.async_atomic_add.*cuda:90"):
-        later[(1,)]()

@@ -78,8 +78,8 @@ def _callables() -> dict[str, Callable[..., Value]]:
         thing = getattr(layouts, name)
         if isinstance(thing, type) and issubclass(thing, Layout) and name.endswith("Layout") and name != "Layout":
             found[name] = thing
-    for abstract in ("DistributedLayout", "SharedLayout", "AutoLayout", "CoalescedLayout"):
-        found.pop(abstract, None)
+    for no_map in ("DistributedLayout", "SharedLayout", "AutoLayout", "CoalescedLayout", "PartitionedSharedLayout"):
+        found.pop(no_map, None)
     for name in ("make_cga_layout", "mfma_scale_layout", "wmma_scale_layout", "natural_k_width", "get_tmem_reg_layout"):
         found[name] = getattr(layouts, name)
     found["LinearLayout"] = LinearLayout.from_bases

@@ -146,6 +146,17 @@ def test_items_that_are_none(item: Any) -> None:
     )
 
 
+@pytest.mark.parametrize("call", [weft.compile_many, weft.compile])
+def test_executors_that_are_none(call: Any) -> None:
+    source = ASTSource(doubled, {"x": "*fp32"}, {"BLOCK": 4})
+    with pytest.raises(LaunchTypeError) as raised:
+        call([source] if call is weft.compile_many else source, executor="two")
+    assert str(raised.value) == (
+        "an executor has a method submit, got 'two' of type str\n"
+        "hint: weft.WorkerPool(4), or any executor of concurrent.futures"
+    )
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [

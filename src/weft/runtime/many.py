@@ -22,7 +22,7 @@ from weft.base import LaunchTypeError
 
 from .compiling import compile
 from .futures import AsyncCompileMode, FutureKernel
-from .workers import cores, default_pool, stop
+from .workers import check_executor, cores, default_pool, stop
 
 __all__ = ["compile_many", "cores"]
 
@@ -79,7 +79,9 @@ class _Stoppable(Executor):
     """An executor, and what was asked of it and is not done: that can be stopped."""
 
     def __init__(self, executor: Executor) -> None:
-        self.count: int | None = getattr(executor, "count", None)
+        check_executor(executor)
+        count = getattr(executor, "count", None)
+        self.count: int | None = count if isinstance(count, int) else None
         self._executor = executor
         self._waiting: set[Future[Any]] = set()
         self._lock = threading.Lock()

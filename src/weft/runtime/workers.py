@@ -29,14 +29,14 @@ from collections.abc import Callable
 from concurrent.futures import CancelledError, Executor, Future, ThreadPoolExecutor
 from typing import Any
 
-from weft.base import CompilerCrash, LaunchError, WeftError
+from weft.base import CompilerCrash, LaunchError, LaunchTypeError, WeftError
 from weft.compiler import Artefact, Work, compile_work
 
 from . import knobs
 from .files import PACKAGE
 from .worker import read, write
 
-__all__ = ["WorkerPool", "cores", "default_pool", "elsewhere", "stop"]
+__all__ = ["WorkerPool", "check_executor", "cores", "default_pool", "elsewhere", "stop"]
 
 BOOT = "import sys; sys.path[:] = {path!r}; from weft.runtime.worker import main; main({memory})"
 LAST_WORDS = 2000
@@ -296,6 +296,15 @@ def default_pool() -> WorkerPool:
         return _pools[0]
 
 
+def check_executor(executor: Any) -> None:
+    """LaunchTypeError for what is no executor."""
+    if not callable(getattr(executor, "submit", None)):
+        raise LaunchTypeError(
+            f"an executor has a method submit, got {executor!r} of type {type(executor).__name__}",
+            hint="weft.WorkerPool(4), or any executor of concurrent.futures",
+        )
+
+
 def stop(executor: Executor, future: Future[Any]) -> None:
     """Give up what was asked of an executor."""
     if hasattr(executor, "stop"):
@@ -309,6 +318,7 @@ def elsewhere(executor: Executor) -> Callable[[Work], Artefact]:
 
     What goes wrong with the executor itself, and not with the kernel, is a CompilerCrash.
     """
+    check_executor(executor)
 
     def made(work: Work) -> Artefact:
         future: Future[Artefact] | None = None

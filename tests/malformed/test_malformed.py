@@ -125,6 +125,16 @@ def stores_a_condition(x_ptr):
     weft.language.store(x_ptr, weft.language.condition(weft.language.program_id(0) == 0))
 
 
+@weft.jit
+def ranges_over_a_module(x_ptr):
+    weft.language.store(x_ptr, range(weft))
+
+
+def test_a_range_of_what_is_no_integer() -> None:
+    with pytest.raises(CompilationError, match=r": error: range\(\) takes integers, found the module weft\n"):
+        weft.compile(weft.ASTSource(ranges_over_a_module, {"x_ptr": "*fp32"}))
+
+
 @pytest.mark.parametrize(
     ("kernel", "found"),
     [(casts_to_a_function, "got function device_print"), (stores_a_condition, "cannot convert a condition of type ")],

@@ -118,6 +118,9 @@ def call(frame: Frame, fn: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
             _check_known(frame, args, "float", "use x.to(tl.float32) to convert a tensor")
         elif fn is range:
             _check_known(frame, args, "range", _UNROLLED)
+            for value in args:
+                if not hasattr(value, "__index__"):
+                    raise frame.error(f"range() takes integers, found {describe(value)}")
         elif fn is list:
             _check_known(frame, args, "list", "the elements of a tensor cannot be taken apart; a tuple can be")
     elif hasattr(fn, "__self__"):  # a method of a host object, or a function of a C module such as math

@@ -46,7 +46,8 @@ def _key(op: LaneOp) -> Hashable:
 
 
 def _share(block: Block, known: Known, instead: dict[Value, Value]) -> None:
-    kept = []
+    """Leave out what is known; what the block adds to that is not known behind it."""
+    kept, added = [], []
     for op in block.ops:
         if any(x in instead for x in op.operands):
             op.operands = tuple(instead.get(x, x) for x in op.operands)
@@ -57,10 +58,13 @@ def _share(block: Block, known: Known, instead: dict[Value, Value]) -> None:
                 instead |= dict(zip(op.results, same.results, strict=True))
                 continue
             known[key] = op
+            added.append(key)
         kept.append(op)
         for region in op.regions:  # a partition has its own values, and its own numbers of warps
-            _share(region, {} if op.name == "partitions" else dict(known), instead)
+            _share(region, {} if op.name == "partitions" else known, instead)
     block.ops[:] = kept
+    for key in added:
+        del known[key]
 
 
 def _drop(program: LaneProgram) -> None:

@@ -40,6 +40,9 @@ ON_THE_WAY = 128
 """Bytes of a row that a thread asks for at a time."""
 MANY_PARTS, MOST_WARPS = 8, 16
 """Of blocks that are alone, but have registers for one part more to be on its way."""
+MOST_BEFORE = 1000
+"""Operations of the block before a store, if warps that have nothing of a part are to skip it: LLVM moves what only the
+store wants into the branch, in time that grows with the square of it."""
 AT_A_TIME = 1
 """Runs that are loaded, computed and stored at a time where a row is only wanted by what is stored."""
 QUIET = ("arith.", "math.", "tt.", "weft.load_row")
@@ -450,11 +453,12 @@ def _store(c: Context, op: Operation) -> None:
     c.rows[op] = len(c.rows)
     once, mine = c.all_of(c.once(runs.layout, cluster=True)), runs.mine(1)
     loads = _leaves(c, value)
+    is_skipped = len(c.build.block.ops) <= MOST_BEFORE
     for number, (k, part) in enumerate(runs.parts()):
         for load in loads:
             load.begin_to(number + load.ahead)
         body = Block()
-        before = c.inside(body)
+        before = c.inside(body) if is_skipped else None
         stored = _pull(c, value, k, part)
         if stored.count == 1:
             stored = c.build.rename(stored, [0] * len(part.order))
@@ -466,8 +470,9 @@ def _store(c: Context, op: Operation) -> None:
         _store_ends(c, part, stored, once, hints)
         c.restore(outer)
         part.if_mine(mine, (), taken, Block())
-        c.restore(before)
-        part.if_mine(part.any_there(), (), body, Block())
+        if before is not None:
+            c.restore(before)
+            part.if_mine(part.any_there(), (), body, Block())
 
 
 def _leaves(c: Context, value: SSAValue) -> list[_Load]:

@@ -236,6 +236,26 @@ def where_a_branch_always_says(x, y, n, B: tl.constexpr):
         tl.store(x + place + i, tl.load(x + place + i) + 1)
 
 
+@weft.jit
+def behind_a_loop_of_no_turns(x, y, n, B: tl.constexpr):
+    """The reduction has a barrier in each turn, and there may be none."""
+    i = tl.arange(0, B)
+    tl.store(x + i, i)
+    total = 0
+    for k in range(n):
+        total += tl.max(i + k, 0)
+    tl.store(y + i, tl.load(x + (i ^ 512)) + total)
+
+
+@weft.jit
+def behind_a_while(x, y, n, B: tl.constexpr):
+    i = tl.arange(0, B)
+    tl.store(x + i, i)
+    while n > 0:
+        n -= tl.max(i, 0)
+    tl.store(y + i, tl.load(x + (i ^ 512)) + n)
+
+
 def _program(kernel: Any, size: int = 1024, aligned: bool = False, **options: Any) -> LaneProgram:
     hints = {(i,): [["tt.divisibility", 16]] for i in range(3)} if aligned else {}
     source = weft.ASTSource(kernel, {"x": "*i32", "y": "*i32", "n": "i32"}, {"B": size}, hints)
@@ -264,7 +284,7 @@ def _found(program: LaneProgram) -> list[tuple[LaneOp, bool]]:
         (own_turn_by_turn, []), (moved_pointers, []), (halves, []), (shared_edges, [True]),
         (moved_too_little, [True]), (far_apart, [False, False]), (one_turn_only, [True]),
         (where_a_branch_says, [True]), (where_inner_turns_say, [True]), (where_a_condition_says, [True]),
-        (where_a_branch_always_says, []),
+        (where_a_branch_always_says, []), (behind_a_loop_of_no_turns, [False]), (behind_a_while, [False]),
     ],
 )  # fmt: skip
 def test_where_barriers_are(kernel: Any, in_loops: list[bool]) -> None:

@@ -7,7 +7,8 @@
 where `%a` and `%b` come from one argument of the kernel and may be the same address in two threads: one may load what
 the other stores. So too where a store follows a load. In a cluster the barrier is the cluster's.
 
-What comes before a loop and meets what is in it is ordered before the loop, not in each turn. This comes after the
+What comes before a loop and meets what is in it is ordered before the loop, not in each turn. A barrier in a loop does
+not do for what comes behind it: the loop may have no turns. This comes after the
 barriers of shared memory, which do as well. Left to the author (`tl.debug_barrier`) are arrays that share memory, and
 copies of the copy engine.
 """
@@ -117,7 +118,7 @@ class _Walk:
                 looped = op.name in ("for", "while")
                 if looped and self.meet(state, self.nest(op).touches):
                     state, index = self.ordered(block, index), index + 1
-                state = self.loop(op, state) if looped else self.branch(op, state)
+                state = state | self.loop(op, state) | self.at_exit(op) if looped else self.branch(op, state)
             elif self.orders(op):
                 state = frozenset()
             else:
@@ -150,6 +151,13 @@ class _Walk:
             state = self.turned(op, state)
         return state
 
+    def at_exit(self, op: LaneOp) -> State:
+        """What a loop leaves whose body is not come to: the accesses of the condition of a `while`.
+
+        A barrier in the body does not count behind the loop, which may have no turns.
+        """
+        return self.summary(op.regions[0]).own if op.name == "while" else frozenset()
+
     def turned(self, op: LaneOp, state: State) -> State:
         """What is pending in the next turn of a loop, and behind it."""
         anew = self.nest(op).values
@@ -168,7 +176,7 @@ class _Walk:
             if op.attrs.get("of_warp"):
                 found = found.then(_Summary(True, frozenset(self.nest(op).touches)))
             elif op.name in ("for", "while"):
-                found = found.then(self.turn(op))
+                found = found.then(_Summary(True, self.turn(op).own | self.at_exit(op)))
                 found = _Summary(found.is_open, self.turned(op, found.own))
             elif op.regions:
                 ends = [self.summary(region) for region in op.regions] + [_NOTHING] * (len(op.regions) < 2)

@@ -94,22 +94,21 @@ class _Process:
         self.child.kill()
 
     def end(self) -> int:
-        """Kill it, if it lives; its status."""
+        """Kill it, if it lives, and close its files; its status."""
         self.child.kill()
-        for pipe in (self.child.stdin, self.child.stdout):
+        for file in (self.child.stdin, self.child.stdout, self.said):
             with contextlib.suppress(OSError):
-                if pipe is not None:
-                    pipe.close()
+                if file is not None:
+                    file.close()
         return self.child.wait()
 
     def died(self) -> str:
         """How it ended, and what it said."""
-        try:
-            status = self.child.wait(5)  # its pipe is closed, so that it is ending
-        except subprocess.TimeoutExpired:
-            status = self.end()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.child.wait(5)  # its pipe is closed, so that it is ending
         self.said.seek(0)
         words = self.said.read().decode(errors="replace").strip()[-LAST_WORDS:]
+        status = self.end()
         how = f"signal {signal.Signals(-status).name}" if status < 0 else f"status {status}"
         return f"ended by {how}{': ' if words else ''}{words}"
 
@@ -222,6 +221,8 @@ class WorkerPool(Executor):
             except BaseException:
                 if process.child.poll() is None:
                     self._idle.put(process)
+                else:
+                    process.end()
                 raise
             call.process = None
             self._idle.put(process)

@@ -4,13 +4,13 @@
         artefact = pool.compile(work)                 # see weft.compiler.work
         future = pool.submit(compile_work, work)          # or as any executor of concurrent.futures
 
-LLVM ends the process it runs in where it gives up (out of memory, an instruction it cannot select); it may also take
-for ever. In a worker either is a `CompilerCrash` that names the kernel, the stage and a file to reproduce it with, and
-the next compilation gets a new worker. Processes are started when they are first needed, and kept.
+When LLVM gives up (out of memory, an instruction it cannot select) it ends the process it runs in; it may also never
+return. In a worker both become a `CompilerCrash` that names the kernel, the stage and a file to reproduce it with, and
+the next compilation gets a new worker. Processes are started when they are first needed, and then kept.
 
-The pool is an `Executor`, and whatever hands work to it asks for nothing more than `submit`, so that another executor
-(one of Dask, Ray or MPI) can take its place; see `compile_many`. Why not `ProcessPoolExecutor`: there one death breaks
-the pool and every future in it, nothing limits the time, and the user's main module is imported again.
+The pool is an `Executor`, and its callers use only `submit`, so another executor (of Dask, Ray or MPI) can take its
+place; see `compile_many`. `ProcessPoolExecutor` itself is not enough: one death breaks the pool and every future in it,
+nothing limits the time, and it imports the user's main module again.
 """
 
 from __future__ import annotations

@@ -1,19 +1,18 @@
 """Rewrite PTX that ptxas is known to assemble wrongly.
 
-ptxas is the one part of the way to a GPU that is not ours, and random kernels find sequences of instructions that it
-turns into wrong machine code at every level but -O0. `FAULTS` lists those that are known, and `avoid_faults` rewrites
-each of them into a sequence that is assembled rightly:
+Random kernels find sequences of instructions that ptxas turns into wrong machine code at every level but -O0.
+`FAULTS` lists those that are known, and `avoid_faults` rewrites each into a sequence that is assembled correctly:
 
     abs.s16 %rs2, %rs1;          ->     cvt.s32.s16 t, %rs1;  abs.s32 t, t;  cvt.u16.u32 %rs2, t;
     cvt.s32.s16 %r1, %rs2;              cvt.s32.s16 %r1, %rs2;
 
-In the first form ptxas computes the absolute value in 32 bits and takes it as it is for the 16 bits sign-extended:
-32768 for the least value, where -32768 is right.
+In the first form ptxas computes the absolute value in 32 bits and omits the sign extension from 16 bits: for -32768 the
+result is 32768, where -32768 is right.
 
-This works on the text that LLVM gives, because LLVM's own simplifications would undo it before. How faults are
-searched for is said in docs/ptxas.md; a test on the GPU runs what is written instead.
+The rewriting is done on the PTX that LLVM emits, because LLVM's own simplifications would undo it if it were done
+earlier. docs/ptxas.md says how to search for faults; a test on the GPU runs the rewritten sequences.
 
-Not done here: PTX that users write (inline assembly), which is handed over as it is.
+Not done here: PTX that users write (inline assembly) is passed on as it is.
 """
 
 from __future__ import annotations

@@ -138,7 +138,7 @@ def main() -> int:
     if options.save:
         facts = machine("torch", "triton")
         place = RESULTS / f"odd-{facts['date']}.json"
-        if place.exists() and (options.only or options.sizes):  # a part of the table takes the place of that part
+        if place.exists():  # of the same machine and day: what was measured now takes the place of those lines
             before = json.loads(place.read_text(encoding="utf-8"))
             table = {**(before["tbps"] if {**before, "tbps": 0} == {**facts, "tbps": 0} else {}), **table}
         place.write_text(json.dumps({**facts, "tbps": table}, indent=1) + "\n", encoding="utf-8")

@@ -5,9 +5,11 @@ The programs are loaded anew for each change, as another process would load them
 
 from __future__ import annotations
 
+import builtins
 import hashlib
 import importlib.util
 import linecache
+import math
 import re
 import sys
 from collections.abc import Callable, Iterator
@@ -15,6 +17,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 import pytest
 
 import weft
@@ -335,6 +338,13 @@ def test_versions_the_processor_and_the_compilers_files(
         ("eval('conf.LIMIT')", "eval"),
         ("int(time.time_ns() * 0 + float(os.environ['WEFT_TEST_VALUE']))", "time.time_ns"),
         ("VARIABLE.get()", "an object of type ContextVar"),
+        ("int(np.loadtxt(FILE))", "numpy.loadtxt"),
+        ("int(np.fromfile(FILE, np.uint8)[0])", "numpy.fromfile"),
+        ("int(from_numpy(FILE))", "numpy.loadtxt"),
+        ("int(np.memmap(FILE, np.uint8, 'r')[0])", "numpy.memmap"),
+        ("np.random.randint(1) + int(open(FILE).read())", "numpy.random.randint"),
+        ("Above.__subclasses__()[0].value", "attribute __subclasses__"),
+        ("imports_within.__globals__['MINE']", "attribute __globals__"),
     ],
 )
 def test_what_cannot_be_followed_is_run_again(
@@ -344,9 +354,14 @@ def test_what_cannot_be_followed_is_run_again(
     file = tmp_path / "value.txt"
     text = f"""
 import contextvars, importlib, os, pathlib, sys, time
+import numpy as np
+from numpy import loadtxt as from_numpy
 import weft, weft.language as tl
 import conf_of_ingredients as conf
 FILE = {str(file)!r}
+MINE = int(open(FILE).read())
+class Above: pass
+class Below(Above): value = MINE
 VARIABLE = contextvars.ContextVar("v", default=int(open(FILE).read()))
 def imports_within():
     import conf_of_ingredients
@@ -369,6 +384,36 @@ def kernel(x):
             trace_unfollowed(source, make_options({}).language, compiler.as_target(target))
             keys[-1].append(cache_key(source, compiler.as_target(target), make_options({})))
     assert keys[0] == keys[2] and keys[0][0] != keys[1][0] and keys[0][1] != keys[1][1]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "class M(type):\n    @property\n    def own(cls): return {n}\nclass A(metaclass=M): pass\nf = lambda: A.own",
+        "class M(type):\n    def __getattr__(cls, x): return {n}\nclass A(metaclass=M): pass\nf = lambda: A.own",
+        "math.added_by_test = lambda: {n}\nf = lambda: math.added_by_test()",
+        "math.added_by_test = {n}\nf = lambda: math.added_by_test",
+        "np.added_by_test = {n}\nf = lambda: np.added_by_test",
+        "np.linalg.added_by_test = lambda: {n}\nf = lambda: np.linalg.added_by_test()",
+        "builtins.added_by_test = lambda: {n}\nf = lambda: added_by_test()",
+        "math.added_by_test = weft.constexpr_function(lambda: {n})\nf = lambda: math.added_by_test()",
+    ],
+)
+def test_metaclasses_and_what_was_put_into_libraries_count(
+    tmp_path: Path, given: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (math, np, np.linalg, builtins):
+        monkeypatch.setattr(module, "added_by_test", None, raising=False)  # and so removed afterwards
+
+    def key_with(number: int) -> str:
+        text = "import builtins, math\nimport numpy as np\nimport weft, weft.language as tl\n" + given.format(n=number)
+        text += "\nf = weft.constexpr_function(f)\n@weft.jit\ndef kernel(x): tl.store(x, f())\n"
+        kernel = program(tmp_path, text)
+        source = ASTSource(kernel, {"x": "*fp32"})
+        assert source.unfollowed == []
+        return cache_key(source, compiler.as_target("cpu"), make_options({}))
+
+    assert key_with(1) == key_with(1) != key_with(2)
 
 
 @pytest.mark.parametrize(

@@ -30,11 +30,14 @@ _BETWEEN: Final = frozenset(("CACHE", "EXTENDED_ARG", "NOP", "NOT_TAKEN", "PUSH_
 
 
 class Reads(NamedTuple):
-    """Names with the attributes that are taken of them (`a`, `a.b.c`), modules imported within, globals set."""
+    """Names with the attributes that are taken of them (`a`, `a.b.c`), modules imported within, globals set; and every
+    name of an attribute, of whatever it is taken.
+    """
 
     paths: tuple[tuple[str, ...], ...]
     imports: tuple[str, ...]
     sets: tuple[str, ...]
+    attributes: frozenset[str]
 
 
 @lru_cache(maxsize=2048)
@@ -43,9 +46,12 @@ def reads_of(code: CodeType) -> Reads:
     paths: dict[tuple[str, ...], None] = {}
     imports: dict[str, None] = {}
     sets: dict[str, None] = {}
+    attributes: set[str] = set()
     path: tuple[str, ...] = ()
     for instruction in dis.get_instructions(code):
         name = instruction.opname
+        if name in _ATTRIBUTES:
+            attributes.add(instruction.argval)
         if name in _ATTRIBUTES and path:
             paths.pop(path, None)
             path = (*path, instruction.argval)
@@ -68,7 +74,8 @@ def reads_of(code: CodeType) -> Reads:
             paths.update((p, None) for p in more.paths if p[0] not in code.co_cellvars)
             imports.update(dict.fromkeys(more.imports))
             sets.update(dict.fromkeys(more.sets))
-    return Reads(tuple(paths), tuple(imports), tuple(sets))
+            attributes |= more.attributes
+    return Reads(tuple(paths), tuple(imports), tuple(sets), frozenset(attributes))
 
 
 @lru_cache(maxsize=2048)

@@ -69,6 +69,17 @@ _BOOKKEEPING: Final = frozenset(
     )
 )
 """What Python and `aggregate` keep in a class; all that counts of it is found elsewhere."""
+_OPENED_BY_NUMPY: Final = frozenset(
+    ("DataSource", "fromfile", "fromregex", "genfromtxt", "load", "loadtxt", "memmap", "open_memmap", "random")
+)
+"""Functions of NumPy that read files, and the module of random numbers: they reach for more than their arguments."""
+_ELSEWHERE: Final = frozenset(
+    (
+        *("__builtins__", "__code__", "__globals__", "__subclasses__"),
+        *("f_back", "f_builtins", "f_globals", "f_lineno", "f_locals"),
+    )
+)
+"""Attributes that lead from what is followed to anything else: places in files, the classes below a class."""
 FOLLOWED: Final = 400
 """How many functions and classes are followed from one kernel: those that read more do not know what they read."""
 
@@ -229,7 +240,7 @@ class Digest(Keys):
         kind = kind_of_module(cls.__module__)
         name = "class", cls.__module__, cls.__qualname__
         if kind != "user":
-            if kind == "large" or not _is_pure(cls.__module__, kind):
+            if kind == "large" or not _is_pure(cls.__module__, kind) or _is_opened_by_numpy(cls):
                 self._not_followed(f"{cls.__module__}.{cls.__qualname__}")
             return name
         again = self._again(cls)
@@ -248,7 +259,8 @@ class Digest(Keys):
             members.append((member_name, self.of(member)))
         said = [(n, a if isinstance(a, str) else getattr(a, "__qualname__", "")) for n, a in _annotations(cls).items()]
         more = [self.of(m) for m in vars(cls).get("hash_attrs", ())]  # an aggregate lists what its values do
-        return *name, *map(self.class_, cls.__bases__), *members, *said, *more
+        made_by = [self.class_(type(cls))] if kind_of_module(type(cls).__module__) == "user" else []  # its metaclass
+        return *name, *made_by, *map(self.class_, cls.__bases__), *members, *said, *more
 
     def _by_parts(self, value: Any) -> Key:
         kind = kind_of_module(type(value).__module__)
@@ -265,7 +277,7 @@ class Digest(Keys):
             return "constexpr", super().of(value.value)
         if isinstance(value, BuiltinFunctionType):
             module, kind = value.__module__, kind_of_module(value.__module__)
-            if value.__name__ in _IMPURE or not _is_pure(module, kind):
+            if value.__name__ in _IMPURE or not _is_pure(module, kind) or _is_opened_by_numpy(value):
                 self._not_followed(value.__name__ if module == "builtins" else f"{module}.{value.__name__}")
         if isinstance(value, ModuleType):
             self._whole_module(value)
@@ -292,6 +304,8 @@ class Digest(Keys):
         kind = kind_of_module(module)
         around = self.of(fn.__defaults__), self.of(fn.__kwdefaults__)
         if kind == "versioned":
+            if _is_opened_by_numpy(fn):
+                self._not_followed(f"{fn.__module__}.{fn.__qualname__}")
             return "function", module, fn.__qualname__
         if kind != "user":
             if not _is_pure(module, kind):
@@ -307,6 +321,8 @@ class Digest(Keys):
                 self._not_followed(f"import {imported}")
         for name in reads.sets:
             self._not_followed(f"global {name}")
+        for name in reads.attributes & _ELSEWHERE:
+            self._not_followed(f"attribute {name}")
         cells = Cells(fn)
         found = [(".".join(p), self._read(p, space, cells, direct)) for p in reads.paths if p[0] not in reads.sets]
         return "python", fn.__qualname__, code_key(code), *around, self._mapping(vars(fn)), *found
@@ -321,14 +337,17 @@ class Digest(Keys):
         if value is MISSING:
             where, value = space, space.get(name, MISSING)
         if value is MISSING:
-            if name in _IMPURE and hasattr(builtins, name):
+            where = vars(builtins)
+            if name in _IMPURE and name in where:
                 self._not_followed(name)
-            return ("builtin",)
+            value = where.get(name, MISSING)
+            if value is MISSING or _is_librarys(value):
+                return ("builtin",)
         while rest and isinstance(value, ModuleType):
             kind = kind_of_module(value.__name__)
             if kind == "versioned" or (kind == "standard" and _is_pure(value.__name__, kind)):
                 self._note_settings((*value.__name__.split("."), *rest))
-                return "module", value.__name__, *rest
+                return "module", value.__name__, *rest, *self._put_into(value, rest)
             if kind == "standard":
                 self._not_followed(f"{value.__name__}.{rest[0]}")
                 return "module", value.__name__, *rest
@@ -347,6 +366,18 @@ class Digest(Keys):
         self._watch_read(name, value, where, taken, direct)
         return (*taken, *rest), self.of(value)
 
+    def _put_into(self, module: ModuleType, rest: tuple[str, ...]) -> Key:
+        """The key of what a name means in a module of a library, where the library cannot have put it there."""
+        value: Any = module
+        while rest and isinstance(value, ModuleType) and rest[0] in vars(value):
+            module, name, rest = value, rest[0], rest[1:]
+            value = vars(module)[name]
+        if value is module:
+            return ()
+        if not isinstance(value, ModuleType) and kind_of_module(module.__name__) == "standard":
+            self.followed[name, id(vars(module))] = (value, vars(module))
+        return () if _is_librarys(value) else (self.of(value),)
+
     def _watch_read(self, name: str, value: Any, where: Scope, taken: tuple[str, ...], direct: bool) -> None:
         if taken:
             self._watch(self.followed, ".".join((name, *taken)), value, Attributes(where, (name, *taken)))
@@ -364,7 +395,9 @@ class Digest(Keys):
 
     def _note_settings(self, names: tuple[str, ...]) -> None:
         """Weft's settings and what it says of the devices here are no part of its version; the target is in the key."""
-        if "knobs" in names:
+        if names[0] == "numpy" and not _OPENED_BY_NUMPY.isdisjoint(names):
+            self._not_followed(".".join(names))
+        elif "knobs" in names:
             self._not_followed("knobs")
         elif names[:2] in (("weft", "cuda"), ("triton", "cuda")):
             self._not_followed("weft.cuda")
@@ -382,6 +415,24 @@ def _is_pure(module: str | None, kind: str) -> bool:
     if module is None:
         return True
     return kind == "versioned" or (kind == "standard" and (module in _PURE or module.partition(".")[0] in _PURE))
+
+
+def _is_opened_by_numpy(value: Any) -> bool:
+    """Whether a function or a class is one of NumPy's that read files."""
+    module = value.__module__ or ""
+    return module.partition(".")[0] == "numpy" and (value.__name__ in _OPENED_BY_NUMPY or ".random" in module)
+
+
+def _is_librarys(value: Any) -> bool:
+    """Whether what stands in a module of a library may be the library's own: no code of a user, and no plain value."""
+    if isinstance(value, ModuleType):
+        return True
+    by = value if isinstance(value, (FunctionType, BuiltinFunctionType, type)) or is_jit(value) else type(value)
+    return kind_of_module(getattr(by, "__module__", None) or "builtins") != "user" and not _is_plain(value)
+
+
+def _is_plain(value: Any) -> bool:
+    return value.__class__ in (int, float, bool, str, bytes, complex)
 
 
 def _has_plain_attributes(value: Any) -> bool:

@@ -125,6 +125,25 @@ def test_arrays_that_begin_anywhere(offset: int) -> None:
     check_guard(out, memory)
 
 
+@weft.jit
+def moved(x, out, first, n, B: tl.constexpr):
+    i = tl.arange(0, B)
+    tl.store(out + i, tl.load(x + first + i, mask=i < n, other=7))
+
+
+@pytest.mark.parametrize("warps", [1, 4, 8])
+@pytest.mark.parametrize("kind", ["i8", "f16", "f32"])
+def test_tiles_of_any_size_and_distance(kind: str, warps: int) -> None:
+    """Tiles with fewer elements than there are threads too, whose warps have the same elements."""
+    for block in (16, 32, 64, 128, 256, 512, 2048):
+        x, y = array(kind, block + 64), np.empty(block + 16, TYPES[kind])
+        for start, first, n in ((0, 33, block // 2), (1, 33, block), (3, 1, block - 1), (0, 5, block)):
+            with weft.target("sim:cuda:90"):
+                moved[(1,)](x[start:], y[start:], first, n, block, num_warps=warps)
+            expected = np.where(np.arange(block) < n, x[start + first :][:block], 7).astype(TYPES[kind])
+            np.testing.assert_array_equal(y[start:][:block], expected, f"{block=} {start=} {first=} {n=}")
+
+
 def test_in_passes() -> None:
     rows, n = 2, 1501
     x, w, b = array("f16", rows, n), array("f32", n), array("f16", n)

@@ -254,7 +254,7 @@ def _turn(function: Operation, layout: LayoutAttr, rows: Sequence[_Row]) -> None
     lanes, warps = linear.in_dims["lane"], linear.in_dims["warp"]
     narrowest = min(row.size for row in rows)
     run = min(MOST_RUN, RUN_BYTES // narrowest, max(1, size // (lanes * warps)))
-    if narrowest > NARROW or run * narrowest < LEAST_RUN_BYTES or size < run * lanes:
+    if narrowest > NARROW or run * narrowest < LEAST_RUN_BYTES or size < run * lanes * warps:
         return
     if narrowest == 1 and size <= run * lanes * warps:  # 1 KB a row: what a warp does once costs more than it brings
         return
@@ -277,8 +277,7 @@ def _turn(function: Operation, layout: LayoutAttr, rows: Sequence[_Row]) -> None
         return
     rounds = ROUNDS if any(ends_early(m, facts) for row in rows for m in masks_of(row.op)) else 1
     piece = max(run * lanes, min(size // (warps * rounds), PIECE_BYTES // max(row.size for row in rows)))
-    piece = min(piece, max(run, size // warps))
-    found = encoding_for(in_pieces(size, run, min(piece, size), lanes, warps), layout.data.shape)
+    found = encoding_for(in_pieces(size, run, piece, lanes, warps), layout.data.shape)
     replace_layout(function, layout, found)
     for op in slice:
         op.detach()

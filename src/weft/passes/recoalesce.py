@@ -167,7 +167,11 @@ def _made_of(value: SSAValue) -> Iterator[Operation]:
 
 
 def in_pieces(size: int, each: int, piece: int, lanes: int, warps: int) -> DistributedLinearLayout:
-    """Runs of `each` elements, lanes side by side, and `piece` elements in a row for each warp, dealt out in turn."""
+    """Runs of `each` elements, lanes side by side, and `piece` elements in a row for each warp, dealt out in turn.
+
+    A piece has at least a run for each lane, and there is at least one for each warp.
+    """
+    assert each * lanes <= piece <= size // warps, (size, each, piece, lanes, warps)
 
     def bases(first: int, end: int) -> list[list[int]]:
         return [[1 << i] for i in range(first.bit_length() - 1, end.bit_length() - 1)]

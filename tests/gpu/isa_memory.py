@@ -117,17 +117,22 @@ def copies(name: str, by_table: bool) -> Iterator[Case]:
         yield Case(k.program(), 1, {"x": words(32 * each), "sizes": sizes, "y": np.zeros(32 * each, np.int32)})
 
 
+SCOPES = (("cta", "block"), ("gpu", "device"), ("sys", "system"))
 ORDERED: dict[str, tuple[int, Callable[[Kit], Any]]] = {
     "bar.sync": (4, lambda k: k.barrier()),
     "bar.warp.sync": (1, lambda k: k.barrier("warp")),
     **{
         f"fence.acq_rel.{scope}": (1, lambda k, kind=kind: k.add("fence", (), (), {"kind": kind}))
-        for scope, kind in (("cta", "block"), ("gpu", "device"), ("sys", "system"))
+        for scope, kind in SCOPES
+    },
+    **{
+        f"fence.acquire.{scope}": (1, lambda k, kind=kind: k.add("fence", (), (), {"kind": f"acquire.{kind}"}))
+        for scope, kind in SCOPES
     },
 }
 
 
-@family("bar.", "fence.acq_rel")
+@family("bar.", "fence.acq_rel", "fence.acquire")
 def barriers(name: str, by_table: bool) -> Iterator[Case]:
     """What one thread stores another loads, whose number has the other bits."""
     warps, otherwise = ORDERED[name]

@@ -9,6 +9,7 @@ import pytest
 
 import weft
 import weft.language as tl
+from weft import ir
 
 TARGETS = ["cpu", "sim:cuda:80", "sim:cuda:90"]
 
@@ -277,3 +278,49 @@ def test_the_smallest_elements_and_the_last_axis_reversed(target: str) -> None:
         least, back = np.zeros((4, k), np.int32), np.zeros((4, 16), np.int32)
         least_and_reversed[(1,)](x, least, back, k, target=target)
         assert np.array_equal(least, np.sort(x)[:, :k]) and np.array_equal(back, x[:, ::-1])
+
+
+@weft.jit
+def awaited(flag, out, payload, TIMEOUT: tl.constexpr):
+    if TIMEOUT:
+        tl.store(out, tl.atomic_poll(flag, 1, scope="sys", timeout_ns=1000))
+    else:
+        tl.atomic_poll(flag, 1)
+        tl.store(out, tl.load(payload))
+
+
+@pytest.mark.parametrize("target", ["cpu", "cuda:80", "cuda:90"])
+@pytest.mark.parametrize("timeout", [True, False])
+def test_a_poll_loads_relaxed_and_is_fenced_behind(target: str, timeout: bool) -> None:
+    source = weft.ASTSource(awaited, {"flag": "*i32", "out": "*i32", "payload": "*i32"}, {"TIMEOUT": timeout})
+    made = weft.compile(source, target)
+    scope, text = ("sys", made.asm["ttir"]) if timeout else ("gpu", made.asm["ttir"])
+    assert f"tt.atomic_poll acquire, {scope}, %flag, %c1_i32" in text and (" timeout %c1000_i64 :" in text) == timeout
+    again = ir.parse_module(text)
+    assert ir.print_module(again) == text
+    if target == "cpu":
+        assert made.metadata.shared == 0
+        return
+    fence = "acq_rel" if target == "cuda:80" else "acquire"
+    ptx = made.asm["ptx"]
+    assert ptx.count(f"ld.relaxed.{scope}.global.b32") == 1 and ptx.count(f"fence.{fence}.{scope};") == 1
+    assert ptx.count("%globaltimer") == 2 * timeout
+    assert (made.metadata.shared == 0) != timeout
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("%p, %v : !tt.ptr<i8>, i8", "waits for integers of 16, 32 or 64 bits, not for i8"),
+        ("%p, %w : !tt.ptr<i8>, i32", "comes i8, not"),
+    ],
+)
+def test_what_a_poll_in_ir_text_refuses(text: str, message: str) -> None:
+    source = f"""module {{
+  tt.func public @k(%p: !tt.ptr<i8>, %v: i8, %w: i32) {{
+    %0 = tt.atomic_poll acquire, gpu, {text} -> i1
+    tt.return
+  }}
+}}"""
+    with pytest.raises(weft.WeftError, match=message):
+        ir.verify(ir.parse_module(source))

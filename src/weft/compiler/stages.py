@@ -260,8 +260,9 @@ def _kernel(
         return str(cpu_stages().assembly(stages["llir"], opts.backend))
 
     asm = AsmDict(stages, assembly)
-    # A program's scratch memory takes the place of a GPU's shared memory; never 0, because scripts divide by it.
-    shared = max(16, int(facts.get("scratch_bytes", 0)))
+    # A program's scratch memory takes the place of a GPU's shared memory. Scripts divide by it where a GPU would need
+    # some, for tiles; a kernel of scalars needs none there either.
+    shared = max(16 if "tensor<" in stages["ttir"] else 0, int(facts.get("scratch_bytes", 0)))
     own = {"shared": shared, "warp_size": target.warp_size, "backend_name": "cpu", "arch": target.arch}
     metadata = {**TRITON_FACTS, **facts, **own}
     kernel = CompiledKernel(src, target, asm, metadata, key, timings, from_cache)

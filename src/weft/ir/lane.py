@@ -230,7 +230,8 @@ OPERATIONS: dict[str, str] = {
     "for global memory; of a part of the block: attrs id, and warps, how many of them. Of the same part of all blocks "
     "of a cluster: attrs at, the place of an mbarrier in shared memory that each block has for it, too",
     "fence": "attrs kind async, async.cluster, block, device or system: what was written is seen by the asynchronous "
-    "proxy (wgmma, bulk copies) of the block or the cluster, the block, the device, the system",
+    "proxy (wgmma, bulk copies) of the block or the cluster, the block, the device, the system; acquire.block, "
+    "acquire.device, acquire.system: what is read from here on is as new as what was read before",
     # control flow: uniform; regions end with yield
     "for": "(lower, upper, step, initial...), one region with (index, carried...)",
     "while": "(initial...), regions before (ends with condition) and after",

@@ -55,6 +55,7 @@ from .tt_function import AssertOp, CallOp, FuncOp, GetNumProgramsOp, GetProgramI
 from .tt_memory import (
     AdvanceOp,
     AtomicCASOp,
+    AtomicPollOp,
     AtomicRMWOp,
     DescriptorGatherOp,
     DescriptorLoadOp,
@@ -131,6 +132,7 @@ __all__ = [
     "StoreOp",
     "AtomicRMWOp",
     "AtomicCASOp",
+    "AtomicPollOp",
     "MakeTensorPtrOp",
     "AdvanceOp",
     "MakeTensorDescriptorOp",

@@ -22,6 +22,7 @@ from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
 __all__ = [
     "AdvanceOp",
     "AtomicCASOp",
+    "AtomicPollOp",
     "AtomicRMWOp",
     "DescriptorGatherOp",
     "DescriptorLoadOp",
@@ -107,6 +108,25 @@ class AtomicCASOp(IRDLOperation):
     ptr = operand_def()
     cmp = operand_def()
     val = operand_def()
+    sem = prop_def()
+    scope = prop_def()
+    result = result_def()
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+
+@irdl_op_definition
+class AtomicPollOp(IRDLOperation):
+    """Wait until a scalar in memory is `expected`: true; false if it is not after `timeout` nanoseconds:
+
+    %found = tt.atomic_poll acquire, gpu, %p, %expected timeout %ns : !tt.ptr<i32>, i32 -> i1
+
+    Memory is read once at least.  Without a time-out it waits as long as it takes.
+    """
+
+    name = "tt.atomic_poll"
+    ptr = operand_def()
+    expected = operand_def()
+    timeout = opt_operand_def()
     sem = prop_def()
     scope = prop_def()
     result = result_def()

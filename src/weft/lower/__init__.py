@@ -31,6 +31,7 @@ from . import (
     mbarriers,
     memory,
     picked,
+    polls,
     reduce,
     rows,
     runs,
@@ -55,7 +56,7 @@ __all__ = ["LOWERINGS", "finish", "lower"]
 # imported to fill the table of lowerings
 FAMILIES = (
     *(atomics, bulk, calls, control, dot, elements, gather, histogram, mbarriers),
-    *(memory, picked, reduce, rows, runs, scan, shapes, shared, specialize, tensormaps, warpgroup),
+    *(memory, picked, polls, reduce, rows, runs, scan, shapes, shared, specialize, tensormaps, warpgroup),
 )
 
 

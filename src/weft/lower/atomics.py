@@ -20,7 +20,7 @@ from .context import Context, elem_of, lowering
 from .memory import access_order, back, unique_registers
 from .shared import load_tile, store_tile
 
-__all__ = ["KINDS", "to_all"]
+__all__ = ["KINDS", "ORDERS", "SCOPES", "everywhere", "to_all"]
 
 _NAMES = ("and", "or", "xor", "add", "fadd", "max", "min", "umax", "umin", "exch", "load", "store")
 KINDS = dict(enumerate(_NAMES, 1))
@@ -69,7 +69,7 @@ def _each(
     if not op.results[0].uses:
         c[op.results[0]] = old if layout is None else c.build.rename(old, back(layout, order))
     elif layout is None:
-        c[op.results[0]] = to_all(c, old, LinearLayout.from_bases(_everywhere(c), {"dim0": 1}))
+        c[op.results[0]] = to_all(c, old, LinearLayout.from_bases(everywhere(c), {"dim0": 1}))
     else:
         c[op.results[0]] = to_all(c, c.build.rename(old, back(layout, order)), layout)
 
@@ -85,7 +85,7 @@ def _together(
     return found, vector if capability >= 90 else min(vector, 2)
 
 
-def _everywhere(c: Context) -> dict[str, list[tuple[int]]]:
+def everywhere(c: Context) -> dict[str, list[tuple[int]]]:
     """Every lane holds the one element."""
     counts = {"register": 1, "lane": c.program.lanes, "warp": c.program.warps, "block": c.program.blocks}
     return {d: [(0,)] * (n.bit_length() - 1) for d, n in counts.items()}

@@ -111,7 +111,7 @@ HELD_REGISTERS = 216
 SPARE_BYTES = 8 << 10
 """What is left for conversions, reductions and the like in a loop."""
 WAIT = "ttg.async_wait"
-EFFECTS = ("tt.atomic_cas", "tt.call", "tt.assert", "weft.check")
+EFFECTS = ("tt.atomic_cas", "tt.atomic_poll", "tt.call", "tt.assert", "weft.check")
 STAYS_ZERO = (
     *("tt.splat", "tt.broadcast", "tt.fp_to_fp", "tt.bitcast", "arith.truncf", "arith.extf", "arith.fptosi"),
     *("arith.fptoui", "arith.sitofp", "arith.uitofp", "arith.extsi", "arith.extui", "arith.trunci"),

@@ -19,6 +19,7 @@ from .check_values import check_values
 from .cse_dce import cse_dce
 from .decompose_dot_scaled import decompose_dot_scaled
 from .drop_unchanged import drop_unchanged
+from .expand_polls import expand_polls
 from .explain_asserts import explain_asserts
 from .inline_calls import inline_calls
 from .place_hints import place_hints
@@ -62,6 +63,7 @@ def cpu_pipeline(
     signature = signature_of(kernel) if kernel is not None else None  # before descriptors become many arguments
     rewrite_descriptors(module)
     decompose_dot_scaled(module, denormals=False)
+    expand_polls(module)
     if debug:  # after the rewrites: these see every access as a tile of pointers
         if values:
             check_values(module)

@@ -343,6 +343,9 @@ FENCES = {
     "block": "fence.acq_rel.cta;",
     "device": "fence.acq_rel.gpu;",
     "system": "fence.acq_rel.sys;",
+    "acquire.block": "fence.acquire.cta;",
+    "acquire.device": "fence.acquire.gpu;",
+    "acquire.system": "fence.acquire.sys;",
 }
 
 
@@ -350,4 +353,10 @@ FENCES = {
 def _fence(e: Emitter, op: LaneOp) -> None:
     if op.attrs["kind"].startswith("async") and e.target.capability < 90:
         raise e.fail(op, "a fence for the asynchronous proxy")
-    e.asm(FENCES[op.attrs["kind"]], "~{memory}", (), (), CONVERGENT)
+    text = FENCES[op.attrs["kind"]]
+    if "acquire" in text:
+        if e.target.capability < 90:  # which knows none that orders one way only
+            text = text.replace("acquire", "acq_rel")
+        else:
+            e.version = max(e.version, 86)
+    e.asm(text, "~{memory}", (), (), CONVERGENT)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import TensorType
+from xdsl.dialects.builtin import IntegerType, TensorType
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from .. import tt
@@ -17,6 +17,7 @@ from ..types import (
     i64,
     is_float,
     is_int,
+    is_tensor,
     like,
     ptr_of,
     shape_of,
@@ -110,6 +111,22 @@ def _cas(op: tt.AtomicCASOp) -> None:
     need_same(op, "values and result", op.cmp, op.val, op.result)
     if op.val.type != pointee:
         fail(op, f"through {show(op.ptr)} goes {show(pointee)}, not {show(op.val)}")
+    _order(op)
+
+
+@rule(tt.AtomicPollOp)
+def _poll(op: tt.AtomicPollOp) -> None:
+    if is_tensor(op.ptr.type):
+        fail(op, f"waits for a scalar, not for {show(op.ptr)}")
+    pointee = _pointee(op, op.ptr)
+    if op.expected.type != pointee:
+        fail(op, f"through {show(op.ptr)} comes {show(pointee)}, not {show(op.expected)}")
+    if not isinstance(pointee, IntegerType) or pointee.width.data not in (16, 32, 64):
+        fail(op, f"waits for integers of 16, 32 or 64 bits, not for {show(pointee)}")
+    if op.result.type != i1:
+        fail(op, f"tells whether it was found, an i1, not {show(op.result)}")
+    if op.timeout is not None and op.timeout.type != i64:
+        fail(op, f"the time-out is i64, not {show(op.timeout)}")
     _order(op)
 
 

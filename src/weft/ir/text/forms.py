@@ -213,6 +213,11 @@ FORMS: dict[str, Form] = {
         _SEM, ", ", _SCOPE, ", ", Value("ptr"), ", ", Value("cmp"), ", ", Value("val"), ATTRS, " : ",
         Signature(["ptr", "cmp", "val"], ["result"]), hidden="sem scope",
     ),
+    "tt.atomic_poll": _form(
+        _SEM, ", ", _SCOPE, ", ", Value("ptr"), ", ", Value("expected"), Maybe(" timeout ", Value("timeout")), ATTRS,
+        " : ", Type("ptr"), ", ", Type("expected"), " -> ", Type("result"), hidden="sem scope",
+        timeout=lambda parts: (i64,),
+    ),
     "tt.make_tensor_ptr": _form(
         Value("base"), ", [", Values("shape"), "], [", Values("strides"), "], [", Values("offsets"), "]", ATTRS,
         " : ", Type("result", "!tt.ptr"), base=_base, shape=_all(i64, "shape"), strides=_all(i64, "strides"),

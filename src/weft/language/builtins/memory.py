@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..constants import constexpr, known_flag, unwrap
 from ..descriptors import tensor_descriptor, tensor_descriptor_base
-from ..dtypes import int64
 from ..protocol import builtin
 from ..results import must_use_result
 from ..tensors import member, tensor
@@ -182,21 +180,15 @@ def atomic_store(
 @builtin
 def atomic_poll(
     pointer: tensor, expected_value: Any, sem: Any = None, scope: Any = None, timeout_ns: Any = None,
-    _semantic: TritonSemantic | None = None, _generator: Any = None,
-) -> Any:  # fmt: skip
+    _semantic: TritonSemantic | None = None,
+) -> tensor:  # fmt: skip
     """Wait until a scalar in memory is `expected_value`: true, or false after `timeout_ns` nanoseconds.
 
     `sem` is "acquire" or "relaxed". Memory is read once at least.
     """
-    assert _semantic is not None
-    sem, scope, timeout = unwrap(sem), unwrap(scope), unwrap(timeout_ns)
-    expected = _semantic.checked_poll(pointer, unwrap(expected_value), sem, scope, timeout)
-    polling = importlib.import_module("weft.language.polling")  # written in the language, which is complete only then
-    order = [constexpr(sem), constexpr(scope)]
-    if timeout is None:
-        return _generator.call_JitFunction(polling.poll, [pointer, expected, *order])
-    limit = _semantic.cast(_semantic.to_tensor(timeout), int64)
-    return _generator.call_JitFunction(polling.poll_until, [pointer, expected, limit, *order])
+    return _semantic.atomic_poll(  # type: ignore[union-attr]
+        pointer, unwrap(expected_value), unwrap(sem), unwrap(scope), unwrap(timeout_ns)
+    )
 
 
 @member

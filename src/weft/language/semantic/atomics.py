@@ -135,9 +135,9 @@ class Atomics(Memory, Arithmetic):
             raise ValueError("Mask argument cannot be block type if pointer argument is not a block")
         return checked
 
-    def checked_poll(self, ptr: tensor, expected: Any, sem: str | None, scope: str | None, timeout: Any) -> tensor:
-        """What `atomic_poll` waits for, in the element type of its pointer."""
-        self._half_order("poll", sem, _LOAD_ORDERS, scope)
+    def atomic_poll(self, ptr: tensor, expected: Any, sem: str | None, scope: str | None, timeout: Any) -> tensor:
+        """Wait until memory is `expected`, for `timeout` nanoseconds at most: whether it was."""
+        order = self._half_order("poll", sem, _LOAD_ORDERS, scope)
         if isinstance(timeout, int) and timeout < 0:
             raise ValueError("atomic_poll timeout_ns must be non-negative")
         if block_shape(ptr):
@@ -152,7 +152,10 @@ class Atomics(Memory, Arithmetic):
             raise ValueError("Expected value argument cannot be block type")
         if isinstance(timeout, tensor) and (block_shape(timeout) or not timeout.type.scalar.is_int()):
             raise ValueError("atomic_poll timeout_ns must be a scalar integer")
-        return self.cast(expected, element)
+        operands = [ptr.handle, self.cast(expected, element).handle]
+        if timeout is not None:
+            operands.append(self.cast(self.to_tensor(timeout), dt.int64).handle)
+        return self._value(tt.AtomicPollOp, tuple(operands), dt.int1, order)
 
     def atom_red_typechecking_impl(self, ptr: tensor, val: Any, mask: Any, op: str) -> tuple[tensor, tensor, tensor]:
         """Pointers, values and a mask of one shape, values cast to the element type."""

@@ -65,6 +65,7 @@ def copy_instructions() -> Iterator[Instruction]:
     yield _plain("fence.proxy.async.cluster", 90, "fence.proxy.async.shared::cluster;", "sync", "8.0")
     for scope in ("cta", "gpu", "sys"):
         yield _plain(f"fence.acq_rel.{scope}", 70, f"fence.acq_rel.{scope};", "sync")
+        yield _plain(f"fence.acquire.{scope}", 90, f"fence.acquire.{scope};", "sync", "8.6")
     for way in ("inc", "dec"):
         name = f"setmaxnreg.{way}"
         yield Instruction(

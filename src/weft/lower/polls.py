@@ -1,0 +1,79 @@
+"""Waiting for a value in memory: the first lane looks, the rest of its warp hears of it by a shuffle.
+
+    tt.atomic_poll acquire, gpu, %p, %v
+becomes
+    if first warp: { while (ld.relaxed.gpu (%p) != %v); fence.acquire.gpu }
+    barrier
+
+All others wait at the barrier, so that no shared memory is needed where there is nothing to tell but that it is over. One
+that may be over for two reasons has a result, which goes through shared memory; in a cluster its first block waits then.
+"""
+
+from __future__ import annotations
+
+from xdsl.ir import Operation
+
+from weft.ir import int_value
+from weft.ir.lane import Block, Value
+from weft.layouts import LinearLayout
+
+from .atomics import ORDERS, SCOPES, everywhere, to_all
+from .context import Context, elem_of, lowering
+
+__all__: list[str] = []
+
+FENCES = {"cta": "acquire.block", "gpu": "acquire.device", "sys": "acquire.system"}
+CLOCK = {"text": "mov.u64 $0, %globaltimer;", "constraints": "=l", "pure": False, "pack": 1}
+
+
+@lowering("tt.atomic_poll")
+def _poll(c: Context, op: Operation) -> None:
+    pointer, expected = c[op.operands[0]], c[op.operands[1]]
+    timeout = c[op.operands[2]] if len(op.operands) > 2 else None
+    scope = SCOPES[int_value(op.properties["scope"])]
+    all_blocks = {"warp": c.program.warps - 1, "block": c.program.blocks - 1 if timeout is not None else 0}
+    waits = c.all_of([c.is_zero(c.index(dim, mask)) for dim, mask in all_blocks.items() if mask])
+    polls, others = Block(), Block()
+    outside = c.inside(polls) if waits is not None else c.build
+    found = _loop(c, pointer, expected, timeout, elem_of(op.operands[1].type), scope)
+    if ORDERS[int_value(op.properties["sem"])] == "acquire":
+        c.build.add("fence", (), (), {"kind": FENCES[scope]})
+    if waits is not None:
+        c.build.add("yield", [found])
+        c.restore(outside)
+        outside = c.inside(others)
+        c.build.add("yield", [c.number(0, "i1")])
+        c.restore(outside)
+        found = c.build.add("if", [waits], [("i1", 1)], {"of_warp": True}, [polls, others]).result
+    if timeout is None:
+        c.build.barrier("block", inserted=False)
+        c[op.results[0]] = c.number(1, "i1")
+    else:
+        c[op.results[0]] = to_all(c, found, LinearLayout.from_bases(everywhere(c), {"dim0": 1}))
+
+
+def _loop(c: Context, pointer: Value, expected: Value, timeout: Value | None, elem: str, scope: str) -> Value:
+    """The loop of one warp: whether it was found."""
+    begin = _clock(c) if timeout is not None else None
+    before, after = Block(), Block((Value("i1", 1),))
+    outside = c.inside(before)
+    first = c.is_zero(c.index("lane", c.program.lanes - 1))
+    load = {"kind": "load", "space": "global", "order": "relaxed", "scope": scope, "masked": True}
+    old = c.build.add("atomic", [pointer, expected, first], [(elem, 1)], load).result
+    found = c.build.op("arith.cmpi", [c.build.shuffle(old, c.number(0)), expected], "i1", predicate=0)
+    waiting = c.negated(found)
+    if begin is not None and timeout is not None:
+        passed = c.build.op("arith.subi", [_clock(c), begin], "i64")
+        early = c.build.op("arith.cmpi", [passed, timeout], "i1", predicate=6)  # unsigned less than
+        waiting = c.build.op("arith.andi", [waiting, early], "i1")
+    c.build.add("condition", [waiting, found])
+    c.restore(outside)
+    outside = c.inside(after)
+    c.build.add("yield")
+    c.restore(outside)
+    return c.build.add("while", (), [("i1", 1)], {}, [before, after]).result
+
+
+def _clock(c: Context) -> Value:
+    """Nanoseconds."""
+    return c.build.add("assembly", (), [("i64", 1)], dict(CLOCK)).result

@@ -1,0 +1,60 @@
+"""A wait for a value in memory, as the loop that it is; for targets without such an operation.
+
+    %found = tt.atomic_poll acquire, gpu, %p, %v : !tt.ptr<i32>, i32 -> i1
+becomes
+    %found = scf.while : () -> i1 {
+      %old = tt.atomic_rmw load, acquire, gpu, %p, %v : (!tt.ptr<i32>, i32) -> i32
+      %found = arith.cmpi eq, %old, %v
+      scf.condition(not %found) %found
+    } do { scf.yield }
+
+With a time-out a clock is read before the loop and behind each load.
+"""
+
+from __future__ import annotations
+
+from xdsl.dialects import arith, scf
+from xdsl.ir import Operation, SSAValue
+
+from weft.ir import Builder, bool_attr, enum_attr, i1, i32_attr, i64, str_attr, tt
+
+from .removal import remove
+
+__all__ = ["expand_polls"]
+
+CLOCK = {
+    "asm_string": str_attr("mov.u64 $0, %globaltimer;"),
+    "constraints": str_attr("=l"),
+    "pure": bool_attr(False),
+    "packed_element": i32_attr(1),
+}
+"""A clock in nanoseconds, which every target knows."""
+
+
+def expand_polls(root: Operation) -> None:
+    """Rewrite every wait."""
+    for op in [op for op in root.walk() if isinstance(op, tt.AtomicPollOp)]:
+        op.result.replace_all_uses_with(_loop(op))
+        remove(op)
+
+
+def _loop(op: tt.AtomicPollOp) -> SSAValue:
+    b = Builder.before(op)
+    begin = _clock(b) if op.timeout is not None else None
+    loop = b.while_((), (i1,))
+    before, after = (region.blocks[0] for region in loop.regions)
+    inner = Builder.at_end(before, op.location)
+    load = {"atomic_rmw_op": enum_attr(tt.RMWOp.LOAD), "sem": op.sem, "scope": op.scope}
+    old = inner.value(tt.AtomicRMWOp, (op.ptr, op.expected), op.expected.type, load)
+    found = inner.cmpi("eq", old, op.expected)
+    waiting = inner.binary(arith.XOrIOp, found, inner.constant(True, i1))
+    if begin is not None and op.timeout is not None:
+        passed = inner.binary(arith.SubiOp, _clock(inner), begin)
+        waiting = inner.binary(arith.AndIOp, waiting, inner.cmpi("ult", passed, op.timeout))
+    inner.create(scf.ConditionOp, (waiting, found))
+    Builder.at_end(after, op.location).yield_()
+    return loop.results[0]
+
+
+def _clock(b: Builder) -> SSAValue:
+    return b.value(tt.ElementwiseInlineAsmOp, (), i64, CLOCK)

@@ -238,3 +238,16 @@ def test_the_option_arch_says_which_gpu_is_simulated() -> None:
     assert (out == 2 * x).all() and ".target sm_80" in made.asm["ptx"]
     with pytest.raises(ValueError, match=r"num_ctas > 1 requires NVIDIA SM90\+ \(Hopper\)"):
         add[(1,)](x, x, out, 64, BLOCK=64, target="sim:cuda:90", arch="sm80", num_ctas=2)
+
+
+def test_the_setting_override_arch_is_the_option_arch_of_all_kernels(recwarn: pytest.WarningsRecorder) -> None:
+    x, out = np.arange(64, dtype=np.float32), np.zeros(64, np.float32)
+    with weft.knobs.runtime.scope():
+        weft.knobs.runtime.override_arch = "sm80"
+        made = add.warmup(x, x, out, 64, BLOCK=64, grid=(1,), target="sim:cuda:90")
+        assert ".target sm_80" in made.asm["ptx"] and '"cuda:80"' in made.asm["ttgir"]
+        made = add.warmup(x, x, out, 64, BLOCK=64, grid=(1,), target="sim:cuda:90", arch="sm90")
+        assert ".target sm_90" in made.asm["ptx"]
+        with pytest.raises(ValueError, match=r"num_ctas > 1 requires NVIDIA SM90\+ \(Hopper\)"):
+            add.warmup(x, x, out, 64, BLOCK=64, grid=(1,), target="sim:cuda:90", num_ctas=2)
+    assert not recwarn.list

@@ -240,7 +240,9 @@ def test_what_kernels_ask_of_the_gpu() -> None:
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        ("ld.global.b32 $0, [$1];", "memory in inline assembly"),
+        ("ld.shared.b32 $0, [$1];", "memory in the space .shared"),
+        ("ld.global.v2.b32 $0, [$1];", "`ld.global.v2.b32` with 1 registers"),
+        ("ld.global.b32 $0, [$1+t];", "`t`, which is declared nowhere"),
         ("LOOP: bra LOOP;", "the label `LOOP`"),
         ("wmma.load.a $0, $1;", "wmma.load.a"),
         ("mov.b32 $0, t;", "`t`, which is declared nowhere"),
@@ -297,3 +299,51 @@ def with_halves(X, N: tl.constexpr):
 def test_the_version_of_ptx_that_assembly_needs() -> None:
     ptx = with_halves.warmup(FLOATS[0], N=N, grid=(1,), target="cuda:90").asm["ptx"]
     assert ".version 8.1" in ptx
+
+
+@weft.jit
+def moved(X, Y, N: tl.constexpr):
+    i = 2 * tl.arange(0, N)
+    tl.inline_asm_elementwise(
+        "{ .reg .s32 a, b; .reg .pred p; setp.lt.s32 p, $3, 100; ld.acquire.gpu.global.v2.s32 {a, b}, [$1]; "
+        "@p st.global.v2.b32 [$2], {b, a}; ld.global.s8 $0, [$1+4]; }",
+        "=r,l,l,r",
+        [X + i, Y + i, i],
+        dtype=tl.int32,
+        is_pure=False,
+        pack=1,
+    )
+
+
+def test_loads_and_stores_of_global_memory() -> None:
+    x, y = np.arange(128, dtype=np.int32), np.zeros(128, np.int32)
+    moved[(1,)](x, y, N=64, target=TARGET, num_warps=2)
+    assert y.tolist() == [i ^ 1 if i < 100 else 0 for i in range(128)]
+    with pytest.raises(weft.WeftError, match="reads 8 bytes outside of every array, at 0x700000000100: 0 bytes after the end of `X`"):
+        moved[(1,)](x[:64], y, N=64, target=TARGET)
+
+
+@weft.jit
+def counted(X, OLD, TEXT: tl.constexpr, T: tl.constexpr):
+    i = tl.arange(0, 64)
+    v = (i * 7 % 64).to(T)
+    old = tl.inline_asm_elementwise(TEXT, "=r,l,r", [X + i // 32, v], dtype=T, is_pure=False, pack=1)
+    tl.store(OLD + i, old)
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "found"),
+    [
+        ("atom.add.release.gpu.global.u32 $0, [$1], $2;", np.int32, lambda a: a.sum()),
+        ("atom.global.max.s32 $0, [$1], $2;", np.int32, lambda a: a.max()),
+        ("atom.global.or.b32 $0, [$1], $2;", np.int32, np.bitwise_or.reduce),
+        ("atom.global.add.f32 $0, [$1], $2;", np.float32, lambda a: a.sum()),
+        ("atom.global.cas.b32 $0, [$1], 0, 9; red.global.min.u32 [$1], $2;", np.int32, lambda a: a.min()),
+    ],
+)
+def test_atomics_of_global_memory(text: str, kind: type, found: Callable[[np.ndarray], Any]) -> None:
+    x, old = np.zeros(2, kind), np.zeros(64, kind)
+    counted[(1,)](x, old, TEXT=text, T=tl.float32 if kind is np.float32 else tl.int32, target=TARGET, num_warps=2)
+    given = (np.arange(64) * 7 % 64).astype(kind).reshape(2, 32)
+    assert x.tolist() == [found(row) for row in given]
+    assert old[0] == 0 == old[32]

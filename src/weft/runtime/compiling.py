@@ -280,7 +280,6 @@ def compile(
     """
     compiler.CompiledKernel.make_launcher = staticmethod(make_launcher)
     compiler.CompiledKernel.load_hooks = staticmethod(_load_hooks)
-    warn_of_unused()
     knobs.weft.apply()
     given = dict(options or {})
     if hasattr(options, "__dict__") and not isinstance(options, Mapping):
@@ -302,6 +301,9 @@ def compile(
     if target is None:
         target = unsaid_gpu(in_layouts or _is_gluon(src)) or current_target()
     chosen = target
+    warn_of_unused(on_cpu=chosen == "cpu")
+    if knobs.runtime.override_arch and chosen != "cpu":
+        given.setdefault("arch", knobs.runtime.override_arch)
     if chosen in compiler.SIMULATED:
         asked_for = f"sim:{compiler.target_of_arch(given['arch'])}" if given.get("arch") else chosen
         chosen = asked_for if asked_for in compiler.SIMULATED else chosen

@@ -420,7 +420,7 @@ class GPULaunches:
             if not param.is_constexpr:
                 refuse_host(param, value)
         facts = [specialize_param(p, a, device_facts, fine=True) for p, a in zip(self.kernel.params, args, strict=True)]
-        asked = given.get("arch")
+        asked = given.get("arch") or knobs.runtime.override_arch
         target = str(compiler.target_of_arch(asked)) if asked else self.target or _target_of(self._index(args))
         key = key_of_specialization(facts, given, target)
         kernel = unless_failed(self.kernel.cache.get(key))

@@ -51,12 +51,17 @@ _INSTEAD = (
     ("cache", "remote_manager_class", "the cache is a directory, which may be shared: WEFT_CACHE_DIR"),
 )
 
+_OF_GPUS = {("runtime", "override_arch")}
+"""What does mean something on a GPU, and in the simulator of one."""
+
 _warned: set[tuple[str, str]] = set()
 
 
-def warn_of_unused() -> None:
+def warn_of_unused(on_cpu: bool = True) -> None:
     """Warn of each setting that is set and changes nothing, once in a process."""
     for group, name, instead in _INSTEAD:
+        if not on_cpu and (group, name) in _OF_GPUS:
+            continue
         if (group, name) in _warned or not getattr(getattr(knobs, group), name):
             continue
         _warned.add((group, name))

@@ -14,7 +14,7 @@ from .machine import Access, Context
 from .maps import SCRATCH
 from .values import DTYPES, Array, Fragment, full, unsigned
 
-__all__ = ["CLUSTER_BITS", "HANDLERS", "combined", "need_defined"]
+__all__ = ["CLUSTER_BITS", "HANDLERS", "combined", "fetch", "need_defined", "put", "rounds"]
 
 
 def need_defined(context: Context, op: LaneOp, value: Value, what: str, where: Array | None = None) -> None:
@@ -233,17 +233,17 @@ def _each(
         place = flat[active]
         new = [np.broadcast_to(full(context.env[v].data, *shape[:2]), shape)[active] for v in values]
         old = np.zeros(len(place), DTYPES[elem])
-        for chosen in _rounds(place, batch.sequence(len(place))):
-            before = _typed(_fetch(context, access, place[chosen]), elem)[:, 0]
+        for chosen in rounds(place, batch.sequence(len(place))):
+            before = _typed(fetch(context, access, place[chosen]), elem)[:, 0]
             old[chosen] = before
             if op.attrs.get("kind") != "load":  # the array may be read-only
-                _put(context, access, place[chosen], _raw(update(before, [n[chosen] for n in new])))
+                put(context, access, place[chosen], _raw(update(before, [n[chosen] for n in new])))
         result[active] = old
     if op.results:
         context.env.values[op.results[0]] = Fragment(result, None, not batch.launch.counting)
 
 
-def _rounds(place: Array, order: Array | None) -> list[Array]:
+def rounds(place: Array, order: Array | None) -> list[Array]:
     """Indices in groups without an address twice; of one address in the order asked for."""
     indices = np.arange(len(place)) if order is None else order
     by_place = indices[np.argsort(place[indices], kind="stable")]
@@ -256,13 +256,13 @@ def _rounds(place: Array, order: Array | None) -> list[Array]:
     return [by_place[part] for part in np.split(by_turn, np.flatnonzero(np.diff(turn[by_turn])) + 1)]
 
 
-def _fetch(context: Context, access: Access, place: Array) -> Array:
+def fetch(context: Context, access: Access, place: Array) -> Array:
     if access.space == "global":
         return context.batch.launch.memory.read(place, access.width)
     return context.batch.shared[place[:, None] + np.arange(access.width)]
 
 
-def _put(context: Context, access: Access, place: Array, raw: Array) -> None:
+def put(context: Context, access: Access, place: Array, raw: Array) -> None:
     raw = raw.reshape(len(place), access.width)
     if access.space == "global":
         context.batch.launch.memory.write(place, raw)

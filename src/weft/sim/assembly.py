@@ -1,7 +1,7 @@
-"""Inline assembly in the simulator: arithmetic on registers, and what passes between the lanes of a warp.
+"""Inline assembly in the simulator: arithmetic, what passes between the lanes of a warp, and global memory.
 
 Each call of the text works on `pack` elements in the registers that the constraints name, as the back end gives them;
-here every warp, lane and call is done at once. Memory, branches and barriers in assembly are `Unsupported`.
+here every warp, lane and call is done at once. Branches, barriers and shared memory in assembly are `Unsupported`.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from weft.base import Unsupported
 from weft.ir import CLOCKS
 from weft.ir.lane import LaneOp, Value
 
+from .assembly_memory import INSTRUCTIONS
 from .machine import Context, Wait
 from .ptx_floats import compare_floats, convert, float_operation
 from .ptx_integers import INTEGERS, compare_integers
@@ -70,11 +71,11 @@ def _taken(registers: list[Array], elem: str, pack: int) -> Array:
     return np.concatenate(parts, axis=-1).reshape(*shape[:2], -1)
 
 
-class _Run:
+class Run:
     """One execution of a text."""
 
-    def __init__(self, context: Context, registers: dict[str, Array], widths: dict[str, int]) -> None:
-        self.context, self.registers, self.widths = context, registers, widths
+    def __init__(self, context: Context, op: LaneOp, registers: dict[str, Array], widths: dict[str, int]) -> None:
+        self.context, self.op, self.registers, self.widths = context, op, registers, widths
         self.guard: Array | None = None
         self.lanes = context.batch.lanes
 
@@ -288,9 +289,10 @@ class _Run:
         self.write(operands[0], np.full((1, 1, 1), 0xFFFFFFFF, np.uint32))
 
 
-_SPECIAL: dict[str, Callable[[_Run, tuple[str, ...], tuple[Operand, ...]], None]] = {
-    "mov": _Run.move, "setp": _Run.set_predicate, "set": _Run.set_word, "selp": _Run.select, "testp": _Run.test,
-    "shfl": _Run.shuffle, "vote": _Run.vote, "redux": _Run.reduce, "activemask": _Run.active,
+_SPECIAL: dict[str, Callable[[Run, tuple[str, ...], tuple[Operand, ...]], None]] = {
+    "mov": Run.move, "setp": Run.set_predicate, "set": Run.set_word, "selp": Run.select, "testp": Run.test,
+    "shfl": Run.shuffle, "vote": Run.vote, "redux": Run.reduce, "activemask": Run.active,
+    **INSTRUCTIONS,
 }  # fmt: skip
 
 
@@ -366,7 +368,7 @@ def _run_text(context: Context, op: LaneOp) -> None:
                 registers[f"${kinds[place]}"] = bits
             place += 1
     widths = {f"${i}": SIZES.get(k, 1 if k == "b" else 32) for i, k in enumerate(kinds) if not k.isdigit()}
-    run = _Run(context, registers, widths)
+    run = Run(context, op, registers, widths)
     try:
         with np.errstate(all="ignore"):
             run.run(str(op.attrs["text"]))
@@ -375,7 +377,7 @@ def _run_text(context: Context, op: LaneOp) -> None:
             f"inline assembly with {error} in the simulator",
             context.batch.program.target,
             op.span,
-            hint="the simulator runs arithmetic on registers and what passes between lanes of a warp",
+            hint="the simulator runs arithmetic on registers, what passes between lanes of a warp, and global memory",
         ) from error
     undefined = union([None if f.undefined is None else _wide(f.undefined, pack, count) for f in fragments])
     counting = context.batch.launch.counting

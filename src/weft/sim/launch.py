@@ -11,6 +11,7 @@ from weft.base import LaunchError
 from weft.ir.lane import LaneOp, LaneProgram, Value
 from weft.targets.nvidia import encode, instruction
 
+from .assembly_memory import touches_memory
 from .bulk import finish
 from .clusters import check_ends
 from .control import start
@@ -182,7 +183,8 @@ def _together(launch: Launch) -> int:
 def _may_wait(program: LaneProgram) -> bool:
     """Whether blocks may wait for each other: in a loop that ends when something happens, by way of atomics."""
     names = {op.name for op in program.body.walk()}
-    return "while" in names and bool(names & {"atomic", "compare_and_swap"})
+    written = any(op.name == "assembly" and touches_memory(str(op.attrs["text"])) for op in program.body.walk())
+    return "while" in names and (written or bool(names & {"atomic", "compare_and_swap"}))
 
 
 def _width(op: LaneOp) -> int | None:

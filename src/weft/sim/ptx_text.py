@@ -3,7 +3,7 @@
     statements("{ .reg .b32 t; add.u32 t, $1, 1; @p mov.b32 $0, t; }")
 
 Declarations are taken in, names are told apart by the braces they are declared in, and all else becomes a list of
-`Statement`s. Operands are registers (`$0` among them), numbers, special registers (`%laneid`), and groups in braces.
+`Statement`s. Operands are registers (`$0` among them), numbers, special registers (`%laneid`), groups in braces, places in memory.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import struct
 from dataclasses import dataclass
 from functools import lru_cache
 
-__all__ = ["Group", "Number", "PTXError", "Register", "Special", "Statement", "statements"]
+__all__ = ["Group", "Number", "PTXError", "Place", "Register", "Special", "Statement", "statements"]
 
 
 class PTXError(Exception):
@@ -50,7 +50,15 @@ class Group:
     parts: tuple[Operand, ...]
 
 
-Operand = Register | Number | Special | Group
+@dataclass(frozen=True)
+class Place:
+    """Memory: `[$1+8]`, so many bytes behind the address in a register."""
+
+    base: Operand
+    offset: int
+
+
+Operand = Register | Number | Special | Group | Place
 
 
 @dataclass(frozen=True)
@@ -181,7 +189,15 @@ class _Reader:
                 return Number(-number.value)
             raise PTXError("a `-` before what is no number")
         if token == "[":
-            raise PTXError("memory in inline assembly")
+            base, offset = self._operand(), 0
+            if self.peek() in ("+", "-"):
+                sign = -1 if self.take() == "-" else 1
+                number = self._operand()
+                if not isinstance(number, Number) or number.bits is not None:
+                    raise PTXError("an offset that is no integer")
+                offset = sign * int(number.value)
+            self.take("]")
+            return Place(base, offset)
         return _number(token) if token[0].isdigit() else self._register(token)
 
     def _register(self, token: str) -> Operand:

@@ -1,0 +1,112 @@
+"""Global memory in inline assembly: loads, stores and atomics of every thread by itself, checked like others.
+
+    ld.acquire.gpu.global.b32 $0, [$1+4];     st.global.v2.f32 [$1], {$2, $3};     atom.add.release.gpu.u32 $0, [$1], 1;
+
+Threads that hold copies of an element each do what the text says, as on a GPU: a counter is raised by all of them. An
+address without a state space is taken for one of global memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .access import combined, fetch, put, rounds
+from .contexts import Access
+from .ptx_text import Group, Operand, Place, PTXError
+from .ptx_values import bits_of, integers
+from .values import DTYPES, Array
+
+if TYPE_CHECKING:
+    from .assembly import Run
+
+__all__ = ["INSTRUCTIONS", "touches_memory"]
+
+_SPACES = ("shared", "local", "const", "param", "shared::cta", "shared::cluster")
+_KINDS = ("add", "exch", "cas", "and", "or", "xor", "min", "max")
+
+
+def touches_memory(text: str) -> bool:
+    """Whether a text has an operand in memory."""
+    return "[" in text
+
+
+def _access(run: Run, name: tuple[str, ...], operands: Sequence[Operand], width: int) -> Access:
+    """Who accesses what; `operands` decide how many calls there are."""
+    place = next(x for x in operands if isinstance(x, Place))
+    wrong = next((space for space in name if space in _SPACES), None)
+    if wrong is not None:
+        raise PTXError(f"memory in the space .{wrong}")
+    given = [x for x in operands if not isinstance(x, (Place, Group))]
+    address = run.read(place.base, "b64").astype(np.int64) + place.offset
+    shapes = [address.shape, *(run.read(x, "b64").shape for x in given)]
+    if run.guard is not None:
+        shapes.append(run.guard.shape)
+    shape = np.broadcast_shapes((run.context.count, run.lanes, 1), *shapes)
+    active = np.broadcast_to(True if run.guard is None else run.guard.astype(np.bool_), shape)
+    return Access(run.op, "global", np.broadcast_to(address, shape), active, width)
+
+
+def _parts(name: tuple[str, ...], operand: Operand) -> list[Operand]:
+    """The registers of a vector, or the one that there is."""
+    count = next((int(part[1]) for part in name if part in ("v2", "v4", "v8")), 1)
+    parts = list(operand.parts) if isinstance(operand, Group) else [operand]
+    if len(parts) != count:
+        raise PTXError(f"`{'.'.join(name)}` with {len(parts)} registers")
+    return parts
+
+
+def _load(run: Run, name: tuple[str, ...], operands: tuple[Operand, ...]) -> None:
+    parts, size = _parts(name, operands[0]), bits_of(name[-1]) // 8
+    access = _access(run, name, operands[1:], size * len(parts))
+    raw, _ = run.context.batch.load(run.context, access)
+    words = np.ascontiguousarray(raw).view(f"u{size}")
+    for i, part in enumerate(parts):
+        found = words[..., i]
+        if name[-1][0] == "s":  # the rest of a wider register is the sign
+            found = integers(found, name[-1]).astype(np.int64).view(np.uint64)
+        run.write(part, found)
+
+
+def _store(run: Run, name: tuple[str, ...], operands: tuple[Operand, ...]) -> None:
+    parts, size = _parts(name, operands[1]), bits_of(name[-1]) // 8
+    access = _access(run, name, [operands[0], *parts], size * len(parts))
+    values = [np.broadcast_to(run.read(x, name[-1]).astype(f"u{size}"), access.address.shape) for x in parts]
+    raw = np.ascontiguousarray(np.stack(values, axis=-1)).view(np.uint8)
+    run.context.batch.store(run.context, access, raw, None)
+
+
+def _atomic(run: Run, name: tuple[str, ...], operands: tuple[Operand, ...]) -> None:
+    """atom, which gives the old value, and red, which does not."""
+    kind, type = next((part for part in name if part in _KINDS), ""), name[-1]
+    elem = type if type in DTYPES else f"i{bits_of(type)}"
+    if not kind or any(part in ("v2", "v4", "v8") for part in name):
+        raise PTXError(f"`{'.'.join(name)}`")
+    result, (place, *rest) = (None, operands) if name[0] == "red" else (operands[0], operands[1:])
+    access = _access(run, name, [place, *rest], bits_of(type) // 8)
+    batch, shape = run.context.batch, access.address.shape
+    active = batch.checked(run.context, access, True)
+    at = access.address[active]
+    given = [np.broadcast_to(run.read(x, type).astype(f"u{access.width}"), shape)[active] for x in rest]
+    values = [np.ascontiguousarray(x).view(DTYPES[elem]) for x in given]
+    signless = {"min": "min" if type[0] == "s" else "umin", "max": "max" if type[0] == "s" else "umax"}
+    update = combined(signless.get(kind, kind), elem) if kind != "cas" else None
+    old = np.zeros(len(at), DTYPES[elem])
+    for chosen in rounds(at, batch.sequence(len(at))):
+        before = np.ascontiguousarray(fetch(run.context, access, at[chosen])).view(DTYPES[elem])[:, 0]
+        old[chosen] = before
+        if update is not None:
+            after = update(before, values[0][chosen])
+        else:
+            after = np.where(before == values[0][chosen], values[1][chosen], before)
+        put(run.context, access, at[chosen], np.ascontiguousarray(after.astype(DTYPES[elem])).view(np.uint8))
+    if result is not None:
+        found = np.zeros(shape, DTYPES[elem])
+        found[active] = old
+        run.write(result, found.view(f"u{access.width}"))
+
+
+INSTRUCTIONS = {"ld": _load, "ldu": _load, "st": _store, "atom": _atomic, "red": _atomic}
+"""What each instruction does, by the first word of its name."""

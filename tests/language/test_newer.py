@@ -295,7 +295,7 @@ def test_a_poll_loads_relaxed_and_is_fenced_behind(target: str, timeout: bool) -
     source = weft.ASTSource(awaited, {"flag": "*i32", "out": "*i32", "payload": "*i32"}, {"TIMEOUT": timeout})
     made = weft.compile(source, target)
     scope, text = ("sys", made.asm["ttir"]) if timeout else ("gpu", made.asm["ttir"])
-    assert f"tt.atomic_poll acquire, {scope}, %flag, %c1_i32" in text and (" timeout %c1000_i64 :" in text) == timeout
+    assert f"tt.atomic_poll acquire, {scope}, %flag, %c1_i32" in text and (" timeout " in text) == timeout
     again = ir.parse_module(text)
     assert ir.print_module(again) == text
     if target == "cpu":

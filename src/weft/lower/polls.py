@@ -5,8 +5,9 @@ becomes
     if first warp: { while (ld.relaxed.gpu (%p) != %v); fence.acquire.gpu }
     barrier
 
-All others wait at the barrier, so that no shared memory is needed where there is nothing to tell but that it is over. One
-that may be over for two reasons has a result, which goes through shared memory; in a cluster its first block waits then.
+All others wait at the barrier, so that no shared memory is needed where there is nothing to tell but that it is over.
+One that may be over for two reasons has a result, which goes through shared memory; in a cluster its first block waits
+then.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from .assembly_memory import INSTRUCTIONS
 from .machine import Context, Wait
 from .ptx_floats import compare_floats, convert, float_operation
 from .ptx_integers import INTEGERS, compare_integers
-from .ptx_text import Group, Number, Operand, PTXError, Register, Special, Statement, statements
+from .ptx_text import Group, Number, Operand, Place, PTXError, Register, Special, Statement, statements
 from .ptx_values import FLOATS, as_bits, bits_of, floats, integers, is_float
 from .values import DTYPES, Array, Fragment, union
 
@@ -100,6 +100,8 @@ class Run:
                 low = part.astype(f"u{bits // 8}").astype(found.dtype)
                 found = found | low << found.dtype.type(bits * i)
             return found
+        if isinstance(operand, Place):
+            raise PTXError("memory where a register is due")
         if operand.name not in self.registers:
             raise PTXError(f"`{operand.name.partition('#')[0]}`, which is read before it is written")
         found = self.registers[operand.name]

@@ -17,7 +17,7 @@ from .access import combined, fetch, put, rounds
 from .contexts import Access
 from .ptx_text import Group, Operand, Place, PTXError
 from .ptx_values import bits_of, integers
-from .values import DTYPES, Array
+from .values import DTYPES
 
 if TYPE_CHECKING:
     from .assembly import Run
@@ -52,7 +52,7 @@ def _access(run: Run, name: tuple[str, ...], operands: Sequence[Operand], width:
 def _parts(name: tuple[str, ...], operand: Operand) -> list[Operand]:
     """The registers of a vector, or the one that there is."""
     count = next((int(part[1]) for part in name if part in ("v2", "v4", "v8")), 1)
-    parts = list(operand.parts) if isinstance(operand, Group) else [operand]
+    parts: list[Operand] = [*operand.parts] if isinstance(operand, Group) else [operand]
     if len(parts) != count:
         raise PTXError(f"`{'.'.join(name)}` with {len(parts)} registers")
     return parts

@@ -3,7 +3,8 @@
     statements("{ .reg .b32 t; add.u32 t, $1, 1; @p mov.b32 $0, t; }")
 
 Declarations are taken in, names are told apart by the braces they are declared in, and all else becomes a list of
-`Statement`s. Operands are registers (`$0` among them), numbers, special registers (`%laneid`), groups in braces, places in memory.
+`Statement`s. Operands are registers (`$0` among them), numbers, special registers (`%laneid`), groups in braces, and
+places in memory (`[$1+8]`).
 """
 
 from __future__ import annotations

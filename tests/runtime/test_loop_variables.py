@@ -242,6 +242,40 @@ def a_pointer(o, n):
         tl.store(p, 9)
 
 
+@weft.jit
+def of_another_type_in_the_turn_before(o, n):
+    for i in range(2):
+        for a in range(n - 3 * i):
+            pass
+        tl.store(o + i, a)
+        a = i * 0.5 + 1.5
+
+
+@weft.jit
+def wider_in_the_turn_before(o, n):
+    for i in range(2):
+        for a in range(n - 3 * i):
+            pass
+        tl.store(o + i, a)
+        a = tl.cast(i + 7, tl.int64)
+
+
+@weft.jit
+def of_another_type_in_one_branch(o, n):
+    for i in range(3):
+        if n > 2:
+            for c in range(n):
+                pass
+            tl.store(o + i, c)
+        elif n > 1:
+            c = (i, i)
+            tl.store(o + i, c[0] + c[1])
+        if i > 1:
+            c = 0.5
+        else:
+            c = (i, n)
+
+
 def python(*values: int | None) -> list[int]:
     """Eight numbers, of which the launch has not changed those that are None or not given."""
     return [-7 if v is None else v for v in values] + [-7] * (8 - len(values))
@@ -281,6 +315,12 @@ CASES: list[tuple[Any, int, list[int], bool]] = [
     (argument_of_a_call, 3, python(4, 9), False),
     (argument_as_the_variable, 1, python(1, None, None, None, None, None, None, 0), False),
     (argument_as_the_variable, 3, python(1, 2, 3, None, None, None, None, 2), False),
+    (of_another_type_in_the_turn_before, 6, python(5, 2), False),
+    (of_another_type_in_the_turn_before, 3, python(2, 0), True),
+    (wider_in_the_turn_before, 3, python(2, 7), False),
+    (wider_in_the_turn_before, 0, python(0, 7), True),
+    (of_another_type_in_one_branch, 4, python(3, 3, 3), False),
+    (of_another_type_in_one_branch, 2, python(0, 2, 4), False),
     (a_pointer, 3, python(None, None, 9), False),
     (a_pointer, 0, python(), False),
 ]

@@ -254,12 +254,15 @@ def _join(
             scope[name] = Unavailable("the branches of an `if` leave it with different values", "read it before")
             continue
         if any(v is MISSING or type(v) is Unavailable for v in (left, right)):
-            scope[name] = doubts[name] = _one_sided(frame, node, name, left, right)
+            # What a branch holds is known only in it, until both hold something of one type.
+            scope[name] = doubts[name] = replace(_one_sided(frame, node, name, left, right), held=None)
             both = _held(frame, name, left, right, then, otherwise)
             if both is None:
                 continue
             left, right = both
         if same_value(left, right):
+            if name in doubts:
+                scope[name] = replace(doubts[name], held=left)
             continue
         left, right = _as_equals(frame, name, left, right, then, otherwise)
         if not (isinstance(left, core.base_value) and isinstance(right, core.base_value)):

@@ -23,6 +23,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from xdsl.dialects import arith
 from xdsl.ir import Block, BlockArgument, SSAValue
 
 from weft.base import CompilationError
@@ -86,6 +87,8 @@ class Carried:
         self.initial: list[SSAValue] = []
         self.inside: dict[str, Any] = {}
         """What stands for each variable in the body."""
+        self.late: set[str] = set()
+        """Those that nothing has set before the loop, carried for a loop or a branch in the body that may not set them."""
         self.doubts: dict[str, Unavailable] = {}
         """What may have no value at the end of the body."""
         for name, value in self.before.items():
@@ -136,6 +139,7 @@ class Carried:
         arguments: list[SSAValue] = []
         for block in self.blocks:
             arguments = [block.insert_arg(h.type, len(block.args)) for h in handles]
+        self.late.add(name)
         self.names.append(name)
         self.kinds.append(kind)
         self.initial += handles
@@ -162,6 +166,10 @@ class Carried:
         kind = self.kind_of(name)
         if now is MISSING:
             return self.inside[name]
+        if name in self.late:
+            if type(now) is Unavailable:
+                self.doubts[name] = now
+            return self._left(now, kind)
         if type(now) is Unavailable:
             if now.held is None:
                 raise now.error or self.frame.error(
@@ -178,6 +186,14 @@ class Carried:
         if type(now) is not type(self.inside[name]) or not _stays(kind, now.type):
             raise self._changed_type(name, kind, now, place)
         return now
+
+    def _left(self, now: Any, kind: Any) -> Any:
+        """What a turn leaves in a late variable for whoever reads it, as this type, where the next turn does not set it.
+
+        A value of another type is none, as it is before the loop.
+        """
+        value = self._converted(now, kind)
+        return value if value is not None else zero(self.frame.builder, kind)
 
     def _carry_late(self, name: str, before: Any, now: Any) -> None:
         """Carry a variable that has a value at the end of the body, and none of its type before the loop."""
@@ -212,15 +228,18 @@ class Carried:
             value = self._converted(inner, kind.kind if isinstance(kind, MaybeType) else kind)
             if value is None:
                 return None
+            if isinstance(start, Maybe) and isinstance(value, Maybe):
+                is_set = builder.binary(arith.AndIOp, start.is_set, value.is_set)
+                return Maybe(value.value, is_set, MaybeType(value.type.kind, start.type.reason))
             if isinstance(start, Maybe):
                 return Maybe(value, start.is_set, MaybeType(value.type, start.type.reason))
-            return maybe(builder, value, kind)
+            return maybe(builder, value, kind) if isinstance(kind, MaybeType) else value
         if not isinstance(start, core.base_value):
             return None
         start = as_variable(self.frame, start)
         if not isinstance(start, core.base_value) or not flatten([start]):
             return None
-        if start.type == kind:
+        if _stays(kind, start.type):
             return start
         if type(start) is not core.tensor or not (isinstance(kind, core.dtype) and kind.is_int()):
             return None

@@ -98,6 +98,18 @@ def on_one_side(n: Any) -> None:
     x = (m := n) if n > 0 else n  # noqa: F841
 
 
+@weft.jit
+def after_and(n: Any) -> None:
+    if n > 5 and (m := n + 1) > 6:
+        tl.device_print("m", m)
+
+
+@weft.jit
+def after_or(n: Any) -> None:
+    if n > 5 or n < 2 or (m := n + 1) > 6:  # noqa: F841
+        tl.device_print("n", n)
+
+
 @pytest.mark.parametrize(
     ("kernel", "message"),
     [
@@ -114,7 +126,7 @@ def test_targets_that_do_not_fit(kernel: Any, message: str) -> None:
         kernel[(1,)]()
 
 
-@pytest.mark.parametrize("kernel", [in_a_condition, on_one_side])
+@pytest.mark.parametrize("kernel", [in_a_condition, on_one_side, after_and, after_or])
 def test_where_a_name_would_have_no_value(kernel: Any) -> None:
     with pytest.raises(UnsupportedLanguageConstruct, match="`:=` cannot be used in"):
         kernel[(1,)](4)

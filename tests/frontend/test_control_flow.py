@@ -99,6 +99,13 @@ def test_tuples_through_branches(x, n):
 
 
 @checks({"x": "*i32", "n": "i32"})
+def test_tuples_of_known_numbers_in_a_conditional_expression(x, n):
+    # CHECK: [[R:%.*]]:2 = scf.if {{%.*}} -> (i32, i32) {
+    pair = (n, 1) if n > 3 else (2, n)
+    tl.store(x, pair[0] - pair[1])
+
+
+@checks({"x": "*i32", "n": "i32"})
 def test_early_return(x, n):
     # CHECK: scf.if {{%.*}} {
     # CHECK-NEXT: } else {

@@ -73,6 +73,13 @@ def test_assignments_that_read() -> None:
     assert names("for i in n:\n    a += 1\n    b, c = c, b\n    d[i] = 1\n    (e := i)") == [("a b c d", "")]
 
 
+def test_assignments_in_expressions() -> None:
+    assert names("for i in n:\n    if (y := f(i)) > 2:\n        use(y)") == [("f use", ""), ("", "f use")]
+    assert names("for i in n:\n    if a and (y := f(i)):\n        use(y)") == [("a f use y", ""), ("", "a f use y")]
+    assert names("for i in n:\n    z = (y := i) if a else 2\n    use(y, z)") == [("a use y", "")]
+    assert names("for i in (y := n):\n    use(y)\nuse(y)") == [("use y", "use y")]
+
+
 def test_with_sets_its_variable() -> None:
     assert names("for i in n:\n    with f(a) as b:\n        c = b\n    use(c)") == [("a f use", "")]
 

@@ -276,6 +276,36 @@ def of_another_type_in_one_branch(o, n):
             c = (i, n)
 
 
+@weft.jit
+def of_another_type_on_one_path_before(o, n, FLAG: tl.constexpr = True):
+    if n > 2:
+        t = 0.5
+        tl.store(o + 7, (t * 8).to(tl.int32))
+    for i in range(n):
+        if FLAG:
+            t = i
+        if FLAG:
+            tl.store(o + i, t)
+
+
+@weft.jit
+def narrower_on_one_path_before(o, n):
+    if n > 2:
+        t = n
+    for _ in range(n - 3):
+        t = tl.cast(n, tl.int64) * 2
+    tl.store(o, t)
+
+
+@weft.jit
+def set_in_a_condition(o, n):
+    y = 0.5
+    tl.store(o + 7, (y * 8).to(tl.int32))
+    for i in range(n):
+        if (y := i * 2) > 1:
+            tl.store(o + i, y)
+
+
 def python(*values: int | None) -> list[int]:
     """Eight numbers, of which the launch has not changed those that are None or not given."""
     return [-7 if v is None else v for v in values] + [-7] * (8 - len(values))
@@ -321,6 +351,11 @@ CASES: list[tuple[Any, int, list[int], bool]] = [
     (wider_in_the_turn_before, 0, python(0, 7), True),
     (of_another_type_in_one_branch, 4, python(3, 3, 3), False),
     (of_another_type_in_one_branch, 2, python(0, 2, 4), False),
+    (of_another_type_on_one_path_before, 3, python(0, 1, 2, None, None, None, None, 4), False),
+    (of_another_type_on_one_path_before, 2, python(0, 1), False),
+    (narrower_on_one_path_before, 3, python(3), False),
+    (narrower_on_one_path_before, 5, python(10), False),
+    (set_in_a_condition, 3, python(None, 2, 4, None, None, None, None, 4), False),
     (a_pointer, 3, python(None, None, 9), False),
     (a_pointer, 0, python(), False),
 ]

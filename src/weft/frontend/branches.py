@@ -535,6 +535,11 @@ def _end_choice(frame: Frame, this: _WaitingChoice, otherwise: _Side) -> Any:
     if left is None or right is None:
         nothing = node.body if left is None else node.orelse
         raise frame.error("this side of the conditional expression has no value, the other has one", nothing)
+    if isinstance(left, core.tuple) and isinstance(right, core.tuple) and left.type != right.type:
+        with builder.inside(then_end):
+            left = as_variable(frame, left)
+        with builder.inside(else_end):
+            right = as_variable(frame, right)
     if type(left) is not type(right) or not bool(left.type == right.type):
         raise frame.error(
             f"Ternary expression with dynamic condition has inconsistent types {describe_type(left.type)} "
@@ -564,6 +569,8 @@ def _bool_op(frame: Frame, node: ast.BoolOp) -> Any:
     dynamic: list[tuple[Any, ast.expr]] = []
     value: Any = None
     for part in node.values:
+        if dynamic:  # all is evaluated, in Python not
+            refuse_named(frame, part, f"what `{'and' if conjunction else 'or'}` may leave out")
         value = frame.eval(part)
         if not isinstance(value, core.tensor):
             if bool(unwrap(value)) is not conjunction:

@@ -7,10 +7,10 @@
 
 A variable is carried if the body assigns it and it may be read before that, or after the loop (`liveness`).  One that
 has a value before the loop is an argument of the body's block from the start; where it turns out unchanged, the
-argument is dropped again.  It must keep its type.  One that the loop is the first to set (its own variable is one) gets
-its argument when the body has been traced and its type is known: before the first turn that is what the variable held
-before, of whatever integer type, or a zero (`unset`).  So after a loop every variable has the value that it has in
-Python.
+argument is dropped again.  It must keep its type, unless only one path before the loop has set it.  One that the loop
+is the first to set (its own variable is one) gets its argument when the body has been traced and its type is known:
+before the first turn that is what the variable held before, of whatever integer type, or a zero (`unset`).  So after a
+loop every variable has the value that it has in Python.
 
 A variable that is known at compile time but not annotated as constexpr, as an argument that was specialised to 1,
 becomes a scalar before the loop.
@@ -88,7 +88,7 @@ class Carried:
         self.inside: dict[str, Any] = {}
         """What stands for each variable in the body."""
         self.late: set[str] = set()
-        """Those that nothing has set before the loop, carried for a loop or a branch in the body that may not set them."""
+        """Those that nothing has set before the loop, carried for what of the body may not set them."""
         self.doubts: dict[str, Unavailable] = {}
         """What may have no value at the end of the body."""
         for name, value in self.before.items():
@@ -110,7 +110,10 @@ class Carried:
     def _start(self, name: str, value: Any) -> Any:
         """What a variable is before the first turn, as a value of the kernel's run; None if there is no such value."""
         if type(value) is Unavailable:
-            return value.held
+            held = value.held
+            if held is None or isinstance(held, Maybe) or not self.frame.trace.options.debug:
+                return held
+            return maybe(self.frame.builder, held, MaybeType(held.type, value.reason))
         if isinstance(value, core.constexpr | core.tuple) and not self.frame.is_constant(name):
             value = as_variable(self.frame, value)
         return value if isinstance(value, core.base_value) and flatten([value]) else None
@@ -162,14 +165,22 @@ class Carried:
         return flatten(after[name] for name in self.names)
 
     def _final(self, name: str, now: Any, place: ast.AST) -> Any:
-        """What a carried variable is at the end of a turn."""
+        """What a carried variable is at the end of a turn.
+
+        It must have kept its type, unless it had no value for sure before the loop: then what has another type is no
+        value either, for the loop or the branch of a later turn that may not set it.
+        """
         kind = self.kind_of(name)
         if now is MISSING:
             return self.inside[name]
-        if name in self.late:
+        before = self.before.get(name)
+        if name in self.late or type(before) is Unavailable:
             if type(now) is Unavailable:
                 self.doubts[name] = now
-            return self._left(now, kind)
+            value = self._converted(now, kind)
+            if value is None and type(before) is Unavailable:
+                self.doubts.setdefault(name, before)
+            return value if value is not None else zero(self.frame.builder, kind)
         if type(now) is Unavailable:
             if now.held is None:
                 raise now.error or self.frame.error(
@@ -186,14 +197,6 @@ class Carried:
         if type(now) is not type(self.inside[name]) or not _stays(kind, now.type):
             raise self._changed_type(name, kind, now, place)
         return now
-
-    def _left(self, now: Any, kind: Any) -> Any:
-        """What a turn leaves in a late variable for whoever reads it, as this type, where the next turn does not set it.
-
-        A value of another type is none, as it is before the loop.
-        """
-        value = self._converted(now, kind)
-        return value if value is not None else zero(self.frame.builder, kind)
 
     def _carry_late(self, name: str, before: Any, now: Any) -> None:
         """Carry a variable that has a value at the end of the body, and none of its type before the loop."""

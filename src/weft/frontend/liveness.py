@@ -93,15 +93,31 @@ class Liveness:
             known = self._summaries[id(node)] = self._simple(node)
         return known
 
+    def _named(self, *nodes: ast.AST | None) -> int:
+        """What expressions set by `:=` on every path."""
+        found, work = 0, list(nodes)
+        while work:
+            part = work.pop()
+            if isinstance(part, ast.NamedExpr):
+                found |= 1 << self._bit(part.target.id)
+            if isinstance(part, ast.IfExp):
+                work.append(part.test)
+            elif isinstance(part, ast.BoolOp):
+                work.append(part.values[0])
+            elif part is not None and not isinstance(part, ast.ListComp):
+                work += ast.iter_child_nodes(part)
+        return found
+
     def _simple(self, node: ast.stmt) -> tuple[int, int]:
-        reads, sets = self._reads(node), 0
+        reads, sets = self._reads(node), self._named(node)
         if isinstance(node, ast.Assign):
-            sets = self._sets(*node.targets)
+            sets |= self._sets(*node.targets)
         elif isinstance(node, ast.AugAssign):
-            sets = self._sets(node.target)
-            reads |= sets
+            changed = self._sets(node.target)
+            sets |= changed
+            reads |= changed
         elif isinstance(node, ast.AnnAssign) and node.value is not None:
-            sets = self._sets(node.target)
+            sets |= self._sets(node.target)
         elif isinstance(node, ast.Return):
             sets = _EVERYTHING
         return reads, sets
@@ -117,10 +133,12 @@ class Liveness:
     def _compound(self, node: ast.stmt) -> tuple[int, int]:
         if isinstance(node, ast.If):
             (then, in_then), (other, in_other) = self._sequence(node.body), self._sequence(node.orelse)
-            return self._reads(node.test) | then | other, in_then & in_other
+            named = self._named(node.test)
+            return self._reads(node.test) | (then | other) & ~named, named | in_then & in_other
         if isinstance(node, ast.For):
             body, _ = self._sequence(node.body)
-            return self._reads(node.iter) | body & ~self._sets(node.target), 0
+            named = self._named(node.iter)
+            return self._reads(node.iter) | body & ~self._sets(node.target) & ~named, named
         if isinstance(node, ast.While):
             return self._reads(node.test) | self._sequence(node.body)[0], 0
         assert isinstance(node, ast.With)

@@ -9,14 +9,32 @@ python -m fuzz.flow.run --seed 17                            one program, and wh
 from __future__ import annotations
 
 import argparse
+import importlib
 import sys
+import tempfile
 import time
 from collections import Counter
+from typing import Any
+
+from weft.ir import verify
+from weft.runtime import knobs
 
 from .check import in_triton, verdict
 from .write import Program, write
 
 SHOWN = ("MISMATCH", "REFUSED", "UNSUPPORTED", "CRASH")
+
+
+def verified(pipeline: Any) -> Any:
+    """A pipeline that checks the tile IR that it is given and what it makes of it, which users' launches leave out."""
+
+    def run(module: Any, *args: Any, **options: Any) -> Any:
+        verify(module)
+        result = pipeline(module, *args, **options)
+        verify(result)
+        return result
+
+    return run
 
 
 def main() -> int:
@@ -28,6 +46,16 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=1e9, help="when to stop at the latest")
     parser.add_argument("--triton", default="", help="an interpreter that has Triton 3.6, to ask about refusals")
     options = parser.parse_args()
+    for stages, pipeline in (("cpu_stages", "tile_pipeline"), ("cuda_stages", "gpu_tile_pipeline")):
+        module = importlib.import_module(f"weft.compiler.{stages}")
+        setattr(module, pipeline, verified(getattr(module, pipeline)))
+    with tempfile.TemporaryDirectory() as folder, knobs.cache.scope():
+        knobs.cache.dir = folder  # nothing compiled before is used, and the user's cache is left alone
+        return search(options)
+
+
+def search(options: argparse.Namespace) -> int:
+    """Try programs, and say what becomes of them."""
     if options.seed is not None:
         program = write(options.seed)
         print(program.text, program.arguments, program.constants)

@@ -1,11 +1,11 @@
 """Random programs: few names, used over and over, for all that control flow may do with them.
 
-The writer knows which names can be read at a place and whether they are integers ("i"), floats ("f") or pairs of
-integers ("t").  Others it knows to be integers that not every path has set ("h"), which the variable of a loop may
-follow, or of a type that depends on the path ("x").  A loop's body must leave every name that can be read before it as
-it was, but for its scratch names, which are free to change their types and cannot be read after it.  Programs of the
-kind `plain` keep to what Triton's frontend takes, the others also read what only a loop's body sets, change the types
-of names, and assign to arguments that may be compile-time values.
+The writer knows which names can be read at a place and whether they are integers ("i"), wide integers ("l"), floats
+("f"), truths ("b") or pairs of integers ("t").  Others it knows to be integers that not every path has set ("h"), which
+the variable of a loop may follow, or of a type that depends on the path ("x").  A loop's body must leave every name
+that can be read before it as it was, but for its scratch names, which are free to change their types and cannot be read
+after it.  Programs of the kind `plain` keep to what Triton's frontend takes, the others also read what only a loop's
+body sets, change the types of names, assign to arguments that may be compile-time values, and assign in conditions.
 """
 
 from __future__ import annotations
@@ -19,6 +19,9 @@ NAMES = ("a", "b", "c", "d", "e", "k")
 ARGUMENTS = ("n", "m", "p", "q")
 SLOTS = 32
 """Places of the array that a kernel stores to; the last ones get the variables at its end."""
+
+KINDS = "ilfbt"
+"""The types that a name can be read with."""
 
 Types = dict[str, str]
 
@@ -76,7 +79,7 @@ class Writer:
         """An integer expression whose value stays small."""
         rng = self.rng
         x, y = self.small(env), self.small(env)
-        choice = rng.randrange(12)
+        choice = rng.randrange(14)
         if choice < 5:
             return f"({x} * {rng.choice((1, 3, 5))} + {y}) & {rng.choice((7, 31, 127))}"
         if choice == 5:
@@ -95,20 +98,30 @@ class Writer:
             called = [h for h in self.helpers if not h[2]]
             if called:
                 return self.call(env, rng.choice(called))
+        other = self.name(env, rng.choice("lb"))
+        if choice == 11 and other is not None:
+            return f"tl.cast({other}, tl.int32) & 31"
+        if choice == 12:
+            return f"{rng.choice(('min', 'max'))}({x}, {y}) & 63"
         return f"({x} ^ {y}) & 63"
 
     def call(self, env: Types, helper: tuple[str, int, bool]) -> str:
         """A call of another function."""
         name, count, _ = helper
         values = [self.small(env) for _ in range(count)]
-        return f"{name}({', '.join(values)}, {self.rng.choice((*self.constants, '0', '1', '3'))})"
+        constant = self.rng.choice((*self.constants, "0", "1", "3"))
+        last = self.rng.choice((f", {constant}", f", {constant}", f", C={constant}", ""))
+        return f"{name}({', '.join(values)}{last})"
 
     def condition(self, env: Types) -> str:
         """A condition of the run, seldom one that is known when compiling."""
         rng = self.rng
         x, y = self.small(env), self.small(env)
         simple = f"{x} {rng.choice(('<', '<=', '==', '!=', '>'))} {y}"
-        choice = rng.randrange(8)
+        choice = rng.randrange(10)
+        truth = self.name(env, "b")
+        if choice > 7 and truth is not None:
+            return rng.choice((truth, f"not {truth}", f"{truth} and {simple}", f"{simple} or {truth}"))
         if choice == 0 and self.constants:
             return f"{rng.choice(self.constants)} == {rng.randrange(2)}"
         if choice == 1:
@@ -160,12 +173,28 @@ class Writer:
 
     def assign(self, env: Types) -> None:
         rng = self.rng
-        choice = rng.randrange(10)
+        choice = rng.randrange(14)
         pairs = [h for h in self.helpers if h[2]]
         if choice == 0:
             name = self.target(env, "f")
             self.put(f"{name} = ({self.integer(env)}) * 0.5")
             env[name] = "f"
+        elif choice in (10, 11):
+            kind = rng.choice("lb")
+            name = self.target(env, kind)
+            self.put(f"{name} = {self.value(env, kind)}")
+            env[name] = kind
+        elif choice == 12:
+            first, second = self.name(env), self.name(env)
+            names = {k for k in (first, second) if k in NAMES}
+            pair = self.name(env, "t")
+            if pair is not None and rng.random() < 0.5:
+                first, second = self.target(env, "i"), self.target(env, "i")
+                if first != second:
+                    self.put(f"{first}, {second} = {pair}")
+                    env[first] = env[second] = "i"
+            elif len(names) == 2:
+                self.put(f"{first}, {second} = {second}, {first}")
         elif choice == 1:
             value = f"(({self.integer(env)}), ({self.integer(env)}))"
             if pairs and rng.random() < 0.5:
@@ -180,7 +209,7 @@ class Writer:
                 self.put(f"{first}, {second} = {values or f'{self.integer(env)}, {self.integer(env)}'}")
                 env[first] = env[second] = "i"
         elif choice == 3 and (name := self.name({k: t for k, t in env.items() if k in NAMES})):
-            self.put(f"{name} {rng.choice(('^=', '&='))} {self.small(env)} & 63")
+            self.put(f"{name} {rng.choice(('^=', '&=', '+=', '-=', '|='))} {self.small(env)} & 63")
         else:
             name = self.target(env, "i")
             self.put(f"{name} = {self.integer(env)}")
@@ -190,6 +219,10 @@ class Writer:
         """An expression of any type."""
         if kind == "i":
             return self.integer(env)
+        if kind == "b":
+            return f"{self.small(env)} {self.rng.choice(('<', '>=', '!='))} {self.small(env)}"
+        if kind == "l":
+            return f"tl.cast({self.integer(env)}, tl.int64)"
         return f"({self.small(env)} & 15) * 0.5" if kind == "f" else f"({self.small(env)} & 15, {self.small(env)} & 31)"
 
     def branch(self, env: Types) -> bool:
@@ -200,7 +233,12 @@ class Writer:
         returned = 0
         for k in range(parts):
             last = k == parts - 1 and parts > 1 and rng.random() < 0.7
-            self.put("else:" if last else f"{'elif' if k else 'if'} {self.condition(env)}:")
+            condition = self.condition(env)
+            if not k and not self.plain and rng.random() < 0.1:
+                name = self.target(env, "i")
+                condition = f"({name} := {self.integer(env)}) > {self.small(env)}"
+                env[name] = "i"
+            self.put("else:" if last else f"{'elif' if k else 'if'} {condition}:")
             inner = dict(env)
             self.depth += 1
             mark = len(self.lines)
@@ -250,7 +288,7 @@ class Writer:
     def restore(self, before: Types, inner: Types) -> None:
         """Give the names that must be as they were their types back."""
         for name, kind in before.items():
-            if kind in "ift" and inner.get(name) != kind:
+            if kind in KINDS and inner.get(name) != kind:
                 self.put(f"{name} = {self.value(inner, kind)}")
                 inner[name] = kind
 
@@ -279,11 +317,11 @@ class Writer:
             before, now = env.get(name, ""), inner.get(name, "")
             if name in scratch:
                 kept[name] = "x"
-            elif before in ("i", "f", "t", "x") and name != variable:
+            elif before in (*KINDS, "x") and name != variable:
                 kept[name] = before
             elif now == "i" and before in ("", "i", "h") and (not self.plain or before == "i"):
                 kept[name] = "i"
-            elif now in ("f", "t") and before == "" and not self.plain:
+            elif now in ("l", "f", "b", "t") and before == "" and not self.plain:
                 kept[name] = now
             else:
                 kept[name] = "h" if {before, now} <= {"", "i", "h"} else "x"
@@ -293,6 +331,8 @@ class Writer:
     def bounds(self, env: Types) -> str:
         rng = self.rng
         low, high = f"({self.small(env)} & 3)", f"({self.small(env)} & 7)"
+        if rng.random() < 0.1:
+            return f"tl.program_id(0), {high}, tl.num_programs(0)"
         up, down = f"({self.small(env)} & 3) + 1", f"({self.small(env)} & 3) - 4"
         step = rng.choice(("1", "2", "-1", "-2", "s", "r", up, down))
         if step in ("s", "r") and not self.kernel:
@@ -303,11 +343,14 @@ class Writer:
 
     def for_loop(self, env: Types) -> None:
         rng = self.rng
-        names = [n for n in ("i", "j", *NAMES) if not self.plain or env.get(n, "i") == "i"]
-        variable = rng.choice(names)
+        bounds, kind = self.bounds(env), "i"
+        if rng.random() < 0.1:
+            bounds, kind = f"tl.cast({self.small(env)} & 3, tl.int64), {self.small(env)} & 7", "l"
+        names = [n for n in ("i", "j", *NAMES) if not self.plain or env.get(n, kind) == kind]
+        variable = rng.choice(names or ["g"])
         scratch = self.scratch(env) - {variable}
-        self.put(f"for {variable} in {rng.choice(('range', 'range', 'tl.range'))}({self.bounds(env)}):")
-        inner = self.body(env, {variable: "i"}, scratch)
+        self.put(f"for {variable} in {rng.choice(('range', 'range', 'tl.range'))}({bounds}):")
+        inner = self.body(env, {variable: kind}, scratch)
         self.after(env, inner, scratch, variable)
 
     def while_loop(self, env: Types) -> None:
@@ -327,7 +370,8 @@ class Writer:
         variable = rng.choice(("i", "j", "u"))
         if self.plain and variable in env:
             variable = "u"
-        self.put(f"for {variable} in tl.static_range({rng.choice(('2', '3', '3, 0, -1', '1'))}):")
+        bounds = rng.choice(("2", "3", "3, 0, -1", "1", f"1, {self.constants[0]} + 2"))
+        self.put(f"for {variable} in tl.static_range({bounds}):")
         inner = dict(env)
         inner[variable] = "i"
         self.depth += 1
@@ -339,9 +383,8 @@ class Writer:
             self.put("pass")
         self.loops -= 1
         self.depth -= 1
-        if not self.plain:
-            env[variable] = "i"
-        elif variable in env:
+        env.update(inner)
+        if self.plain:
             del env[variable]
 
 
@@ -358,7 +401,8 @@ def write(seed: int) -> Program:
         env: Types = dict.fromkeys(parameters, "i")
         if not w.block(env, rng.randrange(1, 5)):
             w.give(env)
-        text += ["@jit", f"def h{k}({', '.join([*parameters, 'C: tl.constexpr'])}):", *w.lines, "", ""]
+        decorator = "@jit" if pair or rng.random() < 0.8 else "@jit(noinline=True)"
+        text += [decorator, f"def h{k}({', '.join([*parameters, 'C: tl.constexpr = 2'])}):", *w.lines, "", ""]
         helpers.append((f"h{k}", count, pair))
     w = Writer(rng, plain, True, helpers, ("C0", "C1"))
     env = dict.fromkeys(ARGUMENTS, "i")
@@ -366,8 +410,8 @@ def write(seed: int) -> Program:
         w.put(f"{name} = {w.integer(env)}")
         env[name] = "i"
     if not w.block(env, rng.randrange(3, 8)):
-        for slot, (name, kind) in enumerate(sorted((n, t) for n, t in env.items() if t in "ift")):
-            shown = {"i": name, "f": f"tl.cast({name}, tl.int32)", "t": f"{name}[0] + {name}[1]"}[kind]
+        for slot, (name, kind) in enumerate(sorted((n, t) for n, t in env.items() if t in KINDS)):
+            shown = {"i": name, "t": f"{name}[0] + {name}[1]"}.get(kind, f"tl.cast({name}, tl.int32)")
             w.put(f"tl.store(o + {16 + slot}, {shown})")
     text += ["@jit", "def kernel(o, x, n, m, p, q, s, r, C0: tl.constexpr, C1: tl.constexpr):", *w.lines]
     steps = rng.choice((1, 2, 3)), rng.choice((-1, -2, -3, 1, 2))

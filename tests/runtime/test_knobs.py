@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from weft import knobs
 from weft.backends.cpu import driver
 from weft.base import LaunchError
-from weft.runtime.cache import default_store
+from weft.runtime.cache import Store, default_store
 from weft.runtime.knobs import HookChain, parse_size
 
 
@@ -101,3 +102,90 @@ def test_home_of_the_cache(tmp_path: Path) -> None:
         knobs.cache.dir, knobs.cache.home_dir = None, str(tmp_path)
         store = default_store()
         assert store is not None and store.directory == str(tmp_path / ".weft" / "cache")
+
+
+class Mine(knobs.base_knobs):
+    """As scripts define them that bring settings of their own."""
+
+    colour = knobs.env_str("MINE_COLOUR", "blue")
+    level = knobs.env_int("MINE_LEVEL", 3)
+    loud = knobs.env_opt_bool("MINE_LOUD")
+    place = knobs.env_str_callable_default("MINE_PLACE", lambda: "here")
+    kind = knobs.env_class("MINE_KIND", "Store")
+
+
+def test_settings_follow_the_environment_and_write_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    mine = Mine()
+    for name in ("COLOUR", "LEVEL", "LOUD", "PLACE", "KIND"):
+        monkeypatch.delenv(f"MINE_{name}", raising=False)
+    assert mine.knobs == {"colour": "blue", "level": 3, "loud": None, "place": "here", "kind": None}
+    for name, text in (("COLOUR", "red"), ("LEVEL", "7"), ("LOUD", "0"), ("KIND", "weft.runtime.cache:Store")):
+        monkeypatch.setenv(f"MINE_{name}", text)
+    assert mine.knobs == {"colour": "red", "level": 7, "loud": False, "place": "here", "kind": Store}
+    with mine.scope():
+        mine.colour, mine.level, mine.loud = "green", 8, True
+        assert [os.environ[f"MINE_{name}"] for name in ("COLOUR", "LEVEL", "LOUD")] == ["green", "8", "1"]
+        monkeypatch.setenv("MINE_COLOUR", "grey")
+        assert mine.colour == "green"  # until it is given back
+        mine.colour = knobs.env
+        assert mine.colour == "grey"
+        del mine.level
+        assert mine.level == 8
+    assert mine.knobs["colour"] == "red" and os.environ["MINE_COLOUR"] == "red" and mine.level == 7
+    monkeypatch.setattr(knobs, "propagate_env", False)
+    mine.colour = "white"
+    assert mine.colour == "white" and os.environ["MINE_COLOUR"] == "red"
+    assert mine.reset().colour == "red"
+
+
+@pytest.mark.parametrize(
+    ("variable", "text", "why"),
+    [
+        ("MINE_LEVEL", "many", "invalid literal for int"),
+        ("MINE_KIND", "Store", "expected MODULE:CLASS"),
+        ("MINE_KIND", "weft.nowhere:Store", "No module named 'weft.nowhere'"),
+        ("MINE_KIND", "pathlib:Path", "it is no Store"),
+    ],
+)
+def test_variables_that_cannot_be_read(monkeypatch: pytest.MonkeyPatch, variable: str, text: str, why: str) -> None:
+    monkeypatch.setenv(variable, text)
+    with pytest.raises(LaunchError, match=f"^the environment variable {variable} is {text!r}: {why}"):
+        _ = Mine().knobs
+
+
+def test_directories_where_weft_goes_by_the_name_triton(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in ("WEFT_CACHE_DIR", "WEFT_HOME", "TRITON_HOME", "TRITON_CACHE_DIR", "TRITON_DUMP_DIR", "WEFT_DUMP_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    with knobs.cache.scope():
+        knobs.cache.reset()
+        try:
+            knobs.go_by_triton(True)
+            monkeypatch.setenv("TRITON_HOME", str(tmp_path))
+            assert knobs.cache.dir == str(tmp_path / ".triton" / "cache")
+            assert knobs.cache.dump_dir == str(tmp_path / ".triton" / "dump")
+            knobs.cache.dir = "/elsewhere"
+            assert os.environ["TRITON_CACHE_DIR"] == "/elsewhere" and "WEFT_CACHE_DIR" not in os.environ
+            knobs.cache.dir = knobs.env
+            monkeypatch.setenv("WEFT_CACHE_DIR", "/own")
+            assert knobs.cache.dir == "/own"  # Weft's own name wins
+        finally:
+            knobs.go_by_triton(False)
+        monkeypatch.delenv("WEFT_CACHE_DIR")
+        assert knobs.cache.dir == str(tmp_path / ".weft" / "cache") and knobs.cache.dump_dir == ""
+
+
+def test_tools_are_found_where_they_are_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    tool = tmp_path / "ptxas"
+    tool.write_text("#!/bin/sh\necho 'Cuda compilation tools, release 12.9, V12.9.86'\n")
+    tool.chmod(0o755)
+    with knobs.nvidia.scope():
+        knobs.nvidia.ptxas = tool
+        assert knobs.nvidia.ptxas == knobs.NvidiaTool(str(tool), "12.9") and os.environ["TRITON_PTXAS_PATH"] == str(
+            tool
+        )
+        with pytest.raises(LaunchError, match=r"the setting nvidia.ptxas is a path, got 3"):
+            knobs.nvidia.ptxas = 3
+        monkeypatch.setattr(knobs.env_nvidia_tool, "find", staticmethod(lambda name: None))
+        knobs.nvidia.nvdisasm = str(tmp_path / "nothing")
+        with pytest.raises(LaunchError, match=r"^Cannot find nvdisasm\nhint: TRITON_NVDISASM_PATH names it"):
+            _ = knobs.nvidia.nvdisasm

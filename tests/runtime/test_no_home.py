@@ -29,9 +29,9 @@ def no_home(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         monkeypatch.delenv(name, raising=False)
     with knobs.cache.scope():
         knobs.cache.dir = knobs.env
-        cache._users_directory.cache_clear()
+        cache._warn_of_no_home.cache_clear()
         yield
-    cache._users_directory.cache_clear()
+    cache._warn_of_no_home.cache_clear()
 
 
 def test_kernels_run_without_a_home() -> None:
@@ -56,12 +56,11 @@ def test_the_user_s_directory_for_caches(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(os.path, "expanduser", lambda path: path.replace("~", str(tmp_path)))
 
     def found(system: str, **environment: str) -> str:
-        cache._users_directory.cache_clear()
         with monkeypatch.context() as patched:
-            patched.setattr(cache.sys, "platform", system)
+            patched.setattr(knobs.sys, "platform", system)
             for name, value in environment.items():
                 patched.setenv(name, value)
-            return os.path.relpath(str(cache._users_directory()), tmp_path).replace(os.sep, "/")
+            return os.path.relpath(knobs.cache.dir, tmp_path).replace(os.sep, "/")
 
     elsewhere = str(tmp_path / "elsewhere")
     assert found("linux") == ".cache/weft"

@@ -23,7 +23,7 @@ from typing import Any
 from weft.base import CompilationError, WeftError
 from weft.frontend import place_in_function
 from weft.language.dtypes import dtype
-from weft.runtime import cache, compiling
+from weft.runtime import compiling, knobs
 
 from .absent import MODULES, add_names, make_module
 
@@ -187,7 +187,7 @@ def install(*, replace: bool = False) -> None:
     sys.meta_path.insert(0, _finder)
     if PATH not in sys.path:
         sys.path.insert(0, PATH)
-    cache.triton_variables = True
+    knobs.go_by_triton(True)
     dtype.package = "triton.language"
     CompilationError.also_at = place_in_function
     compiling.as_triton = True
@@ -200,7 +200,7 @@ def uninstall() -> None:
         if PATH in sys.path:
             sys.path.remove(PATH)
         _forget()
-        cache.triton_variables = False
+        knobs.go_by_triton(False)
         dtype.package = "weft.language"
         CompilationError.also_at = None
         compiling.as_triton = False

@@ -24,7 +24,6 @@ import contextlib
 import hashlib
 import json
 import os
-import sys
 import threading
 import time
 import warnings
@@ -302,33 +301,23 @@ _stores: dict[tuple[str, int], Store] = {}
 
 
 @lru_cache(maxsize=1)
-def _users_directory() -> str | None:
-    """Where the user's caches are; None, with one warning, for a user without a home (in a container, say)."""
-    parts = {"darwin": ("Library", "Caches", "weft"), "win32": ("AppData", "Local", "weft", "Cache")}
-    home = os.path.join("~", *parts.get(sys.platform, (".cache", "weft")))
-    given = os.environ.get({"darwin": "", "win32": "LOCALAPPDATA"}.get(sys.platform, "XDG_CACHE_HOME"), "")
-    if os.path.isabs(given):
-        return os.path.join(given, *(("weft", "Cache") if sys.platform == "win32" else ("weft",)))
-    directory = os.path.expanduser(home)
-    if directory == home:  # nothing tells where the home is
-        warnings.warn(
-            "no place for a kernel cache (this user has no home directory); kernels are compiled without it "
-            "(WEFT_CACHE_DIR names one)",
-            CacheWarning,
-            stacklevel=users_level(),
-        )
-        return None
-    return directory
+def _warn_of_no_home() -> None:
+    warnings.warn(
+        "no place for a kernel cache (this user has no home directory); kernels are compiled without it "
+        "(WEFT_CACHE_DIR names one)",
+        CacheWarning,
+        stacklevel=users_level(),
+    )
 
 
 def default_store() -> Store | None:
-    """The cache that the settings ask for; None when it is switched off."""
-    from_triton = os.environ.get("TRITON_CACHE_DIR") if triton_variables else None
+    """The cache that the settings ask for; None when it is switched off, and, with one warning, for a user without a
+    home (in a container, say)."""
     if knobs.cache.disabled:
         return None
-    home = os.path.join(knobs.cache.home_dir, ".weft", "cache") if knobs.cache.home_dir else None
-    directory = knobs.cache.dir or from_triton or home or _users_directory()
-    if directory is None:
+    directory = knobs.cache.dir
+    if not directory:
+        _warn_of_no_home()
         return None
     return store_in(directory)
 
@@ -340,6 +329,3 @@ def store_in(directory: str) -> Store:
         _stores[key] = Store(*key)
     return _stores[key]
 
-
-triton_variables = False
-"""Whether TRITON_CACHE_DIR counts; weft.compat.install() sets it."""

@@ -58,7 +58,7 @@ def _ask_at_each_launch() -> None:
         blocks += 1
 
 
-knobs._Weft.target_was_set = staticmethod(_ask_at_each_launch)
+knobs.weft_knobs.target_was_set = staticmethod(_ask_at_each_launch)
 
 
 def asked() -> str | None:
@@ -162,7 +162,8 @@ def _make_dump() -> compiler.Dump | None:
     stages = _dump_stages()
     if not stages:
         return None
-    directory = knobs.cache.dump_dir
+    asked = knobs.compilation.dump_ir or knobs.cache.is_set("dump_dir")
+    directory = knobs.cache.dump_dir if asked else None
 
     def dump(kernel: str, stage: str, text: str) -> None:
         if stage not in stages:
@@ -192,7 +193,7 @@ def _override(kernel: str) -> str | None:
     if not knobs.compilation.override:
         return None
     directory = knobs.cache.override_dir
-    if directory is None:
+    if not directory:
         raise LaunchError(
             "TRITON_KERNEL_OVERRIDE is set, and TRITON_OVERRIDE_DIR is not: there is nothing to take instead",
             hint="dump with TRITON_KERNEL_DUMP=1 TRITON_DUMP_DIR=dir, edit dir/<kernel>.ttir, TRITON_OVERRIDE_DIR=dir",

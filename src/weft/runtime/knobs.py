@@ -5,84 +5,89 @@
     with knobs.runtime.scope():                      # for a while
         knobs.runtime.debug = True
 
-Groups and names are those of `triton.knobs` as far as they mean something here; settings of Weft's own stand in the
-group `weft`.  An environment variable is read when a setting is first asked for; `refresh_knobs()` reads again.
+Groups and names are those of `triton.knobs`; settings of Weft's own stand in the group `weft`.  The environment is read
+at each access and written at each assignment (not where `knobs.propagate_env` is false), but for what every launch asks
+for: `runtime.debug` and the group `weft` are read when they are first asked for; `refresh_knobs()` reads them again.
 Assigning `knobs.env` goes back to the environment.
 """
 
 from __future__ import annotations
 
+import importlib
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+import sys
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, Self, TypeVar
+from typing import Any, ClassVar
 
 from weft import compiler
 from weft.base import LaunchError, LaunchTypeError
 
+from .settings import (
+    NvidiaTool,
+    base_knobs,
+    env,
+    env_base,
+    env_bool,
+    env_class,
+    env_int,
+    env_nvidia_tool,
+    env_opt_bool,
+    env_opt_str,
+    env_read,
+    env_str,
+    env_str_callable_default,
+    flag,
+    kept,
+    propagates,
+    setenv,
+    toenv,
+)
+
 __all__ = [
     "CompileTimes",
     "HookChain",
+    "NvidiaTool",
+    "amd",
     "autotuning",
+    "base_knobs",
+    "build",
     "cache",
     "compilation",
     "env",
+    "env_base",
+    "env_bool",
+    "env_class",
+    "env_int",
+    "env_nvidia_tool",
+    "env_opt_bool",
+    "env_opt_str",
+    "env_str",
+    "env_str_callable_default",
+    "go_by_triton",
     "language",
+    "nvidia",
     "parse_size",
+    "propagate_env",
+    "proton",
+    "redis",
     "refresh_knobs",
     "runtime",
+    "setenv",
     "table",
+    "toenv",
     "weft",
 ]
 
-T = TypeVar("T")
+propagate_env = True
+"""Whether what a program sets goes into the environment, for the processes that it starts."""
+propagates.append(lambda: propagate_env)
 
 
-class _Env:
-    """The value `knobs.env`: assign it to a knob to take the environment's value again."""
-
-    def __repr__(self) -> str:
-        return "knobs.env"
-
-
-env = _Env()
-
-_TRUE = ("1", "true", "yes", "on", "y")
-
-
-def _flag(text: str) -> bool:
-    return text.strip().lower() in _TRUE
-
-
-class _Knob(Generic[T]):
-    """A setting: environment variables (the first one that is set counts), how to read them, and a default."""
-
-    def __init__(self, names: str, read: Callable[[str], T], default: T) -> None:
-        self.names = tuple(names.split())
-        self._read = read
-        self._default = default
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self.name = name
-
-    def from_environment(self) -> T:
-        for name in self.names:
-            text = os.environ.get(name)
-            if text is not None and text != "":
-                try:
-                    return self._read(text)
-                except ValueError as error:
-                    raise LaunchError(f"the environment variable {name} is {text!r}: {error}") from None
-        return self._default
-
-    def __get__(self, group: Any, owner: type | None = None) -> T:
-        # A non-data descriptor: what is found is put into the instance, where the next look-up finds it directly.
-        value = self.from_environment()
-        if group is not None:
-            group.__dict__[self.name] = value
-        return value
+env_nvidia_tool.find = staticmethod(
+    lambda name: importlib.import_module("weft.backends.nvidia.ptxas").find_tool(name)  # as launches find it
+)
 
 
 class HookChain(list[Callable[..., Any]]):
@@ -112,68 +117,6 @@ class HookChain(list[Callable[..., Any]]):
             function(*args, **kwargs)
 
 
-class _Group:
-    """Settings that belong together."""
-
-    _knobs: ClassVar[dict[str, _Knob[Any]]]
-
-    def __init_subclass__(cls) -> None:
-        cls._knobs = {name: value for name, value in vars(cls).items() if isinstance(value, _Knob)}
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if value is env:
-            self.__dict__.pop(name, None)
-        elif name in self._knobs or name in self.__dict__ or hasattr(type(self), name):
-            self.__dict__[name] = value
-        else:
-            raise AttributeError(f"there is no setting {name!r}; there are {', '.join(sorted(self.knobs))}")
-
-    def __delattr__(self, name: str) -> None:
-        self.__dict__.pop(name, None)
-
-    @property
-    def knobs(self) -> dict[str, Any]:
-        """The settings and their values."""
-        return {name: getattr(self, name) for name in [*self._knobs, *self.__dict__]}
-
-    @property
-    def knob_descriptors(self) -> dict[str, tuple[str, ...]]:
-        """The settings and their environment variables."""
-        return {name: knob.names for name, knob in self._knobs.items()}
-
-    def copy(self) -> Self:
-        """A group of its own with the same values."""
-        other = type(self)()
-        other.__dict__.update(self.__dict__)
-        return other
-
-    def reset(self) -> Self:
-        """Take every value from the environment again."""
-        for name in self._knobs:
-            self.__dict__.pop(name, None)
-        return self
-
-    refresh = reset
-
-    @contextmanager
-    def scope(self) -> Iterator[None]:
-        """Whatever is set inside is set back at the end."""
-        before = dict(self.__dict__)
-        try:
-            yield
-        finally:
-            self.__dict__.clear()
-            self.__dict__.update(before)
-
-
-base_knobs = _Group
-"""The class of groups of settings, by the name that tools look for."""
-
-
-def _optional(names: str) -> _Knob[str | None]:
-    return _Knob[str | None](names, str, None)
-
-
 def parse_size(text: str) -> int:
     """Bytes, with an optional unit: "512M", "2G"; ValueError for anything else.
 
@@ -187,52 +130,82 @@ def parse_size(text: str) -> int:
     return int(float(match[1]) * units[match[2]])
 
 
-class _Cache(_Group):
+class build_knobs(base_knobs):
+    """How C is compiled for whoever asks for it: Weft needs no compiler of C."""
+
+    cc = env_opt_str("CC")
+    cudacrt_path = env_opt_str("TRITON_CUDACRT_PATH")
+    cudart_path = env_opt_str("TRITON_CUDART_PATH")
+    impl: Callable[..., str] | None = None
+
+    @property
+    def backend_dirs(self) -> set[str]:
+        """The folders that were named."""
+        return {path for path in (self.cudacrt_path, self.cudart_path) if path is not None}
+
+
+class redis_knobs(base_knobs):
+    """Where Redis is, for `triton.runtime.cache.RedisRemoteCacheBackend`."""
+
+    key_format = env_str("TRITON_REDIS_KEY_FORMAT", "triton:{key}:{filename}")
+    host = env_str("TRITON_REDIS_HOST", "localhost")
+    port = env_int("TRITON_REDIS_PORT", 6379)
+
+
+class cache_knobs(base_knobs):
     """Where compiled kernels are kept."""
 
-    home_dir = _optional("WEFT_HOME TRITON_HOME")
-    """Where `.weft/cache` is, if `dir` is not given."""
-    dir = _optional("WEFT_CACHE_DIR")
-    """The directory; the user's cache directory if not given. `TRITON_CACHE_DIR` counts once compat is installed."""
-    dump_dir = _optional("WEFT_DUMP_DIR TRITON_DUMP_DIR")
-    override_dir = _optional("TRITON_OVERRIDE_DIR")
+    as_triton: ClassVar[bool] = False
+    """Whether Weft goes by the name triton (see `go_by_triton`): then directories are in `~/.triton`."""
+
+    home_dir = env_str_callable_default("WEFT_HOME TRITON_HOME", lambda: os.path.expanduser("~/"))
+    """Where `.weft/cache` is, if `dir` is not given; `.triton/cache` where Weft goes by the name triton."""
+    dir = env_str_callable_default("WEFT_CACHE_DIR", lambda: _cache_directory() or "")
+    """The directory; the user's cache directory if neither it nor `home_dir` is given, "" for a user without a home."""
+    dump_dir = env_str_callable_default("WEFT_DUMP_DIR TRITON_DUMP_DIR", lambda: _triton_directory("dump"))
+    override_dir = env_str_callable_default("TRITON_OVERRIDE_DIR", lambda: _triton_directory("override"))
     """Where `compilation.override` looks for `<kernel>.ttir`, as `compilation.dump_ir` wrote it to `dump_dir`."""
-    manager_class = _optional("TRITON_CACHE_MANAGER")
-    remote_manager_class = _optional("TRITON_REMOTE_CACHE_BACKEND")
-    size = _Knob("WEFT_CACHE_SIZE", parse_size, 1 << 30)
+    manager_class = env_class("TRITON_CACHE_MANAGER", "CacheManager")
+    remote_manager_class = env_class("TRITON_REMOTE_CACHE_BACKEND", "RemoteCacheBackend")
+
+    def get_triton_dir(self, dirname: str) -> str:
+        """A directory of Triton's in the home."""
+        return os.path.join(self.home_dir, ".triton", dirname)
+
+    size = env_read("WEFT_CACHE_SIZE", parse_size, 1 << 30)
     """Bytes that the cache may take; the least recently used entries go first."""
-    disabled = _Knob("WEFT_NO_CACHE", _flag, False)
+    disabled = env_bool("WEFT_NO_CACHE")
 
 
-class _Compilation(_Group):
+class compilation_knobs(base_knobs):
     """How kernels are compiled."""
 
-    always_compile = _Knob("WEFT_ALWAYS_COMPILE TRITON_ALWAYS_COMPILE", _flag, False)
+    always_compile = env_bool("WEFT_ALWAYS_COMPILE TRITON_ALWAYS_COMPILE")
     """Compile, and put into the cache, what may be in it already."""
-    dump_ir = _Knob("TRITON_KERNEL_DUMP", _flag, False)
-    dump = _Knob("WEFT_DUMP", str, "")
+    dump_ir = env_bool("TRITON_KERNEL_DUMP")
+    dump = env_str("WEFT_DUMP", "")
     """Stages to show while compiling: "ttir,llir,asm" or "all"; to stderr, or into files of `cache.dump_dir`."""
-    override = _Knob("TRITON_KERNEL_OVERRIDE", _flag, False)
+    override = env_bool("TRITON_KERNEL_OVERRIDE")
     """Compile the tile IR found in `cache.override_dir` in the place of a kernel of that name."""
-    disable_line_info = _Knob("TRITON_DISABLE_LINE_INFO", _flag, False)
+    disable_line_info = env_bool("TRITON_DISABLE_LINE_INFO")
     """Line information is not written into the code, whatever this says."""
-    front_end_debugging = _Knob("TRITON_FRONT_END_DEBUGGING", _flag, False)
+    front_end_debugging = env_bool("TRITON_FRONT_END_DEBUGGING")
     """Show where in Weft a compilation error was found: the whole traceback, and what caused it."""
-    dump_ir_extract_di_local_variables = _Knob("LLVM_EXTRACT_DI_LOCAL_VARIABLES", _flag, False)
-    store_binary_only = _Knob("TRITON_STORE_BINARY_ONLY", _flag, False)
-    use_ir_loc = _optional("USE_IR_LOC")
-    enable_asan = _Knob("TRITON_ENABLE_ASAN", _flag, False)
-    allow_non_constexpr_globals = _Knob("TRITON_ALLOW_NON_CONSTEXPR_GLOBALS", _flag, False)
-    instrumentation_mode = _Knob("TRITON_INSTRUMENTATION_MODE", str, "")
-    timing = _Knob("WEFT_TIMING", _flag, False)
+    dump_ir_extract_di_local_variables = env_bool("LLVM_EXTRACT_DI_LOCAL_VARIABLES")
+    store_binary_only = env_bool("TRITON_STORE_BINARY_ONLY")
+    use_ir_loc = env_opt_str("USE_IR_LOC")
+    enable_asan = env_bool("TRITON_ENABLE_ASAN")
+    allow_non_constexpr_globals = env_bool("TRITON_ALLOW_NON_CONSTEXPR_GLOBALS")
+    instrumentation_mode = kept("TRITON_INSTRUMENTATION_MODE", str, "")
+    timing = env_bool("WEFT_TIMING")
     """Print the seconds of every stage."""
-    isolate = _Knob("WEFT_ISOLATE", _flag, False)
+    isolate = env_bool("WEFT_ISOLATE")
     """Compile in a process of its own, which may die: that is an error then, and not the end of the program."""
-    workers = _Knob("WEFT_WORKERS", int, 0)
+    workers = env_int("WEFT_WORKERS", 0)
     """How many processes compile at a time; 0 is one for each processor."""
-    worker_seconds = _Knob("WEFT_WORKER_SECONDS", float, 600.0)
+    worker_seconds = env_read("WEFT_WORKER_SECONDS", float, 600.0)
     """How long a process may take for a kernel."""
-    worker_memory = _Knob("WEFT_WORKER_MEMORY", parse_size, 0)
+    worker_memory = env_read("WEFT_WORKER_MEMORY", parse_size, 0)
     """How many bytes a process that compiles may have, "4G" say; 0 is as many as there are."""
     listener: Callable[..., None] | None = None
     """Called after every compilation with src=, metadata=, metadata_group=, times=, cache_hit=."""
@@ -265,22 +238,22 @@ class CompileTimes:
         return self.ir_initialization + self.total_lowering + self.store_results
 
 
-class _Autotuning(_Group):
+class autotuning_knobs(base_knobs):
     """The autotuner."""
 
-    cache = _Knob("TRITON_CACHE_AUTOTUNING", _flag, False)
-    print = _Knob("TRITON_PRINT_AUTOTUNING", _flag, False)
+    cache = env_bool("TRITON_CACHE_AUTOTUNING")
+    print = env_bool("TRITON_PRINT_AUTOTUNING")
     listener: Callable[..., Any] | None = None
     """Called after each choice among several configurations, with `fn`, `key`, `best_config`, `configs_timings`,
     `duration` in seconds (None if the timings were on disk) and `cache_hit`."""
 
 
-class _Runtime(_Group):
+class runtime_knobs(base_knobs):
     """Launching, and hooks into it."""
 
-    debug = _Knob("WEFT_DEBUG TRITON_DEBUG", _flag, False)
-    interpret = _Knob("TRITON_INTERPRET", _flag, False)
-    override_arch = _optional("TRITON_OVERRIDE_ARCH")
+    debug = kept("WEFT_DEBUG TRITON_DEBUG", flag, False)
+    interpret = env_bool("TRITON_INTERPRET")
+    override_arch = env_opt_str("TRITON_OVERRIDE_ARCH")
     jit_cache_hook: Callable[..., Any] | None = None
     jit_post_compile_hook: Callable[..., Any] | None = None
     add_stages_inspection_hook: Callable[..., Any] | None = None
@@ -297,64 +270,66 @@ class _Runtime(_Group):
     kernel_load_end_hook: Any
 
 
-class _Language(_Group):
+class language_knobs(base_knobs):
     """The meaning of kernels."""
 
-    fp32_default = _optional("TRITON_F32_DEFAULT")
-    default_fp_fusion = _Knob("TRITON_DEFAULT_FP_FUSION", _flag, True)
+    fp32_default = env_opt_str("TRITON_F32_DEFAULT")
+    default_fp_fusion = env_bool("TRITON_DEFAULT_FP_FUSION", True)
 
 
-class _Nvidia(_Group):
-    """Where NVIDIA's tools are, which goes into the environment when it is set, as in Triton; the rest changes nothing
-    and is kept so that scripts that set it run.
-    """
+class nvidia_knobs(base_knobs):
+    """Where NVIDIA's tools are; the rest changes nothing and is kept so that scripts that set it run."""
 
-    cuobjdump = _optional("TRITON_CUOBJDUMP_PATH")
-    nvdisasm = _optional("TRITON_NVDISASM_PATH")
-    ptxas = _optional("TRITON_PTXAS_PATH")
-    libdevice_path = _optional("TRITON_LIBDEVICE_PATH")
-    libcuda_path = _optional("TRITON_LIBCUDA_PATH")
-    ptxas_blackwell = _optional("TRITON_PTXAS_BLACKWELL_PATH")
-    ptxas_options = _optional("PTXAS_OPTIONS")
-    mock_ptx_version = _optional("TRITON_MOCK_PTX_VERSION")
-    dump_ptxas_log = _Knob("TRITON_DUMP_PTXAS_LOG", _flag, False)
-    dump_nvptx = _Knob("NVPTX_ENABLE_DUMP", _flag, False)
-    disable_ptxas_opt = _Knob("DISABLE_PTXAS_OPT", _flag, False)
+    cuobjdump = env_nvidia_tool("cuobjdump")
+    nvdisasm = env_nvidia_tool("nvdisasm")
+    ptxas = env_nvidia_tool("ptxas")
+    libdevice_path = env_opt_str("TRITON_LIBDEVICE_PATH")
+    libcuda_path = env_opt_str("TRITON_LIBCUDA_PATH")
+    ptxas_blackwell = env_nvidia_tool("ptxas-blackwell")
+    ptxas_options = env_opt_str("PTXAS_OPTIONS")
+    mock_ptx_version = env_opt_str("TRITON_MOCK_PTX_VERSION")
+    dump_ptxas_log = env_bool("TRITON_DUMP_PTXAS_LOG")
+    dump_nvptx = env_bool("NVPTX_ENABLE_DUMP")
+    disable_ptxas_opt = env_bool("DISABLE_PTXAS_OPT")
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if name in ("ptxas", "nvdisasm", "cuobjdump") and value is not env:
-            path, variable = getattr(value, "path", value), f"TRITON_{name.upper()}_PATH"
-            if path is not None and not isinstance(path, (str, os.PathLike)):
+        if isinstance(self._knobs.get(name), env_nvidia_tool) and value is not env:
+            if value is not None and not isinstance(value, (str, os.PathLike)):
                 raise LaunchTypeError(f"the setting nvidia.{name} is a path, got {value!r}", name)
-            if path is None:
-                os.environ.pop(variable, None)
-            else:
-                os.environ[variable] = os.fspath(path)
+            value = None if value is None else os.fspath(value)
         super().__setattr__(name, value)
 
 
-class _Amd(_Group):
+class amd_knobs(base_knobs):
     """Settings of a target that is not here: kept so that scripts that set them run."""
 
-    use_buffer_ops = _Knob("AMDGCN_USE_BUFFER_OPS", _flag, True)
-    use_buffer_atomics = _Knob("AMDGCN_USE_BUFFER_ATOMICS", _flag, True)
-    use_block_pingpong = _Knob("TRITON_HIP_USE_BLOCK_PINGPONG", _flag, False)
-    use_in_thread_transpose = _Knob("TRITON_HIP_USE_IN_THREAD_TRANSPOSE", _flag, False)
-    use_async_copy = _Knob("TRITON_HIP_USE_ASYNC_COPY", _flag, False)
-    buffer_ops_analyze_small_tensor_range = _Knob("AMDGCN_ANALYZE_SMALL_TENSOR_RANGE", _flag, False)
-    scalarize_packed_fops = _Knob("AMDGCN_SCALARIZE_PACKED_FOPS", _flag, False)
-    libhip_path = _optional("TRITON_LIBHIP_PATH")
-    dump_amdgcn = _Knob("AMDGCN_ENABLE_DUMP", _flag, False)
+    use_buffer_ops = env_bool("AMDGCN_USE_BUFFER_OPS", True)
+    use_buffer_atomics = env_bool("AMDGCN_USE_BUFFER_ATOMICS", True)
+    use_block_pingpong = env_opt_bool("TRITON_HIP_USE_BLOCK_PINGPONG")
+    use_in_thread_transpose = env_opt_bool("TRITON_HIP_USE_IN_THREAD_TRANSPOSE")
+    use_async_copy = env_bool("TRITON_HIP_USE_ASYNC_COPY")
+    buffer_ops_analyze_small_tensor_range = env_bool("AMDGCN_ANALYZE_SMALL_TENSOR_RANGE")
+    scalarize_packed_fops = env_bool("AMDGCN_SCALARIZE_PACKED_FOPS")
+    libhip_path = env_opt_str("TRITON_LIBHIP_PATH")
+    dump_amdgcn = env_bool("AMDGCN_ENABLE_DUMP")
 
 
-class _Weft(_Group):
+class proton_knobs(base_knobs):
+    """Settings of Triton's profiler, which is not here: kept so that scripts that set them run."""
+
+    disable = env_bool("TRITON_PROTON_DISABLE")
+    cupti_lib_dir = env_str("TRITON_CUPTI_LIB_PATH", "")
+    enable_nvtx = env_bool("TRITON_ENABLE_NVTX", True)
+
+
+class weft_knobs(base_knobs):
     """Weft's own."""
 
-    target = _optional("WEFT_TARGET")
+    target = kept[str | None]("WEFT_TARGET", str, None)
     """The target of launches; "cpu" if not given."""
-    num_threads = _Knob("WEFT_NUM_THREADS", int, 0)
+    num_threads = kept("WEFT_NUM_THREADS", int, 0)
     """Threads a launch may use; 0 for all usable cores."""
-    scratch_limit = _Knob("WEFT_SCRATCH_LIMIT", parse_size, 0)
+    scratch_limit = kept("WEFT_SCRATCH_LIMIT", parse_size, 0)
     """Bytes of scratch memory that a launch may take on all its threads; 0 for half of the machine's memory."""
 
     target_was_set: ClassVar[Callable[[], None]] = staticmethod(lambda: None)
@@ -366,7 +341,7 @@ class _Weft(_Group):
         if name in ("num_threads", "scratch_limit") and value is not env and type(value) is not int:
             raise LaunchTypeError(f"the setting weft.{name} is an integer, got {value!r}", name)
         if name == "num_threads":
-            count = type(self)._knobs[name].from_environment() if value is env else value
+            count = type(self)._knobs[name].get() if value is env else value
             compiler.set_num_threads(count or None)
         super().__setattr__(name, value)
 
@@ -375,16 +350,21 @@ class _Weft(_Group):
         compiler.set_scratch_limit(self.scratch_limit or None)
 
 
-cache = _Cache()
-compilation = _Compilation()
-autotuning = _Autotuning()
-runtime = _Runtime()
-language = _Language()
-nvidia = _Nvidia()
-amd = _Amd()
-weft = _Weft()
+build = build_knobs()
+redis = redis_knobs()
+cache = cache_knobs()
+compilation = compilation_knobs()
+autotuning = autotuning_knobs()
+runtime = runtime_knobs()
+language = language_knobs()
+nvidia = nvidia_knobs()
+amd = amd_knobs()
+proton = proton_knobs()
+weft = weft_knobs()
 
-_GROUPS: dict[str, _Group] = {
+_GROUPS: dict[str, base_knobs] = {
+    "build": build,
+    "redis": redis,
     "cache": cache,
     "compilation": compilation,
     "autotuning": autotuning,
@@ -392,8 +372,35 @@ _GROUPS: dict[str, _Group] = {
     "language": language,
     "nvidia": nvidia,
     "amd": amd,
+    "proton": proton,
     "weft": weft,
 }
+
+
+def _triton_directory(name: str) -> str:
+    """A directory of Triton's in the home; none where Weft goes by its own name."""
+    return cache.get_triton_dir(name) if cache_knobs.as_triton else ""
+
+
+def _cache_directory() -> str | None:
+    """Where kernels are kept if nothing is said about it; None for a user without a home."""
+    if cache_knobs.as_triton or cache.is_set("home_dir"):
+        home = cache.home_dir
+        return os.path.join(home, ".triton" if cache_knobs.as_triton else ".weft", "cache") if home[:1] != "~" else None
+    given = os.environ.get({"darwin": "", "win32": "LOCALAPPDATA"}.get(sys.platform, "XDG_CACHE_HOME"), "")
+    if os.path.isabs(given):
+        return os.path.join(given, *(("weft", "Cache") if sys.platform == "win32" else ("weft",)))
+    parts = {"darwin": ("Library", "Caches", "weft"), "win32": ("AppData", "Local", "weft", "Cache")}
+    directory = os.path.expanduser(os.path.join("~", *parts.get(sys.platform, (".cache", "weft"))))
+    return directory if directory[:1] != "~" else None
+
+
+def go_by_triton(yes: bool) -> None:
+    """Whether Weft goes by the name triton: then TRITON_CACHE_DIR counts, and directories are in `~/.triton`."""
+    cache_knobs.as_triton = yes
+    setting = cache_knobs.dir
+    setting.keys = ("WEFT_CACHE_DIR", "TRITON_CACHE_DIR") if yes else ("WEFT_CACHE_DIR",)
+    setting.key = setting.keys[-1]
 
 
 def refresh_knobs() -> None:
@@ -405,7 +412,14 @@ def refresh_knobs() -> None:
 def table() -> list[tuple[str, str, str]]:
     """(setting, environment variables, value) of everything, for `weft info`."""
     return [
-        (f"{name}.{knob}", " ".join(names), repr(getattr(group, knob)))
+        (f"{name}.{knob}", " ".join(setting.keys), _shown(group, knob))
         for name, group in _GROUPS.items()
-        for knob, names in group.knob_descriptors.items()
+        for knob, setting in group.knob_descriptors.items()
     ]
+
+
+def _shown(group: base_knobs, name: str) -> str:
+    try:
+        return repr(getattr(group, name))
+    except LaunchError as error:  # a tool that is not installed, a variable that cannot be read
+        return str(error).splitlines()[0]

@@ -65,6 +65,6 @@ def warn_of_unused(on_cpu: bool = True) -> None:
         if (group, name) in _warned or not getattr(getattr(knobs, group), name):
             continue
         _warned.add((group, name))
-        variables = getattr(knobs, group).knob_descriptors.get(name, ())
-        known_as = f"knobs.{group}.{name}" + (f" ({', '.join(variables)})" if variables else "")
+        setting = getattr(knobs, group).knob_descriptors.get(name)
+        known_as = f"knobs.{group}.{name}" + (f" ({', '.join(setting.keys)})" if setting is not None else "")
         warnings.warn(f"the setting {known_as} has no effect: {instead}", SettingWarning, stacklevel=users_level())

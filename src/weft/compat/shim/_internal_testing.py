@@ -411,22 +411,27 @@ def _fresh_knobs_impl(skipped_attr: set[str] | None = None) -> tuple[Callable[[]
     """
     groups = {name: group for name, group in vars(knobs).items() if isinstance(group, knobs.base_knobs)}
     groups = {name: group for name, group in groups.items() if name not in ("weft", *(skipped_attr or ()))}
-    variables = {v for group in groups.values() for knob in group.knob_descriptors.values() for v in knob}
+    variables = {v for group in groups.values() for knob in group.knob_descriptors.values() for v in knob.keys}
     variables.discard("WEFT_TARGET")
     patch = pytest.MonkeyPatch()
     values = {name: dict(vars(group)) for name, group in groups.items()}
+    propagated = knobs.propagate_env
 
     def make() -> Any:
         for variable in variables:
             patch.delenv(variable, raising=False)
         for group in groups.values():
             group.reset()
+        knobs.propagate_env = True
         return knobs
 
     def undo() -> None:
         for name, group in groups.items():
             vars(group).clear()
             vars(group).update(values[name])
+        for variable in variables:
+            os.environ.pop(variable, None)  # what was set meanwhile; what was there before comes back
         patch.undo()
+        knobs.propagate_env = propagated
 
     return make, undo

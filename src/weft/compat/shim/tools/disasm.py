@@ -27,8 +27,7 @@ _CONTROL_SHIFT = 41
 
 def path_to_cuobjdump() -> str:
     """Where the program is: `knobs.nvidia.cuobjdump`, or on the path."""
-    given = knobs.nvidia.cuobjdump
-    return os.fspath(getattr(given, "path", given) or "cuobjdump")
+    return knobs.nvidia.cuobjdump.path
 
 
 def get_sass(cubin_asm: bytes, fun: str | None = None) -> str:

@@ -1,7 +1,7 @@
 """The fuzzer of control flow from the command line, in the folder `tests`.
 
 python -m fuzz.flow.run --seeds 0:5000                       on the CPU; every other seed with debug=True
-python -m fuzz.flow.run --seeds 0:500 --target sim:cuda:90
+python -m fuzz.flow.run --seeds 0:500 --target sim:cuda:90   or ptx:cuda:90, its PTX by the interpreter of tests/ptx
 python -m fuzz.flow.run --seeds 0:5000 --triton /path/to/python     ask Triton's frontend about what is refused, too
 python -m fuzz.flow.run --seed 17                            one program, and what becomes of it
 """

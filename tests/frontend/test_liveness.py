@@ -73,6 +73,14 @@ def test_assignments_that_read() -> None:
     assert names("for i in n:\n    a += 1\n    b, c = c, b\n    d[i] = 1\n    (e := i)") == [("a b c d", "")]
 
 
+def test_loops_that_are_known_to_run() -> None:
+    for bounds, before in (("2", ""), ("3, 0, -1", ""), ("0", "y"), ("n", "y"), ("*a", "y"), ("'a'", "y"), ("", "y")):
+        source = f"for k in a:\n    for i in f({bounds}):\n        y = i\n    use(y)"
+        analysis, (outer, inner) = live(source)
+        assert analysis.entering(outer, "y") == bool(before)  # type: ignore
+        assert analysis.entering(inner, "y")  # type: ignore
+
+
 def test_assignments_in_expressions() -> None:
     assert names("for i in n:\n    if (y := f(i)) > 2:\n        use(y)") == [("f use", ""), ("", "f use")]
     assert names("for i in n:\n    if a and (y := f(i)):\n        use(y)") == [("a f use y", ""), ("", "a f use y")]

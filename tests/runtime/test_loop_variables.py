@@ -306,6 +306,29 @@ def set_in_a_condition(o, n):
             tl.store(o + i, y)
 
 
+@weft.jit
+def read_where_python_does_not(o, n):
+    for i in range(n - 3):
+        t = i
+    if n > 3 and (n > 5 or t > 0):
+        tl.store(o, 1)
+    if n <= 3 or t < 1:
+        tl.store(o + 1, 1)
+    k = 0
+    while k < n - 3 and k <= t:
+        k += 1
+    tl.store(o + 2, k)
+    if not (n > 100 and positive(n, t)):
+        tl.store(o + 3, 1)
+
+
+@weft.jit
+def positive(n, t):
+    for i in range(n):
+        u = i
+    return t > 0 and u > 0
+
+
 def python(*values: int | None) -> list[int]:
     """Eight numbers, of which the launch has not changed those that are None or not given."""
     return [-7 if v is None else v for v in values] + [-7] * (8 - len(values))
@@ -356,6 +379,9 @@ CASES: list[tuple[Any, int, list[int], bool]] = [
     (narrower_on_one_path_before, 3, python(3), False),
     (narrower_on_one_path_before, 5, python(10), False),
     (set_in_a_condition, 3, python(None, 2, 4, None, None, None, None, 4), False),
+    (read_where_python_does_not, 0, python(None, 1, 0, 1), False),
+    (read_where_python_does_not, 4, python(None, 1, 1, 1), False),
+    (read_where_python_does_not, 7, python(1, None, 4, 1), False),
     (a_pointer, 3, python(None, None, 9), False),
     (a_pointer, 0, python(), False),
 ]

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import ast
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -563,6 +564,18 @@ def _if_exp_of_effects(frame: Frame, parent: Block, flag: SSAValue, sides: Seque
     emit_if(frame.builder, parent, flag, sides[0][0], sides[1][0], [])
 
 
+@contextmanager
+def _guarded(frame: Frame, parts: Sequence[Any], conjunction: bool) -> Iterator[None]:
+    """While a part of `and` or `or` is evaluated, what Python evaluates it for is known to whoever checks something."""
+    outer = frame.guards
+    scalars = [v for v in parts if not v.type.is_block() and v.dtype.is_int1()]
+    frame.guards = [*outer, *((v, conjunction) for v in scalars)]
+    try:
+        yield
+    finally:
+        frame.guards = outer
+
+
 @evaluates(ast.BoolOp)
 def _bool_op(frame: Frame, node: ast.BoolOp) -> Any:
     conjunction = isinstance(node.op, ast.And)
@@ -571,7 +584,11 @@ def _bool_op(frame: Frame, node: ast.BoolOp) -> Any:
     for part in node.values:
         if dynamic:  # all is evaluated, in Python not
             refuse_named(frame, part, f"what `{'and' if conjunction else 'or'}` may leave out")
-        value = frame.eval(part)
+        if frame.trace.options.debug:
+            with _guarded(frame, [v for v, _ in dynamic], conjunction):
+                value = frame.eval(part)
+        else:
+            value = frame.eval(part)
         if not isinstance(value, core.tensor):
             if bool(unwrap(value)) is not conjunction:
                 return value  # decides alone; what follows is not evaluated

@@ -139,6 +139,7 @@ class Frame:
         "declared",
         "file",
         "fn",
+        "guards",
         "loop_depth",
         "loops",
         "node",
@@ -168,6 +169,9 @@ class Frame:
         """Loops (and `with` blocks) around the current statement: `return` cannot leave them."""
         self.loops: list[Carried] = []
         """The loops around the current statement that run when the kernel does, outermost first."""
+        self.guards: list[tuple[Any, bool]] = []
+        """While debugging, the parts of `and` and `or` before the one that is evaluated: Python evaluates it only if
+        all of `and` are true, all of `or` false. True with those of `and`."""
         self.opens: list[OpenBranch] = []
         """Ifs of the current region with one branch returned, outermost first."""
         self.returned: Any = None
@@ -289,7 +293,11 @@ class Frame:
         elif type(value) is Maybe:
             self.at(node)
             text = f"`{name}` has no value: {value.type.reason}"
-            core.device_assert(core.tensor(value.is_set, core.int1), text, _semantic=self.semantic)
+            holds = core.tensor(value.is_set, core.int1)
+            for part, of_and in self.guards:
+                left_out = self.semantic.not_(part) if of_and else part
+                holds = self.semantic.logical_or(holds, left_out)
+            core.device_assert(holds, text, _semantic=self.semantic)
             return value.value
         return value
 
@@ -343,6 +351,7 @@ class Frame:
             f"this call of `{fn.__name__}` makes its body once more", 1, "call it in a loop made by range"
         )
         frame = Frame(trace, fn, scope, call_loc)
+        frame.guards = self.guards
         trace.active.append(frame)
         try:
             return frame.trace_body()

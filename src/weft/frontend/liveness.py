@@ -36,6 +36,15 @@ def _blocks(node: ast.stmt) -> list[list[ast.stmt]]:
     return [node.body] if isinstance(node, ast.With) else []
 
 
+def _has_turns(iterator: ast.expr) -> bool:
+    """Whether a loop over `range(3)`, `tl.static_range(3, 0, -1)` and the like is known to have turns."""
+    try:
+        numbers = [ast.literal_eval(a) for a in iterator.args] if isinstance(iterator, ast.Call) else []
+        return bool(range(*numbers))
+    except (TypeError, ValueError):  # no numbers, or too many or too few
+        return False
+
+
 class Liveness:
     """Answers about one function's body."""
 
@@ -136,9 +145,10 @@ class Liveness:
             named = self._named(node.test)
             return self._reads(node.test) | (then | other) & ~named, named | in_then & in_other
         if isinstance(node, ast.For):
-            body, _ = self._sequence(node.body)
-            named = self._named(node.iter)
-            return self._reads(node.iter) | body & ~self._sets(node.target) & ~named, named
+            body, in_body = self._sequence(node.body)
+            variable, named = self._sets(node.target), self._named(node.iter)
+            reads = self._reads(node.iter) | body & ~variable & ~named
+            return reads, named | variable | in_body if _has_turns(node.iter) else named
         if isinstance(node, ast.While):
             return self._reads(node.test) | self._sequence(node.body)[0], 0
         assert isinstance(node, ast.With)

@@ -129,7 +129,7 @@ from frontend.triton_oracle import triton_ir_of
 import triton, triton.language as tl
 
 answers = []
-for number, text in enumerate(json.load(sys.stdin)):
+for number, (text, constants) in enumerate(json.load(sys.stdin)):
     file = f"<flow {number}>"
     linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
     space = {"jit": triton.jit, "tl": tl, "__name__": f"flow{number}"}
@@ -138,7 +138,7 @@ for number, text in enumerate(json.load(sys.stdin)):
     names = ("n", "m", "p", "q", "s", "r")
     signature = {"o": "*i32", "x": "*i32", **{k: "i32" for k in names}, "C0": "constexpr", "C1": "constexpr"}
     try:
-        triton_ir_of(kernel, signature, {(8,): 1, (9,): 1})
+        triton_ir_of(kernel, signature, {(8,): constants["C0"], (9,): constants["C1"]})
         answers.append("")
     except Exception as error:
         answers.append(f"{type(error).__name__}: {error}"[-300:])
@@ -150,7 +150,7 @@ print(json.dumps(answers))
 def in_triton(python: str, programs: Sequence[Program]) -> list[str]:
     """Why Triton's frontend refuses programs, empty where it takes them; `python` is an interpreter that has Triton."""
     tests = str(Path(__file__).resolve().parents[2])
-    texts = json.dumps([p.text for p in programs])
+    texts = json.dumps([(p.text, p.constants) for p in programs])
     run = subprocess.run([python, "-c", _ASK, tests], input=texts, capture_output=True, text=True, check=True)
     answers: list[str] = json.loads(run.stdout.splitlines()[-1])  # before it Triton may print IR
     return answers

@@ -78,28 +78,36 @@ hint: the parameters are (size_per_thread, threads_per_warp, warps_per_cta, orde
     "SliceLayout(1, BlockedLayout([1,3],[8,4],[4,1],[1,0]))": """\
 <layout>:1:33: error: BlockedLayout: the entries of size_per_thread must be powers of two, got 3 in [1, 3]
     1 | SliceLayout(1, BlockedLayout([1,3],[8,4],[4,1],[1,0]))
-      |                                 ^""",
+      |                                 ^
+hint: the nearest are 2 and 4""",
     "LinearLayout({'register': [[1]], 'lane': [[2], [8]]}, {'dim0': 4})": """\
 <layout>:1:48: error: basis 2 of lane is (8,): its coordinate 8 of dim0 is outside of 0 .. 3
     1 | LinearLayout({'register': [[1]], 'lane': [[2], [8]]}, {'dim0': 4})
-      |                                                ^^^""",
+      |                                                ^^^
+hint: a right one, for comparison: LinearLayout({'register': [[0, 1]], 'lane': [[1, 0], [2, 0]]}, {'dim0': 4, \
+'dim1': 2})""",
     "LinearLayout({'lane': [[1]]}, {'dim0': 3})": """\
 <layout>:1:40: error: the size of the output dimension dim0 must be a power of two, got 3
     1 | LinearLayout({'lane': [[1]]}, {'dim0': 3})
-      |                                        ^""",
+      |                                        ^
+hint: a right one, for comparison: LinearLayout({'register': [[0, 1]], 'lane': [[1, 0], [2, 0]]}, {'dim0': 4, \
+'dim1': 2})""",
     "SharedLinearLayout([[0, 1], [1, 0], [0]])": """\
 <layout>:1:37: error: SharedLinearLayout: the basis [0] of offset_bases has 1 coordinates, expected 2, one for each \
 dimension
     1 | SharedLinearLayout([[0, 1], [1, 0], [0]])
-      |                                     ^^^""",
+      |                                     ^^^
+hint: a right one, for comparison: SharedLinearLayout(offset_bases=[[0, 1], [0, 2], [1, 0], [2, 0]])""",
     "LinearLayout.identity_1d(2, 'lane', 'dim0').sublayout(['lane', 'thread'], ['dim0'])": """\
 <layout>:1:64: error: the layout has no input dimension 'thread'; it has (lane)
     1 | LinearLayout.identity_1d(2, 'lane', 'dim0').sublayout(['lane', 'thread'], ['dim0'])
-      |                                                                ^^^^^^^^""",
+      |                                                                ^^^^^^^^
+hint: the parameters are (ins, outs)""",
     "SwizzledSharedLayout(2, max_phase=3, per_phase=2, order=[1, 0])": """\
 <layout>:1:35: error: SwizzledSharedLayout: max_phase must be a power of two, got 3
     1 | SwizzledSharedLayout(2, max_phase=3, per_phase=2, order=[1, 0])
-      |                                   ^""",
+      |                                   ^
+hint: the nearest are 2 and 4""",
     "AMDMFMALayout(3, [16, 16, 16], True, [1, 1], tiles=[2, 2])": """\
 <layout>:1:52: error: AMDMFMALayout: got an unexpected keyword argument 'tiles'
     1 | AMDMFMALayout(3, [16, 16, 16], True, [1, 1], tiles=[2, 2])
@@ -109,16 +117,20 @@ cga_layout)""",
     "LinearLayout.empty().compose(3)": """\
 <layout>:1:30: error: compose: outer must be a layout, got 3
     1 | LinearLayout.empty().compose(3)
-      |                              ^""",
+      |                              ^
+hint: write BlockedLayout([1, 8], [4, 8], [4, 1], [1, 0]), {'lane': [[0, 1]], 'register': [[1, 0]]} or (4, 8):(8, 1)""",
     "LinearLayout({'lane': 5}, ['dim0'])": """\
-<layout>:1:14: error: LinearLayout: bases must be a mapping of dimensions to bases, as {'lane': [[0, 1], [1, 0]]}, got \
-{'lane': 5}
+<layout>:1:14: error: LinearLayout: bases must be a mapping of dimensions to bases, as {'lane': [[0, 1], [1, 0]]}, \
+got {'lane': 5}
     1 | LinearLayout({'lane': 5}, ['dim0'])
-      |              ^^^^^^^^^^^""",
+      |              ^^^^^^^^^^^
+hint: a right one, for comparison: LinearLayout({'register': [[0, 1]], 'lane': [[1, 0], [2, 0]]}, {'dim0': 4, \
+'dim1': 2})""",
     "{'lane': [[1]], 'lane': [[2]]}": """\
 <layout>:1:17: error: the name lane is given twice
     1 | {'lane': [[1]], 'lane': [[2]]}
-      |                 ^^^^^^""",
+      |                 ^^^^^^
+hint: drop or rename one of them""",
     "BlockLayout([1])": """\
 <layout>:1:1: error: there is no layout or function BlockLayout
     1 | BlockLayout([1])
@@ -127,23 +139,28 @@ hint: did you mean BlockedLayout?""",
     "SliceLayout(1, BlockedLayout([1,4]": """\
 <layout>:1:35: error: expected `,` or `)`, found the end
     1 | SliceLayout(1, BlockedLayout([1,4]
-      |                                   ^""",
+      |                                   ^
+hint: write BlockedLayout([1, 8], [4, 8], [4, 1], [1, 0]), {'lane': [[0, 1]], 'register': [[1, 0]]} or (4, 8):(8, 1)""",
     "[1, 2": """\
 <layout>:1:6: error: expected `,` or `]`, found the end
     1 | [1, 2
-      |      ^""",
+      |      ^
+hint: write BlockedLayout([1, 8], [4, 8], [4, 1], [1, 0]), {'lane': [[0, 1]], 'register': [[1, 0]]} or (4, 8):(8, 1)""",
     "LinearLayout.empty() + 1": """\
 <layout>:1:22: error: '+' cannot stand in a layout expression
     1 | LinearLayout.empty() + 1
-      |                      ^""",
+      |                      ^
+hint: write BlockedLayout([1, 8], [4, 8], [4, 1], [1, 0]), {'lane': [[0, 1]], 'register': [[1, 0]]} or (4, 8):(8, 1)""",
     "LinearLayout.empty() 1": """\
 <layout>:1:22: error: expected the end of the expression, `*` or `.`, found `1`
     1 | LinearLayout.empty() 1
-      |                      ^""",
+      |                      ^
+hint: write BlockedLayout([1, 8], [4, 8], [4, 1], [1, 0]), {'lane': [[0, 1]], 'register': [[1, 0]]} or (4, 8):(8, 1)""",
     "LinearLayout.empty().columns": """\
 <layout>:1:1: error: a method has to be called: add `()` with its arguments
     1 | LinearLayout.empty().columns
-      | ^^^^^^^^^^^^^^^^^^^^^^^^^^^^""",
+      | ^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+hint: write BlockedLayout([1, 8], [4, 8], [4, 1], [1, 0]), {'lane': [[0, 1]], 'register': [[1, 0]]} or (4, 8):(8, 1)""",
     "LinearLayout.zeros_1d(2,'lane','dim0').invert()": """\
 <layout>:1:1: error: the layout has no inverse, it is not injective: the bits 0x1 of lane hold copies
     1 | LinearLayout.zeros_1d(2,'lane','dim0').invert()
@@ -152,22 +169,25 @@ hint: pseudoinvert() chooses one source of each""",
     "5": """\
 <layout>:1:1: error: a layout is needed here, this is a number
     1 | 5
-      | ^""",
+      | ^
+hint: write BlockedLayout([1, 8], [4, 8], [4, 1], [1, 0]), {'lane': [[0, 1]], 'register': [[1, 0]]} or (4, 8):(8, 1)""",
     "BlockedLayout": """\
 <layout>:1:1: error: BlockedLayout has to be called: add `(...)` with its parameters
     1 | BlockedLayout
-      | ^^^^^^^^^^^^^""",
+      | ^^^^^^^^^^^^^
+hint: BlockedLayout(size_per_thread=[1, 8], threads_per_warp=[4, 8], warps_per_cta=[4, 1], order=[1, 0])""",
     "LinearLayout.identity_1d(size=2, 'lane')": """\
 <layout>:1:34: error: an argument without a name after one with a name
     1 | LinearLayout.identity_1d(size=2, 'lane')
-      |                                  ^^^^^^""",
+      |                                  ^^^^^^
+hint: name it too, or move it before those with names""",
     "(4,8):(9,1)": """\
 <layout>:1:1: error: (4,8):(9,1): dim1 = 1 adds 1 and dim0 = 1 adds 9 to the offset; the sum carries, 9 + 1 = 10, \
 which no xor does (8)
     1 | (4,8):(9,1)
       | ^^^^^^^^^^^
-hint: only layouts in which every bit of the offset comes from one bit of a coordinate are linear over F2; padding and \
-overlapping strides are not""",
+hint: only layouts in which every bit of the offset comes from one bit of a coordinate are linear over F2; padding \
+and overlapping strides are not""",
     "4:2": """\
 <layout>:1:1: error: the layout has no inverse, it is not surjective: nothing maps to offset = 1
     1 | 4:2
@@ -176,7 +196,8 @@ hint: pseudoinvert() chooses one source of each""",
     "BlockedLayout([],": """\
 <layout>:1:18: error: expected a layout, a number, a string or a list, found the end
     1 | BlockedLayout([],
-      |                  ^""",
+      |                  ^
+hint: write BlockedLayout([1, 8], [4, 8], [4, 1], [1, 0]), {'lane': [[0, 1]], 'register': [[1, 0]]} or (4, 8):(8, 1)""",
 }
 
 

@@ -270,6 +270,12 @@ class Unsupported(CompilationError):
 class LayoutError(CompilationError, ValueError):
     """A layout is ill-formed, or does not fit the tile or the operation it is used for."""
 
+    way_out: ClassVar[Callable[[str], str | None]] = staticmethod(lambda message: None)
+    """The hint for a message that comes without one; `weft.layouts` sets it."""
+
+    def __init__(self, message: str, span: Span | None = None, *, hint: str | None = None, **where: Any) -> None:
+        super().__init__(message, span, hint=hint or LayoutError.way_out(message), **where)
+
 
 class OutOfResources(WeftError):
     """The kernel needs `required` of the resource `name`; the machine has `limit`. 0 and 0: nobody says how much."""

@@ -71,6 +71,7 @@ from .zoo import (
     SwizzledSharedLayout,
     TensorMemoryLayout,
     TensorMemoryScalesLayout,
+    example,
     get_tmem_reg_layout,
     make_cga_layout,
     mfma_scale_layout,
@@ -159,6 +160,7 @@ __all__ = [
     "from_cute",
     "to_cute",
     # parameters of named layouts
+    "example",
     "make_cga_layout",
     "mfma_scale_layout",
     "natural_k_width",

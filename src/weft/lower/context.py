@@ -100,7 +100,8 @@ class Context:
             elif op.name.startswith(("arith.", "math.")):
                 self[op.results[0]] = self.elementwise(op)
             else:
-                raise Unsupported(f"`{op.name}`", self.program.target, self.build.span)
+                works_on = ["AMD's GPUs, for which Weft does not compile yet"] if op.name.startswith("amdg.") else []
+                raise Unsupported(f"`{op.name}`", self.program.target, self.build.span, works_on=works_on)
 
     def elementwise(
         self, op: Operation, registers: Sequence[int] | None = None, given: Sequence[Value] | None = None

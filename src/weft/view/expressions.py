@@ -239,7 +239,9 @@ class _Evaluator:
         if node.name in self.names:
             return self.names[node.name]
         if node.name in CALLABLES:
-            return self.fail(node, f"{node.name} has to be called: add `(...)` with its parameters")
+            return self.fail(
+                node, f"{node.name} has to be called: add `(...)` with its parameters", layouts.example(node.name)
+            )
         return self.unknown(node, node.name, [*self.names, *CALLABLES])
 
     def unknown(self, node: grammar.Node, name: str, known: Sequence[str]) -> Any:
@@ -264,7 +266,7 @@ class _Evaluator:
                 raise
             return self.fail(node, error.message, error.hint)
         except (TypeError, ValueError, AttributeError, IndexError, KeyError) as error:
-            return self.fail(node, f"the parameters do not fit: {error}")
+            return self.fail(node, f"the parameters do not fit: {error}", grammar.WRITTEN)
 
     def call(self, node: grammar.Call) -> Value:
         function = node.function
@@ -295,7 +297,9 @@ class _Evaluator:
             return self.fail(function, f"layouts have no method {name}", f"known are to_linear, {', '.join(METHODS)}")
         result = self.invoke(node, name, getattr(own, name), METHODS[name], arguments, named)
         if result is None:
-            return self.fail(node, f"{name}: the layout cannot be divided so")
+            return self.fail(
+                node, f"{name}: the layout cannot be divided so", "the divisor must be its first, or last, factor"
+            )
         return result
 
     def invoke(
@@ -310,12 +314,13 @@ class _Evaluator:
         """Call a function; errors that speak of an argument are placed at that argument."""
         signature = inspect.signature(function)
         parameters = list(signature.parameters)
+        takes = f"the parameters are ({', '.join(parameters)})" if parameters else "it has no parameters"
         at: dict[str, grammar.Node] = {**dict(zip(parameters, node.arguments)), **dict(node.named)}
         try:
             given = signature.bind(*arguments, **named).arguments
         except TypeError as error:
             odd = next((value for key, value in node.named if key not in parameters), node)
-            return self.fail(odd, f"{name}: {error}", f"the parameters are ({', '.join(parameters)})")
+            return self.fail(odd, f"{name}: {error}", takes)
         for parameter, kind in (kinds or {}).items():
             if parameter in given:
                 given[parameter] = self.checked(at[parameter], name, parameter, kind, given[parameter])
@@ -324,9 +329,11 @@ class _Evaluator:
         except LayoutError as error:
             if error.span is not None:
                 raise
-            return self.fail(blamed(error.message, at, given) or node, error.message, error.hint)
+            right = layouts.example(name)
+            hint = error.hint or (takes if right is None else f"a right one, for comparison: {right}")
+            return self.fail(blamed(error.message, at, given) or node, error.message, hint)
         except (TypeError, ValueError, AttributeError, IndexError, KeyError) as error:
-            return self.fail(node, f"the parameters do not fit: {error}")
+            return self.fail(node, f"the parameters do not fit: {error}", takes)
 
     def checked(self, node: grammar.Node, name: str, parameter: str, kind: str, value: Value) -> Value:
         """An argument of the algebra, if it is of the kind that it must be; layouts as linear ones."""

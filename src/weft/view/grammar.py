@@ -35,6 +35,10 @@ __all__ = [
 FILE = "<layout>"
 LONGEST = 20_000
 DEEPEST = 60
+WRITTEN = (
+    "write BlockedLayout([1, 8], [4, 8], [4, 1], [1, 0]), {'lane': [[0, 1]], 'register': [[1, 0]]} or (4, 8):(8, 1)"
+)
+"""What an expression is, for hints."""
 
 TOKEN = re.compile(
     r"\s+|#[^\n]*"
@@ -124,11 +128,13 @@ class _Token:
 
 
 def fail(text: str, start: int, end: int, message: str, hint: str | None = None) -> NoReturn:
-    """Raise LayoutError with carets under a part of the expression."""
+    """Raise LayoutError with carets under a part of the expression; where it has no way out, there is what is right."""
     line = text.replace("\n", " ").replace("\r", " ").replace("\t", " ")
     line = line.encode("utf-8", "replace").decode()  # bytes that are no text come as single surrogates
     col, stop = (len(line[:at].encode()) for at in (start, max(end, start + 1)))
-    raise LayoutError(message, Span(FILE, 1, col, 1, stop), source_line=line, hint=hint) from None
+    raise LayoutError(
+        message, Span(FILE, 1, col, 1, stop), source_line=line, hint=hint or LayoutError.way_out(message) or WRITTEN
+    ) from None
 
 
 def _tokens(text: str) -> list[_Token]:
@@ -152,7 +158,8 @@ def parse(text: str) -> Node:
     """
     if len(text) > LONGEST:
         beyond = Span(FILE, 1, LONGEST, 1, LONGEST + 1)
-        raise LayoutError(f"the expression has {len(text)} characters, at most {LONGEST} are read", beyond)
+        wrong = f"the expression has {len(text)} characters, at most {LONGEST} are read"
+        raise LayoutError(wrong, beyond, hint="compute the layout in Python, with weft.layouts")
     parser = _Parser(text)
     node = parser.expression()
     if parser.next.kind != "end":
@@ -192,7 +199,8 @@ class _Parser:
     def expression(self) -> Node:
         self.depth += 1
         if self.depth > DEEPEST:
-            fail(self.text, self.next.start, self.next.end, f"the expression is nested more than {DEEPEST} deep")
+            wrong = f"the expression is nested more than {DEEPEST} deep"
+            fail(self.text, self.next.start, self.next.end, wrong, "compute the layout in Python, with weft.layouts")
         node = self.postfix()
         while self.sees("*"):
             self.take()
@@ -225,10 +233,15 @@ class _Parser:
                 name = self.take()
                 self.take()
                 if any(name.text == known for known, _ in named):
-                    fail(self.text, name.start, name.end, f"the argument {name.text} is given twice")
+                    fail(
+                        self.text, name.start, name.end, f"the argument {name.text} is given twice", "drop one of them"
+                    )
                 named.append((name.text, self.expression()))
             elif named:
-                fail(self.text, self.next.start, self.next.end, "an argument without a name after one with a name")
+                wrong = "an argument without a name after one with a name"
+                fail(
+                    self.text, self.next.start, self.next.end, wrong, "name it too, or move it before those with names"
+                )
             else:
                 arguments.append(self.expression())
             if not self.sees(")"):
@@ -246,7 +259,9 @@ class _Parser:
         if token.kind == "number":
             self.take()
             if len(token.text) > 20:
-                fail(self.text, token.start, token.end, "the number is too large")
+                fail(
+                    self.text, token.start, token.end, "the number is too large", "layouts have sizes up to 1073741824"
+                )
             return Literal(token.start, token.end, int(token.text))
         if token.kind == "string":
             self.take()
@@ -287,7 +302,9 @@ class _Parser:
             self.take()
             key = Literal(token.start, token.end, token.text[1:-1])
             if any(key.value == known.value for known, _ in found):
-                fail(self.text, key.start, key.end, f"the name {key.value} is given twice")
+                fail(
+                    self.text, key.start, key.end, f"the name {key.value} is given twice", "drop or rename one of them"
+                )
             self.expect(":", "`:`")
             found.append((key, self.expression()))
             if not self.sees("}"):

@@ -312,9 +312,9 @@ class Emitter:
             self.module.globals.append(f"{self._structs[text]} = type {text}")
         return self._structs[text]
 
-    def fail(self, op: LaneOp, what: str) -> Unsupported:
+    def fail(self, op: LaneOp, what: str, *works_on: str) -> Unsupported:
         """The error for what is not emitted for this target."""
-        return Unsupported(what, self.program.target, op.span)
+        return Unsupported(what, self.program.target, op.span, works_on=works_on)
 
     # -- registers ----------------------------------------------------------------------------------------------------
 

@@ -37,7 +37,7 @@ def _version(entry: Instruction) -> int:
 def _instruction(e: Emitter, op: LaneOp) -> None:
     entry = instruction(op.attrs["isa"])
     if not entry.works_on(e.target.capability):
-        raise e.fail(op, f"the instruction `{entry.name}`")
+        raise e.fail(op, f"the instruction `{entry.name}`", f"cuda:{entry.since}")
     e.version = max(e.version, _version(entry))
     repeats = max(
         (v.count // o.count for v, o in zip(op.operands, entry.operands, strict=True)),

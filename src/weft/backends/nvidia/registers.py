@@ -352,7 +352,7 @@ FENCES = {
 @emitter("fence")
 def _fence(e: Emitter, op: LaneOp) -> None:
     if op.attrs["kind"].startswith("async") and e.target.capability < 90:
-        raise e.fail(op, "a fence for the asynchronous proxy")
+        raise e.fail(op, "a fence for the asynchronous proxy", "cuda:90")
     text = FENCES[op.attrs["kind"]]
     if "acquire" in text:
         if e.target.capability < 90:  # which knows none that orders one way only

@@ -13,13 +13,20 @@ from __future__ import annotations
 from xdsl.dialects.builtin import DenseArrayBase, DenseIntOrFPElementsAttr, IntegerAttr, StringAttr
 from xdsl.ir import Attribute
 
-__all__ = ["attribute_error"]
+__all__ = ["attribute_error", "attribute_hint"]
 
 _HINTS = ("tt.divisibility", "tt.contiguity", "tt.constancy")
 """One number, or one for each dimension of a tile."""
 _POWERS = {"ttg.num-warps": 64, "ttg.threads-per-warp": 64, "ttg.num-ctas": 16}
 """The sizes of a kernel's launch, and how large they may be."""
 _NUMBERS = {"ttg.maxnreg": (1, 1 << 16), "tt.num_stages": (0, 1 << 16), "tt.loop_unroll_factor": (0, 1 << 20)}
+
+
+def attribute_hint(name: str) -> str:
+    """A value that the attribute may have."""
+    if name in _HINTS:
+        return f"{name} = 16 : i32, or {name} = dense<[1, 16]> : tensor<2xi32> for the dimensions of a tile"
+    return f'"{name}" = {4 if name != "ttg.target" else chr(34) + "cuda:90" + chr(34)} is one'
 
 
 def attribute_error(name: str, value: Attribute) -> str | None:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from difflib import get_close_matches
 
 from xdsl.dialects import cf, scf
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IndexType, IntegerType, ModuleOp, SymbolRefAttr
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from .. import tt
+from ..text.examples import written
 from ..types import i1
-from .attributes import attribute_error
+from .attributes import attribute_error, attribute_hint
 from .rules import fail, rule, show
 
 __all__ = ["ENDS", "ISOLATED", "Isolated"]
@@ -25,6 +27,9 @@ ENDS: dict[type[Operation], tuple[type[Operation], ...]] = {
     scf.WhileOp: (scf.YieldOp, scf.ConditionOp),
 }
 """What ends a block, by the operation around it (beside branches to other blocks)."""
+
+
+COMPARE = "arith.cmpi and arith.cmpf make one, and tt.reduce one of a tile of them"
 
 
 class Isolated:
@@ -53,10 +58,12 @@ def _block(op: Operation, region: Region, what: str) -> Block:
 def _ends(op: Operation, block: Block, end: type[Operation], wanted: Sequence[Attribute], what: str) -> None:
     last = block.last_op
     if not isinstance(last, end):
-        fail(op, f"{what} must end in {end.name}")
+        fail(op, f"{what} must end in {end.name}", f"its last line is then: {written(end.name)}")
     given = list(last.operands)[1:] if isinstance(last, scf.ConditionOp) else last.operands
     if _types(given) != list(wanted):
-        fail(last, f"expected {_list(wanted)}, got {_list(_types(given))}")
+        fail(
+            last, f"expected {_list(wanted)}, got {_list(_types(given))}", f"these are the types of {op.name}'s results"
+        )
 
 
 def _takes(op: Operation, block: Block, wanted: Sequence[Attribute], what: str) -> None:
@@ -69,16 +76,17 @@ def _module(op: ModuleOp) -> None:
     names: set[str] = set()
     for inner in _block(op, op.regions[0], "a module").ops:
         if not isinstance(inner, tt.FuncOp):
-            fail(inner, "a module holds functions (tt.func) only")
+            fail(inner, "a module holds functions (tt.func) only", "move it into the body of a function")
         if inner.sym_name.data in names:
-            fail(inner, f"there are two functions @{inner.sym_name.data}")
+            name = inner.sym_name.data
+            fail(inner, f"there are two functions @{name}", f"rename one, @{name}_1, and the calls of it")
         names.add(inner.sym_name.data)
 
 
 @rule(tt.FuncOp)
 def _func(op: tt.FuncOp) -> None:
     if not isinstance(op.parent_op(), ModuleOp):
-        fail(op, "a function stands in a module, not in another operation")
+        fail(op, "a function stands in a module, not in another operation", "move it out, and reach it with tt.call")
     inputs = list(op.function_type.inputs.data)
     outputs = list(op.function_type.outputs.data)
     for name, count in (("arg_attrs", len(inputs)), ("res_attrs", len(outputs))):
@@ -91,7 +99,7 @@ def _func(op: tt.FuncOp) -> None:
             for key, value in given.data.items():
                 wrong = attribute_error(key, value)
                 if wrong is not None:
-                    fail(op, wrong)
+                    fail(op, wrong, attribute_hint(key))
     first = op.body.blocks.first
     if first is None:
         return
@@ -99,7 +107,11 @@ def _func(op: tt.FuncOp) -> None:
     for block in op.body.blocks:
         last = block.last_op
         if isinstance(last, tt.ReturnOp) and _types(last.operands) != outputs:
-            fail(last, f"the function returns {_list(outputs)}, got {_list(_types(last.operands))}")
+            fail(
+                last,
+                f"the function returns {_list(outputs)}, got {_list(_types(last.operands))}",
+                "let the types after the function's `->` and those of every tt.return be the same",
+            )
 
 
 @rule(tt.CallOp)
@@ -115,11 +127,21 @@ def _call(op: tt.CallOp) -> None:
         if isinstance(function, tt.FuncOp) and function.sym_name.data == name:
             wanted = function.function_type
             if _types(op.operands) != list(wanted.inputs.data):
-                fail(op, f"@{name} takes {_list(wanted.inputs.data)}, not {_list(_types(op.operands))}")
+                fail(
+                    op,
+                    f"@{name} takes {_list(wanted.inputs.data)}, not {_list(_types(op.operands))}",
+                    "change what is passed, or the arguments in the function's first line",
+                )
             if _types(op.results) != list(wanted.outputs.data):
-                fail(op, f"@{name} returns {_list(wanted.outputs.data)}, not {_list(_types(op.results))}")
+                fail(
+                    op,
+                    f"@{name} returns {_list(wanted.outputs.data)}, not {_list(_types(op.results))}",
+                    "change the types after `->` here, or those in the function's first line",
+                )
             return
-    fail(op, f"there is no function @{name}")
+    names = [f.sym_name.data for f in module.regions[0].block.ops if isinstance(f, tt.FuncOp)]
+    close = get_close_matches(name, names, 1, 0.0)
+    fail(op, f"there is no function @{name}", f"did you mean @{close[0]}?" if close else "add it to the module")
 
 
 @rule(scf.ForOp)
@@ -137,7 +159,7 @@ def _for(op: scf.ForOp) -> None:
 @rule(scf.IfOp)
 def _if(op: scf.IfOp) -> None:
     if op.operands[0].type != i1:
-        fail(op, f"the condition is i1, got {show(op.operands[0])}")
+        fail(op, f"the condition is i1, got {show(op.operands[0])}", COMPARE)
     wanted = _types(op.results)
     for region, what in zip(op.regions, ("the first branch", "the second branch"), strict=True):
         if what == "the second branch" and not region.blocks:
@@ -156,18 +178,22 @@ def _while(op: scf.WhileOp) -> None:
     _ends(op, before, scf.ConditionOp, _types(op.results), "the condition")
     condition = before.last_op
     if condition is not None and condition.operands[0].type != i1:
-        fail(condition, f"the condition is i1, got {show(condition.operands[0])}")
+        fail(condition, f"the condition is i1, got {show(condition.operands[0])}", COMPARE)
     _takes(op, after, _types(op.results), "the body")
     _ends(op, after, scf.YieldOp, _types(op.operands), "the body")
 
 
 def _reaches(op: Operation, block: Block, values: Sequence[SSAValue]) -> None:
     if block.parent is not op.parent_region():
-        fail(op, "goes to a block of another region")
+        fail(op, "goes to a block of another region", "a region is left at its end, with scf.yield or tt.return")
     if block is block.parent.blocks.first:  # type: ignore[union-attr]
-        fail(op, "goes to the first block, which nothing may go to")
+        fail(op, "goes to the first block, which nothing may go to", "put a `cf.br ^bb1` before it, and go to ^bb1")
     if _types(block.args) != _types(values):
-        fail(op, f"the block takes {_list(_types(block.args))}, not {_list(_types(values))}")
+        fail(
+            op,
+            f"the block takes {_list(_types(block.args))}, not {_list(_types(values))}",
+            "what follows a label, ^bb1(%x: i32):, is what each branch to it passes, cf.br ^bb1(%a : i32)",
+        )
 
 
 @rule(cf.BranchOp)
@@ -178,6 +204,6 @@ def _br(op: Operation) -> None:
 @rule(cf.ConditionalBranchOp)
 def _cond_br(op: cf.ConditionalBranchOp) -> None:
     if op.cond.type != i1:
-        fail(op, f"the condition is i1, got {show(op.cond)}")
+        fail(op, f"the condition is i1, got {show(op.cond)}", COMPARE)
     _reaches(op, op.successors[0], op.then_arguments)
     _reaches(op, op.successors[1], op.else_arguments)

@@ -7,6 +7,7 @@ has (see `structure`).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from typing import Any, NoReturn, TypeVar
 
@@ -16,8 +17,10 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from weft.base import CompilationError
 
 from ..locations import span_of
-from ..text import type_text
-from ..types import element_of, i1, is_float, is_int, is_tensor, shape_of
+from ..text import OPERATIONS, type_text
+from ..text.conversions import conversion
+from ..text.examples import written
+from ..types import element_of, i1, is_float, is_int, is_tensor, like, shape_of
 
 __all__ = [
     "LAYOUT_RULES",
@@ -58,7 +61,13 @@ def rule(*classes: type[Operation], table: dict[type[Operation], Rule] = RULES) 
 
 
 def fail(op: Operation, message: str, hint: str | None = None) -> NoReturn:
-    """Say what is wrong with an operation, at its place or, where it has none, at that of what it stands in."""
+    """Say what is wrong with an operation, at its place or, where it has none, at that of what it stands in.
+
+    Where the rule has no way out of its own, an example shows what the operation takes.
+    """
+    if hint is None:
+        example = written(op.name)
+        hint = None if example is None else f"a right one, for comparison: {example}"
     place, around = span_of(op), op.parent_op()
     while place is None and around is not None:
         place, around = span_of(around), around.parent_op()
@@ -75,12 +84,25 @@ def dims(shape: Iterable[int]) -> str:
     return str(list(shape))
 
 
+_SHAPING = ("tt.splat", "tt.broadcast", "tt.expand_dims", "tt.reshape")
+
+
+def _sibling(op: Operation, value: SSAValue) -> str | None:
+    """What does the same for elements of the other kind: arith.addf for arith.addi."""
+    stem = re.sub(r"(?:[su]?i|f)$", "", op.name)
+    ends = ("i", "si") if is_int(value.type) else ("f",)
+    found = [stem + end for end in ends if stem != op.name and stem + end in OPERATIONS and stem + end != op.name]
+    return f"{found[0]} works on {show(value)}" if found else None
+
+
 def need_same(op: Operation, what: str, *values: SSAValue) -> None:
     """All of these values are of one type."""
     first = values[0].type
     for value in values[1:]:
         if value.type is not first and value.type != first:
-            fail(op, f"{what} must be of one type, got {', '.join(show(v) for v in values)}")
+            made = conversion(value.type, first)
+            hint = f"make {show(first)} of the other with {made}" if made else None
+            fail(op, f"{what} must be of one type, got {', '.join(show(v) for v in values)}", hint)
 
 
 def need_same_shape(op: Operation, *values: SSAValue) -> None:
@@ -88,7 +110,9 @@ def need_same_shape(op: Operation, *values: SSAValue) -> None:
     first = values[0].type
     for value in values[1:]:
         if is_tensor(value.type) != is_tensor(first) or shape_of(value.type) != shape_of(first):
-            fail(op, f"operands and result must have one shape, got {', '.join(show(v) for v in values)}")
+            made = conversion(like(value.type, element_of(first)), first)
+            hint = f"give {show(value)} that shape with {made}" if made in _SHAPING else None
+            fail(op, f"operands and result must have one shape, got {', '.join(show(v) for v in values)}", hint)
 
 
 def need_int(op: Operation, value: SSAValue, width: int | None = None) -> None:
@@ -97,13 +121,13 @@ def need_int(op: Operation, value: SSAValue, width: int | None = None) -> None:
     if not is_int(element) or (
         width is not None and not (isinstance(element, IntegerType) and element.width.data == width)
     ):
-        fail(op, f"expected {'integers' if width is None else f'i{width}'}, got {show(value)}")
+        fail(op, f"expected {'integers' if width is None else f'i{width}'}, got {show(value)}", _sibling(op, value))
 
 
 def need_float(op: Operation, value: SSAValue) -> None:
     """A float or a tile of floats."""
     if not is_float(value.type):
-        fail(op, f"expected floats, got {show(value)}")
+        fail(op, f"expected floats, got {show(value)}", _sibling(op, value))
 
 
 def need_tile(op: Operation, value: SSAValue) -> tuple[int, ...]:

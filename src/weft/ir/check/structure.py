@@ -39,10 +39,12 @@ from weft.base import CompilationError
 
 from .. import tt
 from ..text import OPERATIONS, type_text
+from ..text.examples import written
 from ..text.tokens import MAX_DEPTH
+from ..text.types import TYPES
 from ..types import Encoding, Laid, PtrType, TensorDescType, is_float
 from ..walking import walk
-from .attributes import attribute_error
+from .attributes import attribute_error, attribute_hint
 from .control import ENDS, ISOLATED
 from .rules import LAYOUT_RULES, RULES, fail
 
@@ -91,6 +93,13 @@ def type_error(type: Attribute, laid: bool = False) -> str | None:
     if isinstance(type, Laid) and laid:
         return type.problem()
     return f"{type_text(type)} is not a type of tile IR"
+
+
+def _right_type(problem: str) -> str:
+    """The way out of a problem with a type."""
+    if "power of two" in problem or "at most" in problem:
+        return "take a power of two, and leave out what is too much with a mask"
+    return f"{TYPES}; in layout IR a tile has a layout too, tensor<16x32xf32, #blocked>"
 
 
 def _tile_error(type: TensorType[Attribute]) -> str | None:
@@ -180,7 +189,11 @@ def _structure(op: Operation) -> _Form:
         sizes = op.properties.get("operandSegmentSizes")
         values = list(sizes.get_values()) if isinstance(sizes, DenseArrayBase) else []
         if len(values) != len(form.operands) or sum(values) != len(op.operands) or min(values, default=0) < 0:
-            fail(op, f"operandSegmentSizes must split {len(op.operands)} operands into {len(form.operands)} groups")
+            fail(
+                op,
+                f"operandSegmentSizes must split {len(op.operands)} operands into {len(form.operands)} groups",
+                f"array<i32: ...> has the number of operands for each of {', '.join(n for n, _ in form.operands)}",
+            )
     else:
         _count(op, form.operands, len(op.operands), "operands", form.equal)
     _count(op, form.results, len(op.results), "results", False)
@@ -198,7 +211,7 @@ def _structure(op: Operation) -> _Form:
     for name, value in op.attributes.items():
         wrong = attribute_error(name, value)
         if wrong is not None:
-            fail(op, wrong)
+            fail(op, wrong, attribute_hint(name))
     return form
 
 
@@ -238,16 +251,22 @@ class _Walk:
         for result in op.results:
             problem = type_error(result.type, self.laid)
             if problem is not None:
-                fail(op, problem)
+                fail(op, problem, _right_type(problem))
         if reachable:
             for i, value in enumerate(op.operands):
                 if value not in self.visible:
-                    fail(op, f"operand {i} ({type_text(value.type)}) is not defined before it is used")
+                    fail(
+                        op,
+                        f"operand {i} ({type_text(value.type)}) is not defined before it is used",
+                        "move the operation that defines it before this one, or to a place that always comes before",
+                    )
         rule = RULES.get(type(op))
         if op.regions:
             self.depth += 1
             if self.depth > MAX_DEPTH:
-                fail(op, f"nested too deep: more than {MAX_DEPTH} levels")
+                fail(
+                    op, f"nested too deep: more than {MAX_DEPTH} levels", "move the inner ones into a function, tt.call"
+                )
             if isinstance(op, ISOLATED):
                 outer, self.visible = self.visible, set()
                 for region in op.regions:
@@ -264,13 +283,17 @@ class _Walk:
         if rule is not None:
             rule(op)
         if form.ends and op.next_op is not None:
-            fail(op, "ends a block, but more follows")
+            fail(op, "ends a block, but more follows", "move it to the end, or begin a block after it, `^bb1:`")
         self.visible.update(op.results)
 
     def region(self, region: Region, parent: Operation) -> None:
         blocks = list(region.blocks)
         if len(blocks) > 1 and not isinstance(parent, tt.FuncOp | tt.MapElementwiseOp):
-            fail(parent, f"a region of {len(blocks)} blocks, it must have one")
+            fail(
+                parent,
+                f"a region of {len(blocks)} blocks, it must have one",
+                "labels and branches stand in functions; use scf.if, scf.for and scf.while, or drop the label",
+            )
         if len(blocks) < 2:
             for block in blocks:
                 marked = self.block(block, parent, True)
@@ -295,7 +318,7 @@ class _Walk:
         for argument in block.args:
             problem = type_error(argument.type, self.laid)
             if problem is not None:
-                fail(parent, problem)
+                fail(parent, problem, _right_type(problem))
         self.visible.update(block.args)
         for op in block.ops:
             self.operation(op, reachable)
@@ -305,7 +328,8 @@ class _Walk:
             last = block.last_op
             leaves = last is not None and bool(last.successors) and _form(type(last)).ends
             if not (leaves or isinstance(last, (*ends, ub.UnreachableOp))):
-                fail(last or parent, f"a block of {parent.name} ends in {' or '.join(e.name for e in ends)}")
+                hint = f"add a last line: {written(ends[0].name)}"
+                fail(last or parent, f"a block of {parent.name} ends in {' or '.join(e.name for e in ends)}", hint)
         return marked
 
 

@@ -40,7 +40,11 @@ def _make_range(op: Operation) -> None:
     if element_of(op.results[0].type) != i32 or len(shape) != 1:
         fail(op, f"yields a one-dimensional tile of i32, not {show(op.results[0])}")
     if end - start != shape[0]:
-        fail(op, f"from {start} to {end} are {end - start} integers, not {shape[0]}")
+        fail(
+            op,
+            f"from {start} to {end} are {end - start} integers, not {shape[0]}",
+            f"let end be {start + shape[0]} : i32",
+        )
 
 
 @rule(tt.GetProgramIdOp, tt.GetNumProgramsOp)
@@ -79,7 +83,11 @@ def _expand_dims(op: Operation) -> None:
     shape = list(need_tile(op, op.operands[0]))
     axis = int_value(op.properties["axis"])
     if not 0 <= axis <= len(shape):
-        fail(op, f"axis {axis} is not between 0 and {len(shape)}")
+        fail(
+            op,
+            f"axis {axis} is not between 0 and {len(shape)}",
+            f"the new dimension stands before dimension `axis`; {len(shape)} puts it last",
+        )
     shape.insert(axis, 1)
     need_tile(op, op.results[0])
     if shape_of(op.results[0].type) != tuple(shape):
@@ -104,7 +112,12 @@ def _reshape(op: Operation) -> None:
     need_tile(op, op.results[0])
     _elements(op)
     if numel_of(op.operands[0].type) != numel_of(op.results[0].type):
-        fail(op, f"{show(op.operands[0])} and {show(op.results[0])} differ in the number of elements")
+        numbers = f"{numel_of(op.operands[0].type)} and {numel_of(op.results[0].type)}"
+        fail(
+            op,
+            f"{show(op.operands[0])} and {show(op.results[0])} differ in the number of elements",
+            f"the products of the sizes, {numbers}, must be equal; tt.broadcast repeats elements",
+        )
 
 
 @rule(tt.TransOp)
@@ -112,7 +125,11 @@ def _trans(op: Operation) -> None:
     shape = need_tile(op, op.operands[0])
     order = ints_of(op.properties["order"])
     if sorted(order) != list(range(len(shape))):
-        fail(op, f"the order {dims(order)} is not a permutation of the {len(shape)} dimensions")
+        fail(
+            op,
+            f"the order {dims(order)} is not a permutation of the {len(shape)} dimensions",
+            f"array<i32: {', '.join(str(i) for i in reversed(range(len(shape))))}> turns all of them around",
+        )
     _elements(op)
     wanted = tuple(shape[i] for i in order)
     if shape_of(op.results[0].type) != wanted:
@@ -251,7 +268,8 @@ def _sources(op: Operation) -> int:
     axis = int_value(op.properties["axis"])
     rank = len(shape_of(op.operands[0].type))
     if not 0 <= axis < rank:
-        fail(op, f"axis {axis} is not one of the {rank} dimensions of {show(op.operands[0])}")
+        last = f"from 0 to {rank - 1}" if rank > 1 else "0"
+        fail(op, f"axis {axis} is not one of the {rank} dimensions of {show(op.operands[0])}", f"it is {last} here")
     if len(op.results) != len(op.operands):
         fail(op, f"{len(op.operands)} sources, but {len(op.results)} results")
     return axis

@@ -144,7 +144,11 @@ def _dot(op: tt.DotOp) -> None:
             continue
         named = encoding.named
         if named.operand_index != index:
-            fail(op, f"operand {index} lies as operand {named.operand_index} of a product:\n    {show(value)}")
+            fail(
+                op,
+                f"operand {index} lies as operand {named.operand_index} of a product:\n    {show(value)}",
+                f"its layout is #ttg.dot_op<{{opIdx = {index}, ...}}>",
+            )
         if not agree(named.parent.to_linear(shape_of(op.c.type)), accumulator):
             fail(
                 op,
@@ -282,7 +286,12 @@ def _fits(op: Operation, value: SSAValue, encoding: LayoutAttr) -> None:
     for dim, count in zip(("lane", "warp", "block"), _threads(op), strict=True):
         if count and dim in sizes and sizes[dim] != count:
             what = {"lane": "threads in a warp", "warp": "warps", "block": "blocks in a cluster"}[dim]
-            fail(op, f"{show(value)} is laid out for {sizes[dim]} {what}, and here are {count}")
+            name = {"lane": "threads-per-warp", "warp": "num-warps", "block": "num-ctas"}[dim]
+            fail(
+                op,
+                f"{show(value)} is laid out for {sizes[dim]} {what}, and here are {count}",
+                f'write "ttg.{name}" = {sizes[dim]} : i32 in the module\'s attributes, or a layout for {count} {what}',
+            )
 
 
 def _laid(op: Operation) -> None:
@@ -291,7 +300,11 @@ def _laid(op: Operation) -> None:
         encoding = encoding_of(value.type)
         if encoding is not None:
             if isinstance(encoding.named, AutoLayout | CoalescedLayout):
-                fail(op, f"the layout of {show(value)} is not known yet")
+                fail(
+                    op,
+                    f"the layout of {show(value)} is not known yet",
+                    "such layouts are inferred when a Gluon kernel is compiled; in text give one, #ttg.blocked<{...}>",
+                )
             _fits(op, value, encoding)
 
 

@@ -1,17 +1,9 @@
 """Named layouts as Triton 3.6.0 writes them, both ways.
 
     #ttg.blocked<{sizePerThread = [1, 8], threadsPerWarp = [4, 8], warpsPerCTA = [4, 1], order = [1, 0]}>
-    #ttg.slice<{dim = 1, parent = #blocked}>
-    #ttg.nvidia_mma<{versionMajor = 2, versionMinor = 0, warpsPerCTA = [2, 2], instrShape = [16, 8]}>
-    #ttg.dot_op<{opIdx = 0, parent = #mma, kWidth = 2}>
-    #ttg.linear<{register = [[0, 1]], lane = [[0, 2]], warp = [[1, 0]], block = []}>
-    #ttg.swizzled_shared<{vec = 8, perPhase = 1, maxPhase = 8, order = [1, 0]}>
-    #ttg.nvmma_shared<{swizzlingByteWidth = 128, transposed = false, elementBitWidth = 16}>
-    #ttg.padded_shared<[64:+8] {order = [1, 0], shape = [64, 64]}>
-    #ttg.shared_linear<{offset = [[0, 1], [1, 0]]}, alignment = 16>
 
-All but slices and operands of products get a short name (`#blocked`, `#mma`, ...) at the top of a module. What is left
-out means the default; `CGALayout = [[1, 0]]` is there for clusters of several blocks.
+and so on, see `EXAMPLES`. All but slices and operands of products get a short name (`#blocked`, `#mma`, ...) at the
+top of a module. What is left out means the default; `CGALayout = [[1, 0]]` is there for clusters of several blocks.
 """
 
 from __future__ import annotations
@@ -40,7 +32,23 @@ from weft.layouts import (
 
 from ..types import AliasOf
 
-__all__ = ["FIELDS", "Fields", "layout_text", "padded_from"]
+__all__ = ["EXAMPLES", "FIELDS", "Fields", "layout_text", "padded_from"]
+
+EXAMPLES: Mapping[str, str] = {
+    text.partition("<")[0]: text
+    for text in (
+        "#ttg.blocked<{sizePerThread = [1, 8], threadsPerWarp = [4, 8], warpsPerCTA = [4, 1], order = [1, 0]}>",
+        "#ttg.slice<{dim = 1, parent = #blocked}>",
+        "#ttg.nvidia_mma<{versionMajor = 2, versionMinor = 0, warpsPerCTA = [2, 2], instrShape = [16, 8]}>",
+        "#ttg.dot_op<{opIdx = 0, parent = #mma, kWidth = 2}>",
+        "#ttg.linear<{register = [[0, 1]], lane = [[0, 2]], warp = [[1, 0]], block = []}>",
+        "#ttg.swizzled_shared<{vec = 8, perPhase = 1, maxPhase = 8, order = [1, 0]}>",
+        "#ttg.nvmma_shared<{swizzlingByteWidth = 128, transposed = false, elementBitWidth = 16}>",
+        "#ttg.padded_shared<[64:+8] {order = [1, 0], shape = [64, 64]}>",
+        "#ttg.shared_linear<{offset = [[0, 1], [1, 0]]}, alignment = 16>",
+    )
+}
+"""A right one of each, for hints."""
 
 Fields = Mapping[str, Any]
 

@@ -15,18 +15,21 @@ from xdsl.ir import Attribute
 
 from weft.base import LayoutError
 
-from ..text import OpaqueAttr
+from ..text import OpaqueAttr, ParseError
 from ..text.extend import EXTENSIONS
 from ..text.types import BadType, read_type, type_text
 from ..text.values import ValueReader
 from ..types import TensorDescType, bit_width, ptr_of
 from .encoding import NamedLayoutAttr, encoding_for
 from .memory import SHARED_MEMORY, TENSOR_MEMORY, MemorySpaceAttr, async_token, memdesc
-from .names import FIELDS, padded_from
+from .names import EXAMPLES, FIELDS, padded_from
 
 __all__: list[str] = []
 
 _DIMS = re.compile(r"(?:[0-9]{1,18}x)*", re.ASCII)
+MEMDESC = (
+    "it is written as !ttg.memdesc<2x64x64xf16, #shared, #smem, mutable>; the allocation's shape may follow, 4x64x64"
+)
 _SHAPE = re.compile(r"[0-9]{1,18}(?:x[0-9]{1,18})*", re.ASCII)
 
 
@@ -78,19 +81,25 @@ def _read_layout(r: ValueReader, name: str) -> Attribute:
     start = r.at - 1
     fields: dict[str, Any] = {}
     pairs: list[list[int]] = []
-    if r.accept("<"):
-        if name == "#ttg.padded_shared":
-            pairs = _pairs(r)
-        fields = _fields(r)
-        r.expect(">")
+    right = f"a right one, for comparison: {EXAMPLES[name]}" if name in EXAMPLES else None
+    try:
+        if r.accept("<"):
+            if name == "#ttg.padded_shared":
+                pairs = _pairs(r)
+            fields = _fields(r)
+            r.expect(">")
+    except ParseError as error:
+        error.hint = error.hint or right
+        raise
     try:
         named = padded_from(pairs, fields) if name == "#ttg.padded_shared" else FIELDS[name](fields)
     except LayoutError as error:
-        r.fail(f"{name}: {error.message}", start, hint=error.hint)
+        own = error.hint != LayoutError.way_out(error.message)  # not an example in Python's words
+        r.fail(f"{name}: {error.message}", start, hint=error.hint if own else right)
     except KeyError as error:
-        r.fail(f"{name}: '{error.args[0]}' is missing", start)
+        r.fail(f"{name}: '{error.args[0]}' is missing", start, hint=right)
     except (TypeError, ValueError, IndexError, AttributeError):
-        r.fail(f"{name}: these are not its fields", start)
+        r.fail(f"{name}: these are not its fields", start, hint=right)
     return NamedLayoutAttr(named)
 
 
@@ -144,9 +153,9 @@ def _layout(text: str, r: ValueReader) -> NamedLayoutAttr:
     inner = _Inner(text, r)
     found = inner.attribute()
     if isinstance(found, OpaqueAttr):
-        raise BadType(f"the layout {found.data[:120]} is not known here")
+        raise BadType(f"the layout {found.data[:120]} is not known here", f"known are {', '.join(FIELDS)}")
     if not isinstance(found, NamedLayoutAttr) or inner.kinds[inner.at] != "e":
-        raise BadType(f"'{text[:80]}' is not a layout")
+        raise BadType(f"'{text[:80]}' is not a layout", f"layouts are an alias, #blocked, or {', '.join(FIELDS)}")
     return found
 
 
@@ -154,7 +163,7 @@ def _tensor(body: str, r: ValueReader) -> Attribute:
     parts = _cut(body)
     shape, element = _shape_and_element(parts[0], r)
     if len(parts) != 2:
-        raise BadType("a tensor has a shape, elements and one layout")
+        raise BadType("a tensor has a shape, elements and one layout", "it is written as tensor<16x32xf32, #blocked>")
     if isinstance(element, TensorType | TensorDescType):
         raise BadType(f"{type_text(element)} cannot be the element of a tensor")
     return encoding_for(_layout(parts[1], r).data, shape).tensor(element)
@@ -164,10 +173,10 @@ def _memdesc(body: str, r: ValueReader) -> Attribute:
     head, *rest = _cut(body)
     shape, element = _shape_and_element(head, r)
     if len(rest) < 2:
-        raise BadType("a descriptor of memory has a shape, elements, a layout and a memory")
+        raise BadType("a descriptor of memory has a shape, elements, a layout and a memory", MEMDESC)
     layout, space = _layout(rest[0], r), _Inner(rest[1], r).attribute()
     if not isinstance(space, MemorySpaceAttr):
-        raise BadType(f"'{rest[1][:80]}' is not a memory")
+        raise BadType(f"'{rest[1][:80]}' is not a memory", f"it is {SHARED_MEMORY} or {TENSOR_MEMORY}")
     flags = rest[2:]
     mutable = bool(flags) and flags[0] == "mutable"
     if mutable:
@@ -175,7 +184,7 @@ def _memdesc(body: str, r: ValueReader) -> Attribute:
     allocated = None
     if flags:
         if len(flags) > 1 or not _SHAPE.fullmatch(flags[0]):
-            raise BadType(f"'{', '.join(flags)[:80]}' is not the shape of an allocation")
+            raise BadType(f"'{', '.join(flags)[:80]}' is not the shape of an allocation", MEMDESC)
         allocated = tuple(int(n) for n in flags[0].split("x"))
     return memdesc(shape, element, layout.data, mutable=mutable, space=space.data, allocated=allocated)
 
@@ -205,7 +214,7 @@ def _read_type(r: ValueReader, text: str) -> Attribute:
     try:
         return _type(r, text)
     except LayoutError as error:
-        raise BadType(f"{text[:200]}: {error.message}") from error
+        raise BadType(f"{text[:200]}: {error.message}", error.hint) from error
     except RecursionError:
         raise BadType("a type nested too deep") from None
 

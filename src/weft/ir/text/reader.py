@@ -11,6 +11,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from difflib import get_close_matches
+from typing import NoReturn
 
 from xdsl.dialects.arith import FastMathFlagsAttr, IntegerOverflowAttr
 from xdsl.dialects.builtin import ModuleOp
@@ -19,8 +20,11 @@ from xdsl.irdl import AttrSizedOperandSegments
 
 from ..attrs import segments, unit_attr
 from ..locations import UNKNOWN, file_loc
+from .conversions import conversion
 from .elements import Form, Parts
+from .examples import written
 from .forms import CASTS, FORMS, OPERATIONS, SAME, property_names
+from .tokens import ParseError, unescape
 from .types import type_text
 from .values import ValueReader
 
@@ -31,6 +35,7 @@ SPECIAL: dict[str, Special] = {}
 """How the operations that hold regions, name blocks or begin with something unusual are read; see `special`."""
 
 _NEWLINE = re.compile("\n")
+BODY = "a body holds operations, `%r = tt.splat %x : ...` or `tt.store ...`, and labels, `^bb1:`; '}' ends it"
 
 
 class _Shape:
@@ -69,10 +74,11 @@ class Reader(ValueReader):
             return self._stand_in(name, type, at)
         index = int(number[:9]) if number else 0
         if index >= len(found):
-            self.fail(f"'{base}' has {len(found)} results, there is no '#{number}'", at)
+            last = f"'{base}#{len(found) - 1}' is the last" if len(found) > 1 else f"write '{base}'"
+            self.fail(f"'{base}' has {len(found)} results, there is no '#{number}'", at, last)
         value = found[index]
         if value.type is not type and value.type != type:
-            self.fail(f"'{name}' is of type {type_text(value.type)}, used here as {type_text(type)}", at)
+            self._wrong_type(name, value.type, type, at)
         return value
 
     def _stand_in(self, name: str, type: Attribute, at: int) -> SSAValue:
@@ -81,15 +87,37 @@ class Reader(ValueReader):
             known = (Block(arg_types=(type,)).args[0], at)
             self._pending[name] = known
         elif known[0].type != type:
-            self.fail(f"'{name}' is used as {type_text(known[0].type)} and as {type_text(type)}", at)
+            first = f"line {self.line_of(known[1])} has the other type: let both be that of the definition"
+            self.fail(f"'{name}' is used as {type_text(known[0].type)} and as {type_text(type)}", at, first)
         return known[0]
+
+    def _wrong_type(self, name: str, is_: Attribute, used: Attribute, at: int) -> NoReturn:
+        """Complain of a value that is used as one of another type."""
+        line, made = self._defined_on(name), conversion(is_, used)
+        place = f"line {line} defines it: " if line is not None and line != self.line_of(at) else ""
+        way = f"write its type here, or make another value of it with {made}" if made else "write its type here"
+        self.fail(f"'{name}' is of type {type_text(is_)}, used here as {type_text(used)}", at, f"{place}{way}")
+
+    def _defined_on(self, name: str) -> int | None:
+        """The line of the first `%x = ...`, `%x, %y = ...` or `%x: T`, as arguments are written, of a value."""
+        base = name.partition("#")[0]
+        for at in [i for i, text in enumerate(self.texts) if text == base]:
+            after = self.texts[at + 1]
+            argument = after == ":" and self.starts[at + 1] == self.starts[at] + len(base)
+            if argument or after == "=" or (after in (":", ",") and self._begins_line(at)):
+                return self.line_of(at)
+        return None
+
+    def _begins_line(self, at: int) -> bool:
+        return at == 0 or self.line_of(at - 1) != self.line_of(at)
 
     def define(self, name: str, values: tuple[SSAValue, ...], at: int) -> None:
         """Give values a name, from here to the end of the region."""
         if name in self._values:
-            self.fail(f"'{name}' is defined twice", at)
+            other = f"line {self._defined_on(name)} defines it too"
+            self.fail(f"'{name}' is defined twice", at, f"{other}: rename one, '{name}_1', and its uses")
         if "#" in name:
-            self.fail(f"'{name}' cannot name a value", at)
+            self.fail(f"'{name}' cannot name a value", at, "name several results '%x:2 = ...', and use '%x#0', '%x#1'")
         self._log.append((name, self._values.get(name)))
         self._values[name] = values
         hint = name[1:]
@@ -102,23 +130,34 @@ class Reader(ValueReader):
                     waiting = self._pending.pop(key, None)
                     if waiting is not None:
                         if waiting[0].type != value.type:
-                            used, is_ = type_text(waiting[0].type), type_text(value.type)
-                            self.fail(f"'{key}' is of type {is_}, used here as {used}", waiting[1])
+                            self._wrong_type(key, value.type, waiting[0].type, waiting[1])
                         waiting[0].replace_all_uses_with(value)
 
     def undefined(self) -> None:
         """Complain of values that were used and never defined."""
         if self._pending:
-            name, (_, at) = min(self._pending.items(), key=lambda item: item[1][1])
-            close = get_close_matches(name, self._values, 1)
-            self.fail(f"'{name}' is not defined", at, hint=f"did you mean '{close[0]}'?" if close else None)
+            name, (value, at) = min(self._pending.items(), key=lambda item: item[1][1])
+            line, fitting = (
+                self._defined_on(name),
+                [n for n, v in self._values.items() if v and v[0].type == value.type],
+            )
+            fitting = [n for n in fitting if (self._defined_on(n) or 0) < self.line_of(at)]
+            close = get_close_matches(name, fitting, 1) or get_close_matches(name, self._values, 1)
+            hint = (
+                f"did you mean '{close[0]}'?" if close else "define it before, or make it an argument of the function"
+            )
+            if line is not None:
+                hint = f"line {line} defines it in another region or function: yield it from there, or pass it"
+            elif fitting and not close:
+                hint += f"; of its type {'are' if len(fitting) > 1 else 'is'} {', '.join(fitting[-3:])}"
+            self.fail(f"'{name}' is not defined", at, hint)
 
     # -- blocks and regions ------------------------------------------------------------------------------------
 
     def block_named(self, label: str, at: int) -> Block:
         """The block of the current region with this label, which may come later."""
         if not self._blocks:
-            self.fail("there is no block to go to here", at)
+            self.fail("there is no block to go to here", at, "branches stand in the body of a function")
         known = self._blocks[-1].get(label)
         if known is None:
             known = (Block(), at)
@@ -152,10 +191,13 @@ class Reader(ValueReader):
                 blocks.append(block)
         while self.kinds[self.at] == "b":
             blocks.append(self._labelled_block())
-        self.expect("}")
+        self.expect("}", hint=BODY)
         for label, (_, used) in self._blocks.pop().items():
             if used is not None:
-                self.fail(f"there is no block '{label}'", used)
+                known = [name for name in self._labels() if name != label]
+                near = get_close_matches(label, known, 1)
+                hint = f"did you mean '{near[0]}'?" if near else f"begin a block with a line `{label}:` in this region"
+                self.fail(f"there is no block '{label}'", used, hint)
         if isolated:
             self.undefined()
             self._values, self._pending, self._log = outer
@@ -169,12 +211,17 @@ class Reader(ValueReader):
         self.leave()
         return Region(blocks)
 
+    def _labels(self) -> list[str]:
+        """The labels that begin blocks somewhere in the text."""
+        starts = [i for i, kind in enumerate(self.kinds) if kind == "b" and self._begins_line(i)]
+        return [self.texts[i] for i in starts]
+
     def _labelled_block(self) -> Block:
         at = self.at
         label = self.need("b")
         known = self._blocks[-1].get(label)
         if known is not None and known[1] is None:
-            self.fail(f"block '{label}' is defined twice", at)
+            self.fail(f"block '{label}' is defined twice", at, f"rename one, '{label}_1', and the branches to it")
         block = Block() if known is None else known[0]
         self._blocks[-1][label] = (block, None)
         if self.accept("("):
@@ -222,34 +269,53 @@ class Reader(ValueReader):
             while True:
                 at = self.at
                 name = self.need("v", ", a result,")
-                count = self.integer(", a number of results,") if self.accept(":") else 1
+                count = self._count() if self.accept(":") else 1
                 results.append((name, count, at))
                 if not self.accept(","):
                     break
-            self.expect("=")
+            self.expect(
+                "=", hint="what an operation yields is named before it, `%x = ...`, `%x, %y = ...` or `%x:2 = ...`"
+            )
         at = self.at
-        kind, name = self.kinds[at], self.texts[at]
-        op: Operation
-        if kind == "s":
-            op = self._generic()
-        elif kind == "i":
-            self.at += 1
-            if name in SAME:
-                op = self._same(name, SAME[name])
-            elif name in CASTS:
-                op = self._cast(name, CASTS[name])
-            elif name in FORMS:
-                op = self._formed(name, FORMS[name], at)
-            elif name in SPECIAL:
-                op = SPECIAL[name](self, name)
-            else:
-                self.unknown(name, at)
-        else:
-            self.fail(f"expected an operation, found {self.found()}")
+        try:
+            op = self._operation()
+        except ParseError as error:
+            name = unescape(self.texts[at]) if self.kinds[at] == "s" else self.texts[at]
+            example = written(name)
+            if error.hint is None and example is not None:
+                error.hint = f"{name} is written like this: {example}"
+            raise
         op.location = self.optional_location() if self.texts[self.at] == "loc" else self._place(start)  # type: ignore
         if results:
             self._name_results(op, results, start)
         return op
+
+    def _count(self) -> int:
+        """How many results stand behind one name."""
+        if self.kinds[self.at] != "n":
+            self.fail(
+                f"expected the number of results, found {self.found()}", hint="two results of one name are `%x:2 = ...`"
+            )
+        return self.integer()
+
+    def _operation(self) -> Operation:
+        """An operation from its name on."""
+        at = self.at
+        kind, name = self.kinds[at], self.texts[at]
+        if kind == "s":
+            return self._generic()
+        if kind != "i":
+            self.fail(f"expected an operation, found {self.found()}", hint=BODY)
+        self.at += 1
+        if name in SAME:
+            return self._same(name, SAME[name])
+        if name in CASTS:
+            return self._cast(name, CASTS[name])
+        if name in FORMS:
+            return self._formed(name, FORMS[name], at)
+        if name in SPECIAL:
+            return SPECIAL[name](self, name)
+        return self.unknown(name, at)
 
     def _place(self, at: int) -> Attribute:
         """The location of a token: that of an operation whose text names none."""
@@ -264,18 +330,29 @@ class Reader(ValueReader):
         values = op.results
         total = sum(count for _, count, _ in results)
         if total != len(values):
-            self.fail(f"{op.name} has {len(values)} results, {total} are named", start)
+            names = (
+                "begin the line with the operation"
+                if not values
+                else (f"name {len(values)} before the '=', {', '.join(f'%r{i}' for i in range(len(values)))}")
+            )
+            self.fail(f"{op.name} has {len(values)} results, {total} are named", start, names)
         first = 0
         for name, count, at in results:
             self.define(name, tuple(values[first : first + count]), at)
             first += count
 
-    def unknown(self, name: str, at: int) -> None:
-        """Complain of an operation that is not known in its own text."""
-        if name in OPERATIONS:
+    def unknown(self, name: str, at: int) -> NoReturn:
+        """Complain of an operation that is not known, or not in its own text."""
+        if name in OPERATIONS and self.kinds[at] != "s":
             self.fail(f"'{name}' is known here only in MLIR's generic form, \"{name}\"(...)", at)
+        dialect = name.partition(".")[0]
+        dialects = sorted({known.partition(".")[0] for known in OPERATIONS})
         close = get_close_matches(name, OPERATIONS, 1)
-        self.fail(f"unknown operation '{name}'", at, hint=f"did you mean '{close[0]}'?" if close else None)
+        hint = f"did you mean '{close[0]}'?" if close else None
+        if hint is None and dialect in dialects:
+            some = get_close_matches(name, [n for n in OPERATIONS if n.startswith(f"{dialect}.")], 4, 0.0)
+            hint = f"{dialect} has {', '.join(some)}, ..."
+        self.fail(f"unknown operation '{name}'", at, hint or f"operations are of the dialects {', '.join(dialects)}")
 
     def flags(self, properties: dict[str, Attribute]) -> None:
         """`overflow<nsw>`, `fastmath<fast>`, `exact`: any of them, or none."""
@@ -387,8 +464,7 @@ class Reader(ValueReader):
         name = self.attribute_string()
         cls = OPERATIONS.get(name)
         if cls is None:
-            close = get_close_matches(name, OPERATIONS, 1)
-            self.fail(f"unknown operation '{name}'", at, hint=f"did you mean '{close[0]}'?" if close else None)
+            self.unknown(name, at)
         self.expect("(")
         names: list[tuple[str, int]] = []
         while self.texts[self.at] != ")":

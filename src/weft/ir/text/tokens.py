@@ -37,7 +37,7 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE | re.ASCII,
 )
-_SHOWN = {"w": "space", "v": "value", "t": "type", "i": "word", "n": "number", "b": "block", "s": "string"}
+_SHOWN = {"v": "value", "t": "type", "i": "word", "n": "number", "b": "block", "s": "string", "y": "symbol, @name"}
 
 
 class ParseError(CompilationError):
@@ -62,6 +62,7 @@ def tokenize(text: str, filename: str) -> tuple[list[str], list[str], list[int]]
         raise ParseError(
             f"the text is too long to read: {len(text)} characters, at most {MAX_TEXT} are allowed",
             Span(filename, 1, 0),
+            hint="split the module, a kernel in each",
         )
     kinds: list[str] = []
     texts: list[str] = []
@@ -79,7 +80,12 @@ def tokenize(text: str, filename: str) -> tuple[list[str], list[str], list[int]]
             starts.append(start)
     if at != len(text):
         span, line = _span_at(text, filename, at, at + 1)
-        raise ParseError(f"unexpected character {text[at]!r}", span, source_line=line)
+        hint = "the string that begins here does not end on its line" if text[at] == '"' else None
+        hint = (
+            hint
+            or "remove it: MLIR's text has names, numbers, strings and the marks -> : , = ( ) { } [ ] < > # ! % @ ^"
+        )
+        raise ParseError(f"unexpected character {text[at]!r}", span, source_line=line, hint=hint)
     kinds.append("e")
     texts.append("")
     starts.append(len(text))
@@ -127,6 +133,10 @@ class Cursor:
         span, line = _span_at(self.text, self.filename, start, start + max(len(self.texts[index]), 1))
         raise ParseError(message, span, source_line=line, hint=hint)
 
+    def line_of(self, at: int) -> int:
+        """The line that a token stands on."""
+        return self.text.count("\n", 0, self.starts[at]) + 1
+
     def found(self) -> str:
         """The current token, for a message."""
         kind, text = self.kinds[self.at], self.texts[self.at]
@@ -141,10 +151,10 @@ class Cursor:
             return True
         return False
 
-    def expect(self, text: str, where: str = "") -> None:
+    def expect(self, text: str, where: str = "", hint: str | None = None) -> None:
         """Step over this word or mark, which must be next."""
         if self.texts[self.at] != text or self.kinds[self.at] == "s":
-            self.fail(f"expected '{text}'{where}, found {self.found()}")
+            self.fail(f"expected '{text}'{where}, found {self.found()}", hint=hint)
         self.at += 1
 
     def take(self, kind: str) -> str | None:
@@ -157,7 +167,7 @@ class Cursor:
     def need(self, kind: str, where: str = "") -> str:
         """Step over a token of this kind, which must be next, and give its text."""
         if self.kinds[self.at] != kind:
-            self.fail(f"expected a {_SHOWN.get(kind, kind)}{where}, found {self.found()}")
+            self.fail(f"expected a {_SHOWN[kind]}{where}, found {self.found()}")
         self.at += 1
         return self.texts[self.at - 1]
 
@@ -173,7 +183,9 @@ class Cursor:
         """Go one level deeper, or give up where the nesting is too deep."""
         self.depth += 1
         if self.depth > MAX_DEPTH:
-            self.fail(f"nested too deep: more than {MAX_DEPTH} levels")
+            self.fail(
+                f"nested too deep: more than {MAX_DEPTH} levels", hint="move the inner ones into a function, tt.call"
+            )
 
     def leave(self) -> None:
         """Come back from a level."""

@@ -27,7 +27,7 @@ from ..types import (
     tensor_of,
 )
 
-__all__ = ["BadType", "read_type", "type_text"]
+__all__ = ["TYPES", "BadType", "read_type", "type_text"]
 
 MAX_RANK = 32
 _INT = re.compile(r"([su]?)i([1-9][0-9]{0,7})", re.ASCII)
@@ -37,8 +37,18 @@ _DIMS = re.compile(r"(?:[0-9]{1,18}x)+", re.ASCII)
 _SIGNS = {Signedness.SIGNLESS: "", Signedness.SIGNED: "s", Signedness.UNSIGNED: "u"}
 
 
+TYPES = (
+    f"types are i1, i8, i16, i32, i64, {', '.join(FLOAT_BY_NAME)}, index, tensor<16x32xf32>, !tt.ptr<f32>, "
+    "!tt.tensordesc<tensor<16x32xf32>>"
+)
+
+
 class BadType(ValueError):
-    """The text is not a type; the message says why."""
+    """The text is not a type; the message says why, `hint` what would be one."""
+
+    def __init__(self, message: str, hint: str | None = None):
+        super().__init__(message)
+        self.hint = hint or TYPES
 
 
 def _split_space(body: str) -> tuple[str, int]:
@@ -52,7 +62,7 @@ def _split_space(body: str) -> tuple[str, int]:
         elif char == "," and depth == 0:
             space = body[i + 1 :].strip()
             if not space.isascii() or not space.isdigit() or len(space) > 9:
-                raise BadType(f"'{space}' is not an address space")
+                raise BadType(f"'{space}' is not an address space", "it is 1, global memory, and may be left out")
             return body[:i], int(space)
     return body, 1
 
@@ -99,9 +109,9 @@ def _read_tensor(body: str) -> Attribute:
         raise BadType(f"a tensor of {len(shape)} dimensions has too many (at most {MAX_RANK})")
     rest = body[dims.end() :] if dims else body
     if rest.startswith(("?", "*")):
-        raise BadType("a tile has a static shape")
+        raise BadType("a tile has a static shape", "write its sizes as numbers, tensor<16x32xf32>; masks do the rest")
     if "," in rest and "<" not in rest.split(",")[0]:
-        raise BadType("an encoding belongs to Triton's GPU dialects, not to tile IR")
+        raise BadType("an encoding belongs to Triton's GPU dialects, not to tile IR", "drop what is after the comma")
     element = read_type(rest)
     if isinstance(element, TensorType | TensorDescType | NoneType):
         raise BadType(f"{type_text(element)} cannot be the element of a tensor")

@@ -8,6 +8,7 @@ An attribute of a dialect that is not known here is kept as its text (`OpaqueAtt
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from math import prod
 
 from xdsl.dialects.builtin import (
@@ -37,7 +38,7 @@ from ..types import f64, function_type, i1, i64, is_float, is_tensor
 from .extend import EXTENSIONS
 from .spelling import OpaqueAttr, attr_text
 from .tokens import MAX_DEPTH, Cursor, unescape
-from .types import BadType, read_type, type_text
+from .types import TYPES, BadType, read_type, type_text
 
 __all__ = ["ValueReader"]
 
@@ -46,6 +47,17 @@ _LONG = frozenset(("tensor", "!ttg.memdesc", "!tt.tensordesc", "!ttng.tensordesc
 
 LAST_PLACE = (1 << 32) - 1
 """The last line, and the last column, that a place can have; as in MLIR."""
+
+# What may stand somewhere, for hints.
+ATTRIBUTES = (
+    'attributes are 16 : i32, 0.5 : f32, true, "text", [1, 2], {a = 1 : i32}, array<i32: 1, 0>, '
+    "dense<0.0> : tensor<64xf32>, @function, #alias, or a type"
+)
+LOCATIONS = (
+    'places are loc(unknown), loc("k.py":3:5), loc("x"(#loc1)), loc(callsite(#loc1 at #loc2)), loc(fused[#loc1, #loc2])'
+)
+DENSE = "a tensor of constants is dense<0.0> : tensor<64xf32>, or dense<[1, 2]> : tensor<2xi32>"
+DICTIONARY = 'a dictionary is {name = attribute, "a.name" = attribute, flag}'
 
 
 class ValueReader(Cursor):
@@ -61,7 +73,10 @@ class ValueReader(Cursor):
         for i in range(len(kinds) - 1):
             if kinds[i] == "a" and texts[i + 1] == "=":
                 if texts[i] in self._aliases:
-                    self.fail(f"'{texts[i]}' is defined twice", i)
+                    first = self.line_of(self._aliases[texts[i]] - 2)
+                    self.fail(
+                        f"'{texts[i]}' is defined twice", i, f"line {first} defines it too: rename one, and its uses"
+                    )
                 self._aliases[texts[i]] = i + 2
         self._read: dict[str, Attribute] = {}
         self._open: set[str] = set()
@@ -77,9 +92,16 @@ class ValueReader(Cursor):
         place = self._aliases.get(name)
         if place is None:
             self.at -= 1
-            self.fail(f"'{name}' is not defined")
+            close = get_close_matches(name, self._aliases, 1)
+            self.fail(
+                f"'{name}' is not defined",
+                hint=f"did you mean '{close[0]}'?"
+                if close
+                else f"define it on a line of its own, {name} = ..., "
+                + ("or write loc(unknown)" if name.startswith("#loc") else "or write out here what it stands for"),
+            )
         if name in self._open:
-            self.fail(f"'{name}' is defined by itself", place - 2)
+            self.fail(f"'{name}' is defined by itself", place - 2, "write out what it stands for in one of the aliases")
         self._open.add(name)
         back, self.at = self.at, place
         self.enter()
@@ -103,7 +125,7 @@ class ValueReader(Cursor):
         """A type, which must be next."""
         found = self.optional_type()
         if found is None:
-            self.fail(f"expected a type{where}, found {self.found()}")
+            self.fail(f"expected a type{where}, found {self.found()}", hint=TYPES)
         return found
 
     def optional_type(self) -> Attribute | None:
@@ -114,7 +136,7 @@ class ValueReader(Cursor):
             return self._long_type(text)
         if kind in "ti":
             if kind == "i" and text in ("tensor", "vector", "memref", "tuple", "complex"):
-                self.fail(f"the type that begins with '{text}' is not one of tile IR")
+                self.fail(f"the type that begins with '{text}' is not one of tile IR", hint=TYPES)
             try:
                 found = (
                     self._laid_type(text)
@@ -124,7 +146,7 @@ class ValueReader(Cursor):
             except BadType as error:
                 if kind == "i" and not (text[:1] in "if" and text[1:].isdigit()):
                     return None
-                self.fail(str(error))
+                self.fail(str(error), hint=error.hint)
             self.at += 1
             return found
         if kind == "a" and text.startswith("!"):
@@ -134,7 +156,7 @@ class ValueReader(Cursor):
             if text in EXTENSIONS.types:
                 self.at += 1
                 return EXTENSIONS.types[text]
-            self.fail(f"unknown type '{text}'")
+            self.fail(f"unknown type '{text}'", hint=TYPES)
         if text == "(" and kind == "p":
             self.enter()
             inputs, outputs = self.function_signature()
@@ -147,7 +169,10 @@ class ValueReader(Cursor):
         known = self._laid.get(text)
         if known is None:
             if EXTENSIONS.laid_type is None:
-                raise BadType("an encoding belongs to Triton's GPU dialects, not to tile IR; weft.ir.gpu reads it")
+                raise BadType(
+                    "an encoding belongs to Triton's GPU dialects, not to tile IR; weft.ir.gpu reads it",
+                    "import weft.ir.gpu first",
+                )
             known = self._laid[text] = EXTENSIONS.laid_type(self, text)
         return known
 
@@ -159,7 +184,7 @@ class ValueReader(Cursor):
         while depth:
             kind, text = self.kinds[self.at], self.texts[self.at]
             if kind == "e":
-                self.fail("unclosed '<'")
+                self.fail("unclosed '<'", hint="add the '>' that ends the type or the attribute")
             depth += (text == "<") - (text == ">") if kind == "p" else 0
             self.at += 1
         return self.text[start : self.starts[self.at - 1] + 1]
@@ -172,7 +197,7 @@ class ValueReader(Cursor):
         try:
             return self._laid_type(text)
         except BadType as error:
-            self.fail(str(error), at)
+            self.fail(str(error), at, error.hint)
 
     def short_type(self, prefix: str) -> Attribute:
         """A type in brackets without its dialect's name, `<f16>`; `prefix` is what was left out."""
@@ -182,7 +207,7 @@ class ValueReader(Cursor):
             try:
                 return self._laid_type(text)
             except BadType as error:
-                self.fail(str(error), at)
+                self.fail(str(error), at, error.hint)
         self.expect("<")
         inner = self.type()
         space = ""
@@ -192,7 +217,7 @@ class ValueReader(Cursor):
         try:
             return read_type(f"{prefix}<{type_text(inner)}{space}>")
         except BadType as error:
-            self.fail(str(error), at)
+            self.fail(str(error), at, error.hint)
 
     def type_list(self) -> list[Attribute]:
         """Types between commas, at least one."""
@@ -254,7 +279,7 @@ class ValueReader(Cursor):
             return DictionaryAttr(self.dictionary())
         found = self.optional_type()
         if found is None:
-            self.fail(f"expected an attribute, found {self.found()}")
+            self.fail(f"expected an attribute, found {self.found()}", hint=ATTRIBUTES)
         return found
 
     def dictionary(self) -> dict[str, Attribute]:
@@ -265,10 +290,10 @@ class ValueReader(Cursor):
         while self.texts[self.at] != "}":
             kind, text = self.kinds[self.at], self.texts[self.at]
             if kind not in "ist":
-                self.fail(f"expected the name of an attribute, found {self.found()}")
+                self.fail(f"expected the name of an attribute, found {self.found()}", hint=DICTIONARY)
             name = unescape(text) if kind == "s" else text
             if name in found:
-                self.fail(f"attribute '{name}' is given twice")
+                self.fail(f"attribute '{name}' is given twice", hint="keep one of them")
             self.at += 1
             found[name] = self.attribute() if self.accept("=") else unit_attr()
             if not self.accept(","):
@@ -302,16 +327,25 @@ class ValueReader(Cursor):
             value = self._int_of(text, type, at)
             return IntegerAttr(value, type)
         if not is_float(type) or is_tensor(type):
-            self.fail(f"{type_text(type)} is not the type of a number", at)
+            self.fail(
+                f"{type_text(type)} is not the type of a number",
+                at,
+                "write 1 : i32, 0.5 : f32 or dense<0> : tensor<64xi32>",
+            )
         return FloatAttr(self._float_of(text, type, at), type)  # type: ignore
 
     def _int_of(self, text: str, type: Attribute, at: int) -> int:
         if "." in text or len(text) > 40:
-            self.fail(f"expected an integer, found '{text[:40]}'", at)
+            self.fail(
+                f"expected an integer, found '{text[:40]}'", at, f"floats have types of floats, {text[:40]} : f32"
+            )
         value = int(text, 16 if "0x" in text else 10)
         width = 64 if isinstance(type, IndexType) else type.width.data  # type: ignore[attr-defined]
         if not -(1 << max(width - 1, 0)) <= value < 1 << width:
-            self.fail(f"{text} does not fit in {type_text(type)}", at)
+            low, high = -(1 << max(width - 1, 0)), (1 << width) - 1
+            wider = "; use a wider type" if width < 64 else ""
+            holds = f"{type_text(type)} holds {low} to {high}, signed or unsigned{wider}"
+            self.fail(f"{text} does not fit in {type_text(type)}", at, holds)
         return value
 
     def _float_of(self, text: str, type: Attribute, at: int) -> float:
@@ -319,10 +353,14 @@ class ValueReader(Cursor):
             size = type.compile_time_size  # type: ignore[attr-defined]
             bits = int(text, 16)
             if not 0 <= bits < 1 << (8 * size):
-                self.fail(f"{text[:40]} does not fit in {type_text(type)}", at)
+                self.fail(
+                    f"{text[:40]} does not fit in {type_text(type)}",
+                    at,
+                    f"these are its bits, {2 * size} digits at most",
+                )
             return float(type.unpack(bits.to_bytes(size, "little"), 1)[0])  # type: ignore[attr-defined]
         if len(text) > 400:
-            self.fail("a number of this length is not read", at)
+            self.fail("a number of this length is not read", at, "write fewer digits: f64 holds 17, or its bits, 0x...")
         return float(text)
 
     def _symbol(self) -> SymbolRefAttr:
@@ -348,7 +386,7 @@ class ValueReader(Cursor):
         while True:
             kind, text = self.kinds[self.at], self.texts[self.at]
             if kind == "e":
-                self.fail("unclosed '<'")
+                self.fail("unclosed '<'", hint="add the '>' that ends the type or the attribute")
             self.at += 1
             if kind == "a" and text in self._aliases:
                 parts.append(attr_text(self.alias(text)))
@@ -368,10 +406,10 @@ class ValueReader(Cursor):
 
     def _array(self) -> Attribute:
         self.at += 1
-        self.expect("<", " after 'array'")
+        self.expect("<", " after 'array'", "an array is array<i32: 1, 0>")
         element = self.type(", the element type of the array,")
         if not (isinstance(element, IntegerType) or (is_float(element) and not is_tensor(element))):
-            self.fail(f"an array cannot hold {type_text(element)}", self.at - 1)
+            self.fail(f"an array cannot hold {type_text(element)}", self.at - 1, "it holds numbers, array<i32: 1, 0>")
         values: list[int] = []
         floats: list[float] = []
         if self.accept(":"):
@@ -393,7 +431,7 @@ class ValueReader(Cursor):
     def _dense(self) -> Attribute:
         start = self.at
         self.at += 1
-        self.expect("<", " after 'dense'")
+        self.expect("<", " after 'dense'", DENSE)
         shape: tuple[int, ...] = ()
         items: list[tuple[int, str]] = []
         blob: str | None = None
@@ -402,21 +440,27 @@ class ValueReader(Cursor):
         elif self.texts[self.at] != ">":
             shape = self._nested(items)
         self.expect(">")
-        self.expect(":", " and a type after 'dense<...>'")
+        self.expect(":", " and a type after 'dense<...>'", DENSE)
         at = self.at
         type = self.type()
         if not isinstance(type, TensorType):
-            self.fail(f"dense<...> is a tensor, not {type_text(type)}", at)
+            self.fail(
+                f"dense<...> is a tensor, not {type_text(type)}", at, f"{DENSE}; a scalar stands alone, 0.0 : f32"
+            )
         element = type.element_type
         if not (isinstance(element, IntegerType | IndexType) or is_float(element)):
-            self.fail(f"dense<...> cannot hold {type_text(element)}", at)
+            self.fail(f"dense<...> cannot hold {type_text(element)}", at, "its elements are integers or floats")
         whole = tuple(d.data for d in type.shape.data)
         if blob is not None:
             return self._dense_blob(blob, type, start)
         if len(items) == 1 and shape == ():
             return self._dense_splat(items[0], type)
         if shape != whole:
-            self.fail(f"dense<...> has the shape {list(shape)}, its type the shape {list(whole)}", start)
+            self.fail(
+                f"dense<...> has the shape {list(shape)}, its type the shape {list(whole)}",
+                start,
+                "a single number fills the whole tensor, dense<0.0>",
+            )
         if isinstance(element, IntegerType):
             ints = [int(element.get_normalized_value(self._element_int(text, element, i))) for i, text in items]
             return DenseIntOrFPElementsAttr(type, BytesAttr(element.pack(ints)))
@@ -438,17 +482,21 @@ class ValueReader(Cursor):
     def _element_bytes(self, text: str, element: Attribute, at: int) -> bytes:
         """The bytes of one float; written in hexadecimal they are kept bit for bit, which keeps a NaN's payload."""
         if text in ("true", "false"):
-            self.fail(f"expected a number, found '{text}'", at)
+            self.fail(f"expected a number, found '{text}'", at, "true and false are elements of tensors of i1")
         size = element.compile_time_size  # type: ignore[attr-defined]
         if "0x" in text:
             bits = int(text, 16)
             if not 0 <= bits < 1 << (8 * size):
-                self.fail(f"{text[:40]} does not fit in {type_text(element)}", at)
+                self.fail(
+                    f"{text[:40]} does not fit in {type_text(element)}",
+                    at,
+                    f"these are its bits, {2 * size} digits at most",
+                )
             return bits.to_bytes(size, "little")
         try:
             packed: bytes = element.pack((self._float_of(text, element, at),))  # type: ignore[attr-defined]
         except OverflowError:
-            self.fail(f"{text[:40]} does not fit in {type_text(element)}", at)
+            self.fail(f"{text[:40]} does not fit in {type_text(element)}", at, "use a smaller number, or f32")
         return packed
 
     def _dense_blob(self, blob: str, type: TensorType[Attribute], at: int) -> Attribute:
@@ -459,7 +507,11 @@ class ValueReader(Cursor):
         except ValueError:
             data = b""
         if len(data) not in (size, size * count) or not data:
-            self.fail(f"dense<...> holds {len(data)} bytes, its type {size * count}", at)
+            self.fail(
+                f"dense<...> holds {len(data)} bytes, its type {size * count}",
+                at,
+                f'a string in it is all elements, or one for all, in hexadecimal: dense<"0x{"00" * size}">',
+            )
         return DenseIntOrFPElementsAttr(type, BytesAttr(data))  # type: ignore
 
     def _nested(self, items: list[tuple[int, str]]) -> tuple[int, ...]:
@@ -467,7 +519,7 @@ class ValueReader(Cursor):
         if not self.accept("["):
             text = self.texts[self.at]
             if self.kinds[self.at] != "n" and text not in ("true", "false"):
-                self.fail(f"expected a number, found {self.found()}")
+                self.fail(f"expected a number, found {self.found()}", hint=DENSE)
             items.append((self.at, text))
             self.at += 1
             return ()
@@ -478,7 +530,9 @@ class ValueReader(Cursor):
             at = self.at
             shape = self._nested(items)
             if inner is not None and shape != inner:
-                self.fail("the rows of dense<...> differ in shape", at)
+                self.fail(
+                    "the rows of dense<...> differ in shape", at, "write dense<[[1, 2], [3, 4]]>, or one number for all"
+                )
             inner = shape
             count += 1
             if not self.accept(","):
@@ -502,10 +556,10 @@ class ValueReader(Cursor):
 
     def location(self) -> Attribute:
         """`loc(...)`, which must be next."""
-        self.expect("loc")
-        self.expect("(")
+        self.expect("loc", hint=LOCATIONS)
+        self.expect("(", hint=LOCATIONS)
         found = self._location()
-        self.expect(")")
+        self.expect(")", hint=LOCATIONS)
         return found
 
     def _location(self) -> Attribute:
@@ -521,45 +575,48 @@ class ValueReader(Cursor):
         elif text == "unknown":
             found = UNKNOWN
         elif text == "callsite":
-            self.expect("(")
+            self.expect("(", hint=LOCATIONS)
             callee = self._location()
-            self.expect("at")
+            self.expect("at", hint=LOCATIONS)
             found = call_site_loc(callee, self._location())
-            self.expect(")")
+            self.expect(")", hint=LOCATIONS)
         elif text == "fused":
             found = self._fused_location()
         elif text == "loc":
             self.at -= 1
             found = self.location()
         else:
-            self.fail(f"expected a location, found '{text[:60]}'", at)
+            self.fail(f"expected a location, found '{text[:60]}'", at, LOCATIONS)
         if not isinstance(found, FileLineColLoc | NameLoc | CallSiteLoc | FusedLoc | type(UNKNOWN)):
-            self.fail(f"'{text}' is not a location", at)
+            self.fail(f"'{text}' is not a location", at, LOCATIONS)
         self.leave()
         return found
 
     def _named_location(self, name: str) -> Attribute:
         if self.accept(":"):
             line = self._counted("line")
-            self.expect(":")
+            self.expect(":", hint=LOCATIONS)
             column = self._counted("column")
             if self.accept("to"):  # a range: its end is not kept
                 if self.kinds[self.at] == "n":
                     self.at += 1
-                self.expect(":")
+                self.expect(":", hint=LOCATIONS)
                 self.integer(" of a column")
             return file_loc(name, line, column)
         if self.accept("("):
             inner = self._location()
-            self.expect(")")
+            self.expect(")", hint=LOCATIONS)
             return name_loc(name, inner)
         return name_loc(name)
 
     def _counted(self, what: str) -> int:
         """The number of a line or a column."""
+        if self.kinds[self.at] != "n":
+            self.fail(f"expected the number of a {what}, found {self.found()}", hint=LOCATIONS)
         number = self.integer(f" of a {what}")
         if not 0 <= number <= LAST_PLACE:
-            self.fail(f"the number of a {what} is from 0 to {LAST_PLACE}, not {number}", self.at - 1)
+            wrong = f"the number of a {what} is from 0 to {LAST_PLACE}, not {number}"
+            self.fail(wrong, self.at - 1, "where the place is not known, write loc(unknown)")
         return number
 
     def _fused_location(self) -> Attribute:
@@ -567,11 +624,11 @@ class ValueReader(Cursor):
         if self.accept("<"):
             metadata = self.attribute()
             self.expect(">")
-        self.expect("[")
+        self.expect("[", hint=LOCATIONS)
         parts: list[Attribute] = []
         while self.texts[self.at] != "]":
             parts.append(self._location())
             if not self.accept(","):
                 break
-        self.expect("]")
+        self.expect("]", hint=LOCATIONS)
         return FusedLoc(parts, metadata)  # type: ignore[arg-type]

@@ -5,6 +5,7 @@ from .base import AutoLayout, CoalescedLayout, DistributedLayout, Layout, Shared
 from .blocked import BlockedLayout, DistributedLinearLayout, SliceLayout
 from .cga import make_cga_layout
 from .dot import DotOperandLayout, natural_k_width
+from .examples import example
 from .intel import IntelDPASLayout
 from .nvidia import NVMMADistributedLayout
 from .scales import mfma_scale_layout, wmma_scale_layout
@@ -45,7 +46,8 @@ __all__ = [
     "TensorMemoryLayout",
     "TensorMemoryScalesLayout",
     "get_tmem_reg_layout",
-    # parameters of these
+    # parameters of these, and right ones for comparison
+    "example",
     "make_cga_layout",
     "mfma_scale_layout",
     "natural_k_width",

@@ -51,6 +51,14 @@ def _is_power_of_two(value: Any) -> bool:
     return _is_int(value) and value > 0 and value & (value - 1) == 0
 
 
+def _nearest(value: Any) -> str | None:
+    """The powers of two beside a number, as a way out."""
+    if not _is_int(value):
+        return None
+    below = 1 << (int(value).bit_length() - 1) if value > 0 else 0
+    return f"the nearest are {below} and {2 * below}" if below else "the smallest is 1"
+
+
 def sequence(owner: str, name: str, value: Any) -> tuple[Any, ...]:
     """A list, as a tuple."""
     if isinstance(value, np.ndarray):
@@ -70,7 +78,7 @@ def integer(owner: str, name: str, value: Any, low: int, high: int) -> int:
 def power_of_two(owner: str, name: str, value: Any) -> int:
     """A power of two."""
     if not _is_power_of_two(value):
-        raise LayoutError(f"{owner}: {name} must be a power of two, got {value!r}")
+        raise LayoutError(f"{owner}: {name} must be a power of two, got {value!r}", hint=_nearest(value))
     _bounded(owner, name, value)
     return int(value)
 
@@ -114,7 +122,10 @@ def sizes(owner: str, name: str, value: Any, rank: int | None = None, like: str 
         )
     for size in found:
         if not _is_power_of_two(size):
-            raise LayoutError(f"{owner}: the entries of {name} must be powers of two, got {size!r} in {list(found)}")
+            raise LayoutError(
+                f"{owner}: the entries of {name} must be powers of two, got {size!r} in {list(found)}",
+                hint=_nearest(size),
+            )
         _bounded(owner, f"an entry of {name}", size)
     return tuple(int(size) for size in found)
 
@@ -125,7 +136,10 @@ def permutation(owner: str, name: str, value: Any, rank: int | None = None) -> t
     expected = list(range(len(found) if rank is None else rank))
     if not found or not all(map(_is_int, found)) or sorted(found) != expected:
         dims = ", ".join(map(str, expected)) or "0, 1, ..."
-        raise LayoutError(f"{owner}: {name} must have each of the dimensions {dims} once, got {list(found)}")
+        raise LayoutError(
+            f"{owner}: {name} must have each of the dimensions {dims} once, got {list(found)}",
+            hint=f"{expected[::-1]} makes the last dimension the fastest" if expected else None,
+        )
     return tuple(int(dim) for dim in found)
 
 
@@ -150,9 +164,16 @@ def shape_of(owner: str, value: Any, rank: int) -> tuple[int, ...]:
     """The shape of a tile."""
     found = sequence(owner, "the shape of the tile", value)
     if len(found) != rank:
-        raise LayoutError(f"{owner}: a layout of rank {rank} for a tile of rank {len(found)}, of shape {list(found)}")
+        raise LayoutError(
+            f"{owner}: a layout of rank {rank} for a tile of rank {len(found)}, of shape {list(found)}",
+            hint="give its parameters one entry for each dimension of the tile"
+            if len(found) > rank
+            else "SliceLayout(dim, parent) is a layout with a dimension less than its parent",
+        )
     for size in found:
         if not _is_power_of_two(size):
-            raise LayoutError(f"{owner}: a tile's sizes must be powers of two, got {size!r} in {list(found)}")
+            raise LayoutError(
+                f"{owner}: a tile's sizes must be powers of two, got {size!r} in {list(found)}", hint=_nearest(size)
+            )
         _bounded(owner, "a size of the tile", size)
     return tuple(int(size) for size in found)

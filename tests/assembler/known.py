@@ -27,6 +27,7 @@ def _word(at: int, base: str = "%in") -> tuple[str, Sequence[str], Sequence[str]
 
 
 SHORT = "ld.global.b16 {d}, [%in];", ["b16"], []
+SHORT_TOO = f"ld.global.b16 {{d}}, [%in+{THREADS * 4}];", ["b16"], []
 
 KNOWN: dict[str, list[Program]] = {
     "absolute value of 16 bits, sign-extended": [
@@ -46,7 +47,7 @@ KNOWN: dict[str, list[Program]] = {
         )
         for negated in ("neg.s16 {d}, {0};", "sub.s16 {d}, 0, {0};")
     ],
-    "absolute value of 32 bits, of the least value": [
+    "absolute value of 32 or 64 bits": [
         _program(
             _word(0),
             ("abs.s32 {d}, {0};", ["b32"], ["%r0"]),
@@ -59,6 +60,15 @@ KNOWN: dict[str, list[Program]] = {
             ("abs.s32 {d}, {0};", ["b32"], ["%r0"]),
             ("rem.s32 {d}, {0}, 7;", ["b32"], ["%r1"]),
             stored=[("b32", 2)],
+        ),
+        _program(
+            _word(0),
+            ("cvt.s64.s32 {d}, {0};", ["b64"], ["%r0"]),
+            ("abs.s64 {d}, {0};", ["b64"], ["%rd0"]),
+            ("neg.s64 {d}, {0};", ["b64"], ["%rd1"]),
+            ("min.s64 {d}, {0}, -1;", ["b64"], ["%rd2"]),
+            ("setp.gt.s64 {d}, {0}, -1;", ["pred"], ["%rd2"]),
+            stored=[("b64", 3), ("pred", 0)],
         ),
     ],
     "negation within a minimum or maximum of three": [
@@ -73,6 +83,17 @@ KNOWN: dict[str, list[Program]] = {
         )
         for negated in ("neg.s32 {d}, {0};", "sub.s32 {d}, 5, {0};")
         for op in ("min.s32", "max.s32")
+    ],
+    "minimum or maximum of 16 bits, compared for equality with what it is of": [
+        _program(
+            SHORT,
+            SHORT_TOO,
+            (f"{op} {{d}}, {{0}}, {{1}};", ["b16"], ["%rs0", other]),
+            ("setp.eq.u16 {d}, {0}, {1};", ["pred"], ["%rs2", compared]),
+            stored=[("pred", 0), ("b16", 2)],
+        )
+        for op in ("min.s16", "max.s16", "min.u16", "max.u16")
+        for other, compared in (("%rs1", "%rs0"), ("12", "12"))
     ],
     "halves of a word that all threads share": [
         _program(

@@ -8,8 +8,8 @@ share (a uniform address, which ptxas computes on another datapath). Everything 
 manual: no division by zero, no shift by a register beyond the width, no float that rounds.
 
 What LLVM never leaves to ptxas is not drawn, though ptxas has faults there too (docs/ptxas.md lists those that were
-seen): an operation on one register twice, the upper half of a word that was extended from 16 bits, a shift of 64 bits
-up and down by 32, a selection of several signs at once.
+seen): an operation on one register twice, the upper half of a word that was extended from 8 or 16 bits, a shift of 64
+bits up and down by 32, a selection of several signs at once.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class Generator:
         self.program = Program(seed)
         self.registers: dict[str, list[int]] = {kind: [] for kind in LETTER}
         self.extended: set[str] = set()
-        """Words that were extended from 16 bits."""
+        """Words that were extended from 8 or 16 bits."""
 
     def define(self, text: str, kinds: Sequence[str], *operands: str) -> None:
         """Append a step."""
@@ -152,7 +152,7 @@ def _table() -> list[tuple[float, Callable[[Generator], None]]]:
             if halves or len(set(registers)) < len(registers) or not registers:
                 return
             g.define(text, defines, *given)
-            if text.startswith("cvt.u32.u16"):
+            if text.startswith(("cvt.u32.u16", "cvt.u32.u8")):
                 g.extended.add(f"%r{g.registers['b32'][-1]}")
 
         rows.append((weight, draw))

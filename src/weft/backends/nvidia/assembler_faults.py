@@ -77,14 +77,22 @@ def _short_negation(ptx: str) -> str:
     return SHORT_NEG.sub(inverted, ptx)
 
 
-ABS = re.compile(r"abs\.s32 \t(%r\d+), (%r\d+);")
+ABS = re.compile(r"abs\.s(32|64) \t(%rd?\d+), (%rd?\d+);")
 
 
 def _absolute(ptx: str) -> str:
-    if "abs.s32 \t" not in ptx:
+    if "abs.s32 \t" not in ptx and "abs.s64 \t" not in ptx:
         return ptx
-    by_sign = r"shr.s32 %mended, \2, 31; xor.b32 \1, \2, %mended; sub.s32 \1, \1, %mended;"
-    return ABS.sub("{ .reg .b32 %mended; " + by_sign + " }", ptx)
+
+    def by_sign(m: re.Match[str]) -> str:
+        bits, result, x = m.groups()
+        sign = f"shr.s{bits} %mended, {x}, {int(bits) - 1};"
+        return (
+            f"{{ .reg .b{bits} %mended; {sign} xor.b{bits} {result}, {x}, %mended; "
+            f"sub.s{bits} {result}, {result}, %mended; }}"
+        )
+
+    return ABS.sub(by_sign, ptx)
 
 
 LEAST_OR_GREATEST = re.compile(r"(?:min|max)\.s32 \t%r\d+, (%r\d+), (%r\d+);")
@@ -105,6 +113,24 @@ def _compared_negation(ptx: str) -> str:
         return f"not.b32 \t{result}, {m[4]};\n\tadd.s32 \t{result}, {result}, {constant + 1};"
 
     return NEGATED.sub(inverted, ptx)
+
+
+SHORT_EXTREME = re.compile(r"(?:min|max)\.[su]16 \t(%rs\d+),")
+SHORT_EQUAL = re.compile(r"setp\.(eq|ne)\.[bsu]16 \t(%p\d+), (%rs\d+), (%rs\d+|-?\d+);")
+
+
+def _compared_extreme(ptx: str) -> str:
+    extremes = set(SHORT_EXTREME.findall(ptx))
+    if not extremes:
+        return ptx
+
+    def by_difference(m: re.Match[str]) -> str:
+        how, result, x, y = m.groups()
+        if x not in extremes and y not in extremes:
+            return m[0]
+        return f"{{ .reg .b16 %mended; xor.b16 %mended, {x}, {y}; setp.{how}.u16 {result}, %mended, 0; }}"
+
+    return SHORT_EQUAL.sub(by_difference, ptx)
 
 
 UNPACKED = re.compile(r"mov\.b32 \t\{(%rs\d+), (%rs\d+)\}, (%r\d+);")
@@ -176,12 +202,12 @@ FAULTS = (
         _short_negation,
     ),
     AssemblerFault(
-        "absolute value of 32 bits, of the least value",
+        "absolute value of 32 or 64 bits",
         "12.8, 12.9, 13.0",
         0,
         "abs.s32 a, x; rem.s32 r, a, y; or abs.s32 a, x; neg.s32 n, a; setp.ge.s32 p, n, -128;",
         "the remainder has the wrong sign where x is the least value; the comparison is taken for false whatever x is",
-        "shr.s32 t, x, 31; xor.b32 a, x, t; sub.s32 a, a, t;",
+        "shr.s32 t, x, 31; xor.b32 a, x, t; sub.s32 a, a, t; likewise in 64 bits",
         _absolute,
     ),
     AssemblerFault(
@@ -192,6 +218,16 @@ FAULTS = (
         "the minimum of x, y and z: the instruction of three operands (VIMNMX3) has no negation, and it is dropped",
         "not.b32 n, y; add.s32 n, n, 1;",
         _compared_negation,
+    ),
+    AssemblerFault(
+        "minimum or maximum of 16 bits, compared for equality with what it is of",
+        "12.8, 12.9, 13.0",
+        90,
+        "max.s16 m, x, y; setp.eq.s16 p, m, y;",
+        "one instruction (VIMNMX) does two halves of a word and writes the results of both comparisons to p: that of "
+        "the unused half is the last",
+        "xor.b16 t, m, y; setp.eq.u16 p, t, 0;",
+        _compared_extreme,
     ),
     AssemblerFault(
         "halves of a word that all threads share",

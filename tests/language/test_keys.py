@@ -229,6 +229,47 @@ def test_numbers_of_numpy_and_constexprs() -> None:
     assert key_of((tl.constexpr(3), 4)) == key_of((3, 4))
 
 
+def silent(base: type) -> Any:
+    """A class built on one of Python's that says of itself that it is empty, and equal to anything."""
+    said = {name: lambda self: iter(()) for name in ("__iter__", "items", "keys", "values")}
+    alike = {"__eq__": lambda self, other: True, "__hash__": lambda self: 0, "__repr__": lambda self: "nothing"}
+    return type("Silent", (base,), {**said, **alike, "__bytes__": lambda self: b"", "__str__": lambda self: ""})
+
+
+@pytest.mark.parametrize(
+    ("base", "one", "other"),
+    [
+        (dict, {0: 1}, {0: 2}),
+        (list, [1], [2]),
+        (tuple, (1,), (2,)),
+        (set, {1}, {2}),
+        (frozenset, {1}, {2}),
+        (bytes, b"a", b"b"),
+        (bytearray, b"a", b"b"),
+        (str, "a", "b"),
+        (int, 1, 2),
+        (float, 1.0, 2.0),
+    ],
+)
+def test_a_class_built_on_pythons_own_may_say_anything_of_itself(base: type, one: Any, other: Any) -> None:
+    kind = silent(base)
+    assert key_of(kind(one)) == key_of(kind(one)) != key_of(kind(other))
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"__reduce_ex__": lambda self, protocol: (int, ())},
+        {"__reduce__": lambda self: "name"},
+        {"__getstate__": lambda self: None},
+        {"__getstate__": lambda self: None, "__slots__": ("x",)},
+    ],
+)
+def test_an_object_is_what_it_consists_of_however_it_pickles(said: dict[str, Any]) -> None:
+    kind = type("Sparse", (), {"__init__": lambda self, x: setattr(self, "x", x), **said})
+    assert key_of(kind(1)) == key_of(kind(1)) != key_of(kind(2))
+
+
 def test_a_key_follows_what_changes() -> None:
     thing, function = Thing(1), jit_function(3)
     before = key_of(thing), key_of(function), key_of(Method)

@@ -212,14 +212,19 @@ class Keys:
         return self._by_parts(value)
 
     def _as_plain(self, value: Any) -> Key | None:
-        """The key of a container, a number or a text as one of Python's; None for what is none."""
+        """The key of a container, a number or a text as one of Python's; None for what is none.
+
+        What is in it is asked of Python's own class: one built on it may say anything of itself.
+        """
         if isinstance(value, (tuple, list)):
             name = "tuple" if isinstance(value, tuple) else "list"
             return name, *map(self.of, tuple.__iter__(value) if name == "tuple" else list.__iter__(value))  # type: ignore[arg-type]
         if isinstance(value, dict):  # in its order, which a function that runs over it can tell
-            return "dict", *((self.of(k), self.of(v)) for k, v in value.items())
-        if isinstance(value, (set, frozenset)):
-            return "set" if isinstance(value, set) else "frozenset", *sorted(map(self.of, value), key=repr)
+            return "dict", *((self.of(k), self.of(v)) for k, v in dict.items(value))
+        if isinstance(value, set):
+            return "set", *sorted(map(self.of, set.__iter__(value)), key=repr)
+        if isinstance(value, frozenset):
+            return "frozenset", *sorted(map(self.of, frozenset.__iter__(value)), key=repr)
         if isinstance(value, float):
             return float_key(float(value))
         if isinstance(value, complex):
@@ -228,7 +233,7 @@ class Keys:
             base: type = int if isinstance(value, int) else str
             return base.__name__, int.__int__(value) if isinstance(value, int) else str.__str__(value)
         if isinstance(value, (bytes, bytearray)):
-            return "bytes" if isinstance(value, bytes) else "bytearray", bytes(value)
+            return "bytes" if isinstance(value, bytes) else "bytearray", memoryview(value).tobytes()
         return None
 
     def _mapping(self, items: Mapping[Any, Any]) -> tuple[Key, ...]:
@@ -264,11 +269,30 @@ class Keys:
         except Exception:
             fields = getattr(value, "__dict__", None)
             return self.opaque(value) if not fields else ("fields", self.class_(kind), self._mapping(fields))
+        own = () if _pickles_as_usual(kind) else self._attributes(value)
         if isinstance(made, str):
-            return "global", self.class_(kind), made
+            return "global", self.class_(kind), made, *own
         function, args, state, *items = (*made, None, None, None)[:5]
         more = [self.of(list(part)) for part in items if part is not None]
-        return "made", self.class_(kind), getattr(function, "__name__", ""), self.of(args), self.of(state), *more
+        made_by = getattr(function, "__name__", "")
+        return "made", self.class_(kind), made_by, self.of(args), self.of(state), *more, *own
+
+    def _attributes(self, value: Any) -> Key:
+        """The attributes of an object that are its own: those it has in a dictionary, and in slots."""
+        slots = [name for cls in type(value).__mro__ for name in _slots_of(cls) if hasattr(value, name)]
+        return self._mapping({**getattr(value, "__dict__", {}), **{name: getattr(value, name) for name in slots}})
+
+
+def _pickles_as_usual(kind: type) -> bool:
+    """Whether Python pickles an object by its attributes; a class of a user may say otherwise, and leave some out."""
+    said = ("__reduce_ex__", "__reduce__", "__getstate__", "__getnewargs__", "__getnewargs_ex__")
+    classes = [cls for cls in kind.__mro__ if kind_of_module(cls.__module__) == "user"]
+    return not any(name in vars(cls) for cls in classes for name in said)
+
+
+def _slots_of(cls: type) -> Iterable[str]:
+    slots = vars(cls).get("__slots__", ())
+    return () if kind_of_module(cls.__module__) != "user" else (slots,) if isinstance(slots, str) else tuple(slots)
 
 
 def _is_numpy(value: Any, names: Iterable[str]) -> bool:

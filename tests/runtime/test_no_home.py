@@ -69,3 +69,10 @@ def test_the_user_s_directory_for_caches(tmp_path: Path, monkeypatch: pytest.Mon
     assert found("darwin", XDG_CACHE_HOME=elsewhere) == "Library/Caches/weft"
     assert found("win32") == "AppData/Local/weft/Cache"
     assert found("win32", LOCALAPPDATA=elsewhere) == "elsewhere/weft/Cache"
+
+
+def test_a_tilde_is_the_home_where_no_shell_saw_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os.path, "expanduser", lambda path: path.replace("~", str(tmp_path)))
+    monkeypatch.setenv("WEFT_CACHE_DIR", os.path.join("~", "kernels"))
+    store = cache.default_store()
+    assert store is not None and store.directory == str(tmp_path / "kernels")

@@ -192,9 +192,11 @@ class Store:
                 return facts, blobs
             except FileNotFoundError:
                 return None
-            except Untrusted as error:  # the next `put` takes its place
+            except Untrusted as error:  # the next `put` takes its place, but for a directory
+                replaced = os.path.islink(self.path(key)) or not os.path.isdir(self.path(key))
+                what_then = "is made anew" if replaced else "is left alone"
                 self._warn(
-                    f"an entry of the kernel cache is not trusted and is made anew: {self.path(key)}: {error}",
+                    f"an entry of the kernel cache is not trusted and {what_then}: {self.path(key)}: {error}",
                     once=False,
                 )
             except (OSError, MemoryError) as error:
@@ -215,6 +217,8 @@ class Store:
                 kept = self._put(key, data)
             except FileNotFoundError:  # the directory was removed meanwhile: make it again, once
                 kept = self._put(key, data)
+        except IsADirectoryError:  # which `get` has told
+            return
         except (OSError, MemoryError) as error:
             self._warn(f"an entry of the kernel cache cannot be written ({error}){WITHOUT}")
             return
@@ -319,7 +323,7 @@ def default_store() -> Store | None:
     if not directory:
         _warn_of_no_home()
         return None
-    return store_in(directory)
+    return store_in(os.path.expanduser(directory))  # nobody did where it is no shell that sets the variable
 
 
 def store_in(directory: str) -> Store:

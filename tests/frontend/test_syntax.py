@@ -442,6 +442,22 @@ def test_warnings_point_to_the_kernel() -> None:
     assert caught[0].lineno == kernel.__code__.co_firstlineno + 2
 
 
+@pytest.mark.filterwarnings("always")
+def test_warnings_of_builtins_point_to_the_kernel_too() -> None:
+    def kernel(x):
+        i = tl.arange(0, 16)
+        v = tl.where(i & 1, 1, 2)
+        v = tl.view(v, (16,))
+        v = min(v, i)
+        v = v << 40
+        tl.store(x + i, v)
+
+    with pytest.warns(UserWarning) as caught:
+        ir_text(kernel, {"x": "*i32"})
+    first = kernel.__code__.co_firstlineno
+    assert [(w.filename, w.lineno - first) for w in caught] == [(__file__, n) for n in (2, 3, 4, 5)]
+
+
 # -- faults of Weft ----------------------------------------------------------------------------------------------------
 
 

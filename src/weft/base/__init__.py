@@ -33,11 +33,13 @@ from .errors import (
 from .faces import lazy_face
 from .options import CompileOptions
 from .spans import Span, caret_line
+from .warned import warn_at
 
 __all__ = [
     # places
     "Span",
     "caret_line",
+    "warn_at",
     # diagnostics
     "Note",
     "render",

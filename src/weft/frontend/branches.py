@@ -7,7 +7,6 @@ A condition known at compile time chooses: the other branch is not even traced. 
 from __future__ import annotations
 
 import ast
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -16,7 +15,7 @@ from typing import Any, NamedTuple
 from xdsl.dialects import scf
 from xdsl.ir import Block, SSAValue
 
-from weft.base import CompilationError, Note, UnsupportedLanguageConstruct
+from weft.base import CompilationError, Note, UnsupportedLanguageConstruct, warn_at
 from weft.ir import hint_of
 from weft.language import core
 from weft.language.callable import MISSING
@@ -36,15 +35,6 @@ __all__ = ["last_assignment", "scalar_condition"]
 _CONDITIONS = (bool, int, type(None))
 
 
-_warned: dict[str, dict[str | tuple[str, type[Warning], int], int]] = {}
-"""Of each file, what was warned of: once for a place, however often the kernel is compiled."""
-
-
-def _warn(frame: Frame, text: str, node: ast.expr) -> None:
-    registry = _warned.setdefault(frame.file, {})
-    warnings.warn_explicit(text, UserWarning, frame.file, node.lineno, registry=registry)
-
-
 def scalar_condition(frame: Frame, value: Any, node: ast.expr) -> SSAValue:
     """A condition of the kernel's run as an `i1`."""
     if value.type.is_block():
@@ -56,7 +46,7 @@ def scalar_condition(frame: Frame, value: Any, node: ast.expr) -> SSAValue:
                 hint="use tl.where to choose element by element, or reduce the condition to a scalar",
             )
         text = f"a condition is a tensor of one element; use ({ast.unparse(node)}).item()"
-        _warn(frame, text, node)
+        warn_at(frame.span(node), text)
         value = core.item(value, _semantic=frame.semantic)
     result = value.to(core.int1, _semantic=frame.semantic)
     handle: SSAValue = result.handle
@@ -594,10 +584,9 @@ def _bool_op(frame: Frame, node: ast.BoolOp) -> Any:
                 return value  # decides alone; what follows is not evaluated
             continue
         if value.type.is_block():
-            _warn(
-                frame,
+            warn_at(
+                frame.span(part),
                 "Logical operators 'and' and 'or' are deprecated for non-scalar tensors; please use '&' or '|' instead",
-                part,
             )
         dynamic.append((value, part))
     if not dynamic:

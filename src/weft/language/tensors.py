@@ -7,9 +7,10 @@ methods; those that are library functions too (`x.sum()`, `x.exp()`) are put her
 from __future__ import annotations
 
 import builtins
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
+
+from weft.base import warn_at
 
 from . import dtypes
 from .constants import constexpr, known_flag, unwrap
@@ -151,23 +152,23 @@ class tensor(base_value):
 
     @builtin
     def __lshift__(self, other: Any, _semantic: Any = None) -> Any:
-        check_bit_width(self, other)
+        check_bit_width(self, other, _semantic)
         return _semantic.shl(self, unwrap(other))
 
     @builtin
     def __rlshift__(self, other: Any, _semantic: Any = None) -> Any:
-        check_bit_width(other, self)
+        check_bit_width(other, self, _semantic)
         return _semantic.shl(unwrap(other), self)
 
     @builtin
     def __rshift__(self, other: Any, _semantic: Any = None) -> Any:
-        check_bit_width(self, other)
+        check_bit_width(self, other, _semantic)
         shift = _semantic.ashr if self.dtype.is_int_signed() else _semantic.lshr
         return shift(self, unwrap(other))
 
     @builtin
     def __rrshift__(self, other: Any, _semantic: Any = None) -> Any:
-        check_bit_width(other, self)
+        check_bit_width(other, self, _semantic)
         shift = _semantic.ashr if self.dtype.is_int_signed() else _semantic.lshr
         return shift(unwrap(other), self)
 
@@ -310,15 +311,15 @@ def add_type(left: Any, right: Any, semantic: Any) -> Any:
     return semantic.add(unwrap(left), unwrap(right), sanitize_overflow=True)
 
 
-def check_bit_width(value: Any, shift_value: Any) -> None:
+def check_bit_width(value: Any, shift_value: Any, semantic: Any = None) -> None:
     """Warn about a shift by at least the width of what is shifted, where the distance is known."""
     if isinstance(value, tensor) and isinstance(shift_value, constexpr) and isinstance(shift_value.value, int):
         width = value.dtype.primitive_bitwidth
         if shift_value.value >= width:
-            warnings.warn(
-                f"Value {shift_value.value} exceeds the maximum bitwidth ({width}) for type '{value.dtype}'. "
-                "This may result in undefined behavior.",
-                stacklevel=3,
+            text = f"Value {shift_value.value} exceeds the maximum bitwidth ({width}) for type '{value.dtype}'. "
+            warn_at(
+                semantic.builder.current_span() if semantic is not None else None,
+                text + "This may result in undefined behavior.",
             )
 
 

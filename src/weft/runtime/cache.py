@@ -26,7 +26,6 @@ import json
 import os
 import threading
 import time
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -35,8 +34,8 @@ from typing import Any
 from weft.base import CacheWarning
 
 from . import knobs
-from .files import users_level
 from .trusted import Folder, Untrusted
+from .warned import warn
 
 __all__ = ["Entry", "Store", "default_store", "pack", "store_in", "unpack"]
 
@@ -140,7 +139,7 @@ class Store:
         if once and self._warned:
             return
         self._warned = self._warned or once
-        warnings.warn(text, CacheWarning, stacklevel=users_level())
+        warn(text, CacheWarning)
 
     def _open(self, *, create: bool) -> Folder | None:
         """The directory; None where it is not there, and, with a warning, where it cannot be used."""
@@ -306,11 +305,10 @@ _stores: dict[tuple[str, int], Store] = {}
 
 @lru_cache(maxsize=1)
 def _warn_of_no_home() -> None:
-    warnings.warn(
+    warn(
         "no place for a kernel cache (this user has no home directory); kernels are compiled without it "
         "(WEFT_CACHE_DIR names one)",
         CacheWarning,
-        stacklevel=users_level(),
     )
 
 

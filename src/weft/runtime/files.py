@@ -1,12 +1,10 @@
-"""What compiling reads from files: tile IR, and the compiler's own source, as far as keys depend on it; and which
-files are Weft's, so that warnings point to those of the user."""
+"""What compiling reads from files: tile IR, and the compiler's own source, as far as keys depend on it."""
 
 from __future__ import annotations
 
 import hashlib
 import importlib.util
 import os
-import sys
 from collections.abc import Iterator
 from functools import lru_cache
 
@@ -15,20 +13,12 @@ from weft.base import CompilationError, Unsupported
 
 from .trusted import read_regular
 
-__all__ = ["PACKAGE", "compiler_key", "read_tile_ir", "users_level"]
+__all__ = ["PACKAGE", "compiler_key", "read_tile_ir"]
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 """The folder of Weft's source; it may be inside of an archive."""
 MAX_TILE_IR = 1 << 30
 """Bytes of a file of tile IR."""
-
-
-def users_level() -> int:
-    """How many calls above its caller the user's own code is: past Weft, and the launchers that it writes."""
-    frame, level = sys._getframe(1), 1
-    while frame.f_back is not None and frame.f_code.co_filename.startswith((PACKAGE + os.sep, "<launcher of ")):
-        frame, level = frame.f_back, level + 1
-    return level
 
 
 def read_tile_ir(source: str | os.PathLike[str]) -> tuple[str, str]:

@@ -14,6 +14,8 @@ from contextvars import ContextVar, copy_context
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from .warned import on_behalf
+
 if TYPE_CHECKING:
     from concurrent.futures import Executor, Future
 
@@ -80,6 +82,7 @@ class AsyncCompileMode:
         known = self.future_kernels.get(key)
         if known is not None:
             return known
+        work = on_behalf(work)
         future = self.executor.submit(copy_context().run, work) if self.workers else self.executor.submit(work)
         kernel = FutureKernel(finish, future)
         self.future_kernels[key] = kernel

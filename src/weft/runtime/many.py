@@ -22,6 +22,7 @@ from weft.base import LaunchTypeError
 
 from .compiling import compile
 from .futures import AsyncCompileMode, FutureKernel
+from .warned import on_behalf
 from .workers import check_executor, cores, default_pool, stop
 
 __all__ = ["compile_many", "cores"]
@@ -121,7 +122,7 @@ def _begun(item: Any, threads: Executor, workers: Executor) -> Callable[[], Any]
     """Begin an item; what waits for it and gives what it became."""
     if not callable(item):
         source, *rest = item if isinstance(item, tuple) else (item,)
-        future = threads.submit(compile, source, *rest, executor=workers)
+        future = threads.submit(on_behalf(compile), source, *rest, executor=workers)
         return future.result
     mode = AsyncCompileMode(threads, workers=workers, wait=False)
     try:

@@ -5,12 +5,10 @@ A setting that is accepted and does nothing misleads whoever sets it; one that i
 
 from __future__ import annotations
 
-import warnings
-
 from weft.base import SettingWarning
 
 from . import knobs
-from .files import users_level
+from .warned import warn
 
 __all__ = ["warn_of_unused"]
 
@@ -67,4 +65,4 @@ def warn_of_unused(on_cpu: bool = True) -> None:
         _warned.add((group, name))
         setting = getattr(knobs, group).knob_descriptors.get(name)
         known_as = f"knobs.{group}.{name}" + (f" ({', '.join(setting.keys)})" if setting is not None else "")
-        warnings.warn(f"the setting {known_as} has no effect: {instead}", SettingWarning, stacklevel=users_level())
+        warn(f"the setting {known_as} has no effect: {instead}", SettingWarning)

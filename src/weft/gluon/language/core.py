@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -188,7 +187,7 @@ def dot_fma(a: tensor, b: tensor, acc: tensor, _semantic: Semantic = None) -> te
     m, n = block_shape(acc)[-2:]
     k = block_shape(a)[-1]
     if m * n * k > 2**19:
-        warnings.warn(f"Large dot FMA instruction size {m}x{n}x{k} may have slow compile times", stacklevel=2)
+        _semantic.warn(f"Large dot FMA instruction size {m}x{n}x{k} may have slow compile times")
     return _semantic.dot(a, b, acc, None, None, acc.dtype)
 
 

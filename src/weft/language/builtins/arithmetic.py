@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from typing import TYPE_CHECKING, Any
 
 from weft.ir import PropagateNan
@@ -108,9 +107,7 @@ def _fold_extremum(args: tuple[Any, ...], propagate_nan: Any, semantic: Any, lar
                 raise ValueError(f"{name} of constexprs does not take {v}: use tl.{name}imum")
         return constexpr((max if larger else min)(values))
     if any(isinstance(v, tensor) and block_shape(v) for v in values):
-        warnings.warn(
-            f"builtin {name} on non-scalar tensor values is deprecated; use tl.{name}imum instead", stacklevel=4
-        )
+        semantic.warn(f"builtin {name} on non-scalar tensor values is deprecated; use tl.{name}imum instead")
     nan = PropagateNan.NONE if propagate_nan is _NOTHING else unwrap(propagate_nan)
     function = maximum if larger else minimum
     result = values[0]

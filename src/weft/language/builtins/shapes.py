@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -124,8 +123,9 @@ def split(a: tensor, _semantic: TritonSemantic | None = None, _generator: Any = 
 @builtin
 def view(input: tensor, *shape: Any, _semantic: TritonSemantic | None = None) -> tensor:
     """Deprecated: `reshape` with `can_reorder=True`."""
-    warnings.warn("view is deprecated, please use reshape with can_reorder being true.", stacklevel=3)
-    return _semantic.reshape(input, unwrap_shape(unwrap_iterable(shape)), can_reorder=True)  # type: ignore[union-attr]
+    assert _semantic is not None
+    _semantic.warn("view is deprecated, please use reshape with can_reorder being true.")
+    return _semantic.reshape(input, unwrap_shape(unwrap_iterable(shape)), can_reorder=True)
 
 
 @member

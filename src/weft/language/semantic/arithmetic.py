@@ -6,7 +6,6 @@ options `debug` and `sanitize_overflow`, sums, differences and products of narro
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 from xdsl.dialects import arith
@@ -293,10 +292,9 @@ class Arithmetic(SemanticBase):
     def where(self, condition: tensor, x: Any, y: Any) -> tensor:
         """`x` where the condition holds, else `y`; both are always computed."""
         if not condition.type.scalar.is_int1():
-            warnings.warn(
+            self.warn(
                 "tl.where with a non-boolean condition is deprecated and will error out in a future triton release. "
-                f"Got {condition.type.scalar}",
-                stacklevel=2,
+                f"Got {condition.type.scalar}"
             )
         condition = self.cast(condition, dt.int1)
         x, y = self.binary_op_type_checking_impl(x, y, True, True, shape=block_shape(condition))

@@ -19,7 +19,7 @@ from xdsl.dialects import arith
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from weft import ir
-from weft.base import CompileOptions, hinted
+from weft.base import CompileOptions, hinted, warn_at
 from weft.ir import tt
 
 from .. import dtypes as dt
@@ -56,6 +56,10 @@ class SemanticBase:
         self.target = target
         self.unrolled = 0
         """Bodies unrolled so far, against `options.unroll_budget`."""
+
+    def warn(self, text: str) -> None:
+        """Warn of what is being traced, at its place in the kernel."""
+        warn_at(self.builder.current_span(), text)
 
     def unroll(self, what: str, count: int, hint: str) -> None:
         """Note that `count` bodies are about to be made: turns of a loop, rounds of a generator, calls.

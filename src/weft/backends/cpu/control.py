@@ -130,11 +130,12 @@ def _for(s: Scheduler, op: Op) -> None:
             s.env[carried[k]] = reg
         for k, buffer in buffers.items():
             s.env[carried[k]] = buffer
-        s.block(block)
-        end = block.ops[-1]
-        s.position = end.index
-        result = [scalar(s, end.args[k]) for k in scalars]
-        _assign(s, [(end.args[k], b) for k, b in buffers.items()])
+        with f.divisible():
+            s.block(block)
+            end = block.ops[-1]
+            s.position = end.index
+            result = [scalar(s, end.args[k]) for k in scalars]
+            _assign(s, [(end.args[k], b) for k, b in buffers.items()])
         s.context.polling.end_turn(f, op)
         s.loops.pop()
         return result
@@ -161,11 +162,12 @@ def _if(s: Scheduler, op: Op) -> None:
 
     def side(region: list[Block]) -> Sequence[Reg]:
         block = region[0]
-        s.block(block)
-        end = block.ops[-1]
-        s.position = end.index
-        result = [scalar(s, end.args[k]) for k in scalars]
-        _assign(s, [(end.args[k], b) for k, b in buffers.items()])
+        with s.f.divisible():
+            s.block(block)
+            end = block.ops[-1]
+            s.position = end.index
+            result = [scalar(s, end.args[k]) for k in scalars]
+            _assign(s, [(end.args[k], b) for k, b in buffers.items()])
         s.context.polling.end_side(s.f, block)
         saved.restore()
         return result
@@ -199,41 +201,44 @@ def _while(s: Scheduler, op: Op) -> None:
     entry = f.block
     f.br(head)
     f.start(head)
-    saved = _Saved(s)
-    carried = {k: f.reserve(v.type) for k, v in zip(scalars, starts, strict=True)}
-    mark = len(f.lines)
-    if _loads_scalars(op):
-        f.fence()  # it may wait for what another program stores, so every turn loads anew
-    for k, v in enumerate(before.args):
-        s.env[v] = buffers[k] if k in buffers else carried[k]
-    s.block(before)
-    end = before.ops[-1]
-    s.position = end.index
-    cond = scalar(s, end.args[0])
-    forwarded = end.args[1:]
-    out: list[Reg | Buffer] = []
-    for v in forwarded:
-        if not v.is_tile:
-            out.append(scalar(s, v))
-            continue
-        have = s.env.get(v)
-        if isinstance(have, Buffer):
-            out.append(have)
-        else:
-            own = s.arena.allocate(v, s.position, last)
-            s.write_into(v, own)
-            s.flush()
-            out.append(own)
-    f.cond_br(cond, inside, done)
-    f.start(inside)
-    for v, have in zip(after.args, out, strict=True):
-        s.env[v] = have
-    s.block(after)
-    end = after.ops[-1]
-    s.position = end.index
-    again = [scalar(s, end.args[k]) for k in scalars]
-    _assign(s, [(end.args[k], b) for k, b in buffers.items()])
-    s.context.polling.end_turn(f, op)
+    with f.sealed():
+        saved = _Saved(s)
+        carried = {k: f.reserve(v.type) for k, v in zip(scalars, starts, strict=True)}
+        mark = len(f.lines)
+        if _loads_scalars(op):
+            f.fence()  # it may wait for what another program stores, so every turn loads anew
+        for k, v in enumerate(before.args):
+            s.env[v] = buffers[k] if k in buffers else carried[k]
+        with f.divisible():
+            s.block(before)
+        end = before.ops[-1]
+        s.position = end.index
+        cond = scalar(s, end.args[0])
+        forwarded = end.args[1:]
+        out: list[Reg | Buffer] = []
+        for v in forwarded:
+            if not v.is_tile:
+                out.append(scalar(s, v))
+                continue
+            have = s.env.get(v)
+            if isinstance(have, Buffer):
+                out.append(have)
+            else:
+                own = s.arena.allocate(v, s.position, last)
+                s.write_into(v, own)
+                s.flush()
+                out.append(own)
+        f.cond_br(cond, inside, done)
+        f.start(inside)
+        for v, have in zip(after.args, out, strict=True):
+            s.env[v] = have
+        with f.divisible():
+            s.block(after)
+            end = after.ops[-1]
+            s.position = end.index
+            again = [scalar(s, end.args[k]) for k in scalars]
+            _assign(s, [(end.args[k], b) for k, b in buffers.items()])
+        s.context.polling.end_turn(f, op)
     latch = f.block
     f.br(head)
     phis = [
@@ -252,7 +257,8 @@ def emit_blocks(s: Scheduler, blocks: list[Block]) -> None:
     """A function's blocks: one in our own IR, several where Triton made branches of early returns."""
     f = s.f
     if len(blocks) == 1:
-        s.block(blocks[0])
+        with f.divisible():
+            s.block(blocks[0])
         f.ret()
         return
     labels = {id(b): f.new_label("bb") for b in blocks}
@@ -262,24 +268,33 @@ def emit_blocks(s: Scheduler, blocks: list[Block]) -> None:
         if n:
             f.start(labels[id(block)])
             _enter_block(s, block, incoming[id(block)], tiles)
-        s.block(block)
+        with f.divisible():
+            regs = _in_block(s, block, tiles)
         end = block.ops[-1]
-        s.position = end.index
         if end.name == "tt.return":
             f.ret()
             continue
-        for load in list(s.pending_loads):
-            if load.result not in s.env and s.needed_later(load.result, set()):
-                s.materialise(load.result)
-        for target, args in end.successors:
-            _assign(s, [(a, tiles[id(p)]) for p, a in zip(target.args, args, strict=True) if p.is_tile])
-        regs = [scalar(s, a) for a in end.args if not a.is_tile]
         for target, args in end.successors:
             incoming[id(target)].append((f.block, args, dict(s.env)))
         if end.name == "cf.cond_br":
             f.cond_br(regs[0], labels[id(end.successors[0][0])], labels[id(end.successors[1][0])])
         else:
             f.br(labels[id(end.successors[0][0])])
+
+
+def _in_block(s: Scheduler, block: Block, tiles: dict[int, Buffer]) -> list[Reg]:
+    """Emit a block of several; gives the scalars that it ends with."""
+    s.block(block)
+    end = block.ops[-1]
+    s.position = end.index
+    if end.name == "tt.return":
+        return []
+    for load in list(s.pending_loads):
+        if load.result not in s.env and s.needed_later(load.result, set()):
+            s.materialise(load.result)
+    for target, args in end.successors:
+        _assign(s, [(a, tiles[id(p)]) for p, a in zip(target.args, args, strict=True) if p.is_tile])
+    return [scalar(s, a) for a in end.args if not a.is_tile]
 
 
 def _enter_block(

@@ -37,7 +37,7 @@ from weft.base import Unsupported
 
 STREAM_BYTES = 24 << 20  # a launch that writes more than this writes around the cache
 FETCH_LEAST, FETCH_MOST = 4 << 10, 256 << 10  # bytes of a tile worth fetching for the next program
-NESTS_TOGETHER = 16  # see Function.keep_apart: one test for so many nests
+MOST_TOGETHER = 32  # roots of one nest: LLVM compares every two accesses of memory in a loop
 HEAVY = 12  # cost from which a value is materialised rather than computed again under a broadcast
 COSTS = {
     **dict.fromkeys(("math", "arith.remf", "tt.extern_elementwise"), 20),
@@ -99,7 +99,6 @@ class Scheduler:
         self.env: dict[Value, Reg | Buffer] = {}
         self.vector_bits: int = context.vector_bits
         self.position = 0
-        self.nests = 0
         self.open: list[Root] = []
         self.opened = 0  # the position of the first of them
         self.pending_loads: list[Op] = []
@@ -139,6 +138,7 @@ class Scheduler:
             return
         handler = ANCHORS.get(op.name)
         if handler is not None:
+            self.f.cut()
             handler(self, op)
         elif op.results and not op.results[0].is_tile:
             self.scalar_op(op)
@@ -183,7 +183,7 @@ class Scheduler:
 
     def _joins(self, root: Root) -> bool:
         first = self.open[0]
-        if root.shape != first.shape:
+        if root.shape != first.shape or len(self.open) >= MOST_TOGETHER:
             return False
         axes = {r.axis for r in self.open if isinstance(r, ReduceRoot)}
         if isinstance(root, ReduceRoot) and axes and root.axis not in axes:
@@ -274,9 +274,7 @@ class Scheduler:
         reduce_bits: list[int] = []
         if reductions:
             reduce_bits = list(identity(shape)[reductions[0].axis])
-        self.nests += 1
-        if self.nests % NESTS_TOGETHER == 0:
-            self.f.keep_apart()
+        self.f.cut()
         nest = Nest(self.f, self.env, roots, shape, analysis, self.vector_bits, reduce_bits)
         if reductions:
             pointwise = [r for r in roots if not isinstance(r, ReduceRoot)]

@@ -29,9 +29,11 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
+
+from . import parts
 
 
 class Type:
@@ -214,10 +216,10 @@ class Module:
 
     def text(self) -> str:
         """The module as LLVM assembly."""
-        parts = [*self.globals, *(f.text() for f in self.functions)]
-        parts += self.declarations.values()
-        parts += self.attributes
-        return "\n".join(parts) + "\n"
+        pieces = [*self.globals, *(f.text() for f in self.functions)]
+        pieces += self.declarations.values()
+        pieces += self.attributes
+        return "\n".join(pieces) + "\n"
 
 
 class Function:
@@ -235,8 +237,9 @@ class Function:
     ) -> None:
         self.module, self.name, self.result = module, name, result
         self.args = [Value(t, "%" + n) for n, t in params]
-        extra = param_attributes or [""] * len(params)
-        signature = ", ".join(f"{a.type}{' ' + e if e else ''} {a.name}" for a, e in zip(self.args, extra, strict=True))
+        self.attributes = list(param_attributes or [""] * len(params))
+        pairs = zip(self.args, self.attributes, strict=True)
+        signature = ", ".join(f"{a.type}{' ' + e if e else ''} {a.name}" for a, e in pairs)
         before, after = (f"{linkage} " if linkage else ""), (f" {attributes}" if attributes else "")
         self.header = f"define {before}{result} @{name}({signature}){after} {{"
         self.lines: list[str] = ["entry:"]
@@ -244,19 +247,28 @@ class Function:
         self.block = "entry"
         self._next = 0
         self._labels = 0
+        self.types = {a.name: a.type for a in self.args}
+        self._depth = 0
+        self._cut_depth = -1
+        self._marked = False
         self.fast = ""  # fast-math flags put on floating-point arithmetic, for example "contract "
 
     # -- plumbing ---------------------------------------------------------------------------------------------------
 
     def text(self) -> str:
-        """The function as LLVM assembly."""
-        lines = [self.header, self.lines[0], *self.allocas, *self.lines[1:], "}"]
-        return "\n".join(lines) + "\n"
+        """The function as LLVM assembly, in several functions if it is divisible and long."""
+        return "\n".join(parts.in_parts(self)) if self._marked else self.written(self.lines, self.allocas)
+
+    def written(self, lines: Iterable[str], at_entry: Sequence[str]) -> str:
+        """These lines as the text of the function, with those at its entry behind the first."""
+        first, *rest = lines
+        return "\n".join([self.header, first, *at_entry, *rest, "}"]) + "\n"
 
     def emit(self, type: Type, text: str) -> Value:
         """Append an instruction that has a result."""
         self._next += 1
         name = f"%v{self._next}"
+        self.types[name] = type
         self.lines.append(f"  {name} = {text}")
         return Value(type, name)
 
@@ -267,7 +279,9 @@ class Function:
     def reserve(self, type: Type) -> Value:
         """A register named before the instruction that defines it (for phi nodes): see `define`."""
         self._labels += 1
-        return Value(type, f"%r{self._labels}")
+        name = f"%r{self._labels}"
+        self.types[name] = type
+        return Value(type, name)
 
     def define(self, value: Value, text: str) -> None:
         """Append the instruction that defines a reserved register."""
@@ -287,6 +301,7 @@ class Function:
         """Stack memory in the entry block."""
         self._labels += 1
         name = f"%a{self._labels}"
+        self.types[name] = PTR
         self.allocas.append(f"  {name} = alloca {type}, i64 {count}, align {align}")
         return Value(PTR, name)
 
@@ -300,6 +315,7 @@ class Function:
         """An instruction in the entry block, where it dominates everything."""
         self._labels += 1
         name = f"%e{self._labels}"
+        self.types[name] = type
         self.allocas.append(f"  {name} = {text}")
         return Value(type, name)
 
@@ -335,7 +351,8 @@ class Function:
         self.start(body)
         i, following = self.reserve(start.type), self.reserve(start.type)
         mark = len(self.lines)
-        yield i
+        with self.sealed():
+            yield i
         self.lines.insert(
             mark, f"  {i.name} = phi {i.type} [ {start.name}, %{before} ], [ {following.name}, %{self.block} ]"
         )
@@ -369,7 +386,8 @@ class Function:
         i, following = self.reserve(start.type), self.reserve(start.type)
         carried = [self.reserve(v.type) for v in inits]
         mark = len(self.lines)
-        results = list(body(i, carried))
+        with self.sealed():
+            results = list(body(i, carried))
         phis = [f"  {i.name} = phi {i.type} [ {start.name}, %{before} ], [ {following.name}, %{self.block} ]"]
         for c, v, r in zip(carried, inits, results, strict=True):
             phis.append(f"  {c.name} = phi {c.type} [ {v.name}, %{before} ], [ {r.name}, %{self.block} ]")
@@ -390,14 +408,16 @@ class Function:
         yes, no, join = self.new_label("then"), self.new_label("else"), self.new_label("join")
         self.cond_br(cond, yes, no if other else join)
         self.start(yes)
-        yes_values = list(then())
+        with self.sealed():
+            yes_values = list(then())
         yes_end = self.block
         self.br(join)
         if other is None:
             self.start(join)
             return []
         self.start(no)
-        no_values = list(other())
+        with self.sealed():
+            no_values = list(other())
         no_end = self.block
         self.br(join)
         self.start(join)
@@ -412,16 +432,28 @@ class Function:
 
         self.if_else(cond, body)
 
-    def keep_apart(self) -> None:
-        """Let LLVM forget which branches were taken before this point.
+    # -- where it may be cut: see parts.py ----------------------------------------------------------------------------
 
-        For every comparison in a loop it goes up through all blocks that lie on the only way to it, to see what their
-        conditions say: with n loops one after the other that is n^2 steps, most of the time that 32 sorts took. Two
-        ways lead past this point, although the test is of a register that happens to be free and both do the same.
-        """
-        free = self.emit(I64, 'call i64 asm sideeffect "", "=r"() memory(inaccessiblemem: readwrite)')
-        nothing = 'call void asm sideeffect "", ""() memory(inaccessiblemem: readwrite)'
-        self.when(self.icmp("eq", free, const(I64, 0)), lambda: self.do(nothing))
+    @contextmanager
+    def divisible(self) -> Iterator[None]:
+        """What is emitted here runs in a row and leaves at its end, and may be cut at `cut`."""
+        outer, self._cut_depth, self._marked = self._cut_depth, self._depth, True
+        self.lines.append(parts.BEGIN)
+        yield
+        self.lines.append(parts.END)
+        self._cut_depth = outer
+
+    @contextmanager
+    def sealed(self) -> Iterator[None]:
+        """What is emitted here belongs to a loop or a branch, and is not cut except where it is `divisible` again."""
+        self._depth += 1
+        yield
+        self._depth -= 1
+
+    def cut(self) -> None:
+        """One thing ends here and another begins, if this is not within one of them."""
+        if self._depth == self._cut_depth and self.lines[-1] != parts.CUT:
+            self.lines.append(parts.CUT)
 
     # -- arithmetic -------------------------------------------------------------------------------------------------
 

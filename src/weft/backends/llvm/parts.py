@@ -1,0 +1,303 @@
+"""Long functions in parts: LLVM takes more than twice as long for twice as many blocks, so no function has very many.
+
+While a function is emitted, the emitter says where it may be cut: `with f.divisible():` encloses what runs in a row (a
+body of a loop, a side of a branch, the function itself), and `f.cut()` stands between two things that follow each other
+there. A function of at most `LONG` blocks is left as it is. Of a longer one, runs of at least `PART` blocks between two
+cuts, the innermost first, become functions of their own, called in their place:
+
+    entry:                                        entry:
+      %v1 = getelementptr float, ptr %p0, i64 8     %v1 = getelementptr float, ptr %p0, i64 8
+      ; 200 blocks that read %p0 and %v1            %v900 = call float @f.part1(ptr %p0, ptr %v1)
+      ; and make %v900                              ...
+      ...
+
+What a run reads and does not define are its parameters, what is read behind it are its results. Addresses in the
+scratch memory, at fixed distances from a parameter, are computed again within; memory of the stack that nothing else
+uses goes with it; a variable is copied in and out, so that LLVM keeps it in a register. A run that may end the whole
+function has one result more, which says so. A call takes nanoseconds, for some thousands of instructions each time.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .emit import Function
+
+__all__ = ["BEGIN", "CUT", "END", "in_parts"]
+
+LONG = 800
+"""Blocks up to which a function stays in one piece: the longest of the examples and of the tests' kernels has 645."""
+PART = 200
+"""Blocks of a part, at least."""
+BEGIN, CUT, END = ";{", ";|", ";}"
+"""Lines of a function that are no text: the marks of `divisible`, `cut`, and the end of what is divisible."""
+
+NAME = re.compile(r"%[\w.]+")
+TARGET = re.compile(r"label (%[\w.]+)")
+INCOMING = re.compile(r", (%[\w.]+) \]")
+"""The block of a pair in a phi."""
+
+
+@dataclass
+class Call:
+    """What stands where a part was: the lines that call it."""
+
+    lines: list[str]
+    last: str
+    """The block that the run ended in, which phis behind it may name."""
+    words: Counter[str]
+    """How often the run named each register, before it was moved."""
+
+
+Item = str | Call
+
+
+@dataclass
+class Scope:
+    """What is between BEGIN and END: runs between two cuts."""
+
+    runs: list[list[Item]] = field(default_factory=lambda: [[]])
+
+
+def in_parts(function: Function) -> list[str]:
+    """The text of a function, after those of the functions that parts of it became."""
+    lines = function.lines
+    if sum(line[-1] == ":" for line in lines) > LONG:
+        return _Divider(function).divide()
+    return [function.written((line for line in lines if line[0] != ";"), function.allocas)]
+
+
+def _words(lines: Iterable[str]) -> Counter[str]:
+    return Counter(name for line in lines for name in NAME.findall(line))
+
+
+def _lines(items: Iterable[Item]) -> Iterator[str]:
+    for item in items:
+        if isinstance(item, str):
+            yield item
+        else:
+            yield from item.lines
+
+
+def _blocks(items: Iterable[Item]) -> int:
+    return sum(line[-1] == ":" for line in _lines(items))
+
+
+def _last_block(items: Sequence[Item]) -> str:
+    """The block that a run of several ends in, by its name before anything was moved."""
+    for item in reversed(items):
+        if isinstance(item, Call):
+            return item.last
+        if item[-1] == ":":
+            return "%" + item[:-1]
+    return "%entry"
+
+
+def _defined(line: str) -> str:
+    """The register that a line defines, or nothing."""
+    name, is_definition, _ = line.partition(" = ")
+    return name.strip() if is_definition else ""
+
+
+def _finished(items: Sequence[Item]) -> list[str]:
+    """The lines of what is left; the blocks that runs ended in are those that called them."""
+    result: list[str] = []
+    block, ends = "%entry", {}
+    for item in items:
+        for line in [item] if isinstance(item, str) else item.lines:
+            result.append(line)
+            if line[-1] == ":":
+                block = "%" + line[:-1]
+        if isinstance(item, Call):
+            ends[item.last] = block
+    return [_from(line, ends) if " = phi " in line else line for line in result]
+
+
+def _from(phi: str, blocks: dict[str, str]) -> str:
+    """A phi with other names for the blocks that one comes from."""
+    return INCOMING.sub(lambda pair: f", {blocks.get(pair[1], pair[1])} ]", phi)
+
+
+class _Divider:
+    def __init__(self, function: Function) -> None:
+        self.f = function
+        self.parts: list[str] = []
+        self.words = _words(function.lines)
+        self.made = {name: line for line in function.lines if (name := _defined(line))}
+        self.at_entry = {name: line for line in function.allocas if (name := _defined(line))}
+        self.first = {NAME.findall(line)[-1]: line for line in function.allocas if not _defined(line)}
+        """Of each variable, the line that stores its first value."""
+        pairs = zip(function.args, function.attributes, strict=True)
+        self.parameters = {value.name: attributes for value, attributes in pairs}
+
+    def divide(self) -> list[str]:
+        """The texts of the parts, and of what is left of the function."""
+        scopes = [Scope()]
+        for line in self.f.lines:
+            if line == BEGIN:
+                scopes.append(Scope())
+            elif line == END:
+                scope = scopes.pop()
+                scopes[-1].runs[-1] += self._reduced(scope.runs)
+            elif line == CUT:
+                scopes[-1].runs.append([])
+            else:
+                scopes[-1].runs[-1].append(line)
+        lines = _finished([item for run in scopes[0].runs for item in run])
+        return [*self.parts, self.f.written(lines, self._entry_of(lines))]
+
+    def _entry_of(self, lines: list[str]) -> list[str]:
+        """What is still used of the lines at the entry."""
+        used, kept = set(_words(lines)), []
+        for line in reversed(self.f.allocas):
+            names = NAME.findall(line)
+            if (_defined(line) or names[-1]) in used:
+                used.update(names)
+                kept.append(line)
+        return kept[::-1]
+
+    def _reduced(self, runs: list[list[Item]]) -> list[Item]:
+        """The items of a scope, with runs of it moved into parts where there are many blocks."""
+        if sum(map(_blocks, runs)) <= 2 * PART:
+            return [item for run in runs for item in run]
+        result: list[Item] = []
+        group: list[Item] = []
+        size = 0
+        for run in runs:
+            group += run
+            size += _blocks(run)
+            if size >= PART:
+                result.append(self._moved(group))
+                group, size = [], 0
+        return result + group
+
+    def _moved(self, run: list[Item]) -> Call:
+        """A run becomes a part; gives what calls it."""
+        lines = _finished(run)
+        here = {"%" + line[:-1] for line in lines if line[-1] == ":"}
+        before = {block for line in lines if " = phi " in line for block in INCOMING.findall(line)} - here
+        lines = [_from(line, dict.fromkeys(before, "%entry")) if " = phi " in line else line for line in lines]
+        words = _words(item for item in run if isinstance(item, str))
+        for item in run:
+            if isinstance(item, Call):
+                words.update(item.words)
+        made = dict.fromkeys(name for line in lines if (name := _defined(line)))
+        needed = dict.fromkeys(name for line in lines for name in NAME.findall(line))
+        part = _Part(self, [n for n in needed if n not in made and n not in here and n != "%entry"], words)
+        results = [name for name in made if self.words[name] > words[name]]
+        number = len(self.parts) + 1
+        text, call = part.written(lines, results, f"{self.f.name}.part{number}", str(number))
+        self.parts.append(text)
+        return Call(call, _last_block(run), words)
+
+    def is_in(self, name: str, parameter: str) -> bool:
+        """Whether a pointer is computed from a parameter."""
+        while name in self.made or name in self.at_entry:
+            line = self.made.get(name) or self.at_entry[name]
+            if "= getelementptr" not in line:
+                return False
+            name = NAME.findall(line)[1]
+        return name == parameter
+
+
+class _Part:
+    """A function that a run becomes: its parameters, and what is done at its entry and before it returns."""
+
+    def __init__(self, divider: _Divider, needed: Iterable[str], words: Counter[str]) -> None:
+        self.d = divider
+        self.given: dict[str, str] = {}  # names within to names outside
+        self.entry: list[str] = []
+        self.leaving: list[str] = []
+        for name in needed:
+            self._have(name, words)
+
+    def _have(self, name: str, words: Counter[str]) -> None:
+        line = self.d.at_entry.get(name, "")
+        if name in self.given or line in self.entry:
+            return
+        if "= getelementptr" in line:
+            for operand in NAME.findall(line)[1:]:
+                self._have(operand, words)
+            self.entry.append(line)
+        elif name in self.d.first:
+            self._copy(name, line)
+        elif "= alloca" in line and self.d.words[name] == words[name]:
+            self.entry.append(line)
+        else:
+            self.given[name] = name
+
+    def _copy(self, name: str, line: str) -> None:
+        """A variable of the part's own, with the value of that outside."""
+        type = line.partition(" = alloca ")[2].partition(",")[0]
+        outside = f"{name}.outside"
+        self.given[outside] = name
+        self.entry += [
+            line,
+            f"  {name}.before = load {type}, ptr {outside}, align 8",
+            f"  store {type} {name}.before, ptr {name}, align 8",
+        ]
+        now = f"{name}.now{{}}"
+        self.leaving += [
+            f"  {now} = load {type}, ptr {name}, align 8",
+            f"  store {type} {now}, ptr {outside}, align 8",
+        ]
+
+    def _parameter(self, within: str, outside: str) -> str:
+        attributes = self.d.parameters.get(outside, "")
+        others = [name for name in self.given.values() if name != outside]
+        if "noalias" in attributes and any(self.d.is_in(name, outside) for name in others):
+            attributes = ""
+        return f"{self.d.f.types[outside]}{' ' + attributes if attributes else ''} {within}"
+
+    def written(self, lines: list[str], results: list[str], name: str, number: str) -> tuple[str, list[str]]:
+        """The text of the function, and the lines that call it."""
+        may_leave = "  ret void" in lines
+        fields = ["i1"] * may_leave + [str(self.d.f.types[result]) for result in results]
+        poison = [f"{type} poison" for type in fields[may_leave:]]
+        aggregate = f"{{ {', '.join(fields)} }}" if len(fields) > 1 else fields[0] if fields else "void"
+        body: list[str] = []
+        exits = 0
+        for line in lines:
+            if line == "  ret void":
+                exits += 1
+                body += [exit.format(exits) for exit in self.leaving]
+                line = f"  ret {aggregate} {{ {', '.join(['i1 true', *poison])} }}" if poison else "  ret i1 true"
+            body.append(line)
+        body += [exit.format(0) for exit in self.leaving]
+        values = ["false"] * may_leave + results
+        if len(fields) > 1:
+            so_far = f"{{ {', '.join(['i1 false'] * may_leave + poison)} }}"
+            for k in range(may_leave, len(fields)):
+                body.append(f"  %all{k} = insertvalue {aggregate} {so_far}, {fields[k]} {values[k]}, {k}")
+                so_far = f"%all{k}"
+            body.append(f"  ret {aggregate} {so_far}")
+        else:
+            body.append(f"  ret {aggregate} {values[0]}" if fields else "  ret void")
+        parameters = ", ".join(self._parameter(*pair) for pair in self.given.items())
+        head = f"define internal {aggregate} @{name}({parameters}) nounwind noinline {{"
+        text = "\n".join([head, "entry:", *self.entry, *body, "}"]) + "\n"
+        return text, self._call(f"{aggregate} @{name}", fields, results, may_leave, number)
+
+    def _call(self, function: str, fields: list[str], results: list[str], may_leave: bool, number: str) -> list[str]:
+        arguments = ", ".join(f"{self.d.f.types[name]} {name}" for name in self.given.values())
+        call = f"call {function}({arguments})"
+        if not fields:
+            return [f"  {call}"]
+        if len(fields) == 1 and results:
+            return [f"  {results[0]} = {call}"]
+        aggregate = function.partition(" @")[0]
+        whole, left = f"%part{number}", f"%left{number}"
+        lines = [f"  {whole} = {call}"]
+        if may_leave:
+            if results:
+                lines.append(f"  {left} = extractvalue {aggregate} {whole}, 0")
+            lines.append(f"  br i1 {left if results else whole}, label %leave{number}, label %stay{number}")
+            lines += [f"leave{number}:", "  ret void", f"stay{number}:"]
+        for k, result in enumerate(results):
+            lines.append(f"  {result} = extractvalue {aggregate} {whole}, {k + may_leave}")
+        return lines

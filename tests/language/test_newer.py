@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -324,3 +325,26 @@ def test_what_a_poll_in_ir_text_refuses(text: str, message: str) -> None:
 }}"""
     with pytest.raises(weft.WeftError, match=message):
         ir.verify(ir.parse_module(source))
+
+
+@weft.jit
+def divided(x, y, o, T: tl.constexpr, S: tl.constexpr):
+    i = tl.arange(0, 16)
+    a, b = tl.load(x + i).to(T), tl.load(y + i).to(S)
+    tl.static_assert((a / b).dtype == tl.float32 and (a % b).dtype == tl.float32)
+    tl.static_assert((a / 2.0).dtype == tl.float32 and (3 % a).dtype == tl.float32)
+    tl.static_assert((a * b).dtype == (T if T == S else tl.float16) and (a * 2.0).dtype == T)
+    tl.store(o + i, a / b)
+    tl.store(o + 16 + i, a % b)
+    tl.store(o + 32 + i, 1.0 / a)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("other", [tl.float8e5, tl.float8e4nv])
+def test_quotients_of_small_floats_are_float32(other: Any, target: str) -> None:
+    x, y = np.linspace(1, 16, 16, dtype=np.float32), np.linspace(3, 18, 16, dtype=np.float32)
+    o = np.zeros(48, np.float32)
+    divided[(1,)](x, y, o, tl.float8e5, other, target=target)
+    small = {tl.float8e5: ml_dtypes.float8_e5m2, tl.float8e4nv: ml_dtypes.float8_e4m3fn}
+    a, b = x.astype(small[tl.float8e5]).astype(np.float32), y.astype(small[other]).astype(np.float32)
+    np.testing.assert_allclose(o, np.concatenate([a / b, np.fmod(a, b), 1 / a]), rtol=1e-6)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -112,5 +114,20 @@ def test_only_the_last_axis() -> None:
         match=r"^error: only minor dimension is currently supported: got dim = 0 for shape \[4, 8\]$",
     ):
         bench(tl.sort, x, 0)
-    with pytest.raises(ValueError, match=r"^k must be a power of two between 1 and 8, got 3$"):
-        bench(tl.topk, x, 3)
+
+
+@pytest.mark.parametrize(
+    ("k", "wrong"),
+    [
+        (0, "be greater than 0"),
+        (3, "be a power of two"),
+        (16, "not exceed the size of the selected dimension"),
+        (True, "be an int"),
+        (2.0, "be an int"),
+    ],
+)
+def test_how_many_elements_can_be_kept(k: Any, wrong: str) -> None:
+    bench, x, _ = tile("fp32", (4, 8))
+    hint = f"k is a power of two between 1 and 8, got {k}"
+    with pytest.raises(CompileTimeAssertionFailure, match=rf"^error: topk: k must {wrong}\nhint: {hint}$"):
+        bench(tl.topk, x, k)

@@ -150,6 +150,17 @@ def _last_axis(x: tensor, dim: Any) -> None:
         raise TypeError(f"cannot sort {x.dtype}")
 
 
+def _wrong_count(count: Any, length: int) -> str:
+    """What a number of elements to keep must be and is not, if anything."""
+    if not isinstance(count, int) or isinstance(count, bool):
+        return "be an int"
+    if count < 1:
+        return "be greater than 0"
+    if count & (count - 1):
+        return "be a power of two"
+    return "not exceed the size of the selected dimension" if count > length else ""
+
+
 @standard_function
 def sort_impl(
     x: tensor, k: Any = None, dim: Any = None, descending: Any = CONSTEXPR_0, _semantic: TritonSemantic | None = None
@@ -159,8 +170,10 @@ def sort_impl(
     count, down = unwrap(k), known_flag(descending, "descending")
     length = block_shape(x)[-1]
     count = length if count is None else count
-    if not isinstance(count, int) or count < 1 or count & (count - 1) or count > length:
-        raise ValueError(f"k must be a power of two between 1 and {length}, got {count}")
+    wrong = _wrong_count(count, length)
+    if wrong:
+        hint = f"k is a power of two between 1 and {length}, got {count}"
+        raise CompileTimeAssertionFailure(f"topk: k must {wrong}", hint=hint)
     network = _Network(x, _semantic)
     phases = count.bit_length() - 1
     if down:

@@ -176,7 +176,7 @@ class SemanticBase:
         if a_is_scalar != b_is_scalar:
             scalar_ty, tensor_ty = (a_ty, b_ty) if a_is_scalar else (b_ty, a_ty)
             if scalar_ty.kind().value <= tensor_ty.kind().value:
-                if div_or_mod and (tensor_ty.is_fp16() or tensor_ty.is_bf16()):
+                if div_or_mod and (tensor_ty.is_fp16() or tensor_ty.is_bf16() or tensor_ty.is_fp8()):
                     return dt.float32
                 return tensor_ty
         if a_ty.is_fp64() or b_ty.is_fp64():
@@ -190,7 +190,7 @@ class SemanticBase:
         if a_ty.is_bf16() or b_ty.is_bf16():
             return dt.float32
         if a_ty.is_fp8() and b_ty.is_fp8():
-            return a_ty if a_ty == b_ty else dt.float16
+            return dt.float32 if div_or_mod else a_ty if a_ty == b_ty else dt.float16
         if not a_ty.is_int() or not b_ty.is_int():
             raise TypeError(f"unexpected type {a_ty} and {b_ty}")
         if div_or_mod and a_ty.int_signedness != b_ty.int_signedness:

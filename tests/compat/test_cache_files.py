@@ -9,11 +9,19 @@ import sys
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
-from weft.base import CacheWarning
-from weft.compat.shim.runtime.cache import FileCacheManager, get_cache_manager, get_dump_manager, get_override_manager
+from weft.base import CacheWarning, LaunchError
+from weft.compat.shim.runtime.cache import (
+    FileCacheManager,
+    RemoteCacheBackend,
+    RemoteCacheManager,
+    get_cache_manager,
+    get_dump_manager,
+    get_override_manager,
+)
 from weft.runtime import knobs
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="owners and modes are POSIX's")
@@ -124,3 +132,33 @@ def test_groups_are_json() -> None:
     files = get_cache_manager(KEY)
     path = files.put_group("a.json", {})
     assert json.loads(Path(path).read_text()) == {"child_paths": {}}
+
+
+class Elsewhere(RemoteCacheBackend):
+    """Files in this process."""
+
+    files: ClassVar[dict[tuple[str, str], bytes]] = {}
+
+    def get(self, filenames: list[str]) -> dict[str, bytes]:
+        return {name: self.files[self.key, name] for name in filenames if (self.key, name) in self.files}
+
+    def put(self, filename: str, data: bytes) -> None:
+        self.files[self.key, filename] = data
+
+
+def test_files_elsewhere(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Elsewhere, "files", {})
+    with pytest.raises(LaunchError, match="^there is no remote cache\nhint: TRITON_REMOTE_CACHE_BACKEND names one"):
+        RemoteCacheManager("k")
+    knobs.cache.remote_manager_class, knobs.cache.manager_class = Elsewhere, RemoteCacheManager
+    files = get_cache_manager(KEY)
+    assert isinstance(files, RemoteCacheManager) and files.get_file("a") is None and files.get_group("a") is None
+    paths = {"a": files.put("text", "a", binary=False), "b": files.put(b"code", "b")}
+    files.put_group("a", paths)
+    for path in paths.values():
+        Path(path).unlink()  # another machine
+    again = get_cache_manager(KEY)
+    assert again.get_group("a") == paths and Path(paths["b"]).read_bytes() == b"code"
+    assert again.get_file("a") == paths["a"] and Path(paths["a"]).read_text() == "text"
+    del Elsewhere.files[files.key, "b"]
+    assert again.get_group("a") is None and again.get_file("b") is None

@@ -172,8 +172,9 @@ def test_code_for_an_older_gpu(gpu: PretendedGPU, arch: Any) -> None:
 def test_hooks_of_loading(gpu: PretendedGPU, target: str) -> None:
     """Called once around the loading of a kernel, wherever it is for."""
     told: list[tuple[Any, ...]] = []
-    chains = (knobs.runtime.kernel_load_start_hook, knobs.runtime.kernel_load_end_hook)
-    hooks = [lambda *facts, i=i: told.append((i, *facts)) for i in range(2)]
+    runtime = knobs.runtime
+    chains = (runtime.kernel_load_start_hook, runtime.kernel_load_end_hook, runtime.kernel_unload_hook)
+    hooks = [lambda *facts, i=i: told.append((i, *facts)) for i in range(3)]
     for chain, hook in zip(chains, hooks, strict=True):
         chain.add(hook)
     try:
@@ -181,8 +182,17 @@ def test_hooks_of_loading(gpu: PretendedGPU, target: str) -> None:
         x = Array(dtype=np.int32) if target == "cuda" else np.zeros(128, np.int32)
         made = kernel[(1,)](3, x)
         kernel[(1,)](3, x)
+        assert len(told) == 2
+        loader, made._loader = made._loader, -1
+        made.__del__()  # as in a process that was forked from the one which loaded it
+        assert len(told) == 2 and made.module is not None
+        made._loader = loader
+        made.__del__()
+        assert len(told) == 3 and made.module is None
+        made.__del__()
     finally:
         for chain, hook in zip(chains, hooks, strict=True):
             chain.remove(hook)
-    assert [(t[0], t[1] is not None, t[2] is not None) for t in told] == [(0, False, False), (1, True, True)]
+    found = [(t[0], t[1] is not None, t[2] is not None) for t in told]
+    assert found == [(0, False, False), (1, True, True), (2, True, True)]
     assert all(t[3] == made.name and t[5] == made.hash for t in told)

@@ -10,6 +10,7 @@ Loading the object into the process is left until the kernel is launched or aske
 from __future__ import annotations
 
 import importlib
+import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -132,8 +133,10 @@ class CompiledKernel:
 
     make_launcher: ClassVar[Callable[[CompiledKernel], Callable[..., None]] | None] = None
     """Set by the runtime: what turns arguments into a launch."""
-    load_hooks: ClassVar[Callable[[], tuple[Callable[..., None], Callable[..., None]]] | None] = None
-    """Set by the runtime: gives what is called before and after a kernel is loaded."""
+    load_hooks: ClassVar[Callable[[], tuple[Callable[..., None], Callable[..., None], Callable[..., None]]] | None] = (
+        None
+    )
+    """Set by the runtime: gives what is called before and after a kernel is loaded, and when it is dropped."""
 
     def __init__(
         self,
@@ -161,6 +164,8 @@ class CompiledKernel:
         self.module: Any = None
         self.function: int | None = None
         self._loaded: Any = None
+        self._loader = 0
+        """The process that loaded it: one that was forked from it has no say in what becomes of it."""
         self._launch: Callable[..., None] | None = None
 
     @contextmanager
@@ -176,12 +181,22 @@ class CompiledKernel:
             with self._loading():
                 if self._loaded is None:
                     hooks = type(self).load_hooks
-                    before, after = hooks() if hooks is not None else (None, None)
+                    before, after, _ = hooks() if hooks is not None else (None, None, None)
                     self._tell(before)
                     loaded = self._into_memory()
-                    self.module, self.function, self._loaded = loaded, loaded.address, loaded
+                    self.module, self.function, self._loaded, self._loader = loaded, loaded.address, loaded, os.getpid()
                     self._tell(after)
         return self._loaded
+
+    def __del__(self) -> None:
+        """Tell that it is dropped, if it was loaded here; the code goes when the last launcher of it does."""
+        if self.__dict__.get("module") is None or self.__dict__.get("_loader") != os.getpid():
+            return
+        hooks = type(self).load_hooks
+        dropped = hooks()[2] if hooks is not None else None
+        if dropped:  # most often there is nobody to tell
+            self._tell(dropped)
+        self.module = self.function = self._loaded = None
 
     def _into_memory(self) -> Any:
         return LoadedKernel(self.kernel, self.metadata._asdict())

@@ -250,8 +250,9 @@ def _plain(error: CompilationError) -> Exception | None:
     return cause
 
 
-def _load_hooks() -> tuple[Any, Any]:
-    return knobs.runtime.kernel_load_start_hook, knobs.runtime.kernel_load_end_hook
+def _load_hooks() -> tuple[Any, Any, Any]:
+    runtime = knobs.runtime
+    return runtime.kernel_load_start_hook, runtime.kernel_load_end_hook, runtime.kernel_unload_hook
 
 
 def _elsewhere(executor: Executor | None) -> Any:

@@ -263,11 +263,13 @@ class runtime_knobs(base_knobs):
         self.__dict__["launch_exit_hook"] = HookChain(reversed=True)
         self.__dict__["kernel_load_start_hook"] = HookChain()
         self.__dict__["kernel_load_end_hook"] = HookChain(reversed=True)
+        self.__dict__["kernel_unload_hook"] = HookChain(reversed=True)
 
     launch_enter_hook: Any
     launch_exit_hook: Any
     kernel_load_start_hook: Any
     kernel_load_end_hook: Any
+    kernel_unload_hook: Any
 
 
 class language_knobs(base_knobs):

@@ -45,8 +45,12 @@ _INSTEAD = (
     ("compilation", "store_binary_only", "the cache always keeps every stage; WEFT_CACHE_SIZE bounds it"),
     ("compilation", "use_ir_loc", "places in messages are those of the kernel's source"),
     ("compilation", "dump_ir_extract_di_local_variables", "the code has no debug information"),
-    ("cache", "manager_class", "the cache is a directory: WEFT_CACHE_DIR"),
-    ("cache", "remote_manager_class", "the cache is a directory, which may be shared: WEFT_CACHE_DIR"),
+    ("cache", "manager_class", "kernels are kept in a directory: WEFT_CACHE_DIR; the class serves whoever asks for it"),
+    (
+        "cache",
+        "remote_manager_class",
+        "kernels are kept in a directory, which may be shared: WEFT_CACHE_DIR; the class serves whoever asks for it",
+    ),
 )
 
 _OF_GPUS = {("runtime", "override_arch")}

@@ -18,6 +18,7 @@ from abc import ABC, abstractmethod
 from functools import lru_cache
 from typing import Any
 
+from weft.base import LaunchError
 from weft.runtime import compiler_key, knobs
 from weft.runtime.cache import default_store, store_in
 from weft.runtime.trusted import Folder, Untrusted
@@ -179,9 +180,8 @@ class RedisRemoteCacheBackend(RemoteCacheBackend):
         import redis
 
         super().__init__(key)
-        host, port = os.environ.get("TRITON_REDIS_HOST", "localhost"), int(os.environ.get("TRITON_REDIS_PORT", "6379"))
-        self._redis = redis.Redis(host=host, port=port)
-        self._format = os.environ.get("TRITON_REDIS_KEY_FORMAT", "triton:{key}:{filename}")
+        self._redis = redis.Redis(host=knobs.redis.host, port=knobs.redis.port)
+        self._format = knobs.redis.key_format
 
     def _name(self, filename: str) -> str:
         return self._format.format(key=self.key, filename=filename)
@@ -196,13 +196,57 @@ class RedisRemoteCacheBackend(RemoteCacheBackend):
         self._redis.set(self._name(filename), data)
 
 
-class RemoteCacheManager(FileCacheManager):
-    """Files here, for want of elsewhere: kernels themselves are never kept remotely."""
+class RemoteCacheManager(CacheManager):
+    """Files in the place that `knobs.cache.remote_manager_class` stands for; what is fetched gets a path here."""
+
+    def __init__(self, key: str, override: bool = False, dump: bool = False) -> None:
+        backend = knobs.cache.remote_manager_class
+        if backend is None:
+            raise LaunchError(
+                "there is no remote cache",
+                hint="TRITON_REMOTE_CACHE_BACKEND names one: triton.runtime.cache:RedisRemoteCacheBackend, say",
+            )
+        self.key = key
+        self._here = FileCacheManager(key, override=override, dump=dump)
+        self._backend = None if override or dump else backend(key)
+        """None for files that are for people, and stay here."""
+
+    def get_file(self, filename: str) -> str | None:
+        """Fetch a file; its path here."""
+        if self._backend is None:
+            return self._here.get_file(filename)
+        found = self._backend.get([filename])
+        return self._here.put(found[filename], filename) if filename in found else None
+
+    def put(self, data: Any, filename: str, binary: bool = True) -> str:
+        """Send a file; its path here."""
+        if self._backend is not None:
+            self._backend.put(filename, data if isinstance(data, bytes) else str(data).encode())
+        return self._here.put(data, filename, binary)
+
+    def get_group(self, filename: str) -> dict[str, str] | None:
+        """Fetch a group of files; None when it is not there or not whole."""
+        if self._backend is None:
+            return self._here.get_group(filename)
+        name = f"__grp__{filename}"
+        try:
+            names = json.loads(self._backend.get([name])[name])
+            found = self._backend.get(names)
+            return {child: self._here.put(found[child], child) for child in names}
+        except (ValueError, KeyError, TypeError):
+            return None
+
+    def put_group(self, filename: str, group: dict[str, str]) -> str:
+        """Remember a group of files that were sent: their names, for paths are other ones elsewhere."""
+        if self._backend is not None:
+            self._backend.put(f"__grp__{filename}", json.dumps(sorted(group)).encode())
+        return self._here.put_group(filename, group)
 
 
 def get_cache_manager(key: str) -> CacheManager:
-    """Files under a key."""
-    return FileCacheManager(_base32(key) if _is_hex(key) else hashlib.sha256(key.encode()).hexdigest())
+    """Files under a key, kept by `knobs.cache.manager_class`, if that is set."""
+    manager: type[CacheManager] = knobs.cache.manager_class or FileCacheManager
+    return manager(_base32(key) if _is_hex(key) else hashlib.sha256(key.encode()).hexdigest())  # type: ignore[call-arg]
 
 
 def get_override_manager(key: str) -> CacheManager:

@@ -10,9 +10,8 @@ Loading the object into the process is left until the kernel is launched or aske
 from __future__ import annotations
 
 import importlib
-import os
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, ClassVar
 
@@ -133,10 +132,10 @@ class CompiledKernel:
 
     make_launcher: ClassVar[Callable[[CompiledKernel], Callable[..., None]] | None] = None
     """Set by the runtime: what turns arguments into a launch."""
-    load_hooks: ClassVar[Callable[[], tuple[Callable[..., None], Callable[..., None], Callable[..., None]]] | None] = (
-        None
-    )
+    load_hooks: ClassVar[Callable[[], Sequence[Callable[..., None]]] | None] = None
     """Set by the runtime: gives what is called before and after a kernel is loaded, and when it is dropped."""
+    process: ClassVar[Callable[[], int]] = staticmethod(lambda: 0)
+    """Set by the runtime: the number of this process."""
 
     def __init__(
         self,
@@ -184,13 +183,18 @@ class CompiledKernel:
                     before, after, _ = hooks() if hooks is not None else (None, None, None)
                     self._tell(before)
                     loaded = self._into_memory()
-                    self.module, self.function, self._loaded, self._loader = loaded, loaded.address, loaded, os.getpid()
+                    self.module, self.function, self._loaded, self._loader = (
+                        loaded,
+                        loaded.address,
+                        loaded,
+                        type(self).process(),
+                    )
                     self._tell(after)
         return self._loaded
 
     def __del__(self) -> None:
         """Tell that it is dropped, if it was loaded here; the code goes when the last launcher of it does."""
-        if self.__dict__.get("module") is None or self.__dict__.get("_loader") != os.getpid():
+        if self.__dict__.get("module") is None or self.__dict__.get("_loader") != type(self).process():
             return
         hooks = type(self).load_hooks
         dropped = hooks()[2] if hooks is not None else None

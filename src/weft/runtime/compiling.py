@@ -282,6 +282,7 @@ def compile(
     """
     compiler.CompiledKernel.make_launcher = staticmethod(make_launcher)
     compiler.CompiledKernel.load_hooks = staticmethod(_load_hooks)
+    compiler.CompiledKernel.process = staticmethod(os.getpid)
     knobs.weft.apply()
     given = dict(options or {})
     if hasattr(options, "__dict__") and not isinstance(options, Mapping):

@@ -6,6 +6,7 @@ converted in their place: `v7 = v3 + gl.convert_layout(v5, L2)`.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -137,8 +138,13 @@ class GluonGenerator(Generator):
         return name
 
     def layout(self, shape: Shape) -> str:
-        """A layout for a tile: one that there is for this rank, or a new one."""
-        same = [self.laid[v.name] for v in self.visible() if v.name in self.laid and len(v.shape) == len(shape)]
+        """A layout for a tile: one that there is for this rank, or a new one.
+
+        A layout of a few elements is none for a large tile: each thread would hold all of it.
+        """
+        least = math.prod(shape) // 64
+        fits = [v for v in self.visible() if v.name in self.laid and len(v.shape) == len(shape)]
+        same = [self.laid[v.name] for v in fits if math.prod(v.shape) >= least]
         if same and self.rng.random() < 0.4:
             return self.rng.choice(same)
         return self.named(self.registers(self.rng, shape, self.warps, self.hopper))

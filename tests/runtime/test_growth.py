@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 import weft
+from weft.backends.llvm import parts
 from weft.frontend import chains
 
 LADDER = Path(__file__).resolve().parents[2] / "benchmarks" / "compile_ladder.py"
@@ -83,6 +84,8 @@ def test_no_function_is_called_quadratically(
     name: str, size: int, target: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(chains, "LONGEST", 5)  # up to there each branch is looked at by all that it is in
+    monkeypatch.setattr(parts, "LONG", 0)  # both lengths are divided
+    monkeypatch.setattr(parts, "PART", 25)
     assert_growth(name, target, size, tmp_path, MOST)
 
 

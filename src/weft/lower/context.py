@@ -59,14 +59,10 @@ class Context:
         self.fragments: dict[SSAValue, Value] = {}
         self.waiting: dict[SSAValue, Callable[[], Value]] = {}
         """What is made when it is first asked for, by operations of the same block."""
-        self.pulled_rows: dict[SSAValue, Any] = {}
-        """Rows that are loaded for such operations alone."""
-        self.marked: set[XBlock] = set()
-        """The blocks of which that is known."""
-        self.pulled: dict[Operation, Operation] = {}
-        """Operations that are lowered when a row is stored of which they are a part, run by run: which store."""
-        self.loud_before: dict[Operation, int] = {}
-        """For operations of such blocks: how many come before it that a row may not be pulled across."""
+        self.parts: dict[XBlock, Any] = {}
+        """What is known of the blocks that load or store rows (row_parts.py)."""
+        self.deferred: set[Operation] = set()
+        """Operations on rows that are lowered where they are stored or reduced, run by run."""
         self.offsets: dict[SSAValue, int] = {}
         """Bytes that are xored to all places in a part of a buffer."""
         self.ranks: dict[SSAValue, int] = {}
@@ -93,7 +89,7 @@ class Context:
         for op in ops:
             self.build.span = span_of(op) or self.build.span
             found = LOWERINGS.get(op.name)
-            if op in self.pulled:
+            if op in self.deferred:
                 continue
             if found is not None:
                 found(self, op)
@@ -178,6 +174,10 @@ class Context:
         """The bits of the lane's or the warp's index that are in a mask."""
         bits = tuple(1 << i & mask for i in range(mask.bit_length()))
         return self.build.linear((0,), **{dim: bits})  # type: ignore[arg-type]
+
+    def lane(self) -> Value:
+        """i32: the number of the lane."""
+        return self.index("lane", self.program.lanes - 1)
 
     def negated(self, condition: Value) -> Value:
         """i1: whether it does not hold."""

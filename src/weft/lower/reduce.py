@@ -14,6 +14,7 @@ from weft.layouts.plan import Reduction, plan_reduction
 from .context import Context, elem_of, lowering, tile_shape
 from .elements import evaluate
 from .partials import Partials, Place
+from .row_parts import reduced_in_runs
 from .shapes import settle
 
 __all__ = ["combined"]
@@ -39,11 +40,15 @@ def _reduce(c: Context, op: Operation) -> None:
     shape = tile_shape(source)
     bits = max(ELEMENT_BITS[elem_of(x.type)] for x in op.operands)
     plan = plan_reduction(c.layout(source), shape, axis, bits, c.machine)
-    values = [c.whole(x) for x in op.operands]
     alive, taken = _without_copies(plan)
-    values = [c.build.rename(v, alive) for v in values]
+    in_runs = reduced_in_runs(c, op, lambda a, b: combined(c, body, [a], [b])[0])
+    if in_runs is not None:
+        alive, taken, values = _of_runs(c, plan, *in_runs)
+    else:
+        values = [c.build.rename(c.whole(x), alive) for x in op.operands]
     for direction in plan.registers:
-        alive, values = _within_registers(c, body, alive, taken, direction[0], values)
+        if _rep(taken, direction[0]):
+            alive, values = _within_registers(c, body, alive, taken, direction[0], values)
     for register, lane, _, _ in plan.lanes:
         other = [c.build.rename(v, [alive.index(_rep(taken, r ^ register)) for r in alive]) for v in values]
         moved = [c.build.shuffle_xor(v, [lane] * v.count) for v in other]
@@ -76,6 +81,18 @@ def _without_copies(plan: Reduction) -> tuple[list[int], f2.Echelon]:
     columns = plan.layout.in_columns("register")
     taken = f2.Echelon(f2.kernel(columns))
     return sorted({_rep(taken, r) for r in range(1 << len(columns))}), taken
+
+
+def _of_runs(
+    c: Context, plan: Reduction, total: Value, order: Sequence[int]
+) -> tuple[list[int], f2.Echelon, list[Value]]:
+    """What runs of registers have been reduced to: which registers are left, along what, and what they hold."""
+    taken = _without_copies(plan)[1]
+    run = (1 << len(plan.layout.in_columns("register"))) // total.count
+    for k in range(run.bit_length() - 1):
+        taken.add(order[1 << k])
+    firsts = {_rep(taken, r): k for k, r in enumerate(order[::run])}
+    return sorted(firsts), taken, [c.build.rename(total, [firsts[r] for r in sorted(firsts)])]
 
 
 def _within_registers(

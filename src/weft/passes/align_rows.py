@@ -256,8 +256,6 @@ def _turn(function: Operation, layout: LayoutAttr, rows: Sequence[_Row]) -> None
     run = min(MOST_RUN, RUN_BYTES // narrowest, max(1, size // (lanes * warps)))
     if narrowest > NARROW or run * narrowest < LEAST_RUN_BYTES or size < run * lanes * warps:
         return
-    if narrowest == 1 and size <= run * lanes * warps:  # 1 KB a row: what a warp does once costs more than it brings
-        return
     facts = AxisFacts()
     for row in rows:
         _note_alignment(row, run, facts)

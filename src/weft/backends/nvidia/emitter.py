@@ -339,6 +339,12 @@ class Emitter:
         whole = self.pure(f"bitcast {word} {register.word} to {type}")
         return self.pure(f"extractelement {type} {whole}, i32 {register.index}")
 
+    def lowest_byte(self, register: Register) -> str:
+        """A word whose lowest byte is this one; its other bytes do not matter."""
+        if not isinstance(register, Part) or register.count != 4:
+            return self.pure(f"zext i8 {self.name(register)} to i32")
+        return self.pure(f"lshr i32 {register.word}, {8 * register.index}") if register.index else register.word
+
     def names(self, value: lane.Value) -> list[str]:
         """All registers of a value as operands."""
         return [r if isinstance(r, str) else self.name(r) for r in self.env[value]]

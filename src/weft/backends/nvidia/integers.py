@@ -105,14 +105,7 @@ def _byte_product(e: Emitter, a: Register, b: Register) -> Register:
 
     LLVM's product of bytes is one of 16 bits, for which ptxas extends the sign of both factors and cuts the result.
     """
-    return Part(e.pure(f"mul i32 {_lowest(e, a)}, {_lowest(e, b)}"), 0, 4, "i8")
-
-
-def _lowest(e: Emitter, register: Register) -> str:
-    """A word whose lowest byte is this one."""
-    if not isinstance(register, Part) or register.count != 4:
-        return e.pure(f"zext i8 {e.name(register)} to i32")
-    return e.pure(f"lshr i32 {register.word}, {8 * register.index}") if register.index else register.word
+    return Part(e.pure(f"mul i32 {e.lowest_byte(a)}, {e.lowest_byte(b)}"), 0, 4, "i8")
 
 
 def _binary(name: str, llvm: str) -> None:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from weft.ir.lane import ELEMENT_BITS, LaneOp
 
-from .emitter import BITS, CONVERGENT, LLVM, Emitter, Register, Sum, emitter
+from .emitter import BITS, CONVERGENT, LLVM, Emitter, Part, Register, Sum, emitter
 from .registers import special
 
 __all__ = ["CONSTRAINTS", "address_text"]
@@ -136,7 +136,7 @@ def _load(e: Emitter, op: LaneOp) -> None:
             size = shape.words * shape.bits // 8
             more = at * shape.bits // shape.each // 8
             if mask in (None, "true") and not hints and space != "cluster":
-                words = _plain_load(e, address, space, more, shape, size)
+                words: Sequence[Register] = _plain_load(e, address, space, more, shape, size)
             else:
                 other = others[first : first + count] if others is not None else None
                 words = _masked_load(e, op, address, mask, other, more, shape, hints)
@@ -144,7 +144,8 @@ def _load(e: Emitter, op: LaneOp) -> None:
                 loaded[i] += _elements(e, result.elem, word, shape)
             at += count
             if turns is not None and done == len(addresses) // 2:
-                word = words[-1] if shape.word == "i32" else e.ins(f"bitcast {shape.word} {words[-1]} to i32")
+                word = e.name(words[-1])
+                word = word if shape.word == "i32" else e.ins(f"bitcast {shape.word} {word} to i32")
                 e.asm(turns.hand_on, "r,~{memory}", (), [("i32", word)], CONVERGENT)
     e.env[result] = [register for i in range(len(addresses)) for register in loaded[i]]
 
@@ -161,8 +162,11 @@ def _upwards(addresses: Sequence[Register], space: str) -> Sequence[int]:
     return sorted(range(len(addresses)), key=offsets.__getitem__)
 
 
-def _elements(e: Emitter, elem: str, word: str, shape: Shape) -> list[Register]:
+def _elements(e: Emitter, elem: str, word: Register, shape: Shape) -> list[Register]:
     """The elements of a word that was loaded."""
+    if elem != "i1" and isinstance(word, Part):
+        return [word]
+    word = e.name(word)
     if elem == "i1":
         parts = e.parts(word, "i8", shape.each)
         return [e.pure(f"icmp ne i8 {e.name(p)}, 0") for p in parts]
@@ -189,18 +193,19 @@ def _masked_load(
     more: int,
     shape: Shape,
     hints: Hints,
-) -> list[str]:
+) -> list[Register]:
+    """The words that are loaded; of single bytes the lowest parts of words of 32 bits, which computes best."""
     elem, space, n = op.results[0].elem, op.attrs["space"], shape.words
     type, base, offset = address_text(e, address, space == "global")
     small = shape.bits == 8
-    word = "i16" if small else shape.word
+    word = "i32" if small else shape.word
     kind = CONSTRAINTS[word]
     arguments: list[tuple[str, str]] = []
     ties = ""
     if mask is not None:
         instead = _words(e, elem, other, shape) if other is not None else ["0" if word[0] == "i" else "0.0"] * n
         if small:
-            instead = [e.pure(f"zext i8 {w} to i16") for w in instead]
+            instead = [e.pure(f"zext i8 {w} to i32") if w[0] == "%" else str(int(w) & 0xFF) for w in instead]
         arguments += [(word, w) for w in instead]
         ties = "".join(f",{i}" for i in range(n))
     start = n + len(arguments)
@@ -217,7 +222,7 @@ def _masked_load(
         arguments.append(("i64", hints.policy))
         constraints += ",l"
     found = e.asm(text, constraints, [word] * n, arguments)
-    return [e.ins(f"trunc i16 {w} to i8") for w in found] if small else found
+    return [Part(w, 0, 4, "i8") for w in found] if small else list(found)
 
 
 def _placed(modifiers: str, space: str) -> str:
@@ -225,13 +230,15 @@ def _placed(modifiers: str, space: str) -> str:
     return f"{modifiers}.{space}" if modifiers == ".volatile" else f".{space}{modifiers}"
 
 
-def _words(e: Emitter, elem: str, registers: Sequence[Register], shape: Shape) -> list[str]:
+def _words(e: Emitter, elem: str, registers: Sequence[Register], shape: Shape, is_masked: bool = False) -> list[str]:
     """Elements as the words of an access."""
     if elem == "i1":
         registers = [e.pure(f"zext i1 {e.name(r)} to i8") for r in registers]
         type = "i8"
     else:
         type = LLVM[elem]
+    if shape.bits == 8 and is_masked:  # the upper bytes of what is stored do not matter
+        return [e.lowest_byte(r) for r in registers]
     if shape.each == 1 and shape.word == type:
         return [e.name(r) for r in registers]
     return [e.word(registers[i : i + shape.each], type) for i in range(0, len(registers), shape.each)]
@@ -253,8 +260,9 @@ def _store(e: Emitter, op: LaneOp) -> None:
         for shape in _shape(value.elem, vector):
             first, count = i * vector + at, shape.words * shape.each
             more = at * shape.bits // shape.each // 8
-            words = _words(e, value.elem, values[first : first + count], shape)
-            if mask in (None, "true") and not hints and space != "cluster":
+            is_plain = mask in (None, "true") and not hints and space != "cluster"
+            words = _words(e, value.elem, values[first : first + count], shape, not is_plain)
+            if is_plain:
                 _plain_store(e, address, space, more, shape, words)
             else:
                 _masked_store(e, op, address, mask, more, shape, words, hints)
@@ -288,7 +296,7 @@ def _masked_store(
     type, base, offset = address_text(e, address, space == "global")
     word = shape.word
     if shape.bits == 8:
-        word, words = "i16", [e.pure(f"zext i8 {w} to i16") for w in words]
+        word = "i32"
     arguments = [(type, base), *((word, w) for w in words)]
     predicate = ""
     if mask is not None:

@@ -1,0 +1,209 @@
+"""Where the runs of a thread in a row are, which of them are whole, and the ends of the row, one element a lane.
+
+    places        0 ... 7 | 8 ... 15 | ... | 1000 ... 1007 | 1008 ... 1015          runs of 8, shift 3, 1,001 elements
+    elements   -3 ... 4   | 5 ... 12 | ... |  997 ... 1004 | beyond the row
+               ragged       whole            ragged
+
+A run is whole if all that is loaded or stored with it is of the row. What is not whole lies in the first places of the
+tile or in the last ones of the row, at most as many as half a warp has lanes: `Ends` has them one a lane, the first
+places in the lower half of the lanes and those from `tail` on in the upper one. A run that is loaded by two aligned
+vectors, which begin before it and end behind it, is whole where they are (`before`, `needed`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import copy
+
+from xdsl.ir import Operation, SSAValue
+
+from weft.ir import int_value
+from weft.ir.lane import ELEMENT_BITS, Block, LaneOp, Value
+from weft.layouts import f2
+
+from .context import Context, elem_of, tile_shape
+from .memory import VECTOR_BYTES, runs_of
+
+__all__ = ["Ends", "Runs"]
+
+
+class Runs:
+    """The runs of a thread in a row, and where the row begins and ends."""
+
+    def __init__(self, c: Context, op: Operation, tile: SSAValue, is_aligned: bool = True) -> None:
+        self.c, self.layout = c, c.layout(tile)
+        self.run, self.tile = int_value(op.properties["run"]), tile_shape(tile)[0]
+        self.size = max(8, ELEMENT_BITS[elem_of(tile.type)]) // 8
+        self.order = runs_of(self.layout, self.run)
+        """The layout's registers, run by run."""
+        columns = self.layout.in_columns("register")
+        self.places = [f2.multiply(columns, self.order[i]) for i in range(0, len(self.order), self.run)]
+        """The first place of each run, in thread 0."""
+        self.row, self.shift, self.end = c[op.operands[0]], c[op.operands[1]], c[op.operands[2]]
+        lane = c.build.linear([0], self.layout.in_columns("lane"), self.layout.in_columns("warp"))
+        self.first = self.less(lane, self.shift)
+        """The number of the element at the first place of run 0: what is added to `places`."""
+        self.chunk = 4 if self.size == 1 else min(VECTOR_BYTES, self.run * self.size)
+        """Bytes of an aligned vector; of bytes, which take too long to be shifted by more than that, of a word."""
+        self.distance = c.number(0)
+        """By how many bytes runs lie behind such vectors."""
+        self.before = c.number(0)
+        """How many elements must be there before a run, for it to be whole."""
+        self.needed = c.number(self.run)
+        """And how many from its first one on."""
+        self.is_shifted = not is_aligned
+        if self.is_shifted:
+            start = self.less(
+                c.build.op("arith.trunci", [self.row], "i32"),
+                c.build.op("arith.muli", [self.shift, c.number(self.size)], "i32"),
+            )
+            self.distance = c.build.op("arith.andi", [start, c.number(self.chunk - 1)], "i32")
+            self.before = c.build.op("arith.shrui", [self.distance, c.number(self.size.bit_length() - 1)], "i32")
+            self.needed = self.less(c.number(self.run + self.chunk // self.size), self.before)
+
+    def parts(self) -> list[Runs]:
+        """One run at a time."""
+        found = []
+        for k, place in enumerate(self.places):
+            part = copy(self)
+            part.places, part.order = [place], self.order[k * self.run : (k + 1) * self.run]
+            found.append(part)
+        return found
+
+    # -- numbers of elements ------------------------------------------------------------------------------------------
+
+    def less(self, a: Value, b: Value) -> Value:
+        return self.c.build.op("arith.subi", [a, b], "i32")
+
+    def compare(self, a: Value, how: str, b: Value) -> Value:
+        predicate = {"==": 0, "!=": 1, "<": 2, ">=": 5, "<u": 6}[how]
+        return self.c.build.op("arith.cmpi", [a, b], "i1", predicate=predicate)
+
+    def index(self) -> Value:
+        """The number of the first element of each run; negative in the first run of all."""
+        return self.c.plus(self.first, self.c.build.linear(self.places))
+
+    def all_there(self, index: Value, size: int) -> Value:
+        """Whether so many bytes from an element on are."""
+        limit = self.less(self.end, self.c.number(size // self.size - 1))
+        return self.compare(index, "<u", self.c.build.op("arith.maxsi", [limit, self.c.number(0)], "i32"))
+
+    def whole(self, index: Value | None = None) -> Value:
+        """Whether all that is loaded or stored with a run is there: with each of a thread's, or those that begin at
+        some elements."""
+        limit = self.c.plus(self.less(self.end, self.needed), self.c.number(1))
+        limit = self.c.build.op("arith.maxsi", [self.less(limit, self.before), self.c.number(0)], "i32")
+        return self.compare(self.less(index or self.index(), self.before), "<u", limit)
+
+    def ragged(self) -> Value:
+        """Whether only a part is. (In other words than `whole`, so that its predicates need not be kept for this.)"""
+        c = self.c
+        index = self.index()
+        rest = self.less(self.less(self.end, index), c.number(1))
+        ends = self.compare(rest, "<u", self.less(self.needed, c.number(1)))
+        begins = self.compare(index, "<", self.before)
+        begins = c.build.op("arith.andi", [begins, self.compare(index, "<", self.end)], "i1")
+        return c.build.op("arith.ori", [ends, begins], "i1")
+
+    def tail(self) -> Value:
+        """The place of the first run, beside those at the beginning, that may not be whole, however it is loaded."""
+        behind = self.less(self.c.plus(self.end, self.shift), self.c.number(self.run))  # 2 runs are needed at most
+        return self.c.build.op("arith.andi", [behind, self.c.number(-self.run)], "i32")
+
+    def any_there(self) -> Value:
+        """Whether any element of a warp's runs is."""
+        c = self.c
+        index = c.plus(
+            self.less(c.build.linear([0], (), self.layout.in_columns("warp")), self.shift), c.number(min(self.places))
+        )
+        return self.in_warp(self.compare(index, "<", self.end))
+
+    def in_warp(self, condition: Value) -> Value:
+        """Whether it holds in any lane; an assembler sees by the ballot that it is whole warps that go one way."""
+        lanes = self.c.build.add("ballot", [condition], [("i32", 1)]).result
+        return self.compare(lanes, "!=", self.c.number(0))
+
+    def of_warp(self, place: Value) -> Value:
+        """Whether a place is of this warp."""
+        columns = self.layout.in_columns("warp")
+        own, bits = self.c.build.linear([0], (), columns), sum(dict.fromkeys(columns))
+        return self.compare(self.c.build.op("arith.andi", [place, self.c.number(bits)], "i32"), "==", own)
+
+    def if_warp(self, condition: Value, kinds: Sequence[tuple[str, int]], taken: Block, otherwise: Block) -> LaneOp:
+        """A branch that whole warps take."""
+        return self.c.build.add("if", [condition], kinds, {"of_warp": True}, [taken, otherwise])
+
+    # -- addresses ----------------------------------------------------------------------------------------------------
+
+    def address(self) -> Value:
+        """The address of run 0, or of the vector that it begins in."""
+        start = self.of_index(self.first)
+        if not self.is_shifted:
+            return start
+        return self.c.build.op("arith.subi", [start, self.c.build.op("arith.extsi", [self.distance], "i64")], "i64")
+
+    def of_index(self, index: Value) -> Value:
+        """The addresses of elements."""
+        c = self.c
+        far = c.build.op("arith.extsi", [index], "i64")
+        far = c.build.op("arith.muli", [far, c.number(self.size, "i64")], "i64")
+        return c.build.op("arith.addi", [self.row, far], "i64")
+
+    def at(self, start: Value, steps: Sequence[int]) -> Value:
+        """Addresses of each run and so many bytes behind it, all steps of a run one after the other."""
+        distances = self.c.build.linear([p * self.size + s for p in self.places for s in steps])
+        return self.c.build.op("arith.addi", [start, self.c.build.op("arith.extsi", [distances], "i64")], "i64")
+
+    def each(self, value: Value, times: int) -> Value:
+        """What there is of each run, so many times."""
+        return self.c.build.rename(value, [k for k in range(value.count) for _ in range(times)])
+
+    def vectors(self) -> tuple[int, Value]:
+        """(the elements of a vector, the addresses of those that runs are made of)"""
+        vector = min(self.run, VECTOR_BYTES // self.size)
+        return vector, self.at(self.address(), range(0, self.run * self.size, vector * self.size))
+
+    def number(self) -> dict[str, int]:
+        """For an access: which of the rows it is whose elements are each for one warp alone."""
+        if self.layout.free_variable_masks()["warp"]:
+            return {}
+        return {"row": self.c.rows.setdefault((self.row, self.shift, self.size, self.layout), len(self.c.rows))}
+
+
+class Ends:
+    """The places of a row in which runs may not be whole, one a lane, in the warps whose they are."""
+
+    def __init__(self, runs: Runs) -> None:
+        c = runs.c
+        self.runs, self.half = runs, c.program.lanes // 2
+        assert 2 * runs.run <= self.half, runs.run
+        lane = c.lane()
+        self.tail = runs.tail()
+        is_first = runs.compare(lane, "<", c.number(self.half))
+        behind = runs.less(c.plus(self.tail, lane), c.number(self.half))
+        self.place = c.build.select(is_first, lane, behind)
+        index = runs.less(self.place, runs.shift)
+        is_end = runs.compare(index, "<", c.number(0))  # the first places have the end of the tile
+        self.index = c.build.select(is_end, c.plus(index, c.number(runs.tile)), index)
+        once = runs.compare(runs.less(behind, c.number(self.half)), "<u", c.number(runs.tile - self.half))
+        there = [runs.compare(self.index, "<u", runs.end), runs.of_warp(self.place)]
+        self.there = c.all_of([*there, c.build.op("arith.ori", [is_first, once], "i1")])
+        """Whether there is such an element, for this warp, that no other lane has."""
+        assert self.there is not None
+        self.mine = runs.in_warp(self.there)
+        """Whether a warp has any."""
+
+    def lane_of(self, runs: Runs) -> Value:
+        """The lane that has the element at each place of some runs."""
+        c = runs.c
+        place = c.plus(runs.index(), runs.shift)
+        behind = c.plus(runs.less(place, self.tail), c.number(self.half))
+        source = c.build.select(runs.compare(place, "<", c.number(self.half)), place, behind)
+        lanes = c.plus(runs.each(source, runs.run), c.build.linear([e for _ in runs.places for e in range(runs.run)]))
+        return c.build.op("arith.andi", [lanes, c.number(c.program.lanes - 1)], "i32")
+
+    def run_begin(self) -> Value:
+        """The number of the first element of the run that a lane's element is of."""
+        runs = self.runs
+        place = runs.c.build.op("arith.andi", [self.place, runs.c.number(-runs.run)], "i32")
+        return runs.less(place, runs.shift)

@@ -21,7 +21,7 @@ from weft.backends.cpu.roots import AssertRoot, AtomicRoot, CheckRoot, StoreRoot
 from weft.backends.cpu.schedule import Scheduler, anchor
 from weft.backends.llvm.emit import I1, I32, I64, const
 from weft.backends.llvm.emit import Value as Reg
-from weft.ir import CLOCKS, register_of
+from weft.ir import CLOCKS, FIXED_REGISTERS, register_of
 
 __all__: list[str] = []
 
@@ -116,10 +116,12 @@ def _register(s: Scheduler, op: Op) -> None:
         value = s.f.bin("lshr", s.context.emit_time(s.f), const(I64, CLOCKS[name]))
     elif name == "smid":
         value = s.context.thread_number
+    elif name in FIXED_REGISTERS:
+        value = const(I32, FIXED_REGISTERS[name])
     else:
         register, _, axis = name.partition(".")
-        numbers = {"ctaid": s.context.program_ids, "nctaid": s.context.num_programs}.get(register)
-        value = numbers["xyz".index(axis)] if numbers else const(I32, 0)
+        numbers = s.context.num_programs if register.startswith("n") else s.context.program_ids
+        value = numbers["xyz".index(axis)]
     narrower = value.type.bits > elem.bits
     s.env[op.result] = value if value.type == elem else s.f.cast("trunc" if narrower else "zext", value, elem)
 

@@ -71,11 +71,11 @@ def _reduce(s: Scheduler, op: Op) -> None:
             s.env[r] = buffer  # reading it closes the nest first: see _joins
 
 
-@anchor("tt.atomic_rmw", "tt.atomic_cas")
+@anchor("tt.atomic_rmw", "tt.atomic_cas", "tt.atomic_load", "tt.atomic_store")
 def _atomic(s: Scheduler, op: Op) -> None:
     s.flush()
     if op.args[0].is_tile:
-        result = s.allocate(op.result) if op.result.users else None
+        result = s.allocate(op.result) if op.results and op.result.users else None
         s.add_root(AtomicRoot(op, result))
         s.flush()
         if result is not None:
@@ -87,7 +87,9 @@ def _atomic(s: Scheduler, op: Op) -> None:
         reg = s.env[a]
         assert isinstance(reg, Reg)
         regs.append(reg)
-    s.env[op.result] = atomic(s.f, op, regs[0], regs[1:])
+    found = atomic(s.f, op, regs[0], regs[1:])
+    if op.results:
+        s.env[op.result] = found
 
 
 @anchor("tt.unsplat")

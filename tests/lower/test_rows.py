@@ -204,3 +204,11 @@ def test_a_row_is_kept_as_it_is_loaded() -> None:
     """What a reduction and a store extend is extended for each of them, so that 16 bits are what waits between them."""
     ops = [op for op in program(rms_norm, 8192, 8).body.walk() if op.name == "arith.extf"]
     assert max(op.results[0].count for op in ops) <= 8
+
+
+def test_a_loop_over_sizes_compiles_four_kernels() -> None:
+    """For multiples of 16, 8 and 4, and for all others."""
+    pointers = [weft.MockTensor("int8")] * 3
+    made = [scale.warmup(*pointers, n, B=64, num_warps=1, grid=(1,), target="cuda:90") for n in range(1000, 1101, 4)]
+    odd = [scale.warmup(*pointers, n, B=64, num_warps=1, grid=(1,), target="cuda:90") for n in range(1001, 1100, 2)]
+    assert [len(set(map(id, kernels))) for kernels in (made, odd, made + odd)] == [3, 1, 4]

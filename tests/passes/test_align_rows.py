@@ -1,4 +1,4 @@
-"""Rows at any address: which are turned, that they hold what they did, and that nothing else is changed."""
+"""Rows at any address: which are rotated, that they hold what they did, and that nothing else is changed."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def test_in_passes() -> None:
     assert weft.sim.last_run().total["global_store_sectors"] <= 1.2 * x.nbytes / 32
 
 
-def test_numbers_of_elements_are_turned_too() -> None:
+def test_numbers_of_elements_are_rotated_too() -> None:
     n = 333
     x = array("i8", 4, n)
     out = np.empty_like(x)
@@ -187,13 +187,13 @@ def test_an_array_of_any_length_is_read_by_vectors() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kernel", "turned"),
+    ("kernel", "rotated"),
     [(scale, True), (softmax, True), (place_in_row, True), (shift_in_place, False), (add, True)],
 )
-def test_which_are_turned(kernel: Any, turned: bool) -> None:
+def test_which_are_rotated(kernel: Any, rotated: bool) -> None:
     pointers = [weft.MockTensor("fp16")] * (len(kernel.arg_names) - 2)
     made = kernel.warmup(*pointers, 1001, B=1024, grid=(1,), target="cuda:90")
-    assert ("weft.load_row" in str(made.asm["ttgir"])) == turned
+    assert ("weft.load_row" in str(made.asm["ttgir"])) == rotated
 
 
 @weft.jit
@@ -214,7 +214,7 @@ def minus(a, b):
 
 
 @pytest.mark.parametrize("kernel", [running, combined])
-def test_what_has_an_order_is_not_turned(kernel: Any) -> None:
+def test_what_has_an_order_is_not_rotated(kernel: Any) -> None:
     pointers = [weft.MockTensor("fp16")] * 2
     made = kernel.warmup(*pointers, 1001, B=1024, grid=(1,), target="cuda:90")
     assert "weft.load_row" not in str(made.asm["ttgir"])

@@ -44,9 +44,6 @@ ON_THE_WAY = {8: (128, 2), 32: (64, 1)}
 """Bytes of a row that a thread asks for at a time, and parts of one that is not aligned with it, by the block's warps.
 Two blocks of 16 warps have 64 registers a thread, and 64 KB of rows on the way; a multiprocessor of an H100 needs 17 KB
 (25 bytes a nanosecond for 700)."""
-MOST_BEFORE = 1000
-"""Operations of the block before a store, if warps that have nothing of a part are to skip it: LLVM moves what only the
-store wants into the branch, in time that grows with the square of it."""
 QUIET = ("arith.", "math.", "tt.", "weft.load_row")
 LOUD = (
     *("tt.store", "tt.atomic", "tt.debug_barrier", "tt.call", "tt.print", "tt.assert", "weft.check", "tt.descriptor"),
@@ -275,8 +272,8 @@ def _store(c: Context, op: Operation) -> None:
         if leaf not in parts.loads and leaf not in parts.kept:
             _ = c[leaf]  # made before the branches
     shifted = [load for load in loads if load.runs.is_shifted]
-    is_skipped = len(runs.places) > 1 and len(c.build.block.ops) <= MOST_BEFORE
     is_apart = parts.is_stored(op, value)
+    is_skipped = is_apart and len(runs.places) > 1
     for k, part in enumerate(runs.parts()):
         for load in loads:
             load.begin_to(k + load.ahead)

@@ -11,21 +11,19 @@ becomes
     %i = (tt.make_range - tt.splat %shift) & 1023                   // for whoever else looks at it
 
 A row of 1,001 elements of 2 bytes begins at any even address. Element by element, 32 lanes load 64 bytes at a time, not
-aligned to the 32 bytes that memory is moved in; the mask is a predicate for each element. Instead the tile is turned:
+aligned to the 32 bytes that memory is moved in; the mask is a predicate for each element. Instead the tile is rotated:
 place p has element p - shift, so that places 8, 16, ... begin at multiples of 16 bytes. What the first `shift` places
 miss they have of the end of the tile, so that it is the same elements, only in other threads. A thread then has runs of
 8 with one predicate each. The first run and the one in which the row ends, two of hundreds, are taken element by
 element: nothing is read that is no element of the row.
 
-What comes from elsewhere (weights, whose rows begin at an aligned address, while their elements are turned with the
+What comes from elsewhere (weights, whose rows begin at an aligned address, while their elements are rotated with the
 others) is read by the aligned vectors in which the runs lie, and shifted in registers. The shift is the same for all:
 what is stored decides it, because a store cannot be done in two parts that two threads share.
 
-On an H100 rows of 1,001 and 32,003 bf16 times a vector take as long as a copy so, and 1.06 and 1.25 times as long one
-element a lane (2.8 and 4 times where one aligned load decides for all). Elements of 4 bytes are 128 bytes for 32 lanes
-also one by one; what is gained there is that what is written are whole sectors. Done where nothing sees who has which
-element (as in `recoalesce`, whose tiles these are) and sums may be taken in any order. Not done here: tiles of more
-dimensions.
+Done where nothing sees who has which element (as in `recoalesce`, whose tiles these are) and sums may be taken in any
+order. How rows are loaded, computed and stored then: `lower/rows.py`; what it brings: docs/decisions, 26. Not done
+here: tiles of more dimensions, and stores to rows that are aligned otherwise than the first store's.
 """
 
 from __future__ import annotations
@@ -110,20 +108,20 @@ class _Row:
 
 
 def align_rows(module: ModuleOp) -> None:
-    """Turn the rows of each function that are better read and written by aligned vectors."""
+    """Rotate the rows of each function that are better read and written by aligned vectors."""
     for function in module.body.block.ops:
         if function.name == "tt.func":
             for layout in dict.fromkeys(e for v in values_of(function) if (e := encoding_of(v.type)) is not None):
                 rows = _rows(function, layout)
                 if rows is not None:
-                    _turn(function, layout, rows)
+                    _rotate(function, layout, rows)
 
 
 # -- finding -----------------------------------------------------------------------------------------------------------
 
 
 def _rows(function: Operation, layout: LayoutAttr) -> list[_Row] | None:
-    """The rows that are accessed in a layout; None where they are good as they are, or cannot be turned."""
+    """The rows that are accessed in a layout; None where they are good as they are, or cannot be rotated."""
     linear = layout.linear
     if linear is None or len(layout.data.shape) != 1 or linear.in_dims.get("block", 1) > 1:
         return None
@@ -243,11 +241,11 @@ def _bound(mask: SSAValue, row: _Row) -> bool:
     return True
 
 
-# -- turning -----------------------------------------------------------------------------------------------------------
+# -- rotation ----------------------------------------------------------------------------------------------------------
 
 
-def _turn(function: Operation, layout: LayoutAttr, rows: Sequence[_Row]) -> None:
-    """Lay out a function's tiles of a layout anew, turned by what the first of its stores asks for."""
+def _rotate(function: Operation, layout: LayoutAttr, rows: Sequence[_Row]) -> None:
+    """Lay out a function's tiles of a layout anew, rotated by what the first of its stores asks for."""
     size = layout.data.shape[0]
     linear = layout.linear
     assert linear is not None
@@ -284,7 +282,7 @@ def _turn(function: Operation, layout: LayoutAttr, rows: Sequence[_Row]) -> None
         start.insert(op)
     shift = _shift(start, first, run)
     for op in ranges:
-        _turned(start, op, shift, size)
+        _numbers_of(start, op, shift, size)
     for row in rows:
         _rewrite(row, first, shift, run, size)
 
@@ -347,7 +345,7 @@ def _shift(b: Builder, row: _Row, run: int) -> SSAValue:
     return b.binary(arith.AndIOp, found, b.constant(run - 1, i32))
 
 
-def _turned(b: Builder, op: Operation, shift: SSAValue, size: int) -> None:
+def _numbers_of(b: Builder, op: Operation, shift: SSAValue, size: int) -> None:
     """The numbers of the elements that are at the places of a tile, for those who look at them."""
     old = op.results[0]
     number = getattr(shift.owner, "value", None)

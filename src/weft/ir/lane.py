@@ -167,6 +167,8 @@ class LaneProgram:
     """Blocks of a cluster."""
     registers: int = 0
     """Registers of a thread at entry, which setmaxnreg takes from and gives to; 0 is as many as the compiler wants."""
+    at_a_time: int = 0
+    """Blocks that a multiprocessor is to have registers for; 0 is as many as the compiler wants."""
     scratch: int = 0
     """Bytes of global memory that each program gets for itself, aligned to 128."""
     shared: list[Allocation] = field(default_factory=list)
@@ -182,12 +184,14 @@ class LaneProgram:
 OPERATIONS: dict[str, str] = {
     # values
     "constant": "one register of attrs value, the same in all lanes; elem of the result",
+    "keep": "(values): they are computed here, and not later",
     "program_id": "attrs axis: i32, the program's index in the grid",
     "num_programs": "attrs axis: i32, the grid's size",
     "linear": "attrs registers, lane, warp, block: i32; register k holds registers[k] xor the entries of lane, warp "
     "and block (the index in the cluster) whose bits are set in the indices: a linear layout, flattened; uniform: "
     "(if warps are to take it as one value)",
     "undefined": "registers that hold nothing: whatever depends on them is undefined",
+    "zero": "i32: 0, of which no compiler knows that it is; it is found where it stands, not earlier",
     # elementwise: arith.*, math.* and libdevice names with MLIR's meaning; attrs as there (predicate, fastmath, ...);
     # precise: a quotient or root that must be rounded once
     "select": "(condition, a, b)",

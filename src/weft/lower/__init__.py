@@ -45,6 +45,7 @@ from . import (
 from .barriers import insert_barriers
 from .context import LOWERINGS, Context
 from .fences import insert_fences
+from .in_parts import hold_less
 from .mask_loads import mask_loads
 from .order_globals import order_globals
 from .placement import place
@@ -113,6 +114,7 @@ def finish(program: LaneProgram) -> None:
     insert_fences(program)
     insert_barriers(program)
     order_globals(program)
+    hold_less(program)
     verify(program)
 
 

@@ -44,8 +44,9 @@ __all__ = ["Parts", "parts_of", "reduced_in_runs"]
 
 CHEAP = ("arith.ext", "arith.trunc", "arith.sitofp", "arith.uitofp", "arith.bitcast")
 """Operations that are done again rather than kept."""
-ONE_VALUE = (512, 1 << 16)
-"""Threads of a block and registers of a tile from which on a row that is reduced stays one value."""
+ONE_VALUE = (512, 64)
+"""Threads of a block and registers of a tile from which on a row that is reduced stays one value: what such blocks hold
+is decided when all of the program is written (held.py)."""
 Geometry = tuple[object, ...]
 """What says which elements of a row a thread has, and which are there: shift, end, run and layout."""
 Combine = Callable[[Value, Value], Value]

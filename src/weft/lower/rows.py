@@ -98,11 +98,9 @@ class Load:
         loaded = self.c.build.load("global", address, self.elem, vector, masks, self.other, **self.hints)
         return lambda: loaded
 
-    def joined(self) -> Value:
+    def joined(self, value: Value) -> Value:
         """All elements of the row: in warps that have its ends, with them in the runs that are not whole."""
         c, runs = self.c, self.runs
-        values = [self.end(k) for k in range(len(self.parts))]
-        value = c.build.add("join", values, [(self.elem, sum(v.count for v in values))]).result
         taken, otherwise = Block(), Block()
         before = c.inside(taken)
         found = c.build.shuffle(c.build.rename(self.at_ends, [0] * value.count), self.ends.lane_of(runs))
@@ -122,10 +120,10 @@ def _load(c: Context, op: Operation) -> None:
         if load.is_aligned:
             load.begin_to(load.ahead - 1)
         return
-    load.begin_to(len(load.parts))
+    loaded = load.load(load.runs)
 
     def joined() -> Value:
-        return c.build.rename(load.joined(), back(load.runs.layout, load.runs.order))
+        return c.build.rename(load.joined(loaded()), back(load.runs.layout, load.runs.order))
 
     if all(use.operation.parent is op.parent for use in result.uses):
         c.waiting[result] = joined

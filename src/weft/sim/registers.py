@@ -89,6 +89,10 @@ def _undefined(context: Context, op: LaneOp) -> None:
     _set(context, op, np.zeros(shape, DTYPES[op.results[0].elem]), np.ones(shape, np.bool_))
 
 
+def _zero(context: Context, op: LaneOp) -> None:
+    _set(context, op, np.zeros((1, 1, 1), np.int32))
+
+
 def _program_id(context: Context, op: LaneOp) -> None:
     batch = context.batch
     ids = np.array([batch.index_of(b)[op.attrs["axis"]] for b in range(len(batch.numbers))], np.int32)
@@ -260,6 +264,8 @@ def _ballot(context: Context, op: LaneOp) -> None:
 HANDLERS: dict[str, Callable[[Context, LaneOp], None]] = {
     "constant": _constant,
     "undefined": _undefined,
+    "zero": _zero,
+    "keep": lambda context, op: None,
     "program_id": _program_id,
     "num_programs": _num_programs,
     "linear": _linear,

@@ -148,3 +148,19 @@ def test_an_assembler_without_the_option(monkeypatch: pytest.MonkeyPatch) -> Non
 )
 def test_registers_that_somebody_chose_stay(monkeypatch: pytest.MonkeyPatch, more: dict) -> None:
     assert assembled(monkeypatch, 130, (128, 0), **more) == (130, [()])
+
+
+@pytest.mark.parametrize(("spilled", "alone", "taken"), [(24, 0, 64), (900, 0, 128), (900, 600, 64)])
+def test_a_program_for_two_blocks_that_spills_is_for_one(
+    monkeypatch: pytest.MonkeyPatch, spilled: int, alone: int, taken: int
+) -> None:
+    """A word or two is nothing; of much, half must be gone."""
+
+    def assemble(ptx: str, arch: str, *, maxnreg: int | None = None, options: tuple[str, ...] = ()) -> MachineCode:
+        asked = ".minnctapersm 2\n" in ptx
+        assert ".reqntid 512" in ptx and not options
+        return MachineCode(b"", "ptxas", 64 if asked else 128, spilled_bytes=spilled if asked else alone)
+
+    monkeypatch.setattr(occupancy, "assemble", assemble)
+    ptx = ".visible .entry f(\n)\n.reqntid 512\n.minnctapersm 2\n{\n}\n"
+    assert occupancy.assemble_for(ptx, "sm_90a", threads=512, shared=0).registers == taken

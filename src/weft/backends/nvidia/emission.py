@@ -156,6 +156,8 @@ def emit_llvm(
     maxnreg = maxnreg or program.registers
     if maxnreg:
         attributes += f' "nvvm.maxnreg"="{maxnreg}"'
+    if program.at_a_time > 1 and not maxnreg:
+        attributes += f' "nvvm.minctasm"="{program.at_a_time}"'
     first = next((op.span for op in program.body.walk() if op.span is not None), None)
     if lines and first is not None:
         e.source = Lines(_identifier(program.name), first)

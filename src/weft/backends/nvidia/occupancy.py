@@ -15,6 +15,9 @@ of 16,385 bf16 times a vector are 1.27 times as fast with two blocks of 512 thre
 Not asked for is what brings nothing: a block more where half of the warps that a multiprocessor can have are there, or
 where two blocks are that multiply matrices, one of which computes while the other waits (0.91 of the speed with three).
 
+A program that was written to hold little (lower/held.py) says for how many blocks that was; where ptxas has too few
+registers for them all the same, it has as many as it likes.
+
 And where ptxas gives a thread few registers and keeps the rest in memory (32, and 7 KB, for exact products of float32),
 it is asked for one block, for which it takes as many as there are; that is taken if it spills at most half as much.
 Not asked for is what is hopeless: of a tile of 512 x 512 in 128 threads nearly all is on the stack either way, and
@@ -72,6 +75,8 @@ MOST_REGISTERS = 255
 ONE_WARP = 32
 SERIALIZED = "instructions are serialized"
 """What ptxas says where products wait for each other."""
+ASKED = re.compile(r"^\.minnctapersm \d+\n", re.MULTILINE)
+"""What a program says that was written for several blocks (lower/held.py)."""
 PRODUCTS = ("wgmma.mma_async", "mma.sync")
 
 
@@ -121,6 +126,11 @@ def assemble_for(ptx: str, arch: str, *, threads: int, shared: int, maxnreg: int
     capability = int(arch.rpartition("_")[2].rstrip("abcdefghijklmnopqrstuvwxyz"))
     if first.by != "ptxas" or maxnreg or "setmaxnreg" in ptx:
         return first
+    if asked := ASKED.search(ptx):
+        if first.spilled_bytes <= SPILLED_ONCE:
+            return first
+        alone = assemble(ptx.replace(asked[0], ""), arch)
+        return alone if alone.spilled_bytes <= first.spilled_bytes / 2 else first
     kept_back = first.registers < NEAR * min(MOST_REGISTERS, REGISTERS // threads)
     if kept_back and first.stack_bytes > HOPELESS_FRAME:
         return first

@@ -63,6 +63,21 @@ def _undefined(e: Emitter, op: LaneOp) -> None:
     e.env[result] = [e.constant(result.elem, 0)] * result.count
 
 
+@emitter("zero")
+def _zero(e: Emitter, op: LaneOp) -> None:
+    """The highest bit of the clock, which takes 150 years to set."""
+    text = "{ .reg .b32 t; mov.u32 t, %clock_hi; shr.u32 $0, t, 31; }"
+    e.env[op.results[0]] = list(e.asm(text, "=r", ["i32"], ()))
+
+
+@emitter("keep")
+def _keep(e: Emitter, op: LaneOp) -> None:
+    """No instruction, but LLVM takes it for one that reads them."""
+    letters = {"float": "f", "half": "h", "bfloat": "h"}
+    given = [(LLVM[v.elem], n) for v in op.operands for n in e.names(v)]
+    e.asm("", ",".join(letters[t] for t, _ in given), (), given)
+
+
 @emitter("program_id")
 def _program_id(e: Emitter, op: LaneOp) -> None:
     axis = "xyz"[op.attrs["axis"]]

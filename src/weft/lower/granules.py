@@ -1,0 +1,92 @@
+"""Which values of a program may be computed some registers at a time, and how many at least (in_parts.py).
+
+%x = load global, 64 registers, 8 a vector     8: what an access takes, and an eighth of a tile
+%y = extf %x                                   8: as many as of what it is computed from
+%a = rename %y, table (0, 2, 4, ...)           4: these are of 8 registers of %y
+%b = addf %a, %c                               4
+"""
+
+from __future__ import annotations
+
+from weft.ir.lane import ELEMENTWISE, Block, LaneOp, Value
+
+__all__ = ["LAZY", "PARTS", "WIDE", "granules_of"]
+
+WIDE = 32
+"""Registers of a value that is one of a tile."""
+PARTS = 8
+"""Into how many parts tiles are divided, if accesses are not wider."""
+LAZY = ("linear", "select", "rename", "join", "pack", "unpack", "permute", "shuffle")
+"""Operations that can be done for some registers, beside those on elements, loads of tiles, and branches without
+effects."""
+
+
+def granules_of(block: Block) -> dict[Value, int]:
+    """The values that are made of tiles, and those; of each, how many registers are computed together at least."""
+    found: dict[Value, int] = {}
+    _note(block, found, everything=False)
+    return found
+
+
+def _note(block: Block, found: dict[Value, int], *, everything: bool) -> None:
+    """With `everything`, of the region of a branch that gives a tile: all of it is written once for each part."""
+    for op in block.ops:
+        one = op.results[0] if len(op.results) == 1 else None
+        is_wide = one is not None and one.count >= WIDE
+        is_tile = bool(op.regions) and is_wide and all(map(_is_pure, op.regions))
+        for region in op.regions:
+            _note(region, found, everything=everything or is_tile)
+        if one is None:
+            continue
+        if is_tile or (is_wide and op.name == "load" and op.attrs["space"] == "global"):
+            found[one] = _granule(op, found)
+        elif everything and op.name == "constant":
+            found[one] = 1
+        elif is_lazy(op) and (everything or is_wide or any(x in found for x in op.operands)):
+            found[one] = _granule(op, found)
+
+
+def is_lazy(op: LaneOp) -> bool:
+    """Whether an operation can be done for some registers."""
+    return op.name in LAZY or op.name.startswith(ELEMENTWISE)
+
+
+def _is_pure(block: Block) -> bool:
+    return all(op.name in ("constant", "yield") or is_lazy(op) for op in block.walk())
+
+
+def _granule(op: LaneOp, found: dict[Value, int]) -> int:
+    """How many registers of the result of an operation are computed together, at least."""
+    count = op.results[0].count
+    if op.name in ("linear", "join"):
+        return 1
+    if op.name == "load":
+        part, vector = count // PARTS, int(op.attrs["vector"])
+        return part if part and part % vector == 0 and count % part == 0 else vector
+    if op.regions:
+        given = [found.get(region.ops[-1].operands[0], 1) for region in op.regions]
+        return max((g for g in given if count % g == 0), default=1)
+    given = [found[x] for x in op.operands if x in found]
+    if op.name == "rename":
+        most = max(count // PARTS, 1) if count >= WIDE else count
+        return _of_table(op.attrs["table"], given[0] if given else count, most)
+    if op.name == "pack":
+        return max(1, max(given, default=1) * count // op.operands[0].count)
+    if op.name == "unpack":
+        return max(given, default=1) * count // op.operands[0].count
+    return max((g for g in given if count % g == 0), default=1)
+
+
+def _of_table(table: tuple[int, ...], granule: int, most: int) -> int:
+    """The most registers of a renamed value, at most so many, that lie within one group of what it renames.
+
+    >>> _of_table((0, 2, 4, 6, 8, 10, 12, 14), 8, 8), _of_table((8, 9, 10, 11), 8, 4)
+    (4, 4)
+    """
+    size = most
+    while size > 1:
+        runs = (table[i : i + size] for i in range(0, len(table), size))
+        if len(table) % size == 0 and all(len({k // granule for k in run}) == 1 for run in runs):
+            return size
+        size //= 2
+    return 1

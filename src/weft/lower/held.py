@@ -1,0 +1,246 @@
+"""What a thread holds across the barriers of a program that has not the registers for it, and what it does instead.
+
+    %x = extf %row                  64 words            %x = extf %row
+    %m = ... max of %x                                  %m = ... max of %x
+    barrier                                   becomes   barrier                     32 words: %row is held
+    %e = exp(%x - %m)                                   %y = extf(%row xor %zero)
+    %s = ... sum of %e                                  %e = exp(%y - %m)
+    barrier                         64 words            store shared %e[0:32]; barrier    32 words
+    ... %e / %s                                         ... (load shared, and %e[32:64]) / %s
+
+A thread of a block of 1,024 has 64 registers. What is more lies in local memory, where a word takes its way through the
+caches: rows of 65,536 elements were done at 0.4 to 0.6 of copy speed so. Two things are done, the first as far as it
+helps:
+
+- what is made of fewer words by a few cheap operations (numbers extended, a mean subtracted) is made again behind the
+  barrier. `%zero` is a number that no compiler knows to be 0, so that none takes the two for one and holds it.
+- words are parked in shared memory: each thread in places of its own, 16 bytes at a time, so that nobody waits for
+  anybody and no two lanes of an access meet in a bank. What is computed from parked words takes over their places.
+
+This file decides; in_parts.py writes the program anew, some registers of each value after the other, so that no more
+than that is held within a part of the program either.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from weft.ir.lane import ELEMENT_BITS, ELEMENTWISE, LaneOp, LaneProgram, Value
+from weft.targets.nvidia import REGISTERS, blocks_at_a_time, shared_limit
+
+from .granules import LAZY, WIDE, granules_of
+
+__all__ = ["Plan", "is_cheap", "plan"]
+
+LARGE = 512
+"""Threads of a block that is looked at: of smaller ones several fit, whatever they hold."""
+THREADS = 1024
+"""How many are to be on a multiprocessor at a time."""
+OTHERS, IN_HAND = 24, 4
+"""Registers for addresses, masks, and what is computed at the moment; and for twice what is loaded together of a tile
+of which branches compute some, but so many at least."""
+FEW_ON_THE_WAY = 16
+"""Words of rows that are loaded a part at a time, for which there is room in that."""
+SPARE = 4
+"""Of them, those that may be on their way from memory."""
+MOST = 6
+"""Operations by which something may be made again."""
+PARKED_AT_A_TIME = 4
+"""Words: 16 bytes."""
+RESERVED = 1 << 10
+"""Bytes of shared memory that a block has beside its own."""
+KNOWN = (
+    *("constant", "undefined", "program_id", "num_programs", "ballot", "load", "store", "shared", "barrier", "if"),
+    *("yield", "return", *LAZY),
+)
+FREE = ("linear", "constant", "rename", "join")
+CHEAP = {
+    f"arith.{name}"
+    for name in (
+        *("extf", "extsi", "extui", "trunci", "bitcast", "sitofp", "uitofp", "truncf"),
+        *("addf", "subf", "mulf", "negf", "maximumf", "minimumf", "maxnumf", "minnumf", "cmpf"),
+        *("addi", "subi", "muli", "andi", "ori", "xori", "shli", "shrui", "shrsi", "cmpi"),
+    )
+} | {"select", "math.fma", "math.absf"}
+
+
+@dataclass
+class Plan:
+    """What becomes of the values of a program, part by part: the parts lie between barriers of the block."""
+
+    lazy: dict[Value, int]
+    """The values that are computed some registers at a time, and how many at least."""
+    blocks: int
+    """How many blocks are to run at a time."""
+    live: list[list[Value]] = field(default_factory=list)
+    """Of each barrier: those that are there before and wanted behind it, in order."""
+    parked: dict[Value, int] = field(default_factory=dict)
+    """How many words of a value, the first ones, are in shared memory, from when they are computed on."""
+    places: dict[Value, int] = field(default_factory=dict)
+    """Where the parked words of a value begin: after so many words."""
+    instead: dict[Value, Value] = field(default_factory=dict)
+    """Whose places a value takes over, each group of registers when those of the other have been read."""
+    words: int = 0
+    """How many words of shared memory a thread has for all of them."""
+    spare: list[int] = field(default_factory=list)
+    """Of each part: words that may be on their way from memory beside what is held when it begins."""
+    again: int = 0
+    """How many values are made again behind barriers."""
+
+
+def plan(program: LaneProgram) -> Plan | None:
+    """What to do about a program; None for one that has registers enough, or is not of the kind."""
+    threads = program.warps * program.lanes
+    if threads < LARGE or program.blocks > 1 or program.registers or not _is_plain(program):
+        return None
+    capability = int(program.target.rpartition(":")[2].rstrip("a"))
+    blocks = max(1, min(THREADS // threads, blocks_at_a_time(capability, threads, program.shared_bytes)))
+    found = Plan(granules_of(program.body), blocks)
+    in_branches = max((_words(v, g) for v, g in found.lazy.items() if v.op and v.op.regions), default=0)
+    ahead = max(0, _on_the_way(program, found) - FEW_ON_THE_WAY)
+    most = REGISTERS // (threads * blocks) - OTHERS - max(IN_HAND, 2 * in_branches) - ahead
+    uses = _Uses(program, found)
+    if all(uses.words(wall) <= most for wall in range(uses.walls)):
+        return None
+    for wall in range(uses.walls):
+        while uses.words(wall) > most and uses.drop(wall):
+            found.again += 1
+    room = (shared_limit(program.target) + RESERVED) // blocks - RESERVED - program.shared_bytes
+    uses.park(most, room // (4 * threads) // PARKED_AT_A_TIME * PARKED_AT_A_TIME)
+    found.live = [uses.live(wall) for wall in range(uses.walls)]
+    found.spare = [most, *(most + SPARE - uses.words(wall) for wall in range(uses.walls))]
+    return found if found.again or found.parked else None
+
+
+def is_cheap(op: LaneOp) -> bool:
+    """Whether an operation may be done again."""
+    return op.name in FREE or op.name in CHEAP
+
+
+def _is_plain(program: LaneProgram) -> bool:
+    """Whether all operations are known, nothing is volatile, and barriers are in no branch."""
+    for op in program.body.walk():
+        if op.name not in KNOWN and not op.name.startswith(ELEMENTWISE):
+            return False
+        if op.attrs.get("volatile") or (op.name in ("load", "store") and op.attrs["space"] == "cluster"):
+            return False
+        if any(inner.name == "barrier" for region in op.regions for inner in region.walk()):
+            return False
+    return True
+
+
+def _on_the_way(program: LaneProgram, found: Plan) -> int:
+    """The most words that are loaded ahead at a time, of rows that are loaded where they are used."""
+    last: dict[Value, int] = {}
+    for i, op in enumerate(program.body.ops):
+        last.update(dict.fromkeys(op.operands, i))
+        last.update((x, i) for region in op.regions for inner in region.walk() for x in inner.operands)
+    ends: dict[int, int] = {}
+    now = most = 0
+    for i, op in enumerate(program.body.ops):
+        if op.name == "load" and op.attrs["space"] == "global" and op.results[0] not in found.lazy:
+            words, end = _words(op.results[0]), last.get(op.results[0], i)
+            now += words
+            ends[end] = ends.get(end, 0) + words
+        most = max(most, now)
+        now -= ends.pop(i, 0)
+    return most
+
+
+def _words(value: Value, registers: int = 0) -> int:
+    """Registers of 32 bits that a value takes, or so many of its own registers."""
+    return -(-(registers or value.count) * ELEMENT_BITS[value.elem] // 32)
+
+
+class _Uses:
+    """In which part of the program each value is made, and in which it is wanted."""
+
+    def __init__(self, program: LaneProgram, found: Plan) -> None:
+        self.plan = found
+        self.made: dict[Value, int] = {}
+        self.wanted: dict[Value, set[int]] = {}
+        self.places: set[Value] = set()
+        """What is computed cheaply from where an element is in its tile: it is computed where it is wanted."""
+        part = 0
+        for op in program.body.ops:
+            if op.name == "barrier" and op.attrs["scope"] == "block":
+                part += 1
+            inner = [x for region in op.regions for x in region.walk()]
+            for one in (op, *inner):
+                for value in one.operands:
+                    if value in self.made:
+                        self.wanted[value].add(part)
+            for value in op.results:
+                if value not in found.lazy:
+                    continue
+                if is_cheap(op) and all(x in self.places or x not in found.lazy for x in op.operands):
+                    self.places.add(value)
+                else:
+                    self.made[value], self.wanted[value] = part, set()
+        self.walls = part
+
+    def live(self, wall: int) -> list[Value]:
+        """What is there before a barrier, and wanted behind it."""
+        return [v for v, part in self.made.items() if part <= wall and any(w > wall for w in self.wanted[v])]
+
+    def words(self, wall: int) -> int:
+        """How many words of registers tiles take then."""
+        return sum(_words(v) - self.plan.parked.get(v, 0) for v in self.live(wall) if v.count >= WIDE)
+
+    def drop(self, wall: int) -> bool:
+        """Have something be made again behind a barrier, what was made last if there is a choice; whether it helps."""
+        live = self.live(wall)
+        for value in reversed(live):
+            sources = self._sources(value, set(live))
+            if sources is None or sum(_words(s) for s in sources if s not in live) >= _words(value):
+                continue
+            behind = {w for w in self.wanted[value] if w > wall}
+            self.wanted[value] -= behind
+            for source in sources:
+                self.wanted[source] |= behind
+            return True
+        return False
+
+    def _sources(self, value: Value, live: set[Value]) -> set[Value] | None:
+        """What a value can be made of again; None where that takes too much."""
+        sources: set[Value] = set()
+        cost, todo, seen = 0, [value], {value}
+        while todo:
+            op = todo.pop().op
+            if op is None or not is_cheap(op):
+                return None
+            cost += op.name not in FREE
+            for x in op.operands:
+                if x in seen or x not in self.made:
+                    continue
+                seen.add(x)
+                if x not in live and x.op is not None and is_cheap(x.op):
+                    todo.append(x)
+                else:
+                    sources.add(x)
+        return sources if cost <= MOST else None
+
+    def park(self, most: int, room: int) -> None:
+        """Park what is more than so many words, as far as there is room."""
+        for wall in range(self.walls):
+            for value in sorted(self.live(wall), key=_words, reverse=True):
+                excess = self.words(wall) - most
+                if excess <= 0 or value in self.plan.parked:
+                    continue
+                if ELEMENT_BITS[value.elem] in (16, 32) and value.count >= WIDE:
+                    self._park(value, excess, room)
+
+    def _park(self, value: Value, excess: int, room: int) -> None:
+        """Find a place for words of a value: another's that is not wanted any more, or one behind all."""
+        found, step = self.plan, max(PARKED_AT_A_TIME, _words(value, self.plan.lazy[value]))
+        words = min(-(-excess // step) * step, _words(value))
+        for other, has in found.parked.items():
+            like = (other.elem, other.count, found.lazy[other]) == (value.elem, value.count, found.lazy[value])
+            taken = other in found.instead.values()
+            if like and has >= words and not taken and max(self.wanted[other]) <= self.made[value]:
+                found.parked[value], found.places[value], found.instead[value] = words, found.places[other], other
+                return
+        words = min(words, (room - found.words) // step * step)
+        if words > 0:
+            found.parked[value], found.places[value] = words, found.words
+            found.words += words

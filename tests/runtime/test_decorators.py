@@ -261,3 +261,44 @@ def test_heuristics_that_are_none(rules: Any, message: str) -> None:
     with pytest.raises(LaunchTypeError) as caught:
         kernel[(1,)](np.zeros(1, np.int32), 3)
     assert str(caught.value) == f'{message}\nhint: {{"EVEN": lambda args: args["n"] % args["BLOCK"] == 0}}'
+
+
+async def asynchronous(x):  # type: ignore[no-untyped-def]
+    tl.store(x, 1)
+
+
+async def asynchronous_generator(x):  # type: ignore[no-untyped-def]
+    yield x
+
+
+TUNED = {"configs": CONFIGS, "key": ["n"]}
+MISUSES: dict[str, tuple[Callable[[], Any], str, str]] = {
+    "jit": (lambda: weft.jit(noinlin=True)(plain), "jit has no argument 'noinlin'", "did you mean 'noinline'?"),
+    "gluon": (lambda: weft.gluon.jit(debugg=True)(plain), "jit has no argument 'debugg'", "did you mean 'debug'?"),
+    "repr": (lambda: weft.jit(repr=3)(plain), "repr of jit is a function, got 3 of type int", ""),  # type: ignore[call-overload]
+    "async": (lambda: weft.jit(asynchronous), "function, and asynchronous is an `async def`", "write `def`"),
+    "async generator": (lambda: weft.jit(asynchronous_generator), "asynchronous_generator is an `async def`", ""),
+    "autotune": (
+        lambda: weft.autotune(**TUNED, restore_values=["x"])(weft.jit(plain)),
+        "autotune has no argument 'restore_values'", "did you mean 'restore_value'?",
+    ),
+    "no key": (lambda: weft.autotune(CONFIGS)(weft.jit(plain)), "autotune needs a key: ", 'key=["n"]; key=[]'),
+    "Config": (
+        lambda: weft.autotune([weft.Config({"B": 16}, reg_dec_producer=24)], key=[])(weft.jit(plain)),
+        "Config has no argument 'reg_dec_producer'", "its arguments are kwargs, num_warps, ",
+    ),
+    "pre_hook": (
+        lambda: weft.autotune([weft.Config({"B": 16}, pre_hook=3)], key=[])(weft.jit(plain)),  # type: ignore[arg-type]
+        "pre_hook of a Config is a function, got 3 of type int", "pre_hook=lambda args: ...",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", MISUSES)
+def test_arguments_of_decorators_are_refused_when_the_kernel_is_used(what: str) -> None:
+    make, message, hint = MISUSES[what]
+    kernel = make()
+    for _ in range(2):
+        with pytest.raises(WeftError) as caught:
+            kernel[(1,)](np.zeros(4, np.float32), 1)
+        assert message in str(caught.value) and hint in str(caught.value)

@@ -117,6 +117,7 @@ class JITCallable:
         do_not_specialize: Iterable[int | str] = (),
         do_not_specialize_on_alignment: Iterable[int | str] = (),
         noinline: bool = False,
+        problem: Callable[[Span], DefinitionError | None] = lambda place: None,
     ) -> None:
         self.fn = fn
         self.noinline = noinline
@@ -160,13 +161,20 @@ class JITCallable:
             self._file_lines = linecache.getlines(self.file_name, self.__globals__)
             if self.has_source:
                 self._check_definition()
+            asked_wrong = problem(self._place)
+            if asked_wrong is not None:
+                raise asked_wrong
         except DefinitionError as error:
             self.wrong = error
         self.by_name.setdefault(self._fn_name, weakref.WeakSet()).add(self)
 
+    @property
+    def _place(self) -> Span:
+        return Span(self.file_name, self.starting_line_number, 0, self.starting_line_number, None)
+
     def _check_definition(self) -> None:
         """DefinitionError for a function that cannot be compiled, by what is known without its source."""
-        place = Span(self.file_name, self.starting_line_number, 0, self.starting_line_number, None)
+        place = self._place
         if self.__name__ == "<lambda>":
             raise DefinitionError(
                 "jit needs a function that is defined with `def`, got a lambda", place, hint="def f(x): return ..."
@@ -176,6 +184,10 @@ class JITCallable:
                 f"JIT functions do not support **kwargs: {self.__name__} takes them",
                 place,
                 hint="name the parameters, or take a tuple",
+            )
+        if self._code.co_flags & (inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
+            raise DefinitionError(
+                f"a kernel is a plain function, and {self.__name__} is an `async def`", place, hint="write `def`"
             )
         if len(self._file_lines) < self.starting_line_number:
             raise DefinitionError(

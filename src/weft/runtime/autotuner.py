@@ -39,6 +39,7 @@ from .errors import AutotunerError, PTXASError
 from .files import compiler_key
 from .interface import KernelInterface, PickledByName
 from .jit import JITFunction
+from .misuse import check_unknown
 from .streams import may_use_gpu
 from .testing import do_bench, do_bench_cudagraph
 from .tuning_checks import (
@@ -114,7 +115,7 @@ class Autotuner(PickledByName, KernelInterface[Any]):
         self,
         fn: Any,
         arg_names: Sequence[str],
-        configs: list[Config],
+        configs: list[Config] | None,
         key: Sequence[str],
         reset_to_zero: Sequence[str] | None,
         restore_value: Sequence[str] | None,
@@ -126,7 +127,9 @@ class Autotuner(PickledByName, KernelInterface[Any]):
         use_cuda_graph: bool = False,
         do_bench: Callable[..., Any] | None = None,
         cache_results: bool = False,
+        **unknown: Any,
     ) -> None:
+        self._unknown = unknown
         self.configs = as_names(configs) or [Config({}, num_warps=4, num_stages=3, num_ctas=1)]
         self.keys = as_names(key)
         self.cache: dict[tuple[Any, ...], Config] = {}
@@ -181,6 +184,12 @@ class Autotuner(PickledByName, KernelInterface[Any]):
     def _check(self) -> None:
         """Raise what is wrong with the kernel, or with how it is to be tuned."""
         check_kernel(self.fn, "autotune")
+        check_unknown("autotune", self._unknown)
+        if self._given["key"] is NO_KEY:
+            raise LaunchTypeError(
+                "autotune needs a key: the arguments for whose values the configurations are measured",
+                hint='key=["n"]; key=[] measures once for all',
+            )
         check_configs(self.configs)
         asked = {"key": self.keys, "reset_to_zero": self.reset_to_zero, "restore_value": self.restore_value}
         for what, names in asked.items():
@@ -527,9 +536,13 @@ class Heuristics(PickledByName, KernelInterface[Any]):
         return self.fn.run(*args, **kwargs)
 
 
+NO_KEY: Sequence[str] = []
+"""What stands for a key that was not given; by its identity."""
+
+
 def autotune(
-    configs: list[Config],
-    key: Sequence[str],
+    configs: list[Config] | None = None,
+    key: Sequence[str] = NO_KEY,
     prune_configs_by: Mapping[str, Any] | None = None,
     reset_to_zero: Sequence[str] | None = None,
     restore_value: Sequence[str] | None = None,
@@ -540,6 +553,7 @@ def autotune(
     use_cuda_graph: bool = False,
     do_bench: Callable[..., Any] | None = None,
     cache_results: bool = False,
+    **unknown: Any,
 ) -> Callable[[Any], Autotuner]:
     """Measure `configs` whenever an argument named in `key` has a new value, and launch the fastest.
 
@@ -564,6 +578,7 @@ def autotune(
             use_cuda_graph=use_cuda_graph,
             do_bench=do_bench,
             cache_results=cache_results,
+            **unknown,
         )
 
     return decorate

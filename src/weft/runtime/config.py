@@ -26,6 +26,7 @@ class Config:
         maxnreg: int | None = None,
         pre_hook: Callable[[dict[str, Any]], Any] | None = None,
         ir_override: str | None = None,
+        **unknown: Any,
     ) -> None:
         self.kwargs = kwargs
         self.num_warps = num_warps
@@ -34,6 +35,8 @@ class Config:
         self.maxnreg = maxnreg
         self.pre_hook = pre_hook
         self.ir_override = ir_override
+        self.unknown = unknown
+        """Arguments that no Config has, told when the kernel is used."""
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__init__({})  # type: ignore[misc]

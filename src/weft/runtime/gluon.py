@@ -218,6 +218,7 @@ def jit(
     do_not_specialize_on_alignment: Iterable[int | str] | None = None,
     debug: bool | None = None,
     noinline: bool | None = None,
+    **unknown: Any,
 ) -> Any:
     """Decorator: make a function a Gluon kernel, or one that Gluon kernels call. Options are those of `weft.jit`.
 
@@ -232,5 +233,5 @@ def jit(
     return decorated(
         GluonJITFunction, fn, version=version, repr=repr, launch_metadata=launch_metadata,
         do_not_specialize=do_not_specialize, do_not_specialize_on_alignment=do_not_specialize_on_alignment,
-        debug=debug, noinline=noinline,
+        debug=debug, noinline=noinline, **unknown,
     )  # fmt: skip

@@ -32,6 +32,7 @@ from .futures import FutureKernel, active_mode, unless_failed
 from .inspection import DeviceCaches, JitFunctionInfo, read_specialization, told_of_compilation
 from .interface import KernelInterface, PickledByName
 from .launch import limits_of, make_fire, make_guard, runtime_leaves
+from .misuse import misuse_of_jit
 from .specialize import signature_of, specialize_param
 from .tensors import MockTensor
 
@@ -97,12 +98,15 @@ class JITFunction(JITCallable, PickledByName, KernelInterface[Any]):
         noinline: bool | None = None,
         repr: Callable[[Any], str] | None = None,
         launch_metadata: Callable[..., Mapping[str, Any]] | None = None,
+        **unknown: Any,
     ) -> None:
+        functions = {"repr": repr, "launch_metadata": launch_metadata}
         super().__init__(
             fn,
             do_not_specialize=do_not_specialize or (),
             do_not_specialize_on_alignment=do_not_specialize_on_alignment or (),
             noinline=bool(noinline),
+            problem=lambda place: misuse_of_jit(place, functions, unknown),
         )
         self.version = version
         self.debug = debug
@@ -534,6 +538,7 @@ def jit(
     do_not_specialize_on_alignment: Iterable[int | str] | None = None,
     debug: bool | None = None,
     noinline: bool | None = None,
+    **unknown: Any,
 ) -> Any:
     """Make a Python function a kernel, or a function that kernels call.
 
@@ -545,7 +550,7 @@ def jit(
     return decorated(
         JITFunction, fn, version=version, repr=repr, launch_metadata=launch_metadata,
         do_not_specialize=do_not_specialize, do_not_specialize_on_alignment=do_not_specialize_on_alignment,
-        debug=debug, noinline=noinline,
+        debug=debug, noinline=noinline, **unknown,
     )  # fmt: skip
 
 

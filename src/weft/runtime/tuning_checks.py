@@ -16,6 +16,7 @@ from typing import Any
 from weft.base import DefinitionError, LaunchError, LaunchTypeError
 
 from .config import Config
+from .misuse import check_unknown, hint_for
 
 __all__ = [
     "PRUNE",
@@ -74,8 +75,7 @@ def check_names(kernel: str, parameters: Sequence[str], what: str, names: Iterab
         if isinstance(given, str):
             hint = f"{what} is a list of names: {what}=[{given!r}]"
         else:
-            near = get_close_matches(str(name), parameters, 1)
-            hint = f"did you mean {near[0]!r}?" if near else f"its parameters are {', '.join(parameters)}"
+            hint = hint_for(str(name), parameters, "its parameters are")
         raise LaunchError(f"{what} names {name!r}, which is no parameter of {kernel}", str(name), hint=hint)
 
 
@@ -88,6 +88,10 @@ def check_configs(configs: Sequence[Any]) -> None:
                 hint=CONFIG if isinstance(config, Mapping) else None,
             )
         check_mapping("what a Config holds", config.kwargs, CONFIG)
+        check_unknown("Config", config.unknown)
+        if config.pre_hook is not None and not callable(config.pre_hook):
+            found = f"got {config.pre_hook!r} of type {type(config.pre_hook).__name__}"
+            raise LaunchTypeError(f"pre_hook of a Config is a function, {found}", hint="pre_hook=lambda args: ...")
 
 
 def check_mapping(what: str, given: Any, example: str, all_callable: bool = False) -> None:

@@ -9,6 +9,8 @@
 #                layouts: only these; OPTIMISED=1: under `python -O`
 #   make fuzz-flow   random programs of loops, branches and returns, which Python runs too, for SEEDS=0:5000; on
 #                TARGET=cpu; TRITON_PYTHON=an interpreter with Triton 3.6 asks that about what is refused
+#   make fuzz-rows   random kernels over rows of any length at any address, in TARGET=sim:cuda:90 against the CPU, for
+#                SEEDS=0:1000
 #   make misuse  wrong calls of every builtin: refused as by Triton 3.6.0? TRITON_PYTHON=its interpreter asks it anew
 #   make gpu-test, make gpu-bench   the tests, the table and the counters that need an NVIDIA GPU
 #   make gpu-fuzz   random kernels on the GPU, for SECONDS=600; findings go to the folder OUT=gpu-fuzz
@@ -33,7 +35,7 @@ PER ?= 0
 SEED ?= 1
 JOBS ?= 2
 
-.PHONY: bench clean demo fuzz fuzz-flow fuzz-layouts gpu gpu-assembler gpu-bench
+.PHONY: bench clean demo fuzz fuzz-flow fuzz-layouts fuzz-rows gpu gpu-assembler gpu-bench
 .PHONY: gpu-fuzz gpu-sanitize gpu-test lint math-exhaustive misuse mutants suite test
 .PHONY: malformed test-long triton-tests types wheel
 
@@ -66,6 +68,10 @@ malformed: $(VENV)/.test
 fuzz-flow: $(VENV)/.test
 	PYTHONPATH=tests $(BIN)/python -m fuzz.flow.run --seeds $(or $(SEEDS),0:5000) --target $(TARGET) \
 		$(if $(TRITON_PYTHON),--triton $(TRITON_PYTHON))
+
+fuzz-rows: $(VENV)/.test
+	PYTHONPATH=tests $(BIN)/python -m fuzz.rows --seeds $(or $(SEEDS),0:1000) \
+		--target $(if $(filter cpu,$(TARGET)),sim:cuda:90,$(TARGET))
 
 misuse: $(VENV)/.test
 	PYTHONPATH=tests $(BIN)/python -m misuse.verdicts $(if $(TRITON_PYTHON),--triton $(TRITON_PYTHON))

@@ -188,7 +188,16 @@ def test_children_with_this_path_find_weft(tmp_path: Path, weft_is_there: bool) 
     env = {{**os.environ, "PYTHONPATH": os.pathsep.join(path)}}
     print(subprocess.run([sys.executable, "-c", {ASK!r}], env=env, capture_output=True, text=True, check=True).stdout)
     """
-    assert run(body, tmp_path).split() == [str(SRC / "weft/compat/shim/__init__.py"), "weft.language"]
+    found = SRC / "weft" if weft_is_there else _installed(tmp_path)
+    assert run(body, tmp_path).split() == [str(found / "compat/shim/__init__.py"), "weft.language"]
+
+
+def _installed(folder: Path) -> Path:
+    """The package that is installed, which need not be the one that is tested."""
+    command = [sys.executable, "-c", "import weft; print(weft.__file__)"]
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=True)
+    return Path(done.stdout.strip()).parent
 
 
 def test_other_children_find_what_is_installed(tmp_path: Path) -> None:

@@ -4,9 +4,10 @@
     cd tests && python -m mutants.run --out mutants --only rule:17   # one of them
     cd tests && python -m mutants.run --list                         # which they are
 
-Each fault meets the tests of its room, stopped at the first failure; only those that survive meet the whole suite. What
-is done stands in `OUT/results.jsonl`, a line for each fault, and is not done again: the run goes on where it stopped.
-A test that takes ten times as long as it should is a failure too.
+First the suite must pass in a copy without a fault. Then each fault meets the tests of its room, stopped at the first
+failure; only those that survive meet the whole suite. What is done stands in `OUT/results.jsonl`, a line for each
+fault, and is not done again: the run goes on where it stopped. A test that takes ten times as long as it should is a
+failure too.
 """
 
 from __future__ import annotations
@@ -89,16 +90,16 @@ class Tree:
         start = time.monotonic()
         try:
             room = next(tests for name, tests in NEAR.items() if mutant.path.startswith(f"src/weft/{name}"))
-            killed_by, stage = self._failure(room, ROOM_SECONDS), "room"
+            killed_by, stage = self.failure(room, ROOM_SECONDS), "room"
             if not killed_by and not near:
-                killed_by, stage = self._failure((), SUITE_SECONDS), "suite"
+                killed_by, stage = self.failure((), SUITE_SECONDS), "suite"
         finally:
             path.write_text(source, encoding="utf-8")
         taken = time.monotonic() - start
         where = (mutant.name, mutant.path, mutant.line, mutant.rule)
         return Result(*where, killed_by, stage if killed_by else "survived", round(taken, 1))
 
-    def _failure(self, tests: tuple[str, ...], seconds: float) -> str:
+    def failure(self, tests: tuple[str, ...], seconds: float) -> str:
         """The first test that fails, "" if none does. The faulty tree is the one that is imported."""
         own = [str(self.folder / name) for name in ("src", "tests")]
         paths = os.pathsep.join([*own, *filter(None, [os.environ.get("PYTHONPATH")])])
@@ -116,6 +117,18 @@ class Tree:
         lines = (done.stdout + done.stderr).splitlines()
         failed = [line.split(" - ")[0] for line in lines if line.startswith(("FAILED ", "ERROR "))]
         return failed[0] if failed else f"status {done.returncode}: {lines[-1] if lines else ''}"
+
+
+def failure_without_fault(out: Path) -> str:
+    """The first test that fails in a copy without a fault; what passed once is not run again."""
+    passed = out / "passes-without-a-fault"
+    if passed.exists():
+        return ""
+    with tempfile.TemporaryDirectory(prefix="weft-mutant-") as folder:
+        failure = Tree(Path(folder)).failure((), SUITE_SECONDS)
+    if not failure:
+        passed.touch()
+    return failure
 
 
 def chosen(only: str) -> list[Mutant]:
@@ -155,6 +168,9 @@ def main() -> int:
     lines = record.read_text(encoding="utf-8").splitlines() if record.exists() else []
     results = {r.name: r for r in (Result(**json.loads(line)) for line in lines)}
     left = [m for m in mutants if m.name not in results]
+    if not options.near and (failure := failure_without_fault(options.out)):
+        print(f"without any fault the suite fails, so that nothing can be said of faults: {failure}")
+        return 1
     end = time.monotonic() + options.seconds
 
     def judge(slot: int) -> None:

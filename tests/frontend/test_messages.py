@@ -108,7 +108,7 @@ UNROLLED = "outside of a `for` it is unrolled while the kernel is compiled: mark
             "2: `sqrt` runs while the kernel is compiled, and cannot take a scalar fp32 (TypeError: it is for arrays); "
             "in a kernel, tl.sqrt or libdevice.sqrt computes on tensors",
         ),
-        (more_than_it_takes, "2: abs() takes 1 positional argument, 3 were given; None"),
+        (more_than_it_takes, "2: abs() takes 1 positional argument, 3 were given; it is called as tl.abs(x)"),
         (
             axis_of_the_grid,
             "2: the axis of program_id must be of type tl.constexpr; mark the parameter, `n: tl.constexpr`",
@@ -235,15 +235,28 @@ ANNOTATED: tl.constexpr = 42
             "one axis at a time; a reduction without an axis is over all elements",
         ),
         (axis_of_the_run, "2: axis must be a constexpr integer, got int32; mark the parameter, `n: tl.constexpr`"),
-        (tile_as_axis, "2: axis must be a constexpr integer, got int32[4]; None"),
+        (
+            tile_as_axis,
+            "2: axis must be a constexpr integer, got int32[4]; write a number there, "
+            "or mark the parameter that it comes from, `N: tl.constexpr`",
+        ),
         (flag_of_the_run, "2: keep_dims must be a constexpr bool, got int1; mark the parameter, `n: tl.constexpr`"),
         (
             descriptor_as_tuple,
             "2: `associative_scan` cannot take these arguments: the function make_block_ptr, constexpr 0, "
-            "the jit function several_axes; None",
+            "the jit function several_axes; "
+            "it is called as tl.associative_scan(input, axis, combine_fn, reverse=False)",
         ),
-        (repeated_block_pointer, "2: a block pointer cannot be repeated, got pointer<<['16'], fp32>>; None"),
-        (wider_other, "2: Expected pointer argument to have shape [4, 4] but got [4]; None"),
+        (
+            repeated_block_pointer,
+            "2: a block pointer cannot be repeated, got pointer<<['16'], fp32>>; "
+            "it is called as tl.broadcast_to(input, *shape)",
+        ),
+        (
+            wider_other,
+            "2: Expected pointer argument to have shape [4, 4] but got [4]; "
+            "x[:, None] and x[None, :] add axes, tl.reshape and tl.broadcast_to change shapes",
+        ),
         (
             annotated_global,
             "2: Cannot access global variable ANNOTATED from within @jit'ed function. It is of type int, which could "

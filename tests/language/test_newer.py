@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import ml_dtypes
@@ -348,3 +350,71 @@ def test_quotients_of_small_floats_are_float32(other: Any, target: str) -> None:
     small = {tl.float8e5: ml_dtypes.float8_e5m2, tl.float8e4nv: ml_dtypes.float8_e4m3fn}
     a, b = x.astype(small[tl.float8e5]).astype(np.float32), y.astype(small[other]).astype(np.float32)
     np.testing.assert_allclose(o, np.concatenate([a / b, np.fmod(a, b), 1 / a]), rtol=1e-6)
+
+
+@pytest.mark.parametrize("target", ["cpu", "cuda:90"])
+def test_atomic_loads_and_stores_as_ir_text(target: str) -> None:
+    signature = {"src": "*fp16", "dst": "*fp16", "old": "*fp32", "n": "i32", "ORDERED": "constexpr"}
+    made = weft.compile(weft.ASTSource(copied, signature, {"ORDERED": True}), target)
+    text = made.asm["ttir"]
+    tile, mask = "tensor<16x!tt.ptr<i16>>", "tensor<16xi1>"
+    assert re.search(rf"= tt.atomic_load acquire, gpu, %\w+, %\w+ : \({tile}, {mask}\) -> tensor<16xi16>", text)
+    assert re.search(rf"tt.atomic_store release, gpu, %\w+, %\w+, %\w+ : {tile}\n", text)
+    assert re.search(r"= tt.atomic_load acquire, gpu, %\w+ : \(!tt.ptr<i16>\) -> i16", text)
+    assert re.search(r"tt.atomic_store release, gpu, %\w+, %\w+ : !tt.ptr<i16>\n", text)
+    assert ir.print_module(ir.parse_module(text)) == text
+    if target == "cuda:90":
+        assert "tt.atomic_load acquire, gpu" in made.asm["ttgir"] and "ld.acquire.gpu.global.b16" in made.asm["ptx"]
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_atomic_loads_and_stores_of_ir_text_run(target: str, tmp_path: Path) -> None:
+    file = tmp_path / "k.ttir"
+    file.write_text("""module {
+  tt.func public @k(%p: !tt.ptr<i32>, %o: !tt.ptr<i32>, %n: i32) {
+    %i = tt.make_range {end = 8 : i32, start = 0 : i32} : tensor<8xi32>
+    %ends = tt.splat %n : i32 -> tensor<8xi32>
+    %m = arith.cmpi slt, %i, %ends : tensor<8xi32>
+    %s = tt.splat %p : !tt.ptr<i32> -> tensor<8x!tt.ptr<i32>>
+    %sp = tt.addptr %s, %i : tensor<8x!tt.ptr<i32>>, tensor<8xi32>
+    %d = tt.splat %o : !tt.ptr<i32> -> tensor<8x!tt.ptr<i32>>
+    %dp = tt.addptr %d, %i : tensor<8x!tt.ptr<i32>>, tensor<8xi32>
+    %v = tt.atomic_load relaxed, cta, %sp, %m : (tensor<8x!tt.ptr<i32>>, tensor<8xi1>) -> tensor<8xi32>
+    tt.atomic_store relaxed, sys, %dp, %v : tensor<8x!tt.ptr<i32>>
+    %one = tt.atomic_load acquire, sys, %p : (!tt.ptr<i32>) -> i32
+    tt.atomic_store release, gpu, %o, %one : !tt.ptr<i32>
+    tt.return
+  }
+}
+""")
+    x, out = np.arange(10, 18, dtype=np.int32), np.full(8, -1, np.int32)
+    weft.compile(str(file), target)[(1,)](x, out, 5)
+    assert out.tolist() == [10, 11, 12, 13, 14, 0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("%0 = tt.atomic_load release, gpu, %p : (!tt.ptr<i8>) -> i8", "its order is acquire or relaxed, not release"),
+        ("%0 = tt.atomic_load acquire, gpu, %p : (!tt.ptr<i8>) -> i32", "goes i8, not"),
+        ("tt.atomic_store acquire, gpu, %p, %v : !tt.ptr<i8>", "its order is release or relaxed, not acquire"),
+    ],
+)
+def test_what_atomic_loads_and_stores_in_ir_text_refuse(text: str, message: str) -> None:
+    source = f"""module {{
+  tt.func public @k(%p: !tt.ptr<i8>, %v: i8) {{
+    {text}
+    tt.return
+  }}
+}}"""
+    with pytest.raises(weft.WeftError, match=message):
+        ir.verify(ir.parse_module(source))
+
+
+def test_an_atomic_load_beyond_an_array_is_found() -> None:
+    dst, old = np.zeros(16, np.int32), np.zeros(16, np.float32)
+    with pytest.raises(weft.WeftError, match="`src`"):
+        copied[(1,)](np.zeros(12, np.int32), dst, old, 16, True, debug=True)
+    copied[(1,)](np.zeros(12, np.int32), dst, old, 12, True, debug=True)
+    with pytest.raises(weft.WeftError, match="`dst`"):
+        copied[(1,)](np.zeros(12, np.int32), dst[:10], old, 12, True, debug=True)

@@ -1,7 +1,9 @@
 """One malformed input and the verdict on what Weft does with it.
 
-PASS          an error of Weft's with a place in the source and a text of its own, or the input is valid after all
+PASS          an error of Weft's with a place in the source, a text of its own and a hint
 UNSUPPORTED   the same, and it says that a target cannot do it, or has too little of something
+UNHINTED      the same as one of these two, but without a hint
+VALID         no error: the input is right after all
 MISMATCH      an error of Weft's, but without a place, or with the text of an error of Python's
 CRASH         any other exception, a fault that Weft reports of itself, the end of the process
 TIMEOUT       no error within SECONDS of the process's own time, or no kernel within LONGEST
@@ -26,12 +28,16 @@ from weft.runtime import knobs
 
 from . import expressions, kernels, texts
 
-__all__ = ["KINDS", "SECONDS", "shown", "verdict"]
+__all__ = ["FINE", "KINDS", "SECONDS", "shown", "verdict"]
+
+FINE = ("PASS", "UNSUPPORTED", "UNHINTED", "VALID")
+"""The verdicts that nobody has to look at one by one."""
 
 SECONDS = 5.0
 LONGEST = 60.0
 LEAKS = re.compile(
-    r"object is not (?:iterable|subscriptable|callable)|index out of range|object has no attribute|values to unpack"
+    r"object is not (?:iterable|subscriptable|callable)|index out of range|object has no attribute"
+    r"|values to unpack(?! \(expected \d+, got \d+\))"
     r"|not supported between instances|unhashable|recursion depth|invalid literal for int|'NoneType' object"
     r"|at 0x[0-9a-f]{6}|(?:Key|Assertion|Index|Attribute|Recursion|UnboundLocal|Name)Error|<weft\."
     r"|cannot be interpreted as an integer|is of a kind that the operation cannot have|VerifyException|\bxdsl\b"
@@ -108,13 +114,13 @@ def verdict(kind: str, seed: int) -> tuple[str, str]:
             warnings.simplefilter("ignore")
             with _alarm(), contextlib.redirect_stdout(io.StringIO()):  # `static_print`
                 KINDS[kind](seed)
-        return "PASS", ""
+        return "VALID", ""
     except _TimeOut:
         return "TIMEOUT", f"no answer within {LONGEST:g} s"
     except Exception as error:
         said, what = _judged(error)
         took = time.process_time() - begin
-        if said in ("PASS", "UNSUPPORTED") and took > SECONDS:
+        if said in FINE and took > SECONDS:
             return "TIMEOUT", f"{took:.1f} s until {what}"
         return said, what
 
@@ -129,7 +135,10 @@ def _judged(error: Exception) -> tuple[str, str]:
     if leak:
         return "MISMATCH", f"leaks {leak[0]!r}: {_first(text)}"
     if isinstance(error, CompilationError | _Said) and error.span is None:
-        return ("UNSUPPORTED", told) if isinstance(error, Unsupported) else ("MISMATCH", f"no place: {_first(text)}")
+        if not isinstance(error, Unsupported):
+            return "MISMATCH", f"no place: {_first(text)}"
+    if not (getattr(error, "hint", None) or "hint: " in text or "usage:" in text):  # argparse's says what is right
+        return "UNHINTED", told
     return "UNSUPPORTED" if isinstance(error, Unsupported | OutOfResources) else "PASS", told
 
 

@@ -160,6 +160,7 @@ def test_a_script(tmp_path: Path, flags: list[str]) -> None:
         f"weft.base.errors.CompilationError: {script}:7:19: error: missing is not defined\n"
         "    7 |     tl.store(out, missing)\n"
         "      |                   ^^^^^^^\n"
+        "hint: assign `missing` first, make it a parameter, or a global, `missing = tl.constexpr(...)`\n"
     )
     assert "frontend" not in done.stderr
 

@@ -83,6 +83,15 @@ def test_registers_by_name(target: str) -> None:
     assert register("nctaid.x", target).tolist() == [3] * 6
     assert register("tid.x", target).tolist() == [0] * 6
     assert register("laneid", target).tolist() == [0] * 6
+    for name, value in {"lanemask_eq": 1, "lanemask_lt": 0, "lanemask_gt": 0xFFFF_FFFE, "cluster_ctarank": 0}.items():
+        assert register(name, target).tolist() == [value] * 6
+
+
+def test_clusters_and_the_grid_on_the_cpu() -> None:
+    assert register("clusterid.x", "cpu").tolist() == register("ctaid.x", "cpu").tolist()
+    assert register("nclusterid.y", "cpu").tolist() == [2] * 6
+    assert register("cluster_nctaid.z", "cpu").tolist() == register("cluster_nctarank", "cpu").tolist() == [1] * 6
+    assert register("gridid", "cpu", wide=True).tolist() == [0] * 6
 
 
 @pytest.mark.parametrize("text", ["mov.u32 $0, %envreg3;", "mov.u32 $0, %smid; add.u32 $0, $0, 1;", "not.b32 $0, $0;"])

@@ -252,6 +252,32 @@ def of_another_type_in_the_turn_before(o, n):
 
 
 @weft.jit
+def of_another_type_in_the_last_turn(o, n):
+    for i in range(n):
+        for a in range(i):
+            pass
+        if i > 0:
+            tl.store(o + i, a)
+        a = i * 0.5 + 1.5
+    tl.store(o + 7, (a * 2).to(tl.int32))
+
+
+@weft.jit
+def of_another_type_in_the_last_turn_of_a_while(o, n):
+    if n < 0:
+        a = tl.arange(0, 8)
+    i = 0
+    while i < n:
+        a = i * 2
+        for a in range(a, a + n - 1):
+            pass
+        tl.store(o + i, a)
+        a = (a, i * 0.5)
+        i += 1
+    tl.store(o + 7, (a[0] + a[1]).to(tl.int32))
+
+
+@weft.jit
 def wider_in_the_turn_before(o, n):
     for i in range(2):
         for a in range(n - 3 * i):
@@ -370,6 +396,10 @@ CASES: list[tuple[Any, int, list[int], bool]] = [
     (argument_as_the_variable, 3, python(1, 2, 3, None, None, None, None, 2), False),
     (of_another_type_in_the_turn_before, 6, python(5, 2), False),
     (of_another_type_in_the_turn_before, 3, python(2, 0), True),
+    (of_another_type_in_the_last_turn, 3, python(None, 0, 1, None, None, None, None, 5), False),
+    (of_another_type_in_the_last_turn, 0, python(None, None, None, None, None, None, None, 0), True),
+    (of_another_type_in_the_last_turn_of_a_while, 3, python(1, 3, 5, None, None, None, None, 6), False),
+    (of_another_type_in_the_last_turn_of_a_while, 0, python(None, None, None, None, None, None, None, 0), True),
     (wider_in_the_turn_before, 3, python(2, 7), False),
     (wider_in_the_turn_before, 0, python(0, 7), True),
     (of_another_type_in_one_branch, 4, python(3, 3, 3), False),

@@ -24,7 +24,14 @@ from .samples import Places, Samples, Wrap, some_places
 
 __all__ = ["WrappedOffset", "wrapped_offsets"]
 
-_ACCESSES = {"tt.load": "load", "tt.store": "store", "tt.atomic_rmw": "atomic", "tt.atomic_cas": "atomic"}
+_ACCESSES = {
+    "tt.load": "load",
+    "tt.store": "store",
+    "tt.atomic_load": "load",
+    "tt.atomic_store": "store",
+    "tt.atomic_rmw": "atomic",
+    "tt.atomic_cas": "atomic",
+}
 _NAMES = {"arith.addi": "sum", "arith.subi": "difference", "arith.muli": "product", "arith.shli": "shift"}
 _LARGEST = 1 << 16
 """Tiles of more elements are not searched for the first that wraps."""
@@ -76,7 +83,7 @@ def wrapped_offsets(root: Operation) -> list[WrappedOffset]:
 
 
 def _mask_of(access: Operation) -> SSAValue | None:
-    if isinstance(access, tt.LoadOp | tt.StoreOp | tt.AtomicRMWOp):
+    if isinstance(access, tt.LoadOp | tt.StoreOp | tt.AtomicRMWOp | tt.AtomicLoadOp | tt.AtomicStoreOp):
         return access.mask
     return None
 

@@ -71,13 +71,15 @@ class ASTSource:
         self.name: str = fn.__name__
         unknown = [name for name in signature if name not in fn.arg_names]
         if unknown:
-            raise _at(fn, f"the signature names {unknown}, but the parameters of {self.name} are {fn.arg_names}")
+            wrong = f"the signature names {unknown}, but the parameters of {self.name} are {fn.arg_names}"
+            raise _at(fn, wrong, hint="rename them, or leave them out")
         given = constexprs if constexprs is not None else constants if constants is not None else {}
         self.constants: dict[Path, Any] = {}
         for key, value in given.items():
             if isinstance(key, str):
                 if key not in fn.arg_names:
-                    raise _at(fn, f"{self.name} has no parameter {key!r}; it has {fn.arg_names}")
+                    wrong = f"{self.name} has no parameter {key!r}; it has {fn.arg_names}"
+                    raise _at(fn, wrong, hint="constants are given by the names or the numbers of parameters")
                 key = (fn.arg_names.index(key),)
             elif isinstance(key, int):
                 key = (key,)
@@ -89,13 +91,13 @@ class ASTSource:
             elif (i,) in self.constants:
                 self.signature[name] = "constexpr"
             else:
-                raise _at(fn, f"the signature says nothing about parameter {name!r} of {self.name}", name)
+                raise _at(fn, f"the signature says nothing about parameter {name!r} of {self.name}", name, hint=_TYPES)
         for name, kind in self.signature.items():
             try:
                 str_to_ty(kind, None)
             except (ValueError, TypeError, AttributeError) as error:
                 found = error if isinstance(error, ValueError) else f"expected the name of a type, got {kind!r}"
-                raise _at(fn, f"the type of parameter `{name}` of {self.name}: {found}", name) from None
+                raise _at(fn, f"the type of parameter `{name}` of {self.name}: {found}", name, hint=_TYPES) from None
         self.attrs: dict[Path, list[list[Any]]] = dict(attrs or {})
         self.symbol = self._symbol()
         self._traced: list[Any] | None = None
@@ -159,7 +161,10 @@ def trace_unfollowed(src: Source, options: CompileOptions, target: GPUTarget) ->
         src.trace(options, target)
 
 
-def _at(fn: JITCallable, message: str, parameter: str | None = None) -> CompilationError:
+_TYPES = "'*fp32' is an array of float32, 'i32' a number, 'constexpr' a constant, which constexprs={name: value} gives"
+
+
+def _at(fn: JITCallable, message: str, parameter: str | None = None, *, hint: str) -> CompilationError:
     """An error at the definition of a kernel, or at one of its parameters."""
     definition: Any = fn.parse().body[0]
     start = definition.col_offset + len("def ")
@@ -168,7 +173,7 @@ def _at(fn: JITCallable, message: str, parameter: str | None = None) -> Compilat
         if argument is not None and argument.arg == parameter:
             first, last = argument.col_offset, argument.col_offset + len(argument.arg)
             place = Span(fn.file_name, argument.lineno, first, argument.lineno, last)
-    return CompilationError(message, place, source_line=fn.source_line(place.line))
+    return CompilationError(message, place, source_line=fn.source_line(place.line), hint=hint)
 
 
 class IRSource:

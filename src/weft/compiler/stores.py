@@ -15,23 +15,17 @@ from typing import Any
 from xdsl.dialects.builtin import ContainerType, IntegerType, ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 
-from weft.ir import TensorDescType, int_value, is_pointer, tt, walk
+from weft.ir import TensorDescType, is_pointer, walk
 
 __all__ = ["stored_params"]
 
 _WRITES = (
-    *("tt.store", "tt.atomic_rmw", "tt.atomic_cas"),
+    *("tt.store", "tt.atomic_rmw", "tt.atomic_cas", "tt.atomic_store"),
     *("tt.descriptor_store", "tt.descriptor_scatter", "tt.descriptor_reduce"),
 )
 
 
-_READS = (*_WRITES, "tt.load", "tt.descriptor_load", "tt.descriptor_gather")
-
-
-def _only_reads(op: Operation) -> bool:
-    """Whether it is `tl.atomic_load`."""
-    kind = op.properties.get("atomic_rmw_op")
-    return op.name == "tt.atomic_rmw" and kind is not None and int_value(kind) == tt.RMWOp.LOAD
+_READS = (*_WRITES, "tt.load", "tt.atomic_load", "tt.descriptor_load", "tt.descriptor_gather")
 
 
 def _is_address(value: SSAValue) -> bool:
@@ -53,7 +47,7 @@ def stored_params(module: ModuleOp) -> list[int]:
     entry = function.regions[0].blocks[0]
     found: set[int] = set()
     seen: set[SSAValue] = set()
-    work = [op.operands[0] for op in walk(function) if op.name in _WRITES and not _only_reads(op)]
+    work = [op.operands[0] for op in walk(function) if op.name in _WRITES]
     while work:
         value = work.pop()
         wanted = _is_address if _is_address(value) else _may_hold_one

@@ -155,7 +155,9 @@ class Carried:
         after = self.frame.scope
         for name, place in self.assigned.items():
             before, now = self.before.get(name, MISSING), after.get(name, MISSING)
-            if name in self.names:
+            if name in self.names and now is not MISSING and self._may_change(name):
+                self._finish_free(name, before, now)
+            elif name in self.names:
                 after[name] = self._final(name, now, place)
             elif self._is_known(name, before):
                 if now is not before and not same_value(now, before):
@@ -165,22 +167,10 @@ class Carried:
         return flatten(after[name] for name in self.names)
 
     def _final(self, name: str, now: Any, place: ast.AST) -> Any:
-        """What a carried variable is at the end of a turn.
-
-        It must have kept its type, unless it had no value for sure before the loop: then what has another type is no
-        value either, for the loop or the branch of a later turn that may not set it.
-        """
+        """What a carried variable is at the end of a turn."""
         kind = self.kind_of(name)
         if now is MISSING:
             return self.inside[name]
-        before = self.before.get(name)
-        if name in self.late or type(before) is Unavailable:
-            if type(now) is Unavailable:
-                self.doubts[name] = now
-            value = self._converted(now, kind)
-            if value is None and type(before) is Unavailable:
-                self.doubts.setdefault(name, before)
-            return value if value is not None else zero(self.frame.builder, kind)
         if type(now) is Unavailable:
             if now.held is None:
                 raise now.error or self.frame.error(
@@ -197,6 +187,30 @@ class Carried:
         if type(now) is not type(self.inside[name]) or not _stays(kind, now.type):
             raise self._changed_type(name, kind, now, place)
         return now
+
+    def _may_change(self, name: str) -> bool:
+        """Whether a carried variable need not keep its type, as not every path before the loop has set it."""
+        return name in self.late or type(self.before.get(name, MISSING)) is Unavailable
+
+    def _finish_free(self, name: str, before: Any, now: Any) -> None:
+        """The end of a turn for a variable that may change its type.
+
+        A value of another type is none for the loop or the branch that finds it in the next turn, as it would be none
+        before the loop.  After the loop it is one: it goes round a second time, with the type that it has.
+        """
+        kind, after = self.kind_of(name), self.frame.scope
+        value = self._converted(now, kind)
+        if value is not None:
+            after[name] = value
+            if type(now) is Unavailable:
+                self.doubts[name] = now
+            return
+        index = self.names.index(name)
+        aside = self.names[index] = f"{name}.{index}"
+        self.inside[aside] = self.inside.pop(name)
+        after[aside] = zero(self.frame.builder, kind)
+        if self.frame.liveness.after(self.node, name):
+            self._carry_late(name, before, now)
 
     def _carry_late(self, name: str, before: Any, now: Any) -> None:
         """Carry a variable that has a value at the end of the body, and none of its type before the loop."""
@@ -300,7 +314,8 @@ class Carried:
         first = 0
         for name, kind in zip(self.names, self.kinds, strict=True):
             value, last = kind._unflatten_ir(values, first)
-            if name not in scope or any(first <= index < last for index in changed.kept):
+            is_changed = name not in scope or any(first <= index < last for index in changed.kept)
+            if name in self.assigned and is_changed:
                 name_value(value, name)
                 scope[name] = replace(self.doubts[name], held=value) if name in self.doubts else value
             first = last

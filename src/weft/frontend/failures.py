@@ -18,6 +18,8 @@ from weft.base import CompilationError, CompilerCrash, Note, OutsideKernelError,
 from weft.language import core
 from weft.language.constants import unwrap
 
+from .ways import way_out
+
 if TYPE_CHECKING:
     from .frame import Frame
 
@@ -75,6 +77,7 @@ def diagnose(frame: Frame, error: BaseException) -> WeftError:
         if error.span is None:
             error.message = _readable(error.message)
             error.with_span(frame.span(), frame.source_line())
+            error.hint = error.hint or way_out(frame, error.message, None)
         return error
     if isinstance(error, WeftError) and not isinstance(error, OutsideKernelError):
         return error

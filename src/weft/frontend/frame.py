@@ -32,6 +32,7 @@ from .returns import OpenBranch, close_returned
 from .unset import Maybe
 from .unsupported import unsupported_syntax
 from .values import same_value
+from .ways import way_out
 
 if TYPE_CHECKING:
     from .carried import Carried
@@ -332,7 +333,7 @@ class Frame:
         """An error at a node (at the current one), to be raised; `like` is what Python would raise in its place."""
         types = [getattr(v, "type", None) for v in self.scope.values()]
         ways = [t.way_out for t in types if isinstance(t, core.base_type) and t.way_out and str(t) in message]
-        hint = ways[0] if ways else hint
+        hint = ways[0] if ways else hint or way_out(self, message, node)
         made = kind(message, self.span(node), source_line=self.source_line(node), notes=notes, hint=hint)
         return made.likened(like)
 

@@ -117,7 +117,9 @@ def undefined_name(frame: Frame, name: str, node: ast.AST) -> CompilationError:
         hint = "a kernel is compiled, so a debugger cannot stop in it; show values with tl.device_print"
     elif name in _INSTEAD:
         hint = f"Python's `{name}` does not work in kernels; use {_INSTEAD[name]}"
-    elif not hasattr(builtins, name):
+    elif hasattr(builtins, name):
+        hint = f"Python's `{name}` does not work in kernels; compute with it before the launch, and pass the result"
+    else:
         known = {**frame.fn.__globals__, **frame.nonlocals, **frame.scope, **BUILTIN_FUNCTIONS}
         hint = did_you_mean(name, known)
         if hint is None and name in frame.fn.fn.__code__.co_freevars:

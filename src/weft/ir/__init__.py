@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from .extra import AssumeOp, BarrierOp, RemFOp
     from .locations import argument_name, call_site_loc, file_loc, hint_of, loc_of, name_loc, span_of, span_of_loc
     from .signature import flattened_descriptor, signature_of, type_string
-    from .special_registers import CLOCKS, register_of
+    from .special_registers import CLOCKS, FIXED_REGISTERS, register_of
     from .text import OpaqueAttr, ParseError, parse_module, print_module, type_text
     from .types import (
         PtrType,
@@ -97,6 +97,7 @@ __all__ = [
     "RemFOp",
     # assembly that a CPU has an equivalent of
     "CLOCKS",
+    "FIXED_REGISTERS",
     "register_of",
     # making IR
     "Builder",
@@ -191,7 +192,7 @@ __getattr__ = lazy_face(
         "extra": "AssumeOp BarrierOp RemFOp",
         "locations": "argument_name call_site_loc file_loc hint_of loc_of name_loc span_of span_of_loc",
         "signature": "flattened_descriptor signature_of type_string",
-        "special_registers": "CLOCKS register_of",
+        "special_registers": "CLOCKS FIXED_REGISTERS register_of",
         "text": "OpaqueAttr ParseError parse_module print_module type_text",
         "types": (
             "PtrType TensorDescType bf16 bit_width element_of f8E4M3FN f8E4M3FNUZ f8E5M2 f8E5M2FNUZ f16 f32 f64 "

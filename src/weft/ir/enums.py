@@ -52,12 +52,9 @@ class MemSyncScope(IntEnum):
 
 
 class RMWOp(IntEnum):
-    """What `tt.atomic_rmw` does to memory. `XCHG` is written `exch`.
+    """What `tt.atomic_rmw` does to memory. `XCHG` is written `exch`."""
 
-    LOAD and STORE, of any element type, are Weft's: they do one half, and the value or the result is not looked at.
-    """
-
-    AND, OR, XOR, ADD, FADD, MAX, MIN, UMAX, UMIN, XCHG, LOAD, STORE = range(1, 13)
+    AND, OR, XOR, ADD, FADD, MAX, MIN, UMAX, UMIN, XCHG = range(1, 11)
 
 
 class DescriptorReduceKind(IntEnum):

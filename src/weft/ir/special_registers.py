@@ -17,13 +17,21 @@ from xdsl.ir import Operation
 from .tt_compute import ElementwiseInlineAsmOp
 from .types import is_int
 
-__all__ = ["CLOCKS", "register_of"]
+__all__ = ["CLOCKS", "FIXED_REGISTERS", "register_of"]
 
 CLOCKS = {"globaltimer": 0, "globaltimer_lo": 0, "globaltimer_hi": 32, "clock64": 0, "clock": 0, "clock_hi": 32}
 """Registers that count nanoseconds here, and the lowest bit that they show."""
-_PROGRAM = {f"{name}.{axis}" for name in ("ctaid", "nctaid") for axis in "xyz"}
-_THREAD = {"laneid", "warpid", *(f"tid.{axis}" for axis in "xyz")}
-_KNOWN = {*CLOCKS, *_PROGRAM, *_THREAD, "smid"}
+FIXED_REGISTERS = {
+    **dict.fromkeys(("laneid", "warpid", "lanemask_lt", "gridid", "cluster_ctarank"), 0),
+    **dict.fromkeys(("lanemask_eq", "lanemask_le", "cluster_nctarank"), 1),
+    "lanemask_gt": 0xFFFF_FFFE,
+    "lanemask_ge": 0xFFFF_FFFF,
+    **{f"{name}.{axis}": 0 for name in ("tid", "cluster_ctaid") for axis in "xyz"},
+    **{f"cluster_nctaid.{axis}": 1 for axis in "xyz"},
+}
+"""What the first thread of a program that is a cluster by itself reads."""
+_PROGRAM = {f"{name}.{axis}" for name in ("ctaid", "nctaid", "clusterid", "nclusterid") for axis in "xyz"}
+_KNOWN = {*CLOCKS, *_PROGRAM, *FIXED_REGISTERS, "smid"}
 _READ = re.compile(r"\s*\{?\s*mov\.[ub](?:32|64)\s+\$0\s*,\s*%([a-z0-9_.]+)\s*;?\s*\}?\s*(?://[^\n]*)?\s*")
 
 

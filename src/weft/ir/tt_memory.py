@@ -22,8 +22,10 @@ from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
 __all__ = [
     "AdvanceOp",
     "AtomicCASOp",
+    "AtomicLoadOp",
     "AtomicPollOp",
     "AtomicRMWOp",
+    "AtomicStoreOp",
     "DescriptorGatherOp",
     "DescriptorLoadOp",
     "DescriptorReduceOp",
@@ -111,6 +113,38 @@ class AtomicCASOp(IRDLOperation):
     sem = prop_def()
     scope = prop_def()
     result = result_def()
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+
+@irdl_op_definition
+class AtomicLoadOp(IRDLOperation):
+    """Read each element in one step, in an order with other accesses:
+
+    %v = tt.atomic_load acquire, gpu, %p, %mask : (!tt.ptr<i32>, i1) -> i32
+    """
+
+    name = "tt.atomic_load"
+    ptr = operand_def()
+    mask = opt_operand_def()
+    sem = prop_def()
+    scope = prop_def()
+    result = result_def()
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())  # what comes after it stays after it
+
+
+@irdl_op_definition
+class AtomicStoreOp(IRDLOperation):
+    """Write each element in one step, in an order with other accesses:
+
+    tt.atomic_store release, gpu, %p, %v, %mask : !tt.ptr<i32>
+    """
+
+    name = "tt.atomic_store"
+    ptr = operand_def()
+    value = operand_def()
+    mask = opt_operand_def()
+    sem = prop_def()
+    scope = prop_def()
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
 

@@ -22,7 +22,7 @@ from .shared import load_tile, store_tile
 
 __all__ = ["KINDS", "ORDERS", "SCOPES", "everywhere", "to_all"]
 
-_NAMES = ("and", "or", "xor", "add", "fadd", "max", "min", "umax", "umin", "exch", "load", "store")
+_NAMES = ("and", "or", "xor", "add", "fadd", "max", "min", "umax", "umin", "exch")
 KINDS = dict(enumerate(_NAMES, 1))
 ORDERS = {1: "relaxed", 2: "acquire", 3: "release", 4: "acq_rel"}
 TOGETHER = {"f16": 80, "bf16": 90, "f32": 90}
@@ -38,6 +38,16 @@ def _read_modify_write(c: Context, op: Operation) -> None:
     _each(c, op, "atomic", [pointer, value], mask, attrs)
 
 
+@lowering("tt.atomic_load")
+def _load(c: Context, op: Operation) -> None:
+    _each(c, op, "atomic", [op.operands[0]], op.operands[1] if len(op.operands) > 1 else None, {"kind": "load"})
+
+
+@lowering("tt.atomic_store")
+def _store(c: Context, op: Operation) -> None:
+    _each(c, op, "atomic", op.operands[:2], op.operands[2] if len(op.operands) > 2 else None, {"kind": "store"})
+
+
 @lowering("tt.atomic_cas")
 def _compare_and_swap(c: Context, op: Operation) -> None:
     _each(c, op, "compare_and_swap", list(op.operands), None, {})
@@ -46,14 +56,17 @@ def _compare_and_swap(c: Context, op: Operation) -> None:
 def _each(
     c: Context, op: Operation, name: str, operands: Sequence[SSAValue], mask: SSAValue | None, attrs: dict[str, Any]
 ) -> None:
-    elem = elem_of(op.results[0].type)
+    elem = elem_of(op.results[0].type if op.results else operands[1].type)
+    used = bool(op.results and op.results[0].uses)
     layout = c.layout(operands[0]) if is_tensor(operands[0].type) else None
     order = unique_registers(layout) if layout is not None else [0]
     vector = 1
-    if attrs.get("kind") == "fadd" and elem in TOGETHER and not op.results[0].uses:
+    if attrs.get("kind") == "fadd" and elem in TOGETHER and not used:
         order, vector = _together(c, operands[0], mask, elem, order)
     starts = order[::vector]
     chosen = [c.build.rename(c.whole(operands[0]), starts), *(c.build.rename(c.whole(x), order) for x in operands[1:])]
+    if len(chosen) == 1:  # a load, of which the value is not looked at
+        chosen.append(c.build.rename(c.build.constant(elem, 0), [0] * len(starts)))
     asked = c.build.rename(c.whole(mask), starts) if mask is not None and not c.is_true(mask) else None
     active = c.all_of([asked, *c.once(layout, cluster=True)])
     if active is not None:
@@ -66,7 +79,9 @@ def _each(
         attrs = {**attrs, "vector": vector}
     whole = {**attrs, "space": "global", "order": sem, "scope": scope, "masked": active is not None}
     old = c.build.add(name, chosen, [(elem, len(order))], whole).result
-    if not op.results[0].uses:
+    if not op.results:
+        return
+    if not used:
         c[op.results[0]] = old if layout is None else c.build.rename(old, back(layout, order))
     elif layout is None:
         c[op.results[0]] = to_all(c, old, LinearLayout.from_bases(everywhere(c), {"dim0": 1}))

@@ -57,13 +57,16 @@ from .pointer_roots import roots_of
 
 __all__ = ["check_bounds"]
 
-Access = tt.LoadOp | tt.StoreOp | tt.AtomicRMWOp | tt.AtomicCASOp
+Masked = tt.LoadOp | tt.StoreOp | tt.AtomicRMWOp | tt.AtomicLoadOp | tt.AtomicStoreOp
+Access = Masked | tt.AtomicCASOp
 
 _KINDS: dict[type[Operation], str] = {
     tt.LoadOp: "load",
     tt.StoreOp: "store",
     tt.AtomicRMWOp: "atomic",
     tt.AtomicCASOp: "atomic",
+    tt.AtomicLoadOp: "load",
+    tt.AtomicStoreOp: "store",
 }
 
 
@@ -162,7 +165,7 @@ def _as(b: Builder, scalar: SSAValue, like_: SSAValue) -> SSAValue:
 
 
 def _mask_of(op: Operation) -> SSAValue | None:
-    if isinstance(op, tt.LoadOp | tt.AtomicRMWOp | tt.StoreOp):
+    if isinstance(op, Masked):
         mask = op.mask
         return mask if mask is None or not _always(mask) else None
     return None
@@ -183,6 +186,8 @@ def _restrict(b: Builder, op: Operation, mask: SSAValue | None, inside: SSAValue
         other = op.other
         op.operands = [op.operands[0], both, *([other] if other is not None else [])]
         op.properties["operandSegmentSizes"] = segments(1, 1, int(other is not None))
+    elif isinstance(op, tt.AtomicLoadOp):
+        op.operands = [op.operands[0], both]
     else:
         op.operands = [op.operands[0], op.operands[1], both]
 

@@ -59,7 +59,8 @@ _ELEMENTS = (
     *(tt.AddPtrOp, tt.IntToPtrOp, tt.PtrToIntOp, tt.BitcastOp, tt.FpToFpOp, tt.ClampFOp, tt.PreciseSqrtOp),
     *(tt.PreciseDivFOp, tt.MulhiUIOp, tt.ExternElementwiseOp, tt.ElementwiseInlineAsmOp, tt.MapElementwiseOp),
 )
-_ACCESSES = (tt.LoadOp, tt.StoreOp, tt.AtomicRMWOp, tt.AtomicCASOp)
+_MASKED = (tt.LoadOp, tt.StoreOp, tt.AtomicRMWOp, tt.AtomicLoadOp, tt.AtomicStoreOp)
+_ACCESSES = (*_MASKED, tt.AtomicCASOp, tt.AtomicPollOp)
 _LOOPS = (scf.ForOp, scf.WhileOp)
 
 
@@ -260,7 +261,7 @@ class _Flow:
     # -- where it matters ----------------------------------------------------------------------------------------------
 
     def _access(self, b: Builder, op: Operation) -> None:
-        mask = op.mask if isinstance(op, tt.LoadOp | tt.StoreOp | tt.AtomicRMWOp) else None
+        mask = op.mask if isinstance(op, _MASKED) else None
         if mask is not None:
             self._check(b, mask, None)
         other = op.other if isinstance(op, tt.LoadOp) else None

@@ -3,7 +3,7 @@
     %found = tt.atomic_poll acquire, gpu, %p, %v : !tt.ptr<i32>, i32 -> i1
 becomes
     %found = scf.while : () -> i1 {
-      %old = tt.atomic_rmw load, acquire, gpu, %p, %v : (!tt.ptr<i32>, i32) -> i32
+      %old = tt.atomic_load acquire, gpu, %p : (!tt.ptr<i32>) -> i32
       %found = arith.cmpi eq, %old, %v
       scf.condition(not %found) %found
     } do { scf.yield }
@@ -16,7 +16,7 @@ from __future__ import annotations
 from xdsl.dialects import arith, scf
 from xdsl.ir import Operation, SSAValue
 
-from weft.ir import Builder, bool_attr, enum_attr, i1, i32_attr, i64, str_attr, tt
+from weft.ir import Builder, bool_attr, i1, i32_attr, i64, str_attr, tt
 
 from .removal import remove
 
@@ -44,8 +44,7 @@ def _loop(op: tt.AtomicPollOp) -> SSAValue:
     loop = b.while_((), (i1,))
     before, after = (region.blocks[0] for region in loop.regions)
     inner = Builder.at_end(before, op.location)
-    load = {"atomic_rmw_op": enum_attr(tt.RMWOp.LOAD), "sem": op.sem, "scope": op.scope}
-    old = inner.value(tt.AtomicRMWOp, (op.ptr, op.expected), op.expected.type, load)
+    old = inner.value(tt.AtomicLoadOp, (op.ptr,), op.expected.type, {"sem": op.sem, "scope": op.scope})
     found = inner.cmpi("eq", old, op.expected)
     waiting = inner.binary(arith.XOrIOp, found, inner.constant(True, i1))
     if begin is not None and op.timeout is not None:

@@ -37,7 +37,7 @@ __all__ = ["SHAPES", "TURNED_VIEWS", "VIEWS", "AnyLayout", "Choices", "carried",
 
 AnyLayout = DistributedLayout | LinearLayout
 
-ACCESSES = ("tt.load", "tt.store", "tt.atomic_rmw", "tt.atomic_cas")
+ACCESSES = ("tt.load", "tt.store", "tt.atomic_rmw", "tt.atomic_cas", "tt.atomic_load", "tt.atomic_store")
 VIEWS = ("tt.broadcast", "tt.expand_dims", "tt.splat")
 """Operations that are made anew in every layout that is wanted of their result."""
 TURNED_VIEWS = ("tt.trans", "tt.reshape")

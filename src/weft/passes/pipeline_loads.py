@@ -111,7 +111,7 @@ HELD_REGISTERS = 216
 SPARE_BYTES = 8 << 10
 """What is left for conversions, reductions and the like in a loop."""
 WAIT = "ttg.async_wait"
-EFFECTS = ("tt.atomic_cas", "tt.atomic_poll", "tt.call", "tt.assert", "weft.check")
+EFFECTS = ("tt.atomic_cas", "tt.atomic_load", "tt.atomic_poll", "tt.call", "tt.assert", "weft.check")
 STAYS_ZERO = (
     *("tt.splat", "tt.broadcast", "tt.fp_to_fp", "tt.bitcast", "arith.truncf", "arith.extf", "arith.fptosi"),
     *("arith.fptoui", "arith.sitofp", "arith.uitofp", "arith.extsi", "arith.extui", "arith.trunci"),
@@ -162,7 +162,8 @@ def _pipeline(loop: scf.ForOp, stages: int, target: str, warps: int) -> None:
     if stages < 2 or "unsignedCmp" in loop.properties or any(_has_effects(op) for op in walk(loop.body.block)):
         return
     facts, machine = AxisFacts(), machine_of(target)
-    stored = {root_of(op.ptr) for op in walk(loop.body.block) if isinstance(op, tt.StoreOp | tt.AtomicRMWOp)}
+    writes = tt.StoreOp | tt.AtomicRMWOp | tt.AtomicStoreOp
+    stored = {root_of(op.ptr) for op in walk(loop.body.block) if isinstance(op, writes)}
     found = [c for op in loop.body.block.ops if isinstance(op, tt.LoadOp) if (c := _copied(loop, op, facts, machine))]
     loads = {c.load for c in found}
     found = [c for c in found if not _depends(loop, c.load, stored, loads)]

@@ -37,7 +37,10 @@ from .removal import remove
 __all__ = ["coalesced_for", "resolve_layouts"]
 
 VECTOR_BITS = 128
-ACCESSES = (tt.LoadOp, tt.StoreOp, tt.AtomicRMWOp, tt.AtomicCASOp, ttg.AsyncCopyGlobalToLocalOp)
+ACCESSES = (
+    *(tt.LoadOp, tt.StoreOp, tt.AtomicRMWOp, tt.AtomicCASOp, tt.AtomicLoadOp, tt.AtomicStoreOp),
+    ttg.AsyncCopyGlobalToLocalOp,
+)
 
 # Whose operands and results have other layouts than each other; a layout does not go through these by itself.
 APART = (

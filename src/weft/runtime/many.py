@@ -15,13 +15,14 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterable
-from concurrent.futures import CancelledError, Executor, Future, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Executor, Future
 from typing import Any
 
 from weft.base import LaunchTypeError
 
 from .compiling import compile
 from .futures import AsyncCompileMode, FutureKernel
+from .threads import Threads
 from .warned import on_behalf
 from .workers import check_executor, cores, default_pool, stop
 
@@ -55,7 +56,7 @@ def compile_many(
     work = [_checked(item) for item in items]
     workers = _Stoppable(executor if executor is not None else default_pool())
     results: list[Any] = []
-    threads = ThreadPoolExecutor(workers.count or MOST, thread_name_prefix="weft-many")
+    threads = Threads(workers.count or MOST, "weft-many")
     try:
         begun = [_begun(item, threads, workers) for item in work]
         for done, waiting in enumerate(begun, 1):

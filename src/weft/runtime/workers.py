@@ -26,7 +26,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable
-from concurrent.futures import CancelledError, Executor, Future, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Executor, Future
 from typing import Any
 
 from weft.base import CompilerCrash, LaunchError, LaunchTypeError, WeftError
@@ -34,11 +34,14 @@ from weft.compiler import Artefact, Work, compile_work
 
 from . import knobs
 from .files import PACKAGE
+from .threads import Threads
 from .worker import read, write
 
 __all__ = ["WorkerPool", "check_executor", "cores", "default_pool", "elsewhere", "stop"]
 
 BOOT = "import sys; sys.path[:] = {path!r}; from weft.runtime.worker import main; main({memory})"
+STARTUP = 60.0
+"""Seconds that a process may take to start, however short the budget of a compilation is."""
 LAST_WORDS = 2000
 """Characters of what a worker said last that are kept."""
 
@@ -71,9 +74,7 @@ class _Process:
         """The result of a request. What it raised there is raised here; EOFError where the worker is dead."""
         assert self.child.stdin is not None and self.child.stdout is not None
         self.stage, self.arrived, self.overdue = "", False, False
-        watch = threading.Timer(seconds, self._too_late)
-        watch.daemon = True
-        watch.start()
+        watch = self._watch(max(seconds, STARTUP))
         try:
             try:
                 write(self.child.stdin, request)
@@ -85,9 +86,20 @@ class _Process:
                     return value
                 if kind == "error":
                     raise value
+                if not self.arrived:  # now it compiles; before, it may have been starting
+                    watch.cancel()
+                    watch = self._watch(seconds)
                 self.stage, self.arrived = value, True
         finally:
             watch.cancel()
+
+    def _watch(self, seconds: float) -> threading.Timer:
+        """Kill it after so many seconds, unless that is cancelled; never, where Python ends and starts no threads."""
+        watch = threading.Timer(seconds, self._too_late)
+        watch.daemon = True
+        with contextlib.suppress(RuntimeError):
+            watch.start()
+        return watch
 
     def _too_late(self) -> None:
         self.overdue = True
@@ -148,11 +160,12 @@ class WorkerPool(Executor):
                 f"a worker may have a number of bytes, 0 for as many as there are, got {self.memory!r}",
                 hint="WEFT_WORKER_MEMORY=4G",
             )
+        self.closed = False
         self._begin()
 
     def _begin(self) -> None:
         self._process = os.getpid()
-        self._threads = ThreadPoolExecutor(self.count, thread_name_prefix="weft-worker")
+        self._threads = Threads(self.count, "weft-worker")
         self._idle: queue.SimpleQueue[_Process] = queue.SimpleQueue()
         self._calls: dict[Future[Any], _Call] = {}
 
@@ -189,6 +202,7 @@ class WorkerPool(Executor):
         """End the workers, after what they are at."""
         if os.getpid() != self._process:
             return
+        self.closed = True
         self._threads.shutdown(wait=wait, cancel_futures=cancel_futures)
         with contextlib.suppress(queue.Empty):
             while True:
@@ -240,7 +254,11 @@ class WorkerPool(Executor):
         if self.memory and re.search("out of memory|MemoryError|bad_alloc|[Cc]annot allocate|failed to map", how):
             return self._out_of_memory(process, fn, args, f", which {how}")
         message = f"the process that was {_doing(fn, args)} {how}"
-        return CompilerCrash(message, process.stage or None, reproducer=_reproducer(args))
+        killed = "it was killed from outside, by the system where memory ran out: WEFT_WORKERS=1 compiles one at a time"
+        by_kill = process.child.returncode == -getattr(signal, "SIGKILL", 0)
+        return CompilerCrash(
+            message, process.stage or None, hint=killed if by_kill else None, reproducer=_reproducer(args)
+        )
 
     def _out_of_memory(
         self, process: _Process, fn: Callable[..., Any], args: tuple[Any, ...], more: str
@@ -284,6 +302,8 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+NOT_ASKED = "see what became of the executor; without `executor=`, and with WEFT_ISOLATE, Weft starts processes itself"
+
 _pools: list[WorkerPool] = []
 _lock = threading.Lock()
 
@@ -291,9 +311,10 @@ _lock = threading.Lock()
 def default_pool() -> WorkerPool:
     """The pool of this process, as the settings are when it is first asked for."""
     with _lock:
-        if not _pools:
-            _pools.append(WorkerPool())
-            atexit.register(_pools[0].shutdown, wait=False, cancel_futures=True)
+        if not _pools or _pools[0].closed:  # at the end of Python, where a function of `atexit` launches a kernel
+            _pools[:] = [WorkerPool()]
+            with contextlib.suppress(RuntimeError):
+                atexit.register(_pools[0].shutdown, wait=False, cancel_futures=True)
         return _pools[0]
 
 
@@ -330,7 +351,7 @@ def elsewhere(executor: Executor) -> Callable[[Work], Artefact]:
             raise
         except Exception as error:
             message = f"{type(error).__name__} from the executor that was compiling `{work.name}`: {error}"
-            raise CompilerCrash(message, reproducer=_written(work)) from error
+            raise CompilerCrash(message, hint=NOT_ASKED, reproducer=_written(work)) from error
         except BaseException:  # Ctrl-C, say
             if future is not None:
                 stop(executor, future)

@@ -64,6 +64,18 @@ class _Language:
         return 1
 
     @staticmethod
+    def arange(start: int, end: int) -> Any:
+        return np.arange(start, end)
+
+    @staticmethod
+    def where(condition: Any, x: Any, y: Any) -> Any:
+        return np.where(condition, x, y)
+
+    @staticmethod
+    def sum(tile: Any) -> int:
+        return int(np.sum(tile))
+
+    @staticmethod
     def cast(value: float, kind: type) -> int:
         return int(value)
 

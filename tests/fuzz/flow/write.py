@@ -1,11 +1,12 @@
 """Random programs: few names, used over and over, for all that control flow may do with them.
 
 The writer knows which names can be read at a place and whether they are integers ("i"), wide integers ("l"), floats
-("f"), truths ("b") or pairs of integers ("t").  Others it knows to be integers that not every path has set ("h"), which
-the variable of a loop may follow, or of a type that depends on the path ("x").  A loop's body must leave every name
-that can be read before it as it was, but for its scratch names, which are free to change their types and cannot be read
-after it.  Programs of the kind `plain` keep to what Triton's frontend takes, the others also read what only a loop's
-body sets, change the types of names, assign to arguments that may be compile-time values, and assign in conditions.
+("f"), truths ("b"), pairs of integers ("t") or tiles of them ("v").  Others it knows to be integers that not every path
+has set ("h"), which the variable of a loop may follow, or of a type that depends on the path ("x").  A loop's body must
+leave every name that can be read before it as it was, but for its scratch names, which are free to change their types
+and cannot be read after it.  Programs of the kind `plain` keep to what Triton's frontend takes, the others also read
+what only a loop's body sets, change the types of names, assign to arguments that may be compile-time values, and assign
+in conditions.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ ARGUMENTS = ("n", "m", "p", "q")
 SLOTS = 32
 """Places of the array that a kernel stores to; the last ones get the variables at its end."""
 
-KINDS = "ilfbt"
+KINDS = "ilfbtv"
 """The types that a name can be read with."""
 
 Types = dict[str, str]
@@ -79,7 +80,7 @@ class Writer:
         """An integer expression whose value stays small."""
         rng = self.rng
         x, y = self.small(env), self.small(env)
-        choice = rng.randrange(14)
+        choice = rng.randrange(15)
         if choice < 5:
             return f"({x} * {rng.choice((1, 3, 5))} + {y}) & {rng.choice((7, 31, 127))}"
         if choice == 5:
@@ -101,6 +102,9 @@ class Writer:
         other = self.name(env, rng.choice("lb"))
         if choice == 11 and other is not None:
             return f"tl.cast({other}, tl.int32) & 31"
+        tile = self.name(env, "v")
+        if choice > 12 and tile is not None:
+            return f"tl.sum({tile} & {rng.choice((1, 7))}) & 63"
         if choice == 12:
             return f"{rng.choice(('min', 'max'))}({x}, {y}) & 63"
         return f"({x} ^ {y}) & 63"
@@ -173,14 +177,14 @@ class Writer:
 
     def assign(self, env: Types) -> None:
         rng = self.rng
-        choice = rng.randrange(14)
+        choice = rng.randrange(15)
         pairs = [h for h in self.helpers if h[2]]
         if choice == 0:
             name = self.target(env, "f")
             self.put(f"{name} = ({self.integer(env)}) * 0.5")
             env[name] = "f"
-        elif choice in (10, 11):
-            kind = rng.choice("lb")
+        elif choice in (10, 11, 13):
+            kind = rng.choice("lbvv") if self.kernel else rng.choice("lb")
             name = self.target(env, kind)
             self.put(f"{name} = {self.value(env, kind)}")
             env[name] = kind
@@ -221,6 +225,10 @@ class Writer:
             return self.integer(env)
         if kind == "b":
             return f"{self.small(env)} {self.rng.choice(('<', '>=', '!='))} {self.small(env)}"
+        if kind == "v":
+            x, y = self.name(env, "v") or "tl.arange(0, 8)", self.small(env)
+            chosen = f"tl.where({x} > {y}, {x}, {y} & 15)"
+            return self.rng.choice((f"({x} * 3 + {y}) & 31", chosen, f"tl.arange(0, 8) ^ {y}"))
         if kind == "l":
             return f"tl.cast({self.integer(env)}, tl.int64)"
         return f"({self.small(env)} & 15) * 0.5" if kind == "f" else f"({self.small(env)} & 15, {self.small(env)} & 31)"
@@ -321,7 +329,7 @@ class Writer:
                 kept[name] = before
             elif now == "i" and before in ("", "i", "h") and (not self.plain or before == "i"):
                 kept[name] = "i"
-            elif now in ("l", "f", "b", "t") and before == "" and not self.plain:
+            elif now in KINDS and before == "" and not self.plain:
                 kept[name] = now
             else:
                 kept[name] = "h" if {before, now} <= {"", "i", "h"} else "x"
@@ -411,8 +419,9 @@ def write(seed: int) -> Program:
         env[name] = "i"
     if not w.block(env, rng.randrange(3, 8)):
         for slot, (name, kind) in enumerate(sorted((n, t) for n, t in env.items() if t in KINDS)):
-            shown = {"i": name, "t": f"{name}[0] + {name}[1]"}.get(kind, f"tl.cast({name}, tl.int32)")
-            w.put(f"tl.store(o + {16 + slot}, {shown})")
+            shown = {"i": name, "t": f"{name}[0] + {name}[1]", "v": f"tl.sum({name})"}
+            shown_as = shown.get(kind, f"tl.cast({name}, tl.int32)")
+            w.put(f"tl.store(o + {16 + slot}, {shown_as})")
     text += ["@jit", "def kernel(o, x, n, m, p, q, s, r, C0: tl.constexpr, C1: tl.constexpr):", *w.lines]
     steps = rng.choice((1, 2, 3)), rng.choice((-1, -2, -3, 1, 2))
     arguments = tuple(rng.choice((0, 1, 1, 2, 3, 6, 16, -5)) for _ in ARGUMENTS) + steps

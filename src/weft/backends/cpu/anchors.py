@@ -21,7 +21,7 @@ from weft.backends.cpu.roots import AssertRoot, AtomicRoot, CheckRoot, StoreRoot
 from weft.backends.cpu.schedule import Scheduler, anchor
 from weft.backends.llvm.emit import I1, I32, I64, const
 from weft.backends.llvm.emit import Value as Reg
-from weft.ir import CLOCKS, register_of
+from weft.ir import CLOCKS, FIXED_REGISTERS, register_of
 
 __all__: list[str] = []
 
@@ -71,11 +71,11 @@ def _reduce(s: Scheduler, op: Op) -> None:
             s.env[r] = buffer  # reading it closes the nest first: see _joins
 
 
-@anchor("tt.atomic_rmw", "tt.atomic_cas")
+@anchor("tt.atomic_rmw", "tt.atomic_cas", "tt.atomic_load", "tt.atomic_store")
 def _atomic(s: Scheduler, op: Op) -> None:
     s.flush()
     if op.args[0].is_tile:
-        result = s.allocate(op.result) if op.result.users else None
+        result = s.allocate(op.result) if op.results and op.result.users else None
         s.add_root(AtomicRoot(op, result))
         s.flush()
         if result is not None:
@@ -87,7 +87,9 @@ def _atomic(s: Scheduler, op: Op) -> None:
         reg = s.env[a]
         assert isinstance(reg, Reg)
         regs.append(reg)
-    s.env[op.result] = atomic(s.f, op, regs[0], regs[1:])
+    found = atomic(s.f, op, regs[0], regs[1:])
+    if op.results:
+        s.env[op.result] = found
 
 
 @anchor("tt.unsplat")
@@ -116,10 +118,12 @@ def _register(s: Scheduler, op: Op) -> None:
         value = s.f.bin("lshr", s.context.emit_time(s.f), const(I64, CLOCKS[name]))
     elif name == "smid":
         value = s.context.thread_number
+    elif name in FIXED_REGISTERS:
+        value = const(I32, FIXED_REGISTERS[name])
     else:
         register, _, axis = name.partition(".")
-        numbers = {"ctaid": s.context.program_ids, "nctaid": s.context.num_programs}.get(register)
-        value = numbers["xyz".index(axis)] if numbers else const(I32, 0)
+        numbers = s.context.num_programs if register.startswith("n") else s.context.program_ids
+        value = numbers["xyz".index(axis)]
     narrower = value.type.bits > elem.bits
     s.env[op.result] = value if value.type == elem else s.f.cast("trunc" if narrower else "zext", value, elem)
 

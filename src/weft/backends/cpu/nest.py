@@ -32,7 +32,8 @@ from weft.backends.cpu.questions import (
 from weft.backends.llvm.emit import I64, Function, const
 from weft.backends.llvm.emit import Value as Reg
 
-EFFECTS = frozenset({"tt.store", "tt.atomic_rmw", "tt.atomic_cas"})  # what writes memory
+EFFECTS = frozenset({"tt.store", "tt.atomic_rmw", "tt.atomic_cas", "tt.atomic_load", "tt.atomic_store"})
+"""What writes memory, or is read before what comes after it."""
 GATHER, TRANSPOSE = 14.0, 5.0  # cost of a vector's worth of gathered or transposed elements, where one vector load is 1
 MAX_TWICE = 160  # operations in a body that is emitted in two versions
 LINE = 64  # bytes of a cache line

@@ -113,7 +113,7 @@ class StoreRoot:
 
 
 class AtomicRoot:
-    """`tt.atomic_rmw` and `tt.atomic_cas`, one lane after the other."""
+    """`tt.atomic_rmw` and its kind, one lane after the other."""
 
     def __init__(self, op: Op, result: Buffer | None) -> None:
         self.op: Op = op
@@ -140,7 +140,7 @@ class AtomicRoot:
         slot = None if self.result is None else ev.buffer_pointer(self.result, coords)
 
         def write() -> None:
-            type = llvm_type(op.args[1].elem)
+            type = llvm_type(_element(op))
             olds: list[Reg] = []
             for lane in range(max(1, lanes)):
                 address = f.extract(addresses, lane) if lanes else addresses
@@ -165,7 +165,6 @@ RMW = {
     "and": "and", "or": "or", "xor": "xor", "add": "add", "fadd": "fadd",
     "max": "max", "min": "min", "umax": "umax", "umin": "umin",
     "exch": "xchg", "xchg": "xchg",
-    11: "load", 12: "store", "load": "load", "store": "store",
 }  # fmt: skip
 ORDER = {
     1: "monotonic",
@@ -180,18 +179,31 @@ ORDER = {
 
 
 def atomic(f: Function, op: Op, address: Reg, args: list[Reg]) -> Reg:
-    """One element's atomic; args are (value[, mask]) or (compare, value). Gives the old value, 0 where masked off."""
-    type = llvm_type(op.args[1].elem)
+    """One element's atomic; args are (value[, mask]), of a load ([mask]), or (compare, value). Gives the old value, 0
+    where masked off."""
+    type = llvm_type(_element(op))
     if op.name == "tt.atomic_cas":
         return _compare_and_swap(f, op, address, args)
-    mask = args[1] if len(args) > 1 else None
+    given = 0 if op.name == "tt.atomic_load" else 1
+    mask = args[given] if len(args) > given else None
 
     def change() -> list[Reg]:
+        order = f"{_order(op)}, align {max(1, type.bits // 8)}"
+        if op.name == "tt.atomic_load":
+            return [f.emit(type, f"load atomic {type}, {address} {order}")]
+        if op.name == "tt.atomic_store":
+            f.do(f"store atomic {args[0]}, {address} {order}")
+            return [args[0]]
         return [_read_modify_write(f, op, address, args[0])]
 
     if mask is None or mask.name == "true":
         return change()[0]
     return f.if_else(mask, change, lambda: [const(type, 0)])[0]
+
+
+def _element(op: Op) -> str:
+    """The type of what is in memory."""
+    return op.result.elem if op.results else op.args[1].elem
 
 
 def _order(op: Op) -> str:
@@ -204,11 +216,6 @@ def _read_modify_write(f: Function, op: Op, address: Reg, value: Reg) -> Reg:
         raise Unsupported(f"the atomic `{op.attrs['atomic_rmw_op']}`", "cpu", span=op.span)
     elem = op.args[1].elem
     align = max(1, value.type.bits // 8)
-    if kind == "load":
-        return f.emit(value.type, f"load atomic {value.type}, {address} {_order(op)}, align {align}")
-    if kind == "store":
-        f.do(f"store atomic {value}, {address} {_order(op)}, align {align}")
-        return value
     if elem == "bf16":  # bits: widen, add and round in a compare-exchange loop
         return _atomic_loop(f, op, address, value)
     return f.emit(value.type, f"atomicrmw {kind} {address}, {value} {_order(op)}, align {align}")

@@ -8,7 +8,7 @@ from weft.backends.cpu.program import Block, Op, Value
 
 __all__ = ["may_wait", "reads_its_condition"]
 
-_READS = frozenset({"tt.load", "tt.atomic_rmw", "tt.atomic_cas"})
+_READS = frozenset({"tt.load", "tt.atomic_load", "tt.atomic_rmw", "tt.atomic_cas"})
 
 
 def may_wait(blocks: Sequence[Block]) -> bool:

@@ -44,7 +44,8 @@ def _shape(value: Any) -> list[Any]:
     """A shape as a list of what is in it."""
     value = unwrap(value)
     if not hasattr(value, "__iter__"):
-        raise hinted(TypeError(f"a shape is a list of sizes, got {value}"), f"[{value}]")
+        shown = value if type(value) is int else "64, 64"
+        raise hinted(TypeError(f"a shape is a list of sizes, got {value}"), f"[{shown}]")
     return [unwrap(size) for size in value]
 
 

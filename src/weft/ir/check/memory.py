@@ -99,8 +99,7 @@ def _rmw(op: tt.AtomicRMWOp) -> None:
     kind = int_value(op.properties["atomic_rmw_op"])
     if kind not in tt.RMWOp._value2member_map_:
         fail(op, f"{kind} is not an operation on memory")
-    any_type = (tt.RMWOp.XCHG, tt.RMWOp.LOAD, tt.RMWOp.STORE)
-    if (kind == tt.RMWOp.FADD) != is_float(op.val.type) and kind not in any_type:
+    if (kind == tt.RMWOp.FADD) != is_float(op.val.type) and kind != tt.RMWOp.XCHG:
         fail(op, f"{tt.RMWOp(kind).name.lower()} does not work on {show(op.val)}")
     _order(op)
 
@@ -112,6 +111,29 @@ def _cas(op: tt.AtomicCASOp) -> None:
     if op.val.type != pointee:
         fail(op, f"through {show(op.ptr)} goes {show(pointee)}, not {show(op.val)}")
     _order(op)
+
+
+@rule(tt.AtomicLoadOp)
+def _atomic_load(op: tt.AtomicLoadOp) -> None:
+    _half(op, op.result, (tt.MemSemantic.ACQUIRE, tt.MemSemantic.RELAXED))
+    _mask(op, op.mask, op.ptr)
+
+
+@rule(tt.AtomicStoreOp)
+def _atomic_store(op: tt.AtomicStoreOp) -> None:
+    _half(op, op.value, (tt.MemSemantic.RELEASE, tt.MemSemantic.RELAXED))
+    _mask(op, op.mask, op.ptr)
+
+
+def _half(op: tt.AtomicLoadOp | tt.AtomicStoreOp, value: SSAValue, orders: Sequence[tt.MemSemantic]) -> None:
+    """The rules of an atomic load or store alone."""
+    pointee = _pointee(op, op.ptr)
+    if value.type != pointee:
+        fail(op, f"through {show(op.ptr)} goes {show(pointee)}, not {show(value)}")
+    _order(op)
+    if int_value(op.properties["sem"]) not in orders:
+        found = tt.MemSemantic(int_value(op.properties["sem"])).name.lower()
+        fail(op, f"its order is {' or '.join(o.name.lower() for o in orders)}, not {found}")
 
 
 @rule(tt.AtomicPollOp)

@@ -91,7 +91,8 @@ def _linear(value: SSAValue) -> LinearLayout | None:
 ELEMENTWISE: tuple[type[Operation], ...] = (
     *(op for op in (*arith.Arith.operations, *math.Math.operations) if op is not arith.ConstantOp),
     extra.RemFOp, tt.AddPtrOp, tt.BitcastOp, tt.ClampFOp, tt.FpToFpOp, tt.IntToPtrOp, tt.PtrToIntOp, tt.MulhiUIOp,
-    tt.PreciseDivFOp, tt.PreciseSqrtOp, tt.LoadOp, tt.StoreOp, tt.AtomicRMWOp, tt.AtomicCASOp, tt.MapElementwiseOp,
+    tt.PreciseDivFOp, tt.PreciseSqrtOp, tt.LoadOp, tt.StoreOp, tt.AtomicRMWOp, tt.AtomicCASOp,
+    tt.AtomicLoadOp, tt.AtomicStoreOp, tt.MapElementwiseOp,
     tt.ExternElementwiseOp, tt.ElementwiseInlineAsmOp, tt.ScanOp, ttg.AsyncCopyGlobalToLocalOp,
 )  # fmt: skip
 

@@ -213,6 +213,14 @@ FORMS: dict[str, Form] = {
         _SEM, ", ", _SCOPE, ", ", Value("ptr"), ", ", Value("cmp"), ", ", Value("val"), ATTRS, " : ",
         Signature(["ptr", "cmp", "val"], ["result"]), hidden="sem scope",
     ),
+    "tt.atomic_load": _form(
+        _SEM, ", ", _SCOPE, ", ", Value("ptr"), Maybe(", ", Value("mask")), ATTRS, " : ",
+        Signature(["ptr", "mask"], ["result"]), hidden="sem scope",
+    ),
+    "tt.atomic_store": _form(
+        _SEM, ", ", _SCOPE, ", ", Value("ptr"), ", ", Value("value"), Maybe(", ", Value("mask")), ATTRS, " : ",
+        Type("ptr"), hidden="sem scope", value=_loaded("ptr"), mask=_mask("ptr"),
+    ),
     "tt.atomic_poll": _form(
         _SEM, ", ", _SCOPE, ", ", Value("ptr"), ", ", Value("expected"), Maybe(" timeout ", Value("timeout")), ATTRS,
         " : ", Type("ptr"), ", ", Type("expected"), " -> ", Type("result"), hidden="sem scope",

@@ -278,7 +278,24 @@ class Reader(ValueReader):
             )
         at = self.at
         try:
-            op = self._operation()
+            kind, name = self.kinds[at], self.texts[at]  # read here: a call more for each level of nesting is too deep
+            op: Operation
+            if kind == "s":
+                op = self._generic()
+            elif kind == "i":
+                self.at += 1
+                if name in SAME:
+                    op = self._same(name, SAME[name])
+                elif name in CASTS:
+                    op = self._cast(name, CASTS[name])
+                elif name in FORMS:
+                    op = self._formed(name, FORMS[name], at)
+                elif name in SPECIAL:
+                    op = SPECIAL[name](self, name)
+                else:
+                    self.unknown(name, at)
+            else:
+                self.fail(f"expected an operation, found {self.found()}", hint=BODY)
         except ParseError as error:
             name = unescape(self.texts[at]) if self.kinds[at] == "s" else self.texts[at]
             example = written(name)
@@ -297,25 +314,6 @@ class Reader(ValueReader):
                 f"expected the number of results, found {self.found()}", hint="two results of one name are `%x:2 = ...`"
             )
         return self.integer()
-
-    def _operation(self) -> Operation:
-        """An operation from its name on."""
-        at = self.at
-        kind, name = self.kinds[at], self.texts[at]
-        if kind == "s":
-            return self._generic()
-        if kind != "i":
-            self.fail(f"expected an operation, found {self.found()}", hint=BODY)
-        self.at += 1
-        if name in SAME:
-            return self._same(name, SAME[name])
-        if name in CASTS:
-            return self._cast(name, CASTS[name])
-        if name in FORMS:
-            return self._formed(name, FORMS[name], at)
-        if name in SPECIAL:
-            return SPECIAL[name](self, name)
-        return self.unknown(name, at)
 
     def _place(self, at: int) -> Attribute:
         """The location of a token: that of an operation whose text names none."""

@@ -100,9 +100,8 @@ class Atomics(Memory, Arithmetic):
         """Read memory; each element in one step."""
         order = self._half_order("load", sem, _LOAD_ORDERS, scope)
         places, bits, element = self._as_bits(ptr, "load")
-        mask = self._mask_of(ptr, mask)
-        nothing = self._constant(0, ptr.type.with_element_ty(bits))
-        found = self._rmw(tt.RMWOp.LOAD, places, nothing, mask, order)
+        operands = (places.handle, *self._mask_of(ptr, mask))
+        found = self._value(tt.AtomicLoadOp, operands, ptr.type.with_element_ty(bits), order)
         return self.cast(found, dt.int1) if element.is_int1() else self.bitcast(found, element)
 
     def atomic_store(self, ptr: tensor, val: Any, mask: Any, sem: str | None, scope: str | None) -> None:
@@ -122,18 +121,18 @@ class Atomics(Memory, Arithmetic):
             val = self._byte_of_bool(val)
         else:
             val = self.bitcast(self.cast(val, element), bits)
-        self._rmw(tt.RMWOp.STORE, places, val, self._mask_of(ptr, mask), order)
+        self.builder.create(tt.AtomicStoreOp, (places.handle, val.handle, *self._mask_of(ptr, mask)), (), order)
 
-    def _mask_of(self, ptr: tensor, mask: Any) -> tensor:
-        """A mask in the shape of the pointers."""
+    def _mask_of(self, ptr: tensor, mask: Any) -> tuple[Any, ...]:
+        """(a mask in the shape of the pointers,); nothing where there is none."""
         if mask is None:
-            return self._constant(True, ptr.type.with_element_ty(dt.int1))
+            return ()
         checked: tensor = self._checked_mask(mask)
         if block_shape(ptr):
-            return self.broadcast_to_tile(checked, ptr)
+            return (self.broadcast_to_tile(checked, ptr).handle,)
         if block_shape(checked):
             raise ValueError("Mask argument cannot be block type if pointer argument is not a block")
-        return checked
+        return (checked.handle,)
 
     def atomic_poll(self, ptr: tensor, expected: Any, sem: str | None, scope: str | None, timeout: Any) -> tensor:
         """Wait until memory is `expected`, for `timeout` nanoseconds at most: whether it was."""

@@ -1,0 +1,142 @@
+"""A way out for errors of kernels that say none of their own: by what went wrong, else by how a function is called.
+
+    k.py:4:9: error: `umulhi` cannot take these arguments: a scalar fp32
+        4 |     x = tl.umulhi(x)
+          |         ^^^^^^^^^^^^
+    hint: it is called as tl.umulhi(x, y)
+
+Messages are often Triton's, which programs look for, so that what helps stands here and not in them.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+from typing import TYPE_CHECKING, Any
+
+from weft.language.callable import JITCallable
+
+from .values import unwrap
+
+if TYPE_CHECKING:
+    from .frame import Frame
+
+__all__ = ["way_out"]
+
+_NUMBERS = "operands are numbers, bools, and tensors of them"
+_LOAD = "tl.load(pointer) is the value that a pointer points to; addresses are pointer + integers"
+_INDEX = "x[:, None] adds an axis; tl.load(pointer + i) reads one element, and tl.gather(x, indices, axis) picks some"
+_ARANGE = "tl.arange(0, BLOCK) with `BLOCK: tl.constexpr` has BLOCK elements: start and end are ints, start < end"
+_VALUES = {
+    "NoneType": "it is None here: give it, or use it only under `if ... is not None:`",
+    "tuple": "take an element of it, t[0]",
+    "list": "take an element of it, items[0]; tl.arange and tl.full make tensors",
+    "str": "text is only for options, sem='relaxed' say; a number is written without quotes",
+    "dict": "take a value out of it before the launch, and pass that as an argument",
+    "module": "a module is no value: name something in it, tl.float32",
+    "type": "a type is no value: x.to(tl.float32) converts, tl.full(shape, value, tl.float32) makes a tensor",
+    "dtype": "a type is no value: x.to(tl.float32) converts, tl.full(shape, value, tl.float32) makes a tensor",
+    "complex": "complex numbers are two tensors, real and imaginary",
+    "tensor_descriptor": "descriptor.load(offsets) is the block that it describes",
+}
+"""What to do with what no tensor can be made of, by its class."""
+
+_WAYS: tuple[tuple[str, str], ...] = (
+    # names and attributes
+    (r"^(tl|gl|ttgl) is not defined", r"import the language as `\1` at the top of the file"),
+    (r"^(\w+) is not defined", r"assign `\1` first, make it a parameter, or a global, `\1 = tl.constexpr(...)`"),
+    (r"^module `[\w.]*\blanguage` has no attribute", "the functions of the language are listed by dir(tl)"),
+    (r"^(?:a tensor|a scalar) .* has no attribute", "a tensor has .dtype, .shape, .T, .to(dtype) and tl's functions"),
+    (r"^None has no attribute", "it is None here: give it, or use it only under `if ... is not None:`"),
+    (r" has no attribute `", "dir() of it, outside of the kernel, lists what it has"),
+    # values of a wrong kind
+    (r"cannot be indexed$", "tuples and lists can be, and tensors with None and `:`"),
+    (r"^unsupported tensor index", _INDEX),
+    (r"indices must be integers", "a text or a tuple has an element for each number from 0 on"),
+    (r"values to unpack", "as many names as there are values, a, b = 1, 2"),
+    (r"^cannot unpack|can be unpacked", "a, b = f(x) takes a tuple apart, such as a function returns, or tl.split(x)"),
+    (r" cannot be called", "functions with @jit, builtins and classes are called; x.to(tl.float32) converts"),
+    (r"context manager of a `with`", "tl.scope(...) and the like are called there: `with f(...):`"),
+    (r"^invalid operands of type .*pointer|wrong type argument to unary .*pointer", _LOAD),
+    (r"^cannot add pointers together", "add integers, p + offset; q.to(tl.int64) - p.to(tl.int64) counts bytes"),
+    (r"^invalid operands of type \S*float\S* and \S*float|^invalid operands of type .*(?:float|fp|bf)\d",
+     "bits are those of integers: convert, x.to(tl.int32), or take them as they are, x.to(tl.int32, bitcast=True)"),
+    (r"^no operator|^unsupported operand|^bad operand|^wrong type argument|^cannot add|^invalid operands", _NUMBERS),
+    (r"^Mask must have boolean scalar type", "compare, mask=offsets < n, or make bools with x != 0"),
+    (r"[Uu]nsupported ptr type|^Pointer argument of|to be a pointer type",
+     "addresses are an array's parameter and offsets, x_ptr + tl.arange(0, BLOCK)"),
+    (r"^Value argument cannot be block type", "one address takes one value: make many, ptr + tl.arange(0, N)"),
+    (r"a condition must be", "compare: `if x > 0:`; of a tensor, tl.max of bools says any, tl.min all"),
+    (r"must be an integer scalar, found a scalar pointer", "tl.load(pointer) is the number that it points to"),
+    (r"must be an integer scalar, found a tensor", "reduce it first, tl.max(x, axis=0)"),
+    (r"must be an integer scalar", "convert it, x.to(tl.int32)"),
+    (r"^cast needs an element type|to be an element type", "such as tl.float32, tl.int8, or x.dtype of another tensor"),
+    (r"^cannot cast pointer", "tl.load(pointer) is the value; pointer.to(tl.int64) its address"),
+    (r"is out of range for type|^Nonrepresentable integer|can't represent|too large",
+     "integers of 64 bits are the widest: tl.full([], value, tl.int64)"),
+    # arguments known at compile time
+    (r"^arange", _ARANGE),
+    (r"must be of type tl.constexpr|not a constexpr|known at compile time|known when compiling|Shape element|"
+     r"must be a constexpr|list of constant integers",
+     "write a number there, or mark the parameter that it comes from, `N: tl.constexpr`"),
+    (r"^program_id axis|^num_programs axis", "a grid has the axes 0, 1 and 2"),
+    (r"invalid axis|outside the \d+ dimensions", "axes are numbered from 0, and from the last one -1 on"),
+    (r"Supported rounding modes", "fp_downcast_rounding='rtne' or 'rtz'"),
+    (r"does not support|takes integers|takes floats|Expected dtype", "convert first, x.to(tl.float32)"),
+    (r"warp_specialize inside of a partition", "start all partitions in one warp_specialize, or call the function"),
+    (r"the same rank|same shape|to have shape|shapes? (?:differ|do not)",
+     "x[:, None] and x[None, :] add axes, tl.reshape and tl.broadcast_to change shapes"),
+    (r"unknown element type", "such as 'fp32', 'bf16', 'i8'"),
+    (r"^can't multiply sequence|^can only concatenate", _NUMBERS),
+    (r"builds kernel code and works only inside a kernel", "call it in a function with @jit, which kernels call"),
+    (r"different signedness", "convert one of them first, x.to(y.dtype)"),
+    (r"^static assertion failed", "the kernel's author demands it: call it with values for which it holds"),
+    (r"^expected a @jit function", "decorate the function with @jit, outside of the kernel, and name it here"),
+    (r"needs? (?:a |two )?tensors?", "tl.full(shape, value, dtype) and x[None] make tensors of numbers"),
+)  # fmt: skip
+_CLASS = re.compile(r"of type <class '(?:[\w.<>]+\.)?(\w+)'> to tensor")
+
+
+def way_out(frame: Frame, message: str, node: ast.AST | None) -> str | None:
+    """What can be done about an error at a node; None where nobody knows."""
+    hint = _hint(frame, message, frame.node if node is None else node)
+    return hint if hint is None or frame.fn.semantic is None else re.sub(r"\btl\.", "gl.", hint)
+
+
+def _hint(frame: Frame, message: str, node: ast.AST | None) -> str | None:
+    found = _CLASS.search(message)
+    if found is not None:
+        return _VALUES.get(found[1], _NUMBERS)
+    called = _how_called(frame, node) if isinstance(node, ast.Call) else None
+    if called is not None and re.search(r"these arguments: |\(\) (?:takes|got|missing)|__init__\(\)", message):
+        return called
+    for pattern, way in _WAYS:
+        match = re.search(pattern, message)
+        if match is not None:
+            return match.expand(way)
+    return called
+
+
+def _how_called(frame: Frame, node: ast.Call) -> str | None:
+    """The parameters of what is called."""
+    if not all(isinstance(n, ast.Name | ast.Attribute | ast.expr_context) for n in ast.walk(node.func)):
+        return None
+    before = frame.node
+    try:
+        fn = unwrap(frame.eval(node.func))
+        signature = inspect.signature(fn.fn if isinstance(fn, JITCallable) else fn)
+    except Exception:  # no function, or one of C
+        return None
+    finally:
+        frame.node = before
+    shown = ", ".join(_parameter(p) for p in signature.parameters.values() if not p.name.startswith("_"))
+    return f"it is called as {ast.unparse(node.func)}({shown})"
+
+
+def _parameter(parameter: inspect.Parameter) -> str:
+    """`mask=None`, `*shape`."""
+    if parameter.default is parameter.empty:
+        return str(parameter.replace(annotation=parameter.empty))
+    default: Any = unwrap(parameter.default)
+    return f"{parameter.name}={getattr(default, '__name__', None) or repr(default)}"

@@ -263,6 +263,16 @@ def of_another_type_in_the_last_turn(o, n):
 
 
 @weft.jit
+def narrower_in_unrolled_turns(o, n):
+    for j in tl.static_range(3):
+        for b in range(2):
+            for a in range(tl.cast(0, tl.int64), n):
+                pass
+            a = a.to(tl.int32) + j
+        tl.store(o + j, a + b)
+
+
+@weft.jit
 def of_another_type_in_the_last_turn_of_a_while(o, n):
     if n < 0:
         a = tl.arange(0, 8)
@@ -396,6 +406,7 @@ CASES: list[tuple[Any, int, list[int], bool]] = [
     (argument_as_the_variable, 3, python(1, 2, 3, None, None, None, None, 2), False),
     (of_another_type_in_the_turn_before, 6, python(5, 2), False),
     (of_another_type_in_the_turn_before, 3, python(2, 0), True),
+    (narrower_in_unrolled_turns, 3, python(3, 4, 5), False),
     (of_another_type_in_the_last_turn, 3, python(None, 0, 1, None, None, None, None, 5), False),
     (of_another_type_in_the_last_turn, 0, python(None, None, None, None, None, None, None, 0), True),
     (of_another_type_in_the_last_turn_of_a_while, 3, python(1, 3, 5, None, None, None, None, 6), False),

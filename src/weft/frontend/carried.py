@@ -69,6 +69,14 @@ def _stays(before: Any, now: Any) -> bool:
     return bool(now == before) or bool(now._as_carried() == before._as_carried())
 
 
+def _without_doubt(what: Any) -> Any:
+    """The type of a variable, of its value or of its type in the loop, whether it may be unset or not."""
+    held = what.held if type(what) is Unavailable else what
+    kind = held if isinstance(held, core.base_type) else getattr(held, "type", None)
+    kind = kind.kind if isinstance(kind, MaybeType) else kind
+    return kind if kind is None else kind._as_carried()
+
+
 class Carried:
     """The variables that a loop carries: what they are before it, and which arguments stand for them in it."""
 
@@ -196,11 +204,14 @@ class Carried:
         """The end of a turn for a variable that may change its type.
 
         A value of another type is none for the loop or the branch that finds it in the next turn, as it would be none
-        before the loop.  After the loop it is one: it goes round a second time, with the type that it has.
+        before the loop (or it is converted, from integer to integer).  After the loop it is one: it goes round a second
+        time, with the type that it has.
         """
         kind, after = self.kind_of(name), self.frame.scope
+        if isinstance(now, core.constexpr | core.tuple):
+            now = as_variable(self.frame, now)
         value = self._converted(now, kind)
-        if value is not None:
+        if value is not None and _without_doubt(now) == _without_doubt(kind):
             after[name] = value
             if type(now) is Unavailable:
                 self.doubts[name] = now
@@ -208,7 +219,7 @@ class Carried:
         index = self.names.index(name)
         aside = self.names[index] = f"{name}.{index}"
         self.inside[aside] = self.inside.pop(name)
-        after[aside] = zero(self.frame.builder, kind)
+        after[aside] = value if value is not None else zero(self.frame.builder, kind)
         if self.frame.liveness.after(self.node, name):
             self._carry_late(name, before, now)
 

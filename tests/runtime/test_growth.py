@@ -78,6 +78,7 @@ def calls(name: str, target: str, size: int, folder: Path) -> Counter[str]:
         ("arguments", 12),
         ("loops", 10),
         ("sorts", 1),
+        ("reductions", 12),
     ],
 )
 def test_no_function_is_called_quadratically(

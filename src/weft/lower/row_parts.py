@@ -80,6 +80,8 @@ class Parts:
         """What reductions have computed for others, run by run."""
         self.rows: dict[Geometry, Operation] = {}
         """A load of each geometry."""
+        self._beyond: dict[int, dict[SSAValue, Value]] = {}
+        """For each block of the lane program, what has been computed there of nothing: for all reductions once."""
         self._made: dict[tuple[object, ...], Ends | Value] = {}
         """The ends of rows, and conditions, which are the same for all that have one geometry."""
         order = {op: i for i, op in enumerate(block.ops)}
@@ -187,12 +189,16 @@ class Parts:
         return _evaluated(c, value, leaf)[value]
 
     def of_nothing(self, c: Context, value: SSAValue) -> dict[SSAValue, Value]:
-        """A value beyond the end of the row, and what it is computed from."""
+        """A value beyond the end of the row, and all that has been computed there."""
+        known = self._beyond.setdefault(id(c.build.block), {})
 
         def leaf(one: SSAValue) -> Value | None:
+            if one in known:
+                return known[one]
             return self.others[one] if one in self.others else c[one] if _is_same_everywhere(one) else None
 
-        return _evaluated(c, value, leaf)
+        known.update(_evaluated(c, value, leaf))
+        return known
 
     # -- what is common to all of one geometry -------------------------------------------------------------------------
 

@@ -78,7 +78,7 @@ def calls(name: str, target: str, size: int, folder: Path) -> Counter[str]:
         ("arguments", 12),
         ("loops", 10),
         ("sorts", 1),
-        ("reductions", 12),
+        ("reductions", 10),
     ],
 )
 def test_no_function_is_called_quadratically(
@@ -86,7 +86,7 @@ def test_no_function_is_called_quadratically(
 ) -> None:
     monkeypatch.setattr(chains, "LONGEST", 5)  # up to there each branch is looked at by all that it is in
     monkeypatch.setattr(parts, "LONG", 0)  # both lengths are divided
-    monkeypatch.setattr(parts, "PART", 25)
+    monkeypatch.setattr(parts, "PART", 10)
     assert_growth(name, target, size, tmp_path, MOST)
 
 

@@ -14,8 +14,10 @@ hold, a variant compiled without it runs.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain, islice
 from typing import Any
 
 from weft.backends.cpu.aliases import Aliases, offset_key
@@ -520,8 +522,12 @@ class Scheduler:
         return False
 
     def _pulled_by(self, value: Value, now: set[Op]) -> Iterator[Value | None]:
-        """What may pull a value beyond `now`: tiles that are lazy too, and None for an anchor that is still to come."""
-        for user in value.users:
+        """What may pull a value beyond `now`: tiles that are lazy too, and None for an anchor that is still to come.
+
+        What comes next is asked first: of many users most are either long done or far away.
+        """
+        following = bisect_left(value.users, self.position, key=lambda user: user.index)
+        for user in chain(islice(value.users, following, None), islice(value.users, following)):
             if user not in now:
                 if is_lazy(user):
                     yield from user.results

@@ -19,6 +19,7 @@ from weft.base import CompilationError, OutOfResources, WeftError
 from weft.gluon import language as gl
 from weft.gluon.language.nvidia.hopper import cluster, fence_async_shared, mbarrier
 from weft.gluon.nvidia.hopper import TensorDescriptor
+from weft.runtime import compiling, knobs
 
 from . import bad_kernels
 
@@ -26,16 +27,25 @@ HERE = Path(__file__).resolve().parent
 STORED = HERE / "errors.txt"
 AMPERE = ("registers_on_ampere",)
 """Kernels that are wrong on sm_80 only; all others are launched for sm_90."""
+FOUND_BY_PASSES = (
+    *("nothing_says_layout", "two_layouts", "registers_on_ampere", "registers_beyond_the_file", "warps_beyond_a_block"),
+    *("other_widths_along_k", "order_that_wgmma_cannot_read", "copies_of_single_elements", "copies_across_the_order"),
+)
+"""Kernels that can be traced: a compile worker finds what is wrong with them."""
 KERNELS = {n: k for n, k in vars(bad_kernels).items() if hasattr(k, "arg_names") and not n.startswith("_")}
 
 
-def message(kernel: Any) -> str:
+def told(kernel: Any) -> str:
     x = np.zeros(4096, np.float32)
     numbers = (3,) * (len(kernel.arg_names) - 1)
     target = "sim:cuda:80" if kernel.__name__ in AMPERE else "sim:cuda:90"
     with weft.target(target), pytest.raises((CompilationError, OutOfResources)) as caught:
         kernel[(1,)](x, *numbers)
-    return plain(str(caught.value))
+    return str(caught.value).replace(str(HERE) + os.sep, "")
+
+
+def message(kernel: Any) -> str:
+    return plain(told(kernel))
 
 
 def plain(text: str) -> str:
@@ -49,7 +59,7 @@ def stored() -> dict[str, str]:
 
 
 if os.environ.get("WEFT_UPDATE"):
-    STORED.write_text("\n".join(f"[case {n}]\n{message(k)}\n" for n, k in KERNELS.items()), encoding="utf-8")
+    STORED.write_text("\n".join(f"[case {n}]\n{told(k)}\n" for n, k in KERNELS.items()), encoding="utf-8")
 
 
 def test_all_are_there() -> None:
@@ -59,6 +69,28 @@ def test_all_are_there() -> None:
 @pytest.mark.parametrize("name", KERNELS)
 def test_message(name: str) -> None:
     assert message(KERNELS[name]) == stored()[name]
+
+
+def test_a_compile_worker_says_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Text of the IR goes to it, and an error comes back: with the same place, lines, notes and hint."""
+    compile_elsewhere, asked = compiling._elsewhere, []
+    watched = lambda executor: asked.append(compile_elsewhere(executor)) or asked[-1]
+    monkeypatch.setattr(compiling, "_elsewhere", watched)
+    late = {name: kernel for name, kernel in KERNELS.items() if name in FOUND_BY_PASSES}
+
+    def compiled(kernel: Any) -> str:
+        constants = {p.name: 3 for p in kernel.params if p.is_constexpr}
+        signature = {n: "constexpr" if n in constants else "i32" for n in kernel.arg_names}
+        target = "cuda:80" if kernel.__name__ in AMPERE else "cuda:90"
+        with pytest.raises((CompilationError, OutOfResources)) as caught:
+            weft.compile(weft.ASTSource(kernel, {**signature, kernel.arg_names[0]: "*fp32"}, constants), target)
+        return str(caught.value)
+
+    alone = {name: compiled(kernel) for name, kernel in late.items()}
+    with knobs.compilation.scope():
+        knobs.compilation.isolate = True
+        assert {name: compiled(kernel) for name, kernel in late.items()} == alone
+    assert asked[: len(late)] == [None] * len(late) and None not in asked[len(late) :]
 
 
 @pytest.mark.parametrize("target", ["cuda:90", "sim:cuda:90"])

@@ -846,4 +846,4 @@ def test_an_unknown_keyword_is_what_is_wrong(given: dict[str, Any], hint: str) -
 def test_an_argument_is_missing_beside_known_options() -> None:
     with pytest.raises(LaunchTypeError) as caught:
         sized[(1,)](np.zeros(8, np.float32), 1, num_warps=4)
-    assert str(caught.value) == "argument `N` (a constexpr) is missing"
+    assert caught.value.message == "argument `N` (a constexpr) is missing"

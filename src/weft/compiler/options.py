@@ -57,7 +57,8 @@ def gpu_options() -> frozenset[str]:
 
 def _check(name: str, value: Any, allowed: tuple[int, ...], text: str) -> None:
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or int(value) not in allowed:
-        raise OptionError(f"{name} must be {text}, got {value!r}", name)
+        usual = ", ".join(map(str, allowed)) if len(allowed) < 8 else "2 to 4 are usual, and 1 does not pipeline"
+        raise OptionError(f"{name} must be {text}, got {value!r}", name, hint=usual)
 
 
 def _check_kind(name: str, value: Any, default: Any) -> None:

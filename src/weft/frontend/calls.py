@@ -6,6 +6,7 @@ import ast
 import builtins
 import inspect
 import math
+import re
 from collections.abc import Callable
 from functools import lru_cache
 from types import BuiltinFunctionType, FunctionType, MemberDescriptorType, MethodType, ModuleType
@@ -102,6 +103,9 @@ def call(frame: Frame, fn: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
         except (TypeError, ValueError, OutsideKernelError) as error:
             if any(str(error).endswith(f"multiple values for argument '{hidden}'") for hidden in extra):
                 raise _too_many(fn, args) from None
+            name = getattr(fn, "__name__", "")
+            if isinstance(error, TypeError) and re.match(rf"{name}\(\) (?:got an unexpected|missing) ", str(error)):
+                raise TypeError(str(error)) from None  # Python's own words are about the kernel's call
             if is_slip(error):
                 raise _cannot_take(frame, fn, args, kwargs) from error
             raise

@@ -301,7 +301,7 @@ def _joined_str(frame: Frame, node: ast.JoinedStr) -> Any:
                 f"an f-string can contain only compile-time values, found {describe(value)}",
                 part.value if hasattr(part.value, "lineno") else node,
                 kind=UnsupportedLanguageConstruct,
-                hint="to print a value while the kernel runs, use tl.device_print",
+                hint='to print a value while the kernel runs, give it after the text: tl.device_print("n is", n)',
             )
         spec = unwrap(frame.eval(part.format_spec)) if part.format_spec is not None else ""
         shown = unwrap(value)

@@ -37,6 +37,7 @@ _VALUES = {
     "module": "a module is no value: name something in it, tl.float32",
     "type": "a type is no value: x.to(tl.float32) converts, tl.full(shape, value, tl.float32) makes a tensor",
     "dtype": "a type is no value: x.to(tl.float32) converts, tl.full(shape, value, tl.float32) makes a tensor",
+    "ndarray": "an array is no constant: take `tl.constexpr` from its parameter, and tl.load its elements",
     "complex": "complex numbers are two tensors, real and imaginary",
     "tensor_descriptor": "descriptor.load(offsets) is the block that it describes",
 }
@@ -49,6 +50,8 @@ _WAYS: tuple[tuple[str, str], ...] = (
     (r"^module `[\w.]*\blanguage` has no attribute", "the functions of the language are listed by dir(tl)"),
     (r"^(?:a tensor|a scalar) .* has no attribute", "a tensor has .dtype, .shape, .T, .to(dtype) and tl's functions"),
     (r"^None has no attribute", "it is None here: give it, or use it only under `if ... is not None:`"),
+    (r"has no attribute `(?:append|extend|insert|pop|remove|sort|add|update)`",
+     "lists of a kernel are tuples, which do not change: x = x + (y,) makes a longer one"),
     (r" has no attribute `", "dir() of it, outside of the kernel, lists what it has"),
     # values of a wrong kind
     (r"cannot be indexed$", "tuples and lists can be, and tensors with None and `:`"),
@@ -70,7 +73,9 @@ _WAYS: tuple[tuple[str, str], ...] = (
     (r"a condition must be", "compare: `if x > 0:`; of a tensor, tl.max of bools says any, tl.min all"),
     (r"must be an integer scalar, found a scalar pointer", "tl.load(pointer) is the number that it points to"),
     (r"must be an integer scalar, found a tensor", "reduce it first, tl.max(x, axis=0)"),
-    (r"must be an integer scalar", "convert it, x.to(tl.int32)"),
+    (r"must be an integer scalar, found a", "convert it, x.to(tl.int32)"),
+    (r"must be an integer scalar", "write an integer, or use // instead of /"),
+    (r"^Both operands must be same dtype", "convert one of them, x.to(y.dtype)"),
     (r"^cast needs an element type|to be an element type", "such as tl.float32, tl.int8, or x.dtype of another tensor"),
     (r"^cannot cast pointer", "tl.load(pointer) is the value; pointer.to(tl.int64) its address"),
     (r"is out of range for type|^Nonrepresentable integer|can't represent|too large",
@@ -105,12 +110,16 @@ def way_out(frame: Frame, message: str, node: ast.AST | None) -> str | None:
 
 
 def _hint(frame: Frame, message: str, node: ast.AST | None) -> str | None:
+    called = _how_called(frame, node) if isinstance(node, ast.Call) else None
     found = _CLASS.search(message)
     if found is not None:
-        return _VALUES.get(found[1], _NUMBERS)
-    called = _how_called(frame, node) if isinstance(node, ast.Call) else None
+        prints = found[1] == "str" and called is not None and "(prefix, *args" in called
+        return (
+            'text comes first and alone: tl.device_print("n, m:", n, m)' if prints else _VALUES.get(found[1], _NUMBERS)
+        )
     if called is not None and re.search(r"these arguments: |\(\) (?:takes|got|missing)|__init__\(\)", message):
-        return called
+        number = re.search(r"these arguments: (?:constexpr |a scalar )\w+", message) and "(shape, " in called
+        return f"{called}; a shape is a list or a tuple, [16]" if number else called
     for pattern, way in _WAYS:
         match = re.search(pattern, message)
         if match is not None:

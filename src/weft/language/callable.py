@@ -154,8 +154,11 @@ class JITCallable:
                     hint=f"decorators apply from below: @{above} stands above @{self.decorator}",
                 )
             if code is None:
+                kind = type(fn).__name__
+                shown = f"an object of type {kind}" if " at 0x" in repr(fn) else f"{fn!r} of type {kind}"
                 raise DefinitionError(
-                    f"{self.decorator} needs a Python function, got {fn!r} of type {type(fn).__name__}"
+                    f"{self.decorator} needs a Python function, got {shown}",
+                    hint=f"decorators apply from below: @{self.decorator} stands right above the `def`",
                 )
             linecache.checkcache(self.file_name)
             self._file_lines = linecache.getlines(self.file_name, self.__globals__)
@@ -193,7 +196,8 @@ class JITCallable:
             raise DefinitionError(
                 f"cannot find the source of {self.__name__} ({self.file_name}:{self.starting_line_number}). "
                 "A jit function must stand in a file or a notebook cell; source given to exec() has to be put into "
-                "linecache.cache first."
+                "linecache.cache first.",
+                hint="save the script to a file, and run that",
             )
 
     def refuse_wrong(self) -> None:

@@ -114,10 +114,12 @@ def dtype_name(dtype: Any) -> str:
         text = str(getattr(dtype, "name", dtype))
     name = _NAMES.get(text.rpartition(".")[2])
     if name is None:
-        hint = None
+        hint = "convert it: x.astype(np.float32), or another type that the language has"
         if "complex" in text:
             hint = "pass a view of the parts, x.view(np.float32), and use strides of 2"
-        elif text in ("object", "str") or text.startswith(("str", "bytes", "void", "datetime", "timedelta")):
+        elif text.startswith("void"):
+            hint = "pass its fields one by one, x['name']"
+        elif text in ("object", "str") or text.startswith(("str", "bytes", "datetime", "timedelta")):
             hint = "convert it to an array of numbers"
         raise LaunchTypeError(f"elements of type {text} cannot be used in a kernel", hint=hint)
     return name

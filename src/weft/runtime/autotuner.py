@@ -532,7 +532,13 @@ class Heuristics(PickledByName, KernelInterface[Any]):
             check_mapping("what heuristics takes", self.values, RULES, all_callable=True)
             self._checked = True
         for name, rule in self.values.items():
-            kwargs[name] = rule({**dict(zip(self.arg_names, args, strict=False)), **kwargs})
+            known = {**dict(zip(self.arg_names, args, strict=False)), **kwargs}
+            try:
+                kwargs[name] = rule(known)
+            except KeyError as error:
+                names = ", ".join(k for k in known if k not in ("grid", "warmup"))
+                error.add_note(f"hint: the heuristic of `{name}` asks for {error}; it can ask for {names}")
+                raise
         return self.fn.run(*args, **kwargs)
 
 

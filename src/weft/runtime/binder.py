@@ -62,6 +62,9 @@ def asked_grid(function: Callable[[dict[str, Any]], Any], arguments: dict[str, A
                 hint="it takes one, a dictionary: lambda meta: (weft.cdiv(meta['n'], meta['BLOCK']),)",
             ) from None
         raise
+    except KeyError as error:
+        error.add_note(f"hint: the grid is a function that asks for {error}; it can ask for {', '.join(arguments)}")
+        raise
 
 
 def grid_of(grid: Any) -> tuple[int, int, int]:
@@ -76,7 +79,8 @@ def grid_of(grid: Any) -> tuple[int, int, int]:
                 grid = tuple(grid)
             except TypeError:
                 raise LaunchTypeError(
-                    f"a grid is a tuple of 1 to 3 integers or a function that returns one, got a {type(grid).__name__}"
+                    f"a grid is a tuple of 1 to 3 integers or a function that returns one, got a {type(grid).__name__}",
+                    hint="kernel[(weft.cdiv(n, BLOCK),)](...), or lambda meta: (weft.cdiv(n, meta['BLOCK']),)",
                 ) from None
     while len(grid) > 3 and grid[-1] == 1:  # more sizes that are 1 mean the same
         grid = grid[:-1]
@@ -84,7 +88,9 @@ def grid_of(grid: Any) -> tuple[int, int, int]:
     if not 1 <= count <= 3:
         raise LaunchError(
             f"a grid has 1 to 3 dimensions, got {count}: {tuple(grid)}",
-            hint="flatten some: launch their product, and divide the program id in the kernel" if count else None,
+            hint="flatten some: launch their product, and divide the program id in the kernel"
+            if count
+            else "one program is kernel[(1,)](...)",
         )
     sizes = [1, 1, 1]
     for axis, size in enumerate(grid):
@@ -101,7 +107,7 @@ def grid_of(grid: Any) -> tuple[int, int, int]:
             what = "is negative" if size < 0 else f"exceeds {MAX_GRID[axis]}, the most on that axis"
             raise LaunchError(
                 f"grid size {size} on axis {axis} {what}",
-                hint=""
+                hint="a size of 0 launches nothing: max(size, 0)"
                 if size < 0
                 else "put the long axis first, or flatten: launch the product, divide in the kernel",
             )
@@ -271,7 +277,12 @@ def missing(param: KernelParam, params: Sequence[KernelParam], options: Mapping[
     if wrong is not None:
         return unknown_keyword(wrong, params)
     kind = " (a constexpr)" if param.is_constexpr else ""
-    return LaunchTypeError(f"argument `{param.name}`{kind} is missing", param.name)
+    names = ", ".join(p.name for p in params)
+    return LaunchTypeError(
+        f"argument `{param.name}`{kind} is missing",
+        param.name,
+        hint=f"the kernel has ({names}): give it in its place, or as {param.name}=...",
+    )
 
 
 def bind_slowly(
@@ -289,7 +300,7 @@ def bind_slowly(
             error.argument = param.name
             error.message = f"argument `{param.name}`: {error.message}"
             error.args = (error.message,)
-        raise
+        raise error.with_traceback(None) from None  # what is wrong is said, and where in Weft does not matter
     return key, result
 
 
@@ -320,7 +331,10 @@ def parameter_list(params: Sequence[KernelParam], spaces: dict[str, Any]) -> str
 def _refuse_extra(params: Sequence[KernelParam], extra: tuple[Any, ...]) -> None:
     """Say that there are too many positional arguments."""
     names = ", ".join(p.name for p in params)
-    raise LaunchTypeError(f"{len(params) + len(extra)} arguments were given, the kernel has {len(params)}: {names}")
+    raise LaunchTypeError(
+        f"{len(params) + len(extra)} arguments were given, the kernel has {len(params)}: {names}",
+        hint="several values for one parameter are a tuple, options (num_warps=8) are given by name",
+    )
 
 
 def bind_constant(

@@ -337,6 +337,8 @@ def compile(
     except CompilationError as error:
         _shorten(error)
         raise
+    except LaunchError as error:
+        raise error.with_traceback(None) from None
     kernel.given_options = given
     warn_of_wrapping(kernel.metadata.wrapped_offsets)
     if knobs.compilation.timing:

@@ -19,7 +19,7 @@ from types import MethodType
 from typing import Any, overload
 
 from weft import compiler
-from weft.base import CapturedGlobalError, LaunchTypeError
+from weft.base import CapturedGlobalError, LaunchError, LaunchTypeError
 from weft.language.callable import JITCallable
 from weft.language.keys import is_constexpr_value, key_of, key_text
 
@@ -301,7 +301,10 @@ class JITFunction(JITCallable, PickledByName, KernelInterface[Any]):
 
     def _specialization(self, args: tuple[Any, ...], target: str = "cpu") -> list[tuple[Any, Any]]:
         fine = not target.startswith("cpu")
-        return [specialize_param(p, a, fine=fine) for p, a in zip(self.params, args, strict=True)]
+        try:
+            return [specialize_param(p, a, fine=fine) for p, a in zip(self.params, args, strict=True)]
+        except LaunchError as error:
+            raise error.with_traceback(None) from None  # where in Weft it was found says nothing to a user
 
     def _options(self, options: Mapping[str, Any], args: Sequence[Any] = ()) -> dict[str, Any]:
         """The options of a launch, checked; parameters that are called like an option are that option too."""

@@ -74,11 +74,20 @@ def _rebuild(like: Any, items: list[Any]) -> Any:
 
 def refuse_kind(value: Any) -> LaunchTypeError:
     """The error for an argument that is nothing a kernel takes."""
-    hint = None
     if isinstance(value, list):
         hint = "numpy.array(x) makes an array of a list, tuple(x) a tuple of arguments"
     elif isinstance(value, (bytes, bytearray, memoryview)) or type(value).__module__ == "array":
         hint = "numpy.frombuffer(x, dtype) makes an array of a buffer, without copying it"
+    elif isinstance(value, str):
+        hint = "text is for parameters that are annotated with tl.constexpr"
+    elif isinstance(value, complex):
+        hint = "pass its parts, x.real and x.imag"
+    elif isinstance(value, (dict, set, frozenset)):
+        hint = "pass its values one by one, or tuple(x) for a parameter that takes several"
+    elif callable(value):
+        hint = "decorate a function with @jit to call it in the kernel; a type is passed as a tl.constexpr"
+    else:
+        hint = "take its numbers and arrays, x.data say, and pass those"
     return LaunchTypeError(
         f"failed to specialize argument of type {type(value).__name__}: kernels take arrays, numbers, None, tuples of "
         "these, tensor descriptors and jit functions",

@@ -369,7 +369,9 @@ def no_tensor(x: Any) -> TypeError:
     """The error for a value that is wanted as a tensor and is none."""
     if isinstance(x, (tuple, list, tuples.tuple)):
         return hinted(TypeError(f"cannot convert a tuple of {len(x)} to tensor"), "use its elements, one at a time")
-    return TypeError(f"cannot convert {x if isinstance(x, str) else shown(x)} of type {type(x)} to tensor")
+    text = x if isinstance(x, str) else shown(x)
+    text = text if len(text) < 100 else f"{text[:60]} ..."
+    return TypeError(f"cannot convert {text} of type {type(x)} to tensor")
 
 
 def _number_of(x: Any) -> Any:

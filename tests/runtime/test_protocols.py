@@ -143,7 +143,11 @@ def _raise(*_: Any, **__: Any) -> Any:
         ({"data_ptr": _raise}, "a Liar has no memory: division by zero"),
         ({"data_ptr": lambda: -8}, "{} the address -8 is outside of memory"),
         ({"data_ptr": lambda: 1 << 64}, f"{{}} the address {1 << 64} is outside of memory"),
-        ({"dtype": None}, "elements of type None cannot be used in a kernel"),
+        (
+            {"dtype": None},
+            "elements of type None cannot be used in a kernel\n"
+            "hint: convert it: x.astype(np.float32), or another type that the language has",
+        ),
         ({"numel": "a"}, "{} TypeError: 'str' object is not callable"),
         ({"numel": _raise}, "{} ZeroDivisionError: division by zero"),
         ({"shape": 5, "stride": lambda: (1,)}, "{} TypeError: 'int' object is not iterable"),
@@ -296,15 +300,15 @@ BUFFER_HINT = "hint: numpy.frombuffer(x, dtype) makes an array of a buffer, with
         ([np.zeros(16, np.float32)], "list", LIST_HINT),
         (bytearray(64), "bytearray", BUFFER_HINT),
         (memoryview(bytearray(64)), "memoryview", BUFFER_HINT),
-        (range(16), "range", None),
-        ({1.0}, "set", None),
+        (range(16), "range", LIST_HINT),
+        ({1.0}, "set", "hint: pass its values one by one, or tuple(x) for a parameter that takes several"),
     ],
 )
-def test_what_is_no_array_is_told_at_the_launch(value: Any, kind: str, hint: str | None, target: str) -> None:
+def test_what_is_no_array_is_told_at_the_launch(value: Any, kind: str, hint: str, target: str) -> None:
     """Not from within the kernel, as Triton does it."""
     with weft.target(target):
         text = said(value)
-    assert text == "\n".join([f"failed to specialize argument of type {kind}: {TAKEN}", *([hint] if hint else [])])
+    assert text == "\n".join([f"failed to specialize argument of type {kind}: {TAKEN}", hint])
     with pytest.raises(LaunchTypeError):
         put[(1,)](value)
 

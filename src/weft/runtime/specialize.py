@@ -74,7 +74,7 @@ def _rebuild(like: Any, items: list[Any]) -> Any:
 
 def refuse_kind(value: Any) -> LaunchTypeError:
     """The error for an argument that is nothing a kernel takes."""
-    if isinstance(value, list):
+    if isinstance(value, (list, range)):
         hint = "numpy.array(x) makes an array of a list, tuple(x) a tuple of arguments"
     elif isinstance(value, (bytes, bytearray, memoryview)) or type(value).__module__ == "array":
         hint = "numpy.frombuffer(x, dtype) makes an array of a buffer, without copying it"

@@ -158,6 +158,28 @@ def test_bytes(kernel: Any, n: int, block: int) -> None:
     np.testing.assert_array_equal(found, expected)
 
 
+@weft.jit
+def numbered(x, w, out, n, B: tl.constexpr):
+    pid, i = tl.program_id(0), tl.arange(0, B)
+    row = pid.to(tl.int64) * n
+    weight = tl.load(w + i, mask=i < n, other=0).to(tl.int32)
+    table = tl.load(w + i * 0 + (i % 7), mask=i < n, other=1).to(tl.int32)
+    least = tl.min(tl.where(i % 3 == 0, weight, tl.maximum(weight, weight * 3)), 0)
+    found = tl.load(x + row + i, mask=i < n, other=0).to(tl.int32) + table + least
+    tl.store(out + row + i, found.to(tl.int8), mask=i < n)
+
+
+def test_numbers_of_elements_in_two_layouts() -> None:
+    """A tile has two layouts at first, that of a table too, and twice the numbers of its elements."""
+    n, rng = 4095, np.random.default_rng(0)
+    x, w = rng.integers(-3, 4, (2, n)).astype(np.int16), rng.integers(-3, 4, n).astype(np.int16)
+    out = np.zeros((2, n), np.int8)
+    with weft.target("sim:cuda:90"):
+        numbered[(2,)](x, w, out, n, B=4096)
+    i, most = np.arange(n), np.maximum(w, 3 * w)
+    assert np.array_equal(out, x + w[i % 7] + np.where(i % 3 == 0, w, most).min())
+
+
 @pytest.mark.parametrize("place", [0, 500, 1024])
 def test_what_is_no_number(place: int) -> None:
     """It gets into sums and maxima from the ends of a row as from elsewhere."""

@@ -281,8 +281,7 @@ def _rotate(function: Operation, layout: LayoutAttr, rows: Sequence[_Row]) -> No
     for op in slice:
         start.insert(op)
     shift = _shift(start, first, run)
-    for op in ranges:
-        _numbers_of(start, op, shift, size)
+    _number(start, ranges, shift, size)
     for row in rows:
         _rewrite(row, first, shift, run, size)
 
@@ -345,20 +344,19 @@ def _shift(b: Builder, row: _Row, run: int) -> SSAValue:
     return b.binary(arith.AndIOp, found, b.constant(run - 1, i32))
 
 
-def _numbers_of(b: Builder, op: Operation, shift: SSAValue, size: int) -> None:
-    """The numbers of the elements that are at the places of a tile, for those who look at them."""
-    old = op.results[0]
+def _number(b: Builder, ranges: Sequence[Operation], shift: SSAValue, size: int) -> None:
+    """Give those who look at the numbers of the elements those that are at the places of a tile now."""
     number = getattr(shift.owner, "value", None)
-    if isinstance(number, IntegerAttr) and not number.value.data:
+    if not ranges or (isinstance(number, IntegerAttr) and not number.value.data):
         return
-    kind = old.type
-    places = b.create(tt.MakeRangeOp, (), (kind,), dict(op.properties)).results[0]
+    kind = ranges[0].results[0].type
+    places = b.create(tt.MakeRangeOp, (), (kind,), dict(ranges[0].properties)).results[0]
     splat = b.create(tt.SplatOp, (shift,), (kind,)).results[0]
-    all_of = b.constant(size - 1, kind)
-    elements = b.binary(arith.AndIOp, b.binary(arith.SubiOp, places, splat), all_of)
-    elements.name_hint = old.name_hint
-    old.replace_all_uses_with(elements)
-    remove(op)
+    elements = b.binary(arith.AndIOp, b.binary(arith.SubiOp, places, splat), b.constant(size - 1, kind))
+    for op in ranges:
+        elements.name_hint = elements.name_hint or op.results[0].name_hint
+        op.results[0].replace_all_uses_with(elements)
+        remove(op)
 
 
 def _rewrite(row: _Row, first: _Row, shift: SSAValue, run: int, size: int) -> None:
@@ -376,14 +374,14 @@ def _rewrite(row: _Row, first: _Row, shift: SSAValue, run: int, size: int) -> No
         if row.key == first.key:
             properties["aligned"] = UnitAttr()
         zero: Term = 0 if row.other is None else row.other
-        other = zero if isinstance(zero, SSAValue) else _number(b, zero, element)
+        other = zero if isinstance(zero, SSAValue) else _constant(b, zero, element)
         made = b.create(LoadRowOp, (place, shift, end, other), (op.results[0].type,), properties)
         made.results[0].name_hint = op.results[0].name_hint
         op.results[0].replace_all_uses_with(made.results[0])
     remove(op)
 
 
-def _number(b: Builder, value: Term, element: object) -> SSAValue:
+def _constant(b: Builder, value: Term, element: object) -> SSAValue:
     assert not isinstance(value, SSAValue)
     return b.constant(float(value) if is_float(element) else value, element)  # type: ignore[arg-type]
 

@@ -41,6 +41,8 @@ OTHERS, IN_HAND = 24, 4
 of which branches compute some, but so many at least."""
 FEW_ON_THE_WAY = 16
 """Words of rows that are loaded a part at a time, for which there is room in that."""
+FEW_BEHIND = 8
+"""Words of tiles that are loaded behind a barrier, a part of each, for which there is room too."""
 SPARE = 4
 """Of them, those that may be on their way from memory."""
 MOST = 6
@@ -97,9 +99,9 @@ def plan(program: LaneProgram) -> Plan | None:
     blocks = max(1, min(THREADS // threads, blocks_at_a_time(capability, threads, program.shared_bytes)))
     found = Plan(granules_of(program.body), blocks)
     in_branches = max((_words(v, g) for v, g in found.lazy.items() if v.op and v.op.regions), default=0)
-    ahead = max(0, _on_the_way(program, found) - FEW_ON_THE_WAY)
-    most = REGISTERS // (threads * blocks) - OTHERS - max(IN_HAND, 2 * in_branches) - ahead
     uses = _Uses(program, found)
+    ahead = max(0, _on_the_way(program, found) - FEW_ON_THE_WAY) + max(0, uses.behind() - FEW_BEHIND)
+    most = REGISTERS // (threads * blocks) - OTHERS - max(IN_HAND, 2 * in_branches) - ahead
     if all(uses.words(wall) <= most for wall in range(uses.walls)):
         return None
     for wall in range(uses.walls):
@@ -179,6 +181,14 @@ class _Uses:
                     self.made[value], self.wanted[value] = part, set()
         self.walls = part
 
+    def behind(self) -> int:
+        """The most words that one part of each tile takes that is loaded behind a barrier."""
+        found: dict[int, int] = {}
+        for value, part in self.made.items():
+            if part and value.op is not None and value.op.name == "load":
+                found[part] = found.get(part, 0) + _words(value, self.plan.lazy[value])
+        return max(found.values(), default=0)
+
     def live(self, wall: int) -> list[Value]:
         """What is there before a barrier, and wanted behind it."""
         return [v for v, part in self.made.items() if part <= wall and any(w > wall for w in self.wanted[v])]
@@ -233,14 +243,14 @@ class _Uses:
     def _park(self, value: Value, excess: int, room: int) -> None:
         """Find a place for words of a value: another's that is not wanted any more, or one behind all."""
         found, step = self.plan, max(PARKED_AT_A_TIME, _words(value, self.plan.lazy[value]))
-        words = min(-(-excess // step) * step, _words(value))
+        words, left = min(-(-excess // step) * step, _words(value)), (room - found.words) // step * step
         for other, has in found.parked.items():
             like = (other.elem, other.count, found.lazy[other]) == (value.elem, value.count, found.lazy[value])
             taken = other in found.instead.values()
-            if like and has >= words and not taken and max(self.wanted[other]) <= self.made[value]:
-                found.parked[value], found.places[value], found.instead[value] = words, found.places[other], other
+            if like and has >= min(words, left) and not taken and max(self.wanted[other]) <= self.made[value]:
+                found.parked[value], found.places[value] = min(words, has), found.places[other]
+                found.instead[value] = other
                 return
-        words = min(words, (room - found.words) // step * step)
-        if words > 0:
+        if words := min(words, left):
             found.parked[value], found.places[value] = words, found.words
             found.words += words

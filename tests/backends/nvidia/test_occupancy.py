@@ -150,11 +150,11 @@ def test_registers_that_somebody_chose_stay(monkeypatch: pytest.MonkeyPatch, mor
     assert assembled(monkeypatch, 130, (128, 0), **more) == (130, [()])
 
 
-@pytest.mark.parametrize(("spilled", "alone", "taken"), [(24, 0, 64), (900, 0, 128), (900, 600, 64)])
+@pytest.mark.parametrize(("spilled", "alone", "taken"), [(120, 0, 64), (900, 0, 128), (900, 600, 64)])
 def test_a_program_for_two_blocks_that_spills_is_for_one(
     monkeypatch: pytest.MonkeyPatch, spilled: int, alone: int, taken: int
 ) -> None:
-    """A word or two is nothing; of much, half must be gone."""
+    """A few words are less than a second block brings; of much, half must be gone."""
 
     def assemble(ptx: str, arch: str, *, maxnreg: int | None = None, options: tuple[str, ...] = ()) -> MachineCode:
         asked = ".minnctapersm 2\n" in ptx

@@ -391,6 +391,7 @@ def kernel(x):
     [
         "class M(type):\n    @property\n    def own(cls): return {n}\nclass A(metaclass=M): pass\nf = lambda: A.own",
         "class M(type):\n    def __getattr__(cls, x): return {n}\nclass A(metaclass=M): pass\nf = lambda: A.own",
+        "class A:\n  a1, a2 = 1, 2\n  __match_args__ = ('a{n}',)\ndef f():\n  match A():\n    case A(v): return v",
         "math.added_by_test = lambda: {n}\nf = lambda: math.added_by_test()",
         "math.added_by_test = {n}\nf = lambda: math.added_by_test",
         "np.added_by_test = {n}\nf = lambda: np.added_by_test",

@@ -64,7 +64,7 @@ _BOOKKEEPING: Final = frozenset(
     (
         *("__dict__", "__weakref__", "__doc__", "__module__", "__annotations__", "__annotate__", "__annotate_func__"),
         *("__annotations_cache__", "__firstlineno__", "__static_attributes__", "_abc_impl", "__abstractmethods__"),
-        *("__dataclass_params__", "__dataclass_fields__", "__orig_bases__", "__parameters__", "__match_args__"),
+        *("__dataclass_params__", "__dataclass_fields__", "__orig_bases__", "__parameters__"),
         *("hash_attrs", "__aggregate_defaults__", "__slotnames__", "__wrong__"),
     )
 )

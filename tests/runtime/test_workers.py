@@ -212,8 +212,10 @@ def test_what_fails_among_many() -> None:
     items = [lambda: mistaken.warmup(x, grid=(1,)), (_source(), "cuda:80")]
     failed, made = weft.compile_many(items, return_exceptions=True)
     assert isinstance(failed, CompilationError) and made.name == "scaled"
-    with pytest.raises(CompilationError):
-        weft.compile_many(items)
+    with pytest.raises(CompilationError) as told:
+        weft.compile_many([*items, items[0]])
+    note = "this is item 0 of compile_many (of 0 to 2); item 2 failed as well, which return_exceptions=True gives"
+    assert told.value.__notes__ == [note]
 
 
 def test_another_executor() -> None:

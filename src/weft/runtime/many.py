@@ -45,8 +45,8 @@ def compile_many(
     `weft.compile` takes: a source, the path of a `.ttir` or `.ttgir` file, or a tuple of it with target and options.
     Without an `executor` the pool of this process is used; any other (of Dask, Ray or MPI) is given functions of
     Weft to call, so that its workers need Weft. With `return_exceptions` what fails is returned in the place of its
-    kernel; without it the first one that fails is raised, after all have ended. Ctrl-C stops them at once. `progress`
-    is called with how many are done, and of how many.
+    kernel; without it the first one that fails is raised, after all have ended, with a note that says which failed.
+    Ctrl-C stops them at once. `progress` is called with how many are done, and of how many.
 
     >>> from weft.compiler import IRSource
     >>> source = IRSource("module { tt.func public @nothing() { tt.return } }")
@@ -71,10 +71,23 @@ def compile_many(
         workers.stop()
         raise
     threads.shutdown()
-    failed = next((result for result in results if isinstance(result, Exception)), None)
-    if failed is not None and not return_exceptions:
-        raise failed
+    failed = [k for k, result in enumerate(results) if isinstance(result, Exception)]
+    if failed and not return_exceptions:
+        results[failed[0]].add_note(_which(failed, len(results)))
+        raise results[failed[0]]
     return results
+
+
+def _which(failed: list[int], count: int) -> str:
+    """Which of the items failed.
+
+    >>> _which([1, 3], 5)
+    'this is item 1 of compile_many (of 0 to 4); item 3 failed as well, which return_exceptions=True gives'
+    """
+    text = f"this is item {failed[0]} of compile_many (of 0 to {count - 1})"
+    others = ", ".join(map(str, failed[1:6])) + (", ..." if len(failed) > 6 else "")
+    several = "items" if len(failed) > 2 else "item"
+    return f"{text}; {several} {others} failed as well, which return_exceptions=True gives" if others else text
 
 
 class _Stoppable(Executor):

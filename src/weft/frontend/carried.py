@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from xdsl.dialects import arith
-from xdsl.ir import Block, BlockArgument, SSAValue
+from xdsl.ir import Attribute, Block, BlockArgument, SSAValue
 
 from weft.base import CompilationError
 from weft.language import core
@@ -170,7 +170,7 @@ class Carried:
             elif self._is_known(name, before):
                 if now is not before and not same_value(now, before):
                     raise self._changed_constant(name, before, now, place)
-            elif self.enters(name):
+            else:
                 self._carry_late(name, before, now)
         return flatten(after[name] for name in self.names)
 
@@ -220,12 +220,16 @@ class Carried:
         aside = self.names[index] = f"{name}.{index}"
         self.inside[aside] = self.inside.pop(name)
         after[aside] = value if value is not None else zero(self.frame.builder, kind)
-        if self.frame.liveness.after(self.node, name):
-            self._carry_late(name, before, now)
+        self._carry_late(name, before, now)
 
     def _carry_late(self, name: str, before: Any, now: Any) -> None:
-        """Carry a variable that has a value at the end of the body, and none of its type before the loop."""
+        """Carry a variable that has a value at the end of the body, and none of its type before the loop.
+
+        Nothing in the body has asked for what an earlier turn leaves in it: it is for what follows the loop.
+        """
         frame = self.frame
+        if not frame.liveness.after(self.node, name):
+            return
         if type(now) is Unavailable:
             self.doubts[name], now = now, now.held
         if now is MISSING or (isinstance(now, core.constexpr) and frame.is_constant(name)):
@@ -345,15 +349,18 @@ class Carried:
         self.frame.scope = scope
 
     def drop_unchanged(self, arguments: Sequence[Sequence[BlockArgument]], final: list[SSAValue]) -> Changed:
-        """Take the values that the body leaves as they were out of the loop.
+        """Take the values that the body leaves as they were out of the loop, and those that nothing has asked for.
 
         `arguments` are the block arguments that stand for each value, the last of them in the body; those of what does
         not change are replaced by the initial value.
         """
         kept = []
         gone: dict[SSAValue, SSAValue] = {}
+        wanted = self._wanted()
+        left_in_others = {end for end, group in zip(final, arguments, strict=True) if end is not group[-1]}
         for index, (start, end, group) in enumerate(zip(self.initial, final, arguments, strict=True)):
-            if end is group[-1] or end is start:
+            asked = wanted[index] or group[-1] in left_in_others or any(a.first_use is not None for a in group)
+            if not asked or end is group[-1] or end is start:
                 for argument in group:
                     gone[argument] = start
                     argument.replace_all_uses_with(start)
@@ -361,6 +368,16 @@ class Carried:
             else:
                 kept.append(index)
         return Changed(kept, gone, [self.initial[i] for i in kept], [gone.get(final[i], final[i]) for i in kept])
+
+
+    def _wanted(self) -> list[bool]:
+        """For each carried SSA value whether what follows the loop may read its variable."""
+        wanted: list[bool] = []
+        for name, kind in zip(self.names, self.kinds, strict=True):
+            types: list[Attribute] = []
+            kind._flatten_ir_types(self.frame.builder, types)
+            wanted += [self.frame.liveness.after(self.node, name)] * len(types)
+        return wanted
 
 
 @dataclass(slots=True)

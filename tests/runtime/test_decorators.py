@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 import weft
 import weft.gluon
 import weft.language as tl
-from weft.base import CompilationError, DefinitionError, LaunchError, LaunchTypeError, WeftError
+from weft.base import CompilationError, DefinitionError, LaunchError, LaunchTypeError, SettingWarning, WeftError
 
 
 def with_keywords(x, **meta):  # type: ignore[no-untyped-def]
@@ -181,15 +182,10 @@ def model(**args: Any) -> int:
             'hint: weft.Config({"BLOCK": 128}, num_warps=4)',
         ),
         (
-            {"prune_configs_by": {"perf_model": model, "topk": 1}},
+            {"prune_configs_by": {"top_k": 0}},
             LaunchError,
-            "prune_configs_by names 'topk', which prunes nothing\nhint: did you mean 'top_k'?",
-        ),
-        (
-            {"prune_configs_by": {"top_k": 1}},
-            LaunchError,
-            "top_k=1 keeps the best by perf_model, and there is none\n"
-            'hint: {"perf_model": model, "top_k": 4} or {"early_config_prune": prune}',
+            "Error while pruning configs, top_k must be either 1) a float <= 1.0 or 2) an int, more than 0: "
+            "got 0\nhint: top_k=4 keeps the four best by perf_model, top_k=0.25 a quarter",
         ),
         (
             {"prune_configs_by": {"perf_model": 5}},
@@ -237,6 +233,30 @@ def test_tuning_that_means_nothing(given: dict[str, Any], kind: type[WeftError],
         assert str(caught.value) == message
 
 
+@pytest.mark.parametrize(
+    ("prune", "message"),
+    [
+        (
+            {"perf_model": model, "topk": 1},
+            "prune_configs_by names 'topk', which prunes nothing: did you mean 'top_k'?",
+        ),
+        (
+            {"early_config_prune": None, "top_k": 1},
+            "top_k=1 has no effect, since there is no perf_model to say which are best; all configurations are tried",
+        ),
+    ],
+)
+def test_pruning_that_prunes_nothing_is_told_and_runs(prune: dict[str, Any], message: str) -> None:
+    """As in Triton, which says nothing: kernels of libraries run."""
+    kernel = weft.autotune(CONFIGS, ["n"], prune, do_bench=lambda call, quantiles: 1.0)(weft.jit(plain))
+    with pytest.warns(SettingWarning) as caught:
+        kernel[(1,)](np.zeros(1, np.int32), 3)
+    assert [str(w.message) for w in caught] == [message] and caught[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        kernel[(1,)](np.zeros(1, np.int32), 5)
+
+
 def test_tuning_that_means_something() -> None:
     x = np.zeros(1, np.int32)
     for top_k in (1, np.int64(1), 0.1, 1.0, 3, 50):
@@ -244,8 +264,20 @@ def test_tuning_that_means_something() -> None:
         kernel = weft.autotune(tuple(CONFIGS), ("n",), prune, do_bench=lambda call, quantiles: 1.0)(weft.jit(plain))
         kernel[(1,)](x, 3)
         assert kernel.best_config.kwargs == {"B": 16}
-    nothing = {"perf_model": None, "early_config_prune": None, "top_k": None}
-    weft.autotune(CONFIGS, ["n"], nothing, do_bench=lambda call, quantiles: 1.0)(weft.jit(plain))[(1,)](x, 3)
+    prune = {"early_config_prune": lambda configs, named, **kwargs: configs[:1]}
+    alone = {"perf_model": None, "early_config_prune": None, "top_k": None}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for given in (
+            alone,
+            {},
+            None,
+            prune,
+            {**prune, "perf_model": None, "top_k": 1.0},
+            {**prune, "perf_model": model},
+        ):
+            tuned = weft.autotune(CONFIGS, ["n"], given, do_bench=lambda call, quantiles: 1.0)(weft.jit(plain))
+            tuned[(1,)](x, 3)
 
 
 @pytest.mark.parametrize(

@@ -13,10 +13,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
 
-from weft.base import DefinitionError, LaunchError, LaunchTypeError
+from weft.base import DefinitionError, LaunchError, LaunchTypeError, SettingWarning
 
 from .config import Config
 from .misuse import check_unknown, hint_for
+from .warned import warn
 
 __all__ = [
     "PRUNE",
@@ -107,7 +108,7 @@ def check_mapping(what: str, given: Any, example: str, all_callable: bool = Fals
 
 
 def check_pruning(given: Any, count: int) -> None:
-    """LaunchError for what `prune_configs_by` says that cannot mean anything."""
+    """LaunchError for what `prune_configs_by` counts wrongly; a warning for what prunes nothing, as Triton runs it."""
     check_mapping("prune_configs_by of autotune", given, PRUNE)
     functions, numbers = ("perf_model", "early_config_prune"), ("top_k", "prune_num_stages_by")  # that of old Tritons
     given = given or {}
@@ -115,7 +116,7 @@ def check_pruning(given: Any, count: int) -> None:
         if name not in functions + numbers:
             near = get_close_matches(str(name), functions + numbers, 1)
             hint = f"did you mean {near[0]!r}?" if near else PRUNE
-            raise LaunchError(f"prune_configs_by names {name!r}, which prunes nothing", str(name), hint=hint)
+            warn(f"prune_configs_by names {name!r}, which prunes nothing: {hint}", SettingWarning)
         if name in functions and value is not None and not callable(value):
             found = f"got {value!r} of type {type(value).__name__}"
             raise LaunchTypeError(f"{name} in prune_configs_by is a function, {found}", hint=PRUNE)
@@ -124,7 +125,8 @@ def check_pruning(given: Any, count: int) -> None:
         top_count(given.get("top_k", 1.0), count)
     all_of_them = isinstance(top_k, float) and top_k == 1.0
     if given.get("perf_model") is None and top_k is not None and not all_of_them:
-        raise LaunchError(f"top_k={top_k!r} keeps the best by perf_model, and there is none", "top_k", hint=PRUNE)
+        told = "has no effect, since there is no perf_model to say which are best; all configurations are tried"
+        warn(f"top_k={top_k!r} {told}", SettingWarning)
 
 
 def top_count(top_k: Any, count: int) -> int:

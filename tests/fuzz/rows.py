@@ -1,6 +1,7 @@
 """Random kernels over rows of any length at any address: a GPU against the CPU, which has no rule of its own for rows.
 
     cd tests && python -m fuzz.rows --seeds 0:1000 --target sim:cuda:90
+    cd tests && python -m fuzz.rows --seeds 0:200 --wide        # tiles of 16,384 to 65,536 elements
     cd tests && python -m fuzz.rows --seeds 17:18 --show
 
 A program computes one row of up to three arrays, or all rows in a loop: with offsets, masks in several spellings, a
@@ -30,6 +31,8 @@ TYPES: dict[str, Any] = {
     "i32": np.int32, "f32": np.float32, "i64": np.int64, "f64": np.float64,
 }  # fmt: skip
 BLOCKS = (16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
+WIDE = {16_384: 8, 32_768: 16, 65_536: 32}
+"""Tiles of which a thread holds as much as it has registers, and their warps."""
 EMPTY = 77
 ALIGNED = 16
 
@@ -46,10 +49,10 @@ class Rows:
     warps: int
 
 
-def generate(seed: int) -> Rows:
+def generate(seed: int, is_wide: bool = False) -> Rows:
     """The kernel of a seed."""
     draw = random.Random(seed)
-    block, rows = draw.choice(BLOCKS), draw.choice((1, 3, 5))
+    block, rows = draw.choice(list(WIDE) if is_wide else BLOCKS), draw.choice((1, 2) if is_wide else (1, 3, 5))
     n = max(1, draw.choice((block, block - 1, block // 2, block // 2 + 1, block - 3, draw.randint(1, block))))
     stride = draw.choice((n, n, n + 1, n + draw.randint(0, 9), block, -(-n // 8) * 8))
     is_masked = draw.random() < 0.85
@@ -88,8 +91,9 @@ def generate(seed: int) -> Rows:
     lines.append("a = " + " + ".join(f"v{k}.to({accumulator}) * {k + 1}" for k in range(loads)))
     if draw.random() < 0.3:
         lines.append("a = tl.where(i % 3 == 1, a, -a)")
-    if draw.random() < 0.3:
-        lines.append(f"a = a + tl.{draw.choice(('sum', 'max'))}(tl.where({first if is_masked else 'i < B'}, a, 0), 0)")
+    for _ in range(draw.choice((0, 1, 2, 3) if is_wide else (0, 0, 1, 2))):
+        reduced = f"tl.{draw.choice(('sum', 'max', 'min'))}(tl.where({first if is_masked else 'i < B'}, a, 0), 0) % 64"
+        lines.append(f"a = a {draw.choice('+-')} {reduced}")
     if draw.random() < 0.2:
         lines.append("a = a * 2 + i")
     apart = stride + draw.choice((0, 1, 3))
@@ -106,7 +110,7 @@ def generate(seed: int) -> Rows:
     head.append(f"def kernel({', '.join(arrays)}, n, s, q, R: tl.constexpr, B: tl.constexpr):")
     source = "\n".join([*head, *("    " + line for line in body), ""])
     values = {"n": n, "s": stride, "q": apart, "R": rows, "B": block}
-    return Rows(source, arrays, values, 1 if in_loop else rows, draw.choice((1, 2, 4, 4, 8)))
+    return Rows(source, arrays, values, 1 if in_loop else rows, WIDE.get(block) or draw.choice((1, 2, 4, 4, 8)))
 
 
 def memory(draw: random.Random, kind: str, size: int, is_output: bool) -> NDArray[Any]:
@@ -120,9 +124,9 @@ def memory(draw: random.Random, kind: str, size: int, is_output: bool) -> NDArra
     return array
 
 
-def difference(seed: int, target: str) -> str:
+def difference(seed: int, target: str, is_wide: bool = False) -> str:
     """What a target computes otherwise than the CPU; "" if nothing."""
-    program, found = generate(seed), []
+    program, found = generate(seed, is_wide), []
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, f"rows_{seed}.py")
         path.write_text(program.source, encoding="utf-8")
@@ -148,15 +152,16 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", default="0:1000", help="first:last")
     parser.add_argument("--target", default="sim:cuda:90")
+    parser.add_argument("--wide", action="store_true", help="of tiles of 16,384 to 65,536 elements")
     parser.add_argument("--show", action="store_true", help="print the kernels instead")
     options = parser.parse_args()
     first, last = map(int, options.seeds.split(":"))
     if options.show:
-        print("\n\n".join(generate(seed).source for seed in range(first, last)))
+        print("\n\n".join(generate(seed, options.wide).source for seed in range(first, last)))
         return 0
     differing = 0
     for seed in range(first, last):
-        what = difference(seed, options.target)
+        what = difference(seed, options.target, options.wide)
         differing += bool(what)
         if what:
             print(what, flush=True)

@@ -10,3 +10,8 @@ from .rows import difference
 @pytest.mark.parametrize("seed", range(16))
 def test_rows_agree(seed: int) -> None:
     assert difference(seed, "sim:cuda:90") == ""
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_wide_rows_agree(seed: int) -> None:
+    assert difference(seed, "sim:cuda:90", is_wide=True) == ""

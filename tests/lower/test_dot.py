@@ -8,12 +8,15 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+import weft
+import weft.language as tl
 from weft.ir import parse_module
 from weft.ir.lane import LaneProgram
 from weft.lower import lower
 from weft.passes import tile_pipeline
 from weft.passes.gpu_pipelines import gpu_pipeline
 from weft.sim import run
+from weft.targets.nvidia import INSTRUCTIONS
 
 TYPES: dict[str, Any] = {
     "f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32, "f64": np.float64, "i8": np.int8,
@@ -79,7 +82,7 @@ CASES = [
     ("f16", "f16", "f32", "cuda:80", "mma.sync.m16n8k16.f32.f16.f16.f32"),
     ("f16", "f16", "f16", "cuda:80", "mma.sync.m16n8k16.f16.f16.f16.f16"),
     ("bf16", "bf16", "f32", "cuda:80", "mma.sync.m16n8k16.f32.bf16.bf16.f32"),
-    ("i8", "i8", "i32", "cuda:80", "mma.sync.m16n8k32.s32.s8.s8.s32"),
+    ("i8", "i8", "i32", "cuda:80", "mma.sync.m16n8k32.s32.s8.s8.s32.satfinite"),
     ("f64", "f64", "f64", "cuda:80", "mma.sync.m8n8k4.f64.f64.f64.f64"),
     ("f64", "f64", "f64", "cuda:90", "mma.sync.m16n8k16.f64.f64.f64.f64"),
     ("f8E4M3FN", "f8E4M3FN", "f32", "cuda:80", "mma.sync.m16n8k16.f32.f16.f16.f32"),
@@ -165,3 +168,31 @@ def test_tf32_of_warp_groups() -> None:
     assert any("tf32" in name for name in instructions(program))
     found, wanted = multiplied(program, (64, 64), 32, "f32", "f32", "f32")
     assert np.abs(found - wanted).max() / np.abs(wanted).max() < 3e-3
+
+
+@weft.jit
+def added(a, b, c, N: tl.constexpr, LOADED: tl.constexpr):
+    i = tl.arange(0, 16)[:, None] * 16 + tl.arange(0, 16)[None, :]
+    total = tl.load(c + i) if LOADED else tl.zeros((16, 16), tl.int32)
+    for k in range(N):
+        total = tl.dot(tl.load(a + i + 256 * k), tl.load(b + i + 256 * k), total, out_dtype=tl.int32)
+    tl.store(c + i, total)
+
+
+@pytest.mark.parametrize("target", ["cpu", "sim:cuda:80", "sim:cuda:90"])
+@pytest.mark.parametrize(("turns", "loaded"), [(1, False), (1, True), (4, True)])
+def test_sums_of_int8_wrap_and_saturate_only_where_that_is_the_same(turns: int, loaded: bool, target: str) -> None:
+    a = np.full((turns, 16, 16), -128, np.int8)
+    c = np.full((16, 16), 2**31 - 1 - 16 * 128 * 128, np.int32)
+    before = c.astype(np.int64) if loaded else np.zeros((16, 16), np.int64)
+    made = added[(1,)](a, a, c, turns, loaded, target=target)
+    assert np.array_equal(c, (before + turns * 16 * 128 * 128).astype(np.int32))
+    if target != "cpu":
+        assert (".satfinite.s32.s8.s8.s32" in made.asm["ptx"]) == (not loaded) and "mma.sync" in made.asm["ptx"]
+    entry = INSTRUCTIONS["mma.sync.m16n8k16.s32.s8.s8.s32"]
+    operands = [
+        np.full((1, 32, o.count), v, d)
+        for o, v, d in zip(entry.operands, (-128, -128, 2**31 - 1), (np.int8, np.int8, np.int32), strict=True)
+    ]
+    (wraps,), (stays,) = (INSTRUCTIONS[entry.name + end].semantics(*operands) for end in ("", ".satfinite"))
+    assert (wraps == -(2**31) + 16 * 128 * 128 - 1).all() and (stays == 2**31 - 1).all()

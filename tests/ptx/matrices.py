@@ -85,7 +85,7 @@ def _places_c(k: int, per: int) -> tuple[Array, Array]:
 def _mma(s: State, i: Instruction) -> None:
     shape = next((m for part in i.parts if (m := re.match(r"m(\d+)n8k(\d+)$", part))), None)
     types = [part for part in i.parts if part in ELEMENTS or part in RESULTS]
-    strange = {"sp", "satfinite", "kind", "block_scale", "xor", "popc"} & set(i.parts)
+    strange = {"sp", "kind", "block_scale", "xor", "popc"} & set(i.parts)
     if shape is None or len(types) != 4 or strange or "row" not in i.parts or "col" not in i.parts:
         raise Unknown(i.text)
     d_type, a_type, b_type, c_type = types
@@ -97,6 +97,8 @@ def _mma(s: State, i: Instruction) -> None:
     for warp in s.warps():
         product = _left(s, a, a_type, warp, rows, depth) @ _right(s, b, b_type, warp, depth)
         sums = product + _third(s, c, c_type, warp, rows)
+        if "satfinite" in i.parts:  # of integers
+            sums = sums.clip(-(1 << 31), (1 << 31) - 1)
         for number, result in enumerate(results):
             per = 2 if d_type == "f16" else 1
             values = np.ascontiguousarray(sums[_places_c(number, per)].astype(RESULTS[d_type]))

@@ -161,6 +161,27 @@ UNSUPPORTED: dict[str, dict[str, str]] = {
             "translator_helper_rewrite"
         ),
     },
+    "GSan, which finds races in global memory on a GPU": {
+        "triton._C.libtriton.gsan_testing": (
+            "GLOBAL_STATE_SIZE_BYTES PER_DEVICE_STATE_STRIDE_BYTES SHADOW_CELL_SIZE_BYTES "
+            "SHADOW_GRANULARITY_BYTES ScalarClock shadow_cell_address thread_state_address thread_state_stride_bytes"
+        ),
+        "triton.experimental.gsan": "ShareableHandleType configure create_mem_pool freeze_config get_allocator",
+        "triton.experimental.gsan._allocator": (
+            "ShareableHandleType configure create_mem_pool export_allocation_handles "
+            "export_allocation_memhandle_regions export_runtime_state_handle free_allocation freeze_config "
+            "get_allocator get_device_rank get_global_state_pointer get_reserve_pointer get_reserve_size "
+            "get_shadow_granularity_bytes gsan_free gsan_malloc import_allocation_handles import_runtime_state_handle"
+        ),
+        "triton.experimental.gsan._stream_sync": "synchronize_process_group_barrier",
+        "triton.experimental.gsan._testing_utils": (
+            "SHADOW_GRANULARITY_BYTES atomic_poll global_state global_state_tensor load_one_i32 nanosleep "
+            "shadow_cell_from_address shadow_cell_tensor_from_address shadow_tensor_for store_one_i32 "
+            "thread_state_from_smid thread_state_tensor"
+        ),
+        "triton.experimental.gsan._utils": "uint8_cuda_tensor_from_ptr",
+        "triton.experimental.gsan.symmetric_memory": ("GSanSymmetricMemoryHandle configure empty rendezvous"),
+    },
     "the runner of Triton's own tests": {
         "triton._compile_warmup": (
             "CompilationTrace _require_complete_warmup compile_warmup compile_warmup_only "

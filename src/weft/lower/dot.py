@@ -21,7 +21,7 @@ from xdsl.ir import Operation
 from weft.base import CompilationError
 from weft.ir.lane import ELEMENT_BITS, Value
 from weft.layouts import LinearLayout, f2
-from weft.targets.nvidia import INSTRUCTIONS, Instruction
+from weft.targets.nvidia import INSTRUCTIONS, SATURATING, Instruction
 
 from . import fragments
 from .context import Context, lowering, tile_shape
@@ -39,6 +39,8 @@ SHAPES = {
 }
 """Shapes of matrix instructions by the type of the left operand, the largest first."""
 ACCUMULATOR = {"i32": "s32"}
+LONGEST = ((1 << 31) - 1) // (128 * 128)
+"""How many products of int8 cannot leave int32 together."""
 
 Point = tuple[int, ...]
 
@@ -55,9 +57,20 @@ def _dot(c: Context, op: Operation) -> None:
     for entry in _candidates(c, *product.values):
         along = product.summed_order(entry)
         if along is not None:
+            if entry.name + SATURATING in INSTRUCTIONS and _cannot_overflow(c, op, product.depth):
+                entry = INSTRUCTIONS[entry.name + SATURATING]
             c[op.results[0]] = product.by_instruction(entry, along)
             return
     raise _unfit(c, op, product)
+
+
+def _cannot_overflow(c: Context, op: Operation, depth: int) -> bool:
+    """Whether a sum of products of int8 begins with 0 and is too short to leave int32.
+
+    Then it makes no difference whether sums wrap, as they do in Weft, or saturate; the instruction that is written is
+    the saturating one, which is Triton's, so that who looks for it in PTX finds it.
+    """
+    return c.known(op.operands[2]) == 0 and depth <= LONGEST
 
 
 def _unfit(c: Context, op: Operation, product: _Product) -> CompilationError:

@@ -10,6 +10,7 @@ from .instruction import Instruction, Memory, Operand
 from .limits import REGISTERS, blocks_at_a_time, shared_limit
 from .mbarrier import MBarrier, MBarrierError
 from .meaning import from_matrix, round_to, to_matrix
+from .mma import SATURATING
 from .table import INSTRUCTIONS, available, instruction
 from .tensormap import decode, encode
 from .wgmma import canonical, descriptor
@@ -17,6 +18,7 @@ from .wgmma import canonical, descriptor
 __all__ = [
     # the table
     "INSTRUCTIONS",
+    "SATURATING",
     "Instruction",
     "Operand",
     "available",

@@ -23,7 +23,7 @@ from weft.layouts import LinearLayout
 from .instruction import BITS, Array, Instruction, Operand
 from .meaning import from_matrix, round_to, tf32, to_matrix
 
-__all__ = ["fragment", "mma_instructions", "multiply"]
+__all__ = ["SATURATING", "fragment", "mma_instructions", "multiply"]
 
 PTX_TYPES = {"f8E4M3FN": "e4m3", "f8E5M2": "e5m2"}
 # (m, n, k), accumulator, operand type, since, cycles of a warp on an A100 (H100 for what only it has)
@@ -43,6 +43,8 @@ SHAPES: list[tuple[tuple[int, int, int], str, str, int, float]] = [
     ((16, 8, 32), "f32", "f8E4M3FN", 89, 16),
     ((16, 8, 32), "f32", "f8E5M2", 89, 16),
 ]
+SATURATING = ".satfinite"
+"""At the end of the name of a product of integers: sums stop at the ends of int32 where otherwise they wrap."""
 INTEGERS = [((8, 8, 16), 75, 2.0), ((16, 8, 16), 80, 4.0), ((16, 8, 32), 80, 8.0)]
 
 
@@ -67,10 +69,12 @@ def fragment(rows: str, row_count: int, along: str, length: int, width: int) -> 
     return LinearLayout.from_bases({"register": registers, "lane": lanes}, {n: sizes[n] for n in names})
 
 
-def multiply(a: Array, b: Array, c: Array, accumulator: str) -> Array:
+def multiply(a: Array, b: Array, c: Array, accumulator: str, saturates: bool = False) -> Array:
     """c + a @ b of stacked matrices, as a tensor core of this accumulator type does it."""
     if accumulator == "i32":
         total = c.astype(np.int64) + a.astype(np.int64) @ b.astype(np.int64)
+        if saturates:
+            total = total.clip(-(1 << 31), (1 << 31) - 1)
         return total.astype(np.int32)
     if accumulator == "f64":
         return _in_order(a, b, c)
@@ -86,7 +90,12 @@ def _in_order(a: Array, b: Array, c: Array) -> Array:
 
 
 def _semantics(
-    a: LinearLayout, b: LinearLayout, c: LinearLayout, accumulator: str, views: tuple[str | None, str | None]
+    a: LinearLayout,
+    b: LinearLayout,
+    c: LinearLayout,
+    accumulator: str,
+    views: tuple[str | None, str | None],
+    saturates: bool,
 ) -> Callable[..., tuple[Array, ...]]:
     def view(x: Array, how: str | None) -> Array:
         if how == "tf32":
@@ -95,7 +104,7 @@ def _semantics(
 
     def run(x: Array, y: Array, z: Array) -> tuple[Array, ...]:
         left, right = to_matrix(view(x, views[0]), a), to_matrix(view(y, views[1]), b)
-        return (from_matrix(multiply(left, right, to_matrix(z, c), accumulator), c),)
+        return (from_matrix(multiply(left, right, to_matrix(z, c), accumulator, saturates), c),)
 
     return run
 
@@ -122,16 +131,17 @@ def _entry(
     c_count = m * n // 32
     views = tuple("tf32" if t == "tf32" else "u8" if t == "u8" else None for t in names)
     return Instruction(
-        name=f"mma.sync.{size}.{acc_ptx}.{names[0]}.{names[1]}.{acc_ptx}",
+        name=f"mma.sync.{size}.{acc_ptx}.{names[0]}.{names[1]}.{acc_ptx}{modifier}",
         since=since,
-        text=f"mma.sync.aligned.{size}.row.col.{acc_ptx}.{names[0]}.{names[1]}.{acc_ptx} <d*>, <a*>, <b*>, <c*>;",
+        text=f"mma.sync.aligned.{size}.row.col{modifier}.{acc_ptx}.{names[0]}.{names[1]}.{acc_ptx} "
+        "<d*>, <a*>, <b*>, <c*>;",
         operands=(
             Operand("a", stored, m * k // 32, word, a),
             Operand("b", stored, n * k // 32, word, b),
             Operand("c", acc, c_count, total, c),
         ),
         results=(Operand("d", acc, c_count, total, c),),
-        semantics=_semantics(a, b, c, acc, (views[0], views[1])),
+        semantics=_semantics(a, b, c, acc, (views[0], views[1]), bool(modifier)),
         cost=cost,
         ptx="8.4" if since == 89 else "7.8" if since == 90 else "7.0",
         params={"shape": shape, "accumulator": acc, "types": names},
@@ -148,7 +158,8 @@ def mma_instructions() -> Iterator[Instruction]:
     for shape, since, cost in INTEGERS:
         for left in ("s8", "u8"):
             for right in ("s8", "u8"):
-                yield _entry(shape, "i32", (left, right), "i8", since, cost)
+                for modifier in ("", SATURATING):
+                    yield _entry(shape, "i32", (left, right), "i8", since, cost, modifier)
 
 
 def _mixed(left: str, right: str) -> Instruction:

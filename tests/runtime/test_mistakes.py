@@ -79,7 +79,13 @@ MISTAKES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         call((1,), a(), a(), a(), len),
         TypeError,
         f"argument `n`: failed to specialize argument of type builtin_function_or_method: {KINDS}\n"
-        "hint: decorate a function with @jit to call it in the kernel; a type is passed as a tl.constexpr",
+        "hint: decorate the function with @jit to call it in the kernel",
+    ),
+    "a type": (
+        call((1,), a(), a(), a(), np.dtype(np.float32)),
+        TypeError,
+        f"argument `n`: failed to specialize argument of type {type(np.dtype(np.float32)).__name__}: {KINDS}\n"
+        "hint: a type is for parameters that are annotated with tl.constexpr",
     ),
     "something else": (
         call((1,), a(), a(), a(), object()),

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["way_out"]
 
 _NUMBERS = "operands are numbers, bools, and tensors of them"
-_LOAD = "tl.load(pointer) is the value that a pointer points to; addresses are pointer + integers"
+_LOAD = "tl.load(pointer) is the value that it points to; addresses are pointer + integers; an array of one is x.item()"
 _INDEX = "x[:, None] adds an axis; tl.load(pointer + i) reads one element, and tl.gather(x, indices, axis) picks some"
 _ARANGE = "tl.arange(0, BLOCK) with `BLOCK: tl.constexpr` has BLOCK elements: start and end are ints, start < end"
 _VALUES = {
@@ -37,7 +37,10 @@ _VALUES = {
     "module": "a module is no value: name something in it, tl.float32",
     "type": "a type is no value: x.to(tl.float32) converts, tl.full(shape, value, tl.float32) makes a tensor",
     "dtype": "a type is no value: x.to(tl.float32) converts, tl.full(shape, value, tl.float32) makes a tensor",
-    "ndarray": "an array is no constant: take `tl.constexpr` from its parameter, and tl.load its elements",
+    **dict.fromkeys(
+        ("ndarray", "Tensor"),
+        "an array is no constant: take `tl.constexpr` from its parameter, and tl.load its elements",
+    ),
     "complex": "complex numbers are two tensors, real and imaginary",
     "tensor_descriptor": "descriptor.load(offsets) is the block that it describes",
 }

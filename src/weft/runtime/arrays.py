@@ -114,9 +114,15 @@ def dtype_name(dtype: Any) -> str:
         text = str(getattr(dtype, "name", dtype))
     name = _NAMES.get(text.rpartition(".")[2])
     if name is None:
-        hint = "convert it: x.astype(np.float32), or another type that the language has"
+        of_torch = text.startswith("torch.")
+        converted, parts = (
+            ("x.to(torch.float32)", "torch.view_as_real(x)")
+            if of_torch
+            else ("x.astype(np.float32)", "x.view(np.float32)")
+        )
+        hint = f"convert it: {converted}, or another type that the language has"
         if "complex" in text:
-            hint = "pass a view of the parts, x.view(np.float32), and use strides of 2"
+            hint = f"pass a view of the parts, {parts}, and use strides of 2"
         elif text.startswith("void"):
             hint = "pass its fields one by one, x['name']"
         elif text in ("object", "str") or text.startswith(("str", "bytes", "datetime", "timedelta")):

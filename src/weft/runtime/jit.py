@@ -313,7 +313,11 @@ class JITFunction(JITCallable, PickledByName, KernelInterface[Any]):
         given = {k: v.value if is_constexpr_value(v) else v for k, v in options.items()}
         for name in ("device_type", "device", "stream"):
             if name in given:
-                raise UnknownKeyword(f"{name} option is deprecated; the current target is used", name)
+                raise UnknownKeyword(
+                    f"{name} option is deprecated; the current target is used",
+                    name,
+                    hint="leave it out, or give target=...",
+                )
         for name in given:
             if name not in compiler.option_names():
                 raise unknown_keyword(name, self.params)

@@ -16,6 +16,7 @@ elements one by one. On the CPU multiples of 16 and others are told apart, as in
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -84,8 +85,10 @@ def refuse_kind(value: Any) -> LaunchTypeError:
         hint = "pass its parts, x.real and x.imag"
     elif isinstance(value, (dict, set, frozenset)):
         hint = "pass its values one by one, or tuple(x) for a parameter that takes several"
-    elif callable(value):
-        hint = "decorate a function with @jit to call it in the kernel; a type is passed as a tl.constexpr"
+    elif isinstance(value, (type, np.dtype)) or type(value).__name__ == "dtype":
+        hint = "a type is for parameters that are annotated with tl.constexpr"
+    elif inspect.isroutine(value):
+        hint = "decorate the function with @jit to call it in the kernel"
     else:
         hint = "take its numbers and arrays, x.data say, and pass those"
     return LaunchTypeError(

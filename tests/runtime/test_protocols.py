@@ -118,14 +118,33 @@ def test_memory_that_is_gone() -> None:
     put.warmup(Liar(__array_interface__={**facts, "shape": (0,)}), grid=(1,))
 
 
+@pytest.mark.parametrize("target", ["cpu", "sim:cuda:90"])
 @pytest.mark.parametrize(
-    "more", [{}, {"version": 99}, {"strides": None}, {"strides": (4,)}, {"shape": [16]}, {"shape": (np.int8(16),)}]
+    "more",
+    [
+        *({}, {"version": 99}, {"strides": None}, {"strides": (4,)}, {"strides": [4]}, {"shape": [16]}),
+        *({"shape": (np.int8(16),)}, {"shape": [4, 4]}, {"shape": (4, 2, 2), "strides": (4, 16, 32)}),
+    ],
 )
-def test_interfaces_that_are_right(more: dict[str, Any]) -> None:
+def test_interfaces_that_are_right(more: dict[str, Any], target: str) -> None:
     memory = np.zeros(16, np.float32)
     facts = {"shape": (16,), "typestr": "<f4", "data": (memory.ctypes.data, False), **more}
-    put[(1,)](Liar(__array_interface__=facts))
+    put[(1,)](Liar(__array_interface__=facts), target=target)
     assert (memory == 7).all()
+
+
+@weft.jit
+def untouched(x, out):
+    tl.store(out, 1)
+
+
+@pytest.mark.parametrize("target", ["cpu", "sim:cuda:90"])
+@pytest.mark.parametrize("shape", [(0,), (1 << 70, 0), [0, 4]])
+def test_an_interface_of_nothing(shape: Any, target: str) -> None:
+    out = np.zeros(1, np.int32)
+    nothing = Liar(__array_interface__={"shape": shape, "typestr": "<f4", "data": (PLACE, False)})
+    untouched[(1,)](nothing, out, target=target)
+    assert out[0] == 1
 
 
 # -- what has the methods of a tensor ----------------------------------------------------------------------------------

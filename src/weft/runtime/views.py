@@ -6,6 +6,7 @@ floats and for what has a gradient; wrapped tensors have no protocol at all. Add
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -15,6 +16,7 @@ import numpy as np
 from weft.base import LaunchTypeError
 
 from .arrays import ANYWHERE, ArrayFacts, host_facts
+from .protocols import described
 
 __all__ = ["dtype_of", "numpy_view"]
 
@@ -65,12 +67,14 @@ def numpy_view(value: Any, name: str) -> np.ndarray[Any, Any]:
     if hasattr(value, "data_ptr") and callable(getattr(value, "stride", None)):
         shape = tuple(int(n) for n in value.shape)
         strides = tuple(int(s) * dtype.itemsize for s in value.stride())
-    elif hasattr(value, "__array_interface__"):
-        return np.asarray(value)
+    elif hasattr(value, "__array_interface__"):  # which NumPy itself reads less patiently than `host_facts`
+        described_as = described(value, "__array_interface__")
+        shape = described_as.shape
+        strides = described_as.strides or tuple(dtype.itemsize * math.prod(shape[k + 1 :]) for k in range(len(shape)))
     else:  # all from its first element on
         facts = replace(facts, span=(0, facts.span[1]))
         shape, strides = (facts.span[1] // dtype.itemsize,), (dtype.itemsize,)
     if 0 in shape:
-        return np.empty(shape, dtype)
+        return np.empty(0, dtype)
     memory = np.asarray(_Memory((value, facts.keeper), facts))
     return np.ndarray(shape, dtype, memory, -facts.span[0], strides)

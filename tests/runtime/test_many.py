@@ -237,3 +237,15 @@ def test_text_is_not_nested_deeper() -> None:
 
     with pytest.raises(CompilationError, match="nested too deep for what is left of Python's stack"):
         below(500)
+
+
+def test_a_worker_that_cannot_be_started(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "python").touch(0o644)
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+    with WorkerPool(1) as fresh, pytest.raises(LaunchError) as told:
+        weft.compile(ASTSource(doubled, {"x": "*fp32", "BLOCK": "constexpr"}, {"BLOCK": 64}), "cuda:90", executor=fresh)
+    assert str(told.value).splitlines() == [
+        f"a compile worker cannot be started: [Errno 13] Permission denied: '{tmp_path / 'python'}'",
+        "hint: workers are processes of sys.executable; WEFT_WORKERS says how many, without WEFT_ISOLATE none is "
+        "needed for a single kernel",
+    ]

@@ -62,13 +62,21 @@ class _Process:
         # What is no string Python does not look at, and repr() may not be read. Weft's own place may be in no path.
         path = [entry for entry in sys.path if type(entry) is str] + [os.path.dirname(PACKAGE)]
         command = [sys.executable, "-c", BOOT.format(path=path, memory=memory)]
-        self.child = subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self.said,
-            start_new_session=sys.platform != "win32",
-        )
+        try:
+            self.child = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self.said,
+                start_new_session=sys.platform != "win32",
+            )
+        except OSError as error:
+            self.said.close()
+            raise LaunchError(
+                f"a compile worker cannot be started: {error}",
+                hint="workers are processes of sys.executable; WEFT_WORKERS says how many, without WEFT_ISOLATE none "
+                "is needed for a single kernel",
+            ) from None
 
     def ask(self, request: Any, seconds: float) -> Any:
         """The result of a request. What it raised there is raised here; EOFError where the worker is dead."""

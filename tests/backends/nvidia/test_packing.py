@@ -8,6 +8,7 @@ from collections import Counter
 import pytest
 
 import weft
+import weft.language as tl
 from weft import gluon
 from weft.gluon import language as gl
 
@@ -54,3 +55,18 @@ def test_bytes_packed(order: int) -> None:
     words = 64 // 4
     assert found["prmt.b32"] <= 2 * words * 2 + (7 * words if order == 0 else 0)
     assert not any(name.startswith(("ld.shared.v2.b8", "ld.shared.b8")) for name in found)
+
+
+@weft.jit
+def product(x, y, out, n, N: tl.constexpr):
+    i = tl.arange(0, N) * 3
+    tl.store(out + i, tl.load(x + i, mask=i < n) * tl.load(y + i, mask=i < n), mask=i < n)
+
+
+def test_single_bytes_are_loaded_into_words() -> None:
+    """Their upper bytes do not matter for a product: nothing extends signs, and nothing cuts what is stored."""
+    types = {"x": "*i8", "y": "*i8", "out": "*i8", "n": "i32", "N": "constexpr"}
+    ptx = weft.compile(weft.ASTSource(product, types, {"N": 512}), target="cuda:90").asm["ptx"]
+    assert len(re.findall(r"ld\.global\.b8 %r\d+", ptx)) == 8
+    assert len(re.findall(r"st\.global\.b8 \[.*\], %r\d+", ptx)) == 4
+    assert not re.search(r"cvt\.[su]\d+\.[su]8|and\.b|%rs", ptx)

@@ -56,6 +56,17 @@ def centred(x, out, sums, n, B: tl.constexpr):
     tl.store(out + row + i, (d * tl.rsqrt(variance + 1e-5)).to(out.dtype.element_ty), mask=i < n)
 
 
+@weft.jit
+def several(x, out, n, B: tl.constexpr):
+    """Five tiles of 32 halves in each thread are held: 80 words. Four elements of eight lie side by side."""
+    i = tl.arange(0, B)
+    j = i // 4 * 8 + i % 4
+    a, b, c = tl.load(x + j), tl.load(x + n + j), tl.load(x + 2 * n + j)
+    d, e = tl.load(x + 3 * n + j), tl.load(x + 4 * n + j)
+    top = tl.max(tl.maximum(tl.maximum(a, b), tl.maximum(tl.maximum(c, d), e)), 0)
+    tl.store(out + i, (a + b * 2 + c * 4 + d * 8 + e * 16 + top).to(tl.float32))
+
+
 KERNELS = {"softmax": softmax, "rms_norm": rms_norm, "log_softmax": log_softmax, "centred": centred}
 
 
@@ -192,6 +203,13 @@ def test_a_row_in_place() -> None:
     expected, sums = x - x.mean(1, keepdims=True), np.zeros(2, np.float32)
     centred[(2,)](x, x, sums, 32768, B=32768, num_warps=16, target=TARGET)
     np.testing.assert_allclose(x, expected / np.sqrt((expected**2).mean(1, keepdims=True) + 1e-5), rtol=1e-3, atol=1e-4)
+
+
+def test_parts_of_a_few_registers_are_parked_in_whole_accesses() -> None:
+    x, out = np.random.default_rng(1).integers(-9, 10, (5, 32768)).astype(np.float16), np.zeros(16384, np.float32)
+    several[(1,)](x, out, 32768, B=16384, num_warps=16, target=TARGET)
+    used = x.reshape(5, -1, 8)[:, :, :4].reshape(5, -1).astype(np.float32)
+    np.testing.assert_array_equal(out, used.max() + used.T @ [1, 2, 4, 8, 16])
 
 
 def test_what_warps_have_not_loaded_is_computed_once() -> None:

@@ -243,6 +243,10 @@ class _Uses:
     def _park(self, value: Value, excess: int, room: int) -> None:
         """Find a place for words of a value: another's that is not wanted any more, or one behind all."""
         found, step = self.plan, max(PARKED_AT_A_TIME, _words(value, self.plan.lazy[value]))
+        together = step * 32 // ELEMENT_BITS[value.elem]
+        if value.count % together or together % found.lazy[value]:
+            return
+        found.lazy[value] = together
         words, left = min(-(-excess // step) * step, _words(value)), (room - found.words) // step * step
         for other, has in found.parked.items():
             like = (other.elem, other.count, found.lazy[other]) == (value.elem, value.count, found.lazy[value])

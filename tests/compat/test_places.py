@@ -90,3 +90,49 @@ def test_places_of_calls(tmp_path: Path) -> None:
         "CompileTimeAssertionFailure ['at 2:4: in asserting']",
         "None None",
     ]
+
+
+WORDS = """
+import numpy as np
+import weft.compat
+weft.compat.install()
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def wrong(x):
+    tl.store(x, tl.relu(1.0))
+
+
+@triton.jit
+def right(x):
+    tl.store(x, 1.0)
+
+
+for kernel, grid in ((wrong, (1,)), (right, (1.5,))):
+    try:
+        kernel[grid](np.zeros(1, np.float32))
+    except (TypeError, triton.CompilationError) as error:
+        print(error)
+weft.compat.uninstall()
+print(weft.base.LaunchError("", hint="weft.cdiv"))
+"""
+
+
+def test_hints_name_what_the_program_imports(tmp_path: Path) -> None:
+    path = tmp_path / "k.py"
+    path.write_text(WORDS, encoding="utf-8")
+    done = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == [
+        f"{path}:11:17: error: module `triton.language` has no attribute `relu`",
+        "   11 |     tl.store(x, tl.relu(1.0))",
+        "      |                 ^^^^^^^",
+        "hint: the functions of the language are listed by dir(tl)",
+        "at 2:16: in wrong",
+        "module `triton.language` has no attribute `relu`",
+        "grid sizes are integers, got 1.5 of type float on axis 0",
+        "hint: use triton.cdiv(n, BLOCK), or // instead of /",
+        "",
+        "hint: weft.cdiv",
+    ]

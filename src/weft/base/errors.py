@@ -134,6 +134,9 @@ def _rebuild(cls: type[WeftError], state: dict[str, Any]) -> WeftError:
 class WeftError(Exception):
     """Root of everything that Weft raises on purpose."""
 
+    as_told: ClassVar[Callable[[str], str]] = staticmethod(str)
+    """The words of a hint as they are shown: where Weft goes by the name triton, it says triton.cdiv."""
+
     message: str
 
     def __init__(self, message: str = "") -> None:
@@ -193,7 +196,8 @@ class CompilationError(WeftError):
         self.hint = hint
 
     def __str__(self) -> str:
-        text = render("error", self.message, self.span, self.source_line, self.notes, self.hint)
+        hint = self.hint and WeftError.as_told(self.hint)
+        text = render("error", self.message, self.span, self.source_line, self.notes, hint)
         also = CompilationError.also_at
         if also is None or self.span is None:
             return text
@@ -305,7 +309,7 @@ class LaunchError(WeftError, ValueError):
         self.hint = hint
 
     def __str__(self) -> str:
-        return self.message + (f"\nhint: {self.hint}" if self.hint else "")
+        return self.message + (f"\nhint: {WeftError.as_told(self.hint)}" if self.hint else "")
 
 
 class OptionError(LaunchError, AssertionError):

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import re
 import sys
 from collections.abc import Iterable, Sequence
 from importlib.abc import Loader, MetaPathFinder
@@ -160,6 +161,13 @@ class _Finder(MetaPathFinder):
 _finder = _Finder()
 
 
+def _in_names_of_triton(hint: str) -> str:
+    """A hint with what it names as a user of Triton knows it: `weft.cdiv` is `triton.cdiv`."""
+    hint = hint.replace("weft.gluon.language", "triton.experimental.gluon.language")
+    hint = hint.replace("weft.language", "triton.language")
+    return re.sub(r"\bweft\.(?=(?:cdiv|next_power_of_2|Config|autotune|heuristics|jit)\b)", "triton.", hint)
+
+
 def installed() -> bool:
     """Does `import triton` find Weft?"""
     return _finder in sys.meta_path
@@ -190,6 +198,7 @@ def install(*, replace: bool = False) -> None:
     knobs.go_by_triton(True)
     dtype.package = "triton.language"
     CompilationError.also_at = place_in_function
+    WeftError.as_told = staticmethod(_in_names_of_triton)
     compiling.as_triton = True
 
 
@@ -203,6 +212,7 @@ def uninstall() -> None:
         knobs.go_by_triton(False)
         dtype.package = "weft.language"
         CompilationError.also_at = None
+        WeftError.as_told = staticmethod(str)
         compiling.as_triton = False
 
 

@@ -241,7 +241,7 @@ def _no_attribute(frame: Frame, owner: Any, name: str, node: ast.AST) -> Excepti
     what = describe(owner)
     module = getattr(owner, "__name__", None)
     if module is not None and not isinstance(owner, (JITCallable, type)):
-        what = f"module `{module}`"
+        what = f"module `{module.replace('weft.language', core.dtype.package)}`"
     known = [n for n in dir(owner) if not n.startswith("_")]
     if isinstance(owner, core.tuple) and owner._type is not None:
         known += [f for f in owner._type.fields if f]

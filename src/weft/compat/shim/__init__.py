@@ -4,6 +4,7 @@ import importlib
 from typing import Any
 
 from weft import language
+from weft.compat.finder import VERSION
 from weft.compiler import CompiledKernel
 from weft.language.callable import constexpr_function
 from weft.language.core import _aggregate as aggregate
@@ -35,7 +36,7 @@ from weft.runtime.errors import CompilationError
 from . import backends, compiler, errors, runtime, tools
 from .compiler import ASTSource, IRSource, compile
 
-__version__ = "3.6.0"
+__version__ = VERSION
 
 __all__ = [
     "ASTSource",

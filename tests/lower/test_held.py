@@ -97,10 +97,13 @@ def parked_words(program: LaneProgram) -> int:
 
 @pytest.mark.parametrize(
     ("name", "kind", "block", "warps"),
-    [("rms_norm", "bf16", 16384, 16), ("softmax", "f32", 16384, 16), ("softmax", "bf16", 8192, 8)],
+    [("rms_norm", "bf16", 16384, 16), ("rms_norm", "f32", 16384, 16), ("softmax", "bf16", 8192, 8)],
 )
-def test_programs_with_registers_enough_stay_as_they_are(name: str, kind: str, block: int, warps: int) -> None:
-    program = program_of(name, kind, block, warps, True)
+@pytest.mark.parametrize("aligned", [True, False])
+def test_programs_with_registers_enough_stay_as_they_are(
+    name: str, kind: str, block: int, warps: int, aligned: bool
+) -> None:
+    program = program_of(name, kind, block, warps, aligned)
     assert not named(program, "zero") and not named(program, "keep")
     assert not parked_words(program) and program.at_a_time == 0
 

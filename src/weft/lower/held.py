@@ -39,6 +39,8 @@ THREADS = 1024
 OTHERS, IN_HAND = 24, 4
 """Registers for addresses, masks, and what is computed at the moment; and for twice what is loaded together of a tile
 of which branches compute some, but so many at least."""
+FITS = 32
+"""Words that may be held in any case: a program that holds no more stays as it is."""
 FEW_ON_THE_WAY = 16
 """Words of rows that are loaded a part at a time, for which there is room in that."""
 FEW_BEHIND = 8
@@ -102,7 +104,7 @@ def plan(program: LaneProgram) -> Plan | None:
     uses = _Uses(program, found)
     ahead = max(0, _on_the_way(program, found) - FEW_ON_THE_WAY) + max(0, uses.behind() - FEW_BEHIND)
     most = REGISTERS // (threads * blocks) - OTHERS - max(IN_HAND, 2 * in_branches) - ahead
-    if all(uses.words(wall) <= most for wall in range(uses.walls)):
+    if all(uses.words(wall) <= max(most, FITS) for wall in range(uses.walls)):
         return None
     for wall in range(uses.walls):
         while uses.words(wall) > most and uses.drop(wall):

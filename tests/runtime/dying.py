@@ -10,10 +10,11 @@ from typing import Any
 from weft.compiler import Work, compile_work, stages_begun
 
 
-def compile_and_die(work: Work, stage: str, how: str) -> Any:
+def compile_and_die(work: Work, stage: str, how: str, words: str = "LLVM ERROR: out of everything") -> Any:
     """Compile, and die by a signal ("SIGSEGV"), with a status ("3") or never ("hang") when a stage begins.
 
-    The stage "" begins before all others, and before the compiler is imported.
+    The stage "" begins before all others, and before the compiler is imported. Its last words are `words`, in which
+    {now} is the time, by a clock that all processes share.
     """
 
     def die(begun: str) -> None:
@@ -23,7 +24,7 @@ def compile_and_die(work: Work, stage: str, how: str) -> Any:
             time.sleep(600)
         if how.isdecimal():
             os._exit(int(how))
-        os.write(2, b"LLVM ERROR: out of everything\n")
+        os.write(2, words.format(now=time.monotonic()).encode() + b"\n")
         os.kill(os.getpid(), getattr(signal, how))
 
     die("")

@@ -193,8 +193,8 @@ def test_what_is_no_number(place: int) -> None:
     assert (np.delete(out[1], place) == 0).all() or np.isnan(out[1]).all()
 
 
-def program(kernel: Any, block: int, warps: int) -> Any:
-    types = {"x": "*bf16", "w": "*bf16", "out": "*bf16", "n": "i32", "B": "constexpr"}
+def program(kernel: Any, block: int, warps: int, kind: str = "bf16") -> Any:
+    types = {**dict.fromkeys(("x", "w", "out"), f"*{kind}"), "n": "i32", "B": "constexpr"}
     facts = {(i,): [["tt.divisibility", 16]] for i in range(3)}
     return lane_program(ASTSource(kernel, types, {"B": block}, facts), "sim:cuda:90", {"num_warps": warps})
 
@@ -203,6 +203,14 @@ def test_ends_are_stored_once() -> None:
     """Eight runs of eight elements take eight vectors, and their row's ends one store of single elements."""
     stores = [op for op in program(scale, 16384, 8).body.walk() if op.name == "store"]
     assert sorted(op.attrs["vector"] * op.operands[0].count for op in stores) == [1, *[8] * 8]
+
+
+def test_weights_are_on_their_way_before_they_are_needed() -> None:
+    """Of three parts, two loads each, before the first part is stored, where nothing else is loaded then."""
+    ops = list(program(rms_norm, 16384, 16, "fp32").body.walk())
+    stored = next(k for k, op in enumerate(ops) if op.name == "store" and op.attrs["space"] == "global")
+    loads = [op for op in ops[:stored] if op.name == "load" and op.attrs["space"] == "global"]
+    assert [op.results[0].elem for op in loads].count("i32") == 6
 
 
 def test_what_is_stored_alone_is_not_shuffled() -> None:

@@ -43,7 +43,8 @@ WORDS = "i32"
 ON_THE_WAY = {8: (128, 2), 32: (64, 1)}
 """Bytes of a row that a thread asks for at a time, and parts of one that is not aligned with it, by the block's warps.
 Two blocks of 16 warps have 64 registers a thread, and 64 KB of rows on the way; a multiprocessor of an H100 needs 17 KB
-(25 bytes a nanosecond for 700)."""
+(25 bytes a nanosecond for 700). Where only words of one row are loaded, there are registers for one part more: what is
+stored waits for them part by part, and with one part on its way that takes as long as memory does."""
 QUIET = ("arith.", "math.", "tt.", "weft.load_row")
 LOUD = (
     *("tt.store", "tt.atomic", "tt.debug_barrier", "tt.call", "tt.print", "tt.assert", "weft.check", "tt.descriptor"),
@@ -270,11 +271,12 @@ def _store(c: Context, op: Operation) -> None:
         if leaf not in parts.loads and leaf not in parts.kept:
             _ = c[leaf]  # made before the branches
     shifted = [load for load in loads if load.runs.is_shifted]
+    is_alone = len(loads) == 1 and loads[0].ahead == 1 and loads[0].runs.size >= WORD_BYTES
     is_apart = parts.is_stored(op, value)
     is_skipped = is_apart and len(runs.places) > 1
     for k, part in enumerate(runs.parts()):
         for load in loads:
-            load.begin_to(k + load.ahead)
+            load.begin_to(k + load.ahead + is_alone)
         there, body = parts.any_there(c, part, geometry, k) if is_skipped else None, Block()
         before = c.inside(body) if there is not None else None
         stored = parts.of_run(c, value, k, part)[value]

@@ -31,6 +31,7 @@ from .failures import is_slip
 from .frame import Frame, evaluates
 from .names import BUILTIN_FUNCTIONS
 from .values import as_tuple, describe, unwrap, wrap
+from .ways import called_as
 
 __all__ = ["call"]
 
@@ -187,7 +188,9 @@ def _cannot_take(frame: Frame, fn: Any, args: list[Any], kwargs: dict[str, Any])
     """The error for a builtin in which one of these arguments went wrong, nobody has said how."""
     name = getattr(fn, "__name__", "this function")
     given = [describe(a) for a in args] + [f"{k} = {describe(v)}" for k, v in kwargs.items()]
-    return frame.error(f"`{name}` cannot take these arguments: {', '.join(given) or 'none'}")
+    error = frame.error(f"`{name}` cannot take these arguments: {', '.join(given) or 'none'}")
+    error.hint = error.hint or called_as(fn, name)
+    return error
 
 
 def _too_many(fn: Any, args: list[Any]) -> TypeError:

@@ -22,7 +22,7 @@ from .values import unwrap
 if TYPE_CHECKING:
     from .frame import Frame
 
-__all__ = ["way_out"]
+__all__ = ["called_as", "way_out"]
 
 _NUMBERS = "operands are numbers, bools, and tensors of them"
 _LOAD = "tl.load(pointer) is the value that it points to; addresses are pointer + integers; an array of one is x.item()"
@@ -91,6 +91,7 @@ _WAYS: tuple[tuple[str, str], ...] = (
     (r"^program_id axis|^num_programs axis", "a grid has the axes 0, 1 and 2"),
     (r"invalid axis|outside the \d+ dimensions", "axes are numbered from 0, and from the last one -1 on"),
     (r"Supported rounding modes", "fp_downcast_rounding='rtne' or 'rtz'"),
+    (r"^permute dims", "x.T exchanges two dimensions; tl.permute takes a number for each, tl.permute(x, (0, 2, 1))"),
     (r"does not support|takes integers|takes floats|Expected dtype", "convert first, x.to(tl.float32)"),
     (r"warp_specialize inside of a partition", "start all partitions in one warp_specialize, or call the function"),
     (r"the same rank|same shape|to have shape|shapes? (?:differ|do not)",
@@ -136,14 +137,21 @@ def _how_called(frame: Frame, node: ast.Call) -> str | None:
         return None
     before = frame.node
     try:
-        fn = unwrap(frame.eval(node.func))
-        signature = inspect.signature(fn.fn if isinstance(fn, JITCallable) else fn)
-    except Exception:  # no function, or one of C
+        return called_as(unwrap(frame.eval(node.func)), ast.unparse(node.func))
+    except Exception:  # a name that means nothing
         return None
     finally:
         frame.node = before
+
+
+def called_as(fn: Any, name: str) -> str | None:
+    """A hint with the parameters of a function; None for one of C, which does not say."""
+    try:
+        signature = inspect.signature(fn.fn if isinstance(fn, JITCallable) else fn)
+    except (TypeError, ValueError):
+        return None
     shown = ", ".join(_parameter(p) for p in signature.parameters.values() if not p.name.startswith("_"))
-    return f"it is called as {ast.unparse(node.func)}({shown})"
+    return f"it is called as {name}({shown})"
 
 
 def _parameter(parameter: inspect.Parameter) -> str:

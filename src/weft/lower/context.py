@@ -49,6 +49,14 @@ def elem_of(type: Attribute) -> str:
     return "i64" if is_pointer(element) else type_text(element)
 
 
+_INSTEAD = {
+    "amdg": "it is for AMD's GPUs, for which Weft does not compile yet",
+    "tt": "give the module as tile IR, without layouts: passes write it with others for this target",
+    "ttng": "it works on cuda:90",
+}
+"""What to do about operations that a target does not have, by their dialect."""
+
+
 class Context:
     """The lowering of one kernel: where operations are appended, and what each value has become."""
 
@@ -96,8 +104,8 @@ class Context:
             elif op.name.startswith(("arith.", "math.")):
                 self[op.results[0]] = self.elementwise(op)
             else:
-                works_on = ["AMD's GPUs, for which Weft does not compile yet"] if op.name.startswith("amdg.") else []
-                raise Unsupported(f"`{op.name}`", self.program.target, self.build.span, works_on=works_on)
+                hint = _INSTEAD.get(op.name.partition(".")[0])
+                raise Unsupported(f"`{op.name}`", self.program.target, self.build.span, hint=hint)
 
     def elementwise(
         self, op: Operation, registers: Sequence[int] | None = None, given: Sequence[Value] | None = None

@@ -118,3 +118,45 @@ def test_a_nest_does_not_write_very_many_tiles(tmp_path: Path) -> None:
     module.k[(1,)](x, 3)
     want = [((j * 2 + 0) * 2 + 1) * 2 + 2 for j in range(70)]
     np.testing.assert_array_equal(x.reshape(70, 64), np.repeat(np.float32(want)[:, None], 64, 1))
+
+
+def written_kernel(source: str, folder: Path) -> Any:
+    """The kernel `k` of a text."""
+    path = folder / "written_kernel.py"
+    path.write_text("import weft\nimport weft.language as tl\n@weft.jit\n" + source)
+    spec = importlib.util.spec_from_file_location("written_kernel", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.k
+
+
+def test_scalars_that_are_stored_one_by_one_are_divided_too(tmp_path: Path) -> None:
+    """In one block 800 of them took 5 s, 2,000 no end; what a loop carries is read by all parts."""
+    count = 300
+    source = "def k(o, n):\n" + "".join(f"    c{j} = {j}\n" for j in range(20)) + "    for j in range(n):\n"
+    source += "".join(f"        c{j} = c{j} * 3 + c{(j + 1) % 20}\n" for j in range(20))
+    source += "".join(f"    tl.store(o + n * {j}, c{j % 20} + {j})\n" for j in range(count))
+    kernel = written_kernel(source, tmp_path)
+    found = functions(weft.compile(weft.ASTSource(kernel, {"o": "*i32", "n": "i32"}, {}), target="cpu"))
+    stores = [sum(line.startswith("  store") for line in lines) for lines in found.values()]
+    assert sum(stores) >= count and max(stores) <= 100
+    o = np.zeros(2 * count, np.int32)
+    kernel[(1,)](o, 2)
+    c = list(range(20))
+    for _ in range(2):
+        for j in range(20):
+            c[j] = c[j] * 3 + c[(j + 1) % 20]
+    np.testing.assert_array_equal(o[::2], [c[j % 20] + j for j in range(count)])
+
+
+def test_a_long_chain_is_not_computed_again_under_each_broadcast(tmp_path: Path) -> None:
+    """Each sum is of a tile twice as large as the chain, which was computed in its nest from the beginning."""
+    sizes = []
+    for count in (60, 120):
+        source = "def k(x, B: tl.constexpr):\n    i = tl.arange(0, B)\n    a = tl.load(x + i)\n    b = a\n"
+        source += "    a = a + tl.sum(tl.reshape(tl.cat(a, b, can_reorder=True), (2, B)), 0)\n" * count
+        kernel = written_kernel(source + "    tl.store(x + i, a)\n", tmp_path)
+        compiled = weft.compile(weft.ASTSource(kernel, {"x": "*fp32"}, {"B": 256}), target="cpu")
+        sizes.append(compiled.asm["llir"].count("\n"))
+    assert sizes[1] < 2.6 * sizes[0]

@@ -41,6 +41,7 @@ STREAM_BYTES = 24 << 20  # a launch that writes more than this writes around the
 FETCH_LEAST, FETCH_MOST = 4 << 10, 256 << 10  # bytes of a tile worth fetching for the next program
 MOST_TOGETHER = 32  # roots of one nest: LLVM compares every two accesses of memory in a loop
 HEAVY = 12  # cost from which a value is materialised rather than computed again under a broadcast
+LONG_CHAIN = 100  # and that of all that it is computed from
 COSTS = {
     **dict.fromkeys(("math", "arith.remf", "tt.extern_elementwise"), 20),
     **dict.fromkeys(("arith.divsi", "arith.remsi", "arith.divui", "arith.remui"), 8),
@@ -328,6 +329,7 @@ class Scheduler:
             elsewhere = value in places and places[value] != coords
             places[value] = coords
             dear = self.own_cost(value) >= HEAVY if not elsewhere else self.worth_keeping(value)
+            dear = dear or (self.cost(value) >= LONG_CHAIN and self.worth_keeping(value))
             again = (broadcast or elsewhere) and dear and value.numel > 1
             if again and not any(isinstance(r, WriteRoot) and r.value is value for r in roots):
                 return value

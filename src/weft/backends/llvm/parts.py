@@ -1,5 +1,7 @@
 """Long functions in parts: LLVM takes more than twice as long for twice as many blocks, so no function has very many.
 
+Nor has it blocks that store very often: scheduling instructions takes eight times as long for twice as many stores.
+
 While a function is emitted, the emitter says where it may be cut: `with f.divisible():` encloses what runs in a row (a
 body of a loop, a side of a branch, the function itself), and `f.cut()` stands between two things that follow each other
 there. A function of at most `LONG` blocks is left as it is. Of a longer one, runs of at least `PART` blocks between two
@@ -34,6 +36,10 @@ LONG = 800
 """Blocks up to which a function stays in one piece: the longest of the examples and of the tests' kernels has 645."""
 PART = 200
 """Blocks of a part, at least."""
+MOST_RESULTS = 16
+"""Results of a part: what leaves more behind stays where it is, as LLVM follows each field of an aggregate alone."""
+STORE = 4
+"""For how many blocks a store counts in a run that is no block of its own."""
 BEGIN, CUT, END = ";{", ";|", ";}"
 """Lines of a function that are no text: the marks of `divisible`, `cut`, and the end of what is divisible."""
 
@@ -49,7 +55,7 @@ class Call:
 
     lines: list[str]
     last: str
-    """The block that the run ended in, which phis behind it may name."""
+    """The block that the run ended in, which phis behind it may name; nothing where it was all in one."""
     words: Counter[str]
     """How often the run named each register, before it was moved."""
 
@@ -66,10 +72,23 @@ class Scope:
 
 def in_parts(function: Function) -> list[str]:
     """The text of a function, after those of the functions that parts of it became."""
-    lines = function.lines
-    if sum(line[-1] == ":" for line in lines) > LONG:
+    if _length(function.lines) > LONG:
         return _Divider(function).divide()
-    return [function.written((line for line in lines if line[0] != ";"), function.allocas)]
+    return [function.written((line for line in function.lines if line[0] != ";"), function.allocas)]
+
+
+def _length(lines: Iterable[str]) -> int:
+    """The blocks of what is emitted, and what counts like them: stores, in a run without blocks."""
+    length = blocks = stores = 0
+    for line in lines:
+        if line[-1] == ":":
+            blocks += 1
+        elif line[0] == ";":
+            length += blocks or STORE * stores
+            blocks = stores = 0
+        elif line[2:7] == "store":
+            stores += 1
+    return length + (blocks or STORE * stores)
 
 
 def _words(lines: Iterable[str]) -> Counter[str]:
@@ -84,18 +103,14 @@ def _lines(items: Iterable[Item]) -> Iterator[str]:
             yield from item.lines
 
 
-def _blocks(items: Iterable[Item]) -> int:
-    return sum(line[-1] == ":" for line in _lines(items))
-
-
 def _last_block(items: Sequence[Item]) -> str:
-    """The block that a run of several ends in, by its name before anything was moved."""
+    """The block that a run ends in, by its name before anything was moved; nothing where it has begun there."""
     for item in reversed(items):
-        if isinstance(item, Call):
+        if isinstance(item, Call) and item.last:
             return item.last
-        if item[-1] == ":":
+        if isinstance(item, str) and item[-1] == ":":
             return "%" + item[:-1]
-    return "%entry"
+    return ""
 
 
 def _defined(line: str) -> str:
@@ -113,7 +128,7 @@ def _finished(items: Sequence[Item]) -> list[str]:
             result.append(line)
             if line[-1] == ":":
                 block = "%" + line[:-1]
-        if isinstance(item, Call):
+        if isinstance(item, Call) and item.last:
             ends[item.last] = block
     return [_from(line, ends) if " = phi " in line else line for line in result]
 
@@ -162,22 +177,22 @@ class _Divider:
         return kept[::-1]
 
     def _reduced(self, runs: list[list[Item]]) -> list[Item]:
-        """The items of a scope, with runs of it moved into parts where there are many blocks."""
-        if sum(map(_blocks, runs)) <= 2 * PART:
+        """The items of a scope, with runs of it moved into parts where it is long."""
+        if sum(sizes := [_length(_lines(run)) for run in runs]) <= 2 * PART:
             return [item for run in runs for item in run]
         result: list[Item] = []
         group: list[Item] = []
         size = 0
-        for run in runs:
+        for run, added in zip(runs, sizes, strict=True):
             group += run
-            size += _blocks(run)
+            size += added
             if size >= PART:
-                result.append(self._moved(group))
+                result += self._moved(group)
                 group, size = [], 0
         return result + group
 
-    def _moved(self, run: list[Item]) -> Call:
-        """A run becomes a part; gives what calls it."""
+    def _moved(self, run: list[Item]) -> list[Item]:
+        """A run becomes a part, if it can; gives what stands in its place."""
         lines = _finished(run)
         here = {"%" + line[:-1] for line in lines if line[-1] == ":"}
         before = {block for line in lines if " = phi " in line for block in INCOMING.findall(line)} - here
@@ -187,13 +202,15 @@ class _Divider:
             if isinstance(item, Call):
                 words.update(item.words)
         made = dict.fromkeys(name for line in lines if (name := _defined(line)))
+        results = [name for name in made if self.words[name] > words[name]]
+        if len(results) > MOST_RESULTS:
+            return run
         needed = dict.fromkeys(name for line in lines for name in NAME.findall(line))
         part = _Part(self, [n for n in needed if n not in made and n not in here and n != "%entry"], words)
-        results = [name for name in made if self.words[name] > words[name]]
         number = len(self.parts) + 1
         text, call = part.written(lines, results, f"{self.f.name}.part{number}", str(number))
         self.parts.append(text)
-        return Call(call, _last_block(run), words)
+        return [Call(call, _last_block(run), words)]
 
     def is_in(self, name: str, parameter: str) -> bool:
         """Whether a pointer is computed from a parameter."""

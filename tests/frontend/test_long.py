@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -153,6 +154,21 @@ def test_what_is_deeper_than_the_stack_is_told_with_its_place(kernel: Any) -> No
     with pytest.raises(CompilationError, match="nested too deeply to be compiled") as raised:
         compiled(kernel("    a = f8(a, n)", before), "cpu")
     assert raised.value.span is not None and raised.value.hint
+
+
+def test_calls_that_are_too_deep_are_told_as_calls(kernel: Any) -> None:
+    before = "@weft.jit\ndef f0(a, n):\n    return a + 1\n"
+    ifs = "".join("    " * (j + 1) + f"if n > {j}:\n" for j in range(5)) + "    " * 6
+    for j in range(95):
+        before += f"@weft.jit\ndef f{j + 1}(a, n):\n{ifs}a = f{j}(a, n)\n    return a\n"
+    with pytest.raises(CompilationError) as raised:
+        compiled(kernel("    a = f95(a, n)", before), "cpu")
+    assert re.fullmatch(r"\d+ calls within one another are nested too deeply to be compiled", raised.value.message)
+    assert raised.value.span is not None
+    assert raised.value.hint == (
+        "let fewer functions call each other, or repeat with tl.static_range; "
+        "sys.setrecursionlimit(...) makes the stack larger"
+    )
 
 
 @pytest.mark.parametrize(

@@ -71,6 +71,22 @@ def is_slip(error: BaseException) -> bool:
     return isinstance(error, OutsideKernelError) or not _raised_on_purpose(innermost)
 
 
+MANY_CALLS = 20
+"""Calls within one another from which on it is they that are too deep, more than the expression in the innermost."""
+
+
+def _too_deep(frame: Frame) -> WeftError:
+    """The error where Python's stack is full: of calls, or of what one function has within one another."""
+    calls = len(frame.trace.active) - 1
+    larger = "sys.setrecursionlimit(...) makes the stack larger"
+    if calls < MANY_CALLS:
+        return frame.error("the kernel is nested too deeply to be compiled", hint=f"split the expression; {larger}")
+    return frame.error(
+        f"{calls} calls within one another are nested too deeply to be compiled",
+        hint=f"let fewer functions call each other, or repeat with tl.static_range; {larger}",
+    )
+
+
 def diagnose(frame: Frame, error: BaseException) -> WeftError:
     """The error to raise for `error`, which came out of tracing `frame`."""
     if isinstance(error, CompilationError):
@@ -82,7 +98,7 @@ def diagnose(frame: Frame, error: BaseException) -> WeftError:
     if isinstance(error, WeftError) and not isinstance(error, OutsideKernelError):
         return error
     if isinstance(error, RecursionError):
-        return frame.error("the kernel is nested too deeply to be compiled", hint="split the expression")
+        return _too_deep(frame)
     tb = _innermost(error.__traceback__)
     text = _readable(str(error))
     if tb is not None and not _in_package(tb) and not isinstance(error, _ABOUT_VALUES):

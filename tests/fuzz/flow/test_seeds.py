@@ -21,7 +21,7 @@ def test_agrees_with_python(seed: int) -> None:
         assert what in ("PASS", "UNSET"), f"{text}\n{program.text}"
 
 
-@pytest.mark.parametrize("target", ["sim:cuda:80", "sim:cuda:90"])
+@pytest.mark.parametrize("target", ["sim:cuda:80", "sim:cuda:90", "ptx:cuda:90"])
 def test_agrees_with_python_on_a_simulated_gpu(target: str) -> None:
     for seed in range(24, 26):
         what, text = verdict(write(seed), bool(seed % 2), target)

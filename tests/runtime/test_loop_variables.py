@@ -263,6 +263,17 @@ def of_another_type_in_the_last_turn(o, n):
 
 
 @weft.jit
+def none_before_an_inner_loop(o, n):
+    a = n + 5
+    for i in range(2):
+        tl.store(o + i, i)
+        a = None
+        for a in range(n):
+            pass
+    tl.store(o + 7, a)
+
+
+@weft.jit
 def narrower_in_unrolled_turns(o, n):
     for j in tl.static_range(3):
         for b in range(2):
@@ -406,6 +417,8 @@ CASES: list[tuple[Any, int, list[int], bool]] = [
     (argument_as_the_variable, 3, python(1, 2, 3, None, None, None, None, 2), False),
     (of_another_type_in_the_turn_before, 6, python(5, 2), False),
     (of_another_type_in_the_turn_before, 3, python(2, 0), True),
+    (none_before_an_inner_loop, 3, python(0, 1, None, None, None, None, None, 2), False),
+    (none_before_an_inner_loop, 0, python(0, 1, None, None, None, None, None, 0), True),
     (narrower_in_unrolled_turns, 3, python(3, 4, 5), False),
     (of_another_type_in_the_last_turn, 3, python(None, 0, 1, None, None, None, None, 5), False),
     (of_another_type_in_the_last_turn, 0, python(None, None, None, None, None, None, None, 0), True),

@@ -69,9 +69,14 @@ def _stays(before: Any, now: Any) -> bool:
     return bool(now == before) or bool(now._as_carried() == before._as_carried())
 
 
+def _held(value: Any) -> Any:
+    """What a variable holds, also where it cannot be read."""
+    return value.held if type(value) is Unavailable else value
+
+
 def _without_doubt(what: Any) -> Any:
     """The type of a variable, of its value or of its type in the loop, whether it may be unset or not."""
-    held = what.held if type(what) is Unavailable else what
+    held = _held(what)
     kind = held if isinstance(held, core.base_type) else getattr(held, "type", None)
     kind = kind.kind if isinstance(kind, MaybeType) else kind
     return kind if kind is None else kind._as_carried()
@@ -165,6 +170,9 @@ class Carried:
             before, now = self.before.get(name, MISSING), after.get(name, MISSING)
             if name in self.names and now is not MISSING and self._may_change(name):
                 self._finish_free(name, before, now)
+            elif name in self.names and self._is_in_doubt(name, now):
+                self._set_aside(name, _held(now).value)
+                self._carry_late(name, before, now)
             elif name in self.names:
                 after[name] = self._final(name, now, place)
             elif self._is_known(name, before):
@@ -216,11 +224,20 @@ class Carried:
             if type(now) is Unavailable:
                 self.doubts[name] = now
             return
+        self._set_aside(name, value if value is not None else zero(self.frame.builder, kind))
+        self._carry_late(name, before, now)
+
+    def _is_in_doubt(self, name: str, now: Any) -> bool:
+        """Whether a variable that has a value before the loop may have none after a turn, but for that is the same."""
+        held, kind = _held(now), self.kind_of(name)
+        return isinstance(held, Maybe) and not isinstance(kind, MaybeType) and _stays(kind, held.value.type)
+
+    def _set_aside(self, name: str, value: Any) -> None:
+        """Let a variable go round for the turns only, leaving this value; after the loop it is another one."""
         index = self.names.index(name)
         aside = self.names[index] = f"{name}.{index}"
         self.inside[aside] = self.inside.pop(name)
-        after[aside] = value if value is not None else zero(self.frame.builder, kind)
-        self._carry_late(name, before, now)
+        self.frame.scope[aside] = value
 
     def _carry_late(self, name: str, before: Any, now: Any) -> None:
         """Carry a variable that has a value at the end of the body, and none of its type before the loop.
@@ -244,8 +261,9 @@ class Carried:
             if isinstance(kind, MaybeType) or (initial is None and frame.trace.options.debug):
                 kind = kind.kind if isinstance(kind, MaybeType) else kind
                 kind = MaybeType(kind, f"{self._origin(name)}, which did not run")
-            if initial is None:
-                initial = unset(frame, name, kind, frame.loops[:-1])
+            if initial is None:  # what an earlier turn of the loops around has left, if this one has set nothing
+                is_set = before is not MISSING and type(before) is not Unavailable
+                initial = unset(frame, name, kind, () if is_set else frame.loops[:-1])
         if isinstance(kind, MaybeType):
             now = maybe(frame.builder, now, kind)
         self.carry(name, kind, initial)
@@ -254,7 +272,7 @@ class Carried:
     def _converted(self, before: Any, kind: Any) -> Any:
         """What a variable held before the loop as a value of the type that it has after; None if it held no such."""
         builder = self.frame.builder
-        start = None if before is MISSING else before.held if type(before) is Unavailable else before
+        start = None if before is MISSING else _held(before)
         if isinstance(start, Maybe) or isinstance(kind, MaybeType):
             inner = start.value if isinstance(start, Maybe) else start
             value = self._converted(inner, kind.kind if isinstance(kind, MaybeType) else kind)

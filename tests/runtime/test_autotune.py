@@ -203,6 +203,9 @@ def test_conflicts_and_wrong_names() -> None:
     known[grid](x, 64)  # from now on nothing is measured for this key
     with pytest.raises(LaunchError, match="Conflicting meta-parameters: BLOCK"):
         known[grid](x, 64, BLOCK=16)
+    for kernel in (tuned(), known):
+        with pytest.raises(LaunchError, match="Conflicting meta-parameters: BLOCK"):
+            kernel[grid](x, 64, 16)
     with pytest.raises(LaunchError, match="reset_to_zero names 'y'"):
         tuned(reset_to_zero=["y"])[grid](x, 64)
     with warnings.catch_warnings(record=True) as caught:

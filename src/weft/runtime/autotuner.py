@@ -226,6 +226,7 @@ class Autotuner(PickledByName, KernelInterface[Any]):
         if verbose:
             print(f"Autotuning kernel {self.base_fn.__name__} with config {config}")
         _refuse_conflicts(meta, config)
+        _refuse_conflicts(self.nargs or {}, config)
         current = {**meta, **config.all_kwargs()}
         full = {**(self.nargs or {}), **current}
 
@@ -353,6 +354,7 @@ class Autotuner(PickledByName, KernelInterface[Any]):
             config = found
         self.best_config = config
         _refuse_conflicts(kwargs, config)
+        _refuse_conflicts(nargs, config)
         if config.pre_hook is not None:
             config.pre_hook({**nargs, **kwargs, **config.all_kwargs()})
         return self.fn.run(*args, **kwargs, **config.all_kwargs())

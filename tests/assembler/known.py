@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .programs import THREADS, Program, Step
+from .programs import LETTER, THREADS, Program, Step
 
 
 def _program(*steps: tuple[str, Sequence[str], Sequence[str]], stored: Sequence[tuple[str, int]]) -> Program:
@@ -107,6 +107,25 @@ KNOWN: dict[str, list[Program]] = {
             ("cvt.u32.u16 {d}, {0};", ["b32"], ["%rs1"]),
             ("mul.lo.s32 {d}, {0}, {1};", ["b32"], ["%r5", "%r4"]),
             stored=[("b32", 6), ("b32", 5)],
+        )
+    ],
+    "lower bits of a floating-point number, stored": [
+        _program(
+            _word(0),
+            (f"{made} {{d}}, {{0}};", [kind], ["%r0"]),
+            (f"{op} {{d}}, {{0}}, {{0}};", [kind], [f"%{LETTER[kind]}{int(kind == 'b32')}"]),
+            (
+                f"st.global.{part} [%out], {{0}}; ld.global.{part} {{d}}, [%out];",
+                ["b16"],
+                [f"%{LETTER[kind]}{1 + int(kind == 'b32')}"],
+            ),
+            stored=[("b16", 2 if kind == "b16" else 0)],
+        )
+        for made, op, kind, part in (
+            ("mov.b32", "add.f32", "b32", "b8"),
+            ("mov.b32", "mul.f32", "b32", "b16"),
+            ("cvt.u16.u32", "add.f16", "b16", "b8"),
+            ("cvt.s64.s32", "add.f64", "b64", "b16"),
         )
     ],
 }

@@ -203,6 +203,8 @@ class Generator:
         if var.special or (lo <= var.lo and var.hi <= hi):
             return var
         dtype = DTYPES[var.elem]
+        if is_float(var.elem):
+            lo, hi = _as_f32(lo), _as_f32(hi)
 
         def literal(n: int) -> str:
             text = f"{n}.0" if is_float(var.elem) else str(n)
@@ -232,6 +234,12 @@ class Generator:
             var = self.clamp(var, max(lo, limits(var.elem)[0]), min(hi, limits(var.elem)[1]))
         bounds = limits(elem) if var.special else (var.lo, var.hi)
         return self.define(f"{var.name}.to({NAMES[elem]})", lambda s: cast(s[var.name], elem), var.shape, elem, *bounds)
+
+
+def _as_f32(n: int) -> int:
+    """The nearest number towards zero that float32 has, as which Triton takes a literal whatever it is cast to."""
+    beyond = max(0, abs(n).bit_length() - 24)
+    return (abs(n) >> beyond << beyond) * (1 if n > 0 else -1)
 
 
 def wrapped(values: Sequence[int]) -> tuple[int, int]:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+import weft
+import weft.language as tl
 from assembler.known import KNOWN
 from assembler.programs import generate
 from assembler.run import Worker, inputs
+from weft.runtime import cuda
 
 
 @pytest.fixture(scope="module")
@@ -19,6 +23,31 @@ def test_known_faults_are_avoided(worker: Worker, name: str) -> None:
     for seed in range(4):
         worker.card.give(inputs(seed))
         assert worker.different(KNOWN[name]) == []
+
+
+@weft.jit
+def lower_bits(x, out, N: tl.constexpr, WHOLE: tl.constexpr):
+    i = tl.arange(0, N)
+    tl.store(out + i, (tl.load(x + i) + 1).to(WHOLE, bitcast=True).to(out.dtype.element_ty))
+
+
+@pytest.mark.parametrize(
+    ("kind", "whole", "part"),
+    [
+        ("f4", "i4", "i1"),
+        ("f4", "i4", "i2"),
+        ("f2", "i2", "i1"),
+        ("f8", "i8", "i1"),
+        ("f8", "i8", "i2"),
+        ("f8", "i8", "i4"),
+    ],
+)
+def test_lower_bits_of_floats_are_stored(kind: str, whole: str, part: str) -> None:
+    for size in (128, 1024):
+        x = (np.arange(size) / 7 - 5).astype(kind)
+        out = cuda.to_device(np.zeros(size, part))
+        lower_bits[(1,)](cuda.to_device(x), out, size, {"i2": tl.int16, "i4": tl.int32, "i8": tl.int64}[whole])
+        np.testing.assert_array_equal(out.numpy(), (x + x.dtype.type(1)).view(whole).astype(part))
 
 
 def test_random_programs(worker: Worker) -> None:

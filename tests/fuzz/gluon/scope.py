@@ -122,6 +122,7 @@ class GluonGenerator(Generator):
             seed, [], {}, {}, self.program.body, rng.choice((1, 1, 1, 2)), [], self.warps
         )  # fmt: skip
         self.laid: dict[str, str] = {}  # the layout of each tile
+        self.made_for: dict[str, int] = {}  # how many elements each layout was drawn for
         self.shapes: dict[str, Shape] = {}
         self.memories: list[list[Memory]] = [[]]
 
@@ -142,12 +143,14 @@ class GluonGenerator(Generator):
 
         A layout of a few elements is none for a large tile: each thread would hold all of it.
         """
-        least = math.prod(shape) // 64
-        fits = [v for v in self.visible() if v.name in self.laid and len(v.shape) == len(shape)]
-        same = [self.laid[v.name] for v in fits if math.prod(v.shape) >= least]
+        size = math.prod(shape)
+        same = [self.laid[v.name] for v in self.visible() if v.name in self.laid and len(v.shape) == len(shape)]
+        same = [layout for layout in same if size <= 64 * self.made_for.get(layout, size)]
         if same and self.rng.random() < 0.4:
             return self.rng.choice(same)
-        return self.named(self.registers(self.rng, shape, self.warps, self.hopper))
+        layout = self.named(self.registers(self.rng, shape, self.warps, self.hopper))
+        self.made_for.setdefault(layout, size)
+        return layout
 
     def converted_text(self, var: Var, layout: str) -> str:
         """The variable in a layout, as text."""

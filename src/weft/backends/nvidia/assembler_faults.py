@@ -1,7 +1,7 @@
 """Rewrite PTX that ptxas is known to assemble wrongly.
 
-Random kernels find sequences of instructions that ptxas turns into wrong machine code at every level but -O0.
-`FAULTS` lists those that are known, and `avoid_faults` rewrites each into a sequence that is assembled correctly:
+Random kernels find sequences of instructions that ptxas turns into wrong machine code, most of them at every level but
+-O0. `FAULTS` lists those that are known, and `avoid_faults` rewrites each into a sequence that is assembled correctly:
 
     abs.s16 %rs2, %rs1;          ->     cvt.s32.s16 t, %rs1;  abs.s32 t, t;  cvt.u16.u32 %rs2, t;
     cvt.s32.s16 %r1, %rs2;              cvt.s32.s16 %r1, %rs2;
@@ -182,6 +182,31 @@ class _Uniform:
         return True
 
 
+NARROW_STORE = re.compile(r"\t(st\.[\w.:]*\.b(8|16|32) \t\[[^\]]*\], )(\{[^}]*\}|%r[sd]?\d+);")
+FLOAT_RESULT = re.compile(r"\t[a-z][\w.]*\.(?:b?f16|f32|f64)[\w.]* +\t?(%r[sd]?\d+),")
+WIDTH = {"rs": 16, "r": 32, "rd": 64}
+
+
+def _stored_part(ptx: str) -> str:
+    floats: set[str] | None = None
+
+    def copied(m: re.Match[str]) -> str:
+        nonlocal floats
+        head, bits, stored = m.groups()
+        wider = {r: w for r, kind in re.findall(r"(%(r[sd]?)\d+)", stored) if (w := WIDTH[kind]) > int(bits)}
+        if wider and floats is None:
+            floats = set(FLOAT_RESULT.findall(ptx))
+        parts = [r for r in wider if floats and r in floats]
+        if not parts:
+            return m[0]
+        names = {r: f"%mended{i}" for i, r in enumerate(parts)}
+        copies = " ".join(f".reg .b{wider[r]} {name}; mov.b{wider[r]} {name}, {r};" for r, name in names.items())
+        stored = re.sub(r"%r[sd]?\d+", lambda r: names.get(r[0], r[0]), stored)
+        return f"\t{{ {copies} {head.replace(chr(9), '')}{stored}; }}"
+
+    return NARROW_STORE.sub(copied, ptx)
+
+
 FAULTS = (
     AssemblerFault(
         "absolute value of 16 bits, sign-extended",
@@ -238,6 +263,15 @@ FAULTS = (
         "instructions for uniform values",
         "cvt.u16.u32 low, w; shr.u32 t, w, 16; cvt.u16.u32 high, t;",
         _uniform_halves,
+    ),
+    AssemblerFault(
+        "lower bits of a floating-point number, stored",
+        "12.8, 12.9, 13.0",
+        0,
+        "add.f32 f, x, y; st.global.b8 [a], f;",
+        "the number is converted to an unsigned integer, with -O0 too; likewise 16 bits, f16 and f64, and other stores",
+        "mov.b32 t, f; st.global.b8 [a], t;",
+        _stored_part,
     ),
 )
 """What is known, in the order in which it is rewritten."""

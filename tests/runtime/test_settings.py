@@ -79,6 +79,14 @@ def _out() -> np.ndarray[Any, Any]:
 # -- settings that change nothing ----------------------------------------------------------------------------------
 
 
+def test_a_class_that_is_not_used_is_not_imported(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRITON_CACHE_MANAGER", "no.such.module:Class")
+    out = _out()
+    with pytest.warns(SettingWarning, match=r"knobs.cache.manager_class \(TRITON_CACHE_MANAGER\) has no effect"):
+        fill[(1,)](out, VALUE=5)
+    assert out[0] == 5
+
+
 @pytest.mark.parametrize(
     ("group", "name", "value", "says"),
     [

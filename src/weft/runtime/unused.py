@@ -64,9 +64,16 @@ def warn_of_unused(on_cpu: bool = True) -> None:
     for group, name, instead in _INSTEAD:
         if not on_cpu and (group, name) in _OF_GPUS:
             continue
-        if (group, name) in _warned or not getattr(getattr(knobs, group), name):
+        if (group, name) in _warned or not _is_set(getattr(knobs, group), name):
             continue
         _warned.add((group, name))
         setting = getattr(knobs, group).knob_descriptors.get(name)
         known_as = f"knobs.{group}.{name}" + (f" ({', '.join(setting.keys)})" if setting is not None else "")
         warn(f"the setting {known_as} has no effect: {instead}", SettingWarning)
+
+
+def _is_set(group: knobs.base_knobs, name: str) -> bool:
+    """Whether a setting is on; a class is not imported for that."""
+    if isinstance(group.knob_descriptors.get(name), knobs.env_class):
+        return group.is_set(name)
+    return bool(getattr(group, name))

@@ -65,7 +65,7 @@ def lower(module: ModuleOp, target: str | None = None) -> LaneProgram:
     """The lane program of the one kernel in a module of layout IR. Unsupported where an operation has no lowering."""
     kernels = [op for op in module.body.block.ops if op.name == "tt.func"]
     if len(kernels) != 1:
-        raise Unsupported(f"a module of {len(kernels)} functions")
+        raise Unsupported(f"a module of {len(kernels)} functions", hint="a module has one kernel, a `tt.func public`")
     attributes = module.attributes
     name = target or str(getattr(attributes.get("ttg.target"), "data", "cuda:80"))
     kernel = kernels[0]

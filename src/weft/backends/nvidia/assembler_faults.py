@@ -182,7 +182,7 @@ class _Uniform:
         return True
 
 
-NARROW_STORE = re.compile(r"\t(st\.[\w.:]*\.b(8|16|32) \t\[[^\]]*\], )(\{[^}]*\}|%r[sd]?\d+);")
+NARROW_STORE = re.compile(r"\t(st\.[\w.:]*\.b(8|16|32) \t?\[[^\]]*\], )(\{[^}]*\}|%r[sd]?\d+);")
 FLOAT_RESULT = re.compile(r"\t[a-z][\w.]*\.(?:b?f16|f32|f64)[\w.]* +\t?(%r[sd]?\d+),")
 WIDTH = {"rs": 16, "r": 32, "rd": 64}
 

@@ -39,7 +39,7 @@ NEAR: dict[str, tuple[str, ...]] = {
     "analysis": ("tests/analysis", "tests/passes", "tests/lower", "tests/test_kernels.py"),
     "backends/cpu": ("tests/test_kernels.py", "tests/fuzz", "tests/backends"),
     "backends/llvm": ("tests/vecmath", "tests/test_kernels.py", "tests/backends"),
-    "backends/nvidia": ("tests/backends", "tests/ptx"),
+    "backends/nvidia": ("tests/assembler", "tests/backends", "tests/ptx"),
     "compiler": ("tests/runtime", "tests/backends"),
     "frontend": ("tests/frontend", "tests/language", "tests/test_kernels.py"),
     "gluon": ("tests/gluon", "tests/hopper"),

@@ -144,6 +144,23 @@ def test_tiles_of_any_size_and_distance(kind: str, warps: int) -> None:
             np.testing.assert_array_equal(y[start:][:block], expected, f"{block=} {start=} {first=} {n=}")
 
 
+@weft.jit
+def told_in_a_loop(x, out, flag, n, B: tl.constexpr):
+    i, first = tl.arange(0, B), tl.program_id(0) * n
+    for part in range(3):
+        tl.atomic_add(flag, 1, sem="release")
+        tl.store(out + first + part * B + i, tl.load(x + first + part * B + i, mask=i < n), mask=i < n)
+
+
+def test_a_release_waits_for_rows_that_the_turn_before_has_stored() -> None:
+    x, flag = array("f16", 3, 1024), np.zeros(1, np.int32)
+    with weft.target("sim:cuda:90"):
+        made = told_in_a_loop[(1,)](x, np.empty_like(x), flag, 1001, 1024)
+    lane = str(made.asm["lane"])
+    assert "weft.store_row" in made.asm["ttgir"]
+    assert "barrier" in lane[lane.index("loop") : lane.index("atomic")]
+
+
 def test_in_passes() -> None:
     rows, n = 2, 1501
     x, w, b = array("f16", rows, n), array("f32", n), array("f16", n)

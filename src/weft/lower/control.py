@@ -34,7 +34,8 @@ def _body(c: Context, ops: Sequence[Operation], block: Block) -> None:
 
 
 def _turn(c: Context, ops: Sequence[Operation]) -> None:
-    c.has_stored = c.has_stored or any(op.name == "tt.store" for outer in ops for op in walk(outer))  # a turn before
+    stores = ("tt.store", "weft.store_row")
+    c.has_stored = c.has_stored or any(op.name in stores for outer in ops for op in walk(outer))  # a turn before
     c.block(ops)
 
 

@@ -205,6 +205,32 @@ def test_operators_of_a_class_with_tensors() -> None:
 
 
 @aggregate
+class Signed:
+    value: tl.tensor
+
+    @weft.jit
+    def __neg__(self):  # type: ignore[no-untyped-def]
+        return Signed(0 - self.value)
+
+    @weft.constexpr_function
+    def __invert__(self) -> int:
+        return 7
+
+
+@weft.jit
+def unary_operators(out: Any) -> None:
+    i = tl.arange(0, 4)
+    tl.store(out + i, (-Signed(i)).value)
+    tl.store(out + 4 + i, i + ~Signed(i))
+
+
+def test_unary_operators_of_a_class_with_tensors() -> None:
+    out = np.zeros(8, np.int32)
+    unary_operators[(1,)](out)
+    assert out.tolist() == [0, -1, -2, -3, 7, 8, 9, 10]
+
+
+@aggregate
 class Inner:
     value: tl.constexpr = 0
 

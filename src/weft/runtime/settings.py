@@ -153,20 +153,24 @@ class env_base(_Setting[T]):
         return value  # type: ignore[no-any-return]
 
 
-class env_read(env_base[T]):
-    """A setting of any kind: how its text is read, and the default."""
+class _Read(_Setting[T]):
+    """How the text of a setting is read, and its default, as arguments."""
 
     def __init__(self, key: str, read: Callable[[str], T], default: T) -> None:
         super().__init__(key)
         self._read, self.default = read, default
 
     def read(self, text: str) -> T:
-        """As was said."""
+        """What the function that was given makes of the text."""
         return self._read(text)
 
     def default_value(self) -> T:
-        """As was said."""
+        """The default that was given."""
         return self.default
+
+
+class env_read(_Read[T], env_base[T]):
+    """A setting of any kind: how its text is read, and the default."""
 
 
 def flag(text: str) -> bool:
@@ -304,20 +308,8 @@ class env_nvidia_tool(env_base[NvidiaTool]):
         return found
 
 
-class kept(_Setting[T]):
+class kept(_Read[T]):
     """A setting that every launch asks for: read once, kept among the group's own values, and not written."""
-
-    def __init__(self, key: str, read: Callable[[str], T], default: T) -> None:
-        super().__init__(key)
-        self._read, self.default = read, default
-
-    def read(self, text: str) -> T:
-        """As was said."""
-        return self._read(text)
-
-    def default_value(self) -> T:
-        """As was said."""
-        return self.default
 
     def __get__(self, group: Any, owner: type | None = None) -> T:
         # A non-data descriptor: what is found is put into the instance, where the next look-up finds it directly.

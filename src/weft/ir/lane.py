@@ -27,6 +27,7 @@ from typing import Any
 
 from weft.base import CompilerCrash, Span
 from weft.layouts import LinearLayout
+from weft.ops import ELEMENTS
 
 __all__ = [
     "OPERATIONS",
@@ -42,18 +43,7 @@ __all__ = [
     "verify",
 ]
 
-ELEMENT_BITS = {
-    **{f"i{n}": n for n in (1, 8, 16, 32, 64)},
-    "f16": 16,
-    "bf16": 16,
-    "f32": 32,
-    "f64": 64,
-    "f8E4M3FN": 8,
-    "f8E5M2": 8,
-    "f8E4M3FNUZ": 8,
-    "f8E5M2FNUZ": 8,
-    "f8E4M3B11FNUZ": 8,
-}
+ELEMENT_BITS = {e.name: e.bits for e in ELEMENTS.values()}
 """Element types and their bits; an i1 takes a predicate register, in memory a byte."""
 
 

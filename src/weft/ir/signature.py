@@ -10,21 +10,12 @@ from __future__ import annotations
 from xdsl.dialects.builtin import IntegerType, NameLoc, Signedness
 from xdsl.ir import Attribute
 
+from weft.ops import ELEMENTS
+
 from .tt import FuncOp
 from .types import PtrType, TensorDescType, i32, i64, shape_of
 
 __all__ = ["flattened_descriptor", "signature_of", "type_string"]
-
-_NAMES = {
-    "f16": "fp16",
-    "bf16": "bf16",
-    "f32": "fp32",
-    "f64": "fp64",
-    "f8E5M2": "fp8e5",
-    "f8E4M3FN": "fp8e4nv",
-    "f8E4M3FNUZ": "fp8e4b8",
-    "f8E5M2FNUZ": "fp8e5b16",
-}
 
 
 def type_string(type: Attribute) -> str:
@@ -36,7 +27,8 @@ def type_string(type: Attribute) -> str:
         return f"tensordesc<{type_string(block.element_type)}{[*shape_of(block)]}>"
     if isinstance(type, IntegerType):
         return f"{'u' if type.signedness.data == Signedness.UNSIGNED else 'i'}{type.width.data}"
-    return _NAMES.get(type.name, type.name)
+    element = ELEMENTS.get(type.name)
+    return element.language if element is not None else type.name
 
 
 def flattened_descriptor(function: FuncOp, index: int) -> int:

@@ -19,6 +19,7 @@ from typing import Any, ClassVar
 
 from weft import ir
 from weft.base import hinted
+from weft.ops import ELEMENTS
 
 from .constants import constexpr, unwrap_shape
 from .protocol import base_type
@@ -62,14 +63,7 @@ TRITON_MAX_TENSOR_NUMEL = 1048576
 # name -> (bits, bits of the mantissa, bias of the exponent, name of the IR type)
 _FLOATS: dict[str, tuple[int, int, int, str]] = {
     "fp8e4b15": (8, 3, 15, "i8"),
-    "fp8e4nv": (8, 3, 7, "f8E4M3FN"),
-    "fp8e4b8": (8, 3, 8, "f8E4M3FNUZ"),
-    "fp8e5": (8, 2, 15, "f8E5M2"),
-    "fp8e5b16": (8, 2, 16, "f8E5M2FNUZ"),
-    "fp16": (16, 10, 15, "f16"),
-    "bf16": (16, 7, 127, "bf16"),
-    "fp32": (32, 23, 127, "f32"),
-    "fp64": (64, 52, 1023, "f64"),
+    **{e.language: (e.bits, e.mantissa, e.bias, e.name) for e in ELEMENTS.values() if e.is_float and e.language},
 }
 
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
+from weft.ops import BY_LANGUAGE
+
 from . import dtypes as dt
 from .constants import constexpr_type
 from .descriptors import tensor_descriptor_type
@@ -18,25 +20,9 @@ from .tuples import tuple_type
 __all__ = ["str_to_ty"]
 
 _SCALARS = {
-    "fp8e4nv": dt.float8e4nv,
-    "fp8e4b8": dt.float8e4b8,
-    "fp8e5": dt.float8e5,
-    "fp8e5b16": dt.float8e5b16,
-    "fp8e4b15": dt.float8e4b15,
-    "fp16": dt.float16,
-    "bf16": dt.bfloat16,
-    "fp32": dt.float32,
-    "fp64": dt.float64,
-    "i1": dt.int1,
-    "i8": dt.int8,
-    "i16": dt.int16,
-    "i32": dt.int32,
-    "i64": dt.int64,
-    "u1": dt.int1,
-    "u8": dt.uint8,
-    "u16": dt.uint16,
-    "u32": dt.uint32,
-    "u64": dt.uint64,
+    **{name: dt.dtype(name) for name in BY_LANGUAGE if name[0] not in "iu"},
+    **{f"i{n}": dt.get_int_dtype(n, True) for n in (1, 8, 16, 32, 64)},
+    **{f"u{n}": dt.get_int_dtype(n, False) for n in (1, 8, 16, 32, 64)},
     "B": dt.int1,
     "void": dt.void,
 }

@@ -19,6 +19,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 
 from weft.ir import Builder, bit_width, element_of, f32, f64, i64, int_value, like, shape_of, span_of, tt
 from weft.ir.findings import Source
+from weft.ops import ELEMENTS
 
 from .fold import constant_of
 from .removal import remove
@@ -33,7 +34,6 @@ _DIVIDE: dict[type[Operation], tuple[str, str]] = {
 }
 _SHIFTS = (arith.ShLIOp, arith.ShRSIOp, arith.ShRUIOp)
 _CONVERSIONS: dict[type[Operation], str] = {arith.FPToSIOp: "int", arith.FPToUIOp: "uint"}
-_FLOATS = {"f16": "fp16", "bf16": "bf16", "f32": "fp32", "f64": "fp64"}
 SIGNED = "tt.signed"
 """Of a reduction or scan that the language made: a sum or product of signed integers."""
 
@@ -50,9 +50,10 @@ def source_of(op: Operation, number: int) -> Source | None:
         within = known is not None and 0 <= known < width
         return None if within else Source(number, "shift", f"int{width}", width, span_of(op))
     if type(op) in _CONVERSIONS:
-        start = _FLOATS.get(element_of(op.operands[0].type).name)
+        element = ELEMENTS[element_of(op.operands[0].type).name]
         end = f"{_CONVERSIONS[type(op)]}{bit_width(op.results[0].type)}"
-        return Source(number, "to_int", f"{start} to {end}", span=span_of(op)) if start else None
+        kind = f"{element.language} to {end}"
+        return None if element.is_small else Source(number, "to_int", kind, span=span_of(op))
     if isinstance(op, tt.GatherOp):
         extent = shape_of(op.operands[0].type)[int_value(op.properties["axis"])]
         return Source(number, "gather", "int32", extent, span_of(op))
@@ -162,5 +163,3 @@ def _combined(b: Builder, op: Operation, source: Source) -> tuple[SSAValue, SSAV
     low, high = -(1 << width - 1), (1 << width - 1) - 1
     below = b.cmpi("slt", exact, b.constant(low, exact.type))
     return b.binary(arith.OrIOp, below, b.cmpi("sgt", exact, b.constant(high, exact.type))), exact
-
-

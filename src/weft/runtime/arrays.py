@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from weft.base import LaunchError, LaunchTypeError
+from weft.ops import BY_LANGUAGE
 
 from .protocols import Described, Wrong, check_extent, described, dlpack_device, has, misread, named, tensor_of
 from .streams import may_use_gpu
@@ -58,12 +59,6 @@ _NAMES = {
 }  # fmt: skip
 _NAMES |= {name: name for name in list(_NAMES.values())}
 
-_BYTES = {
-    "i1": 1, "i8": 1, "u8": 1, "i16": 2, "u16": 2, "i32": 4, "u32": 4, "i64": 8, "u64": 8,
-    "fp16": 2, "bf16": 2, "fp32": 4, "fp64": 8,
-    "fp8e5": 1, "fp8e4nv": 1, "fp8e4b8": 1, "fp8e5b16": 1, "fp8e4b15": 1,
-}  # fmt: skip
-
 # DLPack's (type code, bits) -> the name in a signature.
 _DLPACK = {
     **{(0, n): f"i{n}" for n in (8, 16, 32, 64)},
@@ -91,7 +86,7 @@ class ArrayFacts:
 
 def element_bytes(name: str) -> int:
     """The size of an element, by its name in a signature."""
-    return _BYTES[name]
+    return BY_LANGUAGE[name].bytes
 
 
 @lru_cache(maxsize=256)
@@ -384,7 +379,7 @@ def _cuda_interface(array: Any) -> ArrayFacts:
     index = getattr(device, "id", device)  # CuPy has a Device with an id
     # What the interface cannot name, as bfloat16, the dtype can.
     element = dtype_name(getattr(array, "dtype", found.element))
-    if _BYTES[element] != found.itemsize:
+    if BY_LANGUAGE[element].bytes != found.itemsize:
         raise LaunchTypeError(f"{named(array)} has elements of type {element}, its interface says {found.element}")
     return _facts(array, found, element, device=index if isinstance(index, int) else 0)
 

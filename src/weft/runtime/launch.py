@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from weft.base import LaunchError, LaunchOverflowError, LaunchTypeError
+from weft.ops import BY_LANGUAGE
 
 from .arrays import array_facts, is_plain_tensor, meet
 from .binder import grid_of, handler_for
@@ -35,7 +36,7 @@ __all__ = [
 Leaf = tuple[tuple[int, ...], str]
 """Where a value is (parameter, index in a tuple, ...) and its type in the signature."""
 
-_SMALL_FLOATS = ("fp16", "bf16", "fp8e5", "fp8e4nv", "fp8e4b8", "fp8e5b16")
+_SMALL_FLOATS = frozenset(name for name, e in BY_LANGUAGE.items() if e.is_float and e.bits < 32)
 
 
 def _bits_of(name: str) -> Callable[[Any], int]:

@@ -5,19 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
-__all__ = ["bits_of"]
+from weft.ops.dtypes import SIGNATURE_DTYPES
 
-_TYPES: dict[str, Any] = {
-    "fp16": np.float16,
-    "bf16": ml_dtypes.bfloat16,
-    "fp8e5": ml_dtypes.float8_e5m2,
-    "fp8e4nv": ml_dtypes.float8_e4m3fn,
-    "fp8e4b8": ml_dtypes.float8_e4m3fnuz,
-    "fp8e5b16": ml_dtypes.float8_e5m2fnuz,
-}
+__all__ = ["bits_of"]
 
 
 def bits_of(name: str) -> Callable[[Any], int]:
@@ -28,7 +20,7 @@ def bits_of(name: str) -> Callable[[Any], int]:
     >>> hex(bits_of("fp16")(1e6))
     '0x7c00'
     """
-    dtype = np.dtype(_TYPES[name])
+    dtype = SIGNATURE_DTYPES[name]
     bits = np.dtype(f"u{dtype.itemsize}")
 
     def rounded(value: Any) -> int:

@@ -10,23 +10,15 @@ import math
 from dataclasses import replace
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
 from weft.base import LaunchTypeError
+from weft.ops.dtypes import SIGNATURE_DTYPES
 
 from .arrays import ANYWHERE, ArrayFacts, host_facts
 from .protocols import described
 
 __all__ = ["dtype_of", "numpy_view"]
-
-_DTYPES: dict[str, Any] = {
-    "i1": np.bool_, "i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64,
-    "u8": np.uint8, "u16": np.uint16, "u32": np.uint32, "u64": np.uint64,
-    "fp16": np.float16, "bf16": ml_dtypes.bfloat16, "fp32": np.float32, "fp64": np.float64,
-    "fp8e5": ml_dtypes.float8_e5m2, "fp8e4nv": ml_dtypes.float8_e4m3fn, "fp8e4b8": ml_dtypes.float8_e4m3fnuz,
-    "fp8e5b16": ml_dtypes.float8_e5m2fnuz, "fp8e4b15": np.uint8,
-}  # fmt: skip
 
 
 def dtype_of(name: str) -> np.dtype[Any]:
@@ -35,8 +27,7 @@ def dtype_of(name: str) -> np.dtype[Any]:
     >>> dtype_of("fp32"), dtype_of("bf16")
     (dtype('float32'), dtype(bfloat16))
     """
-    found: np.dtype[Any] = np.dtype(_DTYPES[name])
-    return found
+    return SIGNATURE_DTYPES[name]
 
 
 class _Memory:
@@ -63,7 +54,7 @@ def numpy_view(value: Any, name: str) -> np.ndarray[Any, Any]:
         raise LaunchTypeError(f"the argument {name} is no array of the host", name)
     if facts.span == ANYWHERE:
         raise LaunchTypeError(f"the argument {name} does not say how large it is", name, hint="pass an array")
-    dtype = np.dtype(_DTYPES[facts.element])
+    dtype = dtype_of(facts.element)
     if hasattr(value, "data_ptr") and callable(getattr(value, "stride", None)):
         shape = tuple(int(n) for n in value.shape)
         strides = tuple(int(s) * dtype.itemsize for s in value.stride())

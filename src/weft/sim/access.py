@@ -7,8 +7,8 @@ from collections.abc import Callable
 import numpy as np
 
 from weft.ir.lane import LaneOp, Value
+from weft.ops.rounding import round_to
 
-from .arithmetic import narrowed
 from .errors import OutOfBoundsError, UninitializedError
 from .machine import Access, Context
 from .maps import SCRATCH
@@ -178,7 +178,7 @@ def combined(kind: str, elem: str) -> Callable[[Array, Array], Array]:
     if kind == "fadd" or (kind == "add" and elem[0] != "i"):
         if elem in ("f32", "f64"):
             return lambda old, new: old + new
-        return lambda old, new: narrowed(old.astype(np.float32) + new.astype(np.float32), elem)
+        return lambda old, new: round_to(old.astype(np.float32) + new.astype(np.float32), elem)
     return COMBINE[kind]
 
 

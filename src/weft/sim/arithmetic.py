@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from weft.targets.nvidia import round_to
+from weft.ops.rounding import round_to, toward_zero
 
 from . import libdevice
 from .values import DTYPES, Array, unsigned
@@ -42,16 +42,6 @@ def _bits(x: Array) -> int:
 def _wide(x: Array) -> Array:
     """f16, bf16, fp8 as f32; others as they are."""
     return x if x.dtype in (np.float32, np.float64) else x.astype(np.float32)
-
-
-def narrowed(x: Array, elem: str) -> Array:
-    """Floats to a float type, rounded once; fp8 saturates."""
-    if elem in ("f8E4M3FNUZ", "f8E5M2FNUZ"):
-        largest = 240.0 if elem == "f8E4M3FNUZ" else 57344.0
-        return np.clip(x.astype(np.float32), -largest, largest).astype(DTYPES[elem])
-    if elem == "f8E4M3B11FNUZ":
-        return x.astype(np.float32).astype(DTYPES[elem])
-    return round_to(x, elem)
 
 
 # -- integers ---------------------------------------------------------------------------------------------------------
@@ -168,7 +158,7 @@ def fma(a: Array, b: Array, c: Array, elem: str) -> Array:
     even = (np.ascontiguousarray(total).view(np.int64) & 1) == 0
     inexact = (error != 0) & even & np.isfinite(total)
     odd = np.nextafter(total, np.where(error > 0, np.inf, -np.inf))
-    return narrowed(np.where(inexact, odd, total), elem)
+    return round_to(np.where(inexact, odd, total), elem)
 
 
 def _fma64(a: Array, b: Array, c: Array) -> Array:
@@ -304,13 +294,13 @@ def _cast(name: str, x: Array, elem: str, attrs: dict[str, Any]) -> Array:
             return x.astype(np.float32).astype(dtype) if _bits(x) < 32 else x.astype(dtype)
         case "arith.truncf":
             if attrs.get("roundingmode") in ("toward_zero", "rtz"):
-                return _toward_zero(x, elem)
-            return narrowed(x, elem)
+                return toward_zero(x, elem)
+            return round_to(x, elem)
         case "arith.sitofp" | "arith.uitofp":
             source = unsigned(x) if name == "arith.uitofp" or x.dtype == np.bool_ else x
             if elem in ("f32", "f64"):
                 return source.astype(dtype)
-            return narrowed(_odd_from_integer(source), elem)
+            return round_to(_odd_from_integer(source), elem)
         case "arith.fptosi" | "arith.fptoui":
             return _to_integer(x, elem, name == "arith.fptosi")
         case "arith.extsi":
@@ -332,18 +322,6 @@ def _odd_from_integer(x: Array) -> Array:
     high, low = (x >> 11) << 11, x & 0x7FF  # 53 bits are exact; what is cut off stays visible in one bit
     large = np.abs(near) >= 2.0**52
     return np.where(large, high.astype(np.float64) + np.where(low != 0, 1024.0, 0.0), near)
-
-
-def _toward_zero(x: Array, elem: str) -> Array:
-    near = narrowed(np.clip(x, -_largest(elem), _largest(elem)), elem)
-    near = np.where(np.isfinite(x), near, narrowed(x, elem)).astype(near.dtype)
-    bits = near.view(f"i{near.dtype.itemsize}")
-    away = np.abs(near.astype(np.float64)) > np.abs(x.astype(np.float64))
-    return np.where(away, bits - 1, bits).astype(bits.dtype).view(near.dtype)
-
-
-def _largest(elem: str) -> float:
-    return {"f16": 65504.0, "bf16": 3.3895313892515355e38, "f32": 3.4028234663852886e38}.get(elem, np.inf)
 
 
 CASTS = (
@@ -395,11 +373,11 @@ def elementwise(name: str, operands: list[Array], elem: str, attrs: dict[str, An
         return np.asarray(INTEGER[name](a, operands[1]))
     if name in FLOAT:
         x, y = _wide(a), _wide(operands[1])
-        return narrowed(FLOAT[name](x, y), elem)
+        return round_to(FLOAT[name](x, y), elem)
     if name in EXACT:
-        return narrowed(EXACT[name](_wide(a)), elem)
+        return round_to(EXACT[name](_wide(a)), elem)
     if name in TRANSCENDENTAL:
-        return narrowed(TRANSCENDENTAL[name](a.astype(np.float64)), elem)
+        return round_to(TRANSCENDENTAL[name](a.astype(np.float64)), elem)
     if name in INTEGER_UNARY:
         return INTEGER_UNARY[name](a)
     if name in CASTS:

@@ -10,7 +10,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from .arithmetic import fma, narrowed
+from weft.ops.rounding import round_to
+
+from .arithmetic import fma
 from .libdevice import known
 from .libdevice import run as library
 from .ptx_text import PTXError
@@ -213,4 +215,4 @@ def _eight_bits(parts: tuple[str, ...], x: list[Array]) -> Array:
         raise PTXError(".".join(parts))
     if "relu" in parts:
         values = [np.where(v < 0, 0, v).astype(v.dtype) for v in values]
-    return join_pair(*(as_bits(narrowed(v, _EIGHT[to])) for v in values))
+    return join_pair(*(as_bits(round_to(v, _EIGHT[to])) for v in values))

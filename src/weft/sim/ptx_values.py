@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import ml_dtypes
 import numpy as np
 
-from .arithmetic import narrowed
+from weft.ops.dtypes import DTYPES
+from weft.ops.rounding import round_to
+
 from .ptx_text import PTXError
 from .values import Array
 
 __all__ = ["FLOATS", "PAIRS", "as_bits", "bits_of", "floats", "integers", "is_float", "join_pair", "packed", "pair"]
 
-FLOATS = {
-    "f16": ("f16", np.dtype(np.float16)),
-    "bf16": ("bf16", np.dtype(ml_dtypes.bfloat16)),
-    "f32": ("f32", np.dtype(np.float32)),
-    "f64": ("f64", np.dtype(np.float64)),
-}
+FLOATS = {name: (name, DTYPES[name]) for name in ("f16", "bf16", "f32", "f64")}
 """PTX's type: its name in a lane program, and NumPy's."""
 PAIRS = {"f16x2": "f16", "bf16x2": "bf16", "f32x2": "f32"}
 
@@ -60,7 +56,7 @@ def floats(x: Array, type: str) -> Array:
 
 def packed(x: Array, type: str) -> Array:
     """Floats of any kind, rounded once to a type, as bits."""
-    return as_bits(narrowed(x, FLOATS[type][0]))
+    return as_bits(round_to(x, FLOATS[type][0]))
 
 
 def pair(x: Array, bits: int = 32) -> tuple[Array, Array]:

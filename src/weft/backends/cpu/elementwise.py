@@ -14,29 +14,16 @@ from weft.backends.cpu.program import Op
 from weft.backends.llvm import casts, vecmath
 from weft.backends.llvm.emit import INTEGER_INSTRUCTIONS, Function, Type, Value, const, vec
 from weft.base import Unsupported
+from weft.ops import ELEMENTS
 
 Emitter = Callable[[Function, Op, list[Value]], Value]
 
-LLVM_ELEMENT = {
-    "i1": "i1",
-    "i8": "i8",
-    "i16": "i16",
-    "i32": "i32",
-    "i64": "i64",
-    "f16": "half",
-    "bf16": "i16",
-    "f32": "float",
-    "f64": "double",
-    "ptr": "ptr",
-}
+LLVM_ELEMENT = {**{e.name: e.llvm for e in ELEMENTS.values()}, "bf16": "i16", "ptr": "ptr"}
 
 
 def llvm_type(elem: str, lanes: int = 0) -> Type:
     """The LLVM type that holds an element: bf16 and fp8 as their bits."""
-    name = LLVM_ELEMENT.get(elem)
-    if name is None:
-        name = "i8" if elem.startswith("f8") else elem
-    return vec(name, lanes)
+    return vec(LLVM_ELEMENT.get(elem, elem), lanes)
 
 
 def memory_type(elem: str, lanes: int = 0) -> Type:

@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-import ml_dtypes
 import numpy as np
 
 from weft.backends.cpu import access, forms
@@ -39,6 +38,7 @@ from weft.backends.cpu.program import Op, Value
 from weft.backends.llvm.emit import I1, I64, Function, const, const_lanes, vec
 from weft.backends.llvm.emit import Value as Reg
 from weft.base import Unsupported
+from weft.ops.dtypes import DTYPES
 
 
 @dataclass(eq=False)
@@ -411,14 +411,7 @@ def _bfloat_bits(value: float) -> int:
 
 
 def _small_bits(elem: str, value: float) -> int:
-    kinds = {
-        "f8E5M2": ml_dtypes.float8_e5m2,
-        "f8E4M3FN": ml_dtypes.float8_e4m3fn,
-        "f8E4M3FNUZ": ml_dtypes.float8_e4m3fnuz,
-        "f8E5M2FNUZ": ml_dtypes.float8_e5m2fnuz,
-        "f8E4M3B11FNUZ": ml_dtypes.float8_e4m3b11fnuz,
-    }
-    return int(np.array(value, kinds[elem]).view(np.uint8))
+    return int(np.array(value, DTYPES[elem]).view(np.uint8))
 
 
 def _make_range(ev: Evaluator, op: Op, value: Value, coords: Coords) -> Form:

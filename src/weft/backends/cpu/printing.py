@@ -16,22 +16,17 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import ml_dtypes
 import numpy as np
+
+from weft.ops.dtypes import DTYPES, SIGNATURE_DTYPES
 
 __all__ = ["Printer", "format_lines"]
 
 # Names of element types, those of signatures and those of the IR -> (NumPy type, format).
 _ELEMENTS: dict[str, tuple[Any, str]] = {
+    **{name: (d, d.kind if d.kind in "iu" else "f") for name, d in (*DTYPES.items(), *SIGNATURE_DTYPES.items())},
+    **{f"ui{n}": (np.dtype(f"u{n // 8}"), "u") for n in (8, 16, 32, 64)},
     **dict.fromkeys(("i1", "u1", "bool", "int1"), (np.uint8, "u")),
-    **{f"i{n}": (np.dtype(f"i{n // 8}"), "i") for n in (8, 16, 32, 64)},
-    **{f"{p}{n}": (np.dtype(f"u{n // 8}"), "u") for n in (8, 16, 32, 64) for p in ("u", "ui")},
-    **{f"{p}{n}": (np.dtype(f"f{n // 8}"), "f") for n in (16, 32, 64) for p in ("fp", "f")},
-    "bf16": (ml_dtypes.bfloat16, "f"),
-    **dict.fromkeys(("fp8e5", "f8E5M2"), (ml_dtypes.float8_e5m2, "f")),
-    **dict.fromkeys(("fp8e4nv", "f8E4M3FN"), (ml_dtypes.float8_e4m3fn, "f")),
-    **dict.fromkeys(("fp8e4b8", "f8E4M3FNUZ"), (ml_dtypes.float8_e4m3fnuz, "f")),
-    **dict.fromkeys(("fp8e5b16", "f8E5M2FNUZ"), (ml_dtypes.float8_e5m2fnuz, "f")),
     "ptr": (np.uint64, "p"),
 }
 

@@ -34,19 +34,9 @@ from xdsl.ir import Block as IRBlock
 from weft.base import Span
 from weft.ir import argument_name, span_of
 from weft.ir.types import PtrType
+from weft.ops import ELEMENTS
 
-ELEMENT_BITS = {
-    "i1": 1,
-    "i8": 8,
-    "i16": 16,
-    "i32": 32,
-    "i64": 64,
-    "f16": 16,
-    "bf16": 16,
-    "f32": 32,
-    "f64": 64,
-    "ptr": 64,
-}
+ELEMENT_BITS = {**{e.name: e.bits for e in ELEMENTS.values()}, "ptr": 64}
 
 
 def element_bits(elem: str) -> int:
@@ -54,7 +44,7 @@ def element_bits(elem: str) -> int:
     bits = ELEMENT_BITS.get(elem)
     if bits is not None:
         return bits
-    return 8 if elem.startswith("f8") else int(elem[1:])
+    return int(elem[1:])
 
 
 class Value:

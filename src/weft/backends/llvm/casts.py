@@ -15,6 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from weft.backends.llvm.emit import Function, Type, Value, const
+from weft.ops import ELEMENTS
 
 
 @dataclass(frozen=True)
@@ -39,13 +40,7 @@ class SmallFloat:
         return 0x80 if self.kind == "fnuz" else 0x7F
 
 
-SMALL = {
-    "f8E5M2": SmallFloat(5, 2, 15, "ieee"),
-    "f8E4M3FN": SmallFloat(4, 3, 7, "fn"),
-    "f8E4M3FNUZ": SmallFloat(4, 3, 8, "fnuz"),
-    "f8E5M2FNUZ": SmallFloat(5, 2, 16, "fnuz"),
-    "f8E4M3B11FNUZ": SmallFloat(4, 3, 11, "fnuz"),
-}
+SMALL = {e.name: SmallFloat(e.exponent, e.mantissa, e.bias, e.specials) for e in ELEMENTS.values() if e.is_small}
 
 
 def convert_float(f: Function, v: Value, source: str, target: str, toward_zero: bool = False) -> Value:

@@ -83,7 +83,6 @@ def _pair_from_small(e: Emitter, pair: list[Register], source: str, target: str)
     return halves if target == "f16" else [convert(e, "f16", target, e.name(h)) for h in halves]
 
 
-WIDTH = {"f16": 16, "bf16": 16, "f32": 32, "f64": 64}
 RZ = {
     ("f32", "f16"): ("cvt.rz.f16.f32", "=h,f", "i16"),
     ("f32", "bf16"): ("cvt.rz.bf16.f32", "=h,f", "i16"),
@@ -103,9 +102,9 @@ def convert(e: Emitter, source: str, target: str, name: str, toward_zero: bool =
         if source == "f16" or source == "bf16":
             name, source = convert(e, source, "f32", name), "f32"
         return casts.convert_float(e.f, e.typed(source, name), source, target, toward_zero).name
-    if WIDTH[source] < WIDTH[target]:
+    if BITS[LLVM[source]] < BITS[LLVM[target]]:
         return e.pure(f"fpext {LLVM[source]} {name} to {LLVM[target]}")
-    if WIDTH[source] == WIDTH[target]:  # f16 and bf16
+    if BITS[LLVM[source]] == BITS[LLVM[target]]:  # f16 and bf16
         return convert(e, "f32", target, convert(e, source, "f32", name), toward_zero)
     if toward_zero and (source, target) == ("f64", "bf16"):
         return convert(e, "f32", target, convert(e, source, "f32", name, True), True)

@@ -18,6 +18,7 @@ from typing import Any
 
 from weft.backends.llvm.emit import Value, vec
 from weft.ir.lane import LaneProgram, Parameter, verify
+from weft.ops import ELEMENTS
 
 from . import (
     control,
@@ -98,14 +99,11 @@ class Emitted:
         }
 
 
-SPELLED = {"f16": "fp16", "f32": "fp32", "f64": "fp64", "f8E4M3FN": "fp8e4nv", "f8E5M2": "fp8e5"}
-
-
 def _spelled(parameter: Parameter) -> str:
     """The type of a parameter as signatures spell it."""
-    if parameter.elem == "ptr":
-        return f"*{SPELLED.get(parameter.pointee, parameter.pointee)}"
-    return SPELLED.get(parameter.elem, parameter.elem)
+    name = parameter.pointee if parameter.elem == "ptr" else parameter.elem
+    spelled = ELEMENTS[name].language if name in ELEMENTS else name
+    return f"*{spelled}" if parameter.elem == "ptr" else spelled
 
 
 TENSOR_MAP = 'byval([128 x i8]) align 64 "nvvm.grid_constant"'

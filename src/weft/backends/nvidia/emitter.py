@@ -19,13 +19,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeAlias
 
-import ml_dtypes
 import numpy as np
 
 from weft.backends.llvm.emit import Function, Module, Type, Value, literal, vec
 from weft.base import Unsupported
 from weft.ir import lane
 from weft.ir.lane import LaneOp, LaneProgram
+from weft.ops import ELEMENTS
+from weft.ops.dtypes import DTYPES
 
 from .lines import Lines
 from .machine import PTXTarget
@@ -33,28 +34,10 @@ from .turns import Turns
 
 __all__ = ["EMITTERS", "LLVM", "Emitter", "Part", "Register", "Sum", "emitter"]
 
-LLVM = {
-    "i1": "i1",
-    "i8": "i8",
-    "i16": "i16",
-    "i32": "i32",
-    "i64": "i64",
-    "f16": "half",
-    "bf16": "bfloat",
-    "f32": "float",
-    "f64": "double",
-    **{e: "i8" for e in lane.ELEMENT_BITS if e.startswith("f8")},
-}
+LLVM = {e.name: e.llvm for e in ELEMENTS.values()}
 """The LLVM type of a register, by element type; fp8 is kept as its bits."""
 
-SMALL_FLOATS = {
-    "f8E4M3FN": ml_dtypes.float8_e4m3fn,
-    "f8E5M2": ml_dtypes.float8_e5m2,
-    "f8E4M3FNUZ": ml_dtypes.float8_e4m3fnuz,
-    "f8E5M2FNUZ": ml_dtypes.float8_e5m2fnuz,
-    "f8E4M3B11FNUZ": ml_dtypes.float8_e4m3b11fnuz,
-}
-BITS = {"i1": 1, "i8": 8, "i16": 16, "i32": 32, "i64": 64, "half": 16, "bfloat": 16, "float": 32, "double": 64}
+BITS = {e.llvm: e.bits for e in ELEMENTS.values()}
 
 
 class Sum:
@@ -472,4 +455,4 @@ def scalar(type: str) -> Type:
 
 def small_bits(elem: str, value: float) -> int:
     """The bits of a number in one of the 8-bit floats."""
-    return int(np.array(value, SMALL_FLOATS[elem]).view(np.int8))
+    return int(np.array(value, DTYPES[elem]).view(np.int8))

@@ -9,26 +9,21 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from weft.ops import ELEMENTS
+from weft.ops.dtypes import DTYPES
+from weft.ops.rounding import round_to, toward_zero
+
 from .instruction import BITS, Array, Instruction, Operand
-from .meaning import DTYPES, LARGEST, round_to
 
 __all__ = ["convert_instructions", "toward_zero"]
 
 PTX = {"f8E4M3FN": "e4m3", "f8E5M2": "e5m2"}
 WORDS = {32: "r", 16: "h"}
-LARGEST_FINITE = {**LARGEST, "f16": 65504.0, "bf16": float(np.float32(3.3895313892515355e38))}
-
-
-def toward_zero(x: Array, elem: str) -> Array:
-    """f32 rounded to the neighbour nearer to zero; what is too large becomes the largest value, infinity stays."""
-    near = round_to(x, elem)
-    bits = near.view(f"i{near.dtype.itemsize}")
-    away = np.abs(near.astype(np.float32)) > np.abs(x)  # one less in the bits is one nearer to zero
-    return np.where(away, bits - 1, bits).astype(bits.dtype).view(near.dtype)
 
 
 def _clipped(x: Array, elem: str) -> Array:
-    return np.clip(x, -LARGEST_FINITE[elem], LARGEST_FINITE[elem])
+    largest = ELEMENTS[elem].largest
+    return np.clip(x, -largest, largest)
 
 
 def _narrow(elem: str, mode: str, saturate: bool, relu: bool) -> Callable[..., tuple[Array, ...]]:

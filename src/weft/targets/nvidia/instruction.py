@@ -20,15 +20,13 @@ import numpy as np
 import numpy.typing as npt
 
 from weft.layouts import LinearLayout
+from weft.ops import ELEMENTS
 
 __all__ = ["Array", "Instruction", "Memory", "Operand"]
 
 Array = npt.NDArray[Any]
 
-BITS = {
-    "i1": 1, "i8": 8, "i16": 16, "i32": 32, "i64": 64, "f16": 16, "bf16": 16, "f32": 32, "tf32": 32, "f64": 64,
-    "f8E4M3FN": 8, "f8E5M2": 8, "u32": 32, "u64": 64,
-}  # fmt: skip
+BITS = {**{e.name: e.bits for e in ELEMENTS.values()}, "tf32": 32, "u32": 32, "u64": 64}
 """Bits of an element; what a tensor map is of may be u32 or u64, for reductions."""
 WORD = {"h": 16, "r": 32, "f": 32, "l": 64, "d": 64, "n": 32, "b": 1}
 """Bits of a register by LLVM's constraint; n is an immediate, b a predicate."""

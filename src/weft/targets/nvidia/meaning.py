@@ -9,31 +9,16 @@ array([6, 7])
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
 
-import ml_dtypes
 import numpy as np
 
 from weft.layouts import LinearLayout
+from weft.ops.dtypes import DTYPES
+from weft.ops.rounding import round_odd, round_to
 
 from .instruction import Array
 
 __all__ = ["DTYPES", "from_matrix", "round_odd", "round_to", "shape_of", "tf32", "to_matrix"]
-
-DTYPES: dict[str, np.dtype[Any]] = {
-    "i1": np.dtype(np.bool_),
-    "i8": np.dtype(np.int8),
-    "i16": np.dtype(np.int16),
-    "i32": np.dtype(np.int32),
-    "i64": np.dtype(np.int64),
-    "f16": np.dtype(np.float16),
-    "bf16": np.dtype(ml_dtypes.bfloat16),
-    "f32": np.dtype(np.float32),
-    "f64": np.dtype(np.float64),
-    "f8E4M3FN": np.dtype(ml_dtypes.float8_e4m3fn),
-    "f8E5M2": np.dtype(ml_dtypes.float8_e5m2),
-}
-LARGEST = {"f8E4M3FN": 448.0, "f8E5M2": 57344.0}
 
 
 def shape_of(layout: LinearLayout) -> tuple[int, ...]:
@@ -79,27 +64,3 @@ def from_matrix(matrix: Array, layout: LinearLayout) -> Array:
 def tf32(x: Array) -> Array:
     """f32 as a tensor core reads it in tf32: the lowest 13 bits are ignored."""
     return (np.ascontiguousarray(x, np.float32).view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32)
-
-
-def round_odd(x: Array) -> Array:
-    """f64 to f32, inexact ones to the neighbour with an odd last bit: a second rounding is then as if the only one.
-
-    Boldo and Melquiond, Emulation of a FMA and correctly rounded sums (2008).
-    """
-    near = x.astype(np.float32)
-    wide = near.astype(np.float64)
-    bits = near.view(np.int32)
-    away = np.abs(wide) > np.abs(x)  # towards zero first: the bits of a magnitude count upwards
-    bits = np.where(away, bits - 1, bits)
-    inexact = (wide != x) & ~np.isnan(x)
-    return np.where(inexact, bits | 1, bits).astype(np.int32).view(np.float32)
-
-
-def round_to(x: Array, elem: str, saturate: bool = True) -> Array:
-    """Floats to a type, rounded once to nearest even; fp8 saturates, where asked infinities too, as Triton has it."""
-    if elem in ("f64", "f32", "f16"):
-        return x.astype(DTYPES[elem])
-    narrow = round_odd(x) if x.dtype == np.float64 else x.astype(np.float32)
-    if elem in LARGEST and saturate:
-        narrow = np.clip(narrow, -LARGEST[elem], LARGEST[elem])
-    return narrow.astype(DTYPES[elem])

@@ -18,6 +18,9 @@
 #   make gpu-sanitize   tests on the GPU under compute-sanitizer, for SECONDS=600; what it reports goes to OUT
 #   make triton-tests TESTS=folder   Triton's own test files (its python/test) on TARGET=cpu; PER=20: at most so many
 #                cases of each function, drawn by SEED; on JOBS=2 processes; FILES=...: only these
+#   make digests   what every kernel compiles to (lane text, LLVM IR, PTX), compared with tests/digests/digests.txt;
+#                UPDATE=1: rewritten; ONLY=matmul: those with that in their name
+#   make lines   the lines of code in src, without comments, docstrings and blanks
 #   make mutants   faults put into the compiler on purpose: which do the tests notice; results in OUT=mutants, goes on
 #                where it stopped, begins no fault after SECONDS=10800
 #   make bench   the performance table of docs/performance.md (installs PyTorch and Triton for comparison)
@@ -35,8 +38,8 @@ PER ?= 0
 SEED ?= 1
 JOBS ?= 2
 
-.PHONY: bench clean demo fuzz fuzz-flow fuzz-layouts fuzz-rows gpu gpu-assembler gpu-bench
-.PHONY: gpu-fuzz gpu-sanitize gpu-test lint math-exhaustive misuse mutants suite test
+.PHONY: bench clean demo digests fuzz fuzz-flow fuzz-layouts fuzz-rows gpu gpu-assembler gpu-bench
+.PHONY: gpu-fuzz gpu-sanitize gpu-test lines lint math-exhaustive misuse mutants suite test
 .PHONY: malformed test-long triton-tests types wheel
 
 demo: $(VENV)/.base
@@ -81,6 +84,12 @@ triton-tests: $(if $(TRITON_PYTHON),,$(VENV)/.triton-tests)
 	$(if $(TESTS),,$(error say where Triton's tests are: make triton-tests TESTS=.../python/test))
 	PYTHONPATH=$(CURDIR)/src$${PYTHONPATH:+:$$PYTHONPATH} $(or $(TRITON_PYTHON),$(BIN)/python) \
 		tools/run_triton_tests.py $(TESTS) --target $(TARGET) --per $(PER) --seed $(SEED) --jobs $(JOBS) $(FILES)
+
+digests: $(VENV)/.test
+	PYTHONPATH=tests $(BIN)/python -m digests.run --jobs $(JOBS) $(if $(UPDATE),--update) $(if $(ONLY),--only $(ONLY))
+
+lines: $(VENV)/.test
+	$(BIN)/python tools/lines_of_code.py
 
 mutants: $(VENV)/.test
 	PYTHONPATH=tests $(BIN)/python -m mutants.run --jobs $(WORKERS) $(if $(filter-out gpu-fuzz,$(OUT)),--out $(OUT))

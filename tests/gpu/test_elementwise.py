@@ -9,8 +9,12 @@ import numpy as np
 import pytest
 
 from sim.kit import Kit
+from weft.ops.casts import FLOAT_PREDICATES, INTEGER_PREDICATES
+from weft.ops.row import FLOATS as OF_FLOATS
+from weft.ops.row import FUNCTION
+from weft.ops.row import INTEGERS as OF_INTEGERS
+from weft.ops.table import ROWS
 from weft.sim import run
-from weft.sim.arithmetic import EXACT, FLOAT, FLOAT_PREDICATES, INTEGER, INTEGER_PREDICATES, TRANSCENDENTAL
 from weft.targets.nvidia.instruction import Array
 from weft.targets.nvidia.meaning import DTYPES
 
@@ -25,6 +29,11 @@ CORNERS = {
     **{f"i{n}": [0, 1, -1, 2, 7, -7, n - 1, n, n + 1, (1 << n - 1) - 1, -(1 << n - 1)] for n in (8, 16, 32, 64)},
     "float": [0.0, -0.0, 1.0, -1.0, 0.5, 1.5, 2.5, -2.5, np.inf, -np.inf, np.nan, 1e-40, 3e38, 65504.0, 65520.0, 1e-8],
 }
+IN_LANES = [row for row in ROWS.values() if not row.lane]
+INTEGER = [row.name for row in IN_LANES if row.kind == OF_INTEGERS and row.arity == 2]
+FLOAT = [row.name for row in IN_LANES if row.kind == OF_FLOATS and row.arity == 2]
+EXACT = [row.name for row in IN_LANES if row.kind == OF_FLOATS and row.arity == 1 and row.cost != FUNCTION]
+TRANSCENDENTAL = [row.name for row in IN_LANES if row.kind == OF_FLOATS and row.arity == 1 and row.cost == FUNCTION]
 ULPS = {"f32": 4, "f64": 4, "f16": 1, "bf16": 1}
 """What docs/math.md allows functions that are not exact."""
 

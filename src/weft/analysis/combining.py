@@ -9,17 +9,15 @@ from __future__ import annotations
 
 from xdsl.ir import Block
 
-__all__ = ["commutes"]
+from weft.ops.table import ROWS
 
-COMMUTATIVE = {
-    *("arith.addi", "arith.addf", "arith.muli", "arith.mulf", "arith.andi", "arith.ori", "arith.xori"),
-    *(f"arith.{way}{kind}" for way in ("max", "min") for kind in ("si", "ui", "numf", "imumf")),
-}
+__all__ = ["commutes"]
 
 
 def commutes(body: Block) -> bool:
     """Whether a combine function is one operation whose operands may be exchanged."""
     first, *rest = body.ops
-    return (
-        first.name in COMMUTATIVE and len(rest) == 1 and len(body.args) == 2 and set(first.operands) == set(body.args)
-    )
+    row = ROWS.get(first.name)
+    if row is None or row.neutral is None:
+        return False
+    return len(rest) == 1 and len(body.args) == 2 and set(first.operands) == set(body.args)

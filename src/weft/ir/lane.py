@@ -28,6 +28,7 @@ from typing import Any
 from weft.base import CompilerCrash, Span
 from weft.layouts import LinearLayout
 from weft.ops import ELEMENTS
+from weft.ops.table import ROWS
 
 __all__ = [
     "OPERATIONS",
@@ -39,6 +40,7 @@ __all__ = [
     "Parameter",
     "Value",
     "Variable",
+    "is_elementwise",
     "text_of",
     "verify",
 ]
@@ -245,7 +247,10 @@ OPERATIONS: dict[str, str] = {
 }
 """Every operation that is no element-wise one, and what it does."""
 
-ELEMENTWISE = ("arith.", "math.", "libdevice.")
+
+def is_elementwise(name: str) -> bool:
+    """Whether an operation computes each register of its result from those at the same place."""
+    return name in ROWS or name.startswith("libdevice.")
 
 
 class Builder:
@@ -420,12 +425,12 @@ def verify(program: LaneProgram) -> None:
 
     def check(b: Block) -> None:
         for op in b.ops:
-            if op.name not in OPERATIONS and not op.name.startswith(ELEMENTWISE):
+            if op.name not in OPERATIONS and not is_elementwise(op.name):
                 fail(op, "there is no such operation")
             for v in op.operands:
                 if v not in known:
                     fail(op, f"operand {v} is used before it is made")
-            if op.name.startswith(ELEMENTWISE) or op.name == "select":
+            if is_elementwise(op.name):
                 counts = {v.count for v in op.operands} - {1}
                 if len(counts) > 1:
                     fail(op, f"operands have {sorted(counts)} registers")

@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from weft.analysis import Hazards, Pending, is_block_barrier, is_cluster_barrier
-from weft.ir.lane import Allocation, Block, Builder, LaneOp, LaneProgram
+from weft.ir.lane import Allocation, Block, Builder, LaneOp, LaneProgram, is_elementwise
 
 __all__ = ["insert_barriers"]
 
@@ -97,7 +97,7 @@ def _drop_if_redundant(hazards: Hazards, block: Block, op: LaneOp) -> None:
 
 
 NEITHER_HERE_NOR_THERE = (
-    "constant", "linear", "elect", "rename", "join", "pack", "unpack", "permute", "select", "shuffle", "shared",
+    "constant", "linear", "elect", "rename", "join", "pack", "unpack", "permute", "shuffle", "shared",
     "remote",
 )  # fmt: skip
 
@@ -117,7 +117,7 @@ def _drop_doubled(program: LaneProgram, block: Block) -> None:
             if after_barrier and op.attrs.get("warps", program.warps) == program.warps:  # not one with other partitions
                 continue
             after_barrier = True
-        elif op.name not in NEITHER_HERE_NOR_THERE and not op.name.startswith(("arith.", "math.")):
+        elif op.name not in NEITHER_HERE_NOR_THERE and not is_elementwise(op.name):
             after_barrier = False
         kept.append(op)
     block.ops[:] = kept

@@ -16,6 +16,7 @@ from weft.ir.lane import Allocation, Block, Builder, LaneProgram, Value
 from weft.ir.types import TensorDescType
 from weft.layouts import LinearLayout
 from weft.layouts.plan import Machine
+from weft.ops.table import ELEMENTWISE
 
 from .variables import variable_of
 
@@ -101,7 +102,7 @@ class Context:
                 continue
             if found is not None:
                 found(self, op)
-            elif op.name.startswith(("arith.", "math.")):
+            elif op.name in ELEMENTWISE:
                 self[op.results[0]] = self.elementwise(op)
             else:
                 hint = _INSTEAD.get(op.name.partition(".")[0])

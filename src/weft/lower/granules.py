@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from weft.ir.lane import ELEMENTWISE, Block, LaneOp, Value
+from weft.ir.lane import Block, LaneOp, Value, is_elementwise
 
 __all__ = ["LAZY", "PARTS", "WIDE", "granules_of"]
 
@@ -16,7 +16,7 @@ WIDE = 32
 """Registers of a value that is one of a tile."""
 PARTS = 8
 """Into how many parts tiles are divided, if accesses are not wider."""
-LAZY = ("linear", "select", "rename", "join", "pack", "unpack", "permute", "shuffle")
+LAZY = ("linear", "rename", "join", "pack", "unpack", "permute", "shuffle")
 """Operations that can be done for some registers, beside those on elements, loads of tiles, and branches without
 effects."""
 
@@ -48,7 +48,7 @@ def _note(block: Block, found: dict[Value, int], *, everything: bool) -> None:
 
 def is_lazy(op: LaneOp) -> bool:
     """Whether an operation can be done for some registers."""
-    return op.name in LAZY or op.name.startswith(ELEMENTWISE)
+    return op.name in LAZY or is_elementwise(op.name)
 
 
 def _is_pure(block: Block) -> bool:

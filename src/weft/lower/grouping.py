@@ -16,6 +16,7 @@ from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from weft.layouts.plan import plan_conversion
 from weft.layouts.plan.trip import Trip
+from weft.ops.table import ELEMENTWISE
 
 from .context import Context
 
@@ -50,7 +51,7 @@ def _conversions(tile: SSAValue, seen: set[SSAValue]) -> Iterator[Operation]:
 
 
 def _following(op: Operation, index: int) -> Sequence[SSAValue]:
-    if op.name.startswith(("arith.", "math.")):
+    if op.name in ELEMENTWISE:
         return op.results
     loop = op.parent_op()
     if op.name == "scf.yield" and loop is not None and loop.name == "scf.for":

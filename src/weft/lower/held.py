@@ -25,7 +25,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from weft.ir.lane import ELEMENT_BITS, ELEMENTWISE, LaneOp, LaneProgram, Value
+from weft.ir.lane import ELEMENT_BITS, LaneOp, LaneProgram, Value, is_elementwise
+from weft.ops.table import ROWS
 from weft.targets.nvidia import REGISTERS, blocks_at_a_time, shared_limit
 
 from .granules import LAZY, WIDE, granules_of
@@ -58,14 +59,6 @@ KNOWN = (
     *("yield", "return", *LAZY),
 )
 FREE = ("linear", "constant", "rename", "join")
-CHEAP = {
-    f"arith.{name}"
-    for name in (
-        *("extf", "extsi", "extui", "trunci", "bitcast", "sitofp", "uitofp", "truncf"),
-        *("addf", "subf", "mulf", "negf", "maximumf", "minimumf", "maxnumf", "minnumf", "cmpf"),
-        *("addi", "subi", "muli", "andi", "ori", "xori", "shli", "shrui", "shrsi", "cmpi"),
-    )
-} | {"select", "math.fma", "math.absf"}
 
 
 @dataclass
@@ -118,13 +111,14 @@ def plan(program: LaneProgram) -> Plan | None:
 
 def is_cheap(op: LaneOp) -> bool:
     """Whether an operation may be done again."""
-    return op.name in FREE or op.name in CHEAP
+    row = ROWS.get(op.name)
+    return op.name in FREE or (row is not None and row.cost == 1)
 
 
 def _is_plain(program: LaneProgram) -> bool:
     """Whether all operations are known, nothing is volatile, and barriers are in no branch."""
     for op in program.body.walk():
-        if op.name not in KNOWN and not op.name.startswith(ELEMENTWISE):
+        if op.name not in KNOWN and not is_elementwise(op.name):
             return False
         if op.attrs.get("volatile") or (op.name in ("load", "store") and op.attrs["space"] == "cluster"):
             return False

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from weft.ir.lane import ELEMENT_BITS, ELEMENTWISE, Block, Builder, LaneOp, LaneProgram, Value
+from weft.ir.lane import ELEMENT_BITS, Block, Builder, LaneOp, LaneProgram, Value, is_elementwise
 
 from .granules import WIDE
 from .held import Plan, plan
@@ -370,7 +370,7 @@ class _Writer:
             return
         ops = self.build.block.ops
         used = {x for op in ops[self.seen :] for x in op.operands}
-        made = [x for op in ops[self.seen :] if op.name.startswith(ELEMENTWISE) for x in op.results]
+        made = [x for op in ops[self.seen :] if is_elementwise(op.name) for x in op.results]
         self.open = [x for x in (*self.open, *made) if x not in used and x.count < WIDE and x.elem in FLOATS]
         self.seen = len(ops)
         if self.open:

@@ -17,14 +17,14 @@ its stores is computed by each thread for itself. This comes before barriers are
 
 from __future__ import annotations
 
-from weft.ir.lane import ELEMENTWISE, Block, LaneOp, LaneProgram, Value
+from weft.ir.lane import Block, LaneOp, LaneProgram, Value, is_elementwise
 
 __all__ = ["mask_loads"]
 
-FOR_ITSELF = ("select", "rename", "join", "pack", "unpack", "permute")
-"""What each thread does with its own registers, beside arithmetic."""
+FOR_ITSELF = ("rename", "join", "pack", "unpack", "permute")
+"""What each thread does with its own registers, beside what is computed element by element."""
 NUMBERS = ("constant", "program_id", "num_programs", "linear", *FOR_ITSELF)
-"""What a mask may be made of to be computed earlier, beside arithmetic."""
+"""What a mask may be made of to be computed earlier, beside what is computed element by element."""
 MOST = 64
 """Registers of a load that are set to zero for it."""
 
@@ -65,7 +65,7 @@ def _mask_of_stores(value: Value, uses: dict[Value, list[LaneOp]], inside: set[L
                 return None
             if op.name == "store" and op.attrs.get("masked") and current not in (op.operands[0], op.operands[2]):
                 masks.add(op.operands[2])
-            elif op.name in FOR_ITSELF or op.name.startswith(ELEMENTWISE):
+            elif op.name in FOR_ITSELF or is_elementwise(op.name):
                 new = [r for r in op.results if r not in seen]
                 todo += new
                 seen.update(new)
@@ -87,7 +87,7 @@ def _earlier(block: Block, mask: Value, load: LaneOp) -> Value | None:
         op = todo.pop().op
         if op is None or op in wanted or place.get(op, -1) < place[load]:  # an argument, or there already
             continue
-        if op.name not in NUMBERS and not op.name.startswith(ELEMENTWISE):
+        if op.name not in NUMBERS and not is_elementwise(op.name):
             return None
         wanted.add(op)
         todo += op.operands

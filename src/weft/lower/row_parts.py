@@ -33,6 +33,7 @@ from xdsl.ir import Operation, SSAValue
 from weft.ir import int_value, is_tensor
 from weft.ir.gpu import layout_of
 from weft.ir.lane import Block, Value
+from weft.ops.table import ELEMENTWISE, ROWS
 
 from .context import Context
 from .row_runs import Ends, Runs
@@ -42,8 +43,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Parts", "parts_of", "reduced_in_runs"]
 
-CHEAP = ("arith.ext", "arith.trunc", "arith.sitofp", "arith.uitofp", "arith.bitcast")
-"""Operations that are done again rather than kept."""
+CHEAP = frozenset(name for name, row in ROWS.items() if row.arity == 1 and row.kind.how != "same" and row.cost == 1)
+"""Casts are done again rather than kept."""
 ONE_VALUE = (512, 64)
 """Threads of a block and registers of a tile from which on a row that is reduced stays one value: what such blocks hold
 is decided when all of the program is written (held.py)."""
@@ -105,7 +106,7 @@ class Parts:
             if tiles and all(x in self.chains for x in tiles):
                 parts = [self.chains[x] for x in tiles]
                 rows = frozenset[Geometry]().union(*(p.rows for p in parts))
-                is_dear = not op.name.startswith(CHEAP) or any(p.is_dear for p in parts)
+                is_dear = op.name not in CHEAP or any(p.is_dear for p in parts)
                 self.chains[op.results[0]] = _Chain(rows, any(p.is_numbered for p in parts), is_dear)
 
     def _defer(self, op: Operation, order: dict[Operation, int]) -> None:
@@ -246,7 +247,7 @@ def run_of(geometry: Geometry) -> int:
 
 def _is_elementwise(op: Operation) -> bool:
     """Whether an operation computes each element of a tile of those at the same place."""
-    named = op.name.startswith(("arith.", "math.")) and bool(op.operands) and not op.regions
+    named = op.name in ELEMENTWISE
     return named and len(op.results) == 1 and is_tensor(op.results[0].type)
 
 

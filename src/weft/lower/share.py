@@ -15,13 +15,13 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
-from weft.ir.lane import ELEMENTWISE, Block, LaneOp, LaneProgram, Value
+from weft.ir.lane import Block, LaneOp, LaneProgram, Value, is_elementwise
 from weft.targets.nvidia import instruction
 
 __all__ = ["share"]
 
 PURE = (
-    "constant", "program_id", "num_programs", "linear", "select", "rename", "join", "pack", "unpack", "permute",
+    "constant", "program_id", "num_programs", "linear", "rename", "join", "pack", "unpack", "permute",
     "shuffle", "ballot", "shared", "scratch", "remote",
 )  # fmt: skip
 Known = dict[Hashable, LaneOp]
@@ -36,7 +36,7 @@ def share(program: LaneProgram) -> None:
 def _is_pure(op: LaneOp) -> bool:
     if op.name == "instruction":
         return instruction(op.attrs["isa"]).touches == ""
-    return op.name in PURE or op.name.startswith(ELEMENTWISE)
+    return op.name in PURE or is_elementwise(op.name)
 
 
 def _key(op: LaneOp) -> Hashable:

@@ -27,7 +27,7 @@ from xdsl.ir import Operation, Region
 
 from weft.base import CompilationError, Span, Unsupported
 from weft.ir import ints_of, span_of, walk
-from weft.ir.lane import ELEMENT_BITS, Block, LaneOp, Value
+from weft.ir.lane import ELEMENT_BITS, Block, LaneOp, Value, is_elementwise
 from weft.targets.nvidia import instruction
 
 from .context import Context, lowering
@@ -41,7 +41,7 @@ LARGEST = 16
 REGISTER_FILE = 64 * 1024
 MOST_REGISTERS = 256
 """What setmaxnreg takes at most."""
-PURE = ("constant", "linear", "program_id", "num_programs", "shared", "scratch", "rename", "select", "join")
+PURE = ("constant", "linear", "program_id", "num_programs", "shared", "scratch", "rename", "join")
 
 
 @dataclass
@@ -346,7 +346,7 @@ def _again(c: Context, value: Value) -> bool:
     op = value.op
     if op is None:
         return value in c.program.body.arguments
-    pure = op.name in PURE or op.name.startswith("arith.")
+    pure = op.name in PURE or is_elementwise(op.name)
     return pure and not op.regions and all(_again(c, v) for v in op.operands)
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from weft.ir.lane import ELEMENTWISE, Builder, LaneOp, Value
+from weft.ir.lane import Builder, LaneOp, Value, is_elementwise
 
 from .held import is_cheap
 
@@ -34,7 +34,7 @@ def tile_of(value: Value, lazy: Mapping[Value, int]) -> Value | None:
         seen.add(one)
         if one.op.regions or one.op.name == "load":
             found.add(one)
-        elif one.count != value.count or not (one.op.name == "select" or one.op.name.startswith(ELEMENTWISE)):
+        elif one.count != value.count or not is_elementwise(one.op.name):
             return None
         else:
             todo += one.op.operands

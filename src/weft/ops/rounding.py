@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from .dtypes import DTYPES
 from .elements import ELEMENTS
 
 __all__ = ["Array", "round_odd", "round_to", "toward_zero"]
 
-Array = npt.NDArray[Any]
+Array = np.ndarray[Any, np.dtype[Any]]
 
 
 def round_odd(x: Array) -> Array:

@@ -21,6 +21,7 @@ from weft.ir.gpu import MemDescType, layout_of, memdesc
 from weft.ir.gpu.ttg import ConvertLayoutOp, LocalAllocOp, LocalLoadOp, MemDescTransOp
 from weft.layouts import BlockedLayout, LinearLayout, NVMMASharedLayout, SwizzledSharedLayout
 from weft.layouts.plan import Machine, plan_conversion, plan_local_access
+from weft.ops.table import ELEMENTWISE
 
 from .removal import remove
 from .store_operands import is_single, memory_for
@@ -29,7 +30,7 @@ __all__ = ["buffer_layout", "is_converted", "is_multiplied", "is_product_operand
 
 PRODUCTS = ("tt.dot", "ttng.warp_group_dot")
 PASSED_ON = (
-    *("tt.trans", "tt.fp_to_fp", "tt.bitcast", "ttg.convert_layout", "ttg.local_alloc", "ttg.memdesc_trans"),
+    *("tt.trans", "ttg.convert_layout", "ttg.local_alloc", "ttg.memdesc_trans"),
     *("tt.expand_dims", "tt.broadcast", "tt.reshape", "tt.join", "tt.split"),
 )
 
@@ -47,7 +48,7 @@ def is_multiplied(value: SSAValue) -> bool:
             op = use.operation
             if op.name in PRODUCTS and use.index < 2:
                 return True
-            if op.name in PASSED_ON or op.name.startswith(("arith.", "math.")):
+            if op.name in PASSED_ON or op.name in ELEMENTWISE:
                 todo += op.results
     return False
 

@@ -42,6 +42,7 @@ from weft.ir import (
     tt,
 )
 from weft.ir.findings import Source
+from weft.ops.table import ELEMENTWISE, PACKING
 
 from .doubtful import doubt_of, source_of
 from .removal import remove
@@ -54,10 +55,6 @@ Shadow = tuple[SSAValue, SSAValue]
 _SHAPES = (
     *(tt.SplatOp, tt.UnsplatOp, tt.ExpandDimsOp, tt.BroadcastOp, tt.ReshapeOp, tt.TransOp),
     *(tt.CatOp, tt.JoinOp, tt.SplitOp),
-)
-_ELEMENTS = (
-    *(tt.AddPtrOp, tt.IntToPtrOp, tt.PtrToIntOp, tt.BitcastOp, tt.FpToFpOp, tt.ClampFOp, tt.PreciseSqrtOp),
-    *(tt.PreciseDivFOp, tt.MulhiUIOp, tt.ExternElementwiseOp, tt.ElementwiseInlineAsmOp, tt.MapElementwiseOp),
 )
 _MASKED = (tt.LoadOp, tt.StoreOp, tt.AtomicRMWOp, tt.AtomicLoadOp, tt.AtomicStoreOp)
 _ACCESSES = (*_MASKED, tt.AtomicCASOp, tt.AtomicPollOp)
@@ -87,7 +84,7 @@ def _in_function(op: Operation) -> bool:
 
 
 def _is_elementwise(op: Operation) -> bool:
-    return (op.name.startswith(("arith.", "math.")) or isinstance(op, _ELEMENTS)) and bool(op.results)
+    return op.name in ELEMENTWISE or op.name in PACKING or op.name == "arith.constant"
 
 
 def _is_move(op: Operation) -> bool:

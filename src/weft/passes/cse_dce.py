@@ -14,10 +14,11 @@ here: moving operations out of loops; sharing reductions.
 
 from __future__ import annotations
 
-from xdsl.dialects import arith, scf
+from xdsl.dialects import scf
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from weft.ir import Builder, is_float, is_int, segments, tt
+from weft.ops.table import ROWS
 
 from .effects import droppable, shareable
 from .fold import Folder, constant_of
@@ -27,22 +28,7 @@ from .single_turns import enter_known_loop
 __all__ = ["cse_dce"]
 
 _ISOLATED = (tt.FuncOp,)
-_COMMUTES = frozenset(
-    op.name
-    for op in (
-        arith.AddiOp,
-        arith.MuliOp,
-        arith.AndIOp,
-        arith.OrIOp,
-        arith.XOrIOp,
-        arith.MinSIOp,
-        arith.MaxSIOp,
-        arith.MinUIOp,
-        arith.MaxUIOp,
-        arith.AddfOp,
-        arith.MulfOp,
-    )
-)
+_COMMUTES = frozenset(name for name, row in ROWS.items() if row.commutes)
 
 
 def cse_dce(root: Operation, fuse: bool = True) -> None:

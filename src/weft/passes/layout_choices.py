@@ -27,6 +27,7 @@ from weft.base import LayoutError
 from weft.ir import bit_width, element_of, int_value, ints_of, is_pointer, is_tensor, shape_of, tt, walk
 from weft.layouts import BlockedLayout, DistributedLayout, LinearLayout, NVMMADistributedLayout, SliceLayout, infer
 from weft.layouts.plan import vector_width
+from weft.ops.table import ELEMENTWISE, PACKING
 
 from .blocks_of_clusters import Bases, Clusters, divided, own_shape
 from .blocks_of_threads import VECTOR_BITS, access_layout, blocked_for, matrix_layout, multiplying_layout
@@ -42,13 +43,12 @@ VIEWS = ("tt.broadcast", "tt.expand_dims", "tt.splat")
 """Operations that are made anew in every layout that is wanted of their result."""
 TURNED_VIEWS = ("tt.trans", "tt.reshape")
 """So are these, of a tile that repeats the elements of a smaller one: the smaller one is moved."""
-FREE = ("arith.constant", "tt.make_range", "tt.addptr", "tt.bitcast", "tt.int_to_ptr", "tt.ptr_to_int", *VIEWS)
-DEAR = ("arith.divf", "arith.remf")
-ELEMENTWISE = (
-    "tt.addptr", "tt.bitcast", "tt.int_to_ptr", "tt.ptr_to_int", "tt.fp_to_fp", "tt.clampf", "tt.mulhiui",
-    "tt.precise_sqrt", "tt.precise_divf", "tt.extern_elementwise", "tt.map_elementwise", "tt.elementwise_inline_asm",
-    "tt.scan",
-)  # fmt: skip
+FREE = {
+    *("arith.constant", "tt.make_range", "tt.addptr", "tt.bitcast", "tt.int_to_ptr", "tt.ptr_to_int", *VIEWS),
+    *(name for name in ELEMENTWISE if name.startswith("arith.") and name not in ("arith.divf", "arith.remf")),
+}
+TOGETHER = ELEMENTWISE | PACKING | {"tt.scan", "arith.constant"}
+"""Operations whose operands and results lie alike."""
 SHAPES = ("tt.reduce", "tt.trans", "tt.reshape", "tt.join", "tt.split")
 """Operations that give their result in a layout that follows from the operand's."""
 PRODUCT, REDUCTION, SPREAD, LOAD, STORE, VIEW = 6, 5, 4, 3, 2, 1
@@ -118,9 +118,7 @@ class Choices:
         if not is_tensor(value.type):
             return True
         op = value.owner
-        if not isinstance(op, Operation) or op.name in DEAR:
-            return False
-        if op.name not in FREE and not op.name.startswith("arith."):
+        if not isinstance(op, Operation) or op.name not in FREE:
             return False
         return all(self.is_free(x) for x in op.operands)
 
@@ -161,7 +159,7 @@ class Choices:
         for op in walk(block):
             if op.name.startswith("scf."):
                 groups = carried(op)
-            elif op.name in ELEMENTWISE or op.name.startswith(("arith.", "math.")) or op.name in ACCESSES:
+            elif op.name in TOGETHER or op.name in ACCESSES:
                 groups = [[*op.operands, *op.results]]
             elif op.name in ("tt.dot", "tt.reduce"):
                 groups = [[op.operands[2], op.results[0]]] if op.name == "tt.dot" else [list(op.operands)]
@@ -279,7 +277,7 @@ class Choices:
                 self._access(op)
             elif op.name == "tt.dot":
                 self._product(op)
-            elif op.name in ELEMENTWISE or op.name.startswith(("arith.", "math.")):
+            elif op.name in TOGETHER:
                 self._together([*op.operands, *op.results])
             elif op.results and any(is_tensor(r.type) for r in op.results):
                 self._other(op)
@@ -403,7 +401,7 @@ class Choices:
             op = use.operation
             if op.name == "tt.broadcast":
                 yield from self._around(op.results[0])
-            elif op.name in ELEMENTWISE or op.name.startswith(("arith.", "math.")):
+            elif op.name in TOGETHER:
                 found = self.known(op.results[0]) if len(op.results) == 1 else None
                 if isinstance(found, DistributedLayout):
                     yield found

@@ -83,6 +83,7 @@ from weft.ir.gpu.ttg import (
 from weft.ir.gpu.ttng import FenceAsyncSharedOp, WarpGroupDotOp
 from weft.layouts import NVMMASharedLayout, SwizzledSharedLayout
 from weft.layouts.plan import Machine, machine_of, vector_width
+from weft.ops.table import ROWS
 from weft.targets.nvidia import blocks_at_a_time, shared_limit
 
 from .buffer_counts import buffer_counts
@@ -112,10 +113,7 @@ SPARE_BYTES = 8 << 10
 """What is left for conversions, reductions and the like in a loop."""
 WAIT = "ttg.async_wait"
 EFFECTS = ("tt.atomic_cas", "tt.atomic_load", "tt.atomic_poll", "tt.call", "tt.assert", "weft.check")
-STAYS_ZERO = (
-    *("tt.splat", "tt.broadcast", "tt.fp_to_fp", "tt.bitcast", "arith.truncf", "arith.extf", "arith.fptosi"),
-    *("arith.fptoui", "arith.sitofp", "arith.uitofp", "arith.extsi", "arith.extui", "arith.trunci"),
-)
+STAYS_ZERO = frozenset(("tt.splat", "tt.broadcast", *(name for name, row in ROWS.items() if row.keeps_zero)))
 OF_THE_BLOCK = (
     *("ttg.convert_layout", "ttg.local_alloc", "ttg.local_load", "ttg.memdesc_trans"),
     *("ttng.warp_group_dot", "ttng.fence_async_shared"),

@@ -37,6 +37,7 @@ from weft.analysis import AxisFacts
 from weft.ir import bit_width, element_of, is_tensor, pointee_of, walk
 from weft.ir.gpu import LayoutAttr, encoding_for, encoding_of
 from weft.layouts import BlockedLayout, DistributedLinearLayout
+from weft.ops.table import ELEMENTWISE
 
 __all__ = [
     "CONTROL",
@@ -57,11 +58,9 @@ RUN_BYTES = 16
 PIECE_BYTES = 4096
 ROUNDS = 8
 """Times that a tile which may end early is dealt out to all warps."""
-BLIND = (
-    *("tt.make_range", "tt.splat", "tt.addptr", "tt.load", "tt.store", "tt.bitcast", "tt.fp_to_fp", "tt.clampf"),
-    *("tt.int_to_ptr", "tt.ptr_to_int", "tt.mulhiui", "tt.precise_sqrt", "tt.precise_divf"),
-    "tt.reduce",
-)
+BLIND = ELEMENTWISE - {"tt.extern_elementwise"} | {
+    *("arith.constant", "tt.make_range", "tt.splat", "tt.load", "tt.store", "tt.reduce")
+}
 CONTROL = ("scf.for", "scf.if", "scf.while", "scf.yield", "scf.condition")
 
 
@@ -183,9 +182,7 @@ def in_pieces(size: int, each: int, piece: int, lanes: int, warps: int) -> Distr
 
 def is_blind(op: Operation, tiles: list[SSAValue], layout: LayoutAttr) -> bool:
     """Whether an operation does the same whoever has which element."""
-    if op.name not in BLIND and not op.name.startswith(("arith.", "math.")):
-        return False
-    return all(encoding_of(v.type) == layout for v in tiles)
+    return op.name in BLIND and all(encoding_of(v.type) == layout for v in tiles)
 
 
 def replace_layout(function: Operation, old: LayoutAttr, new: LayoutAttr) -> None:

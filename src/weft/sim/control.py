@@ -13,6 +13,7 @@ from weft.ir.lane import Block, LaneOp, Value
 
 from . import access, products, registers, special
 from .access import need_defined
+from .arithmetic import is_elementwise
 from .errors import DivergenceError, SimulationError
 from .machine import Context, Environment, Wait
 from .values import Array, Fragment, full
@@ -20,7 +21,6 @@ from .values import Array, Fragment, full
 __all__ = ["Uncountable", "start"]
 
 HANDLERS = {**registers.HANDLERS, **access.HANDLERS, **special.HANDLERS}
-ELEMENTWISE = ("arith.", "math.", "libdevice.")
 
 Values: TypeAlias = list[Fragment] | None
 """What a region hands on; None where all warps returned."""
@@ -51,7 +51,7 @@ def region(context: Context, block: Block) -> Running:
             handler(context, op)
             if batch.products:
                 products.carry(context, op)
-        elif op.name == "select" or op.name.startswith(ELEMENTWISE):
+        elif is_elementwise(op.name):
             with np.errstate(all="ignore"):
                 registers.elementwise_op(context, op)
         elif op.name in special.WAITING:

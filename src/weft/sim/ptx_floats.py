@@ -10,9 +10,9 @@ from collections.abc import Callable
 
 import numpy as np
 
+from weft.ops.floats import fma
 from weft.ops.rounding import round_to
 
-from .arithmetic import fma
 from .libdevice import known
 from .libdevice import run as library
 from .ptx_text import PTXError

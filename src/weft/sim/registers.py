@@ -30,29 +30,19 @@ def _count(context: Context, op: LaneOp, registers: int) -> None:
 
 def elementwise_op(context: Context, op: LaneOp) -> None:
     """Any of arith, math, libdevice, and select."""
-    if not is_elementwise(op.name) and op.name not in EXTENDED:
+    if not is_elementwise(op.name):
         raise Unsupported(f"`{op.name}` in the simulator", context.batch.program.target, op.span)
     operands = _operands(context, op)
     known = all(f.known for f in operands)
     undefined = union([f.undefined for f in operands])
     _count(context, op, op.results[0].count)
-    if op.name in EXTENDED:
-        low, high = (elementwise(n, [f.data for f in operands], op.results[0].elem, {}) for n in EXTENDED[op.name])
-        for value, data in zip(op.results, (low, high), strict=True):
-            context.env.values[value] = Fragment(data, undefined, known)
-        return
     if op.name == "select" and undefined is not None:
         undefined = _select_undefined(operands)
     elif undefined is not None:
         undefined = undefined != 0
-    data = elementwise(op.name, [f.data for f in operands], op.results[0].elem, op.attrs)
-    _set(context, op, data, _same_registers(undefined, data), known)
-
-
-EXTENDED = {
-    "arith.mului_extended": ("arith.muli", "arith.mulhui"),
-    "arith.mulsi_extended": ("arith.muli", "arith.mulhsi"),
-}
+    found = elementwise(op.name, [f.data for f in operands], op.results[0].elem, op.attrs)
+    for value, data in zip(op.results, found if len(op.results) > 1 else (found,), strict=True):
+        context.env.values[value] = Fragment(data, _same_registers(undefined, data), known)
 
 
 def _same_registers(undefined: Array | None, data: Array) -> Array | None:

@@ -20,6 +20,8 @@ from weft.backends.llvm import casts
 from weft.backends.llvm.emit import I64, Function, const
 from weft.backends.llvm.emit import Value as Reg
 from weft.base import Unsupported
+from weft.ops import ELEMENTS
+from weft.ops.table import ROWS
 
 Regs = list[Reg]
 
@@ -89,20 +91,10 @@ def _emit_if(
         local[result] = f.select(cond, yes, no)
 
 
-_IDENTITIES: dict[str, Callable[[str], float | int]] = {
-    "arith.addf": lambda e: -0.0, "arith.mulf": lambda e: 1.0, "arith.addi": lambda e: 0, "arith.muli": lambda e: 1,
-    "arith.maxnumf": lambda e: float("nan"), "arith.minnumf": lambda e: float("nan"),
-    "arith.maximumf": lambda e: float("-inf"), "arith.minimumf": lambda e: float("inf"),
-    "arith.andi": lambda e: -1, "arith.ori": lambda e: 0, "arith.xori": lambda e: 0,
-    "arith.maxui": lambda e: 0, "arith.minui": lambda e: -1,
-    "arith.maxsi": lambda e: -(1 << (int(e[1:]) - 1)), "arith.minsi": lambda e: (1 << (int(e[1:]) - 1)) - 1,
-}  # fmt: skip
-
-
 def identity_of(op: Op) -> float | int | None:
     """The neutral element where the region is one known operation on its two arguments."""
     ops = op.regions[0][0].ops
-    if len(ops) != 2 or len(op.args) != 1 or ops[0].name not in _IDENTITIES:
+    if len(ops) != 2 or len(op.args) != 1 or (row := ROWS.get(ops[0].name)) is None or row.neutral is None:
         return None
     if {id(a) for a in ops[0].args} != {id(a) for a in op.regions[0][0].args} or ops[1].args != ops[0].results:
         return None
@@ -111,7 +103,7 @@ def identity_of(op: Op) -> float | int | None:
         return None
     if elem == "i1" and ops[0].name in ("arith.maxsi", "arith.minsi"):
         return None
-    return _IDENTITIES[ops[0].name](elem)
+    return row.neutral(ELEMENTS[elem])
 
 
 class ReduceRoot:

@@ -36,20 +36,14 @@ from weft.backends.cpu.roots import AssertRoot, AtomicRoot, StoreRoot, WriteRoot
 from weft.backends.llvm.emit import I1, I64, Function, const
 from weft.backends.llvm.emit import Value as Reg
 from weft.base import Unsupported
+from weft.ops.table import ROWS
 
 STREAM_BYTES = 24 << 20  # a launch that writes more than this writes around the cache
 FETCH_LEAST, FETCH_MOST = 4 << 10, 256 << 10  # bytes of a tile worth fetching for the next program
 MOST_TOGETHER = 32  # roots of one nest: LLVM compares every two accesses of memory in a loop
 HEAVY = 12  # cost from which a value is materialised rather than computed again under a broadcast
 LONG_CHAIN = 100  # and that of all that it is computed from
-COSTS = {
-    **dict.fromkeys(("math", "arith.remf", "tt.extern_elementwise"), 20),
-    **dict.fromkeys(("arith.divsi", "arith.remsi", "arith.divui", "arith.remui"), 8),
-    **dict.fromkeys(("arith.divf", "tt.precise_divf", "math.sqrt"), 6),
-    **dict.fromkeys(("math.absf", "math.floor", "math.ceil", "math.fma"), 1),
-    "tt.fp_to_fp": 4,
-    "tt.load": 10,
-}  # of one element, where an addition is 1
+LOAD_COST = 10  # of one element, where an addition is 1
 
 AnchorHandler = Callable[["Scheduler", Op], None]
 ANCHORS: dict[str, AnchorHandler] = {}
@@ -458,10 +452,8 @@ class Scheduler:
         op = value.op
         if op is None or op.name in SHAPE_OPS or op.name == "tt.load":
             return 0
-        found = COSTS.get(op.name)
-        if found is None:
-            found = COSTS["math"] if op.name.startswith("math.") else 1
-        return found
+        row = ROWS.get(op.name)
+        return 1 if row is None else row.cost
 
     def cost(self, value: Value) -> int:
         """The cost of computing one element of a value from buffers and memory."""
@@ -473,7 +465,7 @@ class Scheduler:
 
     def _appraise(self, op: Op) -> None:
         """Note the cost and the kind of a lazy operation's results; its operands have been seen."""
-        own = COSTS["tt.load"] if op.name == "tt.load" else self.own_cost(op.results[0])
+        own = LOAD_COST if op.name == "tt.load" else self.own_cost(op.results[0])
         cost = min(1000, own + sum(self.cost(a) for a in op.args if a.is_tile))
         index = op.name != "tt.load" and op.results[0].elem[0] in "ip"
         if index:

@@ -17,7 +17,7 @@ from .wrapping import WrappedOffset, wrapped_offsets
 
 if TYPE_CHECKING:
     from .global_touches import GlobalTouch, GlobalTouches, of_one_row, of_one_store
-    from .hazards import Hazards, Pending
+    from .hazards import ORDERING, Hazards, Pending
     from .liveness import Lifetime, lifetimes, lines_of, touched_buffers
     from .touches import is_block_barrier, is_cluster_barrier
 
@@ -37,6 +37,7 @@ __all__ = [
     "of_one_store",
     # lane programs: shared memory
     "Hazards",
+    "ORDERING",
     "Lifetime",
     "Pending",
     "is_block_barrier",
@@ -50,7 +51,7 @@ __getattr__ = lazy_face(
     __name__,
     {
         "global_touches": "GlobalTouch GlobalTouches of_one_row of_one_store",
-        "hazards": "Hazards Pending",
+        "hazards": "ORDERING Hazards Pending",
         "liveness": "Lifetime lifetimes lines_of touched_buffers",
         "touches": "is_block_barrier is_cluster_barrier",
     },

@@ -25,7 +25,7 @@ from weft.ir.lane import Block, LaneOp, LaneProgram, Value
 from .lane_numbers import MODULUS, Array, LaneNumbers, origins
 from .touches import Footprint, Footprints, Touch, is_block_barrier, is_cluster_barrier, touches_of
 
-__all__ = ["Hazards", "Pending"]
+__all__ = ["ORDERING", "Hazards", "Pending"]
 
 TURNS = 3 * MODULUS
 """Turns of a loop after which the values that it carries are taken to be unknown."""
@@ -56,6 +56,7 @@ ORDERING = ("barrier", "instruction", "wait_async", "await")
 
 State = frozenset[Pending]
 OnHazard = Callable[[Block, int, str, Pending], bool]
+Reached = Callable[[LaneOp, State], bool]
 
 
 class Hazards:
@@ -67,6 +68,8 @@ class Hazards:
     def __init__(self, program: LaneProgram) -> None:
         first = program.body.ops[0] if program.body.ops else None
         self.program, self.parts = program, list[Hazards]()
+        self.before: dict[LaneOp, State] = {}
+        """What was pending before each operation of the program itself, not of its loops, in the last whole walk."""
         if first is not None and first.name == "partitions":
             pairs = zip(first.regions, first.attrs["warps"], strict=True)
             self.parts = [Hazards(replace(program, body=region, warps=warps)) for region, warps in pairs]
@@ -86,11 +89,78 @@ class Hazards:
             part.find(on_hazard)
         if not self.parts and self.footprints is not None:
             self.numbers.forget()
-            walk = _Walk(self.program, self.touches, self.numbers, self.footprints, on_hazard)
-            end = walk.block(self.program.body, frozenset())
-            if end is not None:
-                ops = self.program.body.ops
-                walk.leave(self.program.body, len(ops) - bool(ops and ops[-1].name == "yield"), end)
+            self.before.clear()
+            self._walk(on_hazard, 0, frozenset(), self._note)
+
+    def _note(self, op: LaneOp, state: State) -> bool:
+        self.before[op] = state
+        return False
+
+    def _walk(self, on_hazard: OnHazard, index: int, state: State, reached: Reached) -> None:
+        assert self.footprints is not None
+        walk = _Walk(self.program, self.touches, self.numbers, self.footprints, on_hazard)
+        end = walk.block(self.program.body, state, index, reached)
+        if end is not None:
+            ops = self.program.body.ops
+            walk.leave(self.program.body, len(ops) - bool(ops and ops[-1].name == "yield"), end)
+
+    def are_none(self) -> bool:
+        """Whether no access meets a pending one."""
+        try:
+            self.find(_stop)
+        except _Found:
+            return False
+        return True
+
+    def are_none_without(self, barrier: LaneOp, block: Block, top: LaneOp) -> bool:
+        """Take a barrier out of `block`, which is the program's or is in its operation `top`; if accesses meet without
+        it, put it back.
+
+        `are_none` must have said so before. All is as it was before `top`; and from where what is pending is as it was
+        then, too. So a kernel of many loops is not walked through once for each barrier in them.
+        """
+        if not self.before:  # what is known was lost
+            self.are_none()
+        at = next(i for i, op in enumerate(self.program.body.ops) if op is top)
+        index = next(i for i, op in enumerate(block.ops) if op is barrier)
+        found: dict[LaneOp, State] = {}
+        last: tuple[LaneOp, object] | None = None
+        same = True
+
+        def reached(op: LaneOp, state: State) -> bool:
+            nonlocal last, same
+            if last is not None:
+                same = same and self._results(last[0]) == last[1]
+                if same and self.before.get(op) == state:
+                    return True
+            found[op] = state
+            last = op, self._results(op)
+            return False
+
+        del block.ops[index]
+        if top not in self.before:  # nothing is accessed, or it is never reached
+            return True
+        try:
+            self._walk(_stop, at, self.before[top], reached)
+        except _Found:
+            block.ops.insert(index, barrier)
+            if not same:
+                self.before.clear()
+            return False
+        self.before.update(found)
+        return True
+
+    def _results(self, op: LaneOp) -> object:
+        """What is known of the results of a loop or a branch: it may depend on how often it was walked through."""
+        return _key([self.numbers[v] for v in op.results]) if op.regions else ()
+
+
+class _Found(Exception):
+    """A hazard: that there is one is all that was asked."""
+
+
+def _stop(block: Block, index: int, scope: str, earlier: Pending) -> bool:
+    raise _Found
 
 
 class _Walk:
@@ -112,11 +182,12 @@ class _Walk:
         if far is not None:
             self.on_hazard(block, index, "cluster", far)
 
-    def block(self, block: Block, state: State) -> State | None:
-        """What is pending at the end; None if the end is not reached."""
-        index = 0
+    def block(self, block: Block, state: State, index: int = 0, reached: Reached | None = None) -> State | None:
+        """What is pending at the end; None if the end is not reached, or `reached` says that the rest is known."""
         while index < len(block.ops):
             op = block.ops[index]
+            if reached is not None and reached(op, state):
+                return None
             if op.name in ("return", "trap"):
                 if op.name == "return":
                     self.leave(block, index, state)

@@ -13,16 +13,13 @@ unnecessary (as where a loop comes round) is taken out again, and any that comes
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
-from weft.analysis import Hazards, Pending, is_block_barrier, is_cluster_barrier
+from weft.analysis import ORDERING, Hazards, Pending, is_block_barrier, is_cluster_barrier
 from weft.ir.lane import Allocation, Block, Builder, LaneOp, LaneProgram, is_elementwise
 
 __all__ = ["insert_barriers"]
-
-
-class _Found(Exception):
-    """A hazard: that there is one is all that was asked."""
 
 
 def insert_barriers(program: LaneProgram) -> None:
@@ -55,6 +52,7 @@ def _give_mbarriers(program: LaneProgram) -> None:
 def _insert(program: LaneProgram, number: int | None) -> None:
     """In a program, or in a partition whose own barrier has this number."""
     inserted: list[tuple[Block, LaneOp]] = []
+    ordered: dict[LaneOp, LaneOp] = {}
 
     def insert(block: Block, index: int, scope: str, earlier: Pending) -> bool:
         build = Builder(Block())
@@ -64,14 +62,43 @@ def _insert(program: LaneProgram, number: int | None) -> None:
         (op,) = build.block.ops
         block.ops.insert(index, op)
         inserted.append((block, op))
+        ordered[op] = earlier.op
         return True
 
     hazards = Hazards(program)
     hazards.find(insert)
     loops = _in_loops(program.body)
-    for block, op in (*_after_making(program.body), *((b, o) for b, o in inserted if b in loops)):
-        _drop_if_redundant(hazards, block, op)
+    mine = ((b, o) for b, o in inserted if b in loops and not _is_alone(b, o, ordered[o]))
+    left = [*_after_making(program.body), *mine]
+    if left and hazards.are_none():
+        tops = {inner: op for op in program.body.ops for region in op.regions for inner in _blocks(region)}
+        for block, op in left:
+            hazards.are_none_without(op, block, tops.get(block, op))
     _drop_doubled(program, program.body)
+
+
+def _is_alone(block: Block, barrier: LaneOp, earlier: LaneOp) -> bool:
+    """Whether a barrier comes after an access in one block, with nothing between that might do as well.
+
+    It was put there for an access right behind it, which would meet that one. So it is needed, whatever else is.
+    """
+    at = next(i for i, op in enumerate(block.ops) if op is barrier)
+    if block.ops[at + 1].name == "barrier":
+        return False
+    for op in reversed(block.ops[:at]):
+        if op is earlier:
+            return True
+        if op.regions or op.name in ORDERING:
+            return False
+    return False
+
+
+def _blocks(block: Block) -> Iterator[Block]:
+    """A block and those of its operations."""
+    yield block
+    for op in block.ops:
+        for region in op.regions:
+            yield from _blocks(region)
 
 
 def _in_loops(block: Block, inside: bool = False) -> set[Block]:
@@ -87,13 +114,6 @@ def _after_making(block: Block) -> list[tuple[Block, LaneOp]]:
     """The barriers that stand after mbarriers were made: others may do as well."""
     found = [(block, op) for op in block.ops if op.name == "barrier" and op.attrs.get("made_barriers")]
     return found + [pair for op in block.ops for region in op.regions for pair in _after_making(region)]
-
-
-def _drop_if_redundant(hazards: Hazards, block: Block, op: LaneOp) -> None:
-    index = next(i for i, other in enumerate(block.ops) if other is op)
-    del block.ops[index]
-    if not _are_none(hazards):
-        block.ops.insert(index, op)
 
 
 NEITHER_HERE_NOR_THERE = (
@@ -130,15 +150,4 @@ def _is_own(program: LaneProgram, op: LaneOp) -> bool:
 
 def is_ordered(program: LaneProgram) -> bool:
     """Whether barriers order all accesses that may meet."""
-    return _are_none(Hazards(program))
-
-
-def _are_none(hazards: Hazards) -> bool:
-    def stop(block: Block, index: int, scope: str, earlier: Pending) -> bool:
-        raise _Found
-
-    try:
-        hazards.find(stop)
-    except _Found:
-        return False
-    return True
+    return Hazards(program).are_none()

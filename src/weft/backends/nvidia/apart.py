@@ -49,13 +49,14 @@ def terms_apart(text: str) -> str | None:
     count = 0
     for i, line in enumerate(lines):
         if line[:1] not in (" ", ""):  # another block, which the names may not reach
-            used.clear()
             named.clear()
+        if line[:1] == "}":
+            used.clear()
         if i in sums:
             for term in _terms(sums[i]):
                 if term not in common:
                     continue
-                if used[term] and used[term] % RUN == 0:
+                if used[term] >= RUN and (used[term] % RUN == 0 or term not in named):
                     count += 1
                     named[term] = f"%apart.{count}"
                     out.append(f"  {named[term]} = freeze {sums[i][1]} {term}")

@@ -114,6 +114,15 @@ def loops(n: int) -> Program:
     return tile_kernel("".join(f"    for j in range(n):\n        a = a * b + {j}\n" for j in range(n)))
 
 
+def whiles(n: int) -> Program:
+    body = "    j = 0\n    while j < n:\n        a = a * b + {0}\n        j += 1\n"
+    return tile_kernel("".join(body.format(j) for j in range(n)))
+
+
+def reducing_whiles(n: int) -> Program:
+    return tile_kernel("".join(f"    while tl.max(a) > {j}:\n        a = a - b\n" for j in range(n)), block=128)
+
+
 def nested_loops(n: int) -> Program:
     body = "".join(
         "    " * (j + 1) + f"for j{j} in range(n):\n" + "    " * (j + 2) + f"a = a * b + j{j}\n" for j in range(n)
@@ -139,6 +148,12 @@ def carried(n: int) -> Program:
 def accesses(n: int) -> Program:
     body = "".join(f"    tl.store(o + {j} * BLOCK + i, tl.load(x + {j} * n + i, i < n) + a)\n" for j in range(n))
     return tile_kernel(body)
+
+
+def masks(n: int) -> Program:
+    return tile_kernel(
+        "".join(f"    a += tl.load(x + {j} * BLOCK + i, mask=i < n - {j}, other=0.0)\n" for j in range(n))
+    )
 
 
 def arguments(n: int) -> Program:
@@ -192,10 +207,13 @@ LADDERS: dict[str, Ladder] = {
     "branches": Ladder(branches, (100, 200, 400, 800), "ifs, one after the other"),
     "nested_branches": Ladder(nested_branches, (12, 24, 48, 96), "ifs, one within the other"),
     "loops": Ladder(loops, (50, 100, 200, 400), "loops, one after the other"),
+    "whiles": Ladder(whiles, (50, 100, 200, 400), "loops of while, one after the other"),
+    "reducing_whiles": Ladder(reducing_whiles, (50, 100, 200), "the same, with a reduction in each condition"),
     "nested_loops": Ladder(nested_loops, (5, 10, 20), "loops, one within the other"),
     "nested_accesses": Ladder(nested_accesses, (5, 10, 20), "the same, with a load and a store in each"),
     "carried": Ladder(carried, (25, 50, 100, 200), "tiles that a loop carries"),
     "accesses": Ladder(accesses, (100, 200, 400, 800), "pairs of a load and a store"),
+    "masks": Ladder(masks, (50, 100, 200, 400), "loads with masks that differ"),
     "arguments": Ladder(arguments, (50, 100, 200, 400), "pointers given"),
     "reductions": Ladder(reductions, (50, 100, 200, 400), "reductions of a tile"),
     "sorts": Ladder(sorts, (4, 8, 16, 32), "sorts of 128 elements"),

@@ -13,7 +13,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+import weft.lower.barriers
 from sim.kit import Kit
+from weft.analysis import Hazards
 from weft.ir.lane import Block, LaneOp, LaneProgram, Value
 from weft.lower.barriers import insert_barriers, is_ordered
 from weft.lower.placement import place
@@ -186,6 +188,32 @@ def check(seed: int) -> None:
 def test_random_programs(first: int) -> None:
     for seed in range(first, first + 10):
         check(seed)
+
+
+class WholeWalks(Hazards):
+    """Takes a barrier out and walks through all of the program again."""
+
+    def are_none_without(self, barrier: LaneOp, block: Block, top: LaneOp) -> bool:
+        index = block.ops.index(barrier)
+        del block.ops[index]
+        if not self.are_none():
+            block.ops.insert(index, barrier)
+            return False
+        return True
+
+
+def test_barriers_are_those_that_whole_walks_leave(monkeypatch: pytest.MonkeyPatch) -> None:
+    def barriers(seed: int) -> list[tuple[str, str | None]]:
+        program = Random(seed).program()
+        place(program)
+        insert_barriers(program)
+        return [(op.name, op.attrs.get("scope")) for op in program.body.walk()]
+
+    seeds = range(5)
+    found = [barriers(seed) for seed in seeds]
+    monkeypatch.setattr(weft.lower.barriers, "Hazards", WholeWalks)
+    monkeypatch.setattr(weft.lower.barriers, "_is_alone", lambda *_: False)
+    assert found == [barriers(seed) for seed in seeds]
 
 
 @pytest.mark.slow

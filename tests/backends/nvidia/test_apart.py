@@ -72,3 +72,12 @@ def test_names_stay_in_their_block() -> None:
     first, second = after.split("next:")
     for block in (first, second):
         assert set(re.findall(r"%apart\.\d+", block)) == set(re.findall(r"(%apart\.\d+) = freeze", block)) != set()
+
+
+def test_sums_in_other_blocks_count_as_well() -> None:
+    """Masked loads are in blocks of their own: with one sum in each, LLVM still tries every pair of them."""
+    blocks = "\n".join(f"b{i}:\n  %x{i} = add i32 %p, %r{i}\n  br label %b{i + 1}" for i in range(100))
+    after = apart.terms_apart(f"define void @f(i32 %p) {{\n{blocks}\nb100:\n  ret void\n}}")
+    assert after is not None
+    assert terms(after)["%p"] == apart.RUN
+    assert max(terms(after).values()) == apart.RUN

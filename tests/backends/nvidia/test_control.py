@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import numpy as np
 import pytest
 
 import weft
 import weft.language as tl
+from ptx.launching import launch
 from sim.kit import Kit
-from weft.backends.nvidia import Emitted, emit
+from weft.backends.nvidia import Emitted, emit, machine
 from weft.base import Unsupported
 from weft.ir.lane import Block, LaneProgram, Parameter, Value, verify
 
@@ -347,3 +349,50 @@ def test_a_program_may_end_with_a_branch() -> None:
     emitted = emit(kit.program())
     assert "unreachable" not in emitted.llir
     assert any("ret;" in line for line in code(emitted.ptx))
+
+
+# -- many loops --------------------------------------------------------------------------------------------------------
+
+
+@weft.jit
+def many_whiles(x, out, n, LOOPS: tl.constexpr):
+    i = tl.arange(0, 64)
+    a = tl.load(x + i)
+    for turn in tl.static_range(LOOPS):
+        j = turn % 4
+        while j < n:
+            a = a * 3 + j
+            j += 1
+        while tl.max(a) % 5 > turn % 3:
+            a = a + 1
+    tl.store(out + i, a)
+
+
+def test_many_loops_of_while_are_entered_by_a_test(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For LLVM counts their turns in time that grows with them only then; the values are those of any other form."""
+    rng = np.random.default_rng(3)
+    x = rng.integers(0, 100, 64, np.int32)
+    rotations: list[bool] = []
+    passes = machine._passes
+
+    def watched(ordered: bool, rotated: bool) -> object:
+        rotations.append(rotated)
+        return passes(ordered, rotated)
+
+    monkeypatch.setattr(machine, "_passes", watched)
+
+    def found(loops: int) -> np.ndarray:
+        out = np.zeros(64, np.int32)
+        launch(many_whiles, (1,), {"x": x, "out": out, "n": 5, "LOOPS": loops}, "cuda:90")
+        return out
+
+    for loops in (4, 20):
+        a = x.astype(np.int32)
+        with np.errstate(over="ignore"):
+            for turn in range(loops):
+                for j in range(turn % 4, 5):
+                    a = a * np.int32(3) + np.int32(j)
+                while np.fmod(a.max(), 5) > turn % 3:
+                    a = a + np.int32(1)
+        np.testing.assert_array_equal(found(loops), a)
+        assert rotations[-1] == (loops == 20)

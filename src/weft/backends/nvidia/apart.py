@@ -9,6 +9,8 @@ LLVM's straight-line strength reduction, which comes before instructions of PTX 
 that have a term in common (since LLVM 22): does one follow from the other by something that is at hand? Tiles of many
 elements have hundreds of addresses with one base. A mask of 512 x 512 elements in 128 threads took minutes, and takes
 seconds. A `freeze` of what is no poison is the value itself; that pass takes it for another, the next one drops it.
+Pairs are tried across blocks too, and loads of rows at any address are in blocks of their own: after `RUN` sums each
+block gets a name of its own.
 
 Not done here: sums of constants, which are few in what the emitter writes, and products.
 """

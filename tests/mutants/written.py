@@ -56,8 +56,8 @@ ROWS: tuple[tuple[str, str, str, str], ...] = (
     # barriers and order
     ("lower/barriers.py", "        block.ops.insert(index, op)\n        inserted.append((block, op))\n",
      "        inserted.append((block, op))\n", "no barrier is inserted"),
-    ("lower/barriers.py", "    if not _are_none(hazards):\n        block.ops.insert(index, op)\n",
-     "    return\n", "barriers in loops are dropped as if they were redundant"),
+    ("analysis/hazards.py", "            block.ops.insert(index, barrier)\n            if not same:\n",
+     "            if not same:\n", "barriers in loops are dropped as if they were redundant"),
     ("lower/barriers.py", 'found |= _in_loops(region, inside or op.name in ("for", "while"))',
      'found |= _in_loops(region, inside or op.name in ("for", "while", "if"))', "branches are taken for loops"),
     ("lower/reduce.py", "moved = [c.build.shuffle_xor(v, [lane] * v.count) for v in other]\n        values = combined(c, body, values, moved)\n    if plan.warps",

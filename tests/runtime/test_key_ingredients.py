@@ -151,7 +151,7 @@ def load(directory: Path, name: str, text: str) -> ModuleType:
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None and spec.loader is not None
     module = sys.modules[name] = importlib.util.module_from_spec(spec)
-    exec(compile(text, str(path), "exec"), module.__dict__)
+    exec(compile(text, str(path), "exec", dont_inherit=True), module.__dict__)
     return module
 
 
@@ -345,6 +345,9 @@ def test_versions_the_processor_and_the_compilers_files(
         ("np.random.randint(1) + int(open(FILE).read())", "numpy.random.randint"),
         ("Above.__subclasses__()[0].value", "attribute __subclasses__"),
         ("imports_within.__globals__['MINE']", "attribute __globals__"),
+        ("getattr(imports_within, '__globals__')['MINE']", "attribute __globals__"),
+        ("annotated.__annotations__['a']", "attribute __annotations__"),
+        ("typing.get_type_hints(annotated)['a'].__args__[0]", "attribute get_type_hints"),
     ],
 )
 def test_what_cannot_be_followed_is_run_again(
@@ -352,14 +355,16 @@ def test_what_cannot_be_followed_is_run_again(
 ) -> None:
     """Its result is in the key: the same for the same value, another for another."""
     file = tmp_path / "value.txt"
+    annotation = "typing.Literal[MINE]" if "hints" in reads else "MINE"
     text = f"""
-import contextvars, importlib, os, pathlib, sys, time
+import contextvars, importlib, os, pathlib, sys, time, typing
 import numpy as np
 from numpy import loadtxt as from_numpy
 import weft, weft.language as tl
 import conf_of_ingredients as conf
 FILE = {str(file)!r}
 MINE = int(open(FILE).read())
+def annotated(a: {annotation}): pass
 class Above: pass
 class Below(Above): value = MINE
 VARIABLE = contextvars.ContextVar("v", default=int(open(FILE).read()))
@@ -415,6 +420,121 @@ def test_metaclasses_and_what_was_put_into_libraries_count(
         return cache_key(source, compiler.as_target("cpu"), make_options({}))
 
     assert key_with(1) == key_with(1) != key_with(2)
+
+
+FIELD = "@dataclasses.dataclass\nclass A:\n    a: int = "
+MEMBER = "class A(enum.Enum):\n    R = 0\n    S = 1\n    T = 2\n    "
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        FIELD + "0\n    def get(s): return s._b\nX = A()\nX._b = {n}\nf = lambda: X.get()",
+        FIELD
+        + "dataclasses.field(default=0, metadata={{'w': {n}}})\nf = lambda: dataclasses.fields(A)[0].metadata['w']",
+        FIELD + "dataclasses.field(default=0, compare={n} == 1)\nf = lambda: int(A(1) == A(2))",
+        "class A: a: typing.Literal[{n}]\ndef f(): return typing.get_args(dataclasses.dataclass(A).__name__)",
+        "class A: a: typing.Annotated[int, {n}]\nf = lambda: A()",
+        "T = typing.TypeVar('T')\nclass G(typing.Generic[T]): pass\nclass A(G[typing.Literal[{n}]]): pass\n"
+        "def f():\n    a = A\n    return typing.get_args(a.__orig_bases__[0])[0]",
+        MEMBER + "@classmethod\n    def _missing_(cls, v): return cls({n})\nf = lambda: A(9).value",
+        MEMBER + "__w = {n}\n    def get(s): return s.__w\nf = lambda: A.R.get()",
+        MEMBER + "@staticmethod\n    def _w(): return {n}\n    def get(s): return s._w()\nf = lambda: A.R.get()",
+        MEMBER + "@property\n    def _w(s): return {n}\ndef f():\n    a = A.R\n    return a._w",
+        MEMBER + "U = {n}\nf = lambda: A['U'].value",
+        MEMBER + "\nA.R.w = {n}\nf = lambda: list(A)[0].w",
+        "M = np.zeros(4, np.int8)[::{n}][:2]\nf = lambda: M.strides[0]",
+        "M = np.zeros(1)\nM.flags.writeable = {n} == 1\nf = lambda: int(M.flags.writeable)",
+        "M = np.ma.array([1, 999999], mask=[0, {n} == 1])\nf = lambda: int(M.sum())",
+        "class A(np.ndarray): pass\nM = np.zeros(1).view(A)\nM.w = {n}\nf = lambda: M.w",
+        "class A(np.ndarray):\n    def w(s): return {n}\nM = np.zeros(1).view(A)\nf = lambda: M.w()",
+        "g = functools.partial(max, 0)\ng.w = {n}\nf = lambda: g.w",
+        "class P(functools.partial):\n    def w(s): return {n}\ng = P(max, 0)\nf = lambda: g.w()",
+        "@functools.lru_cache\ndef g(): return 0\ng.w = {n}\nf = lambda: g.w",
+        "class R(abc.ABC): pass\nclass A: pass\nif {n} == 1: R.register(A)\nf = lambda: int(isinstance(A(), R))",
+        "class A:\n    __slots__ = ('__v',)\n    def __init__(s): s.__v = {n}\n    def get(s): return s.__v\n"
+        "    def __reduce__(s): return A, ()\nX = A()\nf = lambda: X.get()",
+        "X = types.MappingProxyType({{'w': {n}}})\nf = lambda: X['w']",
+        "X = types.SimpleNamespace(w={n})\nf = lambda: X.w",
+        "X = argparse.Namespace(w={n})\nf = lambda: X.w",
+    ],
+)
+def test_what_classes_and_objects_keep_counts(tmp_path: Path, given: str) -> None:
+    modules = "abc, argparse, dataclasses, enum, functools, types, typing"
+
+    def key_with(number: int) -> str:
+        text = f"import {modules}\nimport numpy as np\nimport weft, weft.language as tl\n" + given.format(n=number)
+        text += "\nf = weft.constexpr_function(f)\n@weft.jit\ndef kernel(x): tl.store(x, f())\n"
+        source = ASTSource(program(tmp_path, text), {"x": "*fp32"})
+        assert source.unfollowed == []
+        return cache_key(source, compiler.as_target("cpu"), make_options({}))
+
+    assert key_with(1) == key_with(1) != key_with(2)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "    t = [N * 1 for N in (1, 2)]\n    tl.store(x, N)\n",  # what a comprehension sets is gone after it
+        "    if C:\n        N = 5\n    tl.store(x, N)\n",
+        "    if C:\n        return\n    elif C:\n        N = 3\n    tl.store(x, N)\n",
+        "    for N in tl.static_range(0):\n        pass\n    tl.store(x, N)\n",
+        "    y = (N := N + 1)\n    tl.store(x, y)\n",
+        "    y = C and (N := 2)\n    tl.store(x, N)\n",
+        "    y = 1 if True else (N := 2)\n    tl.store(x, N)\n",
+        "    N: tl.constexpr\n    tl.store(x, N)\n",
+    ],
+)
+def test_a_name_that_may_have_no_value_yet_is_one_from_outside(tmp_path: Path, body: str) -> None:
+    head = (
+        "import weft, weft.language as tl\nC = tl.constexpr(False)\nN = tl.constexpr({n})\n@weft.jit\ndef kernel(x):\n"
+    )
+    keys = []
+    for n in (1, 2, 1):
+        kernel = program(tmp_path, head.format(n=n) + body)
+        keys.append(kernel.current_key())
+        out = np.zeros(1, np.float32)
+        with knobs.cache.scope():
+            knobs.cache.disabled = True
+            kernel[(1,)](out)
+        assert out[0] == (n + 1 if "N + 1" in body else n)
+    assert keys[0] == keys[2] != keys[1]
+
+
+def test_variables_of_a_kernel_are_not_those_of_its_module(tmp_path: Path) -> None:
+    """Arrays of a script are called as the variables of its kernels are: they are neither read nor watched."""
+    text = """
+import numpy as np
+import weft, weft.language as tl
+x = bias = w = acc = np.zeros(4)
+@weft.jit
+def kernel(p, HAS: tl.constexpr):
+    x = tl.load(p)
+    if HAS:
+        bias = x + 1
+    if HAS:
+        x += bias
+    for i in range(2):
+        w = x + i
+        acc = w
+    tl.store(p, x + acc)
+"""
+    kernel = program(tmp_path, text)
+    out = np.zeros(1, np.float32)
+    kernel[(1,)](out, True)
+    key = kernel.current_key()
+    assert out[0] == 3 and not kernel.used_global_vals
+    sys.modules["main_of_ingredients"].bias = np.ones(4)  # type: ignore[attr-defined]
+    assert kernel.current_key() == key
+    with knobs.compilation.scope():
+        knobs.compilation.allow_non_constexpr_globals = True
+        text = text.replace("    if HAS:\n        x += bias", "    x += bias")
+        with pytest.raises(weft.CompilationError) as caught:
+            program(tmp_path, text)[(1,)](out, False)
+    assert "bias is not defined" in str(caught.value) and (
+        "hint: `bias` is set elsewhere in kernel, so it is a variable of the kernel; set it before too"
+        in str(caught.value)
+    )
 
 
 @pytest.mark.parametrize(

@@ -10,12 +10,12 @@ from __future__ import annotations
 import ast
 import builtins
 from difflib import get_close_matches
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from weft.base import CompilationError
 from weft.language import core
-from weft.language.callable import MISSING, JITCallable
+from weft.language.callable import MISSING
+from weft.language.reading import may_be_captured
 
 if TYPE_CHECKING:
     from .frame import Frame
@@ -47,8 +47,6 @@ _INSTEAD = {
     "zip": "tl.static_range(len(t)) and t[i]",
 }
 
-_LANGUAGE_MODULES = ("weft.", "triton.language", "triton.experimental.gluon.language")
-
 
 def is_namedtuple_class(value: Any) -> bool:
     """Whether `value` is a class made by namedtuple or NamedTuple."""
@@ -57,14 +55,7 @@ def is_namedtuple_class(value: Any) -> bool:
 
 def _is_allowed(value: Any) -> bool:
     """Whether a kernel may read a global of this value: it cannot change under the compiled code unnoticed."""
-    return (
-        isinstance(value, (ModuleType, JITCallable, core.constexpr, core.base_type))
-        or value is None
-        or core.is_builtin(value)
-        or getattr(value, "__triton_aggregate__", False)
-        or is_namedtuple_class(value)
-        or str(getattr(value, "__module__", "")).startswith(_LANGUAGE_MODULES)
-    )
+    return may_be_captured(value) or isinstance(value, core.base_type)
 
 
 def lookup_global(frame: Frame, name: str, node: ast.AST) -> Any:
@@ -76,6 +67,8 @@ def lookup_global(frame: Frame, name: str, node: ast.AST) -> Any:
         return BUILTIN_FUNCTIONS.get(name, MISSING)
     if _is_allowed(value) or value is BUILTIN_FUNCTIONS.get(name, MISSING):
         return value
+    if name in frame.fn.assigned:  # a variable of the kernel, which has no value yet
+        return MISSING
     if getattr(frame.trace.options, "allow_non_constexpr_globals", False):
         return core.constexpr(value) if isinstance(value, (bool, int, float, str)) else value
     raise _not_constant(frame, name, value, node)
@@ -121,7 +114,9 @@ def undefined_name(frame: Frame, name: str, node: ast.AST) -> CompilationError:
         hint = f"Python's `{name}` does not work in kernels; compute with it before the launch, and pass the result"
     else:
         known = {**frame.fn.__globals__, **frame.nonlocals, **frame.scope, **BUILTIN_FUNCTIONS}
-        hint = did_you_mean(name, known)
+        hint = None if name in frame.fn.assigned else did_you_mean(name, known)
         if hint is None and name in frame.fn.fn.__code__.co_freevars:
             hint = f"the enclosing function had not set `{name}` when the kernel was compiled"
+    if name in frame.fn.assigned:
+        hint = f"`{name}` is set elsewhere in {frame.fn.__name__}, so it is a variable of the kernel; set it before too"
     return frame.error(f"{name} is not defined", node, like=NameError, hint=hint)

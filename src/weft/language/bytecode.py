@@ -31,7 +31,7 @@ _BETWEEN: Final = frozenset(("CACHE", "EXTENDED_ARG", "NOP", "NOT_TAKEN", "PUSH_
 
 class Reads(NamedTuple):
     """Names with the attributes that are taken of them (`a`, `a.b.c`), modules imported within, globals set; and every
-    name of an attribute, of whatever it is taken.
+    name of an attribute, of whatever it is taken, and texts that may be names of some.
     """
 
     paths: tuple[tuple[str, ...], ...]
@@ -69,6 +69,8 @@ def reads_of(code: CodeType) -> Reads:
             elif name in ("STORE_GLOBAL", "DELETE_GLOBAL"):
                 sets[instruction.argval] = None
     for inner in code.co_consts:
+        if isinstance(inner, str) and inner.isidentifier():  # of getattr, say
+            attributes.add(inner)
         if isinstance(inner, CodeType):
             more = reads_of(inner)
             paths.update((p, None) for p in more.paths if p[0] not in code.co_cellvars)

@@ -124,6 +124,7 @@ class JITCallable:
         self._lock = threading.RLock()
         self._src: str | None = None
         self._tree: ast.Module | None = None
+        self._read_in: tuple[ast.Module, FindReferences] | None = None
         self.reset()
         self.wrong: DefinitionError | None = None
         """What makes it impossible to use, told when it is used: what nobody launches must not fail an import."""
@@ -322,10 +323,22 @@ class JITCallable:
         return self.__globals__ | self.nonlocals()
 
     def references(self) -> list[tuple[str, ...]]:
-        """The names that the source reads before it has bound them: `a`, `module.f`, `module.A.CONST`."""
-        finder = FindReferences()
-        finder.visit(self.parse().body[0])
-        return list(finder.found)
+        """The names that the source reads before it has surely bound them: `a`, `module.f`, `module.A.CONST`."""
+        return list(self._names_read.found)
+
+    @property
+    def assigned(self) -> set[str]:
+        """The names that the source sets somewhere: variables of its own."""
+        return self._names_read.assigned
+
+    @property
+    def _names_read(self) -> FindReferences:
+        tree = self.parse()
+        if self._read_in is None or self._read_in[0] is not tree:
+            finder = FindReferences()
+            finder.visit(tree.body[0])
+            self._read_in = tree, finder
+        return self._read_in[1]
 
     @property
     def cache_key(self) -> str:

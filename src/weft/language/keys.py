@@ -27,10 +27,10 @@ import uuid
 import weakref
 from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
-from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
+from types import BuiltinFunctionType, FunctionType, MappingProxyType, MethodType, ModuleType
 from typing import Any, Final
 
-__all__ = ["Key", "Keys", "is_aggregate", "is_constexpr_value", "is_jit", "key_of", "key_text"]
+__all__ = ["Key", "Keys", "is_aggregate", "is_array", "is_constexpr_value", "is_jit", "key_of", "key_text"]
 
 Key = Any
 """Nested tuples of strings, integers and bytes."""
@@ -180,7 +180,9 @@ class Keys:
 
     def _object(self, value: Any) -> Key:
         if isinstance(value, Enum):
-            return "enum", self.class_(type(value)), value.name, self.of(value.value)
+            own = {k: v for k, v in vars(value).items() if k[:2] != "__" and not (k[0] == k[-1] == "_")}
+            kept = (self._mapping(own),) if own else ()
+            return "enum", self.class_(type(value)), value.name, self.of(value.value), *kept
         if _is_numpy(value, ("generic", "ndarray")):
             return self._of_numpy(value)
         plain = self._as_plain(value)
@@ -199,17 +201,29 @@ class Keys:
             known = owner is None or isinstance(owner, ModuleType)
             return "builtin", value.__module__ or "", value.__qualname__, *(() if known else (self.of(owner),))
         if isinstance(value, ModuleType):
+            if kind_of_module(value.__name__) == "user":  # a kernel may read anything there
+                self.unfollowed[f"module {value.__name__}"] = None
             return "module", value.__name__
+        wrapped = self._as_wrapper(value)
+        return self._by_parts(value) if wrapped is None else wrapped
+
+    def _as_wrapper(self, value: Any) -> Key | None:
+        """The key of one of Python's wrappers around a function; None for what is none."""
+        around: tuple[Any, ...]
         if isinstance(value, (staticmethod, classmethod)):
-            return type(value).__name__, self.of(value.__func__)
-        if isinstance(value, property):
-            return "property", *map(self.of, (value.fget, value.fset, value.fdel))
-        if isinstance(value, functools.partial):
-            return "partial", self.of(value.func), self.of(value.args), self.of(value.keywords)
-        wrapped = getattr(value, "__wrapped__", None) if callable(value) else None
-        if isinstance(value, functools._lru_cache_wrapper) and wrapped is not None:
-            return "cached", self.of(wrapped)
-        return self._by_parts(value)
+            around = (value.__func__,)
+        elif isinstance(value, property):
+            around = value.fget, value.fset, value.fdel
+        elif isinstance(value, functools.partial):
+            around = value.func, value.args, value.keywords
+        elif isinstance(value, functools._lru_cache_wrapper) and hasattr(value, "__wrapped__"):
+            around = (value.__wrapped__,)
+        else:
+            return None
+        kind = type(value)
+        name = kind.__name__ if kind.__module__ in ("builtins", "functools") else self.class_(kind)
+        own = {k: v for k, v in getattr(value, "__dict__", {}).items() if k[:2] != "__" and k != "cache_parameters"}
+        return name, *map(self.of, around), *((self._mapping(own),) if own else ())
 
     def _as_plain(self, value: Any) -> Key | None:
         """The key of a container, a number or a text as one of Python's; None for what is none.
@@ -234,6 +248,10 @@ class Keys:
             return base.__name__, int.__int__(value) if isinstance(value, int) else str.__str__(value)
         if isinstance(value, (bytes, bytearray)):
             return "bytes" if isinstance(value, bytes) else "bytearray", memoryview(value).tobytes()
+        if isinstance(value, MappingProxyType):
+            return "mapping", *((self.of(k), self.of(v)) for k, v in value.items())
+        if isinstance(value, memoryview):
+            return "memoryview", value.format, value.shape, value.strides, value.readonly, value.tobytes()
         return None
 
     def _mapping(self, items: Mapping[Any, Any]) -> tuple[Key, ...]:
@@ -241,9 +259,14 @@ class Keys:
         return tuple(sorted(((self.of(k), self.of(v)) for k, v in items.items()), key=repr))
 
     def _of_numpy(self, value: Any) -> Key:
+        kind = type(value)
+        name = kind.__name__ if kind_of_module(kind.__module__) == "versioned" else self.class_(kind)
+        own = getattr(value, "__dict__", None)
+        facts = (value.strides, value.flags.writeable, *((self._mapping(own),) if own else ()))
+        plain = value.view(sys.modules["numpy"].ndarray) if is_array(value) else value  # a class may say anything
         if value.dtype.hasobject:
-            return "array", type(value).__name__, value.shape, *map(self.of, value.ravel().tolist())
-        return "array", type(value).__name__, self.of(value.dtype), value.shape, value.tobytes()
+            return "array", name, value.shape, *facts, *map(self.of, plain.ravel().tolist())
+        return "array", name, self.of(value.dtype), value.shape, *facts, plain.tobytes()
 
     def _by_parts(self, value: Any) -> Key:
         """The key of any other object: its class and what it consists of."""
@@ -257,7 +280,9 @@ class Keys:
             return _dtype_key(value)
         if dataclasses.is_dataclass(value):
             names = [field.name for field in dataclasses.fields(value)]
-            names += [name for name in getattr(value, "__dict__", {}) if name not in names and not name.startswith("_")]
+            of_users = kind_of_module(kind.__module__) == "user"  # others keep for themselves what follows from fields
+            held = (*getattr(value, "__dict__", ()), *(name for cls in kind.__mro__ for name in _slots_of(cls)))
+            names += [name for name in dict.fromkeys(held) if name not in names and (of_users or name[0] != "_")]
             given = [(name, self.of(getattr(value, name))) for name in names if hasattr(value, name)]
             return "dataclass", self.class_(kind), *given
         if hasattr(value, "_flatten_ir_types"):  # a type of the language; what it keeps for itself is found again
@@ -292,12 +317,21 @@ def _pickles_as_usual(kind: type) -> bool:
 
 def _slots_of(cls: type) -> Iterable[str]:
     slots = vars(cls).get("__slots__", ())
-    return () if kind_of_module(cls.__module__) != "user" else (slots,) if isinstance(slots, str) else tuple(slots)
+    if kind_of_module(cls.__module__) != "user":
+        return ()
+    named = (slots,) if isinstance(slots, str) else tuple(slots)
+    within = cls.__name__.lstrip("_")  # Python gives private names those of their class
+    return tuple(f"_{within}{n}" if n[:2] == "__" and n[-2:] != "__" and within else n for n in named)
 
 
 def _is_numpy(value: Any, names: Iterable[str]) -> bool:
     """Whether a value is of one of these classes of NumPy, which the language does without."""
     return any(c.__module__ == "numpy" and c.__name__ in names for c in type(value).__mro__)
+
+
+def is_array(value: Any) -> bool:
+    """Whether a value is an array of NumPy's, which can change in place."""
+    return _is_numpy(value, ("ndarray",))
 
 
 def _fields_of(value: Any) -> Iterable[str]:

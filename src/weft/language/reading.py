@@ -18,19 +18,22 @@ What was read is also watched, so that a program which changes it while it runs 
 from __future__ import annotations
 
 import builtins
-import copy
+import dataclasses
 import functools
 import hashlib
+import typing
+from collections.abc import Iterable, Iterator
 from enum import Enum
 from types import BuiltinFunctionType, FunctionType, MemberDescriptorType, MethodType, ModuleType
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from . import keys
 from .bytecode import code_key, reads_of
 from .keys import Key, Keys, is_aggregate, is_constexpr_value, is_jit, kind_of_module
 from .references import MISSING, Cells, Scope
+from .watching import BOOKKEEPING, Attributes, Members, Parts, Watched, changed, is_fixed, is_still, kept, registered
 
-__all__ = ["Attributes", "Digest", "Reading", "Watched", "changed", "is_still"]
+__all__ = ["Digest", "Reading", "Watched", "changed", "is_still", "may_be_captured"]
 
 _PURE: Final = frozenset(
     (
@@ -60,113 +63,30 @@ _IMPURE: Final = frozenset(
     )
 )
 """Builtins that reach for more than their arguments."""
-_BOOKKEEPING: Final = frozenset(
-    (
-        *("__dict__", "__weakref__", "__doc__", "__module__", "__annotations__", "__annotate__", "__annotate_func__"),
-        *("__annotations_cache__", "__firstlineno__", "__static_attributes__", "_abc_impl", "__abstractmethods__"),
-        *("__dataclass_params__", "__dataclass_fields__", "__orig_bases__", "__parameters__"),
-        *("hash_attrs", "__aggregate_defaults__", "__slotnames__", "__wrong__"),
-    )
-)
-"""What Python and `aggregate` keep in a class; all that counts of it is found elsewhere."""
 _OPENED_BY_NUMPY: Final = frozenset(
     ("DataSource", "fromfile", "fromregex", "genfromtxt", "load", "loadtxt", "memmap", "open_memmap", "random")
 )
 """Functions of NumPy that read files, and the module of random numbers: they reach for more than their arguments."""
 _ELSEWHERE: Final = frozenset(
     (
-        *("__builtins__", "__code__", "__globals__", "__subclasses__"),
-        *("f_back", "f_builtins", "f_globals", "f_lineno", "f_locals"),
+        *("__annotations__", "__builtins__", "__code__", "__doc__", "__globals__", "__subclasses__", "__type_params__"),
+        *("f_back", "f_builtins", "f_globals", "f_lineno", "f_locals", "get_annotations", "get_type_hints"),
     )
 )
-"""Attributes that lead from what is followed to anything else: places in files, the classes below a class."""
+"""Attributes that lead from what is followed to anything else: places in files, annotations, classes below a class."""
+_NAMESPACES: Final = frozenset((("argparse", "Namespace"), ("types", "SimpleNamespace")))
+"""Classes of Python's library whose objects are nothing but their attributes."""
+_OF_ENUMS: Final = frozenset(
+    (
+        *("_all_bits_", "_flag_mask_", "_hashable_values_", "_member_map_", "_member_type_", "_new_member_"),
+        *("_singles_mask_", "_unhashable_values_", "_unhashable_values_map_", "_use_args_", "_value2member_map_"),
+        *("_inverted_", "_value_repr_"),
+    )
+)
+"""What a class of constants keeps for itself: its members, and what follows from them."""
+_OF_THE_LANGUAGE: Final = ("weft.", "triton.language", "triton.experimental.gluon.language")
 FOLLOWED: Final = 400
 """How many functions and classes are followed from one kernel: those that read more do not know what they read."""
-
-
-class Attributes:
-    """The attributes of a thing that a name stands for, asked like a dict: `Attributes(globals, "A")` for `A.x.y`."""
-
-    __slots__ = ("_path", "_where")
-
-    def __init__(self, where: Any, path: tuple[str, ...]) -> None:
-        self._where, self._path = where, path
-
-    def get(self, name: str, default: Any) -> Any:
-        """What is at the end of the path now."""
-        value = self._where.get(self._path[0], MISSING)
-        try:
-            for attribute in self._path[1:]:
-                value = getattr(value, attribute)
-        except AttributeError:
-            return default
-        return value
-
-
-class _Members:
-    """The members of a class, asked like a dict; under no name, which members there are."""
-
-    __slots__ = ("_cls",)
-
-    def __init__(self, cls: type) -> None:
-        self._cls = cls
-
-    def get(self, name: str, default: Any) -> Any:
-        """A member as it stands in the class now."""
-        if not name:
-            return frozenset(vars(self._cls)) - _BOOKKEEPING
-        return vars(self._cls).get(name, default)
-
-
-Watched = dict[tuple[str, int], tuple[Any, Any]]
-"""(name, id of where it stands) -> (value, where it stands)"""
-
-
-class _Snapshot:
-    """An object whose parts may change: its key at the time."""
-
-    def __init__(self, value: Any) -> None:
-        self.key, self._text = keys.key_of(value), repr(value)
-
-    def __repr__(self) -> str:
-        return self._text
-
-
-def kept(value: Any) -> Any:
-    """A value as it is now: what can change in place is copied."""
-    if is_aggregate(value):
-        copied = type(value)._get_instance()
-        for name in type(value).__annotations__:
-            object.__setattr__(copied, name, kept(getattr(value, name)))
-        return copied
-    if is_constexpr_value(value) or isinstance(value, (list, dict, set, tuple)):
-        try:
-            return copy.deepcopy(value)
-        except Exception:
-            return _Snapshot(value)
-    if kind_of_module(type(value).__module__) == "user" and not callable(value) and not isinstance(value, Enum):
-        return _Snapshot(value)
-    return value
-
-
-def is_still(now: Any, then: Any) -> bool:
-    """Whether a value is what it was."""
-    if now is then:
-        return True
-    if type(then) is _Snapshot:
-        return bool(keys.key_of(now) == then.key)
-    if type(now) is not type(then):
-        return False
-    if type(now).__name__ == "constexpr" or is_constexpr_value(now):  # the name first: this is asked at every launch
-        return is_still(now.value, then.value)
-    if is_aggregate(now):
-        return all(is_still(getattr(now, name), getattr(then, name)) for name in type(now).__annotations__)
-    if isinstance(now, float):
-        return bool(keys.float_key(now) == keys.float_key(then))
-    try:
-        return bool(now == then)
-    except Exception:  # arrays, say
-        return bool(keys.key_of(now) == keys.key_of(then))
 
 
 def _is_constant(value: Any) -> bool:
@@ -187,6 +107,22 @@ def _is_computed(value: Any, name: str) -> bool:
         return not is_jit(member) and isinstance(getattr(type(member), "__get__", None), FunctionType)
     own = getattr(value, "__dict__", {})
     return name not in own and any(hasattr(type(value), asked) for asked in ("__getattr__",))
+
+
+class Names(NamedTuple):
+    """Where the names of a function stand."""
+
+    cells: Cells
+    space: dict[str, Any]
+
+    def find(self, name: str) -> tuple[Any, Scope | None]:
+        """What a name means, and where that stands; MISSING and None for a builtin, or for nothing."""
+        where: Scope
+        for where in (self.cells, self.space):
+            value = where.get(name, MISSING)
+            if value is not MISSING:
+                return value, where
+        return MISSING, None
 
 
 class Digest(Keys):
@@ -222,6 +158,7 @@ class Digest(Keys):
         if not fn.has_source:
             self.editions.append((fn, fn.edition))
             given = fn.src if fn.edition and fn.src != fn.original_src else None
+            self._watch_parts(fn, ("fn",))
             return "constexpr function", fn._fn_name, given, self._function(fn.fn, direct=True)
         try:
             text = fn.src
@@ -230,7 +167,9 @@ class Digest(Keys):
         self.editions.append((fn, fn.edition))
         place = (fn.file_name, fn.starting_line_number) if "assert" in text else ()  # it becomes part of the code
         defaults = self.of(fn.fn.__defaults__), self.of(fn.fn.__kwdefaults__)
-        found = [(".".join(p), self._read(p, fn.__globals__, fn._cells, True)) for p in fn.references()]
+        if not (is_fixed(fn.fn.__defaults__) and fn.fn.__kwdefaults__ is None):
+            self._watch_parts(fn.fn, ("__defaults__", "__kwdefaults__"))
+        found = [(".".join(path), self._read(path, where, direct=True)) for path, where in self._names_of(fn)]
         return "jit", fn._fn_name, text, bool(fn.noinline), place, defaults, *found
 
     def function(self, fn: Any) -> Key:
@@ -238,33 +177,57 @@ class Digest(Keys):
 
     def class_(self, cls: type) -> Key:
         kind = kind_of_module(cls.__module__)
-        name = "class", cls.__module__, cls.__qualname__
+        called = "class", cls.__module__, cls.__qualname__
         if kind != "user":
             if kind == "large" or not _is_pure(cls.__module__, kind) or _is_opened_by_numpy(cls):
                 self._not_followed(f"{cls.__module__}.{cls.__qualname__}")
-            return name
+            return called
         again = self._again(cls)
         if again is not None:
             return again
-        own = _Members(cls)
-        self._watch(self.followed, "", own.get("", None), own)
-        members = []
-        for member_name, member in vars(cls).items():
-            if member_name in _BOOKKEEPING or isinstance(member, MemberDescriptorType):
+        own, which, parts = vars(cls), Members(cls), Parts(cls)
+        self.followed["", id(which)] = (which.get("", None), which)
+        self.followed["__bases__", id(parts)] = (cls.__bases__, parts)
+        constants = getattr(cls, "__members__", {}) if issubclass(cls, Enum) else {}
+        members = [("members", *((name, self.of(constants[name])) for name in constants))]
+        for name in constants:
+            self.followed[name, id(constants)] = (kept(constants[name]), constants)
+        for name, member in own.items():
+            if name in BOOKKEEPING or name in constants or isinstance(member, MemberDescriptorType):
                 continue
-            if issubclass(cls, Enum) and (member_name[:1] == "_" and not isinstance(member, FunctionType)):
+            if name == "__dataclass_fields__":
+                members.append((name, *map(self._field, member.values())))
                 continue
-            if not member_name.startswith("__") and not (isinstance(member, cls) and isinstance(member, Enum)):
-                self._watch(self.followed, member_name, member, own)
-            members.append((member_name, self.of(member)))
-        said = [(n, a if isinstance(a, str) else getattr(a, "__qualname__", "")) for n, a in _annotations(cls).items()]
+            if name in _OF_ENUMS and issubclass(cls, Enum):
+                continue
+            self.followed[name, id(own)] = (kept(member), own)
+            members.append((name, self.of(member)))
+        said = [(name, self._annotation(given)) for name, given in _annotations(cls).items()]
         more = [self.of(m) for m in vars(cls).get("hash_attrs", ())]  # an aggregate lists what its values do
         made_by = [self.class_(type(cls))] if kind_of_module(type(cls).__module__) == "user" else []  # its metaclass
-        return *name, *made_by, *map(self.class_, cls.__bases__), *members, *said, *more
+        theirs = sorted((self.class_(one) for one in registered(cls)), key=repr)
+        return *called, *made_by, *map(self.class_, cls.__bases__), *members, *said, *more, *theirs
+
+    def _field(self, field: dataclasses.Field[Any]) -> Key:
+        """What a dataclass knows of a field, its type apart, which is an annotation."""
+        facts = field.init, field.kw_only, field.compare, field.repr, field.hash
+        return field.name, self.of(field.default), self.of(field.default_factory), facts, self.of(dict(field.metadata))
+
+    def _annotation(self, given: Any) -> Key:
+        """An annotation: a type by its name, `Annotated[int, 4]` and the like by what is in the brackets too."""
+        if isinstance(given, str):
+            return given
+        inside = given if isinstance(given, (list, tuple)) else typing.get_args(given)
+        if inside:
+            return getattr(typing.get_origin(given), "__qualname__", ""), *map(self._annotation, inside)
+        if isinstance(given, type) or not _is_plain(given):
+            return getattr(given, "__qualname__", type(given).__qualname__)
+        return self.of(given)
 
     def _by_parts(self, value: Any) -> Key:
-        kind = kind_of_module(type(value).__module__)
-        if kind == "standard" and not _is_pure(type(value).__module__, kind):
+        of = type(value).__module__, type(value).__qualname__
+        kind = kind_of_module(of[0])
+        if kind == "standard" and not _is_pure(of[0], kind) and of not in _NAMESPACES:
             self._not_followed(f"an object of type {type(value).__name__}")
         return super()._by_parts(value)
 
@@ -310,8 +273,12 @@ class Digest(Keys):
         if kind != "user":
             if not _is_pure(module, kind):
                 self._not_followed(f"{module}.{fn.__qualname__}")
-            captured = [Cells(fn).get(name, None) for name in code.co_freevars] if kind == "standard" else []
-            return "function", module, fn.__qualname__, *around, *map(self.of, captured)
+            cells = Cells(fn)
+            captured = [(name, cells.get(name, None)) for name in code.co_freevars] if kind == "standard" else []
+            for name, value in captured:
+                if isinstance(value, (dict, list, set)):  # the functions of a singledispatch, say
+                    self.followed[name, id(cells)] = (kept(value), cells)
+            return "function", module, fn.__qualname__, *around, *(self.of(value) for _, value in captured)
         if len(self._seen) > FOLLOWED:
             self._not_followed(f"more than {FOLLOWED} functions")
             return "function", module, fn.__qualname__
@@ -323,20 +290,35 @@ class Digest(Keys):
             self._not_followed(f"global {name}")
         for name in reads.attributes & _ELSEWHERE:
             self._not_followed(f"attribute {name}")
-        cells = Cells(fn)
-        found = [(".".join(p), self._read(p, space, cells, direct)) for p in reads.paths if p[0] not in reads.sets]
+        self._watch_parts(fn, ("__code__", "__defaults__", "__kwdefaults__", *(("__dict__",) if vars(fn) else ())))
+        where = Names(Cells(fn), space)
+        found = [(".".join(p), self._read(p, where, direct=direct)) for p in reads.paths if p[0] not in reads.sets]
         return "python", fn.__qualname__, code_key(code), *around, self._mapping(vars(fn)), *found
+
+    def _watch_parts(self, owner: Any, names: Iterable[str]) -> None:
+        parts = Parts(owner)
+        for name in names:
+            self.followed[name, id(parts)] = (kept(getattr(owner, name)), parts)
 
     # -- names -------------------------------------------------------------------------------------------------------
 
-    def _read(self, path: tuple[str, ...], space: dict[str, Any], cells: Cells, direct: bool) -> Key:
+    def _names_of(self, fn: Any) -> Iterator[tuple[tuple[str, ...], Names]]:
+        """The names that a jit function reads from outside, and where it finds them.
+
+        A name that it also sets is one of its own, which may be without a value where it is read; then it is read
+        from outside only if a kernel may read what stands there.
+        """
+        where = Names(fn._cells, fn.__globals__)
+        for path in fn.references():
+            if path[0] not in fn.assigned or may_be_captured(where.find(path[0])[0]):
+                yield path, where
+
+    def _read(self, path: tuple[str, ...], names: Names, *, direct: bool) -> Key:
         """The key of what a name with attributes means; `direct` where a kernel's own function says it."""
         name, rest = path[0], path[1:]
-        where: Scope = cells
-        value = cells.get(name, MISSING)
-        if value is MISSING:
-            where, value = space, space.get(name, MISSING)
-        if value is MISSING:
+        value, where = names.find(name)
+        if where is None:  # a builtin
+            self.followed[name, id(names.space)] = (MISSING, names.space)
             where = vars(builtins)
             if name in _IMPURE and name in where:
                 self._not_followed(name)
@@ -345,6 +327,7 @@ class Digest(Keys):
                 return ("builtin",)
         while rest and isinstance(value, ModuleType):
             kind = kind_of_module(value.__name__)
+            self.followed[name, id(where)] = (value, where)
             if kind == "versioned" or (kind == "standard" and _is_pure(value.__name__, kind)):
                 self._note_settings((*value.__name__.split("."), *rest))
                 return "module", value.__name__, *rest, *self._put_into(value, rest)
@@ -363,7 +346,7 @@ class Digest(Keys):
             if found is MISSING:
                 break
             value, taken, rest = found, (*taken, rest[0]), rest[1:]
-        self._watch_read(name, value, where, taken, direct)
+        self._watch(name, value, where, taken, direct)
         return (*taken, *rest), self.of(value)
 
     def _put_into(self, module: ModuleType, rest: tuple[str, ...]) -> Key:
@@ -378,20 +361,17 @@ class Digest(Keys):
             self.followed[name, id(vars(module))] = (value, vars(module))
         return () if _is_librarys(value) else (self.of(value),)
 
-    def _watch_read(self, name: str, value: Any, where: Scope, taken: tuple[str, ...], direct: bool) -> None:
+    def _watch(self, name: str, value: Any, where: Scope, taken: tuple[str, ...], direct: bool) -> None:
+        """Note what a name means."""
         if taken:
-            self._watch(self.followed, ".".join((name, *taken)), value, Attributes(where, (name, *taken)))
+            path = Attributes(where, (name, *taken))
+            self.followed[".".join((name, *taken)), id(path)] = (kept(value), path)
         elif is_jit(value):
-            if isinstance(where, dict):
-                self.callees[name, id(where)] = (value, where)
+            self.callees[name, id(where)] = (value, where)
+        elif direct and _is_constant(value):
+            self.constants[name, id(where)] = (kept(value), where)
         else:
-            self._watch(self.constants if direct else self.followed, name, value, where)
-
-    def _watch(self, into: Watched, name: str, value: Any, where: Any) -> None:
-        if _is_constant(value):
-            into[name, id(where)] = (kept(value), where)
-        elif isinstance(value, (FunctionType, type)) and kind_of_module(value.__module__) == "user":
-            self.followed[name, id(where)] = (value, where)
+            self.followed[name, id(where)] = (kept(value), where)
 
     def _note_settings(self, names: tuple[str, ...]) -> None:
         """Weft's settings and what it says of the devices here are no part of its version; the target is in the key."""
@@ -440,7 +420,22 @@ def _has_plain_attributes(value: Any) -> bool:
     if is_jit(value) or is_constexpr_value(value) or isinstance(value, (FunctionType, MethodType)):
         return False
     cls = value if isinstance(value, type) else type(value)
+    if (cls.__module__, cls.__qualname__) in _NAMESPACES:
+        return not isinstance(value, type)
     return kind_of_module(cls.__module__) == "user" and not is_aggregate(value)
+
+
+def may_be_captured(value: Any) -> bool:
+    """Whether a kernel may read a name from outside that means this: it cannot change under compiled code unnoticed."""
+    return (
+        value is None
+        or isinstance(value, ModuleType)
+        or is_jit(value)
+        or is_constexpr_value(value)
+        or bool(getattr(value, "__triton_builtin__", False) or getattr(value, "__triton_aggregate__", False))
+        or (isinstance(value, type) and issubclass(value, tuple) and hasattr(value, "_fields"))
+        or str(getattr(value, "__module__", "")).startswith(_OF_THE_LANGUAGE)
+    )
 
 
 def _annotations(cls: type) -> dict[str, Any]:
@@ -469,18 +464,24 @@ class Reading:
         return self._key
 
 
-def changed(watched: Watched) -> tuple[str, Any, Any] | None:
-    """The first of what is watched that is no longer what it was: (name, then, now)."""
-    for (name, _), (value, where) in watched.items():
-        now = where.get(name, MISSING)
-        if now is not value and not is_still(now, value):
-            return name, value, now
-    return None
+class _One:
+    """A function or a class as itself, whatever its metaclass says of equality."""
+
+    __slots__ = ("code",)
+
+    def __init__(self, code: Any) -> None:
+        self.code = code
+
+    def __hash__(self) -> int:
+        return id(self.code)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _One) and other.code is self.code
 
 
 @functools.lru_cache(maxsize=512)
-def _reading_of(code: Any) -> Reading:
-    return Reading(code)
+def _reading_of(one: _One) -> Reading:
+    return Reading(one.code)
 
 
-keys.reading_of = _reading_of
+keys.reading_of = lambda code: _reading_of(_One(code))

@@ -35,6 +35,9 @@ INTEGER = {
     "arith.remsi": lambda a, b: a if b == 0 else a - _truncated(a, b) * b,
     "arith.divui": lambda a, b: 0 if b == 0 else (a & 255) // (b & 255),
     "arith.remui": lambda a, b: a if b == 0 else (a & 255) % (b & 255),
+    "arith.floordivsi": lambda a, b: a // b if b else 0,
+    "arith.ceildivsi": lambda a, b: -(-a // b) if b else 0,
+    "arith.ceildivui": lambda a, b: -(-(a & 255) // (b & 255)) if b else 0,
     "arith.andi": lambda a, b: a & b,
     "arith.ori": lambda a, b: a | b,
     "arith.xori": lambda a, b: a ^ b,
@@ -79,6 +82,8 @@ def test_wide_integers(name: str, bits: int) -> None:
                 return 0 if y == 0 else abs(x) // abs(y) * (1 if (x < 0) == (y < 0) else -1)
             case "arith.remsi":
                 return x if y == 0 else abs(x) % abs(y) * (1 if x >= 0 else -1)
+            case "arith.ceildivui":
+                return 0 if y == 0 else -(-(x & mask) // (y & mask))
             case "arith.shli":
                 return x << y if 0 <= y < bits else 0
             case "arith.shrui":

@@ -24,6 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from weft.ir.lane import ELEMENT_BITS, LaneOp, LaneProgram, Value
+from weft.ops.table import ROWS
 
 __all__ = ["Array", "LaneNumbers", "edges", "origins"]
 
@@ -39,27 +40,6 @@ _COMPARISONS: tuple[Callable[[Array, Array], Array], ...] = (
 _PREDICATES = {"eq": 0, "ne": 1, "slt": 2, "sle": 3, "sgt": 4, "sge": 5}
 
 
-def _quotient(a: Array, b: Array) -> Array:
-    found: Array = np.sign(a) * np.sign(b) * (np.abs(a) // np.maximum(np.abs(b), 1))
-    return found
-
-
-ARITHMETIC: dict[str, Callable[[Array, Array], Array]] = {
-    "arith.addi": lambda a, b: a + b,
-    "arith.subi": lambda a, b: a - b,
-    "arith.muli": lambda a, b: a * b,
-    "arith.andi": lambda a, b: a & b,
-    "arith.ori": lambda a, b: a | b,
-    "arith.xori": lambda a, b: a ^ b,
-    "arith.divsi": _quotient,
-    "arith.remsi": lambda a, b: a - _quotient(a, b) * b,
-    "arith.shli": lambda a, b: a << np.clip(b, 0, 31),
-    "arith.shrsi": lambda a, b: a >> np.clip(b, 0, 31),
-    "arith.maxsi": np.maximum,
-    "arith.minsi": np.minimum,
-}
-UNSIGNED = {"arith.divui": "arith.divsi", "arith.remui": "arith.remsi", "arith.shrui": "arith.shrsi"}
-"""The same as the signed ones where nothing is negative."""
 PASSED_ON = ("arith.extsi", "arith.trunci", "arith.index_cast")
 
 
@@ -122,13 +102,12 @@ class LaneNumbers:
         return found, partial and found is not None
 
     def _computed(self, op: LaneOp, arrays: list[Array]) -> Array | None:
-        if op.name in ARITHMETIC:
-            return ARITHMETIC[op.name](*arrays)
-        if op.name in UNSIGNED:
-            if any((x < 0).any() for x in arrays):
+        row = ROWS.get(op.name)
+        if row is not None and row.of_integers is not None:
+            if row.is_unsigned and any((x < 0).any() for x in arrays):
                 return None
-            name = UNSIGNED[op.name]
-            return ARITHMETIC[name](*arrays)
+            found: Array = row.of_integers(arrays[0], arrays[1], ELEMENT_BITS[op.results[0].elem])
+            return found
         if op.name in PASSED_ON:
             return arrays[0] if op.operands[0].elem != "i1" else None
         if op.name == "arith.extui":
@@ -176,7 +155,7 @@ class LaneNumbers:
     def _partially(self, op: LaneOp, arrays: list[Array]) -> tuple[Array | None, bool]:
         """Arithmetic with remainders by MODULUS of numbers that are not negative: (what is known, whether partly)."""
         if op.name in ("arith.addi", "arith.muli"):
-            found = ARITHMETIC[op.name](*arrays)
+            found = self._computed(op, arrays)
             return (found, True) if all((x >= 0).all() for x in arrays) else (None, False)
         if len(arrays) != 2 or op.operands[1] in self.partial:
             return None, False

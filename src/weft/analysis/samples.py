@@ -26,6 +26,7 @@ from xdsl.dialects.builtin import IntegerType
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 
 from weft.ir import bit_width, element_of, int_value, is_tensor, shape_of, splat_value
+from weft.ops.table import ROWS
 
 from .operands import DEEP, operands_first
 
@@ -306,31 +307,9 @@ def _cut(samples: Samples, op: Operation, value: SSAValue, signed: bool) -> Know
     return _NOTHING if numbers is None else Known(_as_width(numbers, _width(value), signed))
 
 
-_Meaning = Callable[[Any, Any], Any]
-_LINEAR: dict[str, _Meaning] = {
-    "arith.addi": np.add,
-    "arith.subi": np.subtract,
-    "arith.muli": np.multiply,
-    "arith.shli": lambda a, b: a * (1 << np.clip(b, 0, 62)),
-}
-_SIGNED: dict[str, _Meaning] = {
-    "arith.divsi": lambda a, b: np.sign(a) * np.sign(b) * (abs(a) // abs(b)),
-    "arith.remsi": np.fmod,
-    "arith.minsi": np.minimum,
-    "arith.maxsi": np.maximum,
-    "arith.shrsi": lambda a, b: a >> np.clip(b, 0, 63),
-    "arith.andi": np.bitwise_and,
-    "arith.ori": np.bitwise_or,
-    "arith.xori": np.bitwise_xor,
-}
-_UNSIGNED: dict[str, _Meaning] = {
-    "arith.divui": np.floor_divide,
-    "arith.remui": np.remainder,
-    "arith.minui": np.minimum,
-    "arith.maxui": np.maximum,
-    "arith.shrui": lambda a, b: a >> np.clip(b, 0, 63),
-}
-_COMPARED: tuple[_Meaning, ...] = (
+_LINEAR = ("arith.addi", "arith.subi", "arith.muli", "arith.shli")
+_OTHERS = tuple(name for name, row in ROWS.items() if row.of_integers is not None and name not in _LINEAR)
+_COMPARED: tuple[Callable[[Any, Any], Any], ...] = (
     *(np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal),
     *(np.less, np.less_equal, np.greater, np.greater_equal),
 )
@@ -350,20 +329,21 @@ def _linear(samples: Samples, op: Operation, value: SSAValue, signed: bool) -> K
     factor = 1 << min(62, _largest(b.numbers)) if op.name == "arith.shli" else _largest(b.numbers)
     if _largest(a.numbers) * max(1, factor) + factor >= 1 << 63:  # more than this arithmetic holds
         return Known(None, wraps)
-    return _fitted(op, value, _LINEAR[op.name](a.numbers, b.numbers), signed, wraps)
+    meaning = ROWS[op.name].of_integers
+    assert meaning is not None
+    return _fitted(op, value, meaning(a.numbers, b.numbers, _width(value)), signed, wraps)
 
 
-@_rule(*_SIGNED, *_UNSIGNED)
+@_rule(*_OTHERS)
 def _other(samples: Samples, op: Operation, value: SSAValue, signed: bool) -> Known:
-    meaning = _SIGNED.get(op.name)
-    how = meaning is not None
+    row = ROWS[op.name]
+    how = not row.is_unsigned
     a, b = samples.of(op.operands[0], how).numbers, samples.of(op.operands[1], how).numbers
-    if a is None or b is None or (("div" in op.name or "rem" in op.name) and not b.all()):
+    if row.of_integers is None or a is None or b is None or (row.wrong == "divisor" and not b.all()):
         return _NOTHING
     if not how and _width(value) >= 64 and min(a.min(), b.min()) < 0:
         return _NOTHING
-    result = np.asarray((meaning or _UNSIGNED[op.name])(a, b))
-    return Known(_as_width(result, _width(value), signed))
+    return Known(_as_width(np.asarray(row.of_integers(a, b, _width(value))), _width(value), signed))
 
 
 @_rule("arith.cmpi")

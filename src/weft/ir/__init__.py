@@ -40,8 +40,9 @@ if TYPE_CHECKING:
     from .builder import Builder, pointee_of
     from .check import verify
     from .debugging import CheckOp
+    from .elementwise import operation
     from .enums import PropagateNan
-    from .extra import AssumeOp, BarrierOp, RemFOp
+    from .extra import AssumeOp, BarrierOp
     from .locations import argument_name, call_site_loc, file_loc, hint_of, loc_of, name_loc, span_of, span_of_loc
     from .signature import flattened_descriptor, signature_of, type_string
     from .special_registers import CLOCKS, FIXED_REGISTERS, register_of
@@ -94,7 +95,7 @@ __all__ = [
     "AssumeOp",
     "BarrierOp",
     "CheckOp",
-    "RemFOp",
+    "operation",
     # assembly that a CPU has an equivalent of
     "CLOCKS",
     "FIXED_REGISTERS",
@@ -189,7 +190,8 @@ __getattr__ = lazy_face(
         "check": "verify",
         "debugging": "CheckOp",
         "enums": "PropagateNan",
-        "extra": "AssumeOp BarrierOp RemFOp",
+        "elementwise": "operation",
+        "extra": "AssumeOp BarrierOp",
         "locations": "argument_name call_site_loc file_loc hint_of loc_of name_loc span_of span_of_loc",
         "signature": "flattened_descriptor signature_of type_string",
         "special_registers": "CLOCKS FIXED_REGISTERS register_of",

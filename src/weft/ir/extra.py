@@ -5,24 +5,11 @@ from xdsl.irdl import (
     irdl_op_definition,
     operand_def,
     opt_prop_def,
-    result_def,
     traits_def,
 )
-from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
+from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
 
-__all__ = ["AssumeOp", "BarrierOp", "RemFOp"]
-
-
-@irdl_op_definition
-class RemFOp(IRDLOperation):
-    """C's `fmod`: the remainder with the sign of the dividend:  %z = arith.remf %x, %y : f32"""
-
-    name = "arith.remf"
-    lhs = operand_def()
-    rhs = operand_def()
-    fastmath = opt_prop_def()
-    result = result_def()
-    traits = traits_def(Pure())
+__all__ = ["AssumeOp", "BarrierOp"]
 
 
 @irdl_op_definition

@@ -46,9 +46,6 @@ from .tt_elementwise import (
     ClampFOp,
     FpToFpOp,
     IntToPtrOp,
-    MulhiUIOp,
-    PreciseDivFOp,
-    PreciseSqrtOp,
     PtrToIntOp,
 )
 from .tt_function import AssertOp, CallOp, FuncOp, GetNumProgramsOp, GetProgramIdOp, PrintOp, ReturnOp
@@ -115,9 +112,6 @@ __all__ = [
     "FpToFpOp",
     "IntToPtrOp",
     "PtrToIntOp",
-    "MulhiUIOp",
-    "PreciseDivFOp",
-    "PreciseSqrtOp",
     # shapes
     "MakeRangeOp",
     "SplatOp",

@@ -20,9 +20,6 @@ __all__ = [
     "ClampFOp",
     "FpToFpOp",
     "IntToPtrOp",
-    "MulhiUIOp",
-    "PreciseDivFOp",
-    "PreciseSqrtOp",
     "PtrToIntOp",
 ]
 
@@ -102,37 +99,5 @@ class ClampFOp(IRDLOperation):
     min = operand_def()
     max = operand_def()
     propagateNan = prop_def()
-    result = result_def()
-    traits = traits_def(Pure())
-
-
-@irdl_op_definition
-class PreciseSqrtOp(IRDLOperation):
-    """A correctly rounded square root:  %y = tt.precise_sqrt %x : f32.  See `math.sqrt`."""
-
-    name = "tt.precise_sqrt"
-    x = operand_def()
-    result = result_def()
-    traits = traits_def(Pure())
-
-
-@irdl_op_definition
-class PreciseDivFOp(IRDLOperation):
-    """A correctly rounded quotient:  %z = tt.precise_divf %x, %y : f32.  See `arith.divf`."""
-
-    name = "tt.precise_divf"
-    x = operand_def()
-    y = operand_def()
-    result = result_def()
-    traits = traits_def(Pure())
-
-
-@irdl_op_definition
-class MulhiUIOp(IRDLOperation):
-    """The upper half of the unsigned product:  %z = tt.mulhiui %x, %y : i32"""
-
-    name = "tt.mulhiui"
-    x = operand_def()
-    y = operand_def()
     result = result_def()
     traits = traits_def(Pure())

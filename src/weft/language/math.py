@@ -63,7 +63,7 @@ def umulhi(x: Any, y: Any, _semantic: TritonSemantic | None = None) -> tensor:
     assert _semantic is not None
     x, y = (_checked(_semantic.to_tensor(v), _WIDE_INTS) for v in (x, y))
     x, y = _semantic.binary_op_type_checking_impl(x, y)
-    return _semantic._same(ir.tt.MulhiUIOp, x, y)
+    return _semantic._same(ir.operation("tt.mulhiui"), x, y)
 
 
 @member
@@ -119,7 +119,7 @@ def sqrt(x: Any, _semantic: TritonSemantic | None = None) -> tensor:
 @builtin
 def sqrt_rn(x: Any, _semantic: TritonSemantic | None = None) -> tensor:
     """The square root of a float32, correctly rounded."""
-    return _unary(ir.tt.PreciseSqrtOp, x, _semantic, ("fp32",))
+    return _unary(ir.operation("tt.precise_sqrt"), x, _semantic, ("fp32",))
 
 
 @member
@@ -161,7 +161,7 @@ def div_rn(x: Any, y: Any, _semantic: TritonSemantic | None = None) -> tensor:
     x, y = (v if isinstance(v, tensor) else _semantic.cast(_semantic.to_tensor(v), dt.float32) for v in (x, y))
     x, y = (_checked(v, ("fp32",)) for v in (x, y))
     x, y = _semantic.binary_op_type_checking_impl(x, y)
-    return _semantic._same(ir.tt.PreciseDivFOp, x, y)
+    return _semantic._same(ir.operation("tt.precise_divf"), x, y)
 
 
 @member

@@ -20,7 +20,7 @@ from .elements import ELEMENTS, Element
 from .rounding import Array
 from .row import DIVISION, INTEGERS, Kind, Meaning, Row
 
-__all__ = ["INTEGER_ROWS", "unsigned"]
+__all__ = ["INTEGER_ROWS", "is_wrong", "unsigned"]
 
 Whole = Callable[[Any, Any, int], Any]
 """A function of two integers and the bits of their type."""
@@ -83,6 +83,13 @@ def largest(a: Any, b: Any, bits: int) -> Any:
 def least(a: Any, b: Any, bits: int) -> Any:
     """The smaller one."""
     return min(a, b) if isinstance(a, int) else np.minimum(a, b)
+
+
+def is_wrong(row: Row, a: int, b: int, bits: int) -> bool:
+    """Whether debug builds report an operation on these integers: no result is what its author meant."""
+    if row.wrong == "divisor":
+        return b == 0 or (not row.is_unsigned and b == -1 and a == -1 << bits - 1)
+    return row.wrong == "amount" and not 0 <= b < bits
 
 
 def on_integers(function: Whole, is_unsigned: bool = False) -> Meaning:
@@ -169,7 +176,7 @@ def _plain(function: Callable[[Any, Any], Any]) -> Whole:
 
 
 def _division(name: str, function: Whole, **facts: Any) -> Row:
-    return _whole(name, function, cost=DIVISION, wrong="divisor", sign="both", **facts)
+    return _whole(name, function, cost=DIVISION, wrong="divisor", **facts)
 
 
 _AND: dict[str, Any] = {"sign": "either", "zero": "0|0", "ones": "x|x", "same": "x"}
@@ -184,13 +191,13 @@ INTEGER_ROWS = (
     _whole("arith.andi", _plain(operator.and_), commutes=True, neutral=lambda e: -1, **_AND),
     _whole("arith.ori", _plain(operator.or_), commutes=True, neutral=lambda e: 0, **_OR),
     _whole("arith.xori", _plain(operator.xor), commutes=True, neutral=lambda e: 0, sign="both", zero="x|x", same="0"),
-    _division("arith.divsi", quotient, one="x|"),
-    _division("arith.divui", quotient, is_unsigned=True, one="x|"),
-    _division("arith.remsi", remainder, one="0|"),
-    _division("arith.remui", remainder, is_unsigned=True, one="0|"),
-    _division("arith.floordivsi", quotient_below, one="x|"),
-    _division("arith.ceildivsi", quotient_above, one="x|"),
-    _division("arith.ceildivui", quotient_above, is_unsigned=True, one="x|"),
+    _division("arith.divsi", quotient, sign="both", one="x|"),
+    _division("arith.divui", quotient, is_unsigned=True, sign="first", one="x|"),
+    _division("arith.remsi", remainder, sign="first", one="0|"),
+    _division("arith.remui", remainder, is_unsigned=True, sign="first", one="0|"),
+    _division("arith.floordivsi", quotient_below, sign="both", one="x|"),
+    _division("arith.ceildivsi", quotient_above, sign="both", one="x|"),
+    _division("arith.ceildivui", quotient_above, is_unsigned=True, sign="first", one="x|"),
     _whole("arith.shli", left, wrong="amount", zero="x|0"),
     _whole("arith.shrsi", right, wrong="amount", sign="first", zero="x|0"),
     _whole("arith.shrui", right_unsigned, is_unsigned=True, wrong="amount", sign="first", zero="x|0"),

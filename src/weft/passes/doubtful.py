@@ -20,40 +20,23 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from weft.ir import Builder, bit_width, element_of, f32, f64, i64, int_value, like, shape_of, span_of, tt
 from weft.ir.findings import Source
 from weft.ops import ELEMENTS
+from weft.ops.row import Row
+from weft.ops.table import ROWS
 
 from .fold import constant_of
 from .removal import remove
 
 __all__ = ["doubt_of", "source_of"]
 
-_DIVIDE: dict[type[Operation], tuple[str, str]] = {
-    arith.DivSIOp: ("divide", "int"),
-    arith.DivUIOp: ("divide", "uint"),
-    arith.RemSIOp: ("remainder", "int"),
-    arith.RemUIOp: ("remainder", "uint"),
-}
-_SHIFTS = (arith.ShLIOp, arith.ShRSIOp, arith.ShRUIOp)
-_CONVERSIONS: dict[type[Operation], str] = {arith.FPToSIOp: "int", arith.FPToUIOp: "uint"}
 SIGNED = "tt.signed"
 """Of a reduction or scan that the language made: a sum or product of signed integers."""
 
 
 def source_of(op: Operation, number: int) -> Source | None:
     """What may be wrong with the result of an operation; None if nothing can."""
-    if type(op) in _DIVIDE:
-        kind, sign = _DIVIDE[type(op)]
-        known = _known(op.operands[1])
-        return None if known else Source(number, kind, f"{sign}{bit_width(op.results[0].type)}", span=span_of(op))
-    if isinstance(op, _SHIFTS):
-        width = bit_width(op.results[0].type)
-        known = _known(op.operands[1])
-        within = known is not None and 0 <= known < width
-        return None if within else Source(number, "shift", f"int{width}", width, span_of(op))
-    if type(op) in _CONVERSIONS:
-        element = ELEMENTS[element_of(op.operands[0].type).name]
-        end = f"{_CONVERSIONS[type(op)]}{bit_width(op.results[0].type)}"
-        kind = f"{element.language} to {end}"
-        return None if element.is_small else Source(number, "to_int", kind, span=span_of(op))
+    row = ROWS.get(op.name)
+    if row is not None and row.wrong:
+        return _of_row(op, row, number)
     if isinstance(op, tt.GatherOp):
         extent = shape_of(op.operands[0].type)[int_value(op.properties["axis"])]
         return Source(number, "gather", "int32", extent, span_of(op))
@@ -93,6 +76,20 @@ def _is_of(assertion: tt.AssertOp, body: Block) -> bool:
     message = assertion.message
     of_language = isinstance(message, StringAttr) and " overflow detected for operation " in message.data
     return of_language and any(isinstance(op, arith.ExtSIOp) for op in body.ops)
+
+
+def _of_row(op: Operation, row: Row, number: int) -> Source | None:
+    width, sign = bit_width(op.results[0].type), "uint" if row.is_unsigned else "int"
+    if row.wrong == "range":
+        element = ELEMENTS[element_of(op.operands[0].type).name]
+        kind = f"{element.language} to {sign}{width}"
+        return None if element.is_small else Source(number, "to_int", kind, span=span_of(op))
+    known = _known(op.operands[1])
+    if row.wrong == "divisor":
+        kind = "remainder" if "rem" in op.name else "divide"
+        return None if known else Source(number, kind, f"{sign}{width}", span=span_of(op))
+    within = known is not None and 0 <= known < width
+    return None if within else Source(number, "shift", f"int{width}", width, span_of(op))
 
 
 def doubt_of(b: Builder, op: Operation, source: Source) -> tuple[SSAValue, SSAValue]:

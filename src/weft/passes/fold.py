@@ -36,6 +36,9 @@ from weft.ir import (
     tensor_of,
     tt,
 )
+from weft.ops.integers import is_wrong
+from weft.ops.row import Row
+from weft.ops.table import ROWS
 
 from .blocks_of_memory import OFFSET_CHECK
 from .signs import Signs
@@ -80,7 +83,7 @@ class Folder:
 
     def fold(self, op: Operation) -> SSAValue | None:
         """The value that can take the place of the only result of `op`, or None."""
-        rule = _RULES.get(type(op))
+        rule = _RULES.get(op.name)
         found = None if rule is None else rule(self, op)
         if op.attributes and found in op.operands and not HINTS.isdisjoint(op.attributes):
             return None  # the hint would be lost
@@ -94,95 +97,36 @@ class Folder:
 # -- integers ------------------------------------------------------------------------------------------------------
 
 
-def _binary(
-    compute: Callable[[int, int, Attribute], int | None],
-    zero: str = "",
-    one: str = "",
-    same: str = "",
-) -> Rule:
-    """A rule for two integers. `zero` and `one`: what `x op 0` and `x op 1` come to, `same`: what `x op x` does.
-
-    `x` is the other operand, `0` zero; after `|` the same for the number on the left.
-    """
-    zero_right, _, zero_left = zero.partition("|")
-    one_right, _, one_left = one.partition("|")
+def _of_row(row: Row) -> Rule:
+    """What two integers come to, and what one known number or two equal operands do."""
+    facts = {}
+    for number, fact in ((0, row.zero), (1, row.one), (-1, row.ones)):
+        behind, _, before = fact.partition("|")
+        facts[number] = (behind, before)
 
     def pick(folder: Folder, op: Operation, what: str, other: SSAValue) -> SSAValue | None:
-        if what == "x":
-            return other
-        return folder.constant(op, 0) if what == "0" else None
+        return other if what == "x" else folder.constant(op, int(what)) if what else None
 
     def rule(folder: Folder, op: Operation) -> SSAValue | None:
         x, y = op.operands
         if not is_int(x.type):
             return None
-        b = int_of(y)
-        a = int_of(x)
+        a, b, bits = int_of(x), int_of(y), bit_width(x.type)
         if a is not None and b is not None:
-            found = compute(a, b, x.type)
-            return None if found is None else folder.constant(op, _wrap(found, x.type))
-        is_one = 1 if bit_width(x.type) > 1 else -1
-        if b is not None and b in (0, is_one):
-            return pick(folder, op, zero_right if b == 0 else one_right, x)
-        if a is not None and a in (0, is_one):
-            return pick(folder, op, zero_left if a == 0 else one_left, y)
-        if same and x is y:
-            return pick(folder, op, same, x)
-        return None
+            if row.is_unsigned:
+                a, b = _unsigned(a, x.type), _unsigned(b, x.type)
+            if row.of_integers is None or is_wrong(row, a, b, bits):
+                return None
+            return folder.constant(op, _wrap(row.of_integers(a, b, bits), x.type))
+        found = None
+        for known, side, other in ((b, 0, x), (a, 1, y)):
+            if known in facts:
+                found = found or pick(folder, op, facts[known][side], other)
+            if known == -1 and bits == 1:
+                found = found or pick(folder, op, facts[1][side], other)
+        return pick(folder, op, row.same, x) if found is None and x is y else found
 
     return rule
-
-
-def _quotient(a: int, b: int, type: Attribute) -> int | None:
-    if b == 0 or (b == -1 and a == _wrap(1 << (bit_width(type) - 1), type)):
-        return None
-    return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
-
-
-def _remainder(a: int, b: int, type: Attribute) -> int | None:
-    quotient = _quotient(a, b, type)
-    return None if quotient is None else a - quotient * b
-
-
-def _unsigned_quotient(a: int, b: int, type: Attribute) -> int | None:
-    return None if b == 0 else _unsigned(a, type) // _unsigned(b, type)
-
-
-def _unsigned_remainder(a: int, b: int, type: Attribute) -> int | None:
-    return None if b == 0 else _unsigned(a, type) % _unsigned(b, type)
-
-
-def _shifted(shift: Callable[[int, int, Attribute], int]) -> Callable[[int, int, Attribute], int | None]:
-    def compute(a: int, b: int, type: Attribute) -> int | None:
-        return shift(a, b, type) if 0 <= b < bit_width(type) else None
-
-    return compute
-
-
-def _and(folder: Folder, op: Operation) -> SSAValue | None:
-    x, y = op.operands
-    for known, other in ((int_of(x), y), (int_of(y), x)):
-        if known == -1:
-            return other
-        if known == 0:
-            return folder.constant(op, 0)
-    a, b = int_of(x), int_of(y)
-    if a is not None and b is not None:
-        return folder.constant(op, a & b)
-    return x if x is y else None
-
-
-def _or(folder: Folder, op: Operation) -> SSAValue | None:
-    x, y = op.operands
-    for known, other in ((int_of(x), y), (int_of(y), x)):
-        if known == 0:
-            return other
-        if known == -1:
-            return folder.constant(op, -1)
-    a, b = int_of(x), int_of(y)
-    if a is not None and b is not None:
-        return folder.constant(op, a | b)
-    return x if x is y else None
 
 
 _COMPARE: list[Callable[[int, int], bool]] = [
@@ -308,7 +252,7 @@ def _addi(folder: Folder, op: Operation) -> SSAValue | None:
     return found if found is not None else _into_dot(folder, op)
 
 
-_ADDED = _binary(lambda a, b, t: a + b, zero="x|x")
+_ADDED = _of_row(ROWS["arith.addi"])
 
 
 def _times_one(folder: Folder, op: Operation) -> SSAValue | None:
@@ -385,25 +329,9 @@ def _join(folder: Folder, op: Operation) -> SSAValue | None:
     return build.broadcast(build.expand_dims(x, len(shape_of(x.type))), shape_of(result))
 
 
-_RULES: dict[type[Operation], Rule] = {
+_OF_CLASSES: dict[type[Operation], Rule] = {
     arith.AddiOp: _addi,
     arith.AddfOp: _into_dot,
-    arith.SubiOp: _binary(lambda a, b, t: a - b, zero="x|", same="0"),
-    arith.MuliOp: _binary(lambda a, b, t: a * b, zero="0|0", one="x|x"),
-    arith.DivSIOp: _binary(_quotient, one="x|"),
-    arith.DivUIOp: _binary(_unsigned_quotient, one="x|"),
-    arith.RemSIOp: _binary(_remainder, one="0|"),
-    arith.RemUIOp: _binary(_unsigned_remainder, one="0|"),
-    arith.ShLIOp: _binary(_shifted(lambda a, b, t: a << b), zero="x|0"),
-    arith.ShRSIOp: _binary(_shifted(lambda a, b, t: a >> b), zero="x|0"),
-    arith.ShRUIOp: _binary(_shifted(lambda a, b, t: _unsigned(a, t) >> b), zero="x|0"),
-    arith.MinSIOp: _binary(lambda a, b, t: min(a, b), same="x"),
-    arith.MaxSIOp: _binary(lambda a, b, t: max(a, b), same="x"),
-    arith.MinUIOp: _binary(lambda a, b, t: min(_unsigned(a, t), _unsigned(b, t)), zero="0|0", same="x"),
-    arith.MaxUIOp: _binary(lambda a, b, t: max(_unsigned(a, t), _unsigned(b, t)), zero="x|x", same="x"),
-    arith.XOrIOp: _binary(lambda a, b, t: a ^ b, zero="x|x", same="0"),
-    arith.AndIOp: _and,
-    arith.OrIOp: _or,
     arith.CmpiOp: _cmpi,
     arith.SelectOp: _select,
     arith.ExtSIOp: _widened(signed=True),
@@ -426,4 +354,8 @@ _RULES: dict[type[Operation], Rule] = {
     tt.JoinOp: _join,
     tt.TransOp: _trans,
     tt.MakeRangeOp: _make_range,
+}
+_RULES: dict[str, Rule] = {
+    **{name: _of_row(row) for name, row in ROWS.items() if row.of_integers is not None},
+    **{op.name: rule for op, rule in _OF_CLASSES.items()},
 }

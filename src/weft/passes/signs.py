@@ -16,26 +16,15 @@ from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, IntegerAttr
 from xdsl.ir import Block, BlockArgument, SSAValue
 
 from weft.ir import bit_width, dense_values, int_value, is_int, tt
+from weft.ops.table import ROWS
 
 __all__ = ["Signs"]
 
 _DEPTH = 40
 
-_BOTH = (arith.DivSIOp, arith.MinSIOp, arith.MaxUIOp, arith.OrIOp, arith.XOrIOp)
-_EITHER = (arith.AndIOp, arith.MaxSIOp, arith.MinUIOp)
-_FIRST = (
-    arith.ShRSIOp,
-    arith.ExtSIOp,
-    arith.RemSIOp,
-    tt.SplatOp,
-    tt.UnsplatOp,
-    tt.BroadcastOp,
-    tt.ExpandDimsOp,
-    tt.ReshapeOp,
-    tt.TransOp,
-)
-_ALWAYS = (tt.GetProgramIdOp, tt.GetNumProgramsOp, arith.ExtUIOp, tt.HistogramOp)
-_SAME_VALUE = (tt.SplatOp, tt.UnsplatOp, tt.BroadcastOp, tt.ExpandDimsOp, tt.ReshapeOp, tt.TransOp, arith.ExtSIOp)
+_SHAPES = (tt.SplatOp, tt.UnsplatOp, tt.BroadcastOp, tt.ExpandDimsOp, tt.ReshapeOp, tt.TransOp)
+_ALWAYS = (tt.GetProgramIdOp, tt.GetNumProgramsOp, tt.HistogramOp)
+_SAME_VALUE = (*_SHAPES, arith.ExtSIOp)
 
 
 class Signs:
@@ -85,15 +74,15 @@ class Signs:
             if self.wrapping and self._bits(value, 0) >= bit_width(value.type):
                 return False
             return self.non_negative(op.operands[0], depth) and self.non_negative(op.operands[1], depth)
-        if isinstance(op, _BOTH):
-            return self.non_negative(op.operands[0], depth) and self.non_negative(op.operands[1], depth)
-        if isinstance(op, _EITHER):
-            return self.non_negative(op.operands[0], depth) or self.non_negative(op.operands[1], depth)
         if isinstance(op, arith.SelectOp):
             return self.non_negative(op.operands[1], depth) and self.non_negative(op.operands[2], depth)
-        if isinstance(op, _FIRST):
+        if isinstance(op, _SHAPES):
             return self.non_negative(op.operands[0], depth)
-        return False
+        row = ROWS.get(op.name)
+        if row is None or not row.sign or row.sign == "always":
+            return row is not None and bool(row.sign)
+        enough = any if row.sign == "either" else all
+        return enough(self.non_negative(x, depth) for x in op.operands[: 1 if row.sign == "first" else 2])
 
     def _argument(self, value: BlockArgument, depth: int) -> bool:
         loop = value.block.parent_op()

@@ -6,33 +6,29 @@ from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FloatAttr, IndexType, IntegerAttr, TensorType
 from xdsl.ir import Operation
 
+from weft.ops.row import FLOATS, INTEGERS, Kind
+from weft.ops.table import ROWS
+
 from .. import tt
-from ..extra import AssumeOp, RemFOp
+from ..elementwise import CLASSES
+from ..extra import AssumeOp
 from ..types import bit_width, element_of, i1, i64, is_pointer, is_tensor, like, numel_of, shape_of
-from .rules import fail, need_float, need_int, need_same, need_same_shape, need_truth, rule, show
+from .rules import Rule, fail, need_float, need_int, need_same, need_same_shape, need_truth, rule, show
 
 __all__: list[str] = []
 
-_INTS: tuple[type[Operation], ...] = (
-    arith.AddiOp, arith.SubiOp, arith.MuliOp, arith.DivSIOp, arith.DivUIOp, arith.RemSIOp, arith.RemUIOp,
-    arith.FloorDivSIOp, arith.CeilDivSIOp, arith.CeilDivUIOp, arith.AndIOp, arith.OrIOp, arith.XOrIOp, arith.ShLIOp,
-    arith.ShRSIOp, arith.ShRUIOp, arith.MinSIOp, arith.MaxSIOp, arith.MinUIOp, arith.MaxUIOp, tt.MulhiUIOp,
-    math.AbsIOp, math.CountLeadingZerosOp, math.CountTrailingZerosOp, math.CtPopOp, math.IPowIOp,
-)  # fmt: skip
-_FLOATS: tuple[type[Operation], ...] = (
-    arith.AddfOp, arith.SubfOp, arith.MulfOp, arith.DivfOp, arith.NegfOp, arith.MaximumfOp, arith.MinimumfOp,
-    arith.MaxnumfOp, arith.MinnumfOp, RemFOp, tt.ClampFOp, tt.PreciseDivFOp, tt.PreciseSqrtOp,
-    *(op for op in math.Math.operations if op not in _INTS and op is not math.FPowIOp),
-)  # fmt: skip
+
+def _of(*kinds: Kind) -> list[type[Operation]]:
+    return [op for name, op in CLASSES.items() if ROWS[name].kind in kinds]
 
 
-@rule(*_INTS)
+@rule(*_of(INTEGERS), math.IPowIOp)
 def _ints(op: Operation) -> None:
     need_same(op, "operands and result", *op.operands, *op.results)
     need_int(op, op.operands[0])
 
 
-@rule(*_FLOATS)
+@rule(*_of(FLOATS))
 def _floats(op: Operation) -> None:
     need_same(op, "operands and result", *op.operands, *op.results)
     need_float(op, op.operands[0])
@@ -102,34 +98,13 @@ def _cast(op: Operation, source: str, target: str, order: int = 0) -> None:
         fail(op, f"the result must be {'wider' if order > 0 else 'narrower'}, got {show(x)} to {show(y)}")
 
 
-@rule(arith.ExtSIOp, arith.ExtUIOp)
-def _widen_int(op: Operation) -> None:
-    _cast(op, "int", "int", 1)
+def _cast_rule(kind: Kind) -> Rule:
+    return lambda op: _cast(op, kind.source, kind.result, {"wider": 1, "narrower": -1}.get(kind.how, 0))
 
 
-@rule(arith.TruncIOp)
-def _narrow_int(op: Operation) -> None:
-    _cast(op, "int", "int", -1)
-
-
-@rule(arith.ExtFOp)
-def _widen_float(op: Operation) -> None:
-    _cast(op, "float", "float", 1)
-
-
-@rule(arith.TruncFOp)
-def _narrow_float(op: Operation) -> None:
-    _cast(op, "float", "float", -1)
-
-
-@rule(arith.SIToFPOp, arith.UIToFPOp)
-def _to_float(op: Operation) -> None:
-    _cast(op, "int", "float")
-
-
-@rule(arith.FPToSIOp, arith.FPToUIOp)
-def _to_int(op: Operation) -> None:
-    _cast(op, "float", "int")
+for _kind in {ROWS[name].kind for name in CLASSES} - {INTEGERS, FLOATS}:
+    if _kind.how in ("wider", "narrower") or {_kind.source, _kind.result} == {"int", "float"}:
+        rule(*_of(_kind))(_cast_rule(_kind))
 
 
 @rule(arith.IndexCastOp)

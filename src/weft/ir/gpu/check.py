@@ -30,11 +30,12 @@ from weft.layouts import (
     trans_result,
 )
 
-from .. import extra, tt
+from .. import tt
 from ..attrs import int_value, ints_of
 from ..check.control import ENDS
 from ..check.rules import LAYOUT_RULES, dims, fail, rule, show
 from ..check.structure import KINDS, LAID_STAGES, STAGES
+from ..elementwise import CLASSES
 from ..types import element_of, is_tensor, shape_of
 from . import ttg
 from .encoding import LayoutAttr, encoding_of, linear_encoding
@@ -89,11 +90,10 @@ def _linear(value: SSAValue) -> LinearLayout | None:
 # -- element by element --------------------------------------------------------------------------------------------
 
 ELEMENTWISE: tuple[type[Operation], ...] = (
-    *(op for op in (*arith.Arith.operations, *math.Math.operations) if op is not arith.ConstantOp),
-    extra.RemFOp, tt.AddPtrOp, tt.BitcastOp, tt.ClampFOp, tt.FpToFpOp, tt.IntToPtrOp, tt.PtrToIntOp, tt.MulhiUIOp,
-    tt.PreciseDivFOp, tt.PreciseSqrtOp, tt.LoadOp, tt.StoreOp, tt.AtomicRMWOp, tt.AtomicCASOp,
+    *CLASSES.values(), math.IPowIOp, math.FPowIOp, arith.AddUIExtendedOp,
+    tt.LoadOp, tt.StoreOp, tt.AtomicRMWOp, tt.AtomicCASOp,
     tt.AtomicLoadOp, tt.AtomicStoreOp, tt.MapElementwiseOp,
-    tt.ExternElementwiseOp, tt.ElementwiseInlineAsmOp, tt.ScanOp, ttg.AsyncCopyGlobalToLocalOp,
+    tt.ElementwiseInlineAsmOp, tt.ScanOp, ttg.AsyncCopyGlobalToLocalOp,
 )  # fmt: skip
 
 

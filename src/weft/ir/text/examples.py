@@ -13,6 +13,9 @@ from __future__ import annotations
 from xdsl.ir import Operation
 from xdsl.irdl import PropertyDef
 
+from weft.ops.row import INTEGERS, Kind
+from weft.ops.table import ROWS
+
 from .elements import (
     Attributes,
     Choice,
@@ -38,13 +41,10 @@ _ROWS = "tensor<16x32xf32>"
 _POINTERS = "tensor<64x!tt.ptr<f32>>"
 _SUM = "({ ^bb0(%a: f32, %b: f32): %s = arith.addf %a, %b : f32"
 _CAST_TYPES = {
-    "arith.bitcast": ("i32", "f32"), "arith.extf": ("f16", "f32"), "arith.extsi": ("i8", "i32"),
-    "arith.extui": ("i8", "i32"), "arith.fptosi": ("f32", "i32"), "arith.fptoui": ("f32", "i32"),
-    "arith.index_cast": ("i32", "index"), "arith.sitofp": ("i32", "f32"), "arith.truncf": ("f32", "f16"),
-    "arith.trunci": ("i32", "i8"), "arith.uitofp": ("i32", "f32"), "tt.bitcast": ("i32", "f32"),
-    "tt.int_to_ptr": ("i64", "!tt.ptr<f32>"), "tt.ptr_to_int": ("!tt.ptr<f32>", "i64"),
+    ("int", "wider"): ("i8", "i32"), ("int", "narrower"): ("i32", "i8"), ("int", ""): ("i32", "index"),
+    ("float", "wider"): ("f16", "f32"), ("float", "narrower"): ("f32", "f16"), ("any", "bits"): ("i32", "f32"),
 }  # fmt: skip
-_OF_INTEGERS = ("ori", "xori", "andi", "tt.mulhiui", "absi", "ctlz", "cttz", "ctpop", "ipowi")
+_KINDS = {"int": "i32", "float": "f32", "pointer": "!tt.ptr<f32>"}
 
 # fmt: off
 EXAMPLES: dict[str, str] = {
@@ -177,18 +177,25 @@ def _needed(cls: type[Operation], form: Form | None) -> str:
     return f"{{{', '.join(f'{name} = ...' for name in names)}}}" if names else ""
 
 
+def _cast_types(kind: Kind) -> tuple[str, str]:
+    if kind.source == kind.result:
+        return _CAST_TYPES[kind.source, kind.how]
+    whole = "i64" if "pointer" in kind else "i32"
+    source, target = (whole if part == "int" else _KINDS[part] for part in (kind.source, kind.result))
+    return source, target
+
+
 def written(name: str) -> str | None:
     """An example of an operation, or its form; None for a name that no operation has."""
     name = "builtin.module" if name == "module" else name
     if name in EXAMPLES:
         return EXAMPLES[name]
     if name in SAME:
-        short = name.partition(".")[2]
-        whole = (name.startswith("arith.") and not short.endswith("f")) or name in _OF_INTEGERS or short in _OF_INTEGERS
+        whole = name not in ROWS or ROWS[name].kind == INTEGERS
         given = ", ".join(f"%{letter}" for letter in "xyz"[: SAME[name]])
         return f"%r = {name} {given} : tensor<64x{'i32' if whole else 'f32'}>"
     if name in CASTS:
-        source, target = _CAST_TYPES[name]
+        source, target = _cast_types(ROWS[name].kind)
         return f"%r = {name} %x : tensor<64x{source}>{CASTS[name]}tensor<64x{target}>"
     cls = OPERATIONS.get(name)
     if cls is None:

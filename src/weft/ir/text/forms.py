@@ -13,8 +13,11 @@ from xdsl.dialects import arith, cf, math, scf, ub
 from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.ir import Attribute, Operation
 
+from weft.ops.table import ROWS
+
 from .. import debugging, extra, tt
 from ..attrs import bool_attr, i32_array, i32_attr
+from ..elementwise import CLASSES
 from ..types import element_of, i1, i32, i64, like, ptr_of
 from .elements import (
     Attributes,
@@ -47,6 +50,7 @@ OPERATIONS: dict[str, type[Operation]] = {
         *scf.Scf.operations,
         *cf.Cf.operations,
         *ub.UB.operations,
+        *CLASSES.values(),
         *(op for op in vars(tt).values() if isinstance(op, type) and issubclass(op, Operation)),
         *(getattr(extra, name) for name in extra.__all__),
         debugging.CheckOp,
@@ -126,29 +130,16 @@ _RETURN = (Values("result"), ATTRS, " : ", Types("result"))
 _PROGRAM = (_AXIS, ATTRS, " : ", Type("result"))
 _EXTENDED = (Value("lhs"), ", ", Value("rhs"), ATTRS, " : ", Type("lhs"))
 
-_BINARY = (
-    "addi addf andi ceildivsi ceildivui divf divsi divui floordivsi maximumf maxnumf maxsi maxui minimumf minnumf "
-    "minsi minui mulf muli ori remf remsi remui shli shrsi shrui subf subi xori"
-)
-_CASTS = "bitcast extf extsi extui fptosi fptoui index_cast sitofp truncf trunci uitofp"
-_UNARY = (op.name for op in math.Math.operations)
-
 SAME: dict[str, int] = {
-    **dict.fromkeys(_UNARY, 1),
-    **{f"arith.{name}": 2 for name in _BINARY.split()},
-    **{f"math.{name}": 2 for name in ("atan2", "copysign", "powf", "ipowi")},
-    "tt.precise_sqrt": 1,
-    "tt.precise_divf": 2,
-    "tt.mulhiui": 2,
-    "arith.negf": 1,
-    "math.fma": 3,
+    **{name: ROWS[name].arity for name in CLASSES if ROWS[name].kind.how == "same" and name != "tt.clampf"},
+    "math.ipowi": 2,
 }
 """Operations whose operands and result are all of one type, with how many operands each has."""
-del SAME["math.fpowi"]
 
 CASTS: dict[str, str] = {
-    **{f"arith.{name}": " to " for name in _CASTS.split()},
-    **{f"tt.{name}": " -> " for name in ("bitcast", "int_to_ptr", "ptr_to_int")},
+    name: " -> " if name.startswith("tt.") else " to "
+    for name in CLASSES
+    if ROWS[name].arity == 1 and ROWS[name].kind.how != "same" and name != "tt.fp_to_fp"
 }
 """Operations with one operand and a result of another type, with the word between the types."""
 

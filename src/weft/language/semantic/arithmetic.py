@@ -137,7 +137,7 @@ class Arithmetic(SemanticBase):
         input, other = self.binary_op_type_checking_impl(input, other, False, False, True, True)
         left, right = input.type.scalar, other.type.scalar
         if left.is_floating():
-            return self._same(ir.RemFOp, input, other)
+            return self._same(ir.operation("arith.remf"), input, other)
         if left.is_int():
             if left.int_signedness != right.int_signedness:
                 raise TypeError(f"Cannot mod {left} by {right} because they have different signedness")

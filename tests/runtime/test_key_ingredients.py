@@ -263,6 +263,23 @@ def test_what_does_not_count(tmp_path: Path, base: str, old: str, new: str) -> N
     assert unused != CONF and key(program(tmp_path, conf="# moved\n" + unused)) == base
 
 
+def test_places_count_where_checks_tell_them(tmp_path: Path) -> None:
+    """Of the kernel, of what it calls and of what it is given; the name of a file of IR too."""
+    text = "import weft, weft.language as tl\n{}@weft.jit\ndef callee(x): tl.store(x, 1)\n{}@weft.jit\n"
+    text += "def kernel(x, F: tl.constexpr): F(x)\n"
+
+    def keys(*between: str) -> list[str]:
+        module = load(tmp_path, "main_of_ingredients", text.format(*between))
+        source = ASTSource(module.kernel, {"x": "*fp32"}, {"F": module.callee})
+        return [cache_key(source, compiler.as_target("cpu"), make_options({"debug": debug})) for debug in (False, True)]
+
+    plain, checked = zip(keys("", ""), keys("# a\n", ""), keys("", "# b\n\n"), strict=True)
+    assert len({*plain}) == 1 and len({*checked}) == 3
+    files = [compiler.IRSource("module {}", "k", path=path) for path in ("a.ttir", "b.ttir")]
+    for debug, wanted in ((False, 1), (True, 2)):
+        assert len({cache_key(f, compiler.as_target("cpu"), make_options({"debug": debug})) for f in files}) == wanted
+
+
 def test_the_same_program_has_the_same_key(tmp_path: Path, base: str) -> None:
     assert key(program(tmp_path)) == base  # in another folder
 

@@ -34,6 +34,10 @@ class Source(Protocol):
         """A digest of everything that the tile IR depends on, options and target apart."""
         ...
 
+    def places(self) -> str:
+        """Where it stands in files, which its code tells if it is compiled to check itself."""
+        ...
+
     def text(self) -> str:
         """The source as the user wrote it."""
         ...
@@ -122,18 +126,23 @@ class ASTSource:
         ]
         return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
 
-    def _keys(self) -> tuple[Any, dict[str, None]]:
-        """(key, what could not be followed) of all that the kernel is specialised for."""
+    def places(self) -> str:
+        """File and line of the kernel and of all jit functions that it calls or is given."""
+        self.fn.current_key()  # finds out
+        return repr(sorted({*self.fn.places, *self._keys()[1].places}))
+
+    def _keys(self) -> tuple[Any, Keys]:
+        """The key of all that the kernel is specialised for, and what made it."""
         keys = Keys()
         facts = keys.of(sorted(self.attrs.items())), keys.of(list(self.signature.items()))
         constants = [(path, keys.of(value)) for path, value in sorted(self.constants.items())]
-        return (facts, constants), keys.unfollowed
+        return (facts, constants), keys
 
     @property
     def unfollowed(self) -> list[str]:
         """What functions that run while the kernel is compiled read, and what no key covers: files, say, or clocks."""
         self.fn.current_key()  # finds out
-        return sorted({*self.fn.unfollowed, *self._keys()[1]})
+        return sorted({*self.fn.unfollowed, *self._keys()[1].unfollowed})
 
     def trace(self, options: CompileOptions, target: GPUTarget) -> None:
         """Trace the kernel now, so that `hash` covers what such functions gave; `make_ir` hands out what was made."""
@@ -191,6 +200,10 @@ class IRSource:
         """A digest of the text, and of the name that the kernel has."""
         return hashlib.sha256(repr((self.src, self.name)).encode()).hexdigest()
 
+    def places(self) -> str:
+        """What messages call the text."""
+        return self.path
+
     def text(self) -> str:
         """The tile IR as it was given."""
         return self.src
@@ -220,6 +233,10 @@ class OverriddenSource:
     def hash(self) -> str:
         """A digest of both."""
         return hashlib.sha256((self.kernel.hash() + self.instead.hash()).encode()).hexdigest()
+
+    def places(self) -> str:
+        """What messages call the text; the kernel's own is not compiled."""
+        return self.instead.places()
 
     def text(self) -> str:
         """The kernel's own definition."""

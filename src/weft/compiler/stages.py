@@ -77,6 +77,7 @@ def cache_key(src: Source, target: GPUTarget, options: Options, extra: Mapping[s
         src.hash(),
         src.ext,
         options.key(),
+        *([src.places()] if options.language.debug else []),  # its checks tell places, which do not count otherwise
         *(f"{name}={value}" for name, value in sorted((extra or {}).items())),
     ]
     return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()

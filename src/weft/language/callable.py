@@ -376,6 +376,11 @@ class JITCallable:
             self.reset()
         self._hash = value
 
+    @property
+    def places(self) -> list[tuple[str, int]]:
+        """Where the functions stand that are compiled with it, itself included: file and line of each definition."""
+        return [(fn.file_name, fn.starting_line_number) for fn, _ in self._editions]
+
     def captures(self) -> bool:
         """Whether anything was read that can change while the program runs."""
         return bool(self.used_global_vals or self._used_callees or self._followed or self._editions)

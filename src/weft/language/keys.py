@@ -112,10 +112,13 @@ def _token(value: Any) -> str:
 
 
 class Keys:
-    """Makes keys. `unfollowed` then says what of the values' code could not be followed (see `reading`)."""
+    """Makes keys. `unfollowed` then says what of the values' code could not be followed (see `reading`), `places` where
+    in files the jit functions among them stand.
+    """
 
     def __init__(self) -> None:
         self.unfollowed: dict[str, None] = {}
+        self.places: set[tuple[str, int]] = set()
         self._open: dict[int, int] = {}
 
     # -- code, which another class may treat otherwise -------------------------------------------------------------
@@ -139,6 +142,7 @@ class Keys:
     def _noted(self, code: Any) -> str:
         key: str = code.current_key()
         self.unfollowed.update(code.unfollowed)
+        self.places.update(code.places)
         return key
 
     def opaque(self, value: Any) -> Key:

@@ -453,6 +453,7 @@ class Reading:
         self._key: str | None = None
         self._followed: Watched = {}
         self.unfollowed: dict[str, None] = {}
+        self.places: list[tuple[str, int]] = []
 
     def current_key(self) -> str:
         """The digest of what it reads now."""
@@ -461,6 +462,7 @@ class Reading:
             self._key = digest.text(digest.of(self.code))
             self._followed = {**digest.constants, **digest.callees, **digest.followed}
             self.unfollowed = digest.unfollowed
+            self.places = [(fn.file_name, fn.starting_line_number) for fn, _ in digest.editions]
         return self._key
 
 

@@ -226,7 +226,7 @@ STORE = "tl.store(pointer, value, mask=None, boundary_check=(), cache_modifier='
         (
             appended,
             3,
-            "a value of type [:int32,:int32] has no attribute `append`",
+            "the tuple (a scalar int32, a scalar int32) has no attribute `append`",
             "lists of a kernel are tuples, which do not change: x = x + (y,) makes a longer one",
         ),
         (two_types, 3, "Both operands must be same dtype. Got fp16 and fp32", "convert one of them, x.to(y.dtype)"),

@@ -42,7 +42,8 @@ def _for(frame: Frame, node: ast.For) -> bool:
         raise frame.error("`else` after a loop cannot be used in a kernel", node.orelse[0],
                           kind=UnsupportedLanguageConstruct, hint="put it after the loop")  # fmt: skip
     if not isinstance(node.target, ast.Name):
-        raise frame.error("the variable of a `for` must be one name", node.target, kind=UnsupportedLanguageConstruct)
+        raise frame.error("the variable of a `for` must be one name", node.target, kind=UnsupportedLanguageConstruct,
+                          hint="give it one, and take what else a turn needs from a tuple, t[i]")  # fmt: skip
     iterator = unwrap(frame.eval(node.iter.func)) if isinstance(node.iter, ast.Call) else None
     if not (isinstance(node.iter, ast.Call) and iterator in (builtins.range, core.range, core.static_range)):
         raise frame.error(
@@ -63,7 +64,8 @@ def _for(frame: Frame, node: ast.For) -> bool:
         return _static_for(frame, node, node.target.id, core.static_range(*args, **kwargs))
     if iterator is builtins.range:
         if kwargs or not 1 <= len(args) <= 3:
-            raise frame.error("range takes one to three positional arguments", node.iter, hint="tl.range takes hints")
+            raise frame.error("range takes one to three positional arguments", node.iter,
+                              hint="range(end) or range(start, end, step); tl.range takes hints too")  # fmt: skip
         bounds = args if len(args) > 1 else [core.constexpr(0), *args]
         bounds = bounds if len(bounds) == 3 else [*bounds, core.constexpr(1)]
         _dynamic_for(frame, node, node.target.id, bounds, {})

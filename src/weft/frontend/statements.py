@@ -7,6 +7,8 @@ is annotated, `n: tl.constexpr = 4`.
 from __future__ import annotations
 
 import ast
+import builtins
+from types import ModuleType
 from typing import Any
 
 from xdsl.dialects import arith
@@ -55,13 +57,28 @@ def _aug_assign(frame: Frame, node: ast.AugAssign) -> bool:
 
 
 def _is_constexpr_annotation(frame: Frame, annotation: ast.expr) -> bool:
-    """Whether an annotation is `tl.constexpr`, also as a string; other annotations mean nothing."""
+    """Whether an annotation is `tl.constexpr`, also as a string; other annotations mean nothing, if they are there."""
     if isinstance(annotation, ast.Constant):
         return isinstance(annotation.value, str) and annotation.value.rpartition(".")[2] == "constexpr"
     try:
         return unwrap(frame.eval(annotation)) is core.constexpr
     except CompilationError:
-        return False
+        if _is_there(frame, annotation):
+            return False
+        raise
+
+
+def _is_there(frame: Frame, annotation: ast.expr) -> bool:
+    """Whether the names in an annotation mean something; kernels may read less than annotations do."""
+    spaces = (frame.scope, frame.nonlocals, frame.fn.__globals__, vars(builtins))
+    for part in ast.walk(annotation):
+        if isinstance(part, ast.Name) and not any(part.id in space for space in spaces):
+            return False
+        if isinstance(part, ast.Attribute) and isinstance(part.value, ast.Name):
+            value = next((space[part.value.id] for space in spaces if part.value.id in space), None)
+            if isinstance(value, ModuleType) and not hasattr(value, part.attr):
+                return False
+    return True
 
 
 @runs(ast.AnnAssign)

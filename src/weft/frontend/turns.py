@@ -47,7 +47,7 @@ def turns_of(frame: Frame, node: ast.For, bounds: Sequence[Any]) -> Turns:
     builder, semantic = frame.builder, frame.semantic
     constant = unwrap(bounds[2])
     if isinstance(constant, int) and constant == 0:
-        raise frame.error("the step of a range must not be 0", node.iter)
+        raise frame.error("the step of a range must not be 0", node.iter, hint="a loop of no turns has start == end")
     scalars = [_bound(frame, v, node, name) for v, name in zip(bounds, ("start", "end", "step"), strict=True)]
     kind = semantic.integer_promote_impl(scalars[0].dtype, scalars[1].dtype)
     kind = semantic.integer_promote_impl(kind, scalars[2].dtype)

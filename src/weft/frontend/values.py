@@ -178,6 +178,8 @@ def describe(value: Any) -> str:
         if not value.type.is_block():
             return f"a scalar {value.type}"
         return f"a tensor {describe_type(value.type)}"
+    if isinstance(value, core.tuple):
+        return f"the tuple ({', '.join(map(describe, value.values))})"
     if isinstance(value, core.base_value):
         kind = getattr(value, "type", None)
         return f"a value of type {kind}" if kind is not None else f"a {type(value).__name__}"

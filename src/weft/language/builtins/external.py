@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from weft import ir
-from weft.base import Unsupported
+from weft.base import Unsupported, hinted
 
-from ..constants import unwrap
+from ..constants import known_flag, shown, unwrap
 from ..dtypes import dtype
 from ..protocol import builtin
 from ..tensors import tensor
@@ -39,13 +39,17 @@ def inline_asm_elementwise(
     types = unwrap(dtype)
     single = not hasattr(types, "__iter__")
     types = [types] if single else [unwrap(t) for t in types]
+    for of in types:
+        _semantic.check_type_of_numbers(of)
+    if not types:
+        raise TypeError("dtype names no type: the assembly has one result, or several")
     inputs = _semantic.broadcast_tensors(*[_semantic.to_tensor(a) for a in unwrap(args)])
     results = [inputs[0].type.with_element_ty(t) if inputs else t for t in types]
     properties: dict[str, Any] = {
-        "asm_string": ir.str_attr(unwrap(asm)),
-        "constraints": ir.str_attr(unwrap(constraints)),
-        "pure": ir.bool_attr(bool(unwrap(is_pure))),
-        "packed_element": ir.i32_attr(unwrap(pack)),
+        "asm_string": ir.str_attr(_known_text(asm, "asm")),
+        "constraints": ir.str_attr(_known_text(constraints, "constraints")),
+        "pure": ir.bool_attr(known_flag(is_pure, "is_pure")),
+        "packed_element": ir.i32_attr(_known_pack(pack, inputs)),
     }
     made = _semantic.builder.create(
         ir.tt.ElementwiseInlineAsmOp, [t.handle for t in inputs], [t.to_ir() for t in results], properties
@@ -54,6 +58,27 @@ def inline_asm_elementwise(
         raise Unsupported("inline_asm_elementwise", "cpu", works_on=("cuda",))
     values = [tensor(r, t) for r, t in zip(made.results, results, strict=True)]
     return values[0] if single else _tuple(values)
+
+
+def _known_text(value: Any, name: str) -> str:
+    text = unwrap(value)
+    if not isinstance(text, str):
+        raise TypeError(f"{name} must be a text, got {shown(value)}")
+    return text
+
+
+def _known_pack(value: Any, inputs: Sequence[tensor]) -> int:
+    """How many elements the assembly takes at once."""
+    pack = unwrap(value)
+    if not isinstance(pack, int):
+        raise TypeError(f"pack must be a constexpr integer, got {shown(value)}")
+    numel = inputs[0].numel.value if inputs and inputs[0].type.is_block() else pack
+    if pack < 1 or numel % pack:
+        raise hinted(
+            ValueError(f"pack must be a positive number that divides the number of elements, {numel}, got {pack}"),
+            "pack=1 gives the assembly one element at a time",
+        )
+    return int(pack)
 
 
 def dispatch(

@@ -105,10 +105,17 @@ class SemanticBase:
             value = int(value) & (2**scalar.int_bitwidth - 1)
         return tensor(self.builder.constant(value, type.to_ir()), type)
 
+    @staticmethod
+    def check_type_of_numbers(type: Any) -> None:
+        """TypeError unless it is an element type that numbers have: no pointer, and no tile."""
+        if not isinstance(type, dtype) or type.is_block() or not (type.is_int() or type.is_floating()):
+            raise TypeError(f"dtype must be an element type of numbers, got {type}")
+
     def scalar_constant(self, value: Any, dtype: dtype) -> tensor:
         """A scalar constant of a type that must be given."""
         if dtype is None:
             raise ValueError("dtype must be specified when value is not a tensor")
+        self.check_type_of_numbers(dtype)
         if isinstance(value, float) and value != 0 and dtype.is_int():
             raise TypeError(f"the value {value} is a float and does not fit the integer type {dtype}: cast it first")
         return self._constant(value, dtype)

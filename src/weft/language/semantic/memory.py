@@ -367,7 +367,7 @@ class Memory(SemanticBase):
                 raise ValueError(f"Expected a list of constant integers (`int32_t` range) in `block_shape`, got {dim}")
         permutation = unwrap(order)
         permutation = [unwrap(d) for d in permutation] if hasattr(permutation, "__iter__") else [permutation]
-        if sorted(permutation) != list(range(len(permutation))):
+        if any(type(d) is not int for d in permutation) or sorted(permutation) != list(range(len(permutation))):
             raise ValueError(f"Expected a permutation of (0, 1, ..., len(order)-1) in order, got {permutation}")
         if not all(length == len(dims) for length in (*lengths, len(permutation))):
             raise ValueError("Expected shape/strides/offsets/block_shape to have the same length")

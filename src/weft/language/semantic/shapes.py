@@ -76,11 +76,11 @@ class Shapes(SemanticBase):
         self._check_fits(value, dtype)
         return self._constant(value, block_of(dtype, shape) if shape else dtype)
 
-    @staticmethod
-    def _check_fits(value: Any, dtype: dtype) -> None:
+    def _check_fits(self, value: Any, dtype: dtype) -> None:
         """A number with which a tile of this type can be filled."""
         if dtype is None:
             raise ValueError("dtype must be specified when value is not a tensor")
+        self.check_type_of_numbers(dtype)
         if isinstance(value, float) and value != 0 and dtype.is_int():
             raise TypeError(f"the value {value} is a float and does not fit the integer type {dtype}: cast it first")
         if dtype.is_int_unsigned() and not dtype.is_bool() and value < 0:

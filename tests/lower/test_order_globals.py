@@ -256,6 +256,16 @@ def behind_a_while(x, y, n, B: tl.constexpr):
     tl.store(y + i, tl.load(x + (i ^ 512)) + n)
 
 
+@weft.jit
+def addresses_change_places(x, y, n, B: tl.constexpr):
+    """None of them grows by a constant, and each by the others."""
+    a = tl.arange(0, B)
+    b, c = a + B, a + 2 * B
+    for _ in range(n):
+        tl.store(x + a, tl.load(x + (b ^ 1)))
+        a, b, c = b, c, a
+
+
 def _program(kernel: Any, size: int = 1024, aligned: bool = False, **options: Any) -> LaneProgram:
     hints = {(i,): [["tt.divisibility", 16]] for i in range(3)} if aligned else {}
     source = weft.ASTSource(kernel, {"x": "*i32", "y": "*i32", "n": "i32"}, {"B": size}, hints)
@@ -284,7 +294,8 @@ def _found(program: LaneProgram) -> list[tuple[LaneOp, bool]]:
         (own_turn_by_turn, []), (moved_pointers, []), (halves, []), (shared_edges, [True]),
         (moved_too_little, [True]), (far_apart, [False, False]), (one_turn_only, [True]),
         (where_a_branch_says, [True]), (where_inner_turns_say, [True]), (where_a_condition_says, [True]),
-        (where_a_branch_always_says, []), (behind_a_loop_of_no_turns, [False]), (behind_a_while, [False]),
+        (where_a_branch_always_says, []), (addresses_change_places, [True, True]),
+        (behind_a_loop_of_no_turns, [False]), (behind_a_while, [False]),
     ],
 )  # fmt: skip
 def test_where_barriers_are(kernel: Any, in_loops: list[bool]) -> None:

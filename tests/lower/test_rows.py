@@ -84,6 +84,15 @@ def some_rows(x, w, out, n, B: tl.constexpr):
     tl.store(out + pid * n + i, value + value * tl.load(w + i, mask=i < n), mask=mask)
 
 
+@weft.jit
+def functions(x, w, out, n, B: tl.constexpr):
+    """Operations that a lane program spells otherwise than tile IR."""
+    row, i = tl.program_id(0) * n, tl.arange(0, B)
+    value = tl.load(x + row + i, mask=i < n).to(tl.float32)
+    value = tl.div_rn(tl.clamp(value, -2.0, 1.0), tl.sqrt_rn(value * value + 1.0))
+    tl.store(out + row + i, value.to(out.dtype.element_ty), mask=i < n)
+
+
 def _softmax(x: Any) -> Any:
     e = np.exp(x - x.max(1, keepdims=True))
     return e / e.sum(1, keepdims=True)
@@ -115,6 +124,7 @@ EXPECTED = {
     shifted_sum: lambda x, w, block: _shifted(x, block),
     centred: lambda x, w, block: _centred(x),
     other_mask: lambda x, w, block: _other_mask(x, w),
+    functions: lambda x, w, block: x.clip(-2, 1) / np.sqrt(x * x + 1),
     twice: lambda x, w, block: np.exp(x) + w,
     some_rows: lambda x, w, block: _some_rows(x, w),
 }
@@ -228,6 +238,11 @@ def test_nothing_is_computed_beyond_a_row() -> None:
             softmax[(1,)](x, x, out, n, B=8192, num_warps=8)
         issued.append(weft.sim.last_run().total["instructions"])
     assert issued[0] < 0.6 * issued[1], issued
+
+
+def test_parts_of_rows_are_operations_of_lane_programs() -> None:
+    """Quotients, roots and limits are lowered for a part of a row as they are for a whole tile."""
+    assert not [op.name for op in program(functions, 1024, 4).body.walk() if op.name.startswith("tt.")]
 
 
 def test_a_row_is_kept_as_it_is_loaded() -> None:

@@ -272,7 +272,8 @@ class GlobalTouches:
     def _growth(self, value: Value) -> int | None:
         """The constant that each turn adds to a number that a loop carries."""
         loop, index = self.carried[value]
-        before, self._sums = self._sums, {value: Sum(((value, 1),))}
+        others = dict.fromkeys(loop.regions[0].arguments[1:])  # which do not cancel, and may change places with it
+        before, self._sums = self._sums, {**others, value: Sum(((value, 1),))}
         again = self.sum(loop.regions[0].ops[-1].operands[index - 1])
         self._sums = before
         grown = again.plus(Sum(((value, 1),)), -1) if again is not None else None

@@ -108,17 +108,39 @@ class Context:
                 hint = _INSTEAD.get(op.name.partition(".")[0])
                 raise Unsupported(f"`{op.name}`", self.program.target, self.build.span, hint=hint)
 
-    def elementwise(
-        self, op: Operation, registers: Sequence[int] | None = None, given: Sequence[Value] | None = None
-    ) -> Value:
-        """What an operation of `arith` or `math` computes, for some of the registers of its result or for all; of what
-        its operands have become, or of what is given in their place.
-        """
-        attrs = {k: getattr(v, "value", v) for k, v in op.properties.items() if k == "predicate"}
-        attrs = {k: getattr(v, "data", v) for k, v in attrs.items()}
-        operands = [self[x] for x in op.operands] if given is None else list(given)
+    def elementwise(self, op: Operation, registers: Sequence[int] | None = None) -> Value:
+        """What an operation of `arith` or `math` computes, for some of the registers of its result or for all."""
+        operands = [self[x] for x in op.operands]
         if registers is not None:
             operands = [x if x.count == 1 else self.build.rename(x, registers) for x in operands]
+        return self._same_operation(op, operands)
+
+    def of_given(self, op: Operation, given: Sequence[Value]) -> Value:
+        """What an element-wise operation computes of what is given in the place of its operands: some of their
+        registers, as `row_parts.py` has them.
+        """
+        if op.name == "arith.select":
+            return self.build.select(*given)
+        if not op.name.startswith("tt."):
+            return self._same_operation(op, given)
+        known = {x: self.fragments.get(x) for x in (*op.operands, *op.results)}
+        waiting, variables = self.waiting, len(self.program.variables)
+        self.waiting = {}
+        self.fragments.update(zip(op.operands, given, strict=True))
+        LOWERINGS[op.name](self, op)
+        found = self.fragments[op.results[0]]
+        self.waiting = waiting
+        del self.program.variables[variables:]  # a debugger shows whole tiles
+        for value, fragment in known.items():
+            if fragment is None:
+                del self.fragments[value]
+            else:
+                self.fragments[value] = fragment
+        return found
+
+    def _same_operation(self, op: Operation, operands: Sequence[Value]) -> Value:
+        attrs = {k: getattr(v, "value", v) for k, v in op.properties.items() if k == "predicate"}
+        attrs = {k: getattr(v, "data", v) for k, v in attrs.items()}
         return self.build.op(op.name, operands, elem_of(op.results[0].type), **attrs)
 
     def inside(self, block: Block) -> Builder:

@@ -271,7 +271,7 @@ def _evaluated(c: Context, value: SSAValue, leaf: Callable[[SSAValue], Value | N
                 todo += reversed(missing)
                 continue
             given = [made[x] for x in op.operands]
-            found = c.build.select(*given) if op.name == "arith.select" else c.elementwise(op, given=given)
+            found = c.of_given(op, given)
         made[one] = found
         todo.pop()
     return made

@@ -21,6 +21,7 @@ PACKAGE = SOURCE / "weft"
 # A room may import the rooms before it.
 ROOMS = (
     "base",
+    "machines",
     "ops",
     "layouts",
     "targets",

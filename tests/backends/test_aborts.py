@@ -27,11 +27,12 @@ MODULE = """define ptx_kernel void @squares(ptr addrspace(1) %p) {
 SCRIPT = f"""
 import faulthandler, sys
 from weft.backends.nvidia.machine import assembly, ptx_target
+from weft.machines import machine_of
 
 if "faulthandler" in sys.argv:
     faulthandler.enable()
-assembly("define ptx_kernel void @first() {{\\n ret void\\n}}\\n", ptx_target("cuda:80"))
-assembly({MODULE!r}, ptx_target("cuda:80"))
+assembly("define ptx_kernel void @first() {{\\n ret void\\n}}\\n", ptx_target(machine_of("cuda:80")))
+assembly({MODULE!r}, ptx_target(machine_of("cuda:80")))
 """
 
 

@@ -11,6 +11,7 @@ from weft.backends.llvm import early
 from weft.backends.llvm import machine as cpu_machine
 from weft.backends.nvidia import machine as gpu_machine
 from weft.base import CompilerCrash
+from weft.machines import machine_of
 
 
 def test_work_is_done_once_elsewhere_and_waited_for() -> None:
@@ -53,7 +54,7 @@ def test_without_threads_the_kernel_does_it_itself(monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(threading.Thread, "start", start)
     monkeypatch.setattr(early, "_begun", {})
-    target = gpu_machine.ptx_target("cuda:80")
+    target = gpu_machine.ptx_target(machine_of("cuda:80"))
     gpu_machine.begin(target)
     assert "nothing" in gpu_machine.assembly(gpu_machine.NOTHING, target)
     cpu_machine.begin(host_cpu())
@@ -62,7 +63,7 @@ def test_without_threads_the_kernel_does_it_itself(monkeypatch: pytest.MonkeyPat
 
 def test_code_is_the_same_whether_it_was_begun_or_not(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(early, "_begun", {})
-    target = gpu_machine.ptx_target("cuda:90")
+    target = gpu_machine.ptx_target(machine_of("cuda:90"))
     before = (
         gpu_machine.assembly(gpu_machine.NOTHING, target),
         cpu_machine.compile_object(cpu_machine.NOTHING, host_cpu()),

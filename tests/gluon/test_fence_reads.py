@@ -9,7 +9,7 @@ import pytest
 
 import weft
 from weft import gluon
-from weft.compiler import ASTSource
+from weft.compiler import ASTSource, as_target
 from weft.compiler.gpu import layout_ir
 from weft.gluon import language as gl
 from weft.gluon.language.nvidia.hopper import fence_async_shared, mbarrier, tma, warpgroup_mma
@@ -105,4 +105,4 @@ def test_copies(kernel: Any, copies: str) -> None:
 def test_no_more_than_one_is_needed(kernel: Any, fences: int, fenced: bool) -> None:
     signature = {"desc": f"tensordesc<fp16[64,64],{MEMORY!r}>", "x": "*fp16"}
     source = ASTSource(kernel, signature, {"rows": ROWS, "FENCED": fenced})
-    assert print_module(layout_ir(source, 90, {})).count("fence_async_shared") == fences
+    assert print_module(layout_ir(source, as_target("cuda:90"), {})).count("fence_async_shared") == fences

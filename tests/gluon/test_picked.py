@@ -10,7 +10,7 @@ import pytest
 import weft
 from weft import gluon
 from weft.base import CompilationError
-from weft.compiler import ASTSource
+from weft.compiler import ASTSource, as_target
 from weft.compiler.gpu import layout_ir
 from weft.gluon import language as gl
 from weft.ir import parse_module, print_module, verify
@@ -133,7 +133,7 @@ def source(picked: tuple[int, ...], axis: int) -> ASTSource:
 
 
 def test_the_text_is_read_back() -> None:
-    text = print_module(layout_ir(source((32, 8), 1), 80, {}))
+    text = print_module(layout_ir(source((32, 8), 1), as_target("cuda:80"), {}))
     assert "ttg.local_gather" in text
     again = parse_module(text)
     verify(again, "layout")
@@ -149,4 +149,4 @@ def test_the_text_is_read_back() -> None:
 )
 def test_what_does_not_fit(picked: tuple[int, ...], axis: int, message: str) -> None:
     with pytest.raises(CompilationError, match=message):
-        layout_ir(source(picked, axis), 80, {})
+        layout_ir(source(picked, axis), as_target("cuda:80"), {})

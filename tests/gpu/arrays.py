@@ -11,7 +11,7 @@ from kernels.case import Descriptor
 from kernels.running import element_strides
 from weft.runtime import cuda
 from weft.runtime.gluon import TensorDescriptor
-from weft.targets.nvidia.instruction import Array
+from weft.targets.instruction import Array
 
 
 class View:

@@ -6,8 +6,8 @@ import numpy as np
 
 from sim.kit import Kit
 from weft.ir.lane import LaneProgram, Value
+from weft.targets.instruction import BITS, Array
 from weft.targets.nvidia import Instruction
-from weft.targets.nvidia.instruction import BITS, Array
 from weft.targets.nvidia.meaning import DTYPES
 
 STORED = {"tf32": "f32"}

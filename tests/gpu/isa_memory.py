@@ -16,9 +16,9 @@ import numpy as np
 
 from sim.kit import Case, Kit
 from weft.ir.lane import Parameter, Value
+from weft.targets.instruction import Array
 from weft.targets.nvidia import INSTRUCTIONS
 from weft.targets.nvidia.bulk import REDUCTIONS
-from weft.targets.nvidia.instruction import Array
 
 __all__ = ["FAMILIES", "cases"]
 

@@ -15,7 +15,7 @@ from weft.ops.row import FUNCTION
 from weft.ops.row import INTEGERS as OF_INTEGERS
 from weft.ops.table import ROWS
 from weft.sim import run
-from weft.targets.nvidia.instruction import Array
+from weft.targets.instruction import Array
 from weft.targets.nvidia.meaning import DTYPES
 
 from .isa import equal_bits, load, patterns, save

@@ -36,6 +36,7 @@ from weft.layouts import (
     SliceLayout,
     SwizzledSharedLayout,
 )
+from weft.machines import machine_of
 from weft.passes import tile_pipeline
 from weft.passes.assign_layouts import assign_layouts
 from weft.passes.decompose_dot_scaled import decompose_dot_scaled
@@ -168,7 +169,7 @@ def test_triton_reads_what_a_pass_made(tmp_path: Path) -> None:
     for path in sorted((HERE / "data" / "ttir").glob("*.ttir")):
         module = tile_pipeline(parse_module(path.read_text(), path.name))
         decompose_dot_scaled(module)
-        assign_layouts(module, "cuda:80")
+        assign_layouts(module, machine_of("cuda:80"))
         respell_layouts(module)
         verify(module, "layout")
         text = print_module(module)

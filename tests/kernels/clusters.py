@@ -14,6 +14,7 @@ import weft
 import weft.language as tl
 from weft.ir import parse_module
 from weft.lower import lower
+from weft.machines import machine_of
 from weft.passes import tile_pipeline
 from weft.passes.gpu_pipelines import gpu_pipeline
 
@@ -35,7 +36,7 @@ def in_clusters(name: str, blocks: int) -> Simulated:
     """A test kernel, from its tile IR, whose programs are clusters of so many blocks."""
     path = FILES[name]
     module = tile_pipeline(parse_module(path.read_text(encoding="utf-8"), path.name))
-    return Simulated(CASES[path.stem], lower(gpu_pipeline(module, "cuda:90", blocks=blocks), "cuda:90"))
+    return Simulated(CASES[path.stem], lower(gpu_pipeline(module, machine_of("cuda:90"), blocks=blocks)))
 
 
 def whole(seed: int, *shape: int, dtype: Any = np.float32) -> Any:

@@ -18,6 +18,7 @@ from weft.base import Unsupported
 from weft.ir import parse_module
 from weft.ir.lane import LaneProgram
 from weft.lower import lower
+from weft.machines import machine_of
 from weft.passes import tile_pipeline
 from weft.passes.gpu_pipelines import gpu_pipeline, layout_pipeline
 from weft.sim import Options, Report, run
@@ -92,7 +93,7 @@ def simulated(name: str) -> Simulated | None:
     try:
         module = parse_module(path.read_text(encoding="utf-8"), path.name)
         if path.suffix == ".ttir":
-            module = gpu_pipeline(tile_pipeline(module), "cuda:80")
+            module = gpu_pipeline(tile_pipeline(module), machine_of("cuda:80"))
         program = lower(layout_pipeline(module))
     except Unsupported:
         return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -24,10 +25,9 @@ def program_of(src: LinearLayout, dst: LinearLayout, bits: int, machine: Machine
     elem = f"i{bits}"
     body = Block((Value("i64", 1),))
     parameters = (Parameter("out", "ptr", elem),)
-    program = LaneProgram(
-        "convert", "cuda:90", parameters, body, src.in_dims["warp"], src.in_dims["lane"], src.in_dims["block"]
-    )
-    c = Context(program, machine or machine_of("cuda:90"))
+    machine = machine or machine_of("cuda:90")
+    program = LaneProgram("convert", machine, parameters, body, src.in_dims["warp"], src.in_dims["block"])
+    c = Context(program)
     flat = src.flatten_outs()
     value = c.coordinates(flat, next(iter(flat.out_dims)))
     if elem != "i32":
@@ -66,9 +66,9 @@ def machine_for(seed: int, src: LinearLayout, bits: int) -> Machine | None:
     if seed % 2:
         return None
     matrix = bool(seed & 2)
-    return Machine(
-        "small", ldmatrix=matrix, stmatrix=matrix, shared_bytes=max(64, (bits // 8 << src.total_out_log) >> 3)
-    )
+    small = max(64, (bits // 8 << src.total_out_log) >> 3)
+    whole = machine_of("cuda:90")
+    return replace(whole, name="small", matrix_loads=matrix, matrix_stores=matrix, shared_bytes=small)
 
 
 @pytest.mark.parametrize("seed", conversions())

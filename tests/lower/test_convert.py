@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -34,8 +35,8 @@ def program_of(
     elem = f"i{bits}"
     body = Block((Value("i64", 1),))
     warps = src.in_dims["warp"]
-    program = LaneProgram("convert", target, (Parameter("out", "ptr", elem),), body, warps)
-    c = Context(program, machine or machine_of(target))
+    program = LaneProgram("convert", machine or machine_of(target), (Parameter("out", "ptr", elem),), body, warps)
+    c = Context(program)
     value = numbers(c, src)
     if elem != "i32":
         value = c.build.op("arith.trunci" if bits < 32 else "arith.extsi", [value], elem)
@@ -80,8 +81,9 @@ def test_conversion_in_little_memory(seed: int, matrix: bool) -> None:
     src, dst, bits, target = random_conversion(seed)
     whole = (bits // 8) << src.total_out_log
     for log in (1, 3):
-        machine = Machine("small", ldmatrix=matrix, stmatrix=matrix, shared_bytes=max(64, whole >> log))
-        program = program_of(src, dst, bits, target if not matrix else "cuda:90", machine)
+        size, larger = max(64, whole >> log), machine_of("cuda:90")
+        machine = replace(larger, name="small", matrix_loads=matrix, matrix_stores=matrix, shared_bytes=size)
+        program = program_of(src, dst, bits, target, machine)
         assert program.shared_bytes <= machine.shared_bytes
         shape = tuple(dst.in_dims[d] for d in DIMS)
         out = np.zeros(int(np.prod(shape)), f"i{bits // 8}")
@@ -179,8 +181,8 @@ def test_an_undefined_element_does_not_spoil_its_neighbour_in_a_word() -> None:
     src, dst = EXCHANGE
     body = Block((Value("i64", 1), Value("i64", 1)))
     parameters = (Parameter("x", "ptr", "i16"), Parameter("out", "ptr", "i16"))
-    program = LaneProgram("convert", "cuda:80", parameters, body, 1)
-    c = Context(program, machine_of("cuda:80"))
+    program = LaneProgram("convert", machine_of("cuda:80"), parameters, body, 1)
+    c = Context(program)
 
     def place(base: Value, layout: LinearLayout) -> tuple[Value, Value]:
         index = numbers(c, layout)

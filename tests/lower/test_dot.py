@@ -13,6 +13,7 @@ import weft.language as tl
 from weft.ir import parse_module
 from weft.ir.lane import LaneProgram
 from weft.lower import lower
+from weft.machines import machine_of
 from weft.passes import tile_pipeline
 from weft.passes.gpu_pipelines import gpu_pipeline
 from weft.sim import run
@@ -54,7 +55,7 @@ def program_of(shape: tuple[int, ...], depth: int, left: str, right: str, out: s
     tt.return
   }}
 }}"""
-    return lower(gpu_pipeline(tile_pipeline(parse_module(text, "product.ttir")), target, warps))
+    return lower(gpu_pipeline(tile_pipeline(parse_module(text, "product.ttir")), machine_of(target), warps))
 
 
 def instructions(program: LaneProgram) -> set[str]:

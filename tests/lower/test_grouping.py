@@ -60,7 +60,7 @@ def conversions(text: str) -> list[Operation]:
 
 def test_a_loop_of_conversions_loads_what_the_next_one_stores() -> None:
     """Through the operations between them, and from one turn of the loop to the next."""
-    context = Context(LaneProgram("k", "cuda:90", (), Block(()), 4), machine_of("cuda:90"))
+    context = Context(LaneProgram("k", machine_of("cuda:90"), (), Block(()), 4))
     there, back = conversions(LOOP)
     for op in (there, back):
         src, dst = layout_of(op.operands[0].type), layout_of(op.results[0].type)
@@ -80,7 +80,7 @@ def test_a_loop_of_conversions_runs() -> None:
 
 
 def test_no_conversion_no_group() -> None:
-    context = Context(LaneProgram("k", "cuda:90", (), Block(()), 4), machine_of("cuda:90"))
+    context = Context(LaneProgram("k", machine_of("cuda:90"), (), Block(()), 4))
     (last,) = (op for op in parse_module(LOOP).walk() if op.name == "tt.load")
     assert group_of_users(context, last.results[0], 32)  # it goes into the loop
     there, _ = conversions(LOOP.replace("scf.yield %u", "scf.yield %v"))

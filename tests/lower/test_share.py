@@ -12,6 +12,7 @@ import weft.sim
 from weft.compiler import ASTSource, lane_program
 from weft.ir.lane import Block, Builder, LaneProgram, Value
 from weft.lower.share import share
+from weft.machines import machine_of
 
 
 @weft.jit
@@ -64,7 +65,7 @@ def test_zeros_of_both_signs_and_types_are_apart() -> None:
     zeros = [build.constant("f32", 0.0), build.constant("f32", -0.0), build.constant("i32", 0), build.constant("f32", 0.0)]  # fmt: skip  # noqa: E501
     for zero in zeros:
         build.store("global", body.arguments[0], zero)
-    program = LaneProgram("zeros", "cuda:80", (), body, 1)
+    program = LaneProgram("zeros", machine_of("cuda:80"), (), body, 1)
     share(program)
     stored = [op.operands[1] for op in body.ops if op.name == "store"]
     assert stored[0] is stored[3]
@@ -77,5 +78,5 @@ def test_what_nobody_wants_is_left_out_and_effects_are_not() -> None:
     lane = build.linear((0,), lane=(1, 2, 4, 8, 16))
     build.op("arith.addi", [lane, build.constant("i32", 1)], "i32")
     build.atomic("global", "add", body.arguments[0], lane)
-    share(LaneProgram("effects", "cuda:80", (), body, 1))
+    share(LaneProgram("effects", machine_of("cuda:80"), (), body, 1))
     assert [op.name for op in body.ops] == ["linear", "atomic"]

@@ -11,6 +11,7 @@ from kernels.case import copy_arguments
 from kernels.simulated import arguments_of
 from weft.ir import parse_module
 from weft.lower import lower
+from weft.machines import machine_of
 from weft.passes import tile_pipeline
 from weft.passes.gpu_pipelines import gpu_pipeline
 from weft.sim import run
@@ -32,7 +33,7 @@ def test_there_are_enough() -> None:
 def test_runs_in_the_simulator(path: Path) -> None:
     case = CASES[path.stem]
     module = tile_pipeline(parse_module(path.read_text(encoding="utf-8"), path.name))
-    program = lower(gpu_pipeline(module, "cuda:80"))
+    program = lower(gpu_pipeline(module, machine_of("cuda:80")))
     before = case.make_inputs()
     after = copy_arguments(before)
     run(program, case.grid, arguments_of(program, after))
@@ -46,7 +47,7 @@ PRODUCTS = [p for p in RUNNING if any(word in p.stem for word in ("matmul", "att
 def test_products_of_warp_groups(path: Path) -> None:
     case = CASES[path.stem]
     module = tile_pipeline(parse_module(path.read_text(encoding="utf-8"), path.name))
-    program = lower(gpu_pipeline(module, "cuda:90"))
+    program = lower(gpu_pipeline(module, machine_of("cuda:90")))
     before = case.make_inputs()
     after = copy_arguments(before)
     run(program, case.grid, arguments_of(program, after))

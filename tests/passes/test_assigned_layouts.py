@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from weft.ir import parse_module, print_module, verify
+from weft.machines import machine_of
 from weft.passes import tile_pipeline
 from weft.passes.gpu_pipelines import gpu_pipeline
 
@@ -17,7 +18,7 @@ FILES = sorted((Path(__file__).resolve().parent.parent / "data" / "ttir").glob("
 @pytest.mark.parametrize("path", FILES, ids=[p.stem for p in FILES])
 def test_is_layout_ir(path: Path, target: str) -> None:
     module = tile_pipeline(parse_module(path.read_text(encoding="utf-8"), path.name))
-    gpu_pipeline(module, target)
+    gpu_pipeline(module, machine_of(target))
     verify(module, "layout")
     text = print_module(module)
     assert print_module(parse_module(text)) == text

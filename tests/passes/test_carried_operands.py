@@ -9,6 +9,7 @@ from weft.ir.gpu import MemDescType, layout_of
 from weft.ir.gpu.ttg import LocalAllocOp
 from weft.layouts import NVMMASharedLayout
 from weft.layouts.plan import plan_local_access
+from weft.machines import machine_of
 from weft.passes import tile_pipeline
 from weft.passes.gpu_pipelines import gpu_pipeline
 
@@ -51,7 +52,7 @@ STRAIGHT = "%b = arith.addf %k, %k : tensor<64x64xf16>"
 def test_sixteen_bytes_at_a_time(used: str) -> None:
     """A tile that was loaded with contiguous rows lies so in memory, whether it is turned before the product or not."""
     module = tile_pipeline(parse_module(KERNEL.replace("USED", used)))
-    gpu_pipeline(module, "cuda:90", stages=1)
+    gpu_pipeline(module, machine_of("cuda:90"), stages=1)
     stored = [op for op in module.walk() if isinstance(op, LocalAllocOp) and op.src is not None]
     assert len(stored) == 2
     for op in stored:

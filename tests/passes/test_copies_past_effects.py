@@ -8,6 +8,7 @@ import pytest
 
 from weft.ir import parse_module
 from weft.ir.gpu.ttg import AsyncCopyGlobalToLocalOp
+from weft.machines import machine_of
 from weft.passes import tile_pipeline
 from weft.passes.gpu_pipelines import gpu_pipeline
 
@@ -37,7 +38,7 @@ def copies(between: str) -> int:
     first = "%t " + DOT.format("k", "q", "zero") + between
     text = text.replace("FIRST", first).replace("SECOND", "%d " + DOT.format("w", "q", "acc"))
     module = tile_pipeline(parse_module(text))
-    gpu_pipeline(module, "cuda:90", stages=3)
+    gpu_pipeline(module, machine_of("cuda:90"), stages=3)
     return sum(isinstance(op, AsyncCopyGlobalToLocalOp) for op in module.walk())
 
 

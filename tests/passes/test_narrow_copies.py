@@ -13,6 +13,7 @@ import weft
 import weft.language as tl
 from weft.compiler import ASTSource, GPUTarget
 from weft.compiler.options import make_options
+from weft.machines import machine_of
 from weft.passes import tile_pipeline
 from weft.passes.gpu_pipelines import gpu_pipeline
 
@@ -85,7 +86,7 @@ def laid_out() -> ModuleOp:
     divisible: dict[tuple[int, ...], list[list[Any]]] = {(i,): [["tt.divisibility", 16]] for i in range(5)}
     source = ASTSource(scaled_product, signature, constants, divisible)
     tiles = source.make_ir(make_options({"num_warps": 4}).language, GPUTarget("cuda", 90, 32))
-    return gpu_pipeline(tile_pipeline(tiles), "cuda:90", 4, 3)
+    return gpu_pipeline(tile_pipeline(tiles), machine_of("cuda:90"), 4, 3)
 
 
 def test_rows_of_single_elements_of_two_bytes_are_copied_too() -> None:

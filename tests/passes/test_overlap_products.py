@@ -17,6 +17,7 @@ from weft.compiler.stages import make_options
 from weft.ir import int_value, verify
 from weft.ir.gpu.ttng import WarpGroupDotWaitOp
 from weft.lower import lower
+from weft.machines import machine_of
 from weft.passes import tile_pipeline
 from weft.passes.gpu_pipelines import gpu_pipeline
 from weft.sim import Options, run
@@ -86,7 +87,7 @@ def laid_out(kernel: Any, stages: int = 3, warps: int = 4) -> ModuleOp:
     divisible: dict[tuple[int, ...], list[list[Any]]] = {(i,): [["tt.divisibility", 16]] for i in range(4)}
     source = ASTSource(kernel, signature, {"HEAD": HEAD, "BLOCK": BLOCK}, divisible)
     tiles = source.make_ir(make_options({"num_warps": warps}).language, GPUTarget("cuda", 90, 32))
-    module = gpu_pipeline(tile_pipeline(tiles), "cuda:90", warps, stages)
+    module = gpu_pipeline(tile_pipeline(tiles), machine_of("cuda:90"), warps, stages)
     verify(module, "layout")
     return module
 

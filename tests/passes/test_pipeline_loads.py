@@ -13,6 +13,7 @@ import weft
 import weft.language as tl
 from weft.ir import parse_module, print_module, verify
 from weft.lower import lower
+from weft.machines import machine_of
 from weft.passes import tile_pipeline
 from weft.passes.gpu_pipelines import gpu_pipeline
 from weft.sim import run
@@ -80,7 +81,8 @@ def text_of(elem: str = "f16", out: str = "f32", other: str = "0.0", inside: str
 
 
 def laid_out(target: str, stages: int = 3, warps: int = 4, text: str = "") -> ModuleOp:
-    module = gpu_pipeline(tile_pipeline(parse_module(text or text_of(), "product.ttir")), target, warps, stages)
+    tiles = tile_pipeline(parse_module(text or text_of(), "product.ttir"))
+    module = gpu_pipeline(tiles, machine_of(target), warps, stages)
     verify(module, "layout")
     assert print_module(parse_module(print_module(module))) == print_module(module)
     return module

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from xdsl.dialects.builtin import ModuleOp
@@ -10,8 +12,10 @@ from weft.ir import parse_module
 from weft.ir.gpu.ttg import LocalAllocOp, MemDescTransOp
 from weft.ir.gpu.ttng import FenceAsyncSharedOp
 from weft.lower import lower
-from weft.passes import tile_pipeline
+from weft.machines import Machine, machine_of
+from weft.passes import gpu_pipelines, tile_pipeline
 from weft.passes.gpu_pipelines import gpu_pipeline
+from weft.passes.share_stored import share_stored
 from weft.sim import Options, run
 
 from .two_arrays import TILES
@@ -53,7 +57,7 @@ WAYS = {
 def laid_out(way: str, stages: int = 1) -> ModuleOp:
     first, second = WAYS[way]
     module = tile_pipeline(parse_module(KERNEL.replace("FIRST", first).replace("SECOND", second)))
-    gpu_pipeline(module, "cuda:90", stages=stages)
+    gpu_pipeline(module, machine_of("cuda:90"), stages=stages)
     return module
 
 
@@ -85,5 +89,8 @@ def test_results(way: str, stages: int) -> None:
 @pytest.mark.parametrize(("limit", "stores"), [(32 << 10, 2), ((32 << 10) - 1, 3)])
 def test_only_where_all_tiles_have_room(limit: int, stores: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two tiles of 8 KiB, and one of 16 that is moved before it is stored to global memory; not the one that goes."""
-    monkeypatch.setattr("weft.passes.share_stored.shared_limit", lambda target: limit)
+    def with_less(module: ModuleOp, machine: Machine) -> None:
+        share_stored(module, replace(machine, shared_bytes=limit))
+
+    monkeypatch.setattr(gpu_pipelines, "share_stored", with_less)
     assert len([op for op in laid_out("turned first").walk() if isinstance(op, LocalAllocOp)]) == stores

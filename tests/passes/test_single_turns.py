@@ -14,6 +14,7 @@ from weft.compiler import ASTSource, GPUTarget
 from weft.compiler.options import make_options
 from weft.ir import verify
 from weft.ir.gpu import MemDescType
+from weft.machines import machine_of
 from weft.passes import tile_pipeline
 from weft.passes.gpu_pipelines import gpu_pipeline
 
@@ -37,7 +38,7 @@ def laid_out(**constants: int) -> ModuleOp:
     divisible: dict[tuple[int, ...], list[list[Any]]] = {(i,): [["tt.divisibility", 16]] for i in range(3)}
     source = ASTSource(stream, signature, constants, divisible)
     tiles = source.make_ir(make_options({"num_warps": 4}).language, GPUTarget("cuda", 90, 32))
-    module = gpu_pipeline(tile_pipeline(tiles), "cuda:90", 4, 3)
+    module = gpu_pipeline(tile_pipeline(tiles), machine_of("cuda:90"), 4, 3)
     verify(module, "layout")
     return module
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from weft.base import Span
 from weft.ir.lane import Allocation, Block, Builder, LaneOp, LaneProgram, Parameter, Value, verify
+from weft.machines import machine_of
 from weft.targets.nvidia import instruction
 
 SIZES = {"i1": 1, "i8": 1, "i16": 2, "f16": 2, "bf16": 2, "i32": 4, "f32": 4, "i64": 8, "f64": 8}
@@ -123,7 +124,7 @@ class Kit(Builder):
     def program(self) -> LaneProgram:
         """The program, verified."""
         made = LaneProgram(
-            "kernel", self.target, tuple(self.parameters), self.body, self.warps, shared=self.allocations
+            "kernel", machine_of(self.target), tuple(self.parameters), self.body, self.warps, shared=self.allocations
         )
         verify(made)
         return made

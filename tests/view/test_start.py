@@ -39,4 +39,4 @@ def test_other_commands_load_no_layouts(arguments: tuple[str, ...]) -> None:
 def test_layout_loads_them_and_nothing_else() -> None:
     found = loaded("layout", "show", "BlockedLayout([1], [2], [1], [0])", "--json")
     assert set(ROOMS) <= found
-    assert {m.split(".")[1] for m in found if "." in m} == {"base", "layouts", "view", "cli", "cli_layout"}
+    assert {m.split(".")[1] for m in found if "." in m} == {"base", "machines", "layouts", "view", "cli", "cli_layout"}

@@ -8,7 +8,8 @@ other nothing is known, but for the buffers of shared memory that it was compute
 >>> build = Builder(body)
 >>> lane = build.linear((0,), lane=(1, 2, 4, 8, 16))
 >>> twice = build.op("arith.muli", [lane, build.constant("i32", 2)], "i32")
->>> numbers = LaneNumbers(LaneProgram("kernel", "cuda:80", (), body, warps=1), [twice])
+>>> from weft.machines import DEFAULT
+>>> numbers = LaneNumbers(LaneProgram("kernel", DEFAULT, (), body, warps=1), [twice])
 >>> for op in body.ops:
 ...     numbers.evaluate(op)
 >>> numbers[twice].ravel()[:4].tolist()

@@ -10,7 +10,8 @@ until all of its kind were waited for.
 >>> for i in range(2):
 ...     place = build.add("shared", (), [("i32", 1)], {"allocation": i}).result
 ...     build.store("shared", place, build.constant("i32", i))
->>> lifetimes(LaneProgram("kernel", "cuda:80", (), body, warps=1, shared=[Allocation(4), Allocation(4)]))
+>>> from weft.machines import DEFAULT
+>>> lifetimes(LaneProgram("kernel", DEFAULT, (), body, warps=1, shared=[Allocation(4), Allocation(4)]))
 [Lifetime(first=2, last=2), Lifetime(first=5, last=5)]
 """
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from weft.ir.lane import ELEMENT_BITS, LaneOp, LaneProgram, Value
-from weft.targets.nvidia import instruction
+from weft.targets.table import instruction
 
 from .lane_numbers import Array, LaneNumbers
 

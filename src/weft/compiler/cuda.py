@@ -165,7 +165,7 @@ def _trace_unfollowed(src: Source, target: GPUTarget, given: Mapping[str, Any], 
     """See `sources`; a Gluon kernel is traced with the options that it is made with."""
     if getattr(src, "unfollowed", None):
         gluon = importlib.import_module(f"{__package__}.gpu") if src.ext == "ttgir" else None
-        wanted = language if gluon is None else gluon.gluon_options(given, int(target.arch))
+        wanted = language if gluon is None else gluon.gluon_options(given, target)
         trace_unfollowed(src, wanted, target)
 
 
@@ -207,7 +207,7 @@ def compile_for(
         facts, blobs = made_elsewhere(elsewhere, src, target, given, timings)
     else:
         with contextlib.suppress(Unsupported):  # which is said when the kernel has been traced
-            begin(ptx_target(str(target)))
+            begin(ptx_target(target.machine))
         facts, blobs = _stages().make(src, target, opts, given, timings)
     facts |= launch
     if store is not None:

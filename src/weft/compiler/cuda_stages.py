@@ -43,11 +43,11 @@ def make(
             "wrapped_offsets": [asdict(wrapped) for wrapped in wrapped_offsets(module)],
         }
     with stage("lane", timings, lambda: ttir):
-        program = lower(_laid_out(module, target, language), str(target))
+        program = lower(_laid_out(module, target, language), target.machine)
     with stage("llir", timings, lambda: text_of(program)):
         llir, version = emit_llvm(program, language.enable_fp_fusion, maxnreg)
     with stage("ptx", timings, lambda: llir):
-        ptx = assembly(llir, ptx_target(str(target)), version)
+        ptx = assembly(llir, ptx_target(target.machine), version)
     facts = _facts(program, emitted_of(program, llir, ptx, maxnreg), module_facts, language)
     texts = {"source": src.text(), "ttir": ttir, "llir": llir, "ptx": ptx}
     return facts, {name: text.encode("utf-8", "surrogatepass") for name, text in texts.items()}
@@ -56,25 +56,25 @@ def make(
 def _modules(src: Source, target: GPUTarget, language: CompileOptions, options: Mapping[str, Any]) -> ModuleOp:
     """Tile IR; for a Gluon kernel, layout IR."""
     if src.ext == "ttgir":
-        return gpu.layout_ir(src, int(target.arch), options)
+        return gpu.layout_ir(src, target, options)
     module: ModuleOp = src.make_ir(language, target)
     if "ttg.num-warps" in module.attributes:  # layout IR as text
         fence_copies(module)
-    return gpu_tile_pipeline(module, language.num_warps, language.enable_fp_fusion)
+    return gpu_tile_pipeline(module, target.machine.threads(language.num_warps), language.enable_fp_fusion)
 
 
 def _laid_out(module: ModuleOp, target: GPUTarget, language: CompileOptions) -> ModuleOp:
     """Layout IR as the lowering takes it; the module is changed."""
     if "ttg.num-warps" in module.attributes:
-        gpu.check_cluster(gpu.blocks_of(module), int(target.arch))
+        gpu.check_cluster(gpu.blocks_of(module), target.machine)
         if language.debug:
             check_layout_ir(module, values=language.sanitize_overflow)
         return layout_pipeline(module)
-    gpu.check_cluster(language.num_ctas, int(target.arch))
+    gpu.check_cluster(language.num_ctas, target.machine)
     warps, stages, blocks = language.num_warps, language.num_stages, language.num_ctas
     debug, values = language.debug, language.debug and language.sanitize_overflow
     fuse = language.enable_fp_fusion
-    return gpu_pipeline(module, str(target), warps, stages, blocks, fuse=fuse, debug=debug, values=values)
+    return gpu_pipeline(module, target.machine, warps, stages, blocks, fuse=fuse, debug=debug, values=values)
 
 
 def _again(ttir: str, target: GPUTarget, language: CompileOptions) -> ModuleOp:
@@ -90,7 +90,7 @@ def layout_text(ttir: str, target: GPUTarget, language: CompileOptions) -> str:
 
 def lane_text(ttir: str, target: GPUTarget, language: CompileOptions) -> str:
     """The lane program that tile IR became, as text."""
-    return text_of(lower(_again(ttir, target, language), str(target)))
+    return text_of(lower(_again(ttir, target, language), target.machine))
 
 
 def _facts(

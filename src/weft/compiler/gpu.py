@@ -16,6 +16,7 @@ from weft.base import CompileOptions, Unsupported
 from weft.ir import i32_attr, int_value, verify
 from weft.ir.lane import LaneProgram
 from weft.lower import lower
+from weft.machines import Machine
 from weft.passes.create_tensormaps import create_tensormaps
 from weft.passes.fence_copies import fence_copies
 from weft.passes.fence_reads import fence_reads
@@ -24,7 +25,7 @@ from weft.passes.resolve_layouts import resolve_layouts
 
 from .options import make_options
 from .sources import Source
-from .target import SIMULATED, GPUTarget
+from .target import SIMULATED, GPUTarget, as_target
 
 __all__ = ["blocks_of", "check_cluster", "lane_program", "layout_ir"]
 
@@ -41,31 +42,32 @@ def lane_program(
     """
     if target not in SIMULATED:
         raise Unsupported("simulating", target, hint=f"simulated targets: {', '.join(SIMULATED)}")
-    name = target.removeprefix("sim:")
-    arch = int(name.rpartition(":")[2])
+    chosen = as_target(target.removeprefix("sim:"))
+    machine = chosen.machine
     options = {"default_dot_input_precision": "tf32", **options}  # what mma.sync and wgmma do with float32
     language = make_options(options).language
     fuse = language.enable_fp_fusion
     laid_out = src.ext == "ttgir"
-    module = layout_ir(src, arch, options) if laid_out else src.make_ir(language, GPUTarget("cuda", arch, 32))
+    module = layout_ir(src, chosen, options) if laid_out else src.make_ir(language, chosen)
     as_text = not laid_out and "ttg.num-warps" in module.attributes
     if as_text:
         fence_copies(module)
     elif not laid_out:
-        gpu_tile_pipeline(module, language.num_warps, fuse)
+        gpu_tile_pipeline(module, machine.threads(language.num_warps), fuse)
     if told is not None:
         told([asdict(found) for found in wrapped_offsets(module)])
     if language.debug and (laid_out or as_text):
         check_layout_ir(module, values=language.sanitize_overflow)
     if laid_out:
-        return lower(module)
+        return lower(module, machine)
     if as_text:
-        check_cluster(blocks_of(module), arch)
-        return lower(layout_pipeline(module), name)
-    check_cluster(language.num_ctas, arch)
+        check_cluster(blocks_of(module), machine)
+        return lower(layout_pipeline(module), machine)
+    check_cluster(language.num_ctas, machine)
     warps, stages, blocks = language.num_warps, language.num_stages, language.num_ctas
     debug, values = language.debug, language.debug and language.sanitize_overflow
-    return lower(gpu_pipeline(module, name, warps, stages, blocks, fuse=fuse, debug=debug, values=values))
+    module = gpu_pipeline(module, machine, warps, stages, blocks, fuse=fuse, debug=debug, values=values)
+    return lower(module, machine)
 
 
 def blocks_of(module: ModuleOp) -> int:
@@ -78,26 +80,26 @@ class NoClusters(Unsupported, ValueError):
     """The GPU has no clusters of blocks; for Triton that is a ValueError."""
 
 
-def check_cluster(blocks: int, arch: int) -> None:
+def check_cluster(blocks: int, machine: Machine) -> None:
     """NoClusters where there are none."""
-    if blocks > 1 and arch < 90:
+    if blocks > machine.cluster_blocks == 1:
         hint = "num_ctas > 1 requires NVIDIA SM90+ (Hopper): launch with num_ctas=1, or for target cuda:90"
-        raise NoClusters(f"a cluster of {blocks} blocks (num_ctas={blocks})", f"cuda:{arch}", hint=hint)
+        raise NoClusters(f"a cluster of {blocks} blocks (num_ctas={blocks})", machine.name, hint=hint)
 
 
-def gluon_options(options: Mapping[str, Any], arch: int) -> CompileOptions:
+def gluon_options(options: Mapping[str, Any], target: GPUTarget) -> CompileOptions:
     """The options that a Gluon kernel is traced with."""
     given = dict(options)
-    if arch >= 90:
+    if int(target.arch) >= 90:
         given.setdefault("max_num_imprecise_acc_default", 2**30)
     return make_options(given).language
 
 
-def layout_ir(src: Source, arch: int, options: Mapping[str, Any]) -> ModuleOp:
-    """The layout IR of a Gluon kernel for an NVIDIA GPU: traced, all layouts resolved, and checked."""
-    language = gluon_options(options, arch)
-    check_cluster(language.num_ctas, arch)
-    module: ModuleOp = src.make_ir(language, GPUTarget("cuda", arch, 32))
+def layout_ir(src: Source, target: GPUTarget, options: Mapping[str, Any]) -> ModuleOp:
+    """The layout IR of a Gluon kernel for a GPU: traced, all layouts resolved, and checked."""
+    language = gluon_options(options, target)
+    check_cluster(language.num_ctas, target.machine)
+    module: ModuleOp = src.make_ir(language, target)
     if options.get("maxnreg") is not None:
         module.attributes["ttg.maxnreg"] = i32_attr(int(options["maxnreg"]))
     verify(module, "gluon")

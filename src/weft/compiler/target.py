@@ -12,6 +12,7 @@ from typing import Any
 
 from weft.backends.cpu.driver import get_num_threads, host_cpu, set_num_threads, set_scratch_limit
 from weft.base import Unsupported
+from weft.machines import Machine, machine_of
 
 __all__ = [
     "TARGETS",
@@ -47,6 +48,11 @@ class GPUTarget:
     backend: str
     arch: int | str
     warp_size: int
+
+    @property
+    def machine(self) -> Machine:
+        """What the compiler knows of a GPU."""
+        return machine_of(str(self))
 
     def __str__(self) -> str:
         return self.backend if self.backend == "cpu" else f"{self.backend}:{self.arch}"

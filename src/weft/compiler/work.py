@@ -60,7 +60,7 @@ def work_of(src: Source, target: GPUTarget, options: Mapping[str, Any]) -> Work:
     """Trace a kernel. Raises what is wrong with it."""
     language = make_options(options).language
     if src.ext == "ttgir":
-        language = importlib.import_module(f"{__package__}.gpu").gluon_options(options, int(target.arch))
+        language = importlib.import_module(f"{__package__}.gpu").gluon_options(options, target)
     text = ir.print_module(src.make_ir(language, target), locations=True)
     given = tuple(options.items())
     return Work(src.name, text, src.ext, src.text(), target.backend, target.arch, target.warp_size, given)

@@ -27,6 +27,7 @@ from typing import Any
 
 from weft.base import CompilerCrash, Span
 from weft.layouts import LinearLayout
+from weft.machines import Machine
 from weft.ops import ELEMENTS
 from weft.ops.table import ROWS
 
@@ -146,15 +147,14 @@ class Variable:
 
 @dataclass
 class LaneProgram:
-    """A kernel for one target: its parameters are the arguments of `body`, in order, pointers as i64."""
+    """A kernel for one machine: its parameters are the arguments of `body`, in order, pointers as i64."""
 
     name: str
-    target: str
+    machine: Machine
     parameters: tuple[Parameter, ...]
     body: Block
     warps: int
     """All warps of a block, those of partitions included."""
-    lanes: int = 32
     blocks: int = 1
     """Blocks of a cluster."""
     registers: int = 0
@@ -166,6 +166,16 @@ class LaneProgram:
     shared: list[Allocation] = field(default_factory=list)
     variables: list[Variable] = field(default_factory=list)
     """What the kernel's variables have become, in the order of their assignments."""
+
+    @property
+    def target(self) -> str:
+        """The name of its machine, for messages."""
+        return self.machine.name
+
+    @property
+    def lanes(self) -> int:
+        """Threads of a warp."""
+        return self.machine.lanes
 
     @property
     def shared_bytes(self) -> int:
@@ -409,7 +419,9 @@ def text_of(program: LaneProgram) -> str:
         f"{name(v)}: {p.name} {p.elem}{'*' + p.pointee if p.pointee else ''}"
         for v, p in zip(program.body.arguments, program.parameters, strict=True)
     )
-    lines.append(f"{program.name}({parameters}) for {program.target}, {program.warps} warps of {program.lanes} lanes")
+    lines.append(
+        f"{program.name}({parameters}) for {program.machine.name}, {program.warps} warps of {program.lanes} lanes"
+    )
     for i, a in enumerate(program.shared):
         lines.append(f"  shared {i}: {a.bytes} bytes at {a.offset} {a.what}".rstrip())
     block(program.body, "  ")

@@ -17,17 +17,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from weft.machines import DEFAULT
+
 from . import f2
 
 __all__ = ["count_wavefronts", "passes"]
 
 WORD_LOG = 5
 """Bits of a word, as a logarithm."""
-WORD_BYTES = 4
-BANKS = 32
+WORD_BYTES = DEFAULT.bank_bytes
 
 
-def passes(lanes: Sequence[int], bits_log: int, vector: int, banks: int = 32) -> tuple[int, int]:
+def passes(lanes: Sequence[int], bits_log: int, vector: int, banks: int = DEFAULT.banks) -> tuple[int, int]:
     """(passes over the banks, passes without conflicts) when each lane accesses 2 ** vector consecutive elements.
 
     `lanes` are the offsets, in elements of 2 ** bits_log bits, that each lane bit adds; they are multiples of
@@ -51,7 +52,9 @@ def passes(lanes: Sequence[int], bits_log: int, vector: int, banks: int = 32) ->
     return phases << f2.rank(words) - f2.rank(banked), phases
 
 
-def count_wavefronts(addresses: npt.NDArray[np.integer[Any]] | Sequence[int], width: int, banks: int = BANKS) -> int:
+def count_wavefronts(
+    addresses: npt.NDArray[np.integer[Any]] | Sequence[int], width: int, banks: int = DEFAULT.banks
+) -> int:
     """The wavefronts of one access whose lanes want `width` bytes at these byte addresses, by counting; any addresses.
 
     >>> count_wavefronts([0, 4, 8, 12], 4), count_wavefronts([0, 128, 256, 256], 4)

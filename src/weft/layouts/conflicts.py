@@ -18,6 +18,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from weft.base import LayoutError
+from weft.machines import DEFAULT
 
 from . import f2
 from .arguments import bits_of, linear_of, shape_of
@@ -27,9 +28,8 @@ from .zoo import DistributedLayout, PaddedSharedLayout, SharedLayout
 
 __all__ = ["bank_conflicts", "count_wavefronts", "shared_access", "wavefronts"]
 
-BANKS = 32
-WORD_BITS = 32
-WIDEST_BITS = 128
+BANKS, WORD_BITS = DEFAULT.banks, 8 * DEFAULT.bank_bytes
+WIDEST_BITS = 8 * DEFAULT.vector_bytes
 
 
 def _linear(layout: DistributedLayout | SharedLayout | LinearLayout, shape: Sequence[int]) -> LinearLayout:

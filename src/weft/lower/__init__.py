@@ -17,7 +17,7 @@ from weft.ir import int_value, is_pointer, pointee_of, type_text
 from weft.ir.gpu import encoding_of
 from weft.ir.lane import Block, LaneProgram, Parameter, Value, verify
 from weft.ir.types import TensorDescType
-from weft.layouts.plan import machine_of
+from weft.machines import DEFAULT, Machine, machine_of
 
 from . import (
     atomics,
@@ -61,13 +61,17 @@ FAMILIES = (
 )
 
 
-def lower(module: ModuleOp, target: str | None = None) -> LaneProgram:
-    """The lane program of the one kernel in a module of layout IR. Unsupported where an operation has no lowering."""
+def lower(module: ModuleOp, machine: Machine | None = None) -> LaneProgram:
+    """The lane program of the one kernel in a module of layout IR, for a machine or for the one that it names.
+
+    Unsupported where an operation has no lowering.
+    """
     kernels = [op for op in module.body.block.ops if op.name == "tt.func"]
     if len(kernels) != 1:
         raise Unsupported(f"a module of {len(kernels)} functions", hint="a module has one kernel, a `tt.func public`")
     attributes = module.attributes
-    name = target or str(getattr(attributes.get("ttg.target"), "data", "cuda:80"))
+    if machine is None:
+        machine = machine_of(getattr(attributes.get("ttg.target"), "data", DEFAULT))
     kernel = kernels[0]
     body = kernel.regions[0].blocks[0]
     parameters: list[Parameter] = []
@@ -77,17 +81,18 @@ def lower(module: ModuleOp, target: str | None = None) -> LaneProgram:
         parameters.append(_parameter(name_hint, value.type))
         arguments.append(Value("i64" if parameters[-1].pointee else parameters[-1].elem, 1))
     warps = int_value(attributes["ttg.num-warps"]) if "ttg.num-warps" in attributes else 4
-    lanes = int_value(attributes["ttg.threads-per-warp"]) if "ttg.threads-per-warp" in attributes else 32
+    lanes = int_value(attributes["ttg.threads-per-warp"]) if "ttg.threads-per-warp" in attributes else machine.lanes
+    if lanes != machine.lanes:
+        raise Unsupported(f"layout IR for warps of {lanes} threads", machine.name)
     program = LaneProgram(
         str(getattr(kernel.properties["sym_name"], "data", "kernel")),
-        name,
+        machine,
         tuple(parameters),
         Block(tuple(arguments)),
         warps,
-        lanes,
         int_value(attributes["ttg.num-ctas"]) if "ttg.num-ctas" in attributes else 1,
     )
-    context = Context(program, machine_of(name))
+    context = Context(program)
     for value, argument in zip(body.args, arguments, strict=True):
         context[value] = argument
     cap = int_value(attributes["ttg.maxnreg"]) if "ttg.maxnreg" in attributes else 0

@@ -25,8 +25,6 @@ __all__ = ["KINDS", "ORDERS", "SCOPES", "everywhere", "to_all"]
 _NAMES = ("and", "or", "xor", "add", "fadd", "max", "min", "umax", "umin", "exch")
 KINDS = dict(enumerate(_NAMES, 1))
 ORDERS = {1: "relaxed", 2: "acquire", 3: "release", 4: "acq_rel"}
-TOGETHER = {"f16": 80, "bf16": 90, "f32": 90}
-"""The compute capability that adds several elements at once."""
 SCOPES = {1: "gpu", 2: "cta", 3: "sys"}
 
 
@@ -61,7 +59,7 @@ def _each(
     layout = c.layout(operands[0]) if is_tensor(operands[0].type) else None
     order = unique_registers(layout) if layout is not None else [0]
     vector = 1
-    if attrs.get("kind") == "fadd" and elem in TOGETHER and not used:
+    if attrs.get("kind") == "fadd" and not used:
         order, vector = _together(c, operands[0], mask, elem, order)
     starts = order[::vector]
     chosen = [c.build.rename(c.whole(operands[0]), starts), *(c.build.rename(c.whole(x), order) for x in operands[1:])]
@@ -92,12 +90,12 @@ def _each(
 def _together(
     c: Context, pointer: SSAValue, mask: SSAValue | None, elem: str, order: list[int]
 ) -> tuple[list[int], int]:
-    """(registers, how many of them side by side) as far as the target adds several at once."""
-    capability = int(c.program.target.rpartition(":")[2].rstrip("abcdefghijklmnopqrstuvwxyz") or 0)
-    if not is_tensor(pointer.type) or capability < TOGETHER[elem]:
+    """(registers, how many of them side by side) as far as the machine adds several at once."""
+    most = dict(c.program.machine.atomic_adds).get(elem, 1)
+    if not is_tensor(pointer.type) or most == 1:
         return order, 1
     found, vector = access_order(c, pointer, mask, ELEMENT_BITS[elem])
-    return found, vector if capability >= 90 else min(vector, 2)
+    return found, min(vector, most)
 
 
 def everywhere(c: Context) -> dict[str, list[tuple[int]]]:

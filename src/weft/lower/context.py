@@ -15,7 +15,6 @@ from weft.ir.gpu import AsyncTokenType, MemDescType, layout_of
 from weft.ir.lane import Allocation, Block, Builder, LaneProgram, Value
 from weft.ir.types import TensorDescType
 from weft.layouts import LinearLayout
-from weft.layouts.plan import Machine
 from weft.ops.table import ELEMENTWISE
 
 from .variables import variable_of
@@ -61,8 +60,8 @@ _INSTEAD = {
 class Context:
     """The lowering of one kernel: where operations are appended, and what each value has become."""
 
-    def __init__(self, program: LaneProgram, machine: Machine) -> None:
-        self.program, self.machine = program, machine
+    def __init__(self, program: LaneProgram) -> None:
+        self.program, self.machine = program, program.machine
         self.build = Builder(program.body)
         self.facts = AxisFacts()
         self.fragments: dict[SSAValue, Value] = {}

@@ -14,31 +14,20 @@ f16 from fp8 a lane has four neighbours instead of two.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from xdsl.ir import Operation
 
 from weft.base import CompilationError
 from weft.ir.lane import ELEMENT_BITS, Value
 from weft.layouts import LinearLayout, f2
-from weft.targets.nvidia import INSTRUCTIONS, SATURATING, Instruction
+from weft.targets.instruction import Instruction
+from weft.targets.table import available, instruction, products
 
 from . import fragments
 from .context import Context, lowering, tile_shape
 from .unfit import left_over, named, no_instruction, other_lanes, other_sums, other_warps
 
-PTX = {"f16": "f16", "bf16": "bf16", "f32": "tf32", "f64": "f64", "f8E4M3FN": "e4m3", "f8E5M2": "e5m2", "i8": "s8"}
-SHAPES = {
-    "f16": ((16, 8, 16), (16, 8, 8)),
-    "bf16": ((16, 8, 16), (16, 8, 8)),
-    "f32": ((16, 8, 8), (16, 8, 4)),
-    "f64": ((16, 8, 16), (16, 8, 8), (16, 8, 4), (8, 8, 4)),
-    "f8E4M3FN": ((16, 8, 32),),
-    "f8E5M2": ((16, 8, 32),),
-    "i8": ((16, 8, 32), (16, 8, 16), (8, 8, 16)),
-}
-"""Shapes of matrix instructions by the type of the left operand, the largest first."""
-ACCUMULATOR = {"i32": "s32"}
 LONGEST = ((1 << 31) - 1) // (128 * 128)
 """How many products of int8 cannot leave int32 together."""
 
@@ -54,11 +43,11 @@ def _dot(c: Context, op: Operation) -> None:
     if product.holds_rows():
         c[op.results[0]] = product.by_multiplying()
         return
-    for entry in _candidates(c, *product.values):
+    for entry in product.candidates():
         along = product.summed_order(entry)
         if along is not None:
-            if entry.name + SATURATING in INSTRUCTIONS and _cannot_overflow(c, op, product.depth):
-                entry = INSTRUCTIONS[entry.name + SATURATING]
+            if entry.params["saturating"] and _cannot_overflow(c, op, product.depth):
+                entry = instruction(entry.params["saturating"])
             c[op.results[0]] = product.by_instruction(entry, along)
             return
     raise _unfit(c, op, product)
@@ -75,10 +64,11 @@ def _cannot_overflow(c: Context, op: Operation, depth: int) -> bool:
 
 def _unfit(c: Context, op: Operation, product: _Product) -> CompilationError:
     """Why no instruction can do it: of those that there are, the one that comes nearest."""
-    found = list(_candidates(c, *product.values))
+    found = product.candidates()
     if not found:
-        known = dict.fromkeys(name.split(".")[4] for name in INSTRUCTIONS if name.startswith("mma.sync."))
-        return no_instruction([v.elem for v in product.values], c.program.target, c.build.span, list(known))
+        of_warps = (e for e in available(c.program.machine) if e.shape and e.params.get("warps", 1) == 1)
+        known = dict.fromkeys(e.params["types"][0] for e in of_warps)
+        return no_instruction([v.elem for v in product.values], c.program.machine, c.build.span, list(known))
     fits = (e for e in found if left_over(e, product.shape, product.depth, c.build.span) is None)
     entry = next(fits, found[-1])
     error = left_over(entry, product.shape, product.depth, c.build.span)
@@ -91,16 +81,6 @@ def _unfit(c: Context, op: Operation, product: _Product) -> CompilationError:
     if which < 2:
         wanted = f"DotOperandLayout({which}, {named(op.results[0])}, k_width)"
     return other_lanes(entry, which, op.operands[which], product.layouts[which], c.build.span, wanted)
-
-
-def _candidates(c: Context, left: Value, right: Value, total: Value) -> Iterator[Instruction]:
-    """The matrix instructions of the target for these types."""
-    acc = ACCUMULATOR.get(total.elem, total.elem)
-    capability = int(c.program.target.rpartition(":")[2].rstrip("abcdefghijklmnopqrstuvwxyz") or 0)
-    for m, n, k in SHAPES.get(left.elem, ()):
-        name = f"mma.sync.m{m}n{n}k{k}.{acc}.{PTX[left.elem]}.{PTX.get(right.elem)}.{acc}"
-        if name in INSTRUCTIONS and INSTRUCTIONS[name].works_on(capability):
-            yield INSTRUCTIONS[name]
 
 
 def _lanes(tile: LinearLayout | None) -> tuple[Point, ...]:
@@ -170,6 +150,10 @@ class _Product:
         return self.c.build.op("arith.extsi" if elem[0] == "i" else "arith.extf", [value], elem)
 
     # -- matrix instructions ----------------------------------------------------------------------------------------
+
+    def candidates(self) -> tuple[Instruction, ...]:
+        """The matrix instructions of the machine for these types."""
+        return products(self.c.program.machine, *(v.elem for v in self.values))
 
     def summed_order(self, entry: Instruction) -> list[int] | None:
         """Where the bits of the instruction's k lie in the layouts; None where lanes do not hold what it wants."""

@@ -27,7 +27,6 @@ from dataclasses import dataclass, field
 
 from weft.ir.lane import ELEMENT_BITS, LaneOp, LaneProgram, Value, is_elementwise
 from weft.ops.table import ROWS
-from weft.targets.nvidia import REGISTERS, blocks_at_a_time, shared_limit
 
 from .granules import LAZY, WIDE, granules_of
 
@@ -90,19 +89,19 @@ def plan(program: LaneProgram) -> Plan | None:
     threads = program.warps * program.lanes
     if threads < LARGE or program.blocks > 1 or program.registers or not _is_plain(program):
         return None
-    capability = int(program.target.rpartition(":")[2].rstrip("a"))
-    blocks = max(1, min(THREADS // threads, blocks_at_a_time(capability, threads, program.shared_bytes)))
+    machine = program.machine
+    blocks = max(1, min(THREADS // threads, machine.blocks_at_a_time(threads, program.shared_bytes)))
     found = Plan(granules_of(program.body), blocks)
     in_branches = max((_words(v, g) for v, g in found.lazy.items() if v.op and v.op.regions), default=0)
     uses = _Uses(program, found)
     ahead = max(0, _on_the_way(program, found) - FEW_ON_THE_WAY) + max(0, uses.behind() - FEW_BEHIND)
-    most = REGISTERS // (threads * blocks) - OTHERS - max(IN_HAND, 2 * in_branches) - ahead
+    most = machine.registers // (threads * blocks) - OTHERS - max(IN_HAND, 2 * in_branches) - ahead
     if all(uses.words(wall) <= max(most, FITS) for wall in range(uses.walls)):
         return None
     for wall in range(uses.walls):
         while uses.words(wall) > most and uses.drop(wall):
             found.again += 1
-    room = (shared_limit(program.target) + RESERVED) // blocks - RESERVED - program.shared_bytes
+    room = (machine.shared_bytes + RESERVED) // blocks - RESERVED - program.shared_bytes
     uses.park(most, room // (4 * threads) // PARKED_AT_A_TIME * PARKED_AT_A_TIME)
     found.live = [uses.live(wall) for wall in range(uses.walls)]
     found.spare = [most, *(most + SPARE - uses.words(wall) for wall in range(uses.walls))]

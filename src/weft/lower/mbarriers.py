@@ -12,7 +12,7 @@ from weft.base import CompilationError, Unsupported
 from weft.ir import int_value, walk
 from weft.ir.lane import Block, LaneOp, Value
 from weft.layouts import f2
-from weft.targets.nvidia import INSTRUCTIONS
+from weft.targets.table import has
 
 from .context import Context, lowering
 
@@ -50,8 +50,7 @@ def holds(op: Operation, name: str) -> bool:
 
 def _has(c: Context, name: str) -> bool:
     """Whether the target has an instruction."""
-    capability = int(c.program.target.rpartition(":")[2].rstrip("abcdefghijklmnopqrstuvwxyz") or 0)
-    return INSTRUCTIONS[name].works_on(capability)
+    return has(c.program.machine, name)
 
 
 def _makes(op: LaneOp) -> bool:

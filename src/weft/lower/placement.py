@@ -16,7 +16,6 @@ from collections.abc import Callable, Sequence
 from weft.analysis import Lifetime, lifetimes, lines_of, touched_buffers
 from weft.base import OutOfResources
 from weft.ir.lane import Allocation, LaneProgram
-from weft.targets.nvidia import shared_limit
 
 __all__ = ["place"]
 
@@ -47,7 +46,7 @@ def place(program: LaneProgram) -> None:
         buffer.offset = best.get(i, 0)
         if i not in best:
             buffer.bytes = 0  # nothing uses it
-    limit = shared_limit(program.target)
+    limit = program.machine.shared_bytes
     if program.shared_bytes > limit:
         raise _too_much(program, lives, limit)
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 from weft.ir.lane import Block, LaneOp, LaneProgram, Value, is_elementwise
-from weft.targets.nvidia import instruction
+from weft.targets.table import instruction
 
 __all__ = ["share"]
 

@@ -63,11 +63,11 @@ class _Side:
         pairs = [(interval // width, padding // width) for interval, padding in gaps]
         machine = c.machine
         if begin % ROW or not matrices:  # lanes give rows of matrices, whose elements cannot change places
-            machine = replace(machine, ldmatrix=False, stmatrix=False)
+            machine = replace(machine, matrix_loads=False, matrix_stores=False)
         self.plan: LocalAccess = plan_local_access(layout, memory, shape, 8 * width, machine, store=store, gaps=pairs)
         self.homes, self.rank = _homes(self.plan, rank), rank
         if self.homes:  # ldmatrix and stmatrix are for a block's own memory only
-            machine = replace(machine, ldmatrix=False, stmatrix=False)
+            machine = replace(machine, matrix_loads=False, matrix_stores=False)
             self.plan = plan_local_access(layout, memory, shape, 8 * width, machine, store=store, gaps=pairs)
         offsets = self.plan.place
         low = (1 << offsets.out_log("offset")) - 1

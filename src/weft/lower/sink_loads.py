@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from weft.ir.lane import Block, LaneOp, LaneProgram, Value
-from weft.targets.nvidia import instruction
+from weft.targets.table import instruction
 
 __all__ = ["sink_loads"]
 

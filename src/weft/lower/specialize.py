@@ -28,7 +28,7 @@ from xdsl.ir import Operation, Region
 from weft.base import CompilationError, Span, Unsupported
 from weft.ir import ints_of, span_of, walk
 from weft.ir.lane import ELEMENT_BITS, Block, LaneOp, Value, is_elementwise
-from weft.targets.nvidia import instruction
+from weft.targets.table import first_with, has, instruction
 
 from .context import Context, lowering
 from .mbarriers import elected
@@ -106,7 +106,7 @@ def _check_budgets(c: Context, sites: Sequence[Site]) -> None:
                 hint="0 in worker_num_regs asks for none in particular",
             )
     move = instruction("setmaxnreg.dec")
-    if move.works_on(int(c.program.target.rpartition(":")[2])):
+    if has(c.program.machine, move.name):
         return
     for site in sites:
         if any(site.registers):
@@ -114,9 +114,9 @@ def _check_budgets(c: Context, sites: Sequence[Site]) -> None:
                 f"a number of registers for each partition ({site.registers}, by setmaxnreg)",
                 c.program.target,
                 span_of(site.op),
-                works_on=[f"cuda:{move.since}"],
+                works_on=first_with(move.name),
                 hint=f"worker_num_regs={[0] * len(site.warps)} asks for none: all threads have the same number, on any "
-                f"target; with these numbers it works on cuda:{move.since}",
+                f"target; with these numbers it works on {first_with(move.name)[0]}",
             )
 
 

@@ -14,7 +14,8 @@ from weft.base import CompilationError, LayoutError, Note, Span, Unsupported
 from weft.ir import bit_width, is_tensor
 from weft.ir.gpu import MemDescType, encoding_of
 from weft.layouts import LinearLayout, NVMMASharedLayout, sketch, sketch_memory
-from weft.targets.nvidia import Instruction
+from weft.machines import Machine
+from weft.targets.instruction import Instruction
 
 from .context import Context
 
@@ -39,12 +40,12 @@ def named(value: SSAValue) -> str:
     return repr(found.named) if found is not None else "no layout"
 
 
-def no_instruction(elems: Sequence[str], target: str, span: Span | None, known: Sequence[str]) -> Unsupported:
+def no_instruction(elems: Sequence[str], machine: Machine, span: Span | None, known: Sequence[str]) -> Unsupported:
     """There is no matrix instruction for these types."""
     left, right, total = elems
     return Unsupported(
         f"a product of {left} and {right} into {total} by a matrix instruction",
-        target,
+        machine.name,
         span,
         hint=f"the instructions multiply {', '.join(known)}; gl.dot_fma, in a BlockedLayout, multiplies in lanes",
     )

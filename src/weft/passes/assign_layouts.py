@@ -31,6 +31,7 @@ from weft.ir import bit_width, element_of, int_value, ints_of, is_tensor, shape_
 from weft.ir.gpu import laid_tensor
 from weft.ir.gpu.ttg import ConvertLayoutOp
 from weft.layouts import BlockedLayout, DotOperandLayout, LinearLayout, NVMMADistributedLayout, SliceLayout, infer
+from weft.machines import Machine
 
 from .blocks_of_clusters import Bases, operand_division
 from .layout_choices import SHAPES, TURNED_VIEWS, VIEWS, AnyLayout, Choices, carried, linear_of, natural_result
@@ -228,8 +229,12 @@ class _Assigner:
         if held is not None and is_of_warpgroups(held) and bits == 16:
             left = self.get(a, DotOperandLayout(0, parent, 2))
         else:
-            left = allocated(op, self.get(a, self.own(a)), contiguous_dim(a, access), 0, self.division(op, 0))
-        right = allocated(op, self.get(b, self.own(b)), contiguous_dim(b, access), 1, self.division(op, 1))
+            left = allocated(
+                op, self.get(a, self.own(a)), contiguous_dim(a, access), 0, self.division(op, 0), self.choices.machine
+            )
+        right = allocated(
+            op, self.get(b, self.own(b)), contiguous_dim(b, access), 1, self.division(op, 1), self.choices.machine
+        )
         old = op.results[0]
         result = warpgroup_product(op, left, right, self.get(total, parent))
         self.choices.stands_for(result, old)
@@ -275,9 +280,9 @@ def is_of_warpgroups(layout: AnyLayout) -> bool:
 
 
 def assign_layouts(
-    module: ModuleOp, target: str, warps: int = 4, lanes: int = 32, blocks: int = 1, *, ahead: bool = False
+    module: ModuleOp, machine: Machine, warps: int = 4, blocks: int = 1, *, ahead: bool = False
 ) -> ModuleOp:
-    """Layouts for all tiles of a module of tile IR, which becomes layout IR for a target.
+    """Layouts for all tiles of a module of tile IR, which becomes layout IR for a machine.
 
     A program is a cluster of so many `blocks`, which divide its tiles. `ahead` says that loads for products will be
     copied turns ahead (pipeline_loads.py).
@@ -285,7 +290,7 @@ def assign_layouts(
     for function in module.body.block.ops:
         if function.name == "tt.func":
             for block in function.regions[0].blocks:
-                choices = Choices(target, warps, lanes, blocks, ahead)
+                choices = Choices(machine, warps, blocks, ahead)
                 choices.decide(block)
                 assigner = _Assigner(choices)
                 assigner.block(block)
@@ -295,8 +300,8 @@ def assign_layouts(
     attributes: dict[str, Attribute] = {
         "ttg.num-ctas": IntegerAttr(blocks, i32),
         "ttg.num-warps": IntegerAttr(warps, i32),
-        "ttg.target": StringAttr(target),
-        "ttg.threads-per-warp": IntegerAttr(lanes, i32),
+        "ttg.target": StringAttr(machine.name),
+        "ttg.threads-per-warp": IntegerAttr(machine.lanes, i32),
     }
     module.attributes.update(attributes)
     return module

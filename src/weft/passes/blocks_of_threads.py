@@ -11,12 +11,11 @@ from math import prod
 
 from weft.analysis import Facts
 from weft.layouts import BlockedLayout, NVMMADistributedLayout
+from weft.targets.instruction import Instruction
 
 __all__ = ["VECTOR_BITS", "access_layout", "blocked_for", "matrix_layout", "multiplying_layout"]
 
 VECTOR_BITS = 128
-SMALLEST_DEPTH = {"f16": 8, "bf16": 8, "i8": 16, "f32": 4, "f64": 4, "f8E4M3FN": 32, "f8E5M2": 32}
-"""The fewest products that a matrix instruction sums, by the type of the operands."""
 
 
 def blocked_for(
@@ -66,15 +65,15 @@ def multiplying_layout(shape: Sequence[int], lanes: int, warps: int) -> BlockedL
 
 
 def matrix_layout(
-    shape: Sequence[int], depth: int, element: str, warps: int, chained: bool
+    found: Sequence[Instruction], shape: Sequence[int], depth: int, warps: int, chained: bool
 ) -> NVMMADistributedLayout | None:
-    """The result of a product by matrix instructions; None where they do not fit.
+    """The result of a product by some of the matrix instructions that were found; None where none of them fits.
 
     With `chained`, the result is an operand of another product: warps lie along rows as far as there are any, so that
     it need not move.
     """
     rows, columns = shape[-2:]
-    if rows < 16 or columns < 8 or depth < SMALLEST_DEPTH.get(element, depth + 1):
+    if rows < 16 or columns < 8 or depth < min((e.shape[2] for e in found), default=depth + 1):
         return None
     parts = [1] * len(shape)
     if len(shape) == 3:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from xdsl.dialects.builtin import ModuleOp
 
+from weft.machines import Machine
+
 from .align_rows import align_rows
 from .assign_layouts import assign_layouts
 from .check_stores import check_stores
@@ -21,7 +23,7 @@ from .inline_calls import inline_calls
 from .join_branches import join_branches
 from .join_products import join_products
 from .partial_sums import partial_sums
-from .pipeline_loads import copies_ahead, pipeline_loads
+from .pipeline_loads import pipeline_loads
 from .pipelines import tile_pipeline
 from .recoalesce import recoalesce
 from .rewrite_descriptors import rewrite_descriptors
@@ -35,19 +37,19 @@ from .structure_branches import structure_branches
 __all__ = ["check_layout_ir", "gpu_pipeline", "gpu_tile_pipeline", "layout_pipeline"]
 
 
-def gpu_tile_pipeline(module: ModuleOp, warps: int = 4, fuse: bool = True) -> ModuleOp:
-    """`tile_pipeline`, and what is for GPUs alone; with `fuse`, a product and a sum may be rounded
+def gpu_tile_pipeline(module: ModuleOp, threads: int, fuse: bool = True) -> ModuleOp:
+    """`tile_pipeline`, and what is for blocks of so many threads; with `fuse`, a product and a sum may be rounded
     together, and sums of a loop be added in another order."""
     tile_pipeline(module, fuse=fuse)
     if fuse and contract_sums(module):
         cse_dce(module)
-    partial_sums(module, warps, reorder=fuse)  # after it: a sum of products is no sum any more
+    partial_sums(module, threads, reorder=fuse)  # after it: a sum of products is no sum any more
     return module
 
 
 def gpu_pipeline(
     module: ModuleOp,
-    target: str,
+    machine: Machine,
     warps: int = 4,
     stages: int = 3,
     blocks: int = 1,
@@ -56,7 +58,7 @@ def gpu_pipeline(
     debug: bool = False,
     values: bool = False,
 ) -> ModuleOp:
-    """Layout IR for a target ("cuda:80"), as the lowering takes it, from what `gpu_tile_pipeline` gave.
+    """Layout IR for a machine, as the lowering takes it, from what `gpu_tile_pipeline` gave.
 
     `stages` is how many turns of a loop of products are under way at a time; 1 is none but its own. A program is a
     cluster of so many `blocks`.
@@ -65,26 +67,26 @@ def gpu_pipeline(
     arguments (see `rewrite_descriptors`). With `debug`, assertions know what they are about, and with `values` besides,
     values that mean nothing are found where they matter (see `check_values`).
     """
-    rewrite_descriptors(module, target)
+    rewrite_descriptors(module, machine.name)
     decompose_dot_scaled(module)
     if debug and values:
         check_values(module)
         check_stores(module, barriers=True)
     if debug:
         explain_asserts(module)
-    split_products(module, target)
+    split_products(module, machine)
     cse_dce(module, fuse)  # the rewrites repeat themselves for each access
     join_branches(module)  # after it: equal conditions are one value
     drop_unchanged(module)  # and only then is it seen what loops leave as it is
     scalarize_carried(module, pointers=False)  # what can be computed in any layout need not be moved to another
-    assign_layouts(module, target, warps, blocks=blocks, ahead=stages > 1 and copies_ahead(target))
+    assign_layouts(module, machine, warps, blocks, ahead=stages > 1 and machine.async_copies)
     recoalesce(module)
     start_from_zero(module)
-    store_operands(module, target, loaded=False)  # before it is known how much memory is left for copies
-    pipeline_loads(module, target, stages)
-    store_operands(module, target, loaded=True)
-    share_stored(module, target)  # what is left to store, now that it is known what is copied
-    join_products(module, target)  # after it: a store that is gone has nothing to be fenced for
+    store_operands(module, machine, loaded=False)  # before it is known how much memory is left for copies
+    pipeline_loads(module, machine, stages)
+    store_operands(module, machine, loaded=True)
+    share_stored(module, machine)  # what is left to store, now that it is known what is copied
+    join_products(module, machine)  # after it: a store that is gone has nothing to be fenced for
     align_rows(module)  # last: what is a row's access is no load or store any more
     cse_dce(module, fuse)  # addresses of the turns as they were, and what the first turns repeat
     drop_unchanged(module)

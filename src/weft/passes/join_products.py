@@ -29,7 +29,7 @@ from weft.ir import Builder, bit_width, bool_attr, element_of, i32_attr, int_val
 from weft.ir.gpu import MemDescType
 from weft.ir.gpu.ttg import ConvertLayoutOp, LocalAllocOp, LocalLoadOp
 from weft.ir.gpu.ttng import FenceAsyncSharedOp, WarpGroupDotOp, WarpGroupDotWaitOp
-from weft.targets.nvidia import blocks_at_a_time, shared_limit
+from weft.machines import Machine
 
 from .effects import shareable
 from .removal import remove
@@ -42,15 +42,15 @@ ENOUGH_WARPS = 16
 VIEWS = ("ttg.memdesc_trans", "ttg.memdesc_reshape", "ttg.memdesc_subslice", "ttg.memdesc_index")
 
 
-def join_products(module: ModuleOp, target: str) -> None:
-    """Rewrite a module of layout IR for a target ("cuda:90")."""
+def join_products(module: ModuleOp, machine: Machine) -> None:
+    """Rewrite a module of layout IR for a machine."""
     if not any(isinstance(op, WarpGroupDotOp) for op in walk(module)):
         return
     warps = int_value(module.attributes["ttg.num-warps"]) if "ttg.num-warps" in module.attributes else 4
     for function in module.body.block.ops:
         if isinstance(function, tt.FuncOp):
             rows = [row for op in walk(function) for r in op.regions for b in r.blocks for row in _rows(b)]
-            memory = _Memory(function, target, 32 * warps) if rows else None
+            memory = _Memory(function, machine, warps) if rows else None
             for row in rows:
                 if memory is not None and memory.has_room(row):
                     row.join()
@@ -163,9 +163,8 @@ def _joins(row: _Row, pending: Sequence[Operation], op: WarpGroupDotOp) -> bool:
 class _Memory:
     """What lies in shared memory when: for each tile, from which operation of the text to which."""
 
-    def __init__(self, function: tt.FuncOp, target: str, threads: int) -> None:
-        self.target, self.threads = target, threads
-        self.capability = int(target.rpartition(":")[2].rstrip("abcdefghijklmnopqrstuvwxyz"))
+    def __init__(self, function: tt.FuncOp, machine: Machine, warps: int) -> None:
+        self.machine, self.warps = machine, warps
         self.place: Mapping[Operation, int] = {op: i for i, op in enumerate(walk(function))}
         self.spans: dict[LocalAllocOp, tuple[int, int]] = {}
         self.moved = 0
@@ -198,14 +197,14 @@ class _Memory:
                 spans[op] = begin, max(end, last)
         for rest in (0, self.moved):  # conversions may have memory of their own
             now, then = (self._peak(x) + rest for x in (self.spans, spans))
-            if then > shared_limit(self.target) >= now or self._warps(then) < min(self._warps(now), ENOUGH_WARPS):
+            if then > self.machine.shared_bytes >= now or self._warps(then) < min(self._warps(now), ENOUGH_WARPS):
                 return False
         self.spans = spans
         return True
 
     def _warps(self, bytes: int) -> int:
         """How many run at a time, whatever registers they have."""
-        return blocks_at_a_time(self.capability, self.threads, bytes) * self.threads // 32
+        return self.machine.blocks_at_a_time(self.machine.threads(self.warps), bytes) * self.warps
 
     @staticmethod
     def _peak(spans: Mapping[LocalAllocOp, tuple[int, int]]) -> int:

@@ -27,7 +27,9 @@ from weft.base import LayoutError
 from weft.ir import bit_width, element_of, int_value, ints_of, is_pointer, is_tensor, shape_of, tt, walk
 from weft.layouts import BlockedLayout, DistributedLayout, LinearLayout, NVMMADistributedLayout, SliceLayout, infer
 from weft.layouts.plan import vector_width
+from weft.machines import Machine
 from weft.ops.table import ELEMENTWISE, PACKING
+from weft.targets.table import products
 
 from .blocks_of_clusters import Bases, Clusters, divided, own_shape
 from .blocks_of_threads import VECTOR_BITS, access_layout, blocked_for, matrix_layout, multiplying_layout
@@ -72,8 +74,8 @@ class _Vote:
 class Choices:
     """The layouts of one function; made while types are plain."""
 
-    def __init__(self, target: str, warps: int, lanes: int, blocks: int = 1, ahead: bool = False) -> None:
-        self.target, self.warps, self.lanes = target, warps, lanes
+    def __init__(self, machine: Machine, warps: int, blocks: int = 1, ahead: bool = False) -> None:
+        self.machine, self.warps, self.lanes = machine, warps, machine.lanes
         self.ahead = ahead
         """Whether loads for products are copied turns ahead."""
         self.clusters = Clusters(blocks)
@@ -446,13 +448,13 @@ class Choices:
         result = op.results[0]
         cga = self.clusters.products.get(op, ())
         shape, a = own_shape(shape_of(result.type), cga), op.operands[0]
-        element = str(element_of(a.type))
+        elements = [str(element_of(x.type)) for x in op.operands]
         precision = int_value(op.properties["inputPrecision"]) if "inputPrecision" in op.properties else None
-        precise = element == "f32" and precision != tt.InputPrecision.TF32  # without the attribute: ieee
+        precise = elements[0] == "f32" and precision != tt.InputPrecision.TF32  # without the attribute: ieee
         parent: NVMMADistributedLayout | None = None
         if not precise:
-            parent = warpgroup_layout(op, shape, self.target, self.warps, self.accesses.get) or matrix_layout(
-                shape, shape_of(a.type)[-1], element, self.warps, _is_chained(op)
+            parent = warpgroup_layout(op, shape, self.machine, self.warps, self.accesses.get) or matrix_layout(
+                products(self.machine, *elements), shape, shape_of(a.type)[-1], self.warps, _is_chained(op)
             )
         if parent is not None:
             layout: DistributedLayout = replace(parent, cga_layout=cga)

@@ -57,8 +57,8 @@ _FLOATS: dict[type[Operation], float] = {
 _INTEGERS: tuple[type[Operation], ...] = (arith.AddiOp, arith.MaxSIOp, arith.MinSIOp, arith.MaxUIOp, arith.MinUIOp)
 
 
-def partial_sums(root: Operation, warps: int, *, reorder: bool = True) -> bool:
-    """Rewrite the loops inside `root`, of a kernel with so many warps. Gives whether there was any.
+def partial_sums(root: Operation, threads: int, *, reorder: bool = True) -> bool:
+    """Rewrite the loops inside `root`, of a kernel whose blocks have so many threads. Gives whether there was any.
 
     Without `reorder`, floats are added in the order of the text.
     """
@@ -66,7 +66,7 @@ def partial_sums(root: Operation, warps: int, *, reorder: bool = True) -> bool:
     for loop in [op for op in walk(root) if isinstance(op, scf.ForOp)]:
         left = MOST_IN_ALL
         for index in range(len(loop.results)):
-            left -= _rewrite(loop, index, 32 * warps, left, reorder)
+            left -= _rewrite(loop, index, threads, left, reorder)
         changed |= left < MOST_IN_ALL
     return changed
 

@@ -82,9 +82,9 @@ from weft.ir.gpu.ttg import (
 )
 from weft.ir.gpu.ttng import FenceAsyncSharedOp, WarpGroupDotOp
 from weft.layouts import NVMMASharedLayout, SwizzledSharedLayout
-from weft.layouts.plan import Machine, machine_of, vector_width
+from weft.layouts.plan import vector_width
+from weft.machines import Machine
 from weft.ops.table import ROWS
-from weft.targets.nvidia import blocks_at_a_time, shared_limit
 
 from .buffer_counts import buffer_counts
 from .buffered_tiles import buffer_layout, is_converted, is_multiplied, is_thin, read_instead
@@ -103,9 +103,8 @@ from .pointer_roots import root_of
 from .removal import remove
 from .store_operands import is_single
 
-__all__ = ["copies_ahead", "pipeline_loads"]
+__all__ = ["pipeline_loads"]
 
-FIRST_WITH_COPIES = 80
 ENOUGH_STAGES = 4
 HELD_REGISTERS = 216
 """What a turn may hold of its operands and results, where the next ones come to where the operands were."""
@@ -139,27 +138,22 @@ class _Copied:
         return memdesc(whole, element_of(self.load.result.type), self.layout)
 
 
-def pipeline_loads(module: ModuleOp, target: str, stages: int) -> None:
-    """Rewrite the innermost loops of a module of layout IR for a target ("cuda:80")."""
-    if not copies_ahead(target):
+def pipeline_loads(module: ModuleOp, machine: Machine, stages: int) -> None:
+    """Rewrite the innermost loops of a module of layout IR for a machine."""
+    if not machine.async_copies:
         return
     warps = int_value(module.attributes["ttg.num-warps"]) if "ttg.num-warps" in module.attributes else 4
     for op in list(walk(module)):
         if isinstance(op, scf.ForOp) and not any(x.name in ("scf.for", "scf.while") and x is not op for x in walk(op)):
             hoist_operands(op)
             wanted = int_value(op.attributes["tt.num_stages"]) if "tt.num_stages" in op.attributes else stages
-            _pipeline(op, wanted, target, warps)
+            _pipeline(op, wanted, machine, warps)
 
 
-def copies_ahead(target: str) -> bool:
-    """Whether a target has asynchronous copies."""
-    return int(target.rpartition(":")[2].rstrip("abcdefghijklmnopqrstuvwxyz") or 0) >= FIRST_WITH_COPIES
-
-
-def _pipeline(loop: scf.ForOp, stages: int, target: str, warps: int) -> None:
+def _pipeline(loop: scf.ForOp, stages: int, machine: Machine, warps: int) -> None:
     if stages < 2 or "unsignedCmp" in loop.properties or any(_has_effects(op) for op in walk(loop.body.block)):
         return
-    facts, machine = AxisFacts(), machine_of(target)
+    facts = AxisFacts()
     writes = tt.StoreOp | tt.AtomicRMWOp | tt.AtomicStoreOp
     stored = {root_of(op.ptr) for op in walk(loop.body.block) if isinstance(op, writes)}
     found = [c for op in loop.body.block.ops if isinstance(op, tt.LoadOp) if (c := _copied(loop, op, facts, machine))]
@@ -167,7 +161,7 @@ def _pipeline(loop: scf.ForOp, stages: int, target: str, warps: int) -> None:
     found = [c for c in found if not _depends(loop, c.load, stored, loads)]
     for by_twos, some in _ways(loop, found):
         others = _others(loop, some, by_twos) + _moved(loop, some, machine)
-        used, each, limit = SPARE_BYTES + others, sum(c.bytes for c in some), shared_limit(target)
+        used, each, limit = SPARE_BYTES + others, sum(c.bytes for c in some), machine.shared_bytes
         room = (limit - used) // each
         few = 0 < room < min(stages, ENOUGH_STAGES)
         if (few or _is_crowded(limit, used, each, stages)) and _is_held(loop, some):
@@ -178,16 +172,15 @@ def _pipeline(loop: scf.ForOp, stages: int, target: str, warps: int) -> None:
         if most > 1:
             twice = by_twos and _by_twos(loop, some)
             tiles = [(c.load.result, c.bytes) for c in some]
-            warps_of = partial(_warps_at_a_time, target, warps, others)
+            warps_of = partial(_warps_at_a_time, machine, warps, others)
             most, counts = buffer_counts(loop, tiles, most, twice, warps_of, room)
             _Pipeline(loop, some, most, counts, machine, twice).rewrite()
             return
 
 
-def _warps_at_a_time(target: str, warps: int, others: int, bytes: int) -> int:
+def _warps_at_a_time(machine: Machine, warps: int, others: int, bytes: int) -> int:
     """How many warps of blocks with so much shared memory a multiprocessor runs, whatever registers they have."""
-    capability = int(target.rpartition(":")[2].rstrip("abcdefghijklmnopqrstuvwxyz"))
-    return blocks_at_a_time(capability, 32 * warps, others + bytes) * warps
+    return machine.blocks_at_a_time(machine.threads(warps), others + bytes) * warps
 
 
 def _by_twos(loop: scf.ForOp, found: Sequence[_Copied]) -> bool:

@@ -56,10 +56,10 @@ from .expand import Expander, Handler
 __all__ = ["rewrite_descriptors"]
 
 
-def rewrite_descriptors(root: Operation, target: str = "cpu") -> bool:
+def rewrite_descriptors(root: Operation, where: str = "cpu") -> bool:
     """Rewrite a function, or every function of a module. Gives whether there was anything to do.
 
-    `target` is what `Unsupported` names: memory that is accessed by pointers has no minimum and maximum of floats.
+    `where` is what `Unsupported` names: memory that is accessed by pointers has no minimum and maximum of floats.
     """
     functions = [op for op in walk(root) if isinstance(op, tt.FuncOp) and op.body.blocks]
     found = [
@@ -74,7 +74,7 @@ def rewrite_descriptors(root: Operation, target: str = "cpu") -> bool:
         try:
             expander.run(function.body)
         except _NoSuchCombination as error:
-            raise Unsupported(str(error), target, error.span, hint=_INSTEAD) from None
+            raise Unsupported(str(error), where, error.span, hint=_INSTEAD) from None
         entry = function.entry
         outputs = tuple(function.function_type.outputs.data)
         function.properties["function_type"] = function_type(tuple(a.type for a in entry.args), outputs)

@@ -24,7 +24,7 @@ from weft.ir.gpu import MemDescType
 from weft.ir.gpu.ttg import ConvertLayoutOp, LocalAllocOp, MemDescTransOp
 from weft.ir.gpu.ttng import FenceAsyncSharedOp
 from weft.layouts import NVMMASharedLayout
-from weft.targets.nvidia import shared_limit
+from weft.machines import Machine
 
 from .removal import remove
 
@@ -36,14 +36,14 @@ UNSTORED = ("arith.", "math.", "tt.", "ttg.memdesc_", "ttg.convert_layout", "ttn
 """Operations that put nothing in memory that wgmma reads."""
 
 
-def share_stored(module: ModuleOp, target: str) -> None:
-    """Rewrite a module of layout IR for a target ("cuda:90")."""
+def share_stored(module: ModuleOp, machine: Machine) -> None:
+    """Rewrite a module of layout IR for a machine."""
     found: list[_Again] = []
     for function in module.body.block.ops:
         if function.name == "tt.func":
             for block in function.regions[0].blocks:
                 _find(block, {}, found)
-    if not found or _all_bytes(module) - sum(_bytes(x.op) for x in found) > shared_limit(target):
+    if not found or _all_bytes(module) - sum(_bytes(x.op) for x in found) > machine.shared_bytes:
         return
     for x in found:
         _read_other(x)

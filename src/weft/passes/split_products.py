@@ -24,18 +24,18 @@ from xdsl.dialects.builtin import bf16, f16, f32
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from weft.ir import Builder, bit_width, element_of, enum_attr, i32, int_value, is_float, like, tt, type_text, walk
+from weft.machines import Machine
+from weft.targets.table import products
 
 from .removal import remove
 
 __all__ = ["split_products"]
 
 PARTS = {tt.InputPrecision.TF32x3: 2, tt.InputPrecision.BF16x3: 2, tt.InputPrecision.BF16x6: 3}
-FIRST_WITH_FP8 = 89
 
 
-def split_products(root: Operation, target: str) -> bool:
-    """Rewrite the products inside `root` that need it on a target ("cuda:80"). Gives whether there was any."""
-    capability = int(target.rpartition(":")[2].rstrip("abcdefghijklmnopqrstuvwxyz") or 0)
+def split_products(root: Operation, machine: Machine) -> bool:
+    """Rewrite the products inside `root` that need it on a machine. Gives whether there was any."""
     found = [op for op in walk(root) if isinstance(op, tt.DotOp)]
     changed = False
     for op in found:
@@ -44,16 +44,15 @@ def split_products(root: Operation, target: str) -> bool:
         if element == f32 and precision in PARTS:
             _in_parts(op, tt.InputPrecision(precision))
             changed = True
-        elif is_float(op.a.type) and bit_width(element) == 8 and not _has_fp8(op, capability):
+        elif is_float(op.a.type) and bit_width(element) == 8 and not _has_instruction(op, machine):
             _widened(op)
             changed = True
     return changed
 
 
-def _has_fp8(op: tt.DotOp, capability: int) -> bool:
-    """Whether there is an instruction: for the two usual kinds, summed in f32."""
-    kinds = {type_text(element_of(x.type)) for x in (op.a, op.b)}
-    return capability >= FIRST_WITH_FP8 and kinds <= {"f8E4M3FN", "f8E5M2"} and element_of(op.d.type) == f32
+def _has_instruction(op: tt.DotOp, machine: Machine) -> bool:
+    """Whether the machine multiplies elements of these types."""
+    return bool(products(machine, *(type_text(element_of(x.type)) for x in (op.a, op.b, op.d))))
 
 
 def _widened(op: tt.DotOp) -> None:

@@ -30,7 +30,8 @@ from weft.ir import Builder, bit_width, element_of, shape_of, tt, walk
 from weft.ir.gpu import layout_of, memdesc, name_of
 from weft.ir.gpu.ttg import ConvertLayoutOp, LocalAllocOp, LocalLoadOp
 from weft.layouts import BlockedLayout, DotOperandLayout, LinearLayout, SwizzledSharedLayout
-from weft.layouts.plan import Machine, machine_of, plan_conversion, plan_local_access
+from weft.layouts.plan import plan_conversion, plan_local_access
+from weft.machines import Machine
 
 from .removal import remove
 
@@ -41,9 +42,8 @@ LEAST = 32
 """Registers of an operand that is worth a trip."""
 
 
-def store_operands(module: ModuleOp, target: str, *, loaded: bool) -> None:
+def store_operands(module: ModuleOp, machine: Machine, *, loaded: bool) -> None:
     """Rewrite the conversions to operands of single multiplications; those of loads in loops only where `loaded`."""
-    machine = machine_of(target)
     for op in list(walk(module)):
         if isinstance(op, ConvertLayoutOp) and is_single(op.result.type) and (loaded or not _is_loaded(op.src)):
             _store(op, machine)

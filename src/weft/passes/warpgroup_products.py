@@ -28,16 +28,16 @@ from weft.ir.gpu import layout_of, memdesc
 from weft.ir.gpu.ttg import LocalAllocOp
 from weft.ir.gpu.ttng import FenceAsyncSharedOp, WarpGroupDotOp
 from weft.layouts import BlockedLayout, NVMMADistributedLayout, NVMMASharedLayout
-from weft.layouts.plan import machine_of, plan_local_access
-from weft.targets.nvidia import INSTRUCTIONS
+from weft.layouts.plan import plan_local_access
+from weft.machines import Machine
+from weft.targets.table import products
 
 from .blocks_of_clusters import Bases
 
 __all__ = ["allocated", "contiguous_dim", "warpgroup_layout", "warpgroup_product"]
 
-PTX = {"f16": "f16", "bf16": "bf16", "f32": "tf32", "f8E4M3FN": "e4m3", "f8E5M2": "e5m2", "i8": "s8"}
-DEPTH = {"f16": 16, "bf16": 16, "f32": 8, "f8E4M3FN": 32, "f8E5M2": 32, "i8": 32}
-MACHINE = machine_of("cuda:90")
+GROUP = 4
+"""Warps that multiply together."""
 LOOPS = ("scf.for", "scf.while")
 UNARY = ("tt.fp_to_fp", "tt.bitcast", "arith.extf", "arith.truncf", "arith.extsi", "arith.trunci")
 
@@ -59,13 +59,14 @@ def contiguous_dim(value: SSAValue, access: AccessOf) -> int | None:
 
 
 def warpgroup_layout(
-    op: Operation, shape: Sequence[int], target: str, warps: int, access: AccessOf
+    op: Operation, shape: Sequence[int], machine: Machine, warps: int, access: AccessOf
 ) -> NVMMADistributedLayout | None:
     """The result's layout where a product can be made of wgmma; None where it cannot. `shape` is a block's part."""
     a, b, _ = op.operands
     depth = shape_of(a.type)[-1]
     left, right, total = (type_text(element_of(x.type)) for x in (a, b, op.results[0]))
-    if target != "cuda:90" or len(shape) != 2 or warps % 4 or left not in DEPTH or right not in DEPTH:
+    found = products(machine, left, right, total, GROUP)
+    if not found or len(shape) != 2 or warps % GROUP:
         return None
     precision = int_value(op.properties["inputPrecision"]) if "inputPrecision" in op.properties else None
     if left == "f32" and precision != tt.InputPrecision.TF32:
@@ -73,14 +74,13 @@ def warpgroup_layout(
     if bit_width(element_of(a.type)) != 16 and contiguous_dim(b, access) == 1 and _is_in_loop(b):
         return None  # it would be turned round in each turn: mma.sync takes bytes as they lie, in a third of the time
     rows, columns = shape
-    by_rows = min(warps, max(4, rows // 64 * 4))
+    m, widest, k = found[0].shape
+    by_rows = min(warps, max(GROUP, rows // m * GROUP))
     by_columns = warps // by_rows
-    n = min(256, columns // by_columns)
-    acc = {"i32": "s32"}.get(total, total)
-    name = f"wgmma.m64n{n}k{DEPTH[left]}.{acc}.{PTX[left]}.{PTX[right]}"
-    if rows % 64 or n < 8 or depth % DEPTH[left] or name not in INSTRUCTIONS:
+    n = min(widest, columns // by_columns)
+    if rows % m or depth % k or all(x.shape[1] != n for x in found):
         return None
-    return NVMMADistributedLayout([3, 0], [by_rows, by_columns], [16, n, DEPTH[left]])
+    return NVMMADistributedLayout([3, 0], [by_rows, by_columns], [m // GROUP, n, k])
 
 
 def _is_in_loop(value: SSAValue) -> bool:
@@ -91,7 +91,9 @@ def _is_in_loop(value: SSAValue) -> bool:
     return parent is not None
 
 
-def allocated(op: Operation, value: SSAValue, along: int | None, index: int, division: Bases) -> SSAValue:
+def allocated(
+    op: Operation, value: SSAValue, along: int | None, index: int, division: Bases, machine: Machine
+) -> SSAValue:
     """An operand in shared memory, stored before the product; `along` is the dimension it came from memory along.
 
     `division` is how the blocks of a cluster divide it.
@@ -106,7 +108,7 @@ def allocated(op: Operation, value: SSAValue, along: int | None, index: int, div
     elif along is not None:
         layout = rows if along == 1 else columns
     else:  # carried by a loop, computed, or turned since: as threads that hold it store it best
-        layout = min((rows, columns), key=lambda x: _cycles(value, x))
+        layout = min((rows, columns), key=lambda x: _cycles(value, x, machine))
     made = LocalAllocOp.create(operands=[value], result_types=[memdesc(shape, element, layout, mutable=False)])
     made.location = op.location
     assert op.parent is not None
@@ -114,11 +116,11 @@ def allocated(op: Operation, value: SSAValue, along: int | None, index: int, div
     return made.results[0]
 
 
-def _cycles(value: SSAValue, layout: NVMMASharedLayout) -> float:
+def _cycles(value: SSAValue, layout: NVMMASharedLayout, machine: Machine) -> float:
     """Of storing a tile so."""
     held, bits = layout_of(value.type), bit_width(element_of(value.type))
     try:
-        return plan_local_access(held, layout, list(shape_of(value.type)), bits, MACHINE, store=True).cycles
+        return plan_local_access(held, layout, list(shape_of(value.type)), bits, machine, store=True).cycles
     except LayoutError:
         return inf
 

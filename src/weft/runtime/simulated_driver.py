@@ -5,15 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from weft import compiler
-from weft.targets.nvidia import shared_limit
 
 from .compiling import current_target
 from .drivers import CPUDriver
 
 __all__ = ["SimulatedDriver"]
-
-MULTIPROCESSORS = {80: 108, 90: 132}
-"""Of the largest GPU of that compute capability: A100, H100 and H200."""
 
 
 def _target() -> Any:
@@ -28,11 +24,12 @@ class _Utils:
     @staticmethod
     def get_device_properties(device: Any = 0) -> dict[str, Any]:
         """What libraries size their grids and blocks by; memory per block in bytes. There are no clocks."""
+        machine = _target().machine
         return {
             **CPUDriver.utils.get_device_properties(device),
-            "max_shared_mem": shared_limit(current_target()),
-            "multiprocessor_count": MULTIPROCESSORS[_target().arch],
-            "warpSize": 32,
+            "max_shared_mem": machine.shared_bytes,
+            "multiprocessor_count": machine.multiprocessors,
+            "warpSize": machine.lanes,
         }
 
 

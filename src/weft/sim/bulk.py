@@ -17,7 +17,8 @@ import numpy as np
 
 from weft.base import Unsupported
 from weft.ir.lane import LaneOp
-from weft.targets.nvidia import MBarrierError, TensorMap, decode, instruction
+from weft.targets.nvidia import MBarrierError, TensorMap, decode
+from weft.targets.table import instruction
 
 from .access import combined, need_defined
 from .barriers import barrier_at, check_overtaken, misused, touch

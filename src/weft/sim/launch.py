@@ -9,7 +9,8 @@ import numpy as np
 
 from weft.base import LaunchError
 from weft.ir.lane import LaneOp, LaneProgram, Value
-from weft.targets.nvidia import encode, instruction
+from weft.targets.nvidia import encode
+from weft.targets.table import instruction
 
 from .assembly_memory import touches_memory
 from .bulk import finish
@@ -47,7 +48,8 @@ def run(
     >>> x = build.load("global", address, "f32")
     >>> build.store("global", address, build.op("arith.addf", [x, x], "f32"))
     >>> data = np.arange(32, dtype=np.float32)
-    >>> report = run(LaneProgram("double", "cuda:80", (Parameter("x", "ptr", "f32"),), body, warps=1), 1, {"x": data})
+    >>> from weft.machines import DEFAULT
+    >>> report = run(LaneProgram("double", DEFAULT, (Parameter("x", "ptr", "f32"),), body, warps=1), 1, {"x": data})
     >>> data[3], report["global_load_sectors"]
     (np.float32(6.0), 4)
     """

@@ -160,7 +160,7 @@ class Batch(Turns):
         if access.space == "global":
             counts[f"global_{verb}_sectors"] = count_sectors(address, active)
         elif access.space == "shared":
-            passes, ideal = count_wavefronts(address, active, access.width, not store)
+            passes, ideal = count_wavefronts(address, active, access.width, not store, self.program.machine)
             counts[f"shared_{verb}_wavefronts"] = passes
             counts["shared_ideal"] = ideal
         self.report.add(access.op.span, **counts)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from weft.base import LaunchError
+from weft.machines import DEFAULT, Machine
 
 from .values import Array
 
@@ -18,7 +19,6 @@ FIRST = 0x7000_0000_0000
 GAP = 1 << 16
 """Bytes between arrays that belong to none, so that running over the end of one does not hit the next."""
 WORDS: dict[int, Any] = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64, 16: np.complex128}
-BANKS = 32
 SECTOR = 32
 
 
@@ -171,18 +171,20 @@ def count_sectors(address: Array, active: Array) -> int:
     return int((new & (sectors >= 0)).sum())
 
 
-def count_wavefronts(address: Array, active: Array, width: int, load: bool = True) -> tuple[int, int]:
+def count_wavefronts(
+    address: Array, active: Array, width: int, load: bool = True, machine: Machine = DEFAULT
+) -> tuple[int, int]:
     """(passes over the banks, passes without conflicts) of accesses [access, lane] of `width` bytes, shared memory.
 
-    Lanes go in phases of 128 bytes at most. Within one, lanes with one word share it; a bank gives one word a pass.
+    Lanes go in phases of at most as many bytes as the banks have. Within one, lanes with one word share it; a bank
+    gives one word a pass.
     Two phases of a load are one where lanes in pairs (i and i ^ 1, or i and i ^ 2) want the same: 16 bytes that all
     lanes load were measured to take two passes on an H200, not four.
     """
-    words = max(1, width // 4)
-    lanes = address.shape[1]
-    inside = max(1, lanes // words)
-    passes, ideal = _passes(address, active, inside, words)
-    if words == 1 or not load:
+    words = max(1, width // machine.bank_bytes)
+    inside = max(1, min(address.shape[1], machine.banks // words))
+    passes, ideal = _passes(address, active, inside, words, machine)
+    if words == 1 or not load or 2 * inside > address.shape[1]:
         return int(passes.sum()), int(ideal.sum())
     pairs = address.reshape(-1, 2 * inside)
     valid = active.reshape(pairs.shape)
@@ -191,19 +193,22 @@ def count_wavefronts(address: Array, active: Array, width: int, load: bool = Tru
     for distance in (1, 2):
         other = number ^ distance
         alike |= (~valid | ~valid[:, other] | (pairs == pairs[:, other])).all(axis=1)
-    together, _ = _passes(address, active, 2 * inside, words)
+    together, _ = _passes(address, active, 2 * inside, words, machine)
     apart, least = passes.reshape(-1, 2).sum(axis=1), ideal.reshape(-1, 2).sum(axis=1)
     taken = np.where(alike, together, apart)
     return int(taken.sum()), int(np.minimum(taken, least).sum())
 
 
-def _passes(address: Array, active: Array, inside: int, words: int) -> tuple[Array, Array]:
+def _passes(address: Array, active: Array, inside: int, words: int, machine: Machine) -> tuple[Array, Array]:
     """For each phase of `inside` lanes, passes over the banks, and 1 where any lane is active."""
-    wanted = (address[:, :, None] // 4 + np.arange(words)).reshape(address.size // inside, inside * words)
+    wanted = (address[:, :, None] // machine.bank_bytes + np.arange(words)).reshape(
+        address.size // inside, inside * words
+    )
     valid = np.repeat(active, words, axis=1).reshape(wanted.shape)
     wanted = np.sort(np.where(valid, wanted, -1), axis=1)
     new = wanted >= 0
     new[:, 1:] &= wanted[:, 1:] != wanted[:, :-1]
     phase, column = np.nonzero(new)
-    counts = np.bincount(phase * BANKS + wanted[phase, column] % BANKS, minlength=len(wanted) * BANKS)
-    return counts.reshape(-1, BANKS).max(axis=1), np.asarray(new.any(axis=1), np.int64)
+    banks = machine.banks
+    counts = np.bincount(phase * banks + wanted[phase, column] % banks, minlength=len(wanted) * banks)
+    return counts.reshape(-1, banks).max(axis=1), np.asarray(new.any(axis=1), np.int64)

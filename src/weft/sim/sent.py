@@ -11,7 +11,8 @@ from functools import partial
 import numpy as np
 
 from weft.ir.lane import LaneOp
-from weft.targets.nvidia import MBarrierError, instruction
+from weft.targets.nvidia import MBarrierError
+from weft.targets.table import instruction
 
 from .access import CLUSTER_BITS, need_defined
 from .barriers import barrier_at, check_overtaken, misused, touch

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,9 @@ import numpy as np
 from weft.base import DeviceAssertionError, Unsupported
 from weft.ir.findings import explained
 from weft.ir.lane import LaneOp, Value
-from weft.targets.nvidia import Instruction, instruction
+from weft.machines import MACHINES
+from weft.targets.instruction import Instruction
+from weft.targets.table import first_with, has, instruction
 
 from .access import need_defined
 from .assembly import assembly
@@ -130,25 +131,11 @@ def _typed_as(x: Array, elem: str) -> Array:
     return x if x.dtype == DTYPES[elem] else np.ascontiguousarray(x).view(DTYPES[elem])
 
 
-def _capability(target: str) -> int | None:
-    """The number in the name of a target."""
-    capability = target.rpartition(":")[2].rstrip("abcdefghijklmnopqrstuvwxyz")
-    return int(capability) if capability.isdigit() else None
-
-
-@lru_cache(maxsize=1024)
-def _works(isa: str, target: str) -> bool:
-    """Whether a target has an instruction."""
-    capability = _capability(target)
-    return capability is None or instruction(isa).works_on(capability)
-
-
-def _check_target(context: Context, op: LaneOp) -> None:
-    """Unsupported where the target of the program does not have the instruction."""
-    isa, target = op.attrs["isa"], context.batch.program.target
-    if not _works(isa, target):
-        since = instruction(isa).since
-        raise Unsupported(f"the instruction `{isa}`", target, op.span, works_on=[f"cuda:{since}"])
+def _check_machine(context: Context, op: LaneOp) -> None:
+    """Unsupported where the machine of the program does not have the instruction."""
+    isa, machine = op.attrs["isa"], context.batch.program.machine
+    if not has(machine, isa):
+        raise Unsupported(f"the instruction `{isa}`", machine.name, op.span, works_on=first_with(isa))
 
 
 def _entry(op: LaneOp, target: str) -> Instruction:
@@ -199,16 +186,13 @@ def _barrier(context: Context, op: LaneOp) -> Iterator[Wait]:
         yield from cluster_wait(context, op)
 
 
-FIRST_ASYNCHRONOUS = 90
-"""The first capability whose copy engine and products have a proxy of their own."""
-
-
 def _fence(context: Context, op: LaneOp) -> None:
     context.batch.report.add_kind(op.span, f"fence.{op.attrs['kind']}", context.count)
     if op.attrs["kind"].startswith("async"):
-        target = context.batch.program.target
-        if (_capability(target) or FIRST_ASYNCHRONOUS) < FIRST_ASYNCHRONOUS:
-            raise Unsupported("a fence for the asynchronous proxy", target, op.span, works_on=["cuda:90"])
+        machine = context.batch.program.machine
+        if not machine.async_proxy:
+            works_on = [m.name for m in MACHINES.values() if m.async_proxy][:1]
+            raise Unsupported("a fence for the asynchronous proxy", machine.name, op.span, works_on=works_on)
         context.batch.shadow.clocks.fence(context.warps)
 
 
@@ -297,7 +281,7 @@ HANDLERS: dict[str, Callable[[Context, LaneOp], None]] = {
 
 def _any_instruction(context: Context, op: LaneOp) -> Iterator[Wait]:
     isa = op.attrs["isa"]
-    _check_target(context, op)
+    _check_machine(context, op)
     if isa.startswith("mbarrier."):
         yield from mbarrier(context, op)
     elif isa.startswith(("cp.async.bulk.", "cp.reduce.async.bulk.")):

@@ -16,6 +16,7 @@ import numpy as np
 
 from weft.base import LayoutError
 from weft.layouts import AffineLayout, LinearLayout
+from weft.machines import DEFAULT
 
 from .colours import RGB, bank_colour, blank, input_colour, place_colour
 
@@ -26,7 +27,7 @@ Pads = Sequence[Sequence[int]]
 """(interval, padding) of a PaddedSharedLayout, in elements."""
 Map = LinearLayout | AffineLayout
 LARGEST = 1 << 22
-BANKS, WORD = 32, 4
+BANKS, WORD = DEFAULT.banks, DEFAULT.bank_bytes
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from weft.backends.nvidia.ptxas import MachineCode, assemble, find_tool
 from weft.ir import parse_module
 from weft.ir.lane import LaneProgram
 from weft.lower import lower
+from weft.machines import machine_of
 from weft.passes import tile_pipeline
 from weft.passes.gpu_pipelines import gpu_pipeline, layout_pipeline
 
@@ -28,7 +29,7 @@ needs_ptxas = pytest.mark.skipif(find_tool() is None, reason="there is no ptxas 
 def program_of(name: str, target: str) -> LaneProgram:
     """The lane program of a test kernel."""
     module = tile_pipeline(parse_module((FOLDER / f"{name}.ttir").read_text(encoding="utf-8"), name))
-    return lower(gpu_pipeline(module, target), target)
+    return lower(gpu_pipeline(module, machine_of(target)), machine_of(target))
 
 
 def program_of_layout_ir(name: str) -> LaneProgram:

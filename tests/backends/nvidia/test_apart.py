@@ -12,6 +12,7 @@ import weft
 import weft.language as tl
 from weft.backends.nvidia import apart, assembly, emit_llvm, machine, ptx_target
 from weft.compiler import ASTSource, lane_program
+from weft.machines import machine_of
 
 
 @weft.jit
@@ -43,7 +44,7 @@ def test_no_value_is_a_term_of_too_many_sums(monkeypatch: pytest.MonkeyPatch) ->
         return handed[-1][1]
 
     monkeypatch.setattr(machine, "terms_apart", watched)
-    assembly(module_of(128), ptx_target("cuda:90"))
+    assembly(module_of(128), ptx_target(machine_of("cuda:90")))
     before, after = handed[-1]
     assert after is not None
     assert max(terms(before).values()) > apart.MOST >= apart.RUN >= max(terms(after).values())
@@ -59,9 +60,9 @@ def _without_names(text: str) -> str:
 
 def test_the_code_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     text = module_of(128)
-    found = assembly(text, ptx_target("cuda:90"))
+    found = assembly(text, ptx_target(machine_of("cuda:90")))
     monkeypatch.setattr(machine, "terms_apart", lambda text: None)
-    assert found == assembly(text, ptx_target("cuda:90"))
+    assert found == assembly(text, ptx_target(machine_of("cuda:90")))
 
 
 def test_names_stay_in_their_block() -> None:

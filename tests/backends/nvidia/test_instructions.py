@@ -10,7 +10,9 @@ from sim.kit import Kit
 from weft.backends.nvidia import emit
 from weft.base import Unsupported
 from weft.ir.lane import Value
-from weft.targets.nvidia import Instruction, Operand, available, instruction
+from weft.machines import machine_of
+from weft.targets.nvidia import Instruction, Operand, instruction
+from weft.targets.table import available
 
 from .assembling import assembled, kinds, needs_ptxas
 
@@ -53,7 +55,7 @@ def _program(entries: Sequence[Instruction], capability: int) -> Kit:
 
 
 def _entries(capability: int) -> list[Instruction]:
-    return list(available(capability))
+    return list(available(machine_of(f"cuda:{capability}")))
 
 
 def _is_large(entry: Instruction) -> bool:

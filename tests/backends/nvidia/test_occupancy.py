@@ -7,6 +7,9 @@ import pytest
 from weft.backends.nvidia import occupancy
 from weft.backends.nvidia.ptxas import MachineCode
 from weft.base import CompilerCrash
+from weft.machines import machine_of
+
+HOPPER = machine_of("cuda:90")
 
 
 def assembled(monkeypatch: pytest.MonkeyPatch, first: int, second: tuple[int, int] | None, **more: object) -> tuple:
@@ -46,12 +49,12 @@ def test_what_serializes_products_is_not(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_two_blocks_of_products_are_enough() -> None:
-    assert [occupancy.one_more(90, 128, 64 << 10, 184, multiplies=m) for m in (False, True)] == [3, 0]
-    assert occupancy.one_more(90, 256, 96 << 10, 130, multiplies=True) == 2
+    assert [occupancy.one_more(HOPPER, 128, 64 << 10, 184, multiplies=m) for m in (False, True)] == [3, 0]
+    assert occupancy.one_more(HOPPER, 256, 96 << 10, 130, multiplies=True) == 2
 
 
 def test_half_of_the_warps_are_enough() -> None:
-    assert [occupancy.one_more(90, 128, 0, registers) for registers in (40, 64, 72)] == [0, 0, 8]
+    assert [occupancy.one_more(HOPPER, 128, 0, registers) for registers in (40, 64, 72)] == [0, 0, 8]
 
 
 @pytest.mark.parametrize("registers", [96, 128, 168, 255])
@@ -131,7 +134,7 @@ def test_programs_without_loops_have_room_for_their_loads(
 @pytest.mark.parametrize(("words", "registers", "asked"), [(57, 96, 4), (65, 128, 0), (150, 255, 0)])
 def test_a_block_of_five_is_given_up_not_one_of_four(words: int, registers: int, asked: int) -> None:
     """And none where no registers could hold it."""
-    assert occupancy.fewer(90, 128, 4096, registers, 2 * words) == asked
+    assert occupancy.fewer(HOPPER, 128, 4096, registers, 2 * words) == asked
 
 
 def test_loops_that_multiply_keep_their_blocks(monkeypatch: pytest.MonkeyPatch) -> None:

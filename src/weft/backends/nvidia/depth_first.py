@@ -26,7 +26,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from weft.ir.lane import LaneProgram
-from weft.targets.nvidia import REGISTERS
+from weft.machines import DEFAULT
 
 __all__ = ["depth_first", "is_crowded", "may_be_alone"]
 
@@ -95,7 +95,7 @@ def is_crowded(words: int, threads: int) -> bool:
     >>> is_crowded(72, 512), is_crowded(64, 512), is_crowded(72, 256)
     (True, False, False)
     """
-    return 2 * threads * words > REGISTERS
+    return 2 * threads * words > DEFAULT.registers
 
 
 def _arranged(part: list[str], uses: Counter[str], carried: int, threads: int) -> list[str]:

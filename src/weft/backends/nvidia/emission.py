@@ -145,7 +145,7 @@ def emit_llvm(
     from.
     """
     verify(program)
-    target = ptx_target(program.target)
+    target = ptx_target(program.machine)
     e = Emitter(program, target, fp_fusion)
     threads = program.warps * program.lanes
     attributes = f'nounwind convergent "nvvm.reqntid"="{threads}"'
@@ -196,7 +196,7 @@ def emit_llvm(
 def emit(program: LaneProgram, *, fp_fusion: bool = True, maxnreg: int | None = None) -> Emitted:
     """The PTX of a lane program. Unsupported where the target lacks something, CompilerCrash where LLVM refuses it."""
     llir, version = emit_llvm(program, fp_fusion, maxnreg)
-    ptx = assembly(llir, ptx_target(program.target), version)
+    ptx = assembly(llir, ptx_target(program.machine), version)
     return emitted_of(program, llir, ptx, maxnreg)
 
 
@@ -207,7 +207,7 @@ def emitted_of(program: LaneProgram, llir: str, ptx: str, maxnreg: int | None = 
         ptx,
         llir,
         _identifier(program.name),
-        ptx_target(program.target).processor,
+        ptx_target(program.machine).processor,
         program.warps * program.lanes,
         program.shared_bytes,
         program.parameters,

@@ -11,6 +11,7 @@ from functools import lru_cache
 
 from weft.ir.lane import ELEMENT_BITS, LaneOp
 from weft.targets.nvidia import Instruction, Operand, instruction
+from weft.targets.table import first_with
 
 from .emitter import BITS, CONVERGENT, CONVERGENT_PURE, LLVM, Emitter, Register, Sum, emitter
 from .memory import CONSTRAINTS, address_text
@@ -36,8 +37,8 @@ def _version(entry: Instruction) -> int:
 @emitter("instruction")
 def _instruction(e: Emitter, op: LaneOp) -> None:
     entry = instruction(op.attrs["isa"])
-    if not entry.works_on(e.target.capability):
-        raise e.fail(op, f"the instruction `{entry.name}`", f"cuda:{entry.since}")
+    if not entry.works_on(e.program.machine):
+        raise e.fail(op, f"the instruction `{entry.name}`", *first_with(entry.name))
     e.version = max(e.version, _version(entry))
     repeats = max(
         (v.count // o.count for v, o in zip(op.operands, entry.operands, strict=True)),

@@ -15,6 +15,7 @@ import llvmlite.binding as llvm
 from weft.backends.llvm import early
 from weft.backends.llvm.aborts import told
 from weft.base import CompilerCrash, Unsupported
+from weft.machines import Machine
 
 from .apart import terms_apart
 from .assembler_faults import avoid_faults
@@ -40,18 +41,16 @@ class PTXTarget:
 
 
 @lru_cache(maxsize=16)
-def ptx_target(target: str) -> PTXTarget:
-    """The processor that a target names: `cuda:90` is sm_90a, what is built for that processor alone.
+def ptx_target(machine: Machine) -> PTXTarget:
+    """The processor that a machine is: `cuda:90` is sm_90a, what is built for that processor alone.
 
-    >>> ptx_target("sim:cuda:90").processor, ptx_target("cuda:80").processor
+    >>> from weft.machines import machine_of
+    >>> ptx_target(machine_of("cuda:90")).processor, ptx_target(machine_of("cuda:80")).processor
     ('sm_90a', 'sm_80')
     """
-    backend, _, arch = target.removeprefix("sim:").partition(":")
-    number = arch.removesuffix("a")
-    capability = int(number) if backend == "cuda" and number.isdecimal() else 0
-    if capability < 80:
-        raise Unsupported("compiling for an NVIDIA GPU", target, works_on=["cuda:80", "cuda:90"])
-    return PTXTarget(capability, f"sm_{capability}{'a' if capability >= 90 else ''}")
+    if machine.vendor != "nvidia":
+        raise Unsupported("compiling for an NVIDIA GPU", machine.name)
+    return PTXTarget(machine.generation, f"sm_{machine.generation}{'' if machine.portable else 'a'}")
 
 
 @lru_cache(maxsize=1)

@@ -43,7 +43,7 @@ from __future__ import annotations
 import re
 
 from weft.base import CompilerCrash, OutOfResources
-from weft.targets.nvidia import REGISTERS, blocks_at_a_time
+from weft.machines import Machine, closest
 
 from .loaded_words import held_in_a_turn, held_without_loops
 from .ptxas import MachineCode, assemble
@@ -84,57 +84,61 @@ PRODUCTS = ("wgmma.mma_async", "mma.sync")
 
 
 def one_more(
-    capability: int, threads: int, shared: int, registers: int, multiplies: bool = False, straight: bool = False
+    machine: Machine, threads: int, shared: int, registers: int, multiplies: bool = False, straight: bool = False
 ) -> int:
     """The number of blocks at a time to ask for; 0 where registers are not what limits it, or far too many.
 
-    >>> one_more(90, 256, 96 << 10, 130), one_more(90, 256, 96 << 10, 200), one_more(90, 256, 96 << 10, 96)
+    >>> from weft.machines import machine_of
+    >>> hopper = machine_of("cuda:90")
+    >>> one_more(hopper, 256, 96 << 10, 130), one_more(hopper, 256, 96 << 10, 200), one_more(hopper, 256, 96 << 10, 96)
     (2, 0, 0)
-    >>> one_more(90, 128, 64 << 10, 184), one_more(90, 128, 64 << 10, 184, multiplies=True)
+    >>> one_more(hopper, 128, 64 << 10, 184), one_more(hopper, 128, 64 << 10, 184, multiplies=True)
     (3, 0)
-    >>> one_more(90, 128, 72 << 10, 169, multiplies=True)
+    >>> one_more(hopper, 128, 72 << 10, 169, multiplies=True)
     3
-    >>> one_more(90, 512, 0, 99), one_more(90, 512, 0, 99, straight=True)
+    >>> one_more(hopper, 512, 0, 99), one_more(hopper, 512, 0, 99, straight=True)
     (0, 2)
     """
-    now = blocks_at_a_time(capability, threads, shared, registers)
+    now = machine.blocks_at_a_time(threads, shared, registers)
     wanted = now + 1
-    if not now or wanted > blocks_at_a_time(capability, threads, shared):
+    if not now or wanted > machine.blocks_at_a_time(threads, shared):
         return 0
     if now * threads >= ENOUGH_THREADS:
         return 0
-    fits = REGISTERS // (threads * wanted) // 8 * 8
+    fits = machine.registers // (threads * wanted) // 8 * 8
     share = NEARLY if multiplies and now > 1 else ALONE if straight and now == 1 else NEAR
     return wanted if fits >= share * registers else 0
 
 
-def fewer(capability: int, threads: int, shared: int, registers: int, held: int) -> int:
+def fewer(machine: Machine, threads: int, shared: int, registers: int, held: int) -> int:
     """The number of blocks at a time to ask for, so that a thread can hold so many words; 0 where it can, or too few.
 
-    >>> fewer(90, 128, 32, 32, 33), fewer(90, 128, 32, 46, 33), fewer(90, 128, 4096, 96, 115)
+    >>> from weft.machines import machine_of
+    >>> hopper = machine_of("cuda:90")
+    >>> fewer(hopper, 128, 32, 32, 33), fewer(hopper, 128, 32, 46, 33), fewer(hopper, 128, 4096, 96, 115)
     (10, 0, 4)
-    >>> fewer(90, 128, 0, 128, 129)
+    >>> fewer(hopper, 128, 0, 128, 129)
     0
     """
     if registers >= held or held + SPARE > MOST_REGISTERS:
         return 0
-    now = blocks_at_a_time(capability, threads, shared, registers)
-    wanted = blocks_at_a_time(capability, threads, shared, held + SPARE)
+    now = machine.blocks_at_a_time(threads, shared, registers)
+    wanted = machine.blocks_at_a_time(threads, shared, held + SPARE)
     return wanted if wanted * threads >= ENOUGH_THREADS or wanted >= NEAR * now else 0
 
 
 def assemble_for(ptx: str, arch: str, *, threads: int, shared: int, maxnreg: int | None = None) -> MachineCode:
     """Machine code for blocks of so many threads and bytes of shared memory; raises as `assemble` does."""
     first = assemble(ptx, arch, maxnreg=maxnreg)
-    capability = int(arch.rpartition("_")[2].rstrip("abcdefghijklmnopqrstuvwxyz"))
     if first.by != "ptxas" or maxnreg or "setmaxnreg" in ptx:
         return first
+    machine = _machine(arch)
     if asked := ASKED.search(ptx):
         if first.spilled_bytes <= SPILLED_BY_TWO:
             return first
         alone = assemble(ptx.replace(asked[0], ""), arch)
         return alone if alone.spilled_bytes <= first.spilled_bytes / 2 else first
-    kept_back = first.registers < NEAR * min(MOST_REGISTERS, REGISTERS // threads)
+    kept_back = first.registers < NEAR * min(MOST_REGISTERS, machine.registers // threads)
     if kept_back and first.stack_bytes > HOPELESS_FRAME:
         return first
     if kept_back and first.spilled_bytes > SPILLED_BYTES:
@@ -145,12 +149,12 @@ def assemble_for(ptx: str, arch: str, *, threads: int, shared: int, maxnreg: int
         early = _for_blocks(ptx, arch, 1)
         fits = early is not None and early.registers <= FEW_MORE * first.registers
         return early if early and fits and early.spilled_bytes <= first.spilled_bytes else first
-    blocks = 0 if multiplies else _with_room(ptx, capability, threads, shared, first.registers)
+    blocks = 0 if multiplies else _with_room(ptx, machine, threads, shared, first.registers)
     if blocks:
         early = _for_blocks(ptx, arch, blocks)
         return early if early and early.spilled_bytes <= first.spilled_bytes else first
     straight = threads >= LARGE and not multiplies and not _has_loop(ptx)
-    blocks = one_more(capability, threads, shared, first.registers, multiplies, straight)
+    blocks = one_more(machine, threads, shared, first.registers, multiplies, straight)
     if not blocks:
         return first
     second = _for_blocks(ptx, arch, blocks)
@@ -160,12 +164,23 @@ def assemble_for(ptx: str, arch: str, *, threads: int, shared: int, maxnreg: int
     return first if SERIALIZED in second.log and SERIALIZED not in first.log else second
 
 
-def _with_room(ptx: str, capability: int, threads: int, shared: int, registers: int) -> int:
+def _machine(processor: str) -> Machine:
+    """The machine that a processor, as ptxas names it, is or is nearest to.
+
+    >>> _machine("sm_90a").name, _machine("sm_110").name
+    ('cuda:90', 'cuda:103')
+    """
+    found = closest("nvidia", int("".join(x for x in processor if x.isdigit())))
+    assert found is not None, processor
+    return found
+
+
+def _with_room(ptx: str, machine: Machine, threads: int, shared: int, registers: int) -> int:
     """The number of blocks at a time to ask for, so that loads are on their way together; 0 where they are."""
     if held := held_in_a_turn(ptx):
-        return fewer(capability, threads, shared, registers, held)
+        return fewer(machine, threads, shared, registers, held)
     held = held_without_loops(ptx)
-    return fewer(capability, threads, shared, registers - ADDRESSES, held) if held in ON_THE_WAY else 0
+    return fewer(machine, threads, shared, registers - ADDRESSES, held) if held in ON_THE_WAY else 0
 
 
 def _has_loop(ptx: str) -> bool:

@@ -74,7 +74,7 @@ def turns_of(program: LaneProgram) -> Turns | None:
     """The turns of a program that copies one tile, large enough to need them; None for any other."""
     if program.warps not in WARPS or program.blocks > 1 or program.shared or program.registers:
         return None
-    if int(program.target.rpartition(":")[2]) != CAPABILITY:
+    if program.machine.generation != CAPABILITY:
         return None
     loads = [op for op in program.body.ops if op.name == "load"]
     stores = [op for op in program.body.ops if op.name == "store"]

@@ -1,11 +1,12 @@
 """Plans: how tiles move between layouts, what that costs, and why it is done so."""
 
+from weft.machines import MACHINES, Machine, machine_of
+
 from ..pictures import install
 from .access import Access, Offsets, best_access
 from .conversion import Cost, Plan, plan_conversion
 from .gather import Gather, plan_gather
 from .local import LocalAccess, plan_local_access, vector_width
-from .machine import MACHINES, Machine, machine_of
 from .reduction import Reduction, plan_reduction
 
 __all__ = [

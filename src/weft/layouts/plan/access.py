@@ -20,10 +20,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from weft.machines import Machine
+
 from .. import f2
 from ..banks import count_wavefronts, passes
 from ..zoo import with_gaps
-from .machine import Machine
 
 __all__ = ["Access", "Offsets", "best_access", "rearranged"]
 
@@ -105,7 +106,7 @@ def best_access(
     options = [plain]
     if plain.bytes == machine.vector_bytes and not (plain.excess or plain.permutes or plain.waiting):
         return plain  # nothing is cheaper
-    if whole and (machine.stmatrix if store else machine.ldmatrix):
+    if whole and (machine.matrix_stores if store else machine.matrix_loads):
         for trans in (False, True):
             found = _matrix(place, moving, bytes_log, machine, store, trans, round_log)
             if found is not None:

@@ -19,11 +19,11 @@ import numpy as np
 import numpy.typing as npt
 
 from weft.base import LayoutError
+from weft.machines import DEFAULT, Machine, machine_of
 
 from .. import f2
 from ..arguments import bits_of, linear_of, shape_of
 from ..linear import LinearLayout
-from .machine import Machine, machine_of
 from .search import Planner
 from .shuffle import Shears, shears
 from .steps import Words, execute, instructions_of, steps_of, words_of
@@ -252,7 +252,7 @@ def plan_conversion(
     dst: LinearLayout | Layout,
     shape: Sequence[int],
     element_bits: int,
-    target: Machine | str = "cuda:80",
+    target: Machine | str = DEFAULT,
 ) -> Plan:
     """The cheapest way to bring a tile from one distributed layout to another.
 

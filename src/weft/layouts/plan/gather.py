@@ -19,13 +19,13 @@ import numpy as np
 import numpy.typing as npt
 
 from weft.base import LayoutError
+from weft.machines import DEFAULT, Machine, machine_of
 
 from .. import f2
 from ..arguments import axis_of, bits_of, shape_of
 from ..dims import placed
 from ..linear import LinearLayout
 from .conversion import DIMS, Cost, Layout, normalised
-from .machine import Machine, machine_of
 from .picking import Picking, picking
 from .swizzle import memory_basis
 
@@ -116,7 +116,7 @@ def plan_gather(
     index_shape: Sequence[int],
     axis: int,
     element_bits: int,
-    target: Machine | str = "cuda:80",
+    target: Machine | str = DEFAULT,
 ) -> Gather:
     """The cheaper way to gather along an axis. The shapes may differ along the axis only; LayoutError otherwise."""
     source_shape, index_shape = shape_of(source_shape, "source_shape"), shape_of(index_shape, "index_shape")

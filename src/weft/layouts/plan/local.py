@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from weft.base import LayoutError
+from weft.machines import DEFAULT, Machine, machine_of
 
 from .. import f2
 from ..arguments import axis_of, bits_of, linear_of
@@ -22,7 +23,6 @@ from ..linear import LinearLayout
 from ..zoo import PaddedSharedLayout, with_gaps
 from .access import Access, Offsets, best_access
 from .conversion import DIMS, Layout, normalised
-from .machine import Machine, machine_of
 
 __all__ = ["LocalAccess", "plan_local_access", "vector_width"]
 
@@ -83,7 +83,7 @@ def plan_local_access(
     shared: LinearLayout | Layout,
     shape: Sequence[int],
     element_bits: int,
-    target: Machine | str = "cuda:80",
+    target: Machine | str = DEFAULT,
     *,
     store: bool = False,
     gaps: Sequence[Sequence[int]] = (),

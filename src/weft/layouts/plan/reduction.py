@@ -17,12 +17,12 @@ import numpy as np
 import numpy.typing as npt
 
 from weft.base import LayoutError
+from weft.machines import DEFAULT, Machine, machine_of
 
 from .. import f2
 from ..arguments import axis_of, bits_of
 from ..linear import LinearLayout
 from .conversion import DIMS, Cost, Layout, normalised
-from .machine import Machine, machine_of
 
 __all__ = ["Reduction", "plan_reduction"]
 
@@ -83,7 +83,7 @@ def plan_reduction(
     shape: Sequence[int],
     axis: int,
     element_bits: int,
-    target: Machine | str = "cuda:80",
+    target: Machine | str = DEFAULT,
 ) -> Reduction:
     """How a tile is reduced along an axis, with what it costs each warp. LayoutError where there is no such axis.
 

@@ -12,10 +12,11 @@ from collections.abc import Mapping, Sequence
 from copy import copy
 from typing import NamedTuple
 
+from weft.machines import Machine
+
 from .. import f2
 from ..linear import LinearLayout
 from .access import Offsets, best_access, rearranged
-from .machine import Machine
 from .swizzle import memory_basis
 from .trip import Trip
 
@@ -89,12 +90,12 @@ class Planner:
         self._compare()
 
     def _writer(self) -> _Side:
-        return self._side(self.a, {}, self.machine.stmatrix, self.masks["register"])
+        return self._side(self.a, {}, self.machine.matrix_stores, self.masks["register"])
 
     def _reader(self) -> _Side:
         registers = zip(self.b["register"], self.b_block["register"], strict=True)
         copies = f2.dependent([x | y << self.size for x, y in registers])
-        matrix = self.machine.ldmatrix and self.scope != "cluster"
+        matrix = self.machine.matrix_loads and self.scope != "cluster"
         return self._side(self.b, self.b_block, matrix, sum([1 << i for i in copies]))
 
     def _side(

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from weft.machines import Machine
+
 from .. import f2
-from .machine import Machine
 
 __all__ = ["memory_basis"]
 

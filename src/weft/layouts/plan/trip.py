@@ -17,11 +17,11 @@ import numpy as np
 import numpy.typing as npt
 
 from weft.base import LayoutError
+from weft.machines import Machine
 
 from .. import f2
 from ..linear import LinearLayout
 from .access import Access
-from .machine import Machine
 
 __all__ = ["Trip"]
 

@@ -5,28 +5,20 @@
 (80, ['f16 x 8', 'f16 x 4', 'f32 x 4'])
 """
 
+from ..instruction import Instruction, Memory, Operand
 from .bulk import CORNERS, ELEMENT_TYPES, MOST_PIXELS, REDUCTIONS, SWIZZLES, TensorMap, map_of
-from .instruction import Instruction, Memory, Operand
-from .limits import REGISTERS, blocks_at_a_time, shared_limit
 from .mbarrier import MBarrier, MBarrierError
 from .meaning import from_matrix, round_to, to_matrix
-from .mma import SATURATING
-from .table import INSTRUCTIONS, available, instruction
+from .table import INSTRUCTIONS, instruction
 from .tensormap import decode, encode
 from .wgmma import canonical, descriptor
 
 __all__ = [
     # the table
     "INSTRUCTIONS",
-    "SATURATING",
     "Instruction",
     "Operand",
-    "available",
     "instruction",
-    # sizes
-    "REGISTERS",
-    "blocks_at_a_time",
-    "shared_limit",
     # tensor maps
     "CORNERS",
     "ELEMENT_TYPES",

@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from .instruction import BITS, Array, Instruction, Operand
+from ..instruction import BITS, Array, Instruction, Operand
 
 __all__ = [
     "CORNERS",

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from .instruction import Instruction, Operand
+from ..instruction import Instruction, Operand
 
 __all__ = ["cluster_barrier_instructions"]
 

@@ -13,7 +13,7 @@ from weft.ops import ELEMENTS
 from weft.ops.dtypes import DTYPES
 from weft.ops.rounding import round_to, toward_zero
 
-from .instruction import BITS, Array, Instruction, Operand
+from ..instruction import BITS, Array, Instruction, Operand
 
 __all__ = ["convert_instructions", "toward_zero"]
 

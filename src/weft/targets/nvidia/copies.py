@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from .instruction import Array, Instruction, Memory, Operand
+from ..instruction import Array, Instruction, Memory, Operand
 
 __all__ = ["copy_instructions"]
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from .instruction import Array, Instruction, Operand
+from ..instruction import Array, Instruction, Operand
 
 __all__ = ["lane_instructions"]
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from weft.layouts import LinearLayout
 
-from .instruction import Array, Instruction, Memory, Operand
+from ..instruction import Array, Instruction, Memory, Operand
 from .meaning import from_matrix, to_matrix
 
 __all__ = ["matrix_instructions", "matrix_layout"]

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from .instruction import Instruction, Operand
+from ..instruction import Instruction, Operand
 
 __all__ = ["MBarrier", "MBarrierError", "mbarrier_instructions"]
 

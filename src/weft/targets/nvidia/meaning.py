@@ -16,7 +16,7 @@ from weft.layouts import LinearLayout
 from weft.ops.dtypes import DTYPES
 from weft.ops.rounding import round_odd, round_to
 
-from .instruction import Array
+from ..instruction import Array
 
 __all__ = ["DTYPES", "from_matrix", "round_odd", "round_to", "shape_of", "tf32", "to_matrix"]
 

@@ -20,10 +20,10 @@ import numpy as np
 
 from weft.layouts import LinearLayout
 
-from .instruction import BITS, Array, Instruction, Operand
+from ..instruction import BITS, Array, Instruction, Operand
 from .meaning import from_matrix, round_to, tf32, to_matrix
 
-__all__ = ["SATURATING", "fragment", "mma_instructions", "multiply"]
+__all__ = ["fragment", "mma_instructions", "multiply"]
 
 PTX_TYPES = {"f8E4M3FN": "e4m3", "f8E5M2": "e5m2"}
 # (m, n, k), accumulator, operand type, since, cycles of a warp on an A100 (H100 for what only it has)
@@ -127,11 +127,12 @@ def _entry(
     word, total = kinds.get(elem, "r"), kinds[acc]
     acc_ptx = {"i32": "s32"}.get(acc, acc)
     size = f"m{m}n{n}k{k}"
+    plain = f"mma.sync.{size}.{acc_ptx}.{names[0]}.{names[1]}.{acc_ptx}"
     stored = "f32" if elem == "tf32" else elem
     c_count = m * n // 32
     views = tuple("tf32" if t == "tf32" else "u8" if t == "u8" else None for t in names)
     return Instruction(
-        name=f"mma.sync.{size}.{acc_ptx}.{names[0]}.{names[1]}.{acc_ptx}{modifier}",
+        name=plain + modifier,
         since=since,
         text=f"mma.sync.aligned.{size}.row.col{modifier}.{acc_ptx}.{names[0]}.{names[1]}.{acc_ptx} "
         "<d*>, <a*>, <b*>, <c*>;",
@@ -144,7 +145,13 @@ def _entry(
         semantics=_semantics(a, b, c, acc, (views[0], views[1]), bool(modifier)),
         cost=cost,
         ptx="8.4" if since == 89 else "7.8" if since == 90 else "7.0",
-        params={"shape": shape, "accumulator": acc, "types": names},
+        params={
+            "shape": shape,
+            "accumulator": acc,
+            "types": names,
+            "multiplies": None if modifier else tuple("u8" if t == "u8" else stored for t in names),
+            "saturating": f"{plain}{SATURATING}" if acc == "i32" else "",
+        },
     )
 
 
@@ -168,4 +175,5 @@ def _mixed(left: str, right: str) -> Instruction:
     plain = _entry((16, 8, 32), "f32", (left, right), elems[left], 89, 16)
     a, b, c = plain.operands
     b = Operand("b", elems[right], b.count, b.constraint, b.layout)
-    return Instruction(**{**plain.__dict__, "operands": (a, b, c)})
+    params = {**plain.params, "multiplies": (elems[left], elems[right])}
+    return Instruction(**{**plain.__dict__, "operands": (a, b, c), "params": params})

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from .instruction import Instruction, Operand
+from ..instruction import Instruction, Operand
 
 __all__ = ["sending_instructions"]
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
+from ..instruction import Instruction
 from .bulk import bulk_instructions
 from .cluster import cluster_barrier_instructions
 from .convert import convert_instructions
 from .copies import copy_instructions
-from .instruction import Instruction
 from .lanes import lane_instructions
 from .matrices import matrix_instructions
 from .mbarrier import mbarrier_instructions
@@ -17,7 +15,7 @@ from .sent import sending_instructions
 from .tensormap import tensormap_instructions
 from .wgmma import wgmma_instructions
 
-__all__ = ["INSTRUCTIONS", "available", "instruction"]
+__all__ = ["INSTRUCTIONS", "instruction"]
 
 
 def _table() -> dict[str, Instruction]:
@@ -51,12 +49,3 @@ def instruction(name: str) -> Instruction:
         alike = sorted(n for n in INSTRUCTIONS if n.split(".")[0] == name.split(".")[0])
         raise KeyError(f"there is no instruction {name!r}" + (f"; there are {', '.join(alike)}" if alike else ""))
     return found
-
-
-def available(capability: int) -> Iterator[Instruction]:
-    """The entries that compute capability `capability` / 10 has.
-
-    >>> any(i.name.startswith("stmatrix") for i in available(80))
-    False
-    """
-    return (i for i in INSTRUCTIONS.values() if i.works_on(capability))

@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from ..instruction import Array, Instruction, Memory, Operand
 from .bulk import ELEMENT_TYPES, SWIZZLES, TensorMap
-from .instruction import Array, Instruction, Memory, Operand
 
 __all__ = ["FIELDS", "decode", "encode", "tensormap_instructions"]
 

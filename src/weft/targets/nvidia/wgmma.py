@@ -26,7 +26,7 @@ import numpy as np
 
 from weft.layouts import LinearLayout
 
-from .instruction import BITS, Array, Instruction, Memory, Operand
+from ..instruction import BITS, Array, Instruction, Memory, Operand
 from .meaning import DTYPES, from_matrix, tf32, to_matrix
 from .mma import fragment, multiply
 
@@ -159,7 +159,15 @@ def _entry(
         touches="shared",
         width=16,
         ptx="8.0",
-        params={"shape": (64, n, k), "accumulator": acc, "types": names, "registers": registers, "trans": trans},
+        params={
+            "shape": (64, n, k),
+            "accumulator": acc,
+            "types": names,
+            "multiplies": elems,
+            "warps": 4,
+            "registers": registers,
+            "trans": trans,
+        },
     )
 
 

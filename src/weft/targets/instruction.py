@@ -14,12 +14,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from math import prod
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from weft.layouts import LinearLayout
+from weft.machines import Machine
 from weft.ops import ELEMENTS
 
 __all__ = ["Array", "Instruction", "Memory", "Operand"]
@@ -70,7 +72,7 @@ class Operand:
 class Instruction:
     """An entry of the table.
 
-    `since` is the first compute capability that has it, times ten; with `only`, no other has (sm_90a). `touches` says
+    `since` is the first generation of its vendor's machines that has it; with `only`, no other has. `touches` says
     what it reads or writes beside registers: "" nothing, "shared", "global", "copy" (both), "bulk" (copies of the bulk
     copy engine), "mbarrier", "sync".
     """
@@ -98,9 +100,14 @@ class Instruction:
         """(m, n, k) of a matrix product, else ()."""
         return tuple(self.params.get("shape", ()))
 
-    def works_on(self, capability: int) -> bool:
-        """Whether compute capability `capability` / 10 has it."""
-        return capability == self.since if self.only else capability >= self.since
+    @property
+    def products(self) -> int:
+        """How many products of two elements a matrix product sums."""
+        return prod(self.shape)
+
+    def works_on(self, machine: Machine) -> bool:
+        """Whether a machine of its vendor has it."""
+        return machine.generation == self.since if self.only else machine.generation >= self.since
 
     def asm(self) -> tuple[str, str]:
         """(text, constraints) of LLVM's inline assembly; results come first, each PTX register is one operand.

@@ -1,0 +1,133 @@
+"""A machine: what the compiler knows of a processor, as one frozen value.
+
+Whoever needs to know how many lanes a warp has, how much shared memory a block may take or what a shuffle costs is
+given a `Machine` and reads its fields; nobody takes the name of a target apart or compares it. A new processor is a
+row (`nvidia.py`, `amd.py`, `intel.py`); a machine that exists nowhere is a row in a test:
+
+>>> narrow = Machine("toy:1", lanes=16, banks=64, shared_bytes=32 << 10)
+>>> narrow.threads(4), narrow.blocks_at_a_time(narrow.threads(4), 16 << 10)
+(64, 2)
+
+Its matrix instructions and those for special purposes stand in the table of its vendor, `weft.targets`; which of them
+it has follows from `vendor` and `generation`.
+
+Costs are in cycles of one multiprocessor for one instruction of a warp, as far as they are known; a plan for moving a
+tile is chosen by their sum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+__all__ = ["KIB", "Machine"]
+
+KIB = 1024
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A GPU, as the passes, the lowering, the planner of layouts and the simulator see it."""
+
+    name: str
+    """What its target is called: `cuda:90`."""
+    vendor: str = ""
+    """Whose table has its instructions."""
+    generation: int = 0
+    """The number by which its vendor orders its processors: NVIDIA's compute capability, times ten."""
+    portable: bool = True
+    """Whether what is compiled for it runs on all newer processors of its vendor as well."""
+
+    lanes: int = 32
+    """Threads of a warp."""
+    banks: int = 32
+    """Banks of shared memory."""
+    bank_bytes: int = 4
+    """The width of a bank."""
+    vector_bytes: int = 16
+    """The most that one lane loads or stores at once."""
+    matrix_loads: bool = False
+    """Whether a warp loads matrices of 8 rows by 16 bytes from shared memory, as operands of products lie in lanes."""
+    matrix_stores: bool = False
+    """The same for stores."""
+
+    shared_bytes: int = 48 * KIB
+    """Shared memory that a block may have; a conversion that needs more is done in rounds."""
+    reserved_bytes: int = 0
+    """Shared memory that each block takes besides its own."""
+    most_threads: int = 2048
+    """Threads that a multiprocessor runs at a time."""
+    most_blocks: int = 32
+    """Blocks that it runs at a time."""
+    registers: int = 64 * KIB
+    """Registers of 32 bits that it has."""
+    multiprocessors: int = 1
+    """Of the largest processor of the kind."""
+
+    async_copies: bool = False
+    """Whether threads have bytes copied from global to shared memory while they go on."""
+    async_proxy: bool = False
+    """Whether a copy engine and matrix units access shared memory by a path of their own, which needs fences."""
+    cluster_blocks: int = 1
+    """Blocks of a cluster, whose shared memory they all reach, at most."""
+    atomic_adds: tuple[tuple[str, int], ...] = ()
+    """Types of floats of which one atomic addition adds several elements side by side, and how many at most."""
+
+    select: float = 0.5
+    permute: float = 0.75
+    """A byte permutation: what packs elements in words, and takes them out."""
+    shuffle: float = 2.0
+    wavefront: float = 2.0
+    access: float = 1.0
+    """Issuing one load or store, beside its wavefronts."""
+    wait: float = 0.25
+    """Keeping a word that was loaded until others come that it is used with."""
+    address: float = 1.0
+    """One address that cannot be an immediate offset from another."""
+    warp_barrier: float = 8.0
+    block_barrier: float = 30.0
+    cluster_barrier: float = 200.0
+    trip: float = 23.0
+    """The latency of a trip through shared memory that nothing hides."""
+
+    def __hash__(self) -> int:
+        """By name: machines are keys of caches that are asked for every conversion."""
+        return hash(self.name)
+
+    def threads(self, warps: int) -> int:
+        """Of a block of so many warps."""
+        return self.lanes * warps
+
+    def blocks_at_a_time(self, threads: int, shared: int, registers: int = 0) -> int:
+        """How many blocks of so many threads and bytes of shared memory a multiprocessor runs at a time.
+
+        A thread may have any number of registers where `registers` is 0.
+
+        >>> Machine("toy:1").blocks_at_a_time(256, 10 << 10), Machine("toy:1").blocks_at_a_time(256, 10 << 10, 100)
+        (4, 2)
+        """
+        found = min(self.most_threads // threads, self.most_blocks)
+        taken = shared + self.reserved_bytes
+        if taken:
+            found = min(found, (self.shared_bytes + self.reserved_bytes) // taken)
+        if registers:
+            found = min(found, self.registers // (-(-registers // 8) * 8 * threads))
+        return found
+
+    def narrow(self, bytes: int) -> float:
+        """What it takes to put what one access moves into its place in a word, where that is less than a word."""
+        return self.permute * (4 - bytes) / 4 if bytes < 4 else 0.0
+
+    def instructions(self, counted: Mapping[str, int], packed: int) -> float:
+        """What instructions by kind cost; 2 ** packed elements are put in each word, and taken out again.
+
+        To put four bytes that lie in four words in one takes two permutations, where the four words are made so.
+        """
+        price = {"shuffle": self.shuffle, "permute": self.permute, "pack": self.permute * packed}
+        price["unpack"] = self.permute * packed / (1 << packed)
+        return sum(n * price.get(kind, self.select) for kind, n in counted.items())
+
+    def waiting(self, scope: str, repetitions: int = 1) -> float:
+        """What a trip through shared memory costs besides moving: its barriers, and latency that nothing hides."""
+        barriers = {"warp": self.warp_barrier, "block": self.block_barrier, "cluster": self.cluster_barrier}
+        return barriers[scope] * (2 * repetitions - 1) + self.trip * repetitions

@@ -1,0 +1,52 @@
+"""NVIDIA's GPUs from Turing on, a row for each compute capability that is compiled for.
+
+Sizes are those of the CUDA programming guide, table "technical specifications per compute capability". What is
+compiled for 9.0 uses instructions of that processor alone; the rest is portable.
+"""
+
+from __future__ import annotations
+
+from .machine import KIB, Machine
+
+__all__ = ["ROWS"]
+
+_PAIRS = (("f16", 2),)
+_VECTORS = (("f16", 8), ("bf16", 8), ("f32", 4))
+
+
+def _row(
+    capability: int, multiprocessors: int, shared: int, threads: int = 2048, blocks: int = 32, *, portable: bool = True
+) -> Machine:
+    """What follows from the generation is said once: copies from 8.0 on, clusters and the copy engine from 9.0 on."""
+    ampere, hopper = capability >= 80, capability >= 90
+    return Machine(
+        f"cuda:{capability}",
+        "nvidia",
+        capability,
+        portable,
+        matrix_loads=True,
+        matrix_stores=hopper,
+        shared_bytes=shared * KIB,
+        reserved_bytes=KIB if ampere else 0,
+        most_threads=threads,
+        most_blocks=blocks,
+        multiprocessors=multiprocessors,
+        async_copies=ampere,
+        async_proxy=hopper,
+        cluster_blocks=16 if hopper else 1,
+        atomic_adds=_VECTORS if hopper else _PAIRS,
+    )
+
+
+ROWS = (
+    _row(75, 72, 64, 1024, 16),  # Titan RTX
+    _row(80, 108, 163),  # A100
+    _row(86, 84, 99, 1536, 16),  # A40
+    _row(87, 16, 163, 1536, 16),  # Jetson AGX Orin
+    _row(89, 142, 99, 1536, 24),  # L40S
+    _row(90, 132, 227, portable=False),  # H100, H200
+    _row(100, 148, 227),  # B200
+    _row(103, 160, 227),  # B300
+    _row(120, 188, 99, 1536, 24),  # RTX PRO 6000
+    _row(121, 48, 99, 1536, 24),  # GB10
+)

@@ -1,0 +1,78 @@
+"""The instructions of all machines: by name, and products by what they multiply.
+
+A pass or a lowering that needs a matrix instruction says of which types and for how many warps, and takes the first
+whose tile divides its layouts:
+
+>>> from weft.machines import machine_of
+>>> [p.shape for p in products(machine_of("cuda:80"), "f16", "f16", "f32")]
+[(16, 8, 16), (16, 8, 8)]
+>>> [p.shape for p in products(machine_of("cuda:75"), "f16", "f16", "f32")]
+[(16, 8, 8)]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+
+from weft.machines import MACHINES, Machine
+
+from . import nvidia
+from .instruction import Instruction
+
+__all__ = ["add_instructions", "available", "first_with", "has", "instruction", "products"]
+
+_BY_VENDOR: dict[str, dict[str, Instruction]] = {"nvidia": nvidia.INSTRUCTIONS}
+_BY_NAME = dict(nvidia.INSTRUCTIONS)
+
+
+def add_instructions(vendor: str, entries: Iterable[Instruction]) -> None:
+    """The instructions of the machines of a vendor; names say whose they are, and are given once."""
+    added = {entry.name: entry for entry in entries}
+    assert not added.keys() & _BY_NAME.keys(), sorted(added.keys() & _BY_NAME.keys())
+    _BY_VENDOR.setdefault(vendor, {}).update(added)
+    _BY_NAME.update(added)
+    products.cache_clear()
+
+
+def instruction(name: str) -> Instruction:
+    """The entry of this name; KeyError, naming those that begin alike, if there is none."""
+    found = _BY_NAME.get(name)
+    return found if found is not None else nvidia.instruction(name)
+
+
+def available(machine: Machine) -> Iterator[Instruction]:
+    """The instructions that a machine has.
+
+    >>> from weft.machines import machine_of
+    >>> any(i.name.startswith("stmatrix") for i in available(machine_of("cuda:80")))
+    False
+    """
+    return (i for i in _BY_VENDOR.get(machine.vendor, {}).values() if i.works_on(machine))
+
+
+def has(machine: Machine, name: str) -> bool:
+    """Whether a machine has the instruction of this name."""
+    found = _BY_VENDOR.get(machine.vendor, {}).get(name)
+    return found is not None and found.works_on(machine)
+
+
+def first_with(name: str) -> list[str]:
+    """The oldest machine that has the instruction of this name, for messages; none where no known one has it."""
+    return [m.name for m in MACHINES.values() if has(m, name)][:1]
+
+
+@lru_cache(maxsize=512)
+def products(machine: Machine, left: str, right: str, total: str, warps: int = 1) -> tuple[Instruction, ...]:
+    """The matrix instructions by which so many warps multiply elements of these types: the cheapest first.
+
+    Of those that cost the same for each product, the largest come first. Sums of integers wrap.
+    """
+    found = [
+        entry
+        for entry in available(machine)
+        if entry.params.get("multiplies") == (left, right)
+        and entry.params["accumulator"] == total
+        and entry.params.get("warps", 1) == warps
+    ]
+    return tuple(sorted(found, key=lambda e: (e.cost / e.products, -e.products)))

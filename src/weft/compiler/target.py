@@ -10,9 +10,9 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from weft import machines
 from weft.backends.cpu.driver import get_num_threads, host_cpu, set_num_threads, set_scratch_limit
 from weft.base import Unsupported
-from weft.machines import Machine, machine_of
 
 __all__ = [
     "TARGETS",
@@ -50,9 +50,9 @@ class GPUTarget:
     warp_size: int
 
     @property
-    def machine(self) -> Machine:
+    def machine(self) -> machines.Machine:
         """What the compiler knows of a GPU."""
-        return machine_of(str(self))
+        return machines.machine_of(str(self))
 
     def __str__(self) -> str:
         return self.backend if self.backend == "cpu" else f"{self.backend}:{self.arch}"

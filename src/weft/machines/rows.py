@@ -1,0 +1,40 @@
+"""The machines that are known, by the name of their target.
+
+>>> machine_of("sim:cuda:90").shared_bytes, machine_of("cuda:75").async_copies
+(232448, False)
+>>> [closest("nvidia", n).name for n in (80, 88, 110, 999)]       # those without a row run the portable row below
+['cuda:80', 'cuda:87', 'cuda:103', 'cuda:121']
+"""
+
+from __future__ import annotations
+
+from weft.base import LayoutError
+
+from . import amd, intel, nvidia
+from .machine import Machine
+
+__all__ = ["DEFAULT", "MACHINES", "closest", "machine_of"]
+
+MACHINES = {m.name: m for m in (*nvidia.ROWS, *amd.ROWS, *intel.ROWS)}
+DEFAULT = MACHINES["cuda:80"]
+"""What is planned for, and what layout IR that names no target is lowered for."""
+
+
+def machine_of(target: Machine | str) -> Machine:
+    """The machine of a target's name, a simulated one's too; a `Machine` is itself."""
+    if isinstance(target, Machine):
+        return target
+    found = MACHINES.get(target.removeprefix("sim:")) if isinstance(target, str) else None
+    if found is None:
+        raise LayoutError(
+            f"the planner knows no machine {target!r}", hint=f"known are {', '.join(MACHINES)}; or pass a Machine"
+        )
+    return found
+
+
+def closest(vendor: str, generation: int) -> Machine | None:
+    """The machine whose code a processor of a vendor runs: its own row, else the newest portable one below it."""
+    rows = [m for m in MACHINES.values() if m.vendor == vendor]
+    own = next((m for m in rows if m.generation == generation), None)
+    older = (m for m in rows if m.generation < generation and m.portable)
+    return own or max(older, key=lambda m: m.generation, default=None)

@@ -91,7 +91,7 @@ ROWS: tuple[tuple[str, str, str, str], ...] = (
      "            vector ^= row[0]\n            used |= row[1]\n        return used\n\n\ndef _independent", "sums over F2 are joins"),
     ("layouts/f2.py", "return [multiply(a, column) for column in b]", "return [multiply(b, column) for column in a]",
      "a product of matrices is turned around"),
-    ("layouts/banks.py", "BANKS = 32", "BANKS = 16", "shared memory has half the banks"),
+    ("machines/machine.py", "banks: int = 32", "banks: int = 16", "shared memory has half the banks"),
     ("layouts/banks.py", "return phases << f2.rank(words) - f2.rank(banked), phases", "return phases, phases",
      "no bank conflict is ever seen"),
     ("layouts/plan/access.py", "return min((size for pair in self.gaps for size in pair), default=1 << 30)",

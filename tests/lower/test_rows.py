@@ -11,6 +11,7 @@ import pytest
 import weft
 import weft.language as tl
 from weft.compiler import ASTSource, lane_program
+from weft.language.extra import libdevice
 
 TYPES = {"bf16": ml_dtypes.bfloat16, "f32": np.float32, "i8": np.int8}
 
@@ -177,6 +178,28 @@ def numbered(x, w, out, n, B: tl.constexpr):
     least = tl.min(tl.where(i % 3 == 0, weight, tl.maximum(weight, weight * 3)), 0)
     found = tl.load(x + row + i, mask=i < n, other=0).to(tl.int32) + table + least
     tl.store(out + row + i, found.to(tl.int8), mask=i < n)
+
+
+@weft.jit
+def respelt(x, w, out, n, B: tl.constexpr):
+    """Operations that a lane program spells in another way than tile IR."""
+    row, i = tl.program_id(0) * n, tl.arange(0, B)
+    value = tl.load(x + row + i, mask=i < n, other=0.0)
+    value += tl.rand(3, i)
+    value = tl.sqrt_rn(tl.clamp(value, 0.25, 2.0)) + tl.div_rn(value, 3.0)
+    value += libdevice.rint(value) + (value.to(tl.float8e5).to(tl.float32).to(tl.int32, bitcast=True) > 0)
+    tl.store(out + row + i, value, mask=i < n)
+
+
+def test_operations_that_have_another_name_in_lanes() -> None:
+    n, rng = 1001, np.random.default_rng(2)
+    x = rng.normal(size=(2, n)).astype(np.float32)
+    found, expected = np.zeros_like(x), np.zeros_like(x)
+    respelt[(2,)](x, x, expected, n, B=1024)
+    with weft.target("sim:cuda:90"):
+        made = respelt[(2,)](x, x, found, n, B=1024)
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6)
+    assert made.asm["ptx"]
 
 
 def test_numbers_of_elements_in_two_layouts() -> None:

@@ -246,8 +246,8 @@ def run_of(geometry: Geometry) -> int:
 
 
 def _is_elementwise(op: Operation) -> bool:
-    """Whether an operation computes each element of a tile of those at the same place."""
-    named = op.name in ELEMENTWISE
+    """Whether an operation computes each element of a tile of those at the same place, and is one of a lane program."""
+    named = op.name in ELEMENTWISE and (not ROWS[op.name].lane or op.name == "arith.select")
     return named and len(op.results) == 1 and is_tensor(op.results[0].type)
 
 

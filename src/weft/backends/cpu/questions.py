@@ -10,7 +10,8 @@ choice of lanes, follows from the steps:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
+from typing import TypeVar
 
 from weft.backends.cpu.coords import Coords, live_bits, reshaped
 from weft.backends.cpu.evaluate import Buffer, broadcast_coords, trans_coords
@@ -43,6 +44,28 @@ def operands_at(op: Op, value: Value, coords: Coords) -> list[tuple[Value, Coord
     return [(a, coords if a.is_tile else ()) for a in op.args]
 
 
+T = TypeVar("T")
+
+
+def operands_first(start: T, known: Container[T], parts: Callable[[T], Iterable[T]]) -> list[T]:
+    """`start` and what it is made of and is not known, operands first: an index may be computed in thousands of steps,
+    each of which uses the one before it twice.
+
+    >>> operands_first(3, {0}, lambda n: (n - 1, n - 1))
+    [1, 2, 3]
+    """
+    order: dict[T, None] = {}
+    stack = [(start, False)]
+    while stack:
+        item, finished = stack.pop()
+        if finished:
+            order[item] = None
+        elif item not in order and item not in known:
+            stack.append((item, True))
+            stack.extend((part, False) for part in parts(item))
+    return list(order)
+
+
 Steps = dict[int, "int | None"]
 Widened = tuple[Value, Coords, Steps, bool]  # an integer that moves by these steps, and whether it is signed
 MOVES = ("tt.expand_dims", "tt.broadcast", "tt.reshape", "tt.trans", "tt.split")
@@ -56,6 +79,9 @@ class Analysis:
         self.divisors = divisors or {}  # of parameters, as the launch promises them
         self._steps: dict[tuple[Value, Coords], Steps] = {}
         self._deps: dict[tuple[Value, Coords], frozenset[int]] = {}
+        self._exact: dict[tuple[Value, Coords], tuple[Steps, dict[tuple[Value, Coords, bool], Steps]] | None] = {}
+        self._aligns: dict[tuple[int, ...], dict[tuple[Value, Coords], int]] = {}
+        self._nonnegative: dict[Value, bool] = {}
 
     def walk(self, inputs: Iterable[tuple[Value, Coords]]) -> dict[tuple[Value, Coords], None]:
         """Every (tile, coords) that evaluation will visit, operands first."""
@@ -150,40 +176,66 @@ class Analysis:
             return parts[0]
         return dict.fromkeys(self.deps(value, coords))
 
-    def exact_steps(self, value: Value, coords: Coords, needs: list[Widened], depth: int = 0) -> Steps | None:
+    def exact_steps(self, value: Value, coords: Coords, needs: list[Widened]) -> Steps | None:
         """As `steps`, but true of every element, in the arithmetic of the value's own type; None where that is not
         known. What was widened on the way, and must not have wrapped for this to hold, is added to `needs`.
         """
+        for item in operands_first((value, coords), self._exact, self._exact_parts):
+            wide: dict[tuple[Value, Coords, bool], Steps] = {}
+            steps = self._find_exact(*item, wide)
+            self._exact[item] = None if steps is None else (steps, wide)
+        found = self._exact[value, coords]
+        if found is None:
+            return None
+        needs += [(v, c, s, signed) for (v, c, signed), s in found[1].items()]
+        return found[0]
+
+    def _exact_parts(self, item: tuple[Value, Coords]) -> list[tuple[Value, Coords]]:
+        value, coords = item
+        op = value.op
+        if op is None or value in self.env or op.name not in EXACT or not self.deps(value, coords):
+            return []
+        return operands_at(op, value, coords)
+
+    def _find_exact(self, value: Value, coords: Coords, wide: dict[tuple[Value, Coords, bool], Steps]) -> Steps | None:
         if not self.deps(value, coords):
             return {}
         op = value.op
-        if op is None or value in self.env or depth > 60:
+        if op is None or value in self.env:
             return None
         name = op.name
         if name == "tt.make_range":
             return {s: 1 << i for i, s in enumerate(coords[0]) if s >= 0}
+        if name not in EXACT:
+            return None
         parts = operands_at(op, value, coords)
-        if name in ("arith.addi", "arith.subi"):
-            found = [self.exact_steps(v, c, needs, depth + 1) for v, c in parts]
-            if found[0] is None or found[1] is None:
+
+        def of(part: tuple[Value, Coords]) -> Steps | None:
+            known = self._exact[part]
+            if known is None:
                 return None
-            return _wrapped(_sum(found[0], found[1], -1 if name == "arith.subi" else 1), value)
+            wide.update(known[1])
+            return known[0]
+
+        if name in ("arith.addi", "arith.subi"):
+            first, second = of(parts[0]), of(parts[1])
+            if first is None or second is None:
+                return None
+            return _wrapped(_sum(first, second, -1 if name == "arith.subi" else 1), value)
         if name in ("arith.muli", "arith.shli"):
             a, b = (1, 0) if name == "arith.muli" and constant_int(op.args[0]) is not None else (0, 1)
-            factor, inner = constant_int(op.args[b]), self.exact_steps(*parts[a], needs, depth + 1)
+            factor, inner = constant_int(op.args[b]), of(parts[a])
             if name == "arith.shli":
                 factor = 1 << factor if factor is not None and 0 <= factor < element_bits(value.elem) else None
             if inner is None or factor is None:
                 return None
             return _wrapped({k: s * factor for k, s in inner.items() if s is not None}, value)
-        if name in ("arith.extsi", "arith.extui", "arith.trunci", *MOVES):
-            inner = self.exact_steps(*parts[0], needs, depth + 1)
-            if name == "arith.trunci" and inner is not None:
-                return _wrapped(inner, value)
-            if inner and name.startswith("arith.ext"):
-                needs.append((*parts[0], inner, name == "arith.extsi"))
-            return inner
-        return None
+        inner = of(parts[0])
+        if name == "arith.trunci" and inner is not None:
+            return _wrapped(inner, value)
+        if inner and name.startswith("arith.ext"):
+            wide[(*parts[0], name == "arith.extsi")] = inner
+        return inner
 
     def injective(self, value: Value, coords: Coords) -> bool:
         """Whether no two points have the same integer or address, as far as the program tells: a stride that is only
@@ -214,6 +266,22 @@ class Analysis:
 
     def align(self, value: Value, coords: Coords, lanes: Sequence[int]) -> int:
         """A power of two that divides an integer wherever the bits in `lanes` are zero."""
+        known = self._aligns.setdefault(tuple(lanes), {})
+        for item in operands_first((value, coords), known, self._align_parts):
+            known[item] = self._find_align(item, lanes, known)
+        return known[value, coords]
+
+    def _align_parts(self, item: tuple[Value, Coords]) -> list[tuple[Value, Coords]]:
+        value, coords = item
+        op = value.op
+        if op is None or (value in self.env and value.is_tile) or op.name not in ALIGNED:
+            return []
+        return operands_at(op, value, coords)
+
+    def _find_align(
+        self, item: tuple[Value, Coords], lanes: Sequence[int], known: dict[tuple[Value, Coords], int]
+    ) -> int:
+        value, coords = item
         op = value.op
         if op is None:
             return _two_part(self.divisors.get(value, 1))
@@ -226,25 +294,13 @@ class Analysis:
         if name == "tt.make_range":
             bits = [1 << i for i, s in enumerate(coords[0]) if s not in lanes and s != -1]
             return min([_two_part(op.attrs.get("start", 0)), *bits])
-        parts = operands_at(op, value, coords)
-        if name in ("arith.muli", "arith.shli"):
-            if name == "arith.shli":
-                shift = constant_int(op.args[1])
-                return min(LARGE, self.align(*parts[0], lanes) << shift) if shift is not None and 0 <= shift < 31 else 1
-            return min(LARGE, self.align(*parts[0], lanes) * self.align(*parts[1], lanes))
-        if name in ("arith.addi", "arith.subi", "arith.remsi", "arith.remui", "arith.minsi", "arith.maxsi"):
-            return min(self.align(*p, lanes) for p in parts)
-        if name in (
-            "tt.splat",
-            "tt.broadcast",
-            "tt.expand_dims",
-            "tt.reshape",
-            "tt.trans",
-            "arith.extsi",
-            "arith.extui",
-        ):
-            return self.align(*parts[0], lanes)
-        return 1
+        parts = [known[part] for part in self._align_parts(item)]
+        if name == "arith.shli":
+            shift = constant_int(op.args[1])
+            return min(LARGE, parts[0] << shift) if shift is not None and 0 <= shift < 31 else 1
+        if name == "arith.muli":
+            return min(LARGE, parts[0] * parts[1])
+        return min(parts, default=1)
 
     def pointer_align(self, value: Value, coords: Coords, lanes: Sequence[int]) -> int:
         """As `align`, for the offset of a pointer from the scalar pointer it was made of, in elements."""
@@ -262,6 +318,12 @@ class Analysis:
 
     def nonnegative(self, value: Value) -> bool:
         """Whether an integer is known not to be negative (arithmetic on indices is taken not to overflow)."""
+        known = self._nonnegative
+        for v in operands_first(value, known, lambda v: v.op.args if v.op is not None and v.op.name in SIGNED else ()):
+            known[v] = self._is_nonnegative(v)
+        return known[value]
+
+    def _is_nonnegative(self, value: Value) -> bool:
         op = value.op
         if op is None:
             return False
@@ -270,28 +332,50 @@ class Analysis:
             return True
         if name == "arith.constant":
             return isinstance(op.attrs["value"], int) and op.attrs["value"] >= 0
-        if name in (
-            "arith.addi",
-            "arith.muli",
-            "arith.divsi",
-            "arith.remsi",
-            "arith.minsi",
-            "tt.splat",
-            "tt.broadcast",
-            "tt.expand_dims",
-            "tt.reshape",
-            "tt.trans",
-            "arith.extsi",
-            "arith.shli",
-            "arith.divui",
-            "arith.remui",
-        ):
-            if name in ("arith.muli", "arith.shli") and any((constant_int(a) or 0) >= 1 << 24 for a in op.args):
-                return False  # a hash rather than an index: it wraps
-            return all(self.nonnegative(a) for a in op.args)
-        return name == "arith.maxsi" and any(self.nonnegative(a) for a in op.args)
+        if name == "arith.maxsi":
+            return any(self._nonnegative[a] for a in op.args)
+        if name in ("arith.muli", "arith.shli") and any((constant_int(a) or 0) >= 1 << 24 for a in op.args):
+            return False  # a hash rather than an index: it wraps
+        return name in SIGNED and all(self._nonnegative[a] for a in op.args)
 
 
+SPREAD = ("tt.splat", "tt.broadcast", "tt.expand_dims", "tt.reshape", "tt.trans")
+SIGNED = frozenset(
+    {
+        "arith.addi",
+        "arith.muli",
+        "arith.divsi",
+        "arith.remsi",
+        "arith.minsi",
+        "arith.maxsi",
+        "arith.extsi",
+        "arith.shli",
+        "arith.divui",
+        "arith.remui",
+        *SPREAD,
+    }
+)
+"""Integers that are negative only if an operand is (a maximum only if all are)."""
+ALIGNED = frozenset(
+    {
+        "arith.addi",
+        "arith.subi",
+        "arith.muli",
+        "arith.shli",
+        "arith.remsi",
+        "arith.remui",
+        "arith.minsi",
+        "arith.maxsi",
+        "arith.extsi",
+        "arith.extui",
+        *SPREAD,
+    }
+)
+"""Integers that powers of two divide which divide their operands."""
+EXACT = frozenset(
+    {"arith.addi", "arith.subi", "arith.muli", "arith.shli", "arith.extsi", "arith.extui", "arith.trunci", *MOVES}
+)
+"""Integers of which every step follows from those of their operands."""
 LINEAR = frozenset(
     {
         "tt.make_range",

@@ -19,6 +19,7 @@ from weft.machines import Machine
 
 from .apart import terms_apart
 from .assembler_faults import avoid_faults
+from .chains import chains_divided
 
 __all__ = ["PTXTarget", "assembly", "begin", "ptx_target"]
 
@@ -158,8 +159,12 @@ def _written(text: str, target: PTXTarget, version: int) -> str:
         module = _parsed(text, machine)
         builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=2))
         _passes(ordered, text.count("\nagain") > LOOPS).run(module, builder)
-        apart = terms_apart(str(module))
-        if apart is not None and apart.count(" = freeze ") > NAMES:
-            machine = _machine(target.processor, chosen, level=2)
-        ptx = str(machine.emit_assembly(module if apart is None else _parsed(apart, machine)))
+        before = after = str(module)
+        for divided in (terms_apart, chains_divided):
+            after = divided(after) or after
+        if after is not before:
+            if after.count(" = freeze ") > NAMES:
+                machine = _machine(target.processor, chosen, level=2)
+            module = _parsed(after, machine)
+        ptx = str(machine.emit_assembly(module))
         return avoid_faults(CALL.sub("", ptx), target.capability)

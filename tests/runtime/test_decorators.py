@@ -44,6 +44,9 @@ class OfOther(WithOther):
     more: tl.constexpr
 
 
+EARLY = "def prune(configs, args, **kwargs): return configs[:2]"
+MODEL = "def model(BLOCK, n, **others): return n / BLOCK"
+BENCH = "do_bench=lambda run, quantiles: weft.testing.do_bench(run, quantiles=quantiles)"
 CONFIGS = [weft.Config({"B": b}) for b in (16, 32, 64)]
 SUBJECTS: dict[str, Any] = {
     "keywords": with_keywords, "a lambda": lambda x: x, "a number": 5, "a builtin": math.sin, "a class": Base,
@@ -162,8 +165,16 @@ def model(**args: Any) -> int:
             LaunchError,
             "restore_value names 'y', which is no parameter of plain\nhint: its parameters are x, n, B",
         ),
-        ({"restore_value": ["n"]}, LaunchTypeError, "restore_value names `n`, which is no array but a int"),
-        ({"reset_to_zero": ["n"]}, LaunchTypeError, "reset_to_zero names `n`, which is no array but a int"),
+        (
+            {"restore_value": ["n"]},
+            LaunchTypeError,
+            "restore_value names `n`, which is no array but of type int\nhint: name the arrays that a trial changes",
+        ),
+        (
+            {"reset_to_zero": ["n"]},
+            LaunchTypeError,
+            "reset_to_zero names `n`, which is no array but of type int\nhint: name the arrays that a trial changes",
+        ),
         (
             {"prune_configs_by": 5},
             LaunchTypeError,
@@ -196,12 +207,70 @@ def model(**args: Any) -> int:
         (
             {"prune_configs_by": {"early_config_prune": lambda *args, **more: 5}},
             LaunchTypeError,
-            "early_config_prune gives a list of Configs, got 5 of type int",
+            f"early_config_prune gives a list of Configs, got 5 of type int\nhint: {EARLY}",
+        ),
+        (
+            {"prune_configs_by": {"early_config_prune": lambda *args, **more: [5]}},
+            LaunchTypeError,
+            f"early_config_prune gives a list of Configs, got [5] of type list\nhint: {EARLY}",
+        ),
+        (
+            {"prune_configs_by": {"early_config_prune": lambda configs: configs}},
+            LaunchTypeError,
+            f"early_config_prune cannot be called: too many positional arguments\nhint: {EARLY}",
         ),
         (
             {"prune_configs_by": {"perf_model": lambda **args: None, "top_k": 1}},
             LaunchTypeError,
-            "perf_model gives a number, the less the better, got None of type NoneType",
+            f"perf_model gives a number, the less the better, got None of type NoneType\nhint: {MODEL}",
+        ),
+        (
+            {"prune_configs_by": {"perf_model": lambda **args: float("nan"), "top_k": 1}},
+            LaunchTypeError,
+            f"perf_model gives a number, the less the better, got nan of type float\nhint: {MODEL}",
+        ),
+        (
+            {"prune_configs_by": {"perf_model": lambda B: 1.0, "top_k": 1}},
+            LaunchTypeError,
+            f"perf_model cannot be called: got an unexpected keyword argument 'x'\nhint: {MODEL}",
+        ),
+        ({"do_bench": 3}, LaunchTypeError, f"do_bench of autotune is a function, got 3 of type int\nhint: {BENCH}"),
+        (
+            {"do_bench": lambda call: 1.0},
+            LaunchTypeError,
+            f"do_bench of autotune cannot be called: got an unexpected keyword argument 'quantiles'\nhint: {BENCH}",
+        ),
+        *(
+            (
+                {"do_bench": lambda call, quantiles, given=given: given},
+                LaunchTypeError,
+                f"do_bench gives milliseconds, or a list of them, got {given!r} of type {type(given).__name__}\n"
+                f"hint: {BENCH}",
+            )
+            for given in (None, "1.0", [], [float("nan")])
+        ),
+        (
+            {"pre_hook": 3},
+            LaunchTypeError,
+            "pre_hook of autotune is a function, got 3 of type int\nhint: def before(args, reset_only=False): ...",
+        ),
+        (
+            {"pre_hook": lambda args: None},
+            LaunchTypeError,
+            "pre_hook of autotune cannot be called: got an unexpected keyword argument 'reset_only'\n"
+            "hint: def before(args, reset_only=False): ...",
+        ),
+        (
+            {"post_hook": lambda args: None},
+            LaunchTypeError,
+            "post_hook of autotune cannot be called: got an unexpected keyword argument 'exception'\n"
+            "hint: def after(args, exception=None): ...",
+        ),
+        (
+            {"configs": [weft.Config({1: 1}), weft.Config({1: 2})]},  # type: ignore[dict-item]
+            LaunchTypeError,
+            "what a Config holds are parameters by name, got 1 of type int\n"
+            'hint: weft.Config({"BLOCK": 128}, num_warps=4)',
         ),
         *(
             (
@@ -231,6 +300,41 @@ def test_tuning_that_means_nothing(given: dict[str, Any], kind: type[WeftError],
         with pytest.raises(kind) as caught:
             kernel[(1,)](np.zeros(1, np.int32), 3)
         assert str(caught.value) == message
+
+
+@pytest.mark.parametrize("given", [{"warmup": -1}, {"rep": "a"}, {"rep": float("nan")}])
+def test_lengths_of_measurements_that_are_none(given: dict[str, Any]) -> None:
+    ((name, value),) = given.items()
+    with pytest.warns(DeprecationWarning, match="give do_bench instead"):
+        kernel = weft.autotune(configs=CONFIGS, key=["n"], **given)(weft.jit(plain))
+    with pytest.raises(LaunchTypeError) as caught:
+        kernel[(1,)](np.zeros(1, np.int32), 3)
+    assert str(caught.value) == f"{name} of autotune is a number of milliseconds, got {value!r}\nhint: {name}=25"
+
+
+def test_options_that_a_configuration_says_twice() -> None:
+    """The option counts, as in Triton, where nothing says so; a launch that says an option too is refused."""
+    configs = [weft.Config({"B": 1, "num_warps": 8}), weft.Config({"B": 2})]
+    kernel = weft.autotune(configs=configs, key=["n"], do_bench=lambda call, quantiles: call() or 1.0)(weft.jit(plain))
+    with pytest.warns(SettingWarning) as caught:
+        kernel[(1,)](np.zeros(1, np.int32), 3)
+    assert str(caught[0].message) == (
+        "a Config holds 'num_warps': 8 in its dictionary, where it has no effect: num_warps=4 is what its kernel is "
+        "compiled with; write Config({...}, num_warps=8)"
+    )
+    with pytest.raises(LaunchError, match=r"^Conflicting meta-parameters: num_warps\."):
+        kernel[(1,)](np.zeros(1, np.int32), 3, num_warps=2)
+
+
+def test_an_array_in_a_key_counts_by_its_sizes() -> None:
+    trials = []
+    configs = [weft.Config({"B": 1}), weft.Config({"B": 2})]
+    kernel = weft.autotune(configs=configs, key=["x"], do_bench=lambda call, quantiles: trials.append(1) or 1.0)(
+        weft.jit(plain)
+    )
+    for x in (np.zeros(4, np.int32), np.ones(4, np.int32), np.zeros(5, np.int32)):
+        kernel[(1,)](x, 3)
+    assert len(trials) == 4
 
 
 @pytest.mark.parametrize(

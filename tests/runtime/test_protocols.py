@@ -189,6 +189,30 @@ def test_a_pointer(more: dict[str, Any], text: str) -> None:
     assert said(liar) == text.replace("{}", "data_ptr() of a runtime.Liar is not what it should be:")
 
 
+TRACED = "torch.func, torch.compile and the like trace functions without data: make the launch a custom operator"
+
+
+@pytest.mark.parametrize(
+    ("name", "more", "text"),
+    [
+        ("FakeTensor", {}, f"a FakeTensor has no memory\nhint: {TRACED}"),
+        ("Tensor", {"data_ptr": _raise}, f"a Tensor has no memory: division by zero\nhint: {TRACED}"),
+        ("Tensor", {"is_nested": True}, "a nested Tensor has no single shape\nhint: pass x.values() and x.offsets()"),
+        (
+            "Tensor",
+            {"is_neg": lambda: True},
+            "a Tensor with its negative bit set is not what its memory says\nhint: pass x.resolve_neg()",
+        ),
+    ],
+)
+def test_tensors_that_are_not_what_their_memory_says(name: str, more: dict[str, Any], text: str) -> None:
+    """By stand-ins, as PyTorch may not be here: what counts is that the class is called as its tensors are."""
+    base = type("Tensor", (Liar,), {"__module__": "torch"})
+    kind = base if name == "Tensor" else type(name, (base,), {})
+    facts = {"data_ptr": lambda: PLACE, "dtype": np.dtype(np.float32), "is_nested": False, "is_neg": lambda: False}
+    assert said(kind(**{**facts, **more})) == text
+
+
 # -- DLPack ------------------------------------------------------------------------------------------------------------
 
 

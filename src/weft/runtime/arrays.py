@@ -327,6 +327,21 @@ def _may_be_written(array: Any) -> bool:
     return True
 
 
+_TRANSFORMED = "torch.func, torch.compile and the like trace functions without data: make the launch a custom operator"
+
+
+def _refuse_tensor(tensor: Any, name: str) -> None:
+    """LaunchTypeError for tensors of PyTorch whose elements are not what their memory says."""
+    if name == "FakeTensor":
+        raise LaunchTypeError("a FakeTensor has no memory", hint=_TRANSFORMED)
+    if tensor.is_nested:
+        raise LaunchTypeError("a nested Tensor has no single shape", hint="pass x.values() and x.offsets()")
+    if tensor.is_neg():
+        raise LaunchTypeError(
+            "a Tensor with its negative bit set is not what its memory says", hint="pass x.resolve_neg()"
+        )
+
+
 def _pointer(array: Any) -> ArrayFacts:
     """Anything with data_ptr(), dtype and, if it is polite, device: PyTorch and its relatives."""
     name = type(array).__name__
@@ -339,10 +354,14 @@ def _pointer(array: Any) -> ArrayFacts:
         raise LaunchTypeError(
             f"a {name} of layout {layout} has no single memory", hint="pass x.values() or x.to_dense()"
         )
+    if is_tensor(array):
+        _refuse_tensor(array, name)
     try:
         address = operator.index(array.data_ptr())
     except Exception as error:
-        raise LaunchTypeError(f"a {name} has no memory: {error}".splitlines()[0]) from error
+        raise LaunchTypeError(
+            f"a {name} has no memory: {error}".splitlines()[0], hint=_TRANSFORMED if is_tensor(array) else None
+        ) from error
     element = dtype_name(array.dtype)
     try:
         count = array.numel() if hasattr(array, "numel") else None

@@ -43,13 +43,20 @@ from .misuse import check_unknown
 from .streams import may_use_gpu
 from .testing import do_bench, do_bench_cudagraph
 from .tuning_checks import (
+    BENCH,
     RULES,
     as_names,
+    as_number,
+    called,
+    check_call,
     check_configs,
+    check_function,
     check_kernel,
+    check_length,
     check_mapping,
     check_names,
     check_pruning,
+    check_timing,
     parameters_of,
     top_count,
 )
@@ -65,6 +72,10 @@ LEAST_AHEAD = 3
 """So many configurations are worth the start of processes."""
 MEASURED_MS = 60.0
 """How long the runs of one configuration on a CPU take together, unless it is given up."""
+_HOOKS = {
+    "pre_hook": "def before(args, reset_only=False): ...",
+    "post_hook": "def after(args, exception=None): ...",
+}
 _FAILED = [float("inf")] * 3
 
 
@@ -78,7 +89,11 @@ def _zero(array: Any) -> None:
 def _array(value: Any, what: str, name: str) -> Any:
     """An argument that is to be changed. LaunchTypeError where it is no array, LaunchError where it is read-only."""
     if not hasattr(value, "dtype") or not hasattr(value, "shape"):
-        raise LaunchTypeError(f"{what} names `{name}`, which is no array but a {type(value).__name__}", name)
+        raise LaunchTypeError(
+            f"{what} names `{name}`, which is no array but of type {type(value).__name__}",
+            name,
+            hint="name the arrays that a trial changes",
+        )
     if isinstance(value, np.ndarray) and not value.flags.writeable:
         raise LaunchError(f"{what} names `{name}`, which is read-only", name, hint="pass a writeable copy, x.copy()")
     return value
@@ -191,6 +206,11 @@ class Autotuner(PickledByName, KernelInterface[Any]):
                 hint='key=["n"]; key=[] measures once for all',
             )
         check_configs(self.configs)
+        for hook, given in (("pre_hook", self.pre_hook), ("post_hook", self.post_hook)):
+            check_function(f"{hook} of autotune", given, _HOOKS[hook])
+        check_function("do_bench of autotune", self._do_bench, BENCH)
+        check_length("warmup", self.num_warmups)
+        check_length("rep", self.num_reps)
         asked = {"key": self.keys, "reset_to_zero": self.reset_to_zero, "restore_value": self.restore_value}
         for what, names in asked.items():
             check_names(self.base_fn.__name__, self.arg_names, what, names, self._given[what])
@@ -225,10 +245,13 @@ class Autotuner(PickledByName, KernelInterface[Any]):
         verbose = knobs.autotuning.print
         if verbose:
             print(f"Autotuning kernel {self.base_fn.__name__} with config {config}")
-        _refuse_conflicts(meta, config)
-        _refuse_conflicts(self.nargs or {}, config)
-        current = {**meta, **config.all_kwargs()}
+        said = config.all_kwargs()
+        _refuse_conflicts(meta, said)
+        _refuse_conflicts(self.nargs or {}, said)
+        current = {**meta, **said}
         full = {**(self.nargs or {}), **current}
+        check_call("pre_hook of autotune", self.pre_hook, _HOOKS["pre_hook"], full, reset_only=True)
+        check_call("post_hook of autotune", self.post_hook, _HOOKS["post_hook"], full, exception=None)
 
         def kernel_call() -> None:
             if config.pre_hook is not None:
@@ -246,7 +269,8 @@ class Autotuner(PickledByName, KernelInterface[Any]):
         try:
             if self._do_bench is None and not self._on_gpu((*args, *meta.values())):
                 return self._race(kernel_call, config in self._ahead)  # a launch on a GPU returns before it is done
-            return self.do_bench(kernel_call, quantiles=(0.5, 0.2, 0.8))
+            given = called("do_bench of autotune", self.do_bench, BENCH, kernel_call, quantiles=(0.5, 0.2, 0.8))
+            return check_timing(given)
         except (OutOfResources, CompileTimeAssertionFailure, PTXASError) as error:
             if verbose:
                 print(f"Autotuning failed with {error}")
@@ -353,11 +377,12 @@ class Autotuner(PickledByName, KernelInterface[Any]):
                     found = self.cache.get(key) or self._tune(key, nargs, args, kwargs)
             config = found
         self.best_config = config
-        _refuse_conflicts(kwargs, config)
-        _refuse_conflicts(nargs, config)
+        said = config.all_kwargs()
+        _refuse_conflicts(kwargs, said)
+        _refuse_conflicts(nargs, said)
         if config.pre_hook is not None:
-            config.pre_hook({**nargs, **kwargs, **config.all_kwargs()})
-        return self.fn.run(*args, **kwargs, **config.all_kwargs())
+            config.pre_hook({**nargs, **kwargs, **said})
+        return self.fn.run(*args, **kwargs, **said)
 
     def _tune(
         self, key: tuple[Any, ...], nargs: dict[str, Any], args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -372,7 +397,8 @@ class Autotuner(PickledByName, KernelInterface[Any]):
                 timings = self._measure(pruned, args, kwargs)
                 self.bench_time = time.perf_counter() - begin
                 best = min(timings, key=lambda c: _number(timings[c]))
-                self.pre_hook({**nargs, **kwargs, **best.all_kwargs()}, reset_only=True)
+                full = {**nargs, **kwargs, **best.all_kwargs()}
+                self.pre_hook(full, reset_only=True)
                 self.cache[key] = best
                 return False
 
@@ -447,11 +473,12 @@ class Autotuner(PickledByName, KernelInterface[Any]):
         pruned = self.configs
         named = self.nargs or {}
         if self.early_config_prune is not None:
-            pruned = self.early_config_prune(self.configs, named, **kwargs)
-            if pruned is not None and not isinstance(pruned, Iterable):
-                found = f"got {pruned!r} of type {type(pruned).__name__}"
-                raise LaunchTypeError(f"early_config_prune gives a list of Configs, {found}")
-            pruned = list(pruned or ())
+            what, example = "early_config_prune", "def prune(configs, args, **kwargs): return configs[:2]"
+            given = called(what, self.early_config_prune, example, self.configs, named, **kwargs)
+            pruned = list(given) if isinstance(given, Iterable) else [given] if given is not None else []
+            if not all(isinstance(config, Config) for config in pruned):
+                found = f"got {given!r} of type {type(given).__name__}"
+                raise LaunchTypeError(f"{what} gives a list of Configs, {found}", hint=example)
             if not pruned:
                 raise AutotunerError(
                     "No valid autotuner configs after pruning. `early_config_prune` should return at least one config."
@@ -459,13 +486,16 @@ class Autotuner(PickledByName, KernelInterface[Any]):
         if self.perf_model is not None:
             top_k = top_count(self.configs_top_k, len(pruned))
             if len(pruned) > top_k:
-                model = self.perf_model
-                estimates = {c: model(**named, **kwargs, **c.all_kwargs()) for c in pruned}
-                wrong = next((e for e in estimates.values() if not hasattr(e, "__float__")), 0.0)
-                if not hasattr(wrong, "__float__"):
+                example = "def model(BLOCK, n, **others): return n / BLOCK"
+                estimates = {
+                    c: called("perf_model", self.perf_model, example, **named, **kwargs, **c.all_kwargs())
+                    for c in pruned
+                }
+                wrong = next((e for e in estimates.values() if as_number(e) is None), 0.0)
+                if as_number(wrong) is None:
                     found = f"got {wrong!r} of type {type(wrong).__name__}"
-                    raise LaunchTypeError(f"perf_model gives a number, the less the better, {found}")
-                pruned = sorted(estimates, key=lambda c: estimates[c])[:top_k]
+                    raise LaunchTypeError(f"perf_model gives a number, the less the better, {found}", hint=example)
+                pruned = sorted(estimates, key=lambda c: float(estimates[c]))[:top_k]
         return list(pruned)
 
     def warmup(self, *args: Any, **kwargs: Any) -> list[Any]:
@@ -497,11 +527,11 @@ def _number(timing: Any) -> Any:
     return (timing,) if isinstance(timing, (int, float)) else tuple(timing)
 
 
-def _refuse_conflicts(given: Mapping[str, Any], config: Config) -> None:
-    """LaunchError where a launch says what the configuration says."""
-    if given.keys().isdisjoint(config.kwargs):
+def _refuse_conflicts(given: Mapping[str, Any], said: Mapping[str, Any]) -> None:
+    """LaunchError where a launch says what the configuration has said."""
+    if given.keys().isdisjoint(said):
         return
-    conflicts = sorted(given.keys() & config.kwargs.keys())
+    conflicts = sorted(given.keys() & said.keys())
     raise LaunchError(
         f"Conflicting meta-parameters: {', '.join(conflicts)}. Make sure that you don't re-define auto-tuned symbols.",
         conflicts[0],
@@ -510,8 +540,12 @@ def _refuse_conflicts(given: Mapping[str, Any], config: Config) -> None:
 
 
 def _part(value: Any) -> Any:
-    """An argument in a key of the autotuner: numbers and texts as they are, for those who look at them."""
-    return value if value.__class__ in (int, str) or value is None else key_of(value)
+    """An argument in a key of the autotuner: numbers and texts as they are, for those who look at them; arrays by
+    their sizes, whatever is in them.
+    """
+    if value.__class__ in (int, str) or value is None:
+        return value
+    return tuple(value.shape) if hasattr(value, "dtype") and hasattr(value, "shape") else key_of(value)
 
 
 class Heuristics(PickledByName, KernelInterface[Any]):

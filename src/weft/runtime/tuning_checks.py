@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 import operator
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
 
@@ -20,18 +20,26 @@ from .misuse import check_unknown, hint_for
 from .warned import warn
 
 __all__ = [
+    "BENCH",
     "PRUNE",
     "RULES",
     "as_names",
+    "as_number",
+    "called",
+    "check_call",
     "check_configs",
+    "check_function",
     "check_kernel",
+    "check_length",
     "check_mapping",
     "check_names",
     "check_pruning",
+    "check_timing",
     "parameters_of",
     "top_count",
 ]
 
+BENCH = "do_bench=lambda run, quantiles: weft.testing.do_bench(run, quantiles=quantiles)"
 CONFIG = 'weft.Config({"BLOCK": 128}, num_warps=4)'
 PRUNE = '{"perf_model": model, "top_k": 4} or {"early_config_prune": prune}'
 RULES = '{"EVEN": lambda args: args["n"] % args["BLOCK"] == 0}'
@@ -86,13 +94,71 @@ def check_configs(configs: Sequence[Any]) -> None:
         if not isinstance(config, Config):
             raise LaunchTypeError(
                 f"configs of autotune are Configs, got {config!r} of type {type(config).__name__}",
-                hint=CONFIG if isinstance(config, Mapping) else None,
+                hint=CONFIG,
             )
         check_mapping("what a Config holds", config.kwargs, CONFIG)
+        wrong = next((name for name in config.kwargs or () if not isinstance(name, str)), "")
+        if not isinstance(wrong, str):
+            found = f"got {wrong!r} of type {type(wrong).__name__}"
+            raise LaunchTypeError(f"what a Config holds are parameters by name, {found}", hint=CONFIG)
+        for name in ("num_warps", "num_stages", "num_ctas", "maxnreg", "ir_override"):
+            held, said = (config.kwargs or {}).get(name), getattr(config, name)
+            if None not in (held, said) and held != said:
+                warn(
+                    f"a Config holds {name!r}: {held!r} in its dictionary, where it has no effect: {name}={said!r} is "
+                    f"what its kernel is compiled with; write Config({{...}}, {name}={held!r})",
+                    SettingWarning,
+                )
         check_unknown("Config", config.unknown)
-        if config.pre_hook is not None and not callable(config.pre_hook):
-            found = f"got {config.pre_hook!r} of type {type(config.pre_hook).__name__}"
-            raise LaunchTypeError(f"pre_hook of a Config is a function, {found}", hint="pre_hook=lambda args: ...")
+        check_function("pre_hook of a Config", config.pre_hook, "pre_hook=lambda args: ...")
+
+
+def check_function(what: str, given: Any, example: str) -> None:
+    """LaunchTypeError for what should be a function, or None."""
+    if given is not None and not callable(given):
+        raise LaunchTypeError(f"{what} is a function, got {given!r} of type {type(given).__name__}", hint=example)
+
+
+def called(what: str, function: Callable[..., Any], example: str, *args: Any, **kwargs: Any) -> Any:
+    """What a user's function gives; LaunchTypeError where it does not take what it is called with."""
+    check_call(what, function, example, *args, **kwargs)
+    return function(*args, **kwargs)
+
+
+def check_call(what: str, function: Callable[..., Any], example: str, *args: Any, **kwargs: Any) -> None:
+    """LaunchTypeError where a user's function does not take what it is going to be called with."""
+    try:
+        inspect.signature(function).bind(*args, **kwargs)
+    except TypeError as error:
+        raise LaunchTypeError(f"{what} cannot be called: {error}", hint=example) from None
+    except ValueError:  # a function of C that does not say what it takes
+        pass
+
+
+def check_length(what: str, given: Any) -> None:
+    """LaunchTypeError for what is no time, in milliseconds."""
+    if given is not None and not (as_number(given) is not None and given >= 0):
+        raise LaunchTypeError(f"{what} of autotune is a number of milliseconds, got {given!r}", hint=f"{what}=25")
+
+
+def as_number(given: Any) -> float | None:
+    """A number, which NaN is not; None for anything else."""
+    try:
+        number = float(given) if hasattr(given, "__float__") else float("nan")
+    except (TypeError, ValueError):
+        return None
+    return None if number != number else number
+
+
+def check_timing(timing: Any) -> Any:
+    """What `do_bench` gave: milliseconds, or some quantiles of them. LaunchTypeError for what is neither."""
+    if as_number(timing) is not None:
+        return timing if isinstance(timing, (int, float)) else float(timing)
+    numbers = list(timing) if isinstance(timing, Iterable) and not isinstance(timing, str) else []
+    if not numbers or any(as_number(number) is None for number in numbers):
+        found = f"got {timing!r} of type {type(timing).__name__}"
+        raise LaunchTypeError(f"do_bench gives milliseconds, or a list of them, {found}", hint=BENCH)
+    return list(map(float, numbers))
 
 
 def check_mapping(what: str, given: Any, example: str, all_callable: bool = False) -> None:
@@ -117,9 +183,8 @@ def check_pruning(given: Any, count: int) -> None:
             near = get_close_matches(str(name), functions + numbers, 1)
             hint = f"did you mean {near[0]!r}?" if near else PRUNE
             warn(f"prune_configs_by names {name!r}, which prunes nothing: {hint}", SettingWarning)
-        if name in functions and value is not None and not callable(value):
-            found = f"got {value!r} of type {type(value).__name__}"
-            raise LaunchTypeError(f"{name} in prune_configs_by is a function, {found}", hint=PRUNE)
+        if name in functions:
+            check_function(f"{name} in prune_configs_by", value, PRUNE)
     top_k = given.get("top_k")
     if given.get("perf_model") is not None or top_k is not None:
         top_count(given.get("top_k", 1.0), count)

@@ -14,6 +14,7 @@ import weft
 import weft.language as tl
 from ptx.launching import launch
 from weft.backends.cpu.questions import operands_first
+from weft.backends.cpu.schedule import MOST_GATHERED
 from weft.backends.nvidia import machine
 from weft.backends.nvidia.chains import DEEPEST, chains_divided
 
@@ -107,3 +108,25 @@ def test_operands_come_first_and_once() -> None:
 
     assert operands_first(3_000, {}, parts) == list(range(3_001))
     assert len(asked) == 3_001
+
+
+@weft.jit
+def looked_up(x, out, n, STEPS: tl.constexpr):
+    i = tl.arange(0, 64)
+    a = tl.zeros([64], tl.int32)
+    for j in tl.static_range(STEPS):
+        a = a * 3 + tl.load(x + tl.load(x + i + j) % n)
+    tl.store(out + i, a)
+
+
+def test_loads_from_loaded_addresses_are_divided_among_nests() -> None:
+    """LLVM's time is n^2 in their number in one nest: 200 took 7 s, and take 1.4."""
+    x, out = np.arange(200, dtype=np.int32)[::-1].copy(), np.zeros(64, np.int32)
+    looked_up[(1,)](x, out, 50, STEPS=STEPS)
+    a = np.zeros(64, np.int32)
+    for j in range(STEPS):
+        a = a * np.int32(3) + x[x[np.arange(64) + j] % 50]
+    np.testing.assert_array_equal(out, a)
+    source = weft.ASTSource(looked_up, {"x": "*i32", "out": "*i32", "n": "i32"}, {"STEPS": STEPS})
+    bodies = re.split(r"^[\w.]+:", weft.compile(source, target="cpu").asm["llir"], flags=re.MULTILINE)
+    assert max(body.count("@llvm.masked.gather") for body in bodies) <= MOST_GATHERED < STEPS

@@ -44,6 +44,7 @@ MOST_TOGETHER = 32  # roots of one nest: LLVM compares every two accesses of mem
 HEAVY = 12  # cost from which a value is materialised rather than computed again under a broadcast
 LONG_CHAIN = 100  # and that of all that it is computed from
 LOAD_COST = 10  # of one element, where an addition is 1
+MOST_GATHERED = 64  # loads from loaded addresses in one nest: LLVM compares every two loads of such addresses
 
 AnchorHandler = Callable[["Scheduler", Op], None]
 ANCHORS: dict[str, AnchorHandler] = {}
@@ -254,6 +255,10 @@ class Scheduler:
             if before is not None:
                 self.materialise(before)
                 continue
+            crowded = self._gathered_first(inputs, visited)
+            if crowded is not None:
+                self.materialise(crowded)
+                continue
             turned = (
                 Nest(self.f, self.env, roots, shape, analysis, self.vector_bits).turn_first
                 if len(visited) > MOST_TURNED
@@ -309,6 +314,29 @@ class Scheduler:
         found = [self.fetch_ahead(self, p) for p in self.loaded if p.shape == roots[0].shape]
         self.loaded = [p for p in self.loaded if p.shape != roots[0].shape]
         return [r for r in found if r is not None]
+
+    def _gathered_first(
+        self, inputs: Sequence[tuple[Value, Coords]], visited: dict[tuple[Value, Coords], None]
+    ) -> Value | None:
+        """A value to materialise before the nest as it is made of many loads from addresses that are loaded too."""
+        if len(visited) <= 2 * MOST_GATHERED:
+            return None
+        ends = {value for value, _ in inputs}
+        loaded: set[Value] = set()  # what a load is a part of
+        below: dict[Value, frozenset[Value]] = {}
+        for value, _ in visited:  # operands first
+            op = value.op
+            if value in self.env or op is None or value in below:
+                continue
+            found = frozenset[Value]().union(*(below[a] for a in op.args if a in below))
+            if op.name == "tt.load" and op.args[0] in loaded:
+                found |= {value}
+            if op.name == "tt.load" or any(a in loaded for a in op.args):
+                loaded.add(value)
+            below[value] = found
+            if len(found) >= MOST_GATHERED and value not in ends and self.worth_keeping(value):
+                return value
+        return None
 
     def _needed_first(
         self, roots: list[Root], visited: dict[tuple[Value, Coords], None], count: int, ops: set[Op]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -170,6 +171,32 @@ def test_what_takes_too_long_is_stopped() -> None:
         assert 3 <= seconds < 60
         assert pool.submit(max, 1, 2).result() == 2
         os.unlink(str(error.reproducer))
+
+
+@pytest.mark.skipif(not hasattr(os, "killpg"), reason="there are no groups of processes")
+def test_what_a_worker_has_started_ends_with_it(tmp_path: Path) -> None:
+    """An assembler that hangs, say."""
+    script = tmp_path / "hangs.sh"
+    script.write_text(f"echo $$ > {tmp_path}/number\nsleep 600\n")
+    with WorkerPool(1, seconds=1) as pool:
+        pool.submit(max, 1, 2).result()
+        with pytest.raises(CompilerCrash, match="took more than 1 s"):
+            pool.submit(subprocess.call, ["sh", str(script)]).result()
+    number = int((tmp_path / "number").read_text())
+    for _ in range(100):
+        state = Path(f"/proc/{number}/stat")
+        if not state.exists() or state.read_text().split()[2] == "Z":  # nobody has asked how it ended
+            break
+        time.sleep(0.05)
+    else:
+        pytest.fail("what the worker had started is alive")
+
+
+def test_what_is_printed_while_python_starts_is_no_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "sitecustomize.py").write_text("import os\nprint('good morning')\nos.write(1, bytes(1000))\n")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")]))
+    with WorkerPool(1, seconds=60) as pool:
+        assert pool.submit(max, 1, 2).result() == 2
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="addresses are limited on Linux")

@@ -20,12 +20,24 @@ from typing import IO, Any
 from weft.base import WeftError
 from weft.compiler import stages_begun
 
-__all__ = ["LENGTH", "main", "read", "write"]
+__all__ = ["LENGTH", "await_hello", "main", "read", "write"]
 
 LENGTH = struct.Struct("<Q")
 """What is before each message: how many bytes it has."""
+HELLO = b"\0weft compile worker\0"
+"""What a worker says first. What comes before it was printed while Python started, by a `sitecustomize`, say."""
 PR_SET_PDEATHSIG = 1
 ARRIVED = pickle.dumps(("stage", ""))
+
+
+def await_hello(pipe: IO[bytes]) -> None:
+    """Read until the worker says that it is there. EOFError where it is dead."""
+    last = b""
+    while last != HELLO:
+        byte = pipe.read(1)
+        if not byte:
+            raise EOFError
+        last = (last + byte)[-len(HELLO) :]
 
 
 def read(pipe: IO[bytes]) -> Any:
@@ -68,7 +80,10 @@ def main(memory: int) -> None:
 
         resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
     requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    sys.stdout.flush()
     os.dup2(2, 1)  # what is printed meanwhile is no answer
+    answers.write(HELLO)
+    answers.flush()
     lock = threading.Lock()
 
     def answer(body: bytes) -> None:

@@ -35,7 +35,7 @@ from weft.compiler import Artefact, Work, compile_work
 from . import knobs
 from .files import PACKAGE
 from .threads import Threads
-from .worker import read, write
+from .worker import await_hello, read, write
 
 __all__ = ["WorkerPool", "check_executor", "cores", "default_pool", "elsewhere", "stop"]
 
@@ -59,6 +59,7 @@ class _Process:
         self.arrived = False
         """Whether it has taken the request."""
         self.overdue = False
+        self.greeted = False
         # What is no string Python does not look at, and repr() may not be read. Weft's own place may be in no path.
         path = [entry for entry in sys.path if type(entry) is str] + [os.path.dirname(PACKAGE)]
         command = [sys.executable, "-c", BOOT.format(path=path, memory=memory)]
@@ -88,6 +89,9 @@ class _Process:
                 write(self.child.stdin, request)
             except OSError:
                 raise EOFError from None
+            if not self.greeted:
+                await_hello(self.child.stdout)
+                self.greeted = True
             while True:
                 kind, value = read(self.child.stdout)
                 if kind == "result":
@@ -111,11 +115,18 @@ class _Process:
 
     def _too_late(self) -> None:
         self.overdue = True
+        self.kill()
+
+    def kill(self) -> None:
+        """Kill it, if it lives, with all that it has started, an assembler that hangs, say."""
+        if self.child.returncode is None and hasattr(os, "killpg"):
+            with contextlib.suppress(OSError):  # it is the first of its session, and of the group
+                os.killpg(self.child.pid, signal.SIGKILL)
         self.child.kill()
 
     def end(self) -> int:
         """Kill it, if it lives, and close its files; its status."""
-        self.child.kill()
+        self.kill()
         for file in (self.child.stdin, self.child.stdout, self.said):
             with contextlib.suppress(OSError):
                 if file is not None:
@@ -195,7 +206,7 @@ class WorkerPool(Executor):
         call.stopped = True
         process = call.process
         if process is not None:
-            process.child.kill()
+            process.kill()
 
     def compile(self, work: Work) -> Artefact:
         """Compile, and wait for it. CompilerCrash where the worker dies or takes too long."""

@@ -176,4 +176,3 @@ def test_a_seed_is_an_integer(draw: object, seed: object) -> None:
         kind, hint = "pointer<int32>", "load it, `tl.load(seed)`"
     assert caught.value.message == f"the seed of random numbers must be an integer, got {kind}"
     assert caught.value.hint == hint
-

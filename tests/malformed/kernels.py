@@ -1,6 +1,6 @@
 """Malformed kernels: those of the tests, in both languages, with statements, arguments, names or types changed.
 
-    made = kernel(17)                 # a Mutant: .source() is what weft.compile takes, .text what was made
+made = kernel(17)                 # a Mutant: .source() is what weft.compile takes, .text what was made
 """
 
 from __future__ import annotations

@@ -89,6 +89,7 @@ def test_results(way: str, stages: int) -> None:
 @pytest.mark.parametrize(("limit", "stores"), [(32 << 10, 2), ((32 << 10) - 1, 3)])
 def test_only_where_all_tiles_have_room(limit: int, stores: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two tiles of 8 KiB, and one of 16 that is moved before it is stored to global memory; not the one that goes."""
+
     def with_less(module: ModuleOp, machine: Machine) -> None:
         share_stored(module, replace(machine, shared_bytes=limit))
 

@@ -273,9 +273,7 @@ def _join(
     return names, scope, doubts
 
 
-def _held(
-    frame: Frame, name: str, left: Any, right: Any, then: _Branch, otherwise: _Branch
-) -> tuple[Any, Any] | None:
+def _held(frame: Frame, name: str, left: Any, right: Any, then: _Branch, otherwise: _Branch) -> tuple[Any, Any] | None:
     """What a variable that not every path sets holds on both sides, if that has a type.
 
     It cannot be read here, but where a loop sets it for sure, its old value is what it keeps if there are no turns.
@@ -301,9 +299,7 @@ def _held(
     return sides[0], sides[1]
 
 
-def _as_equals(
-    frame: Frame, name: str, left: Any, right: Any, then: _Branch, otherwise: _Branch
-) -> tuple[Any, Any]:
+def _as_equals(frame: Frame, name: str, left: Any, right: Any, then: _Branch, otherwise: _Branch) -> tuple[Any, Any]:
     """Where one side is a number known at compile time and the other a tensor, make the number a tensor too.
 
     Likewise two different numbers, unless they are annotated as constexpr, the numbers in tuples, and a variable that

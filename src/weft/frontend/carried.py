@@ -387,7 +387,6 @@ class Carried:
                 kept.append(index)
         return Changed(kept, gone, [self.initial[i] for i in kept], [gone.get(final[i], final[i]) for i in kept])
 
-
     def _wanted(self) -> list[bool]:
         """For each carried SSA value whether what follows the loop may read its variable."""
         wanted: list[bool] = []

@@ -193,9 +193,7 @@ def sort(x: tensor, dim: Any = None, descending: Any = CONSTEXPR_0, _semantic: T
 
 
 @standard_function
-def topk(
-    x: tensor, k: Any, dim: Any = None, descending: Any = True, _semantic: TritonSemantic | None = None
-) -> tensor:
+def topk(x: tensor, k: Any, dim: Any = None, descending: Any = True, _semantic: TritonSemantic | None = None) -> tensor:
     """The `k` largest elements along the last axis, largest first, or the smallest ones, smallest first.
 
     `k` is a power of two.

@@ -330,4 +330,3 @@ def store_in(directory: str) -> Store:
     if key not in _stores:
         _stores[key] = Store(*key)
     return _stores[key]
-

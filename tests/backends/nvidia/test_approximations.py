@@ -71,7 +71,7 @@ def test_few_registers(name: str) -> None:
     A call alone had the kernels of sin and pow take so many registers that a multiprocessor held fewer warps.
     """
     count = len(definition(name, "float").args)
-    ptx = emit(program(f"math.{name}", ["f32"] * count, "f32", "cuda:90")).ptx
+    ptx = emit(program(f"math.{name}{'f' if name == 'pow' else ''}", ["f32"] * count, "f32", "cuda:90")).ptx
     found = kinds(ptx)
     assert not any(k.startswith(("call", "div.", "sqrt.rn", "ld.local", "st.local")) for k in found)
     assert ".local" not in ptx

@@ -134,7 +134,7 @@ def verdict(program: Program, debug: bool, target: str = "cpu") -> tuple[str, st
     return "PASS", ""
 
 
-_ASK = '''
+_ASK = """
 import json, linecache, sys
 sys.path.insert(0, sys.argv[1])
 from frontend.triton_oracle import triton_ir_of
@@ -156,7 +156,7 @@ for number, (text, constants) in enumerate(json.load(sys.stdin)):
         answers.append(f"{type(error).__name__}: {error}"[-300:])
 print()
 print(json.dumps(answers))
-'''
+"""
 
 
 def in_triton(python: str, programs: Sequence[Program]) -> list[str]:

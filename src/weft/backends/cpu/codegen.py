@@ -289,9 +289,7 @@ def has_checks(program: FunctionProgram) -> bool:
 
 def _asks_for_thread(program: FunctionProgram) -> bool:
     """Whether a kernel asks which thread runs it."""
-    return _any(
-        program.blocks, lambda op: op.name == "tt.elementwise_inline_asm" and register_of(op.source) == "smid"
-    )
+    return _any(program.blocks, lambda op: op.name == "tt.elementwise_inline_asm" and register_of(op.source) == "smid")
 
 
 def _checked(program: FunctionProgram, *, checks: bool) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from weft.ir.findings import explained
 
 __all__ = ["Array", "Found", "error_of"]
 
+
 @dataclass(frozen=True)
 class Array:
     """An array of a launch: its parameter, its address, and the addresses between which its elements lie."""

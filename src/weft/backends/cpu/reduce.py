@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 from weft.backends.cpu import access
 from weft.backends.cpu.coords import Coords, identity, substitute
-from weft.backends.cpu.elementwise import EMITTERS, FLOAT_ARITHMETIC, memory_type
+from weft.backends.cpu.elementwise import ARITHMETIC, EMITTERS, memory_type
 from weft.backends.cpu.evaluate import Buffer, Evaluator, LoopVar, const_of
 from weft.backends.cpu.forms import Form, Uniform, Varying, vector_of
 from weft.backends.cpu.nest import Nest, Root, substitution
@@ -155,7 +155,7 @@ class ReduceRoot:
             other = "olt" if self.pick == "ogt" else "ogt"
             return [f.select(f.fcmp(p, y, x), y, x) for p, x, y in zip((self.pick, other), a, b, strict=True)]
         if self.wide != self.elem:
-            return [FLOAT_ARITHMETIC[self.name](f, [a[0], b[0]])]
+            return [ARITHMETIC[self.name](f, [a[0], b[0]])]
         return emit_region(f, self.block, [*a, *b], ev.env, self.failed)
 
     def start(self, ev: Evaluator) -> Regs | None:

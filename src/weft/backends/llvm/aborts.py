@@ -31,6 +31,7 @@ from typing import Any
 
 __all__ = ["told"]
 
+
 @dataclass(frozen=True)
 class _Task:
     """What LLVM is at."""

@@ -47,8 +47,12 @@ def convert_float(f: Function, v: Value, source: str, target: str, toward_zero: 
     """`v`, of element `source` ("f32", "bf16", "f8E5M2", ...), as `target`; to nearest even unless `toward_zero`."""
     if source == target:
         return v
+    if f.bf16 == "bfloat" and not toward_zero and source not in SMALL and target not in SMALL:
+        return _by_instructions(f, v, source, target)
     if source in SMALL:
         return convert_float(f, _widen_small(f, v, SMALL[source]), "f32", target, toward_zero)
+    if v.type.elem == "bfloat":
+        return convert_float(f, f.cast("fpext", v, v.type.with_elem("float")), "f32", target, toward_zero)
     if source == "bf16":
         wide = f.shl(f.cast("zext", v, v.type.with_elem("i32")), const(v.type.with_elem("i32"), 16))
         return convert_float(f, f.bitcast(wide, v.type.with_elem("float")), "f32", target, toward_zero)
@@ -68,6 +72,14 @@ def convert_float(f: Function, v: Value, source: str, target: str, toward_zero: 
     if target == "bf16":
         return _single_to_bfloat(f, v, toward_zero)
     return _narrow_small(f, v, SMALL[target], toward_zero)
+
+
+def _by_instructions(f: Function, v: Value, source: str, target: str) -> Value:
+    """Where LLVM converts a bfloat too: one instruction, or two by way of f32 between the halves."""
+    a, b = ELEMENTS[source], ELEMENTS[target]
+    if a.bits == b.bits:
+        return convert_float(f, convert_float(f, v, source, "f32"), "f32", target)
+    return f.cast("fpext" if a.bits < b.bits else "fptrunc", v, v.type.with_elem(b.llvm))
 
 
 def _int(type: Type) -> Type:
@@ -120,7 +132,7 @@ def _widen_small(f: Function, v: Value, kind: SmallFloat) -> Value:
     # As a single with the exponent too small by 127 - bias, which one multiplication by a power of two repairs,
     # denormals included.
     shifted = f.bitcast(f.shl(magnitude, const(ints, 23 - kind.mantissa)), floats)
-    scaled = f.bitcast(f.fmul(shifted, const(floats, 2.0 ** (127 - kind.bias))), ints)
+    scaled = f.bitcast(f.bin("fmul", shifted, const(floats, 2.0 ** (127 - kind.bias))), ints)
     infinity, nan = const(ints, 0x7F800000), const(ints, 0x7FC00000)
     if kind.kind == "ieee":
         top = (1 << kind.exponent) - 1 << kind.mantissa
@@ -151,11 +163,13 @@ def _narrow_small(f: Function, v: Value, kind: SmallFloat, toward_zero: bool) ->
     magic = 2.0 ** (23 - kind.mantissa + 1 - kind.bias)
     absolute = f.bitcast(magnitude, floats)
     if toward_zero:
-        units = f.fmul(absolute, const(floats, 2.0 ** (kind.mantissa + kind.bias - 1)))
+        units = f.bin("fmul", absolute, const(floats, 2.0 ** (kind.mantissa + kind.bias - 1)))
         capped = f.select(f.fcmp("olt", units, const(floats, 256.0)), units, const(floats, 0.0))
         denormal = f.cast("fptosi", capped, ints)
     else:
-        denormal = f.sub(f.bitcast(f.fadd(absolute, const(floats, magic)), ints), f.bitcast(const(floats, magic), ints))
+        denormal = f.sub(
+            f.bitcast(f.bin("fadd", absolute, const(floats, magic)), ints), f.bitcast(const(floats, magic), ints)
+        )
     smallest_normal = const(floats, 2.0 ** (1 - kind.bias))
     result = f.select(f.fcmp("olt", absolute, smallest_normal), denormal, normal)
     result = f.intrinsic("smin", ints, [result, const(ints, kind.largest)])

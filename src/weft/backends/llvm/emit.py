@@ -29,9 +29,10 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
+from types import MappingProxyType
 
 from . import parts
 
@@ -83,15 +84,6 @@ class Type:
 
 
 FLOAT_BITS = {"half": 16, "bfloat": 16, "float": 32, "double": 64}
-INTEGER_INSTRUCTIONS = {
-    "arith.addi": "add",
-    "arith.subi": "sub",
-    "arith.muli": "mul",
-    "arith.andi": "and",
-    "arith.ori": "or",
-    "arith.xori": "xor",
-}
-"""The operations on integers that are one instruction, defined for all values."""
 
 
 @cache
@@ -224,6 +216,13 @@ class Module:
 
 class Function:
     """A function under construction, appended to at its end: the current block is the last one."""
+
+    bf16 = "i16"
+    """How a bf16 is held: as its bits, or as `bfloat` where that is computed with."""
+    has_halves = False
+    """Whether f16, and bf16 that is a `bfloat`, are computed and rounded as they are."""
+    instead: Mapping[str, str] = MappingProxyType({})
+    """Functions of f32 that the target has in the place of the library's."""
 
     def __init__(
         self,

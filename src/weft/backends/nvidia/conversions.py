@@ -5,25 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from weft.backends.llvm import casts
+from weft.backends.llvm.elementwise import rounds_to_zero
 from weft.ir.lane import LaneOp
 
 from .elementwise import scalars
 from .emitter import BITS, LLVM, PURE, Emitter, Register, emitter
 
-__all__ = ["SMALL_FLOATS", "convert"]
-
-SMALL_FLOATS = tuple(casts.SMALL)
-
-
-def _toward_zero(op: LaneOp) -> bool:
-    """`rounding` as tile IR numbers it, or `roundingmode` as MLIR does."""
-    return op.attrs.get("rounding") in (0, "rtz") or op.attrs.get("roundingmode") in (1, 3, "toward_zero", "rtz")
+__all__ = ["convert"]
 
 
 @emitter("arith.extf", "arith.truncf")
 def _float_cast(e: Emitter, op: LaneOp) -> None:
     """Pairs, where the processor has instructions for two at once."""
-    source, result, down = op.operands[0], op.results[0], _toward_zero(op)
+    source, result, down = op.operands[0], op.results[0], rounds_to_zero(op.attrs)
     found = e.env[source]
     pair = None if down else _pair_conversion(e, source.elem, result.elem)
     if pair is not None and len(found) % 2 == 0:
@@ -93,56 +87,13 @@ RZ = {
 
 def convert(e: Emitter, source: str, target: str, name: str, toward_zero: bool = False) -> str:
     """A float as another: to nearest even unless `toward_zero`."""
-    if source == target:
-        return name
-    if source in SMALL_FLOATS:
-        wide = casts.convert_float(e.f, e.of_type("i8", name), source, "f32").name
-        return convert(e, "f32", target, wide, toward_zero)
-    if target in SMALL_FLOATS:
-        if source == "f16" or source == "bf16":
-            name, source = convert(e, source, "f32", name), "f32"
-        return casts.convert_float(e.f, e.typed(source, name), source, target, toward_zero).name
-    if BITS[LLVM[source]] < BITS[LLVM[target]]:
-        return e.pure(f"fpext {LLVM[source]} {name} to {LLVM[target]}")
-    if BITS[LLVM[source]] == BITS[LLVM[target]]:  # f16 and bf16
-        return convert(e, "f32", target, convert(e, source, "f32", name), toward_zero)
-    if toward_zero and (source, target) == ("f64", "bf16"):
-        return convert(e, "f32", target, convert(e, source, "f32", name, True), True)
-    if toward_zero:
+    if toward_zero and (source in ("f16", "bf16") or (source, target) == ("f64", "bf16")):
+        name, source = convert(e, source, "f32", name, source == "f64"), "f32"
+    if toward_zero and (source, target) in RZ:
         text, constraints, type = RZ[source, target]
         found = e.asm(f"{text} $0, $1;", constraints, [type], [(LLVM[source], name)], PURE, effects=False)[0]
         return found if type == LLVM[target] else e.ins(f"bitcast {type} {found} to {LLVM[target]}")
-    return e.ins(f"fptrunc {LLVM[source]} {name} to {LLVM[target]}")
-
-
-@scalars("arith.sitofp", "arith.uitofp")
-def _from_integer(e: Emitter, op: LaneOp, a: list[str]) -> str:
-    """Rounded once: to bf16 through f64, which holds integers of 32 bits, by way of rounding to odd."""
-    source, elem = op.operands[0].elem, op.results[0].elem
-    llvm, type = op.name.removeprefix("arith."), LLVM[op.operands[0].elem]
-    if source == "i1":
-        llvm = "uitofp"
-    if elem in ("f32", "f64") or (elem == "f16" and BITS[type] <= 32):
-        return e.ins(f"{llvm} {type} {a[0]} to {LLVM[elem]}")
-    if BITS[type] <= 16:
-        return convert(e, "f32", elem, e.ins(f"{llvm} {type} {a[0]} to float"))
-    name = a[0]
-    if BITS[type] == 64:
-        name = _sticky(e, name, llvm == "sitofp")
-    wide = e.ins(f"{llvm} {type} {name} to double")
-    return convert(e, "f64", elem, wide)
-
-
-def _sticky(e: Emitter, x: str, signed: bool) -> str:
-    """An integer of 64 bits that f64 holds and that rounds to few bits as x does: from 2^40 on the low 16 bits give way
-    to the one above them, which is set where there were any.
-    """
-    limit = 1 << 40
-    low = e.ins(f"icmp ne i64 {e.ins(f'and i64 {x}, 65535')}, 0")
-    upper = e.ins(f"or i64 {e.ins(f'and i64 {x}, -65536')}, {e.ins(f'select i1 {low}, i64 65536, i64 0')}")
-    moved = e.ins(f"add i64 {x}, {limit}") if signed else x
-    small = e.ins(f"icmp ult i64 {moved}, {2 * limit if signed else limit}")
-    return e.ins(f"select i1 {small}, i64 {x}, i64 {upper}")
+    return casts.convert_float(e.f, e.typed(source, name), source, target, toward_zero).name
 
 
 @scalars("arith.fptosi", "arith.fptoui")

@@ -7,18 +7,17 @@ once; halves two at a time where they lie in words. What the entries do stands i
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
+from weft.backends.llvm.elementwise import library_function, meaning_of
+from weft.backends.llvm.emit import Value
 from weft.ir.lane import LaneOp
 
-from .emitter import LLVM, Emitter, Part, Register, emitter
+from .emitter import LLVM, Emitter, Part, Register, emitter, scalar
 
-__all__ = ["MANGLED", "SCALARS", "elementwise", "named_predicate", "scalars"]
+__all__ = ["SCALARS", "elementwise", "scalars"]
 
 Scalar = Callable[[Emitter, LaneOp, list[str]], str]
 SCALARS: dict[str, Scalar] = {}
-MANGLED = {"half": "f16", "bfloat": "bf16", "float": "f32", "double": "f64"} | {f"i{n}": f"i{n}" for n in (1, 8, 16, 32, 64)}  # fmt: skip  # noqa: E501
-"""How LLVM's intrinsics spell a type."""
 
 
 def scalars(*names: str) -> Callable[[Scalar], Scalar]:
@@ -33,12 +32,10 @@ def scalars(*names: str) -> Callable[[Scalar], Scalar]:
     return register
 
 
-@emitter("arith.*", "math.*", "libdevice.*")
+@emitter("*")
 def elementwise(e: Emitter, op: LaneOp) -> None:
-    """Emit an operation register by register, by its entry of `SCALARS`."""
-    function = SCALARS.get(op.name) or SCALARS.get(op.name.partition(".")[0] + ".*")
-    if function is None:
-        raise e.fail(op, f"`{op.name}`")
+    """Emit an operation register by register: by its entry of `SCALARS`, or as all targets do."""
+    function = SCALARS.get(op.name) or _shared(e, op)
     result = op.results[0]
     if op.name in PAIRED and _in_pairs(e, op):
         return
@@ -53,6 +50,19 @@ def elementwise(e: Emitter, op: LaneOp) -> None:
             found = made[row] = function(e, op, list(row))
         out.append(found)
     e.env[result] = out
+
+
+def _shared(e: Emitter, op: LaneOp) -> Scalar:
+    """An operation as it is for all targets (`backends/llvm/elementwise.py`)."""
+    f, asked = e.f, e.asked(op)
+    types = [scalar(LLVM[elem]) for elem in asked.sources]
+    if op.name.startswith("libdevice."):
+        symbol = op.name.removeprefix("libdevice.")
+        return lambda e, op, a: library_function(f, asked, symbol, list(map(Value, types, a))).name
+    meaning = meaning_of(op.name)
+    if meaning is None:
+        raise e.fail(op, f"`{op.name}`")
+    return lambda e, op, a: meaning(f, asked, list(map(Value, types, a))).name
 
 
 # -- halves in pairs --------------------------------------------------------------------------------------------------
@@ -97,7 +107,7 @@ def _in_pairs(e: Emitter, op: LaneOp) -> bool:
         elif name in PLAIN:
             found = e.pure(f"{name} {e.fast}{vector} {given[0]}, {given[1]}")
         else:
-            text = e.call(f"llvm.{name}.v2{MANGLED[type]}", vector, [(vector, g) for g in given])
+            text = e.call(f"llvm.{name}.v2{result.elem}", vector, [(vector, g) for g in given])
             found = e.pure(text)
         out += e.parts(e.pure(f"bitcast {vector} {found} to i32"), type, 2)
     e.env[result] = out
@@ -107,14 +117,6 @@ def _in_pairs(e: Emitter, op: LaneOp) -> bool:
 def _is_word(pair: list[Register]) -> bool:
     a, b = pair
     return isinstance(a, Part) and isinstance(b, Part) and a.word == b.word and (a.index, b.index) == (0, 1)
-
-
-# -- what integers and floats share -----------------------------------------------------------------------------------
-
-
-def named_predicate(value: Any, names: tuple[str, ...]) -> str:
-    """The predicate of a comparison, which is given by its name or by its number."""
-    return value if isinstance(value, str) else names[int(value)]
 
 
 @emitter("select")
@@ -129,9 +131,3 @@ def _select(e: Emitter, op: LaneOp) -> None:
     for c, x, y in zip(conditions, left, right, strict=True):
         out.append(x if x == y else e.pure(f"select i1 {c}, {type} {x}, {type} {y}"))
     e.env[result] = out
-
-
-@scalars("arith.bitcast")
-def _bitcast(e: Emitter, op: LaneOp, a: list[str]) -> str:
-    source, to = LLVM[op.operands[0].elem], LLVM[op.results[0].elem]
-    return a[0] if source == to else e.pure(f"bitcast {source} {a[0]} to {to}")

@@ -34,7 +34,7 @@ from . import (
     registers,
 )
 from .depth_first import depth_first, may_be_alone
-from .emitter import LLVM, Emitter, Register
+from .emitter import LLVM, Body, Emitter, Register
 from .lines import Lines
 from .machine import assembly, ptx_target
 from .registers import make_cluster_barriers
@@ -167,14 +167,8 @@ def emit_llvm(
     if program.scratch:
         pairs.append(("scratch", vec("ptr addrspace(1)", 0)))
         extra.append("noundef align 128")
-    function = e.module.function(
-        _identifier(program.name),
-        vec("void", 0),
-        pairs,
-        attributes,
-        "ptx_kernel",
-        extra,
-    )
+    function = Body(e.module, _identifier(program.name), vec("void", 0), pairs, attributes, "ptx_kernel", extra)
+    e.module.functions.append(function)
     e.turns = turns_of(program)
     e.start(function)
     for value, parameter, argument in zip(program.body.arguments, program.parameters, function.args, strict=False):

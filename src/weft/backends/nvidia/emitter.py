@@ -21,6 +21,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from weft.backends.llvm.elementwise import Asked
 from weft.backends.llvm.emit import Function, Module, Type, Value, literal, vec
 from weft.base import Unsupported
 from weft.ir import lane
@@ -28,6 +29,7 @@ from weft.ir.lane import LaneOp, LaneProgram
 from weft.ops import ELEMENTS
 from weft.ops.dtypes import DTYPES
 
+from .approximations import APPROXIMATIONS
 from .lines import Lines
 from .machine import PTXTarget
 from .turns import Turns
@@ -63,7 +65,7 @@ class Part:
 Register: TypeAlias = str | Sum | Part
 Handler = Callable[["Emitter", LaneOp], None]
 EMITTERS: dict[str, Handler] = {}
-"""How each operation is emitted, by its name."""
+"""How each operation is emitted, by its name; the star stands for those on elements that have no entry."""
 
 CONVERGENT, PURE, CONVERGENT_PURE = "#0", "#1", "#2"
 ATTRIBUTES = (
@@ -102,9 +104,27 @@ HOISTED = (
     "ptrtoint ", "getelementptr ", "call i32 @llvm.nvvm.read.ptx.sreg", "call range",
     'call i64 asm "createpolicy',
 )  # fmt: skip
+REMEMBERED = frozenset(
+    (*(f"arith.{name}i" for name in ("add", "sub", "mul", "and", "or", "xor", "cmp")), "arith.bitcast")
+)
+"""Operations whose instructions are written once, and in front of loops that do not change their operands."""
 SHORT = 4
 """Members of the largest structure that is written out wherever it is used."""
 NAMES = re.compile(r"%[\w.]+")
+
+
+class Body(Function):
+    """A kernel's function as what is written with `weft.backends.llvm` sees it: lines go where the emitter's go."""
+
+    bf16, has_halves = "bfloat", True
+    emitter: Emitter
+    is_remembered = False
+    """Whether an instruction that has been written is not written again where it dominates what follows."""
+
+    def emit(self, type: Type, text: str) -> Value:
+        """Append an instruction that has a result."""
+        e = self.emitter
+        return Value(type, e.pure(text) if self.is_remembered else e.ins(text))
 
 
 class Emitter:
@@ -114,7 +134,7 @@ class Emitter:
         self.program, self.target = program, target
         self.module = Module()
         self.module.attributes += ATTRIBUTES
-        self.f: Function
+        self.f: Body
         self.lines: list[str] = []
         self.env: dict[lane.Value, list[Register]] = {}
         self.fast = "contract " if fp_fusion else ""
@@ -145,9 +165,10 @@ class Emitter:
         self._depth: dict[str, int] = {}
         """How many loops are around what makes a register; for those that are not here, all."""
 
-    def start(self, function: Function) -> None:
+    def start(self, function: Body) -> None:
         """Write into a function."""
         self.f, self.lines = function, function.lines
+        function.emitter, function.fast, function.instead = self, self.fast, APPROXIMATIONS
         self._depth.update((argument.name, 0) for argument in function.args)
         self.used = {v for op in self.program.body.walk() for v in op.operands}
 
@@ -426,6 +447,11 @@ class Emitter:
         """As `typed`, by the LLVM type."""
         return Value(scalar(type), name)
 
+    def asked(self, op: LaneOp) -> Asked:
+        """An operation as what all targets share sees it."""
+        sources = tuple(v.elem for v in op.operands)
+        return Asked(op.name, sources, op.results[0].elem, op.attrs, op.span, self.program.target)
+
     # -- operations ---------------------------------------------------------------------------------------------------
 
     def region(self, block: lane.Block) -> list[lane.Value]:
@@ -439,12 +465,13 @@ class Emitter:
     def op(self, op: LaneOp) -> None:
         """Emit one operation."""
         handler = EMITTERS.get(op.name)
-        if handler is None:
-            handler = EMITTERS.get(op.name.partition(".")[0] + ".*")
+        if handler is None and lane.is_elementwise(op.name):
+            handler = EMITTERS["*"]
         if handler is None:
             raise self.fail(op, f"`{op.name}`")
         if self.source is not None:
             self.place = self.source.suffix(op.span)
+        self.f.is_remembered = op.name in REMEMBERED
         handler(self, op)
 
 

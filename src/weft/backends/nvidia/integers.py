@@ -1,4 +1,4 @@
-"""Integers, register by register: arithmetic, comparisons, and from one width to another.
+"""Integers, where more is known of them than LLVM is told, or less done than it would do.
 
 Addition and multiplication of 32 and 64 bits keep constants apart (see `Sum`): addresses of one tile differ by
 constants mostly.
@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from weft.backends.llvm.emit import INTEGER_INSTRUCTIONS
+from weft.backends.llvm.elementwise import meaning_of
 from weft.ir.lane import LaneOp
 
-from .elementwise import MANGLED, SCALARS, elementwise, named_predicate, scalars
-from .emitter import BITS, EMITTERS, LLVM, PURE, Emitter, Part, Register, Sum, emitter
+from .elementwise import elementwise, scalars
+from .emitter import EMITTERS, LLVM, PURE, Emitter, Part, Register, Sum, emitter
 
 __all__: list[str] = []
 
@@ -108,104 +108,31 @@ def _byte_product(e: Emitter, a: Register, b: Register) -> Register:
     return Part(e.pure(f"mul i32 {e.lowest_byte(a)}, {e.lowest_byte(b)}"), 0, 4, "i8")
 
 
-def _binary(name: str, llvm: str) -> None:
-    SCALARS[name] = lambda e, op, a: e.pure(f"{llvm} {LLVM[op.results[0].elem]} {a[0]}, {a[1]}")
-
-
-for _name, _llvm in INTEGER_INSTRUCTIONS.items():
-    _binary(_name, _llvm)
-
-
 _wide_arithmetic("arith.addi", _added)
 _wide_arithmetic("arith.subi", _subtracted)
 _wide_arithmetic("arith.muli", _multiplied)
 
 
-def _number(name: str) -> int | None:
-    """The value of a literal."""
-    return int(name) if name.lstrip("-").isdigit() else None
+_shift = meaning_of("arith.shli")
 
 
 @scalars("arith.shli", "arith.shrui", "arith.shrsi")
-def _shift(e: Emitter, op: LaneOp, a: list[str]) -> str:
-    """Amounts count as unsigned; those of the width and more shift everything out."""
-    llvm = {"arith.shli": "shl", "arith.shrui": "lshr", "arith.shrsi": "ashr"}[op.name]
+def _shifted(e: Emitter, op: LaneOp, a: list[str]) -> str:
+    """LLVM would drop the upper half of an amount of 64 bits: PTX takes 32 bits of it, and shifts everything out."""
+    assert _shift is not None
     type = LLVM[op.results[0].elem]
-    bits = BITS[type]
-    known = _number(a[1])
-    if known is not None and 0 <= known < bits:
-        return e.ins(f"{llvm} {type} {a[0]}, {known}")
-    inside = e.pure(f"icmp ult {type} {a[1]}, {bits}")
-    if bits == 64:  # LLVM would drop the upper half of the amount: PTX takes 32 bits of it, and shifts everything out
-        amount = e.pure(f"select i1 {inside}, i32 {e.pure(f'trunc i64 {a[1]} to i32')}, i32 64")
-        text = {"shl": "shl.b64", "lshr": "shr.u64", "ashr": "shr.s64"}[llvm] + " $0, $1, $2;"
-        return e.asm(text, "=l,l,r", ["i64"], [("i64", a[0]), ("i32", amount)], PURE, effects=False)[0]
-    amount = e.pure(f"select i1 {inside}, {type} {a[1]}, {type} {bits - 1}")
-    shifted = e.ins(f"{llvm} {type} {a[0]}, {amount}")
-    return shifted if llvm == "ashr" else e.ins(f"select i1 {inside}, {type} {shifted}, {type} 0")
-
-
-def _intrinsic(name: str, llvm: str) -> None:
-    def emit(e: Emitter, op: LaneOp, a: list[str]) -> str:
-        type = LLVM[op.results[0].elem]
-        return e.ins(e.call(f"llvm.{llvm}.{MANGLED[type]}", type, [(type, x) for x in a]))
-
-    SCALARS[name] = emit
-
-
-for _name, _llvm in {
-    "arith.maxsi": "smax",
-    "arith.minsi": "smin",
-    "arith.maxui": "umax",
-    "arith.minui": "umin",
-    "math.ctpop": "ctpop",
-}.items():
-    _intrinsic(_name, _llvm)
-
-
-@scalars("math.ctlz", "math.cttz")
-def _count_zeros(e: Emitter, op: LaneOp, a: list[str]) -> str:
-    type = LLVM[op.results[0].elem]
-    name = f"llvm.{op.name.removeprefix('math.')}.{type}"
-    return e.ins(e.call(name, type, [(type, a[0]), ("i1", "false")]))
-
-
-@scalars("math.absi")
-def _absolute(e: Emitter, op: LaneOp, a: list[str]) -> str:
-    type = LLVM[op.results[0].elem]
-    return e.ins(e.call(f"llvm.abs.{type}", type, [(type, a[0]), ("i1", "false")]))
-
-
-def _high_half(e: Emitter, type: str, x: str, y: str, signed: bool) -> str:
-    bits, extend = BITS[type], "sext" if signed else "zext"
-    wide = f"i{2 * bits}"
-    left, right = (e.pure(f"{extend} {type} {v} to {wide}") for v in (x, y))
-    product = e.pure(f"mul {wide} {left}, {right}")
-    return e.ins(f"trunc {wide} {e.pure(f'lshr {wide} {product}, {bits}')} to {type}")
-
-
-@scalars("arith.mulhui", "arith.mulhsi")
-def _multiply_high(e: Emitter, op: LaneOp, a: list[str]) -> str:
-    return _high_half(e, LLVM[op.results[0].elem], a[0], a[1], op.name.endswith("si"))
+    if type != "i64" or (a[1].isdigit() and int(a[1]) < 64):
+        return _shift(e.f, e.asked(op), [e.of_type(type, x) for x in a]).name
+    inside = e.pure(f"icmp ult i64 {a[1]}, 64")
+    amount = e.pure(f"select i1 {inside}, i32 {e.pure(f'trunc i64 {a[1]} to i32')}, i32 64")
+    text = {"arith.shli": "shl.b64", "arith.shrui": "shr.u64", "arith.shrsi": "shr.s64"}[op.name]
+    return e.asm(f"{text} $0, $1, $2;", "=l,l,r", ["i64"], [("i64", a[0]), ("i32", amount)], PURE, effects=False)[0]
 
 
 @emitter("arith.mului_extended", "arith.mulsi_extended")
 def _multiply_extended(e: Emitter, op: LaneOp) -> None:
-    low, high = op.results
-    type, signed = LLVM[low.elem], "si" in op.name
-    columns = [[e.name(r) for r in e.wide(v, low.count)] for v in op.operands]
-    rows = list(zip(*columns, strict=True))
-    e.env[low] = [e.ins(f"mul {type} {x}, {y}") for x, y in rows]
-    e.env[high] = [_high_half(e, type, x, y, signed) for x, y in rows]
-
-
-INTEGER_PREDICATES = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge")
-
-
-@scalars("arith.cmpi")
-def _compare_integers(e: Emitter, op: LaneOp, a: list[str]) -> str:
-    predicate = named_predicate(op.attrs["predicate"], INTEGER_PREDICATES)
-    return e.pure(f"icmp {predicate} {LLVM[op.operands[0].elem]} {a[0]}, {a[1]}")
+    for result, name in zip(op.results, ("arith.muli", f"arith.mulh{op.name[10:12]}"), strict=True):
+        elementwise(e, LaneOp(name, op.operands, (result,), {}, (), op.span))
 
 
 # -- casts ------------------------------------------------------------------------------------------------------------
@@ -232,23 +159,3 @@ def _extend(e: Emitter, op: LaneOp) -> None:
             how = "sext" if op.name == "arith.extsi" else "zext"
             out.append(e.pure(f"{how} i32 {e.name(register)} to i64"))
     e.env[result] = out
-
-
-def _integer_cast(name: str, llvm: str) -> None:
-    def emit(e: Emitter, op: LaneOp, a: list[str]) -> str:
-        return e.ins(f"{llvm} {LLVM[op.operands[0].elem]} {a[0]} to {LLVM[op.results[0].elem]}")
-
-    SCALARS[name] = emit
-
-
-for _name, _llvm in {"arith.extsi": "sext", "arith.extui": "zext", "arith.trunci": "trunc"}.items():
-    _integer_cast(_name, _llvm)
-
-
-@scalars("arith.index_cast", "arith.index_castui")
-def _index_cast(e: Emitter, op: LaneOp, a: list[str]) -> str:
-    source, to = LLVM[op.operands[0].elem], LLVM[op.results[0].elem]
-    if source == to:
-        return a[0]
-    how = "trunc" if BITS[to] < BITS[source] else "zext" if op.name.endswith("ui") else "sext"
-    return e.ins(f"{how} {source} {a[0]} to {to}")

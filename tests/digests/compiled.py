@@ -27,7 +27,7 @@ import weft
 from fuzz.arrays import memories
 from gluon.sources import arguments_of, sources
 from kernels import load_cases
-from weft.compiler import gpu
+from weft.compiler import as_target, gpu
 from weft.ir.lane import text_of
 from weft.runtime import knobs
 
@@ -109,7 +109,7 @@ class _Compiled(Exception):
 
 
 def _clusters(name: str, target: str) -> Iterator[tuple[str, str]]:
-    if target != "cuda:90":
+    if target == "cpu" or not as_target(target).machine.async_proxy:
         return
     found: list[Any] = []
 
@@ -133,7 +133,8 @@ def _random(name: str, target: str) -> Iterator[tuple[str, str]]:
     kind, _, seed = name.partition("_")
     if kind == "gluon" and target == "cpu":
         return
-    variant = fuzz.compare.EVERY[f"gluon:{target}" if kind == "gluon" else "cuda" if target != "cpu" else "host"]
+    own = f"gluon:{target}" if target in TARGETS else "gluon:cuda:80"
+    variant = fuzz.compare.EVERY[own if kind == "gluon" else "cuda" if target != "cpu" else "host"]
     program = fuzz.compare.generate(int(seed), variant)
     with tempfile.TemporaryDirectory() as folder:
         kernel = fuzz.compare.load_kernel(program, folder)

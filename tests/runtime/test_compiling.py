@@ -228,9 +228,9 @@ def test_the_option_arch_says_for_which_gpu(target: str, arch: Any, made: str) -
 
 
 def test_the_option_arch_of_no_gpu_that_is_compiled_for() -> None:
-    with pytest.raises(Unsupported, match="cuda:75(.|\n)*older than all that are compiled for"):
-        weft.compile(source(), target="cuda:90", options={"arch": "sm75"})
-    assert weft.compile(source(), target="cpu", options={"arch": "sm75"}).metadata.target.backend == "cpu"
+    with pytest.raises(Unsupported, match="cuda:70(.|\n)*older than all that are compiled for"):
+        weft.compile(source(), target="cuda:90", options={"arch": "sm70"})
+    assert weft.compile(source(), target="cpu", options={"arch": "sm70"}).metadata.target.backend == "cpu"
 
 
 @weft.constexpr_function

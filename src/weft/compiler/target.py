@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from weft import machines
 from weft.backends.cpu.driver import get_num_threads, host_cpu, set_num_threads, set_scratch_limit
@@ -26,15 +26,25 @@ __all__ = [
     "target_of_arch",
 ]
 
-CAPABILITIES = (80, 86, 89, 90)
-"""Compute capabilities of NVIDIA GPUs, times ten, that are compiled for."""
+if TYPE_CHECKING:
+    TARGETS: tuple[str, ...]
+    SIMULATED: tuple[str, ...]
 
-TARGETS = ("cpu", *(f"cuda:{n}" for n in CAPABILITIES))
-"""The targets that exist."""
 
-SIMULATED = ("sim:cuda:80", "sim:cuda:90")
-"""The simulated targets that exist: for launches only."""
+def __getattr__(name: str) -> Any:
+    """TARGETS and SIMULATED: the targets that exist, and those that are simulated, for launches only.
 
+    The rows of machines say them, which are loaded when somebody asks.
+    """
+    if name not in ("TARGETS", "SIMULATED"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    compiled = [m.name for m in machines.MACHINES.values() if m.vendor == COMPILED]
+    globals().update(TARGETS=("cpu", *compiled), SIMULATED=tuple(f"sim:{n}" for n in compiled))
+    return globals()[name]
+
+
+COMPILED = "nvidia"
+"""The vendor of the GPUs that are compiled for."""
 
 WARP_SIZE = 32
 """Of every target, in Triton's terms. The CPU runs a program on one thread, and has no warps: programs that divide a
@@ -59,25 +69,25 @@ class GPUTarget:
 
 
 def _nearest(number: int) -> str:
-    """Which of the targets a GPU of another capability can run, in words.
-
-    Code for 90 is for that processor alone; that for the others runs on everything newer.
-    """
-    below = [n for n in CAPABILITIES if n < number and n != 90]
-    if not below:
+    """Which of the targets a GPU of another capability runs, in words."""
+    below = machines.closest(COMPILED, number)
+    if below is None:
         return f"a GPU of capability {number} is older than all that are compiled for: use cpu, or sim:cuda:80; "
-    return f"the nearest that a GPU of capability {number} runs is cuda:{max(below)}; "
+    return f"the nearest that a GPU of capability {number} runs is {below.name}; "
 
 
 def _hint(backend: str, arch: str) -> str:
-    """Which targets there are; first the one that was meant, where that can be told (sm_90, cuda:90b, sim:cuda:86)."""
+    """Which targets there are; first the one that was meant, where that can be told (sm_90, cuda:90b, sim:cuda:88)."""
+    targets, simulated = __getattr__("TARGETS"), __getattr__("SIMULATED")
     digits = "".join(re.findall(r"\d+", arch or backend)[:1])
     number = int(digits) if digits and re.match(r"(sim:)?(cuda|sm_|\d)", f"{backend}:{arch}") else 0
     nearest = ""
-    if number:
-        near = f"did you mean cuda:{number}? " if number in CAPABILITIES else _nearest(number)
-        nearest = near if backend != "sim" else f"the nearest is sim:cuda:{90 if number >= 90 else 80}; "
-    return f"{nearest}targets that exist: {', '.join((*TARGETS, *SIMULATED))}; " + (
+    if number and backend == "sim":
+        below = machines.closest(COMPILED, number)
+        nearest = f"the nearest is sim:{below.name}; " if below is not None else ""
+    elif number:
+        nearest = f"did you mean cuda:{number}? " if f"cuda:{number}" in targets else _nearest(number)
+    return f"{nearest}targets that exist: {', '.join((*targets, *simulated))}; " + (
         "set WEFT_TARGET or use `with weft.target(...)`"
     )
 
@@ -91,8 +101,8 @@ def as_target(target: Any = None) -> GPUTarget:
     else:
         backend, arch = str(getattr(target, "backend", target)), str(getattr(target, "arch", ""))
     number = arch.removesuffix("a")
-    if backend == "cuda" and number.isdigit() and int(number) in CAPABILITIES:
-        return GPUTarget("cuda", int(number), 32)
+    if backend == "cuda" and number.isdigit() and f"cuda:{number}" in machines.MACHINES:
+        return GPUTarget("cuda", int(number), machines.MACHINES[f"cuda:{number}"].lanes)
     if backend != "cpu":
         raise Unsupported("compiling", f"{backend}:{arch}" if arch else backend, hint=_hint(backend, arch))
     if arch and arch != host_cpu().name:

@@ -17,6 +17,7 @@ from weft.ir.gpu import MemDescType
 from weft.ir.lane import Value
 from weft.layouts import LinearLayout, NVMMASharedLayout, f2, with_gaps
 from weft.layouts.plan import LocalAccess, plan_local_access
+from weft.machines import oldest_with
 
 from .blocks import as_in_memory, in_each_block
 from .context import Context, elem_of, lowering
@@ -344,6 +345,9 @@ def _start_of_buffers(c: Context, type: MemDescType, memory: LinearLayout, width
 
 @lowering("ttg.async_copy_global_to_local")
 def _async_copy(c: Context, op: Operation) -> None:
+    machine = c.program.machine
+    if not machine.async_copies:
+        raise Unsupported("an asynchronous copy", machine.name, c.build.span, works_on=oldest_with("async_copies"))
     pointer, target = op.operands[0], op.operands[1]
     type, memory, width = memory_of(target)
     gaps = gaps_of(type, width)

@@ -8,8 +8,8 @@ from weft.base import lazy_face
 
 if TYPE_CHECKING:
     from .machine import Machine
-    from .rows import DEFAULT, MACHINES, closest, machine_of
+    from .rows import DEFAULT, MACHINES, closest, machine_of, oldest_with
 
-__all__ = ["DEFAULT", "MACHINES", "Machine", "closest", "machine_of"]
+__all__ = ["DEFAULT", "MACHINES", "Machine", "closest", "machine_of", "oldest_with"]
 
-__getattr__ = lazy_face(__name__, {"machine": "Machine", "rows": "DEFAULT MACHINES closest machine_of"})
+__getattr__ = lazy_face(__name__, {"machine": "Machine", "rows": "DEFAULT MACHINES closest machine_of oldest_with"})

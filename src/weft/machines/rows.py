@@ -8,12 +8,14 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from weft.base import LayoutError
 
 from . import amd, intel, nvidia
 from .machine import Machine
 
-__all__ = ["DEFAULT", "MACHINES", "closest", "machine_of"]
+__all__ = ["DEFAULT", "MACHINES", "closest", "machine_of", "oldest_with"]
 
 MACHINES = {m.name: m for m in (*nvidia.ROWS, *amd.ROWS, *intel.ROWS)}
 DEFAULT = MACHINES["cuda:80"]
@@ -32,9 +34,19 @@ def machine_of(target: Machine | str) -> Machine:
     return found
 
 
+@lru_cache(maxsize=256)
 def closest(vendor: str, generation: int) -> Machine | None:
     """The machine whose code a processor of a vendor runs: its own row, else the newest portable one below it."""
     rows = [m for m in MACHINES.values() if m.vendor == vendor]
     own = next((m for m in rows if m.generation == generation), None)
     older = (m for m in rows if m.generation < generation and m.portable)
     return own or max(older, key=lambda m: m.generation, default=None)
+
+
+def oldest_with(feature: str) -> list[str]:
+    """The name of the oldest machine that has a feature, a field of `Machine`; for messages.
+
+    >>> oldest_with("async_copies"), oldest_with("async_proxy")
+    (['cuda:80'], ['cuda:90'])
+    """
+    return [m.name for m in MACHINES.values() if getattr(m, feature)][:1]

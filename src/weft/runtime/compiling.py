@@ -89,7 +89,7 @@ def unsaid_gpu(only_there: bool) -> str | None:
         return None
     found = importlib.import_module(f"{__package__}.drivers").driver.default.get_current_target()
     if found.backend == "cuda":
-        return f"cuda:{found.arch}"
+        return str(found)
     devices = importlib.import_module("weft.compiler.devices") if only_there else None
     return str(devices.current_device().target) if devices is not None and devices.available() else None
 
@@ -108,7 +108,7 @@ def target(name: str) -> Iterator[None]:
     'cpu'
     """
     global blocks
-    if name not in compiler.SIMULATED:
+    if name != "cpu" and name not in compiler.SIMULATED:
         compiler.as_target(name)
     before, _asked.target = _asked.target, name
     with _blocks_lock:

@@ -111,7 +111,7 @@ class CUDADriver:
         target = current_target()
         if target.startswith("cuda:"):
             return compiler.as_target(target)
-        return GPUTarget("cuda", devices.current_device().capability, 32)
+        return compiler.as_target(devices.current_device().target)
 
     @staticmethod
     def get_current_device() -> int:

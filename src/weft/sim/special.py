@@ -10,7 +10,7 @@ import numpy as np
 from weft.base import DeviceAssertionError, Unsupported
 from weft.ir.findings import explained
 from weft.ir.lane import LaneOp, Value
-from weft.machines import MACHINES
+from weft.machines import oldest_with
 from weft.targets.instruction import Instruction
 from weft.targets.table import first_with, has, instruction
 
@@ -191,8 +191,8 @@ def _fence(context: Context, op: LaneOp) -> None:
     if op.attrs["kind"].startswith("async"):
         machine = context.batch.program.machine
         if not machine.async_proxy:
-            works_on = [m.name for m in MACHINES.values() if m.async_proxy][:1]
-            raise Unsupported("a fence for the asynchronous proxy", machine.name, op.span, works_on=works_on)
+            feature = "a fence for the asynchronous proxy"
+            raise Unsupported(feature, machine.name, op.span, works_on=oldest_with("async_proxy"))
         context.batch.shadow.clocks.fence(context.warps)
 
 

@@ -17,7 +17,7 @@ import weft.language as tl
 from weft import compiler
 from weft.backends.nvidia import driver, faults, ptxas, tensormaps
 from weft.base import CompilerCrash, DeviceLost, LaunchError, NoDevice, OutOfResources, PTXASError, Unsupported
-from weft.compiler import cuda
+from weft.compiler import SIMULATED, TARGETS, cuda
 from weft.runtime import gpu, knobs
 from weft.runtime.arrays import ArrayFacts
 
@@ -137,12 +137,12 @@ def test_a_driver_without_libraries_of_kernels(bindings: Any, monkeypatch: pytes
 
 
 def test_an_unknown_architecture() -> None:
-    exist = "targets that exist: cpu, cuda:80, cuda:86, cuda:89, cuda:90, sim:cuda:80, sim:cuda:90; "
+    exist = f"targets that exist: {', '.join((*TARGETS, *SIMULATED))}; "
     way = "set WEFT_TARGET or use `with weft.target(...)`"
     for number, nearest in (
-        (100, "the nearest that a GPU of capability 100 runs is cuda:89; "),
-        (87, "the nearest that a GPU of capability 87 runs is cuda:86; "),
-        (75, "a GPU of capability 75 is older than all that are compiled for: use cpu, or sim:cuda:80; "),
+        (110, "the nearest that a GPU of capability 110 runs is cuda:103; "),
+        (88, "the nearest that a GPU of capability 88 runs is cuda:87; "),
+        (70, "a GPU of capability 70 is older than all that are compiled for: use cpu, or sim:cuda:80; "),
     ):
         assert _said(lambda: weft.compile(_source(), target=f"cuda:{number}"), Unsupported) == (
             f"error: compiling is not supported on target cuda:{number}\nhint: {nearest}{exist}{way}"
@@ -576,8 +576,9 @@ def test_a_target_that_is_spelled_otherwise() -> None:
     for name, said in (
         ("sm_90", "did you mean cuda:90? "),
         ("cuda:90b", "did you mean cuda:90? "),
-        ("sm_120", "the nearest that a GPU of capability 120 runs is cuda:89; "),
-        ("sim:cuda:86", "the nearest is sim:cuda:80; "),
+        ("sm_120", "did you mean cuda:120? "),
+        ("sm_130", "the nearest that a GPU of capability 130 runs is cuda:121; "),
+        ("sim:cuda:88", "the nearest is sim:cuda:87; "),
         ("hip:gfx942", ""),
         ("cuda", ""),
     ):

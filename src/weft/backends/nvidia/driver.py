@@ -25,6 +25,7 @@ from functools import lru_cache, partial
 from typing import Any
 
 from weft.base import LaunchError, LaunchTypeError, OutOfResources, Unsupported
+from weft.machines import closest
 
 from .faults import NoDevice, bindings, check, failed, launches
 
@@ -152,8 +153,9 @@ class Device:
 
     @property
     def target(self) -> str:
-        """The target that kernels for it are compiled for."""
-        return f"cuda:{self.capability}"
+        """The target that kernels for it are compiled for: its own, or the newest that runs on it."""
+        row = closest("nvidia", self.capability)
+        return row.name if row is not None else f"cuda:{self.capability}"
 
     def make_current(self) -> None:
         """Make its context the one of this thread."""

@@ -28,6 +28,10 @@ VERSIONS = (74, 75, 76, 77, 78, 80, 81, 82, 83, 84, 85, 86, 87, 88)
 """The versions of PTX that LLVM writes, times ten."""
 
 
+OLDEST = {100: 86, 103: 88, 120: 87, 121: 88}
+"""The first versions of PTX, times ten, that know processors which 8.0 does not."""
+
+
 @dataclass(frozen=True)
 class PTXTarget:
     """A processor: its compute capability times ten, and its name for LLVM and ptxas."""
@@ -38,7 +42,7 @@ class PTXTarget:
     @property
     def oldest(self) -> int:
         """The oldest version of PTX, times ten, that what is emitted for every kernel needs."""
-        return 80 if self.capability < 100 else 86
+        return OLDEST.get(self.capability, 80)
 
 
 @lru_cache(maxsize=16)

@@ -24,6 +24,8 @@ SPACES = {"global": 1, "shared": 3, "cluster": 7}
 PTX_SPACES = {"global": "global", "shared": "shared", "cluster": "shared::cluster"}
 CONSTRAINTS = {"i8": "h", "i16": "h", "i32": "r", "i64": "l", "float": "f", "double": "d"}
 LARGEST_BYTES = 16
+FIRST_WITH_POLICIES = 80
+"""The first capability whose L2 cache is told what to keep; on others such hints are for the L1 cache alone."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +92,7 @@ def _hints(e: Emitter, op: LaneOp) -> Hints:
     first = f".L1::{evict}" if evict else ""
     if attrs.get("cache"):  # PTX takes one or the other
         first = f".{attrs['cache']}"
-    if evict and attrs["space"] == "global":
+    if evict and attrs["space"] == "global" and e.target.capability >= FIRST_WITH_POLICIES:
         return Hints(f"{first}.L2::cache_hint", _policy(e, evict))
     return Hints(first)
 

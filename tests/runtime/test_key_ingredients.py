@@ -6,6 +6,7 @@ The programs are loaded anew for each change, as another process would load them
 from __future__ import annotations
 
 import builtins
+import decimal
 import hashlib
 import importlib.util
 import linecache
@@ -363,6 +364,9 @@ def test_versions_the_processor_and_the_compilers_files(
         ("Above.__subclasses__()[0].value", "attribute __subclasses__"),
         ("imports_within.__globals__['MINE']", "attribute __globals__"),
         ("getattr(imports_within, '__globals__')['MINE']", "attribute __globals__"),
+        ("operator.attrgetter('__globals__')(imports_within)['MINE']", "attribute __globals__"),
+        ("GET(Holder)['MINE']", "attribute __globals__"),
+        ("int(100 * float(decimal.Decimal(1) / decimal.Decimal(7)))", "decimal.Decimal"),
         ("annotated.__annotations__['a']", "attribute __annotations__"),
         ("typing.get_type_hints(annotated)['a'].__args__[0]", "attribute get_type_hints"),
     ],
@@ -371,16 +375,21 @@ def test_what_cannot_be_followed_is_run_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reads: str, noted: str
 ) -> None:
     """Its result is in the key: the same for the same value, another for another."""
+    monkeypatch.setattr(decimal.getcontext(), "prec", 28)  # and so set back afterwards
     file = tmp_path / "value.txt"
     annotation = "typing.Literal[MINE]" if "hints" in reads else "MINE"
     text = f"""
-import contextvars, importlib, os, pathlib, sys, time, typing
+import contextvars, decimal, importlib, operator, os, pathlib, sys, time, typing
 import numpy as np
 from numpy import loadtxt as from_numpy
 import weft, weft.language as tl
 import conf_of_ingredients as conf
 FILE = {str(file)!r}
 MINE = int(open(FILE).read())
+decimal.getcontext().prec = MINE
+class Holder:
+    def get(self): pass
+GET = operator.attrgetter("get.__globals__")
 def annotated(a: {annotation}): pass
 class Above: pass
 class Below(Above): value = MINE
@@ -460,6 +469,8 @@ MEMBER = "class A(enum.Enum):\n    R = 0\n    S = 1\n    T = 2\n    "
         MEMBER + "@property\n    def _w(s): return {n}\ndef f():\n    a = A.R\n    return a._w",
         MEMBER + "U = {n}\nf = lambda: A['U'].value",
         MEMBER + "\nA.R.w = {n}\nf = lambda: list(A)[0].w",
+        "def g(): pass\ng.__name__ = 'a' * {n}\nf = lambda: len(g.__name__)",
+        "class A: pass\nA.__name__ = 'a' * {n}\ndef f():\n    a = A\n    return len(a.__name__)",
         "M = np.zeros(4, np.int8)[::{n}][:2]\nf = lambda: M.strides[0]",
         "M = np.zeros(1)\nM.flags.writeable = {n} == 1\nf = lambda: int(M.flags.writeable)",
         "M = np.ma.array([1, 999999], mask=[0, {n} == 1])\nf = lambda: int(M.sum())",

@@ -21,6 +21,7 @@ import builtins
 import dataclasses
 import functools
 import hashlib
+import operator
 import typing
 from collections.abc import Iterable, Iterator
 from enum import Enum
@@ -38,7 +39,7 @@ __all__ = ["Digest", "Reading", "Watched", "changed", "is_still", "may_be_captur
 _PURE: Final = frozenset(
     (
         *("abc", "array", "ast", "bisect", "builtins", "cmath", "collections", "_collections", "contextlib", "copy"),
-        *("copyreg", "dataclasses", "decimal", "_decimal", "enum", "fractions", "functools", "_functools", "hashlib"),
+        *("copyreg", "dataclasses", "enum", "fractions", "functools", "_functools", "hashlib"),
         *("heapq", "itertools", "json", "keyword", "math", "numbers", "operator", "_operator", "re", "reprlib"),
         *("statistics", "string", "struct", "_struct", "textwrap", "types", "typing", "warnings", "_warnings"),
         *("__future__", "_abc", "_bisect", "_heapq", "_typing", "collections.abc", "typing_extensions"),
@@ -69,8 +70,17 @@ _OPENED_BY_NUMPY: Final = frozenset(
 """Functions of NumPy that read files, and the module of random numbers: they reach for more than their arguments."""
 _ELSEWHERE: Final = frozenset(
     (
-        *("__annotations__", "__builtins__", "__code__", "__doc__", "__globals__", "__subclasses__", "__type_params__"),
-        *("f_back", "f_builtins", "f_globals", "f_lineno", "f_locals", "get_annotations", "get_type_hints"),
+        *("__annotations__", "__builtins__", "__code__", "__doc__", "__globals__", "__module__", "__subclasses__"),
+        *(
+            "f_back",
+            "f_builtins",
+            "f_globals",
+            "f_lineno",
+            "f_locals",
+            "__type_params__",
+            "get_annotations",
+            "get_type_hints",
+        ),
     )
 )
 """Attributes that lead from what is followed to anything else: places in files, annotations, classes below a class."""
@@ -177,7 +187,7 @@ class Digest(Keys):
 
     def class_(self, cls: type) -> Key:
         kind = kind_of_module(cls.__module__)
-        called = "class", cls.__module__, cls.__qualname__
+        called = "class", cls.__module__, cls.__qualname__, cls.__name__
         if kind != "user":
             if kind == "large" or not _is_pure(cls.__module__, kind) or _is_opened_by_numpy(cls):
                 self._not_followed(f"{cls.__module__}.{cls.__qualname__}")
@@ -229,6 +239,8 @@ class Digest(Keys):
         kind = kind_of_module(of[0])
         if kind == "standard" and not _is_pure(of[0], kind) and of not in _NAMESPACES:
             self._not_followed(f"an object of type {type(value).__name__}")
+        if isinstance(value, operator.attrgetter):
+            self._note_attributes(name for path in value.__reduce__()[1] for name in path.split("."))
         return super()._by_parts(value)
 
     def opaque(self, value: Any) -> Key:
@@ -288,12 +300,15 @@ class Digest(Keys):
                 self._not_followed(f"import {imported}")
         for name in reads.sets:
             self._not_followed(f"global {name}")
-        for name in reads.attributes & _ELSEWHERE:
-            self._not_followed(f"attribute {name}")
+        self._note_attributes(reads.attributes)
         self._watch_parts(fn, ("__code__", "__defaults__", "__kwdefaults__", *(("__dict__",) if vars(fn) else ())))
         where = Names(Cells(fn), space)
         found = [(".".join(p), self._read(p, where, direct=direct)) for p in reads.paths if p[0] not in reads.sets]
-        return "python", fn.__qualname__, code_key(code), *around, self._mapping(vars(fn)), *found
+        return "python", fn.__qualname__, fn.__name__, code_key(code), *around, self._mapping(vars(fn)), *found
+
+    def _note_attributes(self, names: Iterable[str]) -> None:
+        for name in _ELSEWHERE.intersection(names):
+            self._not_followed(f"attribute {name}")
 
     def _watch_parts(self, owner: Any, names: Iterable[str]) -> None:
         parts = Parts(owner)

@@ -395,3 +395,21 @@ def loop_of_products_under_way(x):
 def part_that_begins_anywhere(x):
     memory = gl.allocate_shared_memory(gl.float32, [64, 64], gl.SwizzledSharedLayout(1, 1, 1, [1, 0]))
     part = memory.slice(3, 16, 1)
+
+
+@gluon.jit
+def slice_of_fifty(x):
+    memory = gl.allocate_shared_memory(gl.float32, [128], gl.SwizzledSharedLayout(1, 1, 1, [0]))
+    memory.slice(0, 50)
+
+
+@gluon.jit
+def copied_to_registers(x):
+    layout: gl.constexpr = gl.BlockedLayout([1], [32], [4], [0])
+    places = x + gl.arange(0, 128, layout)
+    async_copy.async_copy_global_to_shared(gl.load(places), places)
+
+
+@gluon.jit
+def partition_alone(x):
+    gl.warp_specialize(slice_of_fifty, [1], [24])

@@ -242,3 +242,13 @@ def test_in_a_kernel(kernel: Any, n: Any, message: str, hint: str) -> None:
     with pytest.raises(weft.CompilationError) as caught:
         kernel[(1,)](a(), n)
     assert (caught.value.message, caught.value.hint) == (message, hint)
+
+
+def test_a_kernel_is_no_sequence_without_end() -> None:
+    """`kernel[0]`, `kernel[1]`, ... are launchers: Python would go through them for ever."""
+    tuned = weft.autotune(configs=[weft.Config({"BLOCK": 16})], key=["n"])(add)
+    for kernel in (add, tuned, weft.heuristics({})(add)):
+        with pytest.raises(TypeError, match="object is not iterable"):
+            list(kernel)  # type: ignore[call-overload]
+        with pytest.raises(TypeError):
+            1 in kernel  # type: ignore[operator]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import operator
 import pickle
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from .tensors import MockTensor, looks_like_dtype
 
@@ -24,6 +24,9 @@ class KernelInterface(Generic[T]):
         args = tuple(MockTensor.wrap_dtype(a) for a in args)
         kwargs = {k: MockTensor.wrap_dtype(v) if looks_like_dtype(v) else v for k, v in kwargs.items()}
         return self.run(*args, grid=grid, warmup=True, **kwargs)  # type: ignore[operator]
+
+    __iter__: ClassVar[None] = None
+    """Not one launcher after another without end, which Python makes of `__getitem__`."""
 
     def __getitem__(self, grid: Any) -> T:
         """The launcher for a grid: a tuple of 1 to 3 sizes, or a function of the arguments by name that returns one."""

@@ -203,7 +203,10 @@ class SharedMemory(Laid):
                 f"slice: elements {start} to {start + length - 1} along dimension {dim} of memory of shape "
                 f"{shape_text(memory.shape)}, which has 0 to {size - 1} there"
             )
-        if start % length and dim >= memory.rank - memory.layout.rank:  # of several buffers any may be taken
+        in_buffer = dim >= memory.rank - memory.layout.rank  # of several buffers any may be taken
+        if in_buffer and length & (length - 1):
+            raise ValueError(f"slice: the length must be a power of two, got {length}")
+        if in_buffer and start % length:
             raise hinted(
                 ValueError(
                     f"slice: the start must be a multiple of the length, got elements {start} to {start + length - 1}"

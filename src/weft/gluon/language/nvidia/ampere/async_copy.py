@@ -17,6 +17,7 @@ from weft.language.constants import unwrap
 from weft.language.protocol import builtin
 from weft.language.semantic import block_shape, shape_text
 
+from ....memory import shared_memory_descriptor
 from ....semantic import GluonSemantic
 from ...barriers import known_number
 
@@ -37,6 +38,8 @@ def async_copy_global_to_shared(
 ) -> None:
     """Begin to copy an element for each pointer to shared memory of the same shape; masked-off elements become 0."""
     assert _semantic is not None
+    if not isinstance(smem, shared_memory_descriptor):
+        raise TypeError(f"expected shared memory to copy to, got {getattr(smem, 'type', smem)}")
     mask = unwrap(mask)
     cache = _semantic._str_to_load_cache_modifier(unwrap(cache_modifier))
     evict = _semantic._str_to_eviction_policy(unwrap(eviction_policy))

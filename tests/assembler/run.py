@@ -172,7 +172,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=300)
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
-    parser.add_argument("--first", type=int, default=(FRESH + int(time.time())) // BATCH, help="the first batch")
+    parser.add_argument("--first", type=int, default=(FRESH + int(time.time()) * 1000) // BATCH, help="the first batch")
     parser.add_argument("--raw", action="store_true", help="leave the known faults in")
     parser.add_argument("--out", type=Path, help="a folder for what is found")
     parser.add_argument("--work", default="", help=argparse.SUPPRESS)

@@ -30,7 +30,8 @@ from weft.base import DeviceLost, OutOfResources, Unsupported
 
 from .compare import ASSEMBLER, EVERY, difference, generate, kind_of
 
-SLICE = 50
+SLICE = 200
+"""Seeds of a process. On a GPU a process takes seconds to begin."""
 PATIENCE = 60.0  # seconds that a seed may take
 STILLBORN = 20  # processes that crash at once, after which a campaign is given up
 LOST = 75  # status of a process whose GPU is lost

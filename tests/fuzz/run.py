@@ -64,7 +64,7 @@ def campaign(options: argparse.Namespace) -> int:
     if options.seeds:
         first, last = map(int, options.seeds.split(":"))
     else:
-        first = FRESH + int(time.time())  # a second gives less than a thousand kernels, so most are new
+        first = FRESH + int(time.time()) * 1000  # so no two campaigns share a kernel
         last = first + (1 << 30)
     in_turn = options.variant in ("", *GROUPS)
     groups = {"": list(VARIANTS), "all": list(VARIANTS), "sim": list(SIMULATED), "gpu": ["cuda", "special:cuda"]}

@@ -127,6 +127,29 @@ def test_a_wide_row_is_parked_and_its_places_are_taken_over() -> None:
     assert program.shared_bytes <= 227 << 10
 
 
+def test_a_parked_row_leaves_the_cache_to_weights() -> None:
+    """And so do stores; a softmax loads nothing that a cache could keep."""
+
+    @weft.jit
+    def weighted(x, w, out, B: tl.constexpr):
+        row, i = tl.program_id(0).to(tl.int64) * B, tl.arange(0, B)
+        value = tl.load(x + row + i)
+        tl.store(out + row + i, value * tl.rsqrt(tl.sum(value * value, 0)) * tl.load(w + i))
+
+    def hints(program: LaneProgram) -> set[tuple[str, str]]:
+        ops = [op for op in program.body.walk() if op.name in ("load", "store") and op.attrs["space"] == "global"]
+        return {(op.name, op.attrs.get("evict", "")) for op in ops}
+
+    types = {**dict.fromkeys(("x", "w", "out"), "*fp32"), "B": "constexpr"}
+    facts = {(k,): [["tt.divisibility", 16]] for k in range(3)}
+    program = lane_program(ASTSource(weighted, types, {"B": 32768}, facts), TARGET, {"num_warps": 16})
+    assert parked_words(program)
+    assert hints(program) == {("load", "no_allocate"), ("load", ""), ("store", "no_allocate")}
+    assert hints(program_of("softmax", "f32", 65536, 32, True)) == {("load", ""), ("store", "")}
+    ptx = emit(program).ptx
+    assert "ld.global.L1::no_allocate.v4.b32" in ptx and "createpolicy" not in ptx
+
+
 def test_two_blocks_of_512_threads_are_asked_for() -> None:
     program = program_of("softmax", "bf16", 32768, 16, True)
     assert program.at_a_time == 2

@@ -618,6 +618,22 @@ def test_few_blocks_at_a_time(gpu: PretendedGPU) -> None:
     assert gpu.set["PREFERRED_SHARED_MEMORY_CARVEOUT"] == 3  # of 100: 8 KB of 228
 
 
+def test_few_blocks_that_have_shared_memory_of_their_own(gpu: PretendedGPU) -> None:
+    """Four blocks of 8 KB and 1 KB for each do not fit in 32 KB; they get all that lets no fifth one run in 64 KB."""
+
+    @weft.jit
+    def transposed(x, out, n, B: tl.constexpr):
+        i, j = tl.program_id(0) * B + tl.arange(0, B)[:, None], tl.program_id(1) * B + tl.arange(0, B)[None, :]
+        tile = tl.load(x + i * n + j, mask=(i < n) & (j < n))
+        tl.store(out + tl.trans(j) * n + tl.trans(i), tl.trans(tile), mask=tl.trans((i < n) & (j < n)))
+
+    x, out = (Tensor(1 << where, np.float16, size=100 * 100) for where in (40, 41))
+    kernel = transposed[(2, 2)](x, out, 100, B=64)
+    assert kernel.metadata.most_blocks == 4 and kernel.metadata.shared == 8192
+    assert gpu.launched[-1].shared == (64 << 10) // 4 - 1024
+    assert gpu.set["PREFERRED_SHARED_MEMORY_CARVEOUT"] == 28  # of 100: 64 KB of 228
+
+
 def test_each_pattern_of_classes_has_a_quick_way(gpu: PretendedGPU) -> None:
     """A kernel that is called with and without some arrays does not look at each argument again and again."""
 

@@ -161,6 +161,8 @@ class LaneProgram:
     """Registers of a thread at entry, which setmaxnreg takes from and gives to; 0 is as many as the compiler wants."""
     at_a_time: int = 0
     """Blocks that a multiprocessor is to have registers for; 0 is as many as the compiler wants."""
+    most_blocks: int = 0
+    """Blocks that a multiprocessor is to run at a time, at most; 0 is as many as fit."""
     scratch: int = 0
     """Bytes of global memory that each program gets for itself, aligned to 128."""
     shared: list[Allocation] = field(default_factory=list)
@@ -210,7 +212,7 @@ OPERATIONS: dict[str, str] = {
     "elect": "i1: true in one lane of each warp, always the same one; from sm_90 on",
     # memory: operands in brackets may be absent; attrs space is global, shared or cluster
     "load": "(address[, mask, other]), attrs space, vector: each address register gives vector consecutive elements; "
-    "cache (ca, cg, ...), evict (evict_first, evict_last) and volatile are for who emits instructions",
+    "cache (ca, cg, ...), evict (evict_first, evict_last, no_allocate) and volatile are for who emits instructions",
     "store": "(address, value[, mask]), attrs space, vector; row (a number, of loads too): of what such "
     "operations with one number access, each warp has its own; part: those with one number are one store",
     "atomic": "(address, value[, mask]), attrs space, kind, order, scope: the old values; attrs vector: additions of 2 "

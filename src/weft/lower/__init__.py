@@ -45,6 +45,7 @@ from . import (
 from .barriers import insert_barriers
 from .context import LOWERINGS, Context
 from .fences import insert_fences
+from .few_blocks import few_blocks
 from .in_parts import hold_less
 from .mask_loads import mask_loads
 from .order_globals import order_globals
@@ -97,6 +98,7 @@ def lower(module: ModuleOp, machine: Machine | None = None) -> LaneProgram:
         context[value] = argument
     cap = int_value(attributes["ttg.maxnreg"]) if "ttg.maxnreg" in attributes else 0
     program.registers = cap
+    program.most_blocks = few_blocks(list(body.ops), context.facts) if program.blocks == 1 else 0
     specialize.lower_body(context, list(body.ops), cap)
     finish(program)
     return program

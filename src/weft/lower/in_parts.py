@@ -20,6 +20,7 @@ from weft.ir.lane import ELEMENT_BITS, Block, Builder, LaneOp, LaneProgram, Valu
 from .granules import WIDE
 from .held import Plan, plan
 from .parked import Parked, as_words, of_words
+from .past_l1 import leave_l1
 from .unloaded import between, is_dear, load_of, of_other, other_of, tile_of
 
 __all__ = ["hold_less"]
@@ -94,6 +95,8 @@ class _Writer:
                 self._as_it_is(op)
         program.body.ops[:] = self.build.block.ops
         program.at_a_time = self.plan.blocks
+        if self.parked is not None:
+            leave_l1(program)
         alive = {v for op in program.body.ops for v in op.results} | set(program.body.arguments)
         program.variables[:] = [v for v in program.variables if v.value in alive]
 

@@ -385,6 +385,9 @@ _NOT_LOADED = 200, 209, 218, 221, 222
 """CUDA_ERROR_INVALID_IMAGE, _NO_BINARY_FOR_GPU, _INVALID_PTX, _JIT_COMPILER_NOT_FOUND, _UNSUPPORTED_PTX_VERSION"""
 LEAST_SHARED = RESERVED_SHARED = 1024
 """Bytes of shared memory: what a block gets only to limit how many run at a time, and what each takes for itself."""
+SHARES = tuple(size << 10 for size in (8, 16, 32, 64, 100, 132, 164, 196, 228))
+"""Bytes of it that a multiprocessor can have; the rest is its L1 cache's. (CUDA programming guide, sections on compute
+capabilities 8.x, 9.0 and 10.0: each has some of them.)"""
 OLDEST_DRIVER = 12000
 """The CUDA version that brought libraries of kernels and `cuLaunchKernelEx`."""
 
@@ -446,6 +449,8 @@ class LoadedKernel:
             for index in range(device_count()):
                 large = kind.CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED
                 check(cuda.cuKernelSetAttribute(large, 1, self.kernel, check(cuda.cuDeviceGet(index))))
+        if metadata.get("most_blocks"):
+            self._limit_blocks(int(metadata["most_blocks"]))
         if self.shared + self.static_shared > 48 << 10:
             # How much of the memory that it divides with the L1 cache is shared is left to the driver: all of it would
             # leave L1 less than the loads of a block need (docs/performance.md).
@@ -453,22 +458,23 @@ class LoadedKernel:
             for index in range(device_count()):
                 check(cuda.cuKernelSetAttribute(name, self.shared, self.kernel, check(cuda.cuDeviceGet(index))))
 
-        if metadata.get("most_blocks"):
-            self._limit_blocks(int(metadata["most_blocks"]))
-
     def _limit_blocks(self, most: int) -> None:
         """Let at most so many blocks run at a time on a multiprocessor, by as little shared memory as does it.
 
         The rest of the memory that the L1 cache and shared memory divide between them stays the cache's.
         """
         cuda = api()
-        self.shared = LEAST_SHARED
+        kind, whole = cuda.CUfunction_attribute, cuda.CUdevice_attribute
+        needed = most * (max(self.shared, LEAST_SHARED) + RESERVED_SHARED)
         for index in range(device_count()):
             here = check(cuda.cuDeviceGet(index))
-            kind = cuda.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR
-            share = most * (LEAST_SHARED + RESERVED_SHARED) * 100 // int(check(cuda.cuDeviceGetAttribute(kind, here)))
-            name = cuda.CUfunction_attribute.CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT
-            check(cuda.cuKernelSetAttribute(name, share, self.kernel, here))
+            name = whole.CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR
+            all_of_it = int(check(cuda.cuDeviceGetAttribute(name, here)))
+            share = next((size for size in SHARES if needed <= size <= all_of_it), 0)
+            if share:  # else no more blocks fit anyway
+                self.shared = max(self.shared, (share // most - RESERVED_SHARED) // 128 * 128)
+                name = kind.CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT
+                check(cuda.cuKernelSetAttribute(name, share * 100 // all_of_it, self.kernel, here))
 
     def _check_limits(self, here: Device, target: str) -> None:
         """Refuse what this GPU cannot run, before the driver does without saying why."""

@@ -209,5 +209,5 @@ def emitted_of(program: LaneProgram, llir: str, ptx: str, maxnreg: int | None = 
         program.blocks,
         program.scratch,
         maxnreg or program.registers or None,
-        turns.blocks if turns else 0,
+        min(filter(None, (turns.blocks if turns else 0, program.most_blocks)), default=0),
     )

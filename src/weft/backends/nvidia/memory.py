@@ -92,7 +92,8 @@ def _hints(e: Emitter, op: LaneOp) -> Hints:
     first = f".L1::{evict}" if evict else ""
     if attrs.get("cache"):  # PTX takes one or the other
         first = f".{attrs['cache']}"
-    if evict and attrs["space"] == "global" and e.target.capability >= FIRST_WITH_POLICIES:
+    has_policies = evict != "no_allocate" and e.target.capability >= FIRST_WITH_POLICIES
+    if evict and attrs["space"] == "global" and has_policies:
         return Hints(f"{first}.L2::cache_hint", _policy(e, evict))
     return Hints(first)
 

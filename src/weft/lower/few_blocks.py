@@ -1,0 +1,94 @@
+"""Tiles whose rows begin anywhere in memory are moved by few blocks at a time.
+
+    x + i[:, None] * n + j[None, :]        64 rows of 64 f16 each, and nothing known of n but that 4 divides it
+
+Each row of such a tile is a piece of 128 bytes that begins at a multiple of 8 bytes, so that it lies in two lines of the
+L1 cache and in five sectors of L2, the first and last of which belong to its neighbours' pieces as well. With as many
+blocks as fit, a multiprocessor of an H100 asks for 16 x 64 x 2 lines, all of its L1 cache. With four blocks it asks for
+64 KB, and a transposition takes 0.83 of the time. The figures are in decision 28.
+
+`few_blocks` says how many blocks a multiprocessor is to run at most, so that the lines that they ask for at a time are
+LINES bytes. It says so only where that was measured to help: of programs that load tiles, compute little, and store;
+that have no loops, in which blocks wait for more than memory; and whose rows do not begin at sectors. Where all that
+is known is what is known of a multiple of 16, rows begin at sectors as a rule, and nothing is said either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from xdsl.ir import Operation, SSAValue
+
+from weft.analysis import AxisFacts
+from weft.ir import bit_width, element_of, is_tensor, pointee_of, shape_of
+from weft.ops.table import ELEMENTWISE, ROWS
+
+__all__ = ["few_blocks"]
+
+LINES = 60 << 10
+"""Bytes of lines of the L1 cache that a multiprocessor is to ask for at a time."""
+LINE, SECTOR = 128, 32
+LEAST, LEAST_OF_SEVERAL = 2, 4
+"""Blocks at a time, at least; and where a block loads several tiles, which it adds or multiplies."""
+NARROW = 4
+"""Bytes of a lane's access below which a program that loads several tiles waits for its load instructions, not for
+memory."""
+MOST_COST = 36.0
+"""What is computed of an element that is loaded, at most; an exponential costs 20, a sigmoid 35."""
+SPECIALISED = 16
+"""What integers are known to be multiples of, at most."""
+MOVED = frozenset(
+    ("arith.constant", "tt.broadcast", "tt.expand_dims", "tt.get_num_programs", "tt.get_program_id", "tt.load")
+    + ("tt.make_range", "tt.reshape", "tt.return", "tt.splat", "tt.store", "tt.trans", "ttg.convert_layout")
+    + ("weft.load_row", "weft.store_row")
+)
+"""What a program may have besides operations on single elements."""
+
+
+def few_blocks(ops: Sequence[Operation], facts: AxisFacts) -> int:
+    """The blocks that a multiprocessor is to run at a time, at most; 0 for as many as fit."""
+    if any(op.name not in MOVED and op.name not in ELEMENTWISE for op in ops):
+        return 0
+    loads = [op for op in ops if op.name == "tt.load" and is_tensor(op.operands[0].type)]
+    lines = [found for op in loads if (found := _lines(op.operands[0], facts))]
+    if not lines:
+        return 0
+    loaded = max(prod(shape_of(op.operands[0].type)) for op in loads)
+    cost = sum(ROWS[op.name].cost * _elements(op) for op in ops if op.name in ELEMENTWISE) / loaded
+    narrowest = min(_lane_bytes(op.operands[0], facts) for op in loads)
+    if cost > MOST_COST or (len(lines) > 1 and narrowest < NARROW):
+        return 0
+    return max(LEAST if len(lines) == 1 else LEAST_OF_SEVERAL, round(LINES / sum(lines)))
+
+
+def _elements(op: Operation) -> int:
+    return prod(shape_of(op.results[0].type)) if is_tensor(op.results[0].type) else 0
+
+
+def _pieces(pointers: SSAValue, facts: AxisFacts) -> tuple[int, int, int]:
+    """Of the pieces of memory that a tile of pointers falls into: how many, the bytes of each, and what divides the
+    distances between them.
+    """
+    found, size = facts.of(pointers), bit_width(pointee_of(element_of(pointers.type))) // 8
+    axis = max(range(len(found.contiguity)), key=found.contiguity.__getitem__)
+    run, apart, value = found.contiguity[axis], LINE, pointers
+    while isinstance(op := value.owner, Operation) and op.name in ("tt.addptr", "tt.broadcast"):
+        if op.name == "tt.addptr":
+            apart = min(apart, facts.of(op.operands[1]).divisibility[axis] * size)
+        value = op.operands[0]
+    return prod(shape_of(pointers.type)) // run, run * size, apart
+
+
+def _lane_bytes(pointers: SSAValue, facts: AxisFacts) -> int:
+    _, length, divisor = _pieces(pointers, facts)
+    return min(length, divisor)
+
+
+def _lines(pointers: SSAValue, facts: AxisFacts) -> float:
+    """Bytes of the lines that a tile of rows lies in; 0 where its rows begin at sectors, or are not rows."""
+    count, length, divisor = _pieces(pointers, facts)
+    size = bit_width(pointee_of(element_of(pointers.type))) // 8
+    if count < 2 or length < SECTOR or size < 2 or divisor >= min(SECTOR, SPECIALISED * size):
+        return 0.0
+    return count * (length + LINE - divisor)

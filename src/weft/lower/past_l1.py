@@ -1,0 +1,42 @@
+"""Rows that are read once leave the L1 cache to what comes after them.
+
+    %x = load %row                      %x = load %row {evict = no_allocate}      kept in shared memory from here on
+    barrier                             barrier
+    %w = load %weights          ->      %w = load %weights                        the same for every program
+    store %out, %y                      store %out, %y {evict = no_allocate}
+
+A program that keeps a row in shared memory (parked.py) leaves little of a multiprocessor's memory to the cache: 30 of
+256 KB. With the row streaming through it, weights of 128 KB come from L2 each time. The RMS norm of rows of 32,003 f32
+reaches 0.90 of copy speed on an H100 this way, and 0.84 otherwise (0.87 if the stores go through L1 as before); of bf16
+nothing changes, or 1 to 2 %. A program that loads nothing behind its last barrier, a softmax, is left as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from weft.ir.lane import LaneOp, LaneProgram
+
+from .granules import WIDE
+
+__all__ = ["leave_l1"]
+
+
+def leave_l1(program: LaneProgram) -> None:
+    """Mark the loads before the first barrier, and the stores, if tiles are loaded behind the last one."""
+    ops = program.body.ops
+    walls = [k for k, op in enumerate(ops) if op.name == "barrier" and op.attrs["scope"] == "block"]
+    if not walls or sum(op.result.count for op in _global(ops[walls[-1] :], "load")) < WIDE:
+        return
+    for op in (*_global(ops[: walls[0]], "load"), *_global(ops, "store")):
+        if not any(op.attrs.get(hint) for hint in ("cache", "evict", "volatile")):
+            op.attrs = {**op.attrs, "evict": "no_allocate"}
+
+
+def _global(ops: Iterable[LaneOp], name: str) -> Iterator[LaneOp]:
+    """The loads or the stores of global memory, also those in branches."""
+    for op in ops:
+        if op.name == name and op.attrs["space"] == "global":
+            yield op
+        for region in op.regions:
+            yield from _global(region.ops, name)

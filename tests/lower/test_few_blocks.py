@@ -1,0 +1,110 @@
+"""Tiles whose rows begin anywhere are moved by few blocks at a time, and nothing else is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import weft
+import weft.language as tl
+from weft.compiler import ASTSource, lane_program
+
+
+@weft.jit
+def transposed(x, y, out, n, A: tl.constexpr, B: tl.constexpr):
+    i, j = tl.program_id(0) * A + tl.arange(0, A)[:, None], tl.program_id(1) * B + tl.arange(0, B)[None, :]
+    tile = tl.load(x + i * n + j, mask=(i < n) & (j < n))
+    tl.store(out + tl.trans(j) * n + tl.trans(i), tl.trans(tile), mask=tl.trans((i < n) & (j < n)))
+
+
+@weft.jit
+def added(x, y, out, n, A: tl.constexpr, B: tl.constexpr):
+    i, j = tl.program_id(0) * A + tl.arange(0, A)[:, None], tl.program_id(1) * B + tl.arange(0, B)[None, :]
+    mask = (i < n) & (j < n)
+    tl.store(out + i * n + j, tl.load(x + i * n + j, mask=mask) + tl.load(y + i * n + j, mask=mask), mask=mask)
+
+
+@weft.jit
+def biased(x, y, out, n, A: tl.constexpr, B: tl.constexpr):
+    """One vector for all rows: it is no tile of rows."""
+    i, j = tl.program_id(0) * A + tl.arange(0, A)[:, None], tl.program_id(1) * B + tl.arange(0, B)[None, :]
+    mask = (i < n) & (j < n)
+    tl.store(out + i * n + j, tl.load(x + i * n + j, mask=mask) + tl.load(y + j, mask=j < n), mask=mask)
+
+
+@weft.jit
+def dear(x, y, out, n, A: tl.constexpr, B: tl.constexpr):
+    i, j = tl.program_id(0) * A + tl.arange(0, A)[:, None], tl.program_id(1) * B + tl.arange(0, B)[None, :]
+    value = tl.load(x + i * n + j, mask=(i < n) & (j < n)).to(tl.float32)
+    tl.store(out + i * n + j, tl.sin(tl.exp(tl.exp(value))).to(out.dtype.element_ty), mask=(i < n) & (j < n))
+
+
+@weft.jit
+def summed(x, y, out, n, A: tl.constexpr, B: tl.constexpr):
+    i, j = tl.program_id(0) * A + tl.arange(0, A)[:, None], tl.arange(0, B)[None, :]
+    tl.store(out + tl.program_id(0) * A + tl.arange(0, A), tl.sum(tl.load(x + i * n + j, mask=j < n, other=0), 1))
+
+
+@weft.jit
+def looped(x, y, out, n, A: tl.constexpr, B: tl.constexpr):
+    i = tl.program_id(0) * A + tl.arange(0, A)[:, None]
+    for k in range(0, n, B):
+        j = k + tl.arange(0, B)[None, :]
+        tl.store(out + i * n + j, tl.load(x + i * n + j, mask=j < n), mask=j < n)
+
+
+@weft.jit
+def one_row(x, y, out, n, A: tl.constexpr, B: tl.constexpr):
+    j = tl.program_id(1) * B + tl.arange(0, B)
+    tl.store(out + tl.program_id(0) * n + j, tl.load(x + tl.program_id(0) * n + j, mask=j < n), mask=j < n)
+
+
+@weft.jit
+def gathered(x, y, out, n, A: tl.constexpr, B: tl.constexpr):
+    i, j = tl.arange(0, A)[:, None], tl.arange(0, B)[None, :]
+    tl.store(out + i * B + j, tl.load(x + i * n + j * n))
+
+
+def most(kernel: Any, kind: str, rows: int, columns: int, divisor: int, **options: Any) -> int:
+    types = {**dict.fromkeys(("x", "y", "out"), f"*{kind}"), "n": "i32", "A": "constexpr", "B": "constexpr"}
+    facts = {(i,): [["tt.divisibility", 16]] for i in range(3)}
+    if divisor > 1:
+        facts[3,] = [["tt.divisibility", divisor]]
+    source = ASTSource(kernel, types, {"A": rows, "B": columns}, facts)
+    return lane_program(source, "sim:cuda:90", options).most_blocks
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "kind", "divisor", "blocks"),
+    [
+        (64, 64, "fp16", 1, 4),
+        (64, 64, "bf16", 4, 4),
+        (64, 64, "fp16", 8, 4),
+        (128, 128, "fp16", 4, 2),
+        (32, 32, "fp16", 1, 10),
+        (64, 64, "fp32", 1, 3),
+        (32, 32, "fp32", 4, 8),
+        (64, 64, "fp16", 16, 0),
+        (64, 64, "fp32", 8, 0),
+        (64, 64, "i8", 1, 0),
+    ],
+)
+def test_lines_that_are_asked_for_fill_a_part_of_the_cache(
+    rows: int, columns: int, kind: str, divisor: int, blocks: int
+) -> None:
+    """Unless rows begin at sectors, or may be taken to."""
+    assert most(transposed, kind, rows, columns, divisor) == blocks
+
+
+@pytest.mark.parametrize(
+    ("kernel", "kind", "blocks"),
+    [(added, "fp16", 0), (added, "fp32", 4), (biased, "fp16", 5)]
+    + [(kernel, "fp16", 0) for kernel in (dear, summed, looped, one_row, gathered)],
+)
+def test_programs_that_wait_for_something_else_stay_as_they_are(kernel: Any, kind: str, blocks: int) -> None:
+    assert most(kernel, kind, 32, 128, 1) == blocks
+
+
+def test_clusters_stay_as_they_are() -> None:
+    assert most(transposed, "fp16", 64, 64, 1, num_ctas=2) == 0

@@ -222,7 +222,7 @@ class Array:
 class Tensor:
     """One of PyTorch's on a GPU, as far as launches look at it; the quickest way in is for its class alone."""
 
-    is_cuda, is_cpu = True, False
+    is_cuda, is_cpu, is_nested = True, False, False
 
     def __init__(self, address: int = 1 << 40, dtype: Any = np.float32, size: int = 64, device: int = 0) -> None:
         self.dtype, self.device = np.dtype(dtype), SimpleNamespace(type="cuda", index=device)
@@ -233,6 +233,9 @@ class Tensor:
 
     def get_device(self) -> int:
         return int(self.device.index)
+
+    def is_neg(self) -> bool:
+        return False
 
     def numel(self) -> int:
         return self.size

@@ -2,10 +2,10 @@
 
     x + i[:, None] * n + j[None, :]        64 rows of 64 f16 each, and nothing known of n but that 4 divides it
 
-Each row of such a tile is a piece of 128 bytes that begins at a multiple of 8 bytes, so that it lies in two lines of the
-L1 cache and in five sectors of L2, the first and last of which belong to its neighbours' pieces as well. With as many
-blocks as fit, a multiprocessor of an H100 asks for 16 x 64 x 2 lines, all of its L1 cache. With four blocks it asks for
-64 KB, and a transposition takes 0.83 of the time. The figures are in decision 28.
+Each row of such a tile is a piece of 128 bytes that begins at a multiple of 8 bytes, so that it lies in two lines of
+the L1 cache and in five sectors of L2, the first and last of which belong to its neighbours' pieces as well. With as
+many blocks as fit, a multiprocessor of an H100 asks for 16 x 64 x 2 lines, all of its L1 cache. With four blocks it
+asks for 64 KB, and a transposition takes 0.83 of the time. The figures are in decision 28.
 
 `few_blocks` says how many blocks a multiprocessor is to run at most, so that the lines that they ask for at a time are
 LINES bytes. It says so only where that was measured to help: of programs that load tiles, compute little, and store;
@@ -38,11 +38,11 @@ MOST_COST = 36.0
 """What is computed of an element that is loaded, at most; an exponential costs 20, a sigmoid 35."""
 SPECIALISED = 16
 """What integers are known to be multiples of, at most."""
-MOVED = frozenset(
-    ("arith.constant", "tt.broadcast", "tt.expand_dims", "tt.get_num_programs", "tt.get_program_id", "tt.load")
-    + ("tt.make_range", "tt.reshape", "tt.return", "tt.splat", "tt.store", "tt.trans", "ttg.convert_layout")
-    + ("weft.load_row", "weft.store_row")
-)
+MOVED = {
+    *("arith.constant", "tt.broadcast", "tt.expand_dims", "tt.get_num_programs", "tt.get_program_id", "tt.load"),
+    *("tt.make_range", "tt.reshape", "tt.return", "tt.splat", "tt.store", "tt.trans", "ttg.convert_layout"),
+    *("weft.load_row", "weft.store_row"),
+}
 """What a program may have besides operations on single elements."""
 
 

@@ -267,3 +267,63 @@ ANNOTATED: tl.constexpr = 42
 )
 def test_misused_arguments(kernel: Any, message: str) -> None:
     assert _message(kernel) == message
+
+
+@weft.jit
+def huge_power(x, n):
+    tl.store(x, 2 ** 2**40)
+
+
+@weft.jit
+def huge_shift(x, n):
+    tl.store(x, n + (1 << (1 << 40)))
+
+
+@weft.jit
+def huge_text(x, n):
+    tl.static_assert("a" * (1 << 60) != "")
+
+
+@weft.jit
+def returned_early(x, n):
+    if n > 3:
+        return n
+    tl.store(x, n)
+    return 0
+
+
+@pytest.mark.parametrize(
+    ("kernel", "message"),
+    [
+        (
+            huge_power,
+            "2: this power has more than 65536 bits; integers of the language have at most 64 bits; "
+            "write 2.0 ** n for a float",
+        ),
+        (
+            huge_shift,
+            "2: this shifted integer has more than 65536 bits; integers of the language have at most 64 bits; "
+            "write 2.0 ** n for a float",
+        ),
+        (
+            huge_text,
+            "2: there is not enough memory to compile this; make what is computed at compile time here smaller",
+        ),
+        (returned_early, "3: a kernel cannot return a value; store the result with tl.store"),
+    ],
+    ids=lambda v: v.fn.__name__ if isinstance(v, weft.JITFunction) else "",
+)
+def test_values_that_cannot_be(kernel: Any, message: str) -> None:
+    assert _message(kernel) == message
+
+
+@weft.jit
+def returned_nothing(x, n):
+    tl.store(x, n)
+    return ()
+
+
+def test_an_empty_tuple_may_be_returned() -> None:
+    x = np.zeros(1, np.int32)
+    returned_nothing[(1,)](x, 7)
+    assert x[0] == 7

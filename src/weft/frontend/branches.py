@@ -422,6 +422,8 @@ def _return(frame: Frame, node: ast.Return) -> bool:
     frame.at(node)
     value = _as_result(frame, value)
     kind = None if value is None else value.type
+    if kind is not None and frame.returned_at is None:
+        frame.returned_at = node
     if not frame.set_return_type(kind):
         first, second = ("nothing" if k is None else describe_type(k) for k in (frame.ret_type, kind))
         raise frame.error(

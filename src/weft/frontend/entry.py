@@ -161,8 +161,10 @@ def ast_to_ttir(
     try:
         _check(fn, signature)
         frame.trace_body()
-        if not frame.returns_nothing:
-            raise frame.error("a kernel cannot return a value", hint="store the result with tl.store")
+        empty = isinstance(frame.ret_type, core.tuple_type) and not frame.ret_type.types
+        if not (frame.returns_nothing or empty):
+            hint = "store the result with tl.store"
+            raise frame.error("a kernel cannot return a value", frame.returned_at, hint=hint)
     except Exception as error:
         failure = diagnose(frame, error)
         if failure is error:

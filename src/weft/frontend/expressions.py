@@ -14,6 +14,7 @@ from typing import Any, Final
 from weft.base import UnsupportedLanguageConstruct
 from weft.language import core
 from weft.language.callable import BoundConstexprFunction, BoundJITMethod, ConstexprFunction, JITCallable
+from weft.language.constants import power, shifted_left
 
 from .calls import call
 from .frame import Frame, evaluates
@@ -34,8 +35,8 @@ _BINARY: Final[dict[type[ast.operator], _Operator]] = {
     ast.Div: ("/", "__truediv__", "__rtruediv__", operator.truediv),
     ast.FloorDiv: ("//", "__floordiv__", "__rfloordiv__", operator.floordiv),
     ast.Mod: ("%", "__mod__", "__rmod__", operator.mod),
-    ast.Pow: ("**", "__pow__", "__rpow__", operator.pow),
-    ast.LShift: ("<<", "__lshift__", "__rlshift__", operator.lshift),
+    ast.Pow: ("**", "__pow__", "__rpow__", power),
+    ast.LShift: ("<<", "__lshift__", "__rlshift__", shifted_left),
     ast.RShift: (">>", "__rshift__", "__rrshift__", operator.rshift),
     ast.BitAnd: ("&", "__and__", "__rand__", operator.and_),
     ast.BitOr: ("|", "__or__", "__ror__", operator.or_),

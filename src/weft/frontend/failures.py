@@ -99,6 +99,9 @@ def diagnose(frame: Frame, error: BaseException) -> WeftError:
         return error
     if isinstance(error, RecursionError):
         return _too_deep(frame)
+    if isinstance(error, MemoryError):
+        smaller = "make what is computed at compile time here smaller"
+        return frame.error("there is not enough memory to compile this", like=MemoryError, hint=smaller)
     tb = _innermost(error.__traceback__)
     text = _readable(str(error))
     if tb is not None and not _in_package(tb) and not isinstance(error, _ABOUT_VALUES):

@@ -148,6 +148,7 @@ class Frame:
         "opens",
         "ret_type",
         "returned",
+        "returned_at",
         "scope",
         "semantic",
         "trace",
@@ -177,6 +178,8 @@ class Frame:
         """Ifs of the current region with one branch returned, outermost first."""
         self.returned: Any = None
         """What the path that returned last returns."""
+        self.returned_at: ast.Return | None = None
+        """The first `return` with a value."""
         self.ret_type: Any = _UNKNOWN
         """The type of what the function returns, None for nothing; known from its first `return` on."""
         self.constexpr_nodes: dict[str, ast.AST] = {}

@@ -23,6 +23,8 @@ __all__ = [
     "constexpr_type",
     "known_axis",
     "known_flag",
+    "power",
+    "shifted_left",
     "shown",
     "unwrap",
     "unwrap_all",
@@ -156,16 +158,16 @@ class constexpr(base_value):
         return _fold(self, other, lambda a, b: b % a)
 
     def __pow__(self, other: Any) -> Any:
-        return _fold(self, other, lambda a, b: a**b)
+        return _fold(self, other, power)
 
     def __rpow__(self, other: Any) -> Any:
-        return _fold(self, other, lambda a, b: b**a)
+        return _fold(self, other, lambda a, b: power(b, a))
 
     def __lshift__(self, other: Any) -> Any:
-        return _fold(self, other, lambda a, b: a << b)
+        return _fold(self, other, shifted_left)
 
     def __rlshift__(self, other: Any) -> Any:
-        return _fold(self, other, lambda a, b: b << a)
+        return _fold(self, other, lambda a, b: shifted_left(b, a))
 
     def __rshift__(self, other: Any) -> Any:
         return _fold(self, other, lambda a, b: a >> b)
@@ -241,6 +243,30 @@ class constexpr(base_value):
     def logical_or(self, other: Any) -> Any:
         """`x or y`."""
         return _fold(self, other, lambda a, b: a or b)
+
+
+MOST_BITS = 1 << 16
+"""Of an integer known at compile time. The types of the language have 64; Python would go on until memory is full."""
+
+
+def power(a: Any, b: Any) -> Any:
+    """`a ** b` of what is known at compile time, unless it is an integer without end."""
+    if isinstance(a, int) and isinstance(b, int) and b > 1:
+        _check_size("power", (abs(a).bit_length() - 1) * b)
+    return a**b
+
+
+def shifted_left(a: Any, b: Any) -> Any:
+    """`a << b` likewise."""
+    if isinstance(a, int) and isinstance(b, int) and a:
+        _check_size("shifted integer", b)
+    return a << b
+
+
+def _check_size(what: str, bits: int) -> None:
+    if bits > MOST_BITS:
+        hint = "integers of the language have at most 64 bits; write 2.0 ** n for a float"
+        raise hinted(OverflowError(f"this {what} has more than {MOST_BITS} bits"), hint)
 
 
 def _fold(left: constexpr, right: Any, operator: Callable[[Any, Any], Any]) -> Any:

@@ -23,7 +23,7 @@ from .spaces import Array, Global, Unknown
 
 TARGETS = ("cuda:80", "cuda:90")
 
-__all__ = ["TARGETS", "launch"]
+__all__ = ["TARGETS", "launch", "parameters", "without_assembler"]
 
 
 @contextmanager
@@ -59,7 +59,7 @@ def launch(
     for owner in owners:
         memory.add(owner)
     given = [_word(v, memory) for v in _passed(kernel, values)]
-    run(program, grid, memory, _parameters(program, given), max(16, facts.shared), apart)
+    run(program, grid, memory, parameters(program, given), max(16, facts.shared), apart)
 
 
 def _passed(kernel: Any, values: Mapping[str, Any]) -> list[Any]:
@@ -86,7 +86,7 @@ def _word(value: Any, memory: Global) -> int:
     raise Unknown(f"an argument of type {type(value).__name__}")
 
 
-def _parameters(program: Program, given: Sequence[int]) -> Array:
+def parameters(program: Program, given: Sequence[int]) -> Array:
     """The bytes of the parameter space; addresses of scratch memory, which come last, are zero."""
     if len(given) > len(program.parameters):
         raise ValueError(f"{len(given)} arguments for {len(program.parameters)} parameters")

@@ -101,6 +101,8 @@ class Context:
                 continue
             if found is not None:
                 found(self, op)
+            elif len(op.results) > 1 and op.name in ELEMENTWISE:
+                self._both_halves(op)
             elif op.name in ELEMENTWISE:
                 self[op.results[0]] = self.elementwise(op)
             else:
@@ -141,6 +143,14 @@ class Context:
         attrs = {k: getattr(v, "value", v) for k, v in op.properties.items() if k == "predicate"}
         attrs = {k: getattr(v, "data", v) for k, v in attrs.items()}
         return self.build.op(op.name, operands, elem_of(op.results[0].type), **attrs)
+
+    def _both_halves(self, op: Operation) -> None:
+        """A product in twice the bits."""
+        operands = [self[x] for x in op.operands]
+        elem, count = elem_of(op.results[0].type), max(v.count for v in operands)
+        made = self.build.add(op.name, operands, [(elem, count)] * 2)
+        for result, value in zip(op.results, made.results, strict=True):
+            self[result] = value
 
     def inside(self, block: Block) -> Builder:
         """Append to another block until `restore` gets what this returns."""

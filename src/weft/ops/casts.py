@@ -82,7 +82,9 @@ def _to_integer(signed: bool) -> Callable[[_Operands, str, _Attrs], Array]:
 def _to_float(signed: bool) -> Callable[[_Operands, str, _Attrs], Array]:
     def meaning(operands: _Operands, elem: str, attrs: _Attrs) -> Array:
         x = operands[0]
-        x = x if signed and x.dtype != np.bool_ else unsigned(x)
+        if x.dtype == np.bool_ and signed:
+            x = -x.astype(np.int8)
+        x = x if signed else unsigned(x)
         return x.astype(DTYPES[elem]) if elem in ("f32", "f64") else round_to(_odd_from_integer(x), elem)
 
     return meaning

@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from .dtypes import DTYPES
+from .elements import ELEMENTS
 from .integers import unsigned
 from .rounding import Array, round_to
 from .row import FLOATS, FUNCTION, QUOTIENT, Meaning, Row
@@ -19,9 +21,15 @@ from .row import FLOATS, FUNCTION, QUOTIENT, Meaning, Row
 __all__ = ["FLOAT_ROWS", "fma", "wide"]
 
 
+_FNUZ = tuple(DTYPES[e.name] for e in ELEMENTS.values() if e.specials == "fnuz")
+
+
 def wide(x: Array) -> Array:
-    """f16, bf16, fp8 as f32; others as they are."""
-    return x if x.dtype in (np.float32, np.float64) else x.astype(np.float32)
+    """f16, bf16, fp8 as f32; others as they are. A type's only NaN has no sign."""
+    if x.dtype in (np.float32, np.float64):
+        return x
+    found = x.astype(np.float32)
+    return np.where(np.isnan(found), np.float32(np.nan), found) if x.dtype in _FNUZ else found
 
 
 def fma(a: Array, b: Array, c: Array, elem: str) -> Array:
@@ -70,6 +78,8 @@ def _round_away(x: Array) -> Array:
 
 
 def _negated(operands: Sequence[Array], elem: str, attrs: Mapping[str, Any]) -> Array:
+    if operands[0].dtype.itemsize == 1:  # some have no negative zero, and saturate
+        return round_to(-wide(operands[0]), elem)
     bits = unsigned(operands[0])
     flipped: Array = (bits ^ bits.dtype.type(1 << 8 * bits.dtype.itemsize - 1)).view(operands[0].dtype)
     return flipped

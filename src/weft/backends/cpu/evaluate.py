@@ -35,6 +35,7 @@ from weft.backends.cpu.coords import (
 from weft.backends.cpu.elementwise import EMITTERS, llvm_type, memory_type
 from weft.backends.cpu.forms import Affine, Form, Pointer, Uniform, Varying, int_const, vector_of
 from weft.backends.cpu.program import Op, Value
+from weft.backends.llvm.elementwise import Asked, meaning_of
 from weft.backends.llvm.emit import I1, I64, Function, const, const_lanes, vec
 from weft.backends.llvm.emit import Value as Reg
 from weft.base import Unsupported
@@ -484,6 +485,17 @@ def _split(ev: Evaluator, op: Op, value: Value, coords: Coords) -> Form:
     return ev.eval(op.args[0], (*coords, (ONE if value.index else ZERO,)))
 
 
+def _half_of_product(ev: Evaluator, op: Op, value: Value, coords: Coords) -> Form:
+    """One of the results of a product in twice the bits."""
+    name = f"arith.mulh{op.name[9:11]}" if value.index else "arith.muli"
+    made, asked = meaning_of(name), Asked(name, (value.elem,) * 2, value.elem)
+    assert made is not None
+    args = [ev.eval(a, coords) for a in op.args]
+    if all(isinstance(a, Uniform) for a in args) or not ev.lanes:
+        return Uniform(made(ev.f, asked, [vector_of(ev.f, a, 0) for a in args]))
+    return Varying(made(ev.f, asked, [vector_of(ev.f, a, ev.lanes) for a in args]))
+
+
 def _addptr(ev: Evaluator, op: Op, value: Value, coords: Coords) -> Form:
     f = ev.f
     pointer = ev.pointer(op.args[0], coords)
@@ -549,6 +561,8 @@ SHAPE_OPS: dict[str, ShapeOp] = {
     "tt.join": _join,
     "tt.cat": _cat,
     "tt.split": _split,
+    "arith.mului_extended": _half_of_product,
+    "arith.mulsi_extended": _half_of_product,
     "tt.addptr": _addptr,
     "tt.bitcast": _pointer_cast,
 }

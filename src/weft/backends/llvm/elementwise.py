@@ -387,7 +387,11 @@ def _sticky(f: Function, x: Value, signed: bool) -> Value:
 
 @meaning("arith.fptosi", "arith.fptoui")
 def _float_to_int(f: Function, op: Asked, a: list[Value]) -> Value:
-    x = widen(f, op.sources[0], a[0])
+    x = a[0]
+    if op.sources[0] not in ("f32", "f64"):  # LLVM makes the least i16 of a NaN that is a half
+        x = casts.convert_float(f, x, op.sources[0], "f32")
     to = type_of(f, op.elem, x.type.lanes)
+    if op.elem == "i1":
+        return f.fcmp("une", x, const(x.type, 0.0))
     name = f"llvm.fpto{op.name[-2:]}.sat.{mangle(to)}.{mangle(x.type)}"
     return f.call(name, to, [x])

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from weft.ir.lane import LaneOp
 
-from .elementwise import elementwise, scalars
+from .elementwise import elementwise, scalars, shared
 from .emitter import LLVM, PURE, Emitter, Register, emitter
 
 __all__: list[str] = []
@@ -49,6 +49,8 @@ def _divide_register(e: Emitter, op: LaneOp, a: list[str]) -> str:
     """By 1 where the divisor is 0 or -1, and the quotient times it. LLVM makes one division of a pair."""
     signed, remainder = op.name.endswith("si"), "rem" in op.name
     type = LLVM[op.results[0].elem]
+    if type == "i1":  # which has no 2, of which the divisors that need care are asked
+        return shared(e, op)(e, op, a)
     x, y = a
     name = ("s" if signed else "u") + ("rem" if remainder else "div")
     if _literal(y) and int(y) not in (0, -1):

@@ -14,7 +14,7 @@ from weft.ir.lane import LaneOp
 
 from .emitter import LLVM, Emitter, Part, Register, emitter, scalar
 
-__all__ = ["SCALARS", "elementwise", "scalars"]
+__all__ = ["SCALARS", "elementwise", "scalars", "shared"]
 
 Scalar = Callable[[Emitter, LaneOp, list[str]], str]
 SCALARS: dict[str, Scalar] = {}
@@ -35,7 +35,7 @@ def scalars(*names: str) -> Callable[[Scalar], Scalar]:
 @emitter("*")
 def elementwise(e: Emitter, op: LaneOp) -> None:
     """Emit an operation register by register: by its entry of `SCALARS`, or as all targets do."""
-    function = SCALARS.get(op.name) or _shared(e, op)
+    function = SCALARS.get(op.name) or shared(e, op)
     result = op.results[0]
     if op.name in PAIRED and _in_pairs(e, op):
         return
@@ -52,7 +52,7 @@ def elementwise(e: Emitter, op: LaneOp) -> None:
     e.env[result] = out
 
 
-def _shared(e: Emitter, op: LaneOp) -> Scalar:
+def shared(e: Emitter, op: LaneOp) -> Scalar:
     """An operation as it is for all targets (`backends/llvm/elementwise.py`)."""
     f, asked = e.f, e.asked(op)
     types = [scalar(LLVM[elem]) for elem in asked.sources]

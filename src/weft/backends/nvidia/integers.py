@@ -131,7 +131,7 @@ def _shifted(e: Emitter, op: LaneOp, a: list[str]) -> str:
 
 @emitter("arith.mului_extended", "arith.mulsi_extended")
 def _multiply_extended(e: Emitter, op: LaneOp) -> None:
-    for result, name in zip(op.results, ("arith.muli", f"arith.mulh{op.name[10:12]}"), strict=True):
+    for result, name in zip(op.results, ("arith.muli", f"arith.mulh{op.name[9:11]}"), strict=True):
         elementwise(e, LaneOp(name, op.operands, (result,), {}, (), op.span))
 
 

@@ -209,3 +209,13 @@ def test_a_module_as_a_constant_cannot_be_followed(tmp_path: Path) -> None:
     module, other = program(tmp_path, "@weft.jit\ndef kernel(x, C: tl.constexpr): tl.store(x, C.v)", "v = 1")
     source = weft.ASTSource(module.kernel, {"x": "*fp32"}, {"C": other})
     assert source.unfollowed == [f"module {other.__name__}"]
+
+
+def test_modules_of_one_name_do_not_share_a_kernel(tmp_path: Path) -> None:
+    module, _ = program(tmp_path, "@weft.jit\ndef kernel(x, C: tl.constexpr): tl.store(x, C.v)")
+    out = np.zeros(1, np.float32)
+    for value in (1, 2):
+        other = types.ModuleType("settings_of_one_name")
+        other.v = value  # type: ignore[attr-defined]
+        module.kernel[(1,)](out, other)
+        assert out[0] == value

@@ -9,12 +9,13 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping
+from types import ModuleType
 from typing import Any, NamedTuple, Protocol
 
 from weft import frontend, ir
 from weft.base import CompilationError, CompileOptions, Span
 from weft.language.callable import JITCallable
-from weft.language.keys import Keys
+from weft.language.keys import Keys, kind_of_module
 from weft.language.signatures import str_to_ty
 
 from .target import GPUTarget
@@ -52,6 +53,16 @@ class Specialization(NamedTuple):
 
     constants: dict[str, Any]
     signature: dict[str, Any]
+
+
+class _KeysOnDisk(Keys):
+    """Keys of constants for other processes too: what a module gives them is found by tracing."""
+
+    def module(self, value: ModuleType) -> Any:
+        made = super().module(value)[:2]
+        if kind_of_module(value.__name__) == "user":
+            self.unfollowed[f"module {value.__name__}"] = None
+        return made
 
 
 class ASTSource:
@@ -133,7 +144,7 @@ class ASTSource:
 
     def _keys(self) -> tuple[Any, Keys]:
         """The key of all that the kernel is specialised for, and what made it."""
-        keys = Keys()
+        keys = _KeysOnDisk()
         facts = keys.of(sorted(self.attrs.items())), keys.of(list(self.signature.items()))
         constants = [(path, keys.of(value)) for path, value in sorted(self.constants.items())]
         return (facts, constants), keys

@@ -30,7 +30,17 @@ from enum import Enum
 from types import BuiltinFunctionType, FunctionType, MappingProxyType, MethodType, ModuleType
 from typing import Any, Final
 
-__all__ = ["Key", "Keys", "is_aggregate", "is_array", "is_constexpr_value", "is_jit", "key_of", "key_text"]
+__all__ = [
+    "attributes_of_member",
+    "Key",
+    "Keys",
+    "is_aggregate",
+    "is_array",
+    "is_constexpr_value",
+    "is_jit",
+    "key_of",
+    "key_text",
+]
 
 Key = Any
 """Nested tuples of strings, integers and bytes."""
@@ -145,6 +155,12 @@ class Keys:
         self.places.update(code.places)
         return key
 
+    def module(self, value: ModuleType) -> Key:
+        """The key of a module. A kernel may read anything in one of a user's, and several may have one name."""
+        if kind_of_module(value.__name__) != "user":
+            return "module", value.__name__
+        return "module", value.__name__, _token(value)
+
     def opaque(self, value: Any) -> Key:
         """The key of what has no value that could be told."""
         return "object", _token(value)
@@ -184,7 +200,7 @@ class Keys:
 
     def _object(self, value: Any) -> Key:
         if isinstance(value, Enum):
-            own = {k: v for k, v in vars(value).items() if k[:2] != "__" and not (k[0] == k[-1] == "_")}
+            own = attributes_of_member(value)
             kept = (self._mapping(own),) if own else ()
             return "enum", self.class_(type(value)), value.name, self.of(value.value), *kept
         if _is_numpy(value, ("generic", "ndarray")):
@@ -205,9 +221,7 @@ class Keys:
             known = owner is None or isinstance(owner, ModuleType)
             return "builtin", value.__module__ or "", value.__qualname__, *(() if known else (self.of(owner),))
         if isinstance(value, ModuleType):
-            if kind_of_module(value.__name__) == "user":  # a kernel may read anything there
-                self.unfollowed[f"module {value.__name__}"] = None
-            return "module", value.__name__
+            return self.module(value)
         wrapped = self._as_wrapper(value)
         return self._by_parts(value) if wrapped is None else wrapped
 
@@ -331,6 +345,11 @@ def _slots_of(cls: type) -> Iterable[str]:
 def _is_numpy(value: Any, names: Iterable[str]) -> bool:
     """Whether a value is of one of these classes of NumPy, which the language does without."""
     return any(c.__module__ == "numpy" and c.__name__ in names for c in type(value).__mro__)
+
+
+def attributes_of_member(value: Enum) -> dict[str, Any]:
+    """The attributes of a constant of an enum, but for those that all have."""
+    return {k: v for k, v in vars(value).items() if k[:2] != "__" and not (k[0] == k[-1] == "_")}
 
 
 def is_array(value: Any) -> bool:

@@ -243,6 +243,10 @@ class Digest(Keys):
             self._note_attributes(name for path in value.__reduce__()[1] for name in path.split("."))
         return super()._by_parts(value)
 
+    def module(self, value: ModuleType) -> Key:
+        self._whole_module(value)
+        return "module", value.__name__
+
     def opaque(self, value: Any) -> Key:
         self._not_followed(f"an object of type {type(value).__name__}")
         return "object", type(value).__module__, type(value).__qualname__
@@ -254,8 +258,6 @@ class Digest(Keys):
             module, kind = value.__module__, kind_of_module(value.__module__)
             if value.__name__ in _IMPURE or not _is_pure(module, kind) or _is_opened_by_numpy(value):
                 self._not_followed(value.__name__ if module == "builtins" else f"{module}.{value.__name__}")
-        if isinstance(value, ModuleType):
-            self._whole_module(value)
         return super().of(value)
 
     def _again(self, code: Any) -> Key | None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import abc
 import copy
+from enum import Enum
 from functools import partial
 from types import (
     BuiltinFunctionType,
@@ -21,6 +22,7 @@ from types import (
     GetSetDescriptorType,
     MemberDescriptorType,
     MethodDescriptorType,
+    MethodType,
     ModuleType,
     WrapperDescriptorType,
 )
@@ -165,7 +167,11 @@ def is_fixed(value: Any) -> bool:
     if kind is tuple or kind is frozenset:
         return all(map(is_fixed, value))
     if kind is BuiltinFunctionType:
-        return value.__self__ is None or isinstance(value.__self__, ModuleType)
+        return value.__self__ is None or isinstance(value.__self__, (ModuleType, type))
+    if kind is MethodType:
+        return is_fixed(value.__self__)
+    if isinstance(value, Enum):  # its class is watched
+        return is_fixed(value.value) and not keys.attributes_of_member(value)
     if keys.is_aggregate(value):
         return False
     module = kind_of_module(kind.__module__)
@@ -192,6 +198,8 @@ def is_still(now: Any, then: Any) -> bool:
         return False
     if kind.__name__ == "constexpr":
         return is_still(now.value, then.value)
+    if kind is MethodType:
+        return now.__func__ is then.__func__ and is_still(now.__self__, then.__self__)
     if kind is tuple:
         return len(now) == len(then) and all(map(is_still, now, then))
     if isinstance(now, type) or is_jit(now):

@@ -31,6 +31,7 @@ def test_every_name_can_be_imported(tmp_path: Path) -> None:
             from triton.language.extra.cuda.gdc import gdc_wait
             from triton.language.extra.cuda.utils import smid
             import triton
+            assert ir.builder.__module__ == "triton._C.libtriton.ir"
             assert triton.runtime.build is build and triton.compiler.compiler.ASTSource
             try:
                 build.compile_module_from_src("", "module")

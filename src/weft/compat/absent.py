@@ -1,4 +1,5 @@
-"""Public names of Triton 3.6 to 3.8 that Weft has nothing for: they can be imported, and say so when they are used.
+"""Public names of Triton 3.6 to 3.8, and a few of Triton 2 that its tests still import, that Weft has nothing for: they
+can be imported, and say so when they are used.
 
     from triton.runtime.build import compile_module_from_src
     compile_module_from_src(...)
@@ -91,6 +92,13 @@ UNSUPPORTED: dict[str, dict[str, str]] = {
     },
     "MLIR as Triton binds it": {
         "triton._C.libtriton": "passes",
+        "triton._C.libtriton.ir": "builder",
+    },
+    "back ends as Triton 2 had them, which compile C": {
+        "triton.common": "",
+        "triton.common.backend": "BaseBackend compute_core_version_key register_backend",
+        "triton.compiler.make_launcher": "make_so_cache_key",
+        "triton.runtime.driver": "DriverBase",
     },
     "LLVM as Triton binds it": {
         "triton._C.libtriton.llvm": "link_extern_libs optimize_module to_module translate_to_asm",

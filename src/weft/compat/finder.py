@@ -95,7 +95,12 @@ class _AliasLoader(Loader):
         add_names(module, spec.name)
         for child in MODULES:
             package, _, name = child.rpartition(".")
-            if package == spec.name and _found(_target(child)) is None:  # `from triton.runtime import build` finds it
+            if package != spec.name:
+                continue
+            own = vars(module).get(name)
+            if isinstance(own, ModuleType):  # `from triton._C.libtriton import ir` does not import it by its name
+                add_names(own, child)
+            elif _found(_target(child)) is None:  # `from triton.runtime import build` finds it
                 setattr(module, name, sys.modules.setdefault(child, make_module(child)))
         self._kept = {
             name: getattr(module, name, None) for name in ("__spec__", "__loader__", "__package__", "__path__")
@@ -110,7 +115,8 @@ class _AliasLoader(Loader):
         if self.target == "weft.compat.shim.runtime":
             # `triton.runtime.driver` is both a module and, as an attribute, the object in it. A module that is known
             # already is not bound to its parent again, so the attribute stays what it is.
-            sys.modules.setdefault("triton.runtime.driver", importlib.import_module("weft.runtime.drivers"))
+            drivers = sys.modules.setdefault("triton.runtime.driver", importlib.import_module("weft.runtime.drivers"))
+            add_names(drivers, "triton.runtime.driver")
 
 
 class _AbsentLoader(Loader):

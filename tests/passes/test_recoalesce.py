@@ -54,6 +54,11 @@ module attributes {{"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 2 : i32, "ttg.th
 
 CONVERTED = f"%c = ttg.convert_layout %s : tensor<{SIZE}xf32, #b> -> tensor<{SIZE}xf32, #other>"
 
+CALLED = (
+    '%c = tt.extern_elementwise %s {libname = "", libpath = "", pure = true, symbol = "__nv_tanf"} : '
+    f"(tensor<{SIZE}xf32, #b>) -> tensor<{SIZE}xf32, #b>"
+)
+
 REDUCED = f"""%c = "tt.reduce"(%s) ({{
     ^bb0(%y: f32, %z: f32):
       %yz = arith.maxnumf %y, %z : f32
@@ -76,6 +81,7 @@ REDUCED = f"""%c = "tt.reduce"(%s) ({{
         (8, "f64", "", KNOWN, 2),
         (16, "f32", CONVERTED, KNOWN, 16),  # a conversion sees the layout
         (4, "f32", REDUCED, KNOWN, 4),
+        (16, "f32", CALLED, KNOWN, 4),  # a function of a library does not
     ],
 )
 def test_runs(each: int, elem: str, inside: str, n: str, run_of: int) -> None:

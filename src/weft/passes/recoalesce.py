@@ -58,9 +58,7 @@ RUN_BYTES = 16
 PIECE_BYTES = 4096
 ROUNDS = 8
 """Times that a tile which may end early is dealt out to all warps."""
-BLIND = ELEMENTWISE - {"tt.extern_elementwise"} | {
-    *("arith.constant", "tt.make_range", "tt.splat", "tt.load", "tt.store", "tt.reduce")
-}
+BLIND = ELEMENTWISE | {*("arith.constant", "tt.make_range", "tt.splat", "tt.load", "tt.store", "tt.reduce")}
 CONTROL = ("scf.for", "scf.if", "scf.while", "scf.yield", "scf.condition")
 
 

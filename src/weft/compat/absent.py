@@ -193,6 +193,17 @@ UNSUPPORTED: dict[str, dict[str, str]] = {
         "triton.experimental.gsan._utils": "uint8_cuda_tensor_from_ptr",
         "triton.experimental.gsan.symmetric_memory": ("GSanSymmetricMemoryHandle configure empty rendezvous"),
     },
+    "what Triton's main branch had beyond 3.8 in September 2026": {
+        "triton.experimental.gluon.language": "CachePolicy",
+        "triton.experimental.gluon.language.nvidia.fabric": "SynchronizedBuffer barrier bind",
+        "triton.experimental.gluon.language.nvidia.hopper.bulk": "async_load",
+        "triton.experimental.gluon.nvidia.fabric": "GluonSynchronizedBuffer SynchronizedBuffer",
+        "triton.experimental.gluon.tools": "",
+        "triton.experimental.gluon.tools.ragged_tma": (
+            "create_ragged_descriptor_device_2d create_ragged_descriptor_device_3d create_ragged_descriptor_host "
+            "to_ragged_coords"
+        ),
+    },
     "the runner of Triton's own tests": {
         "triton._compile_warmup": (
             "CompilationTrace _require_complete_warmup compile_warmup compile_warmup_only "

@@ -208,7 +208,7 @@ OPERATIONS: dict[str, str] = {
     "selector name, 0 to 3 those of a; attrs each: how many elements are packed in a word, which stay whole",
     # between lanes
     "shuffle": "attrs kind xor: masks, one for each register; kind idx: (value, lane) with the lane to read from",
-    "ballot": "(i1): i32, the lanes of the warp where it holds",
+    "ballot": "(i1): the lanes of the warp where it holds, a bit each: i32, i64 for warps of 64",
     "elect": "i1: true in one lane of each warp, always the same one; from sm_90 on",
     # memory: operands in brackets may be absent; attrs space is global, shared or cluster
     "load": "(address[, mask, other]), attrs space, vector: each address register gives vector consecutive elements; "
@@ -312,6 +312,11 @@ class Builder:
         if uniform:
             attrs["uniform"] = True
         return self.add("linear", (), [("i32", len(registers))], attrs).result
+
+    def holds_somewhere(self, condition: Value, lanes: int) -> Value:
+        """i1: whether a condition holds in any lane of a warp of so many."""
+        mask = self.add("ballot", [condition], [("i32" if lanes <= 32 else "i64", 1)]).result
+        return self.op("arith.cmpi", [mask, self.constant(mask.elem, 0)], "i1", predicate=1)
 
     def rename(self, value: Value, table: Sequence[int]) -> Value:
         """Registers in another order, or some of them."""

@@ -46,7 +46,7 @@ def _dot(c: Context, op: Operation) -> None:
     for entry in product.candidates():
         along = product.summed_order(entry)
         if along is not None:
-            if entry.params["saturating"] and _cannot_overflow(c, op, product.depth):
+            if entry.params.get("saturating") and _cannot_overflow(c, op, product.depth):
                 entry = instruction(entry.params["saturating"])
             c[op.results[0]] = product.by_instruction(entry, along)
             return
@@ -166,10 +166,12 @@ class _Product:
         own = self.layouts[2].bases["lane"]
         if (
             left is None
-            or left != right
+            or right is None
+            or any(left[x] != right[x] for x in left.keys() & right.keys())
             or any(b != w and b != self.wrapped(w) for b, w in zip(own, wanted, strict=True))
         ):
             return None
+        left |= right
         bits = f2.identity(self.depth.bit_length() - 1)
         free = sorted((b for b in bits if b not in left.values()), key=lambda b: (b > 1 and self.is_far(b), b))
         return [left[b] if b in left else free.pop(0) for b in bits]

@@ -68,8 +68,7 @@ def _any(c: Context, mask: Value) -> Value:
         half = mask.count // 2
         low, high = c.build.rename(mask, range(half)), c.build.rename(mask, range(half, 2 * half))
         mask = c.build.op("arith.ori", [low, high], "i1")
-    lanes = c.build.add("ballot", [mask], [("i32", 1)]).result
-    return c.build.op("arith.cmpi", [lanes, c.number(0)], "i1", predicate=1)
+    return c.build.holds_somewhere(mask, c.program.lanes)
 
 
 def _active(c: Context) -> Value:

@@ -275,8 +275,7 @@ class _Writer:
         some = masks[0]
         for one in masks[1:]:
             some = b.op("arith.ori", [some, one], "i1")
-        lanes = b.add("ballot", [some], [("i32", 1)]).result
-        condition = b.op("arith.cmpi", [lanes, b.constant("i32", 0)], "i1", predicate=1)
+        condition = b.holds_somewhere(some, self.program.lanes)
         self._pin()
         outer, taken, otherwise = b.block, Block(), Block()
         b.block = taken

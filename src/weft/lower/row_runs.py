@@ -120,8 +120,7 @@ class Runs:
 
     def in_warp(self, condition: Value) -> Value:
         """Whether it holds in any lane; an assembler sees by the ballot that it is whole warps that go one way."""
-        lanes = self.c.build.add("ballot", [condition], [("i32", 1)]).result
-        return self.compare(lanes, "!=", self.c.number(0))
+        return self.c.build.holds_somewhere(condition, self.c.program.lanes)
 
     def of_warp(self, place: Value) -> Value:
         """Whether a place is of this warp."""

@@ -22,7 +22,10 @@ from weft.ir.gpu import MemDescType
 from weft.ir.gpu.ttng import WarpGroupDotOp
 from weft.ir.lane import ELEMENT_BITS, Value
 from weft.layouts import LinearLayout, f2
-from weft.targets.nvidia import Instruction, descriptor, instruction
+from weft.machines import MACHINES
+from weft.targets.instruction import Instruction
+from weft.targets.nvidia import descriptor
+from weft.targets.table import products
 
 from .context import Context, elem_of, lowering, tile_shape
 from .fragments import assembled, held, points
@@ -30,8 +33,8 @@ from .matrices import Matrix, matrix_of, origin, places, start
 from .mbarriers import holds
 from .unfit import named, not_readable, other_lanes
 
-PTX = {"f16": "f16", "bf16": "bf16", "f32": "tf32", "f8E4M3FN": "e4m3", "f8E5M2": "e5m2", "i8": "s8"}
-DEPTH = {"f16": 16, "bf16": 16, "f32": 8, "f8E4M3FN": 32, "f8E5M2": 32, "i8": 32}
+GROUP = 4
+"""Warps that multiply together."""
 
 
 class _Buffer:
@@ -91,18 +94,15 @@ class _Buffer:
         return c.build.op("arith.addi", [first, steps], "i64")
 
 
-def _entry(c: Context, a: SSAValue, b: SSAValue, acc: str, n: int, trans: tuple[bool, bool]) -> Instruction:
+def _candidates(c: Context, a: SSAValue, b: SSAValue, total: str) -> tuple[Instruction, ...]:
+    """The instructions by which a group of warps multiplies elements of these types."""
     left, right = elem_of(a.type) if is_tensor(a.type) else _element(a), _element(b)
-    if left not in DEPTH or right not in DEPTH or (left != right and not left.startswith("f8")):
-        raise Unsupported(f"a product of {left} and {right} by wgmma", c.program.target, c.build.span)
-    k = DEPTH[left]
-    suffix = (".ra" if is_tensor(a.type) else "") + (".ta" if trans[0] else "") + (".tb" if trans[1] else "")
-    ptx = {"i32": "s32"}.get(acc, acc)
-    name = f"wgmma.m64n{n}k{k}.{ptx}.{PTX[left]}.{PTX[right]}{suffix}"
-    try:
-        return instruction(name)
-    except KeyError:
-        raise Unsupported(f"the instruction {name}", c.program.target, c.build.span) from None
+    found = products(c.program.machine, left, right, total, GROUP)
+    if not found:
+        works_on = [m.name for m in MACHINES.values() if products(m, left, right, total, GROUP)][:1]
+        feature = f"a product of {left} and {right} into {total} by warps together (wgmma)"
+        raise Unsupported(feature, c.program.target, c.build.span, works_on=works_on)
+    return found
 
 
 def _element(value: SSAValue) -> str:
@@ -110,21 +110,18 @@ def _element(value: SSAValue) -> str:
     return type_text(value.type.element_type)
 
 
-def _columns(layout: LinearLayout) -> int:
-    """The widest instruction whose tile divides the result's layout."""
+def _columns(found: Sequence[Instruction], layout: LinearLayout) -> int:
+    """The columns of the widest instruction whose tile divides the result's layout."""
     shape = tuple(layout.out_dims.values())
     names = list(layout.out_dims)
-    if shape[0] < 64:
-        return 0
     own = layout.sublayout(["register", "lane", "warp"], names).bases
-    n = min(256, shape[1])
-    while n >= 8:
-        tile = instruction(f"wgmma.m64n{n}k16.f32.f16.f16").results[0].layout
+    for n, entry in sorted({x.shape[1]: x for x in found}.items(), reverse=True):
+        tile = entry.results[0].layout
         assert tile is not None
         wanted = tile.transpose_outs(["dim0", "dim1"]).bases
-        if all(own[d][: len(wanted[d])] == wanted[d] for d in ("register", "lane", "warp")):
+        fits = entry.shape[0] <= shape[0] and n <= shape[1]
+        if fits and all(own[d][: len(wanted[d])] == wanted[d] for d in ("register", "lane", "warp")):
             return n
-        n //= 2
     return 0
 
 
@@ -134,12 +131,14 @@ def _warp_group_dot(c: Context, op: Operation) -> None:
     a, b, acc, *rest = op.operands
     result = op.results[0]
     layout = c.layout(result)
-    n = _columns(layout)
+    candidates = _candidates(c, a, b, elem_of(result.type))
+    n = _columns(candidates, layout)
     if not n:
-        smallest = instruction("wgmma.m64n8k16.f32.f16.f16")
+        smallest = min(candidates, key=lambda x: (x.shape[1], len(x.name)))
         wanted = "NVMMADistributedLayout([3, 0], [4, 1], [16, N, K]), four warps or more along the rows"
         raise other_lanes(smallest, 2, result, layout, c.build.span, wanted)
-    found = _Product(c, a, b, acc, result, n).written(rest[0] if rest else None, op.imprecise)
+    product = _Product(c, a, b, acc, result, [x for x in candidates if x.shape[1] == n])
+    found = product.written(rest[0] if rest else None, op.imprecise)
     if not holds(op, "isAsync"):
         found = c.build.add("await", [found], [(found.elem, found.count)], {"isa": "wgmma", "pending": 0}).result
     c[result] = found
@@ -148,16 +147,16 @@ def _warp_group_dot(c: Context, op: Operation) -> None:
 class _Product:
     """One warp_group_dot: its instructions, and the registers that each of them works on."""
 
-    def __init__(self, c: Context, a: SSAValue, b: SSAValue, acc: SSAValue, result: SSAValue, n: int) -> None:
+    def __init__(
+        self, c: Context, a: SSAValue, b: SSAValue, acc: SSAValue, result: SSAValue, found: Sequence[Instruction]
+    ) -> None:
+        _, n, k = found[0].shape
         self.c, self.acc, self.n, self.layout, self.result = c, acc, n, c.layout(result), named(result)
-        left = elem_of(a.type) if is_tensor(a.type) else _element(a)
-        if left not in DEPTH:
-            raise Unsupported(f"a product of {left} by wgmma", c.program.target, c.build.span)
-        k = DEPTH[left]
         self.buffer_a = _Buffer(c, a, "left", 64, k) if not is_tensor(a.type) else None
         self.buffer_b = _Buffer(c, b, "right", n, k)
         trans = (self.buffer_a is not None and self.buffer_a.matrix.trans, self.buffer_b.matrix.trans)
-        self.entry = _entry(c, a, b, elem_of(result.type), n, trans)
+        how = {"registers": is_tensor(a.type), "trans": trans}
+        self.entry = next(x for x in found if how.items() <= x.params.items())
         self.held = held(self.layout)
         tile = self.entry.results[0].layout
         assert tile is not None

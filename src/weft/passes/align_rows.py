@@ -251,7 +251,7 @@ def _rotate(function: Operation, layout: LayoutAttr, rows: Sequence[_Row]) -> No
     assert linear is not None
     lanes, warps = linear.in_dims["lane"], linear.in_dims["warp"]
     narrowest = min(row.size for row in rows)
-    run = min(MOST_RUN, RUN_BYTES // narrowest, max(1, size // (lanes * warps)))
+    run = min(MOST_RUN, RUN_BYTES // narrowest, lanes // 4, max(1, size // (lanes * warps)))
     if narrowest > NARROW or run * narrowest < LEAST_RUN_BYTES or size < run * lanes * warps:
         return
     facts = AxisFacts()

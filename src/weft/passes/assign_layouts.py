@@ -30,7 +30,7 @@ from weft.base import LayoutError
 from weft.ir import bit_width, element_of, int_value, ints_of, is_tensor, shape_of
 from weft.ir.gpu import laid_tensor
 from weft.ir.gpu.ttg import ConvertLayoutOp
-from weft.layouts import BlockedLayout, DotOperandLayout, LinearLayout, NVMMADistributedLayout, SliceLayout, infer
+from weft.layouts import DotOperandLayout, LinearLayout, NVMMADistributedLayout, SliceLayout, infer
 from weft.machines import Machine
 
 from .blocks_of_clusters import Bases, operand_division
@@ -214,15 +214,13 @@ class _Assigner:
 
     def product(self, op: Operation) -> tuple[Sequence[AnyLayout], AnyLayout]:
         """Operands and accumulator as the instruction wants them."""
-        parent = self.choices.products[op]
-        width = 0
-        if not isinstance(parent, BlockedLayout):
-            width = max(1, 32 // bit_width(element_of(op.operands[0].type)))
-        return [DotOperandLayout(0, parent, width), DotOperandLayout(1, parent, width), parent], parent
+        total = self.choices.products[op]
+        return [*self.choices.operands[op], total], total
 
     def warpgroup(self, op: Operation) -> None:
         """Operands in shared memory, but for a left one that has come out of a product."""
         parent, access = self.choices.products[op], self.choices.accesses.get
+        assert not isinstance(parent, LinearLayout)
         a, b, total = op.operands
         bits = bit_width(element_of(a.type))
         held = self.choices.known(a)

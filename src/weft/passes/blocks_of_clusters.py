@@ -12,17 +12,21 @@ Tiles that are computed from each other element by element are divided alike, so
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from math import prod
+from typing import Any, TypeVar
 
 from xdsl.ir import Block, Operation, SSAValue
 
 from weft.ir import int_value, ints_of, is_tensor, shape_of, walk
-from weft.layouts import BlockedLayout, make_cga_layout
+from weft.layouts import DistributedLayout, make_cga_layout
 
 __all__ = ["Bases", "Clusters", "divided", "operand_division", "own_shape"]
 
 Bases = tuple[tuple[int, ...], ...]
 """A `cga_layout`: for each bit of a block's rank, by how many parts it moves along each dimension."""
+
+NamedLayout = TypeVar("NamedLayout", bound=DistributedLayout)
 
 SMALLEST_PART = 64
 """Rows and columns of a product that a block has at least, if the tile has as many."""
@@ -41,9 +45,11 @@ def own_shape(shape: Sequence[int], division: Bases) -> list[int]:
     return found
 
 
-def divided(layout: BlockedLayout, division: Bases) -> BlockedLayout:
+def divided(layout: NamedLayout, division: Bases) -> NamedLayout:
     """A layout of a block's part as one of the whole tile."""
-    return BlockedLayout(layout.size_per_thread, layout.threads_per_warp, layout.warps_per_cta, layout.order, division)
+    changed: Any = layout  # all that passes choose have this field
+    divided: NamedLayout = replace(changed, cga_layout=division)
+    return divided
 
 
 def operand_division(division: Bases, index: int) -> Bases:

@@ -10,10 +10,9 @@ from collections.abc import Sequence
 from math import prod
 
 from weft.analysis import Facts
-from weft.layouts import BlockedLayout, NVMMADistributedLayout
-from weft.targets.instruction import Instruction
+from weft.layouts import BlockedLayout
 
-__all__ = ["VECTOR_BITS", "access_layout", "blocked_for", "matrix_layout", "multiplying_layout"]
+__all__ = ["VECTOR_BITS", "access_layout", "blocked_for", "multiplying_layout"]
 
 VECTOR_BITS = 128
 
@@ -62,26 +61,3 @@ def multiplying_layout(shape: Sequence[int], lanes: int, warps: int) -> BlockedL
     side = 4 if each >= 16 else 2 if each >= 4 else 1
     rank = len(shape)
     return blocked_for(shape, list(reversed(range(rank))), [1] * (rank - 2) + [side, side], lanes, warps)
-
-
-def matrix_layout(
-    found: Sequence[Instruction], shape: Sequence[int], depth: int, warps: int, chained: bool
-) -> NVMMADistributedLayout | None:
-    """The result of a product by some of the matrix instructions that were found; None where none of them fits.
-
-    With `chained`, the result is an operand of another product: warps lie along rows as far as there are any, so that
-    it need not move.
-    """
-    rows, columns = shape[-2:]
-    if rows < 16 or columns < 8 or depth < min((e.shape[2] for e in found), default=depth + 1):
-        return None
-    parts = [1] * len(shape)
-    if len(shape) == 3:
-        parts[0] = min(shape[0], warps)
-    left = warps // prod(parts)
-    while left > 1:
-        taller = rows // (16 * parts[-2]) >= columns // (16 * parts[-1])
-        along_rows = ((chained or taller) and parts[-2] < rows // 16) or parts[-1] >= columns // 8
-        parts[-2 if along_rows else -1] *= 2
-        left //= 2
-    return NVMMADistributedLayout([2, 0], parts, [1] * (len(shape) - 2) + [16, 8])

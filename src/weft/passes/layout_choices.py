@@ -17,7 +17,7 @@ carries, what both sides of a branch hand on. Each group gets the layout with th
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import prod
 
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
@@ -25,15 +25,16 @@ from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 from weft.analysis import AxisFacts
 from weft.base import LayoutError
 from weft.ir import bit_width, element_of, int_value, ints_of, is_pointer, is_tensor, shape_of, tt, walk
-from weft.layouts import BlockedLayout, DistributedLayout, LinearLayout, NVMMADistributedLayout, SliceLayout, infer
+from weft.layouts import BlockedLayout, DistributedLayout, DotOperandLayout, LinearLayout, SliceLayout, infer
 from weft.layouts.plan import vector_width
 from weft.machines import Machine
 from weft.ops.table import ELEMENTWISE, PACKING
 from weft.targets.table import products
 
 from .blocks_of_clusters import Bases, Clusters, divided, own_shape
-from .blocks_of_threads import VECTOR_BITS, access_layout, blocked_for, matrix_layout, multiplying_layout
+from .blocks_of_threads import VECTOR_BITS, access_layout, blocked_for, multiplying_layout
 from .buffered_tiles import is_multiplied
+from .matrix_layouts import matrix_layouts
 from .warpgroup_products import warpgroup_layout
 
 __all__ = ["SHAPES", "TURNED_VIEWS", "VIEWS", "AnyLayout", "Choices", "carried", "linear_of", "natural_result"]
@@ -83,7 +84,10 @@ class Choices:
         self.accesses: dict[Operation, BlockedLayout] = {}
         self.spread: dict[Operation, DistributedLayout] = {}
         """Small loads that are loaded as they are spread, or are copied."""
-        self.products: dict[Operation, DistributedLayout] = {}
+        self.products: dict[Operation, AnyLayout] = {}
+        """The layouts of their results."""
+        self.operands: dict[Operation, list[AnyLayout]] = {}
+        """The layouts of the two operands of each product whose operands lie in registers."""
         self.narrow: set[AnyLayout] = set()
         """Layouts with short vectors that were chosen for what cannot take longer ones."""
         self._leader: dict[SSAValue, SSAValue] = {}
@@ -451,15 +455,16 @@ class Choices:
         elements = [str(element_of(x.type)) for x in op.operands]
         precision = int_value(op.properties["inputPrecision"]) if "inputPrecision" in op.properties else None
         precise = elements[0] == "f32" and precision != tt.InputPrecision.TF32  # without the attribute: ieee
-        parent: NVMMADistributedLayout | None = None
-        if not precise:
-            parent = warpgroup_layout(op, shape, self.machine, self.warps, self.accesses.get) or matrix_layout(
-                products(self.machine, *elements), shape, shape_of(a.type)[-1], self.warps, _is_chained(op)
-            )
-        if parent is not None:
-            layout: DistributedLayout = replace(parent, cga_layout=cga)
+        group = None if precise else warpgroup_layout(op, shape, self.machine, self.warps, self.accesses.get)
+        found = () if precise or group is not None else products(self.machine, *elements)
+        made = matrix_layouts(found, shape, shape_of(a.type)[-1], self.warps, _is_chained(op), cga)
+        if group is not None:
+            layout: AnyLayout = divided(group, cga)
+        elif made is not None:
+            *self.operands[op], layout = made
         else:
-            layout = divided(multiplying_layout(shape, self.lanes, self.warps), cga)
+            layout = lanes = divided(multiplying_layout(shape, self.lanes, self.warps), cga)
+            self.operands[op] = [DotOperandLayout(i, lanes, 0) for i in range(2)]
         self.products[op] = layout
         self._unite([op.operands[2], result])
         self._vote(result, PRODUCT, lambda: layout)

@@ -27,7 +27,7 @@ from weft.ir import bit_width, element_of, int_value, ints_of, shape_of, tt, typ
 from weft.ir.gpu import layout_of, memdesc
 from weft.ir.gpu.ttg import LocalAllocOp
 from weft.ir.gpu.ttng import FenceAsyncSharedOp, WarpGroupDotOp
-from weft.layouts import BlockedLayout, NVMMADistributedLayout, NVMMASharedLayout
+from weft.layouts import BlockedLayout, DistributedLayout, NVMMASharedLayout
 from weft.layouts.plan import plan_local_access
 from weft.machines import Machine
 from weft.targets.table import products
@@ -60,7 +60,7 @@ def contiguous_dim(value: SSAValue, access: AccessOf) -> int | None:
 
 def warpgroup_layout(
     op: Operation, shape: Sequence[int], machine: Machine, warps: int, access: AccessOf
-) -> NVMMADistributedLayout | None:
+) -> DistributedLayout | None:
     """The result's layout where a product can be made of wgmma; None where it cannot. `shape` is a block's part."""
     a, b, _ = op.operands
     depth = shape_of(a.type)[-1]
@@ -78,9 +78,11 @@ def warpgroup_layout(
     by_rows = min(warps, max(GROUP, rows // m * GROUP))
     by_columns = warps // by_rows
     n = min(widest, columns // by_columns)
-    if rows % m or depth % k or all(x.shape[1] != n for x in found):
+    entry = next((x for x in found if x.shape[1] == n), None)
+    if entry is None or rows % m or depth % k:
         return None
-    return NVMMADistributedLayout([3, 0], [by_rows, by_columns], [m // GROUP, n, k])
+    layout: DistributedLayout = entry.params["named"]([by_rows, by_columns])
+    return layout
 
 
 def _is_in_loop(value: SSAValue) -> bool:

@@ -245,7 +245,7 @@ def _ballot(context: Context, op: LaneOp) -> None:
     f, lanes = context.env[op.operands[0]], context.batch.lanes
     x = full(f.data, f.data.shape[0], lanes)
     weights = np.uint64(1) << np.arange(lanes, dtype=np.uint64)[None, :, None]
-    data = (x * weights).sum(axis=1, keepdims=True).astype(np.uint32).view(np.int32)
+    data = (x * weights).sum(axis=1, keepdims=True).astype(DTYPES[op.results[0].elem])
     undefined = None if f.undefined is None else np.asarray(f.undefined.any(axis=1, keepdims=True))
     _count(context, op, op.results[0].count)
     _set(context, op, data, undefined, f.known)

@@ -58,6 +58,11 @@ class Operand:
     """The result whose registers it must be in: the instruction changes them in place."""
 
     @property
+    def bits(self) -> int:
+        """Of an element."""
+        return BITS[self.elem]
+
+    @property
     def per_word(self) -> int:
         """Elements in each PTX register."""
         return max(1, WORD[self.constraint] // BITS[self.elem])

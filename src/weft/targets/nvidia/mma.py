@@ -14,11 +14,11 @@ more, it says, in no order it names), so that it agrees where sums are exact and
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
-from weft.layouts import LinearLayout
+from weft.layouts import LinearLayout, NVMMADistributedLayout
 
 from ..instruction import BITS, Array, Instruction, Operand
 from .meaning import from_matrix, round_to, tf32, to_matrix
@@ -109,6 +109,11 @@ def _semantics(
     return run
 
 
+def _named(warps: Sequence[int]) -> NVMMADistributedLayout:
+    """The layout of a result that so many warps along each dimension make of these instructions."""
+    return NVMMADistributedLayout([2, 0], list(warps), [1] * (len(warps) - 2) + [16, 8])
+
+
 def _entry(
     shape: tuple[int, int, int],
     acc: str,
@@ -150,6 +155,8 @@ def _entry(
             "accumulator": acc,
             "types": names,
             "multiplies": None if modifier else tuple("u8" if t == "u8" else stored for t in names),
+            "tile": (16, 8),
+            "named": _named,
             "saturating": f"{plain}{SATURATING}" if acc == "i32" else "",
         },
     )

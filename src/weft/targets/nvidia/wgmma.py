@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from weft.layouts import LinearLayout
+from weft.layouts import LinearLayout, NVMMADistributedLayout
 
 from ..instruction import BITS, Array, Instruction, Memory, Operand
 from .meaning import DTYPES, from_matrix, tf32, to_matrix
@@ -165,6 +165,7 @@ def _entry(
             "types": names,
             "multiplies": elems,
             "warps": 4,
+            "named": lambda warps: NVMMADistributedLayout([3, 0], list(warps), [16, n, k]),
             "registers": registers,
             "trans": trans,
         },

@@ -1,0 +1,91 @@
+"""Layouts of the operands and the result of a product by matrix instructions, which the machine is asked for.
+
+The first instruction whose tile divides the product gives them: its own tile is repeated over warps and registers.
+
+    a machine of 16 lanes, 8 x 16 x 16 of f16 (a lane has a column of the result), 32 x 32 x 32, two warps along rows
+    result   registers: 8 rows, then 16 rows further, 16 columns further    lane: column    warp: 8 rows further
+    left     registers: 8 rows, then 16 rows further, 16 further along k    lane: k         warp: 8 rows further
+    right    registers: 16 along k, then 16 columns, 16 further along k     lane: column    warp: nothing
+
+Where the language has a name for such layouts (NVIDIA's fragments), the instruction gives it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from weft.layouts import DistributedLayout, DotOperandLayout, LinearLayout
+from weft.targets.instruction import Instruction
+
+from .blocks_of_clusters import Bases, divided
+
+__all__ = ["matrix_layouts"]
+
+Layout = DistributedLayout | LinearLayout
+
+
+def matrix_layouts(
+    found: Sequence[Instruction], shape: Sequence[int], depth: int, warps: int, chained: bool, division: Bases
+) -> tuple[Layout, Layout, Layout] | None:
+    """Those of the left operand, the right one and the result; None where no instruction that was found fits.
+
+    With `chained`, the result is an operand of another product: warps lie along rows as far as there are any, so that
+    it need not move. The shape is a block's part of the product, and `division` says how blocks divide the whole.
+    """
+    rows, columns = shape[-2:]
+    for entry in found:
+        m, n = entry.params.get("tile", entry.shape[:2])
+        if rows >= m and columns >= n and depth >= min(x.shape[2] for x in found):
+            parts = _warps_along(shape, m, n, warps, chained)
+            if "named" in entry.params:
+                result: DistributedLayout = divided(entry.params["named"](parts), division)
+                width = max(1, 32 // entry.operands[0].bits)
+                return DotOperandLayout(0, result, width), DotOperandLayout(1, result, width), result
+            if len(shape) == 2 and depth >= entry.shape[2] and not division:
+                left, right, total = (x.layout for x in entry.operands[:3])
+                return (
+                    _repeated(left, (rows, depth), (parts[0], -parts[1])),
+                    _repeated(right, (depth, columns), (-parts[0], parts[1])),
+                    _repeated(total, (rows, columns), (parts[0], parts[1])),
+                )
+    return None
+
+
+def _warps_along(shape: Sequence[int], m: int, n: int, warps: int, chained: bool) -> list[int]:
+    """How many warps lie along each dimension of a result that is made of tiles of m x n."""
+    rows, columns = shape[-2:]
+    parts = [1] * len(shape)
+    if len(shape) == 3:
+        parts[0] = min(shape[0], warps)
+    left = warps // prod(parts)
+    while left > 1:
+        taller = rows // (m * parts[-2]) >= columns // (m * parts[-1])  # what a warp has is nearly square
+        along_rows = ((chained or taller) and parts[-2] < rows // m) or parts[-1] >= columns // n
+        parts[-2 if along_rows else -1] *= 2
+        left //= 2
+    return parts
+
+
+def _repeated(tile: LinearLayout | None, shape: tuple[int, int], warps: tuple[int, int]) -> LinearLayout:
+    """An instruction's tile, by so many warps along each dimension, and by registers over the rest of the shape.
+
+    Warps of a negative number share what they have along that dimension.
+    """
+    assert tile is not None
+    tile = tile.transpose_outs(["dim0", "dim1"])
+    sizes = list(tile.out_dims.values())
+    by_warp: list[tuple[int, int]] = []
+    for dim in (1, 0):
+        for _ in range(abs(warps[dim]).bit_length() - 1):
+            step = sizes[dim] if warps[dim] > 0 and sizes[dim] < shape[dim] else 0
+            by_warp.append((step, 0) if dim == 0 else (0, step))
+            sizes[dim] <<= step > 0
+    registers = list(tile.bases["register"])
+    for dim in (1, 0):
+        while sizes[dim] < shape[dim]:
+            registers.append((sizes[dim], 0) if dim == 0 else (0, sizes[dim]))
+            sizes[dim] *= 2
+    lanes = list(tile.bases["lane"])
+    bases: dict[str, list[tuple[int, ...]]] = {"register": registers, "lane": lanes, "warp": [*by_warp], "block": []}
+    return LinearLayout.from_bases(bases, dict(zip(("dim0", "dim1"), shape, strict=True)))

@@ -239,13 +239,23 @@ def test_text_is_not_nested_deeper() -> None:
         below(500)
 
 
-def test_a_worker_that_cannot_be_started(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    (tmp_path / "python").touch(0o644)
-    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+@pytest.mark.parametrize("why", ["no program", "another program", "no place"])
+def test_a_worker_that_cannot_be_started(why: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """It is no fault of the kernel, nor of Weft."""
+    program, hint = tmp_path / "python", "workers are processes of sys.executable, with the sys.path of this one; "
+    hint += "WEFT_WORKERS says how many, and without WEFT_ISOLATE none is needed for a single kernel"
+    program.write_text("#!/bin/sh\necho what is -c\nexit 3\n")
+    program.chmod(0o644 if why == "no program" else 0o755)
+    if why == "no place":
+        monkeypatch.setattr(workers.tempfile, "tempdir", str(tmp_path / "gone"))
+    else:
+        monkeypatch.setattr(sys, "executable", str(program))
     with WorkerPool(1) as fresh, pytest.raises(LaunchError) as told:
         weft.compile(ASTSource(doubled, {"x": "*fp32", "BLOCK": "constexpr"}, {"BLOCK": 64}), "cuda:90", executor=fresh)
-    assert str(told.value).splitlines() == [
-        f"a compile worker cannot be started: [Errno 13] Permission denied: '{tmp_path / 'python'}'",
-        "hint: workers are processes of sys.executable; WEFT_WORKERS says how many, without WEFT_ISOLATE none is "
-        "needed for a single kernel",
-    ]
+    first, second = str(told.value).splitlines()
+    if why == "no place":
+        assert first.startswith("a compile worker has no place for what it says: [Errno 2] No such file or directory")
+        assert second == "hint: TMPDIR names a folder for such files"
+        return
+    problem = f"[Errno 13] Permission denied: '{program}'" if why == "no program" else f"{program} ended by status 3"
+    assert first == f"a compile worker cannot be started: {problem}" and second == f"hint: {hint}"

@@ -46,6 +46,14 @@ LAST_WORDS = 2000
 """Characters of what a worker said last that are kept."""
 
 
+def _not_started(why: object) -> LaunchError:
+    return LaunchError(
+        f"a compile worker cannot be started: {why}",
+        hint="workers are processes of sys.executable, with the sys.path of this one; WEFT_WORKERS says how many, and "
+        "without WEFT_ISOLATE none is needed for a single kernel",
+    )
+
+
 class _Process:
     """One worker."""
 
@@ -54,7 +62,12 @@ class _Process:
             raise LaunchError("compile workers need to know the Python they run in, and sys.executable is empty")
         if getattr(sys, "frozen", False):
             raise LaunchError("compile workers need Python, and sys.executable is a program of its own")
-        self.said = tempfile.TemporaryFile()  # noqa: SIM115 - as long as the process
+        try:
+            self.said = tempfile.TemporaryFile()  # noqa: SIM115 - as long as the process
+        except OSError as error:
+            raise LaunchError(
+                f"a compile worker has no place for what it says: {error}", hint="TMPDIR names a folder for such files"
+            ) from None
         self.stage = ""
         self.arrived = False
         """Whether it has taken the request."""
@@ -73,11 +86,7 @@ class _Process:
             )
         except OSError as error:
             self.said.close()
-            raise LaunchError(
-                f"a compile worker cannot be started: {error}",
-                hint="workers are processes of sys.executable; WEFT_WORKERS says how many, without WEFT_ISOLATE none "
-                "is needed for a single kernel",
-            ) from None
+            raise _not_started(error) from None
 
     def ask(self, request: Any, seconds: float) -> Any:
         """The result of a request. What it raised there is raised here; EOFError where the worker is dead."""
@@ -261,7 +270,7 @@ class WorkerPool(Executor):
             self._idle.put(process)
             return value
 
-    def _crash(self, process: _Process, fn: Callable[..., Any], args: tuple[Any, ...]) -> CompilerCrash:
+    def _crash(self, process: _Process, fn: Callable[..., Any], args: tuple[Any, ...]) -> WeftError:
         """What to raise for a worker that is dead."""
         if process.overdue:
             process.end()
@@ -272,6 +281,8 @@ class WorkerPool(Executor):
         how = process.died()
         if self.memory and re.search("out of memory|MemoryError|bad_alloc|[Cc]annot allocate|failed to map", how):
             return self._out_of_memory(process, fn, args, f", which {how}")
+        if not process.greeted and process.child.returncode >= 0:  # it never was a worker
+            return _not_started(f"{sys.executable} {how}")
         message = f"the process that was {_doing(fn, args)} {how}"
         killed = "it was killed from outside, by the system where memory ran out: WEFT_WORKERS=1 compiles one at a time"
         by_kill = process.child.returncode == -getattr(signal, "SIGKILL", 0)

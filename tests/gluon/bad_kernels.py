@@ -413,3 +413,23 @@ def copied_to_registers(x):
 @gluon.jit
 def partition_alone(x):
     gl.warp_specialize(slice_of_fifty, [1], [24])
+
+
+@gluon.jit
+def product_of_vectors(x):
+    mma: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, 64, 16])
+    a = gl.allocate_shared_memory(gl.float16, [128], gl.SwizzledSharedLayout(1, 1, 1, [0]))
+    b = gl.allocate_shared_memory(gl.float16, [64, 64], gl.NVMMASharedLayout(128, 16))
+    warpgroup_mma(a, b, gl.zeros([64, 64], gl.float32, mma))
+
+
+@gluon.jit
+def layout_for_a_value(x):
+    shared: gl.constexpr = gl.SwizzledSharedLayout(1, 1, 1, [0])
+    gl.allocate_shared_memory(gl.float32, [128], shared, shared)
+
+
+@gluon.jit
+def layout_for_a_type(x):
+    shared: gl.constexpr = gl.SwizzledSharedLayout(1, 1, 1, [0])
+    gl.allocate_shared_memory(gl.float32, [128], shared)._reinterpret(shared, [128], shared)

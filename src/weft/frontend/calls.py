@@ -179,7 +179,8 @@ def _wrong_kind(
 ) -> CompilationError | AttributeError:
     """The error for a builtin that stumbled over an argument of a kind it cannot take (a module, a type, None, ...)."""
     culprit = getattr(error, "obj", None)
-    if not isinstance(culprit, (core.base_value, core.base_type, *_HOST_KINDS)):
+    given = any(unwrap(value) is culprit for value in (*args, *kwargs.values()))  # a layout, say
+    if not given and not isinstance(culprit, (core.base_value, core.base_type, *_HOST_KINDS)):
         return error
     return _cannot_take(frame, fn, args, kwargs)
 

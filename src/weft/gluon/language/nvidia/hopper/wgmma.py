@@ -137,6 +137,9 @@ def _check(a: Any, b: Any, acc: distributed_type) -> None:
 
 def _check_shapes(a: Any, b: Any, acc: distributed_type, layout: NVMMADistributedLayout) -> None:
     left, right = ([int(unwrap(s)) for s in x.shape] for x in (a, b))
+    if not len(left) == len(right) == len(acc.shape) == 2:
+        shapes = f"{shape_text(left)}, {shape_text(right)} and {shape_text(acc.shape)}"
+        raise ValueError(f"warpgroup_mma: operands and accumulator have two dimensions, got {shapes}")
     if left[1] != right[0] or list(acc.shape) != [left[0], right[1]]:
         raise ValueError(
             f"warpgroup_mma: {shape_text(left)} times {shape_text(right)} into {shape_text(acc.shape)}; "

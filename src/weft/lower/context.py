@@ -15,7 +15,7 @@ from weft.ir.gpu import AsyncTokenType, MemDescType, layout_of
 from weft.ir.lane import Allocation, Block, Builder, LaneProgram, Value
 from weft.ir.types import TensorDescType
 from weft.layouts import LinearLayout
-from weft.ops.table import ELEMENTWISE
+from weft.ops.table import ELEMENTWISE, ROWS
 
 from .variables import variable_of
 
@@ -142,7 +142,8 @@ class Context:
     def _same_operation(self, op: Operation, operands: Sequence[Value]) -> Value:
         attrs = {k: getattr(v, "value", v) for k, v in op.properties.items() if k == "predicate"}
         attrs = {k: getattr(v, "data", v) for k, v in attrs.items()}
-        return self.build.op(op.name, operands, elem_of(op.results[0].type), **attrs)
+        name, _, flag = (ROWS[op.name].lane or op.name).partition(" ")
+        return self.build.op(name, operands, elem_of(op.results[0].type), **attrs, **({flag: True} if flag else {}))
 
     def _both_halves(self, op: Operation) -> None:
         """A product in twice the bits."""

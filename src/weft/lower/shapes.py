@@ -200,21 +200,14 @@ def _fp_to_fp(c: Context, op: Operation) -> None:
     c[op.results[0]] = c.build.op("arith.extf" if wider else "arith.truncf", [value], elem, **attrs)
 
 
-@lowering("tt.precise_sqrt", "tt.precise_divf", "tt.mulhiui", "tt.clampf")
-def _named(c: Context, op: Operation) -> None:
-    names = {"tt.precise_sqrt": "math.sqrt", "tt.precise_divf": "arith.divf", "tt.mulhiui": "arith.mulhui"}
+@lowering("tt.clampf")
+def _clamp(c: Context, op: Operation) -> None:
     elem = elem_of(op.results[0].type)
-    operands = [c[x] for x in op.operands]
-    if op.name == "tt.clampf":
-        low = c.build.op("arith.maxnumf", [operands[0], operands[1]], elem)
-        found = c.build.op("arith.minnumf", [low, operands[2]], elem)
-        if "propagateNan" in op.properties and int_value(op.properties["propagateNan"]):
-            number = c.build.op("arith.cmpf", [operands[0], operands[0]], "i1", predicate="ord")
-            found = c.build.select(number, found, operands[0])
-        c[op.results[0]] = found
-        return
-    attrs = {"precise": True} if op.name.startswith("tt.precise") else {}
-    c[op.results[0]] = c.build.op(names[op.name], operands, elem, **attrs)
+    x, least, most = (c[x] for x in op.operands)
+    found = c.build.op("arith.minnumf", [c.build.op("arith.maxnumf", [x, least], elem), most], elem)
+    if "propagateNan" in op.properties and int_value(op.properties["propagateNan"]):
+        found = c.build.select(c.build.op("arith.cmpf", [x, x], "i1", predicate="ord"), found, x)
+    c[op.results[0]] = found
 
 
 @lowering("arith.select")

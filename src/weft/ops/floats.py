@@ -135,8 +135,8 @@ FLOAT_ROWS = (
     _exact("math.round", 1, _round_away, keeps_zero=True),
     _exact("math.roundeven", 1, np.rint, keeps_zero=True),
     _exact("math.sqrt", 1, np.sqrt, cost=QUOTIENT, keeps_zero=True),
-    _exact("tt.precise_sqrt", 1, np.sqrt, cost=QUOTIENT, keeps_zero=True, lane="math.sqrt"),
-    _exact("tt.precise_divf", 2, np.divide, cost=QUOTIENT, lane="arith.divf"),
+    _exact("tt.precise_sqrt", 1, np.sqrt, cost=QUOTIENT, keeps_zero=True, lane="math.sqrt precise"),
+    _exact("tt.precise_divf", 2, np.divide, cost=QUOTIENT, lane="arith.divf precise"),
     Row("tt.clampf", FLOATS, 3, _clamped, lane="arith.minnumf"),
     *_functions(
         True, expm1=np.expm1, log1p=np.log1p, sin=np.sin, tan=np.tan, asin=np.arcsin, atan=np.arctan, sinh=np.sinh,

@@ -49,7 +49,7 @@ class Row(NamedTuple):
     """On NumPy arrays; none for a function of a library, which has its meaning from its symbol."""
     cost: int = 1
     lane: str = ""
-    """How a lane program spells it, if it is another operation there."""
+    """How a lane program spells it, if it is another operation there; an attribute that it sets may follow the name."""
     is_tile: bool = True
     """Whether tile IR has it; some are made by the lowering."""
     neutral: Callable[[Element], int | float] | None = None

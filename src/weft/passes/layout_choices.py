@@ -28,7 +28,7 @@ from weft.ir import bit_width, element_of, int_value, ints_of, is_pointer, is_te
 from weft.layouts import BlockedLayout, DistributedLayout, DotOperandLayout, LinearLayout, SliceLayout, infer
 from weft.layouts.plan import vector_width
 from weft.machines import Machine
-from weft.ops.table import ELEMENTWISE, PACKING
+from weft.ops.table import ELEMENTWISE, PACKING, ROWS
 from weft.targets.table import products
 
 from .blocks_of_clusters import Bases, Clusters, divided, own_shape
@@ -48,7 +48,7 @@ TURNED_VIEWS = ("tt.trans", "tt.reshape")
 """So are these, of a tile that repeats the elements of a smaller one: the smaller one is moved."""
 FREE = {
     *("arith.constant", "tt.make_range", "tt.addptr", "tt.bitcast", "tt.int_to_ptr", "tt.ptr_to_int", *VIEWS),
-    *(name for name in ELEMENTWISE if name.startswith("arith.") and name not in ("arith.divf", "arith.remf")),
+    *(name for name in ELEMENTWISE if ROWS[name].cost == 1 or ROWS[name].kind.source == "int"),
 }
 TOGETHER = ELEMENTWISE | PACKING | {"tt.scan", "arith.constant"}
 """Operations whose operands and results lie alike."""

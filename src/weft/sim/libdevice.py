@@ -9,10 +9,14 @@ compiler gives the one that GPU code is made of.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+
+from weft.ops.dtypes import DTYPES
+from weft.ops.row import FLOATS as OF_FLOATS
+from weft.ops.table import ROWS, compute
 
 from .values import Array, unsigned
 
@@ -44,20 +48,21 @@ def _each(fn: Callable[..., float]) -> Callable[..., Array]:
     return lambda *x: np.asarray(np.frompyfunc(one, len(x), 1)(*x), np.float64)
 
 
+_ELEMENTS = {dtype: elem for elem, dtype in DTYPES.items()}
+_OF_FLOATS = [name for name, row in ROWS.items() if name.startswith("math.") and row.kind == OF_FLOATS]
+OPERATIONS = {
+    **{name.removeprefix("math."): name for name in _OF_FLOATS},
+    "pow": "math.powf", "fmod": "arith.remf", "fmin": "arith.minnumf", "fmax": "arith.maxnumf", "fabs": "math.absf",
+    "rint": "math.roundeven", "nearbyint": "math.roundeven", "fast_dividef": "arith.divf",
+    **{f"fast_{name}": f"math.{name}" for name in ("sin", "cos", "tan", "log", "log2", "log10", "exp")},
+}  # fmt: skip
+"""Functions that are operations of the table."""
+
 FLOATS: dict[str, Callable[..., Any]] = {
-    **{name: getattr(np, f"arc{name[1:]}") for name in ("acos", "asin", "atan", "acosh", "asinh", "atanh")},
-    **{name: getattr(np, name) for name in ("ceil", "cos", "cosh", "exp", "exp2", "expm1", "floor", "hypot", "log")},
-    **{name: getattr(np, name) for name in ("log10", "log1p", "log2", "sin", "sinh", "sqrt", "tan", "tanh", "trunc")},
-    **{name: getattr(np, name) for name in ("cbrt", "rint", "copysign")},
-    "atan2": np.arctan2, "fmod": np.fmod, "pow": np.power, "powi": np.power, "nearbyint": np.rint, "fabs": np.abs,
-    "exp10": lambda x: np.power(10.0, x), "rsqrt": lambda x: 1 / np.sqrt(x), "rcbrt": lambda x: 1 / np.cbrt(x),
-    "ldexp": np.ldexp, "scalbn": np.ldexp,
-    "round": lambda x: np.copysign(np.floor(np.abs(x) + 0.5), x), "remainder": _each(math.remainder),
-    "fmin": np.fmin, "fmax": np.fmax,
-    "erf": _each(math.erf), "erfc": _each(math.erfc), "saturate": lambda x: np.fmin(np.fmax(x, 0), 1),
-    "fast_dividef": np.divide,
-    **{f"fast_{name}": getattr(np, name) for name in ("sin", "cos", "tan", "log", "log2", "log10", "exp")},
-    "fast_exp10": lambda x: np.power(10.0, x),
+    "hypot": np.hypot, "powi": np.power, "exp10": lambda x: np.power(10.0, x),
+    "fast_exp10": lambda x: np.power(10.0, x), "rcbrt": lambda x: 1 / np.cbrt(x),
+    "ldexp": np.ldexp, "scalbn": np.ldexp, "remainder": _each(math.remainder),
+    "erfc": _each(math.erfc), "saturate": lambda x: np.fmin(np.fmax(x, 0), 1),
 }  # fmt: skip
 """In f64; the result is rounded to the type it is wanted in."""
 
@@ -101,10 +106,10 @@ INTEGERS: dict[str, Callable[..., Any]] = {
 }  # fmt: skip
 
 
-def _name(symbol: str) -> tuple[dict[str, Callable[..., Any]], str] | None:
+def _name(symbol: str) -> tuple[Mapping[str, Any], str] | None:
     name = symbol.removeprefix("__nv_")
     name = RENAMED.get(name, name)
-    for table in (INTEGERS, TESTS, FLOATS):
+    for table in (INTEGERS, TESTS, FLOATS, OPERATIONS):
         for found in (name, name.removesuffix("f")):
             if found in table:
                 return table, found
@@ -134,6 +139,8 @@ def run(symbol: str, operands: list[Array], dtype: np.dtype[Any]) -> Array:
         assert library is not None, symbol
         return library(operands).astype(dtype)
     table, name = found
+    if table is OPERATIONS:
+        return np.asarray(compute(table[name], operands, _ELEMENTS[dtype], {}))
     if table is INTEGERS:
         return np.asarray(table[name](*operands)).astype(dtype)
     wide = [x.astype(np.float64) if x.dtype.kind not in "iub" else x for x in operands]

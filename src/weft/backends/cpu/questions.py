@@ -17,6 +17,7 @@ from weft.backends.cpu.coords import Coords, live_bits, reshaped
 from weft.backends.cpu.evaluate import Buffer, broadcast_coords, trans_coords
 from weft.backends.cpu.program import Op, Value, element_bits
 from weft.backends.llvm.emit import Value as Reg
+from weft.ops.table import ROWS
 
 
 def operands_at(op: Op, value: Value, coords: Coords) -> list[tuple[Value, Coords]]:
@@ -328,34 +329,24 @@ class Analysis:
         if op is None:
             return False
         name = op.name
-        if name in ("tt.make_range", "tt.get_program_id", "tt.get_num_programs", "arith.extui"):
+        sign = ROWS[name].sign if name in ROWS else ""
+        if sign == "always" or name in ("tt.make_range", "tt.get_program_id", "tt.get_num_programs"):
             return True
         if name == "arith.constant":
             return isinstance(op.attrs["value"], int) and op.attrs["value"] >= 0
-        if name == "arith.maxsi":
-            return any(self._nonnegative[a] for a in op.args)
+        if sign in ("either", "first"):
+            return any(self._nonnegative[a] for a in op.args[: 1 if sign == "first" else 2])
         if name in ("arith.muli", "arith.shli") and any((constant_int(a) or 0) >= 1 << 24 for a in op.args):
             return False  # a hash rather than an index: it wraps
         return name in SIGNED and all(self._nonnegative[a] for a in op.args)
 
 
 SPREAD = ("tt.splat", "tt.broadcast", "tt.expand_dims", "tt.reshape", "tt.trans")
-SIGNED = frozenset(
-    {
-        "arith.addi",
-        "arith.muli",
-        "arith.divsi",
-        "arith.remsi",
-        "arith.minsi",
-        "arith.maxsi",
-        "arith.extsi",
-        "arith.shli",
-        "arith.divui",
-        "arith.remui",
-        *SPREAD,
-    }
-)
-"""Integers that are negative only if an operand is (a maximum only if all are)."""
+SIGNED = {
+    *("arith.addi", "arith.muli", "arith.shli", *SPREAD),
+    *(name for name, row in ROWS.items() if row.sign in ("both", "either", "first")),
+}
+"""Integers that are negative only if an operand is (of some, as a maximum, only if all are)."""
 ALIGNED = frozenset(
     {
         "arith.addi",

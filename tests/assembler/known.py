@@ -128,4 +128,20 @@ KNOWN: dict[str, list[Program]] = {
             ("cvt.s64.s32", "add.f64", "b64", "b16"),
         )
     ],
+    "half that is limited from below and above, read as an integer": [
+        _program(
+            SHORT,
+            ("mov.b16 {d}, 0xD400;", ["b16"], []),
+            ("mov.b16 {d}, 0x5400;", ["b16"], []),
+            ("max.f16 {d}, {0}, {1};", ["b16"], ["%rs0", "%rs1"]),
+            ("min.f16 {d}, {0}, {1};", ["b16"], ["%rs3", "%rs2"]),
+            (f"{read} {{d}}, {{0}}{more};", [kind], ["%rs4"]),
+            stored=[(kind, 0)],
+        )
+        for read, kind, more in (
+            ("cvt.u32.u16", "b32", ""),
+            ("setp.gt.u16", "pred", ", -17"),
+            ("mul.wide.u16", "b32", ", 3"),
+        )
+    ],
 }

@@ -207,6 +207,41 @@ def _stored_part(ptx: str) -> str:
     return NARROW_STORE.sub(copied, ptx)
 
 
+SHORT_MAXIMUM = re.compile(r"max(?:\.ftz)?\.f16 \t(%rs\d+),")
+SHORT_MINIMUM = re.compile(r"min((?:\.ftz)?\.f16) \t(%rs\d+), (%rs\d+), (%rs\d+);")
+
+
+def _limited_half(ptx: str) -> str:
+    maxima = set(SHORT_MAXIMUM.findall(ptx))
+    if not maxima:
+        return ptx
+    integers: set[str] | None = None
+
+    def by_pairs(m: re.Match[str]) -> str:
+        nonlocal integers
+        kind, result, x, y = m.groups()
+        if x not in maxima and y not in maxima:
+            return m[0]
+        if integers is None:
+            integers = _read_as_integers(ptx)
+        if result not in integers:
+            return m[0]
+        pairs = f"mov.b32 %mended, {{{x}, {x}}}; mov.b32 %other, {{{y}, {y}}}; min{kind}x2 %mended, %mended, %other;"
+        return f"{{ .reg .b32 %mended, %other; {pairs} cvt.u16.u32 {result}, %mended; }}"
+
+    return SHORT_MINIMUM.sub(by_pairs, ptx)
+
+
+def _read_as_integers(ptx: str) -> set[str]:
+    """The registers that instructions read which are neither for halves, nor put them in words, nor store them."""
+    found: set[str] = set()
+    for operation, operands in INSTRUCTION.findall(ptx):
+        rest = operands.partition("}," if operands.startswith("{") else ",")[2]
+        if not (".f16" in operation or operation.startswith("st.") or (operation == "mov.b32" and "{" in rest)):
+            found.update(REGISTER.findall(rest))
+    return found
+
+
 FAULTS = (
     AssemblerFault(
         "absolute value of 16 bits, sign-extended",
@@ -272,6 +307,16 @@ FAULTS = (
         "the number is converted to an unsigned integer, with -O0 too; likewise 16 bits, f16 and f64, and other stores",
         "mov.b32 t, f; st.global.b8 [a], t;",
         _stored_part,
+    ),
+    AssemblerFault(
+        "half that is limited from below and above, read as an integer",
+        "12.8, 12.9, 13.0",
+        0,
+        "max.f16 m, x, -64; min.f16 h, m, 64; cvt.u32.u16 r, h; for constants",
+        "the upper half of r is what was in the register before; likewise in comparisons, shifts and wide products of "
+        "unsigned integers",
+        "mov.b32 t, {m, m}; mov.b32 u, {64, 64}; min.f16x2 t, t, u; cvt.u16.u32 h, t;",
+        _limited_half,
     ),
 )
 """What is known, in the order in which it is rewritten."""

@@ -95,7 +95,7 @@ class _Writer:
                 self._as_it_is(op)
         program.body.ops[:] = self.build.block.ops
         program.at_a_time = self.plan.blocks
-        if self.parked is not None:
+        if 2 * program.shared_bytes * self.plan.blocks > program.machine.shared_bytes:
             leave_l1(program)
         alive = {v for op in program.body.ops for v in op.results} | set(program.body.arguments)
         program.variables[:] = [v for v in program.variables if v.value in alive]

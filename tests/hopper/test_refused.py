@@ -38,7 +38,7 @@ def lowered(text: str) -> LaneProgram:
 
 
 def test_gathers() -> None:
-    with pytest.raises(Unsupported, match=r"gathers rows: the copy engine has it from compute capability 10\.0 on"):
+    with pytest.raises(Unsupported, match=r"gathers rows, which the copy engine has from compute capability 10\.0 on"):
         lowered(GATHER)
 
 

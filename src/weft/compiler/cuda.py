@@ -81,7 +81,11 @@ class CudaKernel(CompiledKernel):
         try:
             facts = self.metadata
             found: MachineCode = _occupancy().assemble_for(
-                self.asm["ptx"], processor, threads=32 * facts.num_warps, shared=facts.shared, maxnreg=facts.maxnreg
+                self.asm["ptx"],
+                processor,
+                threads=facts.warp_size * facts.num_warps,
+                shared=facts.shared,
+                maxnreg=facts.maxnreg,
             )
             return found
         except PTXASError as error:

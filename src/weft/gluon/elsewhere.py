@@ -29,7 +29,7 @@ def _missing(name: str, target: str, hint: str | None) -> Any:
         raise Unsupported(
             f"{name}, which is for {target},",
             str(running) if running is not None else None,
-            hint=hint or "Weft has no target of that generation yet",
+            hint=hint or "Weft does not write that generation's own instructions yet",
         )
 
     call.__name__ = name.rpartition(".")[2]

@@ -252,10 +252,10 @@ def _store_wait(c: Context, op: Operation) -> None:
 def _rows(c: Context, op: Operation) -> None:
     what = "gathers" if op.name.endswith("gather") else "scatters"
     raise Unsupported(
-        f"a bulk copy that {what} rows: the copy engine has it from compute capability 10.0 on",
+        f"a bulk copy that {what} rows, which the copy engine has from compute capability 10.0 on,",
         c.program.target,
         c.build.span,
-        works_on=["cuda:100"],
+        hint="Weft does not write that generation's own instructions yet",
     )
 
 

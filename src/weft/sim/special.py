@@ -78,7 +78,7 @@ class _Memory:
 
 
 def _instruction(context: Context, op: LaneOp) -> None:
-    entry = _entry(op, context.batch.program.target)
+    entry = _entry(op, context)
     if entry.name.startswith("wgmma"):
         _check_warpgroup(context, op)
     if entry.touches == "sync":
@@ -138,10 +138,10 @@ def _check_machine(context: Context, op: LaneOp) -> None:
         raise Unsupported(f"the instruction `{isa}`", machine.name, op.span, works_on=first_with(isa))
 
 
-def _entry(op: LaneOp, target: str) -> Instruction:
+def _entry(op: LaneOp, context: Context) -> Instruction:
     entry = instruction(op.attrs["isa"])
     if entry.semantics is None and not (entry.touches == "sync" and entry.name.startswith(ORDERING)):
-        raise Unsupported(f"the instruction `{entry.name}` as `instruction`", target, op.span)
+        raise Unsupported(f"the instruction `{entry.name}` as `instruction`", context.batch.program.target, op.span)
     return entry
 
 

@@ -25,7 +25,7 @@ from functools import lru_cache, partial
 from typing import Any
 
 from weft.base import LaunchError, LaunchTypeError, OutOfResources, Unsupported
-from weft.machines import closest
+from weft.machines import DEFAULT, closest
 
 from .faults import NoDevice, bindings, check, failed, launches
 
@@ -425,7 +425,7 @@ class LoadedKernel:
     def __init__(self, image: bytes, metadata: Mapping[str, Any]) -> None:
         self.name: str = metadata["name"]
         self.shared: int = int(metadata["shared"])
-        self.threads: int = 32 * int(metadata["num_warps"])
+        self.threads: int = DEFAULT.threads(int(metadata["num_warps"]))
         self._check_limits(current_device(), str(metadata.get("target", "")))
         cuda = api()
         self._image = image
@@ -495,12 +495,12 @@ class LoadedKernel:
 
     def _too_many_threads(self, here: Device) -> OutOfResources:
         """What the threads of a block need beside what there is."""
-        all_registers = self.registers * self.threads
+        all_registers, lanes = self.registers * self.threads, DEFAULT.lanes
         details = [
-            f"  threads of a block  {self.threads:>7} ({self.threads // 32} warps), of at most {here.max_threads}",
+            f"  threads of a block  {self.threads:>7} ({self.threads // lanes} warps), of at most {here.max_threads}",
             f"  their registers     {all_registers:>7} ({self.registers} each), of at most {here.registers}",
         ]
-        fewer = f"num_warps={self.max_threads // 32}" if self.max_threads >= 32 else "smaller tiles"
+        fewer = f"num_warps={self.max_threads // lanes}" if self.max_threads >= lanes else "smaller tiles"
         hint = f"{fewer}, or maxnreg={here.registers // self.threads // 8 * 8}"
         return OutOfResources(
             self.threads,

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from weft.ir.lane import ELEMENT_BITS, LaneOp
+from weft.machines import oldest_with
 from weft.targets.nvidia import instruction
 
 from .emitter import CONVERGENT, LLVM, Emitter, Part, Register, Sum, emitter
@@ -366,8 +367,8 @@ FENCES = {
 
 @emitter("fence")
 def _fence(e: Emitter, op: LaneOp) -> None:
-    if op.attrs["kind"].startswith("async") and e.target.capability < 90:
-        raise e.fail(op, "a fence for the asynchronous proxy", "cuda:90")
+    if op.attrs["kind"].startswith("async") and not e.program.machine.async_proxy:
+        raise e.fail(op, "a fence for the asynchronous proxy", *oldest_with("async_proxy"))
     text = FENCES[op.attrs["kind"]]
     if "acquire" in text:
         if e.target.capability < 90:  # which knows none that orders one way only

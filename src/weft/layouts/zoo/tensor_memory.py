@@ -108,7 +108,8 @@ class TensorMemoryLayout(Layout):
 
     def _linear(self, shape: tuple[int, ...]) -> LinearLayout:
         if self.fp4_padded:
-            raise Unsupported(f"{self._name} with fp4_padded", hint="Weft has no target of that generation yet")
+            hint = "Weft does not write that generation's own instructions yet"
+            raise Unsupported(f"{self._name} with fp4_padded", hint=hint)
         rows, columns = _part(self._name, shape, self.cta_split_num)
         high, wide = self.block[0], min(self.block[1], columns)
         if rows < high:
@@ -171,7 +172,7 @@ class TensorMemoryScalesLayout(Layout):
         if self.block_rep_order != "mnThenK":
             raise Unsupported(
                 f"{self._name} with block_rep_order {self.block_rep_order!r}",
-                hint="Weft has no target of that generation yet",
+                hint="Weft does not write that generation's own instructions yet",
             )
         rows, columns = _part(self._name, shape, self.cta_split_num)
         pieces = [

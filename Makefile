@@ -69,7 +69,7 @@ malformed: $(VENV)/.test
 		--jobs $(JOBS) $(KIND)
 
 fuzz-flow: $(VENV)/.test
-	PYTHONPATH=tests $(BIN)/python -m fuzz.flow.run --seeds $(or $(SEEDS),0:5000) --target $(TARGET) \
+	PYTHONPATH=tests:$(CURDIR)/src $(BIN)/python -m fuzz.flow.run --seeds $(or $(SEEDS),0:5000) --target $(TARGET) \
 		$(if $(TRITON_PYTHON),--triton $(TRITON_PYTHON))
 
 fuzz-rows: $(VENV)/.test

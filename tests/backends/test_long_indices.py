@@ -13,7 +13,7 @@ import pytest
 import weft
 import weft.language as tl
 from ptx.launching import launch
-from weft.backends.cpu.questions import operands_first
+from weft.backends.cpu.order import operands_first
 from weft.backends.cpu.schedule import MOST_GATHERED
 from weft.backends.nvidia import machine
 from weft.backends.nvidia.chains import DEEPEST, chains_divided
@@ -48,18 +48,29 @@ def moved(x, out, n, STEPS: tl.constexpr):
     tl.store(out + i, tl.load(p))
 
 
+@weft.jit
+def widened(x, out, n, STEPS: tl.constexpr):
+    i = tl.arange(0, 64)
+    k = i
+    for _ in tl.static_range(STEPS):
+        k = (k.to(tl.int64) + k).to(tl.int32)
+    tl.store(out + i, tl.load(x + (k + i) % 64))
+
+
 def places(kernel: Any, n: int) -> np.ndarray:
     """What the kernels load."""
     i = np.arange(64)
     if kernel is moved:
         return i % 2 + sum(i % (j % 3 + 2) * (i > j) for j in range(STEPS))
+    if kernel is widened:
+        return i  # 2^STEPS i is 0
     k = i + 1000 if kernel is quotients else i
     for j in range(STEPS):
         k = k // (j % 5 + 1) + k % (j + 3) + 7 if kernel is quotients else np.minimum(k + k, k * 3 + n) % 997
     return k % 64
 
 
-@pytest.mark.parametrize("kernel", [quotients, doubled, moved], ids=lambda k: k.fn.__name__)
+@pytest.mark.parametrize("kernel", [quotients, doubled, moved, widened], ids=lambda k: k.fn.__name__)
 @pytest.mark.parametrize("target", ["cpu", "sim:cuda:90", "ptx:cuda:90"])
 def test_values(kernel: Any, target: str) -> None:
     x, out = np.arange(200, dtype=np.int32), np.zeros(64, np.int32)

@@ -15,8 +15,9 @@ data may: where an integer that is widened might have wrapped, the affine form c
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
+from weft.backends.cpu.order import operands_first
 from weft.backends.llvm.emit import Function, Type, Value, const, const_lanes
 
 
@@ -38,6 +39,14 @@ class Varying:
         self.value = value
 
 
+class Exact(NamedTuple):
+    """How a vector follows from those of other forms, which may have wrapped."""
+
+    make: Callable[[list[Value], int], Value]
+    """From their vectors, and the number of lanes."""
+    parts: tuple[Form, ...]
+
+
 class Affine:
     """base + sum(scale * lanes[k] for lane k), on integers; a scale of None is one.
 
@@ -50,7 +59,7 @@ class Affine:
         self,
         base: Value,
         terms: tuple[tuple[Value | None, tuple[int, ...]], ...],
-        exact: Callable[[int], Value] | None = None,
+        exact: Exact | None = None,
     ) -> None:
         self.base, self.terms, self.exact = base, terms, exact
 
@@ -104,7 +113,7 @@ def vector_of(f: Function, form: Form, lanes: int) -> Value:
         if not lanes:
             return form.base
         if form.exact is not None:
-            return form.exact(lanes)
+            return _exactly(f, form, lanes)
         bits = form.base.type.bits
         total: Value | None = None if int_const(form.base) == 0 else f.splat(form.base, lanes)
         for scale, numbers in form.terms:
@@ -118,6 +127,17 @@ def vector_of(f: Function, form: Form, lanes: int) -> Value:
     if isinstance(offset, Affine):  # addresses are taken not to wrap
         offset = Affine(offset.base, offset.terms)
     return f.gep(form.elem, form.base, vector_of(f, offset, lanes))
+
+
+def _exactly(f: Function, form: Form, lanes: int) -> Value:
+    """The vector of a form that may have wrapped: each part is made once, however often it is used."""
+    made: dict[Form, Value] = {}
+    for part in operands_first(form, made, lambda x: x.exact.parts if isinstance(x, Affine) and x.exact else ()):
+        if isinstance(part, Affine) and part.exact is not None:
+            made[part] = part.exact.make([made[p] for p in part.exact.parts], lanes)
+        else:
+            made[part] = vector_of(f, part, lanes)
+    return made[form]
 
 
 def fold_add(f: Function, a: Value, b: Value) -> Value:
@@ -174,7 +194,7 @@ def add(f: Function, a: Form, b: Form, sign: int = 1) -> Form | None:
         if not terms:
             return None
         bin = f.add if sign > 0 else f.sub
-        return Affine(base, tuple(terms), lambda lanes: bin(vector_of(f, a, lanes), vector_of(f, b, lanes)))
+        return Affine(base, tuple(terms), Exact(lambda made, _: bin(*made), (a, b)))
     return Affine(base, tuple(terms)) if terms else Uniform(base)
 
 
@@ -210,7 +230,7 @@ def mul(f: Function, a: Form, b: Form) -> Form | None:
             terms.append((f.mul(scale, b.value), numbers))
     terms = [t for t in terms if any(t[1])]
     if _may_wrap(a) and terms:
-        return Affine(base, tuple(terms), lambda lanes: f.mul(vector_of(f, a, lanes), vector_of(f, b, lanes)))
+        return Affine(base, tuple(terms), Exact(lambda made, _: f.mul(*made), (a, b)))
     return Affine(base, tuple(terms)) if terms else Uniform(base)
 
 
@@ -220,11 +240,11 @@ def cast_int(f: Function, op: str, a: Form, to: Type) -> Form | None:
         return Uniform(cast_scalar(f, op, a.value, to))
     if isinstance(a, Affine):
         terms = tuple((None if s is None else cast_scalar(f, op, s, to), n) for s, n in a.terms)
-        exact: Callable[[int], Value] | None = None
+        exact: Exact | None = None
         if a.exact is not None or (op != "trunc" and not _fits(op, a)):
             if a.base.type.bits < 32:  # small enough to wrap in earnest
                 return None
-            exact = lambda lanes: f.cast(op, vector_of(f, a, lanes), to.with_lanes(lanes))  # noqa: E731
+            exact = Exact(lambda made, lanes: f.cast(op, made[0], to.with_lanes(lanes)), (a,))
         return Affine(cast_scalar(f, op, a.base, to), terms, exact)
     return None
 

@@ -10,11 +10,11 @@ choice of lanes, follows from the steps:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Sequence
-from typing import TypeVar
+from collections.abc import Iterable, Sequence
 
 from weft.backends.cpu.coords import Coords, live_bits, reshaped
 from weft.backends.cpu.evaluate import Buffer, broadcast_coords, trans_coords
+from weft.backends.cpu.order import operands_first
 from weft.backends.cpu.program import Op, Value, element_bits
 from weft.backends.llvm.emit import Value as Reg
 from weft.ops.table import ROWS
@@ -43,28 +43,6 @@ def operands_at(op: Op, value: Value, coords: Coords) -> list[tuple[Value, Coord
     if name == "tt.split":
         return [(op.args[0], (*coords, (-2 if value.index else -1,)))]
     return [(a, coords if a.is_tile else ()) for a in op.args]
-
-
-T = TypeVar("T")
-
-
-def operands_first(start: T, known: Container[T], parts: Callable[[T], Iterable[T]]) -> list[T]:
-    """`start` and what it is made of and is not known, operands first: an index may be computed in thousands of steps,
-    each of which uses the one before it twice.
-
-    >>> operands_first(3, {0}, lambda n: (n - 1, n - 1))
-    [1, 2, 3]
-    """
-    order: dict[T, None] = {}
-    stack = [(start, False)]
-    while stack:
-        item, finished = stack.pop()
-        if finished:
-            order[item] = None
-        elif item not in order and item not in known:
-            stack.append((item, True))
-            stack.extend((part, False) for part in parts(item))
-    return list(order)
 
 
 Steps = dict[int, "int | None"]

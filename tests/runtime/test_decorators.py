@@ -326,6 +326,15 @@ def test_options_that_a_configuration_says_twice() -> None:
         kernel[(1,)](np.zeros(1, np.int32), 3, num_warps=2)
 
 
+def test_a_key_that_the_configurations_say() -> None:
+    kernel = weft.autotune(configs=CONFIGS, key=["n", "B"], do_bench=lambda call, quantiles: call() or 1.0)(
+        weft.jit(plain)
+    )
+    with pytest.warns(SettingWarning) as caught:
+        kernel[(1,)](np.zeros(1, np.int32), 3)
+    assert [str(w.message) for w in caught] == ["key names 'B', which the configurations say: it has no effect"]
+
+
 def test_an_array_in_a_key_counts_by_its_sizes() -> None:
     trials = []
     configs = [weft.Config({"B": 1}), weft.Config({"B": 2})]

@@ -59,6 +59,7 @@ from .tuning_checks import (
     check_timing,
     parameters_of,
     top_count,
+    warn_of_chosen,
 )
 
 __all__ = ["Autotuner", "Config", "Heuristics", "autotune", "heuristics"]
@@ -214,6 +215,7 @@ class Autotuner(PickledByName, KernelInterface[Any]):
         asked = {"key": self.keys, "reset_to_zero": self.reset_to_zero, "restore_value": self.restore_value}
         for what, names in asked.items():
             check_names(self.base_fn.__name__, self.arg_names, what, names, self._given[what])
+        warn_of_chosen(self.keys, self.configs)
         check_pruning(self._pruned_by, len(self.configs))
         self._checked = True
 

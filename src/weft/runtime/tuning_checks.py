@@ -37,6 +37,7 @@ __all__ = [
     "check_timing",
     "parameters_of",
     "top_count",
+    "warn_of_chosen",
 ]
 
 BENCH = "do_bench=lambda run, quantiles: weft.testing.do_bench(run, quantiles=quantiles)"
@@ -111,6 +112,14 @@ def check_configs(configs: Sequence[Any]) -> None:
                 )
         check_unknown("Config", config.unknown)
         check_function("pre_hook of a Config", config.pre_hook, "pre_hook=lambda args: ...")
+
+
+def warn_of_chosen(names: Iterable[Any], configs: Iterable[Config]) -> None:
+    """A warning for a name in `key` whose value the configurations choose, so that it tells no launch from another."""
+    chosen = {name for config in configs for name in config.kwargs or ()}
+    for name in names:
+        if name in chosen:
+            warn(f"key names {name!r}, which the configurations say: it has no effect", SettingWarning)
 
 
 def check_function(what: str, given: Any, example: str) -> None:

@@ -152,14 +152,14 @@ def test_files_in_memory(tmp_path: Path, mode: str) -> None:
 def test_by_whatever_way_it_is_stored_to(kind: type[np.ndarray[Any, Any]]) -> None:
     locked = array(locked=True, kind=kind)
     square = weft.TensorDescriptor.from_tensor(locked.reshape(4, 4), [4, 4])
-    for call in (
-        lambda: put_by_number[(1,)](locked, np.full(1, 4, np.int64)),
-        lambda: put_into[(1,)](square),
-        lambda: put_first[(1,)](((locked,), 3)),
+    for call, what in (
+        (lambda: put_by_number[(1,)](locked, np.full(1, 4, np.int64)), "out"),
+        (lambda: put_into[(1,)](square), "out"),
+        (lambda: put_first[(1,)](((locked,), 3)), "out[0][0]"),
     ):
         with pytest.raises(LaunchError) as caught:
             call()
-        assert str(caught.value) == REFUSED
+        assert str(caught.value) == REFUSED.replace("`out`", f"`{what}`")
     assert not locked.any()
 
 

@@ -150,6 +150,11 @@ def _refuse_read_only(name: str) -> None:
     )
 
 
+def _label(names: Sequence[str], path: Sequence[int]) -> str:
+    """A part of an argument as the user would write it: `pair[1]`."""
+    return names[path[0]] + "".join(f"[{i}]" for i in path[1:])
+
+
 def refuse_read_only(kernel: Any, found: Sequence[Leaf], names: Sequence[str], args: Sequence[Any]) -> None:
     """LaunchError where an array that the kernel stores to is read-only; `args` are those of the leaves."""
     by_argument = _positions(found)[0]
@@ -159,7 +164,7 @@ def refuse_read_only(kernel: Any, found: Sequence[Leaf], names: Sequence[str], a
         for i in path:
             array = array[i]
         if not _writeable(getattr(array, "base", array) if hasattr(array, "block_shape") else array):
-            _refuse_read_only(names[path[0]])
+            _refuse_read_only(_label(names, path))
 
 
 def _writeable(array: Any) -> bool:
@@ -209,7 +214,7 @@ class _GuardWriter:
         if not leaf[1].startswith(("*", "tensordesc")):
             return
         array, _, value = self._place(leaf)
-        label = self._params[leaf[0][0]]
+        label = _label(self._params, leaf[0])
         # Another array of the same elements may be of another class next time: all are asked, one class quickly.
         if type(value) is np.ndarray:
             test = f"{array}.flags.writeable if {array}.__class__ is ndarray else writeable({array})"

@@ -196,6 +196,21 @@ def test_a_constant_of_a_launched_kernel_that_changes_in_place_is_an_error(tmp_p
         module.kernel[(1,)](out)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "D = collections.defaultdict(lambda: 1)\n" + F + "D['x']",
+        "D = {}\n@weft.constexpr_function\ndef f():\n    return D.setdefault('x', 1)\n",
+        "class C:\n    n = 0\n@weft.constexpr_function\ndef f():\n    C.n += 1\n    return 1\n",
+    ],
+)
+def test_what_functions_change_themselves_is_no_change(text: str, tmp_path: Path) -> None:
+    module, _ = program(tmp_path, text)
+    out = np.zeros(1, np.float32)
+    made = [module.kernel[(1,)](out) for _ in range(3)]
+    assert out[0] == 1 and made[0] is made[1] is made[2]
+
+
 def test_functions_that_changed_run_again(tmp_path: Path) -> None:
     module, _ = program(tmp_path, HOLDER + "g = C(1)\n" + F + "g()")
     out = np.zeros(1, np.float32)

@@ -170,9 +170,11 @@ class ASTSource:
             made_for, self._traced[0] = self._traced[0], None  # passes change it
             if made_for[:2] == (options, target):
                 return made_for[2]
-        return frontend.ast_to_ttir(
+        module = frontend.ast_to_ttir(
             self.fn, self.signature, self.constants, self.attrs, options, target, name=self.symbol
         )
+        self.fn.settle()
+        return module
 
 
 def trace_unfollowed(src: Source, options: CompileOptions, target: GPUTarget) -> None:

@@ -399,6 +399,14 @@ class JITCallable:
                 return True
         return False
 
+    def settle(self) -> None:
+        """Take what its functions have changed while they ran (a cached property, a dictionary that remembers) for no
+        change: the key is made again, and what was compiled stays.
+        """
+        if self._hash is not None and self.has_changed():
+            JITCallable.reset(self)
+            self.cache_key  # noqa: B018 - to look at everything as it is now
+
     def reset(self) -> None:
         """Forget the cache key; the next question computes it from what is captured then."""
         with self._lock:

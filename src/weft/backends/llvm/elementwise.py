@@ -73,15 +73,37 @@ def _instruction(llvm: str) -> Meaning:
     return lambda f, op, a: f.bin(llvm, a[0], a[1])
 
 
-def _intrinsic(llvm: str, *extra: Value) -> Meaning:
-    return lambda f, op, a: f.intrinsic(llvm, a[0].type, [*a, *extra])
+def _intrinsic(llvm: str, of_bits: Callable[[Function, list[Value]], Value], *extra: Value) -> Meaning:
+    """An intrinsic; not every target has it for i1, where it comes to an instruction."""
+
+    def emit(f: Function, op: Asked, a: list[Value]) -> Value:
+        return of_bits(f, a) if a[0].type.elem == "i1" else f.intrinsic(llvm, a[0].type, [*a, *extra])
+
+    return emit
+
+
+def _both(f: Function, a: list[Value]) -> Value:
+    return f.and_(a[0], a[1])
+
+
+def _either(f: Function, a: list[Value]) -> Value:
+    return f.or_(a[0], a[1])
+
+
+def _itself(f: Function, a: list[Value]) -> Value:
+    return a[0]
+
+
+def _other(f: Function, a: list[Value]) -> Value:
+    return f.xor(a[0], const(a[0].type, 1))
 
 
 _FALSE = const(vec("i1", 0), 0)
 MEANINGS |= {f"arith.{name}i": _instruction(name) for name in ("add", "sub", "mul", "and", "or", "xor")}
-MEANINGS |= {f"arith.{name}": _intrinsic(f"{name[-2]}{name[:3]}") for name in ("maxsi", "minsi", "maxui", "minui")}
-MEANINGS |= {f"math.{name}": _intrinsic(name, _FALSE) for name in ("ctlz", "cttz")}
-MEANINGS |= {"math.ctpop": _intrinsic("ctpop"), "math.absi": _intrinsic("abs", _FALSE)}
+MEANINGS |= {"arith.maxsi": _intrinsic("smax", _both), "arith.minsi": _intrinsic("smin", _either)}
+MEANINGS |= {"arith.maxui": _intrinsic("umax", _either), "arith.minui": _intrinsic("umin", _both)}
+MEANINGS |= {f"math.{name}": _intrinsic(name, _other, _FALSE) for name in ("ctlz", "cttz")}
+MEANINGS |= {"math.ctpop": _intrinsic("ctpop", _itself), "math.absi": _intrinsic("abs", _itself, _FALSE)}
 
 
 def _known(v: Value) -> int | None:

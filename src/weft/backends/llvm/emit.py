@@ -174,6 +174,8 @@ class Module:
         self.declarations: dict[str, str] = {}
         self.defined: set[str] = set()
         self.attributes: list[str] = []
+        self.stack = 0
+        """The address space of the target's stack."""
 
     def function(
         self,
@@ -301,7 +303,12 @@ class Function:
         self._labels += 1
         name = f"%a{self._labels}"
         self.types[name] = PTR
-        self.allocas.append(f"  {name} = alloca {type}, i64 {count}, align {align}")
+        text = f"alloca {type}, i64 {count}, align {align}"
+        if self.module.stack:
+            space = f"addrspace({self.module.stack})"
+            self.allocas.append(f"  {name}.s = {text}, {space}")
+            text = f"addrspacecast ptr {space} {name}.s to ptr"
+        self.allocas.append(f"  {name} = {text}")
         return Value(PTR, name)
 
     def variable(self, value: Value) -> Value:

@@ -122,6 +122,27 @@ def test_operands_come_first_and_once() -> None:
 
 
 @weft.jit
+def of_the_program(x, out, n, STEPS: tl.constexpr):
+    i = tl.arange(0, 1024)
+    s = tl.program_id(0)
+    for j in tl.static_range(STEPS):
+        s = s // 3 + s % 5 + j % 2
+    a = tl.load(x + s * 1024 + i)
+    a = tl.exp(a - tl.max(a, 0))
+    tl.store(out + tl.program_id(0) * 1024 + i, a / tl.sum(a, 0))
+
+
+def test_the_next_programs_addresses_are_computed_once() -> None:
+    """They are fetched while this program only computes."""
+    x, out = np.zeros((8, 1024), np.float32), np.zeros((4, 1024), np.float32)
+    with weft.knobs.compilation.scope():
+        weft.knobs.compilation.always_compile = True
+        made = of_the_program[(4,)](x, out, 5, STEPS=STEPS)
+    assert "llvm.prefetch" in made.asm["llir"]
+    np.testing.assert_allclose(out, 1 / 1024, rtol=1e-6)
+
+
+@weft.jit
 def looked_up(x, out, n, STEPS: tl.constexpr):
     i = tl.arange(0, 64)
     a = tl.zeros([64], tl.int32)

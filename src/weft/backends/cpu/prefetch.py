@@ -14,6 +14,7 @@ from weft.backends.cpu.coords import Coords, identity, log2, pinned
 from weft.backends.cpu.elementwise import EMITTERS, memory_type
 from weft.backends.cpu.evaluate import AFFINE_OPS, Buffer, Evaluator, LoopVar, const_of
 from weft.backends.cpu.forms import Uniform, vector_of
+from weft.backends.cpu.order import operands_first
 from weft.backends.cpu.program import Op, Value, element_bits
 from weft.backends.cpu.questions import consecutive_run
 from weft.backends.cpu.schedule import Scheduler
@@ -64,28 +65,48 @@ def find(s: Scheduler, op: Op, operands: Sequence[Value]) -> list[Tile]:
 
 def ahead(s: Scheduler, value: Value, known: dict[Value, Reg | Buffer]) -> Reg | None:
     """A scalar of the loop body, computed now from what is known, if it is plain arithmetic."""
-    have = dict.get(known, value)
-    if isinstance(have, Reg):
-        return have
-    op = value.op
-    if (
-        op is None
-        or op.regions
-        or (op.name not in EMITTERS and op.name not in AFFINE_OPS and op.name not in ("arith.constant", "tt.addptr"))
-    ):
+    made: dict[Value, Reg | None] = {}
+
+    def found(v: Value) -> Reg | None:
+        have = dict.get(known, v)
+        return have if isinstance(have, Reg) else None
+
+    def parts(v: Value) -> list[Value]:
+        return v.op.args if found(v) is None and v.op is not None and _is_plain(v.op) else []
+
+    order = operands_first(value, made, parts)
+    possible: dict[Value, bool] = {}
+    for v in order:
+        plain = found(v) is not None or (v.op is not None and _is_plain(v.op))
+        possible[v] = plain and all(possible[a] for a in parts(v))
+    if not possible[value]:
         return None
+    for v in order:
+        made[v] = found(v) or _computed(s, v, made, known)
+    return made[value]
+
+
+def _is_plain(op: Op) -> bool:
+    known = op.name in EMITTERS or op.name in AFFINE_OPS or op.name in ("arith.constant", "tt.addptr")
+    return known and not op.regions
+
+
+def _computed(
+    s: Scheduler, value: Value, made: dict[Value, Reg | None], known: dict[Value, Reg | Buffer]
+) -> Reg | None:
+    op = value.op
+    assert op is not None
     if op.name == "arith.constant":
         return const_of(value.elem, op.attrs["value"])
-    args = []
-    for a in op.args:
-        reg = ahead(s, a, known)
-        if reg is None:
-            return None
-        args.append(Uniform(reg))
+    args = [made[a] for a in op.args]
+    scalars = [Uniform(reg) for reg in args if reg is not None]
+    if len(scalars) < len(args):
+        return None
     ev = Evaluator(s.f, known, ())
     if op.name == "tt.addptr":
-        return s.f.gep(memory_type(op.args[0].pointee), args[0].value, ev.elementwise_offset(args[1].value))
-    form = ev.elementwise(op, list(args))
+        offset = ev.elementwise_offset(scalars[1].value)
+        return s.f.gep(memory_type(op.args[0].pointee), scalars[0].value, offset)
+    form = ev.elementwise(op, list(scalars))
     return form.value if isinstance(form, Uniform) else None
 
 

@@ -30,6 +30,7 @@ from weft.ir.gpu.ttng import FenceAsyncSharedOp, WarpGroupDotOp
 from weft.layouts import BlockedLayout, DistributedLayout, NVMMASharedLayout
 from weft.layouts.plan import plan_local_access
 from weft.machines import Machine
+from weft.ops.table import ROWS
 from weft.targets.table import products
 
 from .blocks_of_clusters import Bases
@@ -39,7 +40,6 @@ __all__ = ["allocated", "contiguous_dim", "warpgroup_layout", "warpgroup_product
 GROUP = 4
 """Warps that multiply together."""
 LOOPS = ("scf.for", "scf.while")
-UNARY = ("tt.fp_to_fp", "tt.bitcast", "arith.extf", "arith.truncf", "arith.extsi", "arith.trunci")
 
 AccessOf = Callable[[Operation], BlockedLayout | None]
 
@@ -55,7 +55,7 @@ def contiguous_dim(value: SSAValue, access: AccessOf) -> int | None:
     if op.name == "tt.trans":
         inner = contiguous_dim(op.operands[0], access)
         return None if inner is None else ints_of(op.properties["order"]).index(inner)
-    return contiguous_dim(op.operands[0], access) if op.name in UNARY else None
+    return contiguous_dim(op.operands[0], access) if op.name in ROWS and ROWS[op.name].arity == 1 else None
 
 
 def warpgroup_layout(

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from weft.base import LaunchError, LaunchTypeError
-from weft.ops import BY_LANGUAGE
+from weft.ops import BY_LANGUAGE, ELEMENTS
 
 from .protocols import Described, Wrong, check_extent, described, dlpack_device, has, misread, named, tensor_of
 from .streams import may_use_gpu
@@ -44,17 +44,11 @@ __all__ = [
 
 # Names that NumPy, ml_dtypes, PyTorch, JAX and the language give to element types -> the name in a signature.
 _NAMES = {
-    "bool": "i1", "bool_": "i1", "int1": "i1", "i1": "i1", "u1": "i1",
-    **{f"int{n}": f"i{n}" for n in (8, 16, 32, 64)},
+    **{e.numpy: e.language for e in ELEMENTS.values() if e.language},
     **{f"uint{n}": f"u{n}" for n in (8, 16, 32, 64)},
-    **{f"float{n}": f"fp{n}" for n in (16, 32, 64)},
-    "half": "fp16", "float": "fp32", "double": "fp64", "short": "i16", "int": "i32", "long": "i64",
-    "bfloat16": "bf16",
-    "float8_e5m2": "fp8e5", "float8e5": "fp8e5",
-    "float8_e4m3fn": "fp8e4nv", "float8e4nv": "fp8e4nv",
-    "float8_e4m3fnuz": "fp8e4b8", "float8e4b8": "fp8e4b8",
-    "float8_e5m2fnuz": "fp8e5b16", "float8e5b16": "fp8e5b16",
-    "float8e4b15": "fp8e4b15",
+    **{f"float8{name[3:]}": name for name in BY_LANGUAGE if name.startswith("fp8")},
+    "bool_": "i1", "int1": "i1", "u1": "i1", "short": "i16", "int": "i32", "long": "i64",
+    "half": "fp16", "float": "fp32", "double": "fp64",
     "float4_e2m1fn_x2": "u8", "float8_e8m0fnu": "u8",
 }  # fmt: skip
 _NAMES |= {name: name for name in list(_NAMES.values())}

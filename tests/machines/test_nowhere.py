@@ -1,7 +1,7 @@
 """A machine that exists nowhere, defined by rows here: what runs simulated for it agrees with NumPy.
 
-It has warps of 16 lanes, 64 banks, accesses of 8 bytes at most, and a matrix instruction of another shape than any:
-8 x 16 x 16, whose left operand has k along the lanes and whose right one has columns there.
+It has warps of 16 lanes, 64 banks of 8 bytes, accesses of 8 bytes at most, and a matrix instruction of another shape
+than any: 8 x 16 x 16, whose left operand has k along the lanes and whose right one has columns there.
 """
 
 from __future__ import annotations
@@ -16,15 +16,17 @@ import pytest
 from kernels.simulated import CASES, FILES, Simulated
 from weft.ir import parse_module
 from weft.layouts import LinearLayout
+from weft.layouts.banks import count_wavefronts, passes
 from weft.lower import lower
 from weft.machines import Machine
 from weft.passes.gpu_pipelines import gpu_pipeline, gpu_tile_pipeline
 from weft.sim import Options
+from weft.sim.memory import count_wavefronts as simulated_wavefronts
 from weft.targets.instruction import Instruction, Operand
 from weft.targets.nvidia import from_matrix, to_matrix
 from weft.targets.table import add_instructions, products
 
-NOWHERE = Machine("nowhere:1", "nowhere", 1, lanes=16, banks=64, vector_bytes=8, shared_bytes=48 << 10)
+NOWHERE = Machine("nowhere:1", "nowhere", 1, lanes=16, banks=64, bank_bytes=8, vector_bytes=8, shared_bytes=48 << 10)
 WIDE = replace(NOWHERE, name="nowhere:64", lanes=64, vector_bytes=16, generation=0)
 """With warps of 64 lanes, and without matrix instructions."""
 SHAPE = (8, 16, 16)
@@ -113,3 +115,16 @@ def test_warps_of_64_lanes(name: str) -> None:
 def test_products_use_the_machines_own_instruction(name: str) -> None:
     found = agrees(name, NOWHERE)
     assert found and all(isa.startswith("nowhere.multiply.") for isa in found)
+
+
+@pytest.mark.parametrize("banks,bank_bytes", [(64, 4), (64, 8), (16, 8), (32, 2)])
+@pytest.mark.parametrize("stride", [1, 2, 4, 16, 17])
+def test_the_simulator_counts_what_the_planner_predicts(banks: int, bank_bytes: int, stride: int) -> None:
+    machine = replace(NOWHERE, banks=banks, bank_bytes=bank_bytes)
+    for width in (4, 8):
+        addresses = np.arange(16) * max(4 * stride, width)
+        counted, _ = simulated_wavefronts(addresses[None], np.ones((1, 16), np.bool_), width, False, machine)
+        assert counted == count_wavefronts(addresses, width, machine)
+        if stride & stride - 1 == 0:
+            lanes = [int(x) // 4 for x in addresses[[1, 2, 4, 8]]]
+            assert counted == passes(lanes, 5, width // 8, machine)[0]

@@ -1,10 +1,10 @@
 """Passes over the banks of shared memory: what an access costs, exactly, for any linear map.
 
-Memory has 32 banks (64 on some machines) of words of 4 bytes. In one pass every bank delivers one word, to all lanes
-that want it. Lanes go in phases of as many consecutive ones as the banks have words for: all 32 for a word each, 8 for
-16 bytes each. The words that a phase wants are the image of a linear map W; they collide where they share a bank, and a
-bank is a linear map B of the word. Each bank that is asked for anything is asked for as many words as the kernel of B
-has in the image of W, so that a phase takes 2 ** (rank W - rank B W) passes.
+Memory has 32 banks of words of 4 bytes; a machine says how many, and how wide. In one pass every bank delivers one
+word, to all lanes that want it. Lanes go in phases of as many consecutive ones as the banks have words for: all 32
+for a word each, 8 for 16 bytes each. The words that a phase wants are the image of a linear map W; they collide where
+they share a bank, and a bank is a linear map B of the word. Each bank that is asked for anything is asked for as many
+words as the kernel of B has in the image of W, so that a phase takes 2 ** (rank W - rank B W) passes.
 
 The formula is our own; Zhou et al., Linear Layouts (arXiv 2505.23819v5), lemma 9.4, bound it from below.
 """
@@ -17,18 +17,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from weft.machines import DEFAULT
+from weft.machines import DEFAULT, Machine
 
 from . import f2
 
 __all__ = ["count_wavefronts", "passes"]
 
-WORD_LOG = 5
-"""Bits of a word, as a logarithm."""
-WORD_BYTES = DEFAULT.bank_bytes
 
-
-def passes(lanes: Sequence[int], bits_log: int, vector: int, banks: int = DEFAULT.banks) -> tuple[int, int]:
+def passes(lanes: Sequence[int], bits_log: int, vector: int, machine: Machine = DEFAULT) -> tuple[int, int]:
     """(passes over the banks, passes without conflicts) when each lane accesses 2 ** vector consecutive elements.
 
     `lanes` are the offsets, in elements of 2 ** bits_log bits, that each lane bit adds; they are multiples of
@@ -39,8 +35,8 @@ def passes(lanes: Sequence[int], bits_log: int, vector: int, banks: int = DEFAUL
     >>> passes([4, 8, 16, 32, 64], 5, 2)  # 16 bytes of each lane, one after the other
     (4, 4)
     """
-    shift = WORD_LOG - bits_log  # bits of an offset within a word; negative for elements of 8 bytes
-    bank_log = banks.bit_length() - 1
+    shift = machine.bank_bytes.bit_length() + 2 - bits_log  # bits of an offset within a word; negative for larger ones
+    bank_log = machine.banks.bit_length() - 1
     width = max(0, vector - shift)  # the words of one lane: their banks differ, they share the rest of the address
     inside = lanes[: max(0, bank_log - width)]
     words = [(x >> shift if shift >= 0 else x << -shift) >> width << width for x in inside]
@@ -53,7 +49,7 @@ def passes(lanes: Sequence[int], bits_log: int, vector: int, banks: int = DEFAUL
 
 
 def count_wavefronts(
-    addresses: npt.NDArray[np.integer[Any]] | Sequence[int], width: int, banks: int = DEFAULT.banks
+    addresses: npt.NDArray[np.integer[Any]] | Sequence[int], width: int, machine: Machine = DEFAULT
 ) -> int:
     """The wavefronts of one access whose lanes want `width` bytes at these byte addresses, by counting; any addresses.
 
@@ -61,10 +57,10 @@ def count_wavefronts(
     (1, 3)
     """
     starts = np.asarray(addresses, np.int64)
-    words = max(1, width // WORD_BYTES)
-    phase = max(1, banks // words)
+    words = max(1, width // machine.bank_bytes)
+    phase = max(1, machine.banks // words)
     total = 0
     for at in range(0, len(starts), phase):
-        wanted = starts[at : at + phase, None] // WORD_BYTES + np.arange(words)
-        total += int(np.bincount(np.unique(wanted) % banks).max())
+        wanted = starts[at : at + phase, None] // machine.bank_bytes + np.arange(words)
+        total += int(np.bincount(np.unique(wanted) % machine.banks).max())
     return total

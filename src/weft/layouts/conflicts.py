@@ -157,7 +157,7 @@ def wavefronts(
     if isinstance(shared_layout, PaddedSharedLayout):
         return _worst(access, shared_layout, order, size, bits)
     lanes = access.sublayout(["lane"], ["offset"]).columns
-    return passes(lanes, bits.bit_length() - 1, size.bit_length() - 1, BANKS)[0]
+    return passes(lanes, bits.bit_length() - 1, size.bit_length() - 1)[0]
 
 
 def _uncut(shared: PaddedSharedLayout, vector: int) -> int:

@@ -45,13 +45,13 @@ class Offsets:
         """Elements that are side by side, and begin at a multiple of their number, wherever there are gaps."""
         return min((size for pair in self.gaps for size in pair), default=1 << 30)
 
-    def passes(self, lanes: Sequence[int], bits_log: int, vector: int, banks: int) -> tuple[int, int]:
+    def passes(self, lanes: Sequence[int], bits_log: int, vector: int, machine: Machine) -> tuple[int, int]:
         """Passes over the banks as `banks.passes` says; with gaps counted, of the first access of the first warp."""
-        taken, ideal = passes(lanes, bits_log, vector, banks)
+        taken, ideal = passes(lanes, bits_log, vector, machine)
         if not self.gaps:
             return taken, ideal
         starts = with_gaps(np.array(f2.span(lanes)), self.gaps)
-        return count_wavefronts((starts << bits_log) // 8, (1 << vector + bits_log) // 8, banks), ideal
+        return count_wavefronts((starts << bits_log) // 8, (1 << vector + bits_log) // 8, machine), ideal
 
 
 @dataclass(frozen=True)
@@ -169,7 +169,7 @@ def _plain(place: Offsets, moving: int, bytes_log: int, machine: Machine, store:
         first = first[:-1]
     vector = len(first)
     registers = _completed(first, columns, (1 << vector) - 1)
-    wavefronts, ideal = place.passes(place.lanes, bytes_log + 3, vector, machine.banks)
+    wavefronts, ideal = place.passes(place.lanes, bytes_log + 3, vector, machine)
     count = 1 << len(columns) - vector
     mixed = _addresses(columns, registers[vector:], moving)
     more = rearranged(first, f2.identity(vector), len(columns), bytes_log, store)
@@ -181,7 +181,7 @@ def _row_register(place: Offsets, columns: Sequence[int], bytes_log: int, machin
     found: tuple[int, int] | None = None
     for i, column in enumerate(columns):
         if column and not column & 7:
-            taken, _ = place.passes([column, *place.lanes[:2]], bytes_log + 3, 3, machine.banks)
+            taken, _ = place.passes([column, *place.lanes[:2]], bytes_log + 3, 3, machine)
             if found is None or taken < found[0]:
                 found = taken, i
             if taken == 1:
@@ -239,7 +239,7 @@ def _matrix(
     starts = (*rows, *place.others, *(f2.multiply(columns, r) for r in rest))
     if any(x & low for x in starts):
         return None
-    single, _ = place.passes(rows, bytes_log + 3, contiguous, machine.banks)
+    single, _ = place.passes(rows, bytes_log + 3, contiguous, machine)
     vector = size + matrices
     more = rearranged(registers[:vector], f2.identity(vector), len(columns), bytes_log, store)
     return Access(

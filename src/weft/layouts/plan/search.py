@@ -60,7 +60,7 @@ class Planner:
 
     def __init__(self, src: LinearLayout, conversion: LinearLayout, bits: int, machine: Machine) -> None:
         self.machine, self.bits = machine, bits
-        self.banks_log = machine.banks.bit_length() - 1
+        self.banks_log, self.bank_log = machine.banks.bit_length() - 1, machine.bank_bytes.bit_length() - 1
         self.bytes_log = max(0, bits.bit_length() - 4)
         self.word = max(0, 2 - self.bytes_log)
         self.most = max(0, machine.vector_bytes.bit_length() - 1 - self.bytes_log)
@@ -237,7 +237,7 @@ class Planner:
     def _is_crowded(self, candidate: _Candidate) -> bool:
         """Whether the lowest bits and a phase of lanes make more than the banks can tell apart: conflicts for sure."""
         low, a_phase, b_phase = candidate
-        room = max(len(low), self.banks_log + 2 - self.bytes_log)
+        room = max(len(low), self.banks_log + self.bank_log - self.bytes_log)
         if self.size <= room or len(low) + max(len(a_phase), len(b_phase)) <= room:
             return False
         return len({*low, *a_phase}) > room or len({*low, *b_phase}) > room
@@ -254,7 +254,7 @@ class Planner:
                 if v not in rows:
                     break
             width += 1
-        words = width + self.bytes_log - 2
+        words = width + self.bytes_log - self.bank_log
         lanes = side.lanes[: max(0, self.banks_log - words) if words > 0 else self.banks_log]
         price = self._moved(side, width) + self._rearranging(side, low[:width])
         return price, lanes if all(lanes) else tuple([x for x in lanes if x])
@@ -272,11 +272,11 @@ class Planner:
         rest = len(side.registers) - width  # no calls of max: this is called often
         if rest < 0:
             width, rest = width + rest, 0
-        words = width + self.bytes_log - 2
+        words = width + self.bytes_log - self.bank_log
         phase = self.banks_log - words if words > 0 else self.banks_log
         phases = len(side.lanes) - phase if phase > 0 else len(side.lanes)
         passes = 1 << phases if phases > 0 else 1
-        narrow = self.machine.narrow(4 >> -words) if words < 0 else 0.0
+        narrow = self.machine.narrow(1 << width + self.bytes_log)
         return float(1 << rest) * (self.machine.access + self.machine.wavefront * passes + narrow)
 
     def _matrix_cost(self, side: _Side) -> float:

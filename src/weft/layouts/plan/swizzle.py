@@ -36,7 +36,8 @@ def memory_basis(
     offset bits are of elements of one round, and free of conflicts within it.
     """
     flat = _without(turns, [*low, *turns, *apart, *f2.identity(size)], len(low)) if turns else None
-    banks = machine.banks.bit_length() - 1 + 2 - bytes_log - len(low)  # bits of the bank beside those of the vector
+    whole = (machine.banks * machine.bank_bytes).bit_length() - 1
+    banks = whole - bytes_log - len(low)  # bits of the bank beside those of the vector
     segments = max(0, size - len(low) - len(turns) - max(0, banks))
     rows = f2.Echelon([*low, *turns])
     chosen: list[int] = []

@@ -122,7 +122,7 @@ class Context:
         """
         if op.name == "arith.select":
             return self.build.select(*given)
-        if not op.name.startswith("tt."):
+        if not op.name.startswith("tt.") or op.name not in LOWERINGS:
             return self._same_operation(op, given)
         known = {x: self.fragments.get(x) for x in (*op.operands, *op.results)}
         waiting, variables = self.waiting, len(self.program.variables)

@@ -10,6 +10,7 @@ import ast
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,12 @@ NAMES = re.compile(r"^(sim:)?(cuda|hip|xpu):|^sm_?\d")
 INSTRUCTIONS = re.compile(
     r"^(mma\.sync|wgmma|ldmatrix|stmatrix|cp\.async|mbarrier\.|setmaxnreg|tensormap\.|barrier\.cluster|st\.async)[\w.:]*$"
 )
+
+
+@cache
+def parsed(path: Path) -> ast.AST:
+    """The syntax tree of a file."""
+    return ast.parse(path.read_text(encoding="utf-8"))
 
 
 def literals(tree: ast.AST) -> Iterator[str]:
@@ -113,7 +120,7 @@ def test_what_is_asked_of_the_machine(rule: Callable[[ast.AST], Iterator[str]]) 
     for room in RULES[rule]:
         for path in sorted((SOURCE / room).rglob("*.py")):
             name = str(path.relative_to(SOURCE))
-            broken = list(rule(ast.parse(path.read_text(encoding="utf-8"))))
+            broken = list(rule(parsed(path)))
             if broken:
                 found[name], where[name] = len(broken), broken
     known = Counter(STILL.get(rule.__name__, {}))

@@ -120,9 +120,13 @@ class Worker:
             raise RuntimeError(f"ptxas {level}: {(done.stdout + done.stderr)[:2000]}")
         return target.read_bytes()
 
-    def different(self, programs: Sequence[Program]) -> list[int]:
-        """Which of the programs ptxas assembles to something else with -O3."""
+    def different(self, programs: Sequence[Program], mended: bool = False) -> list[int]:
+        """Which of the programs ptxas assembles to something else with -O3; `mended`: than what is written instead with
+        -O0, where -O0 has the fault too.
+        """
         texts = [program.text(f"k{i}") for i, program in enumerate(programs)]
+        if mended:
+            texts = [avoid_faults(text, self.card.capability) for text in texts]
         plain = self.card.results(self.assembled(module(texts, self.card.processor), "-O0"), programs)
         if not self.raw:
             texts = [avoid_faults(text, self.card.capability) for text in texts]

@@ -12,6 +12,9 @@ from assembler.programs import generate
 from assembler.run import Worker, inputs
 from weft.runtime import cuda
 
+AT_EVERY_LEVEL = {"lower bits of a floating-point number, stored"}
+"""Faults that -O0 has too: `lower_bits` compares these with NumPy."""
+
 
 @pytest.fixture(scope="module")
 def worker() -> Worker:
@@ -22,7 +25,7 @@ def worker() -> Worker:
 def test_known_faults_are_avoided(worker: Worker, name: str) -> None:
     for seed in range(4):
         worker.card.give(inputs(seed))
-        assert worker.different(KNOWN[name]) == []
+        assert worker.different(KNOWN[name], mended=name in AT_EVERY_LEVEL) == []
 
 
 @weft.jit

@@ -4,8 +4,8 @@
 
 Each row of such a tile is a piece of 128 bytes that begins at a multiple of 8 bytes, so that it lies in two lines of
 the L1 cache and in five sectors of L2, the first and last of which belong to its neighbours' pieces as well. With as
-many blocks as fit, a multiprocessor of an H100 asks for 16 x 64 x 2 lines, all of its L1 cache. With four blocks it
-asks for 64 KB, and a transposition takes 0.83 of the time. The figures are in decision 28.
+many blocks as fit, a multiprocessor of an H100 asks for 16 x 64 x 2 lines, all of its L1 cache. With three blocks
+it asks for 48 KB, and a transposition takes 0.75 to 0.85 of the time. The figures are in decision 28.
 
 `few_blocks` says how many blocks a multiprocessor is to run at most, so that the lines that they ask for at a time are
 LINES bytes. It says so only where that was measured to help: of programs that load tiles, compute little, and store;
@@ -26,16 +26,17 @@ from weft.ops.table import ELEMENTWISE, ROWS
 
 __all__ = ["few_blocks"]
 
-LINES = 60 << 10
-"""Bytes of lines of the L1 cache that a multiprocessor is to ask for at a time."""
+LINES, FEWER_LINES = 60 << 10, 48 << 10
+"""Bytes of lines of the L1 cache that a multiprocessor is to ask for at a time; and where rows begin at multiples of
+less than 16 bytes, and next to nothing is computed."""
 LINE, SECTOR = 128, 32
 LEAST, LEAST_OF_SEVERAL = 2, 4
 """Blocks at a time, at least; and where a block loads several tiles, which it adds or multiplies."""
 NARROW = 4
 """Bytes of a lane's access below which a program that loads several tiles waits for its load instructions, not for
 memory."""
-MOST_COST = 36.0
-"""What is computed of an element that is loaded, at most; an exponential costs 20, a sigmoid 35."""
+MOST_COST, LITTLE_COST = 36.0, 16.0
+"""What is computed of an element that is loaded, at most; and next to nothing. A sigmoid costs 35, an addition 1."""
 SPECIALISED = 16
 """What integers are known to be multiples of, at most."""
 MOVED = {
@@ -59,7 +60,9 @@ def few_blocks(ops: Sequence[Operation], facts: AxisFacts) -> int:
     narrowest = min(_lane_bytes(op.operands[0], facts) for op in loads)
     if cost > MOST_COST or (len(lines) > 1 and narrowest < NARROW):
         return 0
-    return max(LEAST if len(lines) == 1 else LEAST_OF_SEVERAL, round(LINES / sum(lines)))
+    apart = min(_pieces(op.operands[0], facts)[2] for op in loads)
+    budget = FEWER_LINES if apart < 16 and cost <= LITTLE_COST else LINES
+    return max(LEAST if len(lines) == 1 else LEAST_OF_SEVERAL, round(budget / sum(lines)))
 
 
 def _elements(op: Operation) -> int:

@@ -25,6 +25,12 @@ INT64 = "convert the tensor first, x.to(tl.int64)"
 TURNS = "range(end) or range(start, end, step); tl.range takes hints too"
 
 CASES = [
+    ("v = x.to(tl.float8e5) > i", "unexpected type fp8e5 and int32", "convert first: x.to(tl.float32)"),
+    (
+        "v = tl.pointer_type(tl.float32, tl.float32)",
+        "TypeError: address_space has type `dtype`; expected `int`.",
+        None,
+    ),
     (
         "v: tl.constexp = 3",
         "module `weft.language` has no attribute `constexp`",

@@ -57,6 +57,7 @@ _WAYS: tuple[tuple[str, str], ...] = (
      "lists of a kernel are tuples, which do not change: x = x + (y,) makes a longer one"),
     (r" has no attribute `", "dir() of it, outside of the kernel, lists what it has"),
     # values of a wrong kind
+    (r"^unexpected type (?:fp8\w+ and|\w+ and fp8)", "convert first: x.to(tl.float32)"),
     (r"cannot be indexed$", "tuples and lists can be, and tensors with None and `:`"),
     (r"^unsupported tensor index", _INDEX),
     (r"indices must be integers", "a text or a tuple has an element for each number from 0 on"),

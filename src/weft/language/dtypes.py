@@ -306,6 +306,9 @@ class pointer_type(dtype):
             raise TypeError(f"element_ty has type `{type(element_ty).__name__}`; expected `dtype`.")
         self.element_ty = element_ty
         self.address_space: int = address_space.value if isinstance(address_space, constexpr) else address_space
+        if isinstance(self.address_space, bool) or not isinstance(self.address_space, int):
+            found = type(self.address_space).__name__
+            raise TypeError(f"address_space has type `{found}`; expected `int`.")
         self.const: bool = const.value if isinstance(const, constexpr) else const
         self.of_bool = of_bool
         self.name = f"{'const_' if self.const else ''}pointer<{element_ty}>"

@@ -175,6 +175,7 @@ def _check_made(c: Context, desc: SSAValue, boxes: Boxes) -> None:
                 f"the tensor map is for boxes of {shown[::-1]} with a swizzle of {swizzle} bytes, the layout of the "
                 f"descriptor's blocks consists of boxes of {wanted[::-1]} with {boxes.swizzle}",
                 c.build.span,
+                hint=f"make the map for boxes of {wanted[::-1]} with {boxes.swizzle}, or give the blocks its layout",
                 notes=(Note("the tensor map is made here", span_of(op)),),
             )
 

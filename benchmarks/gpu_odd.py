@@ -35,6 +35,7 @@ FILE = "gpu_odd_kernels"
 OURS = load_side("weft", FILE, jit=weft.jit, tl=weft.language)
 THEIRS = load_side("triton", FILE, jit=triton.jit, tl=triton.language)
 SIZES = (1000, 1001, 1024, 2047, 4097, 6001, 8191, 12345, 12346, 16385, 20001, 32003, 50257, 65535, 100003)
+SQUARES = (4096, 4097, 4098, 4100, 8193, 8196, 8200, 12300, 16388)
 TYPES = {"bf16": torch.bfloat16, "f16": torch.float16, "f32": torch.float32, "i8": torch.int8}
 KERNELS = {"scale": ("bf16", "f16", "f32", "i8"), "rms_norm": ("bf16", "f16", "f32"), "softmax": ("bf16", "f16", "f32")}
 ELEMENTS = 1 << 27
@@ -136,7 +137,7 @@ def _lines(only: str, sizes: Sequence[int]) -> Iterator[tuple[str, int, list[flo
                 print(problem, flush=True)
     for kernel, kind, columns in wanted:
         yield f"{kernel} {kind}", columns, measure(kernel, kind, columns)
-    for size in (4096, 4100):
+    for size in SQUARES:
         if only in f"transposition f16 {size}":
             yield "transposition f16", size, transposed(size)
 

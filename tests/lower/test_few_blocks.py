@@ -66,13 +66,15 @@ def gathered(x, y, out, n, A: tl.constexpr, B: tl.constexpr):
     tl.store(out + i * B + j, tl.load(x + i * n + j * n))
 
 
-def most(kernel: Any, kind: str, rows: int, columns: int, divisor: int, **options: Any) -> int:
+def most(
+    kernel: Any, kind: str, rows: int, columns: int, divisor: int, target: str = "sim:cuda:90", **options: Any
+) -> int:
     types = {**dict.fromkeys(("x", "y", "out"), f"*{kind}"), "n": "i32", "A": "constexpr", "B": "constexpr"}
     facts = {(i,): [["tt.divisibility", 16]] for i in range(3)}
     if divisor > 1:
         facts[3,] = [["tt.divisibility", divisor]]
     source = ASTSource(kernel, types, {"A": rows, "B": columns}, facts)
-    return lane_program(source, "sim:cuda:90", options).most_blocks
+    return lane_program(source, target, options).most_blocks
 
 
 @pytest.mark.parametrize(
@@ -108,3 +110,7 @@ def test_programs_that_wait_for_something_else_stay_as_they_are(kernel: Any, kin
 
 def test_clusters_stay_as_they_are() -> None:
     assert most(transposed, "fp16", 64, 64, 1, num_ctas=2) == 0
+
+
+def test_machines_that_nobody_has_measured_stay_as_they_are() -> None:
+    assert most(transposed, "fp16", 64, 64, 1, target="sim:cuda:80") == 0

@@ -98,7 +98,7 @@ def lower(module: ModuleOp, machine: Machine | None = None) -> LaneProgram:
         context[value] = argument
     cap = int_value(attributes["ttg.maxnreg"]) if "ttg.maxnreg" in attributes else 0
     program.registers = cap
-    program.most_blocks = few_blocks(list(body.ops), context.facts) if program.blocks == 1 else 0
+    program.most_blocks = few_blocks(list(body.ops), context.facts, machine) if program.blocks == 1 else 0
     specialize.lower_body(context, list(body.ops), cap)
     finish(program)
     return program

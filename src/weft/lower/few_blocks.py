@@ -8,9 +8,10 @@ many blocks as fit, a multiprocessor of an H100 asks for 16 x 64 x 2 lines, all 
 it asks for 48 KB, and a transposition takes 0.75 to 0.85 of the time. The figures are in decision 28.
 
 `few_blocks` says how many blocks a multiprocessor is to run at most, so that the lines that they ask for at a time are
-LINES bytes. It says so only where that was measured to help: of programs that load tiles, compute little, and store;
-that have no loops, in which blocks wait for more than memory; and whose rows do not begin at sectors. Where all that
-is known is what is known of a multiple of 16, rows begin at sectors as a rule, and nothing is said either.
+`Machine.lines_at_a_time` bytes. It says so only where that was measured to help: on machines that have the figure; of
+programs that load tiles, compute little, and store; that have no loops, in which blocks wait for more than memory; and
+whose rows do not begin at sectors. Where all that is known is what is known of a multiple of 16, rows begin at sectors
+as a rule, and nothing is said either.
 """
 
 from __future__ import annotations
@@ -22,13 +23,13 @@ from xdsl.ir import Operation, SSAValue
 
 from weft.analysis import AxisFacts
 from weft.ir import bit_width, element_of, is_tensor, pointee_of, shape_of
+from weft.machines import Machine
 from weft.ops.table import ELEMENTWISE, ROWS
 
 __all__ = ["few_blocks"]
 
-LINES, FEWER_LINES = 60 << 10, 48 << 10
-"""Bytes of lines of the L1 cache that a multiprocessor is to ask for at a time; and where rows begin at multiples of
-less than 16 bytes, and next to nothing is computed."""
+FEWER = 0.8
+"""The part of these lines where rows begin at multiples of less than 16 bytes, and next to nothing is computed."""
 LINE, SECTOR = 128, 32
 LEAST, LEAST_OF_SEVERAL = 2, 4
 """Blocks at a time, at least; and where a block loads several tiles, which it adds or multiplies."""
@@ -47,9 +48,9 @@ MOVED = {
 """What a program may have besides operations on single elements."""
 
 
-def few_blocks(ops: Sequence[Operation], facts: AxisFacts) -> int:
+def few_blocks(ops: Sequence[Operation], facts: AxisFacts, machine: Machine) -> int:
     """The blocks that a multiprocessor is to run at a time, at most; 0 for as many as fit."""
-    if any(op.name not in MOVED and op.name not in ELEMENTWISE for op in ops):
+    if not machine.lines_at_a_time or any(op.name not in MOVED and op.name not in ELEMENTWISE for op in ops):
         return 0
     loads = [op for op in ops if op.name == "tt.load" and is_tensor(op.operands[0].type)]
     lines = [found for op in loads if (found := _lines(op.operands[0], facts))]
@@ -61,8 +62,8 @@ def few_blocks(ops: Sequence[Operation], facts: AxisFacts) -> int:
     if cost > MOST_COST or (len(lines) > 1 and narrowest < NARROW):
         return 0
     apart = min(_pieces(op.operands[0], facts)[2] for op in loads)
-    budget = FEWER_LINES if apart < 16 and cost <= LITTLE_COST else LINES
-    return max(LEAST if len(lines) == 1 else LEAST_OF_SEVERAL, round(budget / sum(lines)))
+    part = FEWER if apart < 16 and cost <= LITTLE_COST else 1.0
+    return max(LEAST if len(lines) == 1 else LEAST_OF_SEVERAL, round(part * machine.lines_at_a_time / sum(lines)))
 
 
 def _elements(op: Operation) -> int:

@@ -30,6 +30,7 @@ def _row(
         reserved_bytes=KIB if ampere else 0,
         most_threads=threads,
         most_blocks=blocks,
+        lines_at_a_time=60 * KIB if capability == 90 else 0,
         multiprocessors=multiprocessors,
         async_copies=ampere,
         async_proxy=hopper,

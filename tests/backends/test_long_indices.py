@@ -15,8 +15,8 @@ import weft.language as tl
 from ptx.launching import launch
 from weft.backends.cpu.order import operands_first
 from weft.backends.cpu.schedule import MOST_GATHERED
+from weft.backends.gpu.chains import DEEPEST, chains_divided
 from weft.backends.nvidia import machine
-from weft.backends.nvidia.chains import DEEPEST, chains_divided
 
 STEPS = 120
 

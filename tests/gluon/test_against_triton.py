@@ -14,7 +14,7 @@ import pytest
 
 from frontend.triton_oracle import canonical
 from weft.ir import print_module, verify
-from weft.passes.create_tensormaps import create_tensormaps
+from weft.passes.nvidia.create_tensormaps import create_tensormaps
 from weft.passes.resolve_layouts import resolve_layouts
 
 from .sources import sources, traced

@@ -12,7 +12,7 @@ import pytest
 import weft
 from backends.nvidia.assembling import needs_ptxas
 from hopper.running import Described, launch
-from weft.backends.nvidia import emit
+from weft.backends.gpu import emit
 from weft.ir import parse_module
 from weft.ir.lane import LaneProgram
 from weft.lower import lower

@@ -12,7 +12,7 @@ from weft.base import LayoutError
 from weft.ir import parse_module
 from weft.layouts import NVMMASharedLayout, SwizzledSharedLayout
 from weft.lower import lower
-from weft.lower.boxes import Boxes, boxes_of
+from weft.lower.nvidia.boxes import Boxes, boxes_of
 from weft.sim import BulkCopyError, Options, OutOfBoundsError
 
 from .running import DTYPES, Described, aligned, integers, launch, program_of, read

@@ -9,8 +9,8 @@ import weft
 from backends.nvidia.assembling import assembled, needs_ptxas
 from weft.ir import parse_module
 from weft.lower import lower
-from weft.passes.fence_copies import fence_copies
 from weft.passes.gpu_pipelines import layout_pipeline
+from weft.passes.nvidia.fence_copies import fence_copies
 from weft.sim import Options
 
 from .running import DATA, EVERY, Described, aligned, integers, read, simulate

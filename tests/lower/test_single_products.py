@@ -9,7 +9,7 @@ import pytest
 
 import weft
 import weft.language as tl
-from weft.backends.nvidia import emit
+from weft.backends.gpu import emit
 from weft.backends.nvidia.ptxas import assemble, find_tool
 from weft.compiler import ASTSource, lane_program
 from weft.ir.lane import LaneOp, LaneProgram, Value

@@ -18,6 +18,8 @@ import pytest
 SOURCE = Path(__file__).resolve().parents[2] / "src" / "weft"
 BELOW = ("ops", "layouts", "targets", "ir", "analysis", "passes", "lower", "sim")
 """The rooms that are handed a machine."""
+VENDORS = {"nvidia", "amd", "intel"}
+"""Folders in rooms for what one vendor has: its things are called there what the vendor calls them."""
 
 NAMES = re.compile(r"^(sim:)?(cuda|hip|xpu):|^sm_?\d")
 INSTRUCTIONS = re.compile(
@@ -104,11 +106,9 @@ STILL: dict[str, dict[str, int]] = {
     },
     "names_of_targets": {"layouts/tables.py": 2, "ir/check/attributes.py": 1},
     "widths_of_warps": {"layouts/tables.py": 1},
-    "mnemonics": {  # lowerings and meanings of what only NVIDIA's GPUs have, and names of what is awaited
+    "mnemonics": {  # names of what is awaited, and instructions that one vendor has
         "analysis/hazards.py": 2, "analysis/liveness.py": 3, "analysis/touches.py": 7, "layouts/tables.py": 1,
-        "lower/bulk.py": 6, "lower/fences.py": 1, "lower/grouping.py": 1, "lower/mbarriers.py": 12,
-        "lower/shared.py": 1, "lower/sink_loads.py": 1, "lower/specialize.py": 3, "lower/tensormaps.py": 3,
-        "lower/warpgroup.py": 7, "sim/products.py": 1, "sim/reach.py": 2, "sim/special.py": 12,
+        "lower/grouping.py": 1, "lower/shared.py": 1, "lower/sink_loads.py": 1, "sim/reach.py": 2, "sim/special.py": 12,
     },
 }  # fmt: skip
 
@@ -120,6 +120,8 @@ def test_what_is_asked_of_the_machine(rule: Callable[[ast.AST], Iterator[str]]) 
     for room in RULES[rule]:
         for path in sorted((SOURCE / room).rglob("*.py")):
             name = str(path.relative_to(SOURCE))
+            if set(path.relative_to(SOURCE).parts[1:-1]) & VENDORS:
+                continue
             broken = list(rule(parsed(path)))
             if broken:
                 found[name], where[name] = len(broken), broken

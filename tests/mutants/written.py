@@ -108,10 +108,10 @@ ROWS: tuple[tuple[str, str, str, str], ...] = (
     ("compiler/stages.py", "        str(target),\n", "        target.backend,\n", "the key forgets which GPU"),
     ("compiler/stages.py", "        versions(),\n", "", "the key forgets the versions"),
     # PTX
-    ("backends/nvidia/memory.py", '    if elem == "i1":\n        parts = e.parts(word, "i8", shape.each)\n        return [e.pure(f"icmp ne i8 {e.name(p)}, 0") for p in parts]\n',
+    ("backends/gpu/memory.py", '    if elem == "i1":\n        parts = e.parts(word, "i8", shape.each)\n        return [e.pure(f"icmp ne i8 {e.name(p)}, 0") for p in parts]\n',
      '    if elem == "i1":\n        parts = e.parts(word, "i8", shape.each)\n        return [e.pure(f"trunc i8 {e.name(p)} to i1") for p in parts]\n',
      "a boolean byte of 2 is false"),
-    ("backends/nvidia/memory.py", "more = at * shape.bits // shape.each // 8\n            if mask in", "more = at * shape.bits // 8\n            if mask in",
+    ("backends/gpu/memory.py", "more = at * shape.bits // shape.each // 8\n            if mask in", "more = at * shape.bits // 8\n            if mask in",
      "the second vector of an access is too far away"),
     ("backends/nvidia/assembler_faults.py", "        if result not in compared:\n            return m[0]\n", "        return m[0]\n",
      "negations within minima are left to ptxas"),

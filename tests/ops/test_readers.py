@@ -9,8 +9,8 @@ import weft.ir.gpu.check  # fills
 import weft.lower  # fills the lowerings
 from weft.backends.cpu.elementwise import EMITTERS
 from weft.backends.cpu.evaluate import AFFINE_OPS, SHAPE_OPS
+from weft.backends.gpu.elementwise import SCALARS
 from weft.backends.llvm.elementwise import MEANINGS, meaning_of
-from weft.backends.nvidia.elementwise import SCALARS
 from weft.ir.check.rules import LAYOUT_RULES, RULES
 from weft.ir.elementwise import CLASSES
 from weft.ir.lane import is_elementwise

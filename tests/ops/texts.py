@@ -22,8 +22,8 @@ import weft
 from ptx.launching import parameters, without_assembler
 from ptx.parsing import Program
 from ptx.spaces import Global
+from weft.backends.gpu.approximations import APPROXIMATIONS
 from weft.backends.llvm.vecmath import registry
-from weft.backends.nvidia.approximations import APPROXIMATIONS
 from weft.compiler import IRSource, gpu
 from weft.ops import ELEMENTS
 from weft.ops.casts import FLOAT_PREDICATES, INTEGER_PREDICATES

@@ -15,7 +15,7 @@ from weft.lower import lower
 from weft.machines import Machine, machine_of
 from weft.passes import gpu_pipelines, tile_pipeline
 from weft.passes.gpu_pipelines import gpu_pipeline
-from weft.passes.share_stored import share_stored
+from weft.passes.nvidia.share_stored import share_stored
 from weft.sim import Options, run
 
 from .two_arrays import TILES

@@ -10,7 +10,7 @@ import weft
 import weft.language as tl
 from weft.ir import parse_module, print_module, verify
 from weft.ir.gpu.ttng import WarpGroupDotOp
-from weft.passes.start_from_zero import start_from_zero
+from weft.passes.nvidia.start_from_zero import start_from_zero
 
 LAYOUTS = """
 #mma = #ttg.nvidia_mma<{versionMajor = 3, versionMinor = 0, warpsPerCTA = [4, 1], instrShape = [16, 64, 16]}>

@@ -7,7 +7,7 @@ import pytest
 
 from gpu.isa_memory import FAMILIES, TURNS, cases
 from gpu.test_isa import AROUND, GROUPS, MOVES, PLAIN, PRODUCTS, REST
-from weft.backends.nvidia import emit
+from weft.backends.gpu import emit
 from weft.sim import Options, run
 from weft.targets.nvidia import INSTRUCTIONS
 

@@ -12,13 +12,14 @@ from typing import Any
 from xdsl.dialects.builtin import ModuleOp
 
 from weft.analysis import wrapped_offsets
-from weft.backends.nvidia import Emitted, assembly, emit_llvm, emitted_of, ptx_target
+from weft.backends.gpu import Emitted, emit_llvm, emitted_of
+from weft.backends.nvidia import assembly, ptx_target
 from weft.base import CompileOptions
 from weft.ir import print_module
 from weft.ir.lane import LaneProgram, text_of
 from weft.lower import lower
-from weft.passes.fence_copies import fence_copies
 from weft.passes.gpu_pipelines import check_layout_ir, gpu_pipeline, gpu_tile_pipeline, layout_pipeline
+from weft.passes.nvidia.fence_copies import fence_copies
 
 from . import gpu
 from .options import Options

@@ -17,10 +17,10 @@ from weft.ir import i32_attr, int_value, verify
 from weft.ir.lane import LaneProgram
 from weft.lower import lower
 from weft.machines import Machine
-from weft.passes.create_tensormaps import create_tensormaps
-from weft.passes.fence_copies import fence_copies
-from weft.passes.fence_reads import fence_reads
 from weft.passes.gpu_pipelines import check_layout_ir, gpu_pipeline, gpu_tile_pipeline, layout_pipeline
+from weft.passes.nvidia.create_tensormaps import create_tensormaps
+from weft.passes.nvidia.fence_copies import fence_copies
+from weft.passes.nvidia.fence_reads import fence_reads
 from weft.passes.resolve_layouts import resolve_layouts
 
 from .options import make_options

@@ -21,14 +21,12 @@ from weft.machines import DEFAULT, Machine, machine_of
 
 from . import (
     atomics,
-    bulk,
     calls,
     control,
     dot,
     elements,
     gather,
     histogram,
-    mbarriers,
     memory,
     picked,
     polls,
@@ -38,16 +36,14 @@ from . import (
     scan,
     shapes,
     shared,
-    specialize,
-    tensormaps,
-    warpgroup,
 )
 from .barriers import insert_barriers
 from .context import LOWERINGS, Context
-from .fences import insert_fences
 from .few_blocks import few_blocks
 from .in_parts import hold_less
 from .mask_loads import mask_loads
+from .nvidia import bulk, mbarriers, specialize, tensormaps, warpgroup
+from .nvidia.fences import insert_fences
 from .order_globals import order_globals
 from .placement import place
 from .share import share

@@ -35,7 +35,7 @@ from weft.machines import Machine
 
 from .blocks_of_clusters import Bases, operand_division
 from .layout_choices import SHAPES, TURNED_VIEWS, VIEWS, AnyLayout, Choices, carried, linear_of, natural_result
-from .warpgroup_products import allocated, contiguous_dim, warpgroup_product
+from .nvidia.warpgroup_products import allocated, contiguous_dim, warpgroup_product
 
 __all__ = ["assign_layouts"]
 

@@ -21,16 +21,16 @@ from .drop_unchanged import drop_unchanged
 from .explain_asserts import explain_asserts
 from .inline_calls import inline_calls
 from .join_branches import join_branches
-from .join_products import join_products
+from .nvidia.join_products import join_products
+from .nvidia.share_stored import share_stored
+from .nvidia.start_from_zero import start_from_zero
 from .partial_sums import partial_sums
 from .pipeline_loads import pipeline_loads
 from .pipelines import tile_pipeline
 from .recoalesce import recoalesce
 from .rewrite_descriptors import rewrite_descriptors
 from .scalarize_carried import scalarize_carried
-from .share_stored import share_stored
 from .split_products import split_products
-from .start_from_zero import start_from_zero
 from .store_operands import store_operands
 from .structure_branches import structure_branches
 

@@ -35,7 +35,7 @@ from .blocks_of_clusters import Bases, Clusters, divided, own_shape
 from .blocks_of_threads import VECTOR_BITS, access_layout, blocked_for, multiplying_layout
 from .buffered_tiles import is_multiplied
 from .matrix_layouts import matrix_layouts
-from .warpgroup_products import warpgroup_layout
+from .nvidia.warpgroup_products import warpgroup_layout
 
 __all__ = ["SHAPES", "TURNED_VIEWS", "VIEWS", "AnyLayout", "Choices", "carried", "linear_of", "natural_result"]
 

@@ -11,11 +11,12 @@ import numpy as np
 from weft.base import Unsupported, WeftError
 from weft.ir.lane import Block, LaneOp, Value
 
-from . import access, products, registers, special
+from . import access, registers, special
 from .access import need_defined
 from .arithmetic import is_elementwise
 from .errors import DivergenceError, SimulationError
 from .machine import Context, Environment, Wait
+from .nvidia import products
 from .values import Array, Fragment, full
 
 __all__ = ["Uncountable", "start"]

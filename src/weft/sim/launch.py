@@ -12,15 +12,15 @@ from weft.ir.lane import LaneOp, LaneProgram, Value
 from weft.targets.nvidia import encode
 from weft.targets.table import instruction
 
-from .assembly_memory import touches_memory
-from .bulk import finish
 from .clusters import check_ends
 from .control import start
 from .debugger import Names, watching
 from .errors import ScheduleError
 from .machine import Batch, Launch
-from .maps import SCRATCH, aligned, base_of, tensor_map
 from .memory import GlobalMemory
+from .nvidia.assembly_memory import touches_memory
+from .nvidia.bulk import finish
+from .nvidia.maps import SCRATCH, aligned, base_of, tensor_map
 from .options import Options, current_options
 from .report import Report
 from .values import DTYPES, Array, Fragment

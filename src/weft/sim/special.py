@@ -15,16 +15,16 @@ from weft.targets.instruction import Instruction
 from weft.targets.table import first_with, has, instruction
 
 from .access import need_defined
-from .assembly import assembly
-from .barriers import mbarrier
-from .bulk import bulk
 from .clusters import cluster_arrive, cluster_wait
 from .debugger import assembled
 from .errors import DivergenceError, TrapError
 from .machine import Access, Context, Wait
+from .nvidia.assembly import assembly
+from .nvidia.barriers import mbarrier
+from .nvidia.bulk import bulk
+from .nvidia.products import await_products, end_group, issue
+from .nvidia.sent import send
 from .printing import print_op
-from .products import await_products, end_group, issue
-from .sent import send
 from .values import DTYPES, Array, Fragment, full
 
 __all__ = ["HANDLERS", "WAITING"]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from weft.backends.nvidia import Emitted, emit
+from weft.backends.gpu import Emitted, emit
 from weft.backends.nvidia.ptxas import MachineCode, assemble, find_tool
 from weft.ir import parse_module
 from weft.ir.lane import LaneProgram

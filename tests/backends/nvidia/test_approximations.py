@@ -11,11 +11,11 @@ import pytest
 
 from vecmath.cases import CASES, reference, samples
 from vecmath.jit import Compiled, bit_patterns, specials, ulps
+from weft.backends.gpu import approximate_instructions, emit
+from weft.backends.gpu.approximations import APPROXIMATIONS
 from weft.backends.llvm.vecmath import definition
 from weft.backends.llvm.vecmath.expr import X, fabs, sqrt, where
 from weft.backends.llvm.vecmath.registry import invoke
-from weft.backends.nvidia import approximate_instructions, emit
-from weft.backends.nvidia.approximations import APPROXIMATIONS
 
 from .assembling import kinds
 from .test_elementwise import program

@@ -12,7 +12,8 @@ import weft
 import weft.language as tl
 from ptx.launching import launch
 from sim.kit import Kit
-from weft.backends.nvidia import Emitted, emit, machine
+from weft.backends.gpu import Emitted, emit
+from weft.backends.nvidia import machine
 from weft.base import Unsupported
 from weft.ir.lane import Block, LaneProgram, Parameter, Value, verify
 from weft.machines import machine_of

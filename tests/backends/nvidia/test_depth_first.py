@@ -8,8 +8,8 @@ import pytest
 
 import weft
 import weft.language as tl
-from weft.backends.nvidia.depth_first import DEFINED, NAMES, _is_movable, depth_first
-from weft.backends.nvidia.emission import emit_llvm
+from weft.backends.gpu.depth_first import DEFINED, NAMES, _is_movable, depth_first
+from weft.backends.gpu.emission import emit_llvm
 from weft.compiler import ASTSource, lane_program
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from sim.kit import Kit
 from vecmath.jit import optimise
-from weft.backends.nvidia import emit, emit_llvm
+from weft.backends.gpu import emit, emit_llvm
 
 from .assembling import kinds
 from .test_elementwise import program

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from sim.kit import Kit
+from weft.backends.gpu import emit
 from weft.backends.llvm import vecmath
-from weft.backends.nvidia import emit
 from weft.base import Unsupported
 from weft.ir.lane import LaneProgram
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from sim.kit import Kit
-from weft.backends.nvidia import emit
+from weft.backends.gpu import emit
 from weft.base import Unsupported
 from weft.ir.lane import Value
 from weft.machines import machine_of

@@ -11,7 +11,7 @@ import weft
 import weft.gluon.language as gl
 from sim.kit import Kit
 from weft import gluon
-from weft.backends.nvidia import emit
+from weft.backends.gpu import emit
 from weft.base import Unsupported
 from weft.gluon import GluonASTSource
 from weft.ir.lane import LaneProgram, Value

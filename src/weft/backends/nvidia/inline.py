@@ -11,7 +11,7 @@ import re
 from weft.base import CompilationError
 from weft.ir.lane import LaneOp
 
-from .emitter import BITS, CONVERGENT, LLVM, Emitter, Register, emitter
+from ..gpu.emitter import BITS, CONVERGENT, LLVM, Emitter, Register, emitter
 
 __all__: list[str] = []
 

@@ -13,8 +13,8 @@ from weft.ir.lane import ELEMENT_BITS, LaneOp
 from weft.targets.nvidia import Instruction, Operand, instruction
 from weft.targets.table import first_with
 
-from .emitter import BITS, CONVERGENT, CONVERGENT_PURE, LLVM, Emitter, Register, Sum, emitter
-from .memory import CONSTRAINTS, address_text
+from ..gpu.emitter import BITS, CONVERGENT, CONVERGENT_PURE, LLVM, Emitter, Register, Sum, emitter
+from ..gpu.memory import CONSTRAINTS, address_text
 
 __all__: list[str] = []
 

@@ -17,9 +17,9 @@ from weft.backends.llvm.aborts import told
 from weft.base import CompilerCrash, Unsupported
 from weft.machines import Machine
 
-from .apart import terms_apart
+from ..gpu.apart import terms_apart
+from ..gpu.chains import chains_divided
 from .assembler_faults import avoid_faults
-from .chains import chains_divided
 
 __all__ = ["PTXTarget", "assembly", "begin", "ptx_target"]
 

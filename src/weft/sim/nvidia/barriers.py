@@ -16,11 +16,11 @@ from weft.base import Note
 from weft.ir.lane import LaneOp
 from weft.targets.nvidia import MBarrier, MBarrierError
 
-from .access import CLUSTER_BITS
-from .errors import BarrierMisuseError, RaceError, Thread
-from .machine import Batch, Context, Flight, Wait
-from .reach import Reach
-from .values import Array, Fragment, full
+from ..access import CLUSTER_BITS
+from ..errors import BarrierMisuseError, RaceError, Thread
+from ..machine import Batch, Context, Flight, Wait
+from ..reach import Reach
+from ..values import Array, Fragment, full
 
 __all__ = ["Barrier", "barrier_at", "check_overtaken", "mbarrier", "misused", "touch"]
 

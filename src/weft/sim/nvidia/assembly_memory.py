@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .access import combined, fetch, put, rounds
-from .contexts import Access
+from ..access import combined, fetch, put, rounds
+from ..contexts import Access
+from ..values import DTYPES
 from .ptx_text import Group, Operand, Place, PTXError
 from .ptx_values import bits_of, integers
-from .values import DTYPES
 
 if TYPE_CHECKING:
     from .assembly import Run

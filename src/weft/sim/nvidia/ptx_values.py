@@ -7,8 +7,8 @@ import numpy as np
 from weft.ops.dtypes import DTYPES
 from weft.ops.rounding import round_to
 
+from ..values import Array
 from .ptx_text import PTXError
-from .values import Array
 
 __all__ = ["FLOATS", "PAIRS", "as_bits", "bits_of", "floats", "integers", "is_float", "join_pair", "packed", "pair"]
 

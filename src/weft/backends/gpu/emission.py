@@ -20,6 +20,8 @@ from weft.backends.llvm.emit import Value, vec
 from weft.ir.lane import LaneProgram, Parameter, verify
 from weft.ops import ELEMENTS
 
+from ..nvidia import inline, instructions
+from ..nvidia.machine import assembly, ptx_target
 from . import (
     control,
     conversions,
@@ -27,8 +29,6 @@ from . import (
     division,
     elementwise,
     floats,
-    inline,
-    instructions,
     integers,
     memory,
     registers,
@@ -36,7 +36,6 @@ from . import (
 from .depth_first import depth_first, may_be_alone
 from .emitter import LLVM, Body, Emitter, Register
 from .lines import Lines
-from .machine import assembly, ptx_target
 from .registers import make_cluster_barriers
 from .turns import turns_of
 

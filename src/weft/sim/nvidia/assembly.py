@@ -16,13 +16,13 @@ from weft.base import Unsupported
 from weft.ir import CLOCKS
 from weft.ir.lane import LaneOp, Value
 
+from ..machine import Context, Wait
+from ..values import DTYPES, Array, Fragment, union
 from .assembly_memory import INSTRUCTIONS
-from .machine import Context, Wait
 from .ptx_floats import compare_floats, convert, float_operation
 from .ptx_integers import INTEGERS, compare_integers
 from .ptx_text import Group, Number, Operand, Place, PTXError, Register, Special, Statement, statements
 from .ptx_values import FLOATS, as_bits, bits_of, floats, integers, is_float
-from .values import DTYPES, Array, Fragment, union
 
 __all__ = ["assembly"]
 

@@ -13,9 +13,9 @@ import numpy as np
 from weft.base import Note
 from weft.ir.lane import LaneOp
 
-from .errors import InFlightError
-from .machine import Context
-from .values import Array, Fragment
+from ..errors import InFlightError
+from ..machine import Context
+from ..values import Array, Fragment
 
 __all__ = ["await_products", "carry", "end_group", "issue", "watch"]
 

@@ -7,7 +7,7 @@ from xdsl.ir import Operation
 from weft.ir import int_value
 from weft.ir.lane import Value
 
-from .context import Context, lowering
+from ..context import Context, lowering
 from .mbarriers import elected
 
 BYTES = 128

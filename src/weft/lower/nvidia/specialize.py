@@ -30,7 +30,7 @@ from weft.ir import ints_of, span_of, walk
 from weft.ir.lane import ELEMENT_BITS, Block, LaneOp, Value, is_elementwise
 from weft.targets.table import first_with, has, instruction
 
-from .context import Context, lowering
+from ..context import Context, lowering
 from .mbarriers import elected
 
 __all__ = ["lower_body"]

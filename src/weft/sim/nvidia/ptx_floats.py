@@ -13,11 +13,11 @@ import numpy as np
 from weft.ops.floats import fma
 from weft.ops.rounding import round_to
 
-from .libdevice import known
-from .libdevice import run as library
+from ..libdevice import known
+from ..libdevice import run as library
+from ..values import DTYPES, Array
 from .ptx_text import PTXError
 from .ptx_values import FLOATS, PAIRS, as_bits, bits_of, floats, integers, is_float, join_pair, packed, pair
-from .values import DTYPES, Array
 
 __all__ = ["compare_floats", "convert", "float_operation"]
 

@@ -38,7 +38,7 @@ from weft.ir import (
 from weft.ir.gpu import name_of, ttg, ttng
 from weft.layouts import NVMMASharedLayout
 
-from .removal import remove
+from ..removal import remove
 
 __all__ = ["create_tensormaps"]
 

@@ -10,7 +10,7 @@ from weft.base import LaunchError
 from weft.ir.lane import Parameter
 from weft.targets.nvidia import TensorMap, map_of
 
-from .values import Array
+from ..values import Array
 
 __all__ = ["SCRATCH", "aligned", "base_of", "tensor_map"]
 

@@ -26,7 +26,7 @@ from weft.ir.gpu.ttng import FenceAsyncSharedOp
 from weft.layouts import NVMMASharedLayout
 from weft.machines import Machine
 
-from .removal import remove
+from ..removal import remove
 
 __all__ = ["share_stored"]
 

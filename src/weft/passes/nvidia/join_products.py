@@ -31,8 +31,8 @@ from weft.ir.gpu.ttg import ConvertLayoutOp, LocalAllocOp, LocalLoadOp
 from weft.ir.gpu.ttng import FenceAsyncSharedOp, WarpGroupDotOp, WarpGroupDotWaitOp
 from weft.machines import Machine
 
-from .effects import shareable
-from .removal import remove
+from ..effects import shareable
+from ..removal import remove
 
 __all__ = ["join_products"]
 

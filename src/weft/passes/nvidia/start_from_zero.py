@@ -27,7 +27,7 @@ from xdsl.ir import Operation, SSAValue
 from weft.ir import Builder, element_of, i1, is_int, splat_value, tt, walk
 from weft.ir.gpu.ttng import WarpGroupDotOp
 
-from .removal import remove
+from ..removal import remove
 
 __all__ = ["start_from_zero"]
 

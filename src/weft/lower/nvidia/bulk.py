@@ -12,8 +12,8 @@ from weft.ir.gpu import MemDescType, encoding_of
 from weft.ir.types import TensorDescType, signless
 from weft.layouts import LinearLayout, NVMMASharedLayout, f2
 
+from ..context import Context, lowering
 from .boxes import Boxes, boxes_of, boxes_within, columns_of
-from .context import Context, lowering
 from .mbarriers import elected, holds
 
 __all__ = ["boxes_of_descriptor", "parameter_of"]

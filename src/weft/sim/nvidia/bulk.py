@@ -20,12 +20,12 @@ from weft.ir.lane import LaneOp
 from weft.targets.nvidia import MBarrierError, TensorMap, decode
 from weft.targets.table import instruction
 
-from .access import combined, need_defined
+from ..access import combined, need_defined
+from ..errors import BulkCopyError, BulkCopyWarning, OutOfBoundsError, UninitializedError
+from ..machine import Batch, Context, Flight, Wait
+from ..reach import Reach
+from ..values import DTYPES, Array, full
 from .barriers import barrier_at, check_overtaken, misused, touch
-from .errors import BulkCopyError, BulkCopyWarning, OutOfBoundsError, UninitializedError
-from .machine import Batch, Context, Flight, Wait
-from .reach import Reach
-from .values import DTYPES, Array, full
 
 __all__ = ["bulk", "finish"]
 

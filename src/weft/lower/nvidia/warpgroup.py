@@ -27,11 +27,11 @@ from weft.targets.instruction import Instruction
 from weft.targets.nvidia import descriptor
 from weft.targets.table import products
 
-from .context import Context, elem_of, lowering, tile_shape
-from .fragments import assembled, held, points
+from ..context import Context, elem_of, lowering, tile_shape
+from ..fragments import assembled, held, points
+from ..unfit import named, not_readable, other_lanes
 from .matrices import Matrix, matrix_of, origin, places, start
 from .mbarriers import holds
-from .unfit import named, not_readable, other_lanes
 
 GROUP = 4
 """Warps that multiply together."""

@@ -10,11 +10,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-from .arithmetic import elementwise
-from .libdevice import run as library
+from ..arithmetic import elementwise
+from ..libdevice import run as library
+from ..values import Array
 from .ptx_text import PTXError
 from .ptx_values import as_bits, bits_of, integers
-from .values import Array
 
 __all__ = ["INTEGERS", "compare_integers"]
 

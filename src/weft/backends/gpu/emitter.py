@@ -29,9 +29,9 @@ from weft.ir.lane import LaneOp, LaneProgram
 from weft.ops import ELEMENTS
 from weft.ops.dtypes import DTYPES
 
+from ..nvidia.machine import PTXTarget
 from .approximations import APPROXIMATIONS
 from .lines import Lines
-from .machine import PTXTarget
 from .turns import Turns
 
 __all__ = ["EMITTERS", "LLVM", "Emitter", "Part", "Register", "Sum", "emitter"]

@@ -33,7 +33,7 @@ from weft.machines import Machine
 from weft.ops.table import ROWS
 from weft.targets.table import products
 
-from .blocks_of_clusters import Bases
+from ..blocks_of_clusters import Bases
 
 __all__ = ["allocated", "contiguous_dim", "warpgroup_layout", "warpgroup_product"]
 

@@ -14,12 +14,12 @@ from weft.ir.lane import LaneOp
 from weft.targets.nvidia import MBarrierError
 from weft.targets.table import instruction
 
-from .access import CLUSTER_BITS, need_defined
+from ..access import CLUSTER_BITS, need_defined
+from ..errors import BarrierMisuseError, BulkCopyError, OutOfBoundsError
+from ..machine import Context, Flight, Wait
+from ..reach import Reach
+from ..values import Array, full
 from .barriers import barrier_at, check_overtaken, misused, touch
-from .errors import BarrierMisuseError, BulkCopyError, OutOfBoundsError
-from .machine import Context, Flight, Wait
-from .reach import Reach
-from .values import Array, full
 
 __all__ = ["send"]
 

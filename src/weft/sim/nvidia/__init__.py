@@ -1,0 +1,1 @@
+"""What only NVIDIA's GPUs have."""

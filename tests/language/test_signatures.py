@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import importlib.util
 import inspect
+import pkgutil
 from typing import Any
 
 import pytest
 
+import weft.gluon.language as gl
 import weft.language as tl
-from weft.language import core, math, random, semantic, standard
+from weft.language import builtins, core, math, random, semantic, standard
 
 HAVE_TRITON = importlib.util.find_spec("triton") is not None
 needs_triton = pytest.mark.skipif(not HAVE_TRITON, reason="Triton is not installed")
@@ -23,6 +25,22 @@ def test_every_public_name_is_there() -> None:
     newer = {"atomic_load", "atomic_store", "atomic_poll", "expect_zero"}  # 140 are Triton 3.6's
     assert len(tl.__all__) == len(set(tl.__all__)) == 140 + len(newer) and newer < set(tl.__all__)
     assert all(hasattr(tl, name) for name in tl.__all__)
+
+
+FAMILIES = [importlib.import_module(f.name) for f in pkgutil.iter_modules(builtins.__path__, "weft.language.builtins.")]
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda module: module.__name__.rpartition(".")[2])
+def test_a_builtin_is_public_where_its_file_says_so(family: Any) -> None:
+    name = family.__name__.rpartition(".")[2]
+    if name in ("commuting", "internals"):  # not of the language
+        assert not set(family.__all__) & {*tl.__all__, *gl.__all__}
+        return
+    public = set(family.__all__)
+    assert public and public <= set(tl.__all__) and public <= set(core.__all__)
+    assert all(getattr(tl, each) is getattr(core, each) is getattr(family, each) for each in public)
+    inherited = {each for each in public if getattr(gl, each, None) is getattr(family, each)}
+    assert inherited == (set() if name == "tl_only" else public)
 
 
 def parameters(function: Any) -> list[tuple[str, Any, str]]:

@@ -30,7 +30,7 @@ from .errors import (
     hinted,
     render,
 )
-from .faces import lazy_face
+from .faces import lazy_face, publish
 from .options import CompileOptions
 from .spans import Span, caret_line
 from .warned import warn_at
@@ -73,4 +73,5 @@ __all__ = [
     "CompileOptions",
     # packages
     "lazy_face",
+    "publish",
 ]

@@ -1,4 +1,4 @@
-"""Faces of packages whose names are loaded when they are first used.
+"""Faces of packages: names loaded when they are first used, and names gathered from the files that define them.
 
     __getattr__ = lazy_face(__name__, {"hazards": "Hazards Pending", "liveness": "Lifetime"})
 
@@ -11,9 +11,31 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Callable, Mapping
+from types import ModuleType
 from typing import Any
 
-__all__ = ["lazy_face"]
+__all__ = ["lazy_face", "publish"]
+
+
+def publish(face: dict[str, Any], modules: str = "", internal: bool = False) -> None:
+    """Write the `__all__` of a face that gathers names by `from .memory import *`: all that it has so far.
+
+    `modules` names those of its modules that belong to them; `internal` takes names that begin with one `_` as well.
+    A face imports below the call what it has and `import *` leaves out.  Type checkers take what comes by a star for
+    public, as long as the face has no `__all__` that they see and cannot follow.
+
+    >>> face = {"load": print, "_unwrap": print, "sys": sys, "math": sys, "annotations": annotations, "__doc__": ""}
+    >>> publish(face, "math")
+    >>> face["__all__"]
+    ['load', 'math']
+    """
+    prefix = "__" if internal else "_"
+    face["__all__"] = sorted(
+        name
+        for name, value in face.items()
+        if name in modules.split()
+        or not (name.startswith(prefix) or isinstance(value, ModuleType) or value in (annotations, publish))
+    )
 
 
 def lazy_face(package: str, names: Mapping[str, str], modules: Mapping[str, str] = {}) -> Callable[[str], Any]:

@@ -25,16 +25,9 @@ from .constants import constexpr, unwrap_shape
 from .protocol import base_type
 
 __all__ = [
-    "TRITON_MAX_TENSOR_NUMEL",
-    "block_of",
     "block_type",
-    "check_shape",
-    "const",
     "dtype",
-    "get_int_dtype",
-    "pi32_t",
     "pointer_type",
-    "slice_type",
     "void",
     # scalars
     "bfloat16",

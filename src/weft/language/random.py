@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from .semantic import TritonSemantic
 
 __all__ = [
-    "N_ROUNDS_DEFAULT",
     "pair_uniform_to_normal",
     "philox",
     "philox_impl",

@@ -19,7 +19,8 @@ from .builtins.collectives import reduce_with_indices, restore_axis
 from .callable import constexpr_function
 from .constants import constexpr, known_axis, known_flag, shown, unwrap, unwrap_shape, wrap_axis
 from .protocol import standard_function
-from .sorting import bitonic_merge, flip, sort, sort_impl, topk
+from .sorting import bitonic_merge, flip, sort, topk
+from .sorting import sort_impl as sort_impl
 from .tensors import block_shape, member, tensor
 from .tuples import tuple as _tuple
 
@@ -44,12 +45,9 @@ __all__ = [
     "sigmoid",
     "softmax",
     "sort",
-    "sort_impl",
-    "squeeze",
     "sum",
     "swizzle2d",
     "topk",
-    "unsqueeze",
     "xor_sum",
     "zeros",
     "zeros_like",

@@ -5,293 +5,56 @@
 What is as in the Triton language is that very object; the names below are those of Triton's Gluon 3.6.0.
 """
 
-from __future__ import annotations
+from weft.base import publish as _publish
+from weft.language.aggregates import aggregate as aggregate
+from weft.language.builtins import *
+from weft.language.builtins.shapes import to_tensor as to_tensor
+from weft.language.math import *
+from weft.language.protocol import base_type as base_type
+from weft.language.protocol import base_value as base_value
+from weft.language.standard import cdiv as cdiv
+from weft.language.standard import max as max
+from weft.language.standard import min as min
+from weft.language.standard import ravel as ravel
+from weft.language.standard import reduce_or as reduce_or
+from weft.language.standard import sum as sum
+from weft.language.standard import xor_sum as xor_sum
+from weft.language.tuples import tuple_type as tuple_type
 
-from weft.language.core import _aggregate as aggregate
+from ..memory import shared_memory_descriptor as shared_memory_descriptor
+from ..types import distributed_type as distributed_type
+from ..types import shared_memory_descriptor_type as shared_memory_descriptor_type
+from . import amd as amd
+from . import extra as extra
+from . import fpsan as fpsan
+from . import intel as intel
+from . import nvidia as nvidia
+from .core import *
+from .layouts import AutoLayout as AutoLayout
+from .layouts import BlockedLayout as BlockedLayout
+from .layouts import CoalescedLayout as CoalescedLayout
+from .layouts import DistributedLayout as DistributedLayout
+from .layouts import DistributedLinearLayout as DistributedLinearLayout
+from .layouts import DotOperandLayout as DotOperandLayout
+from .layouts import NVMMADistributedLayout as NVMMADistributedLayout
+from .layouts import NVMMASharedLayout as NVMMASharedLayout
+from .layouts import PaddedSharedLayout as PaddedSharedLayout
+from .layouts import SharedLayout as SharedLayout
+from .layouts import SharedLinearLayout as SharedLinearLayout
+from .layouts import SliceLayout as SliceLayout
+from .layouts import SwizzledSharedLayout as SwizzledSharedLayout
+
+_publish(globals(), modules="amd extra fpsan intel nvidia")
+
+# Names that user code reaches for and that `from weft.gluon.language import *` leaves out.
+from weft.language.aggregates import aggregate_replace as aggregate_replace
 from weft.language.core import _unwrap_if_constexpr as _unwrap_if_constexpr
-from weft.language.core import (
-    add,
-    associative_scan,
-    assume,
-    atomic_add,
-    atomic_and,
-    atomic_cas,
-    atomic_load,
-    atomic_max,
-    atomic_min,
-    atomic_or,
-    atomic_poll,
-    atomic_store,
-    atomic_xchg,
-    atomic_xor,
-    base_type,
-    base_value,
-    bfloat16,
-    block_type,
-    broadcast,
-    cast,
-    constexpr,
-    constexpr_type,
-    device_assert,
-    device_print,
-    dtype,
-    expand_dims,
-    expect_zero,
-    float8e4b8,
-    float8e4b15,
-    float8e4nv,
-    float8e5,
-    float8e5b16,
-    float16,
-    float32,
-    float64,
-    gather,
-    inline_asm_elementwise,
-    int1,
-    int8,
-    int16,
-    int32,
-    int64,
-    join,
-    load,
-    map_elementwise,
-    max_constancy,
-    max_contiguous,
-    maximum,
-    minimum,
-    mul,
-    multiple_of,
-    num_programs,
-    permute,
-    pointer_type,
-    program_id,
-    range,
-    reduce,
-    reshape,
-    split,
-    static_assert,
-    static_print,
-    static_range,
-    store,
-    sub,
-    tensor,
-    to_tensor,
-    tuple,
-    tuple_type,
-    uint8,
-    uint16,
-    uint32,
-    uint64,
-    void,
-    where,
-)
-from weft.language.core import aggregate_replace as aggregate_replace
-from weft.language.core import clamp as clamp
-from weft.language.math import (
-    abs,
-    ceil,
-    cos,
-    div_rn,
-    erf,
-    exp,
-    exp2,
-    fdiv,
-    floor,
-    fma,
-    log,
-    log2,
-    rsqrt,
-    sin,
-    sqrt,
-    sqrt_rn,
-    umulhi,
-)
-from weft.language.standard import cdiv, max, min, ravel, reduce_or, sum, xor_sum
 from weft.language.standard import cumprod as cumprod
 from weft.language.standard import cumsum as cumsum
 from weft.language.standard import squeeze as squeeze
 from weft.language.standard import unsqueeze as unsqueeze
 
-from ..memory import shared_memory_descriptor
-from ..types import distributed_type, shared_memory_descriptor_type
 from . import _core as _core
 from . import _math as _math
 from . import _standard as _standard
-from . import amd, extra, fpsan, intel, nvidia
 from . import layouts as _layouts  # noqa: F401
-from .core import (
-    allocate_shared_memory,
-    arange,
-    bank_conflicts,
-    barrier,
-    convert_layout,
-    dot_fma,
-    fp4_to_fp,
-    full,
-    full_like,
-    histogram,
-    num_ctas,
-    num_warps,
-    set_auto_layout,
-    thread_barrier,
-    to_linear_layout,
-    warp_specialize,
-    zeros,
-    zeros_like,
-)
-from .layouts import (
-    AutoLayout,
-    BlockedLayout,
-    CoalescedLayout,
-    DistributedLayout,
-    DistributedLinearLayout,
-    DotOperandLayout,
-    NVMMADistributedLayout,
-    NVMMASharedLayout,
-    PaddedSharedLayout,
-    SharedLayout,
-    SharedLinearLayout,
-    SliceLayout,
-    SwizzledSharedLayout,
-)
-
-__all__ = [
-    "AutoLayout",
-    "BlockedLayout",
-    "CoalescedLayout",
-    "DistributedLayout",
-    "DistributedLinearLayout",
-    "DotOperandLayout",
-    "NVMMADistributedLayout",
-    "NVMMASharedLayout",
-    "PaddedSharedLayout",
-    "SharedLayout",
-    "SharedLinearLayout",
-    "SliceLayout",
-    "SwizzledSharedLayout",
-    "abs",
-    "add",
-    "aggregate",
-    "allocate_shared_memory",
-    "amd",
-    "arange",
-    "associative_scan",
-    "assume",
-    "atomic_add",
-    "atomic_and",
-    "atomic_cas",
-    "atomic_load",
-    "atomic_max",
-    "atomic_min",
-    "atomic_or",
-    "atomic_poll",
-    "atomic_store",
-    "atomic_xchg",
-    "atomic_xor",
-    "bank_conflicts",
-    "barrier",
-    "base_type",
-    "base_value",
-    "bfloat16",
-    "block_type",
-    "broadcast",
-    "cast",
-    "cdiv",
-    "ceil",
-    "constexpr",
-    "constexpr_type",
-    "convert_layout",
-    "cos",
-    "device_assert",
-    "device_print",
-    "expect_zero",
-    "distributed_type",
-    "div_rn",
-    "dot_fma",
-    "dtype",
-    "erf",
-    "exp",
-    "exp2",
-    "expand_dims",
-    "extra",
-    "fdiv",
-    "float16",
-    "float32",
-    "float64",
-    "float8e4b15",
-    "float8e4b8",
-    "float8e4nv",
-    "float8e5",
-    "float8e5b16",
-    "floor",
-    "fma",
-    "fp4_to_fp",
-    "fpsan",
-    "full",
-    "full_like",
-    "gather",
-    "histogram",
-    "inline_asm_elementwise",
-    "int1",
-    "int16",
-    "int32",
-    "int64",
-    "int8",
-    "intel",
-    "join",
-    "load",
-    "log",
-    "log2",
-    "map_elementwise",
-    "max",
-    "max_constancy",
-    "max_contiguous",
-    "maximum",
-    "min",
-    "minimum",
-    "mul",
-    "multiple_of",
-    "num_ctas",
-    "num_programs",
-    "num_warps",
-    "nvidia",
-    "permute",
-    "pointer_type",
-    "program_id",
-    "range",
-    "ravel",
-    "reduce",
-    "reduce_or",
-    "reshape",
-    "rsqrt",
-    "set_auto_layout",
-    "shared_memory_descriptor",
-    "shared_memory_descriptor_type",
-    "sin",
-    "split",
-    "sqrt",
-    "sqrt_rn",
-    "static_assert",
-    "static_print",
-    "static_range",
-    "store",
-    "sub",
-    "sum",
-    "tensor",
-    "thread_barrier",
-    "to_linear_layout",
-    "to_tensor",
-    "tuple",
-    "tuple_type",
-    "uint16",
-    "uint32",
-    "uint64",
-    "uint8",
-    "umulhi",
-    "void",
-    "warp_specialize",
-    "where",
-    "xor_sum",
-    "zeros",
-    "zeros_like",
-]

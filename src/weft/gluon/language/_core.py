@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from weft.language.core import *  # noqa: F403
+from weft.language.core import *
 from weft.language.core import _unwrap_if_constexpr as _unwrap_if_constexpr
 from weft.language.core import base_type as base_type
 from weft.language.core import base_value as base_value
@@ -11,5 +11,5 @@ from weft.language.protocol import builtin as builtin
 from ..memory import shared_memory_descriptor as shared_memory_descriptor
 from ..types import distributed_type as distributed_type
 from ..types import shared_memory_descriptor_type as shared_memory_descriptor_type
-from .core import *  # type: ignore[assignment]  # noqa: F403
-from .layouts import *  # noqa: F403
+from .core import *  # type: ignore[assignment]
+from .layouts import *

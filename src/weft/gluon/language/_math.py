@@ -2,4 +2,4 @@
 
 from __future__ import annotations
 
-from weft.language.math import *  # noqa: F403
+from weft.language.math import *

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from weft.language.standard import *  # noqa: F403
+from weft.language.sorting import sort_impl as sort_impl
+from weft.language.standard import *
+from weft.language.standard import squeeze as squeeze
+from weft.language.standard import unsqueeze as unsqueeze
 
 from .core import full_like as full_like
 from .core import zeros as zeros  # type: ignore[assignment]

@@ -1,4 +1,4 @@
-"""Arithmetic helpers, choice, products."""
+"""Arithmetic helpers, choice."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from weft.ir import PropagateNan
 
 from .. import dtypes as dt
 from ..constants import constexpr, known_flag, unwrap
-from ..dtypes import dtype
 from ..protocol import base_value, builtin
 from ..tensors import block_shape, tensor
 
@@ -17,17 +16,11 @@ if TYPE_CHECKING:
     from ..semantic import TritonSemantic
 
 __all__ = [
-    "PropagateNan",
     "add",
-    "builtin_max",
-    "builtin_min",
     "clamp",
-    "dot",
-    "dot_scaled",
     "maximum",
     "minimum",
     "mul",
-    "promote_bfloat16_to_float32",
     "sub",
     "where",
 ]
@@ -133,69 +126,3 @@ def where(condition: Any, x: Any, y: Any, _semantic: TritonSemantic | None = Non
     """`x` where the condition holds, else `y`; both are always computed, in a common type."""
     assert _semantic is not None
     return _semantic.where(_semantic.to_tensor(condition), unwrap(x), unwrap(y))
-
-
-@builtin
-def dot(
-    input: tensor,
-    other: tensor,
-    acc: Any = None,
-    input_precision: Any = None,
-    allow_tf32: Any = None,
-    max_num_imprecise_acc: Any = None,
-    out_dtype: Any = None,
-    _semantic: TritonSemantic | None = None,
-) -> tensor:
-    """The product of two matrices (or of stacks of them: leading dimensions are batches), plus `acc`.
-
-    int8 makes int32; float32 and bfloat16 make float32; float16 and fp8 make `out_dtype`, which is float32 unless it
-    is said or `acc` is float16. `input_precision` says how float32 operands may be taken; on the CPU "ieee", "tf32" and
-    "tf32x3" are all exact float32.
-    """
-    assert _semantic is not None
-    input_precision, allow_tf32 = unwrap(input_precision), unwrap(allow_tf32)
-    if allow_tf32 is not None:
-        if input_precision is not None:
-            raise ValueError("Only one of input_precision and allow_tf32 can be specified")
-        input_precision = "tf32" if allow_tf32 and "tf32" in _semantic.options.allowed_dot_input_precisions else "ieee"
-    acc = unwrap(acc)
-    acc = _semantic.to_tensor(acc) if acc is not None else None
-    out_dtype = unwrap(out_dtype)
-    if out_dtype is None:
-        out_dtype = dt.float16 if acc is not None and acc.dtype.is_fp16() else dt.float32
-    return _semantic.dot(input, other, acc, input_precision, unwrap(max_num_imprecise_acc), out_dtype)
-
-
-@builtin
-def dot_scaled(
-    lhs: tensor,
-    lhs_scale: Any,
-    lhs_format: Any,
-    rhs: tensor,
-    rhs_scale: Any,
-    rhs_format: Any,
-    acc: Any = None,
-    fast_math: Any = False,
-    lhs_k_pack: Any = True,
-    rhs_k_pack: Any = True,
-    out_dtype: dtype = dt.float32,
-    _semantic: TritonSemantic | None = None,
-) -> tensor:
-    """The product of two microscaled matrices: every 32 elements along K share a power of two.
-
-    Formats are e2m1 (two in a byte, low nibble first), e4m3, e5m2, bf16 and fp16. Scales are bytes (e8m0), [M, K / 32]
-    on the left and [N, K / 32] on the right, or None. `fast_math` leaves NaN scales out of account.
-    """
-    return _semantic.dot_scaled(  # type: ignore[union-attr]
-        lhs,
-        unwrap(lhs_scale),
-        unwrap(lhs_format),
-        rhs,
-        unwrap(rhs_scale),
-        unwrap(rhs_format),
-        unwrap(acc),
-        known_flag(fast_math, "fast_math"),
-        known_flag(lhs_k_pack, "lhs_k_pack"),
-        known_flag(rhs_k_pack, "rhs_k_pack"),
-        unwrap(out_dtype),
-    )

@@ -1,4 +1,4 @@
-"""Reductions, scans and maps with a function of the user's; gather and histogram."""
+"""Reductions, scans and maps with a function of the user's; gather."""
 
 from __future__ import annotations
 
@@ -22,12 +22,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "associative_scan",
-    "call_function",
     "gather",
-    "histogram",
     "map_elementwise",
     "reduce",
-    "reduce_with_indices",
 ]
 
 
@@ -202,14 +199,3 @@ def map_elementwise(
 def gather(src: tensor, index: tensor, axis: Any, _semantic: TritonSemantic | None = None) -> tensor:
     """Elements of `src` picked by `index` along an axis; the other axes agree. Indices wrap around the axis."""
     return _semantic.gather(src, index, unwrap(axis))  # type: ignore[union-attr]
-
-
-@member
-@builtin
-def histogram(
-    input: tensor, num_bins: Any, mask: Any = None, _semantic: TritonSemantic | None = None, _generator: Any = None
-) -> tensor:
-    """How often each of 0 .. num_bins - 1 occurs among integers, as int32; others and masked-off ones do not count."""
-    assert _semantic is not None
-    mask = unwrap(mask)
-    return _semantic.histogram(input, unwrap(num_bins), None if mask is None else _semantic.to_tensor(mask))

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "assume",
-    "condition",
     "num_programs",
     "program_id",
     "range",

@@ -17,7 +17,7 @@ from ..tuples import tuple as _tuple
 if TYPE_CHECKING:
     from ..semantic import TritonSemantic
 
-__all__ = ["binary_op_type_legalization", "dispatch", "extern", "extern_elementwise", "inline_asm_elementwise"]
+__all__ = ["inline_asm_elementwise"]
 
 
 @builtin

@@ -1,4 +1,4 @@
-"""Hints to the compiler, prints and assertions, barriers."""
+"""Hints to the compiler, prints and assertions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from ..semantic import TritonSemantic
 
 __all__ = [
-    "debug_barrier",
     "device_assert",
     "device_print",
     "expect_zero",
@@ -63,12 +62,6 @@ def max_contiguous(input: tensor, values: Any, _semantic: TritonSemantic | None 
 def max_constancy(input: tensor, values: Any, _semantic: TritonSemantic | None = None) -> tensor:
     """Promise that the first `values` elements of each such group are equal."""
     return _semantic.max_constancy(_input(input, "max_constancy"), _values(values))  # type: ignore[union-attr]
-
-
-@builtin
-def debug_barrier(_semantic: TritonSemantic | None = None) -> None:
-    """Let all threads of the program wait for each other."""
-    _semantic.debug_barrier()  # type: ignore[union-attr]
 
 
 @builtin

@@ -1,21 +1,17 @@
-"""Loads, stores, block pointers, tensor descriptors, atomics."""
+"""Loads, stores, atomics."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..constants import constexpr, known_flag, unwrap
-from ..descriptors import tensor_descriptor, tensor_descriptor_base
+from ..constants import known_flag, unwrap
 from ..protocol import builtin
-from ..results import must_use_result
 from ..tensors import member, tensor
 
 if TYPE_CHECKING:
     from ..semantic import TritonSemantic
 
 __all__ = [
-    "advance",
     "atomic_add",
     "atomic_and",
     "atomic_cas",
@@ -28,11 +24,7 @@ __all__ = [
     "atomic_xchg",
     "atomic_xor",
     "load",
-    "load_tensor_descriptor",
-    "make_block_ptr",
-    "make_tensor_descriptor",
     "store",
-    "store_tensor_descriptor",
 ]
 
 
@@ -83,68 +75,6 @@ def store(
     _semantic.store(  # type: ignore[union-attr]
         pointer, unwrap(value), unwrap(mask), unwrap(boundary_check), unwrap(cache_modifier), unwrap(eviction_policy)
     )
-
-
-@builtin
-def make_block_ptr(
-    base: tensor,
-    shape: Any,
-    strides: Any,
-    offsets: Any,
-    block_shape: Any,
-    order: Any,
-    _semantic: TritonSemantic | None = None,
-) -> tensor:
-    """A pointer to a block of the tensor of `shape` and `strides` at `base`, beginning at `offsets`."""
-    return _semantic.make_block_ptr(base, shape, strides, offsets, block_shape, order)  # type: ignore[union-attr]
-
-
-@must_use_result(
-    "Note that tl.advance does not have any side effects. "
-    "To move the block pointer, you need to assign the result of tl.advance to a variable."
-)
-@member
-@builtin
-def advance(base: tensor, offsets: Any, _semantic: TritonSemantic | None = None) -> tensor:
-    """A block pointer moved by offsets; the argument itself does not move."""
-    return _semantic.advance(base, offsets)  # type: ignore[union-attr]
-
-
-@builtin
-def make_tensor_descriptor(
-    base: tensor,
-    shape: Any,
-    strides: Any,
-    block_shape: Any,
-    padding_option: Any = "zero",
-    _semantic: TritonSemantic | None = None,
-) -> tensor_descriptor:
-    """A descriptor of the tensor at `base`, read and written in blocks of `block_shape` and kept inside `shape`.
-
-    The last stride is 1; the last dimension of the block has at least 16 bytes.
-    """
-    return _semantic.make_tensor_descriptor(  # type: ignore[union-attr]
-        base, list(unwrap(shape)), list(unwrap(strides)), list(unwrap(block_shape)), unwrap(padding_option)
-    )
-
-
-@builtin
-def load_tensor_descriptor(
-    desc: tensor_descriptor_base, offsets: Sequence[constexpr | tensor], _semantic: TritonSemantic | None = None
-) -> tensor:
-    """`desc.load(offsets)`."""
-    return desc.load(offsets, _semantic=_semantic)  # type: ignore[no-any-return]
-
-
-@builtin
-def store_tensor_descriptor(
-    desc: tensor_descriptor_base,
-    offsets: Sequence[constexpr | tensor],
-    value: tensor,
-    _semantic: TritonSemantic | None = None,
-) -> Any:
-    """`desc.store(offsets, value)`."""
-    return desc.store(offsets, value, _semantic=_semantic)
 
 
 @member

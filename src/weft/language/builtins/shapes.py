@@ -1,4 +1,4 @@
-"""Making tiles, changing their shape, changing their element type."""
+"""Changing the shape of tiles, and their element type."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..constants import known_flag, unwrap, unwrap_iterable, unwrap_shape, wrap_axis
-from ..dtypes import check_shape, dtype
+from ..dtypes import dtype
 from ..protocol import builtin
 from ..tensors import block_shape, cast_value, member, tensor
 from ..tuples import tuple as _tuple
@@ -15,22 +15,13 @@ if TYPE_CHECKING:
     from ..semantic import TritonSemantic
 
 __all__ = [
-    "arange",
     "broadcast",
-    "broadcast_to",
     "cast",
-    "cat",
     "expand_dims",
-    "full",
-    "item",
     "join",
     "permute",
     "reshape",
     "split",
-    "to_tensor",
-    "trans",
-    "unsplat",
-    "view",
 ]
 
 
@@ -38,18 +29,6 @@ __all__ = [
 def to_tensor(x: Any, _semantic: TritonSemantic | None = None) -> Any:
     """A Python number as a scalar tensor; a tensor as it is."""
     return _semantic.to_tensor(x)  # type: ignore[union-attr]
-
-
-@builtin
-def arange(start: Any, end: Any, _semantic: TritonSemantic | None = None) -> tensor:
-    """The integers of [start, end) as int32; both known when compiling, a power of two of them."""
-    return _semantic.arange(unwrap(start), unwrap(end))  # type: ignore[union-attr]
-
-
-@builtin
-def full(shape: Any, value: Any, dtype: dtype, _semantic: TritonSemantic | None = None) -> tensor:
-    """A tile filled with one value (a number, or a tensor of one element) of a type."""
-    return _semantic.full(unwrap_shape(shape), unwrap(value), unwrap(dtype))  # type: ignore[union-attr]
 
 
 @builtin
@@ -61,41 +40,9 @@ def broadcast(input: Any, other: Any, _semantic: TritonSemantic | None = None) -
 
 @member
 @builtin
-def broadcast_to(input: tensor, *shape: Any, _semantic: TritonSemantic | None = None) -> tensor:
-    """A tile repeated to a shape of the same rank; dimensions of size 1 are repeated."""
-    assert _semantic is not None
-    dims = unwrap_shape(unwrap_iterable(shape))
-    check_shape(dims)
-    return _semantic.broadcast_impl_shape(_semantic.to_tensor(input), dims)
-
-
-@member
-@builtin
-def trans(input: tensor, *dims: Any, _semantic: TritonSemantic | None = None) -> tensor:
-    """Axes permuted; without `dims` the last two are swapped."""
-    assert _semantic is not None
-    order = unwrap_iterable(dims)
-    if not order:
-        rank = len(block_shape(input))
-        if rank < 2:
-            raise ValueError("tl.trans invoked with a 0- or 1-dimensional tensor")
-        order = [*range(rank - 2), rank - 1, rank - 2]
-    return _semantic.permute(input, [unwrap(d) for d in order])
-
-
-@member
-@builtin
 def permute(input: tensor, *dims: Any, _semantic: TritonSemantic | None = None) -> tensor:
     """Axes permuted: axis i of the result is axis `dims[i]` of the input."""
     return _semantic.permute(input, [unwrap(d) for d in unwrap_iterable(dims)])  # type: ignore[union-attr]
-
-
-@builtin
-def cat(
-    input: tensor, other: tensor, can_reorder: Any = False, dim: Any = 0, _semantic: TritonSemantic | None = None
-) -> tensor:
-    """Two tiles of one shape end to end along a dimension; in order, whatever `can_reorder` says."""
-    return _semantic.cat(input, other, known_flag(can_reorder, "can_reorder"), unwrap(dim))  # type: ignore[union-attr]
 
 
 @builtin
@@ -117,15 +64,6 @@ def unsplat(x: tensor, _semantic: TritonSemantic | None = None, _generator: Any 
 def split(a: tensor, _semantic: TritonSemantic | None = None, _generator: Any = None) -> Any:
     """The two tiles that `join` put together: the halves along a last axis of size 2."""
     return _tuple(_semantic.split(a))  # type: ignore[union-attr]
-
-
-@member
-@builtin
-def view(input: tensor, *shape: Any, _semantic: TritonSemantic | None = None) -> tensor:
-    """Deprecated: `reshape` with `can_reorder=True`."""
-    assert _semantic is not None
-    _semantic.warn("view is deprecated, please use reshape with can_reorder being true.")
-    return _semantic.reshape(input, unwrap_shape(unwrap_iterable(shape)), can_reorder=True)
 
 
 @member

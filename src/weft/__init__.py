@@ -118,6 +118,7 @@ _MODULES = {
     "view": "weft.view",
     "testing": "weft.runtime.testing",
     "knobs": "weft.runtime.knobs",
+    "remarks": "weft.base.remarks",
 }
 
 __all__ = [

@@ -18,13 +18,16 @@ from .wrapping import WrappedOffset, wrapped_offsets
 if TYPE_CHECKING:
     from .global_touches import GlobalTouch, GlobalTouches, of_one_row, of_one_store
     from .hazards import ORDERING, Hazards, Pending
-    from .liveness import Lifetime, lifetimes, lines_of, touched_buffers
+    from .limits import Limit, limit_of_run
+    from .liveness import Lifetime, lifetimes, lines_of_buffers, touched_buffers
     from .touches import is_block_barrier, is_cluster_barrier
 
 __all__ = [
     # tile IR and layout IR: what is known of the elements of tiles
     "AxisFacts",
     "Facts",
+    "Limit",
+    "limit_of_run",
     "WrappedOffset",
     "commutes",
     "wrapped_offsets",
@@ -43,7 +46,7 @@ __all__ = [
     "is_block_barrier",
     "is_cluster_barrier",
     "lifetimes",
-    "lines_of",
+    "lines_of_buffers",
     "touched_buffers",
 ]
 
@@ -52,7 +55,8 @@ __getattr__ = lazy_face(
     {
         "global_touches": "GlobalTouch GlobalTouches of_one_row of_one_store",
         "hazards": "ORDERING Hazards Pending",
-        "liveness": "Lifetime lifetimes lines_of touched_buffers",
+        "limits": "Limit limit_of_run",
+        "liveness": "Lifetime lifetimes lines_of_buffers touched_buffers",
         "touches": "is_block_barrier is_cluster_barrier",
     },
 )

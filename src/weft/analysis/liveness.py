@@ -26,7 +26,7 @@ from weft.ir.lane import Block, LaneOp, LaneProgram, Value
 from .lane_numbers import origins
 from .touches import touches_of
 
-__all__ = ["Lifetime", "lifetimes", "lines_of", "touched_buffers"]
+__all__ = ["Lifetime", "lifetimes", "lines_of_buffers", "touched_buffers"]
 
 
 @dataclass(frozen=True)
@@ -161,14 +161,18 @@ def touched_buffers(program: LaneProgram) -> list[tuple[LaneOp, str, frozenset[i
     ]
 
 
-def lines_of(program: LaneProgram, buffer: int) -> tuple[Span, Span] | None:
-    """The places in the source of the first and the last use of a buffer, by line; None where they are not known."""
+def lines_of_buffers(program: LaneProgram) -> list[tuple[Span, Span] | None]:
+    """For each buffer the places in the source of its first and last use, by line; None where they are not known."""
     numbered = _Numbered(program)
-    spans = [
-        op.span
-        for op in numbered.extent
-        if op.span is not None and any(buffer in numbered.of(t.address) for t in touches_of(op))
-    ]
-    if not spans:
-        return None
-    return min(spans, key=lambda s: s.line), max(spans, key=lambda s: s.line)
+    lines: list[tuple[Span, Span] | None] = [None] * len(program.shared)
+    for op in numbered.extent:
+        if op.span is None:
+            continue
+        for buffer in {b for touch in touches_of(op) for b in numbered.of(touch.address)}:
+            first, last = lines[buffer] or (op.span, op.span)
+            lines[buffer] = min(first, op.span, key=_line), max(last, op.span, key=_line)
+    return lines
+
+
+def _line(span: Span) -> int:
+    return span.line

@@ -1,5 +1,7 @@
 """Spans, diagnostics and options: what every other room may use and none may do without."""
 
+from typing import TYPE_CHECKING
+
 from .errors import (
     CacheWarning,
     CapturedGlobalError,
@@ -34,6 +36,9 @@ from .faces import lazy_face, publish
 from .options import CompileOptions
 from .spans import Span, caret_line
 from .warned import warn_at
+
+if TYPE_CHECKING:
+    from .remarks import Remarks
 
 __all__ = [
     # places
@@ -71,7 +76,11 @@ __all__ = [
     "OffsetOverflowWarning",
     # options
     "CompileOptions",
+    # what the compiler tells of its decisions
+    "Remarks",
     # packages
     "lazy_face",
     "publish",
 ]
+
+__getattr__ = lazy_face(__name__, {"remarks": "Remarks"})  # a launch out of the cache needs none

@@ -13,12 +13,13 @@ from xdsl.dialects.builtin import ModuleOp
 from weft.analysis import wrapped_offsets
 from weft.backends.cpu import assembly, compile_module
 from weft.base import Unsupported
+from weft.base.remarks import RemarkCollector
 from weft.ir import print_module, register_of, span_of, tt, walk
 from weft.passes import cpu_pipeline, tile_pipeline
 
 from .options import Options
 from .sources import Source
-from .stages import Dump, stage
+from .stages import REMARKS, Dump, stage
 from .stores import stored_params
 from .target import GPUTarget
 
@@ -29,7 +30,7 @@ def make(
     src: Source, target: GPUTarget, opts: Options, timings: dict[str, float], dump: Dump | None
 ) -> tuple[dict[str, Any], dict[str, bytes]]:
     """The facts and the blobs of a kernel, as they are put into a store."""
-    fuse = opts.language.enable_fp_fusion
+    fuse, remarks = opts.language.enable_fp_fusion, RemarkCollector()
     with stage("ttir", timings):
         module = src.make_ir(opts.language, target)
         _refuse_assembly(module)  # first: passes drop it where it is pure and nobody uses it
@@ -53,7 +54,7 @@ def make(
         "debug": opts.language.debug,
         "enable_fp_fusion": opts.language.enable_fp_fusion,
     }
-    texts = {"source": src.text(), "ttir": ttir, "llir": binary.llir}
+    texts = {"source": src.text(), "ttir": ttir, "llir": binary.llir, REMARKS: remarks.collected().to_json()}
     blobs = {name: text.encode("utf-8", "surrogatepass") for name, text in texts.items()}
     return facts, {**blobs, "object": bytes(binary.object)}
 

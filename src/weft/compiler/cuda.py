@@ -33,7 +33,7 @@ from weft.base import (
 from .kernel import AsmDict, CompiledKernel
 from .options import make_options
 from .sources import Source, trace_unfollowed
-from .stages import TRITON_FACTS, Dump, Store, cache_key, made_elsewhere, stage
+from .stages import REMARKS, TRITON_FACTS, Dump, Store, cache_key, made_elsewhere, stage, with_places
 from .target import GPUTarget
 
 if TYPE_CHECKING:
@@ -205,7 +205,7 @@ def compile_for(
     if store is not None:
         with stage("cache", timings):
             found = store.get(key)
-        if found is not None and all(name in found[1] for name in STAGES):
+        if found is not None and all(name in found[1] for name in (*STAGES, REMARKS)):
             return _kernel(src, target, language, found[0], found[1], key, timings, store, dump, from_cache=True)
     if elsewhere is not None:
         facts, blobs = made_elsewhere(elsewhere, src, target, given, timings)
@@ -216,7 +216,7 @@ def compile_for(
     facts |= launch
     if store is not None:
         with stage("store", timings):
-            store.put(key, facts, blobs)
+            store.put(key, facts, with_places(src, blobs))
     return _kernel(src, target, language, facts, blobs, key, timings, store, dump, from_cache=False)
 
 
@@ -245,7 +245,7 @@ def _kernel(
     }
     asm = AsmDict(stages, None, later)
     metadata = {**TRITON_FACTS, **facts, "cluster_dims": (facts["num_ctas"], 1, 1)}
-    kernel = CudaKernel(src, target, asm, metadata, key, timings, from_cache, store=store)
+    kernel = CudaKernel(src, target, asm, metadata, key, timings, from_cache, blobs=blobs, store=store)
     made.append(kernel)
     if dump is not None:
         for name in ("ttir", "ttgir", "lane", "llir", "ptx"):

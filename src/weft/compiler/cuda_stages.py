@@ -15,6 +15,7 @@ from weft.analysis import wrapped_offsets
 from weft.backends.gpu import Emitted, emit_llvm, emitted_of
 from weft.backends.nvidia import assembly, ptx_target
 from weft.base import CompileOptions
+from weft.base.remarks import RemarkCollector
 from weft.ir import print_module
 from weft.ir.lane import LaneProgram, text_of
 from weft.lower import lower
@@ -24,7 +25,7 @@ from weft.passes.nvidia.fence_copies import fence_copies
 from . import gpu
 from .options import Options
 from .sources import IRSource, Source
-from .stages import stage
+from .stages import REMARKS, stage
 from .stores import stored_params
 from .target import GPUTarget
 
@@ -43,14 +44,15 @@ def make(
             "stored_params": stored_params(module),
             "wrapped_offsets": [asdict(wrapped) for wrapped in wrapped_offsets(module)],
         }
+    remarks = RemarkCollector()
     with stage("lane", timings, lambda: ttir):
-        program = lower(_laid_out(module, target, language), target.machine)
+        program = lower(_laid_out(module, target, language), target.machine, remarks)
     with stage("llir", timings, lambda: text_of(program)):
         llir, version = emit_llvm(program, language.enable_fp_fusion, maxnreg)
     with stage("ptx", timings, lambda: llir):
         ptx = assembly(llir, ptx_target(target.machine), version)
     facts = _facts(program, emitted_of(program, llir, ptx, maxnreg), module_facts, language)
-    texts = {"source": src.text(), "ttir": ttir, "llir": llir, "ptx": ptx}
+    texts = {"source": src.text(), "ttir": ttir, "llir": llir, "ptx": ptx, REMARKS: remarks.collected().to_json()}
     return facts, {name: text.encode("utf-8", "surrogatepass") for name, text in texts.items()}
 
 

@@ -13,6 +13,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from weft.analysis import wrapped_offsets
 from weft.base import CompileOptions, Unsupported
+from weft.base.remarks import RemarkCollector
 from weft.ir import i32_attr, int_value, verify
 from weft.ir.lane import LaneProgram
 from weft.lower import lower
@@ -47,6 +48,7 @@ def lane_program(
     options = {"default_dot_input_precision": "tf32", **options}  # what mma.sync and wgmma do with float32
     language = make_options(options).language
     fuse = language.enable_fp_fusion
+    remarks = RemarkCollector()
     laid_out = src.ext == "ttgir"
     module = layout_ir(src, chosen, options) if laid_out else src.make_ir(language, chosen)
     as_text = not laid_out and "ttg.num-warps" in module.attributes
@@ -59,15 +61,15 @@ def lane_program(
     if language.debug and (laid_out or as_text):
         check_layout_ir(module, values=language.sanitize_overflow)
     if laid_out:
-        return lower(module, machine)
+        return lower(module, machine, remarks)
     if as_text:
         check_cluster(blocks_of(module), machine)
-        return lower(layout_pipeline(module), machine)
+        return lower(layout_pipeline(module), machine, remarks)
     check_cluster(language.num_ctas, machine)
     warps, stages, blocks = language.num_warps, language.num_stages, language.num_ctas
     debug, values = language.debug, language.debug and language.sanitize_overflow
     module = gpu_pipeline(module, machine, warps, stages, blocks, fuse=fuse, debug=debug, values=values)
-    return lower(module, machine)
+    return lower(module, machine, remarks)
 
 
 def blocks_of(module: ModuleOp) -> int:

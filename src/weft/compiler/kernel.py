@@ -10,11 +10,14 @@ Loading the object into the process is left until the kernel is launched or aske
 from __future__ import annotations
 
 import importlib
+import json
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import cached_property
 from typing import Any, ClassVar
 
+from weft import base
 from weft.backends.cpu.driver import LoadedKernel, host_cpu
 from weft.base import LaunchError, LaunchTypeError, Unsupported, WeftError
 
@@ -146,6 +149,7 @@ class CompiledKernel:
         hash_: str,
         timings: Mapping[str, float] | None = None,
         from_cache: bool = False,
+        blobs: Mapping[str, bytes] | None = None,
     ) -> None:
         self.src = src
         self.asm = asm
@@ -160,6 +164,8 @@ class CompiledKernel:
         self.timings = dict(timings or {})
         """Seconds spent in each stage."""
         self.from_cache = from_cache
+        self._told = {name: blob for name, blob in (blobs or {}).items() if name in ("remarks", "places")}
+        """The remarks, and where the source stood when they were made if that is another time, as they are stored."""
         self.module: Any = None
         self.function: int | None = None
         self._loaded: Any = None
@@ -233,6 +239,15 @@ class CompiledKernel:
     def n_max_threads(self) -> int:
         """The largest number of threads a program may have; the CPU runs a program on one."""
         return 1024
+
+    @cached_property
+    def remarks(self) -> base.Remarks:
+        """What the compiler decided about this kernel and why: `print(kernel.remarks)`; see `weft.remarks`."""
+        remarks = base.Remarks.from_json(self._told.get("remarks", b"[]"))
+        if "places" not in self._told:
+            return remarks
+        before = [(file, line) for file, line in json.loads(self._told["places"])]
+        return remarks.moved(before, self.src.places())
 
     def launcher(self) -> Callable[..., None]:
         """A function (gx, gy, gz, *arguments) that launches the kernel."""

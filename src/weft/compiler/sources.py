@@ -35,8 +35,8 @@ class Source(Protocol):
         """A digest of everything that the tile IR depends on, options and target apart."""
         ...
 
-    def places(self) -> str:
-        """Where it stands in files, which its code tells if it is compiled to check itself."""
+    def places(self) -> list[tuple[str, int]]:
+        """File and line of its functions, in an order that their text alone decides."""
         ...
 
     def text(self) -> str:
@@ -137,10 +137,10 @@ class ASTSource:
         ]
         return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
 
-    def places(self) -> str:
+    def places(self) -> list[tuple[str, int]]:
         """File and line of the kernel and of all jit functions that it calls or is given."""
         self.fn.current_key()  # finds out
-        return repr(sorted({*self.fn.places, *self._keys()[1].places}))
+        return list(dict.fromkeys((*self.fn.places, *self._keys()[1].places)))
 
     def _keys(self) -> tuple[Any, Keys]:
         """The key of all that the kernel is specialised for, and what made it."""
@@ -213,9 +213,9 @@ class IRSource:
         """A digest of the text, and of the name that the kernel has."""
         return hashlib.sha256(repr((self.src, self.name)).encode()).hexdigest()
 
-    def places(self) -> str:
+    def places(self) -> list[tuple[str, int]]:
         """What messages call the text."""
-        return self.path
+        return [(self.path, 1)]
 
     def text(self) -> str:
         """The tile IR as it was given."""
@@ -247,7 +247,7 @@ class OverriddenSource:
         """A digest of both."""
         return hashlib.sha256((self.kernel.hash() + self.instead.hash()).encode()).hexdigest()
 
-    def places(self) -> str:
+    def places(self) -> list[tuple[str, int]]:
         """What messages call the text; the kernel's own is not compiled."""
         return self.instead.places()
 

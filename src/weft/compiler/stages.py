@@ -12,6 +12,7 @@ from __future__ import annotations
 import gc
 import hashlib
 import importlib
+import json
 import platform
 import sys
 import traceback
@@ -42,6 +43,8 @@ Dump = Callable[[str, str, str], None]
 """Called with the kernel's name, the name of a stage, and its text."""
 
 STAGES = ("source", "ttir", "llir", "object")
+REMARKS = "remarks"
+"""The blob beside the stages."""
 
 
 class Store(Protocol):
@@ -77,7 +80,7 @@ def cache_key(src: Source, target: GPUTarget, options: Options, extra: Mapping[s
         src.hash(),
         src.ext,
         options.key(),
-        *([src.places()] if options.language.debug else []),  # its checks tell places, which do not count otherwise
+        *([repr(sorted(src.places()))] if options.language.debug else []),  # its checks tell places; else none count
         *(f"{name}={value}" for name, value in sorted((extra or {}).items())),
     ]
     return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
@@ -206,7 +209,7 @@ def _compile(
     if store is not None:
         with stage("cache", timings):
             entry = store.get(key)
-        if entry is not None and all(name in entry[1] for name in STAGES):
+        if entry is not None and all(name in entry[1] for name in (*STAGES, REMARKS)):
             facts = dict(entry[0])
             if facts.get("wrapped_offsets"):  # it may have moved in its file since; rare, so it is traced again
                 with stage("ttir", timings):
@@ -222,8 +225,14 @@ def _compile(
         facts, blobs = cpu_stages().make(src, chosen, opts, timings, dump)
     if store is not None:
         with stage("store", timings):
-            store.put(key, facts, blobs)
+            store.put(key, facts, with_places(src, blobs))
     return _kernel(src, chosen, opts, facts, blobs, key, timings, from_cache=False, dump=dump)
+
+
+def with_places(src: Source, blobs: Mapping[str, bytes]) -> dict[str, bytes]:
+    """Blobs for a store, with where the source stands now: remarks tell places, and it may have moved when they are
+    read (see `Remarks.moved`)."""
+    return {**blobs, "places": json.dumps(src.places()).encode("utf-8", "surrogatepass")}
 
 
 def made_elsewhere(
@@ -266,7 +275,7 @@ def _kernel(
     shared = max(16 if "tensor<" in stages["ttir"] else 0, int(facts.get("scratch_bytes", 0)))
     own = {"shared": shared, "warp_size": target.warp_size, "backend_name": "cpu", "arch": target.arch}
     metadata = {**TRITON_FACTS, **facts, **own}
-    kernel = CompiledKernel(src, target, asm, metadata, key, timings, from_cache)
+    kernel = CompiledKernel(src, target, asm, metadata, key, timings, from_cache, blobs=blobs)
     if dump is not None:
         if from_cache:
             dump(src.name, "ttir", stages["ttir"])

@@ -26,6 +26,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from weft.base import CompilerCrash, Span
+from weft.base.remarks import NO_REMARKS, RemarkCollector
 from weft.layouts import LinearLayout
 from weft.machines import Machine
 from weft.ops import ELEMENTS
@@ -168,6 +169,8 @@ class LaneProgram:
     shared: list[Allocation] = field(default_factory=list)
     variables: list[Variable] = field(default_factory=list)
     """What the kernel's variables have become, in the order of their assignments."""
+    remarks: RemarkCollector = NO_REMARKS
+    """Where whoever decides something about the program says so."""
 
     @property
     def target(self) -> str:

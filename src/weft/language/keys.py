@@ -128,7 +128,7 @@ class Keys:
 
     def __init__(self) -> None:
         self.unfollowed: dict[str, None] = {}
-        self.places: set[tuple[str, int]] = set()
+        self.places: dict[tuple[str, int], None] = {}
         self._open: dict[int, int] = {}
 
     # -- code, which another class may treat otherwise -------------------------------------------------------------
@@ -152,7 +152,7 @@ class Keys:
     def _noted(self, code: Any) -> str:
         key: str = code.current_key()
         self.unfollowed.update(code.unfollowed)
-        self.places.update(code.places)
+        self.places.update(dict.fromkeys(code.places))
         return key
 
     def module(self, value: ModuleType) -> Key:

@@ -13,6 +13,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute
 
 from weft.base import Unsupported
+from weft.base.remarks import NO_REMARKS, RemarkCollector
 from weft.ir import int_value, is_pointer, pointee_of, type_text
 from weft.ir.gpu import encoding_of
 from weft.ir.lane import Block, LaneProgram, Parameter, Value, verify
@@ -48,6 +49,7 @@ from .order_globals import order_globals
 from .placement import place
 from .share import share
 from .sink_loads import sink_loads
+from .telling import tell_buffers
 
 __all__ = ["LOWERINGS", "finish", "lower"]
 
@@ -58,7 +60,7 @@ FAMILIES = (
 )
 
 
-def lower(module: ModuleOp, machine: Machine | None = None) -> LaneProgram:
+def lower(module: ModuleOp, machine: Machine | None = None, remarks: RemarkCollector = NO_REMARKS) -> LaneProgram:
     """The lane program of the one kernel in a module of layout IR, for a machine or for the one that it names.
 
     Unsupported where an operation has no lowering.
@@ -88,6 +90,7 @@ def lower(module: ModuleOp, machine: Machine | None = None) -> LaneProgram:
         Block(tuple(arguments)),
         warps,
         int_value(attributes["ttg.num-ctas"]) if "ttg.num-ctas" in attributes else 1,
+        remarks=remarks,
     )
     context = Context(program)
     for value, argument in zip(body.args, arguments, strict=True):
@@ -119,6 +122,7 @@ def finish(program: LaneProgram) -> None:
     order_globals(program)
     hold_less(program)
     verify(program)
+    tell_buffers(program)
 
 
 def _unlike(name: str, others: Sequence[Parameter]) -> str:

@@ -87,6 +87,8 @@ class Context:
         """The function on single elements that is lowered now (elements.py), if any."""
         self.width = 1
         """Registers of its arguments."""
+        self.op: Operation | None = None
+        """The operation that is lowered now."""
         self.active: list[tuple[Value, bool]] = []
         """The branches of it that are lowered now: conditions, and which side."""
 
@@ -94,7 +96,9 @@ class Context:
 
     def block(self, ops: Sequence[Operation]) -> None:
         """Lower operations one after the other."""
+        outer = self.op
         for op in ops:
+            self.op = op
             self.build.span = span_of(op) or self.build.span
             found = LOWERINGS.get(op.name)
             if op in self.deferred:
@@ -108,6 +112,7 @@ class Context:
             else:
                 hint = _INSTEAD.get(op.name.partition(".")[0])
                 raise Unsupported(f"`{op.name}`", self.program.target, self.build.span, hint=hint)
+        self.op = outer
 
     def elementwise(self, op: Operation, registers: Sequence[int] | None = None) -> Value:
         """What an operation of `arith` or `math` computes, for some of the registers of its result or for all."""

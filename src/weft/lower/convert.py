@@ -22,6 +22,7 @@ from weft.layouts.plan.trip import Trip
 from .context import Context
 from .grouping import load_in_groups
 from .halves import from_halves, to_halves
+from .telling import tell_conversion
 
 __all__ = ["convert"]
 
@@ -34,6 +35,7 @@ def convert(
     shape = tuple(src.out_dims.values())
     bits = max(8, ELEMENT_BITS[value.elem])
     plan = plan_conversion(src, dst, shape, bits, c.machine)
+    tell_conversion(c, plan, value.elem)
     for stage in plan.stages:
         if isinstance(stage.how, Shears):
             value = _shears(c, value, stage.how)

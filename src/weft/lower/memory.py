@@ -17,6 +17,7 @@ from weft.layouts import LinearLayout, f2
 
 from .context import Context, elem_of, lowering, tile_shape
 from .runs import alike
+from .telling import tell_width
 
 __all__ = ["access_order", "back", "hints_of", "mask_of", "neighbours", "runs_of", "unique_registers"]
 
@@ -160,6 +161,7 @@ def _load(c: Context, op: Operation) -> None:
         c[result] = _of_first_block(c, found) if hints.get("volatile") and c.program.blocks > 1 else found
         return
     order, vector = access_order(c, pointer, mask, ELEMENT_BITS[elem])
+    tell_width(c, "load", op, pointer, mask, ELEMENT_BITS[elem], vector)
     starts = _starts(order, vector)
     place: Sequence[int] = range(len(order))
     if vector == 1 and not hints_of(op).get("volatile"):  # elements of one address are loaded once
@@ -202,10 +204,12 @@ def _store(c: Context, op: Operation) -> None:
         active = c.all_of([*c.once(None, cluster=True), c[mask] if mask else None])
         c.build.store("global", c[pointer], c[value], 1, active, **hints_of(op))
         return
-    order, vector = access_order(c, pointer, mask, ELEMENT_BITS[elem_of(value.type)])
+    bits = ELEMENT_BITS[elem_of(value.type)]
+    order, vector = access_order(c, pointer, mask, bits)
+    tell_width(c, "store", op, pointer, mask, bits, vector)
     starts = _starts(order, vector)
     masks = mask_of(c, mask, starts) if mask is not None else None
     active = c.all_of([masks, *c.once(c.layout(pointer), cluster=True)])
     stored = c.build.rename(c.whole(value), order)
-    addresses = _addresses(c, pointer, starts, ELEMENT_BITS[elem_of(value.type)])
+    addresses = _addresses(c, pointer, starts, bits)
     c.build.store("global", addresses, stored, vector, active, **hints_of(op))

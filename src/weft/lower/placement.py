@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from weft.analysis import Lifetime, lifetimes, lines_of, touched_buffers
+from weft.analysis import Lifetime, lifetimes, lines_of_buffers, touched_buffers
 from weft.base import OutOfResources
 from weft.ir.lane import Allocation, LaneProgram
 
@@ -108,8 +108,9 @@ def _shared_with(buffers: Sequence[Allocation], others: Offsets, at: int, size: 
 def _too_much(program: LaneProgram, lives: Lives, limit: int) -> OutOfResources:
     rows = [("bytes", "at", "what", "in use")]
     largest = sorted((i for i, life in enumerate(lives) if life), key=lambda i: -program.shared[i].bytes)
+    all_lines = lines_of_buffers(program)
     for i in largest:
-        buffer, lines = program.shared[i], lines_of(program, i)
+        buffer, lines = program.shared[i], all_lines[i]
         what = f"{buffer.what or 'buffer'} of {buffer.span}" if buffer.span else buffer.what or "buffer"
         used = f"lines {lines[0].line} to {lines[1].line}" if lines else "-"
         rows.append((str(buffer.bytes), str(buffer.offset), what, used))

@@ -20,6 +20,7 @@ from typing import Any
 
 from weft import compiler
 from weft.base import DeviceAssertionError, LaunchTypeError
+from weft.base.remarks import Remarks
 from weft.ir.lane import LaneProgram, Parameter, text_of
 from weft.sim import Report, SimulationError, count, last_run, libdevice, run
 
@@ -114,6 +115,11 @@ class SimulatedKernel:
     def count(self, grid: Any, **scalars: int | float) -> Report:
         """What a launch over a grid would count, for these values of scalar parameters (see `weft.sim.count`)."""
         return count(self.program, grid_of(grid), scalars)
+
+    @cached_property
+    def remarks(self) -> Remarks:
+        """What the compiler decided about this kernel and why; see `weft.remarks`."""
+        return self.program.remarks.collected()
 
     @property
     def shared_bytes(self) -> int:

@@ -1,0 +1,253 @@
+"""Which value keeps addresses from being consecutive or aligned, or a mask from being the same for neighbours.
+
+`AxisFacts` says what is known of a tile; this says why no more is: it goes back through what the tile is computed of to
+the value that spoils it, and tells that in a sentence. Asked only of accesses that are narrower than they might be.
+
+    x + row * stride + i        with `i` a range of 1024 elements, wanted: 4 elements of 4 bytes at a time
+    is aligned to 4 bytes       because `stride` is not known to be a multiple of 4
+
+The way back is taken by operation: sums and differences to the operand that has too little, products to an argument
+before anything else, what only changes shapes or types to its operand, what a loop carries to what it begins with.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.ir import Block, BlockArgument, Operation, SSAValue
+
+from weft.base import Span
+from weft.ir import argument_name, bit_width, element_of, int_value, ints_of, is_tensor, pointee_of, shape_of, span_of
+
+from .axis import AxisFacts
+
+__all__ = ["Limit", "limit_of_run"]
+
+
+@dataclass(frozen=True)
+class Limit:
+    """What keeps a run short: alignment, contiguity or mask; the value behind it by name and place, if it has any."""
+
+    kind: str
+    fact: str
+    value: str = ""
+    span: Span | None = None
+
+
+PASSING = frozenset(
+    (
+        *("tt.splat", "tt.unsplat", "tt.broadcast", "ttg.convert_layout"),
+        *("tt.bitcast", "tt.ptr_to_int", "tt.int_to_ptr"),
+        *("arith.extsi", "arith.extui", "arith.trunci", "arith.index_cast", "arith.bitcast"),
+    )
+)
+SUMS = frozenset(("arith.addi", "arith.subi", "tt.addptr"))
+
+
+def limit_of_run(
+    facts: AxisFacts, pointer: SSAValue, mask: SSAValue | None, axis: int, run: int, size: int
+) -> Limit | None:
+    """What is in the way of `run` neighbours along an axis, of `size` bytes each, in one access; None if nothing is."""
+    known = facts.of(pointer)
+    if known.contiguity[axis] < run:
+        return _not_consecutive(facts, pointer, axis, run)
+    if known.divisibility[axis] < run * size:
+        value, need = _least_aligned(facts, pointer, axis, run * size)
+        return _told("alignment", value, f"is not known to be a multiple of {need}")
+    if mask is not None and is_tensor(mask.type) and facts.of(mask).constancy[axis] < run:
+        return _cut_by_mask(facts, mask, axis, run)
+    return None
+
+
+def _told(kind: str, value: SSAValue, what: str) -> Limit:
+    """The limit that a value is, told by its name or by what it comes from."""
+    name, owner = _name(value), value.owner
+    if isinstance(owner, Block):
+        return Limit(kind, f"`{name}` {what}" if name else f"what the loop carries {what}", name, _span(value))
+    if owner.name == "arith.constant":
+        number = _number_of(value)
+        subject = "a constant" if number is None else str(number)
+        return Limit(kind, f"{subject} {what.replace('is not known to be', 'is not')}")
+    made = _MADE.get(owner.name, f"the result of {owner.name}")
+    return Limit(kind, f"`{name}`, {made}, {what}" if name else f"{made} {what}", name, _span(value))
+
+
+_MADE = {
+    **dict.fromkeys(("tt.load", "tt.descriptor_load", "ttg.local_load"), "a value loaded from memory"),
+    **dict.fromkeys(("tt.atomic_rmw", "tt.atomic_cas"), "a value from an atomic operation"),
+    "tt.get_program_id": "the index of the program",
+    "tt.get_num_programs": "the number of programs",
+}
+
+
+def _number_of(value: SSAValue) -> int | None:
+    """The number that a constant is."""
+    return AxisFacts().of(value).value
+
+
+def _name(value: SSAValue) -> str:
+    if isinstance(value, BlockArgument):
+        parent = value.block.parent_op()
+        if parent is not None and parent.name == "tt.func":
+            return argument_name(value)
+    return value.name_hint or ""
+
+
+def _span(value: SSAValue) -> Span | None:
+    """Where a value is computed; None for an argument of the kernel."""
+    owner = value.owner
+    at = owner if isinstance(owner, Operation) else owner.parent_op()
+    return span_of(at) if at is not None and at.name != "tt.func" else None
+
+
+def _axis_before(op: Operation, axis: int) -> int | None:
+    """The axis of an operand that became this one of the result; None if it came with this operation."""
+    if op.name == "tt.expand_dims":
+        new = int_value(op.properties["axis"])
+        return None if axis == new else axis - (axis > new)
+    if op.name == "tt.trans":
+        return ints_of(op.properties["order"])[axis]
+    return axis if is_tensor(op.operands[0].type) else 0
+
+
+def _carried(value: SSAValue) -> tuple[SSAValue, ...]:
+    """Of what a loop or a branch hands on: what it begins with, and what it becomes."""
+    if isinstance(value, BlockArgument):
+        loop = value.block.parent_op()
+        if loop is None or loop.name != "scf.for" or value.block.last_op is None:
+            return ()
+        if not value.index:
+            return loop.operands[0], loop.operands[2]
+        return loop.operands[2 + value.index], value.block.last_op.operands[value.index - 1]
+    op = value.owner
+    assert isinstance(op, Operation)
+    index = list(op.results).index(value)  # type: ignore[arg-type]
+    if op.name == "scf.for":
+        return (op.regions[0].blocks[0].args[index + 1],)
+    if op.name == "scf.if":
+        return tuple(r.blocks[0].last_op.operands[index] for r in op.regions if r.blocks and r.blocks[0].last_op)
+    return ()
+
+
+def _blame(lacking: list[tuple[SSAValue, int, int]]) -> tuple[SSAValue, int, int] | None:
+    """Of several that have too little, an argument of the kernel before anything else; constants and programs last."""
+
+    def rank(choice: tuple[SSAValue, int, int]) -> int:
+        owner = _root(choice[0]).owner
+        return 0 if isinstance(owner, Block) else 2 if owner.name in ("arith.constant", "tt.get_program_id") else 1
+
+    return min(lacking, key=rank, default=None)
+
+
+def _root(value: SSAValue) -> SSAValue:
+    """What a value is without changes of shape and type."""
+    while isinstance(value.owner, Operation) and (value.owner.name in PASSING or value.owner.name == "tt.expand_dims"):
+        value = value.owner.operands[0]
+    return value
+
+
+def _least_aligned(facts: AxisFacts, value: SSAValue, axis: int, need: int) -> tuple[SSAValue, int]:
+    """The value behind one that no such number divides, and what would have to divide it."""
+    seen: set[SSAValue] = set()
+    while value not in seen and len(seen) < 200:
+        seen.add(value)
+        owner = value.owner
+        open_: list[tuple[SSAValue, int, int]] = []
+        if isinstance(owner, Block) or owner.name.startswith("scf."):
+            open_ = [(x, axis if is_tensor(x.type) else 0, need) for x in _carried(value)]
+        elif owner.name in PASSING or owner.name in ("tt.expand_dims", "tt.trans"):
+            before = _axis_before(owner, axis)
+            open_ = [(owner.operands[0], 0 if before is None else before, need)]
+        elif owner.name == "tt.addptr":
+            size = max(1, bit_width(pointee_of(element_of(owner.operands[0].type))) // 8)
+            open_ = [(owner.operands[0], axis, need), (owner.operands[1], axis, max(1, need // size))]
+        elif owner.name in ("arith.muli", "arith.shli"):
+            a, b = owner.operands
+            have = [facts.of(x).divisibility[axis] for x in (a, b)]
+            if owner.name == "arith.muli":
+                open_ = [(a, axis, max(1, need // have[1])), (b, axis, max(1, need // have[0]))]
+        elif owner.name in SUMS or owner.name in ("arith.ori", "arith.xori", "arith.minsi", "arith.maxsi"):
+            open_ = [(x, axis, need) for x in owner.operands]
+        elif owner.name == "arith.select":
+            open_ = [(x, axis, need) for x in owner.operands[1:]]
+        lacking = [(x, a, n) for x, a, n in open_ if facts.of(x).divisibility[a] < n and x not in seen]
+        chosen = _blame(lacking)
+        if chosen is None:
+            break
+        value, axis, need = chosen
+    return value, need
+
+
+def _not_consecutive(facts: AxisFacts, value: SSAValue, axis: int, run: int) -> Limit:
+    """What keeps neighbours along an axis from lying side by side."""
+    seen: set[SSAValue] = set()
+    dim = f"along dimension {axis}" if is_tensor(value.type) and len(shape_of(value.type)) > 1 else "in the tile"
+    while value not in seen and len(seen) < 200:
+        seen.add(value)
+        owner = value.owner
+        following: tuple[SSAValue, int] | None = None
+        if isinstance(owner, Block) or owner.name.startswith("scf."):
+            short = [x for x in _carried(value) if facts.of(x).contiguity[axis] < run and x not in seen]
+            following = (short[0], axis) if short else None
+        elif owner.name in PASSING or owner.name in ("tt.expand_dims", "tt.trans"):
+            before = _axis_before(owner, axis)
+            operand = owner.operands[0]
+            grown = owner.name == "tt.broadcast" and shape_of(operand.type)[axis] == 1
+            if before is None or grown or not is_tensor(operand.type):
+                return Limit("contiguity", f"neighbours {dim} have the same address")
+            following = (operand, before)
+        elif owner.name in SUMS:
+            a, b = owner.operands
+            one = [facts.of(x) for x in (a, b)]
+            if one[0].constancy[axis] >= run or one[1].contiguity[axis] < run <= one[0].contiguity[axis]:
+                following = (b, axis)
+            elif one[1].constancy[axis] >= run or one[0].contiguity[axis] < run <= one[1].contiguity[axis]:
+                following = (a, axis)
+            else:
+                following = (b if one[0].contiguity[axis] >= one[1].contiguity[axis] else a, axis)
+            if facts.of(following[0]).contiguity[axis] >= run:  # each alone would do
+                break
+        elif owner.name == "arith.muli":
+            a, b = owner.operands
+            stride = a if facts.of(a).constancy[axis] >= run else b
+            return _apart(facts, stride, axis, dim)
+        if following is None or following[0] in seen:
+            break
+        value, axis = following
+    return _told("contiguity", value, f"does not step by 1 between neighbours {dim}, as far as is known")
+
+
+def _apart(facts: AxisFacts, stride: SSAValue, axis: int, dim: str) -> Limit:
+    number, root = facts.of(stride).value, _root(stride)
+    if number is not None:
+        return Limit("contiguity", f"neighbours {dim} are {number} elements apart")
+    name, span = _name(root), _span(root)
+    text = f"`{name}`" if name else "a number of"
+    return Limit("contiguity", f"neighbours {dim} are {text} elements apart, which is not known to be 1", name, span)
+
+
+def _cut_by_mask(facts: AxisFacts, mask: SSAValue, axis: int, run: int) -> Limit:
+    """What may end a mask between neighbours that one access would take."""
+    seen: set[SSAValue] = set()
+    while isinstance(mask.owner, Operation) and mask not in seen:
+        seen.add(mask)
+        owner = mask.owner
+        if owner.name in PASSING or owner.name in ("tt.expand_dims", "tt.trans"):
+            before = _axis_before(owner, axis)
+            if before is None:
+                break
+            mask, axis = owner.operands[0], before
+        elif owner.name in ("arith.andi", "arith.ori", "arith.xori"):
+            mask = min(owner.operands, key=lambda x: facts.of(x).constancy[axis])
+        elif owner.name == "arith.cmpi":
+            sides = sorted(owner.operands, key=lambda x: -facts.of(x).constancy[axis])
+            for side in sides:
+                if facts.of(side).divisibility[axis] < run:
+                    value, need = _least_aligned(facts, side, axis, run)
+                    limit = _told("mask", value, f"is not known to be a multiple of {need}")
+                    return Limit("mask", f"the mask may end between them: {limit.fact}", limit.value, limit.span)
+            break
+        else:
+            break
+    limit = _told("mask", mask, f"is not known to be the same for {run} neighbours")
+    return Limit("mask", f"the mask has to be: {limit.fact}", limit.value, limit.span)

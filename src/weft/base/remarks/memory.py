@@ -1,0 +1,102 @@
+"""Remarks about memory: how wide an access is, how a tile changes its layout, what lies in shared memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from weft.base.spans import Span
+
+from .remark import Alternative, Remark, Site
+
+__all__ = ["AccessWidth", "Conversion", "SharedBuffer"]
+
+
+@dataclass(frozen=True)
+class AccessWidth(Remark):
+    """How many bytes one instruction of a thread accesses, and what keeps it from more."""
+
+    kind: ClassVar[str] = "access width"
+    access: str
+    """load, store, atomic, copy."""
+    tile: str
+    """As the text of the IR has it: 1024xf32."""
+    bytes: int
+    most: int
+    """The bytes that the widest access of the machine has."""
+    limit: str
+    """What is in the way: nothing ("widest"), "alignment", "contiguity", "mask", "tile" or "layout"."""
+    fact: str
+    """What it is, with the value that spoils it; empty where nothing does."""
+    value: str = ""
+    """That value's name in the source, if it has one."""
+    value_span: Span | None = None
+    """Where it is computed; None for an argument of the kernel."""
+
+    @property
+    def message(self) -> str:
+        text = f"{self.access} of {self.tile} with {self.bytes} bytes at a time"
+        if self.limit == "widest":
+            return f"{text}, the most there are"
+        there = self.value_span
+        elsewhere = there is not None and (self.span is None or there.line != self.span.line)
+        return f"{text} of {self.most}: {self.fact}" + (f" (line {there.line})" if there and elsewhere else "")
+
+
+@dataclass(frozen=True)
+class Conversion(Remark):
+    """A tile that is moved from one layout to another: who made it, who wanted it otherwise, how, and for how much."""
+
+    kind: ClassVar[str] = "conversion"
+    tile: str
+    source: str
+    """The layout that it has."""
+    result: str
+    """The layout that is wanted."""
+    made_by: Site
+    wanted_by: tuple[Site, ...]
+    plan: str
+    """registers, shuffles, shared, hybrid or cluster; see `weft.layouts.plan`."""
+    cycles: float
+    """Of a warp."""
+    scratch_bytes: int
+    """Of shared memory."""
+    considered: tuple[Alternative, ...]
+
+    @property
+    def message(self) -> str:
+        wanted = ", ".join(map(str, self.wanted_by)) or "nobody"
+        text = f"{self.tile} of {self.made_by}, wanted otherwise by {wanted}: by {self.plan}, {self.cycles:.0f} cycles"
+        text += f", {self.scratch_bytes} bytes of shared memory" if self.scratch_bytes else ""
+        others = [str(a) for a in self.considered if a.what != self.plan]
+        return f"{text}; not {', '.join(others)}" if others else text
+
+
+@dataclass(frozen=True)
+class SharedBuffer(Remark):
+    """A buffer in shared memory."""
+
+    kind: ClassVar[str] = "shared buffer"
+    bytes: int
+    offset: int
+    purpose: str
+    """What it was made for: conversion, reduction, a tile's local_alloc, ..."""
+    first: Span | None = None
+    """The first and the last line of the source that access it; None where they are not known."""
+    last: Span | None = None
+
+    @property
+    def message(self) -> str:
+        text = f"{self.bytes} bytes for {_with_article(self.purpose)}, at byte {self.offset}"
+        if self.first is None or self.last is None:
+            return text
+        if self.first.line == self.last.line:
+            return f"{text}, in use on line {self.first.line}"
+        return f"{text}, in use from line {self.first.line} to {self.last.line}"
+
+
+def _with_article(noun: str) -> str:
+    """`a conversion`, `an atomic`; what begins with `which` or `the` has none."""
+    if noun.split()[0] in ("which", "the", "a", "an"):
+        return noun
+    return f"{'an' if noun[0] in 'aeio' else 'a'} {noun}"

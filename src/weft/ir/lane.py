@@ -1,22 +1,72 @@
 """The lane program: what one lane of a GPU does.
 
-It is what the lowering makes of layout IR, once, and what three readers take: the emitters turn it into LLVM IR, the
-simulator runs it, the counter counts it. Every lane of a block runs the same operations in the same order; control flow
-is uniform over the block, or over the warps of a partition.
+Idea
+----
+The lowering turns layout IR into a lane program, once, and three readers take it: the emitters write it as LLVM IR,
+the simulator runs it with NumPy, and the counters and remarks count it. No layout is left in it. Every lane of a block
+runs the same operations in the same order; control flow is uniform over the block, or over the warps of a partition.
+What differs between lanes is only what they compute.
 
-A value is a fragment: `count` registers of one element type, a set of its own in each lane. An operation works on all
-registers of its operands, so that a program stays small however large the tile: an emitter unrolls, the simulator has
-an array [warp, lane, register] for each value. Operands of an element-wise operation have one count, or count 1 for a
-value that is the same for all registers.
+A value is a *fragment*: `count` registers of one element type, of which every lane has its own. An operation works on
+all registers of its operands, so a program stays small however large the tile is: an emitter unrolls it, and the
+simulator holds each value as one array [warp, lane, register]. The operands of an element-wise operation have one
+count, or count 1 for a value that is the same for all registers.
 
-    block = Block()
-    build = Builder(block)
-    lane = build.linear((0,), lane=(1, 2, 4, 8, 16), warp=(32, 64))        # the thread's number in the block
-    address = build.op("arith.addi", [base, build.op("arith.muli", [lane, build.constant("i64", 4)], "i64")], "i64")
-    x = build.load("global", address, "f32", vector=4)
-    build.store("global", out, build.op("arith.addf", [x, x], "f32"), vector=4)
+Example
+-------
+One warp doubles 128 floats. Each lane has four that lie side by side, 16 bytes, so lane l begins at byte 16 * l:
 
-Addresses are i64 bytes in global memory and i32 bytes in the block's shared memory.
+    >>> from weft.machines import machine_of
+    >>> x, out = Value("i64", 1), Value("i64", 1)
+    >>> build = Builder(Block((x, out)))
+    >>> def of_lane(base):
+    ...     own = build.linear((0,), lane=(16, 32, 64, 128, 256))
+    ...     return build.op("arith.addi", [base, build.op("arith.extui", [own], "i64")], "i64")
+    >>> four = build.load("global", of_lane(x), "f32", vector=4)
+    >>> twice = build.op("arith.addf", [four, four], "f32")
+    >>> build.store("global", of_lane(out), twice, vector=4)
+    >>> parameters = Parameter("x", "ptr", "f32"), Parameter("out", "ptr", "f32")
+    >>> program = LaneProgram("double", machine_of("cuda:80"), parameters, build.block, warps=1)
+    >>> verify(program)
+    >>> print(text_of(program))
+    double(%0: x ptr*f32, %1: out ptr*f32) for cuda:80, 1 warps of 32 lanes
+      %2: i32 = linear {registers=(0,), lane=(16, 32, 64, 128, 256), warp=(), block=()}
+      %3: i64 = arith.extui %2
+      %4: i64 = arith.addi %0, %3
+      %5: f32x4 = load %4 {space=global, vector=4, masked=False}
+      %6: f32x4 = arith.addf %5, %5
+      %7: i32 = linear {registers=(0,), lane=(16, 32, 64, 128, 256), warp=(), block=()}
+      %8: i64 = arith.extui %7
+      %9: i64 = arith.addi %1, %8
+      store %9, %6 {space=global, vector=4, masked=False}
+
+`linear` is all that is left of a layout: the lane's number, bit by bit, selects what is combined by xor. In lane 5,
+bits 0 and 2 are set: 16 ^ 64 is 80. The load has one address and gives four registers; on a GPU it is one instruction
+of 16 bytes for each lane.
+
+Invariants
+----------
+* A value is defined before it is used, once, in the block of its use or one around it; regions hand values on by
+  `yield`. `verify` checks this, the names, and the counts of registers.
+* Every operation is a row of `OPERATIONS` below, an element-wise one a row of `weft.ops`: what it does is said there,
+  computed by `sim/` and written as LLVM IR by `backends/`.
+* Addresses are i64 bytes in global memory and i32 bytes in the block's shared memory.
+* A load, store or atomic takes one address for `vector` consecutive elements. A lane whose mask is false touches
+  nothing.
+* An operation carries the span of the source line that it serves; the builder sets it.
+
+Why a structure of our own, and why fragments
+---------------------------------------------
+xDSL represents the levels above. A lane program may have tens of thousands of operations once its loops are unrolled,
+and each pass over it visits them all; an operation of slots and tuples costs a few microseconds to make and to visit,
+which one with verified attributes does not. LLVM IR in its place would be one operation for each register (32 times as
+many for an accumulator of 64x64 on four warps), would need a GPU to be run, and would be a second definition of what
+the simulator judges. With fragments, emitter and simulator read the same few lines, so what is tested without a GPU is
+the lowering itself.
+
+The idea that a kernel is one program for all lanes is SPMD as in ispc (Pharr and Mark, ispc: A SPMD Compiler for
+High-Performance CPU Programming, InPar 2012); registers as an explicit dimension of a value follow the linear layouts
+of layouts/linear.py.
 """
 
 from __future__ import annotations

@@ -1,20 +1,84 @@
 """`LinearLayout`: a map between spaces with named dimensions that is linear over F2.
 
-Every dimension has a size that is a power of two, so an index is a vector of bits, and a layout is known when its
-values on the powers of two are: L(x ^ y) = L(x) ^ L(y). Those values are its bases. A distributed layout maps
-(register, lane, warp, block) to the coordinates of a tile, a shared layout maps (offset, block) to them.
+Idea
+----
+The size of every dimension is a power of two, so an index is a vector of bits. A layout is linear if L(x ^ y) is L(x)
+^ L(y) for all x and y. It is then known from its values on 1, 2, 4, ..., its *bases*: n of them stand for a table of 2
+** n entries. A distributed layout maps (register, lane, warp, block) to the coordinates of a tile, a shared layout
+maps (offset, block) to them.
 
-    >>> layout = LinearLayout.from_bases(
-    ...     {"register": [(0, 1)], "lane": [(0, 2), (1, 0)]}, {"dim0": 2, "dim1": 4}
-    ... )
-    >>> layout.apply(register=1, lane=2)
-    {'dim0': 1, 'dim1': 1}
+Example
+-------
+A 4x4 tile in shared memory. Its offsets have four bits, so four bases say everything. Offset 1 is one column to the
+right, offset 2 two columns; offset 4 is a row down *and* a column to the right, offset 8 two of both:
 
-What a layout is, how it is evaluated and printed, is in map.py; here is what is done with layouts. Operations are
-those of f2 on the matrix of the bases.
+    >>> memory = LinearLayout.from_bases({"offset": [(0, 1), (0, 2), (1, 1), (2, 2)]}, {"row": 4, "col": 4})
+    >>> memory.apply(offset=6)    # offset 4 is at (1, 1), offset 2 at (0, 2): their xor
+    {'row': 1, 'col': 3}
 
-Names and meaning follow Triton's class of the same name; the mathematics is in Zhou et al., Linear Layouts: Robust Code
-Generation of Efficient Tensor Computation Using F2 (arXiv 2505.23819), section 4.
+All offsets, at the places of their elements:
+
+             col 0  1  2  3
+    row 0        0  1  2  3
+    row 1        5  4  7  6
+    row 2       10 11  8  9
+    row 3       15 14 13 12
+
+Column 0 has offsets 0, 5, 10 and 15: with four banks, one in each. That is a swizzle, and there is nothing more to it.
+
+Now four lanes hold a row each, in four registers, and want to know at which offsets. `threads` maps a place to an
+element, `memory` maps an offset to an element; the question is `memory` inverse after `threads`, which is linear
+again:
+
+    >>> threads = LinearLayout.identity_1d(4, "register", "col") * LinearLayout.identity_1d(4, "lane", "row")
+    >>> threads.invert_and_compose(memory).bases
+    {'register': ((1,), (2,)), 'lane': ((5,), (10,))}
+
+A lane computes its part once, (lane & 1) * 5 ^ (lane >> 1) * 10, and register r of it is r away, by xor. Could a lane
+store two registers at once? That instruction takes register 1 to offset 1 and must be free to add any even offset to
+it; lane 1 has 5, which is odd. It cannot, because its tile does not divide the layout:
+
+    >>> pair = LinearLayout.identity_1d(2, "register", "offset")
+    >>> threads.invert_and_compose(memory).divide_left(pair) is None
+    True
+
+Which operation answers which question
+--------------------------------------
+    a * b                       a large layout made of small ones: the direct sum, side by side in each dimension
+    compose                     one map after the other
+    invert_and_compose          where a thing of one layout is in another: every conversion, every address
+    divide_left                 is the layout made of tiles of an instruction, and where are they
+    sublayout, is_trivial_over  what depends on what
+    pseudoinvert                one place of each element, where there are several
+
+Invariants
+----------
+* A layout is immutable, hashed, and canonical: two that have the same dimensions in the same order and the same values
+  are equal, however they were made. Nonsense (a size that is no power of two, a basis that does not fit) is refused
+  when it is made, with the value and the bound.
+* A distributed layout is surjective: every element has a place. It need not be injective: an input bit whose basis is
+  zero, or a sum of others, holds copies. A layout of memory is bijective.
+* The order of dimensions, the first being the fastest, matters to `reshape_*`, `flatten_*` and `==` only.
+
+Why not shapes and strides
+--------------------------
+Strides add, and sums carry: the swizzle above is no sum of strides, the inverse of a map by strides often is none, and
+to know whether two of them agree they are compared element by element. Maps over F2 are closed under all operations
+above, and each of them is Gaussian elimination on a matrix of about twenty columns (f2.py), columns being Python
+integers. The price is that all sizes are powers of two; rows that are padded in memory are a linear layout and one
+affine step (affine.py).
+
+Why from places to elements, and not the other way round? A map has one value for each input, and an element may have
+many places: copies are representable in this direction only.
+
+Where to read on, and where it is from
+--------------------------------------
+map.py holds what a layout is and how it is evaluated and printed; here is what is done with layouts. division.py has
+quotients, sources.py the choice among copies, `zoo/` the named layouts, `plan/` what is decided by all this.
+
+Names and meaning follow Triton's class of the same name; the mathematics is in Zhou et al., Linear Layouts: Robust
+Code Generation of Efficient Tensor Computation Using F2 (arXiv 2505.23819), section 4: definitions 4.1 to 4.5 are the
+operations, theorems 4.9 and 4.13 say that every distributed layout and every memory layout of Triton is linear.
 """
 
 from __future__ import annotations

@@ -1,17 +1,69 @@
 """Which layout each tile is to have: tiles that should agree are a group, and operations vote.
 
-A tile that can be computed anywhere (a range, a constant, what is made of them) has no layout of its own: whoever
-wants it gets one made. All others belong to a group: operands and results of an element-wise operation, what a loop
-carries, what both sides of a branch hand on. Each group gets the layout with the most weight:
+Idea
+----
+Moving a tile between layouts is what costs, so tiles that are combined element by element should lie alike. They are
+put into one group: operands and results of an element-wise operation, what a loop carries, what both sides of a branch
+hand on. Then each operation that is fast in one particular layout votes for it, and each group gets the layout with
+the most weight. Where an operation wants another one than its group has, `assign_layouts` inserts a conversion.
 
-    products        as the instruction has it
-    reductions      the operand's layout without the axis
-    loads, atomics  vectors along consecutive addresses; of several the one with the longest vectors, unless another
-                    cannot take them: rows at any address are accessed lane by lane
-    small loads     of no more elements than threads: as the rows or columns of the tile they are spread over; every
-                    warp loads its own, and nothing is moved
-    stores          the same, if nothing else is wanted
-    views           what the view of the operand's layout is; for a row or column, the tile's that it is spread over
+    weight  who votes         for what
+    6       products          the accumulator's layout of the matrix instruction
+    5       reductions        the operand's layout without the axis
+    4       small loads       (of no more elements than threads) the rows or columns of the tile they are spread over:
+                              every warp loads its own, and nothing is moved
+    3       loads, atomics    vectors along consecutive addresses; of several, the longest vectors, unless another
+                              access cannot take them: rows at any address are accessed lane by lane
+    2       stores            the same
+    1       views             the operand's layout seen through the view; for a row or column, the layout of the tile
+                              that it is spread over
+
+A tile that can be computed anywhere (a range, a constant, what is made of them) is *free*: it has no layout of its own
+and is in no group. Whoever wants it gets one made, in any layout, and nothing moves. The same holds of views
+(`broadcast`, `expand_dims`, `splat`).
+
+Example
+-------
+A transposing copy of a 64x64 tile of f16 by 4 warps:
+
+    %x = tt.load %p                   addresses run along axis 1: a vote of 3 for [1, 8] elements of a thread
+    %y = arith.addf %x, %x
+    tt.store %q, %y                   addresses run along axis 0: a vote of 2 for [8, 1]
+
+    >>> loaded = blocked_for((64, 64), [1, 0], 8, lanes=32, warps=4)
+    >>> stored = blocked_for((64, 64), [0, 1], 8, lanes=32, warps=4)
+    >>> print(loaded)
+    BlockedLayout([1, 8], [4, 8], [4, 1], [1, 0])
+    >>> print(stored)
+    BlockedLayout([8, 1], [8, 4], [1, 4], [0, 1])
+
+%x and %y are one group, and so is what the store takes: three tiles, one vote of each kind. The load wins, %y is
+computed as it was loaded, and the store's operand is converted, once, to [8, 1]: both accesses move 16 bytes of each
+thread, and 8 KiB go through shared memory once. %p and %q are free: their ranges are computed in both layouts. Had the
+store won, the conversion would stand before the addition; it would cost the same here, and twice as much if %x and
+another load were added.
+
+Invariants
+----------
+* Votes are counted by weight, of one weight in the order of the program. A vote may ask for the layout of another
+  group; a group that is being counted has none yet (`_open`), so that circles end.
+* A group keeps its layout once it is chosen. Tiles that a rewrite puts in the place of others join their groups
+  (`stands_for`).
+* Every group gets a layout: one that nobody votes for gets the default, four elements of a thread along the last axis.
+  A default never decides for others: where a row without a vote is spread over a tile, the tile decides.
+
+Why votes, and not costs
+------------------------
+The obvious alternative is to price whole assignments: every operation in every layout, every conversion by its plan.
+Layouts are many (each access, each view of it, each operand of each product), conversions depend on pairs of them, and
+the choice for one tile is a price for all of its neighbours. Votes decide in one walk over the function. What remains
+to be moved is moved in the cheapest way that its plan finds (layouts/plan/), and tiles whose layout nothing sees are
+laid out anew for memory (recoalesce.py). Triton's way, a blocked layout for everything, then coalescing, then removal
+of conversions (its passes `coalesce` and `remove-layout-conversions`), finds the same layouts for simple kernels by
+inserting conversions first and searching for those that can go; here they are not made.
+
+That every operation on shapes has a layout in which it moves nothing, so that groups can reach through it, is theorem
+9.3 of Zhou et al., Linear Layouts (arXiv 2505.23819); the votes are our own.
 """
 
 from __future__ import annotations

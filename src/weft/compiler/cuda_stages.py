@@ -15,7 +15,7 @@ from weft.analysis import wrapped_offsets
 from weft.backends.gpu import Emitted, emit_llvm, emitted_of
 from weft.backends.nvidia import assembly, ptx_target
 from weft.base import CompileOptions
-from weft.base.remarks import RemarkCollector
+from weft.base.remarks import NO_REMARKS, RemarkCollector
 from weft.ir import print_module
 from weft.ir.lane import LaneProgram, text_of
 from weft.lower import lower
@@ -36,17 +36,16 @@ def make(
     src: Source, target: GPUTarget, opts: Options, given: Mapping[str, Any], timings: dict[str, float]
 ) -> tuple[dict[str, Any], dict[str, bytes]]:
     """The facts and the blobs of a kernel, as they are put into a store."""
-    language, maxnreg = opts.language, given.get("maxnreg")
+    language, maxnreg, remarks = opts.language, given.get("maxnreg"), RemarkCollector()
     with stage("ttir", timings):
-        module = _modules(src, target, language, given)
+        module = _modules(src, target, language, given, remarks)
         ttir = print_module(module)
         module_facts = {
             "stored_params": stored_params(module),
             "wrapped_offsets": [asdict(wrapped) for wrapped in wrapped_offsets(module)],
         }
-    remarks = RemarkCollector()
     with stage("lane", timings, lambda: ttir):
-        program = lower(_laid_out(module, target, language), target.machine, remarks)
+        program = lower(_laid_out(module, target, language, remarks), target.machine, remarks)
     with stage("llir", timings, lambda: text_of(program)):
         llir, version = emit_llvm(program, language.enable_fp_fusion, maxnreg)
     with stage("ptx", timings, lambda: llir):
@@ -56,28 +55,33 @@ def make(
     return facts, {name: text.encode("utf-8", "surrogatepass") for name, text in texts.items()}
 
 
-def _modules(src: Source, target: GPUTarget, language: CompileOptions, options: Mapping[str, Any]) -> ModuleOp:
+def _modules(
+    src: Source, target: GPUTarget, language: CompileOptions, options: Mapping[str, Any], remarks: RemarkCollector
+) -> ModuleOp:
     """Tile IR; for a Gluon kernel, layout IR."""
     if src.ext == "ttgir":
-        return gpu.layout_ir(src, target, options)
+        return gpu.layout_ir(src, target, options, remarks)
     module: ModuleOp = src.make_ir(language, target)
     if "ttg.num-warps" in module.attributes:  # layout IR as text
         fence_copies(module)
-    return gpu_tile_pipeline(module, target.machine.threads(language.num_warps), language.enable_fp_fusion)
+    return gpu_tile_pipeline(module, target.machine.threads(language.num_warps), language.enable_fp_fusion, remarks)
 
 
-def _laid_out(module: ModuleOp, target: GPUTarget, language: CompileOptions) -> ModuleOp:
+def _laid_out(
+    module: ModuleOp, target: GPUTarget, language: CompileOptions, remarks: RemarkCollector = NO_REMARKS
+) -> ModuleOp:
     """Layout IR as the lowering takes it; the module is changed."""
     if "ttg.num-warps" in module.attributes:
         gpu.check_cluster(gpu.blocks_of(module), target.machine)
         if language.debug:
             check_layout_ir(module, values=language.sanitize_overflow)
-        return layout_pipeline(module)
+        return layout_pipeline(module, remarks)
     gpu.check_cluster(language.num_ctas, target.machine)
     warps, stages, blocks = language.num_warps, language.num_stages, language.num_ctas
     debug, values = language.debug, language.debug and language.sanitize_overflow
     fuse = language.enable_fp_fusion
-    return gpu_pipeline(module, target.machine, warps, stages, blocks, fuse=fuse, debug=debug, values=values)
+    how = {"fuse": fuse, "debug": debug, "values": values}
+    return gpu_pipeline(module, target.machine, warps, stages, blocks, **how, remarks=remarks)
 
 
 def _again(ttir: str, target: GPUTarget, language: CompileOptions) -> ModuleOp:

@@ -13,7 +13,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from weft.analysis import wrapped_offsets
 from weft.base import CompileOptions, Unsupported
-from weft.base.remarks import RemarkCollector
+from weft.base.remarks import NO_REMARKS, RemarkCollector
 from weft.ir import i32_attr, int_value, verify
 from weft.ir.lane import LaneProgram
 from weft.lower import lower
@@ -50,12 +50,12 @@ def lane_program(
     fuse = language.enable_fp_fusion
     remarks = RemarkCollector()
     laid_out = src.ext == "ttgir"
-    module = layout_ir(src, chosen, options) if laid_out else src.make_ir(language, chosen)
+    module = layout_ir(src, chosen, options, remarks) if laid_out else src.make_ir(language, chosen)
     as_text = not laid_out and "ttg.num-warps" in module.attributes
     if as_text:
         fence_copies(module)
     elif not laid_out:
-        gpu_tile_pipeline(module, machine.threads(language.num_warps), fuse)
+        gpu_tile_pipeline(module, machine.threads(language.num_warps), fuse, remarks)
     if told is not None:
         told([asdict(found) for found in wrapped_offsets(module)])
     if language.debug and (laid_out or as_text):
@@ -64,11 +64,12 @@ def lane_program(
         return lower(module, machine, remarks)
     if as_text:
         check_cluster(blocks_of(module), machine)
-        return lower(layout_pipeline(module), machine, remarks)
+        return lower(layout_pipeline(module, remarks), machine, remarks)
     check_cluster(language.num_ctas, machine)
     warps, stages, blocks = language.num_warps, language.num_stages, language.num_ctas
     debug, values = language.debug, language.debug and language.sanitize_overflow
-    module = gpu_pipeline(module, machine, warps, stages, blocks, fuse=fuse, debug=debug, values=values)
+    how = {"fuse": fuse, "debug": debug, "values": values}
+    module = gpu_pipeline(module, machine, warps, stages, blocks, **how, remarks=remarks)
     return lower(module, machine, remarks)
 
 
@@ -97,7 +98,9 @@ def gluon_options(options: Mapping[str, Any], target: GPUTarget) -> CompileOptio
     return make_options(given).language
 
 
-def layout_ir(src: Source, target: GPUTarget, options: Mapping[str, Any]) -> ModuleOp:
+def layout_ir(
+    src: Source, target: GPUTarget, options: Mapping[str, Any], remarks: RemarkCollector = NO_REMARKS
+) -> ModuleOp:
     """The layout IR of a Gluon kernel for a GPU: traced, all layouts resolved, and checked."""
     language = gluon_options(options, target)
     check_cluster(language.num_ctas, target.machine)
@@ -105,7 +108,7 @@ def layout_ir(src: Source, target: GPUTarget, options: Mapping[str, Any]) -> Mod
     if options.get("maxnreg") is not None:
         module.attributes["ttg.maxnreg"] = i32_attr(int(options["maxnreg"]))
     verify(module, "gluon")
-    resolve_layouts(module)
+    resolve_layouts(module, remarks)
     create_tensormaps(module)
     fence_reads(module)
     verify(module, "layout")

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from .locations import argument_name, call_site_loc, file_loc, hint_of, loc_of, name_loc, span_of, span_of_loc
     from .signature import flattened_descriptor, signature_of, type_string
     from .special_registers import CLOCKS, FIXED_REGISTERS, register_of
+    from .telling import site_of, span_of_value, tile_text
     from .text import OpaqueAttr, ParseError, parse_module, print_module, type_text
     from .types import (
         PtrType,
@@ -177,6 +178,10 @@ __all__ = [
     "hint_of",
     "span_of",
     "span_of_loc",
+    # for remarks
+    "site_of",
+    "span_of_value",
+    "tile_text",
 ]
 
 __getattr__ = lazy_face(
@@ -195,6 +200,7 @@ __getattr__ = lazy_face(
         "locations": "argument_name call_site_loc file_loc hint_of loc_of name_loc span_of span_of_loc",
         "signature": "flattened_descriptor signature_of type_string",
         "special_registers": "CLOCKS FIXED_REGISTERS register_of",
+        "telling": "site_of span_of_value tile_text",
         "text": "OpaqueAttr ParseError parse_module print_module type_text",
         "types": (
             "PtrType TensorDescType bf16 bit_width element_of f8E4M3FN f8E4M3FNUZ f8E5M2 f8E5M2FNUZ f16 f32 f64 "

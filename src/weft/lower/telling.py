@@ -6,34 +6,19 @@ Each function is called where the decision is made and has nothing to do unless 
 from __future__ import annotations
 
 import math
-from functools import lru_cache
 
 from xdsl.ir import Operation, SSAValue
 
 from weft.analysis import limit_of_run, lines_of_buffers
-from weft.base import LayoutError
 from weft.base.remarks import AccessWidth, Alternative, Conversion, SharedBuffer, Site
-from weft.ir import element_of, is_pointer, pointee_of, shape_of, span_of, type_text
-from weft.ir.gpu import encoding_of, layout_text, linear_encoding
+from weft.ir import element_of, pointee_of, site_of, span_of, type_text
+from weft.ir.gpu import encoding_of, told_layout
 from weft.ir.lane import LaneProgram
-from weft.layouts import LinearLayout
 from weft.layouts.plan import Plan
 
 from .context import Context, tile_shape
 
 __all__ = ["tell_buffers", "tell_conversion", "tell_width"]
-
-
-def tile_text(value: SSAValue) -> str:
-    """A tile's shape and elements, without its layout: 64x32xf16; of pointers, what they point to."""
-    element = element_of(value.type)
-    kind = pointee_of(element) if is_pointer(element) else element
-    return "x".join([*map(str, shape_of(value.type)), type_text(kind)])
-
-
-def site_of(op: Operation) -> Site:
-    """An operation by its name, with its place."""
-    return Site(op.name, span_of(op))
 
 
 def tell_width(
@@ -43,7 +28,8 @@ def tell_width(
     if not c.program.remarks:
         return
     size, most = max(1, bits // 8), c.machine.vector_bytes
-    tile, span, extents = tile_text(pointer), span_of(op), tile_shape(pointer)
+    span, extents = span_of(op), tile_shape(pointer)
+    tile = "x".join((*map(str, extents), type_text(pointee_of(element_of(pointer.type)))))
     limit, fact, value, where = "widest", "", "", None
     if vector * size < most:
         contiguity = c.facts.of(pointer).contiguity
@@ -62,15 +48,7 @@ def tell_width(
 
 def _layout_of(value: SSAValue) -> str:
     encoding = encoding_of(value.type)
-    return layout_text(encoding.named) if encoding is not None else "none"
-
-
-@lru_cache(maxsize=1024)
-def _text_of(layout: LinearLayout) -> str:
-    try:
-        return linear_encoding(layout).text()
-    except LayoutError:  # it has bases that move in two dimensions
-        return str(dict(layout.bases))
+    return told_layout(encoding.named) if encoding is not None else "none"
 
 
 def tell_conversion(c: Context, plan: Plan, elem: str) -> None:
@@ -81,7 +59,7 @@ def tell_conversion(c: Context, plan: Plan, elem: str) -> None:
     op = c.op
     made = op.operands[0].owner if op.operands else op
     by, wanted = site_of(made) if isinstance(made, Operation) else Site("the kernel's argument"), [site_of(op)]
-    source, result = _text_of(plan.src), _text_of(plan.dst)
+    source, result = told_layout(plan.src), told_layout(plan.dst)
     if op.name == "ttg.convert_layout":
         wanted = list(dict.fromkeys(site_of(use.operation) for use in op.results[0].uses))[:4]
         source, result = _layout_of(op.operands[0]), _layout_of(op.results[0])

@@ -27,6 +27,7 @@ from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 
 from weft.analysis import DEEP, operands_first
 from weft.base import LayoutError
+from weft.base.remarks import NO_REMARKS, RemarkCollector
 from weft.ir import bit_width, element_of, int_value, ints_of, is_tensor, shape_of
 from weft.ir.gpu import laid_tensor
 from weft.ir.gpu.ttg import ConvertLayoutOp
@@ -278,7 +279,12 @@ def is_of_warpgroups(layout: AnyLayout) -> bool:
 
 
 def assign_layouts(
-    module: ModuleOp, machine: Machine, warps: int = 4, blocks: int = 1, *, ahead: bool = False
+    module: ModuleOp,
+    machine: Machine,
+    warps: int = 4,
+    blocks: int = 1,
+    ahead: bool = False,
+    remarks: RemarkCollector = NO_REMARKS,
 ) -> ModuleOp:
     """Layouts for all tiles of a module of tile IR, which becomes layout IR for a machine.
 
@@ -290,6 +296,8 @@ def assign_layouts(
             for block in function.regions[0].blocks:
                 choices = Choices(machine, warps, blocks, ahead)
                 choices.decide(block)
+                if remarks:
+                    choices.tell(block, remarks)
                 assigner = _Assigner(choices)
                 assigner.block(block)
                 for op in reversed(assigner.spent):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from xdsl.dialects.builtin import ModuleOp
 
+from weft.base.remarks import NO_REMARKS, RemarkCollector
 from weft.machines import Machine
 
 from .align_rows import align_rows
@@ -37,7 +38,9 @@ from .structure_branches import structure_branches
 __all__ = ["check_layout_ir", "gpu_pipeline", "gpu_tile_pipeline", "layout_pipeline"]
 
 
-def gpu_tile_pipeline(module: ModuleOp, threads: int, fuse: bool = True) -> ModuleOp:
+def gpu_tile_pipeline(
+    module: ModuleOp, threads: int, fuse: bool = True, remarks: RemarkCollector = NO_REMARKS
+) -> ModuleOp:
     """`tile_pipeline`, and what is for blocks of so many threads; with `fuse`, a product and a sum may be rounded
     together, and sums of a loop be added in another order."""
     tile_pipeline(module, fuse=fuse)
@@ -57,6 +60,7 @@ def gpu_pipeline(
     fuse: bool = True,
     debug: bool = False,
     values: bool = False,
+    remarks: RemarkCollector = NO_REMARKS,
 ) -> ModuleOp:
     """Layout IR for a machine, as the lowering takes it, from what `gpu_tile_pipeline` gave.
 
@@ -79,8 +83,8 @@ def gpu_pipeline(
     join_branches(module)  # after it: equal conditions are one value
     drop_unchanged(module)  # and only then is it seen what loops leave as it is
     scalarize_carried(module, pointers=False)  # what can be computed in any layout need not be moved to another
-    assign_layouts(module, machine, warps, blocks, ahead=stages > 1 and machine.async_copies)
-    recoalesce(module)
+    assign_layouts(module, machine, warps, blocks, stages > 1 and machine.async_copies, remarks)
+    recoalesce(module, remarks)
     start_from_zero(module)
     store_operands(module, machine, loaded=False)  # before it is known how much memory is left for copies
     pipeline_loads(module, machine, stages)
@@ -102,9 +106,9 @@ def check_layout_ir(module: ModuleOp, *, values: bool) -> None:
     explain_asserts(module)
 
 
-def layout_pipeline(module: ModuleOp) -> ModuleOp:
+def layout_pipeline(module: ModuleOp, remarks: RemarkCollector = NO_REMARKS) -> ModuleOp:
     """Layout IR that others wrote, as the lowering takes it: one function of one block, no calls."""
     structure_branches(module)
     inline_calls(module)
-    recoalesce(module)
+    recoalesce(module, remarks)
     return module

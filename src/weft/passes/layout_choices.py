@@ -70,13 +70,30 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import prod
 
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from weft.analysis import AxisFacts
 from weft.base import LayoutError
-from weft.ir import bit_width, element_of, int_value, ints_of, is_pointer, is_tensor, shape_of, tt, walk
+from weft.base.remarks import LayoutChosen, RemarkCollector, Wish
+from weft.ir import (
+    bit_width,
+    element_of,
+    i32,
+    int_value,
+    ints_of,
+    is_pointer,
+    is_tensor,
+    shape_of,
+    site_of,
+    span_of_value,
+    tile_text,
+    tt,
+    walk,
+)
+from weft.ir.gpu import laid_tensor, layout_of, told_layout
 from weft.layouts import BlockedLayout, DistributedLayout, DotOperandLayout, LinearLayout, SliceLayout, infer
 from weft.layouts.plan import vector_width
 from weft.machines import Machine
@@ -119,6 +136,7 @@ def linear_of(layout: AnyLayout, shape: Sequence[int]) -> LinearLayout:
 @dataclass(frozen=True)
 class _Vote:
     weight: int
+    by: Operation
     layout: Callable[[], AnyLayout | None]
     narrow: bool = False
     """Whether it is of an access whose addresses are consecutive, but not aligned to longer vectors than these."""
@@ -146,6 +164,8 @@ class Choices:
         self._spreads: dict[SSAValue, list[SSAValue]] = {}
         self._votes: dict[SSAValue, list[_Vote]] = {}
         self._chosen: dict[SSAValue, AnyLayout] = {}
+        self._won: dict[SSAValue, Operation] = {}
+        """Who asked for the layout of a group; nobody for the default."""
         self._open: set[SSAValue] = set()
         self._undecided: set[SSAValue] = set()
         """Groups for which nothing speaks as long as those that are open are not chosen."""
@@ -157,11 +177,37 @@ class Choices:
         self.study(block)
         for op in list(self.accesses):
             self._unite_gather(op)
+        for value in self._held(block):
+            self.of(value)
+
+    def _held(self, block: Block) -> Iterator[SSAValue]:
+        """The tiles that have a layout of their own."""
         for op in walk(block):
             arguments = [a for r in op.regions for b in r.blocks for a in b.args]
             for value in (*op.results, *arguments):
                 if is_tensor(value.type) and not self.is_free(value) and not self.is_view(value):
-                    self.of(value)
+                    yield value
+
+    def tell(self, block: Block, remarks: RemarkCollector) -> None:
+        """Say of each group which layout it has, who asked for it, and who for another; after `decide`."""
+        groups: dict[SSAValue, tuple[SSAValue, dict[str, None]]] = {}
+        for value in self._held(block):
+            _, names = groups.setdefault(self._find(value), (value, {}))
+            if value.name_hint:
+                names[value.name_hint] = None
+        copied = dict(self.spread)  # asking again what is wished of them would change it
+        for leader, (first, names) in groups.items():
+            shape = tuple(shape_of(leader.type))
+            chosen, wishes = laid_tensor(shape, i32, self._chosen[leader]), dict[Wish, None]()
+            for vote in self._votes.get(leader, ()):
+                wish = vote.layout()
+                if wish is not None and layout_of(laid_tensor(shape, i32, wish)) != layout_of(chosen):
+                    wishes[Wish(site_of(vote.by), told_layout(wish))] = None
+            won, layout = self._won.get(leader), told_layout(self._chosen[leader])
+            by = site_of(won) if won is not None else None
+            what = span_of_value(first), tile_text(first.type), tuple(names), layout
+            remarks.add(LayoutChosen(*what, by, tuple(wishes)))
+        self.spread = copied
 
     # -- groups -----------------------------------------------------------------------------------------------------
 
@@ -208,9 +254,16 @@ class Choices:
                 self._leader[b] = a
                 self._votes.setdefault(a, []).extend(self._votes.pop(b, []))
 
-    def _vote(self, value: SSAValue, weight: int, layout: Callable[[], AnyLayout | None], narrow: bool = False) -> None:
+    def _vote(
+        self,
+        by: Operation,
+        value: SSAValue,
+        weight: int,
+        layout: Callable[[], AnyLayout | None],
+        narrow: bool = False,
+    ) -> None:
         if is_tensor(value.type) and not self.is_free(value) and not self.is_view(value):
-            self._votes.setdefault(self._find(value), []).append(_Vote(weight, layout, narrow))
+            self._votes.setdefault(self._find(value), []).append(_Vote(weight, by, layout, narrow))
 
     def _alike(self, block: Block) -> Iterator[list[SSAValue]]:
         """Values that the blocks of a cluster should divide alike: those that have to agree, but for what is free."""
@@ -263,8 +316,8 @@ class Choices:
         only that it is several.
         """
         best: AnyLayout | None = None
-        weight = 0
-        narrow: list[AnyLayout] = []
+        weight, by = 0, None
+        narrow: dict[AnyLayout, Operation] = {}
         for vote in sorted(self._votes.get(leader, ()), key=lambda v: -v.weight):
             if best is not None and vote.weight < weight and not (weight == LOAD and vote.weight == STORE):
                 break
@@ -272,14 +325,17 @@ class Choices:
             if layout is None:
                 continue
             if best is None:
-                best, weight = layout, vote.weight
+                best, weight, by = layout, vote.weight, vote.by
             elif _has_longer_vectors(layout, best) and (vote.weight == weight or _has_order_of(layout, best)):
-                best = layout
-            narrow += [layout] if vote.narrow else []
-        for layout in narrow if weight in (LOAD, STORE) else ():
+                best, by = layout, vote.by
+            if vote.narrow:
+                narrow.setdefault(layout, vote.by)
+        for layout, who in narrow.items() if weight in (LOAD, STORE) else ():
             if best is not None and _has_order_of(layout, best) and _has_longer_vectors(best, layout):
-                best = layout
-        self.narrow |= {best} & set(narrow) if best is not None else set()
+                best, by = layout, who
+        self.narrow |= {best} & narrow.keys() if best is not None else set()
+        if by is not None:
+            self._won[leader] = by
         return best
 
     def known(self, value: SSAValue) -> AnyLayout | None:
@@ -336,18 +392,19 @@ class Choices:
             elif op.name == "tt.dot":
                 self._product(op)
             elif op.name in TOGETHER:
-                self._together([*op.operands, *op.results])
+                self._together(op)
             elif op.results and any(is_tensor(r.type) for r in op.results):
                 self._other(op)
 
-    def _together(self, values: Sequence[SSAValue]) -> None:
+    def _together(self, op: Operation) -> None:
+        values = [*op.operands, *op.results]
         self._unite(values)
         for value in values:
             if self.is_view(value) and not self.is_free(value):
                 for other in values:
-                    self._vote(other, VIEW, lambda value=value: self.known(value))  # type: ignore[misc]
+                    self._vote(op, other, VIEW, lambda value=value: self.known(value))  # type: ignore[misc]
             for spread in self._spread_from(value):
-                self._vote(value, VIEW, lambda spread=spread: next(self._around(spread), None))  # type: ignore[misc]
+                self._vote(op, value, VIEW, partial(self._first_around, spread))
 
     def _spread_from(self, value: SSAValue) -> list[SSAValue]:
         """The tiles that a row or column is spread over; kept, as one value may have thousands of uses."""
@@ -375,12 +432,12 @@ class Choices:
         self.accesses[op] = layout
         narrow = self._is_narrow(pointer, layout, bits)
         for result in op.results:
-            self._vote(result, LOAD, lambda: layout, narrow)
-            self._vote(result, LOAD, lambda: self._of_addresses(pointer, layout))
+            self._vote(op, result, LOAD, lambda: layout, narrow)
+            self._vote(op, result, LOAD, lambda: self._of_addresses(pointer, layout))
         if op.name == "tt.load" and prod(shape) == max(shape) <= self.lanes * self.warps:
-            self._vote(op.results[0], SPREAD, lambda: self._row(op))
+            self._vote(op, op.results[0], SPREAD, lambda: self._row(op))
         for i, value in enumerate(op.operands):
-            self._vote(value, LOAD if i == 0 else STORE, lambda: layout, narrow)
+            self._vote(op, value, LOAD if i == 0 else STORE, lambda: layout, narrow)
 
     def _is_narrow(self, pointer: SSAValue, layout: BlockedLayout, bits: int) -> bool:
         """Whether consecutive addresses are not aligned to vectors as long as they might be."""
@@ -464,6 +521,9 @@ class Choices:
                 if isinstance(found, DistributedLayout):
                     yield found
 
+    def _first_around(self, view: SSAValue) -> DistributedLayout | None:
+        return next(self._around(view), None)
+
     def _accesses_of(self, op: Operation, layout: DistributedLayout) -> int:
         """How many instructions of a thread load a row or column in a layout."""
         shape, along = shape_of(op.operands[0].type), _longest(op)
@@ -519,7 +579,7 @@ class Choices:
             self.operands[op] = [DotOperandLayout(i, lanes, 0) for i in range(2)]
         self.products[op] = layout
         self._unite([op.operands[2], result])
-        self._vote(result, PRODUCT, lambda: layout)
+        self._vote(op, result, PRODUCT, lambda: layout)
 
     def _other(self, op: Operation) -> None:
         if op.name == "tt.reduce":
@@ -533,7 +593,7 @@ class Choices:
             weight = VIEW
         for result in op.results:
             if result is op.results[0] or op.name != "tt.reduce":
-                self._vote(result, weight, lambda: self.natural(op))
+                self._vote(op, result, weight, lambda: self.natural(op))
 
     def natural(self, op: Operation) -> AnyLayout | None:
         """The layout in which an operation on shapes gives its result without moving anything, if that is known."""

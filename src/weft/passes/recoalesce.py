@@ -34,8 +34,9 @@ from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, ModuleOp
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from weft.analysis import AxisFacts
-from weft.ir import bit_width, element_of, is_tensor, pointee_of, walk
-from weft.ir.gpu import LayoutAttr, encoding_for, encoding_of
+from weft.base.remarks import NO_REMARKS, LayoutChanged, RemarkCollector
+from weft.ir import bit_width, element_of, is_tensor, pointee_of, span_of, tile_text, walk
+from weft.ir.gpu import LayoutAttr, encoding_for, encoding_of, told_layout
 from weft.layouts import BlockedLayout, DistributedLinearLayout
 from weft.ops.table import ELEMENTWISE
 
@@ -62,14 +63,37 @@ BLIND = ELEMENTWISE | {*("arith.constant", "tt.make_range", "tt.splat", "tt.load
 CONTROL = ("scf.for", "scf.if", "scf.while", "scf.yield", "scf.condition")
 
 
-def recoalesce(module: ModuleOp) -> None:
+def recoalesce(module: ModuleOp, remarks: RemarkCollector = NO_REMARKS) -> None:
     """Lay out anew what can be, in each function of a module of layout IR."""
     for function in module.body.block.ops:
         if function.name == "tt.func":
             for layout in dict.fromkeys(e for v in values_of(function) if (e := encoding_of(v.type)) is not None):
                 found = _better(function, layout)
                 if found is not None:
+                    _tell(function, layout, found, remarks)
                     replace_layout(function, layout, found)
+
+
+def _tell(function: Operation, layout: LayoutAttr, found: LayoutAttr, remarks: RemarkCollector) -> None:
+    """Say at the first access of a tile what its layout becomes."""
+    if not remarks:
+        return
+    accesses = (op for op in walk(function) if op.name in ("tt.load", "tt.store"))
+    op = next(op for op in accesses if encoding_of(op.operands[0].type) == layout)
+    before, after = (told_layout(x.named) for x in (layout, found))
+    tile = tile_text((*op.results, *op.operands[1:])[0].type)
+    remarks.add(LayoutChanged(span_of(op), tile, before, after, _why(found)))
+
+
+def _why(found: LayoutAttr) -> str:
+    """What a layout of one dimension brings, in numbers."""
+    bases = found.linear.bases if found.linear is not None else {}
+    sizes = [basis[0] for basis in bases["lane"]]
+    run = f"{sizes[0]} element{'s' if sizes[0] > 1 else ''}"
+    side_by_side = f"each access takes a run of {run}, and the lanes of a warp lie side by side"
+    pieces = min((basis[0] for basis in bases["warp"]), default=0)
+    more = isinstance(found.named, DistributedLinearLayout) and pieces
+    return f"{side_by_side}; a warp has {pieces} elements in a row" if more else side_by_side
 
 
 def values_of(root: Operation) -> Iterator[SSAValue]:

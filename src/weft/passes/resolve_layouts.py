@@ -27,8 +27,23 @@ from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from weft.analysis import AxisFacts
 from weft.base import LayoutError, Note
-from weft.ir import bit_width, element_of, int_value, ints_of, is_pointer, is_tensor, shape_of, span_of, tt, walk
-from weft.ir.gpu import laid_tensor, name_of, naming, ttg
+from weft.base.remarks import NO_REMARKS, LayoutChosen, RemarkCollector
+from weft.ir import (
+    bit_width,
+    element_of,
+    int_value,
+    ints_of,
+    is_pointer,
+    is_tensor,
+    shape_of,
+    site_of,
+    span_of,
+    span_of_value,
+    tile_text,
+    tt,
+    walk,
+)
+from weft.ir.gpu import laid_tensor, name_of, naming, told_layout, ttg
 from weft.layouts import AutoLayout, BlockedLayout, CoalescedLayout, DistributedLayout, SliceLayout
 
 from .blocks_of_clusters import Clusters, divided, own_shape
@@ -49,18 +64,18 @@ APART = (
 )  # fmt: skip
 
 
-def resolve_layouts(module: ModuleOp) -> None:
+def resolve_layouts(module: ModuleOp, remarks: RemarkCollector = NO_REMARKS) -> None:
     """Give every tile of a module a layout. Raises LayoutError where there is none, or more than one."""
     for function in module.body.block.ops:
         if isinstance(function, tt.FuncOp):
-            _coalesced(function, module)
-            _auto(function)
+            _coalesced(function, module, remarks)
+            _auto(function, remarks)
 
 
 # -- the two kinds -------------------------------------------------------------------------------------------------
 
 
-def _auto(function: Operation) -> None:
+def _auto(function: Operation, remarks: RemarkCollector) -> None:
     if not any(_open(value, AutoLayout) for value in _values(function)):
         return
     found = _Inference(AutoLayout)
@@ -71,12 +86,13 @@ def _auto(function: Operation) -> None:
         found.set(op.src, layout, op)
     found.propagate()
     found.write(function)
+    found.tell(remarks)
     for op in given:
         op.result.replace_all_uses_with(op.src)
         remove(op)
 
 
-def _coalesced(function: Operation, module: ModuleOp) -> None:
+def _coalesced(function: Operation, module: ModuleOp, remarks: RemarkCollector) -> None:
     if not any(_open(value, CoalescedLayout) for value in _values(function)):
         return
     warps = int_value(module.attributes["ttg.num-warps"])
@@ -90,6 +106,7 @@ def _coalesced(function: Operation, module: ModuleOp) -> None:
             found.set(op.operands[0], coalesced_for(op, accesses, facts, warps, lanes, blocks), op)
     found.propagate()
     found.write(function)
+    found.tell(remarks)
 
 
 def coalesced_for(
@@ -200,6 +217,15 @@ class _Inference:
             self.fresh.append(value)
         elif known[0] != layout and known[0].to_linear(shape_of(value.type)) != layout.to_linear(shape_of(value.type)):
             raise _conflict(value, known, (layout, source))
+
+    def tell(self, remarks: RemarkCollector) -> None:
+        """Say which tiles have which layout, and the operation that it comes from."""
+        groups: dict[tuple[str, str, Operation], list[SSAValue]] = {}
+        for value, (layout, source) in self.found.items() if remarks else ():
+            groups.setdefault((tile_text(value.type), told_layout(layout), source), []).append(value)
+        for (tile, text, source), values in groups.items():
+            names = tuple(dict.fromkeys(v.name_hint for v in values if v.name_hint))
+            remarks.add(LayoutChosen(span_of_value(values[0]), tile, names, text, site_of(source), ()))
 
     def propagate(self) -> None:
         """Follow all layouts to where they lead."""

@@ -1,7 +1,8 @@
 """What the compiler decided about a kernel, and why (see `remark`)."""
 
+from .layouts import LayoutChanged, LayoutChosen, LayoutKept
 from .memory import AccessWidth, Conversion, SharedBuffer
-from .remark import KINDS, NO_REMARKS, Alternative, Remark, RemarkCollector, Remarks, Site
+from .remark import KINDS, NO_REMARKS, Alternative, Remark, RemarkCollector, Remarks, Site, Wish
 
 __all__ = [
     # what every remark has, and all of a kernel
@@ -9,10 +10,15 @@ __all__ = [
     "Remarks",
     "Site",
     "Alternative",
+    "Wish",
     "KINDS",
     # leaving them
     "RemarkCollector",
     "NO_REMARKS",
+    # layouts
+    "LayoutChosen",
+    "LayoutChanged",
+    "LayoutKept",
     # memory
     "AccessWidth",
     "Conversion",

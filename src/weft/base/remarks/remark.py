@@ -32,7 +32,7 @@ from typing import Any, ClassVar, TypeVar, overload
 
 from weft.base.spans import Span
 
-__all__ = ["KINDS", "NO_REMARKS", "Alternative", "Remark", "RemarkCollector", "Remarks", "Site"]
+__all__ = ["KINDS", "NO_REMARKS", "Alternative", "Remark", "RemarkCollector", "Remarks", "Site", "Wish"]
 
 
 @dataclass(frozen=True)
@@ -44,6 +44,14 @@ class Site:
 
     def __str__(self) -> str:
         return f"{self.what} on line {self.span.line}" if self.span is not None else self.what
+
+
+@dataclass(frozen=True)
+class Wish:
+    """A layout that an operation wanted."""
+
+    site: Site
+    layout: str
 
 
 @dataclass(frozen=True)
@@ -146,7 +154,7 @@ class Remarks(tuple[Remark, ...]):
                 return replace(value, file=file, line=value.line - line + now_line)
             if isinstance(value, tuple):
                 return tuple(map(now, value))
-            if isinstance(value, Site | Alternative | Remark):
+            if isinstance(value, Remark | Site | Wish | Alternative):
                 return replace(value, **{f.name: now(getattr(value, f.name)) for f in fields(value)})
             return value
 
@@ -187,13 +195,16 @@ NO_REMARKS: RemarkCollector = _NoRemarks()
 
 # -- as plain data -----------------------------------------------------------------------------------------------------
 
+PARTS: dict[str, type[Any]] = {"site": Wish, "cycles": Alternative, "what": Site}
+"""What remarks are made of, by a name that the earlier ones of these do not have."""
+
 
 def _plain(value: Any) -> Any:
     if isinstance(value, Span):
         return {"file": value.file, "line": value.line, "column": value.col + 1}
     if isinstance(value, tuple):
         return [_plain(x) for x in value]
-    if isinstance(value, Site | Alternative):
+    if isinstance(value, Site | Wish | Alternative):
         return {f.name: _plain(getattr(value, f.name)) for f in fields(value)}
     return value
 
@@ -206,7 +217,5 @@ def _value(plain: Any) -> Any:
         return plain
     if "column" in plain:
         return Span(plain["file"], plain["line"], plain["column"] - 1)
-    parts = {name: _value(each) for name, each in plain.items() if name != "kind"}
-    if "kind" in plain:
-        return KINDS[plain["kind"]](**parts)
-    return (Alternative if "cycles" in plain else Site)(**parts)
+    made: Any = KINDS[plain["kind"]] if "kind" in plain else next(PARTS[name] for name in PARTS if name in plain)
+    return made(**{name: _value(each) for name, each in plain.items() if name != "kind"})

@@ -35,6 +35,7 @@ from .encoding import (
     layout_of,
     linear_encoding,
     name_of,
+    told_layout,
 )
 from .memory import (
     SHARED_MEMORY,
@@ -57,6 +58,7 @@ __all__ = [
     "ttg",
     "ttng",
     # tiles with layouts
+    "told_layout",
     "LayoutAttr",
     "NamedLayoutAttr",
     "encoding_for",

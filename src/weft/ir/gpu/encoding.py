@@ -190,6 +190,17 @@ def laid_tensor(shape: Sequence[int], element: Attribute, layout: Layout | Linea
     return encoding_for(layout, tuple(shape)).tensor(element)
 
 
+@lru_cache(maxsize=4096)
+def told_layout(layout: Layout | LinearLayout) -> str:
+    """A layout as remarks tell it: as the text of layout IR has it, or by its bases where that has no form for it."""
+    if not isinstance(layout, LinearLayout):
+        return layout_text(layout)
+    try:
+        return linear_encoding(layout).text()
+    except LayoutError:
+        return str(dict(layout.bases))
+
+
 # -- asking --------------------------------------------------------------------------------------------------------
 
 

@@ -2,7 +2,8 @@
 
 The cases marked `structured` mean the same in another form: early returns are nested `if`s here and jumps in Triton;
 calls are traced in place; an unsigned bound of a loop is widened as unsigned (Triton widens it as signed); a step that
-is known only when the kernel runs may be negative, so the loop counts its turns, as one over unsigned numbers does.
+is known only when the kernel runs may be negative, so the loop counts its iterations, as one over unsigned numbers
+does.
 """
 
 from __future__ import annotations

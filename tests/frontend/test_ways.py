@@ -22,7 +22,7 @@ def kernel(p, q, n):
     """
 ASM = "tl.inline_asm_elementwise('mov.b32 $0, $1;', '=r,r', [i], dtype=tl.int32, is_pure=True, pack=1)"
 INT64 = "convert the tensor first, x.to(tl.int64)"
-TURNS = "range(end) or range(start, end, step); tl.range takes hints too"
+RANGE = "range(end) or range(start, end, step); tl.range takes hints too"
 
 CASES = [
     ("v = x.to(tl.float8e5) > i", "unexpected type fp8e5 and int32", "convert first: x.to(tl.float32)"),
@@ -100,12 +100,16 @@ CASES = [
         "Expected dtype ['int32', 'int64', 'uint32', 'uint64'] but got fp32",
         "convert first, x.to(tl.int32)",
     ),
-    ("for k in range(0, n, 0): pass", "the step of a range must not be 0", "a loop of no turns has start == end"),
-    ("for k in range(1, 2, 3, 4): pass", "range takes one to three positional arguments", TURNS),
+    (
+        "for k in range(0, n, 0): pass",
+        "the step of a range must not be 0",
+        "a loop without iterations has start == end",
+    ),
+    ("for k in range(1, 2, 3, 4): pass", "range takes one to three positional arguments", RANGE),
     (
         "for k, m in range(n): pass",
         "the variable of a `for` must be one name",
-        "give it one, and take what else a turn needs from a tuple, t[i]",
+        "give it one, and take what else an iteration needs from a tuple, t[i]",
     ),
     (
         "v = tl.make_block_ptr(p, (16,), (1,), (0,), (16,), (0.0,))",

@@ -276,7 +276,8 @@ def _join(
 def _held(frame: Frame, name: str, left: Any, right: Any, then: _Branch, otherwise: _Branch) -> tuple[Any, Any] | None:
     """What a variable that not every path sets holds on both sides, if that has a type.
 
-    It cannot be read here, but where a loop sets it for sure, its old value is what it keeps if there are no turns.
+    It cannot be read here, but where a loop sets it for sure, its old value is what it keeps if there are no
+    iterations.
     """
     left, right = (v.held if type(v) is Unavailable else v for v in (left, right))
     for value, branch in ((left, then), (right, otherwise)):

@@ -1,4 +1,4 @@
-"""What goes round a loop: the variables whose value in one turn may be read in a later one, or after the loop.
+"""What goes round a loop: the variables whose value in one iteration may be read in a later one, or after the loop.
 
     k = tl.program_id(0)
     for i in range(n):          # carried: total.  k is set before it is read, so its old value goes nowhere
@@ -9,8 +9,8 @@ A variable is carried if the body assigns it and it may be read before that, or 
 has a value before the loop is an argument of the body's block from the start; where it turns out unchanged, the
 argument is dropped again.  It must keep its type, unless only one path before the loop has set it.  One that the loop
 is the first to set (its own variable is one) gets its argument when the body has been traced and its type is known:
-before the first turn that is what the variable held before, of whatever integer type, or a zero (`unset`).  So after a
-loop every variable has the value that it has in Python.
+before the first iteration that is what the variable held before, of whatever integer type, or a zero (`unset`).  So
+after a loop every variable has the value that it has in Python.
 
 A variable that is known at compile time but not annotated as constexpr, as an argument that was specialised to 1,
 becomes a scalar before the loop.
@@ -49,9 +49,10 @@ def assigned_names(statements: Sequence[ast.stmt]) -> dict[str, ast.AST]:
 
 
 def unset(frame: Frame, name: str, kind: Any, loops: Sequence[Carried]) -> Any:
-    """What a variable of this type holds where nothing in the current turns of these loops has set it.
+    """What a variable of this type holds where nothing in the current iterations of these loops has set it.
 
-    That is what an earlier turn has left in it, so the loops around which it is live carry it; a zero before the first.
+    That is what an earlier iteration has left in it, so the loops around which it is live carry it; a zero before the
+    first.
     """
     value: Any = None
     for loop in loops:
@@ -113,7 +114,7 @@ class Carried:
                     self.initial += flatten([start])
 
     def enters(self, name: str) -> bool:
-        """Whether a turn may read what the one before it has left in a variable, or what follows the loop may."""
+        """Whether an iteration may read what the one before it has left in a variable, or what follows the loop may."""
         return self.frame.liveness.entering(self.node, name)
 
     def kind_of(self, name: str) -> Any:
@@ -121,7 +122,9 @@ class Carried:
         return self.kinds[self.names.index(name)]
 
     def _start(self, name: str, value: Any) -> Any:
-        """What a variable is before the first turn, as a value of the kernel's run; None if there is no such value."""
+        """What a variable is before the first iteration, as a value of the kernel's run; None if there is no such
+        value.
+        """
         if type(value) is Unavailable:
             held = value.held
             if held is None or isinstance(held, Maybe) or not self.frame.trace.options.debug:
@@ -183,7 +186,7 @@ class Carried:
         return flatten(after[name] for name in self.names)
 
     def _final(self, name: str, now: Any, place: ast.AST) -> Any:
-        """What a carried variable is at the end of a turn."""
+        """What a carried variable is at the end of an iteration."""
         kind = self.kind_of(name)
         if now is MISSING:
             return self.inside[name]
@@ -209,11 +212,11 @@ class Carried:
         return name in self.late or type(self.before.get(name, MISSING)) is Unavailable
 
     def _finish_free(self, name: str, before: Any, now: Any) -> None:
-        """The end of a turn for a variable that may change its type.
+        """The end of an iteration for a variable that may change its type.
 
-        A value of another type is none for the loop or the branch that finds it in the next turn, as it would be none
-        before the loop (or it is converted, from integer to integer).  After the loop it is one: it goes round a second
-        time, with the type that it has.
+        A value of another type is none for the loop or the branch that finds it in the next iteration, as it would be
+        none before the loop (or it is converted, from integer to integer).  After the loop it is one: it goes round a
+        second time, with the type that it has.
         """
         kind, after = self.kind_of(name), self.frame.scope
         if isinstance(now, core.constexpr | core.tuple):
@@ -228,12 +231,14 @@ class Carried:
         self._carry_late(name, before, now)
 
     def _is_in_doubt(self, name: str, now: Any) -> bool:
-        """Whether a variable that has a value before the loop may have none after a turn, but for that is the same."""
+        """Whether a variable that has a value before the loop may have none after an iteration, but for that is the
+        same.
+        """
         held, kind = _held(now), self.kind_of(name)
         return isinstance(held, Maybe) and not isinstance(kind, MaybeType) and _stays(kind, held.value.type)
 
     def _set_aside(self, name: str, value: Any) -> None:
-        """Let a variable go round for the turns only, leaving this value; after the loop it is another one."""
+        """Let a variable go round for the iterations only, leaving this value; after the loop it is another one."""
         index = self.names.index(name)
         aside = self.names[index] = f"{name}.{index}"
         self.inside[aside] = self.inside.pop(name)
@@ -242,7 +247,7 @@ class Carried:
     def _carry_late(self, name: str, before: Any, now: Any) -> None:
         """Carry a variable that has a value at the end of the body, and none of its type before the loop.
 
-        Nothing in the body has asked for what an earlier turn leaves in it: it is for what follows the loop.
+        Nothing in the body has asked for what an earlier iteration leaves in it: it is for what follows the loop.
         """
         frame = self.frame
         if not frame.liveness.after(self.node, name):
@@ -261,7 +266,7 @@ class Carried:
             if isinstance(kind, MaybeType) or (initial is None and frame.trace.options.debug):
                 kind = kind.kind if isinstance(kind, MaybeType) else kind
                 kind = MaybeType(kind, f"{self._origin(name)}, which did not run")
-            if initial is None:  # what an earlier turn of the loops around has left, if this one has set nothing
+            if initial is None:  # what an earlier iteration of the loops around has left, if this one has set nothing
                 is_set = before is not MISSING and type(before) is not Unavailable
                 initial = unset(frame, name, kind, () if is_set else frame.loops[:-1])
         if isinstance(kind, MaybeType):

@@ -19,7 +19,7 @@ from weft.language.constants import power, shifted_left
 from .calls import call
 from .frame import Frame, evaluates
 from .names import did_you_mean
-from .values import as_tuple, describe, is_aggregate, turns, unwrap, wrap_scalar
+from .values import as_tuple, describe, is_aggregate, iteration_count, unwrap, wrap_scalar
 
 __all__ = ["apply_binary", "binary_entry", "elements", "get_attribute", "sequence"]
 
@@ -101,7 +101,7 @@ def sequence(frame: Frame, value: Any, node: ast.AST, purpose: str) -> list[Any]
         return list(value)
     inner = unwrap(value)
     if isinstance(inner, range):
-        count = turns(inner)
+        count = iteration_count(inner)
         frame.at(node)
         frame.semantic.unroll(f"this range has {count} values", count, "use a `for` over it, which makes a loop")
     if isinstance(inner, (tuple, list, range)):

@@ -1,7 +1,7 @@
 """Which variables are read later: found once for a function, over its syntax tree, before it is traced.
 
     k = 5                        # k is not read before the inner loop sets it, nor after: no loop carries it
-    for i in range(n):           # entering: total        (read before it is set in a turn, or after the loop)
+    for i in range(n):           # entering: total        (read before it is set in an iteration, or after the loop)
         for k in range(m):       # after the inner loop: total
             total += k
     store(total)
@@ -36,8 +36,8 @@ def _blocks(node: ast.stmt) -> list[list[ast.stmt]]:
     return [node.body] if isinstance(node, ast.With) else []
 
 
-def _has_turns(iterator: ast.expr) -> bool:
-    """Whether a loop over `range(3)`, `tl.static_range(3, 0, -1)` and the like is known to have turns."""
+def _has_iterations(iterator: ast.expr) -> bool:
+    """Whether a loop over `range(3)`, `tl.static_range(3, 0, -1)` and the like is known to have iterations."""
     try:
         numbers = [ast.literal_eval(a) for a in iterator.args] if isinstance(iterator, ast.Call) else []
         return bool(range(*numbers))
@@ -71,7 +71,9 @@ class Liveness:
         return bool(self._after.get(id(node), _EVERYTHING) >> self._bit(name) & 1)
 
     def entering(self, node: Loop, name: str) -> bool:
-        """Whether the variable may be read in a turn of a loop before that turn sets it, or after the loop."""
+        """Whether the variable may be read in an iteration of a loop before that iteration sets it, or after the
+        loop.
+        """
         return bool(self._entering.get(id(node), _EVERYTHING) >> self._bit(name) & 1)
 
     # -- from the inside out -------------------------------------------------------------------------------------------
@@ -148,7 +150,7 @@ class Liveness:
             body, in_body = self._sequence(node.body)
             variable, named = self._sets(node.target), self._named(node.iter)
             reads = self._reads(node.iter) | body & ~variable & ~named
-            return reads, named | variable | in_body if _has_turns(node.iter) else named
+            return reads, named | variable | in_body if _has_iterations(node.iter) else named
         if isinstance(node, ast.While):
             return self._reads(node.test) | self._sequence(node.body)[0], 0
         assert isinstance(node, ast.With)

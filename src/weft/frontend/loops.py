@@ -22,8 +22,8 @@ from .bindings import refuse_named
 from .branches import scalar_condition
 from .carried import Carried
 from .frame import Frame, runs
-from .turns import turns_of
-from .values import describe, turns, unwrap
+from .iterations import iterations_of
+from .values import describe, iteration_count, unwrap
 
 __all__: list[str] = []
 
@@ -43,7 +43,7 @@ def _for(frame: Frame, node: ast.For) -> bool:
                           kind=UnsupportedLanguageConstruct, hint="put it after the loop")  # fmt: skip
     if not isinstance(node.target, ast.Name):
         raise frame.error("the variable of a `for` must be one name", node.target, kind=UnsupportedLanguageConstruct,
-                          hint="give it one, and take what else a turn needs from a tuple, t[i]")  # fmt: skip
+                          hint="give it one, and take what else an iteration needs from a tuple, t[i]")  # fmt: skip
     iterator = unwrap(frame.eval(node.iter.func)) if isinstance(node.iter, ast.Call) else None
     if not (isinstance(node.iter, ast.Call) and iterator in (builtins.range, core.range, core.static_range)):
         raise frame.error(
@@ -90,7 +90,7 @@ def _static_for(frame: Frame, node: ast.For, name: str, iterator: Any) -> bool:
     if step == 0:
         raise frame.error("the step of static_range must not be 0", node.iter)
     values = builtins.range(start, end, step)
-    count = turns(values)
+    count = iteration_count(values)
     frame.semantic.unroll(f"static_range unrolls {count} bodies", count, "use range, which makes a loop")
     for value in values:
         frame.scope[name] = core.constexpr(value)
@@ -124,30 +124,30 @@ def _dynamic_for(
     frame: Frame, node: ast.For, name: str, bounds: Sequence[Any], attributes: dict[str, Attribute]
 ) -> None:
     builder = frame.builder
-    turns = turns_of(frame, node, bounds)
+    iterations = iterations_of(frame, node, bounds)
     location, parent = builder.loc, builder.block
     assert parent is not None
     carried = Carried(frame, node, name)
-    body = Block(arg_types=[turns.low.type, *(h.type for h in carried.initial)])
+    body = Block(arg_types=[iterations.low.type, *(h.type for h in carried.initial)])
     carried.blocks = (body,)
     builder.move_to_end(body)
     carried.enter(body.args[1:])
-    induction = turns.value(body.args[0])
+    induction = iterations.value(body.args[0])
     induction.name_hint = hint_of(name)
-    frame.scope[name] = core.tensor(induction, turns.kind)
+    frame.scope[name] = core.tensor(induction, iterations.kind)
     final = _trace_loop_body(frame, node, carried)
     changed = carried.drop_unchanged([(a,) for a in body.args[1:]], final)
     builder.loc = location
     builder.create(scf.YieldOp, changed.final)
     builder.move_to_end(parent)
     kinds = [v.type for v in changed.initial]
-    operands = (turns.low, turns.high, turns.step, *changed.initial)
+    operands = (iterations.low, iterations.high, iterations.step, *changed.initial)
     loop = builder.create(scf.ForOp, operands, kinds, {}, attributes, (Region(body),))
     carried.leave(changed, loop.results)
 
 
 def _trace_loop_body(frame: Frame, node: ast.For | ast.While, carried: Carried) -> list[SSAValue]:
-    """Trace one turn; gives what it leaves in the variables that go round."""
+    """Trace one iteration; gives what it leaves in the variables that go round."""
     frame.loop_depth += 1
     frame.loops.append(carried)
     opens, frame.opens = frame.opens, []

@@ -26,7 +26,7 @@ __all__ = [
     "name_value",
     "same_value",
     "snapshot",
-    "turns",
+    "iteration_count",
     "unflatten",
     "unwrap",
     "way_to",
@@ -147,7 +147,7 @@ def is_aggregate(value: Any) -> bool:
     return isinstance(value, core.base_value) and getattr(value, "__triton_aggregate__", False)
 
 
-def turns(values: range) -> int:
+def iteration_count(values: range) -> int:
     """How many there are; `len` refuses very large ranges."""
     step = values.step
     return max(0, (values.stop - values.start + step - (1 if step > 0 else -1)) // step)

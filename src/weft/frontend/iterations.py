@@ -1,13 +1,13 @@
-"""The turns of a `for`: Python's ranges as loops that count up, which are the only ones that the IR has.
+"""The iterations of a `for`: Python's ranges as loops that count up, which are the only ones that the IR has.
 
     range(a, b, 2)     %i from a to b step 2
     range(a, b, -2)    %k from b to a step 2,  i = a + b - %k         a step known at compile time, mirrored
     range(a, b, s)     %t from 0 to n step 1,  i = a + %t * s         where s may be of either sign, or 0
 
-In the last form, which ranges of unsigned numbers have too, n is how many turns Python has, counted before the loop
-without wrapping: the distance between the bounds is an unsigned number, as is the size of the step, and the counter
-has 64 bits.  A step of 0 has no turns; with the option `debug` it ends the launch with an error.  A step that is known
-to be positive (the number of programs in the grid, a product of such) has the first form.
+In the last form, which ranges of unsigned numbers have too, n is how many iterations Python has, counted before the
+loop without wrapping: the distance between the bounds is an unsigned number, as is the size of the step, and the
+counter has 64 bits.  A step of 0 has no iterations; with the option `debug` it ends the launch with an error.  A step
+that is known to be positive (the number of programs in the grid, a product of such) has the first form.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from weft.language import core
 from .frame import Frame
 from .values import describe, unwrap
 
-__all__ = ["Turns", "turns_of"]
+__all__ = ["Iterations", "iterations_of"]
 
 
 @dataclass(frozen=True, slots=True)
-class Turns:
-    """The bounds of the loop, and what the variable is in a turn."""
+class Iterations:
+    """The bounds of the loop, and what the variable is in an iteration."""
 
     kind: Any
     """The type of the variable."""
@@ -42,12 +42,13 @@ class Turns:
     """The variable, where the builder stands in the body, from the loop's own counter."""
 
 
-def turns_of(frame: Frame, node: ast.For, bounds: Sequence[Any]) -> Turns:
-    """The turns of range(start, end, step)."""
+def iterations_of(frame: Frame, node: ast.For, bounds: Sequence[Any]) -> Iterations:
+    """The iterations of range(start, end, step)."""
     builder, semantic = frame.builder, frame.semantic
     constant = unwrap(bounds[2])
     if isinstance(constant, int) and constant == 0:
-        raise frame.error("the step of a range must not be 0", node.iter, hint="a loop of no turns has start == end")
+        hint = "a loop without iterations has start == end"
+        raise frame.error("the step of a range must not be 0", node.iter, hint=hint)
     scalars = [_bound(frame, v, node, name) for v, name in zip(bounds, ("start", "end", "step"), strict=True)]
     kind = semantic.integer_promote_impl(scalars[0].dtype, scalars[1].dtype)
     kind = semantic.integer_promote_impl(kind, scalars[2].dtype)
@@ -55,14 +56,14 @@ def turns_of(frame: Frame, node: ast.For, bounds: Sequence[Any]) -> Turns:
     signed = not kind.is_int_unsigned()  # the IR's loops compare signed numbers
     if not isinstance(constant, int):
         if signed and _is_positive(scalars[2].handle):
-            return Turns(kind, start, end, step, lambda counter: counter)
+            return Iterations(kind, start, end, step, lambda counter: counter)
         nonzero = semantic.not_equal(scalars[2], 0)
         core.device_assert(nonzero, "the step of a range must not be 0", _semantic=semantic)
     elif constant > 0 and signed:
-        return Turns(kind, start, end, step, lambda counter: counter)
+        return Iterations(kind, start, end, step, lambda counter: counter)
     elif signed and constant > -(1 << (kind.primitive_bitwidth - 1)):
         size = builder.constant(-constant, step.type)
-        return Turns(kind, end, start, size, lambda counter: _mirrored(builder, end, start, counter))
+        return Iterations(kind, end, start, size, lambda counter: _mirrored(builder, end, start, counter))
     return _counted(builder, kind, start, end, step, not scalars[2].dtype.is_int_unsigned())
 
 
@@ -94,8 +95,10 @@ def _mirrored(builder: Builder, low: SSAValue, high: SSAValue, counter: SSAValue
     return builder.binary(arith.AddiOp, left, low)
 
 
-def _counted(builder: Builder, kind: Any, start: SSAValue, end: SSAValue, step: SSAValue, signed: bool) -> Turns:
-    """A loop over the numbers of the turns, for a step of which nothing is known; `signed` if it may be negative."""
+def _counted(builder: Builder, kind: Any, start: SSAValue, end: SSAValue, step: SSAValue, signed: bool) -> Iterations:
+    """A loop over the numbers of the iterations, for a step of which nothing is known; `signed` if it may be
+    negative.
+    """
     zero, one = builder.constant(0, step.type), builder.constant(1, step.type)
     less = "slt" if kind.is_int_signed() else "ult"
     low, high, size = start, end, step
@@ -115,7 +118,7 @@ def _counted(builder: Builder, kind: Any, start: SSAValue, end: SSAValue, step: 
     count = builder.select(stuck, builder.constant(0, i64), count)
 
     def value(counter: SSAValue) -> SSAValue:
-        turn = builder.cast(arith.TruncIOp, counter, step.type) if narrow else counter
-        return builder.binary(arith.AddiOp, start, builder.binary(arith.MuliOp, turn, step))
+        iteration = builder.cast(arith.TruncIOp, counter, step.type) if narrow else counter
+        return builder.binary(arith.AddiOp, start, builder.binary(arith.MuliOp, iteration, step))
 
-    return Turns(kind, builder.constant(0, i64), count, builder.constant(1, i64), value)
+    return Iterations(kind, builder.constant(0, i64), count, builder.constant(1, i64), value)

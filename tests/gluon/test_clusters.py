@@ -12,7 +12,7 @@ import pytest
 import weft
 from backends.nvidia.assembling import needs_ptxas
 from hopper.running import Described, launch
-from weft.backends.gpu import emit
+from weft.backends.nvidia import emit
 from weft.ir import parse_module
 from weft.ir.lane import LaneProgram
 from weft.lower import lower
@@ -88,7 +88,7 @@ def test_multicast_without_a_barrier_is_a_race() -> None:
 
 def test_multicast_goes_to_all_that_hold_copies() -> None:
     program, _ = multicast_program()
-    ptx = emit(program).ptx
+    ptx = emit(program).code
     assert ptx.count(".multicast::cluster") == 1 and "%cluster_ctarank" in ptx
     assert ptx.count("barrier.cluster.arrive") == 2
 

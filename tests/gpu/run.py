@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from weft.backends.gpu import emit
+from weft.backends.nvidia import emit
 from weft.backends.nvidia.driver import LoadedKernel
 from weft.backends.nvidia.ptxas import assemble
 from weft.backends.nvidia.tensormaps import map_maker
@@ -42,7 +42,7 @@ def run_on_gpu(
     """Compile, load, launch, wait, copy back. The report is empty: a GPU tells nothing."""
     emitted = emit(program)
     here = f"sm_{devices.current_device().capability}"
-    code = assemble(emitted.ptx, emitted.processor if emitted.processor.startswith(here) else here)
+    code = assemble(emitted.code, emitted.processor if emitted.processor.startswith(here) else here)
     kernel = LoadedKernel(code.image, {**emitted.metadata, "target": program.target})
     views: list[View] = []
     slots = [_slot(p, arguments[p.name], views) for p in program.parameters]

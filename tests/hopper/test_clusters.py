@@ -55,5 +55,5 @@ def test_ptxas_takes_it(name: str) -> None:
     module = parse_module(read(f"triton_{name}"), name)
     fence_copies(module)
     emitted, code = assembled(lower(layout_pipeline(module)))
-    assert f".reqnctapercluster {emitted.blocks}" in emitted.ptx
+    assert f".reqnctapercluster {emitted.blocks}" in emitted.code
     assert code.image

@@ -11,7 +11,7 @@ import pytest
 
 import weft
 import weft.language as tl
-from weft.backends.gpu import emit
+from weft.backends.nvidia import emit
 from weft.backends.nvidia.ptxas import assemble, find_tool
 from weft.compiler import ASTSource, lane_program
 from weft.ir.lane import LaneOp, LaneProgram
@@ -146,7 +146,7 @@ def test_a_parked_row_leaves_the_cache_to_weights() -> None:
     assert parked_words(program)
     assert hints(program) == {("load", "no_allocate"), ("load", ""), ("store", "")}
     assert hints(program_of("softmax", "f32", 65536, 32, True)) == {("load", ""), ("store", "")}
-    ptx = emit(program).ptx
+    ptx = emit(program).code
     assert "ld.global.L1::no_allocate.v4.b32" in ptx and "createpolicy" not in ptx
 
 
@@ -154,12 +154,12 @@ def test_two_blocks_of_512_threads_are_asked_for() -> None:
     program = program_of("softmax", "bf16", 32768, 16, True)
     assert program.at_a_time == 2
     assert 2 * (program.shared_bytes + 1024) <= 228 << 10
-    assert ".minnctapersm 2" in emit(program_of("softmax", "bf16", 32768, 16, True)).ptx
+    assert ".minnctapersm 2" in emit(program_of("softmax", "bf16", 32768, 16, True)).code
 
 
 def test_sums_stay_in_front_of_branches() -> None:
     """LLVM would move the sum of a part behind the branches that follow, and hold all that is summed up until then."""
-    lines = emit(program_of("softmax", "bf16", 65536, 32, False)).ptx.splitlines()
+    lines = emit(program_of("softmax", "bf16", 65536, 32, False)).code.splitlines()
     started = [i for i, line in enumerate(lines) if "ex2.approx" in line]
     added = [i for i, line in enumerate(lines) if "\tadd.f32" in line or "\tadd.rn.f32" in line]
     between = [sum(a < i < b for i in added) for a, b in itertools.pairwise(started) if b - a > 20]
@@ -178,7 +178,7 @@ def test_sums_stay_in_front_of_branches() -> None:
 )
 def test_nothing_is_spilled(name: str, kind: str, block: int, warps: int, aligned: bool) -> None:
     emitted = emit(program_of(name, kind, block, warps, aligned))
-    made = assemble(emitted.ptx, emitted.processor)
+    made = assemble(emitted.code, emitted.processor)
     assert (made.spilled_bytes, made.registers <= 64) == (0, True)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 import weft
 import weft.language as tl
-from weft.backends.gpu import emit
+from weft.backends.nvidia import emit
 from weft.backends.nvidia.ptxas import assemble, find_tool
 from weft.compiler import ASTSource, lane_program
 from weft.ir.lane import LaneOp, LaneProgram, Value
@@ -89,7 +89,7 @@ def test_few_registers_are_loaded_at_a_time(target: str) -> None:
 @pytest.mark.parametrize("shape", [(64, 32, 32), (64, 64, 32), (128, 64, 32)])
 def test_nothing_is_spilled(shape: tuple[int, int, int]) -> None:
     emitted = emit(program_of("sim:cuda:90", *shape))
-    assert assemble(emitted.ptx, emitted.processor).spilled_bytes == 0
+    assert assemble(emitted.code, emitted.processor).spilled_bytes == 0
 
 
 @pytest.mark.parametrize("head", [32, 64])

@@ -7,7 +7,7 @@ import pytest
 
 from gpu.isa_memory import FAMILIES, TURNS, cases
 from gpu.test_isa import AROUND, GROUPS, MOVES, PLAIN, PRODUCTS, REST
-from weft.backends.gpu import emit
+from weft.backends.nvidia import emit
 from weft.sim import Options, run
 from weft.targets.nvidia import INSTRUCTIONS
 
@@ -53,7 +53,7 @@ def test_the_program_has_the_tables_own_text(name: str) -> None:
     text = (
         words if "{" not in INSTRUCTIONS[name].text else "try_wait" if "try" in INSTRUCTIONS[name].text else "test_wait"
     )
-    assert any(text in emit(case.program).ptx for case in cases(name, True)), text
+    assert any(text in emit(case.program).code for case in cases(name, True)), text
 
 
 def test_a_question_is_no_deadlock() -> None:

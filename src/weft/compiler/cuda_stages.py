@@ -13,7 +13,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from weft.analysis import wrapped_offsets
 from weft.backends.gpu import Emitted, emit_llvm, emitted_of
-from weft.backends.nvidia import assembly, ptx_target
+from weft.backends.nvidia import PTX, assembly
 from weft.base import CompileOptions
 from weft.base.remarks import NO_REMARKS, RemarkCollector
 from weft.ir import print_module
@@ -47,10 +47,11 @@ def make(
     with stage("lane", timings, lambda: ttir):
         program = lower(_laid_out(module, target, language, remarks), target.machine, remarks)
     with stage("llir", timings, lambda: text_of(program)):
-        llir, version = emit_llvm(program, language.enable_fp_fusion, maxnreg)
+        dialect = PTX(target.machine)
+        llir = emit_llvm(program, dialect, language.enable_fp_fusion, maxnreg)
     with stage("ptx", timings, lambda: llir):
-        ptx = assembly(llir, ptx_target(target.machine), version)
-    facts = _facts(program, emitted_of(program, llir, ptx, maxnreg), module_facts, language)
+        ptx = assembly(llir, dialect.target, dialect.version)
+    facts = _facts(program, emitted_of(program, dialect, llir, ptx, maxnreg), module_facts, language)
     texts = {"source": src.text(), "ttir": ttir, "llir": llir, "ptx": ptx, REMARKS: remarks.collected().to_json()}
     return facts, {name: text.encode("utf-8", "surrogatepass") for name, text in texts.items()}
 

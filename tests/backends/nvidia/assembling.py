@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from weft.backends.gpu import Emitted, emit
+from weft.backends.gpu import Emitted
+from weft.backends.nvidia import emit
 from weft.backends.nvidia.ptxas import MachineCode, assemble, find_tool
 from weft.ir import parse_module
 from weft.ir.lane import LaneProgram
@@ -41,7 +42,7 @@ def program_of_layout_ir(name: str) -> LaneProgram:
 def assembled(program: LaneProgram) -> tuple[Emitted, MachineCode]:
     """The program's PTX and what ptxas made of it."""
     emitted = emit(program)
-    return emitted, assemble(emitted.ptx, emitted.processor)
+    return emitted, assemble(emitted.code, emitted.processor)
 
 
 def code(ptx: str) -> list[str]:

@@ -11,7 +11,7 @@ import pytest
 import weft
 import weft.language as tl
 from weft.backends.gpu import apart, emit_llvm
-from weft.backends.nvidia import assembly, machine, ptx_target
+from weft.backends.nvidia import PTX, assembly, machine, ptx_target
 from weft.compiler import ASTSource, lane_program
 from weft.machines import machine_of
 
@@ -29,7 +29,7 @@ def module_of(n: int) -> str:
     types = {"x": "*fp32", "out": "*fp32", "stride": "i32", "N": "constexpr"}
     aligned = {(i,): [["tt.divisibility", 16]] for i in range(3)}
     program = lane_program(ASTSource(lower_triangle, types, {"N": n}, aligned), "sim:cuda:90", {"num_warps": 1})
-    return emit_llvm(program)[0]
+    return emit_llvm(program, PTX(program.machine))
 
 
 def terms(text: str) -> Counter[str]:

@@ -11,20 +11,21 @@ import pytest
 
 from vecmath.cases import CASES, reference, samples
 from vecmath.jit import Compiled, bit_patterns, specials, ulps
-from weft.backends.gpu import approximate_instructions, emit
+from weft.backends.gpu import approximate_instructions
 from weft.backends.gpu.approximations import APPROXIMATIONS
 from weft.backends.llvm.vecmath import definition
 from weft.backends.llvm.vecmath.expr import X, fabs, sqrt, where
 from weft.backends.llvm.vecmath.registry import invoke
+from weft.backends.nvidia import emit
 
 from .assembling import kinds
 from .test_elementwise import program
 
-WRONG = {"ex2": 2.0**-22, "rcp": 2.0**-23, "sqrt": 2.0**-23, "rsqrt": 2.0**-22.9}
+WRONG = {"exp2": 2.0**-22, "reciprocal": 2.0**-23, "sqrt": 2.0**-23, "rsqrt": 2.0**-22.9}
 """By what part of the result an instruction may be off."""
 EXACT = {
-    "ex2": lambda x: invoke("exp2", x),
-    "rcp": lambda x: 1.0 / x,
+    "exp2": lambda x: invoke("exp2", x),
+    "reciprocal": lambda x: 1.0 / x,
     "sqrt": sqrt,
     "rsqrt": lambda x: 1.0 / sqrt(x),
 }
@@ -37,8 +38,7 @@ def instruction(wrong: float):  # type: ignore[no-untyped-def]
     """A model of the instructions, for `approximate_instructions`."""
 
     def model(name: str, x: X) -> X:
-        kind, wide = name.split(".")[0], x.widen()
-        result = (EXACT[kind](wide) * (1.0 + wrong * WRONG[kind])).narrow()
+        result = (EXACT[name](x.widen()) * (1.0 + wrong * WRONG[name])).narrow()
         return where(fabs(result) < 2.0**-126, 0.0, result)
 
     return model
@@ -47,7 +47,7 @@ def instruction(wrong: float):  # type: ignore[no-untyped-def]
 @pytest.mark.parametrize("wrong", [-1.0, 0.0, 1.0])
 @pytest.mark.parametrize("name", STATED)
 def test_errors(name: str, wrong: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(approximate_instructions, "instruction", instruction(wrong))
+    monkeypatch.setattr(approximate_instructions, "approximate", instruction(wrong))
     function = Compiled(APPROXIMATIONS[name], "float", 0)
     (case,) = (c for c in CASES if c.name == name)
     count = len(case.ranges)
@@ -71,7 +71,7 @@ def test_few_registers(name: str) -> None:
     A call alone had the kernels of sin and pow take so many registers that a multiprocessor held fewer warps.
     """
     count = len(definition(name, "float").args)
-    ptx = emit(program(f"math.{name}{'f' if name == 'pow' else ''}", ["f32"] * count, "f32", "cuda:90")).ptx
+    ptx = emit(program(f"math.{name}{'f' if name == 'pow' else ''}", ["f32"] * count, "f32", "cuda:90")).code
     found = kinds(ptx)
     assert not any(k.startswith(("call", "div.", "sqrt.rn", "ld.local", "st.local")) for k in found)
     assert ".local" not in ptx

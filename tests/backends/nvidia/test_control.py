@@ -12,8 +12,8 @@ import weft
 import weft.language as tl
 from ptx.launching import launch
 from sim.kit import Kit
-from weft.backends.gpu import Emitted, emit
-from weft.backends.nvidia import machine
+from weft.backends.gpu import Emitted
+from weft.backends.nvidia import emit, machine
 from weft.base import Unsupported
 from weft.ir.lane import Block, LaneProgram, Parameter, Value, verify
 from weft.machines import machine_of
@@ -56,13 +56,13 @@ def _each_its_own(kit: Kit, at: Value) -> Value:
 def test_addresses_with_fixed_distances_are_carried_in_one_register() -> None:
     emitted = emit(_pointers(_all_alike))
     assert _phis(emitted)["i64"] == 2  # in the loop and after it
-    assert sum("ld.global" in line for line in code(emitted.ptx)) == 8
+    assert sum("ld.global" in line for line in code(emitted.code)) == 8
 
 
 def test_addresses_that_part_are_carried_apart() -> None:
     emitted = emit(_pointers(_each_its_own))
     assert _phis(emitted)["i64"] == 16
-    assert sum("ld.global" in line for line in code(emitted.ptx)) == 8
+    assert sum("ld.global" in line for line in code(emitted.code)) == 8
 
 
 def _rows(step_by_argument: bool, later: bool) -> LaneProgram:
@@ -95,8 +95,8 @@ def test_addresses_that_move_by_one_distance_have_one_way(by_argument: bool, lat
     loop = re.search(r"\n(body\d+):.*?br i1", emitted.llir, re.DOTALL)
     assert loop is not None and len(re.findall(r"= phi i64", loop[0])) == 1, emitted.llir
     assert emitted.llir.count('asm "shl.b64') == by_argument
-    turn = re.search(r"(\$L__BB\d+_\d+):(?:(?!\n\$L).)*?bra\s+\1", emitted.ptx, re.DOTALL)
-    assert turn is not None, emitted.ptx
+    turn = re.search(r"(\$L__BB\d+_\d+):(?:(?!\n\$L).)*?bra\s+\1", emitted.code, re.DOTALL)
+    assert turn is not None, emitted.code
     assert turn[0].count("ld.global") == 4 and turn[0].count("add.s64") == 5 and "wide" not in turn[0], turn[0]
 
 
@@ -110,7 +110,7 @@ def test_halves_are_carried_in_words() -> None:
     kit.store("global", place, total, 8)
     emitted = emit(kit.program())
     assert _phis(emitted) == {"i32": 1 + 4 + 4}
-    assert "add.f16x2" in kinds(emitted.ptx)
+    assert "add.f16x2" in kinds(emitted.code)
 
 
 def _branch(kit: Kit) -> None:
@@ -204,7 +204,7 @@ def test_assembles(write: Any, target: str) -> None:
 def _ptx(write: Any, warps: int = 4) -> str:
     kit = Kit("x:i32*", "n:i32", warps=warps, target="cuda:80")
     write(kit)
-    return emit(kit.program()).ptx
+    return emit(kit.program()).code
 
 
 def test_printing_and_assertions_call_what_cuda_has() -> None:
@@ -254,7 +254,7 @@ def _partitioned(target: str) -> LaneProgram:
 @needs_ptxas
 def test_partitions() -> None:
     emitted, _ = assembled(_partitioned("cuda:90"))
-    lines = code(emitted.ptx)
+    lines = code(emitted.code)
     assert {line for line in lines if line.startswith("bar.sync")} == {"bar.sync 1, 128;", "bar.sync 6, 64;"}
     assert any(re.match(r"xor\.b32 %r\d+, %r\d+, 32;", line) for line in lines)  # (thread - 160) % 64
 
@@ -294,7 +294,7 @@ def test_parameters() -> None:
     """The ABI: every parameter in its own size, global memory of the programs' own last."""
     emitted, _ = assembled(_with_parameters(256))
     assert emitted.name == "a_kernel_1"
-    head = emitted.ptx[emitted.ptx.index(".entry") : emitted.ptx.index(")")]
+    head = emitted.code[emitted.code.index(".entry") : emitted.code.index(")")]
     sizes = re.findall(r"\.param (?:\.align \d+ )?\.(\w+)(?:[^\n]*\[(\d+)\])?", head)
     assert sizes == [
         *((size, "") for size in ("u64", "u8", "u8", "u16", "u16", "f32", "f64", "u64")),
@@ -312,7 +312,7 @@ def test_clusters() -> None:
     kit.barrier("cluster")
     program = kit.program()
     program.blocks = 2
-    ptx = emit(program).ptx
+    ptx = emit(program).code
     assert "%clusterid.x" in ptx and "barrier.cluster.arrive.aligned" in ptx
     assert re.search(r"\.reqnctapercluster 2|\.explicitcluster", ptx)
 
@@ -320,7 +320,7 @@ def test_clusters() -> None:
 def test_registers_may_be_limited() -> None:
     kit = Kit("x:i32*", target="cuda:80")
     kit.store("global", kit.place("x", kit.thread()), kit.int(1))
-    assert ".maxnreg 64" in emit(kit.program(), maxnreg=64).ptx
+    assert ".maxnreg 64" in emit(kit.program(), maxnreg=64).code
 
 
 @pytest.mark.parametrize("target", ["hip:gfx942", "xpu:pvc"])
@@ -350,7 +350,7 @@ def test_a_program_may_end_with_a_branch() -> None:
     kit.when(kit.equal(kit.thread(), 1), lambda: kit.store("global", kit.place("x", kit.thread()), kit.int(1)) or ())
     emitted = emit(kit.program())
     assert "unreachable" not in emitted.llir
-    assert any("ret;" in line for line in code(emitted.ptx))
+    assert any("ret;" in line for line in code(emitted.code))
 
 
 # -- many loops --------------------------------------------------------------------------------------------------------

@@ -35,7 +35,7 @@ def _check(name: str, target: str) -> None:
     except Unsupported as error:
         pytest.skip(f"not lowered: {error}")
     emitted, machine = assembled(program)
-    assert emitted.name in emitted.ptx
+    assert emitted.name in emitted.code
     assert emitted.threads == 128
     if machine.by == "ptxas":
         assert 0 < machine.registers <= 255

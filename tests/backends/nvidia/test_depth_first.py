@@ -10,6 +10,7 @@ import weft
 import weft.language as tl
 from weft.backends.gpu.depth_first import DEFINED, NAMES, _is_movable, depth_first
 from weft.backends.gpu.emission import emit_llvm
+from weft.backends.nvidia import PTX
 from weft.compiler import ASTSource, lane_program
 
 
@@ -38,7 +39,7 @@ def llir_of(kernel: weft.JITFunction, warps: int, size: int = 16384) -> list[str
     types = {"x": "*fp32", "y": "*fp32", "out": "*fp32", "n": "i32", "N": "constexpr"}
     aligned = {(i,): [["tt.divisibility", 16]] for i in range(4)}
     program = lane_program(ASTSource(kernel, types, {"N": size}, aligned), "sim:cuda:90", {"num_warps": warps})
-    return emit_llvm(program, lines=False)[0].splitlines()
+    return emit_llvm(program, PTX(program.machine), lines=False).splitlines()
 
 
 def loads_before_a_logarithm(lines: list[str]) -> int:

@@ -14,7 +14,8 @@ import pytest
 
 from sim.kit import Kit
 from vecmath.jit import optimise
-from weft.backends.gpu import emit, emit_llvm
+from weft.backends.gpu import emit_llvm
+from weft.backends.nvidia import PTX, emit
 
 from .assembling import kinds
 from .test_elementwise import program
@@ -38,7 +39,8 @@ def on_the_host(text: str) -> str:
 def divided(name: str, elem: str, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """What each of 32 lanes computes of its part of a and b."""
     count = len(a) // LANES
-    text, _ = emit_llvm(program(f"arith.{name}", [elem, elem], elem, "cuda:90", count), lines=False)
+    made = program(f"arith.{name}", [elem, elem], elem, "cuda:90", count)
+    text = emit_llvm(made, PTX(made.machine), lines=False)
     parsed, machine = optimise(on_the_host(text), level=1)
     engine = llvm.create_mcjit_compiler(parsed, machine)
     engine.finalize_object()
@@ -81,7 +83,7 @@ def test_results(name: str, elem: str) -> None:
 
 def test_one_branch_for_the_registers_of_a_tile() -> None:
     """Four numbers of 64 bits: whether they fit in 32 is asked once."""
-    found = kinds(emit(program("arith.divsi", ["i64", "i64"], "i64", "cuda:90", 4)).ptx)
+    found = kinds(emit(program("arith.divsi", ["i64", "i64"], "i64", "cuda:90", 4)).code)
     assert found.count("div.u32") == found.count("div.s64") == 4
     assert sum(k.startswith("bra") for k in found) <= 3
 
@@ -93,6 +95,6 @@ def test_little_beside_the_division() -> None:
     x = kit.load("global", kit.place("a", place), "i32", 4)
     y = kit.load("global", kit.place("b", kit.thread((0,))), "i32")
     kit.store("global", kit.place("out", place), kit.op("arith.divsi", [x, y], "i32"), 4)
-    found = kinds(emit(kit.program()).ptx)
+    found = kinds(emit(kit.program()).code)
     assert found.count("div.s32") == 4
     assert sum(k.startswith("selp") for k in found) == 2

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from sim.kit import Kit
-from weft.backends.gpu import emit
 from weft.backends.llvm import vecmath
+from weft.backends.nvidia import emit
 from weft.base import Unsupported
 from weft.ir.lane import LaneProgram
 
@@ -52,7 +52,7 @@ def program(
 
 def names(name: str, elems: list[str], result: str, target: str = "cuda:80", count: int = 1, **attrs: Any) -> list[str]:
     """The kinds of the instructions, loads, stores and addresses left out."""
-    found = kinds(emit(program(name, elems, result, target, count, **attrs)).ptx)
+    found = kinds(emit(program(name, elems, result, target, count, **attrs)).code)
     return [k for k in found if not k.startswith(("ld.", "st.", "ret", "mov.u32", "mul.wide", "add.s64", "cvt.u64"))]
 
 
@@ -191,7 +191,7 @@ def test_contraction_only_where_it_is_allowed() -> None:
     value = kit.load("global", kit.place("a", kit.thread()), "f32")
     product = kit.op("arith.mulf", [value, value], "f32")
     kit.store("global", kit.place("a", kit.thread()), kit.op("arith.addf", [product, value], "f32"))
-    fused, kept = (kinds(emit(kit.program(), fp_fusion=on).ptx) for on in (True, False))
+    fused, kept = (kinds(emit(kit.program(), fp_fusion=on).code) for on in (True, False))
     assert "fma.rn.f32" in fused
     assert "mul.rn.f32" in kept and "add.rn.f32" in kept
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from sim.kit import Kit
-from weft.backends.gpu import emit
+from weft.backends.nvidia import emit
 from weft.base import Unsupported
 from weft.ir.lane import Value
 from weft.machines import machine_of
@@ -103,7 +103,7 @@ def test_halves_loaded_as_words_are_multiplied_as_words() -> None:
     zero = kit.rename(c, [0] * 4)
     d = kit.instruction("mma.sync.m16n8k16.f32.f16.f16.f32", [a, b, zero], [("f32", 4)]).result
     kit.store("global", kit.place("p", kit.thread((0,), 4)), d, 4)
-    ptx = emit(kit.program()).ptx
+    ptx = emit(kit.program()).code
     found = kinds(ptx)
     assert sum(k.startswith("ldmatrix") for k in found) == 2
     assert not any(k in ("mov.b16", "prmt.b32", "cvt.u16.u32", "{") for k in found)

@@ -11,7 +11,7 @@ import weft
 import weft.gluon.language as gl
 from sim.kit import Kit
 from weft import gluon
-from weft.backends.gpu import emit
+from weft.backends.nvidia import emit
 from weft.base import Unsupported
 from weft.gluon import GluonASTSource
 from weft.ir.lane import LaneProgram, Value
@@ -21,7 +21,7 @@ from .assembling import TARGETS, assembled, code, needs_ptxas
 
 def accesses(program: LaneProgram) -> list[str]:
     """Loads, stores, atomics and copies, registers called r, in order."""
-    found = [re.sub(r"%\w+", "r", line) for line in code(emit(program).ptx)]
+    found = [re.sub(r"%\w+", "r", line) for line in code(emit(program).code)]
     return [line for line in found if re.match(r"(@r )?(ld|st|atom|red|cp)[.]", line) and ".param" not in line]
 
 
@@ -89,7 +89,7 @@ def test_eviction_reaches_the_second_level(evict: str) -> None:
     """One policy for all accesses that ask for it."""
     for elem, vector in (("f32", 8), ("i8", 1), ("f16", 1), ("i64", 2)):
         program = copied(elem, vector, True, evict=evict)
-        lines = code(emit(program).ptx)
+        lines = code(emit(program).code)
         policies = [line for line in lines if line.startswith("createpolicy")]
         assert len(policies) == 1 and f"L2::{evict}.b64" in policies[0] and policies[0].endswith("1.0;")
         policy = policies[0].split()[1].rstrip(",")
@@ -117,7 +117,7 @@ def test_masked_off_lanes_get_the_other_value() -> None:
     mask = kit.less(kit.thread(), kit.arg("n"))
     value = kit.load("global", kit.place("x", kit.thread()), "f32", 1, mask, kit.constant("f32", 7.0))
     kit.store("global", kit.place("x", kit.thread()), value)
-    lines = code(emit(kit.program()).ptx)
+    lines = code(emit(kit.program()).code)
     at = next(i for i, line in enumerate(lines) if "ld.global" in line)
     assert re.match(r"@%p\d+ ld\.global\.b32 %r\d+, ", lines[at])
     seven = ("0f40E00000", str(0x40E00000))
@@ -129,7 +129,7 @@ def test_bools_are_bytes_that_are_not_zero() -> None:
     index = kit.op("arith.extsi", [kit.thread()], "i64")
     value = kit.load("global", kit.op("arith.addi", [kit.arg("x"), index], "i64"), "i1")
     kit.store("global", kit.op("arith.addi", [kit.arg("out"), index], "i64"), value)
-    found = code(emit(kit.program()).ptx)
+    found = code(emit(kit.program()).code)
     assert any(line.startswith("setp.ne") for line in found)
     assert accesses(kit.program()) == ["ld.global.b8 r, [r];", "st.global.b8 [r], r;"]
 
@@ -152,7 +152,7 @@ def test_shared_addresses_have_one_base() -> None:
     kit.barrier()
     value = kit.load("shared", kit.add2(base, _tile(kit, 8)), "f32", 4)
     kit.store("global", kit.place("out", kit.thread((0,), 4)), kit.rename(value, [0, 5, 10, 31]), 4)
-    lines = code(emit(kit.program()).ptx)
+    lines = code(emit(kit.program()).code)
     stores = [line for line in lines if line.startswith("st.shared")]
     assert len(stores) == 8 and all(line.startswith("st.shared.v4.b32") for line in stores)
     assert {re.search(r"\[%r\d+(?:\+(\d+))?\]", line)[1] for line in stores} == {  # type: ignore[index]
@@ -165,7 +165,7 @@ def test_swizzled_addresses_xor_only_what_meets() -> None:
     kit = Kit("out:i32*", target="cuda:80")
     at = kit.linear([0, 4, 1024, 1028], lane=(4, 8, 16, 32, 64))
     kit.store("global", kit.place("out", kit.thread((0,), 4)), at, 4)
-    lines = code(emit(kit.program()).ptx)
+    lines = code(emit(kit.program()).code)
     assert len([line for line in lines if line.startswith("xor")]) == 1
 
 
@@ -260,9 +260,9 @@ def test_shared_memory_is_dynamic_and_as_aligned_as_asked() -> None:
     kit.store("shared", base, kit.int(0))
     emitted = emit(kit.program())
     assert emitted.shared_bytes == 64
-    assert ".extern .shared .align 16 .b8 shared_memory[];" in emitted.ptx
+    assert ".extern .shared .align 16 .b8 shared_memory[];" in emitted.code
     kit.allocations[0].alignment = 1024
-    assert ".extern .shared .align 1024 " in emit(kit.program()).ptx
+    assert ".extern .shared .align 1024 " in emit(kit.program()).code
 
 
 def test_an_atomic_that_there_is_not() -> None:

@@ -23,7 +23,7 @@ from weft.backends.llvm.vecmath.logarithm import FLOAT_LOGARITHMS
 from weft.backends.llvm.vecmath.registry import define
 
 from .angles import ANGLES
-from .approximate_instructions import ex2, instruction, lg2, rcp
+from .approximate_instructions import approximate, ex2, lg2, rcp
 from .powers import binary_exponent, power
 
 __all__ = ["APPROXIMATIONS"]
@@ -116,11 +116,11 @@ _FASTEST: dict[str, Callable[..., X]] = {
     "fast_log2f": lg2,
     "fast_logf": lambda x: lg2(x) * LN_2,
     "fast_log10f": lambda x: lg2(x) * LOG10_2,
-    "fast_sinf": lambda x: instruction("sin.approx.ftz.f", x),
-    "fast_cosf": lambda x: instruction("cos.approx.ftz.f", x),
+    "fast_sinf": lambda x: approximate("sin", x),
+    "fast_cosf": lambda x: approximate("cos", x),
     "fast_tanhf": tanh,
     "fast_powf": lambda x, y: ex2(y * lg2(x)),
-    "fast_dividef": lambda x, y: X(x.f, x.f.intrinsic("nvvm.div.full", x.type, [x.v, y.v], suffix="")),
+    "fast_dividef": lambda x, y: approximate("quotient", x, y),
 }
 """What asks for speed before all."""
 _USUAL: dict[str, Callable[..., X]] = {

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from weft.ir.lane import LaneOp, Value
 
 from .emitter import BITS, LLVM, Emitter, Register, Sum, emitter
-from .registers import special
 from .steps import Turn, one_way
 
 __all__: list[str] = []
@@ -226,7 +225,8 @@ def _if(e: Emitter, op: LaneOp) -> None:
 def _partitions(e: Emitter, op: LaneOp) -> None:
     """Each warp goes to the region that is its own, and all meet at the end; warps that have none go there at once."""
     f = e.f
-    warp = e.pure(f"lshr i32 {special(e, 'tid.x', e.program.warps * e.program.lanes)}, 5")
+    thread = e.dialect.place(e, "thread", e.program.warps * e.program.lanes)
+    warp = e.pure(f"lshr i32 {thread}, {e.program.lanes.bit_length() - 1}")
     end = f.new_label("together")
     for start, warps, region in zip(op.attrs["starts"], op.attrs["warps"], op.regions, strict=True):
         inside, following = f.new_label("partition"), f.new_label("others")

@@ -10,13 +10,13 @@ from weft.ir.findings import Source, told_of
 from weft.ir.lane import ELEMENT_BITS, LaneOp, Value
 
 from .conversions import convert
-from .emitter import CONVERGENT, LLVM, Emitter, emitter
-from .registers import linear, special, thread_index
+from .emitter import LLVM, Emitter, emitter
+from .registers import linear, thread_index
 
 __all__: list[str] = []
 
 Printed: TypeAlias = tuple[str, str, str]
-"""The format, the LLVM type and the operand of a number for vprintf."""
+"""The format, the LLVM type and the operand of a number that is printed."""
 
 
 def _string(e: Emitter, text: str) -> str:
@@ -31,7 +31,7 @@ def _string(e: Emitter, text: str) -> str:
 
 
 def _printed(e: Emitter, elem: str, name: str, *, as_hex: bool, signed: bool) -> tuple[str, str, str]:
-    """(format, LLVM type, operand) of a value for vprintf."""
+    """(format, LLVM type, operand) of a value that is printed."""
     if elem in ("f64", "f32", "f16", "bf16") or elem.startswith("f8"):
         return "%f", "double", convert(e, elem, "f64", name)
     bits = ELEMENT_BITS[elem]
@@ -45,14 +45,13 @@ def _printed(e: Emitter, elem: str, name: str, *, as_hex: bool, signed: bool) ->
 def _print(e: Emitter, op: LaneOp) -> None:
     """A line for each element, as Triton has it; of values that belong to no tile, for each thread and register."""
     attrs = op.attrs
-    name = "ctaid" if e.program.blocks == 1 else "clusterid"
-    pid = [("%d", "i32", special(e, f"{name}.{axis}")) for axis in "xyz"]
+    pid = [("%d", "i32", e.dialect.place(e, f"program.{axis}")) for axis in "xyz"]
     prefix = str(attrs.get("prefix", ""))
     if "places" not in attrs:
         _print_registers(e, op, pid, prefix)
         return
     if not op.operands:
-        _where(e, _SCALAR, lambda: _vprintf(e, prefix.rstrip(), pid))
+        _where(e, _SCALAR, lambda: _print_line(e, prefix.rstrip(), pid))
     many = attrs.get("operands", len(op.operands)) > 1
     for number, (value, place) in enumerate(zip(op.operands, attrs["places"], strict=True)):
         head = prefix + (f"(operand {attrs.get('operand', number)}) " if many else "")
@@ -74,7 +73,7 @@ def _print_tile(
             name = e.name(registers[k] if len(registers) > 1 else registers[0])
             shown = _printed(e, value.elem, name, as_hex=bool(op.attrs.get("hex")), signed=signed)
             index = ", ".join(form for form, _, _ in where)
-            _vprintf(e, f" idx ({index}){_literal(head)}{shown[0]}", [*pid, *where, shown])
+            _print_line(e, f" idx ({index}){_literal(head)}{shown[0]}", [*pid, *where, shown])
 
     _where(e, place, lines)
 
@@ -89,7 +88,7 @@ def _where(e: Emitter, place: Mapping[str, Any], do: Callable[[], None]) -> None
     f = e.f
     bits = e.pure(f"and i32 {thread_index(e)}, {mask}")
     if ranks:
-        rank = special(e, "cluster.ctarank", e.program.blocks)
+        rank = e.dialect.place(e, "rank", e.program.blocks)
         bits = e.pure(f"or i32 {bits}, {e.pure(f'and i32 {rank}, {ranks}')}")
     own = e.ins(f"icmp eq i32 {bits}, 0")
     inside, after = f.new_label("prints"), f.new_label("printed")
@@ -109,7 +108,7 @@ def _print_registers(e: Emitter, op: LaneOp, pid: list[Printed], prefix: str) ->
         values = [_printed(e, v.elem, e.name(e.wide(v, count)[k]), as_hex=as_hex, signed=True) for v in op.operands]
         text = f" thread %d{f' register {k}' if count > 1 else ''}: {_literal(prefix)}"
         text += ", ".join(form for form, _, _ in values)
-        _vprintf(e, text, [*pid, ("%d", "i32", thread_index(e)), *values])
+        _print_line(e, text, [*pid, ("%d", "i32", thread_index(e)), *values])
 
 
 def _literal(text: str) -> str:
@@ -117,17 +116,10 @@ def _literal(text: str) -> str:
     return text.replace("%", "%%")
 
 
-def _vprintf(e: Emitter, text: str, values: list[Printed]) -> None:
+def _print_line(e: Emitter, text: str, values: list[Printed]) -> None:
     """A line: the program, then the text."""
-    text = f"pid (%d, %d, %d){text}\n"
-    type = f"{{ {', '.join(t for _, t, _ in values)} }}"
-    e._count += 1
-    buffer = f"%b{e._count}"
-    e.f.allocas.append(f"  {buffer} = alloca {type}, align 8")
-    for i, (_, kind, name) in enumerate(values):
-        place = e.ins(f"getelementptr {type}, ptr {buffer}, i32 0, i32 {i}")
-        e.do(f"store {kind} {name}, ptr {place}")
-    e.do(e.call("vprintf", "i32", [("ptr", _string(e, text)), ("ptr", buffer)]))
+    line = _string(e, f"pid (%d, %d, %d){text}\n")
+    e.dialect.print(e, line, [(type, name) for _, type, name in values])
 
 
 @emitter("assert")
@@ -146,7 +138,7 @@ def _check(e: Emitter, op: LaneOp) -> None:
 
 
 def _assert_all(e: Emitter, op: LaneOp, message: str, span: Span | None) -> None:
-    """A thread where it does not hold calls CUDA's own assertion, which ends the launch."""
+    """A thread where it does not hold ends the launch."""
     conditions, f = e.names(op.operands[0]), e.f
     masks = [e.name(r) for r in e.wide(op.operands[1], len(conditions))] if len(op.operands) > 1 else []
     wrong = ""
@@ -158,18 +150,13 @@ def _assert_all(e: Emitter, op: LaneOp, message: str, span: Span | None) -> None
     stop, on = f.new_label("failed"), f.new_label("held")
     e.do(f"br i1 {wrong}, label %{stop}, label %{on}")
     f.start(stop)
-    arguments = [
-        ("ptr", _string(e, message)),
-        ("ptr", _string(e, str(getattr(span, "path", None) or getattr(span, "file", None) or "unknown"))),
-        ("i32", str(int(getattr(span, "line", 0) or 0))),
-        ("ptr", _string(e, e.program.name)),
-        ("i64", "1"),
-    ]
-    e.do(e.call("__assertfail", "void", arguments))
+    path = str(getattr(span, "path", None) or getattr(span, "file", None) or "unknown")
+    texts = [_string(e, text) for text in (message, path, e.program.name)]
+    e.dialect.give_up(e, texts, int(getattr(span, "line", 0) or 0))
     e.do(f"br label %{on}")
     f.start(on)
 
 
 @emitter("trap")
 def _trap(e: Emitter, op: LaneOp) -> None:
-    e.asm("trap;", "", (), (), CONVERGENT)
+    e.dialect.trap(e)

@@ -110,7 +110,6 @@ def _short(e: Emitter, x: str, y: str) -> list[str]:
 def _long(e: Emitter, x: str, y: str, signed: bool) -> list[str]:
     """By an instruction that LLVM does not see, or it would ask again whether the operands are short."""
     unsafe, safe = _safe(e, "i64", y, signed)
-    text = f"div.{'s' if signed else 'u'}64 $0, $1, $2;"
-    (found,) = e.asm(text, "=l,l,l", ["i64"], [("i64", x), ("i64", safe)], PURE, effects=False)
+    found = e.ins(f"{e.dialect.hidden('sdiv' if signed else 'udiv', x, safe)} {PURE}")
     quotient = e.ins(f"mul i64 {found}, {e.pure(f'select i1 {unsafe}, i64 {y}, i64 1')}")
     return [quotient, e.ins(f"sub i64 {x}, {e.ins(f'mul i64 {quotient}, {y}')}")]

@@ -12,11 +12,11 @@ from weft.backends.llvm.elementwise import library_function, meaning_of
 from weft.backends.llvm.emit import Value
 from weft.ir.lane import LaneOp
 
+from .dialect import Scalar
 from .emitter import LLVM, Emitter, Part, Register, emitter, scalar
 
 __all__ = ["SCALARS", "elementwise", "scalars", "shared"]
 
-Scalar = Callable[[Emitter, LaneOp, list[str]], str]
 SCALARS: dict[str, Scalar] = {}
 
 
@@ -34,8 +34,8 @@ def scalars(*names: str) -> Callable[[Scalar], Scalar]:
 
 @emitter("*")
 def elementwise(e: Emitter, op: LaneOp) -> None:
-    """Emit an operation register by register: by its entry of `SCALARS`, or as all targets do."""
-    function = SCALARS.get(op.name) or shared(e, op)
+    """Emit an operation register by register: by the vendor's entry or that of `SCALARS`, or as all targets do."""
+    function = e.dialect.scalars.get(op.name) or SCALARS.get(op.name) or shared(e, op)
     result = op.results[0]
     if op.name in PAIRED and _in_pairs(e, op):
         return
@@ -84,7 +84,7 @@ PLAIN = ("fadd", "fsub", "fmul")
 
 
 def _as_fma(name: str, x: str, y: str) -> tuple[str, str, str]:
-    """The operands of the fma that is exactly a sum, a difference, a product: for bf16, which has no other on sm_80."""
+    """The operands of the fma that is exactly a sum, a difference, a product: for bf16, where there is no other."""
     one, minus, zero = (f"splat (bfloat 0xR{bits})" for bits in ("3F80", "BF80", "8000"))
     return {"fadd": (x, one, y), "fsub": (y, minus, x), "fmul": (x, y, zero)}[name]
 
@@ -102,7 +102,7 @@ def _in_pairs(e: Emitter, op: LaneOp) -> bool:
     for i in range(0, result.count, 2):
         words = [e.word(column[i : i + 2], type) for column in columns]
         given = [e.pure(f"bitcast i32 {w} to {vector}") for w in words]
-        if name in PLAIN and result.elem == "bf16" and e.target.capability < 90:
+        if name in PLAIN and result.elem == "bf16" and not e.dialect.adds_bf16:
             found = e.pure(e.call("llvm.fma.v2bf16", vector, [(vector, x) for x in _as_fma(name, *given)]))
         elif name in PLAIN:
             found = e.pure(f"{name} {e.fast}{vector} {given[0]}, {given[1]}")

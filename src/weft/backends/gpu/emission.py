@@ -1,7 +1,8 @@
-"""A lane program to LLVM IR and PTX.
+"""A lane program to LLVM IR.
 
-    emitted = emit(program)
-    emitted.ptx, emitted.name, emitted.threads, emitted.shared_bytes
+    llir = emit_llvm(program, dialect)                  # the vendor has code made of it
+    emitted = emitted_of(program, dialect, llir, code)
+    emitted.code, emitted.name, emitted.threads, emitted.shared_bytes
 
 The kernel's ABI, for whoever launches it: parameters in the program's order; a pointer is 8 bytes, an address in global
 memory; integers and floats have their own size, i1 and fp8 a byte, f16 and bf16 two; a tensor map is 128 bytes by
@@ -20,8 +21,6 @@ from weft.backends.llvm.emit import Value, vec
 from weft.ir.lane import LaneProgram, Parameter, verify
 from weft.ops import ELEMENTS
 
-from ..nvidia import inline, instructions
-from ..nvidia.machine import assembly, ptx_target
 from . import (
     control,
     conversions,
@@ -34,12 +33,12 @@ from . import (
     registers,
 )
 from .depth_first import depth_first, may_be_alone
+from .dialect import Dialect
 from .emitter import LLVM, Body, Emitter, Register
 from .lines import Lines
-from .registers import make_cluster_barriers
 from .turns import turns_of
 
-__all__ = ["Emitted", "emit", "emit_llvm", "emitted_of"]
+__all__ = ["Emitted", "emit_llvm", "emitted_of"]
 
 # Imported to fill the table.
 FAMILIES = (
@@ -49,8 +48,6 @@ FAMILIES = (
     division,
     elementwise,
     floats,
-    inline,
-    instructions,
     integers,
     memory,
     registers,
@@ -59,13 +56,13 @@ FAMILIES = (
 
 @dataclass(frozen=True)
 class Emitted:
-    """A kernel as PTX, and what a launch needs to know."""
+    """A kernel as text for the vendor's assembler, and what a launch needs to know."""
 
-    ptx: str
+    code: str
     llir: str
     name: str
     processor: str
-    """As ptxas names it: sm_80, sm_90a."""
+    """As the vendor's assembler names it."""
     threads: int
     shared_bytes: int
     parameters: tuple[Parameter, ...]
@@ -105,9 +102,6 @@ def _spelled(parameter: Parameter) -> str:
     return f"*{spelled}" if parameter.elem == "ptr" else spelled
 
 
-TENSOR_MAP = 'byval([128 x i8]) align 64 "nvvm.grid_constant"'
-
-
 def _parameter_type(parameter: Parameter) -> str:
     if parameter.elem == "ptr":
         return "ptr addrspace(1)"
@@ -130,7 +124,7 @@ def _argument(e: Emitter, parameter: Parameter, name: str) -> Register:
 
 
 def _identifier(name: str) -> str:
-    """The name of the kernel with what PTX allows in names."""
+    """The name of the kernel with what assemblers allow in names."""
     if name.isidentifier() and name.isascii():
         return name
     found = re.sub(r"[^A-Za-z0-9_$]", "_", name)
@@ -138,23 +132,18 @@ def _identifier(name: str) -> str:
 
 
 def emit_llvm(
-    program: LaneProgram, fp_fusion: bool = True, maxnreg: int | None = None, *, lines: bool = True
-) -> tuple[str, int]:
-    """(LLVM IR as text, the version of PTX that it needs, times ten); with `lines`, it says where in the source it is
-    from.
-    """
+    program: LaneProgram,
+    dialect: Dialect,
+    fp_fusion: bool = True,
+    maxnreg: int | None = None,
+    *,
+    lines: bool = True,
+) -> str:
+    """LLVM IR as text; with `lines`, it says where in the source it is from."""
     verify(program)
-    target = ptx_target(program.machine)
-    e = Emitter(program, target, fp_fusion)
+    e = Emitter(program, dialect, fp_fusion)
     threads = program.warps * program.lanes
-    attributes = f'nounwind convergent "nvvm.reqntid"="{threads}"'
-    if program.blocks > 1:
-        attributes += f' "nvvm.cluster_dim"="{program.blocks}"'
-    maxnreg = maxnreg or program.registers
-    if maxnreg:
-        attributes += f' "nvvm.maxnreg"="{maxnreg}"'
-    if program.at_a_time > 1 and not maxnreg:
-        attributes += f' "nvvm.minctasm"="{program.at_a_time}"'
+    attributes = f"nounwind convergent {dialect.attributes(program, maxnreg or program.registers)}"
     first = next((op.span for op in program.body.walk() if op.span is not None), None)
     if lines and first is not None:
         e.source = Lines(_identifier(program.name), first)
@@ -162,17 +151,17 @@ def emit_llvm(
         attributes += f" !dbg !{e.source.program}"
     types = [_parameter_type(p) for p in program.parameters]
     pairs = [(f"p{i}", vec(t, 0)) for i, t in enumerate(types)]
-    extra = [TENSOR_MAP if t == "ptr" else "noundef" if t.startswith("ptr") else "" for t in types]
+    extra = [dialect.tensor_map if t == "ptr" else "noundef" if t.startswith("ptr") else "" for t in types]
     if program.scratch:
         pairs.append(("scratch", vec("ptr addrspace(1)", 0)))
         extra.append("noundef align 128")
-    function = Body(e.module, _identifier(program.name), vec("void", 0), pairs, attributes, "ptx_kernel", extra)
+    function = Body(e.module, _identifier(program.name), vec("void", 0), pairs, attributes, dialect.convention, extra)
     e.module.functions.append(function)
     e.turns = turns_of(program)
     e.start(function)
     for value, parameter, argument in zip(program.body.arguments, program.parameters, function.args, strict=False):
         e.env[value] = [_argument(e, parameter, Value.__str__(argument).split(" ")[-1])]
-    make_cluster_barriers(e)
+    dialect.begin(e)
     e.region(program.body)
     e.do("ret void")  # after an operation that returns, from a block that nothing goes to
     e.finish()
@@ -180,27 +169,20 @@ def emit_llvm(
         function.lines[:] = depth_first(function.lines, threads)
     if program.shared_bytes:
         alignment = max(16, *(a.alignment for a in program.shared))
-        e.module.globals.append(f"@shared_memory = external addrspace(3) global [0 x i8], align {alignment}")
+        e.module.globals.append(dialect.shared_memory(program, alignment))
     if e.source is not None:
         e.module.attributes += e.source.text()
-    return e.module.text(), e.version
+    return e.module.text()
 
 
-def emit(program: LaneProgram, *, fp_fusion: bool = True, maxnreg: int | None = None) -> Emitted:
-    """The PTX of a lane program. Unsupported where the target lacks something, CompilerCrash where LLVM refuses it."""
-    llir, version = emit_llvm(program, fp_fusion, maxnreg)
-    ptx = assembly(llir, ptx_target(program.machine), version)
-    return emitted_of(program, llir, ptx, maxnreg)
-
-
-def emitted_of(program: LaneProgram, llir: str, ptx: str, maxnreg: int | None = None) -> Emitted:
-    """The two texts with what is known of the program."""
+def emitted_of(program: LaneProgram, dialect: Dialect, llir: str, code: str, maxnreg: int | None = None) -> Emitted:
+    """The texts with what is known of the program."""
     turns = turns_of(program)
     return Emitted(
-        ptx,
+        code,
         llir,
         _identifier(program.name),
-        ptx_target(program.machine).processor,
+        dialect.processor,
         program.warps * program.lanes,
         program.shared_bytes,
         program.parameters,

@@ -29,8 +29,8 @@ from weft.ir.lane import LaneOp, LaneProgram
 from weft.ops import ELEMENTS
 from weft.ops.dtypes import DTYPES
 
-from ..nvidia.machine import PTXTarget
 from .approximations import APPROXIMATIONS
+from .dialect import Dialect
 from .lines import Lines
 from .turns import Turns
 
@@ -101,8 +101,7 @@ class _Loop:
 
 HOISTED = (
     "add i", "sub i", "mul i", "and i", "or i", "xor i", "shl i", "lshr i", "icmp ", "zext ", "sext ", "inttoptr ",
-    "ptrtoint ", "getelementptr ", "call i32 @llvm.nvvm.read.ptx.sreg", "call range",
-    'call i64 asm "createpolicy',
+    "ptrtoint ", "getelementptr ",
 )  # fmt: skip
 REMEMBERED = frozenset(
     (*(f"arith.{name}i" for name in ("add", "sub", "mul", "and", "or", "xor", "cmp")), "arith.bitcast")
@@ -130,16 +129,16 @@ class Body(Function):
 class Emitter:
     """The function under construction, and the registers of every value so far."""
 
-    def __init__(self, program: LaneProgram, target: PTXTarget, fp_fusion: bool) -> None:
-        self.program, self.target = program, target
+    def __init__(self, program: LaneProgram, dialect: Dialect, fp_fusion: bool) -> None:
+        self.program, self.dialect = program, dialect
+        self.hoisted = (*HOISTED, *dialect.hoisted)
         self.module = Module()
+        self.module.approximation = dialect.approximation
         self.module.attributes += ATTRIBUTES
         self.f: Body
         self.lines: list[str] = []
         self.env: dict[lane.Value, list[Register]] = {}
         self.fast = "contract " if fp_fusion else ""
-        self.version = 0
-        """The version of PTX that the instructions used so far need, times ten."""
         self.strings: dict[str, str] = {}
         self.used: set[lane.Value] = set()
         self.turns: Turns | None = None
@@ -190,7 +189,7 @@ class Emitter:
         if found is not None:
             return found
         depth = len(self._loops)
-        if depth and text.startswith(HOISTED):
+        if depth and text.startswith(self.hoisted):
             known = self._depth
             depth = max((known.get(n, depth) for n in NAMES.findall(text)), default=0)
         if depth < len(self._loops):
@@ -249,7 +248,7 @@ class Emitter:
             if name in distances and rest.startswith("mul i64 "):
                 base, places = self.multiples[name]
                 place = rest[rest.index(", !") :] if ", !" in rest else ""
-                self.lines[i] = f'  {name} = call i64 asm "shl.b64 $0, $1, {places};", "=l,l"(i64 {base}){place}'
+                self.lines[i] = f"  {name} = {self.dialect.hidden('shl', base, str(places))}{place}"
 
     @contextmanager
     def loop(self) -> Iterator[None]:
@@ -418,7 +417,7 @@ class Emitter:
 
     def permuted(self, a: str, b: str, selector: str) -> str:
         """The bytes of two words that a selector names."""
-        return self.pure(self.call("llvm.nvvm.prmt", "i32", [("i32", a), ("i32", b), ("i32", selector)], PURE))
+        return self.dialect.permute(self, a, b, selector)
 
     def parts(self, word: str, type: str, count: int) -> list[Register]:
         """The elements of an integer of `count` of them."""

@@ -44,28 +44,24 @@ def _quotient(e: Emitter, op: LaneOp, a: list[str]) -> str:
 
     def divided(wide: str, x: list[Value]) -> Value:
         if elem == "f32" and not op.attrs.get("precise"):
-            return f.intrinsic("nvvm.div.full", x[0].type, x, suffix="")
+            return e.dialect.approximation(f, "quotient", x)
         return f.emit(x[0].type, f"fdiv {x[0].type} {x[0].name}, {x[1].name}")
 
     return through_f32(f, elem, values, divided).name
-
-
-def _instruction(e: Emitter, name: str, x: Value) -> Value:
-    return e.f.intrinsic(f"nvvm.{name}", x.type, [x], suffix="")
 
 
 LOG2_E = "0x3FF7154760000000"  # f32: 1.4426950216293335
 
 
 def _exp(e: Emitter, x: Value) -> Value:
-    return _instruction(e, "ex2.approx.f", e.f.fmul(x, e.typed("f32", LOG2_E)))
+    return e.dialect.approximation(e.f, "exp2 of denormals", [e.f.fmul(x, e.typed("f32", LOG2_E))])
 
 
 FAST: dict[str, Callable[[Emitter, Value], Value]] = {
     "exp": _exp,
-    "exp2": lambda e, x: _instruction(e, "ex2.approx.ftz.f", x),
-    "sqrt": lambda e, x: _instruction(e, "sqrt.approx.ftz.f", x),
-    "rsqrt": lambda e, x: _instruction(e, "rsqrt.approx.ftz.f", x),
+    "exp2": lambda e, x: e.dialect.approximation(e.f, "exp2", [x]),
+    "sqrt": lambda e, x: e.dialect.approximation(e.f, "sqrt", [x]),
+    "rsqrt": lambda e, x: e.dialect.approximation(e.f, "rsqrt", [x]),
 }
 """Functions of f32 that are an instruction; the others are in the library."""
 

@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from weft.backends.llvm.elementwise import meaning_of
 from weft.ir.lane import LaneOp
 
-from .elementwise import elementwise, scalars
-from .emitter import EMITTERS, LLVM, PURE, Emitter, Part, Register, Sum, emitter
+from .elementwise import elementwise
+from .emitter import EMITTERS, Emitter, Part, Register, Sum, emitter
 
 __all__: list[str] = []
 
@@ -103,7 +102,8 @@ def _wide_arithmetic(name: str, combine: Callable[[Emitter, str, Register, Regis
 def _byte_product(e: Emitter, a: Register, b: Register) -> Register:
     """The lowest byte of a product of words, whose upper bytes do not matter.
 
-    LLVM's product of bytes is one of 16 bits, for which ptxas extends the sign of both factors and cuts the result.
+    LLVM's product of bytes is one of 16 bits, for which the assembler extends the sign of both factors and cuts the
+    result.
     """
     return Part(e.pure(f"mul i32 {e.lowest_byte(a)}, {e.lowest_byte(b)}"), 0, 4, "i8")
 
@@ -111,22 +111,6 @@ def _byte_product(e: Emitter, a: Register, b: Register) -> Register:
 _wide_arithmetic("arith.addi", _added)
 _wide_arithmetic("arith.subi", _subtracted)
 _wide_arithmetic("arith.muli", _multiplied)
-
-
-_shift = meaning_of("arith.shli")
-
-
-@scalars("arith.shli", "arith.shrui", "arith.shrsi")
-def _shifted(e: Emitter, op: LaneOp, a: list[str]) -> str:
-    """LLVM would drop the upper half of an amount of 64 bits: PTX takes 32 bits of it, and shifts everything out."""
-    assert _shift is not None
-    type = LLVM[op.results[0].elem]
-    if type != "i64" or (a[1].isdigit() and int(a[1]) < 64):
-        return _shift(e.f, e.asked(op), [e.of_type(type, x) for x in a]).name
-    inside = e.pure(f"icmp ult i64 {a[1]}, 64")
-    amount = e.pure(f"select i1 {inside}, i32 {e.pure(f'trunc i64 {a[1]} to i32')}, i32 64")
-    text = {"arith.shli": "shl.b64", "arith.shrui": "shr.u64", "arith.shrsi": "shr.s64"}[op.name]
-    return e.asm(f"{text} $0, $1, $2;", "=l,l,r", ["i64"], [("i64", a[0]), ("i32", amount)], PURE, effects=False)[0]
 
 
 @emitter("arith.mului_extended", "arith.mulsi_extended")

@@ -6,30 +6,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from weft.ir.lane import ELEMENT_BITS, LaneOp
-from weft.machines import oldest_with
-from weft.targets.nvidia import instruction
 
-from .emitter import CONVERGENT, LLVM, Emitter, Part, Register, Sum, emitter
+from .emitter import LLVM, Emitter, Part, Register, Sum, emitter
 
-__all__ = ["linear", "make_cluster_barriers", "special", "thread_index"]
-
-LANES = 32
-
-
-def special(e: Emitter, name: str, below: int = 0) -> str:
-    """A special register; it is known to be less than `below`."""
-    text = e.call(f"llvm.nvvm.read.ptx.sreg.{name}", "i32", ())
-    if below:
-        text = text.replace("call i32", f"call range(i32 0, {below}) i32", 1)
-    name = e.once(("special", name), text)
-    if below:
-        e.largest[name] = below - 1
-    return name
+__all__ = ["linear", "thread_index"]
 
 
 def thread_index(e: Emitter) -> str:
     """The thread's number in the block, or in its partition: the lane in its low bits, the warp above."""
-    thread = special(e, "tid.x", e.program.warps * e.program.lanes)
+    thread = e.dialect.place(e, "thread", e.program.warps * e.program.lanes)
     if e.partition is None:
         return thread
     start, warps = e.partition
@@ -39,14 +24,13 @@ def thread_index(e: Emitter) -> str:
 
 
 def warp_index(e: Emitter) -> str:
-    """The warp's number in the block, or in its partition, in a form of which ptxas sees that all lanes have the same.
+    """The warp's number in the block, or in its partition, in a form of which the assembler sees that it is uniform.
 
-    What is computed from it can then be in uniform registers, in which wgmma takes descriptors.
+    What is computed from it can then be in uniform registers.
     """
     thread = thread_index(e)
     number = e.pure(f"lshr i32 {thread}, {e.program.lanes.bit_length() - 1}")
-    arguments = [("i32", n) for n in ("-1", number, "0", str(e.program.lanes - 1))]
-    found = e.once(("warp", e.partition), e.call("llvm.nvvm.shfl.sync.idx.i32", "i32", arguments))
+    found = e.dialect.same(e, ("warp", e.partition), number)
     e.largest[found] = e.largest[thread] // e.program.lanes
     return found
 
@@ -66,30 +50,25 @@ def _undefined(e: Emitter, op: LaneOp) -> None:
 
 @emitter("zero")
 def _zero(e: Emitter, op: LaneOp) -> None:
-    """The highest bit of the clock, which takes 150 years to set."""
-    text = "{ .reg .b32 t; mov.u32 t, %clock_hi; shr.u32 $0, t, 31; }"
-    e.env[op.results[0]] = list(e.asm(text, "=r", ["i32"], ()))
+    e.env[op.results[0]] = [e.dialect.zero(e)]
 
 
 @emitter("keep")
 def _keep(e: Emitter, op: LaneOp) -> None:
     """No instruction, but LLVM takes it for one that reads them."""
-    letters = {"float": "f", "half": "h", "bfloat": "h"}
-    given = [(LLVM[v.elem], n) for v in op.operands for n in e.names(v)]
-    e.asm("", ",".join(letters[t] for t, _ in given), (), given)
+    e.dialect.keep(e, [(LLVM[v.elem], n) for v in op.operands for n in e.names(v)])
 
 
 @emitter("program_id")
 def _program_id(e: Emitter, op: LaneOp) -> None:
     axis = "xyz"[op.attrs["axis"]]
-    name = special(e, f"ctaid.{axis}" if e.program.blocks == 1 else f"clusterid.{axis}")
-    e.env[op.results[0]] = [name]
+    e.env[op.results[0]] = [e.dialect.place(e, f"program.{axis}")]
 
 
 @emitter("num_programs")
 def _num_programs(e: Emitter, op: LaneOp) -> None:
     axis = "xyz"[op.attrs["axis"]]
-    e.env[op.results[0]] = [special(e, f"nctaid.{axis}" if e.program.blocks == 1 else f"nclusterid.{axis}")]
+    e.env[op.results[0]] = [e.dialect.place(e, f"programs.{axis}")]
 
 
 def _spread(e: Emitter, index: str, bases: Sequence[int]) -> list[str]:
@@ -125,7 +104,7 @@ def linear(e: Emitter, attrs: Mapping[str, Any]) -> list[Register]:
     elif any(within):
         terms += _spread(e, thread_index(e), within)
     if any(block):
-        terms += _spread(e, special(e, "cluster.ctarank", e.program.blocks), block)
+        terms += _spread(e, e.dialect.place(e, "rank", e.program.blocks), block)
     for base in (*within, *block):
         reached |= base
     moving = ""
@@ -214,25 +193,20 @@ def _permute(e: Emitter, op: LaneOp) -> None:
 # -- between lanes ----------------------------------------------------------------------------------------------------
 
 
-def _shuffled(e: Emitter, word: str, kind: str, lane: str) -> str:
-    arguments = [("i32", "-1"), ("i32", word), ("i32", lane), ("i32", "31")]
-    return e.ins(e.call(f"llvm.nvvm.shfl.sync.{kind}.i32", "i32", arguments))
-
-
-def _through_words(e: Emitter, register: Register, type: str, kind: str, lane: str) -> Register:
+def _through_words(e: Emitter, register: Register, type: str, lane: str, xor: bool) -> Register:
     """A register of any type from another lane, by words of 32 bits."""
     bits = {"i1": 1, "i8": 8}.get(type) or int(e.of_type(type, "").type.bits)
     if bits == 64:
         whole = e.pure(f"bitcast {type} {e.name(register)} to <2 x i32>")
         halves = [e.pure(f"extractelement <2 x i32> {whole}, i32 {i}") for i in (0, 1)]
-        moved = [_shuffled(e, h, kind, lane) for h in halves]
+        moved = [e.dialect.shuffle(e, h, lane, xor=xor) for h in halves]
         pair = e.ins(f"insertelement <2 x i32> poison, i32 {moved[0]}, i32 0")
         pair = e.ins(f"insertelement <2 x i32> {pair}, i32 {moved[1]}, i32 1")
         return e.ins(f"bitcast <2 x i32> {pair} to {type}")
     word = e.word([register], type)
     if bits < 32:
         word = e.pure(f"zext i{bits} {word} to i32")
-    moved_word = _shuffled(e, word, kind, lane)
+    moved_word = e.dialect.shuffle(e, word, lane, xor=xor)
     if bits < 32:
         moved_word = e.ins(f"trunc i32 {moved_word} to i{bits}")
     return moved_word if type[0] == "i" else e.ins(f"bitcast i{bits} {moved_word} to {type}")
@@ -242,16 +216,16 @@ def _through_words(e: Emitter, register: Register, type: str, kind: str, lane: s
 def _shuffle(e: Emitter, op: LaneOp) -> None:
     value, result = op.operands[0], op.results[0]
     type, found = LLVM[value.elem], e.env[value]
-    if op.attrs["kind"] == "xor":
+    xor = op.attrs["kind"] == "xor"
+    if xor:
         masks = op.attrs["masks"]
         lanes = [str(m) for m in (masks if len(masks) == len(found) else masks * len(found))]
-        kind = "bfly"
     else:
-        lanes, kind = [e.name(r) for r in e.wide(op.operands[1], result.count)], "idx"
+        lanes = [e.name(r) for r in e.wide(op.operands[1], result.count)]
     moved: dict[tuple[object, str], Register] = {}
     out: list[Register] = []
     for register, lane in zip(e.wide(value, result.count), lanes, strict=True):
-        if kind == "bfly" and lane == "0":
+        if xor and lane == "0":
             out.append(register)
             continue
         if isinstance(register, Part):  # both halves of a word mostly go the same way
@@ -259,7 +233,7 @@ def _shuffle(e: Emitter, op: LaneOp) -> None:
             if key not in moved:
                 bits = 16 if register.count * e.of_type(type, "").type.bits == 16 else 32
                 word = register.word if bits == 32 else e.pure(f"zext i16 {register.word} to i32")
-                back = _shuffled(e, word, kind, lane)
+                back = e.dialect.shuffle(e, word, lane, xor=xor)
                 moved[key] = back if bits == 32 else e.ins(f"trunc i32 {back} to i16")
             together = moved[key]
             assert isinstance(together, str)
@@ -267,7 +241,7 @@ def _shuffle(e: Emitter, op: LaneOp) -> None:
             continue
         name = e.name(register)
         if (name, lane) not in moved:
-            moved[name, lane] = _through_words(e, register, type, kind, lane)
+            moved[name, lane] = _through_words(e, register, type, lane, xor)
         out.append(moved[name, lane])
     e.env[result] = out
 
@@ -275,104 +249,34 @@ def _shuffle(e: Emitter, op: LaneOp) -> None:
 @emitter("elect")
 def _elect(e: Emitter, op: LaneOp) -> None:
     """Where only the lane so chosen uses addresses, the assembler needs no loop over lanes that may differ in them."""
-    pair = e.ins(e.call("llvm.nvvm.elect.sync", "{ i32, i1 }", [("i32", "-1")]))
-    e.env[op.results[0]] = [e.ins(f"extractvalue {{ i32, i1 }} {pair}, 1")]
+    e.env[op.results[0]] = [e.dialect.elect(e)]
 
 
 @emitter("ballot")
 def _ballot(e: Emitter, op: LaneOp) -> None:
-    names = [
-        e.ins(e.call("llvm.nvvm.vote.ballot.sync", "i32", [("i32", "-1"), ("i1", n)])) for n in e.names(op.operands[0])
-    ]
-    e.env[op.results[0]] = list(names)
-
-
-# -- barriers ---------------------------------------------------------------------------------------------------------
+    e.env[op.results[0]] = [e.dialect.ballot(e, n) for n in e.names(op.operands[0])]
 
 
 @emitter("barrier")
 def _barrier(e: Emitter, op: LaneOp) -> None:
-    scope, warps = op.attrs["scope"], e.program.warps
-    if scope == "cluster" and e.program.blocks > 1:
-        if "at" in op.attrs:
-            _partition_of_cluster(e, op)
-        else:
-            _whole_cluster(e)
-    elif "id" in op.attrs:
-        _partition(e, op)
-    elif scope == "warp" or warps == 1:
-        e.do(e.call("llvm.nvvm.bar.warp.sync", "void", [("i32", "-1")]))
-    else:
-        e.do(e.call("llvm.nvvm.barrier.cta.sync.aligned.all", "void", [("i32", "0")]))
-
-
-def _partition(e: Emitter, op: LaneOp) -> None:
-    """All threads of a partition of the block."""
-    warps = int(op.attrs.get("warps", e.program.warps))
-    if warps == 1:
-        e.do(e.call("llvm.nvvm.bar.warp.sync", "void", [("i32", "-1")]))
-        return
-    arguments = [("i32", str(op.attrs["id"])), ("i32", str(warps * e.program.lanes))]
-    e.do(e.call("llvm.nvvm.barrier.cta.sync.aligned.count", "void", arguments))
-
-
-def _whole_cluster(e: Emitter) -> None:
-    for what in ("arrive", "wait"):
-        e.asm(f"barrier.cluster.{what}.aligned;", "~{memory}", (), (), CONVERGENT)
-
-
-def _partition_of_cluster(e: Emitter, op: LaneOp) -> None:
-    """All threads of a partition of all blocks of the cluster, by the mbarriers that `make_cluster_barriers` made."""
-    _partition(e, op)
-    rank = special(e, "cluster.ctarank", e.program.blocks)
-    arguments = [("i32", rank), ("i32", thread_index(e)), ("i32", str(e.program.blocks))]
-    _on_mbarrier(e, "cluster_barrier.pass", int(op.attrs["at"]), arguments)
-    e.do(e.call("llvm.nvvm.bar.warp.sync", "void", [("i32", "-1")]))
-    _partition(e, op)
-
-
-def make_cluster_barriers(e: Emitter) -> None:
-    """Before all else: the mbarriers of partitions that have barriers of the cluster."""
-    places = sorted({int(op.attrs["at"]) for op in e.program.body.walk() if op.name == "barrier" and "at" in op.attrs})
-    if not places:
-        return
-    first = e.pure(f"icmp eq i32 {thread_index(e)}, 0")
-    for place in places:
-        _on_mbarrier(e, "cluster_barrier.make", place, [("i32", str(e.program.blocks)), ("i1", first)])
-    _whole_cluster(e)
-
-
-def _on_mbarrier(e: Emitter, name: str, place: int, arguments: list[tuple[str, str]]) -> None:
-    """An instruction on an mbarrier at a place of shared memory."""
-    entry = instruction(name)
-    major, _, minor = entry.ptx.partition(".")
-    e.version = max(e.version, 10 * int(major) + int(minor))
-    text, constraints = entry.asm()
-    base = e.pure("ptrtoint ptr addrspace(3) @shared_memory to i32")
-    address = e.pure(f"add i32 {base}, {place}")
-    e.asm(text, constraints, (), [("i32", address), *arguments], CONVERGENT)
-
-
-FENCES = {
-    "async": "fence.proxy.async.shared::cta;",
-    "async.cluster": "fence.proxy.async.shared::cluster;",
-    "block": "fence.acq_rel.cta;",
-    "device": "fence.acq_rel.gpu;",
-    "system": "fence.acq_rel.sys;",
-    "acquire.block": "fence.acquire.cta;",
-    "acquire.device": "fence.acquire.gpu;",
-    "acquire.system": "fence.acquire.sys;",
-}
+    e.dialect.barrier(e, op)
 
 
 @emitter("fence")
 def _fence(e: Emitter, op: LaneOp) -> None:
-    if op.attrs["kind"].startswith("async") and not e.program.machine.async_proxy:
-        raise e.fail(op, "a fence for the asynchronous proxy", *oldest_with("async_proxy"))
-    text = FENCES[op.attrs["kind"]]
-    if "acquire" in text:
-        if e.target.capability < 90:  # which knows none that orders one way only
-            text = text.replace("acquire", "acq_rel")
-        else:
-            e.version = max(e.version, 86)
-    e.asm(text, "~{memory}", (), (), CONVERGENT)
+    e.dialect.fence(e, op)
+
+
+@emitter("instruction")
+def _instruction(e: Emitter, op: LaneOp) -> None:
+    e.dialect.instruction(e, op)
+
+
+@emitter("await")
+def _await(e: Emitter, op: LaneOp) -> None:
+    e.dialect.wait(e, op)
+
+
+@emitter("assembly")
+def _assembly(e: Emitter, op: LaneOp) -> None:
+    e.dialect.assembly(e, op)

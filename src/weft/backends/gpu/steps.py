@@ -53,8 +53,7 @@ def one_way(e: Emitter, at: int, carried: Turn) -> tuple[Turn, list[str]]:
                 e.lines[at:] = [line for line in e.lines[at:] if not line.startswith(f"  {end} = ")]
                 name, start = end, e.before_loop(f"add i64 {start}, {step}")
             top.append(f"  {name} = add i64 {start}, {way}")
-        kind = "l" if step[0] == "%" else "n"
-        top.append(f'  {further} = call i64 asm "add.s64 $0, $1, $2;", "=l,l,{kind}"(i64 {way}, i64 {step})')
+        top.append(f"  {further} = {e.dialect.hidden('add', way, step)}")
         gone.update(members)
         found.names.append(way)
         found.types.append("i64")

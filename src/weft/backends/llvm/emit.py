@@ -176,6 +176,8 @@ class Module:
         self.attributes: list[str] = []
         self.stack = 0
         """The address space of the target's stack."""
+        self.approximation: Callable[[Function, str, list[Value]], Value] | None = None
+        """What writes an approximate instruction of the target, where it has such; see `backends/gpu/dialect.py`."""
 
     def function(
         self,

@@ -11,9 +11,9 @@ import re
 from weft.base import CompilationError
 from weft.ir.lane import LaneOp
 
-from ..gpu.emitter import BITS, CONVERGENT, LLVM, Emitter, Register, emitter
+from ..gpu.emitter import BITS, CONVERGENT, LLVM, Emitter, Register
 
-__all__: list[str] = []
+__all__ = ["write_assembly"]
 
 
 def _per_register(type: str, pack: int) -> int:
@@ -107,11 +107,10 @@ def _check(op: LaneOp, results: list[str], operands: list[str]) -> None:
             )
 
 
-@emitter("assembly")
-def _assembly(e: Emitter, op: LaneOp) -> None:
+def write_assembly(e: Emitter, op: LaneOp) -> int:
+    """Write it; the version of PTX, times ten, that has what it says, or 0."""
     attrs = op.attrs
     pack, text = int(attrs["pack"]), _escaped(attrs["text"])
-    e.version = max(e.version, *(v for words, v in NEWER.items() if re.search(words, attrs["text"])), 0)
     count = max(v.count for v in (*op.operands, *op.results))
     wide = -(-count // pack) * pack
     columns = [e.wide(v, count) for v in op.operands]
@@ -135,3 +134,4 @@ def _assembly(e: Emitter, op: LaneOp) -> None:
             names = names[size:]
     for value, registers in zip(op.results, out, strict=True):
         e.env[value] = registers[: value.count]
+    return max((v for words, v in NEWER.items() if re.search(words, attrs["text"])), default=0)

@@ -13,10 +13,11 @@ from weft.ir.lane import ELEMENT_BITS, LaneOp
 from weft.targets.nvidia import Instruction, Operand, instruction
 from weft.targets.table import first_with
 
-from ..gpu.emitter import BITS, CONVERGENT, CONVERGENT_PURE, LLVM, Emitter, Register, Sum, emitter
-from ..gpu.memory import CONSTRAINTS, address_text
+from ..gpu.emitter import BITS, CONVERGENT, CONVERGENT_PURE, LLVM, Emitter, Register, Sum
+from ..gpu.memory import address_text
+from .memory import CONSTRAINTS
 
-__all__: list[str] = []
+__all__ = ["write_instruction", "write_wait"]
 
 WORDS = {"h": "i16", "r": "i32", "f": "float", "l": "i64", "d": "double", "n": "i32", "b": "i1"}
 IMMEDIATE = "scale"
@@ -29,17 +30,11 @@ def _asm(name: str) -> tuple[str, str]:
     return text, constraints
 
 
-def _version(entry: Instruction) -> int:
-    major, _, minor = entry.ptx.partition(".")
-    return 10 * int(major) + int(minor)
-
-
-@emitter("instruction")
-def _instruction(e: Emitter, op: LaneOp) -> None:
+def write_instruction(e: Emitter, op: LaneOp) -> str:
+    """Write it; the version of PTX that has it."""
     entry = instruction(op.attrs["isa"])
     if not entry.works_on(e.program.machine):
         raise e.fail(op, f"the instruction `{entry.name}`", *first_with(entry.name))
-    e.version = max(e.version, _version(entry))
     repeats = max(
         (v.count // o.count for v, o in zip(op.operands, entry.operands, strict=True)),
         default=1,
@@ -59,6 +54,7 @@ def _instruction(e: Emitter, op: LaneOp) -> None:
             at += operand.words
     for value, registers in zip(op.results, out, strict=True):
         e.env[value] = registers[: value.count]
+    return entry.ptx
 
 
 def _chunk(registers: list[Register], count: int, index: int, repeats: int) -> list[Register]:
@@ -118,8 +114,7 @@ def _elements(e: Emitter, word: str, operand: Operand, elem: str) -> list[Regist
     return [word if held == type else e.pure(f"bitcast {held} {word} to {type}")]
 
 
-@emitter("await")
-def _await(e: Emitter, op: LaneOp) -> None:
+def write_wait(e: Emitter, op: LaneOp) -> None:
     """All registers go through the wait, packed as the products have them."""
     if op.attrs["isa"] != "wgmma":
         raise e.fail(op, f"waiting for `{op.attrs['isa']}`")

@@ -1,0 +1,179 @@
+"""What a vendor says of itself where a lane program becomes LLVM IR.
+
+Everything else in this folder is the same for all GPUs: values are LLVM's, control flow is LLVM's, and so are loads and
+stores that have no mask. A vendor gives a `Dialect`, made anew for each program: `backends/nvidia/dialect.py` is one.
+
+    text = emit_llvm(program, MyDialect(program.machine))
+
+Registers are spelled as LLVM spells operands (`%x7`, `16`). A method that gives a register has written what makes it,
+by `e.ins` (each time), `e.pure` (once for one text) or `e.once` (once for a key). What three vendors would write:
+
+    place("thread")      @llvm.nvvm.read.ptx.sreg.tid.x    @llvm.amdgcn.workitem.id.x    @_Z12get_local_idj(i32 0)
+    shuffle              shfl.sync.bfly                    ds_bpermute, DPP              @_Z21sub_group_shuffle_xorfj
+    masked_load          @%p ld.global                     a branch around a load        a branch around a load
+    barrier              barrier.cta.sync                  s_barrier                     @_Z7barrierj
+    copy                 cp.async, and groups of it        global_load_lds, and vmcnt    nothing: there is none
+    instruction          inline assembly                   an intrinsic                  a function of that name
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+from weft.backends.llvm.emit import Function, Value
+from weft.ir.lane import LaneOp, LaneProgram
+
+if TYPE_CHECKING:
+    from .emitter import Emitter, Register
+    from .memory import Access
+
+__all__ = ["APPROXIMATE", "Dialect", "Pair", "Scalar"]
+
+Scalar: TypeAlias = "Callable[[Emitter, LaneOp, list[str]], str]"
+"""How one register of an element-wise operation is computed, its operands spelled out."""
+Pair: TypeAlias = "Callable[[Emitter, list[Register]], list[Register]]"
+"""How two registers are converted at once."""
+
+APPROXIMATE = ("exp2", "exp2 of denormals", "log2", "reciprocal", "sqrt", "rsqrt", "sin", "cos", "quotient")
+"""What `Dialect.approximation` is asked for, of f32; all but the second may take denormals for 0. `exp2` may be off by
+2^-22 of the result, `log2` by 2^-22 near 1, `reciprocal` and `sqrt` by 2^-23, `rsqrt` by 2^-22.9 of the result,
+`quotient` by two units in the last place."""
+
+
+class Dialect(Protocol):
+    """The vendor's part of emission, for one program."""
+
+    processor: str
+    """What the vendor's assembler calls the machine."""
+    convention: str
+    """LLVM's calling convention of kernels."""
+    tensor_map: str
+    """Attributes of a parameter that is a tensor map, 128 bytes by value."""
+    hoisted: tuple[str, ...]
+    """How the texts of instructions of its own begin that may be written in front of a loop."""
+    scopes: Mapping[str, str]
+    """What LLVM calls the threads among which an atomic is ordered, for `cta` and `gpu`."""
+    adds_bf16: bool
+    """Whether pairs of bf16 are added and multiplied by instructions of their own; by fma otherwise."""
+    scalars: Mapping[str, Scalar]
+    """Element-wise operations that it computes in a way of its own."""
+
+    # -- the kernel ---------------------------------------------------------------------------------------------------
+
+    def attributes(self, program: LaneProgram, registers: int) -> str:
+        """Attributes of the kernel's function: the size of its blocks and clusters, how many `registers` (0: any)."""
+
+    def shared_memory(self, program: LaneProgram, alignment: int) -> str:
+        """The definition of `@shared_memory`, in address space 3."""
+
+    def begin(self, e: Emitter) -> None:
+        """Write what comes before all else in the kernel."""
+
+    # -- where a thread is --------------------------------------------------------------------------------------------
+
+    def place(self, e: Emitter, what: str, below: int = 0) -> str:
+        """An index of 32 bits, known to be less than `below`: `thread` of the block, `rank` of the block in its
+        cluster, `block.x`, `blocks.x` (how many) and the same of `program`, which is a cluster of blocks, for y, z too.
+        """
+
+    def same(self, e: Emitter, key: object, number: str) -> str:
+        """A number that all lanes have, in a form of which the assembler sees that they do; once for a key."""
+
+    # -- between lanes ------------------------------------------------------------------------------------------------
+
+    def shuffle(self, e: Emitter, word: str, lane: str, *, xor: bool) -> str:
+        """32 bits from another lane: that of this number, or (`xor`) that whose number differs in these bits."""
+
+    def ballot(self, e: Emitter, bit: str) -> str:
+        """An integer of as many bits as there are lanes: the bit of each."""
+
+    def elect(self, e: Emitter) -> str:
+        """A bit that one lane of the warp has."""
+
+    def permute(self, e: Emitter, a: str, b: str, selector: str) -> str:
+        """The bytes of two words that the selector names, four bits each: 0 to 3 in `a`, 4 to 7 in `b`."""
+
+    # -- order --------------------------------------------------------------------------------------------------------
+
+    def barrier(self, e: Emitter, op: LaneOp) -> None:
+        """`barrier`, of a warp, a partition, a block, a cluster."""
+
+    def fence(self, e: Emitter, op: LaneOp) -> None:
+        """`fence`, by the kinds that the lane program has."""
+
+    # -- memory -------------------------------------------------------------------------------------------------------
+
+    def hints(self, e: Emitter, op: LaneOp) -> Any:
+        """What an access asks of the caches, for the accesses below; called before them."""
+
+    def masked_load(
+        self, e: Emitter, access: Access, hints: Any, other: Sequence[Register] | None
+    ) -> Sequence[Register]:
+        """The words of an access that has a mask or hints, or reaches another block; where the mask does not hold
+        `instead_of(e, access, other)`."""
+
+    def masked_store(self, e: Emitter, access: Access, hints: Any, words: Sequence[str]) -> None:
+        """The same for a store. Single bytes come as words of which the lowest byte counts."""
+
+    def atomic(
+        self, e: Emitter, op: LaneOp, elem: str, address: Register, new: Sequence[Register], mask: Register | None
+    ) -> list[Register] | None:
+        """What was there before; None where there is no such instruction, and LLVM's own way is taken."""
+
+    def ordered(
+        self, e: Emitter, op: LaneOp, elem: str, address: Register, new: Register, mask: Register | None
+    ) -> Register:
+        """`atomic` of kind `load` or `store`: what is there; of a store nothing."""
+
+    def compare_and_swap(self, e: Emitter, op: LaneOp) -> None:
+        """`compare_and_swap`."""
+
+    def remote(self, e: Emitter, address: str, rank: str) -> str:
+        """The address in the shared memory of another block of the cluster."""
+
+    def copy(self, e: Emitter, op: LaneOp) -> None:
+        """`copy_async`, `commit_async`, `wait_async`."""
+
+    # -- arithmetic ---------------------------------------------------------------------------------------------------
+
+    def approximation(self, f: Function, name: str, operands: list[Value]) -> Value:
+        """One of APPROXIMATE."""
+
+    def hidden(self, name: str, a: str, b: str) -> str:
+        """An instruction on 64 bits that LLVM does not see into, as text: `add`, `shl`, `sdiv`, `udiv`."""
+
+    def pair_conversion(self, source: str, target: str) -> Pair | None:
+        """How two floats at once are converted, to or from 8 bits; None if they are not."""
+
+    def toward_zero(self, e: Emitter, source: str, target: str, name: str) -> str | None:
+        """A float as a narrower one, rounded toward zero; None where there is no instruction."""
+
+    def to_integer(self, e: Emitter, name: str, source: str, bits: int, *, signed: bool) -> str:
+        """f32 or f64 as an integer of 32 or 64 bits, toward zero; out of range saturates, NaN is 0."""
+
+    # -- what has no other form ---------------------------------------------------------------------------------------
+
+    def instruction(self, e: Emitter, op: LaneOp) -> None:
+        """`instruction`: an entry of the vendor's table."""
+
+    def wait(self, e: Emitter, op: LaneOp) -> None:
+        """`await`: registers that an instruction has still been writing."""
+
+    def assembly(self, e: Emitter, op: LaneOp) -> None:
+        """`assembly`, which the kernel's author wrote."""
+
+    def zero(self, e: Emitter) -> str:
+        """A zero of 32 bits of which nobody knows that it is one."""
+
+    def keep(self, e: Emitter, given: list[tuple[str, str]]) -> None:
+        """Nothing, but registers (type, name) count as read here."""
+
+    def print(self, e: Emitter, form: str, values: list[tuple[str, str]]) -> None:
+        """Print a line: the address of a format of C's, and values (type, name), of 32 and 64 bits."""
+
+    def give_up(self, e: Emitter, texts: Sequence[str], line: int) -> None:
+        """An assertion does not hold: the launch ends. Addresses of texts: what is wrong, the file, the kernel."""
+
+    def trap(self, e: Emitter) -> None:
+        """The program stops itself."""

@@ -1,0 +1,60 @@
+"""PTX, as the common back end of GPUs asks for it: the `Dialect` of NVIDIA's GPUs.
+
+dialect = PTX(program.machine)
+text = emit_llvm(program, dialect)
+ptx = assembly(text, dialect.target, dialect.version)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from weft.ir.lane import LaneOp
+
+from ..gpu.emitter import CONVERGENT, Emitter
+from .arithmetic import Arithmetic
+from .inline import write_assembly
+from .instructions import write_instruction, write_wait
+from .lanes import Lanes
+from .memory import Memory
+
+__all__ = ["PTX"]
+
+
+class PTX(Lanes, Memory, Arithmetic):
+    """The dialect of one program."""
+
+    convention = "ptx_kernel"
+
+    def instruction(self, e: Emitter, op: LaneOp) -> None:
+        """An entry of `targets.nvidia`."""
+        self.needs(write_instruction(e, op))
+
+    def wait(self, e: Emitter, op: LaneOp) -> None:
+        """`wgmma.wait_group`."""
+        write_wait(e, op)
+
+    def assembly(self, e: Emitter, op: LaneOp) -> None:
+        """Inline assembly, as it was written."""
+        self.version = max(self.version, write_assembly(e, op))
+
+    def print(self, e: Emitter, form: str, values: list[tuple[str, str]]) -> None:
+        """CUDA's `vprintf`, which takes the address of a structure of the values."""
+        type = f"{{ {', '.join(t for t, _ in values)} }}"
+        e._count += 1
+        buffer = f"%b{e._count}"
+        e.f.allocas.append(f"  {buffer} = alloca {type}, align 8")
+        for i, (kind, name) in enumerate(values):
+            place = e.ins(f"getelementptr {type}, ptr {buffer}, i32 0, i32 {i}")
+            e.do(f"store {kind} {name}, ptr {place}")
+        e.do(e.call("vprintf", "i32", [("ptr", form), ("ptr", buffer)]))
+
+    def give_up(self, e: Emitter, texts: Sequence[str], line: int) -> None:
+        """CUDA's own assertion."""
+        message, path, kernel = texts
+        arguments = [("ptr", message), ("ptr", path), ("i32", str(line)), ("ptr", kernel), ("i64", "1")]
+        e.do(e.call("__assertfail", "void", arguments))
+
+    def trap(self, e: Emitter) -> None:
+        """`trap`."""
+        e.asm("trap;", "", (), (), CONVERGENT)

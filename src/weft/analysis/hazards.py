@@ -13,7 +13,7 @@ while an access of another block's memory is pending: that block might be gone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import count, repeat
@@ -91,6 +91,11 @@ class Hazards:
             self.numbers.forget()
             self.before.clear()
             self._walk(on_hazard, 0, frozenset(), self._note)
+
+    def buffers(self, op: LaneOp) -> frozenset[int]:
+        """The buffers that an operation may access."""
+        places = self.footprints.places if self.footprints is not None else {}
+        return frozenset[int]().union(*(places.get(t.address, frozenset()) for t in self.touches.get(op, ())))
 
     def _note(self, op: LaneOp, state: State) -> bool:
         self.before[op] = state
@@ -174,6 +179,7 @@ class _Walk:
     ) -> None:
         self.program, self.touches, self.numbers = program, touches, numbers
         self.footprints, self.on_hazard = footprints, on_hazard
+        self.places: dict[LaneOp, int] = {}
         self.exposed = footprints.exposed() if program.blocks > 1 else np.zeros(0, np.int64)
 
     def leave(self, block: Block, index: int, state: State) -> None:
@@ -216,6 +222,8 @@ class _Walk:
         for touch in self.touches.get(op, ()):
             footprint = self.footprints.of(touch, self.numbers)
             found = self._worst(state, touch, footprint)
+            if found is not None and self.on_hazard is not _stop:  # the last one: a set has no order of its own
+                found = self._worst(sorted(state, key=self._place, reverse=True), touch, footprint)
             if found is not None and self.on_hazard(block, index, found[0], found[1]):
                 state = self._after_barrier(block.ops[index], state)
                 index += 1
@@ -223,7 +231,13 @@ class _Walk:
                 state |= {Pending(footprint, touch.how, op, False, touch.later, touch.release, touch.far)}
         return state, index
 
-    def _worst(self, state: State, touch: Touch, footprint: Footprint) -> tuple[str, Pending] | None:
+    def _place(self, pending: Pending) -> int:
+        """Where an access stands among those of the program."""
+        if not self.places:
+            self.places.update((op, i) for i, op in enumerate(self.touches))
+        return self.places[pending.op]
+
+    def _worst(self, state: Iterable[Pending], touch: Touch, footprint: Footprint) -> tuple[str, Pending] | None:
         found: tuple[str, Pending] | None = None
         for earlier in state:
             if earlier.flight:

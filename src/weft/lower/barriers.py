@@ -19,6 +19,8 @@ from dataclasses import replace
 from weft.analysis import ORDERING, Hazards, Pending, is_block_barrier, is_cluster_barrier
 from weft.ir.lane import Allocation, Block, Builder, LaneOp, LaneProgram, is_elementwise
 
+from .telling import tell_barriers
+
 __all__ = ["insert_barriers"]
 
 
@@ -53,6 +55,7 @@ def _insert(program: LaneProgram, number: int | None) -> None:
     """In a program, or in a partition whose own barrier has this number."""
     inserted: list[tuple[Block, LaneOp]] = []
     ordered: dict[LaneOp, LaneOp] = {}
+    sides: dict[LaneOp, tuple[LaneOp, LaneOp | None]] = {}
 
     def insert(block: Block, index: int, scope: str, earlier: Pending) -> bool:
         build = Builder(Block())
@@ -63,6 +66,7 @@ def _insert(program: LaneProgram, number: int | None) -> None:
         block.ops.insert(index, op)
         inserted.append((block, op))
         ordered[op] = earlier.op
+        sides[op] = earlier.op, block.ops[index + 1] if index + 1 < len(block.ops) else None
         return True
 
     hazards = Hazards(program)
@@ -75,6 +79,7 @@ def _insert(program: LaneProgram, number: int | None) -> None:
         for block, op in left:
             hazards.are_none_without(op, block, tops.get(block, op))
     _drop_doubled(program, program.body)
+    tell_barriers(program, sides, hazards.buffers)
 
 
 def _is_alone(block: Block, barrier: LaneOp, earlier: LaneOp) -> bool:

@@ -22,6 +22,8 @@ from functools import reduce
 from weft.analysis import GlobalTouch, GlobalTouches, is_block_barrier, is_cluster_barrier, of_one_row, of_one_store
 from weft.ir.lane import Block, Builder, LaneOp, LaneProgram, Value
 
+from .telling import tell_barriers
+
 __all__ = ["order_globals"]
 
 State = frozenset[GlobalTouch]
@@ -79,6 +81,8 @@ class _Walk:
         """What a turn of a loop leaves, until a barrier is put into it."""
         self.around: list[LaneOp] = []
         """The loops that are being walked through."""
+        self.sides: dict[LaneOp, tuple[LaneOp, LaneOp | None]] = {}
+        """The barriers that were put in, with the two accesses that each is between."""
 
     def run(self) -> None:
         """Put the barriers in."""
@@ -90,6 +94,7 @@ class _Walk:
         # some of them is accessed more than once
         if len([t for t in found if t.roots & self.written]) > len(self.written):
             self.block(self.program.body, frozenset())
+            tell_barriers(self.program, self.sides, None)
 
     def found(self, op: LaneOp) -> list[GlobalTouch]:
         """The accesses of an operation to what is written somewhere."""
@@ -111,20 +116,20 @@ class _Walk:
             op = block.ops[index]
             if op.attrs.get("of_warp"):  # others do not come there: what is to be waited for is waited for before
                 inside = self.nest(op).touches
-                if self.meet(state, inside):
-                    state, index = self.ordered(block, index), index + 1
+                if pair := self.meet(state, inside):
+                    state, index = self.ordered(block, index, pair), index + 1
                 state |= frozenset(inside)
             elif op.regions:
                 looped = op.name in ("for", "while")
-                if looped and self.meet(state, self.nest(op).touches):
-                    state, index = self.ordered(block, index), index + 1
+                if looped and (pair := self.meet(state, self.nest(op).touches)):
+                    state, index = self.ordered(block, index, pair), index + 1
                 state = state | self.loop(op, state) | self.at_exit(op) if looped else self.branch(op, state)
             elif self.orders(op):
                 state = frozenset()
             else:
                 found = self.found(op)
-                if self.meet(state, found):
-                    state, index = self.ordered(block, index), index + 1
+                if pair := self.meet(state, found):
+                    state, index = self.ordered(block, index, pair), index + 1
                 state |= frozenset(found)
             index += 1
         return state
@@ -188,13 +193,15 @@ class _Walk:
                 found = found.then(_Summary(True, frozenset(self.found(op))))
         return found
 
-    def meet(self, state: State, found: Sequence[GlobalTouch]) -> bool:
-        """Whether one of these meets what is pending, or that would take too long to find out."""
-        if len(state) > MANY:
-            pairs = ((e, t) for t in found for e in state if e.roots & t.roots)
-            pairs = ((e, t) for e, t in pairs if not of_one_row(e, t) and not of_one_store(e, t))
-            return any(earlier.how != t.how or t.how == "write" for earlier, t in pairs)
-        return any(self.touches.meet(earlier, t) for t in found for earlier in state)
+    def meet(self, state: State, found: Sequence[GlobalTouch]) -> tuple[LaneOp, LaneOp] | None:
+        """What is pending and one of these that meets it, or may, where to find out would take too long."""
+        meet = self.touches.meet if len(state) <= MANY else _may_meet
+        pairs = ((e, t) for t in found for e in state if meet(e, t))
+        if next(pairs, None) is None:
+            return None
+        places = {op: i for i, op in enumerate(self.program.body.walk())}
+        pairs = ((e, t) for t in found for e in sorted(state, key=lambda e: -places[e.op]) if meet(e, t))
+        return next((e.op, t.op) for e, t in pairs)  # the last one: a set has no order of its own
 
     def orders(self, op: LaneOp) -> bool:
         """Whether all who may meet wait for each other here."""
@@ -203,8 +210,8 @@ class _Walk:
         alone = self.program.warps == 1 and op.name == "barrier"
         return alone or is_block_barrier(self.program, op) or is_cluster_barrier(op, "wait")
 
-    def ordered(self, block: Block, index: int) -> State:
-        """Put a barrier before an operation; nothing is pending then."""
+    def ordered(self, block: Block, index: int, pair: tuple[LaneOp, LaneOp]) -> State:
+        """Put a barrier before an operation, for two accesses; nothing is pending then."""
         build = Builder(Block())
         build.span = block.ops[index].span
         build.partition = (self.number, self.program.warps) if self.number is not None else None
@@ -212,10 +219,17 @@ class _Walk:
         build.barrier("cluster" if self.program.blocks > 1 and self.number is None else scope)
         (op,) = build.block.ops
         op.attrs["of"] = "global"
+        self.sides[op] = pair
         block.ops.insert(index, op)
         for loop in self.around:
             self.summaries.pop(loop, None)
         return frozenset()
+
+
+def _may_meet(e: GlobalTouch, t: GlobalTouch) -> bool:
+    """What is quickly said of two accesses."""
+    alone = of_one_row(e, t) or of_one_store(e, t)
+    return bool(e.roots & t.roots) and not alone and (e.how != t.how or t.how == "write")
 
 
 def _writes(op: LaneOp) -> bool:

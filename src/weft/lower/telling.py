@@ -1,4 +1,4 @@
-"""Remarks of the lowering: how wide an access is, how a tile is moved, what lies in shared memory.
+"""Remarks of the lowering: how wide an access is, how a tile is moved, what lies in shared memory, who waits for whom.
 
 Each function is called where the decision is made and has nothing to do unless the program has a collector.
 """
@@ -6,19 +6,20 @@ Each function is called where the decision is made and has nothing to do unless 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Collection, Mapping
 
 from xdsl.ir import Operation, SSAValue
 
 from weft.analysis import limit_of_run, lines_of_buffers
-from weft.base.remarks import AccessWidth, Alternative, Conversion, SharedBuffer, Site
+from weft.base.remarks import AccessWidth, Alternative, Barrier, Conversion, SharedBuffer, Site
 from weft.ir import element_of, pointee_of, site_of, span_of, type_text
 from weft.ir.gpu import encoding_of, told_layout
-from weft.ir.lane import LaneProgram
+from weft.ir.lane import Allocation, LaneOp, LaneProgram
 from weft.layouts.plan import Plan
 
 from .context import Context, tile_shape
 
-__all__ = ["tell_buffers", "tell_conversion", "tell_width"]
+__all__ = ["tell_barriers", "tell_buffers", "tell_conversion", "tell_width"]
 
 
 def tell_width(
@@ -81,5 +82,46 @@ def tell_buffers(program: LaneProgram) -> None:
     for buffer, used in zip(program.shared, lines, strict=True):
         if buffer.bytes:
             first, last = used or (None, None)
-            purpose = buffer.what or "tile"
-            program.remarks.add(SharedBuffer(buffer.span, buffer.bytes, buffer.offset or 0, purpose, first, last))
+            what = buffer.span, buffer.bytes, buffer.offset or 0, _purpose(buffer)
+            program.remarks.add(SharedBuffer(*what, first, last))
+
+
+def _purpose(buffer: Allocation) -> str:
+    """What a buffer was made for, as people call it."""
+    return "tile" if buffer.what in ("", "local_alloc") else buffer.what
+
+
+Sides = tuple[LaneOp, LaneOp | None]
+END = Site("the end of the kernel")
+USERS = Site("whoever uses it")
+
+
+def tell_barriers(
+    program: LaneProgram, sides: Mapping[LaneOp, Sides], buffers: Callable[[LaneOp], Collection[int]] | None
+) -> None:
+    """Say of those that are left which two accesses each is between: of shared memory in the `buffers` of an
+    operation, or of global memory."""
+    if not program.remarks:
+        return
+    for op in program.body.walk():
+        if op.name != "barrier":
+            continue
+        scope = str(op.attrs["scope"])
+        if op in sides:
+            earlier, later = sides[op]
+            both = (earlier, later) if later is not None else (earlier,)
+            chosen = [sorted(buffers(x)) for x in both] if buffers is not None else []
+            common = [b for b in chosen[0] if b in chosen[-1]] if chosen else []
+            purposes = tuple(_purpose(program.shared[(common or c)[0]]) for c in chosen if c)
+            memory, end = "global" if buffers is None else "shared", _site(later) if later is not None else END
+            program.remarks.add(Barrier(op.span, scope, memory, _site(earlier), end, purposes))
+        elif buffers is not None and op.attrs.get("made_barriers"):
+            made = Site("the making of an mbarrier", op.span)
+            program.remarks.add(Barrier(op.span, scope, "shared", made, USERS))
+
+
+def _site(op: LaneOp) -> Site:
+    """An access as people call it."""
+    if op.name == "instruction":
+        return Site(str(op.attrs["isa"]), op.span)
+    return Site({"atomic": "an atomic", "load": "a load", "store": "a store"}.get(op.name, op.name), op.span)

@@ -1,5 +1,6 @@
 """What the compiler decided about a kernel, and why (see `remark`)."""
 
+from .barriers import Barrier
 from .layouts import LayoutChanged, LayoutChosen, LayoutKept
 from .memory import AccessWidth, Conversion, SharedBuffer
 from .remark import KINDS, NO_REMARKS, Alternative, Remark, RemarkCollector, Remarks, Site, Wish
@@ -23,4 +24,6 @@ __all__ = [
     "AccessWidth",
     "Conversion",
     "SharedBuffer",
+    # order
+    "Barrier",
 ]

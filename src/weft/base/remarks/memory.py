@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from weft.base.spans import Span
 
-from .remark import Alternative, Remark, Site
+from .remark import Alternative, Remark, Site, with_article
 
 __all__ = ["AccessWidth", "Conversion", "SharedBuffer"]
 
@@ -87,16 +87,9 @@ class SharedBuffer(Remark):
 
     @property
     def message(self) -> str:
-        text = f"{self.bytes} bytes for {_with_article(self.purpose)}, at byte {self.offset}"
+        text = f"{self.bytes} bytes for {with_article(self.purpose)}, at byte {self.offset}"
         if self.first is None or self.last is None:
             return text
         if self.first.line == self.last.line:
             return f"{text}, in use on line {self.first.line}"
         return f"{text}, in use from line {self.first.line} to {self.last.line}"
-
-
-def _with_article(noun: str) -> str:
-    """`a conversion`, `an atomic`; what begins with `which` or `the` has none."""
-    if noun.split()[0] in ("which", "the", "a", "an"):
-        return noun
-    return f"{'an' if noun[0] in 'aeio' else 'a'} {noun}"

@@ -32,7 +32,7 @@ from typing import Any, ClassVar, TypeVar, overload
 
 from weft.base.spans import Span
 
-__all__ = ["KINDS", "NO_REMARKS", "Alternative", "Remark", "RemarkCollector", "Remarks", "Site", "Wish"]
+__all__ = ["KINDS", "NO_REMARKS", "Alternative", "Remark", "RemarkCollector", "Remarks", "Site", "Wish", "with_article"]
 
 
 @dataclass(frozen=True)
@@ -191,6 +191,13 @@ class _NoRemarks(RemarkCollector):
 
 
 NO_REMARKS: RemarkCollector = _NoRemarks()
+
+
+def with_article(noun: str) -> str:
+    """`a conversion`, `an atomic`; what begins with `which` or `the` has none."""
+    if noun.split()[0] in ("which", "the", "a", "an"):
+        return noun
+    return f"{'an' if noun[0] in 'aeio' else 'a'} {noun}"
 
 
 # -- as plain data -----------------------------------------------------------------------------------------------------

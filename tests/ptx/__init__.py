@@ -5,19 +5,18 @@ is run, on arrays of the host: all threads of a block at once, each register an 
 
     launch(kernel, (4,), {"x": x, "out": out, "n": 1000, "BLOCK": 256}, target="cuda:90")
 
-parsing.py       the text: instructions, labels, parameters, tables
+parsing.py       the text: parameters, tables, instructions, labels
 spaces.py        where bytes lie: global, shared, local, parameters; bounds and alignment
-state.py         what a block has: registers, the threads that take part; the table of instructions
+state.py         what a block has: registers, the threads that take part
 memory.py        loads, stores, atomics, cp.async
 control.py       blocks of a grid, branches that diverge and meet again, barriers
-arithmetic.py    add to fma, comparisons, functions
-bits.py          shifts, fields, permutations, moves
-conversions.py   cvt
 exchange.py      between the lanes of a warp: shfl, vote, redux
 matrices.py      ldmatrix, stmatrix, mma
 launching.py     a Weft kernel, from its arguments to what the arrays hold
 
 Instructions mean what NVIDIA's "Parallel Thread Execution ISA" says; sections are named as in its chapter "Instruction
-Set". A register that nothing has written holds noise, and so does shared memory, so that what relies on zeros gives
-another result. Not known: wgmma, bulk copies, mbarriers, clusters, calls of functions. They raise `Unknown`, by name.
+Set". What only registers take part in (add to cvt) stands in `weft.sim.nvidia.ptx_table`, which inline assembly in the
+simulator reads too; that table knows nothing of lane programs, and test_table.py judges it by Python's integers and
+fractions. A register that nothing has written holds noise, and so does shared memory, so that what relies on zeros
+gives another result. Not known: wgmma, bulk copies, mbarriers, clusters, calls of functions: `Unknown`, by name.
 """

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from . import arithmetic, bits, conversions, exchange, matrices, memory
-from .parsing import Instruction, Program
-from .spaces import Array, Fault, Global, Unknown
-from .state import MEANINGS, WARP, State
+from . import exchange, matrices, memory
+from .parsing import Program
+from .spaces import Fault, Global, Unknown
+from .state import MEANINGS, WARP, Array, PTXError, State, Statement
 
 LONGEST = 400_000
 """Steps after which a block is thought never to end."""
@@ -24,7 +24,7 @@ TOGETHER = {"shfl", "vote", "match", "redux", "elect", "ldmatrix", "stmatrix", "
 
 __all__ = ["Block", "run"]
 
-assert all((arithmetic, bits, conversions, exchange, matrices, memory))  # they fill the table
+assert all((exchange, matrices, memory))  # they fill the table
 
 
 def run(
@@ -46,7 +46,8 @@ def run(
         block = (number % x, number // x % y, number // (x * y))
         state = Block(program, arrays, parameters, shared, block, (x, y, z))
         state.symbols |= tables
-        state.run(apart)
+        with np.errstate(all="ignore"):
+            state.run(apart)
 
 
 class Block(State):
@@ -83,33 +84,33 @@ class Block(State):
             self.live[group] = False
             return False
         i = self.program.instructions[here]
-        taken = group & self.read(i.guard, "pred") if i.guard else group
+        base = i.name[0]
+        taken = group if i.guard is None else group & self.read(i.guard, "pred")
         self.at[group] = here + 1
-        if i.name == "bra":
-            self.at[taken] = self.program.labels[i.operands[0]]
+        if base == "bra":
+            self.at[taken] = self.program.labels[i.operands[0].name]
             return False
-        if i.name in ("ret", "exit"):
+        if base in ("ret", "exit"):
             self.live[taken] = False
             return False
-        if i.name in ("bar", "barrier") and "warp" not in i.parts:
+        if base in ("bar", "barrier") and "warp" not in i.name:
             self._barrier(i, taken)
             return False
-        if not i.guard and (i.name in TOGETHER or i.name == "bar") and not self._met(here, taken):
+        if i.guard is None and (base in TOGETHER or base == "bar") and not self._met(here, taken):
             return False
-        if taken.any():
+        if i.guard is None or taken.any():
             self._execute(i, taken)
         return True
 
-    def _execute(self, i: Instruction, taken: Array) -> None:
-        meaning = MEANINGS.get(i.name)
-        if meaning is None:
-            raise Unknown(i.text)
-        self.active = taken
+    def _execute(self, i: Statement, taken: Array) -> None:
+        if taken is not self.active:
+            self.active, self.whole = taken, bool(taken.all())
         try:
-            with np.errstate(all="ignore"):
-                meaning(self, i)
+            MEANINGS.get(i.name[0], State.compute)(self, i)
+        except PTXError as error:
+            raise Unknown(f"{error} in {i}") from error
         except (Fault, Unknown) as error:
-            error.add_note(f"in: {i.text}")
+            error.add_note(f"in: {i}")
             raise
 
     def _met(self, here: int, group: Array) -> bool:
@@ -123,14 +124,14 @@ class Block(State):
         self.at[there] = here
         return False
 
-    def _barrier(self, i: Instruction, taken: Array) -> None:
+    def _barrier(self, i: Statement, taken: Array) -> None:
         """Of the block, or of so many threads ("Parallel Synchronization and Communication Instructions: bar")."""
-        if "sync" not in i.parts:
-            raise Unknown(i.text)
+        if "sync" not in i.name:
+            raise Unknown(str(i))
         if taken.any():
             first = int(np.flatnonzero(taken)[0])
-            number = int(self.word(i.operands[0])[first])
-            self.wanted[number] = int(self.word(i.operands[1])[first]) if len(i.operands) > 1 else 0
+            number = int(self.full(i.operands[0], "b32")[first])
+            self.wanted[number] = int(self.full(i.operands[1], "b32")[first]) if len(i.operands) > 1 else 0
             self.waits[taken] = number
 
     def _release(self) -> None:

@@ -8,26 +8,19 @@ from __future__ import annotations
 
 import numpy as np
 
-from .parsing import Instruction
-from .state import WARP, Array, Fault, State, Unknown, means
+from weft.sim.nvidia.ptx_table import FOLDS, source_lanes
+from weft.sim.nvidia.ptx_values import as_bits, is_float, viewed
 
-FOLDS: dict[str, np.ufunc] = {
-    "add": np.add,
-    "min": np.minimum,
-    "max": np.maximum,
-    "and": np.bitwise_and,
-    "or": np.bitwise_or,
-    "xor": np.bitwise_xor,
-}
+from .state import WARP, Array, Fault, Operand, State, Statement, Unknown, means
 
 
 def _ballot(lanes: Array) -> int:
     return sum(1 << lane for lane in np.flatnonzero(lanes).tolist())
 
 
-def _present(s: State, mask: str) -> None:
+def _present(s: State, mask: Operand) -> None:
     """Fault unless each warp's mask names just the lanes that take part."""
-    given = s.word(mask) & np.uint64(0xFFFFFFFF)
+    given = s.full(mask, "b32")
     for warp in s.warps():
         here = s.active[warp]
         wrong = given[warp][here] != _ballot(here)
@@ -36,40 +29,23 @@ def _present(s: State, mask: str) -> None:
 
 
 @means("shfl")
-def _shuffle(s: State, i: Instruction) -> None:
-    """Data Movement and Conversion Instructions, shfl.sync: the fourth operand has the clamp and the mask of segments.
-
-    The clamp is in bits 0 to 4, the mask in bits 8 to 12.
-
-    A lane whose source is out of range gets its own value, and false. The value of a lane that takes no part is open.
-    """
+def _shuffle(s: State, i: Statement) -> None:
+    """The value of a lane that takes no part is open."""
     _present(s, i.operands[4])
-    value = s.word(i.operands[1]) & np.uint64(0xFFFFFFFF)
-    lane = np.arange(s.threads) % WARP
-    b, c = ((s.word(operand) & np.uint64(0x1FFF)).astype(np.int64) for operand in i.operands[2:4])
-    b, clamp, segment = b & 31, c & 31, c >> 8 & 31
-    lowest = lane & segment
-    highest = lowest | (clamp & ~segment)
-    mode = next(part for part in i.parts if part in ("up", "down", "bfly", "idx"))
-    if mode == "up":
-        source = lane - b
-        inside = source >= highest
-    else:
-        source = lane + b if mode == "down" else lane ^ b if mode == "bfly" else lowest | (b & ~segment)
-        inside = source <= highest
-    source = np.arange(s.threads) - lane + np.where(inside, source, lane)
+    thread = np.arange(s.threads)
+    lane = thread % WARP
+    by, control = (s.full(operand, "b32").astype(np.int64) for operand in i.operands[2:4])
+    source, inside = source_lanes(i.name, lane, by, control)
+    source = thread - lane + source
     if not s.active[source[s.active]].all():
         raise Fault("a lane reads one that takes no part")
-    register, _, predicate = i.operands[0].partition("|")
-    s.write(register, value[source])
-    if predicate:
-        s.write(predicate, inside)
+    s.write_each(i.operands[0], (s.full(i.operands[1], "b32")[source], inside))
 
 
 @means("vote")
-def _vote(s: State, i: Instruction) -> None:
+def _vote(s: State, i: Statement) -> None:
     _present(s, i.operands[2])
-    true = s.read(i.operands[1], "pred")
+    true = s.full(i.operands[1], "pred")
     out = s.every(0)
     for warp in s.warps():
         here = true[warp][s.active[warp]]
@@ -79,25 +55,25 @@ def _vote(s: State, i: Instruction) -> None:
             "uni": int(here.all() or not here.any()),
             "ballot": _ballot(true[warp] & s.active[warp]),
         }
-        out[warp] = known[next(part for part in i.parts if part in known)]
+        out[warp] = known[next(part for part in i.name if part in known)]
     s.write(i.operands[0], out)
 
 
 @means("redux")
-def _reduce(s: State, i: Instruction) -> None:
-    if "f" in i.type:
-        raise Unknown(i.text)
+def _reduce(s: State, i: Statement) -> None:
+    if is_float(i.name[-1]):
+        raise Unknown(str(i))
     _present(s, i.operands[2])
-    value = s.read(i.operands[1], i.type)
+    value = viewed(s.full(i.operands[1], i.name[-1]), i.name[-1])
     out = value.copy()
-    fold = FOLDS[next(part for part in i.parts if part in FOLDS)]
+    fold = FOLDS[next(part for part in i.name if part in FOLDS)]
     for warp in s.warps():
         out[warp] = fold.reduce(value[warp][s.active[warp]], dtype=value.dtype)
-    s.write(i.operands[0], out)
+    s.write(i.operands[0], as_bits(out))
 
 
 @means("activemask")
-def _active(s: State, i: Instruction) -> None:
+def _active(s: State, i: Statement) -> None:
     out = s.every(0)
     for warp in s.warps():
         out[warp] = _ballot(s.active[warp])
@@ -105,20 +81,18 @@ def _active(s: State, i: Instruction) -> None:
 
 
 @means("elect")
-def _elect(s: State, i: Instruction) -> None:
+def _elect(s: State, i: Statement) -> None:
     """elect.sync: which lane is open; here the lowest."""
     _present(s, i.operands[1])
     out = np.zeros(s.threads, bool)
-    register, _, predicate = i.operands[0].partition("|")
     chosen = s.every(0)
     for warp in s.warps():
         first = int(np.flatnonzero(s.active[warp])[0])
         out[warp.start + first] = True
         chosen[warp] = first
-    s.write(register, chosen)
-    s.write(predicate, out)
+    s.write_each(i.operands[0], (chosen, out))
 
 
 @means("bar", "barrier")
-def _warp(s: State, i: Instruction) -> None:
+def _warp(s: State, i: Statement) -> None:
     """bar.warp.sync: the lanes are together here."""

@@ -16,6 +16,7 @@ import numpy as np
 from weft.backends.nvidia import occupancy
 from weft.backends.nvidia.ptxas import MachineCode
 from weft.runtime import knobs
+from weft.sim.nvidia.ptx_text import PTXError
 
 from .control import run
 from .parsing import Program
@@ -54,7 +55,10 @@ def launch(
     facts = compiled.metadata
     if facts.scratch_bytes or facts.num_ctas > 1:
         raise Unknown("scratch memory, or a cluster of blocks")
-    program = Program.parse(compiled.asm["ptx"])
+    try:
+        program = Program.parse(compiled.asm["ptx"])
+    except PTXError as error:
+        raise Unknown(str(error)) from error
     memory = Global()
     for owner in owners:
         memory.add(owner)

@@ -12,16 +12,17 @@ from typing import Any
 
 import numpy as np
 
+from weft.sim.nvidia.ptx_values import BYTES, FLOATS
+
 from .memory import locate
-from .parsing import Instruction, names
-from .state import BF16, E4M3, E5M2, WARP, Array, State, Unknown, means
+from .state import WARP, Array, Operand, State, Statement, Unknown, means, parts_of
 
 ELEMENTS: dict[str, np.dtype[Any]] = {
     "f16": np.dtype(np.float16),
-    "bf16": BF16,
+    "bf16": FLOATS["bf16"],
     "tf32": np.dtype(np.float32),
-    "e4m3": E4M3,
-    "e5m2": E5M2,
+    "e4m3": BYTES["e4m3x2"],
+    "e5m2": BYTES["e5m2x2"],
     "s8": np.dtype(np.int8),
     "u8": np.dtype(np.uint8),
     "f64": np.dtype(np.float64),
@@ -37,37 +38,37 @@ G, T = LANE // 4, LANE % 4
 
 
 @means("ldmatrix", "stmatrix")
-def _matrix(s: State, i: Instruction) -> None:
+def _matrix(s: State, i: Statement) -> None:
     """8 x 8 elements of 16 bits each: lane 8k + r has the address of row r of matrix k; `.trans` turns them round."""
-    if i.type != "b16" or "m8n8" not in i.parts:
-        raise Unknown(i.text)
-    load = i.name == "ldmatrix"
+    if i.name[-1] != "b16" or "m8n8" not in i.name:
+        raise Unknown(str(i))
+    load = i.name[0] == "ldmatrix"
     registers, address = i.operands if load else (i.operands[1], i.operands[0])
-    count = len(names(registers))
+    count = len(parts_of(registers))
     space, addresses, threads = locate(s, address, ("shared",))
     lanes = threads % WARP < 8 * count
     rows, owners = addresses[lanes], threads[lanes]
     shape = (len(owners) // (8 * count), count, 8, 8)
     if load:
         tiles = np.ascontiguousarray(space.read(rows, 16, owners)).view(np.uint16).reshape(shape)
-        tiles = tiles.swapaxes(2, 3) if "trans" in i.parts else tiles
+        tiles = tiles.swapaxes(2, 3) if "trans" in i.name else tiles
         packed = np.ascontiguousarray(tiles).view(np.uint32).reshape(-1, count, WARP)
-        for k, register in enumerate(names(registers)):
-            word = s.every(0)
+        for k, register in enumerate(parts_of(registers)):
+            word = np.zeros(s.threads, np.uint32)
             word[threads] = packed[:, k].reshape(-1)
             s.write(register, word)
         return
-    held = np.stack([s.read(register, "b32")[threads].reshape(-1, WARP) for register in names(registers)], 1)
+    held = np.stack([s.full(register, "b32")[threads].reshape(-1, WARP) for register in parts_of(registers)], 1)
     tiles = np.ascontiguousarray(held).view(np.uint16).reshape(shape)
-    tiles = np.ascontiguousarray(tiles.swapaxes(2, 3) if "trans" in i.parts else tiles)
+    tiles = np.ascontiguousarray(tiles.swapaxes(2, 3) if "trans" in i.name else tiles)
     space.write(rows, tiles.view(np.uint8).reshape(-1, 16), owners)
 
 
-def _elements(s: State, register: str, type: str, warp: slice) -> Array:
+def _elements(s: State, register: Operand, type: str, warp: slice) -> Array:
     """The elements that each lane's register holds: [32, how many]."""
     if type == "f64":
-        return s.read(register, "f64")[warp].reshape(WARP, 1)
-    bits = s.read(register, "b32")[warp]
+        return s.full(register, "b64")[warp].view(np.float64).reshape(WARP, 1)
+    bits = s.full(register, "b32")[warp]
     if type == "tf32":
         bits = bits & np.uint32(0xFFFFE000)  # the lower bits are not looked at
     dtype: np.dtype[Any] = ELEMENTS[type] if type in ELEMENTS else RESULTS[type]
@@ -82,22 +83,22 @@ def _places_c(k: int, per: int) -> tuple[Array, Array]:
 
 
 @means("mma")
-def _mma(s: State, i: Instruction) -> None:
-    shape = next((m for part in i.parts if (m := re.match(r"m(\d+)n8k(\d+)$", part))), None)
-    types = [part for part in i.parts if part in ELEMENTS or part in RESULTS]
-    strange = {"sp", "kind", "block_scale", "xor", "popc"} & set(i.parts)
-    if shape is None or len(types) != 4 or strange or "row" not in i.parts or "col" not in i.parts:
-        raise Unknown(i.text)
+def _mma(s: State, i: Statement) -> None:
+    shape = next((m for part in i.name if (m := re.match(r"m(\d+)n8k(\d+)$", part))), None)
+    types = [part for part in i.name if part in ELEMENTS or part in RESULTS]
+    strange = {"sp", "kind", "block_scale", "xor", "popc"} & set(i.name)
+    if shape is None or len(types) != 4 or strange or "row" not in i.name or "col" not in i.name:
+        raise Unknown(str(i))
     d_type, a_type, b_type, c_type = types
     if a_type not in ELEMENTS or (int(shape[1]) != 16 and a_type != "f64"):
-        raise Unknown(i.text)
+        raise Unknown(str(i))
     rows, depth = int(shape[1]), int(shape[2])
-    d, a, b, c = (names(operand) for operand in i.operands)
+    d, a, b, c = (parts_of(operand) for operand in i.operands)
     results = [s.every(0) for _ in d]
     for warp in s.warps():
         product = _left(s, a, a_type, warp, rows, depth) @ _right(s, b, b_type, warp, depth)
         sums = product + _third(s, c, c_type, warp, rows)
-        if "satfinite" in i.parts:  # of integers
+        if "satfinite" in i.name:  # of integers
             sums = sums.clip(-(1 << 31), (1 << 31) - 1)
         for number, result in enumerate(results):
             per = 2 if d_type == "f16" else 1
@@ -111,7 +112,7 @@ def _wide(type: str) -> np.dtype[Any]:
     return np.dtype(np.int64 if type in ("s8", "u8", "s32") else np.float64)
 
 
-def _left(s: State, registers: list[str], type: str, warp: slice, m: int, k: int) -> Array:
+def _left(s: State, registers: tuple[Operand, ...], type: str, warp: slice, m: int, k: int) -> Array:
     """A: [m, k]. Registers go down the rows by eights first, then along the columns."""
     a = np.zeros((m, k), _wide(type))
     down = m // 8
@@ -123,7 +124,7 @@ def _left(s: State, registers: list[str], type: str, warp: slice, m: int, k: int
     return a
 
 
-def _right(s: State, registers: list[str], type: str, warp: slice, k: int) -> Array:
+def _right(s: State, registers: tuple[Operand, ...], type: str, warp: slice, k: int) -> Array:
     """B: [k, 8]."""
     b = np.zeros((k, 8), _wide(type))
     for number, register in enumerate(registers):
@@ -133,7 +134,7 @@ def _right(s: State, registers: list[str], type: str, warp: slice, k: int) -> Ar
     return b
 
 
-def _third(s: State, registers: list[str], type: str, warp: slice, m: int) -> Array:
+def _third(s: State, registers: tuple[Operand, ...], type: str, warp: slice, m: int) -> Array:
     """C: [m, 8]."""
     c = np.zeros((m, 8), _wide(type))
     for number, register in enumerate(registers):

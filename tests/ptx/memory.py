@@ -7,31 +7,26 @@ wait reads what was there before.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
-
 import numpy as np
 
-from .parsing import Instruction, names
-from .spaces import WINDOWS, Space
-from .state import TYPES, Array, Fault, State, Unknown, bits_of, means, words
+from weft.sim.nvidia.ptx_table import atomic
+from weft.sim.nvidia.ptx_text import Register
+from weft.sim.nvidia.ptx_values import as_bits, bits_of, dtype_of
 
-ADDRESS = re.compile(r"\[([^\]+]+?)\s*(?:\+\s*(-?\w+))?\]$")
+from .spaces import WINDOWS, Space
+from .state import Array, Fault, Operand, Place, State, Statement, Unknown, means, parts_of, words
+
 SPACES = ("param", "shared", "global", "const", "local")
 
 
-def _address(s: State, operand: str) -> Array:
-    m = ADDRESS.match(operand)
-    if m is None:
-        raise Unknown(f"address {operand}")
-    return s.word(m[1]) + words(int(m[2] or "0", 0))
-
-
-def locate(s: State, operand: str, parts: tuple[str, ...]) -> tuple[Space, Array, Array]:
+def locate(s: State, operand: Operand, words_of_name: tuple[str, ...]) -> tuple[Space, Array, Array]:
     """The space of an access, the threads that take part, and their addresses in it."""
+    if not isinstance(operand, Place):
+        raise Unknown(f"address {operand}")
     threads = np.flatnonzero(s.active)
-    addresses = _address(s, operand)[threads]
-    name = next((space for space in SPACES if space in parts), "")
+    addresses = s.full(operand.base, "b64")[threads] + words(operand.offset)
+    given = {word.partition("::")[0] for word in words_of_name}
+    name = next((space for space in SPACES if space in given), "")
     if not name:
         tops = set((addresses >> np.uint64(56)).tolist())
         if len(tops) > 1:
@@ -43,95 +38,74 @@ def locate(s: State, operand: str, parts: tuple[str, ...]) -> tuple[Space, Array
     return s.spaces["global" if name == "const" else name], addresses, threads
 
 
-def _count(i: Instruction) -> int:
-    return next((n for n in (2, 4, 8) if f"v{n}" in i.parts), 1)
-
-
 @means("ld", "ldu")
-def _load(s: State, i: Instruction) -> None:
+def _load(s: State, i: Statement) -> None:
     """Signed elements fill a register that is wider by their sign, others by zeros ("Operand Size Exceeding ...")."""
-    dtype, count = TYPES[i.type], _count(i)
-    space, addresses, threads = locate(s, i.operands[1], i.parts)
-    data = space.read(addresses, count * dtype.itemsize, threads)
-    values = np.ascontiguousarray(data).view(dtype).reshape(len(threads), count)
-    for k, register in enumerate(names(i.operands[0])):
-        word = np.zeros(s.threads, np.uint64)
-        value = values[:, k]
-        word[threads] = bits_of(value.astype(np.int64)) if i.type[0] == "s" else bits_of(value)
-        s.write(register, word)
+    dtype, registers = dtype_of(i.name[-1]), parts_of(i.operands[0])
+    space, addresses, threads = locate(s, i.operands[1], i.name)
+    data = space.read(addresses, len(registers) * dtype.itemsize, threads)
+    values = np.ascontiguousarray(data).view(dtype)
+    for k, register in enumerate(registers):
+        value = values[:, k].astype(np.int64) if dtype.kind == "i" else values[:, k]
+        s.write(register, _spread(s, threads, as_bits(value)))
+
+
+def _spread(s: State, threads: Array, value: Array) -> Array:
+    """A value of some threads, zeros elsewhere."""
+    word = np.zeros(s.threads, value.dtype)
+    word[threads] = value
+    return word
 
 
 @means("st")
-def _store(s: State, i: Instruction) -> None:
-    if "param" in i.parts:
-        raise Unknown(f"a called function: {i.text}")
-    space, addresses, threads = locate(s, i.operands[0], i.parts)
-    values = np.stack([s.read(register, i.type)[threads] for register in names(i.operands[1])], 1)
-    space.write(addresses, np.ascontiguousarray(values).view(np.uint8).reshape(len(threads), -1), threads)
-
-
-ATOMIC: dict[str, Callable[[Array, Array], Array]] = {
-    "add": lambda old, b: old + b,
-    "min": np.minimum,
-    "max": np.maximum,
-    "and": lambda old, b: old & b,
-    "or": lambda old, b: old | b,
-    "xor": lambda old, b: old ^ b,
-    "exch": lambda old, b: b,
-    "inc": lambda old, b: np.where(old >= b, 0, old + 1).astype(old.dtype),
-    "dec": lambda old, b: np.where((old == 0) | (old > b), b, old - 1).astype(old.dtype),
-}
+def _store(s: State, i: Statement) -> None:
+    if "param" in i.name:
+        raise Unknown(f"a called function: {i}")
+    space, addresses, threads = locate(s, i.operands[0], i.name)
+    values = np.stack([s.full(register, i.name[-1])[threads] for register in parts_of(i.operands[1])], 1)
+    space.write(addresses, values.view(np.uint8).reshape(len(threads), -1), threads)
 
 
 @means("atom", "red")
-def _atomic(s: State, i: Instruction) -> None:
+def _atomic(s: State, i: Statement) -> None:
     """atom gives what was there before; red does not."""
-    returns = i.name == "atom"
-    address, *values = i.operands[1:] if returns else i.operands
-    what = next((part for part in i.parts if part in ATOMIC or part == "cas"), "")
-    elem = i.type.removesuffix("x2")
-    if not what or elem not in TYPES or (what in ("min", "max") and elem in ("f16", "bf16", "f32", "f64")):
-        raise Unknown(i.text)
-    per = 2 if i.type.endswith("x2") else 1
-    given = [np.stack([s.word(r) for r in names(value)], 1) for value in values]
-    each = TYPES[elem].itemsize * per
+    returns = i.name[0] == "atom"
+    place, *values = i.operands[1:] if returns else i.operands
+    update, each = atomic(i.name), np.dtype(f"u{bits_of(i.name[-1]) // 8}")
+    given = [np.stack([s.full(r, i.name[-1]) for r in parts_of(value)], 1) for value in values]
     count = given[0].shape[1]
-    space, addresses, threads = locate(s, address, i.parts)
-    before = np.zeros((s.threads, count), np.uint64)
+    space, addresses, threads = locate(s, place, i.name)
+    before = np.zeros((s.threads, count), each)
     for k, thread in enumerate(threads):
         here, who = addresses[k : k + 1], threads[k : k + 1]
-        data = space.read(here, each * count, who)
-        old = data[0].copy().view(TYPES[elem])
-        b, *c = (value[thread].astype(f"u{each}").view(TYPES[elem]) for value in given)
-        with np.errstate(all="ignore"):
-            new = np.where(old == b, c[0], old) if what == "cas" else ATOMIC[what](old, b)
-        space.write(here, np.ascontiguousarray(new.astype(old.dtype)).view(np.uint8)[None], who)
-        before[thread] = data[0].copy().view(f"u{each}")
+        before[thread] = space.read(here, each.itemsize * count, who)[0].copy().view(each)
+        after = update(before[thread], *(value[thread] for value in given)).astype(each)
+        space.write(here, after.view(np.uint8)[None], who)
     if returns:
-        for k, register in enumerate(names(i.operands[0])):
+        for k, register in enumerate(parts_of(i.operands[0])):
             s.write(register, before[:, k].copy())
 
 
 @means("cp")
-def _copy(s: State, i: Instruction) -> None:
+def _copy(s: State, i: Statement) -> None:
     """cp.async: bytes beyond `src-size`, and all where `ignore-src` is true, are zeros, and are not read."""
-    if "async" not in i.parts or "bulk" in i.parts or "mbarrier" in i.parts:
-        raise Unknown(i.text)
-    if "commit_group" in i.parts:
+    if "async" not in i.name or "bulk" in i.name or "mbarrier" in i.name:
+        raise Unknown(str(i))
+    if "commit_group" in i.name:
         s.copies.groups[s.active] += 1
         return
-    if "wait_group" in i.parts or "wait_all" in i.parts:
-        land(s, int(i.operands[0], 0) if "wait_group" in i.parts else -1)
+    if "wait_group" in i.name or "wait_all" in i.name:
+        land(s, int(s.full(i.operands[0], "b32")[0]) if "wait_group" in i.name else -1)
         return
-    size = int(i.operands[2])
+    size = int(s.full(i.operands[2], "b32")[0])
     into, to, threads = locate(s, i.operands[0], ("shared",))
     source, at, _ = locate(s, i.operands[1], ("global",))
     given = np.full(len(threads), size)
     if len(i.operands) > 3:
-        if re.match(r"!?%p", i.operands[3]):
+        if isinstance(i.operands[3], Register) and i.operands[3].name.startswith("%p"):
             given[s.read(i.operands[3], "pred")[threads]] = 0
         else:
-            given = s.read(i.operands[3], "u32")[threads].astype(np.int64)
+            given = s.full(i.operands[3], "b32")[threads].astype(np.int64)
     if (given > size).any():
         raise Fault(f"src-size {given.max()} of a copy of {size} bytes")
     if (at[given > 0] % np.uint64(size) != 0).any():
@@ -158,19 +132,24 @@ def land(s: State, newest: int) -> None:
 
 
 @means("cvta")
-def _generic(s: State, i: Instruction) -> None:
+def _generic(s: State, i: Statement) -> None:
     """Between an address in a space and the generic one."""
-    space = next(part for part in i.parts if part in SPACES)
+    space = next(part for part in i.name if part in SPACES)
     window = WINDOWS.get(space, 0)
-    s.write(i.operands[0], s.word(i.operands[1]) + words(-window if "to" in i.parts else window))
+    s.write(i.operands[0], s.read(i.operands[1], "b64") + words(-window if "to" in i.name else window))
 
 
 @means("fence", "membar", "prefetch", "prefetchu", "discard", "applypriority", "griddepcontrol", "nanosleep")
-def _nothing(s: State, i: Instruction) -> None:
+def _nothing(s: State, i: Statement) -> None:
     """Memory is in order here, and has no caches."""
 
 
+@means("trap", "brkpt")
+def _trap(s: State, i: Statement) -> None:
+    raise Fault("the kernel stops by itself")
+
+
 @means("createpolicy")
-def _policy(s: State, i: Instruction) -> None:
+def _policy(s: State, i: Statement) -> None:
     """What a cache keeps longer: there is none."""
     s.write(i.operands[0], s.every(0))

@@ -1,7 +1,7 @@
-"""PTX text to a list of instructions.
+"""PTX text to a kernel: its parameters, its tables, its instructions.
 
     program = Program.parse(text)
-    program.instructions[7]       # Instruction("@%p1 bra $L__BB0_2", ...)
+    program.instructions[7]       # the statement "@%p1 bra $L__BB0_2"
 
 Read is what LLVM writes of a kernel: one `.entry`, its parameters, tables in `.global`, arrays in `.shared` and
 `.local`. Other functions of the text are not read; a call of them is an instruction that is not known.
@@ -14,35 +14,18 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from weft.sim.nvidia.ptx_text import Statement
+from weft.sim.nvidia.ptx_text import body as statements
+
 TABLE = re.compile(
     r"\.(?:global|const)\s+\.align\s+(\d+)\s+\.(\w+)\s+([\w$]+)\[(\d*)\](?:\s*=\s*\{([^}]*)\})?;"
 )  # .global .align 64 .b8 name[168] = {0, 17};
 SHARED = re.compile(r"\.shared\s+\.align\s+\d+\s+\.b8\s+([\w$]+)\[(\d*)\];")
 LOCAL = re.compile(r"\.local\s+\.align\s+\d+\s+\.b8\s+([\w$]+)\[(\d+)\];")
 PARAMETER = re.compile(r"\.param\s+(?:\.align\s+(\d+)\s+)?\.(\w+)[^,\[]*?([\w$]+)(?:\[(\d+)\])?\s*$")
-LABEL = re.compile(r"([\w$]+):(?!:)")
-GUARD = re.compile(r"@(!?)(%?\w+)\s+(.*)", re.S)
 SIZES = {"8": 1, "16": 2, "32": 4, "64": 8}
 
-__all__ = ["Instruction", "Parameter", "Program", "Table", "names"]
-
-
-@dataclass(frozen=True)
-class Instruction:
-    """One statement: `@!%p1 shfl.sync.bfly.b32 %r1|%p2, %r3, 1, 31, -1`."""
-
-    text: str
-    name: str
-    """What stands before the first dot."""
-    parts: tuple[str, ...]
-    """What stands behind dots; the last is the type."""
-    operands: tuple[str, ...]
-    guard: str = ""
-    """The predicate, with ! where it is turned round; "" for all threads."""
-
-    @property
-    def type(self) -> str:
-        return self.parts[-1] if self.parts else ""
+__all__ = ["Parameter", "Program", "Table"]
 
 
 @dataclass(frozen=True)
@@ -75,7 +58,7 @@ class Program:
     """A kernel: its instructions in order, and where in them each label stands."""
 
     threads: int
-    instructions: tuple[Instruction, ...]
+    instructions: tuple[Statement, ...]
     labels: dict[str, int]
     parameters: tuple[Parameter, ...] = ()
     tables: tuple[Table, ...] = ()
@@ -101,17 +84,9 @@ class Program:
         if threads is None:
             raise ValueError("the kernel does not say by .reqntid how many threads it has")
         local = {m[1]: int(m[2]) for m in LOCAL.finditer(body)}
-        instructions, labels = _body(body)
+        body = re.sub(r"^\s*\.(loc|file|section|pragma|local)\b[^\n]*$", "", body, flags=re.M)
+        instructions, labels = statements(body)
         return cls(int(threads[1]), instructions, labels, _parameters(signature), tables, shared, local)
-
-
-def names(operand: str) -> list[str]:
-    """The registers of a vector operand; of another, itself.
-
-    >>> names("{%r1, %r2}"), names("%r3")
-    (['%r1', '%r2'], ['%r3'])
-    """
-    return [name.strip() for name in operand.strip("{}").split(",")]
 
 
 def _closing(text: str, opening: int) -> int:
@@ -137,53 +112,3 @@ def _parameters(signature: str) -> tuple[Parameter, ...]:
         end = start + size
         result.append(Parameter(m[3], start, size))
     return tuple(result)
-
-
-def _body(body: str) -> tuple[tuple[Instruction, ...], dict[str, int]]:
-    body = re.sub(r"^\s*\.(loc|file|section|pragma)\b[^\n]*$", "", body, flags=re.M)
-    instructions: list[Instruction] = []
-    labels: dict[str, int] = {}
-    for statement in _statements(LABEL.sub(r"\1:;", body)):
-        if statement.endswith(":"):
-            labels[statement[:-1]] = len(instructions)
-        elif not statement.startswith("."):
-            instructions.append(_instruction(statement))
-    return tuple(instructions), labels
-
-
-def _statements(body: str) -> list[str]:
-    """Statements end by a semicolon; braces at the start of one are scopes."""
-    result: list[str] = []
-    for piece in body.split(";"):
-        text = " ".join(piece.split())
-        while text[:1] in ("{", "}"):
-            text = text[1:].lstrip()
-        if text:
-            result.append(text)
-    return result
-
-
-def _instruction(statement: str) -> Instruction:
-    guard = ""
-    m = GUARD.match(statement)
-    if m is not None:
-        guard, statement = m[1] + m[2], m[3]
-    opcode, _, rest = statement.partition(" ")
-    name, *parts = opcode.split(".")
-    parts = [part for piece in parts for part in piece.split("::")]
-    text = f"@{guard} {statement}" if guard else statement
-    return Instruction(text, name, tuple(parts), tuple(_operands(rest)), guard)
-
-
-def _operands(text: str) -> list[str]:
-    """What commas separate, but for those in braces, brackets and parentheses."""
-    result: list[str] = []
-    depth, current = 0, ""
-    for c in text:
-        depth += (c in "{[(") - (c in "}])")
-        if c == "," and depth == 0:
-            result.append(current.strip())
-            current = ""
-        else:
-            current += c
-    return [*result, current.strip()] if current.strip() else result

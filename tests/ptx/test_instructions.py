@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from weft.sim.nvidia.ptx_text import Group, Place
+
 from .control import run
 from .parsing import Program
 from .spaces import Array, Fault, Global, Unknown
@@ -22,7 +24,10 @@ def text(body: str, threads: int = 32) -> str:
 .visible .entry kernel(.param .u64 .ptr .global .align 1 a, .param .u64 .ptr .global .align 1 b)
 .reqntid {threads}
 {{
+    .reg .pred %p<9>;
+    .reg .b16 %rs<9>;
     .reg .b32 %r<100>;
+    .reg .b64 %rd<10>;
     ld.param.b64 %rd1, [a];
     ld.param.b64 %rd2, [b];
     mov.u32 %r99, %tid.x;
@@ -351,7 +356,7 @@ def test_faults(body: str, what: str) -> None:
         "mbarrier.init.shared.b64 [%r1], 1",
         "cp.async.bulk.commit_group",
         "call.uni f, (p)",
-        "add.rz.f32 %r1, %r2, %r3",
+        "add.cc.u32 %r1, %r2, %r3",
     ],
 )
 def test_what_is_not_known_is_named(instruction: str) -> None:
@@ -362,6 +367,9 @@ def test_what_is_not_known_is_named(instruction: str) -> None:
 def test_the_text_is_split_into_instructions() -> None:
     program = Program.parse(text("$L: @!%p1 ld.global.L1::no_allocate.v2.b32 {%r1, %r2}, [%rd1+-8]; { .reg .b32 q; }"))
     i = next(i for i in program.instructions if i.guard)
-    assert (i.guard, i.name, i.type, i.operands) == ("!%p1", "ld", "b32", ("{%r1, %r2}", "[%rd1+-8]"))
+    assert i.guard is not None and i.guard.negated and i.guard.name.startswith("%p1#")
+    assert str(i) == "ld.global.L1::no_allocate.v2.b32"
+    pair, place = i.operands
+    assert isinstance(pair, Group) and len(pair.parts) == 2 and isinstance(place, Place) and place.offset == -8
     assert program.labels["$L"] == program.instructions.index(i)
     assert [(p.start, p.size) for p in program.parameters] == [(0, 8), (8, 8)]

@@ -19,10 +19,9 @@ from weft.ir.lane import LaneOp, Value
 from ..machine import Context, Wait
 from ..values import DTYPES, Array, Fragment, union
 from .assembly_memory import INSTRUCTIONS
-from .ptx_floats import compare_floats, convert, float_operation
-from .ptx_integers import INTEGERS, compare_integers
-from .ptx_text import Group, Number, Operand, Place, PTXError, Register, Special, Statement, statements
-from .ptx_values import FLOATS, as_bits, bits_of, floats, integers, is_float
+from .ptx_table import FOLDS, Registers, lane_masks, source_lanes
+from .ptx_text import Number, Operand, PTXError, statements
+from .ptx_values import as_bits, viewed
 
 __all__ = ["assembly"]
 
@@ -71,8 +70,10 @@ def _taken(registers: list[Array], elem: str, pack: int) -> Array:
     return np.concatenate(parts, axis=-1).reshape(*shape[:2], -1)
 
 
-class Run:
+class Run(Registers):
     """One execution of a text."""
+
+    constants = (1, 1, 1)
 
     def __init__(self, context: Context, op: LaneOp, registers: dict[str, Array], widths: dict[str, int]) -> None:
         self.context, self.op, self.registers, self.widths = context, op, registers, widths
@@ -82,51 +83,22 @@ class Run:
     def run(self, text: str) -> None:
         for statement in statements(text):
             self.guard = None if statement.guard is None else self.read(statement.guard, "pred")
-            self.step(statement)
+            if statement.name[0] in _SPECIAL:
+                _SPECIAL[statement.name[0]](self, statement.name, statement.operands)
+            elif statement.name[0] not in NOTHING:
+                self.compute(statement)
 
-    # -- operands -----------------------------------------------------------------------------------------------------
-
-    def read(self, operand: Operand, type: str) -> Array:
-        """An operand as bits."""
-        if isinstance(operand, Number):
-            return _constant(operand, type)
-        if isinstance(operand, Special):
-            return self._special(operand.name)
-        if isinstance(operand, Group):
-            parts = [self.read(p, "b64") for p in operand.parts]
-            bits = bits_of(type) // len(parts)
-            found = np.zeros((), f"u{bits_of(type) // 8}")
-            for i, part in enumerate(parts):
-                low = part.astype(f"u{bits // 8}").astype(found.dtype)
-                found = found | low << found.dtype.type(bits * i)
-            return found
-        if isinstance(operand, Place):
-            raise PTXError("memory where a register is due")
-        if operand.name not in self.registers:
-            raise PTXError(f"`{operand.name.partition('#')[0]}`, which is read before it is written")
-        found = self.registers[operand.name]
-        return ~found.astype(np.bool_) if operand.negated else found
-
-    def write(self, operand: Operand, bits: Array) -> None:
+    def put(self, name: str, bits: Array) -> None:
         """Set a register, in the lanes that the guard lets through."""
-        if isinstance(operand, Group):
-            size = 8 * bits.dtype.itemsize // len(operand.parts)
-            for i, part in enumerate(operand.parts):
-                self.write(part, (bits >> bits.dtype.type(size * i)).astype(f"u{size // 8}"))
-            return
-        if not isinstance(operand, Register):
-            raise PTXError("a result that is no register")
-        if operand.name == "_":
-            return
-        width = self.widths.get(operand.name)
+        width = self.widths.get(name)
         if width is not None and width > 1:
             bits = bits.astype(f"u{width // 8}")
         if self.guard is not None:
-            before = self.registers.get(operand.name, np.zeros((1, 1, 1), bits.dtype))
+            before = self.registers.get(name, np.zeros((1, 1, 1), bits.dtype))
             bits = np.where(self.guard, bits, before.astype(bits.dtype))
-        self.registers[operand.name] = bits
+        self.registers[name] = bits
 
-    def _special(self, name: str) -> Array:
+    def special(self, name: str) -> Array:
         context, program = self.context, self.context.batch.program
         lane = np.arange(self.lanes, dtype=np.uint32)[None, :, None]
         warp = (context.warps % program.warps).astype(np.uint32)[:, None, None]
@@ -134,10 +106,7 @@ class Run:
         if name in ("laneid", "warpid"):
             return lane if name == "laneid" else warp
         if name.startswith("lanemask_"):
-            own, bits = np.uint32(1) << lane, np.uint32(0xFFFFFFFF)
-            below = own - np.uint32(1)
-            masks = {"eq": own, "lt": below, "le": own | below, "ge": bits ^ below, "gt": bits ^ (own | below)}
-            return masks[name.removeprefix("lanemask_")]
+            return lane_masks(lane)[name.removeprefix("lanemask_")]
         if name in CLOCKS:
             return np.full((1, 1, 1), time.monotonic_ns() >> CLOCKS[name], np.uint64)
         if name in ("smid", "nsmid"):  # one multiprocessor, which has everything
@@ -155,90 +124,7 @@ class Run:
             return np.full((1, 1, 1), context.batch.launch.grid[where], np.uint32)
         if name == "cluster_ctarank" and program.blocks == 1:
             return np.zeros((1, 1, 1), np.uint32)
-        raise PTXError(f"the register %{name}")
-
-    # -- instructions -------------------------------------------------------------------------------------------------
-
-    def step(self, statement: Statement) -> None:
-        """One instruction."""
-        name, operands = statement.name, statement.operands
-        if name[0] in NOTHING:
-            return
-        special = _SPECIAL.get(name[0])
-        if special is not None:
-            special(self, name, operands)
-            return
-        type = name[-1]
-        if name[0] == "cvt":
-            self.write(operands[0], convert(name, [self.read(x, type) for x in operands[1:]]))
-            return
-        found = None
-        if is_float(type):
-            found = float_operation(name, [self.read(x, type) for x in operands[1:]])
-        if found is None and name[0] in INTEGERS and not is_float(type):
-            bits_of(type)
-            found = INTEGERS[name[0]](
-                name, [self.read(x, _amount(name[0], i, type)) for i, x in enumerate(operands[1:])]
-            )
-        if found is None:
-            raise PTXError(f"`{statement}`")
-        self.write(operands[0], found)
-
-    def move(self, name: tuple[str, ...], operands: tuple[Operand, ...]) -> None:
-        """mov, which also takes apart and puts together."""
-        bits = self.read(operands[1], name[-1])
-        self.write(operands[0], bits if name[-1] == "pred" else bits.astype(f"u{bits_of(name[-1]) // 8}"))
-
-    def compare(self, name: tuple[str, ...], operands: tuple[Operand, ...]) -> Array:
-        """The relation that setp and set compute, combined with a predicate if they say so."""
-        type = name[-1]
-        a, b = (self.read(x, type) for x in operands[1:3])
-        found = (compare_floats if is_float(type) else compare_integers)(name[1], type, a, b)
-        if len(operands) > 3:
-            other = self.read(operands[3], "pred").astype(np.bool_)
-            combine = {"and": np.logical_and, "or": np.logical_or, "xor": np.logical_xor}
-            found = combine[next(p for p in name if p in combine)](found, other)
-        return found
-
-    def set_predicate(self, name: tuple[str, ...], operands: tuple[Operand, ...]) -> None:
-        """setp, to one predicate or two; of pairs of floats, one for each."""
-        if name[-1] in ("f16x2", "bf16x2"):
-            single = (*name[:-1], name[-1].removesuffix("x2"))
-            words = [self.read(x, "b32") for x in operands[1:3]]
-            halves = [[Register(f"half{i}{k}") for k in (0, 1)] for i in (0, 1)]
-            for word, names in zip(words, halves, strict=True):
-                self.registers |= {n.name: (word >> np.uint32(16 * i)).astype(np.uint16) for i, n in enumerate(names)}
-            found = [self.compare(single, (operands[0], a, b, *operands[3:])) for a, b in zip(*halves, strict=True)]
-        else:
-            first = self.compare(name, operands)
-            found = [first, ~first]
-        targets = operands[0].parts if isinstance(operands[0], Group) else operands[:1]
-        for target, value in zip(targets, found, strict=False):
-            self.write(target, value)
-
-    def set_word(self, name: tuple[str, ...], operands: tuple[Operand, ...]) -> None:
-        """set: all ones, or 1.0."""
-        held = self.compare(name, operands)
-        to = name[-2]
-        if to == "f32":
-            self.write(operands[0], np.where(held, np.float32(1), np.float32(0)).astype(np.float32).view(np.uint32))
-        else:
-            self.write(operands[0], np.where(held, np.uint32(0xFFFFFFFF), np.uint32(0)))
-
-    def select(self, name: tuple[str, ...], operands: tuple[Operand, ...]) -> None:
-        """selp."""
-        a, b = (self.read(x, name[-1]) for x in operands[1:3])
-        self.write(operands[0], np.where(self.read(operands[3], "pred").astype(np.bool_), a, b))
-
-    def test(self, name: tuple[str, ...], operands: tuple[Operand, ...]) -> None:
-        """testp: what kind of number it is."""
-        x = floats(self.read(operands[1], name[-1]), name[-1])
-        tiny = np.finfo(x.dtype).tiny
-        found = {
-            "finite": np.isfinite(x), "infinite": np.isinf(x), "number": ~np.isnan(x), "notanumber": np.isnan(x),
-            "normal": np.isfinite(x) & (np.abs(x) >= tiny), "subnormal": (x != 0) & (np.abs(x) < tiny),
-        }  # fmt: skip
-        self.write(operands[0], np.asarray(found[name[1]]))
+        return super().special(name)
 
     # -- between lanes ------------------------------------------------------------------------------------------------
 
@@ -252,24 +138,14 @@ class Run:
         """shfl.sync: the value of another lane, and whether there is one."""
         x = self._whole(operands[1], "b32")
         by, control = (self._whole(o, "b32").astype(np.int64) for o in operands[2:4])
-        lane = np.arange(self.lanes)[None, :, None]
-        segment = control >> 8 & 31
-        clamp, last = control & 31, lane & segment
-        last = last | clamp & ~segment
-        by = by & 31
-        modes = {"up": lane - by, "down": lane + by, "bfly": lane ^ by, "idx": lane & segment | by & ~segment}
-        source = modes[next(m for m in name if m in modes)]
-        there = source >= last if "up" in name else source <= last
-        source = np.where(there, source, lane)
+        source, inside = source_lanes(name, np.arange(self.lanes)[None, :, None], by, control)
         shape = np.broadcast_shapes(x.shape, source.shape)
         found = np.take_along_axis(np.broadcast_to(x, shape), np.broadcast_to(source, shape), axis=1)
-        targets = operands[0].parts if isinstance(operands[0], Group) else operands[:1]
-        for target, value in zip(targets, (found.astype(np.uint32), np.broadcast_to(there, shape)), strict=False):
-            self.write(target, value)
+        self.write_each(operands[0], (found, np.broadcast_to(inside, shape)))
 
     def vote(self, name: tuple[str, ...], operands: tuple[Operand, ...]) -> None:
         """vote.sync, over the whole warp."""
-        held = self._whole(operands[1], "pred").astype(np.bool_)
+        held = self._whole(operands[1], "pred")
         if "ballot" in name:
             weights = np.uint64(1) << np.arange(self.lanes, dtype=np.uint64)[None, :, None]
             self.write(operands[0], (held * weights).sum(axis=1, keepdims=True).astype(np.uint32))
@@ -279,12 +155,8 @@ class Run:
 
     def reduce(self, name: tuple[str, ...], operands: tuple[Operand, ...]) -> None:
         """redux.sync, over the whole warp."""
-        x = integers(self._whole(operands[1], name[-1]), name[-1])
-        function = {
-            "add": np.add, "min": np.minimum, "max": np.maximum,
-            "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor,
-        }[name[2]]  # fmt: skip
-        self.write(operands[0], as_bits(function.reduce(x, axis=1, keepdims=True, dtype=x.dtype)))
+        x = viewed(self._whole(operands[1], name[-1]), name[-1])
+        self.write(operands[0], as_bits(FOLDS[name[2]].reduce(x, axis=1, keepdims=True, dtype=x.dtype)))
 
     def active(self, name: tuple[str, ...], operands: tuple[Operand, ...]) -> None:
         """activemask: all lanes, which are never apart here."""
@@ -292,30 +164,8 @@ class Run:
 
 
 _SPECIAL: dict[str, Callable[[Run, tuple[str, ...], tuple[Operand, ...]], None]] = {
-    "mov": Run.move, "setp": Run.set_predicate, "set": Run.set_word, "selp": Run.select, "testp": Run.test,
-    "shfl": Run.shuffle, "vote": Run.vote, "redux": Run.reduce, "activemask": Run.active,
-    **INSTRUCTIONS,
+    "shfl": Run.shuffle, "vote": Run.vote, "redux": Run.reduce, "activemask": Run.active, **INSTRUCTIONS,
 }  # fmt: skip
-
-
-def _amount(name: str, position: int, type: str) -> str:
-    """The type of an operand: amounts and positions are words, and those of wide products are twice as wide."""
-    if (name in ("shl", "shr", "bfe") and position > 0) or (name == "bfi" and position > 1):
-        return "b32"
-    if name == "mad" and position == 2:
-        return "b64"
-    return "b32" if name in ("dp4a", "prmt", "lop3", "shf") else type
-
-
-def _constant(number: Number, type: str) -> Array:
-    if type == "pred":
-        return np.full((1, 1, 1), bool(number.value))
-    if type in FLOATS and (number.bits is not None or isinstance(number.value, float)):
-        return as_bits(np.full((1, 1, 1), number.value).astype(FLOATS[type][1]))
-    if number.bits is not None:
-        return as_bits(np.full((1, 1, 1), number.value, f"f{number.bits // 8}"))
-    bits = bits_of(type)
-    return np.full((1, 1, 1), int(number.value) & ((1 << bits) - 1), f"u{bits // 8}")
 
 
 # -- the operation ----------------------------------------------------------------------------------------------------

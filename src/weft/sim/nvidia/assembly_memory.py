@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..access import combined, fetch, put, rounds
+from ..access import fetch, put, rounds
 from ..contexts import Access
-from ..values import DTYPES
+from .ptx_table import atomic
 from .ptx_text import Group, Operand, Place, PTXError
-from .ptx_values import bits_of, integers
+from .ptx_values import bits_of, viewed
 
 if TYPE_CHECKING:
     from .assembly import Run
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 __all__ = ["INSTRUCTIONS", "touches_memory"]
 
 _SPACES = ("shared", "local", "const", "param", "shared::cta", "shared::cluster")
-_KINDS = ("add", "exch", "cas", "and", "or", "xor", "min", "max")
 
 
 def touches_memory(text: str) -> bool:
@@ -66,46 +65,39 @@ def _load(run: Run, name: tuple[str, ...], operands: tuple[Operand, ...]) -> Non
     for i, part in enumerate(parts):
         found = words[..., i]
         if name[-1][0] == "s":  # the rest of a wider register is the sign
-            found = integers(found, name[-1]).astype(np.int64).view(np.uint64)
+            found = viewed(found, name[-1]).astype(np.int64).view(np.uint64)
         run.write(part, found)
 
 
 def _store(run: Run, name: tuple[str, ...], operands: tuple[Operand, ...]) -> None:
     parts, size = _parts(name, operands[1]), bits_of(name[-1]) // 8
     access = _access(run, name, [operands[0], *parts], size * len(parts))
-    values = [np.broadcast_to(run.read(x, name[-1]).astype(f"u{size}"), access.address.shape) for x in parts]
+    values = [np.broadcast_to(run.read(x, name[-1]), access.address.shape) for x in parts]
     raw = np.ascontiguousarray(np.stack(values, axis=-1)).view(np.uint8)
     run.context.batch.store(run.context, access, raw, None)
 
 
 def _atomic(run: Run, name: tuple[str, ...], operands: tuple[Operand, ...]) -> None:
     """atom, which gives the old value, and red, which does not."""
-    kind, type = next((part for part in name if part in _KINDS), ""), name[-1]
-    elem = type if type in DTYPES else f"i{bits_of(type)}"
-    if not kind or any(part in ("v2", "v4", "v8") for part in name):
+    update, type = atomic(name), name[-1]
+    if any(part in ("v2", "v4", "v8") for part in name):
         raise PTXError(f"`{'.'.join(name)}`")
     result, (place, *rest) = (None, operands) if name[0] == "red" else (operands[0], operands[1:])
     access = _access(run, name, [place, *rest], bits_of(type) // 8)
     batch, shape = run.context.batch, access.address.shape
     active = batch.checked(run.context, access, True)
     at = access.address[active]
-    given = [np.broadcast_to(run.read(x, type).astype(f"u{access.width}"), shape)[active] for x in rest]
-    values = [np.ascontiguousarray(x).view(DTYPES[elem]) for x in given]
-    signless = {"min": "min" if type[0] == "s" else "umin", "max": "max" if type[0] == "s" else "umax"}
-    update = combined(signless.get(kind, kind), elem) if kind != "cas" else None
-    old = np.zeros(len(at), DTYPES[elem])
+    given = [np.broadcast_to(run.read(x, type), shape)[active] for x in rest]
+    old = np.zeros(len(at), f"u{access.width}")
     for chosen in rounds(at, batch.sequence(len(at))):
-        before = np.ascontiguousarray(fetch(run.context, access, at[chosen])).view(DTYPES[elem])[:, 0]
+        before = np.ascontiguousarray(fetch(run.context, access, at[chosen])).view(old.dtype)[:, 0]
         old[chosen] = before
-        if update is not None:
-            after = update(before, values[0][chosen])
-        else:
-            after = np.where(before == values[0][chosen], values[1][chosen], before)
-        put(run.context, access, at[chosen], np.ascontiguousarray(after.astype(DTYPES[elem])).view(np.uint8))
+        after = update(before, *(x[chosen] for x in given)).astype(old.dtype)
+        put(run.context, access, at[chosen], np.ascontiguousarray(after).view(np.uint8))
     if result is not None:
-        found = np.zeros(shape, DTYPES[elem])
+        found = np.zeros(shape, old.dtype)
         found[active] = old
-        run.write(result, found.view(f"u{access.width}"))
+        run.write(result, found)
 
 
 INSTRUCTIONS = {"ld": _load, "ldu": _load, "st": _store, "atom": _atomic, "red": _atomic}

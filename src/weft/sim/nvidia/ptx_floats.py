@@ -1,130 +1,188 @@
-"""What PTX's instructions on floats compute, and conversions, on arrays of bits.
+"""What PTX's instructions on floats compute, on arrays of bits ("Floating Point Instructions").
 
-Approximations (`ex2.approx`, `tanh.approx`, ...) are computed in f64 and rounded, as those of the simulator's own
-operations are. A rounding other than to nearest is found by one step back from the nearest value.
+Everything is rounded once: fma is summed without error first, and what rounds in a direction is compared with the exact
+value. Approximations (`ex2.approx`, `tanh.approx`, ...) are the function itself in f64, rounded: a GPU is a unit or two
+off.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
-from weft.ops.floats import fma
-from weft.ops.rounding import round_to
-
-from ..libdevice import known
-from ..libdevice import run as library
-from ..values import DTYPES, Array
 from .ptx_text import PTXError
-from .ptx_values import FLOATS, PAIRS, as_bits, bits_of, floats, integers, is_float, join_pair, packed, pair
+from .ptx_values import FLOATS, PAIRS, Array, as_bits, bits_of, halves, joined, viewed
 
-__all__ = ["compare_floats", "convert", "float_operation"]
+__all__ = [
+    "DIRECTIONS", "FLOAT_WORDS", "compare_floats", "finished", "float_operation", "flushed", "is_kind", "rounded",
+]  # fmt: skip
 
-_ROUNDINGS = {"rz": "rz", "rm": "rd", "rp": "ru"}
-"""PTX's directions, and libdevice's names of them."""
-_EIGHT = {"e4m3x2": "f8E4M3FN", "e5m2x2": "f8E5M2"}
-
-
-def _minimum(a: Array, b: Array, parts: tuple[str, ...]) -> Array:
-    return np.asarray(np.minimum(a, b) if "NaN" in parts else np.fmin(a, b))
-
-
-def _maximum(a: Array, b: Array, parts: tuple[str, ...]) -> Array:
-    return np.asarray(np.maximum(a, b) if "NaN" in parts else np.fmax(a, b))
+DIRECTIONS = {"rz": 0.0, "rm": -np.inf, "rp": np.inf}
+"""Roundings other than to nearest, and where they go to."""
+_NORMAL = {"f16": 2.0**-14, "bf16": 2.0**-126, "f32": 2.0**-126, "f64": 2.0**-1022}
+"""The least normal number."""
 
 
-TWO: dict[str, Callable[[Array, Array, tuple[str, ...]], Array]] = {
-    "add": lambda a, b, _: a + b,
-    "sub": lambda a, b, _: a - b,
-    "mul": lambda a, b, _: a * b,
-    "div": lambda a, b, _: a / b,
-    "min": _minimum,
-    "max": _maximum,
-    "copysign": lambda a, b, _: np.copysign(b, a),
-}
-ONE: dict[str, Callable[[Array], Array]] = {
-    "neg": np.negative,
-    "abs": np.abs,
-    "sqrt": np.sqrt,
-    "rsqrt": lambda a: 1 / np.sqrt(a),
-    "rcp": lambda a: 1 / a,
-    "ex2": np.exp2,
-    "lg2": np.log2,
-    "sin": np.sin,
-    "cos": np.cos,
-    "tanh": np.tanh,
-}
-SIGNS = ("neg", "abs")
+def _extremum(nan_wins: Callable[..., Array], number_wins: Callable[..., Array], sign: float) -> Callable[..., Array]:
+    """min and max: of a number and NaN the number, unless `.NaN`; -0.0 is less than 0.0; NaN has no sign."""
+
+    def run(name: tuple[str, ...], a: Array, b: Array) -> Array:
+        found = (nan_wins if "NaN" in name else number_wins)(a, b)
+        zero = np.where(np.signbit(a * sign) | np.signbit(b * sign), -sign, sign) * found.dtype.type(0)
+        found = np.where((a == 0) & (b == 0), zero, found).astype(found.dtype)
+        return np.where(np.isnan(found), np.abs(found), found)
+
+    return run
 
 
-def _flushed(x: Array) -> Array:
-    """Denormals of f32 as zeros."""
-    return np.where(np.abs(x) < np.finfo(np.float32).tiny, np.copysign(np.float32(0), x), x).astype(x.dtype)
+_TWO: dict[str, Callable[[tuple[str, ...], Array, Array], Array]] = {
+    "add": lambda _, a, b: a + b, "sub": lambda _, a, b: a - b,
+    "mul": lambda _, a, b: a * b, "div": lambda _, a, b: a / b,
+    "min": _extremum(np.minimum, np.fmin, 1.0), "max": _extremum(np.maximum, np.fmax, -1.0),
+    "copysign": lambda _, a, b: np.copysign(b, a),
+}  # fmt: skip
+_SIGNS: dict[str, Callable[[Array], Array]] = {"neg": np.negative, "abs": np.abs}
+_ONE: dict[str, Callable[[Array], Array]] = {
+    "sqrt": np.sqrt, "rsqrt": lambda a: 1 / np.sqrt(a), "rcp": lambda a: 1 / a,
+    "ex2": np.exp2, "lg2": np.log2, "sin": np.sin, "cos": np.cos, "tanh": np.tanh,
+}  # fmt: skip
+FLOAT_WORDS = {
+    **dict.fromkeys(("add", "sub", "mul", "fma", "mad"), "rn rz rm rp ftz sat relu"),
+    **dict.fromkeys(("min", "max"), "ftz NaN"), **dict.fromkeys(("neg", "abs"), "ftz"), "copysign": "",
+    **dict.fromkeys(("div", "rcp", "sqrt"), "rn rz rm rp ftz approx full"),
+    **dict.fromkeys(("rsqrt", "ex2", "lg2", "sin", "cos", "tanh"), "ftz approx"),
+}  # fmt: skip
+"""By the first word of the name: which words may stand between it and the type."""
 
 
-def _finished(parts: tuple[str, ...], bits: Array, type: str) -> Array:
-    """.sat, .relu and .ftz of a result."""
-    x = floats(bits, type)
-    if "sat" in parts:
-        x = np.where(np.isnan(x), 0, np.clip(x.astype(np.float64), 0, 1)).astype(x.dtype)
-    if "relu" in parts:
+def flushed(x: Array, type: str) -> Array:
+    """`.ftz`: what is smaller than a normal number is zero of its sign."""
+    return np.where(np.abs(x) < _NORMAL[type], np.copysign(x.dtype.type(0), x), x).astype(x.dtype)
+
+
+def _odd(x: Array, error: Array) -> Array:
+    """f64 of which `error` was cut off, as the neighbour with an odd last bit: later roundings take it for no tie."""
+    bits = x.view(np.int64)
+    more = (error > 0) == (x > 0)
+    step = np.where(more, 1, -1) * ((error > 0) | (error < 0))
+    return np.asarray((bits + step * (~bits & 1)).view(np.float64))
+
+
+def rounded(x: Array, type: str) -> Array:
+    """f32 or f64 to a type, once and to nearest even."""
+    if type == "bf16" and x.dtype == np.float64:  # by way of f32, to odd
+        near = x.astype(np.float32)
+        toward_zero = near.view(np.int32) - (np.abs(near.astype(np.float64)) > np.abs(x))
+        inexact = (near != x) & ~np.isnan(x)
+        x = np.where(inexact, toward_zero.astype(np.int32) | 1, near.view(np.int32)).astype(np.int32).view(np.float32)
+    return x.astype(FLOATS[type])
+
+
+def finished(name: tuple[str, ...], x: Array, type: str) -> Array:
+    """.sat, .relu and .ftz of a result, as bits."""
+    if "sat" in name:
+        x = np.where(np.isnan(x), 0, np.clip(x, 0, 1)).astype(x.dtype)
+    if "relu" in name:
         x = np.where(x < 0, 0, x).astype(x.dtype)
-    return as_bits(_flushed(x) if "ftz" in parts and type == "f32" else x)
+    return as_bits(flushed(x, type) if "ftz" in name else x)
 
 
-def _directed(name: str, parts: tuple[str, ...], given: list[Array], type: str) -> Array | None:
-    """By libdevice's functions that round in a direction, if this is one."""
-    direction = next((_ROUNDINGS[p] for p in parts if p in _ROUNDINGS), None)
+def _fma(type: str, a: Array, b: Array, c: Array) -> Array:
+    """a * b + c, rounded once: of types up to f32 the product is exact in f64, and Knuth's sum tells its error."""
+    if type == "f64":
+        return np.asarray(np.frompyfunc(_fma64, 3, 1)(a, b, c), np.float64)
+    product, addend = a.astype(np.float64) * b.astype(np.float64), c.astype(np.float64)
+    total = product + addend
+    back = total - product
+    return rounded(_odd(total, (product - (total - back)) + (addend - back)), type)
+
+
+def _fma64(a: float, b: float, c: float) -> float:
+    if not (math.isfinite(a) and math.isfinite(b) and math.isfinite(c)):
+        return a * b + c
+    exact = Fraction(a) * Fraction(b) + Fraction(c)
+    try:
+        return float(exact) if exact else a * b + c  # zero has a sign
+    except OverflowError:
+        return math.inf if exact > 0 else -math.inf
+
+
+_EXACT: dict[str, Callable[..., Fraction]] = {
+    "add": lambda a, b: a + b, "sub": lambda a, b: a - b, "mul": lambda a, b: a * b, "div": lambda a, b: a / b,
+    "fma": lambda a, b, c: a * b + c, "mad": lambda a, b, c: a * b + c, "rcp": lambda a: 1 / a,
+}  # fmt: skip
+
+
+def _beyond(name: str) -> Callable[..., int]:
+    """A function of a result and the operands: 1 where the result is more than the exact value, -1 where less, or 0."""
+
+    def compare(near: float, *given: float) -> int:
+        try:
+            operands = [Fraction(x) for x in given]
+            exact = operands[0] if name == "sqrt" else _EXACT[name](*operands)
+        except (OverflowError, ValueError, ZeroDivisionError):  # of infinity and NaN there is no exact value
+            return 0
+        if math.isinf(near):
+            return 1 if near > 0 else -1
+        difference = Fraction(near) ** (2 if name == "sqrt" else 1) - exact
+        return (difference > 0) - (difference < 0)
+
+    return compare
+
+
+def _directed(name: tuple[str, ...], near: Array, given: list[Array]) -> Array:
+    """The result to nearest moved by one, if that is the direction that the name says."""
+    direction = next((part for part in name if part in DIRECTIONS), None)
     if direction is None:
-        return None
-    letter = "d" if type == "f64" else "f"
-    symbol = f"__nv_fma{'' if type == 'f64' else 'f'}_{direction}" if name in ("fma", "mad") else ""
-    symbol = symbol or f"__nv_{letter}{name}_{direction}"
-    if type not in ("f32", "f64") or not known(symbol):
-        raise PTXError(".".join(parts))
-    return library(symbol, given, given[0].dtype)
+        return near
+    if near.dtype not in (np.float32, np.float64):
+        raise PTXError(f"`{'.'.join(name)}`")
+    beyond = np.asarray(np.frompyfunc(_beyond(name[0]), 1 + len(given), 1)(near, *given), np.int8)
+    moved = {"rz": np.sign(near) * beyond > 0, "rm": beyond > 0, "rp": beyond < 0}[direction]
+    found = np.where(moved, np.nextafter(near, near.dtype.type(DIRECTIONS[direction])), near)
+    if direction == "rm" and name[0] in ("add", "sub", "fma", "mad"):  # zero out of different signs is negative
+        *first, last = given
+        negative = np.signbit(first[0] * first[-1] if len(first) > 1 else first[0])
+        negative |= np.signbit(-last if name[0] == "sub" else last)
+        found = np.where((near == 0) & (beyond == 0) & negative, -np.abs(near), found)
+    return np.asarray(found)
 
 
-def float_operation(parts: tuple[str, ...], x: list[Array]) -> Array | None:
-    """An arithmetic instruction whose type is a float, or a pair of them; None if its name is none of these."""
-    name, type = parts[0], parts[-1]
-    if name not in TWO and name not in ONE and name not in ("fma", "mad"):
-        return None
+def float_operation(name: tuple[str, ...], x: list[Array]) -> Array:
+    """An arithmetic instruction whose type is a float, or a pair of them."""
+    base, type = name[0], name[-1]
     if type in PAIRS:
-        single = (*parts[:-1], PAIRS[type])
-        halves = [pair(v, bits_of(type)) for v in x]
-        low, high = (float_operation(single, [h[i] for h in halves]) for i in (0, 1))
-        assert low is not None and high is not None
-        return join_pair(low, high)
-    given = [floats(v, type) for v in x]
-    if "ftz" in parts and type == "f32":
-        given = [_flushed(v) for v in given]
-    directed = _directed(name, parts, given, type)
-    if directed is not None:
-        found = as_bits(directed)
-    elif name in ("fma", "mad"):
-        found = as_bits(fma(given[0], given[1], given[2], FLOATS[type][0]))
-    elif name in SIGNS:
-        found = as_bits(ONE[name](given[0]))
-    elif name in ONE:
-        found = packed(ONE[name](given[0].astype(np.float64)), type)
+        single = (*name[:-1], PAIRS[type])
+        split = [halves(v, bits_of(type)) for v in x]
+        return joined(*(float_operation(single, [v[k] for v in split]) for k in (0, 1)))
+    given = [viewed(v, type) for v in x]
+    if "ftz" in name:
+        given = [flushed(v, type) for v in given]
+    if base in _SIGNS:
+        return as_bits(_SIGNS[base](given[0]))
+    if base in ("fma", "mad"):
+        near = _fma(type, *given)
+    elif base in _ONE:
+        near = rounded(_ONE[base](given[0].astype(np.float64)), type)
     else:
-        wide = [v.astype(np.float64 if type == "f64" else np.float32) for v in given]
-        found = packed(TWO[name](wide[0], wide[1], parts), type)
-    return _finished(parts, found, type)
+        near = rounded(_TWO[base](name, *(v if type == "f64" else v.astype(np.float32) for v in given)), type)
+    return finished(name, _directed(name, near, given), type)
 
 
-# -- comparisons ------------------------------------------------------------------------------------------------------
-
-_ORDERED = {
+_ORDERED: dict[str, Callable[[Array, Array], Any]] = {
     "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal,
 }  # fmt: skip
 
 
-def compare_floats(relation: str, type: str, a: Array, b: Array) -> Array:
+def compare_floats(name: tuple[str, ...], type: str, a: Array, b: Array) -> Array:
     """setp of floats: `lt` is false and `ltu` is true where either is NaN."""
-    x, y = (floats(v, type).astype(np.float64) for v in (a, b))
+    relation = name[1]
+    x, y = (viewed(v, type) for v in (a, b))
+    x, y = (flushed(v, type) if "ftz" in name else v.astype(np.float64) for v in (x, y))
     nan = np.isnan(x) | np.isnan(y)
     if relation in ("num", "nan"):
         return nan if relation == "nan" else ~nan
@@ -135,84 +193,13 @@ def compare_floats(relation: str, type: str, a: Array, b: Array) -> Array:
     return found | nan if plain != relation else found & ~nan
 
 
-# -- conversions ------------------------------------------------------------------------------------------------------
-
-
-def convert(parts: tuple[str, ...], x: list[Array]) -> Array:
-    """cvt, of one operand or of two that become a pair."""
-    to, source = parts[-2:]
-    if to in _EIGHT or source in _EIGHT or "e2m1" in to + source:
-        return _eight_bits(parts, x)
-    if to in PAIRS:
-        low, high = (convert((*parts[:-2], PAIRS[to], source), [v]) for v in (x[1], x[0]))
-        return join_pair(low, high)
-    if to == "tf32":
-        bits = x[0].astype(np.uint32)
-        nan = np.isnan(floats(bits, "f32")) | np.isinf(floats(bits, "f32"))
-        return np.where(nan, bits, bits + np.uint32(0x1000) & np.uint32(0xFFFFE000)).astype(np.uint32)
-    if is_float(source):
-        given = floats(x[0], source)
-        given = _flushed(given) if "ftz" in parts and source == "f32" else given
-        return _from_float(parts, given, source, to)
-    number = integers(x[0], source)
-    if not is_float(to):
-        return _between_integers(parts, number, to)
-    if not {"rz", "rm", "rp"} & set(parts):
-        return packed(number.astype(np.float64) if number.dtype.itemsize < 8 else number.astype(FLOATS[to][1]), to)
-    raise PTXError(".".join(parts))
-
-
-def _between_integers(parts: tuple[str, ...], number: Array, to: str) -> Array:
-    if "sat" in parts:
-        limits = np.iinfo(f"{'i' if to[0] == 's' else 'u'}{bits_of(to) // 8}")
-        low, high = (int(v) for v in (np.iinfo(number.dtype).min, np.iinfo(number.dtype).max))
-        number = np.clip(number, max(low, int(limits.min)), min(high, int(limits.max)))
-    return as_bits(number.astype(f"u{bits_of(to) // 8}"))
-
-
-_WHOLE: dict[str, Callable[[Array], Array]] = {"rni": np.rint, "rzi": np.trunc, "rmi": np.floor, "rpi": np.ceil}
-
-
-def _from_float(parts: tuple[str, ...], x: Array, source: str, to: str) -> Array:
-    whole = next((_WHOLE[p] for p in parts if p in _WHOLE), None)
-    wide = x.astype(np.float64)
-    if whole is not None:
-        wide = whole(wide)
-    if is_float(to):
-        return _finished(parts, _rounded(parts, wide, to), to)
-    limits = np.iinfo(f"{'i' if to[0] == 's' else 'u'}{bits_of(to) // 8}")
-    wide = np.where(np.isnan(wide), 0, wide)
-    low, high = float(limits.min), float(limits.max)
-    inside = np.clip(wide, low, np.nextafter(high, 0) if bits_of(to) == 64 else high).astype(limits.dtype)
-    return as_bits(np.where(wide >= high, limits.max, inside).astype(limits.dtype))
-
-
-def _rounded(parts: tuple[str, ...], wide: Array, to: str) -> Array:
-    """To nearest, or in the direction that is said."""
-    near = floats(packed(wide, to), to)
-    direction = next((p for p in parts if p in _ROUNDINGS), None)
-    if direction is None or to == "f64":
-        return as_bits(near)
-    back = near.astype(np.float64)
-    goal = {"rz": np.zeros_like(back), "rm": np.full_like(back, -np.inf), "rp": np.full_like(back, np.inf)}[direction]
-    over = (back > wide) & (goal < back) if direction != "rp" else back < wide
-    if direction == "rz":
-        over = np.abs(back) > np.abs(wide)
-    return as_bits(np.where(over, np.nextafter(near, goal.astype(near.dtype)), near).astype(near.dtype))
-
-
-def _eight_bits(parts: tuple[str, ...], x: list[Array]) -> Array:
-    to, source = parts[-2:]
-    if to in _EIGHT and source == "f32":
-        values = [floats(x[1], "f32"), floats(x[0], "f32")]
-    elif to in _EIGHT and source == "f16x2":
-        values = [floats(v, "f16") for v in pair(x[0])]
-    elif to == "f16x2" and source in _EIGHT:
-        halves = pair(x[0], 16)
-        wide = [v.view(DTYPES[_EIGHT[source]]).astype(np.float32) for v in halves]
-        return join_pair(*(_finished(parts, packed(v, "f16"), "f16") for v in wide))
-    else:
-        raise PTXError(".".join(parts))
-    if "relu" in parts:
-        values = [np.where(v < 0, 0, v).astype(v.dtype) for v in values]
-    return join_pair(*(as_bits(round_to(v, _EIGHT[to])) for v in values))
+def is_kind(kind: str, x: Array, type: str) -> Array:
+    """testp: what kind of number it is."""
+    a = np.abs(viewed(x, type).astype(np.float64))
+    found = {
+        "finite": np.isfinite(a), "infinite": np.isinf(a), "number": ~np.isnan(a), "notanumber": np.isnan(a),
+        "normal": np.isfinite(a) & (a >= _NORMAL[type]), "subnormal": (a > 0) & (a < _NORMAL[type]),
+    }  # fmt: skip
+    if kind not in found:
+        raise PTXError(f"the test .{kind}")
+    return np.asarray(found[kind])

@@ -1,10 +1,10 @@
-"""The text of inline assembly as instructions: what PTX's grammar allows within one block of statements.
+"""The text of PTX as instructions: what its grammar allows within one block of statements.
 
     statements("{ .reg .b32 t; add.u32 t, $1, 1; @p mov.b32 $0, t; }")
 
 Declarations are taken in, names are told apart by the braces they are declared in, and all else becomes a list of
 `Statement`s. Operands are registers (`$0` among them), numbers, special registers (`%laneid`), groups in braces, and
-places in memory (`[$1+8]`).
+places in memory (`[$1+8]`). Inline assembly is such a block, and so is the body of a kernel, which has labels as well.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from __future__ import annotations
 import re
 import struct
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 
-__all__ = ["Group", "Number", "PTXError", "Place", "Register", "Special", "Statement", "statements"]
+__all__ = ["Group", "Number", "PTXError", "Place", "Register", "Special", "Statement", "body", "statements"]
 
 
 class PTXError(Exception):
@@ -31,22 +31,22 @@ class Register:
 
 @dataclass(frozen=True)
 class Number:
-    """An integer, or a float (`bits` then is its pattern, 32 or 64 bits wide)."""
+    """An integer; or a float, as the pattern of so many `bits`."""
 
-    value: int | float
+    value: int
     bits: int | None = None
 
 
 @dataclass(frozen=True)
 class Special:
-    """A register of the hardware, as `%laneid`."""
+    """A register of the hardware, as `%laneid`; in a kernel also a name from outside its body, or a label."""
 
     name: str
 
 
 @dataclass(frozen=True)
 class Group:
-    """Registers side by side: `{a, b}`, or `p|q` of two results."""
+    """Registers side by side: `{a, b}`, `p|q` of two results, or `(a, b)` of a call."""
 
     parts: tuple[Operand, ...]
 
@@ -78,31 +78,33 @@ _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
 _TOKEN = re.compile(
     r"\s*(?:(?P<number>0[fF][0-9a-fA-F]{8}|0[dD][0-9a-fA-F]{16}|0[xX][0-9a-fA-F]+U?|0[bB][01]+U?"
     r"|\d+\.\d*(?:[eE][-+]?\d+)?|\d+U?)"
-    r"|(?P<word>\.?[$%]?[A-Za-z_$%][\w$%]*(?:\.[\w:]+)*|\$\{?\d+(?::\w)?\}?|\.\w+)|(?P<mark>[{};,|!@<>:\[\]+-]))"
+    r"|(?P<word>\.?[$%]?[A-Za-z_$%][\w$%]*(?:\.[\w:]+)*|\$\{?\d+(?::\w)?\}?|\.\w+)|(?P<mark>[{}();,|!@<>:\[\]+-]))"
 )
 _WIDTHS = re.compile(r"\.(?:pred|[bsuf](?:8|16|32|64)|f16x2|b128)$")
-MODULUS = 1 << 64
 
 
 def _tokens(text: str) -> list[str]:
     found, at = [], 0
     text = _COMMENT.sub(" ", text).replace("$$", "%$").strip()
-    while at < len(text):
-        match = _TOKEN.match(text, at)
-        if match is None or match.end() == at:
-            raise PTXError(f"`{text[at : at + 20].splitlines()[0]}` is no PTX")
-        found.append(match.group().strip())
+    for match in _TOKEN.finditer(text):
+        if match.start() != at:
+            break
         at = match.end()
+        found.append(match[match.lastindex or 0])
+    if at < len(text):
+        raise PTXError(f"`{text[at : at + 20].splitlines()[0]}` is no PTX")
     return found
 
 
 class _Reader:
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, is_kernel: bool = False) -> None:
         self.tokens = _tokens(text)
         self.at = 0
         self.scopes: list[dict[str, str]] = [{}]
         self.declared = 0
         self.found: list[Statement] = []
+        self.is_kernel = is_kernel
+        self.labels: dict[str, int] = {}
 
     def peek(self) -> str:
         return self.tokens[self.at] if self.at < len(self.tokens) else ""
@@ -128,6 +130,9 @@ class _Reader:
                 self.take()
             elif self.peek() == ".reg":
                 self._declaration()
+            elif self.is_kernel and self.peek()[0] == ".":  # parameters of calls
+                while self.take() != ";":
+                    pass
             else:
                 self._statement()
         return self.found
@@ -159,7 +164,11 @@ class _Reader:
             guard = found
         name = self.take()
         if self.peek() == ":":
-            raise PTXError(f"the label `{name}`")
+            if not self.is_kernel:
+                raise PTXError(f"the label `{name}`")
+            self.take()
+            self.labels[name] = len(self.found)
+            return
         operands: list[Operand] = []
         while self.peek() not in (";", ""):
             operands.append(self._operand())
@@ -168,13 +177,13 @@ class _Reader:
                 operands[-1] = Group((operands[-1], self._operand()))
             if self.peek() == ",":
                 self.take()
-        self.found.append(Statement(guard, tuple(name.split(".")), tuple(operands)))
+        self.found.append(Statement(guard, _name(name), tuple(operands)))
 
     def _operand(self) -> Operand:
         token = self.take()
-        if token == "{":
+        if token in "{(":
             parts = []
-            while self.peek() != "}":
+            while self.peek() not in ("}", ")"):
                 parts.append(self._operand())
                 if self.peek() == ",":
                     self.take()
@@ -196,38 +205,51 @@ class _Reader:
                 number = self._operand()
                 if not isinstance(number, Number) or number.bits is not None:
                     raise PTXError("an offset that is no integer")
-                offset = sign * int(number.value)
+                offset = sign * number.value
             self.take("]")
             return Place(base, offset)
         return _number(token) if token[0].isdigit() else self._register(token)
 
     def _register(self, token: str) -> Operand:
-        if token[0] == "$":
+        if token[0] == "$" and not self.is_kernel:
             return Register("$" + re.sub(r"\D", "", token.partition(":")[0]))
         if token == "WARP_SZ":
             return Number(32)
         for scope in reversed(self.scopes):
             if token in scope:
                 return Register(scope[token])
-        if token[0] == "%":
-            return Special(token[1:])
         if token == "_":
             return Register("_")
+        if token[0] == "%" or self.is_kernel:
+            return Special(token.removeprefix("%"))
         raise PTXError(f"`{token}`, which is declared nowhere")
 
 
 def _number(token: str) -> Number:
     kind = token[:2].lower()
-    if kind == "0f":
-        return Number(struct.unpack(">f", bytes.fromhex(token[2:]))[0], 32)
-    if kind == "0d":
-        return Number(struct.unpack(">d", bytes.fromhex(token[2:]))[0], 64)
+    if kind in ("0f", "0d"):
+        return Number(int(token[2:], 16), 4 * len(token[2:]))
     if "." in token:
-        return Number(float(token), 64)
+        return Number(int.from_bytes(struct.pack(">d", float(token))), 64)
     digits = token.rstrip("U")
     if kind not in ("0x", "0b") and len(digits) > 1 and digits[0] == "0":
         return Number(int(digits, 8))
     return Number(int(digits, 0))
+
+
+@cache
+def _name(text: str) -> tuple[str, ...]:
+    return tuple(text.split("."))
+
+
+def body(text: str) -> tuple[tuple[Statement, ...], dict[str, int]]:
+    """The instructions of a kernel's body, and where in them each label stands.
+
+    >>> body("$L: add.u32 %r1, %r1, 1; bra $L;")[1]
+    {'$L': 0}
+    """
+    reader = _Reader(text, is_kernel=True)
+    return tuple(reader.run()), reader.labels
 
 
 @lru_cache(maxsize=256)

@@ -1,20 +1,44 @@
-"""Registers of inline assembly as NumPy arrays of bits, seen under the types that PTX's instructions name."""
+"""Registers of PTX as NumPy arrays of bits, seen under the types that instructions name.
+
+>>> viewed(np.uint32([0xFFFF8000]), "s16"), viewed(np.uint32([0x3F800000]), "f32")
+(array([-32768], dtype=int16), array([1.], dtype=float32))
+"""
 
 from __future__ import annotations
 
+from typing import Any
+
+import ml_dtypes
 import numpy as np
+import numpy.typing as npt
 
-from weft.ops.dtypes import DTYPES
-from weft.ops.rounding import round_to
-
-from ..values import Array
 from .ptx_text import PTXError
 
-__all__ = ["FLOATS", "PAIRS", "as_bits", "bits_of", "floats", "integers", "is_float", "join_pair", "packed", "pair"]
+__all__ = [
+    "BITS", "BYTES", "FLOATS", "PAIRS", "Array",
+    "as_bits", "bits_of", "dtype_of", "halves", "is_float", "joined", "viewed", "word_of",
+]  # fmt: skip
 
-FLOATS = {name: (name, DTYPES[name]) for name in ("f16", "bf16", "f32", "f64")}
-"""PTX's type: its name in a lane program, and NumPy's."""
+Array = npt.NDArray[Any]
+
 PAIRS = {"f16x2": "f16", "bf16x2": "bf16", "f32x2": "f32"}
+BYTES = {"e4m3x2": np.dtype(ml_dtypes.float8_e4m3fn), "e5m2x2": np.dtype(ml_dtypes.float8_e5m2)}
+"""Two floats of eight bits, and the type of each."""
+FLOATS: dict[str, np.dtype[Any]] = {
+    **{f"f{n}": np.dtype(f"f{n // 8}") for n in (16, 32, 64)}, "bf16": np.dtype(ml_dtypes.bfloat16),
+}  # fmt: skip
+DTYPES: dict[str, np.dtype[Any]] = {
+    **{f"{kind}{n}": np.dtype(f"u{n // 8}") for kind in "bu" for n in (8, 16, 32, 64)},
+    **{f"s{n}": np.dtype(f"i{n // 8}") for n in (8, 16, 32, 64)},
+    **FLOATS,
+}
+BITS = {
+    "pred": 1, **{type: 8 * dtype.itemsize for type, dtype in DTYPES.items()}, "f16x2": 32, "bf16x2": 32, "f32x2": 64,
+    "e4m3x2": 16, "e5m2x2": 16, "tf32": 32,
+}  # fmt: skip
+"""How wide a type is."""
+WORDS = {type: np.dtype(np.bool_ if bits == 1 else f"u{bits // 8}") for type, bits in BITS.items()}
+"""What holds the bits of a type."""
 
 
 def is_float(type: str) -> bool:
@@ -24,51 +48,46 @@ def is_float(type: str) -> bool:
 
 def bits_of(type: str) -> int:
     """The width of a type; a predicate has 1."""
-    if type == "pred":
-        return 1
-    if type in PAIRS:
-        return 2 * bits_of(PAIRS[type])
-    if type in ("bf16", "f16"):
-        return 16
-    digits = type.lstrip("abcdefghijklmnopqrstuvwxyz")
-    if type[:1] not in ("b", "u", "s", "f") or digits not in ("8", "16", "32", "64"):
+    found = BITS.get(type)
+    if found is None:
         raise PTXError(f"the type .{type}")
-    return int(digits)
+    return found
+
+
+def dtype_of(type: str) -> np.dtype[Any]:
+    """NumPy's type for one of PTX; `.b32` is unsigned."""
+    found = DTYPES.get(type)
+    if found is None:
+        raise PTXError(f"the type .{type}")
+    return found
+
+
+def word_of(type: str) -> np.dtype[Any]:
+    """NumPy's type for the bits of one of PTX."""
+    found = WORDS.get(type)
+    if found is None:
+        raise PTXError(f"the type .{type}")
+    return found
 
 
 def as_bits(x: Array) -> Array:
     """The bits of any array as unsigned integers; predicates stay as they are."""
-    return x if x.dtype == np.bool_ else np.ascontiguousarray(x).view(f"u{x.dtype.itemsize}")
+    return x if x.dtype.kind in "bu" else x.view(f"u{x.dtype.itemsize}")
 
 
-def integers(x: Array, type: str) -> Array:
-    """The low bits of a register as integers of a type: signed if it says s, else unsigned."""
-    bits = bits_of(type)
-    low = x.astype(f"u{bits // 8}")
-    return low.view(f"i{bits // 8}") if type[0] == "s" else low
+def viewed(x: Array, type: str) -> Array:
+    """The low bits of a register as numbers of a type."""
+    return x.astype(word_of(type), copy=False).view(dtype_of(type))
 
 
-def floats(x: Array, type: str) -> Array:
-    """The low bits of a register as floats of a type."""
-    dtype = FLOATS[type][1]
-    return np.ascontiguousarray(x.astype(f"u{dtype.itemsize}")).view(dtype)
+def halves(x: Array, bits: int) -> tuple[Array, Array]:
+    """The lower and the upper half of a register of so many bits."""
+    half = np.dtype(f"u{bits // 16}")
+    return x.astype(half), (x.astype(f"u{bits // 8}", copy=False) >> bits // 2).astype(half)
 
 
-def packed(x: Array, type: str) -> Array:
-    """Floats of any kind, rounded once to a type, as bits."""
-    return as_bits(round_to(x, FLOATS[type][0]))
-
-
-def pair(x: Array, bits: int = 32) -> tuple[Array, Array]:
-    """The lower and the upper half of a register."""
-    half = bits // 2
-    kind = f"u{half // 8}"
-    wide = x.astype(f"u{bits // 8}")
-    return wide.astype(kind), (wide >> wide.dtype.type(half)).astype(kind)
-
-
-def join_pair(low: Array, high: Array) -> Array:
+def joined(low: Array, high: Array) -> Array:
     """A register of two halves."""
     bits = 8 * low.dtype.itemsize
-    kind = np.dtype(f"u{bits // 4}")
-    return np.asarray(low.astype(kind) | high.astype(kind) << kind.type(bits))
+    wide = np.dtype(f"u{bits // 4}")
+    return np.asarray(low.astype(wide) | high.astype(wide) << bits)

@@ -25,9 +25,9 @@ def test_of_two_reductions() -> None:
     assert lines == [
         "k.py:5:24: barrier: of the block, between a store on line 5 and a load on line 5, "
         "in shared memory for a reduction",
-        "k.py:6:30: barrier: of the block, between a load on line 5 and a store on line 6, "
+        "k.py:6:29: barrier: of the block, between a load on line 5 and a store on line 6, "
         "in shared memory for a reduction",
-        "k.py:6:30: barrier: of the block, between a store on line 6 and a load on line 6, "
+        "k.py:6:29: barrier: of the block, between a store on line 6 and a load on line 6, "
         "in shared memory for a reduction",
     ]
 
@@ -43,7 +43,7 @@ def test_of_global_memory() -> None:
     made = compiled(stored_and_loaded, "cuda:90", "*i32", {"BLOCK": 256}, "x")
     assert told(made, "barrier") == [
         "k.py:5:5: barrier: of the block, between a load on line 5 and a store on line 5, in global memory",
-        "k.py:5:29: barrier: of the block, between a store on line 4 and a load on line 5, in global memory",
+        "k.py:5:21: barrier: of the block, between a store on line 4 and a load on line 5, in global memory",
     ]
 
 

@@ -87,7 +87,7 @@ def gpu_pipeline(
     recoalesce(module, remarks)
     start_from_zero(module)
     store_operands(module, machine, loaded=False)  # before it is known how much memory is left for copies
-    pipeline_loads(module, machine, stages)
+    pipeline_loads(module, machine, stages, remarks)
     store_operands(module, machine, loaded=True)
     share_stored(module, machine)  # what is left to store, now that it is known what is copied
     join_products(module, machine)  # after it: a store that is gone has nothing to be fenced for

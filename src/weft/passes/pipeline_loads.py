@@ -50,7 +50,8 @@ from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 
-from weft.analysis import AxisFacts
+from weft.analysis import AxisFacts, limit_of_run
+from weft.base.remarks import NO_REMARKS, Copy, NotPipelined, Pipelined, RemarkCollector
 from weft.ir import (
     Builder,
     bit_width,
@@ -65,7 +66,10 @@ from weft.ir import (
     like,
     segments,
     shape_of,
+    site_of,
+    span_of,
     splat_value,
+    tile_text,
     tt,
     walk,
 )
@@ -138,27 +142,51 @@ class _Copied:
         return memdesc(whole, element_of(self.load.result.type), self.layout)
 
 
-def pipeline_loads(module: ModuleOp, machine: Machine, stages: int) -> None:
+def pipeline_loads(module: ModuleOp, machine: Machine, stages: int, remarks: RemarkCollector = NO_REMARKS) -> None:
     """Rewrite the innermost loops of a module of layout IR for a machine."""
-    if not machine.async_copies:
-        return
     warps = int_value(module.attributes["ttg.num-warps"]) if "ttg.num-warps" in module.attributes else 4
     for op in list(walk(module)):
         if isinstance(op, scf.ForOp) and not any(x.name in ("scf.for", "scf.while") and x is not op for x in walk(op)):
-            hoist_operands(op)
+            if machine.async_copies:
+                hoist_operands(op)
             wanted = int_value(op.attributes["tt.num_stages"]) if "tt.num_stages" in op.attributes else stages
-            _pipeline(op, wanted, machine, warps)
+            _pipeline(op, wanted, machine, warps, remarks)
 
 
-def _pipeline(loop: scf.ForOp, stages: int, machine: Machine, warps: int) -> None:
-    if stages < 2 or "unsignedCmp" in loop.properties or any(_has_effects(op) for op in walk(loop.body.block)):
+def _obstacle(loop: scf.ForOp, stages: int, machine: Machine) -> tuple[str, Operation | None] | None:
+    """Why no load of a loop can be copied ahead, and the operation that is in the way; None if nothing is."""
+    if not machine.async_copies:
+        return f"{machine.name} has no asynchronous copies", None
+    if stages < 2:
+        return "num_stages is 1", None
+    if "unsignedCmp" in loop.properties:
+        return "it counts unsigned numbers", None
+    op = next((op for op in walk(loop.body.block) if _has_effects(op)), None)
+    return None if op is None else (f"loads may not move over {op.name}", op)
+
+
+def _pipeline(loop: scf.ForOp, stages: int, machine: Machine, warps: int, remarks: RemarkCollector) -> None:
+    tell = _Telling(loop, stages, remarks)
+    obstacle = _obstacle(loop, stages, machine)
+    if obstacle is not None:
+        tell.whole(*obstacle)
         return
     facts = AxisFacts()
     writes = tt.StoreOp | tt.AtomicRMWOp | tt.AtomicStoreOp
     stored = {root_of(op.ptr) for op in walk(loop.body.block) if isinstance(op, writes)}
-    found = [c for op in loop.body.block.ops if isinstance(op, tt.LoadOp) if (c := _copied(loop, op, facts, machine))]
+    found: list[_Copied] = []
+    for op in loop.body.block.ops:
+        if isinstance(op, tt.LoadOp) and is_tensor(op.ptr.type):
+            copied = _copied(loop, op, facts, machine)
+            if isinstance(copied, _Copied):
+                found.append(copied)
+            else:
+                tell.stays(op, copied)
     loads = {c.load for c in found}
-    found = [c for c in found if not _depends(loop, c.load, stored, loads)]
+    for c in list(found):
+        if _depends(loop, c.load, stored, loads):
+            found.remove(c)
+            tell.stays(c.load, "it may see what the loop stores, or is looked up in a tile that is copied")
     for by_twos, some in _ways(loop, found):
         others = _others(loop, some, by_twos) + _moved(loop, some, machine)
         used, each, limit = SPARE_BYTES + others, sum(c.bytes for c in some), machine.shared_bytes
@@ -166,6 +194,7 @@ def _pipeline(loop: scf.ForOp, stages: int, machine: Machine, warps: int) -> Non
         few = 0 < room < min(stages, ENOUGH_STAGES)
         if (few or _is_crowded(limit, used, each, stages)) and _is_held(loop, some):
             most = min(stages, room + 1)
+            tell.copied(found, some, most, [most - 1] * len(some))
             _Pipeline(loop, some, most, [most - 1] * len(some), machine, by_twos, held=True).rewrite()
             return
         most = min(stages, room)
@@ -174,8 +203,40 @@ def _pipeline(loop: scf.ForOp, stages: int, machine: Machine, warps: int) -> Non
             tiles = [(c.load.result, c.bytes) for c in some]
             warps_of = partial(_warps_at_a_time, machine, warps, others)
             most, counts = buffer_counts(loop, tiles, most, twice, warps_of, room)
+            tell.copied(found, some, most, counts)
             _Pipeline(loop, some, most, counts, machine, twice).rewrite()
             return
+    tell.copied(found, (), 1, ())
+
+
+class _Telling:
+    """Remarks about one loop, which is as it was."""
+
+    def __init__(self, loop: scf.ForOp, stages: int, remarks: RemarkCollector) -> None:
+        self.loop, self.stages, self.remarks = loop, stages, remarks
+
+    def whole(self, reason: str, because: Operation | None) -> None:
+        """Nothing of the loop is copied ahead, if it loads tiles at all."""
+        loads = [op for op in self.loop.body.block.ops if isinstance(op, tt.LoadOp) and is_tensor(op.ptr.type)]
+        if self.remarks and loads:
+            site = site_of(because) if because is not None else None
+            self.remarks.add(NotPipelined(span_of(self.loop), "the loop", reason, site))
+
+    def stays(self, load: tt.LoadOp, reason: str) -> None:
+        """A load is not copied ahead."""
+        if self.remarks:
+            self.remarks.add(NotPipelined(span_of(load), tile_text(load.result.type), reason))
+
+    def copied(self, wanted: Sequence[_Copied], some: Sequence[_Copied], stages: int, counts: Sequence[int]) -> None:
+        """Some of the loads that may be copied ahead are, into so many buffers each."""
+        for c in wanted if self.remarks else ():
+            if c not in some:
+                self.stays(c.load, f"shared memory has no room for 2 buffers of {c.bytes} bytes")
+        if self.remarks and some:
+            pairs = list(zip(some, counts, strict=True))
+            copies = tuple(Copy(tile_text(c.load.result.type), span_of(c.load), n, c.bytes) for c, n in pairs)
+            total = sum(c.bytes * n for c, n in pairs)
+            self.remarks.add(Pipelined(span_of(self.loop), stages, self.stages, copies, total))
 
 
 def _warps_at_a_time(machine: Machine, warps: int, others: int, bytes: int) -> int:
@@ -305,20 +366,26 @@ def _source(value: SSAValue) -> SSAValue:
 # -- which loads ------------------------------------------------------------------------------------------------------
 
 
-def _copied(loop: scf.ForOp, op: tt.LoadOp, facts: AxisFacts, machine: Machine) -> _Copied | None:
-    """What a load becomes; None where it stays."""
-    pointer = op.ptr
-    if not is_tensor(pointer.type) or not is_multiplied(op.result):
-        return None
+def _copied(loop: scf.ForOp, op: tt.LoadOp, facts: AxisFacts, machine: Machine) -> _Copied | str:
+    """What a load of a tile becomes, or why it stays."""
+    if not is_multiplied(op.result):
+        return "no product takes its tile"
     if op.other is not None and not _is_zero(op.other):
-        return None
-    named, bits = name_of(pointer.type), bit_width(element_of(op.result.type))
+        return "what it has where the mask is false is not 0, which is all that a copy can give"
+    bits = bit_width(element_of(op.result.type))
     if bits not in (8, 16, 32):
-        return None
-    layout = buffer_layout(op.result, named, machine)
-    if layout is None or not _is_wide(op, bits, facts):
-        return None
-    return _Copied(op, layout) if slice_of(loop, _wanted(op)) is not None else None
+        return f"its elements have {bits} bits, and copies are for 8, 16 and 32"
+    layout = buffer_layout(op.result, name_of(op.ptr.type), machine)
+    if layout is None:
+        return "copies cannot put it into shared memory as the product takes it from there"
+    axis, run = _run(op, bits, facts)
+    if run * bits < 32:
+        limit = limit_of_run(facts, op.ptr, op.mask, axis, 32 // bits, bits // 8)
+        text = f"a copy takes 4 bytes or more in a row, and a thread has {run * bits // 8} along dimension {axis}"
+        return text if limit is None else f"{text}: {limit.fact}"
+    if slice_of(loop, _wanted(op)) is None:
+        return "its addresses cannot be computed iterations ahead"
+    return _Copied(op, layout)
 
 
 def _is_zero(value: SSAValue) -> bool:
@@ -329,8 +396,8 @@ def _is_zero(value: SSAValue) -> bool:
     return number is not None and number == 0 and copysign(1, number) > 0
 
 
-def _is_wide(op: tt.LoadOp, bits: int, facts: AxisFacts) -> bool:
-    """Whether each copy takes 4 bytes or more in a row."""
+def _run(op: tt.LoadOp, bits: int, facts: AxisFacts) -> tuple[int, int]:
+    """The axis along which copies take elements in a row, and how many each can take; 0 where another has more."""
     shape, size = shape_of(op.result.type), bits // 8
     own, layout = facts.of(op.ptr), layout_of(op.result.type)
     axis = max(range(len(shape)), key=lambda d: shape[d])
@@ -340,7 +407,7 @@ def _is_wide(op: tt.LoadOp, bits: int, facts: AxisFacts) -> bool:
     run = min(own.contiguity[axis], own.divisibility[axis] // size, vector_width(layout, shape, bits, order))
     if op.mask is not None:
         run = min(run, facts.of(op.mask).constancy[axis])
-    return run * size >= 4 and all(own.contiguity[axis] >= n for n in own.contiguity)
+    return axis, run if all(own.contiguity[axis] >= n for n in own.contiguity) else 0
 
 
 # -- the loop ---------------------------------------------------------------------------------------------------------

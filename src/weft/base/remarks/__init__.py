@@ -2,8 +2,9 @@
 
 from .barriers import Barrier
 from .layouts import LayoutChanged, LayoutChosen, LayoutKept
+from .loops import NotPipelined, Pipelined
 from .memory import AccessWidth, Conversion, SharedBuffer
-from .remark import KINDS, NO_REMARKS, Alternative, Remark, RemarkCollector, Remarks, Site, Wish
+from .remark import KINDS, NO_REMARKS, Alternative, Copy, Remark, RemarkCollector, Remarks, Site, Wish
 
 __all__ = [
     # what every remark has, and all of a kernel
@@ -12,6 +13,7 @@ __all__ = [
     "Site",
     "Alternative",
     "Wish",
+    "Copy",
     "KINDS",
     # leaving them
     "RemarkCollector",
@@ -24,6 +26,9 @@ __all__ = [
     "AccessWidth",
     "Conversion",
     "SharedBuffer",
+    # loops
+    "Pipelined",
+    "NotPipelined",
     # order
     "Barrier",
 ]

@@ -32,7 +32,7 @@ from typing import Any, ClassVar, TypeVar, overload
 
 from weft.base.spans import Span
 
-__all__ = ["KINDS", "NO_REMARKS", "Alternative", "Remark", "RemarkCollector", "Remarks", "Site", "Wish", "with_article"]
+__all__ = ["KINDS", "NO_REMARKS", "Alternative", "Copy", "Remark", "RemarkCollector", "Remarks", "Site", "Wish"]
 
 
 @dataclass(frozen=True)
@@ -65,6 +65,20 @@ class Alternative:
     def __str__(self) -> str:
         price = f"{self.cycles:.0f} cycles" if self.cycles is not None else "not possible"
         return f"{self.what} ({price}{': ' + self.note if self.note and self.cycles is None else ''})"
+
+
+@dataclass(frozen=True)
+class Copy:
+    """A load that is copied ahead: its tile, the buffers of it, and the bytes of each."""
+
+    tile: str
+    span: Span | None
+    buffers: int
+    bytes: int
+
+    def __str__(self) -> str:
+        place = f" of line {self.span.line}" if self.span is not None else ""
+        return f"{self.tile}{place} in {self.buffers} buffer{'s' if self.buffers > 1 else ''} of {self.bytes} bytes"
 
 
 KINDS: dict[str, type[Remark]] = {}
@@ -154,7 +168,7 @@ class Remarks(tuple[Remark, ...]):
                 return replace(value, file=file, line=value.line - line + now_line)
             if isinstance(value, tuple):
                 return tuple(map(now, value))
-            if isinstance(value, Remark | Site | Wish | Alternative):
+            if isinstance(value, Remark | Site | Wish | Alternative | Copy):
                 return replace(value, **{f.name: now(getattr(value, f.name)) for f in fields(value)})
             return value
 
@@ -202,7 +216,7 @@ def with_article(noun: str) -> str:
 
 # -- as plain data -----------------------------------------------------------------------------------------------------
 
-PARTS: dict[str, type[Any]] = {"site": Wish, "cycles": Alternative, "what": Site}
+PARTS: dict[str, type[Any]] = {"site": Wish, "cycles": Alternative, "buffers": Copy, "what": Site}
 """What remarks are made of, by a name that the earlier ones of these do not have."""
 
 
@@ -211,7 +225,7 @@ def _plain(value: Any) -> Any:
         return {"file": value.file, "line": value.line, "column": value.col + 1}
     if isinstance(value, tuple):
         return [_plain(x) for x in value]
-    if isinstance(value, Site | Wish | Alternative):
+    if isinstance(value, Site | Wish | Alternative | Copy):
         return {f.name: _plain(getattr(value, f.name)) for f in fields(value)}
     return value
 

@@ -1,0 +1,49 @@
+"""Remarks about loops: what is copied iterations ahead, and why something is not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from .remark import Copy, Remark, Site
+
+__all__ = ["NotPipelined", "Pipelined"]
+
+
+@dataclass(frozen=True)
+class Pipelined(Remark):
+    """A loop whose loads are begun iterations ahead, as asynchronous copies into shared memory."""
+
+    kind: ClassVar[str] = "pipelined"
+    stages: int
+    """How many iterations are under way at a time, the one that computes included."""
+    asked: int
+    """How many were asked for, by num_stages."""
+    copies: tuple[Copy, ...]
+    shared_bytes: int
+    """Of all buffers together."""
+
+    @property
+    def message(self) -> str:
+        text = f"{self.stages} stages"
+        if self.stages < self.asked:
+            text += f" of {self.asked} asked for, as more do not fit into shared memory"
+        copies = "; ".join(map(str, self.copies))
+        return f"{text}, {self.shared_bytes} bytes of shared memory: {copies}"
+
+
+@dataclass(frozen=True)
+class NotPipelined(Remark):
+    """A loop, or one load of it, that waits for memory in each iteration."""
+
+    kind: ClassVar[str] = "not pipelined"
+    what: str
+    """The tile that is loaded, or `the loop` for all that it loads."""
+    reason: str
+    because: Site | None = None
+    """The operation that is in the way, if it is another one."""
+
+    @property
+    def message(self) -> str:
+        text = f"{self.what}: {self.reason}"
+        return f"{text} ({self.because})" if self.because is not None else text

@@ -377,6 +377,15 @@ class Builder:
             return value
         return self.add("rename", [value], [(value.elem, len(table))], {"table": tuple(table)}).result
 
+    def gather(self, places: Sequence[tuple[Value, int]]) -> Value:
+        """Registers of several values, each (value, register), as one."""
+        values = list(dict.fromkeys(v for v, _ in places))
+        starts, at = dict[Value, int](), 0
+        for v in values:
+            starts[v], at = at, at + v.count
+        one = values[0] if len(values) == 1 else self.add("join", values, [(values[0].elem, at)]).result
+        return self.rename(one, [starts[v] + r for v, r in places])
+
     def select(self, condition: Value, a: Value, b: Value) -> Value:
         """a where the condition holds, else b."""
         return self.op("select", [condition, a, b], a.elem)

@@ -40,6 +40,7 @@ from . import (
 )
 from .barriers import insert_barriers
 from .context import LOWERINGS, Context
+from .depth_first import depth_first
 from .few_blocks import few_blocks
 from .in_parts import hold_less
 from .mask_loads import mask_loads
@@ -121,6 +122,7 @@ def finish(program: LaneProgram) -> None:
     insert_barriers(program)
     order_globals(program)
     hold_less(program)
+    depth_first(program)
     verify(program)
     tell_buffers(program)
 

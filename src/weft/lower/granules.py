@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from weft.ir.lane import Block, LaneOp, Value, is_elementwise
 
-__all__ = ["LAZY", "PARTS", "WIDE", "granules_of"]
+__all__ = ["LAZY", "PARTS", "WIDE", "granule_of", "granules_of"]
 
 WIDE = 32
 """Registers of a value that is one of a tile."""
@@ -39,11 +39,11 @@ def _note(block: Block, found: dict[Value, int], *, everything: bool) -> None:
         if one is None:
             continue
         if is_tile or (is_wide and op.name == "load" and op.attrs["space"] == "global"):
-            found[one] = _granule(op, found)
+            found[one] = granule_of(op, found)
         elif everything and op.name == "constant":
             found[one] = 1
         elif is_lazy(op) and (everything or is_wide or any(x in found for x in op.operands)):
-            found[one] = _granule(op, found)
+            found[one] = granule_of(op, found)
 
 
 def is_lazy(op: LaneOp) -> bool:
@@ -55,7 +55,7 @@ def _is_pure(block: Block) -> bool:
     return all(op.name in ("constant", "yield") or is_lazy(op) for op in block.walk())
 
 
-def _granule(op: LaneOp, found: dict[Value, int]) -> int:
+def granule_of(op: LaneOp, found: dict[Value, int]) -> int:
     """How many registers of the result of an operation are computed together, at least."""
     count = op.results[0].count
     if op.name in ("linear", "join"):

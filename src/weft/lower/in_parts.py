@@ -184,14 +184,7 @@ class _Writer:
 
     def _gathered(self, places: Sequence[Place]) -> Value:
         """Registers of several values as one."""
-        values = list(dict.fromkeys(v for v, _, _ in places))
-        start, at = {}, 0
-        for v in values:
-            start[v], at = at, at + v.count
-        one = values[0]
-        if len(values) > 1:
-            one = self.build.add("join", values, [(one.elem, at)]).result
-        return self.build.rename(one, [start[v] + r for v, r, _ in places])
+        return self.build.gather([(v, r) for v, r, _ in places])
 
     def _ensure(self, value: Value, registers: Iterable[int]) -> None:
         granule = self.plan.lazy[value]

@@ -32,7 +32,6 @@ from . import (
     memory,
     registers,
 )
-from .depth_first import depth_first, may_be_alone
 from .dialect import Dialect
 from .emitter import LLVM, Body, Emitter, Register
 from .lines import Lines
@@ -142,7 +141,6 @@ def emit_llvm(
     """LLVM IR as text; with `lines`, it says where in the source it is from."""
     verify(program)
     e = Emitter(program, dialect, fp_fusion)
-    threads = program.warps * program.lanes
     attributes = f"nounwind convergent {dialect.attributes(program, maxnreg or program.registers)}"
     first = next((op.span for op in program.body.walk() if op.span is not None), None)
     if lines and first is not None:
@@ -165,8 +163,6 @@ def emit_llvm(
     e.region(program.body)
     e.do("ret void")  # after an operation that returns, from a block that nothing goes to
     e.finish()
-    if may_be_alone(program):
-        function.lines[:] = depth_first(function.lines, threads)
     if program.shared_bytes:
         alignment = max(16, *(a.alignment for a in program.shared))
         e.module.globals.append(dialect.shared_memory(program, alignment))

@@ -1,0 +1,257 @@
+"""What a block alone on its multiprocessor loads is used up some registers at a time, where two blocks fit in then.
+
+    %a = load global, 32 registers             %a0 = load global, 4 registers
+    %b = load global, 32 registers             %b0 = load global, 4 registers
+    %s = mulf %a, %b                  becomes  %s0 = mulf %a0, %b0
+    %t = addf %s[even], %s[odd]                %t0 = addf %s0[even], %s0[odd]
+                                               %a1 = load global, 4 registers ...
+
+An operation of the lane program is for all registers: all loads of a turn come first, and most of what they give is
+held until the last operation. That is good for memory, as long as other blocks compute meanwhile. Of 512 threads with
+91 registers each there is one block at a time, and while it computes nothing is loaded: a sum over two arrays took
+284 us on an H200 so, where memory takes 251 us.
+
+So where the words that are held at a time leave room for one block only, what lies between two effects (stores,
+barriers, exchanges, branches) is divided into pieces, as many registers as a vector or an eighth of a tile has
+(granules.py), and written depth first, if that makes room for a second block. Loads change places with each other and
+with arithmetic, never with effects; volatile ones are effects. Counted is what is loaded, what is computed from it, and
+what a loop carries; addresses and masks are made where they are needed.
+
+Not done here: programs with matrix instructions, whose operands `sink_loads` orders; what is held across barriers by
+blocks that are larger still, see `held`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+
+from weft.ir.lane import ELEMENT_BITS, Block, Builder, LaneOp, LaneProgram, Value, is_elementwise
+
+from .granules import granule_of
+
+__all__ = ["depth_first", "is_crowded"]
+
+LEAST_THREADS = 256
+"""Of a block: smaller ones have others beside them with as many registers as there may be."""
+SPARE = 12
+"""Registers of a thread that are to be left for what is not counted, if two blocks are to fit."""
+ALIASES = ("rename", "join")
+MOVABLE = ("constant", "program_id", "num_programs", "undefined", "linear", *ALIASES, "pack", "unpack", "permute")
+"""Operations without effects and without regions, beside those on elements and loads."""
+Piece = tuple[Value, int]
+"""(a result, which of its granules)."""
+
+
+def depth_first(program: LaneProgram) -> None:
+    """Put what lies between two effects into another order, where that lets two blocks run at a time."""
+    if program.warps * program.lanes < LEAST_THREADS or program.registers:
+        return
+    operations = list(program.body.walk())
+    if any(op.name == "instruction" for op in operations):
+        return
+    uses = Counter(x for op in operations for x in op.operands)
+    shown = {v.value for v in program.variables}
+    for block in (program.body, *(region for op in operations for region in op.regions)):
+        carried = block.arguments if block is not program.body else ()
+        ops: list[LaneOp] = []
+        for run in _runs(block):
+            ops += _arranged(run, program, uses, shown, carried) if _is_movable(run[0]) else run
+        block.ops[:] = ops
+
+
+def is_crowded(words: int, program: LaneProgram) -> bool:
+    """Whether registers for so many words of each thread leave no room for a second block."""
+    return 2 * program.warps * program.lanes * words > program.machine.registers
+
+
+def _words(elem: str, registers: int) -> int:
+    """Registers of 32 bits; a condition is in a register of its own kind."""
+    return 0 if elem == "i1" else -(-registers * ELEMENT_BITS[elem] // 32)
+
+
+def _all_words(values: Iterable[Value]) -> int:
+    return sum(_words(v.elem, v.count) for v in values)
+
+
+def _is_movable(op: LaneOp) -> bool:
+    """Whether an operation has no effects, or is a load of what nobody writes meanwhile."""
+    if op.name == "load":
+        return op.attrs["space"] == "global" and not op.attrs.get("volatile")
+    return len(op.results) == 1 and (op.name in MOVABLE or is_elementwise(op.name))
+
+
+def _runs(block: Block) -> Iterator[list[LaneOp]]:
+    """The operations of a block: those without effects that follow each other, and the others one by one."""
+    run: list[LaneOp] = []
+    for op in block.ops:
+        if _is_movable(op):
+            run.append(op)
+            continue
+        if run:
+            yield run
+        yield [op]
+        run = []
+    if run:
+        yield run
+
+
+def _arranged(
+    ops: list[LaneOp], program: LaneProgram, uses: Counter[Value], shown: set[Value], carried: Sequence[Value]
+) -> list[LaneOp]:
+    """The operations between two effects, depth first if they need it and it helps."""
+    loads = any(op.name == "load" for op in ops)
+    if not loads or not is_crowded(_all_words(op.result for op in ops), program):
+        return ops
+    run = _Run(ops, uses)
+    through = _all_words(carried) + min(_all_words(run.outside - set(carried)), SPARE)
+    if not is_crowded(run.held(run.pieces) + through, program):
+        return ops
+    order = run.depth_first(run.wanted)
+    if is_crowded(run.held(order) + through + SPARE, program):
+        return ops
+    kept = [op for op in ops if op.result in run.left or op.result in shown]
+    return run.written(run.depth_first([*order, *run.pieces_of(kept)]), kept)
+
+
+class _Run:
+    """Operations between two effects, in pieces."""
+
+    def __init__(self, ops: Sequence[LaneOp], uses: Counter[Value]) -> None:
+        self.granule: dict[Value, int] = {}
+        here = Counter(x for op in ops for x in op.operands)
+        self.left = {op.result for op in ops if uses[op.result] > here[op.result]}
+        """What is used behind the run."""
+        self.needs: dict[Piece, list[Piece]] = {}
+        """Of each piece, those that it is made of, those with the longest ways first."""
+        self.words: dict[Piece, int] = {}
+        """What is loaded or computed from that, in words."""
+        self.outside: set[Value] = set()
+        """What is used from before the run."""
+        ways: dict[Piece, int] = {}
+        tiles: set[Value] = set()
+        for op in ops:
+            value = op.result
+            is_load = op.name == "load"
+            self.granule[value] = int(op.attrs["vector"]) if is_load else granule_of(op, self.granule)
+            if is_load or tiles.intersection(op.operands):
+                tiles.add(value)
+            for piece in self.pieces_of([op] if op.name not in ALIASES else []):
+                registers = self._registers(piece)
+                origins = [self._origin(x, r) for x in op.operands for r in _needed(x, value.count, registers)]
+                inside = dict.fromkeys((x, r // self.granule[x]) for x, r in origins if x in self.granule)
+                self.outside.update(x for x, _ in origins if x not in self.granule and _is_held(x))
+                ways[piece] = 1 + max((ways[x] for x in inside), default=0)
+                self.needs[piece] = sorted(inside, key=lambda x: -ways[x])
+                self.words[piece] = _words(value.elem, len(registers)) if value in tiles else 0
+        self.pieces = list(self.needs)
+        loads = [p for p in self.pieces if _maker(p[0]).name == "load"]
+        self.wanted = [*self.pieces_of(op for op in ops if op.result in self.left), *loads]
+
+    def pieces_of(self, ops: Iterable[LaneOp]) -> list[Piece]:
+        """The pieces of what operations give, under whatever name."""
+        found: dict[Piece, None] = {}
+        for op in ops:
+            value = op.result
+            if op.name not in ALIASES:
+                found.update(((value, k), None) for k in range(-(-value.count // self.granule[value])))
+                continue
+            origins = (self._origin(value, r) for r in range(value.count))
+            found.update(((x, r // self.granule[x]), None) for x, r in origins if x in self.granule)
+        return list(found)
+
+    def _registers(self, piece: Piece) -> range:
+        value, k = piece
+        return range(k * self.granule[value], min(value.count, (k + 1) * self.granule[value]))
+
+    def _origin(self, value: Value, register: int) -> tuple[Value, int]:
+        """A register under the name that it was made with."""
+        while value in self.granule and (op := _maker(value)).name in ALIASES:
+            if op.name == "rename":
+                value, register = op.operands[0], op.attrs["table"][register]
+            else:
+                value, register = next(islice(((x, r) for x in op.operands for r in range(x.count)), register, None))
+        return value, register
+
+    def depth_first(self, roots: Iterable[Piece]) -> list[Piece]:
+        """The roots, in their order, and what they are made of, each after what it needs, and that as late as can be.
+
+        Of what a piece needs, what takes the longest way comes first: sums one after the other begin with the first.
+        """
+        done: dict[Piece, None] = {}
+        stack = [(piece, iter(self.needs[piece])) for piece in reversed(list(roots))]
+        while stack:
+            piece, needs = stack[-1]
+            missing = next((x for x in needs if x not in done), None) if piece not in done else None
+            if missing is not None:
+                stack.append((missing, iter(self.needs[missing])))
+            else:
+                done[piece] = None
+                stack.pop()
+        return list(done)
+
+    def held(self, order: Sequence[Piece]) -> int:
+        """The most words that are held at a time, of what is used in the run."""
+        left = Counter(x for piece in order for x in self.needs[piece])
+        now = most = 0
+        for piece in order:
+            if left[piece]:
+                now += self.words[piece]
+                most = max(most, now)
+            for x in self.needs[piece]:
+                left[x] -= 1
+                now -= 0 if left[x] else self.words[x]
+        return most
+
+    def written(self, order: Sequence[Piece], kept: Sequence[LaneOp]) -> list[LaneOp]:
+        """The pieces as operations, and then the values that are kept, under their names."""
+        build, made = Builder(Block()), dict[Piece, Value]()
+        for piece in order:
+            op, registers = _maker(piece[0]), self._registers(piece)
+            count, attrs, build.span = op.result.count, op.attrs, op.span
+            given = [self._gathered(build, made, x, _needed(x, count, registers)) for x in op.operands]
+            if op.name == "linear":
+                attrs = {**attrs, "registers": tuple(attrs["registers"][r] for r in registers)}
+            made[piece] = build.add(op.name, given, [(op.result.elem, len(registers))], attrs).result
+        for op in kept:
+            value, build.span = op.result, op.span
+            found = self._gathered(build, made, value, range(value.count))
+            value.op = build.add("rename", [found], (), {"table": tuple(range(value.count))})
+            value.op.results = (value,)
+        return build.block.ops
+
+    def _gathered(self, build: Builder, made: dict[Piece, Value], x: Value, registers: Sequence[int]) -> Value:
+        """Registers of a value, from the pieces where it has them."""
+        places: list[tuple[Value, int]] = []
+        for value, r in (self._origin(x, r) for r in registers):
+            if value in self.granule:
+                k, r = divmod(r, self.granule[value])
+                value = made[value, k]
+            places.append((value, r))
+        return build.gather(places)
+
+
+def _maker(value: Value) -> LaneOp:
+    assert value.op is not None
+    return value.op
+
+
+def _is_held(value: Value) -> bool:
+    """Whether a value from before the run is in registers."""
+    return value.op is None or value.op.name not in ("constant", "linear")
+
+
+def _needed(x: Value, count: int, registers: Sequence[int]) -> Sequence[int]:
+    """The registers of an operand that some of a result's are made of: as many, several for each, or one for several.
+
+    >>> address, halves = Value("i64", 2), Value("f16", 16)
+    >>> _needed(address, 8, range(4, 8)), _needed(halves, 8, range(2))
+    ([1], [0, 1, 2, 3])
+    """
+    if x.count == count:
+        return registers
+    each = max(x.count, count) // min(x.count, count)
+    if x.count > count:
+        return [r * each + i for r in registers for i in range(each)]
+    return list(dict.fromkeys(r // each for r in registers))

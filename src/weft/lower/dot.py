@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from xdsl.ir import Operation
 
 from weft.base import CompilationError
+from weft.ir import int_value, tt
 from weft.ir.lane import ELEMENT_BITS, Value
 from weft.layouts import LinearLayout, f2
 from weft.targets.instruction import Instruction
@@ -26,6 +27,7 @@ from weft.targets.table import available, instruction, products
 
 from . import fragments
 from .context import Context, lowering, tile_shape
+from .telling import tell_product
 from .unfit import left_over, named, no_instruction, other_lanes, other_sums, other_warps
 
 LONGEST = ((1 << 31) - 1) // (128 * 128)
@@ -42,6 +44,7 @@ def _dot(c: Context, op: Operation) -> None:
         raise other_warps(product.elsewhere(), [*op.operands], product.layouts, c.build.span)
     if product.holds_rows():
         c[op.results[0]] = product.by_multiplying()
+        tell_product(c, op, None, depth * len(fragments.elements(product.layouts[2])), _why_multiplied(c, op, product))
         return
     for entry in product.candidates():
         along = product.summed_order(entry)
@@ -49,8 +52,26 @@ def _dot(c: Context, op: Operation) -> None:
             if entry.params.get("saturating") and _cannot_overflow(c, op, product.depth):
                 entry = instruction(entry.params["saturating"])
             c[op.results[0]] = product.by_instruction(entry, along)
+            count = depth // entry.shape[2] * len(product.origins(entry, fragments.held(product.layouts[2])))
+            tell_product(c, op, entry, count)
             return
     raise _unfit(c, op, product)
+
+
+def _why_multiplied(c: Context, op: Operation, product: _Product) -> str:
+    """Why lanes multiply element by element."""
+    left, right, total = (v.elem for v in product.values)
+    precision = int_value(op.properties["inputPrecision"]) if "inputPrecision" in op.properties else None
+    if left == "f32" and precision != tt.InputPrecision.TF32:
+        return "f32 is multiplied in full precision, as input_precision asks"
+    found = product.candidates()
+    if not found:
+        return f"{c.machine.name} has none for {left} times {right} summed in {total}"
+    m, n, k = (min(entry.shape[i] for entry in found) for i in range(3))
+    rows, columns = product.shape[-2:]
+    if rows < m or columns < n or product.depth < k:
+        return f"the smallest is {m}x{n}x{k}, the product {rows}x{columns}x{product.depth}"
+    return "the layouts give each lane whole rows of the left operand and whole columns of the right one"
 
 
 def _cannot_overflow(c: Context, op: Operation, depth: int) -> bool:

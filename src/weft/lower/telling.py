@@ -11,15 +11,16 @@ from collections.abc import Callable, Collection, Mapping
 from xdsl.ir import Operation, SSAValue
 
 from weft.analysis import limit_of_run, lines_of_buffers
-from weft.base.remarks import AccessWidth, Alternative, Barrier, Conversion, SharedBuffer, Site
-from weft.ir import element_of, pointee_of, site_of, span_of, type_text
-from weft.ir.gpu import encoding_of, told_layout
+from weft.base.remarks import AccessWidth, Alternative, Barrier, Conversion, ProductBy, SharedBuffer, Site
+from weft.ir import element_of, pointee_of, shape_of, site_of, span_of, type_text
+from weft.ir.gpu import MemDescType, encoding_of, told_layout
 from weft.ir.lane import Allocation, LaneOp, LaneProgram
 from weft.layouts.plan import Plan
+from weft.targets.instruction import Instruction
 
-from .context import Context, tile_shape
+from .context import Context, elem_of, tile_shape
 
-__all__ = ["tell_barriers", "tell_buffers", "tell_conversion", "tell_width"]
+__all__ = ["tell_barriers", "tell_buffers", "tell_conversion", "tell_product", "tell_width"]
 
 
 def tell_width(
@@ -72,6 +73,17 @@ def tell_conversion(c: Context, plan: Plan, elem: str) -> None:
         tuple(others),
     )
     c.program.remarks.add(remark)
+
+
+def tell_product(c: Context, op: Operation, entry: Instruction | None, count: int, reason: str = "") -> None:
+    """By which instruction a product is computed, and how many of it."""
+    if not c.program.remarks:
+        return
+    tiles = [x.type for x in (op.operands[0], op.operands[1], op.results[0])]
+    left, right, total = (type_text(x.element_type) if isinstance(x, MemDescType) else elem_of(x) for x in tiles)
+    left_shape, shape = (tuple(x.shape) if isinstance(x, MemDescType) else shape_of(x) for x in (tiles[0], tiles[2]))
+    name = entry.name if entry is not None else ""
+    c.program.remarks.add(ProductBy(span_of(op), (*shape, left_shape[-1]), (left, right, total), name, count, reason))
 
 
 def tell_buffers(program: LaneProgram) -> None:

@@ -77,7 +77,7 @@ from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from weft.analysis import AxisFacts
 from weft.base import LayoutError
-from weft.base.remarks import LayoutChosen, RemarkCollector, Wish
+from weft.base.remarks import InstructionDeclined, LayoutChosen, RemarkCollector, Wish
 from weft.ir import (
     bit_width,
     element_of,
@@ -104,7 +104,7 @@ from .blocks_of_clusters import Bases, Clusters, divided, own_shape
 from .blocks_of_threads import VECTOR_BITS, access_layout, blocked_for, multiplying_layout
 from .buffered_tiles import is_multiplied
 from .matrix_layouts import matrix_layouts
-from .nvidia.warpgroup_products import warpgroup_layout
+from .nvidia.warpgroup_products import OF_GROUPS, warpgroup_layout
 
 __all__ = ["SHAPES", "TURNED_VIEWS", "VIEWS", "AnyLayout", "Choices", "carried", "linear_of", "natural_result"]
 
@@ -156,6 +156,8 @@ class Choices:
         """Small loads that are loaded as they are spread, or are copied."""
         self.products: dict[Operation, AnyLayout] = {}
         """The layouts of their results."""
+        self.declined: dict[Operation, str] = {}
+        """Why they are not products of several warps together."""
         self.operands: dict[Operation, list[AnyLayout]] = {}
         """The layouts of the two operands of each product whose operands lie in registers."""
         self.narrow: set[AnyLayout] = set()
@@ -208,6 +210,8 @@ class Choices:
             what = span_of_value(first), tile_text(first.type), tuple(names), layout
             remarks.add(LayoutChosen(*what, by, tuple(wishes)))
         self.spread = copied
+        for op, reason in self.declined.items():
+            remarks.add(InstructionDeclined(site_of(op).span, OF_GROUPS, reason))
 
     # -- groups -----------------------------------------------------------------------------------------------------
 
@@ -567,16 +571,18 @@ class Choices:
         elements = [str(element_of(x.type)) for x in op.operands]
         precision = int_value(op.properties["inputPrecision"]) if "inputPrecision" in op.properties else None
         precise = elements[0] == "f32" and precision != tt.InputPrecision.TF32  # without the attribute: ieee
-        group = None if precise else warpgroup_layout(op, shape, self.machine, self.warps, self.accesses.get)
-        found = () if precise or group is not None else products(self.machine, *elements)
+        group = "" if precise else warpgroup_layout(op, shape, self.machine, self.warps, self.accesses.get)
+        found = () if precise or not isinstance(group, str) else products(self.machine, *elements)
         made = matrix_layouts(found, shape, shape_of(a.type)[-1], self.warps, _is_chained(op), cga)
-        if group is not None:
+        if not isinstance(group, str):
             layout: AnyLayout = divided(group, cga)
         elif made is not None:
             *self.operands[op], layout = made
         else:
             layout = lanes = divided(multiplying_layout(shape, self.lanes, self.warps), cga)
             self.operands[op] = [DotOperandLayout(i, lanes, 0) for i in range(2)]
+        if isinstance(group, str) and group:
+            self.declined[op] = group
         self.products[op] = layout
         self._unite([op.operands[2], result])
         self._vote(op, result, PRODUCT, lambda: layout)

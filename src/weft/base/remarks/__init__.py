@@ -4,6 +4,7 @@ from .barriers import Barrier
 from .layouts import LayoutChanged, LayoutChosen, LayoutKept
 from .loops import NotPipelined, Pipelined
 from .memory import AccessWidth, Conversion, SharedBuffer
+from .products import InstructionDeclined, ProductBy
 from .remark import KINDS, NO_REMARKS, Alternative, Copy, Remark, RemarkCollector, Remarks, Site, Wish
 
 __all__ = [
@@ -26,6 +27,9 @@ __all__ = [
     "AccessWidth",
     "Conversion",
     "SharedBuffer",
+    # products
+    "ProductBy",
+    "InstructionDeclined",
     # loops
     "Pipelined",
     "NotPipelined",

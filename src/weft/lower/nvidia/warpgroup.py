@@ -29,6 +29,7 @@ from weft.targets.table import products
 
 from ..context import Context, elem_of, lowering, tile_shape
 from ..fragments import assembled, held, points
+from ..telling import tell_product
 from ..unfit import named, not_readable, other_lanes
 from .matrices import Matrix, matrix_of, origin, places, start
 from .mbarriers import holds
@@ -139,6 +140,7 @@ def _warp_group_dot(c: Context, op: Operation) -> None:
         raise other_lanes(smallest, 2, result, layout, c.build.span, wanted)
     product = _Product(c, a, b, acc, result, [x for x in candidates if x.shape[1] == n])
     found = product.written(rest[0] if rest else None, op.imprecise)
+    tell_product(c, op, product.entry, len(product.origins) * (product.depth // product.entry.shape[2]))
     if not holds(op, "isAsync"):
         found = c.build.add("await", [found], [(found.elem, found.count)], {"isa": "wgmma", "pending": 0}).result
     c[result] = found

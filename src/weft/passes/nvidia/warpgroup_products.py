@@ -17,6 +17,7 @@ Not done here: products that go on while others are prepared (`isAsync`), copies
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from math import inf
 
 from xdsl.dialects.builtin import IntegerAttr, i1
@@ -31,12 +32,13 @@ from weft.layouts import BlockedLayout, DistributedLayout, NVMMASharedLayout
 from weft.layouts.plan import plan_local_access
 from weft.machines import Machine
 from weft.ops.table import ROWS
-from weft.targets.table import products
+from weft.targets.table import available, products
 
 from ..blocks_of_clusters import Bases
 
-__all__ = ["allocated", "contiguous_dim", "warpgroup_layout", "warpgroup_product"]
+__all__ = ["OF_GROUPS", "allocated", "contiguous_dim", "warpgroup_layout", "warpgroup_product"]
 
+OF_GROUPS = "wgmma"
 GROUP = 4
 """Warps that multiply together."""
 LOOPS = ("scf.for", "scf.while")
@@ -60,19 +62,25 @@ def contiguous_dim(value: SSAValue, access: AccessOf) -> int | None:
 
 def warpgroup_layout(
     op: Operation, shape: Sequence[int], machine: Machine, warps: int, access: AccessOf
-) -> DistributedLayout | None:
-    """The result's layout where a product can be made of wgmma; None where it cannot. `shape` is a block's part."""
+) -> DistributedLayout | str:
+    """The result's layout where a product can be made of wgmma, else why it cannot: nothing is said of a machine that
+    has none. `shape` is a block's part."""
     a, b, _ = op.operands
     depth = shape_of(a.type)[-1]
     left, right, total = (type_text(element_of(x.type)) for x in (a, b, op.results[0]))
     found = products(machine, left, right, total, GROUP)
-    if not found or len(shape) != 2 or warps % GROUP:
-        return None
+    if not found:
+        return f"it has no {left} times {right} summed in {total}" if _has_groups(machine) else ""
+    if len(shape) != 2:
+        return "a product with a batch is several of them"
+    if warps % GROUP:
+        return f"it is for {GROUP} warps together, and num_warps is {warps}"
     precision = int_value(op.properties["inputPrecision"]) if "inputPrecision" in op.properties else None
     if left == "f32" and precision != tt.InputPrecision.TF32:
-        return None
+        return "it multiplies f32 in the precision of tf32, which input_precision does not allow"
     if bit_width(element_of(a.type)) != 16 and contiguous_dim(b, access) == 1 and _is_in_loop(b):
-        return None  # it would be turned round in each turn: mma.sync takes bytes as they lie, in a third of the time
+        # it would be turned round in each turn: mma.sync takes bytes as they lie, in a third of the time
+        return "it reads elements of 8 bits along the summed dimension only, and the right operand lies along the other"
     rows, columns = shape
     m, widest, k = found[0].shape
     by_rows = min(warps, max(GROUP, rows // m * GROUP))
@@ -80,9 +88,14 @@ def warpgroup_layout(
     n = min(widest, columns // by_columns)
     entry = next((x for x in found if x.shape[1] == n), None)
     if entry is None or rows % m or depth % k:
-        return None
+        return f"its rows are {m}, its columns 8 to {widest} and its depth {k}, the product is {rows}x{columns}x{depth}"
     layout: DistributedLayout = entry.params["named"]([by_rows, by_columns])
     return layout
+
+
+@lru_cache(maxsize=64)
+def _has_groups(machine: Machine) -> bool:
+    return any("multiplies" in entry.params and entry.params.get("warps", 1) == GROUP for entry in available(machine))
 
 
 def _is_in_loop(value: SSAValue) -> bool:

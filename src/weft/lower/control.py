@@ -29,13 +29,13 @@ def _arguments(c: Context, values: Sequence[SSAValue]) -> tuple[Value, ...]:
 
 def _body(c: Context, ops: Sequence[Operation], block: Block) -> None:
     before = c.inside(block)
-    _turn(c, ops)
+    _operations(c, ops)
     c.restore(before)
 
 
-def _turn(c: Context, ops: Sequence[Operation]) -> None:
+def _operations(c: Context, ops: Sequence[Operation]) -> None:
     stores = ("tt.store", "weft.store_row")
-    c.has_stored = c.has_stored or any(op.name in stores for outer in ops for op in walk(outer))  # a turn before
+    c.has_stored = c.has_stored or any(op.name in stores for outer in ops for op in walk(outer))  # an iteration before
     c.block(ops)
 
 
@@ -54,7 +54,7 @@ def _for(c: Context, op: Operation) -> None:
     c[inner.args[0]] = index
     _spread(c, inner.args[1:], block.arguments[1:], tables, kept)
     *ops, last = inner.ops
-    _turn(c, ops)
+    _operations(c, ops)
     c.build.add("yield", _some(c, last.operands, kept))
     c.restore(before)
     kinds = [(elem_of(r.type), len(k)) for r, k in zip(op.results, kept, strict=True)]

@@ -3,6 +3,18 @@
 `weft.layouts.plan` has decided; here each stage is written down: the steps of a conversion within a warp (elements are
 packed in words, selects exchange registers where a parity of the lane index is odd, shuffles move them), and trips
 through shared memory.
+
+A trip that needs more memory than there is takes several rounds. The highest bits of an offset are the number of the
+round in which its element is moved; the bits below them say where in memory, which is the same memory in each round.
+For 8 elements and memory for 4, bit 2 of the offset is the round. Two ways for it to come about:
+
+    register bits add 1 and 4, the lane bit adds 2    registers 0 and 1 are stored in round 0, 2 and 3 in round 1
+    the register bit adds 1, lane bits add 2 and 4    both registers are stored in both rounds: in round 0 by lanes
+                                                      0 and 1, in round 1 by lanes 2 and 3
+
+In the first case each register has a round of its own, and a round names its registers (`_starts`). In the second one
+the round depends on the lane, so the store has a mask, (lane >> 1) == round (`_in_round`). Loads are done alike; a lane
+that takes no part in a round keeps what it has.
 """
 
 from __future__ import annotations
@@ -139,10 +151,10 @@ def _trip(c: Context, value: Value, how: Trip) -> Value:
     width = max(8, how.element_bits) // 8
     found: dict[int, Value] = {}  # what is loaded, by the rounds in which it is
     size = (1 << len(how.memory)) // how.repetitions
-    for turn in range(how.repetitions):
-        _store(c, value, how, base, width, turn, size)
-        rounds = min(turn ^ x for x in _rounds(how.load_map, size))
-        found[rounds] = _load(c, value.elem, how, base, width, turn, size, found.get(rounds))
+    for number in range(how.repetitions):
+        _store(c, value, how, base, width, number, size)
+        rounds = min(number ^ x for x in _rounds(how.load_map, size))
+        found[rounds] = _load(c, value.elem, how, base, width, number, size, found.get(rounds))
     parts = [found[k] for k in sorted(found)]
     loaded = (
         parts[0] if len(parts) == 1 else c.build.add("join", parts, [(value.elem, sum(p.count for p in parts))]).result
@@ -177,34 +189,34 @@ def _rounds(side: LinearLayout, size: int) -> list[int]:
     return f2.span([x for part in _moving(side, size) for x in part if rows.add(x)])
 
 
-def _turns(side: LinearLayout, offsets: Sequence[int], turn: int, size: int, vector: int) -> list[int]:
+def _starts(side: LinearLayout, offsets: Sequence[int], number: int, size: int, vector: int) -> list[int]:
     """Which groups of `vector` registers are moved in one round, by some lanes at least."""
     rounds = _rounds(side, size)
-    return [i for i in range(0, len(offsets), vector) if offsets[i] // size ^ turn in rounds]
+    return [i for i in range(0, len(offsets), vector) if offsets[i] // size ^ number in rounds]
 
 
-def _in_turn(c: Context, side: LinearLayout, offsets: Sequence[int], turn: int, size: int) -> Value | None:
+def _in_round(c: Context, side: LinearLayout, offsets: Sequence[int], number: int, size: int) -> Value | None:
     """For each group of registers which lanes move it in this round; None for all."""
     moving = _moving(side, size)
     if not any(map(any, moving)):
         return None
     mine = c.build.linear([x // size for x in offsets], *moving)
-    return c.build.op("arith.cmpi", [mine, c.build.constant("i32", turn)], "i1", predicate=0)
+    return c.build.op("arith.cmpi", [mine, c.build.constant("i32", number)], "i1", predicate=0)
 
 
-def _store(c: Context, value: Value, how: Trip, base: Value, width: int, turn: int, size: int) -> None:
+def _store(c: Context, value: Value, how: Trip, base: Value, width: int, number: int, size: int) -> None:
     columns = how.store_map.in_columns("register")
     order = _registers(how.store, _kept(columns, how.store_masks["register"]))
     offsets = [f2.multiply(columns, r) for r in order]
     vector = 1 << how.store.vector
-    starts = _turns(how.store_map, offsets, turn, size, vector)
+    starts = _starts(how.store_map, offsets, number, size, vector)
     ordered = c.build.rename(value, [order[i + k] for i in starts for k in range(vector)])
     if how.store.instruction != "shared":
         _matrix_store(c, ordered, how, base, [offsets[i] for i in starts], width, size)
         return
     moving = ([x % size * width for x in part] for part in _places(how.store_map))
     address = c.build.linear([offsets[i] % size * width for i in starts], *moving)
-    conditions = [_in_turn(c, how.store_map, [offsets[i] for i in starts], turn, size)]
+    conditions = [_in_round(c, how.store_map, [offsets[i] for i in starts], number, size)]
     conditions += [
         c.build.op("arith.cmpi", [c.index(d, how.store_masks[d]), c.build.constant("i32", 0)], "i1", predicate=0)
         for d in ("lane", "warp")
@@ -214,17 +226,17 @@ def _store(c: Context, value: Value, how: Trip, base: Value, width: int, turn: i
 
 
 def _load(
-    c: Context, elem: str, how: Trip, base: Value, width: int, turn: int, size: int, before: Value | None
+    c: Context, elem: str, how: Trip, base: Value, width: int, number: int, size: int, before: Value | None
 ) -> Value:
     """What is loaded in one round; lanes that take no part in it keep what they had before."""
     order, offsets = _load_order(how)
     vector = 1 << how.load.vector
-    starts = _turns(how.load_map, offsets, turn, size, vector)
+    starts = _starts(how.load_map, offsets, number, size, vector)
     if how.load.instruction != "shared":
         return _matrix_load(c, elem, how, base, [offsets[i] for i in starts], width, size)
     moving = ([x % size * width for x in part] for part in _places(how.load_map))
     address = c.build.linear([offsets[i] % size * width for i in starts], *moving)
-    mask = _in_turn(c, how.load_map, [offsets[i] for i in starts], turn, size)
+    mask = _in_round(c, how.load_map, [offsets[i] for i in starts], number, size)
     space = "shared"
     if how.scope == "cluster":
         space, base = "cluster", _remote(c, how, base, [order[i] for i in starts])
@@ -254,9 +266,12 @@ def _loaded_order(how: Trip, size: int) -> list[int]:
     """For each register of the result where among those loaded it is; copies are where the register they copy is."""
     order, offsets = _load_order(how)
     vector = 1 << how.load.vector
-    first = sorted({min(turn ^ x for x in _rounds(how.load_map, size)) for turn in range(how.repetitions)})
+    first = sorted({min(number ^ x for x in _rounds(how.load_map, size)) for number in range(how.repetitions)})
     sequence = [
-        order[i + k] for turn in first for i in _turns(how.load_map, offsets, turn, size, vector) for k in range(vector)
+        order[i + k]
+        for number in first
+        for i in _starts(how.load_map, offsets, number, size, vector)
+        for k in range(vector)
     ]
     columns = how.load_map.in_columns("register")
     place = {f2.multiply(columns, r): k for k, r in enumerate(sequence)}

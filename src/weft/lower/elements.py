@@ -87,7 +87,7 @@ def _masked(c: Context, ops: Sequence[Operation], going: Value) -> None:
 
 
 def repeated(c: Context, op: Operation) -> None:
-    """scf.while: the values that it hands on are those of each element's own last turn."""
+    """scf.while: the values that it hands on are those of each element's own last iteration."""
     first, second = (region.blocks[0] for region in op.regions)
     handed = _arguments(c, list(op.results))
     going, carried = Value("i1", c.width), _arguments(c, list(first.args))

@@ -38,7 +38,9 @@ def group_of_users(c: Context, tile: SSAValue, bits: int) -> tuple[int, ...]:
 
 
 def _conversions(tile: SSAValue, seen: set[SSAValue]) -> Iterator[Operation]:
-    """Conversions of a tile, and of what is computed from it element by element, also in the next turn of a loop."""
+    """Conversions of a tile, and of what is computed from it element by element, also in the next iteration of a
+    loop.
+    """
     for use in tile.uses:
         op = use.operation
         if op.name == "ttg.convert_layout":

@@ -67,6 +67,6 @@ def _with_gaps(c: Context, offset: Value, bits: int, gaps: Gaps) -> Value:
     terms = [offset]
     for interval, padding in gaps:
         if bits // interval:
-            turns = c.build.op("arith.shrui", [offset, c.number(interval.bit_length() - 1)], "i32")
-            terms.append(c.build.op("arith.muli", [turns, c.number(padding)], "i32"))
+            before = c.build.op("arith.shrui", [offset, c.number(interval.bit_length() - 1)], "i32")
+            terms.append(c.build.op("arith.muli", [before, c.number(padding)], "i32"))
     return c.plus(*terms)

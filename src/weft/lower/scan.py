@@ -116,7 +116,7 @@ class _Scan:
         """i1: whether an i32 is a number."""
         return self.c.build.op("arith.cmpi", [value, self.c.number(number)], "i1", predicate=0)
 
-    def turn(self, bits: Sequence[int], k: int) -> int:
+    def place(self, bits: Sequence[int], k: int) -> int:
         """The bits of a place that is the k-th of a segment in the order of the scan."""
         return f2.multiply(bits, k ^ (1 << len(bits)) - 1 if self.reverse else k)
 
@@ -141,7 +141,7 @@ class _Scan:
                 both = self.combine(front, whole)
                 whole = self.select(group.exists, both, whole) if group.exists is not None else both
             parts.append(whole)
-            names += [r | self.turn(bits, k) for k in range(len(rows)) for r in group.registers]
+            names += [r | self.place(bits, k) for k in range(len(rows)) for r in group.registers]
         return self.take(self.joined(parts), names, registers)
 
     def joined(self, parts: Sequence[Values]) -> Values:
@@ -157,7 +157,7 @@ class _Scan:
         base = _without(registers, bits)
         found: list[Values] = []
         for k in range(1 << len(bits)):
-            row = self.take(values, registers, [r | self.turn(bits, k) for r in base])
+            row = self.take(values, registers, [r | self.place(bits, k) for r in base])
             found.append(self.combine(found[-1], row) if found else row)
         return found
 
@@ -188,9 +188,9 @@ class _Scan:
         rows, base = self.rows(bits, values, registers), _without(registers, bits)
         found = []
         for group in self.before(level + 1, rows[-1], base):
-            found.append(_Before([r | self.turn(bits, 0) for r in group.registers], group.values, group.exists))
+            found.append(_Before([r | self.place(bits, 0) for r in group.registers], group.values, group.exists))
             own = self.joined([self.take(row, base, group.registers) for row in rows[:-1]])
-            names = [r | self.turn(bits, k) for k in range(1, len(rows)) for r in group.registers]
+            names = [r | self.place(bits, k) for k in range(1, len(rows)) for r in group.registers]
             if group.values is not None:
                 front = self.take(group.values, group.registers, group.registers * (len(rows) - 1))
                 both = self.combine(front, own)
@@ -206,8 +206,8 @@ class _Scan:
         scanned = self.along_lanes(bits, values)
         before = self.predecessor(bits)
         own = [c.build.shuffle(v, before) for v in scanned]
-        turn = c.plus(c.index("lane", sum(bits)), c.number(-sum(bits) if self.reverse else 0))
-        exists = c.build.op("arith.cmpi", [turn, c.number(0)], "i1", predicate=1)
+        number = c.plus(c.index("lane", sum(bits)), c.number(-sum(bits) if self.reverse else 0))
+        exists = c.build.op("arith.cmpi", [number, c.number(0)], "i1", predicate=1)
         return own, exists, self.total_of_lanes(level, scanned)
 
     def by_butterflies(self, bits: Sequence[int]) -> bool:
@@ -266,10 +266,10 @@ class _Scan:
             by_lane = [0] * mask.bit_length()
             for i, bit in enumerate(bits):
                 by_lane[bit.bit_length() - 1] = 1 << i
-            turn = c.plus(c.build.linear((0,), by_lane), c.number(1 if self.reverse else -1))
+            number = c.plus(c.build.linear((0,), by_lane), c.number(1 if self.reverse else -1))
             near = c.number(0)
             for i, bit in enumerate(bits):
-                one = c.build.op("arith.shrui", [turn, c.number(i)], "i32")
+                one = c.build.op("arith.shrui", [number, c.number(i)], "i32")
                 one = c.build.op("arith.andi", [one, c.number(1)], "i32")
                 near = c.plus(near, c.build.op("arith.muli", [one, c.number(bit)], "i32"))
         return c.plus(near, c.index("lane", kept)) if kept else near
@@ -281,16 +281,16 @@ class _Scan:
         by_warp = [0] * (c.program.warps.bit_length() - 1)
         for i, bit in enumerate(bits):
             by_warp[bit.bit_length() - 1] = 1 << i
-        turn = c.build.linear((count - 1 if self.reverse else 0,), (), by_warp)
+        number = c.build.linear((count - 1 if self.reverse else 0,), (), by_warp)
         rows = self.exchanged(level, values, registers)
         own = total = rows[0]
         for k in range(1, count):
             if k > 1:
-                here = c.build.op("arith.cmpi", [turn, c.number(k)], "i1", predicate=5)
+                here = c.build.op("arith.cmpi", [number, c.number(k)], "i1", predicate=5)
                 own = self.select(here, total, own)
             if k + 1 < count or level + 1 < len(self.segments):
                 total = self.combine(total, rows[k])
-        return own, c.build.op("arith.cmpi", [turn, c.number(0)], "i1", predicate=1), total
+        return own, c.build.op("arith.cmpi", [number, c.number(0)], "i1", predicate=1), total
 
     def exchanged(self, level: int, values: Values, registers: list[int]) -> list[Values]:
         """The totals of all warps of a segment, in the order of the scan, in every lane that belongs to them."""

@@ -195,12 +195,12 @@ def _by_round(columns: Sequence[int], registers: Sequence[int], log: int) -> tup
     other: list[int] = []
     rows = f2.Echelon()
     for r in registers:
-        turn = f2.multiply(columns, r) >> log
-        if turn not in rows:
-            rows.add(turn)
+        number = f2.multiply(columns, r) >> log
+        if number not in rows:
+            rows.add(number)
             other.append(r)
         else:
-            same.append(r ^ f2.multiply(other, rows.coefficients(turn) or 0))
+            same.append(r ^ f2.multiply(other, rows.coefficients(number) or 0))
     return same, other
 
 

@@ -340,7 +340,7 @@ class Planner:
 
     # -- one candidate ----------------------------------------------------------------------------------------------
 
-    def _turns(self, low: Sequence[int]) -> list[int]:
+    def _round_bits(self, low: Sequence[int]) -> list[int]:
         """Elements to be moved one after the other if memory is short, in rounds.
 
         Those first that registers of both sides tell apart: each register is then of one round. Of others there are
@@ -373,13 +373,13 @@ class Planner:
 
     def trip(self, candidate: _Candidate) -> Trip:
         """The whole trip with these lowest bits."""
-        turns = self._turns(candidate.low)
+        rounds = self._round_bits(candidate.low)
         memory = memory_basis(
             candidate.low,
             candidate.a_phase,
             candidate.b_phase,
             self.apart,
-            turns,
+            rounds,
             self.size,
             self.bytes_log,
             self.machine,
@@ -395,13 +395,13 @@ class Planner:
             if not store and side.away:  # what is in another block is far away: in no vector with what is here
                 far = self.size + FAR
                 registers = tuple([x | y << far for x, y in zip(registers, side.away, strict=True)])
-            whole, log = True, self.size - len(turns)
-            if turns:
+            whole, log = True, self.size - len(rounds)
+            if rounds:
                 if scope == "warp" and any(x >> log for x in others):
                     scope = "block"  # other warps use the same memory in other rounds
                 lanes, others, whole = _in_one_round(lanes, others, log)
             offsets = Offsets(registers, lanes, others)
-            log = log if turns else 0
+            log = log if rounds else 0
             # ldmatrix reads its own block's memory only, and every lane its part of what one of them names
             whole = whole and (store or self.scope != "cluster")
             sides.append(best_access(offsets, self.bytes_log, self.machine, store=store, whole=whole, round_log=log))
@@ -415,7 +415,7 @@ class Planner:
             sides[1],
             tuple(memory),
             self.bits,
-            1 << len(turns),
+            1 << len(rounds),
             self.machine,
         )
 
@@ -431,13 +431,13 @@ def _in_one_round(
     used: list[int] = []
     found = []
     for x in (*lanes, *others):
-        turn = x >> log
-        if turn not in pivots:
-            pivots.add(turn)
+        number = x >> log
+        if number not in pivots:
+            pivots.add(number)
             used.append(x)
             found.append(0)
             continue
-        made = pivots.coefficients(turn) or 0
+        made = pivots.coefficients(number) or 0
         found.append(x ^ f2.multiply(used, made))
     return tuple(found[: len(lanes)]), tuple(found[len(lanes) :]), not used
 

@@ -23,7 +23,7 @@ def memory_basis(
     a_lanes: Sequence[int],
     b_lanes: Sequence[int],
     apart: Sequence[int],
-    turns: Sequence[int],
+    rounds: Sequence[int],
     size: int,
     bytes_log: int,
     machine: Machine,
@@ -32,19 +32,19 @@ def memory_basis(
 
     `low` are the elements of the lowest offset bits; `a_lanes` and `b_lanes` those that the lane bits of one phase
     of the writer and of the reader make; `apart` those of all lanes and warps of both;
-    `turns` become the highest bits: they are moved one after the other through the same memory, in rounds. All other
+    `rounds` become the highest bits: they are moved one after the other through the same memory, in rounds. All other
     offset bits are of elements of one round, and free of conflicts within it.
     """
-    flat = _without(turns, [*low, *turns, *apart, *f2.identity(size)], len(low)) if turns else None
+    flat = _without(rounds, [*low, *rounds, *apart, *f2.identity(size)], len(low)) if rounds else None
     whole = (machine.banks * machine.bank_bytes).bit_length() - 1
     banks = whole - bytes_log - len(low)  # bits of the bank beside those of the vector
-    segments = max(0, size - len(low) - len(turns) - max(0, banks))
-    rows = f2.Echelon([*low, *turns])
+    segments = max(0, size - len(low) - len(rounds) - max(0, banks))
+    rows = f2.Echelon([*low, *rounds])
     chosen: list[int] = []
     if segments:
         sides = [[*low, *a_lanes], [*low, *b_lanes]]
         if flat is not None:
-            sides = [_independent([*low, *turns, *map(flat, lanes)]) for lanes in (a_lanes, b_lanes)]
+            sides = [_independent([*low, *rounds, *map(flat, lanes)]) for lanes in (a_lanes, b_lanes)]
         for v in f2.common_complement(sides[0], sides[1], size):
             if len(chosen) < segments and rows.add(v):
                 chosen.append(v)
@@ -57,12 +57,12 @@ def memory_basis(
     # Offsets of what moves must leave the lowest bits alone: take the part of `low` out of all others.
     if f2.are_units((*low, *apart)):
         others = ~sum(low)
-        return [*low, *(v & others for v in banked), *(v & others for v in chosen), *turns]
+        return [*low, *(v & others for v in banked), *(v & others for v in chosen), *rounds]
     place = f2.Echelon([*low, *apart])
     for unit in f2.identity(size):
         place.add(unit)
     mask = (1 << len(low)) - 1
-    rest = (v ^ f2.multiply(low, (place.coefficients(v) or 0) & mask) for v in (*banked, *chosen, *turns))
+    rest = (v ^ f2.multiply(low, (place.coefficients(v) or 0) & mask) for v in (*banked, *chosen, *rounds))
     return [*low, *rest]
 
 
@@ -71,15 +71,15 @@ def _independent(vectors: Sequence[int]) -> list[int]:
     return [v for v in vectors if rows.add(v)]
 
 
-def _without(turns: Sequence[int], basis: Sequence[int], first: int) -> Callable[[int], int]:
-    """The projection along `turns`, which are those of the basis from `first` on; what depends on others is left out.
+def _without(rounds: Sequence[int], basis: Sequence[int], first: int) -> Callable[[int], int]:
+    """The projection along `rounds`, which are those of the basis from `first` on; what depends on others is left out.
 
     As the elements of lanes and warps come next in the basis, they take part in one round, as far as that is possible.
     """
     rows = f2.Echelon(_independent(basis))
-    mask = (1 << len(turns)) - 1
+    mask = (1 << len(rounds)) - 1
 
     def flat(v: int) -> int:
-        return v ^ f2.multiply(turns, (rows.coefficients(v) or 0) >> first & mask)
+        return v ^ f2.multiply(rounds, (rows.coefficients(v) or 0) >> first & mask)
 
     return flat

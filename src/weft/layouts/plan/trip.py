@@ -78,7 +78,9 @@ class Trip:
 
     @property
     def rounds(self) -> tuple[int, int]:
-        """How often each store, and each load, is done: more than once where lanes or warps take part in turns."""
+        """How often each store, and each load, is done: more than once where lanes or warps take part in one round
+        after the other.
+        """
         if self.repetitions == 1:
             return 1, 1
         size = len(self.memory) - (self.repetitions.bit_length() - 1)
@@ -146,9 +148,9 @@ class Trip:
         home, wanted = where >> log, where & (1 << log) - 1
         size = (1 << len(self.memory)) // self.repetitions
         found = np.zeros(where.shape, values.dtype)
-        for turn in range(self.repetitions):  # the same memory again, after a barrier
+        for number in range(self.repetitions):  # the same memory again, after a barrier
             memory = np.zeros((blocks, size), values.dtype)
-            stored, loaded = writes & (offsets // size == turn), wanted // size == turn
+            stored, loaded = writes & (offsets // size == number), wanted // size == number
             memory[:, offsets[stored] % size] = values[:, stored]
             found[loaded] = memory[home[loaded], wanted[loaded] % size]
         return found.reshape(tuple(1 << self.load_map.in_log(d) for d in ("block", "warp", "lane", "register")))
@@ -166,12 +168,12 @@ class Trip:
         ]
         if f2.rank(used) != len(used):
             raise LayoutError("two elements would be stored at the same offset")
-        turn = (1 << len(self.memory)) // self.repetitions
+        each = (1 << len(self.memory)) // self.repetitions
         for access, rounds in zip((self.store, self.load), self.rounds, strict=True):
             if rounds > 1 and access.instruction != "shared":
                 raise LayoutError(f"some lanes alone would take part in a round of {access.instruction}")
             kept = self._kept(access)
-            if any(f2.multiply(kept, r) >= turn for r in access.registers[: access.vector]):
+            if any(f2.multiply(kept, r) >= each for r in access.registers[: access.vector]):
                 raise LayoutError(f"{1 << access.vector} elements at once would be of several rounds")
 
     def _kept(self, access: Access) -> list[int]:

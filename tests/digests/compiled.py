@@ -27,8 +27,7 @@ import weft
 from fuzz.arrays import memories
 from gluon.sources import arguments_of, sources
 from kernels import load_cases
-from weft.compiler import as_target, gpu
-from weft.ir.lane import text_of
+from weft.compiler import as_target
 from weft.runtime import knobs
 
 __all__ = ["NAMES", "TARGETS", "texts"]
@@ -80,11 +79,17 @@ def texts(name: str, target: str) -> Iterator[tuple[str, str]]:
 
 def _stages(source: Callable[[], Any], target: str, options: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """Each of a source, which is made anew for each compilation."""
-    compiled = weft.compile(source(), target, {**options, **(PROCESSOR if target == "cpu" else {})})
+    given = {**options, **(PROCESSOR if target == "cpu" else {})}
+    yield from _warmed_up(lambda target: weft.compile(source(), target, given), target)
+
+
+def _warmed_up(warm: Callable[[str], Any], target: str) -> Iterator[tuple[str, str]]:
+    """Each of a kernel that is compiled for a target by `warm`."""
+    compiled = warm(target)
     yield "ttir", compiled.asm["ttir"]
     if target != "cpu":
         yield "lane", compiled.asm["lane"]
-        yield "sim", text_of(gpu.lane_program(source(), f"sim:{target}", options))
+        yield "sim", warm(f"sim:{target}").asm["lane"]
     yield "llir", compiled.asm["llir"]
     if target != "cpu":
         yield "ptx", compiled.asm["ptx"]
@@ -111,15 +116,15 @@ class _Compiled(Exception):
 def _clusters(name: str, target: str) -> Iterator[tuple[str, str]]:
     if target == "cpu" or not as_target(target).machine.async_proxy:
         return
-    found: list[Any] = []
+    found: list[tuple[str, str]] = []
 
     def run(kernel: Any, grid: Any, *args: Any, **more: Any) -> None:
-        found.append(kernel.warmup(*args, grid=grid, target=target, **more))
+        found.extend(_warmed_up(lambda target: kernel.warmup(*args, grid=grid, target=target, **more), target))
         raise _Compiled
 
     with suppress(_Compiled):
         next(check for key, check in CLUSTERS.items() if key.replace(" ", "_") == name)(run)
-    yield from ((stage, found[0].asm[stage]) for stage in ("ttir", "lane", "llir", "ptx"))
+    yield from found
 
 
 def _layout_ir(name: str, target: str) -> Iterator[tuple[str, str]]:
@@ -141,9 +146,8 @@ def _random(name: str, target: str) -> Iterator[tuple[str, str]]:
         given, owners = memories(program, guarded=False)
         values = {**program.arguments({a.name: given[a.name] for a in program.arrays}), **program.launch_values()}
         options = {**program.options(), **(PROCESSOR if target == "cpu" else {})}
-        compiled = kernel.warmup(**values, grid=(program.programs,), target=target, **options)
-        stages = ("ttir", "llir") if target == "cpu" else ("ttir", "lane", "llir", "ptx")
-        yield from ((stage, compiled.asm[stage]) for stage in stages)
+        warm = lambda target: kernel.warmup(**values, grid=(program.programs,), target=target, **options)
+        yield from _warmed_up(warm, target)
         del owners
 
 

@@ -28,6 +28,16 @@ def test_every_kernel_is_stored() -> None:
     assert wanted <= {name.split()[0] for name in stored()[1]} <= set(NAMES)
 
 
+def test_what_is_simulated_is_what_runs_on_a_gpu() -> None:
+    """`cuda:N` and `sim:cuda:N` have one lane program: a pass that is added on one side only changes one of the two.
+
+    What is stored holds of this tree as far as `make digests` and the sample above say that nothing changed.
+    """
+    on_gpu = {name: stages for name, stages in stored()[1].items() if "lane" in stages}
+    assert len(on_gpu) > 800
+    assert [name for name, stages in on_gpu.items() if stages["sim"] != "same"] == []
+
+
 def test_digests_say_nothing_of_where_a_source_stands() -> None:
     ptx = '\t.loc\t1 15 15\n\tmov.u32 \t%r9, %ctaid.x;\n\t.file\t1 "/here/a.py"\n'
     assert digest(ptx) == digest('\n\n mov.u32 \t%r9, %ctaid.x;\n .file\t1 "/there/b.py"\n')

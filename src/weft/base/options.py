@@ -31,6 +31,8 @@ class CompileOptions:
     max_num_imprecise_acc_default: int = 0
     allow_non_constexpr_globals: bool = False
     """Let kernels read any global of the module (TRITON_ALLOW_NON_CONSTEXPR_GLOBALS)."""
+    relayout: bool = False
+    """Let the compiler choose other layouts than a Gluon kernel's author did, where nothing sees which they are."""
     unroll_budget: int = 100_000
     """How many bodies may be made again in one kernel, all together: turns of `tl.static_range` and comprehensions,
     calls, steps of sorting, rounds of random numbers."""

@@ -12,7 +12,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import importlib
-import operator
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -23,7 +22,6 @@ from weft.backends.nvidia.ptxas import MachineCode, assembler, disassemble, sour
 from weft.base import (
     CompilationError,
     CompileOptions,
-    LaunchError,
     LaunchTypeError,
     OutOfResources,
     PTXASError,
@@ -31,7 +29,7 @@ from weft.base import (
 )
 
 from .kernel import AsmDict, CompiledKernel
-from .options import make_options
+from .options import given_for_gpu, make_options
 from .sources import Source, trace_unfollowed
 from .stages import REMARKS, TRITON_FACTS, Dump, Store, cache_key, made_elsewhere, stage, with_places
 from .target import GPUTarget
@@ -45,8 +43,6 @@ STAGES = ("source", "ttir", "llir", "ptx")
 LAUNCH_OPTIONS = ("launch_cooperative_grid", "launch_pdl")
 """Options of the launch: all programs at once, so that they may wait for each other; and programmatic dependent launch,
 before the kernel that is in front in the stream has ended."""
-MOST_REGISTERS = 255
-"""Of a thread."""
 
 
 class CudaKernel(CompiledKernel):
@@ -138,20 +134,6 @@ class CudaKernel(CompiledKernel):
         return {**super().__getstate__(), "_store": None}
 
 
-def _maxnreg(options: Mapping[str, Any]) -> int | None:
-    """The option of that name; more than a thread can have (libraries say 256) is no limit, as for ptxas.
-
-    LaunchError where it is no number of registers.
-    """
-    found = options.get("maxnreg")
-    if found is None:
-        return None
-    whole = hasattr(found, "__index__") and not isinstance(found, bool)
-    if not whole or operator.index(found) < 1:
-        raise LaunchError(f"maxnreg must be a number of registers of a thread, 1 or more, got {found!r}", "maxnreg")
-    return operator.index(found) if operator.index(found) < MOST_REGISTERS else None
-
-
 def _launch_options(options: Mapping[str, Any]) -> dict[str, bool]:
     """Those of LAUNCH_OPTIONS that are on. LaunchTypeError where one is neither on nor off."""
     for name in LAUNCH_OPTIONS:
@@ -190,8 +172,7 @@ def compile_for(
 ) -> CudaKernel:
     """See `weft.compiler.compile`."""
     timings: dict[str, float] = {}
-    maxnreg = _maxnreg(options)
-    given = {"default_dot_input_precision": "tf32", **options, "maxnreg": maxnreg}
+    given = given_for_gpu(options)
     opts = make_options(given)
     language = opts.language
     launch = _launch_options(options)
@@ -200,7 +181,7 @@ def compile_for(
         place = f"{getattr(fn, 'file_name', '')}:{getattr(fn, 'starting_line_number', 0)}"  # which the PTX says
         if store is not None:
             _trace_unfollowed(src, target, given, language)
-        more = {"maxnreg": str(maxnreg), "launch": str(sorted(launch)), "place": place}
+        more = {"maxnreg": str(given["maxnreg"]), "launch": str(sorted(launch)), "place": place}
         key = cache_key(src, target, opts, {**(extra or {}), **more})
     if store is not None:
         with stage("cache", timings):

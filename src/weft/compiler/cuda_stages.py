@@ -9,20 +9,15 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from xdsl.dialects.builtin import ModuleOp
-
 from weft.analysis import wrapped_offsets
 from weft.backends.gpu import Emitted, emit_llvm, emitted_of
 from weft.backends.nvidia import PTX, assembly
 from weft.base import CompileOptions
-from weft.base.remarks import NO_REMARKS, RemarkCollector
+from weft.base.remarks import RemarkCollector
 from weft.ir import print_module
 from weft.ir.lane import LaneProgram, text_of
-from weft.lower import lower
-from weft.passes.gpu_pipelines import check_layout_ir, gpu_pipeline, gpu_tile_pipeline, layout_pipeline
-from weft.passes.nvidia.fence_copies import fence_copies
 
-from . import gpu
+from .gpu import laid_out, lowered, tile_ir
 from .options import Options
 from .sources import IRSource, Source
 from .stages import REMARKS, stage
@@ -38,14 +33,14 @@ def make(
     """The facts and the blobs of a kernel, as they are put into a store."""
     language, maxnreg, remarks = opts.language, given.get("maxnreg"), RemarkCollector()
     with stage("ttir", timings):
-        module = _modules(src, target, language, given, remarks)
+        module = tile_ir(src, target, given, remarks)
         ttir = print_module(module)
         module_facts = {
             "stored_params": stored_params(module),
             "wrapped_offsets": [asdict(wrapped) for wrapped in wrapped_offsets(module)],
         }
     with stage("lane", timings, lambda: ttir):
-        program = lower(_laid_out(module, target, language, remarks), target.machine, remarks)
+        program = lowered(module, target.machine, language, remarks)
     with stage("llir", timings, lambda: text_of(program)):
         dialect = PTX(target.machine)
         llir = emit_llvm(program, dialect, language.enable_fp_fusion, maxnreg)
@@ -56,49 +51,14 @@ def make(
     return facts, {name: text.encode("utf-8", "surrogatepass") for name, text in texts.items()}
 
 
-def _modules(
-    src: Source, target: GPUTarget, language: CompileOptions, options: Mapping[str, Any], remarks: RemarkCollector
-) -> ModuleOp:
-    """Tile IR; for a Gluon kernel, layout IR."""
-    if src.ext == "ttgir":
-        return gpu.layout_ir(src, target, options, remarks)
-    module: ModuleOp = src.make_ir(language, target)
-    if "ttg.num-warps" in module.attributes:  # layout IR as text
-        fence_copies(module)
-    return gpu_tile_pipeline(module, target.machine.threads(language.num_warps), language.enable_fp_fusion, remarks)
-
-
-def _laid_out(
-    module: ModuleOp, target: GPUTarget, language: CompileOptions, remarks: RemarkCollector = NO_REMARKS
-) -> ModuleOp:
-    """Layout IR as the lowering takes it; the module is changed."""
-    if "ttg.num-warps" in module.attributes:
-        gpu.check_cluster(gpu.blocks_of(module), target.machine)
-        if language.debug:
-            check_layout_ir(module, values=language.sanitize_overflow)
-        return layout_pipeline(module, remarks)
-    gpu.check_cluster(language.num_ctas, target.machine)
-    warps, stages, blocks = language.num_warps, language.num_stages, language.num_ctas
-    debug, values = language.debug, language.debug and language.sanitize_overflow
-    fuse = language.enable_fp_fusion
-    how = {"fuse": fuse, "debug": debug, "values": values}
-    return gpu_pipeline(module, target.machine, warps, stages, blocks, **how, remarks=remarks)
-
-
-def _again(ttir: str, target: GPUTarget, language: CompileOptions) -> ModuleOp:
-    """The layout IR once more, from the tile IR."""
-    module = IRSource(ttir).make_ir(language, target)
-    return _laid_out(module, target, language)
-
-
 def layout_text(ttir: str, target: GPUTarget, language: CompileOptions) -> str:
     """The layout IR that tile IR became, as text."""
-    return print_module(_again(ttir, target, language))
+    return print_module(laid_out(IRSource(ttir).make_ir(language, target), target.machine, language))
 
 
 def lane_text(ttir: str, target: GPUTarget, language: CompileOptions) -> str:
     """The lane program that tile IR became, as text."""
-    return text_of(lower(_again(ttir, target, language), target.machine))
+    return text_of(lowered(IRSource(ttir).make_ir(language, target), target.machine, language))
 
 
 def _facts(

@@ -1,6 +1,10 @@
-"""A source to the lane program of a GPU: tile IR, plain layouts, the lowering. The simulator runs what comes out.
+"""A source to the lane program of a GPU: tile IR, layout IR, the lowering; one road for `cuda:N` and for `sim:cuda:N`.
 
-Imported only when a launch is for a simulated target: compilations for the CPU need nothing of this.
+    module = tile_ir(src, target, given)              asm["ttir"]; of a Gluon kernel, its layout IR
+    program = lowered(module, machine, language)      asm["lane"]: the GPU runs it, or the simulator
+
+Whoever adds a pass adds it to both: there is no other way from a source to a lane program. A Gluon author's layouts
+are kept (`relayout` lets them go), as are those of layout IR that is given as text.
 """
 
 from __future__ import annotations
@@ -18,17 +22,18 @@ from weft.ir import i32_attr, int_value, verify
 from weft.ir.lane import LaneProgram
 from weft.lower import lower
 from weft.machines import Machine
-from weft.passes.gpu_pipelines import check_layout_ir, gpu_pipeline, gpu_tile_pipeline, layout_pipeline
+from weft.passes.gpu_pipelines import gpu_pipeline, gpu_tile_pipeline, layout_pipeline
 from weft.passes.nvidia.create_tensormaps import create_tensormaps
 from weft.passes.nvidia.fence_copies import fence_copies
 from weft.passes.nvidia.fence_reads import fence_reads
+from weft.passes.recoalesce import relay
 from weft.passes.resolve_layouts import resolve_layouts
 
-from .options import make_options
+from .options import given_for_gpu, make_options
 from .sources import Source
 from .target import SIMULATED, GPUTarget, as_target
 
-__all__ = ["blocks_of", "check_cluster", "lane_program", "layout_ir"]
+__all__ = ["gluon_options", "laid_out", "lane_program", "layout_ir", "lowered", "tile_ir"]
 
 
 def lane_program(
@@ -43,37 +48,56 @@ def lane_program(
     """
     if target not in SIMULATED:
         raise Unsupported("simulating", target, hint=f"simulated targets: {', '.join(SIMULATED)}")
-    chosen = as_target(target.removeprefix("sim:"))
-    machine = chosen.machine
-    options = {"default_dot_input_precision": "tf32", **options}  # what mma.sync and wgmma do with float32
-    language = make_options(options).language
-    fuse = language.enable_fp_fusion
+    chosen, given = as_target(target.removeprefix("sim:")), given_for_gpu(options)
     remarks = RemarkCollector()
-    laid_out = src.ext == "ttgir"
-    module = layout_ir(src, chosen, options, remarks) if laid_out else src.make_ir(language, chosen)
-    as_text = not laid_out and "ttg.num-warps" in module.attributes
-    if as_text:
-        fence_copies(module)
-    elif not laid_out:
-        gpu_tile_pipeline(module, machine.threads(language.num_warps), fuse, remarks)
+    module = tile_ir(src, chosen, given, remarks)
     if told is not None:
         told([asdict(found) for found in wrapped_offsets(module)])
-    if language.debug and (laid_out or as_text):
-        check_layout_ir(module, values=language.sanitize_overflow)
-    if laid_out:
-        return lower(module, machine, remarks)
-    if as_text:
-        check_cluster(blocks_of(module), machine)
-        return lower(layout_pipeline(module, remarks), machine, remarks)
-    check_cluster(language.num_ctas, machine)
-    warps, stages, blocks = language.num_warps, language.num_stages, language.num_ctas
+    return lowered(module, chosen.machine, make_options(given).language, remarks)
+
+
+def tile_ir(
+    src: Source, target: GPUTarget, given: Mapping[str, Any], remarks: RemarkCollector = NO_REMARKS
+) -> ModuleOp:
+    """Tile IR; for a Gluon kernel, or layout IR as text, layout IR. The options are those of `given_for_gpu`."""
+    if src.ext == "ttgir":
+        return layout_ir(src, target, given, remarks)
+    language = make_options(given).language
+    module: ModuleOp = src.make_ir(language, target)
+    if _has_layouts(module):
+        fence_copies(module)
+        return layout_pipeline(module)
+    threads = target.machine.threads(language.num_warps)
+    return gpu_tile_pipeline(module, threads, language.enable_fp_fusion, remarks)
+
+
+def lowered(
+    module: ModuleOp, machine: Machine, language: CompileOptions, remarks: RemarkCollector = NO_REMARKS
+) -> LaneProgram:
+    """The lane program of what `tile_ir` gave; the module is changed."""
+    keeps_layouts = _has_layouts(module) and not language.relayout
+    return lower(laid_out(module, machine, language, remarks), machine, remarks, keeps_layouts=keeps_layouts)
+
+
+def laid_out(
+    module: ModuleOp, machine: Machine, language: CompileOptions, remarks: RemarkCollector = NO_REMARKS
+) -> ModuleOp:
+    """Layout IR as the lowering takes it, of what `tile_ir` gave; the module is changed."""
     debug, values = language.debug, language.debug and language.sanitize_overflow
-    how = {"fuse": fuse, "debug": debug, "values": values}
-    module = gpu_pipeline(module, machine, warps, stages, blocks, **how, remarks=remarks)
-    return lower(module, machine, remarks)
+    if _has_layouts(module):
+        _check_cluster(_blocks_of(module), machine)
+        return layout_pipeline(module, remarks, relayout=language.relayout, debug=debug, values=values)
+    _check_cluster(language.num_ctas, machine)
+    warps, stages, blocks = language.num_warps, language.num_stages, language.num_ctas
+    how = {"fuse": language.enable_fp_fusion, "debug": debug, "values": values}
+    return gpu_pipeline(module, machine, warps, stages, blocks, **how, remarks=remarks)
 
 
-def blocks_of(module: ModuleOp) -> int:
+def _has_layouts(module: ModuleOp) -> bool:
+    return "ttg.num-warps" in module.attributes
+
+
+def _blocks_of(module: ModuleOp) -> int:
     """How many blocks a cluster has, by layout IR."""
     found = module.attributes.get("ttg.num-ctas")
     return int_value(found) if found is not None else 1
@@ -83,7 +107,7 @@ class NoClusters(Unsupported, ValueError):
     """The GPU has no clusters of blocks; for Triton that is a ValueError."""
 
 
-def check_cluster(blocks: int, machine: Machine) -> None:
+def _check_cluster(blocks: int, machine: Machine) -> None:
     """NoClusters where there are none."""
     if blocks > machine.cluster_blocks == 1:
         hint = "num_ctas > 1 requires NVIDIA SM90+ (Hopper): launch with num_ctas=1, or for target cuda:90"
@@ -101,14 +125,18 @@ def gluon_options(options: Mapping[str, Any], target: GPUTarget) -> CompileOptio
 def layout_ir(
     src: Source, target: GPUTarget, options: Mapping[str, Any], remarks: RemarkCollector = NO_REMARKS
 ) -> ModuleOp:
-    """The layout IR of a Gluon kernel for a GPU: traced, all layouts resolved, and checked."""
+    """The layout IR of a Gluon kernel for a GPU: traced, all layouts resolved, and checked.
+
+    Layouts that the compiler chose, for a CoalescedLayout or an AutoLayout, it may choose better.
+    """
     language = gluon_options(options, target)
-    check_cluster(language.num_ctas, target.machine)
+    _check_cluster(language.num_ctas, target.machine)
     module: ModuleOp = src.make_ir(language, target)
     if options.get("maxnreg") is not None:
         module.attributes["ttg.maxnreg"] = i32_attr(int(options["maxnreg"]))
     verify(module, "gluon")
-    resolve_layouts(module, remarks)
+    for function, chosen in resolve_layouts(module, remarks):
+        relay(function, chosen, remarks)
     create_tensormaps(module)
     fence_reads(module)
     verify(module, "layout")

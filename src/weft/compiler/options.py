@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import lru_cache
@@ -13,7 +14,7 @@ from weft.backends.cpu import CPUOptions
 from weft.base import CompileOptions, LaunchError, LaunchTypeError, OptionError
 from weft.language.keys import key_text
 
-__all__ = ["Options", "gpu_options", "make_options", "option_names"]
+__all__ = ["Options", "given_for_gpu", "gpu_options", "make_options", "option_names"]
 
 # Options that Triton's other targets take: accepted, since they change nothing on a CPU.
 _FOREIGN = frozenset(
@@ -24,7 +25,8 @@ _FOREIGN = frozenset(
         *("schedule_hint", "optimize_epilogue"),
     )
 )
-
+MOST_REGISTERS = 255
+"""Of a thread of a GPU."""
 
 _LANGUAGE = tuple(f.name for f in fields(CompileOptions))
 _BACKEND = tuple(f.name for f in fields(CPUOptions))
@@ -52,7 +54,23 @@ def option_names() -> frozenset[str]:
 @lru_cache(maxsize=1)
 def gpu_options() -> frozenset[str]:
     """Options that make no other code on a CPU."""
-    return frozenset(("num_warps", "num_ctas", "num_stages")) | _FOREIGN
+    return frozenset(("num_warps", "num_ctas", "num_stages", "relayout")) | _FOREIGN
+
+
+def given_for_gpu(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of a launch with what they are where nothing is said: what mma.sync and wgmma do with float32; and
+    `maxnreg` as the number of registers that it limits a thread to, or None.
+
+    More registers than a thread can have (libraries say 256) are no limit, as for ptxas. LaunchError where it is no
+    number of registers.
+    """
+    limit = given.get("maxnreg")
+    if limit is not None:
+        whole = hasattr(limit, "__index__") and not isinstance(limit, bool)
+        if not whole or operator.index(limit) < 1:
+            raise LaunchError(f"maxnreg must be a number of registers of a thread, 1 or more, got {limit!r}", "maxnreg")
+        limit = operator.index(limit) if operator.index(limit) < MOST_REGISTERS else None
+    return {"default_dot_input_precision": "tf32", **given, "maxnreg": limit}
 
 
 def _check(name: str, value: Any, allowed: tuple[int, ...], text: str) -> None:

@@ -61,8 +61,15 @@ FAMILIES = (
 )
 
 
-def lower(module: ModuleOp, machine: Machine | None = None, remarks: RemarkCollector = NO_REMARKS) -> LaneProgram:
-    """The lane program of the one kernel in a module of layout IR, for a machine or for the one that it names.
+def lower(
+    module: ModuleOp,
+    machine: Machine | None = None,
+    remarks: RemarkCollector = NO_REMARKS,
+    *,
+    keeps_layouts: bool = False,
+) -> LaneProgram:
+    """The lane program of the one kernel in a module of layout IR, for a machine or for the one that it names; with
+    `keeps_layouts`, its layouts are their author's (see `memory`).
 
     Unsupported where an operation has no lowering.
     """
@@ -93,7 +100,7 @@ def lower(module: ModuleOp, machine: Machine | None = None, remarks: RemarkColle
         int_value(attributes["ttg.num-ctas"]) if "ttg.num-ctas" in attributes else 1,
         remarks=remarks,
     )
-    context = Context(program)
+    context = Context(program, keeps_layouts)
     for value, argument in zip(body.args, arguments, strict=True):
         context[value] = argument
     cap = int_value(attributes["ttg.maxnreg"]) if "ttg.maxnreg" in attributes else 0

@@ -60,8 +60,10 @@ _INSTEAD = {
 class Context:
     """The lowering of one kernel: where operations are appended, and what each value has become."""
 
-    def __init__(self, program: LaneProgram) -> None:
+    def __init__(self, program: LaneProgram, keeps_layouts: bool = False) -> None:
         self.program, self.machine = program, program.machine
+        self.keeps_layouts = keeps_layouts
+        """Whether layouts are their author's: accesses are then as wide as the layout says, and no wider."""
         self.build = Builder(program.body)
         self.facts = AxisFacts()
         self.fragments: dict[SSAValue, Value] = {}

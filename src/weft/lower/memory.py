@@ -1,7 +1,9 @@
 """Global memory: loads and stores, as wide as addresses, masks and layouts allow.
 
 A vector runs along the dimension where addresses are consecutive, whichever that is; registers are renamed so that its
-elements come one after the other. Of lanes and warps that hold copies one stores.
+elements come one after the other. Where layouts are their author's, it is made of registers that follow each other in
+the layout, from the first on, as in Triton: `BlockedLayout([2, 2], ..., order=[1, 0])` is two elements of a row at a
+time, and of columns one. Of lanes and warps that hold copies one stores.
 """
 
 from __future__ import annotations
@@ -40,6 +42,8 @@ def access_order(c: Context, pointer: SSAValue, mask: SSAValue | None, bits: int
         if allowed is not None:
             run = min(run, allowed.constancy[axis])
         found = _consecutive(layout, kept, shift, max(1, run).bit_length() - 1)
+        if c.keeps_layouts:
+            found = [v for k, v in enumerate(found) if found[: k + 1] == [1 << i for i in range(k + 1)]]
         if len(found) > len(best):
             best = found
         shift += extent.bit_length() - 1

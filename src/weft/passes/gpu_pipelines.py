@@ -35,7 +35,7 @@ from .split_products import split_products
 from .store_operands import store_operands
 from .structure_branches import structure_branches
 
-__all__ = ["check_layout_ir", "gpu_pipeline", "gpu_tile_pipeline", "layout_pipeline"]
+__all__ = ["gpu_pipeline", "gpu_tile_pipeline", "layout_pipeline"]
 
 
 def gpu_tile_pipeline(
@@ -97,18 +97,27 @@ def gpu_pipeline(
     return module
 
 
-def check_layout_ir(module: ModuleOp, *, values: bool) -> None:
-    """What `debug` adds to a Gluon kernel, whose layouts are resolved."""
+def layout_pipeline(
+    module: ModuleOp,
+    remarks: RemarkCollector = NO_REMARKS,
+    *,
+    relayout: bool = False,
+    debug: bool = False,
+    values: bool = False,
+) -> ModuleOp:
+    """Layout IR that somebody wrote, a Gluon kernel's or a file's, as the lowering takes it; `debug` and `values` as
+    for `gpu_pipeline`.
+
+    Its layouts are what its author chose, and stay, unless the author lets them go with `relayout`; remarks say what
+    that would bring.
+    """
+    structure_branches(module)
+    inline_calls(module)
     if values:
         check_values(module)
         if all(op.name != "ttg.warp_specialize" for op in module.walk()):  # whose partitions do not meet
             check_stores(module, barriers=True)
-    explain_asserts(module)
-
-
-def layout_pipeline(module: ModuleOp, remarks: RemarkCollector = NO_REMARKS) -> ModuleOp:
-    """Layout IR that others wrote, as the lowering takes it: one function of one block, no calls."""
-    structure_branches(module)
-    inline_calls(module)
-    recoalesce(module, remarks)
+    if debug:
+        explain_asserts(module)
+    recoalesce(module, remarks, keeps_layouts=not relayout)
     return module

@@ -21,6 +21,10 @@ nothing to do, and the others four times as much, one access after the other. Su
 at least eight rounds, if it has as many accesses. A tile at a place that the program's number gives (`program * 4096 +
 range(0, 4096) < n`) is whole in all programs but the last.
 
+Done to layouts that the compiler chose: those of kernels in the Triton language, and what an AutoLayout or a
+CoalescedLayout became where nobody said what. A layout that an author wrote in Gluon stays, however it is for memory,
+unless the launch says `relayout=True`.
+
 Done where nothing sees the layout: all tiles of that layout are made, combined element by element, loaded, stored, and
 reduced to one number. Which thread computes an element is then no part of what the kernel means. Not done here: tiles
 of more dimensions, whose ranges are slices of a layout, and tiles that conversions or shared memory see.
@@ -28,13 +32,13 @@ of more dimensions, whose ranges are slices of a layout, and tiles that conversi
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, ModuleOp
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from weft.analysis import AxisFacts
-from weft.base.remarks import NO_REMARKS, LayoutChanged, RemarkCollector
+from weft.base.remarks import NO_REMARKS, LayoutChanged, LayoutKept, RemarkCollector
 from weft.ir import bit_width, element_of, is_tensor, pointee_of, span_of, tile_text, walk
 from weft.ir.gpu import LayoutAttr, encoding_for, encoding_of, told_layout
 from weft.layouts import BlockedLayout, DistributedLinearLayout
@@ -48,8 +52,10 @@ __all__ = [
     "ends_early",
     "in_pieces",
     "is_blind",
+    "layouts_of",
     "masks_of",
     "recoalesce",
+    "relay",
     "replace_layout",
     "values_of",
     "vector_of",
@@ -63,26 +69,47 @@ BLIND = ELEMENTWISE | {*("arith.constant", "tt.make_range", "tt.splat", "tt.load
 CONTROL = ("scf.for", "scf.if", "scf.while", "scf.yield", "scf.condition")
 
 
-def recoalesce(module: ModuleOp, remarks: RemarkCollector = NO_REMARKS) -> None:
-    """Lay out anew what can be, in each function of a module of layout IR."""
+def recoalesce(module: ModuleOp, remarks: RemarkCollector = NO_REMARKS, *, keeps_layouts: bool = False) -> None:
+    """Lay out anew what can be, in each function of a module of layout IR; with `keeps_layouts`, say what can."""
     for function in module.body.block.ops:
         if function.name == "tt.func":
-            for layout in dict.fromkeys(e for v in values_of(function) if (e := encoding_of(v.type)) is not None):
-                found = _better(function, layout)
-                if found is not None:
-                    _tell(function, layout, found, remarks)
-                    replace_layout(function, layout, found)
+            relay(function, layouts_of(function), remarks, keeps_layouts=keeps_layouts)
 
 
-def _tell(function: Operation, layout: LayoutAttr, found: LayoutAttr, remarks: RemarkCollector) -> None:
-    """Say at the first access of a tile what its layout becomes."""
+def relay(
+    function: Operation, layouts: Iterable[LayoutAttr], remarks: RemarkCollector, *, keeps_layouts: bool = False
+) -> None:
+    """Lay out anew, of a function, the tiles of these layouts, where that can be done and is better."""
+    if keeps_layouts and not remarks:
+        return
+    for layout in layouts:
+        found = _better(function, layout)
+        if found is not None:
+            _tell(function, layout, found, remarks, LayoutKept if keeps_layouts else LayoutChanged)
+            if not keeps_layouts:
+                replace_layout(function, layout, found)
+
+
+def layouts_of(function: Operation) -> list[LayoutAttr]:
+    """The layouts of a function's tiles, each once."""
+    return list(dict.fromkeys(e for v in values_of(function) if (e := encoding_of(v.type)) is not None))
+
+
+def _tell(
+    function: Operation,
+    layout: LayoutAttr,
+    found: LayoutAttr,
+    remarks: RemarkCollector,
+    kind: type[LayoutChanged | LayoutKept],
+) -> None:
+    """Say at the first access of a tile what its layout becomes, or would."""
     if not remarks:
         return
     accesses = (op for op in walk(function) if op.name in ("tt.load", "tt.store"))
     op = next(op for op in accesses if encoding_of(op.operands[0].type) == layout)
     before, after = (told_layout(x.named) for x in (layout, found))
     tile = tile_text((*op.results, *op.operands[1:])[0].type)
-    remarks.add(LayoutChanged(span_of(op), tile, before, after, _why(found)))
+    remarks.add(kind(span_of(op), tile, before, after, _why(found)))
 
 
 def _why(found: LayoutAttr) -> str:

@@ -10,7 +10,10 @@ becomes
 An AutoLayout becomes what `set_auto_layout` says, and follows operations to where it is still open: forwards,
 backwards, through loops and branches. A CoalescedLayout becomes, at each access to global memory, the blocked layout in
 which lanes access consecutive addresses, with the widest vectors that contiguity, alignment and the number of threads
-allow; from there it follows operations in the same way.
+allow; from there it follows operations in the same way. So does an AutoLayout of which nothing says what it is.
+
+What is chosen so at accesses was nobody's wish: `resolve_layouts` gives it to its caller, who may choose better
+(`recoalesce`). What the author wrote stays, here and in all that follows.
 
 Where two ways lead to two layouts, or none leads to a value, that is an error at its place: a conversion is for the
 author of the kernel to write.
@@ -43,10 +46,11 @@ from weft.ir import (
     tt,
     walk,
 )
-from weft.ir.gpu import laid_tensor, name_of, naming, told_layout, ttg
+from weft.ir.gpu import LayoutAttr, laid_tensor, name_of, naming, told_layout, ttg
 from weft.layouts import AutoLayout, BlockedLayout, CoalescedLayout, DistributedLayout, SliceLayout
 
 from .blocks_of_clusters import Clusters, divided, own_shape
+from .recoalesce import layouts_of
 from .removal import remove
 
 __all__ = ["coalesced_for", "resolve_layouts"]
@@ -64,27 +68,54 @@ APART = (
 )  # fmt: skip
 
 
-def resolve_layouts(module: ModuleOp, remarks: RemarkCollector = NO_REMARKS) -> None:
-    """Give every tile of a module a layout. Raises LayoutError where there is none, or more than one."""
+def resolve_layouts(
+    module: ModuleOp, remarks: RemarkCollector = NO_REMARKS
+) -> list[tuple[Operation, list[LayoutAttr]]]:
+    """Give every tile of a module a layout. Raises LayoutError where there is none, or more than one.
+
+    What it gives are the functions, each with the layouts that the author of the kernel did not write.
+    """
+    chosen: list[tuple[Operation, list[LayoutAttr]]] = []
     for function in module.body.block.ops:
         if isinstance(function, tt.FuncOp):
+            written = set(layouts_of(function))
             _coalesced(function, module, remarks)
-            _auto(function, remarks)
+            _auto(function, module, remarks)
+            chosen.append((function, [layout for layout in layouts_of(function) if layout not in written]))
+    return chosen
 
 
 # -- the two kinds -------------------------------------------------------------------------------------------------
 
 
-def _auto(function: Operation, remarks: RemarkCollector) -> None:
+class _Choice:
+    """The accesses of a function to global memory, and for each the layout in which it is coalesced."""
+
+    def __init__(self, function: Operation, module: ModuleOp) -> None:
+        self.accesses = [op for op in walk(function) if isinstance(op, ACCESSES) and is_tensor(op.operands[0].type)]
+        self._facts = AxisFacts()
+        names = ("ttg.num-warps", "ttg.threads-per-warp", "ttg.num-ctas")
+        self._threads = [int_value(found) if (found := module.attributes.get(name)) else 1 for name in names]
+
+    def layout(self, op: Operation) -> BlockedLayout:
+        """That of one of the accesses."""
+        return coalesced_for(op, self.accesses, self._facts, *self._threads)
+
+
+def _auto(function: Operation, module: ModuleOp, remarks: RemarkCollector) -> None:
     if not any(_open(value, AutoLayout) for value in _values(function)):
         return
-    found = _Inference(AutoLayout)
+    found, choice = _Inference(AutoLayout), _Choice(function, module)
     given = [op for op in walk(function) if isinstance(op, ttg.SetAutoLayoutOp)]
     for op in given:
         layout = name_of(op.result.type)
         assert isinstance(layout, DistributedLayout)
         found.set(op.src, layout, op)
     found.propagate()
+    for access in choice.accesses:  # of which nobody has said anything
+        if _open(access.operands[0], AutoLayout) and access.operands[0] not in found.found:
+            found.set(access.operands[0], choice.layout(access), access)
+            found.propagate()
     found.write(function)
     found.tell(remarks)
     for op in given:
@@ -95,15 +126,10 @@ def _auto(function: Operation, remarks: RemarkCollector) -> None:
 def _coalesced(function: Operation, module: ModuleOp, remarks: RemarkCollector) -> None:
     if not any(_open(value, CoalescedLayout) for value in _values(function)):
         return
-    warps = int_value(module.attributes["ttg.num-warps"])
-    lanes = int_value(module.attributes["ttg.threads-per-warp"])
-    blocks = int_value(module.attributes["ttg.num-ctas"]) if "ttg.num-ctas" in module.attributes else 1
-    facts = AxisFacts()
-    found = _Inference(CoalescedLayout)
-    accesses = [op for op in walk(function) if isinstance(op, ACCESSES) and is_tensor(op.operands[0].type)]
-    for op in accesses:
+    found, choice = _Inference(CoalescedLayout), _Choice(function, module)
+    for op in choice.accesses:
         if _open(op.operands[0], CoalescedLayout):
-            found.set(op.operands[0], coalesced_for(op, accesses, facts, warps, lanes, blocks), op)
+            found.set(op.operands[0], choice.layout(op), op)
     found.propagate()
     found.write(function)
     found.tell(remarks)

@@ -27,7 +27,7 @@ collect_ignore = [
     "lower/make_triton_memory.py",
 ]
 """Scripts that need the real Triton, in which there is nothing to collect."""
-collect_ignore_glob = ["gluon/kernels/*.py", "gluon/padded.py"]
+collect_ignore_glob = ["gluon/kernels/*.py", "gluon/copies_in_layouts.py", "gluon/padded.py"]
 """Kernels whose files say `triton`, loaded by gluon/sources.py."""
 
 

@@ -150,7 +150,7 @@ CLEAN: dict[str, tuple[str, int, int]] = {
     "a remainder of what wraps": ("o = tl.arange(0, B) * S\ntl.store(x + (o % 64), 0.0)", 1 << 22, 1024),
     "no offset": ("tl.store(out + tl.arange(0, B), (tl.arange(0, B) * S).to(tl.float32))", 1 << 22, 1024),
     "an argument": ("tl.store(x + tl.arange(0, B) * stride, 0.0)", 1, 1024),
-    "a loop's last turn unused": (
+    "a loop's last iteration unused": (
         "o = tl.arange(0, B)\nfor i in range(2):\n    tl.store(x + o, 0.0)\n    o += S",
         (1 << 30) + 8,
         4,
@@ -248,7 +248,7 @@ def test_the_whole_text_in_a_loop() -> None:
         f"k.py:{first + 3}:9: note: it is an offset of `x` in this store\n"
         f"{first + 3:>5} |         tl.store(x + (-1 - i) * S, 0.0)\n"
         "      |         ^\n"
-        "note: in program (0, 0, 0) of kernel `turns`, in the last turn of the loop\n"
+        "note: in program (0, 0, 0) of kernel `turns`, in the last iteration of the loop\n"
         "hint: widen an operand first: x.to(tl.int64)"
     )
 

@@ -57,8 +57,8 @@ class WrappedOffset:
     shape: tuple[int, ...]
     masked: bool
     """Whether there is a mask, which may leave the place out."""
-    last_turn: bool
-    """Whether it happens in the last turn of a loop, not in the first."""
+    last_iteration: bool
+    """Whether it happens in the last iteration of a loop, not in the first."""
 
 
 def wrapped_offsets(root: Operation) -> list[WrappedOffset]:
@@ -128,7 +128,7 @@ def _described(function: tt.FuncOp, access: Operation, wrap: Wrap, last: bool) -
         position=tuple(places(n)[i] for n, i in zip(shape, at, strict=True)),
         shape=shape,
         masked=mask is not None and Samples().of(mask).numbers is None,
-        last_turn=last,
+        last_iteration=last,
     )
 
 

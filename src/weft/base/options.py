@@ -34,5 +34,6 @@ class CompileOptions:
     relayout: bool = False
     """Let the compiler choose other layouts than a Gluon kernel's author did, where nothing sees which they are."""
     unroll_budget: int = 100_000
-    """How many bodies may be made again in one kernel, all together: turns of `tl.static_range` and comprehensions,
-    calls, steps of sorting, rounds of random numbers."""
+    """How many bodies may be made again in one kernel, all together: iterations of `tl.static_range` and
+    comprehensions, calls, steps of sorting, rounds of random numbers.
+    """

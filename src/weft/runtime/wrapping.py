@@ -33,8 +33,8 @@ def _warning(facts: Mapping[str, Any]) -> OffsetOverflowWarning:
     access = Span(**facts["access_span"]) if facts["access_span"] else None
     of = f" of `{facts['array']}`" if facts["array"] else ""
     where = f"in program (0, 0, 0) of kernel `{facts['kernel']}`"
-    if facts["last_turn"]:
-        where += ", in the last turn of the loop"
+    if facts["last_iteration"]:
+        where += ", in the last iteration of the loop"
     if facts["shape"]:
         where += f", at position {list(facts['position'])} of a tile of shape {list(facts['shape'])}"
     if facts["masked"]:

@@ -123,10 +123,10 @@ def _identity_on_lanes(layout: LinearLayout) -> LinearLayout:
 
 def _trip(how: Trip) -> list[Step]:
     who = {"warp": "warp", "block": "block", "cluster": "cluster"}[how.scope]
-    turns = f" In {how.repetitions} turns, as the memory is short." if how.repetitions > 1 else ""
+    rounds = f" In {how.repetitions} rounds, as the memory is short." if how.repetitions > 1 else ""
     masked = " One of several copies only." if any(how.store_masks.values()) else ""
     return [
-        Step("store", f"{_access(how.store, 'stores')}{masked}{turns}", how.store_map, dict(how.store_masks)),
+        Step("store", f"{_access(how.store, 'stores')}{masked}{rounds}", how.store_map, dict(how.store_masks)),
         Step("barrier", f"The {who} waits until all has been stored."),
         Step("load", _access(how.load, "loads"), how.load_map),
     ]

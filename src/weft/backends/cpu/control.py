@@ -136,7 +136,7 @@ def _for(s: Scheduler, op: Op) -> None:
             s.position = end.index
             result = [scalar(s, end.args[k]) for k in scalars]
             _assign(s, [(end.args[k], b) for k, b in buffers.items()])
-        s.context.polling.end_turn(f, op)
+        s.context.polling.end_iteration(f, op)
         s.loops.pop()
         return result
 
@@ -206,7 +206,7 @@ def _while(s: Scheduler, op: Op) -> None:
         carried = {k: f.reserve(v.type) for k, v in zip(scalars, starts, strict=True)}
         mark = len(f.lines)
         if _loads_scalars(op):
-            f.fence()  # it may wait for what another program stores, so every turn loads anew
+            f.fence()  # it may wait for what another program stores, so every iteration loads anew
         for k, v in enumerate(before.args):
             s.env[v] = buffers[k] if k in buffers else carried[k]
         with f.divisible():
@@ -238,7 +238,7 @@ def _while(s: Scheduler, op: Op) -> None:
             s.position = end.index
             again = [scalar(s, end.args[k]) for k in scalars]
             _assign(s, [(end.args[k], b) for k, b in buffers.items()])
-        s.context.polling.end_turn(f, op)
+        s.context.polling.end_iteration(f, op)
     latch = f.block
     f.br(head)
     phis = [

@@ -252,8 +252,8 @@ class Evaluator:
 
     def read(self, value: Value, buffer: Buffer, coords: Coords) -> Form:
         """A buffer's elements at `coords`."""
-        turned = self._transposed(value, coords, lambda c: self._read_now(buffer, c))
-        return turned if turned is not None else self._read_now(buffer, coords)
+        transposed = self._transposed(value, coords, lambda c: self._read_now(buffer, c))
+        return transposed if transposed is not None else self._read_now(buffer, coords)
 
     def _read_now(self, buffer: Buffer, coords: Coords) -> Form:
         pointer = self.buffer_pointer(buffer, coords)
@@ -271,8 +271,8 @@ class Evaluator:
 
     def load(self, op: Op, coords: Coords) -> Form:
         """A `tt.load` through a tile of pointers."""
-        turned = self._transposed(op.result, coords, lambda c: self._load_now(op, c))
-        return turned if turned is not None else self._load_now(op, coords)
+        transposed = self._transposed(op.result, coords, lambda c: self._load_now(op, c))
+        return transposed if transposed is not None else self._load_now(op, coords)
 
     def _load_now(self, op: Op, coords: Coords) -> Form:
         pointer = self.pointer(op.args[0], coords)

@@ -26,7 +26,7 @@ bits, 0 to 4 the column and 5 to 9 the row. What each bit adds to the address of
     >>> write = {b: 1 << b for b in range(10)}
     >>> read = {b: 1 << (b + 5) % 10 for b in range(10)}
     >>> for lanes in ((0, 1, 2, 3), (5, 6, 7, 8)):
-    ...     print(lanes, [_access_cost(steps, lanes, 32, turns) for steps, turns in ((read, True), (write, False))])
+    ...     print(lanes, [_access_cost(steps, lanes, 32, may) for steps, may in ((read, True), (write, False))])
     (0, 1, 2, 3) [5.0, 1.0]
     (5, 6, 7, 8) [1.0, 14.0]
 
@@ -88,7 +88,7 @@ GATHER, TRANSPOSE = 14.0, 5.0  # cost of a vector's worth of gathered or transpo
 MAX_TWICE = 160  # operations in a body that is emitted in two versions
 LINE = 64  # bytes of a cache line
 DEEP = 150  # operations from which a nest is evaluated in order rather than by recursion
-MOST_TURNED = 40  # operations in a nest that is unrolled in order to turn rows into columns in registers
+MOST_TRANSPOSED = 40  # operations in a nest that is unrolled in order to transpose in registers
 
 
 class Root(Protocol):
@@ -118,7 +118,7 @@ def in_order(root: Root, analysis: Analysis) -> bool:
     return not analysis.injective(op.args[0], identity(root.shape))
 
 
-def _access_cost(steps: Steps, lanes: Sequence[int], bits: int, may_turn: bool) -> float:
+def _access_cost(steps: Steps, lanes: Sequence[int], bits: int, may_transpose: bool) -> float:
     """Cost of one vector's worth of an access with these lane bits."""
     moves = [steps.get(b, 0) for b in lanes]
     scale = 1.0 if bits >= 32 else 2.0
@@ -130,7 +130,7 @@ def _access_cost(steps: Steps, lanes: Sequence[int], bits: int, may_turn: bool) 
     if good == len(moves):
         return 1.0
     run = consecutive_run(steps)
-    if may_turn and len(run) >= len(lanes) and not set(run[: len(lanes)]) & set(lanes):
+    if may_transpose and len(run) >= len(lanes) and not set(run[: len(lanes)]) & set(lanes):
         return TRANSPOSE
     if moves == [2 << i for i in range(len(moves))]:
         return 1.5  # every other element: two copies of the body make whole vectors
@@ -202,8 +202,8 @@ class Nest:
         most = log2(max(1, self.vector_bits // self._data_bits(accesses)))
         width = min(self.count, most)
         default = tuple(range(self.count))
-        self.turns: dict[int, tuple[int, ...]] = {}
-        self.turn_first: list[tuple[Value, tuple[tuple[int, ...], ...]]] = []
+        self.transposes: dict[int, tuple[int, ...]] = {}
+        self.transpose_first: list[tuple[Value, tuple[tuple[int, ...], ...]]] = []
         self.along: tuple[int, ...] = ()  # bits to loop over first: a transposed read goes on where it is
         self.zips: dict[int, int] = {}
         self.unroll: tuple[int, ...] = ()
@@ -218,7 +218,7 @@ class Nest:
         if self.reduce_bits:  # lanes along what stays: no sum across lanes at the end
             kept = tuple(b for b in default if b not in self.reduce_bits)
             candidates.add((*kept, *(b for b in default if b not in kept))[:width])
-        small = len(self.visited) <= MOST_TURNED
+        small = len(self.visited) <= MOST_TRANSPOSED
 
         def price(lanes: tuple[int, ...]) -> float:
             total = sum(
@@ -236,10 +236,10 @@ class Nest:
                     continue
                 if _access_cost(steps, self.lane_bits, bits, True) == TRANSPOSE and (not unroll or unroll == run):
                     unroll = run
-                    self.turns[id(value)] = run
+                    self.transposes[id(value)] = run
                     self.along = consecutive_run(steps)[width:]
         if not small and width >= 2:
-            self._turn_first(width)
+            self._transpose_first(width)
         for root in self.roots:
             for target, coords, _ in root.accesses():
                 run = consecutive_run(buffer_steps(target, coords)) if isinstance(target, Buffer) else ()
@@ -256,8 +256,10 @@ class Nest:
         self.inner_bits = inner
         self.outer_bits = [b for b in rest if b not in self.reduce_bits]
 
-    def _turn_first(self, width: int) -> None:
-        """Loads that a nest too large to unroll wants turned by one of their own, in the layout it would read best."""
+    def _transpose_first(self, width: int) -> None:
+        """Loads that a nest too large to unroll wants transposed by one of their own, in the layout it would read
+        best.
+        """
         rest = [b for b in range(self.count) if b not in self.lane_bits]
         rank = {b: i for i, b in enumerate([*self.lane_bits, *rest])}
         for value, coords in self.visited:
@@ -266,7 +268,7 @@ class Nest:
             bits = [s for coord in coords for s in coord]
             run = consecutive_run(self.analysis.steps(value.op.args[0], coords))[:width]
             if len(run) == width and not set(run) & set(self.lane_bits) and sorted(bits) == list(range(self.count)):
-                self.turn_first.append((value, tuple(tuple(rank[s] for s in coord) for coord in coords)))
+                self.transpose_first.append((value, tuple(tuple(rank[s] for s in coord) for coord in coords)))
 
     def _loop_runs(self, bits: Sequence[int]) -> list[tuple[int, ...]]:
         """Loop bits grouped so that in no coordinate a group is torn apart; innermost first."""
@@ -308,7 +310,7 @@ class Nest:
     def evaluator(self) -> Evaluator:
         """An evaluator for the points of this nest."""
         ev = Evaluator(self.f, self.env, self.lane_bits)
-        ev.transposes, ev.zips = self.turns, self.zips
+        ev.transposes, ev.zips = self.transposes, self.zips
         ev.aligned = self._aligned
         return ev
 
@@ -351,7 +353,7 @@ class Nest:
         for copy in self.copies():
             for value, coords in self.visited:  # operands first
                 at = substitute(coords, copy)
-                if id(value) not in self.turns and self.analysis.deps(value, at) <= have:
+                if id(value) not in self.transposes and self.analysis.deps(value, at) <= have:
                     ev.eval(value, at)
 
     def emit(self, streaming: Callable[[int], Reg | None]) -> None:
@@ -509,8 +511,8 @@ class Nest:
     def _streamed(self, masks: set[Value], streaming: Callable[[int], Reg | None]) -> tuple[dict[int, int], list[Reg]]:
         """Stores that may go around the cache in the version without masks, with their alignment in bytes, and when.
 
-        A cache line has to be written at once. So a store is either a whole line, or the next turn of the innermost
-        loop goes on where it ends: then pieces of 16 bytes do, which is how NumPy aligns large arrays.
+        A cache line has to be written at once. So a store is either a whole line, or the next iteration of the
+        innermost loop goes on where it ends: then pieces of 16 bytes do, which is how NumPy aligns large arrays.
         """
         stores: dict[int, int] = {}
         conditions: list[Reg] = []

@@ -1,15 +1,17 @@
 """When a loop looks whether to leave: after so much work.
 
-The launch may have been interrupted (see `signals`), and a loop may be long or never end. To look in every turn would
-be dear for a loop over scalars, and to look in every thousandth would be too late for a loop over big tiles. So a
-program counts its work, in a register: what a turn does is known here, nearly, as the elements of the tiles that it
-works on. Each turn takes that from the counter; where nothing is left, the counter begins anew and the loop looks:
+The launch may have been interrupted (see `signals`), and a loop may be long or never end. To look in every iteration
+would be dear for a loop over scalars, and to look in every thousandth would be too late for a loop over big tiles. So a
+program counts its work, in a register: what an iteration does is known here, nearly, as the elements of the tiles that
+it works on. Each iteration takes that from the counter; where nothing is left, the counter begins anew and the loop
+looks:
 
     left = left - 131072              ; a product of tiles of 64x32 and 32x64 elements
     if left < 0: left = BUDGET; if weft_poll(state): return
 
-This stands at the end of a turn, so that LLVM still knows that what stands before it is done in the first turn, and
-moves out of the loop what does not change. A loop that is known to be short counts as a part of what is around it.
+This stands at the end of an iteration, so that LLVM still knows that what stands before it is done in the first
+iteration, and moves out of the loop what does not change. A loop that is known to be short counts as a part of what is
+around it.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ __all__ = ["Polling"]
 BUDGET = 1 << 20
 """Elements between two looks: 20 us of a product, 0.1 s where each element is a miss of all caches."""
 PATIENCE = 1 << 10
-"""Turns of a loop that may wait for another program until it looks, and lets another thread have the processor."""
+"""Iterations of a loop that may wait for another program until it looks, and lets another thread have the processor."""
 SHORT = 1 << 16
 """The most that a loop does in all that does not look."""
 SIDE = 1 << 10
@@ -44,8 +46,8 @@ class Polling:
         for block in blocks:
             self._measure(block)
 
-    def end_turn(self, f: Function, op: Op) -> None:
-        """At the end of a turn of a loop: count what it did, look where it is time."""
+    def end_iteration(self, f: Function, op: Op) -> None:
+        """At the end of an iteration of a loop: count what it did, look where it is time."""
         if op not in self._looking:
             return
         work = sum(self._work[block] for region in op.regions for block in region)
@@ -86,7 +88,7 @@ class Polling:
         work, looks = 0, False
         for op in block.ops:
             inside = [self._measure(inner) for region in op.regions for inner in region]
-            if op.name == "scf.while" or (op.name == "scf.for" and (any(inside) or self._all_turns(op) > SHORT)):
+            if op.name == "scf.while" or (op.name == "scf.for" and (any(inside) or self._all_iterations(op) > SHORT)):
                 self._looking.add(op)
                 inside.append(True)
             looks |= any(inside)
@@ -94,8 +96,8 @@ class Polling:
         self._work[block] = work
         return looks
 
-    def _all_turns(self, op: Op) -> int:
-        """What a loop does in all; more than SHORT where nobody knows how often it turns."""
+    def _all_iterations(self, op: Op) -> int:
+        """What a loop does in all; more than SHORT where nobody knows how many iterations it has."""
         lower, upper, step = (_constant(a) for a in op.args[:3])
         if lower is None or upper is None or step is None:
             return SHORT + 1
@@ -105,7 +107,7 @@ class Polling:
         """What an operation does, without what counts by itself: loops that look, and much in a branch."""
         inside = [sum(self._work[block] for block in region) for region in op.regions]
         if op.name in ("scf.for", "scf.while"):
-            return 1 if op in self._looking else self._all_turns(op)
+            return 1 if op in self._looking else self._all_iterations(op)
         if op.name == "scf.if":
             return 1 + max((work for work in inside if work <= SIDE), default=0)
         most = max((v.numel for v in (*op.args, *op.results)), default=1)

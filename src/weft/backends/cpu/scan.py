@@ -100,7 +100,7 @@ class _Emitter:
             k = f.sub(const(I64, chunks - 1), i) if reverse else i
             return f.add(base, f.mul(k, const(I64, lanes)))
 
-        def turned(values: Regs) -> Regs:
+        def flipped(values: Regs) -> Regs:
             if not reverse or lanes == 1:
                 return values
             return [f.shuffle(v, None, list(range(lanes - 1, -1, -1))) for v in values]
@@ -119,13 +119,13 @@ class _Emitter:
             return [f.splat(f.extract(v, lanes - 1), lanes) if lanes > 1 else v for v in values]
 
         first_at = place(const(I64, 0))
-        first = within(turned(self.load(first_at, lanes)))
-        self.store(turned(first), first_at)
+        first = within(flipped(self.load(first_at, lanes)))
+        self.store(flipped(first), first_at)
 
         def step(i: Reg, carried: Regs) -> Regs:
             where = place(i)
-            total = self.combine(carried, within(turned(self.load(where, lanes))))
-            self.store(turned(total), where)
+            total = self.combine(carried, within(flipped(self.load(where, lanes))))
+            self.store(flipped(total), where)
             return last(total)
 
         f.loop_carrying(const(I64, 1), const(I64, chunks), const(I64, 1), last(first), step)

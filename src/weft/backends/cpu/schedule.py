@@ -27,7 +27,7 @@ from weft.backends.cpu.elementwise import EMITTERS, memory_type
 from weft.backends.cpu.evaluate import AFFINE_OPS, SHAPE_OPS, Buffer, Evaluator, const_of, row_major
 from weft.backends.cpu.forms import Uniform
 from weft.backends.cpu.lifetimes import last_uses
-from weft.backends.cpu.nest import EFFECTS, MOST_TURNED, Nest, Root, in_order
+from weft.backends.cpu.nest import EFFECTS, MOST_TRANSPOSED, Nest, Root, in_order
 from weft.backends.cpu.program import Block, FunctionProgram, Op, Value, element_bits
 from weft.backends.cpu.questions import Analysis
 from weft.backends.cpu.reduce import ReduceRoot
@@ -259,16 +259,16 @@ class Scheduler:
             if crowded is not None:
                 self.materialise(crowded)
                 continue
-            turned = (
-                Nest(self.f, self.env, roots, shape, analysis, self.vector_bits).turn_first
-                if len(visited) > MOST_TURNED
+            transposed = (
+                Nest(self.f, self.env, roots, shape, analysis, self.vector_bits).transpose_first
+                if len(visited) > MOST_TRANSPOSED
                 else []
             )
             written = {r.value for r in roots if isinstance(r, WriteRoot)}
-            turned = [(value, weights) for value, weights in turned if value not in written]
-            if not turned:
+            transposed = [(value, weights) for value, weights in transposed if value not in written]
+            if not transposed:
                 break
-            for value, weights in turned:
+            for value, weights in transposed:
                 self.materialise(value, weights)
         roots = roots + self._side_writes(roots, visited, count, shape, ops)
         roots += self._fetch_ahead(visited, roots)

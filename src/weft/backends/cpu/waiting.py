@@ -31,7 +31,7 @@ def reads_its_condition(loop: Op) -> bool:
         if value in seen or value.block not in inside:
             continue
         seen.add(value)
-        if value.op is None:  # what is carried: from turn to turn, or into a part of the loop
+        if value.op is None:  # what is carried: from one iteration to the next, or into a part of the loop
             ends = after.ops[-1].args if value.block is before else before.ops[-1].args
             left += ends if value.block in (before, after) else value.block.ops[-1].args
             continue

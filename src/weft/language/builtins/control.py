@@ -44,10 +44,10 @@ def num_programs(axis: Any, _semantic: TritonSemantic | None = None) -> tensor:
 class range(base_value):
     """`for i in tl.range(...)`: Python's range with hints on how to compile the loop.
 
-    `num_stages` asks for software pipelining, `loop_unroll_factor` has so many turns done at a time, `flatten` asks for
-    merging a nest of loops, `disallow_acc_multi_buffer` keeps the accumulator of a product single, `warp_specialize`
-    splits the loop over groups of warps, `disable_licm` keeps invariant code inside. A target may ignore any of them
-    but the unrolling.
+    `num_stages` asks for software pipelining, `loop_unroll_factor` has so many iterations done at a time, `flatten`
+    asks for merging a nest of loops, `disallow_acc_multi_buffer` keeps the accumulator of a product single,
+    `warp_specialize` splits the loop over groups of warps, `disable_licm` keeps invariant code inside. A target may
+    ignore any of them but the unrolling.
     """
 
     def __init__(

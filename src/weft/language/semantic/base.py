@@ -62,7 +62,7 @@ class SemanticBase:
         warn_at(self.builder.current_span(), text)
 
     def unroll(self, what: str, count: int, hint: str) -> None:
-        """Note that `count` bodies are about to be made: turns of a loop, rounds of a generator, calls.
+        """Note that `count` bodies are about to be made: iterations of a loop, rounds of a generator, calls.
 
         One budget covers them all, so that a kernel of a few lines compiles in reasonable time or says why not.
         """

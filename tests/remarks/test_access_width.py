@@ -6,6 +6,8 @@ import pytest
 
 import weft
 import weft.language as tl
+from weft import gluon
+from weft.gluon import language as gl
 
 from .telling import compiled, told
 
@@ -86,6 +88,62 @@ def test_addresses_that_are_loaded() -> None:
 def test_more_threads_than_elements() -> None:
     made = compiled(copy, "cuda:80", "*fp32 *fp32 i32", {"BLOCK": 2}, "x out n")
     assert told(made, "access width")[1] == (
-        "k.py:4:23: access width: load of 2xf32 with 4 bytes at a time of 16: the layout gives a thread 1 element in "
-        "a row, #ttg.blocked<{sizePerThread = [1], threadsPerWarp = [32], warpsPerCTA = [4], order = [0]}>"
+        "k.py:4:23: access width: load of 2xf32 with 4 bytes at a time of 16: the tile has 1 element for each thread"
     )
+
+
+@gluon.jit
+def in_a_layout(x, out, SIZE: gl.constexpr):
+    i = gl.arange(0, SIZE)[:, None]
+    j = gl.arange(0, SIZE)[None, :]
+    narrow: gl.constexpr = gl.BlockedLayout([1, 2], [1, 32], [4, 1], [1, 0])
+    at = gl.set_auto_layout(i * SIZE + j, narrow)
+    gl.store(out + at, gl.load(x + at))
+
+
+def test_a_layout_of_short_runs() -> None:
+    made = compiled(in_a_layout, "cuda:90", "*fp32 *fp32", {"SIZE": 64}, "x out")
+    assert told(made, "access width")[0] == (
+        "k.py:7:5: access width: store of 64x64xf32 with 8 bytes at a time of 16: the layout gives a thread 2 elements "
+        "in a row, #ttg.blocked<{sizePerThread = [1, 2], threadsPerWarp = [1, 32], warpsPerCTA = [4, 1], "
+        "order = [1, 0]}>"
+    )
+
+
+@weft.jit
+def added_up(x, out, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.atomic_add(out + i, tl.load(x + i))
+    tl.atomic_max(out + i, tl.load(x + i))
+
+
+def test_atomics() -> None:
+    """Sums of up to 16 bytes from sm_90 on; 2 of f16 before; else one at a time."""
+    made = compiled(added_up, "cuda:90", "*fp32 *fp32", {"BLOCK": 1024}, "x out")
+    assert told(made, "access width")[0] == (
+        "k.py:4:5: access width: atomic of 1024xf32 with 16 bytes at a time, the most there are"
+    )
+    made = compiled(added_up, "cuda:80", "*fp32 *fp32", {"BLOCK": 1024}, "x out")
+    assert told(made, "access width")[0] == (
+        "k.py:4:5: access width: atomic of 1024xf32 with 4 bytes at a time, the most there are"
+    )
+
+
+@weft.jit
+def scaled_rows(x, weight, out, stride, n, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    row = tl.program_id(0) * stride
+    value = tl.load(x + row + i, mask=i < n) * tl.load(weight + i, mask=i < n)
+    tl.store(out + row + i, value, mask=i < n)
+
+
+def test_rows_that_begin_anywhere() -> None:
+    made = compiled(scaled_rows, "cuda:80", "*fp32 *fp32 *fp32 i32 i32", {"BLOCK": 1024}, "x weight out")
+    aligned = "by aligned vectors of 16 bytes, wherever it begins and ends"
+    assert told(made, "row aligned") == [
+        f"k.py:5:13: row aligned: load of 1024xf32 {aligned}: `stride` is not known to be a multiple of 4",
+        f"k.py:5:48: row aligned: load of 1024xf32 {aligned}, shifted in registers: "
+        "the mask may end between them: `n` is not known to be a multiple of 4",
+        f"k.py:6:5: row aligned: store of 1024xf32 {aligned}: `stride` is not known to be a multiple of 4",
+    ]
+    assert told(made, "access width") == []

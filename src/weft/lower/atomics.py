@@ -19,6 +19,7 @@ from weft.layouts import LinearLayout, f2
 from .context import Context, elem_of, lowering
 from .memory import access_order, back, unique_registers
 from .shared import load_tile, store_tile
+from .telling import tell_width
 
 __all__ = ["KINDS", "ORDERS", "SCOPES", "everywhere", "to_all"]
 
@@ -61,6 +62,9 @@ def _each(
     vector = 1
     if attrs.get("kind") == "fadd" and not used:
         order, vector = _together(c, operands[0], mask, elem, order)
+    if layout is not None:
+        most = _added_together(c, elem) if attrs.get("kind") == "fadd" and not used else 1
+        tell_width(c, "atomic", op, operands[0], mask, ELEMENT_BITS[elem], vector, most)
     starts = order[::vector]
     chosen = [c.build.rename(c.whole(operands[0]), starts), *(c.build.rename(c.whole(x), order) for x in operands[1:])]
     if len(chosen) == 1:  # a load, of which the value is not looked at
@@ -91,11 +95,16 @@ def _together(
     c: Context, pointer: SSAValue, mask: SSAValue | None, elem: str, order: list[int]
 ) -> tuple[list[int], int]:
     """(registers, how many of them side by side) as far as the machine adds several at once."""
-    most = dict(c.program.machine.atomic_adds).get(elem, 1)
+    most = _added_together(c, elem)
     if not is_tensor(pointer.type) or most == 1:
         return order, 1
     found, vector = access_order(c, pointer, mask, ELEMENT_BITS[elem])
     return found, min(vector, most)
+
+
+def _added_together(c: Context, elem: str) -> int:
+    """How many elements the machine adds at once."""
+    return dict(c.program.machine.atomic_adds).get(elem, 1)
 
 
 def everywhere(c: Context) -> dict[str, list[tuple[int]]]:

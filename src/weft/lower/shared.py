@@ -25,6 +25,7 @@ from .convert import convert
 from .halves import from_halves, to_halves
 from .memory import access_order, mask_of, neighbours
 from .padding import Gaps, gaps_of, place, place_of_buffer
+from .telling import tell_width
 from .unfit import narrow_copy
 
 __all__ = ["load_tile", "memory_of", "store_tile"]
@@ -366,6 +367,7 @@ def _async_copy(c: Context, op: Operation) -> None:
     while vector > 1 and not _dense([x ^ begin for x in offsets], vector, (*side.lanes, *side.warps, *side.blocks)):
         vector //= 2
     size = vector * width
+    tell_width(c, "copy", op, pointer, mask, 8 * width, vector, buffered=vector < together)
     if size < 4:
         raise narrow_copy(c, size, (pointer, mask, target), neighbours(c, pointer, 8 * width), together)
     starts = list(range(0, len(order), vector))

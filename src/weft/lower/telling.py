@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Mapping
+from math import prod
 
 from xdsl.ir import Operation, SSAValue
 
@@ -24,12 +25,22 @@ __all__ = ["tell_barriers", "tell_buffers", "tell_conversion", "tell_product", "
 
 
 def tell_width(
-    c: Context, access: str, op: Operation, pointer: SSAValue, mask: SSAValue | None, bits: int, vector: int
+    c: Context,
+    access: str,
+    op: Operation,
+    pointer: SSAValue,
+    mask: SSAValue | None,
+    bits: int,
+    vector: int,
+    most: int = 0,
+    buffered: bool = False,
 ) -> None:
-    """How many elements are accessed at a time, and what keeps it from more."""
+    """How many elements are accessed at a time, and what keeps it from more, up to `most`; `buffered` says that it is
+    how the tile lies in shared memory."""
     if not c.program.remarks:
         return
-    size, most = max(1, bits // 8), c.machine.vector_bytes
+    size = max(1, bits // 8)
+    most = most * size or c.machine.vector_bytes
     span, extents = span_of(op), tile_shape(pointer)
     tile = "x".join((*map(str, extents), type_text(pointee_of(element_of(pointer.type)))))
     limit, fact, value, where = "widest", "", "", None
@@ -38,10 +49,14 @@ def tell_width(
         axis = max(range(len(extents)), key=lambda d: (min(contiguity[d], extents[d]), d))
         run = min(most // size, extents[axis])
         found = limit_of_run(c.facts, pointer, mask, axis, run, size)
-        if found is not None:
+        if buffered:
+            limit, fact = "buffer", f"the buffer in shared memory has {vector} of its elements in a row"
+        elif found is not None:
             limit, fact, value, where = found.kind, found.fact, found.value, found.span
         elif run * size < most and vector == run:
             limit, fact = "tile", f"the tile has {run} element{'s' if run > 1 else ''} along dimension {axis}"
+        elif vector >= (each := max(1, prod(extents) // (c.program.warps * c.program.lanes * c.program.blocks))):
+            limit, fact = "tile", f"the tile has {each} element{'s' if each > 1 else ''} for each thread"
         else:
             elements = "1 element" if vector == 1 else f"{vector} elements"
             limit, fact = "layout", f"the layout gives a thread {elements} in a row, {_layout_of(pointer)}"

@@ -35,7 +35,8 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, UnitAttr
 from xdsl.ir import Block, Operation, SSAValue
 
-from weft.analysis import AxisFacts, commutes
+from weft.analysis import AxisFacts, commutes, limit_of_run
+from weft.base.remarks import NO_REMARKS, RemarkCollector, RowAligned
 from weft.ir import (
     Builder,
     bit_width,
@@ -44,7 +45,9 @@ from weft.ir import (
     int_value,
     is_tensor,
     pointee_of,
+    span_of,
     splat_value,
+    tile_text,
     tt,
     walk,
 )
@@ -107,14 +110,14 @@ class _Row:
         return self.op.name == "tt.store"
 
 
-def align_rows(module: ModuleOp) -> None:
+def align_rows(module: ModuleOp, remarks: RemarkCollector = NO_REMARKS) -> None:
     """Rotate the rows of each function that are better read and written by aligned vectors."""
     for function in module.body.block.ops:
         if function.name == "tt.func":
             for layout in dict.fromkeys(e for v in values_of(function) if (e := encoding_of(v.type)) is not None):
                 rows = _rows(function, layout)
                 if rows is not None:
-                    _rotate(function, layout, rows)
+                    _rotate(function, layout, rows, remarks)
 
 
 # -- finding -----------------------------------------------------------------------------------------------------------
@@ -244,7 +247,7 @@ def _bound(mask: SSAValue, row: _Row) -> bool:
 # -- rotation ----------------------------------------------------------------------------------------------------------
 
 
-def _rotate(function: Operation, layout: LayoutAttr, rows: Sequence[_Row]) -> None:
+def _rotate(function: Operation, layout: LayoutAttr, rows: Sequence[_Row], remarks: RemarkCollector) -> None:
     """Lay out a function's tiles of a layout anew, rotated by what the first of its stores asks for."""
     size = layout.data.shape[0]
     linear = layout.linear
@@ -271,6 +274,8 @@ def _rotate(function: Operation, layout: LayoutAttr, rows: Sequence[_Row]) -> No
     slice = _slice(needed, entry)
     if slice is None:
         return
+    for row in rows if remarks else ():
+        _tell(row, run, row.key != first.key, facts, remarks)
     rounds = ROUNDS if any(ends_early(m, facts) for row in rows for m in masks_of(row.op)) else 1
     piece = max(run * lanes, min(size // (warps * rounds), PIECE_BYTES // max(row.size for row in rows)))
     found = encoding_for(in_pieces(size, run, piece, lanes, warps), layout.data.shape)
@@ -284,6 +289,17 @@ def _rotate(function: Operation, layout: LayoutAttr, rows: Sequence[_Row]) -> No
     _number(start, ranges, shift, size)
     for row in rows:
         _rewrite(row, first, shift, run, size)
+
+
+def _tell(row: _Row, run: int, shifted: bool, facts: AxisFacts, remarks: RemarkCollector) -> None:
+    """Say how a row is accessed, and what keeps it from being accessed so as it is written."""
+    op, pointer, masks = row.op, row.op.operands[0], masks_of(row.op)
+    wanted = min(run, RUN_BYTES // row.size)
+    limit = limit_of_run(facts, pointer, masks[0] if masks else None, 0, wanted, row.size)
+    fact = (limit.fact, limit.value, limit.span) if limit is not None else ("",)
+    tile = tile_text((*op.results, *op.operands[1:])[0].type)
+    access = "store" if row.is_store else "load"
+    remarks.add(RowAligned(span_of(op), access, tile, wanted * row.size, shifted, *fact))
 
 
 def _come_back(rows: Sequence[_Row]) -> bool:

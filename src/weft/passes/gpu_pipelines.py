@@ -91,7 +91,7 @@ def gpu_pipeline(
     store_operands(module, machine, loaded=True)
     share_stored(module, machine)  # what is left to store, now that it is known what is copied
     join_products(module, machine)  # after it: a store that is gone has nothing to be fenced for
-    align_rows(module)  # last: what is a row's access is no load or store any more
+    align_rows(module, remarks)  # last: what is a row's access is no load or store any more
     cse_dce(module, fuse)  # addresses of the turns as they were, and what the first turns repeat
     drop_unchanged(module)
     return module

@@ -3,7 +3,7 @@
 from .barriers import Barrier
 from .layouts import LayoutChanged, LayoutChosen, LayoutKept
 from .loops import NotPipelined, Pipelined
-from .memory import AccessWidth, Conversion, SharedBuffer
+from .memory import AccessWidth, Conversion, RowAligned, SharedBuffer
 from .products import InstructionDeclined, ProductBy
 from .remark import KINDS, NO_REMARKS, Alternative, Copy, Remark, RemarkCollector, Remarks, Site, Wish
 
@@ -25,6 +25,7 @@ __all__ = [
     "LayoutKept",
     # memory
     "AccessWidth",
+    "RowAligned",
     "Conversion",
     "SharedBuffer",
     # products

@@ -9,7 +9,7 @@ from weft.base.spans import Span
 
 from .remark import Alternative, Remark, Site, with_article
 
-__all__ = ["AccessWidth", "Conversion", "SharedBuffer"]
+__all__ = ["AccessWidth", "Conversion", "RowAligned", "SharedBuffer"]
 
 
 @dataclass(frozen=True)
@@ -23,9 +23,9 @@ class AccessWidth(Remark):
     """As the text of the IR has it: 1024xf32."""
     bytes: int
     most: int
-    """The bytes that the widest access of the machine has."""
+    """The bytes that the widest access of this kind has on the machine."""
     limit: str
-    """What is in the way: nothing ("widest"), "alignment", "contiguity", "mask", "tile" or "layout"."""
+    """What is in the way: nothing ("widest"), "alignment", "contiguity", "mask", "tile", "layout" or "buffer"."""
     fact: str
     """What it is, with the value that spoils it; empty where nothing does."""
     value: str = ""
@@ -38,9 +38,7 @@ class AccessWidth(Remark):
         text = f"{self.access} of {self.tile} with {self.bytes} bytes at a time"
         if self.limit == "widest":
             return f"{text}, the most there are"
-        there = self.value_span
-        elsewhere = there is not None and (self.span is None or there.line != self.span.line)
-        return f"{text} of {self.most}: {self.fact}" + (f" (line {there.line})" if there and elsewhere else "")
+        return f"{text} of {self.most}: {self.fact}{_elsewhere(self.span, self.value_span)}"
 
 
 @dataclass(frozen=True)
@@ -93,3 +91,31 @@ class SharedBuffer(Remark):
         if self.first.line == self.last.line:
             return f"{text}, in use on line {self.first.line}"
         return f"{text}, in use from line {self.first.line} to {self.last.line}"
+
+
+@dataclass(frozen=True)
+class RowAligned(Remark):
+    """Consecutive elements from any address on, accessed by the aligned vectors of memory."""
+
+    kind: ClassVar[str] = "row aligned"
+    access: str
+    tile: str
+    bytes: int
+    """Of a vector."""
+    shifted: bool
+    """Whether its runs are not those of the rows that are stored, so that they are shifted in registers."""
+    fact: str
+    """Why vectors are not aligned as the row is written; empty for a row that only lies with such."""
+    value: str = ""
+    value_span: Span | None = None
+
+    @property
+    def message(self) -> str:
+        text = f"{self.access} of {self.tile} by aligned vectors of {self.bytes} bytes, wherever it begins and ends"
+        text += ", shifted in registers" if self.shifted else ""
+        return text + (f": {self.fact}{_elsewhere(self.span, self.value_span)}" if self.fact else "")
+
+
+def _elsewhere(span: Span | None, other: Span | None) -> str:
+    """The line of a value, if it is another one."""
+    return f" (line {other.line})" if other is not None and (span is None or span.line != other.line) else ""

@@ -203,7 +203,7 @@ def test_variables_at_a_line() -> None:
     with weft.sim.debug(line_of("STORE"), program=(1, 0, 0)) as stops:
         summed[(2,)](x, out, 100, BLOCK=64, target=TARGET)
     (stop,) = stops
-    assert (stop.line, stop.program, stop.turn) == (line_of("STORE"), (1, 0, 0), 0)
+    assert (stop.line, stop.program, stop.visit) == (line_of("STORE"), (1, 0, 0), 0)
     assert Path(stop.file) == Path(__file__)
     np.testing.assert_array_equal(stop["i"], np.arange(64, 128))
     np.testing.assert_array_equal(stop["mask"], np.arange(64, 128) < 100)
@@ -221,9 +221,9 @@ def test_every_turn_of_a_loop_is_a_stop() -> None:
     with weft.sim.debug(f"test_launching.py:{line_of('TURN')}", program=None, call=seen.append) as stops:
         summed[(2,)](x, out, 100, BLOCK=64, target=TARGET)
     assert seen == list(stops)
-    assert [(s.program[0], s.turn, int(s["step"])) for s in stops] == [(p, t, t) for t in range(3) for p in range(2)]
+    assert [(s.program[0], s.visit, int(s["step"])) for s in stops] == [(p, t, t) for t in range(3) for p in range(2)]
     for stop in stops:
-        scale = sum(range(stop.turn))
+        scale = sum(range(stop.visit))
         np.testing.assert_array_equal(stop["running"], stop["value"] * scale)
 
 

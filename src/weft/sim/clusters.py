@@ -27,7 +27,7 @@ class _Cluster:
     """What the warps that have arrived know, phases that have ended, and for each warp the phase it waits for."""
 
     known: dict[int, Array] = field(default_factory=dict)
-    turn: int = 0
+    phase: int = 0
     wanted: dict[int, int] = field(default_factory=dict)
     learned: dict[int, list[Array]] = field(default_factory=dict)
     """What each warp comes to know when it goes on."""
@@ -47,7 +47,7 @@ def cluster_arrive(context: Context, op: LaneOp) -> None:
     for warp in (int(w) for w in context.warps):
         cluster = _cluster_of(batch, warp, op)
         cluster.known[warp] = batch.shadow.clocks.release(warp)
-        cluster.wanted[warp] = cluster.turn + 1
+        cluster.wanted[warp] = cluster.phase + 1
         if len(cluster.known) < per_block * batch.program.blocks:
             continue
         together = np.zeros((3, max(known.shape[1] for known in cluster.known.values())), np.int32)
@@ -57,7 +57,7 @@ def cluster_arrive(context: Context, op: LaneOp) -> None:
         for other in cluster.wanted:
             cluster.learned.setdefault(other, []).append(together)
         cluster.known.clear()
-        cluster.turn += 1
+        cluster.phase += 1
 
 
 def cluster_wait(context: Context, op: LaneOp) -> Iterator[Wait]:
@@ -66,10 +66,10 @@ def cluster_wait(context: Context, op: LaneOp) -> Iterator[Wait]:
     pairs = []
     for warp in (int(w) for w in context.warps):
         cluster = _cluster_of(batch, warp, op)
-        pairs.append((cluster, cluster.wanted.get(warp, cluster.turn + 1)))
-    if not all(c.turn >= wanted for c, wanted in pairs):
+        pairs.append((cluster, cluster.wanted.get(warp, cluster.phase + 1)))
+    if not all(c.phase >= wanted for c, wanted in pairs):
         what = "all warps of the cluster to arrive"
-        yield Wait(lambda: all(c.turn >= wanted for c, wanted in pairs), what, op.span)
+        yield Wait(lambda: all(c.phase >= wanted for c, wanted in pairs), what, op.span)
     for warp, (cluster, _) in zip((int(w) for w in context.warps), pairs, strict=True):
         for known in cluster.learned.pop(warp, []):
             batch.shadow.clocks.acquire(warp, known)

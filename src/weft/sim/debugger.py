@@ -37,11 +37,11 @@ class Stop(Mapping[str, Any]):
 
     file, line     where
     program        of which program of the grid
-    turn           how many stops of this program there were before
+    visit          how many stops of this program at this line there were before
     """
 
-    def __init__(self, place: tuple[str, int], program: Program, turn: int, values: Mapping[str, Any]) -> None:
-        (self.file, self.line), self.program, self.turn = place, program, turn
+    def __init__(self, place: tuple[str, int], program: Program, visit: int, values: Mapping[str, Any]) -> None:
+        (self.file, self.line), self.program, self.visit = place, program, visit
         self._values = dict(values)
 
     def __getitem__(self, name: str) -> Any:
@@ -58,7 +58,7 @@ class Stop(Mapping[str, Any]):
         return len(self._values)
 
     def __repr__(self) -> str:
-        rows = [f"{self.file}:{self.line}, program {self.program}, turn {self.turn}"]
+        rows = [f"{self.file}:{self.line}, program {self.program}, visit {self.visit}"]
         width = max(map(len, self._values), default=0)
         for name, value in self._values.items():
             shape = f"{value.dtype}{list(value.shape)} " if isinstance(value, np.ndarray) else ""
@@ -138,7 +138,7 @@ class Names:
         for variable in program.variables:
             self.of_value.setdefault(variable.value, []).append(variable)
         self.main = next((op.span.file for op in program.body.walk() if op.span is not None), "")
-        self.turns: dict[tuple[Program, str, int], int] = {}
+        self.visits: dict[tuple[Program, str, int], int] = {}
 
     def enter(self, context: Context, block: Block) -> None:
         """The arguments of a region have values."""
@@ -173,9 +173,9 @@ class Names:
                 continue
             rows = np.flatnonzero(blocks == block)
             values = {name: value_of(context, variable, rows) for name, variable in context.env.names.items()}
-            turn = self.turns.get((program, *place), 0)
-            self.turns[program, *place] = turn + 1
-            stop = Stop(place, program, turn, values)
+            visit = self.visits.get((program, *place), 0)
+            self.visits[program, *place] = visit + 1
+            stop = Stop(place, program, visit, values)
             self.watch.stops.append(stop)
             if self.watch.call is not None:
                 self.watch.call(stop)

@@ -1,4 +1,4 @@
-"""Shared memory that was read before anyone wrote it: had nobody come to that yet, or does nobody?
+"""Tell two causes of an uninitialised read of shared memory apart: the writer has not run yet, or there is none.
 
 The simulator chooses in which order partitions act. Where one reads what another has not written yet, that nothing was
 written is only how it came out this time: the mistake is that nothing orders the two. So the reader stops, the others
@@ -14,7 +14,7 @@ from .errors import RaceError, SimulationError, UninitializedError
 __all__ = ["first_of", "instead_of"]
 
 TURNS = 1_000
-"""After how many turns of the others it is given up."""
+"""How many turns the others get before it is given up."""
 
 
 def is_race_with(error: SimulationError, read: SimulationError) -> bool:

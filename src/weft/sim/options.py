@@ -44,7 +44,7 @@ class Options:
     together: int = 1 << 21
     """Registers that the widest value of the blocks that run at once may take in all."""
     steps: int = 1_000_000
-    """Turns of loops after which a launch is given up."""
+    """Iterations of loops after which a launch is given up."""
 
     def __post_init__(self) -> None:
         if self.copies not in (*COPIES, "both"):

@@ -56,7 +56,7 @@ class _Arrival:
 
     warps: list[int] = field(default_factory=list)
     ops: list[LaneOp] = field(default_factory=list)
-    turn: int = 0
+    phase: int = 0
 
 
 class Turns:
@@ -201,14 +201,14 @@ class Turns:
             arrival = self.arrivals.setdefault((block, number), _Arrival())
             arrival.warps += [int(w) for w in context.warps if w // per_block == block]
             arrival.ops.append(op)
-            targets.append((arrival, arrival.turn + 1))
+            targets.append((arrival, arrival.phase + 1))
             if len(arrival.warps) >= expected:
                 self._release(block, arrival, expected, "id" in op.attrs)
-        if all(a.turn >= turn for a, turn in targets):
+        if all(a.phase >= phase for a, phase in targets):
             return
         have = len(targets[0][0].warps)
         what = f"a barrier that {have} of {expected} warps have reached"
-        yield Wait(lambda: all(a.turn >= turn for a, turn in targets), what, op.span)
+        yield Wait(lambda: all(a.phase >= phase for a, phase in targets), what, op.span)
 
     def _release(self, block: int, arrival: _Arrival, expected: int, named: bool) -> None:
         if len(arrival.warps) > expected or (not named and any(o is not arrival.ops[0] for o in arrival.ops)):
@@ -220,4 +220,4 @@ class Turns:
         members = np.array(sorted(w % self.program.warps for w in arrival.warps))
         self.shadow.clocks.block_barrier(np.array([block]), members)
         arrival.warps, arrival.ops = [], []
-        arrival.turn += 1
+        arrival.phase += 1

@@ -56,7 +56,7 @@ class Barrier:
         own = self.current[:, : known.shape[1]]
         np.maximum(own, known, out=own)
 
-    def turned(self, phase: int) -> None:
+    def changed(self, phase: int) -> None:
         """To be called after each change: `phase` is what it was before."""
         if self.state.phase != phase:
             self.ended = self.current.copy()
@@ -200,7 +200,7 @@ def _act(
         barrier.join(batch.shadow.clocks.release(warp, lane))
         barrier.arrived = op
         barrier.state.arrive(amount if kind == "arrive" else 1)
-    barrier.turned(phase)
+    barrier.changed(phase)
     if barrier.state.phase != phase and batch.options.races:
         check_overtaken(context.batch, op, context.thread(row, lane), address, barrier)
 
@@ -298,7 +298,7 @@ def _arrive_later(context: Context, address: Array) -> None:
             if barrier is not None:
                 phase = barrier.state.phase
                 barrier.state.arrive(1)
-                barrier.turned(phase)
+                barrier.changed(phase)
 
     if batch.options.copies == "earliest":
         land()

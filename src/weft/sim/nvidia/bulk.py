@@ -61,16 +61,16 @@ def bulk(context: Context, op: LaneOp) -> Iterator[Wait]:
     for value, operand in zip(op.operands, entry.operands, strict=True):
         whole = np.repeat(active, operand.count, axis=2) if context.env[value].data.shape[2] > 1 else active[:, :, :1]
         need_defined(context, op, value, f"`{operand.name}` of a bulk copy", whole)
-    for row, lane, turn in zip(*(x.tolist() for x in np.nonzero(active)), strict=True):
-        given = [_one(a[row, lane], o.count, turn) for a, o in zip(arrays, entry.operands, strict=True)]
+    for row, lane, at in zip(*(x.tolist() for x in np.nonzero(active)), strict=True):
+        given = [_one(a[row, lane], o.count, at) for a, o in zip(arrays, entry.operands, strict=True)]
         _issue(context, op, row, lane, given)
     if len(batch.contexts) > 1 and batch.options.order == "random":
         yield Wait(lambda: True, "its turn", op.span)
 
 
-def _one(registers: Array, count: int, turn: int) -> list[int]:
+def _one(registers: Array, count: int, at: int) -> list[int]:
     """The operand of one of several instructions; one operand may be for all."""
-    first = turn * count if len(registers) > count else 0
+    first = at * count if len(registers) > count else 0
     found: list[int] = registers[first : first + count].tolist()
     return found
 
@@ -272,7 +272,7 @@ class _Copy:
         barrier.copied = self.op
         barrier.bytes_come += box.map.bytes
         barrier.state.complete_tx(box.map.bytes)
-        barrier.turned(phase)
+        barrier.changed(phase)
         if barrier.state.phase != phase and batch.options.races:
             check_overtaken(batch, self.op, self.thread, key[1], barrier)
 

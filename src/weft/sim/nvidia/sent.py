@@ -102,6 +102,6 @@ def _arrive(reach: Reach, key: tuple[int, int], place: Array, raw: Array) -> Non
     barrier.copied = op
     barrier.bytes_come += place.size
     barrier.state.complete_tx(place.size)
-    barrier.turned(phase)
+    barrier.changed(phase)
     if barrier.state.phase != phase and batch.options.races:
         check_overtaken(batch, op, reach.thread, key[1], barrier)

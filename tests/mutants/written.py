@@ -108,7 +108,7 @@ ROWS: tuple[tuple[str, str, str, str], ...] = (
     ("compiler/stages.py", "        str(target),\n", "        target.backend,\n", "the key forgets which GPU"),
     ("compiler/stages.py", "        versions(),\n", "", "the key forgets the versions"),
     # PTX
-    ("backends/gpu/memory.py", '    if elem == "i1":\n        parts = e.parts(word, "i8", shape.each)\n        return [e.pure(f"icmp ne i8 {e.name(p)}, 0") for p in parts]\n',
+    ("backends/gpu/memory.py", '    if elem == "i1":\n        parts = e.parts(word, "i8", shape.each)\n        return [e.early("icmp ne i8", e.name(p), "0") for p in parts]\n',
      '    if elem == "i1":\n        parts = e.parts(word, "i8", shape.each)\n        return [e.pure(f"trunc i8 {e.name(p)} to i1") for p in parts]\n',
      "a boolean byte of 2 is false"),
     ("backends/gpu/memory.py", "more = at * shape.bits // shape.each // 8\n            if mask in", "more = at * shape.bits // 8\n            if mask in",

@@ -226,11 +226,11 @@ def _partitions(e: Emitter, op: LaneOp) -> None:
     """Each warp goes to the region that is its own, and all meet at the end; warps that have none go there at once."""
     f = e.f
     thread = e.dialect.place(e, "thread", e.program.warps * e.program.lanes)
-    warp = e.pure(f"lshr i32 {thread}, {e.program.lanes.bit_length() - 1}")
+    warp = e.early("lshr i32", thread, str(e.program.lanes.bit_length() - 1))
     end = f.new_label("together")
     for start, warps, region in zip(op.attrs["starts"], op.attrs["warps"], op.regions, strict=True):
         inside, following = f.new_label("partition"), f.new_label("others")
-        own = e.ins(f"icmp ult i32 {e.pure(f'sub i32 {warp}, {start}')}, {warps}")
+        own = e.ins(f"icmp ult i32 {e.early('sub i32', warp, str(start))}, {warps}")
         e.do(f"br i1 {own}, label %{inside}, label %{following}")
         f.start(inside)
         mark, e.partition = e.mark(), (start, warps)

@@ -86,10 +86,10 @@ def _where(e: Emitter, place: Mapping[str, Any], do: Callable[[], None]) -> None
         do()
         return
     f = e.f
-    bits = e.pure(f"and i32 {thread_index(e)}, {mask}")
+    bits = e.early("and i32", thread_index(e), str(mask))
     if ranks:
         rank = e.dialect.place(e, "rank", e.program.blocks)
-        bits = e.pure(f"or i32 {bits}, {e.pure(f'and i32 {rank}, {ranks}')}")
+        bits = e.early("or i32", bits, e.early("and i32", rank, str(ranks)))
     own = e.ins(f"icmp eq i32 {bits}, 0")
     inside, after = f.new_label("prints"), f.new_label("printed")
     e.do(f"br i1 {own}, label %{inside}, label %{after}")
@@ -143,10 +143,10 @@ def _assert_all(e: Emitter, op: LaneOp, message: str, span: Span | None) -> None
     masks = [e.name(r) for r in e.wide(op.operands[1], len(conditions))] if len(op.operands) > 1 else []
     wrong = ""
     for k, condition in enumerate(conditions):
-        failed = e.pure(f"xor i1 {condition}, true")
+        failed = e.early("xor i1", condition, "true")
         if masks:
-            failed = e.pure(f"and i1 {failed}, {masks[k]}")
-        wrong = e.pure(f"or i1 {wrong}, {failed}") if wrong else failed
+            failed = e.early("and i1", failed, masks[k])
+        wrong = e.early("or i1", wrong, failed) if wrong else failed
     stop, on = f.new_label("failed"), f.new_label("held")
     e.do(f"br i1 {wrong}, label %{stop}, label %{on}")
     f.start(stop)

@@ -6,7 +6,8 @@ stores that have no mask. A vendor gives a `Dialect`, made anew for each program
     text = emit_llvm(program, MyDialect(program.machine))
 
 Registers are spelled as LLVM spells operands (`%x7`, `16`). A method that gives a register has written what makes it,
-by `e.ins` (each time), `e.pure` (once for one text) or `e.once` (once for a key). What three vendors would write:
+by `e.ins` (each time), `e.pure` (once for one text), `e.early` (the same, in front of loops) or `e.once` (once for a
+key). What three vendors would write:
 
     place("thread")      @llvm.nvvm.read.ptx.sreg.tid.x    @llvm.amdgcn.workitem.id.x    @_Z12get_local_idj(i32 0)
     shuffle              shfl.sync.bfly                    ds_bpermute, DPP              @_Z21sub_group_shuffle_xorfj
@@ -50,8 +51,6 @@ class Dialect(Protocol):
     """LLVM's calling convention of kernels."""
     tensor_map: str
     """Attributes of a parameter that is a tensor map, 128 bytes by value."""
-    hoisted: tuple[str, ...]
-    """How the texts of instructions of its own begin that may be written in front of a loop."""
     scopes: Mapping[str, str]
     """What LLVM calls the threads among which an atomic is ordered, for `cta` and `gpu`."""
     adds_bf16: bool

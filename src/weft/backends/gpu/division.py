@@ -58,24 +58,24 @@ def _divide_register(e: Emitter, op: LaneOp, a: list[str]) -> str:
     unsafe, safe = _safe(e, type, y, signed)
     found = e.pure(f"{name} {type} {x}, {safe}")
     if signed and not remainder:
-        return e.pure(f"mul {type} {found}, {e.pure(f'select i1 {unsafe}, {type} {y}, {type} 1')}")
-    zero = e.pure(f"icmp eq {type} {y}, 0")
+        return e.early(f"mul {type}", found, e.pure(f"select i1 {unsafe}, {type} {y}, {type} 1"))
+    zero = e.early(f"icmp eq {type}", y, "0")
     return e.pure(f"select i1 {zero}, {type} {x if remainder else 0}, {type} {found}")
 
 
 def _safe(e: Emitter, type: str, y: str, signed: bool) -> tuple[str, str]:
     """(whether LLVM does not say what division by y is, y or there 1)."""
     if signed:
-        unsafe = e.pure(f"icmp ult {type} {e.pure(f'add {type} {y}, 1')}, 2")
+        unsafe = e.early(f"icmp ult {type}", e.early(f"add {type}", y, "1"), "2")
     else:
-        unsafe = e.pure(f"icmp eq {type} {y}, 0")
+        unsafe = e.early(f"icmp eq {type}", y, "0")
     return unsafe, e.pure(f"select i1 {unsafe}, {type} 1, {type} {y}")
 
 
 def _divide_wide(e: Emitter, pairs: list[tuple[str, str]], signed: bool) -> None:
     """Quotients and remainders of registers of 64 bits, remembered under ("div" or "rem", signed, x, y)."""
     f = e.f
-    divisors = {y: e.pure(f"select i1 {e.pure(f'icmp eq i64 {y}, 0')}, i64 -1, i64 {y}") for _, y in pairs}
+    divisors = {y: e.pure(f"select i1 {e.early('icmp eq i64', y, '0')}, i64 -1, i64 {y}") for _, y in pairs}
     names = list(dict.fromkeys([x for x, _ in pairs] + list(divisors.values())))
     together = names[0]
     for name in names[1:]:

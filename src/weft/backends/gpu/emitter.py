@@ -99,10 +99,6 @@ class _Loop:
     """Where in the lines that block ends."""
 
 
-HOISTED = (
-    "add i", "sub i", "mul i", "and i", "or i", "xor i", "shl i", "lshr i", "icmp ", "zext ", "sext ", "inttoptr ",
-    "ptrtoint ", "getelementptr ",
-)  # fmt: skip
 REMEMBERED = frozenset(
     (*(f"arith.{name}i" for name in ("add", "sub", "mul", "and", "or", "xor", "cmp")), "arith.bitcast")
 )
@@ -120,10 +116,12 @@ class Body(Function):
     is_remembered = False
     """Whether an instruction that has been written is not written again where it dominates what follows."""
 
-    def emit(self, type: Type, text: str) -> Value:
+    def emit(self, type: Type, text: str, operands: Sequence[Value] | None = None) -> Value:
         """Append an instruction that has a result."""
         e = self.emitter
-        return Value(type, e.pure(text) if self.is_remembered else e.ins(text))
+        if not self.is_remembered:
+            return Value(type, e.ins(text))
+        return Value(type, e.once(text, text, None if operands is None else [x.name for x in operands]))
 
 
 class Emitter:
@@ -131,7 +129,6 @@ class Emitter:
 
     def __init__(self, program: LaneProgram, dialect: Dialect, fp_fusion: bool) -> None:
         self.program, self.dialect = program, dialect
-        self.hoisted = (*HOISTED, *dialect.hoisted)
         self.module = Module()
         self.module.approximation = dialect.approximation
         self.module.attributes += ATTRIBUTES
@@ -181,17 +178,17 @@ class Emitter:
         self._depth[name] = len(self._loops)
         return name
 
-    def once(self, key: object, text: str) -> str:
+    def once(self, key: object, text: str, operands: Sequence[str] | None = None) -> str:
         """As `ins`, for what has no effects; the result is remembered under a key, for as long as it dominates what
-        follows. Arithmetic of addresses goes in front of the loops that change nothing about it.
+        follows. Where the operands are named, it goes in front of the loops that change none of them.
         """
         found = self._known.get(key)
         if found is not None:
             return found
         depth = len(self._loops)
-        if depth and text.startswith(self.hoisted):
+        if depth and operands is not None:
             known = self._depth
-            depth = max((known.get(n, depth) for n in NAMES.findall(text)), default=0)
+            depth = max((known.get(x, depth) for x in operands if x[0] == "%"), default=0)
         if depth < len(self._loops):
             self._count += 1
             found = f"%x{self._count}"
@@ -212,6 +209,14 @@ class Emitter:
     def pure(self, text: str) -> str:
         """As `ins`, written once for one text."""
         return self.once(text, text)
+
+    def early(self, what: str, *operands: str, to: str = "") -> str:
+        """As `pure`, in front of the loops that change no operand: arithmetic of addresses and masks.
+
+        early("add i64", x, "16"), early("zext i32", x, to="i64")
+        """
+        text = f"{what} {', '.join(operands)}{f' to {to}' if to else ''}"
+        return self.once(text, text, operands)
 
     def reserve(self, count: int, deeper: int = 0) -> list[str]:
         """Names for registers that phi nodes will define; `deeper` is 1 for those of a loop that begins."""
@@ -333,7 +338,7 @@ class Emitter:
                 return str(register.offset)
             if not register.offset:
                 return register.base
-            total = self.pure(f"add {register.type} {register.base}, {register.offset}")
+            total = self.early(f"add {register.type}", register.base, str(register.offset))
             if register.type == "i64":
                 self.note_step(register.base, str(register.offset), total)
             return total
@@ -345,8 +350,8 @@ class Emitter:
     def lowest_byte(self, register: Register) -> str:
         """A word whose lowest byte is this one; its other bytes do not matter."""
         if not isinstance(register, Part) or register.count != 4:
-            return self.pure(f"zext i8 {self.name(register)} to i32")
-        return self.pure(f"lshr i32 {register.word}, {8 * register.index}") if register.index else register.word
+            return self.early("zext i8", self.name(register), to="i32")
+        return self.early("lshr i32", register.word, str(8 * register.index)) if register.index else register.word
 
     def names(self, value: lane.Value) -> list[str]:
         """All registers of a value as operands."""
@@ -393,7 +398,7 @@ class Emitter:
                 return None
             words[p.word] = p.count
         names = list(words)
-        wide = {w: w if n == 4 else self.pure(f"zext i16 {w} to i32") for w, n in words.items()}
+        wide = {w: w if n == 4 else self.early("zext i16", w, to="i32") for w, n in words.items()}
         where = [(p.word, p.index) for p in parts if isinstance(p, Part)]
         if len(names) <= 2:
             sources, places = [wide[w] for w in names], where

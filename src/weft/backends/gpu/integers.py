@@ -44,7 +44,7 @@ def _added(e: Emitter, type: str, a: Register, b: Register) -> Register:
     if not x or not y:
         base, known = x or y, e.largest.get(x or y)
     else:
-        base = e.pure(f"add {type} {x}, {y}")
+        base = e.early(f"add {type}", x, y)
         if type == "i64":
             e.note_step(x, y, base)
         known = None
@@ -60,7 +60,7 @@ def _subtracted(e: Emitter, type: str, a: Register, b: Register) -> Register:
     y, n = _split(b)
     base = x
     if y:
-        base = "" if x == y else e.pure(f"sub {type} {x or 0}, {y}")
+        base = "" if x == y else e.early(f"sub {type}", x or "0", y)
     return Sum(base, m - n, type)
 
 
@@ -70,13 +70,13 @@ def _multiplied(e: Emitter, type: str, a: Register, b: Register) -> Register:
     if x and y:
         # Rows a stride apart are not an addition apart: LLVM moves each row's product out of a loop, not a chain of
         # additions to what the loop changes (persistent products by descriptors take 12 % longer so).
-        return e.pure(f"mul {type} {e.name(a)}, {e.name(b)}")
+        return e.early(f"mul {type}", e.name(a), e.name(b))
     base, factor = (x, n) if x else (y, m)
     if not base or not factor:
         return Sum("", m * n, type)
     known = e.largest.get(base)
     if factor != 1:
-        product = e.pure(f"mul {type} {base}, {factor}")
+        product = e.early(f"mul {type}", base, str(factor))
         if type == "i64" and factor & factor - 1 == 0 and factor > 1:
             e.multiples[product] = (base, factor.bit_length() - 1)
         base = product
@@ -105,7 +105,7 @@ def _byte_product(e: Emitter, a: Register, b: Register) -> Register:
     LLVM's product of bytes is one of 16 bits, for which the assembler extends the sign of both factors and cuts the
     result.
     """
-    return Part(e.pure(f"mul i32 {e.lowest_byte(a)}, {e.lowest_byte(b)}"), 0, 4, "i8")
+    return Part(e.early("mul i32", e.lowest_byte(a), e.lowest_byte(b)), 0, 4, "i8")
 
 
 _wide_arithmetic("arith.addi", _added)
@@ -137,9 +137,9 @@ def _extend(e: Emitter, op: LaneOp) -> None:
         if isinstance(register, Sum) and not base and op.name == "arith.extsi":
             out.append(Sum("", offset, "i64"))
         elif isinstance(register, (Sum, str)) and known is not None and offset >= 0 and known + offset < 1 << 31:
-            wide = e.pure(f"zext i32 {base} to i64") if base else ""
+            wide = e.early("zext i32", base, to="i64") if base else ""
             out.append(Sum(wide, offset, "i64"))
         else:
             how = "sext" if op.name == "arith.extsi" else "zext"
-            out.append(e.pure(f"{how} i32 {e.name(register)} to i64"))
+            out.append(e.early(f"{how} i32", e.name(register), to="i64"))
     e.env[result] = out

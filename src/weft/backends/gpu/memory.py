@@ -76,9 +76,9 @@ def _pointer(e: Emitter, register: Register, space: str, more: int) -> str:
     """The address as a pointer of LLVM's."""
     type, base, offset = address_text(e, register, space == "global")
     pointer = f"ptr addrspace({SPACES[space]})"
-    name = e.pure(f"inttoptr {type} {base} to {pointer}")
+    name = e.early(f"inttoptr {type}", base, to=pointer)
     if offset + more:
-        name = e.pure(f"getelementptr i8, {pointer} {name}, {type} {offset + more}")
+        name = e.early(f"getelementptr i8, {pointer}", name, f"{type} {offset + more}")
     return name
 
 
@@ -89,7 +89,7 @@ def instead_of(e: Emitter, access: Access, other: Sequence[Register] | None) -> 
     words = _words(e, access.elem, other, shape) if other is not None else [zero] * shape.words
     if shape.bits > 8:
         return words
-    return [e.pure(f"zext i8 {w} to i32") if w[0] == "%" else str(int(w) & 0xFF) for w in words]
+    return [e.early("zext i8", w, to="i32") if w[0] == "%" else str(int(w) & 0xFF) for w in words]
 
 
 # -- loads ------------------------------------------------------------------------------------------------------------
@@ -149,7 +149,7 @@ def _elements(e: Emitter, elem: str, word: Register, shape: Shape) -> list[Regis
     word = e.name(word)
     if elem == "i1":
         parts = e.parts(word, "i8", shape.each)
-        return [e.pure(f"icmp ne i8 {e.name(p)}, 0") for p in parts]
+        return [e.early("icmp ne i8", e.name(p), "0") for p in parts]
     if shape.bits >= 32 and shape.each == 1:
         return [word]
     return e.parts(word, LLVM[elem], shape.each)
@@ -167,7 +167,7 @@ def _plain_load(e: Emitter, address: Register, space: str, more: int, shape: Sha
 def _words(e: Emitter, elem: str, registers: Sequence[Register], shape: Shape, is_masked: bool = False) -> list[str]:
     """Elements as the words of an access."""
     if elem == "i1":
-        registers = [e.pure(f"zext i1 {e.name(r)} to i8") for r in registers]
+        registers = [e.early("zext i1", e.name(r), to="i8") for r in registers]
         type = "i8"
     else:
         type = LLVM[elem]
@@ -286,7 +286,7 @@ def _by_swapping(
 def _shared(e: Emitter, op: LaneOp) -> None:
     offset = e.program.shared[op.attrs["allocation"]].offset
     assert offset is not None, "memory has not been placed"
-    base = e.pure("ptrtoint ptr addrspace(3) @shared_memory to i32")
+    base = e.early("ptrtoint ptr addrspace(3)", "@shared_memory", to="i32")
     e.env[op.results[0]] = [Sum(base, offset, "i32")]
 
 
@@ -302,11 +302,11 @@ def _scratch(e: Emitter, op: LaneOp) -> None:
     """The kernel's last parameter, and as many bytes further as the programs before this one have."""
     x, y, z = (e.dialect.place(e, f"block.{axis}") for axis in "xyz")
     width, height = (e.dialect.place(e, f"blocks.{axis}") for axis in "xy")
-    number = e.pure(f"add i32 {e.pure(f'mul i32 {z}, {height}')}, {y}")
-    number = e.pure(f"add i32 {e.pure(f'mul i32 {number}, {width}')}, {x}")
-    distance = e.pure(f"mul i64 {e.pure(f'zext i32 {number} to i64')}, {e.program.scratch}")
-    base = e.pure("ptrtoint ptr addrspace(1) %scratch to i64")
-    e.env[op.results[0]] = [Sum(e.pure(f"add i64 {base}, {distance}"), int(op.attrs["offset"]), "i64")]
+    number = e.early("add i32", e.early("mul i32", z, height), y)
+    number = e.early("add i32", e.early("mul i32", number, width), x)
+    distance = e.early("mul i64", e.early("zext i32", number, to="i64"), str(e.program.scratch))
+    base = e.early("ptrtoint ptr addrspace(1)", "%scratch", to="i64")
+    e.env[op.results[0]] = [Sum(e.early("add i64", base, distance), int(op.attrs["offset"]), "i64")]
 
 
 @emitter("compare_and_swap")

@@ -18,7 +18,7 @@ def thread_index(e: Emitter) -> str:
     if e.partition is None:
         return thread
     start, warps = e.partition
-    name = e.pure(f"sub i32 {thread}, {start * e.program.lanes}") if start else thread
+    name = e.early("sub i32", thread, str(start * e.program.lanes)) if start else thread
     e.largest[name] = (1 << (warps * e.program.lanes - 1).bit_length()) - 1
     return name
 
@@ -29,7 +29,7 @@ def warp_index(e: Emitter) -> str:
     What is computed from it can then be in uniform registers.
     """
     thread = thread_index(e)
-    number = e.pure(f"lshr i32 {thread}, {e.program.lanes.bit_length() - 1}")
+    number = e.early("lshr i32", thread, str(e.program.lanes.bit_length() - 1))
     found = e.dialect.same(e, ("warp", e.partition), number)
     e.largest[found] = e.largest[thread] // e.program.lanes
     return found
@@ -80,9 +80,9 @@ def _spread(e: Emitter, index: str, bases: Sequence[int]) -> list[str]:
                 masks[o - i] = masks.get(o - i, 0) | 1 << i
     terms = []
     for distance, mask in sorted(masks.items()):
-        term = e.pure(f"and i32 {index}, {mask}")
+        term = e.early("and i32", index, str(mask))
         if distance:
-            term = e.pure(f"{'shl' if distance > 0 else 'lshr'} i32 {term}, {abs(distance)}")
+            term = e.early(f"{'shl' if distance > 0 else 'lshr'} i32", term, str(abs(distance)))
         terms.append(term)
     return terms
 
@@ -109,7 +109,7 @@ def linear(e: Emitter, attrs: Mapping[str, Any]) -> list[Register]:
         reached |= base
     moving = ""
     for term in terms:
-        moving = e.pure(f"xor i32 {moving}, {term}") if moving else term
+        moving = e.early("xor i32", moving, term) if moving else term
     if moving:
         e.largest[moving] = (1 << reached.bit_length()) - 1
     return [_plus_bits(e, moving, reached, register) for register in attrs["registers"]]
@@ -120,7 +120,7 @@ def _plus_bits(e: Emitter, moving: str, reached: int, register: int) -> Register
     if not moving:
         return Sum("", register, "i32")
     meeting = register & reached
-    base = e.pure(f"xor i32 {moving}, {meeting}") if meeting else moving
+    base = e.early("xor i32", moving, str(meeting)) if meeting else moving
     if meeting:
         e.largest[base] = e.largest[moving]
     return Sum(base, register & ~reached, "i32")
@@ -205,7 +205,7 @@ def _through_words(e: Emitter, register: Register, type: str, lane: str, xor: bo
         return e.ins(f"bitcast <2 x i32> {pair} to {type}")
     word = e.word([register], type)
     if bits < 32:
-        word = e.pure(f"zext i{bits} {word} to i32")
+        word = e.early(f"zext i{bits}", word, to="i32")
     moved_word = e.dialect.shuffle(e, word, lane, xor=xor)
     if bits < 32:
         moved_word = e.ins(f"trunc i32 {moved_word} to i{bits}")
@@ -232,7 +232,7 @@ def _shuffle(e: Emitter, op: LaneOp) -> None:
             key = (register.word, lane)
             if key not in moved:
                 bits = 16 if register.count * e.of_type(type, "").type.bits == 16 else 32
-                word = register.word if bits == 32 else e.pure(f"zext i16 {register.word} to i32")
+                word = register.word if bits == 32 else e.early("zext i16", register.word, to="i32")
                 back = e.dialect.shuffle(e, word, lane, xor=xor)
                 moved[key] = back if bits == 32 else e.ins(f"trunc i32 {back} to i16")
             together = moved[key]

@@ -267,8 +267,8 @@ class Function:
         first, *rest = lines
         return "\n".join([self.header, first, *at_entry, *rest, "}"]) + "\n"
 
-    def emit(self, type: Type, text: str) -> Value:
-        """Append an instruction that has a result."""
+    def emit(self, type: Type, text: str, operands: Sequence[Value] | None = None) -> Value:
+        """Append an instruction that has a result; with its operands where it is integer arithmetic."""
         self._next += 1
         name = f"%v{self._next}"
         self.types[name] = type
@@ -474,7 +474,7 @@ class Function:
 
     def bin(self, op: str, a: Value, b: Value) -> Value:
         """A binary instruction by LLVM's name, for example `and`, `lshr`, `sdiv`, `add nsw`."""
-        return self.emit(a.type, f"{op} {a.type} {a.name}, {b.name}")
+        return self.emit(a.type, f"{op} {a.type} {a.name}, {b.name}", (a, b))
 
     def add(self, a: Value, b: Value) -> Value:
         """`a + b`"""
@@ -542,7 +542,7 @@ class Function:
 
     def icmp(self, pred: str, a: Value, b: Value) -> Value:
         """Compare integers or pointers: eq, ne, slt, ule, ..."""
-        return self.emit(a.type.with_elem("i1"), f"icmp {pred} {a.type} {a.name}, {b.name}")
+        return self.emit(a.type.with_elem("i1"), f"icmp {pred} {a.type} {a.name}, {b.name}", (a, b))
 
     def fcmp(self, pred: str, a: Value, b: Value) -> Value:
         """Compare floats: oeq, une, olt, uno, ..."""

@@ -46,7 +46,7 @@ def _shifted(e: Emitter, op: LaneOp, a: list[str]) -> str:
     type = LLVM[op.results[0].elem]
     if type != "i64" or (a[1].isdigit() and int(a[1]) < 64):
         return _shift(e.f, e.asked(op), [e.of_type(type, x) for x in a]).name
-    inside = e.pure(f"icmp ult i64 {a[1]}, 64")
+    inside = e.early("icmp ult i64", a[1], "64")
     amount = e.pure(f"select i1 {inside}, i32 {e.pure(f'trunc i64 {a[1]} to i32')}, i32 64")
     arguments = [("i64", a[0]), ("i32", amount)]
     return e.asm(f"{SHIFTS[op.name]} $0, $1, $2;", "=l,l,r", ["i64"], arguments, PURE, effects=False)[0]

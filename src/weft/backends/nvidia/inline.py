@@ -40,7 +40,7 @@ def _given(e: Emitter, registers: list[Register], type: str, pack: int) -> list[
     for at in range(0, pack, each):
         part = registers[at : at + each]
         name = e.word(part, type) if each > 1 or (kind[0] == "i" and type != "i1") else e.name(part[0])
-        found.append((kind, e.pure(f"zext i8 {name} to i16") if type == "i8" and each == 1 else name))
+        found.append((kind, e.early("zext i8", name, to="i16") if type == "i8" and each == 1 else name))
     return found
 
 

@@ -101,7 +101,7 @@ def _operand(e: Emitter, op: LaneOp, operand: Operand, registers: Sequence[Regis
     if each > 1:
         return [e.word(registers[i : i + each], type) for i in range(0, len(registers), each)]
     if BITS[word] > BITS[type]:
-        return [e.pure(f"zext {type} {e.name(r)} to {word}") for r in registers]
+        return [e.early(f"zext {type}", e.name(r), to=word) for r in registers]
     return [n if type == word else e.pure(f"bitcast {type} {n} to {word}") for n in map(e.name, registers)]
 
 

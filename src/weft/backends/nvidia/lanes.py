@@ -36,15 +36,13 @@ FENCES = {
 class Lanes(Version):
     """Threads, lanes, barriers."""
 
-    hoisted: tuple[str, ...] = ("call i32 @llvm.nvvm.read.ptx.sreg", "call range", 'call i64 asm "createpolicy')
-
     def place(self, e: Emitter, what: str, below: int = 0) -> str:
         """A special register."""
-        name = (BLOCKS if e.program.blocks == 1 else CLUSTERS)[what]
-        text = e.call(f"llvm.nvvm.read.ptx.sreg.{name}", "i32", ())
+        name = f"llvm.nvvm.read.ptx.sreg.{(BLOCKS if e.program.blocks == 1 else CLUSTERS)[what]}"
+        text = e.call(name, "i32", ())
         if below:
-            text = text.replace("call i32", f"call range(i32 0, {below}) i32", 1)
-        found = e.once(("special", name), text)
+            text = f"call range(i32 0, {below}) i32 @{name}()"
+        found = e.once(name, text, ())
         if below:
             e.largest[found] = below - 1
         return found
@@ -80,7 +78,7 @@ class Lanes(Version):
         places = sorted({int(op.attrs["at"]) for op in ops})
         if not places:
             return
-        first = e.pure(f"icmp eq i32 {thread_index(e)}, 0")
+        first = e.early("icmp eq i32", thread_index(e), "0")
         for place in places:
             arguments = [("i32", str(e.program.blocks)), ("i1", first)]
             self._on_mbarrier(e, "cluster_barrier.make", place, arguments)
@@ -115,8 +113,8 @@ class Lanes(Version):
         entry = instruction(name)
         self.needs(entry.ptx)
         text, constraints = entry.asm()
-        base = e.pure("ptrtoint ptr addrspace(3) @shared_memory to i32")
-        address = e.pure(f"add i32 {base}, {place}")
+        base = e.early("ptrtoint ptr addrspace(3)", "@shared_memory", to="i32")
+        address = e.early("add i32", base, str(place))
         e.asm(text, constraints, (), [("i32", address), *arguments], CONVERGENT)
 
     def fence(self, e: Emitter, op: LaneOp) -> None:

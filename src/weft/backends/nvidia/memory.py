@@ -76,7 +76,7 @@ class Memory(Version):
         has_policies = evict != "no_allocate" and self.capability >= FIRST_WITH_POLICIES
         if evict and attrs["space"] == "global" and has_policies:
             text = f'call i64 asm "createpolicy.fractional.L2::{evict}.b64 $0, 1.0;", "=l"()'
-            return Hints(f"{first}.L2::cache_hint", e.once(("policy", evict), text))
+            return Hints(f"{first}.L2::cache_hint", e.once(("policy", evict), text, ()))
         return Hints(first)
 
     def masked_load(
@@ -168,7 +168,7 @@ class Memory(Version):
             arguments, kinds = [(word, "0"), *arguments], ["0", *kinds]
         if not loads:
             given = e.name(new)
-            arguments.append((word, given if word == LLVM[elem] else e.pure(f"zext {LLVM[elem]} {given} to {word}")))
+            arguments.append((word, given if word == LLVM[elem] else e.early(f"zext {LLVM[elem]}", given, to=word)))
             kinds.append(kind)
         if mask is not None:
             arguments.append(("i1", e.name(mask)))

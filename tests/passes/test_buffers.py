@@ -38,10 +38,10 @@ def buffers(kernel: weft.JITFunction, *args: object, **more: object) -> list[int
     return [int(n) for n in re.findall(r"local_alloc : \(\) -> !ttg.memdesc<(\d+)x\d+x\d+x", text)]
 
 
-def inputs(m: int, n: int, k: int, left: type, right: type, turned: bool = False) -> list[np.ndarray]:
+def inputs(m: int, n: int, k: int, left: type, right: type, transposed: bool = False) -> list[np.ndarray]:
     """Small integers, and what is written."""
     rng = np.random.default_rng(0)
-    b = rng.integers(-3, 4, (n, k) if turned else (k, n)).astype(right)
+    b = rng.integers(-3, 4, (n, k) if transposed else (k, n)).astype(right)
     return [rng.integers(-3, 4, (m, k)).astype(left), b, np.zeros((m, n), np.float32)]
 
 
@@ -56,7 +56,7 @@ def inputs(m: int, n: int, k: int, left: type, right: type, turned: bool = False
 )
 def test_single_multiplications(shape: tuple[int, int, int], elem: type, stages: int, warps: int, count: int) -> None:
     m, n, k = shape
-    a, b, c = inputs(m, n, 5 * k, elem, elem, turned=True)
+    a, b, c = inputs(m, n, 5 * k, elem, elem, transposed=True)
     more = {"M": m, "N": n, "BK": k, "num_stages": stages, "num_warps": warps}
     assert buffers(few_rows, a, b, c, 5 * k, **more) == [count, count]
     few_rows[(1,)](a, b, c, 5 * k, **more, target="sim:cuda:90")
@@ -74,7 +74,7 @@ def test_single_multiplications(shape: tuple[int, int, int], elem: type, stages:
 def test_operands_that_are_stored_again(
     shape: tuple[int, int, int], stages: int, warps: int, counts: list[int]
 ) -> None:
-    """The left one is read by the product itself, which the next turn begins beside."""
+    """The left one is read by the product itself, which the next iteration begins beside."""
     m, n, k = shape
     a, w, c = inputs(m, n, 5 * k, np.float16, np.int8)
     more = {"M": m, "N": n, "BK": k, "num_stages": stages, "num_warps": warps}

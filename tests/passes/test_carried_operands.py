@@ -44,13 +44,15 @@ module {
   }
 }
 """.replace("    TILES\n", TILES)
-TURNED = "%b = tt.trans %k {order = array<i32: 1, 0>} : tensor<64x64xf16> -> tensor<64x64xf16>"
+TRANSPOSED = "%b = tt.trans %k {order = array<i32: 1, 0>} : tensor<64x64xf16> -> tensor<64x64xf16>"
 STRAIGHT = "%b = arith.addf %k, %k : tensor<64x64xf16>"
 
 
-@pytest.mark.parametrize("used", [TURNED, STRAIGHT], ids=["turned", "straight"])
+@pytest.mark.parametrize("used", [TRANSPOSED, STRAIGHT], ids=["transposed", "straight"])
 def test_sixteen_bytes_at_a_time(used: str) -> None:
-    """A tile that was loaded with contiguous rows lies so in memory, whether it is turned before the product or not."""
+    """A tile that was loaded with contiguous rows lies so in memory, whether it is transposed before the product or
+    not.
+    """
     module = tile_pipeline(parse_module(KERNEL.replace("USED", used)))
     gpu_pipeline(module, machine_of("cuda:90"), stages=1)
     stored = [op for op in module.walk() if isinstance(op, LocalAllocOp) and op.src is not None]

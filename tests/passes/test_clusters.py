@@ -170,11 +170,11 @@ def test_no_barrier_can_be_left_out(name: str) -> None:
 @weft.jit
 def waiting_kernel(flag, out, limit):
     seen = tl.load(flag, volatile=True)
-    turns = 0
-    while (seen == 0) & (turns < limit):
+    iterations = 0
+    while (seen == 0) & (iterations < limit):
         seen = tl.load(flag, volatile=True)
-        turns += 1
-    tl.store(out + tl.arange(0, 128), seen + turns)
+        iterations += 1
+    tl.store(out + tl.arange(0, 128), seen + iterations)
 
 
 def test_blocks_go_the_same_way() -> None:

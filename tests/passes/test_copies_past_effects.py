@@ -44,7 +44,7 @@ def copies(between: str) -> int:
 
 @pytest.mark.parametrize("pure", [True, False])
 def test_inline_assembly(pure: bool) -> None:
-    """Two turns before the loop, and one in it."""
+    """Two iterations before the loop, and one in it."""
     assert copies(ASM.replace("PURE", str(pure).lower())) == (3 if pure else 0)
 
 

@@ -105,7 +105,7 @@ def scaled_product(A, B, SA, OUT, K, M: tl.constexpr, N: tl.constexpr, BK: tl.co
 
 
 def test_copies_are_begun_while_a_product_goes_on() -> None:
-    """The turn itself uses the product: it is awaited after the copies for later turns."""
+    """The iteration itself uses the product: it is awaited after the copies for later iterations."""
     rng = np.random.default_rng(0)
     a, b = (rng.integers(-2, 3, s).astype(np.float16) for s in ((64, 160), (160, 64)))
     scale, out = rng.integers(1, 4, (64, 5)).astype(np.float32), np.zeros((64, 64), np.float32)

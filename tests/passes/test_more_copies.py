@@ -80,7 +80,7 @@ def loop_of(kernel: weft.JITFunction, target: str, *args: object, **more: object
 @pytest.mark.parametrize("target", ["sim:cuda:80", "sim:cuda:90"])
 @pytest.mark.parametrize("n", [5, 16, 64, 77])
 def test_pages(target: str, n: int) -> None:
-    """The number of the page is loaded a turn before the copies need it; the last page may be partly used."""
+    """The number of the page is loaded an iteration before the copies need it; the last page may be partly used."""
     q, k, v = numbers((16, 64), (8 * 16, 64), (8 * 16, 64))
     table, out = np.random.default_rng(1).permutation(8).astype(np.int32), np.zeros((16, 64), np.float32)
     args, more = (q, k, v, table[: -(-n // 16)].copy(), out, n), {"G": 16, "HEAD": 64, "PAGE": 16}
@@ -95,7 +95,7 @@ def test_pages(target: str, n: int) -> None:
 
 @pytest.mark.parametrize("target", ["sim:cuda:80", "sim:cuda:90"])
 @pytest.mark.parametrize("n", [3, 32, 100])
-def test_rows_looked_up_in_each_turn(target: str, n: int) -> None:
+def test_rows_looked_up_in_each_iteration(target: str, n: int) -> None:
     q, k = numbers((16, 64), (128, 64))
     slots, out = np.random.default_rng(1).permutation(128)[:n].astype(np.int32), np.zeros((16, 64), np.float32)
     args, more = (q, k, slots, out, n), {"G": 16, "HEAD": 64, "BN": 32}
@@ -167,19 +167,19 @@ def test_what_a_while_carries_is_known_to_be_a_multiple() -> None:
 
 
 @weft.jit
-def past_the_end(A, B, OUT, turns, BK: tl.constexpr, N: tl.constexpr):
+def past_the_end(A, B, OUT, iterations, BK: tl.constexpr, N: tl.constexpr):
     n, k = tl.arange(0, N), tl.arange(0, BK)
     acc = tl.zeros((N, N), tl.float32)
-    for i in range(turns):
+    for i in range(iterations):
         a = tl.load(A + n[:, None] * BK + k[None, :])
         b = tl.load(B + (i * BK + k)[:, None] * N + n[None, :])
         acc = tl.dot(a, b, acc)
     tl.store(OUT + n[:, None] * N + n[None, :], acc)
 
 
-@pytest.mark.parametrize("turns", [2, 4])  # copied before the loop, and in it
-def test_a_copy_is_where_its_load_is(turns):
+@pytest.mark.parametrize("iterations", [2, 4])  # copied before the loop, and in it
+def test_a_copy_is_where_its_load_is(iterations):
     a, b = np.ones((64, 16), np.float16), np.ones((16, 64), np.float16)
     with pytest.raises(weft.sim.OutOfBoundsError, match="of `B`") as caught:
-        past_the_end[(1,)](a, b, np.zeros((64, 64), np.float32), turns, BK=16, N=64, target="sim:cuda:80")
+        past_the_end[(1,)](a, b, np.zeros((64, 64), np.float32), iterations, BK=16, N=64, target="sim:cuda:80")
     assert "b = tl.load(B" in str(caught.value)

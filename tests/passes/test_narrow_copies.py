@@ -41,7 +41,7 @@ def test_columns_of_a_few_bytes(kind: type, m: int, warps: int, target: str) -> 
 
 
 @weft.jit
-def turned_product(A, B, OUT, K, M: tl.constexpr, N: tl.constexpr, BK: tl.constexpr):
+def transposed_product(A, B, OUT, K, M: tl.constexpr, N: tl.constexpr, BK: tl.constexpr):
     m, n, k = tl.arange(0, M), tl.arange(0, N), tl.arange(0, BK)
     total = tl.zeros((N, M), tl.float32)
     for at in tl.range(0, K, BK, num_stages=2):
@@ -56,12 +56,12 @@ def turned_product(A, B, OUT, K, M: tl.constexpr, N: tl.constexpr, BK: tl.conste
     ("kind", "m", "n", "depth"),
     [(np.float32, 4, 128, 16), (ml_dtypes.bfloat16, 4, 16, 32), (ml_dtypes.float8_e5m2, 64, 16, 64), (np.float16, 16, 64, 32)],  # noqa: E501
 )  # fmt: skip
-def test_turned_tiles_that_are_too_small_for_a_swizzle(kind: type, m: int, n: int, depth: int, target: str) -> None:
+def test_transposed_tiles_that_are_too_small_for_a_swizzle(kind: type, m: int, n: int, depth: int, target: str) -> None:
     """A buffer without a swizzle has no transposed layout to be seen in."""
     rng = np.random.default_rng(0)
     a, b = (rng.integers(-4, 5, s).astype(np.float32).astype(kind) for s in ((m, 3 * depth), (3 * depth, n)))
     out = np.zeros((n, m), np.float32)
-    turned_product[(1,)](a, b, out, 3 * depth, M=m, N=n, BK=depth, target=target)
+    transposed_product[(1,)](a, b, out, 3 * depth, M=m, N=n, BK=depth, target=target)
     np.testing.assert_array_equal(out, (a.astype(np.float32) @ b.astype(np.float32)).T)
 
 
@@ -97,7 +97,7 @@ def test_rows_of_single_elements_of_two_bytes_are_copied_too() -> None:
     module = laid_out()
     names = [op.name for op in module.walk()]
     assert "scf.for" in names and "tt.load" not in names
-    assert names.count("ttg.async_copy_global_to_local") == 9  # three tiles, two turns ahead and in the loop
+    assert names.count("ttg.async_copy_global_to_local") == 9  # three tiles, two iterations ahead and in the loop
     scaled_product[(1,)](a, b, s, out, 96, M=32, N=32, BK=32, target="sim:cuda:90")
     right = np.repeat(b, 2, 1) * np.repeat(s.astype(np.float32), 32, 0)
     np.testing.assert_array_equal(out, a.astype(np.float32) @ right)

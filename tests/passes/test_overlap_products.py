@@ -1,4 +1,4 @@
-"""Products by wgmma that go on into the next turn: which, who waits for them, and that they compute the same."""
+"""Products by wgmma that go on into the next iteration: which, who waits for them, and that they compute the same."""
 
 from __future__ import annotations
 
@@ -71,14 +71,14 @@ def product(q_ptr, k_ptr, v_ptr, out_ptr, HEAD: tl.constexpr, BLOCK: tl.constexp
 
 @weft.jit
 def large_product(q_ptr, k_ptr, v_ptr, out_ptr, HEAD: tl.constexpr, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]  # fmt: skip
-    """The same of 128 rows by 256 columns, and of every number of turns: one block has all of the memory."""
-    turns = tl.program_id(0)
+    """The same of 128 rows by 256 columns, and of every number of iterations: one block has all of the memory."""
+    iterations = tl.program_id(0)
     m, n, d = tl.arange(0, 128), tl.arange(0, 256), tl.arange(0, HEAD)
     acc = tl.zeros([128, 256], tl.float32)
-    for i in range(turns):
+    for i in range(iterations):
         left = tl.load(q_ptr + (i * 128 + m)[:, None] * HEAD + d[None, :])
         acc = tl.dot(left, tl.load(v_ptr + (i * HEAD + d)[:, None] * 256 + n[None, :]), acc)
-    tl.store(out_ptr + (turns * 128 + m)[:, None] * 256 + n[None, :], acc)
+    tl.store(out_ptr + (iterations * 128 + m)[:, None] * 256 + n[None, :], acc)
 
 
 def laid_out(kernel: Any, stages: int = 3, warps: int = 4) -> ModuleOp:
@@ -113,8 +113,10 @@ def test_a_sum_of_products() -> None:
     assert int_value(ops[3].properties["pendings"]) == 1
 
 
-def test_two_turns_where_a_buffer_more_costs_no_block() -> None:
-    """Those of two turns ago are awaited before the barrier that there is anyway: none is needed behind the product."""
+def test_two_iterations_where_a_buffer_more_costs_no_block() -> None:
+    """Those of two iterations ago are awaited before the barrier that there is anyway: none is needed behind the
+    product.
+    """
     module = laid_out(large_product, warps=8)
     (ops,) = loops(module)
     assert names(ops) == ["warp_group_dot_wait", *LANDED, "warp_group_dot", "async_commit_group"]
@@ -128,7 +130,7 @@ def test_two_turns_where_a_buffer_more_costs_no_block() -> None:
 
 
 @pytest.mark.parametrize("copies", ["earliest", "latest"])
-def test_two_turns_compute_the_same(copies: str) -> None:
+def test_two_iterations_compute_the_same(copies: str) -> None:
     rng = np.random.default_rng(0)
     q, v = (rng.standard_normal((6 * n, k)).astype(np.float16) for n, k in ((128, HEAD), (HEAD, 256)))
     out = np.zeros((7 * 128, 256), np.float32)

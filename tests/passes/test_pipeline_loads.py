@@ -21,11 +21,11 @@ from weft.sim import run
 M, N, K = 64, 32, 32
 
 
-def pointers(name: str, rows: int, columns: int, stride: str, elem: str, turned: bool = False) -> str:
-    """%name: the addresses of a tile; `turned`: consecutive along rows."""
-    a, b = ("1", "0") if not turned else ("0", "1")
-    first, second = (rows, columns) if not turned else (columns, rows)
-    tall, wide = (f"{rows}x1", f"1x{columns}") if not turned else (f"1x{columns}", f"{rows}x1")
+def pointers(name: str, rows: int, columns: int, stride: str, elem: str, transposed: bool = False) -> str:
+    """%name: the addresses of a tile; `transposed`: consecutive along rows."""
+    a, b = ("1", "0") if not transposed else ("0", "1")
+    first, second = (rows, columns) if not transposed else (columns, rows)
+    tall, wide = (f"{rows}x1", f"1x{columns}") if not transposed else (f"1x{columns}", f"{rows}x1")
     whole = f"{rows}x{columns}"
     return f"""
     %{name}_i = tt.make_range {{end = {first} : i32, start = 0 : i32}} : tensor<{first}xi32>

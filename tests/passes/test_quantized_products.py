@@ -55,7 +55,7 @@ def test_scales_are_copied_ahead(m: int, warps: int, stages: int, target: str, f
     loop = kernel.asm["ttgir"].partition("scf.for")[2].partition("scf.yield")[0]
     assert loop.count("ttg.async_copy_global_to_local") == 4, loop
     assert "tt.load" not in loop and "ttg.convert_layout %scale" not in loop
-    if target == "sim:cuda:90":  # the product goes on while the next turn unpacks its weights
+    if target == "sim:cuda:90":  # the product goes on while the next iteration unpacks its weights
         order = [
             name for name in ("ttg.local_store", "warp_group_dot_wait", "isAsync", "ttg.async_copy") if name in loop
         ]

@@ -1,4 +1,4 @@
-"""A tile that several products read is stored once, turned or not; results, races and fences in the simulator."""
+"""A tile that several products read is stored once, transposed or not; results, races and fences in the simulator."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ module {
   }
 }
 """.replace("    TILES\n", TILES)
-TURN = "%qt = tt.trans %q {order = array<i32: 1, 0>} : tensor<64x64xf16> -> tensor<64x64xf16>\n"
+TRANSPOSE = "%qt = tt.trans %q {order = array<i32: 1, 0>} : tensor<64x64xf16> -> tensor<64x64xf16>\n"
 DOT = "= tt.dot %{}, %{}, %{} : tensor<64x64xf16> * tensor<64x64xf16> -> tensor<64x64xf32>"
-TURNED = TURN + "%s " + DOT.format("k", "qt", "zero")
+TRANSPOSED = TRANSPOSE + "%s " + DOT.format("k", "qt", "zero")
 STRAIGHT = "%s " + DOT.format("k", "q", "zero")
 WAYS = {
-    "turned first": (TURNED, "%d " + DOT.format("w", "q", "acc")),
-    "turned last": (STRAIGHT, TURN + "%d " + DOT.format("w", "qt", "acc")),
-    "never turned": (STRAIGHT, "%d " + DOT.format("w", "q", "acc")),
+    "transposed first": (TRANSPOSED, "%d " + DOT.format("w", "q", "acc")),
+    "transposed last": (STRAIGHT, TRANSPOSE + "%d " + DOT.format("w", "qt", "acc")),
+    "never transposed": (STRAIGHT, "%d " + DOT.format("w", "q", "acc")),
 }
 
 
@@ -63,10 +63,12 @@ def laid_out(way: str, stages: int = 1) -> ModuleOp:
 
 @pytest.mark.parametrize("way", WAYS)
 def test_stored_once(way: str) -> None:
-    """The tile that stays and the one of the turn, each with the fence before its product; it was one more of each."""
+    """The tile that stays and the one of the iteration, each with the fence before its product; it was one more of
+    each.
+    """
     ops = list(laid_out(way).walk())
     assert len([op for op in ops if isinstance(op, LocalAllocOp)]) == 2
-    assert len([op for op in ops if isinstance(op, MemDescTransOp)]) == (way != "never turned")
+    assert len([op for op in ops if isinstance(op, MemDescTransOp)]) == (way != "never transposed")
     assert len([op for op in ops if isinstance(op, FenceAsyncSharedOp)]) == 2
 
 
@@ -94,4 +96,4 @@ def test_only_where_all_tiles_have_room(limit: int, stores: int, monkeypatch: py
         share_stored(module, replace(machine, shared_bytes=limit))
 
     monkeypatch.setattr(gpu_pipelines, "share_stored", with_less)
-    assert len([op for op in laid_out("turned first").walk() if isinstance(op, LocalAllocOp)]) == stores
+    assert len([op for op in laid_out("transposed first").walk() if isinstance(op, LocalAllocOp)]) == stores

@@ -73,11 +73,11 @@ def test_what_is_added_comes_after_products_that_go_on() -> None:
 
 
 @weft.jit
-def biased(A, B, ROW, COLUMN, OUT, turns, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
+def biased(A, B, ROW, COLUMN, OUT, iterations, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
     m, n, k = tl.arange(0, M), tl.arange(0, N), tl.arange(0, K)
     acc = tl.zeros((M, N), tl.float32)
-    for i in range(turns):
-        a = tl.load(A + m[:, None] * turns * K + (i * K + k)[None, :])
+    for i in range(iterations):
+        a = tl.load(A + m[:, None] * iterations * K + (i * K + k)[None, :])
         b = tl.load(B + (i * K + k)[:, None] * N + n[None, :])
         row = tl.broadcast_to(tl.load(ROW + i * N + n)[None, :], (M, N))
         s = tl.dot(a, b, tl.dot(a, b, row))

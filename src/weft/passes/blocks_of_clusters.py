@@ -113,7 +113,7 @@ class Clusters:
             return
         for group in groups:
             self._unite(group)
-        turned: list[Operation] = []
+        pending: list[Operation] = []
         for op in walk(block):
             if op.name == "tt.dot":
                 found = self.products[op] = _of_product(shape_of(op.results[0].type), self.blocks)
@@ -125,8 +125,8 @@ class Clusters:
                 dims = [*(d for d in range(len(shape)) if d != axis), axis]
                 self._wish(op.operands[0], 1, _along(shape, dims, self.blocks))
             elif op.name == "tt.trans":
-                turned.append(op)
-        for op in reversed(turned):
+                pending.append(op)
+        for op in reversed(pending):
             wish = self._wishes.get(self._find(op.results[0]))
             if wish is not None:
                 order = ints_of(op.properties["order"])

@@ -26,7 +26,7 @@ from weft.ir import tt, walk
 from weft.ir.gpu.ttng import WarpGroupDotOp
 
 from .buffered_tiles import is_product_operand
-from .nvidia.overlap_products import overlaps_two_turns
+from .nvidia.overlap_products import overlaps_two_iterations
 from .store_operands import is_single
 
 __all__ = ["buffer_counts"]
@@ -53,7 +53,8 @@ def buffer_counts(
     if any(isinstance(op, tt.DotOp) and is_single(op.a.type) for op in walk(loop.body.block)):
         counts, fewer = [stages] * len(tiles), [stages - 1] * len(tiles)
         return stages, fewer if stages > 2 and _helps(sizes, counts, fewer, warps) else counts
-    if stages > 2 and not by_twos and overlaps_two_turns(loop, {tile for tile, _ in tiles if is_product_operand(tile)}):
+    operands = {tile for tile, _ in tiles if is_product_operand(tile)}
+    if stages > 2 and not by_twos and overlaps_two_iterations(loop, operands):
         more = stages + 1
         if more <= room and warps(sum(sizes) * more) == warps(sum(sizes) * stages):
             return stages, [more] * len(tiles)

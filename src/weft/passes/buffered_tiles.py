@@ -57,9 +57,9 @@ def _flipped(layout: object) -> NVMMASharedLayout | None:
     """The same memory with rows and columns changed; None without a swizzle, where `transposed` means nothing."""
     if not isinstance(layout, NVMMASharedLayout) or not layout.swizzle_byte_width:
         return None
-    turned = [basis[::-1] for basis in layout.cga_layout]
+    swapped = [basis[::-1] for basis in layout.cga_layout]
     return NVMMASharedLayout(
-        layout.swizzle_byte_width, layout.element_bitwidth, 2, not layout.transposed, cga_layout=turned
+        layout.swizzle_byte_width, layout.element_bitwidth, 2, not layout.transposed, cga_layout=swapped
     )
 
 
@@ -67,9 +67,9 @@ def buffer_layout(value: SSAValue, layout: object, machine: Machine) -> NVMMASha
     """How a tile that is loaded in a layout is to lie in shared memory; None where copies cannot make it lie so.
 
     Rows and columns, which are spread over a tile that is made of another one, lie as they are. So do bytes that a
-    product wants turned: they are read from there, and stored the other way round. A tile whose columns are contiguous,
-    but of less than 32 bytes, has no such layout: without a swizzle rows lie one after the other, and an asynchronous
-    copy would have single elements.
+    product wants transposed: they are read from there, and stored the other way round. A tile whose columns are
+    contiguous, but of less than 32 bytes, has no such layout: without a swizzle rows lie one after the other, and an
+    asynchronous copy would have single elements.
     """
     shape, bits = list(shape_of(value.type)), bit_width(element_of(value.type))
     if is_thin(shape):
@@ -77,17 +77,17 @@ def buffer_layout(value: SSAValue, layout: object, machine: Machine) -> NVMMASha
         return None if several else SwizzledSharedLayout(1, 1, 1, list(reversed(range(len(shape)))))
     if not isinstance(layout, BlockedLayout) or len(shape) != 2:
         return None
-    turned = layout.order[0] == 0
+    transposed = layout.order[0] == 0
     single = _multiplied_alone(value)
     if single is not None:
         return memory_for(shape, bits, [layout_of(value.type)], single, machine, layout.order)
     wanted = _asked_for(value)
-    if wanted is not None and wanted.transposed == turned and wanted.cga_layout == layout.cga_layout:
+    if wanted is not None and wanted.transposed == transposed and wanted.cga_layout == layout.cga_layout:
         return wanted
     if wanted is not None and (bits != 8 or wanted.cga_layout != layout.cga_layout):
         return None
-    found = NVMMASharedLayout.get_default_for(shape, bits, transposed=turned, cga_layout=layout.cga_layout)
-    return None if turned and not found.swizzle_byte_width else found
+    found = NVMMASharedLayout.get_default_for(shape, bits, transposed=transposed, cga_layout=layout.cga_layout)
+    return None if transposed and not found.swizzle_byte_width else found
 
 
 def _multiplied_alone(value: SSAValue) -> LinearLayout | None:
@@ -111,17 +111,17 @@ def _asked_for(value: SSAValue) -> NVMMASharedLayout | None:
             assert isinstance(op.result.type, MemDescType)
             named = op.result.type.data.layout.named
             return named if isinstance(named, NVMMASharedLayout) else None
-        if _is_turn(op):
+        if _is_transposition(op):
             return _flipped(_asked_for(op.results[0]))
     return None
 
 
 def is_product_operand(value: SSAValue) -> bool:
-    """Whether a product reads a tile, perhaps turned, from memory as it is."""
+    """Whether a product reads a tile, perhaps transposed, from memory as it is."""
     return _asked_for(value) is not None
 
 
-def _is_turn(op: Operation) -> bool:
+def _is_transposition(op: Operation) -> bool:
     return isinstance(op, tt.TransOp) and ints_of(op.properties["order"]) == (1, 0)
 
 
@@ -159,11 +159,11 @@ def _read(value: SSAValue, memory: SSAValue, machine: Machine) -> None:
             near = Builder.before(op)
             op.result.replace_all_uses_with(near.create(LocalLoadOp, (memory,), (op.result.type,)).result)
             remove(op)
-        elif _is_turn(op) and (flipped := _flipped(named)) is not None:
+        elif _is_transposition(op) and (flipped := _flipped(named)) is not None:
             near = Builder.before(op)
-            turned = memdesc(type.shape[::-1], type.element_type, flipped)
+            transposed = memdesc(type.shape[::-1], type.element_type, flipped)
             order = {"order": op.properties["order"]}
-            _read(op.results[0], near.create(MemDescTransOp, (memory,), (turned,), order).result, machine)
+            _read(op.results[0], near.create(MemDescTransOp, (memory,), (transposed,), order).result, machine)
             remove(op)
     if value.first_use is not None:
         value.replace_all_uses_with(b.create(LocalLoadOp, (memory,), (value.type,)).result)

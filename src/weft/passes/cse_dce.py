@@ -8,8 +8,8 @@
 An operation is shared with an equal one before it in the same block or in a block around it (an operation inside of a
 branch is not seen outside). Linear in the number of operations: an operation is looked up by its name, operands,
 properties and result types. Also: a load or store whose mask is known, an `scf.if` whose condition is known, a loop
-that is known to turn once or never (single_turns.py), and pure loops and branches whose results nobody uses. Not done
-here: moving operations out of loops; sharing reductions.
+that is known to have one iteration or none (single_iterations.py), and pure loops and branches whose results nobody
+uses. Not done here: moving operations out of loops; sharing reductions.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from weft.ops.table import ROWS
 from .effects import droppable, shareable
 from .fold import Folder, constant_of
 from .removal import put_in_place, remove
-from .single_turns import enter_known_loop
+from .single_iterations import enter_known_loop
 
 __all__ = ["cse_dce"]
 

@@ -1,10 +1,10 @@
-"""What a loop's turn computes some values from, and the same for a turn that is yet to come.
+"""What a loop's iteration computes some values from, and the same for an iteration that is yet to come.
 
     s = slice_of(loop, [%p])          # the operations of the body that %p is made of, and the carried values it needs
-    s.clone(builder, index, states)   # %p of a turn with that index and those carried values
+    s.clone(builder, index, states)   # %p of an iteration with that index and those carried values
 
 Only operations without effects are followed, and loads of single elements, or of rows of them: pages or rows that are
-looked up. They are masked where there is no such turn. A slice with any other operation is none.
+looked up. They are masked where there is no such iteration. A slice with any other operation is none.
 """
 
 from __future__ import annotations
@@ -43,9 +43,10 @@ class Slice:
         there: SSAValue | None = None,
         early: Builder | None = None,
     ) -> tuple[dict[SSAValue, SSAValue], dict[int, SSAValue]]:
-        """(what each value of the slice is in a turn, the carried values of the turn after it).
+        """(what each value of the slice is in an iteration, the carried values of the iteration after it).
 
-        With lookups it has to be said whether the turn is `there`; they, and what they need, come where `early` is.
+        With lookups it has to be said whether the iteration is `there`; they, and what they need, come where `early`
+        is.
         """
         found: dict[SSAValue, SSAValue] = {self.body.args[0]: index}
         for i in self.carried:
@@ -78,7 +79,7 @@ class Slice:
 
 
 def _masked(b: Builder, op: tt.LoadOp, operands: Sequence[SSAValue], there: SSAValue) -> Operation:
-    """A load, of nothing where the turn is not there."""
+    """A load, of nothing where the iteration is not there."""
     pointer, *others = operands
     active = there
     if is_tensor(pointer.type):

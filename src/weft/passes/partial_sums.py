@@ -16,7 +16,7 @@ becomes
     %s = arith.addf %init, %r2
 
 A reduction across the lanes of a warp takes five exchanges, across warps shared memory and a barrier: once, and not in
-each turn. Triton does this too (`optimize-thread-locality`).  Minima and maxima likewise.
+each iteration. Triton does this too (`optimize-thread-locality`).  Minima and maxima likewise.
 
 Sums of floats of less than 32 bits stay: parts may be much larger than the sums of rows, and overflow or lose what
 these keep.

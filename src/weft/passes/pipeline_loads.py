@@ -99,8 +99,8 @@ from .nvidia.overlap_products import (
     hoist_operands,
     overlap_products,
     overlap_stores,
-    overlap_two_turns,
-    overlaps_two_turns,
+    overlap_two_iterations,
+    overlaps_two_iterations,
     stored_operands,
 )
 from .pointer_roots import root_of
@@ -452,8 +452,8 @@ class _Pipeline:
         stored = stored_operands(self.loop) if parity is not None else []
         if parity is not None and stored:
             anchor = overlap_stores(self.loop, stored, parity)
-        elif max(self.counts) > self.stages and overlaps_two_turns(self.loop, frozenset()):
-            anchor = overlap_two_turns(self.loop, next(op for op in self.loop.body.block.ops if op.name == WAIT))
+        elif max(self.counts) > self.stages and overlaps_two_iterations(self.loop, frozenset()):
+            anchor = overlap_two_iterations(self.loop, next(op for op in self.loop.body.block.ops if op.name == WAIT))
         else:
             anchor = overlap_products(self.loop) or begin_product(self.loop) or anchor
         if self.held:

@@ -26,7 +26,7 @@ from .place_hints import place_hints
 from .rewrite_block_pointers import rewrite_block_pointers
 from .rewrite_descriptors import rewrite_descriptors
 from .scalarize_carried import scalarize_carried
-from .single_turns import enter_known_loops
+from .single_iterations import enter_known_loops
 from .structure_branches import structure_branches
 from .unroll_loops import unroll_loops
 
@@ -41,7 +41,7 @@ def tile_pipeline(module: ModuleOp, *, fuse: bool = True) -> ModuleOp:
     structure_branches(module)  # first: only a function of one block can be copied into a loop's body
     inline_calls(module)  # before the rewrites: a block pointer or descriptor may be passed to a function
     enter_known_loops(module)  # after it: bounds may be arguments of the function
-    unroll_loops(module)  # after it: what turns once is no loop
+    unroll_loops(module)  # after it: what has one iteration is no loop
     if rewrite_block_pointers(module):
         cse_dce(module, fuse)  # the rewrite repeats itself for each access
         drop_unchanged(module)  # and only then is it seen which offsets stay the same

@@ -57,7 +57,7 @@ def is_single(type: Attribute) -> bool:
 
 
 def _is_loaded(value: SSAValue) -> bool:
-    """Whether a tile is loaded in a loop as it is, perhaps turned."""
+    """Whether a tile is loaded in a loop as it is, perhaps transposed."""
     op = value.owner
     while isinstance(op, tt.TransOp):
         op = op.operands[0].owner

@@ -1,9 +1,9 @@
-"""Loops that are to be unrolled, as a loop of several turns at a time and one for those that are left.
+"""Loops that are to be unrolled, as a loop of several iterations at a time and one for those that are left.
 
     %s = scf.for %i = %a to %b step %c iter_args(%x = %init) {
       scf.yield %t(%i, %x)
     } {tt.loop_unroll_factor = 2}
-becomes, where n is the number of turns,
+becomes, where n is the number of iterations,
     %m = %a + (n - n mod 2) * %c
     %r = scf.for %i = %a to %m step 2 * %c iter_args(%x = %init) {
       scf.yield %t(%i + %c, %t(%i, %x))
@@ -12,8 +12,8 @@ becomes, where n is the number of turns,
       scf.yield %t(%i, %x)
     } {tt.num_stages = 1}
 
-The second loop is left out where it is known never to turn, and is its one turn where it is known to have one. It is
-too short to be pipelined.
+The second loop is left out where it is known to have no iteration, and is its one iteration where it is known to have
+one. It is too short to be pipelined.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from weft.ir import Builder, i32_attr, span_of, walk
 
 from .fold import int_of
 from .removal import put_in_place
-from .single_turns import enter_known_loop
+from .single_iterations import enter_known_loop
 
 __all__ = ["unroll_loops"]
 
@@ -45,7 +45,7 @@ def unroll_loops(root: Operation) -> None:
 
 
 def _unroll(rest: scf.ForOp, factor: int) -> None:
-    known = _known_turns(rest)
+    known = _known_iterations(rest)
     if known is not None and known < factor:
         return
     if factor * sum(1 for _ in walk(rest)) > MAX_OPERATIONS:
@@ -77,8 +77,8 @@ def _times(b: Builder, step: SSAValue, factor: int) -> SSAValue:
     return b.binary(arith.MuliOp, step, b.constant(factor, step.type))
 
 
-def _known_turns(loop: scf.ForOp) -> int | None:
-    """How often a loop turns, where its bounds are constants."""
+def _known_iterations(loop: scf.ForOp) -> int | None:
+    """How many iterations a loop has, where its bounds are constants."""
     lower, upper, step = (int_of(bound) for bound in loop.operands[:3])
     if lower is None or upper is None or step is None or step <= 0 or "unsignedCmp" in loop.properties:
         return None
@@ -86,22 +86,22 @@ def _known_turns(loop: scf.ForOp) -> int | None:
 
 
 def _middle(b: Builder, loop: scf.ForOp, factor: int) -> SSAValue:
-    """Where the turns begin that are left."""
+    """Where the iterations begin that are left."""
     lower, upper, step = loop.operands[:3]
-    known, start, distance = _known_turns(loop), int_of(lower), int_of(step)
+    known, start, distance = _known_iterations(loop), int_of(lower), int_of(step)
     if known is not None and start is not None and distance is not None:
         return b.constant(start + (known - known % factor) * distance, lower.type)
     one = b.constant(1, lower.type)
     last = b.binary(arith.SubiOp, b.binary(arith.SubiOp, upper, lower), one)
     count = b.binary(arith.AddiOp, b.binary(arith.DivUIOp, last, step), one)
     less = "ult" if "unsignedCmp" in loop.properties else "slt"
-    turns = b.select(b.cmpi(less, lower, upper), count, b.constant(0, lower.type))
-    whole = b.binary(arith.SubiOp, turns, b.binary(arith.RemUIOp, turns, b.constant(factor, lower.type)))
+    iterations = b.select(b.cmpi(less, lower, upper), count, b.constant(0, lower.type))
+    whole = b.binary(arith.SubiOp, iterations, b.binary(arith.RemUIOp, iterations, b.constant(factor, lower.type)))
     return b.binary(arith.AddiOp, lower, b.binary(arith.MuliOp, whole, step))
 
 
 def _repeat(loop: scf.ForOp, step: SSAValue, factor: int) -> None:
-    """Have a loop's body do in each turn what it did in so many."""
+    """Have a loop's body do in each iteration what it did in so many."""
     body = loop.regions[0].block
     *ops, end = body.ops
     b = Builder.before(end)

@@ -5,7 +5,7 @@
                                                         %d = ttng.warp_group_dot %a, %b, %c
 
 `cp.async` writes as the thread itself would, wgmma reads through the asynchronous proxy; between the two there must be
-a fence (PTX ISA, wgmma.mma_async). Triton writes none where it copies turns ahead, in its layout IR and in its
+a fence (PTX ISA, wgmma.mma_async). Triton writes none where it copies iterations ahead, in its layout IR and in its
 PTX. For layout IR as text only: in a Gluon kernel the author decides.
 """
 

@@ -12,8 +12,8 @@ the second one is in registers until the first is over. One may add to what anot
 
 What is between them comes before the first if an operand is made of it (stores, loads, arithmetic), else after the last
 has begun. Other effects end such a row, and so does shared memory: operands that lie there at the same time must leave
-room for as many blocks as there would have been, or for enough. Products that go on into the next turn of a loop stay
-as they are (overlap_products.py).
+room for as many blocks as there would have been, or for enough. Products that go on into the next iteration of a loop
+stay as they are (overlap_products.py).
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
-"""Products by wgmma that go on while the next turn of their loop begins.
+"""Products by wgmma that go on while the next iteration of their loop begins.
 
     %d = ttng.warp_group_dot %a, %b, %acc
     scf.yield %d
 becomes
     %0 = ttng.warp_group_dot %a, %b, %acc {isAsync = true}
-    %d = ttng.warp_group_dot_wait %0 {pendings = 1 : i32}       the product of the turn before is over
+    %d = ttng.warp_group_dot_wait %0 {pendings = 1 : i32}       the product of the iteration before is over
     scf.yield %d
 
-where nothing but the next turn's product uses the result; and of several products of which one needs another's result,
-the last one goes on until the first one of the next turn is over (attention: the scores times the values):
+where nothing but the next iteration's product uses the result; and of several products of which one needs another's
+result, the last one goes on until the first one of the next iteration is over (attention: the scores times the values):
 
     %s = ttng.warp_group_dot %q, %k, %zero
     %1 = arith.mulf %acc, %shrink
@@ -22,7 +22,7 @@ becomes
     scf.yield %d
 
 And where the only product of a loop takes an operand that the loop itself stores, which may be in one of two buffers,
-the next turn makes and stores its own meanwhile (weights that are widened, scaled, or unpacked):
+the next iteration makes and stores its own meanwhile (weights that are widened, scaled, or unpacked):
 
     %w = ttg.local_alloc %x
     %d = ttng.warp_group_dot %a, %w, %acc
@@ -34,15 +34,15 @@ becomes
     %d = ttng.warp_group_dot %a, %w, %0 {isAsync = true}
     scf.yield %d
 
-Where there is a buffer more than stages, products of two turns are under way, so that tensor cores have the next
-ones while copies are begun: these overwrite what was read two turns ago, which the wait at the beginning is for.
+Where there is a buffer more than stages, products of two iterations are under way, so that tensor cores have the next
+ones while copies are begun: these overwrite what was read two iterations ago, which the wait at the beginning is for.
 
     %0 = ttng.warp_group_dot_wait %acc {pendings = 1 : i32}
     %d = ttng.warp_group_dot %a, %b, %0 {isAsync = true}
     scf.yield %d
 
-Where the turn itself uses the result of its only product, that is awaited at once, but copies that are begun for later
-turns come between the two (`begin_product`).
+Where the iteration itself uses the result of its only product, that is awaited at once, but copies that are begun for
+later iterations come between the two (`begin_product`).
 
 What the loop yields is awaited after it. Operands stay as they are meanwhile: in one of several buffers, or made before
 the loop. Which products may be under way when is as in Triton (`WGMMAPipeline.cpp`).
@@ -69,8 +69,8 @@ __all__ = [
     "hoist_operands",
     "overlap_products",
     "overlap_stores",
-    "overlap_two_turns",
-    "overlaps_two_turns",
+    "overlap_two_iterations",
+    "overlaps_two_iterations",
     "stored_operands",
 ]
 
@@ -78,7 +78,9 @@ VIEWS = ("ttg.memdesc_trans", "ttg.memdesc_reshape", "ttg.memdesc_subslice", "tt
 
 
 def overlap_products(loop: scf.ForOp) -> Operation | None:
-    """Let products of a loop go on, where they can. Gives the wait in the loop for those of the turn before, if any."""
+    """Let products of a loop go on, where they can. Gives the wait in the loop for those of the iteration before, if
+    any.
+    """
     found = [op for op in walk(loop.body.block) if isinstance(op, WarpGroupDotOp)]
     if not found or any(op.parent is not loop.body.block for op in found):
         return None
@@ -90,7 +92,7 @@ def overlap_products(loop: scf.ForOp) -> Operation | None:
 
 
 def _all_overlap(loop: scf.ForOp, found: Sequence[WarpGroupDotOp]) -> Operation:
-    """Each product goes on until those of the next turn have begun."""
+    """Each product goes on until those of the next iteration have begun."""
     end = loop.body.block.last_op
     assert end is not None
     for op in found:
@@ -105,7 +107,7 @@ def _all_overlap(loop: scf.ForOp, found: Sequence[WarpGroupDotOp]) -> Operation:
     return wait
 
 
-def overlaps_two_turns(loop: scf.ForOp, copied: Set[SSAValue]) -> bool:
+def overlaps_two_iterations(loop: scf.ForOp, copied: Set[SSAValue]) -> bool:
     """Whether all products of a loop may go on, once tiles that are loaded are in one of several buffers."""
     found = [op for op in walk(loop.body.block) if isinstance(op, WarpGroupDotOp)]
     return bool(found) and all(
@@ -122,8 +124,8 @@ def _is_copied(memory: SSAValue, copied: Set[SSAValue]) -> bool:
     return memory in copied
 
 
-def overlap_two_turns(loop: scf.ForOp, first: Operation) -> Operation:
-    """Let products go on for two turns: those of two turns ago are awaited at `first`. The last product."""
+def overlap_two_iterations(loop: scf.ForOp, first: Operation) -> Operation:
+    """Let products go on for two iterations: those of two iterations ago are awaited at `first`. The last product."""
     found = [op for op in loop.body.block.ops if isinstance(op, WarpGroupDotOp)]
     totals = [op.c for op in found]
     wait = _wait(Builder.before(first), totals, len(found))
@@ -137,7 +139,7 @@ def overlap_two_turns(loop: scf.ForOp, first: Operation) -> Operation:
 
 
 def _last_overlaps(loop: scf.ForOp, first: WarpGroupDotOp, last: WarpGroupDotOp) -> Operation:
-    """The last product goes on until the first one of the next turn is over."""
+    """The last product goes on until the first one of the next iteration is over."""
     (use,) = last.d.uses
     total = loop.body.block.args[use.index + 1]
     first.properties["isAsync"] = last.properties["isAsync"] = bool_attr(True)
@@ -150,7 +152,9 @@ def _last_overlaps(loop: scf.ForOp, first: WarpGroupDotOp, last: WarpGroupDotOp)
 
 
 def stored_operands(loop: scf.ForOp) -> list[LocalAllocOp]:
-    """The operands that a loop's only product takes from the turn's own stores; none where it cannot go on then."""
+    """The operands that a loop's only product takes from the iteration's own stores; none where it cannot go on
+    then.
+    """
     found = [op for op in walk(loop.body.block) if isinstance(op, WarpGroupDotOp)]
     if len(found) != 1 or not _is_carried(loop, found[0]):
         return []
@@ -167,7 +171,9 @@ def stored_operands(loop: scf.ForOp) -> list[LocalAllocOp]:
 
 
 def overlap_stores(loop: scf.ForOp, stored: Sequence[LocalAllocOp], parity: SSAValue) -> Operation:
-    """Let the product go on while the next turn stores its operands, to the other one of two buffers; the product."""
+    """Let the product go on while the next iteration stores its operands, to the other one of two buffers; the
+    product.
+    """
     (product,) = (op for op in loop.body.block.ops if isinstance(op, WarpGroupDotOp))
     for op in stored:
         type = op.result.type
@@ -203,7 +209,7 @@ def begin_product(loop: scf.ForOp) -> Operation | None:
 
 
 def _waits_for_first(loop: scf.ForOp, first: WarpGroupDotOp, last: WarpGroupDotOp) -> bool:
-    """Whether the last product's result is only handed on, and not used in the next turn before the first one."""
+    """Whether the last product's result is only handed on, and not used in the next iteration before the first one."""
     body = loop.body.block
     uses = list(last.d.uses)
     if len(uses) != 1 or uses[0].operation is not body.last_op:
@@ -239,7 +245,7 @@ def _wait(b: Builder, values: Sequence[SSAValue], pending: int) -> WarpGroupDotW
 
 
 def _goes_on(loop: scf.ForOp, op: WarpGroupDotOp) -> bool:
-    """Whether a product adds to what the loop carries, and its operands outlast the turn."""
+    """Whether a product adds to what the loop carries, and its operands outlast the iteration."""
     return _is_carried(loop, op) and all(_outlasts(loop, x) for x in (op.a, op.b))
 
 
@@ -255,7 +261,7 @@ def _is_carried(loop: scf.ForOp, op: WarpGroupDotOp) -> bool:
 
 def _outlasts(loop: scf.ForOp, memory: SSAValue) -> bool:
     if is_tensor(memory.type):
-        return False  # registers, which the next turn computes anew
+        return False  # registers, which the next iteration computes anew
     op = memory.owner
     while isinstance(op, Operation) and loop.is_ancestor(op):
         if op.name == "ttg.memdesc_index":

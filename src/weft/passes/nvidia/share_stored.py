@@ -1,4 +1,4 @@
-"""A tile that several products read is stored in shared memory once, turned or not.
+"""A tile that several products read is stored in shared memory once, transposed or not.
 
     %1 = tt.trans %a
     %m = ttg.local_alloc %1                           %m = ttg.local_alloc %1
@@ -31,7 +31,7 @@ from ..removal import remove
 __all__ = ["share_stored"]
 
 Stored = dict[SSAValue, list[tuple[SSAValue, bool]]]
-"""For each tile, the memory that holds it, and whether turned."""
+"""For each tile, the memory that holds it, and whether transposed."""
 UNSTORED = ("arith.", "math.", "tt.", "ttg.memdesc_", "ttg.convert_layout", "ttng.warp_group_dot")
 """Operations that put nothing in memory that wgmma reads."""
 
@@ -55,8 +55,8 @@ class _Again:
 
     op: LocalAllocOp
     memory: SSAValue
-    turned: bool
-    """Whether the memory is to be seen turned."""
+    transposed: bool
+    """Whether the memory is to be seen transposed."""
 
 
 def _bytes(op: LocalAllocOp) -> int:
@@ -82,13 +82,13 @@ def _find(block: Block, around: Stored, found: list[_Again]) -> None:
     stored: Stored = {tile: list(memories) for tile, memories in around.items()}
     for op in block.ops:
         if isinstance(op, LocalAllocOp) and op.src is not None:
-            tile, turned = _tile(op.src)
+            tile, transposed = _tile(op.src)
             there = stored.setdefault(tile, [])
-            other = next((x for x in there if _lies_so(op.result.type, *x, turned)), None)
+            other = next((x for x in there if _lies_so(op.result.type, *x, transposed)), None)
             if other is None:
-                there.append((op.result, turned))
+                there.append((op.result, transposed))
             else:
-                found.append(_Again(op, other[0], other[1] != turned))
+                found.append(_Again(op, other[0], other[1] != transposed))
         for region in op.regions:
             for inner in region.blocks:
                 _find(inner, stored, found)
@@ -97,7 +97,7 @@ def _find(block: Block, around: Stored, found: list[_Again]) -> None:
 def _read_other(again: _Again) -> None:
     """Who would read the memory reads the other."""
     op, memory = again.op, again.memory
-    if again.turned:
+    if again.transposed:
         order = DenseArrayBase.from_list(i32, [1, 0])
         memory = Builder.before(op).create(MemDescTransOp, (memory,), (op.result.type,), {"order": order}).result
     op.result.replace_all_uses_with(memory)
@@ -107,18 +107,18 @@ def _read_other(again: _Again) -> None:
 
 
 def _tile(value: SSAValue) -> tuple[SSAValue, bool]:
-    """What a tile is, perhaps turned: (the tile, whether it is)."""
-    turned = False
+    """What a tile is, perhaps transposed: (the tile, whether it is)."""
+    transposed = False
     while isinstance(value.owner, tt.TransOp) and ints_of(value.owner.properties["order"]) == (1, 0):
-        value, turned = value.owner.operands[0], not turned
-    return value, turned
+        value, transposed = value.owner.operands[0], not transposed
+    return value, transposed
 
 
-def _lies_so(wanted: Attribute, memory: SSAValue, is_turned: bool, turned: bool) -> bool:
+def _lies_so(wanted: Attribute, memory: SSAValue, is_transposed: bool, transposed: bool) -> bool:
     """Whether memory holds a tile as it is wanted."""
     type = memory.type
     assert isinstance(type, MemDescType) and isinstance(wanted, MemDescType)
-    if is_turned == turned:
+    if is_transposed == transposed:
         return type == wanted
     return _turned(wanted.data.layout.named) == type.data.layout.named
 

@@ -14,7 +14,7 @@ becomes
     %d = arith.addf %0, %c
 
 Several registers hold the same of it, and each has to be written before the instruction: as many moves as additions.
-But they would come between it and products of the turn before, for which ptxas then waits (overlap_products.py).
+But they would come between it and products of the iteration before, for which ptxas then waits (overlap_products.py).
 """
 
 from __future__ import annotations

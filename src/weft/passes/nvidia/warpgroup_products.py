@@ -79,7 +79,7 @@ def warpgroup_layout(
     if left == "f32" and precision != tt.InputPrecision.TF32:
         return "it multiplies f32 in the precision of tf32, which input_precision does not allow"
     if bit_width(element_of(a.type)) != 16 and contiguous_dim(b, access) == 1 and _is_in_loop(b):
-        # it would be turned round in each turn: mma.sync takes bytes as they lie, in a third of the time
+        # it would be transposed in each iteration: mma.sync takes bytes as they lie, in a third of the time
         return "it reads elements of 8 bits along the summed dimension only, and the right operand lies along the other"
     rows, columns = shape
     m, widest, k = found[0].shape
@@ -122,7 +122,7 @@ def allocated(
         layout = rows if index == 0 else columns
     elif along is not None:
         layout = rows if along == 1 else columns
-    else:  # carried by a loop, computed, or turned since: as threads that hold it store it best
+    else:  # carried by a loop, computed, or transposed since: as threads that hold it store it best
         layout = min((rows, columns), key=lambda x: _cycles(value, x, machine))
     made = LocalAllocOp.create(operands=[value], result_types=[memdesc(shape, element, layout, mutable=False)])
     made.location = op.location

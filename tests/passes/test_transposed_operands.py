@@ -1,6 +1,6 @@
 """Products of 8 bits in a loop, whichever way their operands lie in memory.
 
-wgmma reads 8 bits along K only. A left operand that lies the other way is turned on its way to shared memory; for a
+wgmma reads 8 bits along K only. A left operand that lies the other way is transposed on its way to shared memory; for a
 right one that would take longer than the product, so mma.sync takes it as it lies.
 """
 
@@ -54,7 +54,7 @@ def test_both_ways(kind: str, rows: bool, left_rows: bool) -> None:
 
 @pytest.mark.parametrize(("limit", "added"), [(None, 0), (32, 128), (64, 64)])
 def test_sums_of_so_many_products_at_most_are_imprecise(limit: Any, added: int) -> None:
-    """With a limit of all of K too: the next turn's products are added to the sum in full precision."""
+    """With a limit of all of K too: the next iteration's products are added to the sum in full precision."""
     byte, single = weft.MockTensor("fp8e5"), weft.MockTensor("fp32")
     strides = (256, 1, 1, 256)
     kernel = matmul.warmup(

@@ -1,14 +1,14 @@
-"""Loops that are known to turn once, or never, as what they do.
+"""Loops that are known to have one iteration, or none, as what they do.
 
     %s = scf.for %i = %c0 to %c32 step %c64 iter_args(%a = %init) -> (tensor<32xf32>) {
       %t = ... %i, %a
       scf.yield %t
     }
 becomes
-    %t = ... %c0, %init                  and %t wherever %s was; of a loop that never turns, %init
+    %t = ... %c0, %init                  and %t wherever %s was; of a loop without iterations, %init
 
-Kernels have such loops where a constexpr bound is no larger than a block. What is there for many turns, copies that
-are begun turns ahead and sums that cross lanes after the last, only takes memory and time with one.
+Kernels have such loops where a constexpr bound is no larger than a block. What is there for many iterations, copies
+that are begun iterations ahead and sums that cross lanes after the last, only takes memory and time with one.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def enter_known_loops(root: Operation) -> None:
 
 
 def enter_known_loop(op: scf.ForOp) -> bool:
-    """Put the one turn of a loop in its place, or its initial values. True if the loop is gone."""
+    """Put the one iteration of a loop in its place, or its initial values. True if the loop is gone."""
     first, end, step = (int_of(bound) for bound in op.operands[:3])
     parent, body = op.parent, op.regions[0].block
     if first is None or end is None or step is None or step <= 0 or parent is None or "unsignedCmp" in op.properties:

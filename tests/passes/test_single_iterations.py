@@ -1,4 +1,6 @@
-"""Loops that are known to turn once are none: nothing is copied ahead for them, and right operands may be turned."""
+"""Loops that are known to have one iteration are none: nothing is copied ahead for them, and right operands may be
+transposed.
+"""
 
 from __future__ import annotations
 
@@ -53,13 +55,13 @@ def buffered(module: ModuleOp) -> int:
     return sum(isinstance(type, MemDescType) and len(type.shape) == 3 for type in made)
 
 
-def test_one_turn() -> None:
+def test_one_iteration() -> None:
     module = laid_out(DEPTH=32, ROWS=128, BLOCK=64, COLUMNS=32)
     assert not count(module, "scf.for") and not buffered(module)
     assert count(module, "ttng.warp_group_dot") == 1 and not count(module, "tt.dot")
 
 
-def test_two_turns() -> None:
+def test_two_iterations() -> None:
     module = laid_out(DEPTH=96, ROWS=128, BLOCK=64, COLUMNS=32)
     assert count(module, "scf.for") == 1 and buffered(module) == 2
     assert count(module, "tt.dot") == 1 and not count(module, "ttng.warp_group_dot")

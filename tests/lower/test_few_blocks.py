@@ -1,4 +1,4 @@
-"""Tiles whose rows begin anywhere are moved by few blocks at a time, and nothing else is."""
+"""Tiles whose rows begin anywhere, and large pieces, are moved by few blocks at a time, and nothing else is."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 import weft
 import weft.language as tl
 from weft.compiler import ASTSource, lane_program
+from weft.ir.lane import LaneProgram, text_of
 
 
 @weft.jit
@@ -114,3 +115,70 @@ def test_clusters_stay_as_they_are() -> None:
 
 def test_machines_that_nobody_has_measured_stay_as_they_are() -> None:
     assert most(transposed, "fp16", 64, 64, 1, target="sim:cuda:80") == 0
+
+
+@weft.jit
+def copied(x, out, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + i, tl.load(x + i, mask=i < n), mask=i < n)
+
+
+@weft.jit
+def doubled(x, out, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + i, tl.load(x + i) * 2)
+
+
+@weft.jit
+def added_to(x, out, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + i, tl.load(x + i) + tl.load(out + i))
+
+
+@weft.jit
+def mapped(x, out, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + i, tl.exp(tl.load(x + i)))
+
+
+@weft.jit
+def repeated(x, out, n, BLOCK: tl.constexpr):
+    for start in range(0, n, BLOCK):
+        i = start + tl.arange(0, BLOCK)
+        tl.store(out + i, tl.load(x + i))
+
+
+def of_copy(kernel: Any, block: int, warps: int, kind: str = "fp32", target: str = "sim:cuda:90") -> LaneProgram:
+    facts = {(k,): [["tt.divisibility", 16]] for k in range(3)}
+    source = ASTSource(kernel, {"x": f"*{kind}", "out": f"*{kind}", "n": "i32"}, {"BLOCK": block}, facts)
+    return lane_program(source, target, {"num_warps": warps})
+
+
+@pytest.mark.parametrize("kernel", [copied, doubled])
+@pytest.mark.parametrize(
+    ("block", "warps", "kind", "blocks"),
+    [
+        (4096, 4, "fp32", 4),
+        (2048, 4, "fp32", 8),
+        (8192, 4, "fp16", 4),
+        (2048, 2, "fp32", 8),
+        (2048, 1, "fp32", 0),
+        (4096, 8, "fp32", 0),
+        (1024, 4, "fp32", 0),
+        (8192, 4, "fp32", 0),
+        (4096, 4, "fp64", 0),
+    ],
+)
+def test_copies_of_8_to_16_kilobytes(kernel: Any, block: int, warps: int, kind: str, blocks: int) -> None:
+    program = of_copy(kernel, block, warps, kind)
+    assert program.most_blocks == blocks
+    assert (f"  at most {blocks} blocks at a time\n" in text_of(program)) == (blocks > 0)
+
+
+@pytest.mark.parametrize("kernel", [added_to, mapped, repeated])
+def test_what_does_more_than_copy_stays_as_it_is(kernel: Any) -> None:
+    assert of_copy(kernel, 4096, 4).most_blocks == 0
+
+
+def test_copies_on_machines_that_nobody_has_measured() -> None:
+    assert of_copy(copied, 4096, 4, target="sim:cuda:80").most_blocks == 0

@@ -491,6 +491,14 @@ def text_of(program: LaneProgram) -> str:
     lines.append(
         f"{program.name}({parameters}) for {program.machine.name}, {program.warps} warps of {program.lanes} lanes"
     )
+    about = (
+        (program.blocks > 1, f"clusters of {program.blocks} blocks"),
+        (program.registers, f"{program.registers} registers a thread at entry"),
+        (program.at_a_time > 1, f"registers for {program.at_a_time} blocks at a time"),
+        (program.most_blocks, f"at most {program.most_blocks} blocks at a time"),
+        (program.scratch, f"{program.scratch} bytes of global memory for each program"),
+    )
+    lines += [f"  {what}" for holds, what in about if holds]
     for i, a in enumerate(program.shared):
         lines.append(f"  shared {i}: {a.bytes} bytes at {a.offset} {a.what}".rstrip())
     block(program.body, "  ")

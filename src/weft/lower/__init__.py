@@ -41,7 +41,7 @@ from . import (
 from .barriers import insert_barriers
 from .context import LOWERINGS, Context
 from .depth_first import depth_first
-from .few_blocks import few_blocks
+from .few_blocks import few_blocks, few_copies
 from .in_parts import hold_less
 from .mask_loads import mask_loads
 from .nvidia import bulk, mbarriers, specialize, tensormaps, warpgroup
@@ -108,6 +108,7 @@ def lower(
     program.most_blocks = few_blocks(list(body.ops), context.facts, machine) if program.blocks == 1 else 0
     specialize.lower_body(context, list(body.ops), cap)
     finish(program)
+    program.most_blocks = program.most_blocks or few_copies(program)
     return program
 
 

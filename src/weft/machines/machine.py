@@ -64,6 +64,8 @@ class Machine:
     lines_at_a_time: int = 0
     """Bytes of lines of its L1 cache that a multiprocessor is best asked for at a time by tiles whose rows begin
     anywhere; 0 where nobody has measured it."""
+    copied_at_a_time: int = 0
+    """Bytes that it is best to copy at a time in blocks of 8 to 16 KB; 0 where nobody has measured it."""
     multiprocessors: int = 1
     """Of the largest processor of the kind."""
 

@@ -31,6 +31,7 @@ def _row(
         most_threads=threads,
         most_blocks=blocks,
         lines_at_a_time=60 * KIB if capability == 90 else 0,
+        copied_at_a_time=64 * KIB if capability == 90 else 0,
         multiprocessors=multiprocessors,
         async_copies=ampere,
         async_proxy=hopper,

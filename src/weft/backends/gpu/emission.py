@@ -35,7 +35,6 @@ from . import (
 from .dialect import Dialect
 from .emitter import LLVM, Body, Emitter, Register
 from .lines import Lines
-from .turns import turns_of
 
 __all__ = ["Emitted", "emit_llvm", "emitted_of"]
 
@@ -155,7 +154,6 @@ def emit_llvm(
         extra.append("noundef align 128")
     function = Body(e.module, _identifier(program.name), vec("void", 0), pairs, attributes, dialect.convention, extra)
     e.module.functions.append(function)
-    e.turns = turns_of(program)
     e.start(function)
     for value, parameter, argument in zip(program.body.arguments, program.parameters, function.args, strict=False):
         e.env[value] = [_argument(e, parameter, Value.__str__(argument).split(" ")[-1])]
@@ -173,7 +171,6 @@ def emit_llvm(
 
 def emitted_of(program: LaneProgram, dialect: Dialect, llir: str, code: str, maxnreg: int | None = None) -> Emitted:
     """The texts with what is known of the program."""
-    turns = turns_of(program)
     return Emitted(
         code,
         llir,
@@ -186,5 +183,5 @@ def emitted_of(program: LaneProgram, dialect: Dialect, llir: str, code: str, max
         program.blocks,
         program.scratch,
         maxnreg or program.registers or None,
-        min(filter(None, (turns.blocks if turns else 0, program.most_blocks)), default=0),
+        program.most_blocks,
     )

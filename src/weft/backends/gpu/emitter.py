@@ -32,7 +32,6 @@ from weft.ops.dtypes import DTYPES
 from .approximations import APPROXIMATIONS
 from .dialect import Dialect
 from .lines import Lines
-from .turns import Turns
 
 __all__ = ["EMITTERS", "LLVM", "Emitter", "Part", "Register", "Sum", "emitter"]
 
@@ -138,7 +137,6 @@ class Emitter:
         self.fast = "contract " if fp_fusion else ""
         self.strings: dict[str, str] = {}
         self.used: set[lane.Value] = set()
-        self.turns: Turns | None = None
         self.source: Lines | None = None
         self.place = ""
         """What the lines of an operation end with: where it is in the source."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from weft.ir.lane import LaneOp
 
-from .emitter import BITS, CONVERGENT, LLVM, Emitter, Part, Register, Sum, emitter
+from .emitter import BITS, LLVM, Emitter, Part, Register, Sum, emitter
 
 __all__ = ["Access", "Shape", "address_text", "instead_of"]
 
@@ -104,10 +104,7 @@ def _load(e: Emitter, op: LaneOp) -> None:
     others = e.wide(op.operands[2], result.count) if masked and len(op.operands) > 2 else None
     hints = e.dialect.hints(e, op)
     loaded: dict[int, list[Register]] = {}
-    turns = e.turns if space == "global" else None
-    if turns is not None:
-        e.asm(turns.take, "~{memory}", (), (), CONVERGENT)
-    for done, i in enumerate(_upwards(addresses, space), 1):
+    for i in _upwards(addresses, space):
         address, mask, at = addresses[i], masks[i], 0
         loaded[i] = []
         for shape in _shape(result.elem, vector):
@@ -123,10 +120,6 @@ def _load(e: Emitter, op: LaneOp) -> None:
             for word in words:
                 loaded[i] += _elements(e, result.elem, word, shape)
             at += count
-            if turns is not None and done == len(addresses) // 2:
-                word = e.name(words[-1])
-                word = word if shape.word == "i32" else e.ins(f"bitcast {shape.word} {word} to i32")
-                e.asm(turns.hand_on, "r,~{memory}", (), [("i32", word)], CONVERGENT)
     e.env[result] = [register for i in range(len(addresses)) for register in loaded[i]]
 
 

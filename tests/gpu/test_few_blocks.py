@@ -1,4 +1,4 @@
-"""Copies whose warps take turns: every element arrives, whatever the grid is, and how many blocks run at a time."""
+"""Copies of which few blocks run at a time: every element arrives, whatever the grid is, and how many blocks run."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def lazy_face(package: str, names: Mapping[str, str], modules: Mapping[str, str]
     Traceback (most recent call last):
     AttributeError: module 'json' has no attribute 'nothing'
     """
-    places = {name: module for module, given in names.items() for name in given.split()}
+    places = {name: module for module, listed in names.items() for name in listed.split()}
 
     def __getattr__(name: str) -> Any:
         if name in modules:

@@ -121,8 +121,8 @@ class AffineLayout:
 
     def apply(self, point: Mapping[str, T] | None = None, /, **dims: T) -> dict[str, T]:
         """The output for an input: an int, or an array of ints, for each input dimension."""
-        found: dict[str, Any] = self._linear.apply(point, **dims)
-        return {name: value ^ c for (name, value), c in zip(found.items(), self._constant, strict=True)}
+        coordinates: dict[str, Any] = self._linear.apply(point, **dims)
+        return {name: value ^ c for (name, value), c in zip(coordinates.items(), self._constant, strict=True)}
 
     __call__ = apply
 
@@ -174,8 +174,8 @@ class AffineLayout:
     def compose(self, outer: AffineLayout | LinearLayout) -> AffineLayout:
         """x -> outer(self(x))."""
         after = _affine(outer)
-        found = self._outs(lambda h: h.compose(after._linear))
-        return AffineLayout(found._linear, [a ^ b for a, b in zip(found._constant, after._constant, strict=True)])
+        composed = self._outs(lambda h: h.compose(after._linear))
+        return AffineLayout(composed._linear, [a ^ b for a, b in zip(composed._constant, after._constant, strict=True)])
 
     def invert(self) -> AffineLayout:
         """The inverse of a bijection; LayoutError for others."""

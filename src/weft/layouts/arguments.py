@@ -52,6 +52,6 @@ def linear_of(layout: Any, shape: Sequence[int], what: str) -> LinearLayout:
         return layout
     if not hasattr(layout, "to_linear"):
         raise LayoutError(f"{what} must be a layout, got {layout!r}")
-    found = layout.to_linear(shape)
-    assert isinstance(found, LinearLayout)
-    return found
+    linear = layout.to_linear(shape)
+    assert isinstance(linear, LinearLayout)
+    return linear

@@ -63,11 +63,11 @@ def _drawn(layout: LinearLayout, cell: Callable[[dict[str, int]], str], rows: in
     down = min(rows, shape[-2]) if len(shape) > 1 else 1
 
     def point(row: int, column: int) -> dict[str, int]:
-        found = dict.fromkeys(names, 0)
-        found[names[-1]] = column
+        coordinates = dict.fromkeys(names, 0)
+        coordinates[names[-1]] = column
         if len(names) > 1:
-            found[names[-2]] = row
-        return found
+            coordinates[names[-2]] = row
+        return coordinates
 
     cells = [[cell(point(row, column)) for column in range(across)] for row in range(down)]
     width = max(len(text) for line in cells for text in line)

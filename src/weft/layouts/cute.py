@@ -118,13 +118,13 @@ class CuteLayout:
 
         LayoutError, with the reason, where it is not linear over F2.
         """
-        found = self.to_affine(in_dims, out_dim)
-        if not found.is_linear:
+        affine = self.to_affine(in_dims, out_dim)
+        if not affine.is_linear:
             raise LayoutError(
                 f"{self}: the layout has the offset {self.offset}, so that it is affine, not linear",
                 hint="CuteLayout.to_affine gives an AffineLayout",
             )
-        return found.linear
+        return affine.linear
 
     def to_affine(self, in_dims: Sequence[str] | None = None, out_dim: str = "offset") -> AffineLayout:
         """The same for a layout with an offset, which becomes the constant of an affine map."""
@@ -313,8 +313,8 @@ class _Parser:
         self.next = 0
 
     def error(self, at: int, expected: str) -> LayoutError:
-        found = f"got {self.text[at : at + 8]!r}" if self.text[at:].strip() else "it ends there"
-        return LayoutError(f"the CuTe layout {self.text!r}, at {at}: expected {expected}, {found}")
+        rest = f"got {self.text[at : at + 8]!r}" if self.text[at:].strip() else "it ends there"
+        return LayoutError(f"the CuTe layout {self.text!r}, at {at}: expected {expected}, {rest}")
 
     @property
     def token(self) -> str:
@@ -343,14 +343,14 @@ class _Parser:
         if self.token != "(":
             return self.number()
         self.take("(")
-        found = [self.nested()]
+        parts = [self.nested()]
         while self.token == ",":
             self.take(",")
             if self.token == ")":
                 break
-            found.append(self.nested())
+            parts.append(self.nested())
         self.take(")")
-        return tuple(found)
+        return tuple(parts)
 
     def swizzle(self) -> CuteSwizzle:
         self.next += 1

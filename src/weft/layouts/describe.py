@@ -57,18 +57,18 @@ def describe(layout: LinearLayout) -> Layout | None:
     """
     if not isinstance(layout, LinearLayout):
         raise LayoutError(f"describe needs a LinearLayout, got {layout!r}", hint="a named layout has to_linear(shape)")
-    found = _first(layout)
-    return found[0] if found else None
+    first = _first(layout)
+    return first[0] if first else None
 
 
 def descriptions(layout: LinearLayout) -> list[Layout]:
     """A named layout of each family of which this layout is one: blocked, sliced, each kind of instruction, ..."""
-    found: dict[tuple[type, ...], Layout] = {}
+    by_types: dict[tuple[type, ...], Layout] = {}
     for search in _searches(layout):
         first = next(search, None)
         if first is not None:
-            found.setdefault(_family(first), first)
-    return list(found.values())
+            by_types.setdefault(_family(first), first)
+    return list(by_types.values())
 
 
 def _family(layout: Layout) -> tuple[type, ...]:
@@ -81,9 +81,9 @@ def _family(layout: Layout) -> tuple[type, ...]:
 @lru_cache(maxsize=1024)
 def _first(layout: LinearLayout) -> tuple[Layout, ...]:
     for search in _searches(layout):
-        found = next(search, None)
-        if found is not None:
-            return (found,)
+        match = next(search, None)
+        if match is not None:
+            return (match,)
     return ()
 
 
@@ -102,7 +102,7 @@ def _searches(layout: LinearLayout) -> Iterator[Iterator[Layout]]:
         return
     shape = tuple(layout.out_dims.values())
     for family in families:
-        yield (found for found in family(layout) if _is(found, layout, shape))
+        yield (candidate for candidate in family(layout) if _is(candidate, layout, shape))
 
 
 def _is(candidate: Layout, layout: LinearLayout, shape: Shape) -> bool:

@@ -26,9 +26,9 @@ def quotient_of(whole: LinearMap, divisor: LinearMap, *, left: bool) -> tuple[Di
     columns, at = [], 0
     for name, log in whole._ins:
         count = small_ins.get(name, 0)
-        here = whole._columns[at : at + log]
+        bases = whole._columns[at : at + log]
         at += log
-        cut, rest = (here[:count], here[count:]) if left else (here[log - count :], here[: log - count])
+        cut, rest = (bases[:count], bases[count:]) if left else (bases[log - count :], bases[: log - count])
         theirs = divisor.in_columns(name) if count else ()
         for column, wanted in zip(cut, theirs, strict=True):
             if _split(whole._outs, column, own, left) != (_spread(whole._outs, divisor, wanted), 0):

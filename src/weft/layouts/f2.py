@@ -42,12 +42,12 @@ def bits(vector: Vector) -> list[int]:
     >>> bits(0b1010)
     [1, 3]
     """
-    found = []
+    indices = []
     while vector:
         low = vector & -vector
-        found.append(low.bit_length() - 1)
+        indices.append(low.bit_length() - 1)
         vector ^= low
-    return found
+    return indices
 
 
 def identity(size: int) -> list[Vector]:
@@ -111,18 +111,18 @@ class Echelon:
     def reduce(self, vector: Vector) -> tuple[Vector, Vector]:
         """(what is left of a vector, the given vectors that were taken from it, as bits)."""
         used = 0
-        rest, found = vector, 0
+        rest, reduced = vector, 0
         rows = self._rows
         while rest:
             lead = rest.bit_length() - 1
             row = rows.get(lead)
             if row is None:
-                found |= 1 << lead
+                reduced |= 1 << lead
                 rest ^= 1 << lead
             else:
                 rest ^= row[0]
                 used ^= row[1]
-        return found, used
+        return reduced, used
 
     def __contains__(self, vector: Vector) -> bool:
         rows = self._rows
@@ -180,7 +180,7 @@ class Echelon:
 def _independent(matrix: Matrix) -> list[bool]:
     """For each column whether it is no sum of columns before it."""
     leads: dict[int, Vector] = {}
-    found = []
+    flags = []
     for column in matrix:
         while column:
             lead = column.bit_length()
@@ -189,8 +189,8 @@ def _independent(matrix: Matrix) -> list[bool]:
                 leads[lead] = column
                 break
             column ^= row
-        found.append(column != 0)
-    return found
+        flags.append(column != 0)
+    return flags
 
 
 def rank(matrix: Matrix) -> int:
@@ -204,8 +204,8 @@ def dependent(matrix: Matrix) -> list[int]:
     >>> dependent([1, 2, 3, 0, 4])
     [2, 3]
     """
-    found = _independent(matrix)
-    return [] if all(found) else [i for i, independent in enumerate(found) if not independent]
+    flags = _independent(matrix)
+    return [] if all(flags) else [i for i, independent in enumerate(flags) if not independent]
 
 
 def solve(matrix: Matrix, targets: Sequence[Vector]) -> list[Vector] | None:
@@ -215,13 +215,13 @@ def solve(matrix: Matrix, targets: Sequence[Vector]) -> list[Vector] | None:
     [5, 0]
     """
     rows = Echelon(matrix)
-    found = []
+    solutions = []
     for target in targets:
         x = rows.coefficients(target)
         if x is None:
             return None
-        found.append(x)
-    return found
+        solutions.append(x)
+    return solutions
 
 
 def inverse(matrix: Matrix) -> list[Vector]:
@@ -248,10 +248,10 @@ def span(vectors: Matrix) -> list[Vector]:
     >>> span([1, 2])
     [0, 1, 2, 3]
     """
-    found = [0]
+    sums = [0]
     for v in vectors:
-        found += [x ^ v for x in found]
-    return found
+        sums += [x ^ v for x in sums]
+    return sums
 
 
 def intersection(a: Matrix, b: Matrix) -> list[Vector]:
@@ -266,12 +266,12 @@ def intersection(a: Matrix, b: Matrix) -> list[Vector]:
     first = [v for v, independent in zip(a, _independent(a), strict=True) if independent]
     low = (1 << len(first)) - 1
     rows = Echelon()
-    found = []
+    basis = []
     for k in kernel([*first, *b]):
         common = multiply(first, k & low)
         if rows.add(common):
-            found.append(common)
-    return found
+            basis.append(common)
+    return basis
 
 
 def complement(vectors: Matrix, size: int) -> list[Vector]:

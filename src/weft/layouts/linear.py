@@ -170,11 +170,11 @@ class LinearLayout(LinearMap):
                 if not isinstance(entry, (tuple, list)) or len(entry) != 2:
                     raise LayoutError(f"out_dims has the entry {entry!r}, expected names, or pairs of name and size")
             sizes = [(n, exact_log2(s, f"the output dimension {n}")) for n, s in listed]
-        for what, found in (("input", [n for n, _ in pairs]), ("output", [n for n, _ in sizes])):
-            if not all(isinstance(n, str) for n in found):
-                raise LayoutError(f"the names of {what} dimensions must be strings, got {found}")
-            if len(set(found)) != len(found):
-                raise LayoutError(f"an {what} dimension is named twice: {', '.join(found)}")
+        for side, names in (("input", [n for n, _ in pairs]), ("output", [n for n, _ in sizes])):
+            if not all(isinstance(n, str) for n in names):
+                raise LayoutError(f"the names of {side} dimensions must be strings, got {names}")
+            if len(set(names)) != len(names):
+                raise LayoutError(f"an {side} dimension is named twice: {', '.join(names)}")
         columns = [cls._column(name, i, basis, sizes) for name, bs in pairs for i, basis in enumerate(bs)]
         layout = cls._make(((n, len(bs)) for n, bs in pairs), sizes, columns)
         if require_surjective and not layout.is_surjective():
@@ -188,8 +188,8 @@ class LinearLayout(LinearMap):
     @staticmethod
     def _least_log(at: int, pairs: Sequence[tuple[str, Sequence[Sequence[int]]]]) -> int:
         """The least size of the output dimension at this position that holds all bases, as a logarithm."""
-        found = [b[at] for _, bs in pairs for b in bs if isinstance(b, Sequence) and at < len(b)]
-        return max((int(x).bit_length() for x in found if isinstance(x, (int, np.integer)) and x > 0), default=0)
+        values = [b[at] for _, bs in pairs for b in bs if isinstance(b, Sequence) and at < len(b)]
+        return max((int(x).bit_length() for x in values if isinstance(x, (int, np.integer)) and x > 0), default=0)
 
     @staticmethod
     def _column(name: str, index: int, basis: Sequence[int], outs: Sequence[tuple[str, int]]) -> int:
@@ -311,10 +311,10 @@ class LinearLayout(LinearMap):
 
     def pseudoinvert(self) -> LinearLayout:
         """A right inverse B, self(B(y)) = y, of a surjective layout: where there are copies, the one at free bits 0."""
-        found = f2.solve(self._columns, f2.identity(self.total_out_log))
-        if found is None:
+        columns = f2.solve(self._columns, f2.identity(self.total_out_log))
+        if columns is None:
             raise LayoutError(f"only surjective layouts have a right inverse; {self._missing()}")
-        return LinearLayout._make(self._outs, self._ins, found)
+        return LinearLayout._make(self._outs, self._ins, columns)
 
     def invert_and_compose(self, outer: LinearLayout, prefer: Sequence[str] = ()) -> LinearLayout:
         """A layout C with self(x) = outer(C(x)): where in `outer` each thing of this layout is found.
@@ -326,15 +326,15 @@ class LinearLayout(LinearMap):
         """
         self._check_layout(outer, "invert_and_compose")
         targets = self._as_outputs_of(outer)
-        found = f2.solve(outer._columns, targets)
-        if found is None:
+        sources = f2.solve(outer._columns, targets)
+        if sources is None:
             raise LayoutError(
                 "invert_and_compose: the outer layout does not reach everything that this one does",
                 hint=f"{outer._missing()} in the outer layout" if not outer.is_surjective() else None,
             )
         if prefer:
-            found = nearest(found, self, outer, prefer)
-        return LinearLayout._make(self._ins, outer._ins, found)
+            sources = nearest(sources, self, outer, prefer)
+        return LinearLayout._make(self._ins, outer._ins, sources)
 
     def _as_outputs_of(self, outer: LinearLayout) -> list[int]:
         if {n for n, _ in self._outs} != {n for n, _ in outer._outs}:
@@ -360,14 +360,14 @@ class LinearLayout(LinearMap):
         This is how an instruction is chosen: if its tile divides the layout, C says where the tiles are.
         """
         self._check_layout(divisor, "divide_left")
-        found = quotient_of(self, divisor, left=True)
-        return None if found is None else LinearLayout._make(*found)
+        quotient = quotient_of(self, divisor, left=True)
+        return None if quotient is None else LinearLayout._make(*quotient)
 
     def divide_right(self, divisor: LinearLayout) -> LinearLayout | None:
         """The layout C with self = C * divisor, or None. C has all dimensions of this layout."""
         self._check_layout(divisor, "divide_right")
-        found = quotient_of(self, divisor, left=False)
-        return None if found is None else LinearLayout._make(*found)
+        quotient = quotient_of(self, divisor, left=False)
+        return None if quotient is None else LinearLayout._make(*quotient)
 
     def is_trivial_over(self, dims: Iterable[str]) -> bool:
         """Whether it is the identity on these dimensions, inputs and outputs, and does not mix them with others."""
@@ -549,10 +549,10 @@ class LinearLayout(LinearMap):
     @staticmethod
     def _renamed(names: Mapping[str, str], dims: Dims, side: str) -> Dims:
         LinearLayout._check_mapping(names, f"a renaming of {side} dimensions", "names")
-        found = tuple((names.get(n, n), log) for n, log in dims)
-        if len({n for n, _ in found}) != len(found):
-            raise LayoutError(f"an {side} dimension is named twice: {', '.join(n for n, _ in found)}")
-        return found
+        renamed = tuple((names.get(n, n), log) for n, log in dims)
+        if len({n for n, _ in renamed}) != len(renamed):
+            raise LayoutError(f"an {side} dimension is named twice: {', '.join(n for n, _ in renamed)}")
+        return renamed
 
     @staticmethod
     def _check_layout(other: object, operation: str) -> None:
@@ -560,9 +560,9 @@ class LinearLayout(LinearMap):
             raise LayoutError(f"{operation} needs a LinearLayout, got {other!r}")
 
     @staticmethod
-    def _check_mapping(given: object, operation: str, to: str) -> None:
-        if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
-            raise LayoutError(f"{operation} needs a mapping of names to {to}, got {given!r}")
+    def _check_mapping(mapping: object, operation: str, to: str) -> None:
+        if not isinstance(mapping, Mapping) or not all(isinstance(name, str) for name in mapping):
+            raise LayoutError(f"{operation} needs a mapping of names to {to}, got {mapping!r}")
 
     @staticmethod
     def _check_entries(pairs: Iterable[tuple[str, Any]]) -> None:

@@ -93,11 +93,11 @@ class LinearMap:
     @property
     def bases(self) -> dict[str, tuple[tuple[int, ...], ...]]:
         """Each input dimension's bases as coordinates, least significant bit first."""
-        found, at = {}, 0
+        by_dim, at = {}, 0
         for name, log in self._ins:
-            found[name] = tuple(self._coordinates(c) for c in self._columns[at : at + log])
+            by_dim[name] = tuple(self._coordinates(c) for c in self._columns[at : at + log])
             at += log
-        return found
+        return by_dim
 
     def basis(self, dim: str, index: int) -> tuple[int, ...]:
         """The value on 2 ** index of an input dimension, as coordinates."""
@@ -180,12 +180,12 @@ class LinearMap:
         """
         if point is not None and not isinstance(point, Mapping):
             raise LayoutError(f"apply needs an index for each of {names_of(self._ins)}, by name; got {point!r}")
-        given: dict[str, Any] = {**(point or {}), **dims}
-        self._check_dims(given, self._ins, "input")
+        point_of: dict[str, Any] = {**(point or {}), **dims}
+        self._check_dims(point_of, self._ins, "input")
         result: Any = 0
         at = 0
         for name, log in self._ins:
-            value = given[name]
+            value = point_of[name]
             if not isinstance(value, (int, np.integer, np.ndarray)):
                 value = np.asarray(value)
             if isinstance(value, np.ndarray) and value.size and value.dtype.kind not in "iu":
@@ -207,17 +207,17 @@ class LinearMap:
 
     def table(self) -> npt.NDArray[np.int64]:
         """The flattened output of every flattened input, in order: an array of 2 ** total_in_log."""
-        found = np.zeros(1, np.int64)
+        values = np.zeros(1, np.int64)
         for column in self._columns:
-            found = np.concatenate([found, found ^ column])
-        return found
+            values = np.concatenate([values, values ^ column])
+        return values
 
     def _unflatten_out(self, flat: Any) -> dict[str, Any]:
-        found = {}
+        coordinates = {}
         for name, log in self._outs:
-            found[name] = flat & (1 << log) - 1
+            coordinates[name] = flat & (1 << log) - 1
             flat = flat >> log
-        return found
+        return coordinates
 
     def _coordinates(self, column: int) -> tuple[int, ...]:
         return tuple(self._unflatten_out(column).values())
@@ -294,6 +294,6 @@ class LinearMap:
         return "nothing maps to " + ", ".join(shown)
 
     @staticmethod
-    def _check_dims(given: Mapping[str, Any], dims: Dims, side: str) -> None:
-        if set(given) != {n for n, _ in dims}:
-            raise LayoutError(f"the {side} dimensions are {names_of(dims)}, got ({', '.join(given)})")
+    def _check_dims(names: Mapping[str, Any], dims: Dims, side: str) -> None:
+        if set(names) != {n for n, _ in dims}:
+            raise LayoutError(f"the {side} dimensions are {names_of(dims)}, got ({', '.join(names)})")

@@ -18,16 +18,16 @@ from .map import LinearMap
 __all__ = ["nearest"]
 
 
-def nearest(found: list[int], inner: LinearMap, outer: LinearMap, prefer: Sequence[str]) -> list[int]:
+def nearest(solutions: list[int], inner: LinearMap, outer: LinearMap, prefer: Sequence[str]) -> list[int]:
     """Of each solution plus the kernel of `outer`, the member that stays where its input is as far as it can."""
-    known = {n for n, _ in (*inner._ins, *outer._ins)}
+    names = {n for n, _ in (*inner._ins, *outer._ins)}
     for dim in prefer:
-        if dim not in known:
+        if dim not in names:
             raise LayoutError(
                 f"prefer: neither layout has an input dimension {dim!r}; the outer has {names_of(outer._ins)}"
             )
     if outer.is_injective():
-        return found
+        return solutions
     copies = f2.kernel(outer._columns)
     preferred = [d for d in prefer if outer.has_in(d)]
     order = [*preferred, *(n for n, _ in outer._ins if n not in preferred)]
@@ -37,7 +37,7 @@ def nearest(found: list[int], inner: LinearMap, outer: LinearMap, prefer: Sequen
     loose_bits = starts[preferred[-1]] if preferred else outer.total_in_log
     loose = f2.span([k for k, r in zip(copies, ranked, strict=True) if not r >> loose_bits][:6])
     result = []
-    for solution, home in zip(found, _homes(inner, outer, preferred), strict=True):
+    for solution, home in zip(solutions, _homes(inner, outer, preferred), strict=True):
         _, used = rows.reduce(placed(solution ^ home, outer._ins, starts))
         near = solution ^ f2.multiply(copies, used)
         result.append(min((near ^ k for k in loose), key=int.bit_count) if len(loose) > 1 else near)

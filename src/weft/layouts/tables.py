@@ -221,10 +221,10 @@ def planning_times(runs: int = 7) -> Table:
         pairs = list(itertools.permutations(layouts.items(), 2))
         times = [[_planning_time(a, b, shape, bits) for (_, a), (_, b) in pairs] for _ in range(runs)]
         least = [min(each) for each in zip(*times, strict=True)]
-        found = [(time, f"{source} -> {to}") for time, ((source, _), (to, _)) in zip(least, pairs, strict=True)]
-        slowest, pair = max(found)
+        named = [(time, f"{source} -> {to}") for time, ((source, _), (to, _)) in zip(least, pairs, strict=True)]
+        slowest, pair = max(named)
         middle = statistics.median(least)
-        rows.append((str(bits), str(len(found)), f"{middle:.2f}", f"{slowest:.2f}", pair))
+        rows.append((str(bits), str(len(named)), f"{middle:.2f}", f"{slowest:.2f}", pair))
     return Table(
         "Planning one conversion of 128x128 over 8 warps, in milliseconds",
         ("bits", "conversions", "median", "slowest", "which"),

@@ -31,15 +31,15 @@ def tensor_view(layout: LinearLayout) -> str:
     if layout.has_in("offset"):
         return _nested([_point(point, shape, ":") for point in _points(layout, "block", "offset").T], shape, ",")
     blocks, warps, lanes, registers = (layout.in_dims.get(dim, 1) for dim in ("block", "warp", "lane", "register"))
-    held: list[list[str]] = [[] for _ in range(prod(shape))]
+    holders: list[list[str]] = [[] for _ in range(prod(shape))]
     at = np.ravel_multi_index(tuple(_points(layout, "block", "warp", "lane", "register")), shape)
     for place, element in enumerate(at.reshape(-1).tolist()):
         rest, register = divmod(place, registers)
         block, thread = divmod(rest, warps * lanes)
         name = f"B{block}:" * (blocks > 1) + f"T{thread}:{register}"
         limits = ((block, blocks), (thread, warps * lanes), (register, registers))
-        held[element].append(" " * sum(len(str(size)) - len(str(value)) for value, size in limits) + name)
-    return _nested(["|".join(names) for names in held], shape, ", ")
+        holders[element].append(" " * sum(len(str(size)) - len(str(value)) for value, size in limits) + name)
+    return _nested(["|".join(names) for names in holders], shape, ", ")
 
 
 def hardware_view(layout: LinearLayout) -> str:
@@ -48,19 +48,19 @@ def hardware_view(layout: LinearLayout) -> str:
     blocks = layout.in_dims.get("block", 1)
     lines = []
     if layout.has_in("offset"):
-        held = _points(layout, "block", "offset").reshape(len(shape), blocks, -1)
+        of = _points(layout, "block", "offset").reshape(len(shape), blocks, -1)
         for block in range(blocks):
             lines.append(f"Block: {block}:")
-            for offset, point in enumerate(held[:, block].T):
+            for offset, point in enumerate(of[:, block].T):
                 lines.append(f"Offset: {offset} -> {_point(point, shape, ',')}")
     else:
         sizes = [layout.in_dims.get(dim, 1) for dim in ("warp", "register", "lane")]
-        held = _points(layout, "block", "warp", "register", "lane").reshape(len(shape), blocks, *sizes)
+        of = _points(layout, "block", "warp", "register", "lane").reshape(len(shape), blocks, *sizes)
         for block in range(blocks):
             lines += [f"Block{block}:"] * (blocks > 1)
             for warp in range(sizes[0]):
                 lines.append(f"Warp{warp}:")
-                lines += [", ".join(_point(p, shape, ",") for p in held[:, block, warp, r].T) for r in range(sizes[1])]
+                lines += [", ".join(_point(p, shape, ",") for p in of[:, block, warp, r].T) for r in range(sizes[1])]
     return "".join(line + "\n" for line in lines)
 
 
@@ -68,8 +68,8 @@ def _points(layout: LinearLayout, *dims: str) -> Points:
     """The coordinates of all places, the last of these dimensions first to change."""
     sizes = [layout.in_dims.get(dim, 1) for dim in dims]
     grid = np.indices(sizes).reshape(len(dims), -1)
-    found = layout.apply({dim: values for dim, values in zip(dims, grid) if layout.has_in(dim)})
-    return np.stack([np.broadcast_to(found[dim], grid.shape[1:]) for dim in layout.out_dims]).astype(np.int64)
+    coordinates = layout.apply({dim: values for dim, values in zip(dims, grid) if layout.has_in(dim)})
+    return np.stack([np.broadcast_to(coordinates[dim], grid.shape[1:]) for dim in layout.out_dims]).astype(np.int64)
 
 
 def _point(point: Points, shape: Sequence[int], between: str) -> str:

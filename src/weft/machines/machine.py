@@ -111,13 +111,13 @@ class Machine:
         >>> Machine("toy:1").blocks_at_a_time(256, 10 << 10), Machine("toy:1").blocks_at_a_time(256, 10 << 10, 100)
         (4, 2)
         """
-        found = min(self.most_threads // threads, self.most_blocks)
+        blocks = min(self.most_threads // threads, self.most_blocks)
         taken = shared + self.reserved_bytes
         if taken:
-            found = min(found, (self.shared_bytes + self.reserved_bytes) // taken)
+            blocks = min(blocks, (self.shared_bytes + self.reserved_bytes) // taken)
         if registers:
-            found = min(found, self.registers // (-(-registers // 8) * 8 * threads))
-        return found
+            blocks = min(blocks, self.registers // (-(-registers // 8) * 8 * threads))
+        return blocks
 
     def narrow(self, bytes: int) -> float:
         """What it takes to put what one access moves into its place in a word, where that is less than a word."""

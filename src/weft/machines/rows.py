@@ -26,12 +26,12 @@ def machine_of(target: Machine | str) -> Machine:
     """The machine of a target's name, a simulated one's too; a `Machine` is itself."""
     if isinstance(target, Machine):
         return target
-    found = MACHINES.get(target.removeprefix("sim:")) if isinstance(target, str) else None
-    if found is None:
+    machine = MACHINES.get(target.removeprefix("sim:")) if isinstance(target, str) else None
+    if machine is None:
         raise LayoutError(
             f"the planner knows no machine {target!r}", hint=f"known are {', '.join(MACHINES)}; or pass a Machine"
         )
-    return found
+    return machine
 
 
 @lru_cache(maxsize=256)

@@ -71,10 +71,10 @@ def _to_integer(signed: bool) -> Callable[[_Operands, str, _Attrs], Array]:
         inside = (whole > float(info.min) - 1) & (whole < float(info.max) + 1) & ~np.isnan(whole)
         if info.bits == 64:  # float(max) is max + 1
             inside = (whole >= float(info.min)) & (whole < 2.0 ** (63 if signed else 64))
-        found = np.where(inside, whole, 0).astype(info.dtype)
+        converted = np.where(inside, whole, 0).astype(info.dtype)
         least, most = info.dtype.type(info.min), info.dtype.type(info.max)
         clipped = np.where(np.isnan(whole), info.dtype.type(0), np.where(whole < 0, least, most))
-        return np.where(inside, found, clipped).astype(info.dtype).view(dtype)
+        return np.where(inside, converted, clipped).astype(info.dtype).view(dtype)
 
     return meaning
 

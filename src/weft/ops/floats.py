@@ -28,8 +28,8 @@ def wide(x: Array) -> Array:
     """f16, bf16, fp8 as f32; others as they are. A type's only NaN has no sign."""
     if x.dtype in (np.float32, np.float64):
         return x
-    found = x.astype(np.float32)
-    return np.where(np.isnan(found), np.float32(np.nan), found) if x.dtype in _FNUZ else found
+    widened = x.astype(np.float32)
+    return np.where(np.isnan(widened), np.float32(np.nan), widened) if x.dtype in _FNUZ else widened
 
 
 def fma(a: Array, b: Array, c: Array, elem: str) -> Array:
@@ -87,8 +87,8 @@ def _negated(operands: Sequence[Array], elem: str, attrs: Mapping[str, Any]) -> 
 
 def _clamped(operands: Sequence[Array], elem: str, attrs: Mapping[str, Any]) -> Array:
     x, low, high = map(wide, operands)
-    found = np.fmin(np.fmax(x, low), high)
-    return round_to(np.where(np.isnan(x), x, found) if attrs.get("propagateNan") else found, elem)
+    clamped = np.fmin(np.fmax(x, low), high)
+    return round_to(np.where(np.isnan(x), x, clamped) if attrs.get("propagateNan") else clamped, elem)
 
 
 def _exact(name: str, arity: int, function: Callable[..., Any], **facts: Any) -> Row:

@@ -103,8 +103,8 @@ def on_integers(function: Whole, is_unsigned: bool = False) -> Meaning:
         dtype = a.dtype
         if is_unsigned:
             a, b = unsigned(a), unsigned(b)
-        found = np.asarray(function(a, b, 8 * dtype.itemsize)).astype(a.dtype, copy=False)
-        return found.view(dtype) if is_unsigned else found
+        result = np.asarray(function(a, b, 8 * dtype.itemsize)).astype(a.dtype, copy=False)
+        return result.view(dtype) if is_unsigned else result
 
     return meaning
 

@@ -135,10 +135,10 @@ class Instruction:
         """The text with these PTX registers for each operand."""
 
         def one(match: re.Match[str]) -> str:
-            found = names[match[1]]
+            registers = names[match[1]]
             if match[2]:
-                return found[int(match[2])]
-            return found[0] if len(found) == 1 and not match[3] else "{" + ", ".join(found) + "}"
+                return registers[int(match[2])]
+            return registers[0] if len(registers) == 1 and not match[3] else "{" + ", ".join(registers) + "}"
 
         return re.sub(r"<(\w+)(?:\.(\d+)|(\*))?>", one, self.text)
 

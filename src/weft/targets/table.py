@@ -37,8 +37,8 @@ def add_instructions(vendor: str, entries: Iterable[Instruction]) -> None:
 
 def instruction(name: str) -> Instruction:
     """The entry of this name; KeyError, naming those that begin alike, if there is none."""
-    found = _BY_NAME.get(name)
-    return found if found is not None else nvidia.instruction(name)
+    entry = _BY_NAME.get(name)
+    return entry if entry is not None else nvidia.instruction(name)
 
 
 def available(machine: Machine) -> Iterator[Instruction]:
@@ -53,8 +53,8 @@ def available(machine: Machine) -> Iterator[Instruction]:
 
 def has(machine: Machine, name: str) -> bool:
     """Whether a machine has the instruction of this name."""
-    found = _BY_VENDOR.get(machine.vendor, {}).get(name)
-    return found is not None and found.works_on(machine)
+    entry = _BY_VENDOR.get(machine.vendor, {}).get(name)
+    return entry is not None and entry.works_on(machine)
 
 
 def first_with(name: str) -> list[str]:
@@ -68,11 +68,11 @@ def products(machine: Machine, left: str, right: str, total: str, warps: int = 1
 
     Of those that cost the same for each product, the largest come first. Sums of integers wrap.
     """
-    found = [
+    entries = [
         entry
         for entry in available(machine)
         if entry.params.get("multiplies") == (left, right)
         and entry.params["accumulator"] == total
         and entry.params.get("warps", 1) == warps
     ]
-    return tuple(sorted(found, key=lambda e: (e.cost / e.products, -e.products)))
+    return tuple(sorted(entries, key=lambda e: (e.cost / e.products, -e.products)))

@@ -190,8 +190,8 @@ class RemarkCollector:
 
     def collected(self) -> Remarks:
         """All so far, in the order of the source."""
-        found = (r if n == 1 else replace(r, times=n) for r, n in self._times.items())
-        return Remarks(sorted(found, key=lambda r: (r.span.file, r.span.line, r.span.col) if r.span else ("", 0, 0)))
+        counted = (r if n == 1 else replace(r, times=n) for r, n in self._times.items())
+        return Remarks(sorted(counted, key=lambda r: (r.span.file, r.span.line, r.span.col) if r.span else ("", 0, 0)))
 
 
 class _NoRemarks(RemarkCollector):
@@ -238,5 +238,5 @@ def _value(plain: Any) -> Any:
         return plain
     if "column" in plain:
         return Span(plain["file"], plain["line"], plain["column"] - 1)
-    made: Any = KINDS[plain["kind"]] if "kind" in plain else next(PARTS[name] for name in PARTS if name in plain)
-    return made(**{name: _value(each) for name, each in plain.items() if name != "kind"})
+    cls: Any = KINDS[plain["kind"]] if "kind" in plain else next(PARTS[name] for name in PARTS if name in plain)
+    return cls(**{name: _value(each) for name, each in plain.items() if name != "kind"})

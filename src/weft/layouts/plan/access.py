@@ -108,27 +108,27 @@ def best_access(
         return plain  # nothing is cheaper
     if whole and (machine.matrix_stores if store else machine.matrix_loads):
         for trans in (False, True):
-            found = _matrix(place, moving, bytes_log, machine, store, trans, round_log)
-            if found is not None:
-                options.append(found)
+            access = _matrix(place, moving, bytes_log, machine, store, trans, round_log)
+            if access is not None:
+                options.append(access)
     return min(options, key=lambda a: a.cost(machine))
 
 
 def _prefix_registers(columns: Sequence[int], size: int) -> list[int]:
     """Register vectors whose offsets are 1, 2, 4, ...: as many as there are, up to a number."""
-    found = []
+    registers = []
     rows: f2.Echelon | None = None
     for i in range(size):
         offset = 1 << i
         if offset in columns:
-            found.append(1 << columns.index(offset))
+            registers.append(1 << columns.index(offset))
             continue
         rows = rows or f2.Echelon(columns)
-        made = rows.coefficients(offset)
-        if made is None:
+        combination = rows.coefficients(offset)
+        if combination is None:
             break
-        found.append(made)
-    return found
+        registers.append(combination)
+    return registers
 
 
 def _completed(first: list[int], columns: Sequence[int], low: int) -> tuple[int, ...]:
@@ -178,15 +178,15 @@ def _plain(place: Offsets, moving: int, bytes_log: int, machine: Machine, store:
 
 def _row_register(place: Offsets, columns: Sequence[int], bytes_log: int, machine: Machine) -> int | None:
     """The register that, with lanes 0 and 1, chooses the row of a transposed matrix: one without conflicts if any."""
-    found: tuple[int, int] | None = None
+    best: tuple[int, int] | None = None
     for i, column in enumerate(columns):
         if column and not column & 7:
             taken, _ = place.passes([column, *place.lanes[:2]], bytes_log + 3, 3, machine)
-            if found is None or taken < found[0]:
-                found = taken, i
+            if best is None or taken < best[0]:
+                best = taken, i
             if taken == 1:
                 break
-    return None if found is None else found[1]
+    return None if best is None else best[1]
 
 
 def _by_round(columns: Sequence[int], registers: Sequence[int], log: int) -> tuple[list[int], list[int]]:
@@ -215,8 +215,8 @@ def _matrix(
         if lanes[2:] != [1, 2, 4]:
             return None
         contiguous = 3
-        here = [c if not round_log or not c >> round_log else 0 for c in columns]
-        row = _row_register(place, here, bytes_log, machine)
+        within = [c if not round_log or not c >> round_log else 0 for c in columns]
+        row = _row_register(place, within, bytes_log, machine)
         if row is None:
             return None
         first = [1 << row]

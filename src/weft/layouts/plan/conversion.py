@@ -151,14 +151,14 @@ class Plan:
                 counted = instructions_of(steps_of(stage.how), max(1, self.element_bits // 32))
                 if counted != stage.cost.instructions:
                     raise LayoutError(f"the plan is wrong: its steps are {counted}, not {stage.cost.instructions}")
-        held = _filled(self.src)
-        expected, found = _filled(self.dst), self.run(held)
+        elements = _filled(self.src)
+        expected, result = _filled(self.dst), self.run(elements)
         for dim, axis in (("block", 0), ("warp", 1), ("lane", 2), ("register", 3)):
             for i in range(self.dst.in_log(dim)):
                 at = tuple(1 << i if axis == k else 0 for k in range(4))
-                if found[at] != expected[at]:
+                if result[at] != expected[at]:
                     raise LayoutError(
-                        f"the plan is wrong: {dim} {1 << i} gets element {found[at]} instead of {expected[at]}"
+                        f"the plan is wrong: {dim} {1 << i} gets element {result[at]} instead of {expected[at]}"
                     )
 
     def explain(self) -> str:
@@ -344,10 +344,10 @@ def _by_shuffles(
         return "elements go from one block to another"
     relations = f2.kernel([*src.in_columns("register"), *src.in_columns("lane")])
     copies = [(k & low, k >> registers) for k in relations if k >> registers]
-    found = shears(parts["register"], parts["lane"], parts["warp"], copies)
-    if found is None:
+    stages = shears(parts["register"], parts["lane"], parts["warp"], copies)
+    if stages is None:
         return "a lane would have to read several registers of one other lane at once"
-    return Stage("shuffles", src, dst, *_packed(found, bits, machine))
+    return Stage("shuffles", src, dst, *_packed(stages, bits, machine))
 
 
 def _packed(how: Shears, bits: int, machine: Machine) -> tuple[Shears, Cost]:
@@ -362,10 +362,10 @@ def _cheapest(words: Words, share: int | None, bits: int, machine: Machine) -> t
     most = min(len(words.together), max(0, 6 - max(8, bits).bit_length()))
     best: tuple[float, int, dict[str, int]] | None = None
     for packed in range(most + 1):
-        found = words.instructions(share, packed, max(1, bits // 32))
-        cycles = machine.instructions(found, packed)
+        instructions = words.instructions(share, packed, max(1, bits // 32))
+        cycles = machine.instructions(instructions, packed)
         if best is None or cycles < best[0]:
-            best = cycles, packed, found
+            best = cycles, packed, instructions
     assert best is not None
     return best[1], Cost(best[2], 0, 0, {}, best[0])
 
@@ -405,13 +405,13 @@ def _once_exchanged(
     src: LinearLayout, dst: LinearLayout, planner: Planner, trip: Trip, bits: int, machine: Machine
 ) -> list[tuple[str, list[Stage]]]:
     """One exchange of a register and a lane bit before or after the trip, where it makes the vectors wider."""
-    found: list[tuple[str, list[Stage]]] = []
+    ways: list[tuple[str, list[Stage]]] = []
     full, best = max(0, machine.vector_bytes.bit_length() - bits.bit_length() + 3), trip.cycles
     if min(trip.store.vector, trip.load.vector) >= full:
-        return found
+        return ways
     least = planner.least(len(planner.common) + 1)
     if least >= best:
-        return found
+        return ways
     for side in ("before", "after"):
         mine, other = (src, dst) if side == "before" else (dst, src)
         columns = mine.in_columns("register")
@@ -435,9 +435,9 @@ def _once_exchanged(
         step = Stage("shuffles", first, last, how, exchange)
         a, b = (middle, dst) if side == "before" else (src, middle)
         stages = [step, _by_memory(a, b, rest)] if side == "before" else [_by_memory(a, b, rest), step]
-        found.append((f"register bit {register} and lane bit {lane} exchanged {side}", stages))
+        ways.append((f"register bit {register} and lane bit {lane} exchanged {side}", stages))
         best = rest.cycles + exchange.cycles
-    return found
+    return ways
 
 
 # -- words of which elements change places with lanes ------------------------------------------------------------------

@@ -93,10 +93,10 @@ class Gather:
         for name, log in self.source._outs:
             flat |= at[name] << shift
             shift += log
-        found = np.zeros_like(flat)
+        swizzled = np.zeros_like(flat)
         for i in range(len(self.memory)):
-            found ^= (flat >> i & 1) * (place.coefficients(1 << i) or 0)
-        return memory[found]
+            swizzled ^= (flat >> i & 1) * (place.coefficients(1 << i) or 0)
+        return memory[swizzled]
 
     def explain(self) -> str:
         """Why this kind and not another."""
@@ -144,7 +144,7 @@ def _gather(src: LinearLayout, idx: LinearLayout, axis: str, bits: int, machine:
     others = [d for d in src.out_dims if d != axis]
     words = max(1, bits // 32)
     places = 1 << idx.in_log("register")
-    held = 1 << f2.rank(src.in_columns("register")) if src.in_log("register") else 1
+    registers = 1 << f2.rank(src.in_columns("register")) if src.in_log("register") else 1
     considered: list[tuple[str, float, str]] = []
     local = _stays_in_warp(src, idx, axis, others)
     costs: dict[str, Cost] = {}
@@ -164,7 +164,7 @@ def _gather(src: LinearLayout, idx: LinearLayout, axis: str, bits: int, machine:
     low = low if f2.rank([*low, *apart]) == len(low) + f2.rank(apart) else []
     phase = lanes[: max(0, 5 - max(0, len(low) - (2 - bytes_log)))]
     memory = memory_basis(low, phase, phase, apart, [], size, bytes_log, machine)
-    stores, loads = max(1, held >> len(low)), places * words
+    stores, loads = max(1, registers >> len(low)), places * words
     passes = max(1, (1 << len(low) + bytes_log) // 4)
     moves = stores * (machine.access + machine.wavefront * passes) + loads * (machine.access + 2 * machine.wavefront)
     cycles = moves + machine.block_barrier + machine.trip + places * INDEX
@@ -197,23 +197,23 @@ def _in_warp(
     moving = [f2.multiply(to_register, e) for d in ("lane", "warp") for e in elements[d]]
     spread = [*(to_register[i] for i in f2.bits(along)), *moving]
     chosen = picking(low, spread, bits)
-    found: dict[str, int] = {}
+    instructions: dict[str, int] = {}
     if chosen is not None:
         together = chosen.each if inside else 1
         read = f2.span([f2.multiply(to_register, e) for e in elements["register"]])
         results = len(chosen.results(read, together))
-        found = {"shuffle": 0 if inside else results * chosen.words, **chosen.instructions(results, together)}
+        instructions = {"shuffle": 0 if inside else results * chosen.words, **chosen.instructions(results, together)}
     else:
         steps = f2.rank(spread)
         each = 1 << steps
         # A test takes two instructions, and as there are only seven predicates it is made again or kept elsewhere.
-        found = {"shuffle": 0 if inside else places * each * words, "select": places * words * (each - 1)}
-        found["integer"] = places * steps * 2
-    found = {k: n for k, n in found.items() if n}
+        instructions = {"shuffle": 0 if inside else places * each * words, "select": places * words * (each - 1)}
+        instructions["integer"] = places * steps * 2
+    instructions = {k: n for k, n in instructions.items() if n}
     return (
         "registers" if inside else "shuffles",
         chosen,
-        Cost(found, 0, 0, {}, machine.instructions(found, 0) + places * INDEX),
+        Cost(instructions, 0, 0, {}, machine.instructions(instructions, 0) + places * INDEX),
     )
 
 
@@ -229,10 +229,10 @@ def _elements(src: LinearLayout, idx: LinearLayout, axis: str) -> tuple[int, dic
             along = ((1 << log) - 1) << at
         at += log
     beyond = {**starts, axis: at}  # the index may be longer than the source
-    found = {}
+    elements = {}
     for dim in ("register", "lane", "warp"):
-        found[dim] = [placed(c, idx._outs, beyond) & (1 << at) - 1 for c in idx.in_columns(dim)]
-    return along, found
+        elements[dim] = [placed(c, idx._outs, beyond) & (1 << at) - 1 for c in idx.in_columns(dim)]
+    return along, elements
 
 
 def _stays_in_warp(src: LinearLayout, idx: LinearLayout, axis: str, others: Sequence[str]) -> bool:

@@ -127,10 +127,10 @@ def _local(
 
 def shape_order(order: Sequence[int], rank: int) -> list[int]:
     """The dimensions of a tile in an order, each once."""
-    found = [axis_of(d, rank, "each of order") for d in order] if isinstance(order, (list, tuple)) else []
-    if sorted(found) != list(range(rank)):
+    axes = [axis_of(d, rank, "each of order") for d in order] if isinstance(order, (list, tuple)) else []
+    if sorted(axes) != list(range(rank)):
         raise LayoutError(f"order must have each of the dimensions 0 to {rank - 1} once, got {order!r}")
-    return found
+    return axes
 
 
 def vector_width(

@@ -65,12 +65,12 @@ class Picking:
         columns: dict[int, list[int]] = {}
         for r, register in enumerate(read):
             columns.setdefault(self.column(register), []).append(r)
-        found = []
+        results = []
         for own in columns.values():
             for at in range(0, len(own), together):
                 part = own[at : at + together]
-                found.append((*part, *[part[-1]] * (together - len(part))))
-        return found
+                results.append((*part, *[part[-1]] * (together - len(part))))
+        return results
 
     def instructions(self, results: int, together: int) -> dict[str, int]:
         """Instructions for so many words of the result, by kind; "integer" are those that make selectors."""
@@ -101,10 +101,10 @@ def picking(registers: int, spread: Sequence[int], element_bits: int) -> Picking
 
 def _ascending(vectors: Sequence[int]) -> list[int]:
     """The basis of a span in which the highest bit of each vector is in no other, the lowest first."""
-    found: list[int] = []
+    ordered: list[int] = []
     for v in vectors:
-        for w in found:
+        for w in ordered:
             v = min(v, v ^ w)
         if v:
-            found = sorted([*(min(w, w ^ v) if w >> v.bit_length() - 1 & 1 else w for w in found), v])
-    return found
+            ordered = sorted([*(min(w, w ^ v) if w >> v.bit_length() - 1 & 1 else w for w in ordered), v])
+    return ordered

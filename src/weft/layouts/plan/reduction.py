@@ -68,8 +68,8 @@ class Reduction:
         order = [0]
         for register in self.kept:
             order += [i ^ register for i in order]
-        found = current[..., order]
-        return found[0] if flat.ndim == 3 else found
+        result = current[..., order]
+        return result[0] if flat.ndim == 3 else result
 
     def explain(self) -> str:
         """What is done, in words."""
@@ -143,8 +143,8 @@ def _reduction(layout: LinearLayout, axis: str, bits: int, machine: Machine) -> 
 
 
 def _parts(vector: int, logs: Sequence[int]) -> Direction:
-    found = []
+    parts = []
     for log in logs:
-        found.append(vector & (1 << log) - 1)
+        parts.append(vector & (1 << log) - 1)
         vector >>= log
-    return found[0], found[1], found[2], found[3]
+    return parts[0], parts[1], parts[2], parts[3]

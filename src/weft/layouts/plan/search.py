@@ -153,18 +153,18 @@ class Planner:
 
     def exchanged(self, side: str, bits: Sequence[tuple[int, int]]) -> Planner:
         """The planner of what is left when pairs of register and lane bits were exchanged "before" or are "after"."""
-        found = copy(self)
+        planner = copy(self)
         parts = {d: list(columns) for d, columns in (self.a if side == "before" else self.b).items()}
         for register, lane in bits:
             parts["register"][register], parts["lane"][lane] = parts["lane"][lane], parts["register"][register]
         if side == "before":
-            found.a, found.masks = {**parts}, _masks(parts) if any(self.masks.values()) else self.masks
-            found.writer = found._writer()
+            planner.a, planner.masks = {**parts}, _masks(parts) if any(self.masks.values()) else self.masks
+            planner.writer = planner._writer()
         else:
-            found.b = {**parts}
-            found.reader = found._reader()
-        found._compare()
-        return found
+            planner.b = {**parts}
+            planner.reader = planner._reader()
+        planner._compare()
+        return planner
 
     def least(self, common: int) -> float:
         """What a trip costs at least where both sides have that many register bits in common.
@@ -193,10 +193,10 @@ class Planner:
 
     def candidates(self) -> list[tuple[float, _Candidate]]:
         """Candidates with the least that they can cost, cheapest first."""
-        found: dict[_Candidate, float] = {}
+        bounds: dict[_Candidate, float] = {}
         for low in dict.fromkeys([tuple(low) for low in self._lows()]):
             (cost, a_phase), (other, b_phase) = self._plain(self.writer, low), self._plain(self.reader, low)
-            found[_Candidate(low, a_phase, b_phase)] = cost + other
+            bounds[_Candidate(low, a_phase, b_phase)] = cost + other
         for mine, other_side in ((self.writer, self.reader), (self.reader, self.writer)):
             if not mine.matrix:
                 continue
@@ -209,9 +209,9 @@ class Planner:
                 word = rows[:1] if low == mine.lanes[2:] else low[: self.word]
                 bound += self._matrix_cost(mine) + self._rearranging(mine, word)
                 candidate = _Candidate(low, rows, phase) if mine is self.writer else _Candidate(low, phase, rows)
-                found[candidate] = min(bound, found.get(candidate, bound))
+                bounds[candidate] = min(bound, bounds.get(candidate, bound))
         fixed = self.machine.waiting(self.scope)
-        priced = [(bound + fixed + CROWDED * self._is_crowded(c), c) for c, bound in found.items()]
+        priced = [(bound + fixed + CROWDED * self._is_crowded(c), c) for c, bound in bounds.items()]
         return sorted(priced, key=lambda pair: pair[0])
 
     def _lows(self) -> list[list[int]]:
@@ -293,16 +293,16 @@ class Planner:
     def _matrix_rows(self, side: _Side, other: _Side) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
         """Rows of 16 bytes as the side's matrix instruction sees them, plain and transposed; and what chooses a row."""
         ordered = [c for c in side.free if c in other.free] + [c for c in side.free if c not in other.free]
-        found = []
+        rows = []
         plain = (*self._extended([], ordered, self.word), *side.lanes[:2])
         if len(plain) == self.word + 2 and self._independent(plain):
-            found.append((plain, side.lanes[2:]))
+            rows.append((plain, side.lanes[2:]))
         if self.bytes_log == 1:
             trans = side.lanes[2:]
             first = next((c for c in ordered if c not in trans), None)
             if first is not None and self._independent(trans):
-                found.append((trans, (first, *side.lanes[:2])))
-        return found
+                rows.append((trans, (first, *side.lanes[:2])))
+        return rows
 
     def _independent(self, vectors: Sequence[int]) -> bool:
         if self.units:
@@ -324,19 +324,19 @@ class Planner:
         return shared
 
     def _extended(self, low: Sequence[int], by: Sequence[int], size: int) -> list[int]:
-        found = list(low)
+        extended = list(low)
         if self.units:
             for c in by:
-                if len(found) < size and c and c not in found:
-                    found.append(c)
-            return found
+                if len(extended) < size and c and c not in extended:
+                    extended.append(c)
+            return extended
         if len(low) >= size:
-            return found
+            return extended
         rows = f2.Echelon(low)
         for c in by:
-            if len(found) < size and rows.add(c):
-                found.append(c)
-        return found
+            if len(extended) < size and rows.add(c):
+                extended.append(c)
+        return extended
 
     # -- one candidate ----------------------------------------------------------------------------------------------
 
@@ -346,23 +346,23 @@ class Planner:
         Those first that registers of both sides tell apart: each register is then of one round. Of others there are
         lanes or warps that have none of a round's elements: best whole warps, and on one side only.
         """
-        found: list[int] = []
+        bits: list[int] = []
         if self._bytes <= self.machine.shared_bytes:
-            return found
+            return bits
         rows = f2.Echelon([*self.apart, *low])
         for c in self.common:
-            if self._bytes >> len(found) <= self.machine.shared_bytes:
+            if self._bytes >> len(bits) <= self.machine.shared_bytes:
                 break
             others = [x for s in (self.writer, self.reader) for x in s.registers if x != c]
             if c not in f2.Echelon([*self.apart, *low, *others]) and rows.add(c):
-                found.append(c)
-        rows = f2.Echelon([*low, *found])
+                bits.append(c)
+        rows = f2.Echelon([*low, *bits])
         for c in self._partial():
-            if self._bytes >> len(found) <= self.machine.shared_bytes:
+            if self._bytes >> len(bits) <= self.machine.shared_bytes:
                 break
             if rows.add(c):
-                found.append(c)
-        return found
+                bits.append(c)
+        return bits
 
     def _partial(self) -> list[int]:
         """Elements that may be moved one after the other, the best first."""
@@ -429,17 +429,17 @@ def _in_one_round(
     """
     pivots = f2.Echelon()
     used: list[int] = []
-    found = []
+    within = []
     for x in (*lanes, *others):
         number = x >> log
         if number not in pivots:
             pivots.add(number)
             used.append(x)
-            found.append(0)
+            within.append(0)
             continue
-        made = pivots.coefficients(number) or 0
-        found.append(x ^ f2.multiply(used, made))
-    return tuple(found[: len(lanes)]), tuple(found[len(lanes) :]), not used
+        combination = pivots.coefficients(number) or 0
+        within.append(x ^ f2.multiply(used, combination))
+    return tuple(within[: len(lanes)]), tuple(within[len(lanes) :]), not used
 
 
 def _leading(vectors: Sequence[int], among: Sequence[int]) -> int:

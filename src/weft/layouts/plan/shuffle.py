@@ -78,18 +78,18 @@ def shears(
     after = [0] * len(lanes)
     image = list(lanes)  # (register, lane) of the source that each lane bit makes, with what `after` adds
     rows = f2.Echelon()  # of the lane parts
-    given: list[int] = []  # the lane bits given to it
+    assigned: list[int] = []  # the lane bits given to it
     consistent: list[int] = []  # relations to look at once all lanes that can be are independent
     for i, (_, lane) in enumerate(lanes):
         if lane not in rows:
             rows.add(lane)
-            given.append(i)
+            assigned.append(i)
         else:
             consistent.append(i)
     for i in consistent:
         used = rows.coefficients(image[i][1])
         register = image[i][0]
-        for k, j in enumerate(given):
+        for k, j in enumerate(assigned):
             if used is not None and used >> k & 1:
                 register ^= image[j][0]
         if not register:  # reads what other lanes read too
@@ -100,14 +100,14 @@ def shears(
         added, image[i] = choice
         after[i] = added
         rows.add(image[i][1])
-        given.append(i)
+        assigned.append(i)
     e = [x for _, x in image]
-    independent = [e[i] for i in given]
+    independent = [e[i] for i in assigned]
     size = max([x.bit_length() for x in (*e, *d, *(x for _, x in warps))] + [len(lanes)])
     # G: on the source lanes that are read it is known, elsewhere it is zero.
-    known = f2.solve([*independent, *f2.complement(independent, size)], f2.identity(size)) or []
-    parts = [image[i][0] for i in given]
-    g = [f2.multiply(parts, k & (1 << len(parts)) - 1) for k in known][:size]
+    coefficients = f2.solve([*independent, *f2.complement(independent, size)], f2.identity(size)) or []
+    parts = [image[i][0] for i in assigned]
+    g = [f2.multiply(parts, k & (1 << len(parts)) - 1) for k in coefficients][:size]
     renamed = [x ^ f2.multiply(g, y) for x, y in zip(a, d, strict=True)]
     h = [r ^ f2.multiply(g, x) for r, x in warps]
     return Shears(

@@ -168,9 +168,9 @@ class Words:
         sources, results = (1 << log - packed for log in (self.sources, self.results))
         shuffles = results if share is None else results - (results >> share)
         selects = sources * self.before + results * self.after
-        found = {"pack": sources, "unpack": results << packed} if packed else {}
-        found |= {"shuffle": shuffles * pieces, "select": selects * pieces}
-        return {k: n for k, n in found.items() if n}
+        counts = {"pack": sources, "unpack": results << packed} if packed else {}
+        counts |= {"shuffle": shuffles * pieces, "select": selects * pieces}
+        return {k: n for k, n in counts.items() if n}
 
     @staticmethod
     def shuffles(how: Shears) -> int | None:
@@ -187,22 +187,22 @@ def execute(how: Shears, values: Values) -> Values:
 
 def instructions_of(steps: Sequence[Step], pieces: int) -> dict[str, int]:
     """Instructions of each warp, by kind, counted; `pieces` words make an element."""
-    found = dict.fromkeys(("pack", "unpack", "shuffle", "select"), 0)
+    counts = dict.fromkeys(("pack", "unpack", "shuffle", "select"), 0)
     count = 0
     for step in steps:
         if isinstance(step, Rename):
             count = len(step.table)
         elif isinstance(step, Pack):
             count = len(step.table) // step.each
-            found["pack"] += count
+            counts["pack"] += count
         elif isinstance(step, Unpack):
             count *= step.each
-            found["unpack"] += count
+            counts["unpack"] += count
         elif isinstance(step, Exchange):
-            found["select"] += count * pieces
+            counts["select"] += count * pieces
         else:
-            found["shuffle"] += len(step.moved) * pieces
-    return {k: n for k, n in found.items() if n}
+            counts["shuffle"] += len(step.moved) * pieces
+    return {k: n for k, n in counts.items() if n}
 
 
 def words_of(how: Shears) -> Words:
@@ -246,10 +246,10 @@ def _numberings(how: Shears) -> tuple[_Numbering, _Numbering]:
     rows = f2.Echelon(inside)
     source = [x for x in (*how.before, *how.before_by_warp) if rows.add(x)]
     source += [x for x in (f2.multiply(how.registers, x) for x in how.after) if rows.add(x)]
-    known = f2.Echelon([*words.free, *within])
-    result = [x for x in how.after if known.add(x)]
+    numbered = f2.Echelon([*words.free, *within])
+    result = [x for x in how.after if numbered.add(x)]
     for unit in f2.identity(len(how.registers)):
-        if not known.add(unit):
+        if not numbered.add(unit):
             continue
         image = f2.multiply(how.registers, unit)
         if rows.add(image):
@@ -268,18 +268,18 @@ def steps_of(how: Shears) -> tuple[Step, ...]:
     source, result = _numberings(how)
     each = 1 << how.packed
     taken = tuple(f2.span([*source.within, *source.words]))
-    found: list[Step] = [Pack(taken, each) if how.packed else Rename(taken)]
-    found += _exchanges(source, how.before, how.before_by_warp, how.packed)
+    steps: list[Step] = [Pack(taken, each) if how.packed else Rename(taken)]
+    steps += _exchanges(source, how.before, how.before_by_warp, how.packed)
     places = [source.of(f2.multiply(how.registers, k)) >> how.packed for k in result.words]
-    found.append(Rename(tuple(f2.span(places))))
+    steps.append(Rename(tuple(f2.span(places))))
     if how.shuffle_kind != "none":
         masks = f2.span([f2.multiply(how.lanes_by_register, k) for k in result.words])
-        found.append(Shuffle(how.shuffle_kind, tuple(masks), how.lanes, how.lanes_by_warp))
-    found += _exchanges(result, how.after, (), how.packed)
+        steps.append(Shuffle(how.shuffle_kind, tuple(masks), how.lanes, how.lanes_by_warp))
+    steps += _exchanges(result, how.after, (), how.packed)
     if how.packed:
-        found.append(Unpack(each))
-    found.append(Rename(tuple(f2.span([result.of(1 << i) for i in range(len(how.registers))]))))
-    return tuple(_useful(found))
+        steps.append(Unpack(each))
+    steps.append(Rename(tuple(f2.span([result.of(1 << i) for i in range(len(how.registers))]))))
+    return tuple(_useful(steps))
 
 
 def _useful(steps: Sequence[Step]) -> Iterator[Step]:
@@ -305,8 +305,8 @@ def _exchanges(numbering: _Numbering, by_lane: Sequence[int], by_warp: Sequence[
     directions = [x for x in (*lanes, *warps) if rows.add(x)]
     rows = f2.Echelon(directions)
     parts = [[rows.coefficients(x) or 0 for x in columns] for columns in (lanes, warps)]
-    found: list[Step] = []
+    steps: list[Step] = []
     for i, direction in enumerate(directions):
         lane, warp = (sum(1 << k for k, used in enumerate(p) if used >> i & 1) for p in parts)
-        found.append(Exchange(direction, lane, warp))
-    return found
+        steps.append(Exchange(direction, lane, warp))
+    return steps

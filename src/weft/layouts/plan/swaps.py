@@ -59,11 +59,11 @@ class Swap:
         each, lanes = values.shape[3], np.arange(values.shape[1])
 
         def permuted(a: Values, b: Values, which: int) -> Values:
-            found = []
+            permuted_words = []
             for odd in (0, 1):
                 places = self.places(each, odd)[which]
-                found.append(np.stack([(a, b)[word][..., k] for word, k in places], axis=-1))
-            return np.where((lanes >> self.lane & 1)[None, :, None, None] == 1, found[1], found[0])
+                permuted_words.append(np.stack([(a, b)[word][..., k] for word, k in places], axis=-1))
+            return np.where((lanes >> self.lane & 1)[None, :, None, None] == 1, permuted_words[1], permuted_words[0])
 
         first, second = values[:, :, 0::2], values[:, :, 1::2]
         got = permuted(first, second, 0)[:, lanes ^ 1 << self.lane]
@@ -94,8 +94,8 @@ class Swaps:
         each = 1 << len(self.within)
         order = f2.span([*self.within, *f2.complement(self.within, self.registers)])
         place = {r: k for k, r in enumerate(order)}
-        found: list[Step | Swap] = [Pack(tuple(order), each), *self.swaps, Unpack(each)]
-        return (*found, *([] if self.is_natural else [Rename(tuple(place[r] for r in range(len(order))))]))
+        steps: list[Step | Swap] = [Pack(tuple(order), each), *self.swaps, Unpack(each)]
+        return (*steps, *([] if self.is_natural else [Rename(tuple(place[r] for r in range(len(order))))]))
 
     @property
     def instructions(self) -> dict[str, int]:
@@ -112,11 +112,11 @@ class Swaps:
 
     def exchanged(self, columns: Sequence[int], lanes: Sequence[int]) -> tuple[list[int], list[int]]:
         """The columns of registers and lanes after the swaps."""
-        found, other = list(columns), list(lanes)
+        rows, other = list(columns), list(lanes)
         for swap in self.swaps:
             at = self.within[swap.bit].bit_length() - 1
-            found[at], other[swap.lane] = other[swap.lane], found[at]
-        return found, other
+            rows[at], other[swap.lane] = other[swap.lane], rows[at]
+        return rows, other
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data."""

@@ -85,11 +85,11 @@ class Trip:
             return 1, 1
         size = len(self.memory) - (self.repetitions.bit_length() - 1)
         low = (1 << len(self.memory)) - 1
-        found = []
+        counts = []
         for side in (self.store_map, self.load_map):
             moving = [c for d in side.in_dims if d != "register" for c in side.in_columns(d)]
-            found.append(1 << f2.rank([(c & low) >> size for c in moving]))
-        return found[0], found[1]
+            counts.append(1 << f2.rank([(c & low) >> size for c in moving]))
+        return counts[0], counts[1]
 
     @property
     def wavefronts(self) -> int:
@@ -111,13 +111,13 @@ class Trip:
     def instructions(self) -> dict[str, int]:
         """Instructions of each warp, by kind."""
         width = max(8, self.element_bits)
-        found: dict[str, int] = {}
+        counts: dict[str, int] = {}
         for access, word, rounds in zip((self.store, self.load), ("st", "ld"), self.rounds, strict=True):
             name = access.instruction
             if name == "shared":
                 name = f"{word}.shared.b{width << access.vector}"
-            found[name] = found.get(name, 0) + access.count * rounds
-        return found
+            counts[name] = counts.get(name, 0) + access.count * rounds
+        return counts
 
     @property
     def barriers(self) -> dict[str, int]:
@@ -147,13 +147,13 @@ class Trip:
         log = self.load_map.out_log("offset")
         home, wanted = where >> log, where & (1 << log) - 1
         size = (1 << len(self.memory)) // self.repetitions
-        found = np.zeros(where.shape, values.dtype)
+        loaded_values = np.zeros(where.shape, values.dtype)
         for number in range(self.repetitions):  # the same memory again, after a barrier
             memory = np.zeros((blocks, size), values.dtype)
             stored, loaded = writes & (offsets // size == number), wanted // size == number
             memory[:, offsets[stored] % size] = values[:, stored]
-            found[loaded] = memory[home[loaded], wanted[loaded] % size]
-        return found.reshape(tuple(1 << self.load_map.in_log(d) for d in ("block", "warp", "lane", "register")))
+            loaded_values[loaded] = memory[home[loaded], wanted[loaded] % size]
+        return loaded_values.reshape(tuple(1 << self.load_map.in_log(d) for d in ("block", "warp", "lane", "register")))
 
     def check(self) -> None:
         """Prove that no two elements share a place: bits that are not copies go to independent offsets.

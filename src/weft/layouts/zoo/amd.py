@@ -200,9 +200,9 @@ class AMDWMMALayout(DistributedLayout):
         if warp_bases is None and reg_bases is not None:
             raise LayoutError(f"{name}: reg_bases go with warp_bases, got warps_per_cta {warps_per_cta!r}")
         if warp_bases is not None:
-            given = checks.sequence(name, "warp_bases", warp_bases)
-            given += checks.sequence(name, "reg_bases", reg_bases or ())
-            wanted = len(checks.sequence(name, "a basis of warp_bases", given[0])) if given and rank is None else rank
+            bases = checks.sequence(name, "warp_bases", warp_bases)
+            bases += checks.sequence(name, "reg_bases", reg_bases or ())
+            wanted = len(checks.sequence(name, "a basis of warp_bases", bases[0])) if bases and rank is None else rank
             wanted = 2 if wanted is None else checks.integer(name, "rank", wanted, 2, 3)
             warp_bases = checks.bases(name, "warp_bases", warp_bases, wanted)
             reg_bases = checks.bases(name, "reg_bases", reg_bases or (), wanted)

@@ -25,15 +25,15 @@ Bases = tuple[tuple[int, ...], ...]
 
 def check_cga(owner: str, value: Any, rank: int) -> Bases:
     """A `cga_layout` in canonical form; None is the cluster of one block."""
-    found = checks.bases(owner, "cga_layout", () if value is None else value, rank)
+    bases = checks.bases(owner, "cga_layout", () if value is None else value, rank)
     try:
-        _cga_linear(found, rank)
+        _cga_linear(bases, rank)
     except LayoutError as error:
         raise LayoutError(
-            f"{owner}: cga_layout {[list(b) for b in found]} leaves parts of the tile without a block; {error.message}",
+            f"{owner}: cga_layout {[list(b) for b in bases]} leaves parts of the tile without a block; {error.message}",
             hint="in each dimension the bases are 1, 2, 4, ..., or 0 for copies",
         ) from None
-    return found
+    return bases
 
 
 def _cga_linear(bases: Sequence[Sequence[int]], rank: int) -> LinearLayout:
@@ -50,16 +50,16 @@ def make_cga_layout(ctas_per_cga: Sequence[int], cta_split_num: Sequence[int], c
     rank = len(counts)
     splits = checks.sizes(owner, "cta_split_num", cta_split_num, rank, "ctas_per_cga")
     order = checks.permutation(owner, "cta_order", cta_order, rank)
-    found = []
+    bases = []
     for dim in order:
         count, split = counts[dim], splits[dim]
         if split > count:
             raise LayoutError(f"{owner}: dimension {dim} is to be split {split} times among {count} blocks")
         bit = 1
         while bit < count:
-            found.append(tuple(bit if bit < split and d == dim else 0 for d in range(rank)))
+            bases.append(tuple(bit if bit < split and d == dim else 0 for d in range(rank)))
             bit *= 2
-    return tuple(found)
+    return tuple(bases)
 
 
 def shape_per_block(shape: Sequence[int], cga_layout: Sequence[Sequence[int]]) -> tuple[int, ...]:

@@ -112,40 +112,40 @@ def flag(owner: str, name: str, value: Any) -> bool:
 
 def sizes(owner: str, name: str, value: Any, rank: int | None = None, like: str = "") -> tuple[int, ...]:
     """A power of two for each dimension; `like` names the parameter that says how many there are."""
-    found = sequence(owner, name, value)
-    if rank is None and not found:
+    values = sequence(owner, name, value)
+    if rank is None and not values:
         raise LayoutError(f"{owner}: {name} is empty; it needs a power of two for each dimension of the tile")
-    if rank is not None and len(found) != rank:
+    if rank is not None and len(values) != rank:
         raise LayoutError(
-            f"{owner}: {name} has {len(found)} entries {list(found)}, expected {rank}"
+            f"{owner}: {name} has {len(values)} entries {list(values)}, expected {rank}"
             + (f", as {like}" if like else "")
         )
-    for size in found:
+    for size in values:
         if not _is_power_of_two(size):
             raise LayoutError(
-                f"{owner}: the entries of {name} must be powers of two, got {size!r} in {list(found)}",
+                f"{owner}: the entries of {name} must be powers of two, got {size!r} in {list(values)}",
                 hint=_nearest(size),
             )
         _bounded(owner, f"an entry of {name}", size)
-    return tuple(int(size) for size in found)
+    return tuple(int(size) for size in values)
 
 
 def permutation(owner: str, name: str, value: Any, rank: int | None = None) -> tuple[int, ...]:
     """Every dimension once, the fastest first."""
-    found = sequence(owner, name, value)
-    expected = list(range(len(found) if rank is None else rank))
-    if not found or not all(map(_is_int, found)) or sorted(found) != expected:
+    values = sequence(owner, name, value)
+    expected = list(range(len(values) if rank is None else rank))
+    if not values or not all(map(_is_int, values)) or sorted(values) != expected:
         dims = ", ".join(map(str, expected)) or "0, 1, ..."
         raise LayoutError(
-            f"{owner}: {name} must have each of the dimensions {dims} once, got {list(found)}",
+            f"{owner}: {name} must have each of the dimensions {dims} once, got {list(values)}",
             hint=f"{expected[::-1]} makes the last dimension the fastest" if expected else None,
         )
-    return tuple(int(dim) for dim in found)
+    return tuple(int(dim) for dim in values)
 
 
 def bases(owner: str, name: str, value: Any, rank: int) -> tuple[tuple[int, ...], ...]:
     """A list of bases, each a coordinate of 0 or more for every dimension."""
-    found = []
+    checked = []
     for basis in sequence(owner, name, value):
         coordinates = sequence(owner, f"a basis of {name}", basis)
         if len(coordinates) != rank:
@@ -156,24 +156,24 @@ def bases(owner: str, name: str, value: Any, rank: int) -> tuple[tuple[int, ...]
         if not all(_is_int(c) and c >= 0 for c in coordinates):
             raise LayoutError(f"{owner}: the coordinates in {name} must be integers from 0 on, got {list(coordinates)}")
         _bounded(owner, f"a coordinate in {name}", max(coordinates, default=0))
-        found.append(tuple(int(c) for c in coordinates))
-    return tuple(found)
+        checked.append(tuple(int(c) for c in coordinates))
+    return tuple(checked)
 
 
 def shape_of(owner: str, value: Any, rank: int) -> tuple[int, ...]:
     """The shape of a tile."""
-    found = sequence(owner, "the shape of the tile", value)
-    if len(found) != rank:
+    values = sequence(owner, "the shape of the tile", value)
+    if len(values) != rank:
         raise LayoutError(
-            f"{owner}: a layout of rank {rank} for a tile of rank {len(found)}, of shape {list(found)}",
+            f"{owner}: a layout of rank {rank} for a tile of rank {len(values)}, of shape {list(values)}",
             hint="give its parameters one entry for each dimension of the tile"
-            if len(found) > rank
+            if len(values) > rank
             else "SliceLayout(dim, parent) is a layout with a dimension less than its parent",
         )
-    for size in found:
+    for size in values:
         if not _is_power_of_two(size):
             raise LayoutError(
-                f"{owner}: a tile's sizes must be powers of two, got {size!r} in {list(found)}", hint=_nearest(size)
+                f"{owner}: a tile's sizes must be powers of two, got {size!r} in {list(values)}", hint=_nearest(size)
             )
         _bounded(owner, "a size of the tile", size)
-    return tuple(int(size) for size in found)
+    return tuple(int(size) for size in values)

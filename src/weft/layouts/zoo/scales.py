@@ -82,5 +82,5 @@ def _scales(
         identity((parent.tiles_per_warp or ())[index] // tiles_in_lanes, "register", "dim0"),
         *along,
     ]
-    found = combine(fragment((0, 1), *pieces), (), sizes).bases
-    return DistributedLinearLayout(found["register"], found["lane"], found["warp"], found["block"], sizes)
+    bases = combine(fragment((0, 1), *pieces), (), sizes).bases
+    return DistributedLinearLayout(bases["register"], bases["lane"], bases["warp"], bases["block"], sizes)

@@ -229,14 +229,14 @@ def get_tmem_reg_layout(
             f"{name}: a tile of shape {list(shape)} in {layout!r} takes {taken} columns of each block, tensor memory "
             "has 512"
         )
-    found = _registers(memory, instr_variant.removesuffix("_splitn"), num_warps, bits)
-    if found is None:
+    registers = _registers(memory, instr_variant.removesuffix("_splitn"), num_warps, bits)
+    if registers is None:
         raise LayoutError(
             f"{name}: {instr_variant} cannot load a tile of shape {list(shape)} in {layout!r} with {num_warps} warps",
             hint="32x32b loads any tile",
         )
     cluster = LinearLayout.from_bases({"block": cga}, ["dim0", "dim1"])
-    bases = {n: [list(b) for b in bs] for n, bs in (found * cluster).bases.items()}
+    bases = {n: [list(b) for b in bs] for n, bs in (registers * cluster).bases.items()}
     if instr_variant == "32x32b_splitn":
         _split_columns(name, bases, shape[1], bits)
     return DistributedLinearLayout(bases["register"], bases["lane"], bases["warp"], bases["block"], shape)
@@ -246,13 +246,13 @@ def _one_block(owner: str, memory: LinearLayout, cga: Bases) -> LinearLayout:
     """The layout of one block, from that of a cluster, in which the blocks' parts are the last columns."""
     parts = LinearLayout.from_bases({"block": cga}, ["dim0", "dim1"]).out_dims
     outer = identity(parts["dim0"], "col", "dim0") * identity(parts["dim1"], "col", "dim1")
-    found = memory.divide_right(outer)
-    if found is None:
+    quotient = memory.divide_right(outer)
+    if quotient is None:
         raise LayoutError(
             f"{owner}: the blocks of cga_layout {[list(b) for b in cga]} are not those of the tensor memory layout",
             hint="cta_split_num must say how many blocks split the rows and the columns",
         )
-    return found
+    return quotient
 
 
 def _registers(memory: LinearLayout, atom: str, num_warps: int, bits: int) -> LinearLayout | None:
@@ -266,13 +266,13 @@ def _registers(memory: LinearLayout, atom: str, num_warps: int, bits: int) -> Li
             break
         packed, quotient, count = count, smaller, 2 * count
     if packed > 1:
-        found = _registers(quotient, atom, num_warps, bits * packed)
-        return None if found is None else identity(packed, "register", "dim1") * found
+        registers = _registers(quotient, atom, num_warps, bits * packed)
+        return None if registers is None else identity(packed, "register", "dim1") * registers
     padding = copies("col", 32 // bits, "dim1")
     pairs = memory.divide_left(padding * identity(2, "col", "dim1"))
     if bits == 16 and pairs is not None:
-        found = _words(pairs, atom, num_warps)
-        return None if found is None else identity(2, "register", "dim1") * found
+        registers = _words(pairs, atom, num_warps)
+        return None if registers is None else identity(2, "register", "dim1") * registers
     return _words(memory.divide_left(padding) or memory, atom, num_warps)
 
 

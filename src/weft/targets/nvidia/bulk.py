@@ -150,12 +150,12 @@ class TensorMap:
             counts.append((last - low) // step + 1)
             starts.append((at - low) // step)
         rest = np.arange(self.box[1])
-        found = []
+        axes = []
         for count, start, step, at, (low, _) in zip(counts, starts, steps, first, self.corners, strict=False):
             along = rest + start
             rest = along // count
-            found.append(low + (at - low) % step + along % count * step)
-        return np.stack([*found, first[-1] + rest * steps[-1]], axis=1)
+            axes.append(low + (at - low) % step + along % count * step)
+        return np.stack([*axes, first[-1] + rest * steps[-1]], axis=1)
 
     def image_elements(self, coordinates: tuple[int, ...], offsets: tuple[int, ...]) -> tuple[Array, Array]:
         """(address in global memory, whether inside of the tensor) of what a load of images takes: [pixel, channel]."""
@@ -164,8 +164,8 @@ class TensorMap:
         channel = np.arange(self.box[0]) + coordinates[0]
         address = self.address + pixels @ np.array(self.strides, np.int64)
         inside: Array = np.all((pixels >= 0) & (pixels < np.array(self.shape[1:], np.int64)), axis=1, keepdims=True)
-        held = (channel >= 0) & (channel < self.shape[0])
-        return address[:, None] + channel * self.element_bytes, inside & held
+        exists = (channel >= 0) & (channel < self.shape[0])
+        return address[:, None] + channel * self.element_bytes, inside & exists
 
     def loaded(self, data: Array) -> Array:
         """What a load writes to shared memory for bytes [element, byte] of the tensor: with tf32, the nearest of those.
@@ -223,9 +223,9 @@ def map_of(
     item = int(described.base.dtype.itemsize)
     if item != size:
         raise ValueError(f"describes elements of {item} bytes, the kernel wants {pointee}")
-    found = tuple(int(x) for x in getattr(described, "block_shape", block))
-    if block and found != block:
-        raise ValueError(f"describes blocks of {found}, the kernel was made for {block}")
+    described_block = tuple(int(x) for x in getattr(described, "block_shape", block))
+    if block and described_block != block:
+        raise ValueError(f"describes blocks of {described_block}, the kernel was made for {block}")
     lower, upper = (getattr(described, f"pixel_box_{n}_corner", None) for n in ("lower", "upper"))
     rank = len(shape) if lower is not None else len(box)
     if len(shape) != rank or len(strides) != len(shape) or strides[-1] != 1:

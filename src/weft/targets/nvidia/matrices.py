@@ -37,8 +37,8 @@ def _load(layout: LinearLayout) -> Callable[..., tuple[Array, ...]]:
     rows = layout.out_dims["dim0"]
 
     def run(memory: Memory, address: Array) -> tuple[Array, ...]:
-        found = memory.read("shared", address[:, :, 0], 16, _active(address, rows))
-        return (from_matrix(np.ascontiguousarray(found[:, :rows]).view(np.int16), layout),)
+        rows_read = memory.read("shared", address[:, :, 0], 16, _active(address, rows))
+        return (from_matrix(np.ascontiguousarray(rows_read[:, :rows]).view(np.int16), layout),)
 
     return run
 

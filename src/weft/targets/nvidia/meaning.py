@@ -31,10 +31,10 @@ def _places(layout: LinearLayout) -> Array:
     """For each (warp, lane, register), flattened in this order, the row-major index of its element."""
     sizes = [layout.in_dims.get(d, 1) for d in ("warp", "lane", "register")]
     index = dict(zip(("warp", "lane", "register"), np.indices(sizes), strict=True))
-    found = layout.apply({d: index[d] for d in layout.in_dims})
+    coordinates = layout.apply({d: index[d] for d in layout.in_dims})
     flat: Array = np.zeros(sizes, np.int64)
     for d in sorted(layout.out_dims):
-        flat = flat * layout.out_dims[d] + found[d]
+        flat = flat * layout.out_dims[d] + coordinates[d]
     return flat.reshape(-1)
 
 

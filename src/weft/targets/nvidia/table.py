@@ -19,7 +19,7 @@ __all__ = ["INSTRUCTIONS", "instruction"]
 
 
 def _table() -> dict[str, Instruction]:
-    found: dict[str, Instruction] = {}
+    by_name: dict[str, Instruction] = {}
     for family in (
         mma_instructions,
         matrix_instructions,
@@ -34,9 +34,9 @@ def _table() -> dict[str, Instruction]:
         wgmma_instructions,
     ):
         for entry in family():
-            assert entry.name not in found, entry.name
-            found[entry.name] = entry
-    return found
+            assert entry.name not in by_name, entry.name
+            by_name[entry.name] = entry
+    return by_name
 
 
 INSTRUCTIONS = _table()
@@ -44,8 +44,8 @@ INSTRUCTIONS = _table()
 
 def instruction(name: str) -> Instruction:
     """The entry of this name; KeyError, naming those that begin alike, if there is none."""
-    found = INSTRUCTIONS.get(name)
-    if found is None:
+    entry = INSTRUCTIONS.get(name)
+    if entry is None:
         alike = sorted(n for n in INSTRUCTIONS if n.split(".")[0] == name.split(".")[0])
         raise KeyError(f"there is no instruction {name!r}" + (f"; there are {', '.join(alike)}" if alike else ""))
-    return found
+    return entry

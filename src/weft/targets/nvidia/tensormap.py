@@ -44,7 +44,7 @@ Source: PTX ISA, tensormap.replace, the table of values for .elemtype."""
 SIZES = {"u8": 1, "u16": 2, "f16": 2, "bf16": 2, "u64": 8, "i64": 8, "f64": 8}
 
 
-def encode(made: TensorMap) -> bytes:
+def encode(map: TensorMap) -> bytes:
     """A map as 128 bytes, packed as this simulator has it."""
     raw = np.zeros(BYTES, np.uint8)
 
@@ -53,18 +53,18 @@ def encode(made: TensorMap) -> bytes:
         for i, value in enumerate(values):
             raw[at + i * size : at + (i + 1) * size] = np.array([value], f"<u{size}").view(np.uint8)
 
-    put("global_address", made.address)
-    put("global_dim", *made.shape)
-    put("global_stride", *made.strides)
-    put("box_dim", *made.box)
-    put("element_stride", *made.steps)
-    put("rank", len(made.shape) - 1)
-    dtype = made.dtype or {1: "u8", 2: "u16", 4: "u32", 8: "u64"}[made.element_bytes]
+    put("global_address", map.address)
+    put("global_dim", *map.shape)
+    put("global_stride", *map.strides)
+    put("box_dim", *map.box)
+    put("element_stride", *map.steps)
+    put("rank", len(map.shape) - 1)
+    dtype = map.dtype or {1: "u8", 2: "u16", 4: "u32", 8: "u64"}[map.element_bytes]
     put("elemtype", ELEMENT_TYPES.index(dtype))
-    put("swizzle_mode", SWIZZLES.index(made.swizzle))
-    put("fill_mode", int(made.nan))
-    raw[IMAGES] = len(made.corners)
-    for i, pair in enumerate(made.corners):
+    put("swizzle_mode", SWIZZLES.index(map.swizzle))
+    put("fill_mode", int(map.nan))
+    raw[IMAGES] = len(map.corners)
+    for i, pair in enumerate(map.corners):
         raw[CORNERS + 4 * i : CORNERS + 4 * i + 4] = np.array(pair, "<i2").view(np.uint8)
     return raw.tobytes()
 

@@ -83,8 +83,8 @@ def canonical(
     def swizzled(x: int) -> int:
         return x ^ (x >> 3 & (swizzle // 16 - 1) << 4)
 
-    found = [swizzled(x) for x in inside], [swizzled(x) for x in lines]
-    return found if trans else found[::-1]
+    pair = [swizzled(x) for x in inside], [swizzled(x) for x in lines]
+    return pair if trans else pair[::-1]
 
 
 def _chunks(desc: int, rows: int, bytes_along: int, major: bool) -> Array:
@@ -116,8 +116,8 @@ def _fetch(memory: Memory, desc: Array, rows: int, k: int, elem: str, trans: boo
         wanted = np.zeros((groups, 128), np.int64)
         wanted[:, : part.shape[1]] = part
         active = np.broadcast_to(np.arange(128) < part.shape[1], wanted.shape)
-        found = memory.read("shared", wanted.reshape(-1, 32), 16, active.reshape(-1, 32))
-        data[:, first : first + 128] = found.reshape(groups, 128, 16)[:, : part.shape[1]]
+        fetched = memory.read("shared", wanted.reshape(-1, 32), 16, active.reshape(-1, 32))
+        data[:, first : first + 128] = fetched.reshape(groups, 128, 16)[:, : part.shape[1]]
     matrix = data.reshape(groups, lines, along).view(DTYPES[elem])
     return np.swapaxes(matrix, 1, 2) if trans else matrix
 

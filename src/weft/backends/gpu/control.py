@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from weft.ir.lane import LaneOp, Value
 
 from .emitter import BITS, LLVM, Emitter, Register, Sum, emitter
-from .steps import Turn, one_way
+from .steps import Turn, one_way, other_uses
 
 __all__: list[str] = []
 
@@ -29,6 +29,11 @@ class Carried:
     """For sums: the register that each distinct base is carried in."""
     places: list[tuple[int, int]] | None = None
     """For sums: which base each register has, and the distance to it."""
+
+    @property
+    def groups(self) -> list[int]:
+        """Which of them each register of the fragment is in."""
+        return [r // self.each for r in range(self.value.count)] if self.places is None else [g for g, _ in self.places]
 
     def pack(self, e: Emitter, registers: Sequence[Register]) -> list[str] | None:
         """The registers that carry a fragment; None if its sums are not what they were."""
@@ -143,7 +148,9 @@ def _loop(e: Emitter, op: LaneOp, apart: bool) -> bool:
         end = f.block
         if same:
             turn = Turn([number, *_flat(names)], [type, *types], [lower, *_flat(first)], [following, *_flat(last)])
-            turn, top = one_way(e, at, turn)
+            ends = zip(kinds, body.ops[-1].operands, strict=True)
+            used = [x for kind, value in ends for x in other_uses(e, kind.value, body.ops[-1], value, kind.groups)]
+            turn, top = one_way(e, turn, [(False, False), *used])
             e.lines[at:at] = [*_phis(turn.names, turn.types, turn.first, before, turn.last, end), *top]
         e.do(f"br i1 {again}, label %{head}, label %{done}")
     if not same:

@@ -17,7 +17,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from weft.backends.llvm.emit import Value, vec
+from weft.backends.llvm.emit import vec
 from weft.ir.lane import LaneProgram, Parameter, verify
 from weft.ops import ELEMENTS
 
@@ -156,7 +156,7 @@ def emit_llvm(
     e.module.functions.append(function)
     e.start(function)
     for value, parameter, argument in zip(program.body.arguments, program.parameters, function.args, strict=False):
-        e.env[value] = [_argument(e, parameter, Value.__str__(argument).split(" ")[-1])]
+        e.env[value] = [_argument(e, parameter, argument.name)]
     dialect.begin(e)
     e.region(program.body)
     e.do("ret void")  # after an operation that returns, from a block that nothing goes to

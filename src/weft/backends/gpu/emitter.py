@@ -13,7 +13,6 @@ dominates what follows: until the end of the region.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -104,7 +103,6 @@ REMEMBERED = frozenset(
 """Operations whose instructions are written once, and in front of loops that do not change their operands."""
 SHORT = 4
 """Members of the largest structure that is written out wherever it is used."""
-NAMES = re.compile(r"%[\w.]+")
 
 
 class Body(Function):
@@ -136,7 +134,8 @@ class Emitter:
         self.env: dict[lane.Value, list[Register]] = {}
         self.fast = "contract " if fp_fusion else ""
         self.strings: dict[str, str] = {}
-        self.used: set[lane.Value] = set()
+        self.uses: dict[lane.Value, list[LaneOp]] = {}
+        """The operations that use a value, once for each time."""
         self.source: Lines | None = None
         self.place = ""
         """What the lines of an operation end with: where it is in the source."""
@@ -144,12 +143,14 @@ class Emitter:
         """Registers that are known not to be negative, and what they are at most."""
         self.partition: tuple[int, int] | None = None
         """(the first warp, how many) of the partition that is written."""
-        self.multiples: dict[str, tuple[str, int]] = {}
-        """Registers of 64 bits that are another one, shifted left by so many places."""
+        self.multiples: dict[str, tuple[str, int, str]] = {}
+        """Registers of 64 bits that are another one, shifted left by so many places; where that is in the source."""
         self._carried: set[str] = set()
         """Registers that a loop carries from one turn to the next."""
         self.steps: dict[str, tuple[str, str]] = {}
         """Sums of a carried register and one that the loop does not change: (carried, distance)."""
+        self.written: dict[str, str] = {}
+        """The lines of what may go in front of loops, by what they make."""
         self._structs: dict[str, str] = {}
         """The names of types."""
         self._count = 0
@@ -164,7 +165,9 @@ class Emitter:
         self.f, self.lines = function, function.lines
         function.emitter, function.fast, function.instead = self, self.fast, APPROXIMATIONS
         self._depth.update((argument.name, 0) for argument in function.args)
-        self.used = {v for op in self.program.body.walk() for v in op.operands}
+        for op in self.program.body.walk():
+            for value in op.operands:
+                self.uses.setdefault(value, []).append(op)
 
     # -- writing ------------------------------------------------------------------------------------------------------
 
@@ -196,6 +199,8 @@ class Emitter:
         else:
             found = self.ins(text)
             self._scopes[-1].append(key)
+        if operands is not None:
+            self.written[found] = f"  {found} = {text}{self.place}"
         self._known[key] = found
         self._depth[found] = depth
         return found
@@ -245,13 +250,12 @@ class Emitter:
         side by side: the address is copied there and back, and must wait until the copies before have read theirs. On
         an H200 that was an eighth of the time of a pipelined product.
         """
-        distances = {by for _, by in self.steps.values() if by in self.multiples}
-        for i, line in enumerate(self.lines):
-            name, _, rest = line.strip().partition(" = ")
-            if name in distances and rest.startswith("mul i64 "):
-                base, places = self.multiples[name]
-                place = rest[rest.index(", !") :] if ", !" in rest else ""
-                self.lines[i] = f"  {name} = {self.dialect.hidden('shl', base, str(places))}{place}"
+        instead = {}
+        for name in {by for _, by in self.steps.values() if by in self.multiples}:
+            base, places, place = self.multiples[name]
+            instead[self.written[name]] = f"  {name} = {self.dialect.hidden('shl', base, str(places))}{place}"
+        if instead:
+            self.lines[:] = [instead.get(line, line) for line in self.lines]
 
     @contextmanager
     def loop(self) -> Iterator[None]:

@@ -78,7 +78,7 @@ def _multiplied(e: Emitter, type: str, a: Register, b: Register) -> Register:
     if factor != 1:
         product = e.early(f"mul {type}", base, str(factor))
         if type == "i64" and factor & factor - 1 == 0 and factor > 1:
-            e.multiples[product] = (base, factor.bit_length() - 1)
+            e.multiples.setdefault(product, (base, factor.bit_length() - 1, e.place))
         base = product
         if known is not None and factor > 0 and known * factor < 1 << 31:
             e.largest[base] = known * factor

@@ -249,7 +249,7 @@ def _one_atomic(
     new: Sequence[Register],
     mask: Register | None,
 ) -> list[Register]:
-    unused = not op.results or op.results[0] not in e.used
+    unused = not op.results or op.results[0] not in e.uses
     type, base, offset = address_text(e, address, op.attrs["space"] == "global")
     word = _word_of(elem) if len(new) == 1 else "i32"
     kind, place = CONSTRAINTS[word], "l" if type == "i64" else "r"

@@ -32,7 +32,7 @@ from .errors import (
     hinted,
     render,
 )
-from .faces import lazy_face, publish
+from .faces import lazy_face, load, publish
 from .options import CompileOptions
 from .spans import Span, caret_line
 from .warned import warn_at
@@ -80,6 +80,7 @@ __all__ = [
     "Remarks",
     # packages
     "lazy_face",
+    "load",
     "publish",
 ]
 

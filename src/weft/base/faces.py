@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import Any
 
-__all__ = ["lazy_face", "publish"]
+__all__ = ["lazy_face", "load", "publish"]
 
 
 def publish(face: dict[str, Any], modules: str = "", internal: bool = False) -> None:
@@ -38,6 +38,14 @@ def publish(face: dict[str, Any], modules: str = "", internal: bool = False) -> 
     )
 
 
+def load(name: str) -> Any:
+    """A module of Weft's that is loaded late, because most processes do without it.
+
+    Given is its whole name, as `"weft.compiler.work"`, so that the test of rooms sees who loads what.
+    """
+    return importlib.import_module(name)
+
+
 def lazy_face(package: str, names: Mapping[str, str], modules: Mapping[str, str] = {}) -> Callable[[str], Any]:
     """The `__getattr__` of a package: it loads a name's module when the name is first asked for, and keeps the name.
 
@@ -55,9 +63,9 @@ def lazy_face(package: str, names: Mapping[str, str], modules: Mapping[str, str]
 
     def __getattr__(name: str) -> Any:
         if name in modules:
-            value: Any = importlib.import_module(modules[name])
+            value: Any = load(modules[name])
         elif name in places:
-            value = getattr(importlib.import_module(f"{package}.{places[name]}"), name)
+            value = getattr(load(f"{package}.{places[name]}"), name)
         else:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         setattr(sys.modules[package], name, value)

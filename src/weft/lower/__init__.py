@@ -44,20 +44,19 @@ from .depth_first import depth_first
 from .few_blocks import few_blocks, few_copies
 from .in_parts import hold_less
 from .mask_loads import mask_loads
-from .nvidia import bulk, mbarriers, specialize, tensormaps, warpgroup
-from .nvidia.fences import insert_fences
 from .order_globals import order_globals
 from .placement import place
 from .share import share
 from .sink_loads import sink_loads
 from .telling import tell_buffers
+from .vendor import VendorLowering, lowering_of
 
 __all__ = ["LOWERINGS", "finish", "lower"]
 
 # imported to fill the table of lowerings
 FAMILIES = (
-    *(atomics, bulk, calls, control, dot, elements, gather, histogram, mbarriers),
-    *(memory, picked, polls, reduce, rows, runs, scan, shapes, shared, specialize, tensormaps, warpgroup),
+    *(atomics, calls, control, dot, elements, gather, histogram, memory),
+    *(picked, polls, reduce, rows, runs, scan, shapes, shared),
 )
 
 
@@ -82,10 +81,11 @@ def lower(
     kernel = kernels[0]
     body = kernel.regions[0].blocks[0]
     parameters: list[Parameter] = []
+    vendor = lowering_of(machine)
     arguments: list[Value] = []
     for value in body.args:
         name_hint = _unlike(value.name_hint or f"arg{len(parameters)}", parameters)
-        parameters.append(_parameter(name_hint, value.type))
+        parameters.append(_parameter(name_hint, value.type, vendor))
         arguments.append(Value("i64" if parameters[-1].pointee else parameters[-1].elem, 1))
     warps = int_value(attributes["ttg.num-warps"]) if "ttg.num-warps" in attributes else 4
     lanes = int_value(attributes["ttg.threads-per-warp"]) if "ttg.threads-per-warp" in attributes else machine.lanes
@@ -106,15 +106,15 @@ def lower(
     cap = int_value(attributes["ttg.maxnreg"]) if "ttg.maxnreg" in attributes else 0
     program.registers = cap
     program.most_blocks = few_blocks(list(body.ops), context.facts, machine) if program.blocks == 1 else 0
-    specialize.lower_body(context, list(body.ops), cap)
+    context.vendor.body(context, list(body.ops), cap)
     finish(program)
     program.most_blocks = program.most_blocks or few_copies(program)
     return program
 
 
-def _parameter(name: str, type: Attribute) -> Parameter:
+def _parameter(name: str, type: Attribute, vendor: VendorLowering) -> Parameter:
     if isinstance(type, TensorDescType) and encoding_of(type.block_type) is not None:
-        return Parameter(name, "tensormap", *bulk.parameter_of(type))
+        return Parameter(name, "tensormap", *vendor.descriptor(type))
     if is_pointer(type):
         return Parameter(name, "ptr", type_text(pointee_of(type)))
     return Parameter(name, type_text(type))
@@ -126,7 +126,7 @@ def finish(program: LaneProgram) -> None:
     sink_loads(program)
     mask_loads(program)
     place(program)
-    insert_fences(program)
+    lowering_of(program.machine).before_barriers(program)
     insert_barriers(program)
     order_globals(program)
     hold_less(program)

@@ -18,25 +18,31 @@ from weft.layouts import LinearLayout
 from weft.ops.table import ELEMENTWISE, ROWS
 
 from .variables import variable_of
+from .vendor import Lowering, lowering_of
 
-__all__ = ["LOWERINGS", "Context", "elem_of", "lowering"]
+__all__ = ["LOWERINGS", "Context", "Lowering", "elem_of", "lowering", "lowerings"]
 
-Lowering = Callable[["Context", Operation], None]
 LOWERINGS: dict[str, Lowering] = {}
 """How each operation is lowered, by its name; `arith` and `math` go as they are."""
 
 
-def lowering(*names: str) -> Callable[[Lowering], Lowering]:
-    """Register the lowering of some operations."""
+def lowerings(table: dict[str, Lowering]) -> Callable[..., Callable[[Lowering], Lowering]]:
+    """A decorator that registers the lowering of some operations in a table: `@lowering("tt.load")`."""
 
-    def register(function: Lowering) -> Lowering:
-        for name in names:
-            if name in LOWERINGS:
-                raise ValueError(f"{name} has a lowering already")
-            LOWERINGS[name] = function
-        return function
+    def lowering(*names: str) -> Callable[[Lowering], Lowering]:
+        def register(function: Lowering) -> Lowering:
+            for name in names:
+                if name in table:
+                    raise ValueError(f"{name} has a lowering already")
+                table[name] = function
+            return function
 
-    return register
+        return register
+
+    return lowering
+
+
+lowering = lowerings(LOWERINGS)
 
 
 def elem_of(type: Attribute) -> str:
@@ -64,6 +70,8 @@ class Context:
         self.program, self.machine = program, program.machine
         self.keeps_layouts = keeps_layouts
         """Whether layouts are their author's: accesses are then as wide as the layout says, and no wider."""
+        self.vendor = lowering_of(program.machine)
+        self.lowerings = {**LOWERINGS, **self.vendor.lowerings}
         self.build = Builder(program.body)
         self.facts = AxisFacts()
         self.fragments: dict[SSAValue, Value] = {}
@@ -78,7 +86,7 @@ class Context:
         self.ranks: dict[SSAValue, int] = {}
         """What is xored to the ranks of the blocks in whose memory a part of a buffer is, where that is not 0."""
         self.specialized: object = None
-        """What specialize.py keeps of a kernel with partitions."""
+        """What the vendor keeps of a kernel with partitions."""
         self.exchanged: dict[Hashable, list[tuple[Value, ...]]] = {}
         """What reductions found of other warps, for those of the same elements (reduce.py)."""
         self.rows: dict[Hashable, int] = {}
@@ -102,7 +110,7 @@ class Context:
         for op in ops:
             self.op = op
             self.build.span = span_of(op) or self.build.span
-            found = LOWERINGS.get(op.name)
+            found = self.lowerings.get(op.name)
             if op in self.deferred:
                 continue
             if found is not None:
@@ -129,13 +137,13 @@ class Context:
         """
         if op.name == "arith.select":
             return self.build.select(*given)
-        if not op.name.startswith("tt.") or op.name not in LOWERINGS:
+        if not op.name.startswith("tt.") or op.name not in self.lowerings:
             return self._same_operation(op, given)
         known = {x: self.fragments.get(x) for x in (*op.operands, *op.results)}
         waiting, variables = self.waiting, len(self.program.variables)
         self.waiting = {}
         self.fragments.update(zip(op.operands, given, strict=True))
-        LOWERINGS[op.name](self, op)
+        self.lowerings[op.name](self, op)
         found = self.fragments[op.results[0]]
         self.waiting = waiting
         del self.program.variables[variables:]  # a debugger shows whole tiles

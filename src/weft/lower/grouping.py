@@ -67,7 +67,7 @@ def _following(op: Operation, index: int) -> Sequence[SSAValue]:
 def load_in_groups(how: Trip, group: Sequence[int]) -> Trip:
     """A trip whose ldmatrix loads registers of a group at once, if it can."""
     load = how.load
-    if not load.instruction.startswith("ldmatrix") or how.repetitions > 1 or len(load.registers) != _registers(how):
+    if load.instruction == "shared" or how.repetitions > 1 or len(load.registers) != _registers(how):
         return how
     matrices = int(load.instruction.rpartition(".x")[2]).bit_length() - 1
     word = load.vector - matrices  # registers that make one word of a matrix

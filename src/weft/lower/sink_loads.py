@@ -68,7 +68,7 @@ def _splittable(op: LaneOp) -> _Load | None:
     if len(op.operands) != 1 or len(op.results) != 1 or op.operands[0].count == 1 or op.result.count < LEAST:
         return None
     is_load = op.name == "load" and op.attrs["space"] == "shared"
-    is_matrix = op.name == "instruction" and op.attrs["isa"].startswith("ldmatrix")
+    is_matrix = op.name == "instruction" and instruction(op.attrs["isa"]).is_shared_load
     return _Load(op, op.result.count // op.operands[0].count) if is_load or is_matrix else None
 
 
@@ -137,7 +137,8 @@ def _renames(value: Value, uses: dict[Value, list[LaneOp]]) -> Iterator[LaneOp]:
 def _multiplies(op: LaneOp, loaded: int) -> bool:
     """Whether an operation is a product, or one of a slice of what was loaded: each lane multiplies it by itself."""
     if op.name == "instruction":
-        return str(op.attrs["isa"]).startswith("mma.")
+        entry = instruction(op.attrs["isa"])
+        return not entry.touches and bool(entry.products)
     return op.name == "math.fma" or (op.name in OF_SLICES and op.operands[0].count < loaded)
 
 

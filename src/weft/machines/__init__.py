@@ -9,7 +9,11 @@ from weft.base import lazy_face
 if TYPE_CHECKING:
     from .machine import Machine
     from .rows import DEFAULT, MACHINES, closest, machine_of, oldest_with
+    from .vendors import part
 
-__all__ = ["DEFAULT", "MACHINES", "Machine", "closest", "machine_of", "oldest_with"]
+__all__ = ["DEFAULT", "MACHINES", "Machine", "closest", "machine_of", "oldest_with", "part"]
 
-__getattr__ = lazy_face(__name__, {"machine": "Machine", "rows": "DEFAULT MACHINES closest machine_of oldest_with"})
+__getattr__ = lazy_face(
+    __name__,
+    {"machine": "Machine", "rows": "DEFAULT MACHINES closest machine_of oldest_with", "vendors": "part"},
+)

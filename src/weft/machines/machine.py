@@ -38,6 +38,9 @@ class Machine:
     portable: bool = True
     """Whether what is compiled for it runs on all newer processors of its vendor as well."""
 
+    is_default: bool = False
+    """Whether layouts are planned for it, and layout IR lowered, where no machine is said."""
+
     lanes: int = 32
     """Threads of a warp."""
     banks: int = 32

@@ -24,6 +24,7 @@ def _row(
         "nvidia",
         capability,
         portable,
+        is_default=capability == 80,
         matrix_loads=True,
         matrix_stores=hopper,
         shared_bytes=shared * KIB,

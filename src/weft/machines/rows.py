@@ -12,14 +12,20 @@ from functools import lru_cache
 
 from weft.base import LayoutError
 
-from . import amd, intel, nvidia
 from .machine import Machine
+from .vendors import after_joining, part, vendors_with
 
 __all__ = ["DEFAULT", "MACHINES", "closest", "machine_of", "oldest_with"]
 
-MACHINES = {m.name: m for m in (*nvidia.ROWS, *amd.ROWS, *intel.ROWS)}
-DEFAULT = MACHINES["cuda:80"]
-"""What is planned for, and what layout IR that names no target is lowered for."""
+MACHINES: dict[str, Machine] = {}
+
+
+def _add(vendor: str) -> None:
+    """The machines of a vendor."""
+    rows = part("machines", vendor)
+    if rows is not None:
+        MACHINES.update((m.name, m) for m in rows.ROWS)
+        closest.cache_clear()
 
 
 def machine_of(target: Machine | str) -> Machine:
@@ -50,3 +56,10 @@ def oldest_with(feature: str) -> list[str]:
     (['cuda:80'], ['cuda:90'])
     """
     return [m.name for m in MACHINES.values() if getattr(m, feature)][:1]
+
+
+after_joining.append(_add)
+for _vendor in vendors_with("machines"):
+    _add(_vendor)
+DEFAULT = next(m for m in MACHINES.values() if m.is_default)
+"""What is planned for, and what layout IR that names no target is lowered for."""

@@ -11,7 +11,7 @@ from weft.ops.rounding import round_to
 
 from .errors import OutOfBoundsError, UninitializedError
 from .machine import Access, Context
-from .nvidia.maps import SCRATCH
+from .maps import SCRATCH
 from .values import DTYPES, Array, Fragment, full, unsigned
 
 __all__ = ["CLUSTER_BITS", "HANDLERS", "combined", "fetch", "need_defined", "put", "rounds"]

@@ -16,7 +16,6 @@ from .access import need_defined
 from .arithmetic import is_elementwise
 from .errors import DivergenceError, SimulationError
 from .machine import Context, Environment, Wait
-from .nvidia import products
 from .values import Array, Fragment, full
 
 __all__ = ["Uncountable", "start"]
@@ -46,12 +45,12 @@ def region(context: Context, block: Block) -> Running:
         if names is not None:
             names.before(context, op)
         if batch.products:
-            products.watch(context, op)
+            batch.vendor.watch(context, op)
         handler = HANDLERS.get(op.name)
         if handler is not None:
             handler(context, op)
             if batch.products:
-                products.carry(context, op)
+                batch.vendor.carry(context, op)
         elif is_elementwise(op.name):
             with np.errstate(all="ignore"):
                 registers.elementwise_op(context, op)

@@ -9,7 +9,6 @@ import numpy as np
 
 from weft.base import LaunchError
 from weft.ir.lane import LaneOp, LaneProgram, Value
-from weft.targets.nvidia import encode
 from weft.targets.table import instruction
 
 from .clusters import check_ends
@@ -17,13 +16,12 @@ from .control import start
 from .debugger import Names, watching
 from .errors import ScheduleError
 from .machine import Batch, Launch
+from .maps import SCRATCH, aligned, base_of
 from .memory import GlobalMemory
-from .nvidia.assembly_memory import touches_memory
-from .nvidia.bulk import finish
-from .nvidia.maps import SCRATCH, aligned, base_of, tensor_map
 from .options import Options, current_options
 from .report import Report
 from .values import DTYPES, Array, Fragment
+from .vendor import meaning_of
 
 __all__ = ["grid_of", "last_run", "launch", "run", "scalar"]
 
@@ -69,11 +67,10 @@ def _run_once(
     arrays |= {name: aligned(128) for name in described}
     if program.scratch:
         arrays[SCRATCH] = aligned(program.scratch * int(np.prod(shape)) * program.blocks)
-    memory = GlobalMemory(arrays)
+    memory, vendor = GlobalMemory(arrays), meaning_of(program.machine.vendor)
     for p in program.parameters:
         if p.elem == "tensormap":
-            made = tensor_map(p, described[p.name], memory.addresses[base_of(p.name)])
-            arrays[p.name][:] = np.frombuffer(encode(made), np.uint8)
+            arrays[p.name][:] = vendor.tensor_map(p, described[p.name], memory.addresses[base_of(p.name)])
     values = {
         p.name: scalar(p.elem, memory.addresses[p.name] if p.elem in ADDRESSES else arguments[p.name])
         for p in program.parameters
@@ -165,7 +162,7 @@ def launch(what: Launch) -> Report:
             numbers = numbers[::-1].copy()
         batch = Batch(what, numbers, granule)
         batch.run(start, apart)
-        finish(batch)
+        batch.vendor.finish(batch)
         check_ends(batch)
     return what.report
 
@@ -184,8 +181,8 @@ def _together(launch: Launch) -> int:
 
 def _may_wait(program: LaneProgram) -> bool:
     """Whether blocks may wait for each other: in a loop that ends when something happens, by way of atomics."""
-    names = {op.name for op in program.body.walk()}
-    written = any(op.name == "assembly" and touches_memory(str(op.attrs["text"])) for op in program.body.walk())
+    names, vendor = {op.name for op in program.body.walk()}, meaning_of(program.machine.vendor)
+    written = any(op.name == "assembly" and vendor.touches_memory(op) for op in program.body.walk())
     return "while" in names and (written or bool(names & {"atomic", "compare_and_swap"}))
 
 

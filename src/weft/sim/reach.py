@@ -25,9 +25,9 @@ def note_of_write(batch: Batch, granule: int) -> tuple[Note, str]:
     who = shadow.name_of(*divmod(int(shadow.writer[granule]), shadow.lanes))
     if op.name == "copy_async":
         return Note(f"an asynchronous copy by {who}, which is not ordered with it", op.span), ""
-    if op.name == "instruction" and op.attrs["isa"].startswith("cp.async.bulk"):
-        hint = "wait for the phase of the copy's mbarrier: with the parity of that phase, before the first access"
-        return Note(f"a bulk copy by {who}, whose mbarrier has not been waited for", op.span), hint
+    special = batch.vendor.written(op)
+    if special is not None:
+        return Note(special[0].format(who), op.span), special[1]
     return Note(f"the write by {who}, which is not ordered with it", op.span), ""
 
 
@@ -43,11 +43,8 @@ def note_of_read(batch: Batch, granule: int, reader: int) -> Note:
 def note_of_flight(batch: Batch, granule: int) -> tuple[Note, str]:
     """The asynchronous reader that is under way, and what waits for it."""
     op = batch.sites[int(batch.shadow.flight_site[granule])]
-    if op.attrs.get("isa", "").startswith("wgmma"):
-        hint = "wait for the product (warpgroup_mma_wait) before its operands are written"
-        return Note("a wgmma reads it and has not been waited for", op.span), hint
-    hint = "wait for the copy (store_wait) before what it reads is written"
-    return Note("a bulk copy reads it and has not been waited for", op.span), hint
+    what, hint = batch.vendor.reading(op)
+    return Note(f"{what} reads it and has not been waited for", op.span), hint
 
 
 class Reach:

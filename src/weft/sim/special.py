@@ -17,21 +17,12 @@ from weft.targets.table import first_with, has, instruction
 from .access import need_defined
 from .clusters import cluster_arrive, cluster_wait
 from .debugger import assembled
-from .errors import DivergenceError, TrapError
+from .errors import TrapError
 from .machine import Access, Context, Wait
-from .nvidia.assembly import assembly
-from .nvidia.barriers import mbarrier
-from .nvidia.bulk import bulk
-from .nvidia.products import await_products, end_group, issue
-from .nvidia.sent import send
 from .printing import print_op
 from .values import DTYPES, Array, Fragment, full
 
-__all__ = ["HANDLERS", "WAITING"]
-
-
-ORDERING = ("wgmma.", "setmaxnreg.", "tensormap.acquire")
-"""Instructions that only order others, or tell the hardware something."""
+__all__ = ["HANDLERS", "WAITING", "run_instruction"]
 
 
 # -- instructions -----------------------------------------------------------------------------------------------------
@@ -40,12 +31,12 @@ ORDERING = ("wgmma.", "setmaxnreg.", "tensormap.acquire")
 class _Memory:
     """Shared memory as the meaning of an instruction sees it; its warps may be repeated."""
 
-    def __init__(self, context: Context, op: LaneOp, known: bool, known_data: bool) -> None:
-        self.context, self.op, self.known, self.known_data = context, op, known, known_data
+    def __init__(self, context: Context, op: LaneOp, known: bool, known_data: bool, proxy: bool) -> None:
+        self.context, self.op, self.known, self.known_data, self.proxy = context, op, known, known_data, proxy
         self.undefined: Array | None = None
         """Which warps have read what is undefined."""
         self.reads: list[Array] = []
-        """What wgmma reads, as bytes in the shared memory of all blocks."""
+        """What the asynchronous proxy reads, as bytes in the shared memory of all blocks."""
 
     def _access(self, space: str, address: Array, active: Array, width: int) -> Access:
         """[repeat * warp, lane] as [warp, lane, repeat]."""
@@ -54,12 +45,11 @@ class _Memory:
         def turned(x: Array) -> Array:
             return np.moveaxis(x.reshape(-1, warps, x.shape[1]), 0, 2)
 
-        proxy = self.op.attrs["isa"].startswith("wgmma")
         place = turned(address).astype(np.int64)
-        if proxy and not self.context.batch.launch.counting:
+        if self.proxy and not self.context.batch.launch.counting:
             flat = place + self.context.batch.base(self.context)
             self.reads.append(flat[turned(active)][:, None] + np.arange(0, width, self.context.batch.granule))
-        return Access(self.op, space, place, turned(active), width, self.known, proxy)
+        return Access(self.op, space, place, turned(active), width, self.known, self.proxy)
 
     def read(self, space: str, address: Array, width: int, active: Array) -> Array:
         access = self._access(space, address, active, width)
@@ -77,17 +67,12 @@ class _Memory:
         self.context.batch.store(self.context, access, turned)
 
 
-def _instruction(context: Context, op: LaneOp) -> None:
-    entry = _entry(op, context)
-    if entry.name.startswith("wgmma"):
-        _check_warpgroup(context, op)
-    if entry.touches == "sync":
-        context.batch.report.add_kind(op.span, entry.name, context.count)
-        if entry.name == "wgmma.commit_group":
-            end_group(context)
-        elif entry.name == "wgmma.wait_group":
-            await_products(context, op, int(context.env[op.operands[0]].data.flat[0]))
-        return
+def run_instruction(context: Context, op: LaneOp, entry: Instruction, proxy: bool = False) -> list[Array]:
+    """What an instruction does by its meaning, on registers and memory. With `proxy` the asynchronous proxy accesses
+    shared memory; given are then the bytes that it reads, in the shared memory of all blocks.
+    """
+    if entry.semantics is None:
+        raise Unsupported(f"the instruction `{entry.name}` as `instruction`", context.batch.program.target, op.span)
     fragments = [context.env[v] for v in op.operands]
     repeats = max(f.data.shape[2] // o.count for f, o in zip(fragments, entry.operands, strict=True))
     arrays = [
@@ -100,7 +85,7 @@ def _instruction(context: Context, op: LaneOp) -> None:
     placed = all(f.known for f in addresses or fragments[:1])  # descriptors; else the address comes first
     if entry.touches and not placed:
         context.batch.report.exact = False
-    memory = _Memory(context, op, placed, known) if entry.touches else None
+    memory = _Memory(context, op, placed, known, proxy) if entry.touches else None
     if entry.touches == "shared":
         need_defined(context, op, op.operands[0], "the address")
     results = entry.run(*arrays, memory=memory)
@@ -113,17 +98,7 @@ def _instruction(context: Context, op: LaneOp) -> None:
         assert whole.shape[2] == value.count == operand.count * repeats
         undefined = None if wrong is None else np.broadcast_to(wrong[:, None, None], whole.shape)
         context.env.values[value] = Fragment(_typed_as(whole, value.elem), undefined, known)
-    if entry.name.startswith("wgmma.") and memory is not None:
-        issue(context, op, memory.reads)
-
-
-def _check_warpgroup(context: Context, op: LaneOp) -> None:
-    """wgmma is executed by four warps, the first of which has a number divisible by four."""
-    groups = context.warps[: context.count // 4 * 4].reshape(-1, 4)
-    if context.count % 4 or (groups[:, 0] % 4).any() or (groups[:, 3] - groups[:, 0] != 3).any():
-        warps = sorted({int(w) % context.batch.program.warps for w in context.warps})
-        message = f"`{op.attrs['isa']}` needs all four warps of a warpgroup, and is executed by warps {warps}"
-        raise DivergenceError(message, op.span, thread=context.thread(0))
+    return memory.reads if memory is not None else []
 
 
 def _typed_as(x: Array, elem: str) -> Array:
@@ -136,13 +111,6 @@ def _check_machine(context: Context, op: LaneOp) -> None:
     isa, machine = op.attrs["isa"], context.batch.program.machine
     if not has(machine, isa):
         raise Unsupported(f"the instruction `{isa}`", machine.name, op.span, works_on=first_with(isa))
-
-
-def _entry(op: LaneOp, context: Context) -> Instruction:
-    entry = instruction(op.attrs["isa"])
-    if entry.semantics is None and not (entry.touches == "sync" and entry.name.startswith(ORDERING)):
-        raise Unsupported(f"the instruction `{entry.name}` as `instruction`", context.batch.program.target, op.span)
-    return entry
 
 
 def _repeated(x: Array, count: int, repeats: int) -> Array:
@@ -194,15 +162,6 @@ def _fence(context: Context, op: LaneOp) -> None:
             feature = "a fence for the asynchronous proxy"
             raise Unsupported(feature, machine.name, op.span, works_on=oldest_with("async_proxy"))
         context.batch.shadow.clocks.fence(context.warps)
-
-
-def _cluster(context: Context, op: LaneOp) -> Iterator[Wait]:
-    """barrier.cluster.arrive and .wait."""
-    context.batch.report.add_kind(op.span, op.attrs["isa"], context.count)
-    if op.attrs["isa"].endswith("arrive"):
-        cluster_arrive(context, op)
-    else:
-        yield from cluster_wait(context, op)
 
 
 # -- the rest ---------------------------------------------------------------------------------------------------------
@@ -265,8 +224,11 @@ def _trap(context: Context, op: LaneOp) -> None:
 
 
 def _await(context: Context, op: LaneOp) -> None:
-    context.batch.report.add_kind(op.span, f"{op.attrs['isa']}.wait_group", context.count)
-    await_products(context, op, int(op.attrs["pending"]))
+    context.batch.vendor.await_(context, op)
+
+
+def _assembly(context: Context, op: LaneOp) -> Iterator[Wait]:
+    yield from context.batch.vendor.assembly(context, op)
 
 
 HANDLERS: dict[str, Callable[[Context, LaneOp], None]] = {
@@ -279,23 +241,18 @@ HANDLERS: dict[str, Callable[[Context, LaneOp], None]] = {
 }
 
 
-def _any_instruction(context: Context, op: LaneOp) -> Iterator[Wait]:
-    isa = op.attrs["isa"]
+def _instruction(context: Context, op: LaneOp) -> Iterator[Wait]:
     _check_machine(context, op)
-    if isa.startswith("mbarrier."):
-        yield from mbarrier(context, op)
-    elif isa.startswith(("cp.async.bulk.", "cp.reduce.async.bulk.")):
-        yield from bulk(context, op)
-    elif isa.startswith("st.async."):
-        yield from send(context, op)
-    elif isa.startswith("barrier.cluster."):
-        yield from _cluster(context, op)
+    entry = instruction(op.attrs["isa"])
+    special = context.batch.vendor.instruction(context, op, entry)
+    if special is not None:
+        yield from special
     else:
-        _instruction(context, op)
+        run_instruction(context, op, entry)
 
 
 WAITING: dict[str, Callable[[Context, LaneOp], Iterator[Wait]]] = {
-    "assembly": assembly,
+    "assembly": _assembly,
     "barrier": _barrier,
-    "instruction": _any_instruction,
+    "instruction": _instruction,
 }

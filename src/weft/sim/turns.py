@@ -24,6 +24,7 @@ from .options import Options
 from .races import Shadow
 from .report import Report
 from .values import Array
+from .vendor import meaning_of
 
 __all__ = ["Turns"]
 
@@ -67,6 +68,7 @@ class Turns:
     def __init__(self, launch: Launch, numbers: Array) -> None:
         self.launch: Launch = launch
         self.program: LaneProgram = launch.program
+        self.vendor = meaning_of(launch.program.machine.vendor)
         self.options: Options = launch.options
         self.report: Report = launch.report
         self.numbers = numbers

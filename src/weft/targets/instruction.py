@@ -107,8 +107,13 @@ class Instruction:
 
     @property
     def products(self) -> int:
-        """How many products of two elements a matrix product sums."""
-        return prod(self.shape)
+        """How many products of two elements a matrix product sums; 0 for what is none."""
+        return prod(self.shape) if self.shape else 0
+
+    @property
+    def is_shared_load(self) -> bool:
+        """Whether it loads registers from shared memory, and does nothing else."""
+        return self.touches == "shared" and not self.stores and not self.products
 
     def works_on(self, machine: Machine) -> bool:
         """Whether a machine of its vendor has it."""

@@ -16,14 +16,14 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
 from weft.machines import MACHINES, Machine
+from weft.machines.vendors import after_joining, part, vendors_with
 
-from . import nvidia
 from .instruction import Instruction
 
 __all__ = ["add_instructions", "available", "first_with", "has", "instruction", "products"]
 
-_BY_VENDOR: dict[str, dict[str, Instruction]] = {"nvidia": nvidia.INSTRUCTIONS}
-_BY_NAME = dict(nvidia.INSTRUCTIONS)
+_BY_VENDOR: dict[str, dict[str, Instruction]] = {}
+_BY_NAME: dict[str, Instruction] = {}
 
 
 def add_instructions(vendor: str, entries: Iterable[Instruction]) -> None:
@@ -37,8 +37,11 @@ def add_instructions(vendor: str, entries: Iterable[Instruction]) -> None:
 
 def instruction(name: str) -> Instruction:
     """The entry of this name; KeyError, naming those that begin alike, if there is none."""
-    entry = _BY_NAME.get(name)
-    return entry if entry is not None else nvidia.instruction(name)
+    found = _BY_NAME.get(name)
+    if found is None:
+        alike = sorted(n for n in _BY_NAME if n.split(".")[0] == name.split(".")[0])
+        raise KeyError(f"there is no instruction {name!r}" + (f"; there are {', '.join(alike)}" if alike else ""))
+    return found
 
 
 def available(machine: Machine) -> Iterator[Instruction]:
@@ -76,3 +79,15 @@ def products(machine: Machine, left: str, right: str, total: str, warps: int = 1
         and entry.params.get("warps", 1) == warps
     ]
     return tuple(sorted(entries, key=lambda e: (e.cost / e.products, -e.products)))
+
+
+def _add(vendor: str) -> None:
+    """The instructions of a vendor."""
+    found = part("targets", vendor)
+    if found is not None:
+        add_instructions(vendor, found.INSTRUCTIONS.values())
+
+
+after_joining.append(_add)
+for _vendor in vendors_with("targets"):
+    _add(_vendor)

@@ -31,7 +31,7 @@ def _float_cast(e: Emitter, op: LaneOp) -> None:
     e.env[result] = out
 
 
-def _pair_conversion(e: Emitter, source: str, target: str) -> Pair | None:
+def _pair_conversion(e: Emitter, source: str, target: str) -> Pair[Emitter] | None:
     """How two elements at once are converted; None if they are not."""
     if source == "f32" and target in ("f16", "bf16"):
         return lambda e, pair: _pair_to_half(e, pair, target)

@@ -20,20 +20,20 @@ key). What three vendors would write:
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 from weft.backends.llvm.emit import Function, Value
 from weft.ir.lane import LaneOp, LaneProgram
 
-if TYPE_CHECKING:
-    from .emitter import Emitter, Register
-    from .memory import Access
+from .operands import Access, Register
 
 __all__ = ["APPROXIMATE", "Dialect", "Pair", "Scalar"]
 
-Scalar: TypeAlias = "Callable[[Emitter, LaneOp, list[str]], str]"
+E = TypeVar("E")
+"""The emitter, which knows the dialect: `emitter.Emitter`."""
+Scalar: TypeAlias = Callable[[E, LaneOp, list[str]], str]
 """How one register of an element-wise operation is computed, its operands spelled out."""
-Pair: TypeAlias = "Callable[[Emitter, list[Register]], list[Register]]"
+Pair: TypeAlias = Callable[[E, list[Register]], list[Register]]
 """How two registers are converted at once."""
 
 APPROXIMATE = ("exp2", "exp2 of denormals", "log2", "reciprocal", "sqrt", "rsqrt", "sin", "cos", "quotient")
@@ -42,7 +42,7 @@ APPROXIMATE = ("exp2", "exp2 of denormals", "log2", "reciprocal", "sqrt", "rsqrt
 `quotient` by two units in the last place."""
 
 
-class Dialect(Protocol):
+class Dialect(Protocol[E]):
     """The vendor's part of emission, for one program."""
 
     processor: str
@@ -55,7 +55,7 @@ class Dialect(Protocol):
     """What LLVM calls the threads among which an atomic is ordered, for `cta` and `gpu`."""
     adds_bf16: bool
     """Whether pairs of bf16 are added and multiplied by instructions of their own; by fma otherwise."""
-    scalars: Mapping[str, Scalar]
+    scalars: Mapping[str, Scalar[E]]
     """Element-wise operations that it computes in a way of its own."""
 
     # -- the kernel ---------------------------------------------------------------------------------------------------
@@ -66,72 +66,68 @@ class Dialect(Protocol):
     def shared_memory(self, program: LaneProgram, alignment: int) -> str:
         """The definition of `@shared_memory`, in address space 3."""
 
-    def begin(self, e: Emitter) -> None:
+    def begin(self, e: E) -> None:
         """Write what comes before all else in the kernel."""
 
     # -- where a thread is --------------------------------------------------------------------------------------------
 
-    def place(self, e: Emitter, what: str, below: int = 0) -> str:
+    def place(self, e: E, what: str, below: int = 0) -> str:
         """An index of 32 bits, known to be less than `below`: `thread` of the block, `rank` of the block in its
         cluster, `block.x`, `blocks.x` (how many) and the same of `program`, which is a cluster of blocks, for y, z too.
         """
 
-    def same(self, e: Emitter, key: object, number: str) -> str:
+    def same(self, e: E, key: object, number: str) -> str:
         """A number that all lanes have, in a form of which the assembler sees that they do; once for a key."""
 
     # -- between lanes ------------------------------------------------------------------------------------------------
 
-    def shuffle(self, e: Emitter, word: str, lane: str, *, xor: bool) -> str:
+    def shuffle(self, e: E, word: str, lane: str, *, xor: bool) -> str:
         """32 bits from another lane: that of this number, or (`xor`) that whose number differs in these bits."""
 
-    def ballot(self, e: Emitter, bit: str) -> str:
+    def ballot(self, e: E, bit: str) -> str:
         """An integer of as many bits as there are lanes: the bit of each."""
 
-    def elect(self, e: Emitter) -> str:
+    def elect(self, e: E) -> str:
         """A bit that one lane of the warp has."""
 
-    def permute(self, e: Emitter, a: str, b: str, selector: str) -> str:
+    def permute(self, e: E, a: str, b: str, selector: str) -> str:
         """The bytes of two words that the selector names, four bits each: 0 to 3 in `a`, 4 to 7 in `b`."""
 
     # -- order --------------------------------------------------------------------------------------------------------
 
-    def barrier(self, e: Emitter, op: LaneOp) -> None:
+    def barrier(self, e: E, op: LaneOp) -> None:
         """`barrier`, of a warp, a partition, a block, a cluster."""
 
-    def fence(self, e: Emitter, op: LaneOp) -> None:
+    def fence(self, e: E, op: LaneOp) -> None:
         """`fence`, by the kinds that the lane program has."""
 
     # -- memory -------------------------------------------------------------------------------------------------------
 
-    def hints(self, e: Emitter, op: LaneOp) -> Any:
+    def hints(self, e: E, op: LaneOp) -> Any:
         """What an access asks of the caches, for the accesses below; called before them."""
 
-    def masked_load(
-        self, e: Emitter, access: Access, hints: Any, other: Sequence[Register] | None
-    ) -> Sequence[Register]:
+    def masked_load(self, e: E, access: Access, hints: Any, other: Sequence[Register] | None) -> Sequence[Register]:
         """The words of an access that has a mask or hints, or reaches another block; where the mask does not hold
         `instead_of(e, access, other)`."""
 
-    def masked_store(self, e: Emitter, access: Access, hints: Any, words: Sequence[str]) -> None:
+    def masked_store(self, e: E, access: Access, hints: Any, words: Sequence[str]) -> None:
         """The same for a store. Single bytes come as words of which the lowest byte counts."""
 
     def atomic(
-        self, e: Emitter, op: LaneOp, elem: str, address: Register, new: Sequence[Register], mask: Register | None
+        self, e: E, op: LaneOp, elem: str, address: Register, new: Sequence[Register], mask: Register | None
     ) -> list[Register] | None:
         """What was there before; None where there is no such instruction, and LLVM's own way is taken."""
 
-    def ordered(
-        self, e: Emitter, op: LaneOp, elem: str, address: Register, new: Register, mask: Register | None
-    ) -> Register:
+    def ordered(self, e: E, op: LaneOp, elem: str, address: Register, new: Register, mask: Register | None) -> Register:
         """`atomic` of kind `load` or `store`: what is there; of a store nothing."""
 
-    def compare_and_swap(self, e: Emitter, op: LaneOp) -> None:
+    def compare_and_swap(self, e: E, op: LaneOp) -> None:
         """`compare_and_swap`."""
 
-    def remote(self, e: Emitter, address: str, rank: str) -> str:
+    def remote(self, e: E, address: str, rank: str) -> str:
         """The address in the shared memory of another block of the cluster."""
 
-    def copy(self, e: Emitter, op: LaneOp) -> None:
+    def copy(self, e: E, op: LaneOp) -> None:
         """`copy_async`, `commit_async`, `wait_async`."""
 
     # -- arithmetic ---------------------------------------------------------------------------------------------------
@@ -142,37 +138,37 @@ class Dialect(Protocol):
     def hidden(self, name: str, a: str, b: str) -> str:
         """An instruction on 64 bits that LLVM does not see into, as text: `add`, `shl`, `sdiv`, `udiv`."""
 
-    def pair_conversion(self, source: str, target: str) -> Pair | None:
+    def pair_conversion(self, source: str, target: str) -> Pair[E] | None:
         """How two floats at once are converted, to or from 8 bits; None if they are not."""
 
-    def toward_zero(self, e: Emitter, source: str, target: str, name: str) -> str | None:
+    def toward_zero(self, e: E, source: str, target: str, name: str) -> str | None:
         """A float as a narrower one, rounded toward zero; None where there is no instruction."""
 
-    def to_integer(self, e: Emitter, name: str, source: str, bits: int, *, signed: bool) -> str:
+    def to_integer(self, e: E, name: str, source: str, bits: int, *, signed: bool) -> str:
         """f32 or f64 as an integer of 32 or 64 bits, toward zero; out of range saturates, NaN is 0."""
 
     # -- what has no other form ---------------------------------------------------------------------------------------
 
-    def instruction(self, e: Emitter, op: LaneOp) -> None:
+    def instruction(self, e: E, op: LaneOp) -> None:
         """`instruction`: an entry of the vendor's table."""
 
-    def wait(self, e: Emitter, op: LaneOp) -> None:
+    def wait(self, e: E, op: LaneOp) -> None:
         """`await`: registers that an instruction has still been writing."""
 
-    def assembly(self, e: Emitter, op: LaneOp) -> None:
+    def assembly(self, e: E, op: LaneOp) -> None:
         """`assembly`, which the kernel's author wrote."""
 
-    def zero(self, e: Emitter) -> str:
+    def zero(self, e: E) -> str:
         """A zero of 32 bits of which nobody knows that it is one."""
 
-    def keep(self, e: Emitter, given: list[tuple[str, str]]) -> None:
+    def keep(self, e: E, given: list[tuple[str, str]]) -> None:
         """Nothing, but registers (type, name) count as read here."""
 
-    def print(self, e: Emitter, form: str, values: list[tuple[str, str]]) -> None:
+    def print(self, e: E, form: str, values: list[tuple[str, str]]) -> None:
         """Print a line: the address of a format of C's, and values (type, name), of 32 and 64 bits."""
 
-    def give_up(self, e: Emitter, texts: Sequence[str], line: int) -> None:
+    def give_up(self, e: E, texts: Sequence[str], line: int) -> None:
         """An assertion does not hold: the launch ends. Addresses of texts: what is wrong, the file, the kernel."""
 
-    def trap(self, e: Emitter) -> None:
+    def trap(self, e: E) -> None:
         """The program stops itself."""

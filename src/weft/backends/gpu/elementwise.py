@@ -17,13 +17,13 @@ from .emitter import LLVM, Emitter, Part, Register, emitter, scalar
 
 __all__ = ["SCALARS", "elementwise", "scalars", "shared"]
 
-SCALARS: dict[str, Scalar] = {}
+SCALARS: dict[str, Scalar[Emitter]] = {}
 
 
-def scalars(*names: str) -> Callable[[Scalar], Scalar]:
+def scalars(*names: str) -> Callable[[Scalar[Emitter]], Scalar[Emitter]]:
     """Register how one register of an operation is computed."""
 
-    def register(function: Scalar) -> Scalar:
+    def register(function: Scalar[Emitter]) -> Scalar[Emitter]:
         for name in names:
             assert name not in SCALARS, name
             SCALARS[name] = function
@@ -52,7 +52,7 @@ def elementwise(e: Emitter, op: LaneOp) -> None:
     e.env[result] = out
 
 
-def shared(e: Emitter, op: LaneOp) -> Scalar:
+def shared(e: Emitter, op: LaneOp) -> Scalar[Emitter]:
     """An operation as it is for all targets (`backends/llvm/elementwise.py`)."""
     f, asked = e.f, e.asked(op)
     types = [scalar(LLVM[elem]) for elem in asked.sources]

@@ -131,7 +131,7 @@ def _identifier(name: str) -> str:
 
 def emit_llvm(
     program: LaneProgram,
-    dialect: Dialect,
+    dialect: Dialect[Emitter],
     fp_fusion: bool = True,
     maxnreg: int | None = None,
     *,
@@ -169,7 +169,9 @@ def emit_llvm(
     return e.module.text()
 
 
-def emitted_of(program: LaneProgram, dialect: Dialect, llir: str, code: str, maxnreg: int | None = None) -> Emitted:
+def emitted_of(
+    program: LaneProgram, dialect: Dialect[Emitter], llir: str, code: str, maxnreg: int | None = None
+) -> Emitted:
     """The texts with what is known of the program."""
     return Emitted(
         code,

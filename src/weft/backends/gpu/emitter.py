@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
 
@@ -25,42 +24,15 @@ from weft.backends.llvm.emit import Function, Module, Type, Value, literal, vec
 from weft.base import Unsupported
 from weft.ir import lane
 from weft.ir.lane import LaneOp, LaneProgram
-from weft.ops import ELEMENTS
 from weft.ops.dtypes import DTYPES
 
 from .approximations import APPROXIMATIONS
 from .dialect import Dialect
 from .lines import Lines
+from .operands import BITS, LLVM, Part, Register, Sum
 
-__all__ = ["EMITTERS", "LLVM", "Emitter", "Part", "Register", "Sum", "emitter"]
+__all__ = ["BITS", "EMITTERS", "LLVM", "Emitter", "Part", "Register", "Sum", "emitter"]
 
-LLVM = {e.name: e.llvm for e in ELEMENTS.values()}
-"""The LLVM type of a register, by element type; fp8 is kept as its bits."""
-
-BITS = {e.llvm: e.bits for e in ELEMENTS.values()}
-
-
-class Sum:
-    """An integer: a register (or nothing) and a constant."""
-
-    __slots__ = ("base", "offset", "type")
-
-    def __init__(self, base: str, offset: int, type: str) -> None:
-        bits = 32 if type == "i32" else 64
-        half = 1 << bits - 1
-        self.base, self.offset, self.type = base, (offset + half & (1 << bits) - 1) - half, type
-
-
-class Part:
-    """One of the elements that a word of `count` elements holds, the lowest first."""
-
-    __slots__ = ("count", "index", "type", "word")
-
-    def __init__(self, word: str, index: int, count: int, type: str) -> None:
-        self.word, self.index, self.count, self.type = word, index, count, type
-
-
-Register: TypeAlias = str | Sum | Part
 Handler = Callable[["Emitter", LaneOp], None]
 EMITTERS: dict[str, Handler] = {}
 """How each operation is emitted, by its name; the star stands for those on elements that have no entry."""
@@ -124,7 +96,7 @@ class Body(Function):
 class Emitter:
     """The function under construction, and the registers of every value so far."""
 
-    def __init__(self, program: LaneProgram, dialect: Dialect, fp_fusion: bool) -> None:
+    def __init__(self, program: LaneProgram, dialect: Dialect[Emitter], fp_fusion: bool) -> None:
         self.program, self.dialect = program, dialect
         self.module = Module()
         self.module.approximation = dialect.approximation

@@ -7,45 +7,16 @@ something of the caches, is the vendor's to write (`Access`).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from weft.ir.lane import LaneOp
 
 from .emitter import BITS, LLVM, Emitter, Part, Register, Sum, emitter
+from .operands import Access, Shape
 
-__all__ = ["Access", "Shape", "address_text", "instead_of"]
+__all__ = ["address_text", "instead_of"]
 
 SPACES = {"global": 1, "shared": 3}
 LARGEST_BYTES = 16
-
-
-@dataclass(frozen=True)
-class Shape:
-    """How an access of `vector` elements is done: `words` of an LLVM type, each of `each` elements."""
-
-    word: str
-    words: int
-    each: int
-    bits: int
-
-
-@dataclass(frozen=True, slots=True)
-class Access:
-    """One access of a thread that is not a plain one of LLVM's."""
-
-    op: LaneOp
-    elem: str
-    space: str
-    address: Register
-    mask: Register | None
-    more: int
-    """Bytes beyond the address."""
-    shape: Shape
-
-    @property
-    def word(self) -> str:
-        """The LLVM type of its registers: single bytes are in words of 32 bits."""
-        return "i32" if self.shape.bits == 8 else self.shape.word
 
 
 def _shape(elem: str, vector: int) -> list[Shape]:

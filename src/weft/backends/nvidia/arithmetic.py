@@ -55,7 +55,7 @@ def _shifted(e: Emitter, op: LaneOp, a: list[str]) -> str:
 class Arithmetic(Version):
     """Floats and integers."""
 
-    scalars: Mapping[str, Scalar] = dict.fromkeys(SHIFTS, _shifted)
+    scalars: Mapping[str, Scalar[Emitter]] = dict.fromkeys(SHIFTS, _shifted)
 
     def approximation(self, f: Function, name: str, operands: list[Value]) -> Value:
         """By the intrinsic of the instruction."""
@@ -67,7 +67,7 @@ class Arithmetic(Version):
             return f'call i64 asm "shl.b64 $0, $1, {b};", "=l,l"(i64 {a})'
         return f'call i64 asm "{HIDDEN[name]} $0, $1, $2;", "=l,l,{"l" if b[0] == "%" else "n"}"(i64 {a}, i64 {b})'
 
-    def pair_conversion(self, source: str, target: str) -> Pair | None:
+    def pair_conversion(self, source: str, target: str) -> Pair[Emitter] | None:
         """`cvt` of two numbers, from 8.9 on."""
         if self.capability < 89:
             return None

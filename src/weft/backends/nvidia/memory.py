@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from weft.ir.lane import ELEMENT_BITS, LaneOp
 
 from ..gpu.emitter import LLVM, Emitter, Part, Register, Sum
-from ..gpu.memory import Access, Shape, address_text, instead_of
+from ..gpu.memory import address_text, instead_of
+from ..gpu.operands import Access, Shape
 from .version import Version
 
 __all__ = ["CONSTRAINTS", "Memory"]

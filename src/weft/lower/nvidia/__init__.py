@@ -1,1 +1,38 @@
-"""What only NVIDIA's GPUs have."""
+"""What only NVIDIA's GPUs have, lowered: the copy engine, mbarriers, products of warp groups, partitions of warps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.ir import Attribute, Operation
+
+from weft.ir.lane import LaneProgram
+
+from ..context import Context
+from . import bulk, mbarriers, specialize, tensormaps, warpgroup
+from .fences import insert_fences
+from .table import LOWERINGS
+
+__all__ = ["FAMILIES", "LOWERING"]
+
+FAMILIES = (bulk, mbarriers, specialize, tensormaps, warpgroup)
+"""Imported to fill the table."""
+
+
+class _Lowering:
+    """See `lower/vendor.py`."""
+
+    def __init__(self) -> None:
+        self.lowerings = LOWERINGS
+
+    def body(self, c: Context, ops: Sequence[Operation], cap: int) -> None:
+        specialize.lower_body(c, ops, cap)
+
+    def descriptor(self, type: Attribute) -> tuple[str, tuple[int, ...], int, tuple[int, ...]]:
+        return bulk.parameter_of(type)
+
+    def before_barriers(self, program: LaneProgram) -> None:
+        insert_fences(program)
+
+
+LOWERING = _Lowering()

@@ -12,9 +12,10 @@ from weft.ir.gpu import MemDescType, encoding_of
 from weft.ir.types import TensorDescType, signless
 from weft.layouts import LinearLayout, NVMMASharedLayout, f2
 
-from ..context import Context, lowering
+from ..context import Context
 from .boxes import Boxes, boxes_of, boxes_within, columns_of
 from .mbarriers import elected, holds
+from .table import lowering
 
 __all__ = ["boxes_of_descriptor", "parameter_of"]
 

@@ -14,7 +14,8 @@ from weft.ir.lane import Block, LaneOp, Value
 from weft.layouts import f2
 from weft.targets.table import has
 
-from ..context import Context, lowering
+from ..context import Context
+from .table import lowering
 
 __all__ = ["elected", "holds"]
 

@@ -30,8 +30,9 @@ from weft.ir import ints_of, span_of, walk
 from weft.ir.lane import ELEMENT_BITS, Block, LaneOp, Value, is_elementwise
 from weft.targets.table import first_with, has, instruction
 
-from ..context import Context, lowering
+from ..context import Context
 from .mbarriers import elected
+from .table import lowering
 
 __all__ = ["lower_body"]
 

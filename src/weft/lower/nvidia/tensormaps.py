@@ -7,8 +7,9 @@ from xdsl.ir import Operation
 from weft.ir import int_value
 from weft.ir.lane import Value
 
-from ..context import Context, lowering
+from ..context import Context
 from .mbarriers import elected
+from .table import lowering
 
 BYTES = 128
 LISTS = ("box_dim", "global_dim", "global_stride", "element_stride")

@@ -27,12 +27,13 @@ from weft.targets.instruction import Instruction
 from weft.targets.nvidia import descriptor
 from weft.targets.table import products
 
-from ..context import Context, elem_of, lowering, tile_shape
+from ..context import Context, elem_of, tile_shape
 from ..fragments import assembled, held, points
 from ..telling import tell_product
 from ..unfit import named, not_readable, other_lanes
 from .matrices import Matrix, matrix_of, origin, places, start
 from .mbarriers import holds
+from .table import lowering
 
 GROUP = 4
 """Warps that multiply together."""

@@ -1,1 +1,9 @@
-"""What only NVIDIA's GPUs have."""
+"""What only NVIDIA's GPUs do, simulated: mbarriers, the copy engine, products of warp groups, PTX in kernels."""
+
+from __future__ import annotations
+
+from .meaning import Nvidia
+
+__all__ = ["MEANING"]
+
+MEANING = Nvidia()

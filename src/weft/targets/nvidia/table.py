@@ -43,9 +43,5 @@ INSTRUCTIONS = _table()
 
 
 def instruction(name: str) -> Instruction:
-    """The entry of this name; KeyError, naming those that begin alike, if there is none."""
-    entry = INSTRUCTIONS.get(name)
-    if entry is None:
-        alike = sorted(n for n in INSTRUCTIONS if n.split(".")[0] == name.split(".")[0])
-        raise KeyError(f"there is no instruction {name!r}" + (f"; there are {', '.join(alike)}" if alike else ""))
-    return entry
+    """The entry of this name."""
+    return INSTRUCTIONS[name]

@@ -1,0 +1,62 @@
+"""The registry of vendors, the only place that names them: in which rooms each has what is its own.
+
+    machines/   its processors, as rows                            `ROWS`
+    targets/    its instructions                                   `INSTRUCTIONS`
+    passes/     what only its matrix units and copies need         `PASSES`
+    lower/      operations that only it has                        `LOWERING`
+    sim/        what those do                                      `MEANING`
+    compiler/   its back end: what makes code, loads and launches  `BACKEND`
+
+A room asks for its own part alone, by the machine's vendor: `part("lower", machine.vendor)` is `weft.lower.nvidia`,
+loaded when it is first asked for. A vendor whose parts are in somebody else's package joins (`compiler/backends.py`
+finds it by its entry point).
+
+>>> part("lower", "amd") is None, part("machines", "amd").ROWS[0].name
+(True, 'hip:gfx942')
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from weft.base import load
+
+__all__ = ["after_joining", "join", "part", "vendors_with"]
+
+VENDORS: dict[str, Mapping[str, str]] = {
+    vendor: {room: f"weft.{room}.{vendor}" for room in rooms.split()}
+    for vendor, rooms in {
+        "nvidia": "machines targets passes lower sim compiler",
+        "amd": "machines",
+        "intel": "machines",
+    }.items()
+}
+_parts: dict[tuple[str, str], Any] = {}
+after_joining: list[Callable[[str], None]] = []
+"""Called with the name of a vendor that has joined."""
+
+
+def part(room: str, vendor: str) -> Any:
+    """The module of a room that is a vendor's own; None where it has none."""
+    try:
+        return _parts[room, vendor]
+    except KeyError:
+        name = VENDORS.get(vendor, {}).get(room)
+        found = _parts[room, vendor] = None if name is None else load(name)
+        return found
+
+
+def vendors_with(room: str) -> Iterator[str]:
+    """The vendors that have something of their own in a room."""
+    return (vendor for vendor, parts in VENDORS.items() if room in parts)
+
+
+def join(vendor: str, parts: Mapping[str, str]) -> None:
+    """Another vendor, and the modules, by room, that have what is its own; once for each."""
+    if vendor in VENDORS:
+        assert VENDORS[vendor] == parts, f"there are two vendors {vendor}"
+        return
+    VENDORS[vendor] = dict(parts)
+    for told in after_joining:
+        told(vendor)

@@ -1,0 +1,97 @@
+"""What a vendor adds to the simulator: what instructions do that only its machines have, beside registers and memory.
+
+Most entries of a vendor's table have a meaning on registers, which is all that is needed. `sim/nvidia/` has the others:
+what happens later, at barriers in memory, on behalf of a copy engine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any, Protocol
+
+from weft.base import Unsupported
+from weft.ir.lane import LaneOp, Parameter
+from weft.machines import part
+from weft.targets.instruction import Instruction
+
+from .contexts import Context, Wait
+from .values import Array
+
+__all__ = ["Meaning", "meaning_of"]
+
+
+class Meaning(Protocol):
+    """The vendor's part, which its folder calls `MEANING`."""
+
+    def instruction(self, context: Context, op: LaneOp, entry: Instruction) -> Iterator[Wait] | None:
+        """Do what an instruction does; None for one whose meaning on registers and memory is all of it."""
+
+    def await_(self, context: Context, op: LaneOp) -> None:
+        """`await`: registers that an instruction has still been writing."""
+
+    def assembly(self, context: Context, op: LaneOp) -> Iterator[Wait]:
+        """`assembly`, which the kernel's author wrote."""
+
+    def touches_memory(self, op: LaneOp) -> bool:
+        """Whether `assembly` may tell other blocks something."""
+
+    def watch(self, context: Context, op: LaneOp) -> None:
+        """Before each operation, while something is under way (`batch.products`)."""
+
+    def carry(self, context: Context, op: LaneOp) -> None:
+        """The same, after it."""
+
+    def finish(self, batch: Any) -> None:
+        """All blocks of a batch (`machine.Batch`) have ended."""
+
+    def tensor_map(self, parameter: Parameter, described: Any, address: int) -> Array:
+        """The 128 bytes of an argument with `shape`, `strides` in elements and maybe `padding`."""
+
+    def written(self, op: LaneOp) -> tuple[str, str] | None:
+        """What wrote shared memory, with "{}" for who it was for, and what would order it; None for a plain write."""
+
+    def reading(self, op: LaneOp) -> tuple[str, str]:
+        """What still reads shared memory, in words, and what waits for it."""
+
+
+class _Plain:
+    """Of a vendor whose instructions all have a meaning on registers and memory."""
+
+    def instruction(self, context: Context, op: LaneOp, entry: Instruction) -> Iterator[Wait] | None:
+        return None
+
+    def await_(self, context: Context, op: LaneOp) -> None:
+        raise Unsupported(f"`{op.name}`", context.batch.program.target, op.span)
+
+    def assembly(self, context: Context, op: LaneOp) -> Iterator[Wait]:
+        raise Unsupported("inline assembly, simulated", context.batch.program.target, op.span)
+
+    def touches_memory(self, op: LaneOp) -> bool:
+        return True
+
+    def watch(self, context: Context, op: LaneOp) -> None:
+        """Nothing."""
+
+    def carry(self, context: Context, op: LaneOp) -> None:
+        """Nothing."""
+
+    def finish(self, batch: Any) -> None:
+        """Nothing."""
+
+    def tensor_map(self, parameter: Parameter, described: Any, address: int) -> Array:
+        raise Unsupported("descriptors with layouts")
+
+    def written(self, op: LaneOp) -> tuple[str, str] | None:
+        return None
+
+    def reading(self, op: LaneOp) -> tuple[str, str]:
+        return "something", ""
+
+
+@lru_cache(maxsize=32)
+def meaning_of(vendor: str) -> Meaning:
+    """What a vendor adds."""
+    found = part("sim", vendor)
+    adds: Meaning = found.MEANING if found is not None else _Plain()
+    return adds

@@ -108,7 +108,6 @@ STILL: dict[str, dict[str, int]] = {
     "widths_of_warps": {"layouts/tables.py": 1},
     "mnemonics": {  # names of what is awaited, and instructions that one vendor has
         "analysis/hazards.py": 2, "analysis/liveness.py": 3, "analysis/touches.py": 7, "layouts/tables.py": 1,
-        "lower/grouping.py": 1, "lower/shared.py": 1, "lower/sink_loads.py": 1, "sim/reach.py": 2, "sim/special.py": 12,
     },
 }  # fmt: skip
 

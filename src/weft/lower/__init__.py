@@ -106,7 +106,7 @@ def lower(
     cap = int_value(attributes["ttg.maxnreg"]) if "ttg.maxnreg" in attributes else 0
     program.registers = cap
     program.most_blocks = few_blocks(list(body.ops), context.facts, machine) if program.blocks == 1 else 0
-    context.vendor.body(context, list(body.ops), cap)
+    context.adds.body(context, list(body.ops), cap)
     finish(program)
     program.most_blocks = program.most_blocks or few_copies(program)
     return program

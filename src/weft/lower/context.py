@@ -70,8 +70,8 @@ class Context:
         self.program, self.machine = program, program.machine
         self.keeps_layouts = keeps_layouts
         """Whether layouts are their author's: accesses are then as wide as the layout says, and no wider."""
-        self.vendor = lowering_of(program.machine)
-        self.lowerings = {**LOWERINGS, **self.vendor.lowerings}
+        self.adds = lowering_of(program.machine)
+        self.lowerings = {**LOWERINGS, **self.adds.lowerings}
         self.build = Builder(program.body)
         self.facts = AxisFacts()
         self.fragments: dict[SSAValue, Value] = {}

@@ -57,6 +57,6 @@ _NOTHING = _Nothing()
 
 def lowering_of(machine: Machine) -> VendorLowering:
     """What the vendor of a machine adds."""
-    found = part("lower", machine.vendor)
+    found = part("lower", machine)
     adds: VendorLowering = found.LOWERING if found is not None else _NOTHING
     return adds

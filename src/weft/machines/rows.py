@@ -13,7 +13,7 @@ from functools import lru_cache
 from weft.base import LayoutError
 
 from .machine import Machine
-from .vendors import after_joining, part, vendors_with
+from .vendors import after_joining, part_of, vendors_with
 
 __all__ = ["DEFAULT", "MACHINES", "closest", "machine_of", "oldest_with"]
 
@@ -22,7 +22,7 @@ MACHINES: dict[str, Machine] = {}
 
 def _add(vendor: str) -> None:
     """The machines of a vendor."""
-    rows = part("machines", vendor)
+    rows = part_of("machines", vendor)
     if rows is not None:
         MACHINES.update((m.name, m) for m in rows.ROWS)
         closest.cache_clear()

@@ -7,11 +7,11 @@
     sim/        what those do                                      `MEANING`
     compiler/   its back end: what makes code, loads and launches  `BACKEND`
 
-A room asks for its own part alone, by the machine's vendor: `part("lower", machine.vendor)` is `weft.lower.nvidia`,
+A room asks for its own part alone, by a machine: `part("lower", machine)` is `weft.lower.nvidia` for one of NVIDIA's,
 loaded when it is first asked for. A vendor whose parts are in somebody else's package joins (`compiler/backends.py`
 finds it by its entry point).
 
->>> part("lower", "amd") is None, part("machines", "amd").ROWS[0].name
+>>> part_of("lower", "amd") is None, part_of("machines", "amd").ROWS[0].name
 (True, 'hip:gfx942')
 """
 
@@ -22,7 +22,9 @@ from typing import Any
 
 from weft.base import load
 
-__all__ = ["after_joining", "join", "part", "vendors_with"]
+from .machine import Machine
+
+__all__ = ["after_joining", "join", "part", "part_of", "vendors_with"]
 
 VENDORS: dict[str, Mapping[str, str]] = {
     vendor: {room: f"weft.{room}.{vendor}" for room in rooms.split()}
@@ -37,8 +39,13 @@ after_joining: list[Callable[[str], None]] = []
 """Called with the name of a vendor that has joined."""
 
 
-def part(room: str, vendor: str) -> Any:
-    """The module of a room that is a vendor's own; None where it has none."""
+def part(room: str, machine: Machine) -> Any:
+    """The module of a room that is the own one of a machine's vendor; None where it has none."""
+    return part_of(room, machine.vendor)
+
+
+def part_of(room: str, vendor: str) -> Any:
+    """The same, by the vendor's name."""
     try:
         return _parts[room, vendor]
     except KeyError:

@@ -45,12 +45,12 @@ def region(context: Context, block: Block) -> Running:
         if names is not None:
             names.before(context, op)
         if batch.products:
-            batch.vendor.watch(context, op)
+            batch.adds.watch(context, op)
         handler = HANDLERS.get(op.name)
         if handler is not None:
             handler(context, op)
             if batch.products:
-                batch.vendor.carry(context, op)
+                batch.adds.carry(context, op)
         elif is_elementwise(op.name):
             with np.errstate(all="ignore"):
                 registers.elementwise_op(context, op)

@@ -67,7 +67,7 @@ def _run_once(
     arrays |= {name: aligned(128) for name in described}
     if program.scratch:
         arrays[SCRATCH] = aligned(program.scratch * int(np.prod(shape)) * program.blocks)
-    memory, vendor = GlobalMemory(arrays), meaning_of(program.machine.vendor)
+    memory, vendor = GlobalMemory(arrays), meaning_of(program.machine)
     for p in program.parameters:
         if p.elem == "tensormap":
             arrays[p.name][:] = vendor.tensor_map(p, described[p.name], memory.addresses[base_of(p.name)])
@@ -162,7 +162,7 @@ def launch(what: Launch) -> Report:
             numbers = numbers[::-1].copy()
         batch = Batch(what, numbers, granule)
         batch.run(start, apart)
-        batch.vendor.finish(batch)
+        batch.adds.finish(batch)
         check_ends(batch)
     return what.report
 
@@ -181,7 +181,7 @@ def _together(launch: Launch) -> int:
 
 def _may_wait(program: LaneProgram) -> bool:
     """Whether blocks may wait for each other: in a loop that ends when something happens, by way of atomics."""
-    names, vendor = {op.name for op in program.body.walk()}, meaning_of(program.machine.vendor)
+    names, vendor = {op.name for op in program.body.walk()}, meaning_of(program.machine)
     written = any(op.name == "assembly" and vendor.touches_memory(op) for op in program.body.walk())
     return "while" in names and (written or bool(names & {"atomic", "compare_and_swap"}))
 

@@ -25,7 +25,7 @@ def note_of_write(batch: Batch, granule: int) -> tuple[Note, str]:
     who = shadow.name_of(*divmod(int(shadow.writer[granule]), shadow.lanes))
     if op.name == "copy_async":
         return Note(f"an asynchronous copy by {who}, which is not ordered with it", op.span), ""
-    special = batch.vendor.written(op)
+    special = batch.adds.written(op)
     if special is not None:
         return Note(special[0].format(who), op.span), special[1]
     return Note(f"the write by {who}, which is not ordered with it", op.span), ""
@@ -43,7 +43,7 @@ def note_of_read(batch: Batch, granule: int, reader: int) -> Note:
 def note_of_flight(batch: Batch, granule: int) -> tuple[Note, str]:
     """The asynchronous reader that is under way, and what waits for it."""
     op = batch.sites[int(batch.shadow.flight_site[granule])]
-    what, hint = batch.vendor.reading(op)
+    what, hint = batch.adds.reading(op)
     return Note(f"{what} reads it and has not been waited for", op.span), hint
 
 

@@ -224,11 +224,11 @@ def _trap(context: Context, op: LaneOp) -> None:
 
 
 def _await(context: Context, op: LaneOp) -> None:
-    context.batch.vendor.await_(context, op)
+    context.batch.adds.await_(context, op)
 
 
 def _assembly(context: Context, op: LaneOp) -> Iterator[Wait]:
-    yield from context.batch.vendor.assembly(context, op)
+    yield from context.batch.adds.assembly(context, op)
 
 
 HANDLERS: dict[str, Callable[[Context, LaneOp], None]] = {
@@ -244,7 +244,7 @@ HANDLERS: dict[str, Callable[[Context, LaneOp], None]] = {
 def _instruction(context: Context, op: LaneOp) -> Iterator[Wait]:
     _check_machine(context, op)
     entry = instruction(op.attrs["isa"])
-    special = context.batch.vendor.instruction(context, op, entry)
+    special = context.batch.adds.instruction(context, op, entry)
     if special is not None:
         yield from special
     else:

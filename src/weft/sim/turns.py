@@ -68,7 +68,7 @@ class Turns:
     def __init__(self, launch: Launch, numbers: Array) -> None:
         self.launch: Launch = launch
         self.program: LaneProgram = launch.program
-        self.vendor = meaning_of(launch.program.machine.vendor)
+        self.adds = meaning_of(launch.program.machine)
         self.options: Options = launch.options
         self.report: Report = launch.report
         self.numbers = numbers

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from weft.base import Unsupported
 from weft.ir.lane import LaneOp, Parameter
-from weft.machines import part
+from weft.machines import Machine, part
 from weft.targets.instruction import Instruction
 
 from .contexts import Context, Wait
@@ -90,8 +90,8 @@ class _Plain:
 
 
 @lru_cache(maxsize=32)
-def meaning_of(vendor: str) -> Meaning:
-    """What a vendor adds."""
-    found = part("sim", vendor)
+def meaning_of(machine: Machine) -> Meaning:
+    """What the vendor of a machine adds."""
+    found = part("sim", machine)
     adds: Meaning = found.MEANING if found is not None else _Plain()
     return adds

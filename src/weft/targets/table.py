@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
 from weft.machines import MACHINES, Machine
-from weft.machines.vendors import after_joining, part, vendors_with
+from weft.machines.vendors import after_joining, part_of, vendors_with
 
 from .instruction import Instruction
 
@@ -83,7 +83,7 @@ def products(machine: Machine, left: str, right: str, total: str, warps: int = 1
 
 def _add(vendor: str) -> None:
     """The instructions of a vendor."""
-    found = part("targets", vendor)
+    found = part_of("targets", vendor)
     if found is not None:
         add_instructions(vendor, found.INSTRUCTIONS.values())
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from xdsl.ir import Operation, SSAValue
 
-from weft.base import LayoutError, Unsupported
+from weft.base import Unsupported
 from weft.ir import bit_width, int_value, ints_of
 from weft.ir.gpu import MemDescType
 from weft.ir.lane import Value
@@ -28,7 +28,7 @@ from .padding import Gaps, gaps_of, place, place_of_buffer
 from .telling import tell_width
 from .unfit import narrow_copy
 
-__all__ = ["load_tile", "memory_of", "store_tile"]
+__all__ = ["Side", "for_memory", "load_tile", "memory_of", "store_tile"]
 
 ROW = 16
 """Bytes of a row of a matrix that ldmatrix and stmatrix move."""
@@ -41,7 +41,7 @@ def memory_of(value: SSAValue) -> tuple[MemDescType, LinearLayout, int]:
     return type, type.linear, max(1, bit_width(type.element_type) // 8)
 
 
-class _Side:
+class Side:
     """A register layout in a buffer: offsets by register, lane, warp and block, and whose memory it is.
 
     `begin` is where the part begins that is accessed, in bytes, and `rank` is xored to the ranks of its blocks; the
@@ -152,7 +152,7 @@ def _homes(plan: LocalAccess, rank: int) -> dict[str, list[int]]:
     return found if rank or away or list(found["block"]) != list(f2.identity(len(found["block"]))) else {}
 
 
-def _for_memory(c: Context, value: Value, layout: LinearLayout, memory: LinearLayout) -> tuple[Value, LinearLayout]:
+def for_memory(c: Context, value: Value, layout: LinearLayout, memory: LinearLayout) -> tuple[Value, LinearLayout]:
     """A tile such that each element is in a block that can store it to all memory that is to have it.
 
     A block stores to the memory of any other. But where several blocks have copies of the memory, each writes its own:
@@ -184,8 +184,8 @@ def store_tile(
     A matrix instruction is for all lanes and stores all copies; with `first_only` only the first of them counts.
     """
     if c.program.blocks > 1 and layout.has_in("block"):
-        value, layout = _for_memory(c, value, layout, memory)
-    side = _Side(c, layout, memory, width, True, gaps, offset, matrices=not first_only, rank=rank)
+        value, layout = for_memory(c, value, layout, memory)
+    side = Side(c, layout, memory, width, True, gaps, offset, matrices=not first_only, rank=rank)
     vector = 1 << side.plan.access.vector
     ordered = c.build.rename(value, side.order)
     address = side.address(c, base, vector, offset)
@@ -207,7 +207,7 @@ def load_tile(
     rank: int = 0,
 ) -> Value:
     """A tile from a buffer."""
-    side = _Side(c, layout, memory, width, False, gaps, offset, rank=rank)
+    side = Side(c, layout, memory, width, False, gaps, offset, rank=rank)
     vector = 1 << side.plan.access.vector
     address = side.address(c, base, vector, offset)
     if side.plan.access.instruction == "shared":
@@ -256,41 +256,6 @@ def _local_store(c: Context, op: Operation) -> None:
     offset, gaps = c.offset_of(target), gaps_of(type, width)
     rank = c.rank_of(target)
     store_tile(c, c.whole(value), c.layout(value), memory, c[target], width, offset, gaps, rank=rank)
-
-
-@lowering("ttng.async_shared_store")
-def _async_shared_store(c: Context, op: Operation) -> None:
-    """Words of 32 bits, up to four at once, each counted at the mbarrier of the block in whose memory it is to be."""
-    source, target, barrier = op.operands
-    if c.program.blocks == 1:
-        raise Unsupported(
-            "an asynchronous store in a kernel of one block each", c.program.target, c.build.span,
-            hint="launch it with num_ctas=2 or more, or store what is for the block itself by memory.store(value)",
-        )  # fmt: skip
-    type, memory, width = memory_of(target)
-    value, layout = _for_memory(c, c.whole(source), c.layout(source), memory)
-    side = _Side(c, layout, memory, width, True, gaps_of(type, width), c.offset_of(target), False, c.rank_of(target))
-    vector = 1 << side.plan.access.vector
-    size = vector * width
-    if size < 4:
-        raise LayoutError(
-            f"an asynchronous store sends words of 4 bytes, and a thread holds {vector} element(s) of {width} bytes "
-            "that follow each other in shared memory",
-            c.build.span,
-            hint=f"a layout whose threads hold {4 // width} elements or more along the memory's fastest dimension",
-        )
-    words = c.build.rename(value, side.order)
-    if words.elem == "i1":
-        words = c.build.op("arith.extui", [words], "i8")
-    count = len(side.order) * width // 4
-    if width != 4:
-        words = c.build.add("pack" if width < 4 else "unpack", [words], [("i32", count)]).result
-    address = side.address(c, c[target], vector, c.offset_of(target), side.in_home(c, c[target], vector))
-    counted = side.in_home(c, c[barrier], vector)
-    active = c.all_of([*c.once(layout), *side.first_block(c)])
-    active = c.build.constant("i1", 1) if active is None else active
-    name = f"st.async{f'.v{size // 4}' if size > 4 else ''}.b32"
-    c.build.instruction(name, [address, words, counted, active])
 
 
 @lowering("ttg.memdesc_index")
@@ -360,7 +325,7 @@ def _async_copy(c: Context, op: Operation) -> None:
     order, vector = access_order(c, pointer, mask, 8 * width)
     if c.program.blocks > 1 and as_in_memory(layout, memory) != layout:
         raise Unsupported("copies to another block's shared memory", c.program.target, c.build.span, hint=SAME)
-    side, together = _Side(c, layout, memory, width, True, gaps), vector
+    side, together = Side(c, layout, memory, width, True, gaps), vector
     vector = min([vector, *(size // width for gap in gaps for size in gap)])
     begin = c.offset_of(target) // width
     offsets = [f2.multiply(side.columns, r) for r in order]

@@ -9,13 +9,13 @@ from xdsl.ir import Attribute, Operation
 from weft.ir.lane import LaneProgram
 
 from ..context import Context
-from . import bulk, mbarriers, specialize, tensormaps, warpgroup
+from . import bulk, mbarriers, sent, specialize, tensormaps, warpgroup
 from .fences import insert_fences
 from .table import LOWERINGS
 
 __all__ = ["FAMILIES", "LOWERING"]
 
-FAMILIES = (bulk, mbarriers, specialize, tensormaps, warpgroup)
+FAMILIES = (bulk, mbarriers, sent, specialize, tensormaps, warpgroup)
 """Imported to fill the table."""
 
 

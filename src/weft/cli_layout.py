@@ -143,8 +143,8 @@ def _show(options: argparse.Namespace) -> int:
     elif not (options.svg or options.html):
         colour = _colours(options.color)
         for text, one, own in shown:
-            known = view.name_of(one, own)
-            print(text + (f"\n= {known}" if known else ""))
+            named = view.name_of(one, own)
+            print(text + (f"\n= {named}" if named else ""))
             print(view.placed(text, lambda: _text(one, own, kind, options, colour)))
     return 0
 

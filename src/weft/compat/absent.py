@@ -255,14 +255,14 @@ def _refusal(name: _Unsupported, kind: type[Unsupported] = Unsupported) -> Unsup
 
 def add_names(module: ModuleType, name: str) -> None:
     """Give a module the names that Triton's module `name` has besides."""
-    for own, what in MODULES.get(name, {}).items():
+    for own, owner in MODULES.get(name, {}).items():
         if own not in vars(module):
-            setattr(module, own, _Unsupported(own, (), {"__module__": name, "__doc__": what}))
+            setattr(module, own, _Unsupported(own, (), {"__module__": name, "__doc__": owner}))
 
 
 def make_module(name: str) -> ModuleType:
     """A module that consists of such names."""
-    made = ModuleType(name, f"Names of {name} that Weft has nothing for.")
-    made.__path__ = []
-    add_names(made, name)
-    return made
+    module = ModuleType(name, f"Names of {name} that Weft has nothing for.")
+    module.__path__ = []
+    add_names(module, name)
+    return module

@@ -146,18 +146,18 @@ class _Finder(MetaPathFinder):
         if name != "triton" and not name.startswith("triton."):
             return None
         where = _target(name)
-        found = _found(where)
-        if found is None and name in MODULES:
+        weft_spec = _found(where)
+        if weft_spec is None and name in MODULES:
             return ModuleSpec(name, _AbsentLoader(), is_package=True)
-        if found is None:
-            for absent, what in ABSENT.items():
+        if weft_spec is None:
+            for absent, owner in ABSENT.items():
                 if name == absent or name.startswith(absent + "."):
                     raise ModuleNotFoundError(
-                        f"{name} is not there: Weft, which runs as triton here, has no {what}", name=name
+                        f"{name} is not there: Weft, which runs as triton here, has no {owner}", name=name
                     )
             return None
-        spec = ModuleSpec(name, _AliasLoader(where), is_package=found.submodule_search_locations is not None)
-        spec.origin = found.origin
+        spec = ModuleSpec(name, _AliasLoader(where), is_package=weft_spec.submodule_search_locations is not None)
+        spec.origin = weft_spec.origin
         return spec
 
     def find_distributions(self, context: Any = DistributionFinder.Context()) -> Iterable[Distribution]:  # noqa: B008

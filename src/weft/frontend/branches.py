@@ -332,12 +332,12 @@ def _in_branch(frame: Frame, value: Any, branch: _Branch) -> Any:
 
 def last_assignment(statements: list[ast.stmt], name: str) -> ast.AST | None:
     """The last place in some statements where a name is assigned."""
-    found = None
+    last = None
     for statement in statements:
         for node in ast.walk(statement):
             if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Store):
-                found = node
-    return found
+                last = node
+    return last
 
 
 def _set_at(frame: Frame, statements: list[ast.stmt], name: str) -> Callable[[], Note | None]:

@@ -159,17 +159,17 @@ def _call_host(frame: Frame, fn: Callable[..., Any], args: list[Any], kwargs: di
         raise _host_error(frame, fn, [*args, *kwargs.values()], error) from error
 
 
-def _host_error(frame: Frame, fn: Callable[..., Any], given: list[Any], error: Exception) -> CompilationError:
+def _host_error(frame: Frame, fn: Callable[..., Any], arguments: list[Any], error: Exception) -> CompilationError:
     """The error for a Python function that failed; where it was given a tensor, that is what is wrong."""
     name = getattr(fn, "__name__", "this function")
     text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-    found = next((v for v in given if isinstance(v, core.tensor)), None)
-    if found is None or not isinstance(error, TypeError):
+    tile = next((v for v in arguments if isinstance(v, core.tensor)), None)
+    if tile is None or not isinstance(error, TypeError):
         return frame.error(text)
     if fn in (core.range, core.static_range):
-        return frame.error(f"{name}() needs a value known at compile time, found {describe(found)}", hint=_UNROLLED)
+        return frame.error(f"{name}() needs a value known at compile time, found {describe(tile)}", hint=_UNROLLED)
     return frame.error(
-        f"`{name}` runs while the kernel is compiled, and cannot take {describe(found)} ({text})",
+        f"`{name}` runs while the kernel is compiled, and cannot take {describe(tile)} ({text})",
         hint=f"in a kernel, tl.{name} or libdevice.{name} computes on tensors" if hasattr(math, name) else None,
     )
 
@@ -179,8 +179,8 @@ def _wrong_kind(
 ) -> CompilationError | AttributeError:
     """The error for a builtin that stumbled over an argument of a kind it cannot take (a module, a type, None, ...)."""
     culprit = getattr(error, "obj", None)
-    given = any(unwrap(value) is culprit for value in (*args, *kwargs.values()))  # a layout, say
-    if not given and not isinstance(culprit, (core.base_value, core.base_type, *_HOST_KINDS)):
+    is_argument = any(unwrap(value) is culprit for value in (*args, *kwargs.values()))  # a layout, say
+    if not is_argument and not isinstance(culprit, (core.base_value, core.base_type, *_HOST_KINDS)):
         return error
     return _cannot_take(frame, fn, args, kwargs)
 
@@ -188,8 +188,8 @@ def _wrong_kind(
 def _cannot_take(frame: Frame, fn: Any, args: list[Any], kwargs: dict[str, Any]) -> CompilationError:
     """The error for a builtin in which one of these arguments went wrong, nobody has said how."""
     name = getattr(fn, "__name__", "this function")
-    given = [describe(a) for a in args] + [f"{k} = {describe(v)}" for k, v in kwargs.items()]
-    error = frame.error(f"`{name}` cannot take these arguments: {', '.join(given) or 'none'}")
+    described = [describe(a) for a in args] + [f"{k} = {describe(v)}" for k, v in kwargs.items()]
+    error = frame.error(f"`{name}` cannot take these arguments: {', '.join(described) or 'none'}")
     error.hint = error.hint or called_as(fn, name)
     return error
 

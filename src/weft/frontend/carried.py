@@ -40,12 +40,12 @@ __all__ = ["Carried", "unset"]
 
 def assigned_names(statements: Sequence[ast.stmt]) -> dict[str, ast.AST]:
     """The names that statements assign, in order, each with the last place that does."""
-    found: dict[str, ast.AST] = {}
+    by_name: dict[str, ast.AST] = {}
     for statement in statements:
         for node in ast.walk(statement):
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-                found[node.id] = node
-    return found
+                by_name[node.id] = node
+    return by_name
 
 
 def unset(frame: Frame, name: str, kind: Any, loops: Sequence[Carried]) -> Any:
@@ -77,8 +77,8 @@ def _held(value: Any) -> Any:
 
 def _without_doubt(what: Any) -> Any:
     """The type of a variable, of its value or of its type in the loop, whether it may be unset or not."""
-    held = _held(what)
-    kind = held if isinstance(held, core.base_type) else getattr(held, "type", None)
+    value = _held(what)
+    kind = value if isinstance(value, core.base_type) else getattr(value, "type", None)
     kind = kind.kind if isinstance(kind, MaybeType) else kind
     return kind if kind is None else kind._as_carried()
 
@@ -126,10 +126,10 @@ class Carried:
         value.
         """
         if type(value) is Unavailable:
-            held = value.held
-            if held is None or isinstance(held, Maybe) or not self.frame.trace.options.debug:
-                return held
-            return maybe(self.frame.builder, held, MaybeType(held.type, value.reason))
+            initial = value.held
+            if initial is None or isinstance(initial, Maybe) or not self.frame.trace.options.debug:
+                return initial
+            return maybe(self.frame.builder, initial, MaybeType(initial.type, value.reason))
         if isinstance(value, core.constexpr | core.tuple) and not self.frame.is_constant(name):
             value = as_variable(self.frame, value)
         return value if isinstance(value, core.base_value) and flatten([value]) else None
@@ -234,8 +234,8 @@ class Carried:
         """Whether a variable that has a value before the loop may have none after an iteration, but for that is the
         same.
         """
-        held, kind = _held(now), self.kind_of(name)
-        return isinstance(held, Maybe) and not isinstance(kind, MaybeType) and _stays(kind, held.value.type)
+        value, kind = _held(now), self.kind_of(name)
+        return isinstance(value, Maybe) and not isinstance(kind, MaybeType) and _stays(kind, value.value.type)
 
     def _set_aside(self, name: str, value: Any) -> None:
         """Let a variable go round for the iterations only, leaving this value; after the loop it is another one."""

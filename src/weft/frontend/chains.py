@@ -82,9 +82,9 @@ def _cut(chain: list[_Link]) -> scf.IfOp:
     builder.create(scf.YieldOp, poison(builder, [v.type for v in last.results]))
     count, blocks = len(first.results), {moved, *map(_block, chain)}
     _hand_up(chain, handed)
-    for value, here in zip(handed, first.results[count + 1 :], strict=True):
-        results = [here if v is value else v for v in results]
-        value.replace_uses_with_if(here, lambda use: _stands_in(use.operation, blocks) is moved)
+    for value, result in zip(handed, first.results[count + 1 :], strict=True):
+        results = [result if v is value else v for v in results]
+        value.replace_uses_with_if(result, lambda use: _stands_in(use.operation, blocks) is moved)
     then = Block()
     Builder.at_end(then, first.location).create(scf.YieldOp, first.results[:count])
     Builder.at_end(moved, first.location).create(scf.YieldOp, results)
@@ -111,8 +111,8 @@ def _results_on_the_way(chain: list[_Link]) -> list[SSAValue]:
     """What the first link gives on the way through the chain, as it stands in the last one or on the way."""
     results = list(_yielded(chain[0]))
     for link in chain[1:]:
-        given = _yielded(link)
-        results = [given[v.index] if isinstance(v, OpResult) and v.op is link.op else v for v in results]
+        yielded = _yielded(link)
+        results = [yielded[v.index] if isinstance(v, OpResult) and v.op is link.op else v for v in results]
     return results
 
 
@@ -144,16 +144,16 @@ def _used_of_the_way(chain: list[_Link], moved: Block, results: Sequence[SSAValu
     """
     levels = {_block(link): level for level, link in enumerate(chain)}
     blocks = {moved, *levels}
-    found: dict[SSAValue, int] = {}
+    level_of: dict[SSAValue, int] = {}
     for block, level in levels.items():
         for value in (v for op in block.ops for v in op.results):
             if any(_stands_in(use.operation, blocks) is moved for use in value.uses):
-                found[value] = level
+                level_of[value] = level
     for value in results:
         level_of_owner = levels.get(value.op.parent) if isinstance(value, OpResult) and value.op.parent else None
         if level_of_owner is not None:
-            found[value] = level_of_owner
-    return found
+            level_of[value] = level_of_owner
+    return level_of
 
 
 def _hand_up(chain: list[_Link], handed: Mapping[SSAValue, int]) -> None:
@@ -162,8 +162,8 @@ def _hand_up(chain: list[_Link], handed: Mapping[SSAValue, int]) -> None:
     done: SSAValue | None = None
     for level in reversed(range(len(chain))):
         op, side = chain[level]
-        here = [v for v, made_at in handed.items() if made_at >= level]
-        kinds = [i1, *(v.type for v in here)]
+        passed = [v for v, made_at in handed.items() if made_at >= level]
+        kinds = [i1, *(v.type for v in passed)]
         for number, region in enumerate(op.regions):
             if not region.blocks:
                 region.add_block(Block())
@@ -175,7 +175,7 @@ def _hand_up(chain: list[_Link], handed: Mapping[SSAValue, int]) -> None:
                 end.operands = (*end.operands, builder.constant(1, i1), *poison(builder, kinds[1:]))
                 continue
             flag = done if done is not None else builder.constant(0, i1)
-            end.operands = (*end.operands, flag, *(below.get(v, v) for v in here))
+            end.operands = (*end.operands, flag, *(below.get(v, v) for v in passed))
         count = len(op.results)
         op.results = SSAValues((*op.results, *(OpResult(kind, op, count + i) for i, kind in enumerate(kinds))))
-        done, below = op.results[count], dict(zip(here, op.results[count + 1 :], strict=True))
+        done, below = op.results[count], dict(zip(passed, op.results[count + 1 :], strict=True))

@@ -102,10 +102,10 @@ class _Parameters:
         return kind._unflatten_ir(arguments, self.first[path])[0]
 
 
-def _argument_attributes(parameters: _Parameters, given: dict[Path, Any]) -> ArrayAttr[DictionaryAttr]:
+def _argument_attributes(parameters: _Parameters, attributes_of: dict[Path, Any]) -> ArrayAttr[DictionaryAttr]:
     """What specialisation knows about the arguments, `{tt.divisibility = 16 : i32}`."""
     dictionaries: list[dict[str, Attribute]] = [{} for _ in parameters.ir_types]
-    for path, pairs in given.items():
+    for path, pairs in attributes_of.items():
         if path in parameters.first:
             for name, value in pairs:
                 dictionaries[parameters.first[path]][name] = attrs.i32_attr(int(value))

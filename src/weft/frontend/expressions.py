@@ -239,14 +239,16 @@ def get_attribute(frame: Frame, owner: Any, name: str, node: ast.AST) -> Any:
 
 
 def _no_attribute(frame: Frame, owner: Any, name: str, node: ast.AST) -> Exception:
-    what = describe(owner)
+    owner_name = describe(owner)
     module = getattr(owner, "__name__", None)
     if module is not None and not isinstance(owner, (JITCallable, type)):
-        what = f"module `{module.replace('weft.language', core.dtype.package)}`"
-    known = [n for n in dir(owner) if not n.startswith("_")]
+        owner_name = f"module `{module.replace('weft.language', core.dtype.package)}`"
+    attributes = [n for n in dir(owner) if not n.startswith("_")]
     if isinstance(owner, core.tuple) and owner._type is not None:
-        known += [f for f in owner._type.fields if f]
-    return frame.error(f"{what} has no attribute `{name}`", node, like=AttributeError, hint=did_you_mean(name, known))
+        attributes += [f for f in owner._type.fields if f]
+    return frame.error(
+        f"{owner_name} has no attribute `{name}`", node, like=AttributeError, hint=did_you_mean(name, attributes)
+    )
 
 
 @evaluates(ast.Subscript)

@@ -256,10 +256,10 @@ class Frame:
         """Which variables of the function are read later."""
         definition: Any = self.fn.parse().body[0]
         body: list[ast.stmt] = definition.body
-        known = self.trace.liveness.get(id(body))
-        if known is None:
-            known = self.trace.liveness[id(body)] = Liveness(body)
-        return known
+        liveness = self.trace.liveness.get(id(body))
+        if liveness is None:
+            liveness = self.trace.liveness[id(body)] = Liveness(body)
+        return liveness
 
     def is_constant(self, name: str) -> bool:
         """Whether a variable is annotated as constexpr, as a parameter or where it is defined."""
@@ -337,8 +337,8 @@ class Frame:
         types = [getattr(v, "type", None) for v in self.scope.values()]
         ways = [t.way_out for t in types if isinstance(t, core.base_type) and t.way_out and str(t) in message]
         hint = ways[0] if ways else hint or way_out(self, message, node)
-        made = kind(message, self.span(node), source_line=self.source_line(node), notes=notes, hint=hint)
-        return made.likened(like)
+        error = kind(message, self.span(node), source_line=self.source_line(node), notes=notes, hint=hint)
+        return error.likened(like)
 
     # -- calls of jit functions --------------------------------------------------------------------------------
 

@@ -82,42 +82,42 @@ class Liveness:
         return self._bits.setdefault(name, len(self._bits))
 
     def _reads(self, *nodes: ast.AST | None) -> int:
-        found = 0
+        bits = 0
         for node in nodes:
             for part in ast.walk(node) if node is not None else ():
                 if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load):
-                    found |= 1 << self._bit(part.id)
-        return found
+                    bits |= 1 << self._bit(part.id)
+        return bits
 
     def _sets(self, *nodes: ast.AST | None) -> int:
-        found = 0
+        bits = 0
         for node in nodes:
             for part in ast.walk(node) if node is not None else ():
                 if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store):
-                    found |= 1 << self._bit(part.id)
-        return found
+                    bits |= 1 << self._bit(part.id)
+        return bits
 
     def _summary(self, node: ast.stmt) -> tuple[int, int]:
         """What a statement reads before it sets it, and what it sets on every path."""
-        known = self._summaries.get(id(node))
-        if known is None:
-            known = self._summaries[id(node)] = self._simple(node)
-        return known
+        summary = self._summaries.get(id(node))
+        if summary is None:
+            summary = self._summaries[id(node)] = self._simple(node)
+        return summary
 
     def _named(self, *nodes: ast.AST | None) -> int:
         """What expressions set by `:=` on every path."""
-        found, work = 0, list(nodes)
+        bits, work = 0, list(nodes)
         while work:
             part = work.pop()
             if isinstance(part, ast.NamedExpr):
-                found |= 1 << self._bit(part.target.id)
+                bits |= 1 << self._bit(part.target.id)
             if isinstance(part, ast.IfExp):
                 work.append(part.test)
             elif isinstance(part, ast.BoolOp):
                 work.append(part.values[0])
             elif part is not None and not isinstance(part, ast.ListComp):
                 work += ast.iter_child_nodes(part)
-        return found
+        return bits
 
     def _simple(self, node: ast.stmt) -> tuple[int, int]:
         reads, sets = self._reads(node), self._named(node)

@@ -113,8 +113,8 @@ def undefined_name(frame: Frame, name: str, node: ast.AST) -> CompilationError:
     elif hasattr(builtins, name):
         hint = f"Python's `{name}` does not work in kernels; compute with it before the launch, and pass the result"
     else:
-        known = {**frame.fn.__globals__, **frame.nonlocals, **frame.scope, **BUILTIN_FUNCTIONS}
-        hint = None if name in frame.fn.assigned else did_you_mean(name, known)
+        visible = {**frame.fn.__globals__, **frame.nonlocals, **frame.scope, **BUILTIN_FUNCTIONS}
+        hint = None if name in frame.fn.assigned else did_you_mean(name, visible)
         if hint is None and name in frame.fn.fn.__code__.co_freevars:
             hint = f"the enclosing function had not set `{name}` when the kernel was compiled"
     if name in frame.fn.assigned:

@@ -109,14 +109,14 @@ def _known_result(value: Any) -> Any:
     if isinstance(value, core.tuple):
         return map_tuple(value, _known_result)
     if type(value) is core.tensor and not value.type.is_block() and isinstance(value.handle.owner, arith.ConstantOp):
-        held = value.handle.owner.value
-        if isinstance(held, IntegerAttr):
-            bits = held.value.data
+        constant = value.handle.owner.value
+        if isinstance(constant, IntegerAttr):
+            bits = constant.value.data
             if value.type.is_int_unsigned():
                 bits %= 1 << value.type.int_bitwidth
             return core.constexpr(bool(bits) if value.type.is_int1() else bits)
-        if isinstance(held, FloatAttr):
-            return core.constexpr(held.value.data)
+        if isinstance(constant, FloatAttr):
+            return core.constexpr(constant.value.data)
     return value
 
 

@@ -43,5 +43,7 @@ _ADVICE: dict[str, tuple[str, str]] = {
 def unsupported_syntax(node: ast.AST, span: Span, source_line: str | None) -> UnsupportedLanguageConstruct:
     """The error for a kind of node that is not part of the language."""
     kind = type(node).__name__
-    what, hint = _ADVICE.get(kind, (f"`{kind}`", None))
-    return UnsupportedLanguageConstruct(f"{what} cannot be used in a kernel", span, source_line=source_line, hint=hint)
+    construct, hint = _ADVICE.get(kind, (f"`{kind}`", None))
+    return UnsupportedLanguageConstruct(
+        f"{construct} cannot be used in a kernel", span, source_line=source_line, hint=hint
+    )

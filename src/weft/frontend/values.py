@@ -106,11 +106,11 @@ def unflatten(types: Sequence[Any], handles: Sequence[SSAValue]) -> list[Any]:
     """Values of these types over these SSA values."""
     values = []
     cursor = 0
-    given = list(handles)
+    all_handles = list(handles)
     for kind in types:
-        value, cursor = kind._unflatten_ir(given, cursor)
+        value, cursor = kind._unflatten_ir(all_handles, cursor)
         values.append(value)
-    assert cursor == len(given), f"{len(given) - cursor} SSA values are left over"
+    assert cursor == len(all_handles), f"{len(all_handles) - cursor} SSA values are left over"
     return values
 
 

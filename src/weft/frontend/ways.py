@@ -127,11 +127,13 @@ def way_out(frame: Frame, message: str, node: ast.AST | None) -> str | None:
 
 def _hint(frame: Frame, message: str, node: ast.AST | None) -> str | None:
     called = _how_called(frame, node) if isinstance(node, ast.Call) else None
-    found = _CLASS.search(message)
-    if found is not None:
-        prints = found[1] == "str" and called is not None and "(prefix, *args" in called
+    class_named = _CLASS.search(message)
+    if class_named is not None:
+        prints = class_named[1] == "str" and called is not None and "(prefix, *args" in called
         return (
-            'text comes first and alone: tl.device_print("n, m:", n, m)' if prints else _VALUES.get(found[1], _NUMBERS)
+            'text comes first and alone: tl.device_print("n, m:", n, m)'
+            if prints
+            else _VALUES.get(class_named[1], _NUMBERS)
         )
     if called is not None and re.search(r"these arguments: |\(\) (?:takes|got|missing)|__init__\(\)", message):
         number = re.search(r"these arguments: (?:constexpr |a scalar )\w+", message) and "(shape, " in called

@@ -153,13 +153,13 @@ class tensor_descriptor_im2col(tensor_descriptor):
 def _from_signature(block: block_type, layout: str, images: int = 0) -> tensor_descriptor_type:
     """The type that a signature names by its block and the text of its layout, and the dimensions of images."""
     try:
-        found = eval(layout, {"__builtins__": {}, "NVMMASharedLayout": NVMMASharedLayout})
+        layout_object = eval(layout, {"__builtins__": {}, "NVMMASharedLayout": NVMMASharedLayout})
     except (SyntaxError, NameError, TypeError) as error:
         text = f"{layout!r} is not the layout of a descriptor: expected NVMMASharedLayout(...)"
         raise CompilationError(text) from error
     rank = images or len(block.shape)
-    made = tensor_descriptor_im2col_type if images else tensor_descriptor_type
-    return made(block, tuple_type([int32] * rank), tuple_type([int64] * rank), found)
+    cls = tensor_descriptor_im2col_type if images else tensor_descriptor_type
+    return cls(block, tuple_type([int32] * rank), tuple_type([int64] * rank), layout_object)
 
 
 laid_descriptors.append(_from_signature)

@@ -26,8 +26,8 @@ def layouts_differ(operation: str, left: distributed_type, right: distributed_ty
     lines += _shown(f"  {first} {list(left.shape)}", left.layout, left.shape)
     lines += _shown(f"  {second} {list(right.shape)}", right.layout, right.shape)
     free = ""
-    known = left.shape == right.shape and not unresolved(left.layout) and not unresolved(right.layout)
-    if known and left.layout.to_linear(left.shape) == right.layout.to_linear(right.shape):
+    resolved = left.shape == right.shape and not unresolved(left.layout) and not unresolved(right.layout)
+    if resolved and left.layout.to_linear(left.shape) == right.layout.to_linear(right.shape):
         lines.append("  both put every element in the same place, under two names")
         free = ", assert_trivial=True"
     return LayoutError(
@@ -51,17 +51,19 @@ def check_threads(layout: DistributedLayout, shape: Sequence[int], warps: int, l
         return
     linear: LinearLayout = layout.to_linear(shape)
     have = {dim: linear.in_dims.get(dim, 1) for dim in ("lane", "warp", "block")}
-    for dim, wanted, what, option in (
+    for dim, wanted, threads, option in (
         ("lane", lanes, "threads in a warp", "threads_per_warp"),
         ("warp", warps, "warps", "warps_per_cta"),
         ("block", ctas, "blocks in a cluster", "cga_layout"),
     ):
         if have[dim] != wanted:
-            raise _wrong_number(layout, dim, have[dim], wanted, what, option)
+            raise _wrong_number(layout, dim, have[dim], wanted, threads, option)
 
 
-def _wrong_number(layout: DistributedLayout, dim: str, have: int, wanted: int, what: str, option: str) -> LayoutError:
-    here = {"lane": f"a warp has {wanted}", "warp": f"there are {wanted} here", "block": f"the cluster has {wanted}"}
+def _wrong_number(
+    layout: DistributedLayout, dim: str, have: int, wanted: int, threads: str, option: str
+) -> LayoutError:
+    facts = {"lane": f"a warp has {wanted}", "warp": f"there are {wanted} here", "block": f"the cluster has {wanted}"}
     hints = {
         "lane": f"the entries of threads_per_warp must multiply to {wanted}",
         "warp": f"the entries of warps_per_cta must multiply to {wanted}, or launch with num_warps={have}",
@@ -71,4 +73,4 @@ def _wrong_number(layout: DistributedLayout, dim: str, have: int, wanted: int, w
     product = (
         f"; {option} is {' * '.join(map(str, own))} = {prod(own)}" if own and len(own) > 1 and dim != "block" else ""
     )
-    return LayoutError(f"the layout {layout!r} is for {have} {what}, and {here[dim]}{product}", hint=hints[dim])
+    return LayoutError(f"the layout {layout!r} is for {have} {threads}, and {facts[dim]}{product}", hint=hints[dim])

@@ -17,27 +17,27 @@ __all__ = ["check_operands", "check_precision"]
 
 def check_operands(name: str, a: Any, b: Any, acc: Any, family: type[DistributedLayout]) -> DistributedLayout:
     """The layout of the accumulator, where operands and accumulator fit together. LayoutError where they do not."""
-    for what, value in (("a", a), ("b", b), ("acc", acc)):
+    for operand, value in (("a", a), ("b", b), ("acc", acc)):
         if not isinstance(value, tensor) or not block_shape(value):
-            raise TypeError(f"{name}: `{what}` must be a tensor, got {value}")
+            raise TypeError(f"{name}: `{operand}` must be a tensor, got {value}")
     layout = layout_of(acc.type)
     if not isinstance(layout, family):
         raise LayoutError(f"{name}: `acc` must have a layout of the class {family.__name__}, it has {layout!r}")
-    for index, what, value in ((0, "a", a), (1, "b", b)):
+    for index, operand, value in ((0, "a", a), (1, "b", b)):
         own = layout_of(value.type)
         wanted = f"gl.DotOperandLayout({index}, {layout!r}, k_width)"
-        hint = f"gl.convert_layout({what}, {wanted}), or load it from shared memory in that layout"
+        hint = f"gl.convert_layout({operand}, {wanted}), or load it from shared memory in that layout"
         if not isinstance(own, DotOperandLayout):
-            raise LayoutError(f"{name}: `{what}` must have a DotOperandLayout, it has {own!r}", hint=hint)
+            raise LayoutError(f"{name}: `{operand}` must have a DotOperandLayout, it has {own!r}", hint=hint)
         if own.operand_index != index:
             raise LayoutError(
-                f"{name}: `{what}` must have operand_index {index}, its layout is that of operand "
+                f"{name}: `{operand}` must have operand_index {index}, its layout is that of operand "
                 f"{own.operand_index}: {own!r}",
                 hint=hint,
             )
         if own.parent != layout:
             raise LayoutError(
-                f"{name}: `{what}` is an operand of another product: its parent is {own.parent!r}, `acc` has "
+                f"{name}: `{operand}` is an operand of another product: its parent is {own.parent!r}, `acc` has "
                 f"{layout!r}",
                 hint=hint,
             )

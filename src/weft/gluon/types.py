@@ -145,9 +145,9 @@ class shared_memory_descriptor_type(base_type):
         self.layout: SharedLayout = unwrap(layout)
         self.alloc_shape: list[int] = unwrap_shape(alloc_shape)
         if not isinstance(self.layout, SharedLayout):
-            what = f"the register layout {layout!r}" if isinstance(self.layout, DistributedLayout) else repr(layout)
+            shown = f"the register layout {layout!r}" if isinstance(self.layout, DistributedLayout) else repr(layout)
             raise hinted(
-                TypeError(f"the layout of shared memory must be a layout of shared memory, got {what}"),
+                TypeError(f"the layout of shared memory must be a layout of shared memory, got {shown}"),
                 "SwizzledSharedLayout, NVMMASharedLayout, PaddedSharedLayout or SharedLinearLayout",
             )
         self._ir: Any = None

@@ -114,21 +114,21 @@ def _constructor(name: str, fields: Mapping[str, Any], defaults: Mapping[str, An
     """An `__init__` that takes the fields in order or by name."""
 
     def init(self: Any, *args: Any, **kwargs: Any) -> None:
-        given = dict(zip(fields, args, strict=False))
+        by_name = dict(zip(fields, args, strict=False))
         problem = None
         if len(args) > len(fields):
             problem = f"takes {len(fields)} arguments, got {len(args)}"
         for key in kwargs:
-            if key in given:
+            if key in by_name:
                 problem = f"got multiple values for argument {key!r}"
             elif key not in fields:
                 problem = f"got an unexpected keyword argument {key!r}"
-        given = {**defaults, **given, **kwargs}
-        missing = [key for key in fields if key not in given]
+        by_name = {**defaults, **by_name, **kwargs}
+        missing = [key for key in fields if key not in by_name]
         if problem is not None or missing:
             raise TypeError(f"{name}({', '.join(fields)}) {problem or f'missing required argument: {missing[0]!r}'}")
         for key in fields:
-            setattr(self, key, _as_value(given[key]))
+            setattr(self, key, _as_value(by_name[key]))
 
     return init
 

@@ -66,11 +66,11 @@ def _unwrap(value: Any) -> Any:
         items = [_unwrap(v) for v in value]
         return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
     if _is_language_tuple(value):
-        known = tuple(_unwrap(v) for v in value.values)
-        if any(hasattr(v, "_flatten_ir") for v in known):
+        values = tuple(_unwrap(v) for v in value.values)
+        if any(hasattr(v, "_flatten_ir") for v in values):
             return value
         of = getattr(value._type, "of", None)
-        return known if of is None else of._make(known)
+        return values if of is None else of._make(values)
     return value
 
 
@@ -359,9 +359,9 @@ class JITCallable:
 
     def current_key(self) -> str:
         """The cache key, made again if what it covers has changed."""
-        known = self._hash
-        if known is not None and not self.has_changed():
-            return known
+        key = self._hash
+        if key is not None and not self.has_changed():
+            return key
         self.reset()
         return self.cache_key
 
@@ -433,15 +433,15 @@ def _nothing() -> None:
     """Stands where there is no function."""
 
 
-def _names(given: Any, what: str) -> tuple[int | str, ...]:
+def _names(value: Any, option: str) -> tuple[int | str, ...]:
     """Names or positions of parameters. DefinitionError for what is no list of such."""
     try:
-        found = (given,) if isinstance(given, str) else tuple(given)
+        names = (value,) if isinstance(value, str) else tuple(value)
     except TypeError:
-        found = (None,)
-    if any(isinstance(n, bool) or not isinstance(n, (int, str)) for n in found):
-        raise DefinitionError(f"{what} is a list of names or positions of parameters, got {given!r}")
-    return found
+        names = (None,)
+    if any(isinstance(n, bool) or not isinstance(n, (int, str)) for n in names):
+        raise DefinitionError(f"{option} is a list of names or positions of parameters, got {value!r}")
+    return names
 
 
 @dataclass(frozen=True, slots=True)

@@ -106,8 +106,8 @@ class dtype(base_type):
             self.primitive_bitwidth, self.fp_mantissa_width, self.exponent_bias, _ = _FLOATS[name]
             self.itemsize = self.primitive_bitwidth // 8
         elif name != "void":
-            known = self.SINT_TYPES + self.UINT_TYPES + self.FP_TYPES + self.OTHER_TYPES
-            raise ValueError(f"unknown element type {name!r}: known are {', '.join(known)}")
+            names = self.SINT_TYPES + self.UINT_TYPES + self.FP_TYPES + self.OTHER_TYPES
+            raise ValueError(f"unknown element type {name!r}: known are {', '.join(names)}")
 
     # Questions by name.
 
@@ -300,8 +300,8 @@ class pointer_type(dtype):
         self.element_ty = element_ty
         self.address_space: int = address_space.value if isinstance(address_space, constexpr) else address_space
         if isinstance(self.address_space, bool) or not isinstance(self.address_space, int):
-            found = type(self.address_space).__name__
-            raise TypeError(f"address_space has type `{found}`; expected `int`.")
+            kind = type(self.address_space).__name__
+            raise TypeError(f"address_space has type `{kind}`; expected `int`.")
         self.const: bool = const.value if isinstance(const, constexpr) else const
         self.of_bool = of_bool
         self.name = f"{'const_' if self.const else ''}pointer<{element_ty}>"
@@ -457,12 +457,12 @@ class block_type(dtype):
 @lru_cache(maxsize=4096)
 def block_of(element_ty: dtype, shape: tuple[int, ...]) -> block_type:
     """The tile type of a shape that is known to be right, made once (`block_type` checks and makes anew)."""
-    made = block_type.__new__(block_type)
-    made.element_ty, made.shape, made.numel = element_ty, shape, prod(shape)
-    made._ir = made._name = made._const_shape = None
-    if made.numel > TRITON_MAX_TENSOR_NUMEL:
-        raise _too_large(made.numel)
-    return made
+    block = block_type.__new__(block_type)
+    block.element_ty, block.shape, block.numel = element_ty, shape, prod(shape)
+    block._ir = block._name = block._const_shape = None
+    if block.numel > TRITON_MAX_TENSOR_NUMEL:
+        raise _too_large(block.numel)
+    return block
 
 
 class slice_type(dtype):
@@ -505,7 +505,7 @@ _INTS[1, False] = int1
 def get_int_dtype(bitwidth: int, signed: bool) -> dtype:
     """The integer type of this width and sign (a single bit has no sign)."""
     bitwidth = bitwidth.value if isinstance(bitwidth, constexpr) else bitwidth
-    found = _INTS.get((bitwidth, bool(signed) and bitwidth != 1))
-    if found is None:
+    type = _INTS.get((bitwidth, bool(signed) and bitwidth != 1))
+    if type is None:
         raise ValueError(f"Unsupported bitwidth {bitwidth} and signedness {signed}")
-    return found
+    return type

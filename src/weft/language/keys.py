@@ -109,9 +109,9 @@ _tokens: dict[int, tuple[Any, str]] = {}
 
 def _token(value: Any) -> str:
     """A text that an object has for itself, and that no other process finds."""
-    known = _tokens.get(id(value))
-    if known is not None and (known[0]() if isinstance(known[0], weakref.ref) else known[0]) is value:
-        return known[1]
+    kept = _tokens.get(id(value))
+    if kept is not None and (kept[0]() if isinstance(kept[0], weakref.ref) else kept[0]) is value:
+        return kept[1]
     token = f"{_process}.{next(_numbers)}"
     number = id(value)
     try:
@@ -218,8 +218,8 @@ class Keys:
             return "method", self.of(value.__self__), self.of(value.__func__)
         if isinstance(value, BuiltinFunctionType):
             owner = value.__self__
-            known = owner is None or isinstance(owner, ModuleType)
-            return "builtin", value.__module__ or "", value.__qualname__, *(() if known else (self.of(owner),))
+            at_top = owner is None or isinstance(owner, ModuleType)
+            return "builtin", value.__module__ or "", value.__qualname__, *(() if at_top else (self.of(owner),))
         if isinstance(value, ModuleType):
             return self.module(value)
         wrapped = self._as_wrapper(value)
@@ -299,23 +299,23 @@ class Keys:
         if dataclasses.is_dataclass(value):
             names = [field.name for field in dataclasses.fields(value)]
             of_users = kind_of_module(kind.__module__) == "user"  # others keep for themselves what follows from fields
-            held = (*getattr(value, "__dict__", ()), *(name for cls in kind.__mro__ for name in _slots_of(cls)))
-            names += [name for name in dict.fromkeys(held) if name not in names and (of_users or name[0] != "_")]
-            given = [(name, self.of(getattr(value, name))) for name in names if hasattr(value, name)]
-            return "dataclass", self.class_(kind), *given
+            stored = (*getattr(value, "__dict__", ()), *(name for cls in kind.__mro__ for name in _slots_of(cls)))
+            names += [name for name in dict.fromkeys(stored) if name not in names and (of_users or name[0] != "_")]
+            keyed = [(name, self.of(getattr(value, name))) for name in names if hasattr(value, name)]
+            return "dataclass", self.class_(kind), *keyed
         if hasattr(value, "_flatten_ir_types"):  # a type of the language; what it keeps for itself is found again
             return "type", self.class_(kind), self._mapping({k: v for k, v in vars(value).items() if k[0] != "_"})
         if kind is object:
             return self.opaque(value)
         try:
-            made = value.__reduce_ex__(4)
+            reduced = value.__reduce_ex__(4)
         except Exception:
             fields = getattr(value, "__dict__", None)
             return self.opaque(value) if not fields else ("fields", self.class_(kind), self._mapping(fields))
         own = () if _pickles_as_usual(kind) else self._attributes(value)
-        if isinstance(made, str):
-            return "global", self.class_(kind), made, *own
-        function, args, state, *items = (*made, None, None, None)[:5]
+        if isinstance(reduced, str):
+            return "global", self.class_(kind), reduced, *own
+        function, args, state, *items = (*reduced, None, None, None)[:5]
         more = [self.of(list(part)) for part in items if part is not None]
         made_by = getattr(function, "__name__", "")
         return "made", self.class_(kind), made_by, self.of(args), self.of(state), *more, *own
@@ -328,9 +328,9 @@ class Keys:
 
 def _pickles_as_usual(kind: type) -> bool:
     """Whether Python pickles an object by its attributes; a class of a user may say otherwise, and leave some out."""
-    said = ("__reduce_ex__", "__reduce__", "__getstate__", "__getnewargs__", "__getnewargs_ex__")
+    methods = ("__reduce_ex__", "__reduce__", "__getstate__", "__getnewargs__", "__getnewargs_ex__")
     classes = [cls for cls in kind.__mro__ if kind_of_module(cls.__module__) == "user"]
-    return not any(name in vars(cls) for cls in classes for name in said)
+    return not any(name in vars(cls) for cls in classes for name in methods)
 
 
 def _slots_of(cls: type) -> Iterable[str]:

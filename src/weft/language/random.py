@@ -134,11 +134,11 @@ def philox_impl(
 
 def _check_seed(seed: Any, semantic: Any) -> None:
     """Refuse a seed that is no integer: of a pointer the address would be the seed, of a float its whole part."""
-    found = semantic.to_tensor(seed).type
-    if found.scalar.is_int():
+    type = semantic.to_tensor(seed).type
+    if type.scalar.is_int():
         return
-    hint = "load it, `tl.load(seed)`" if found.scalar.is_ptr() else "cast it, `seed.to(tl.int32)`, or pass an integer"
-    raise CompileTimeAssertionFailure(f"the seed of random numbers must be an integer, got {found}", hint=hint)
+    hint = "load it, `tl.load(seed)`" if type.scalar.is_ptr() else "cast it, `seed.to(tl.int32)`, or pass an integer"
+    raise CompileTimeAssertionFailure(f"the seed of random numbers must be an integer, got {type}", hint=hint)
 
 
 def _philox(seed: Any, counters: list[Any], n_rounds: Any, semantic: Any, wanted: int = 4) -> list[tensor]:

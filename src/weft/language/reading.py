@@ -167,9 +167,9 @@ class Digest(Keys):
             return "wrong", fn._fn_name, fn.wrong.message
         if not fn.has_source:
             self.editions.append((fn, fn.edition))
-            given = fn.src if fn.edition and fn.src != fn.original_src else None
+            edited = fn.src if fn.edition and fn.src != fn.original_src else None
             self._watch_parts(fn, ("fn",))
-            return "constexpr function", fn._fn_name, given, self._function(fn.fn, direct=True)
+            return "constexpr function", fn._fn_name, edited, self._function(fn.fn, direct=True)
         try:
             text = fn.src
         except (ValueError, OSError, IndexError):
@@ -179,8 +179,8 @@ class Digest(Keys):
         defaults = self.of(fn.fn.__defaults__), self.of(fn.fn.__kwdefaults__)
         if not (is_fixed(fn.fn.__defaults__) and fn.fn.__kwdefaults__ is None):
             self._watch_parts(fn.fn, ("__defaults__", "__kwdefaults__"))
-        found = [(".".join(path), self._read(path, where, direct=True)) for path, where in self._names_of(fn)]
-        return "jit", fn._fn_name, text, bool(fn.noinline), place, defaults, *found
+        captured = [(".".join(path), self._read(path, where, direct=True)) for path, where in self._names_of(fn)]
+        return "jit", fn._fn_name, text, bool(fn.noinline), place, defaults, *captured
 
     def function(self, fn: Any) -> Key:
         return self._again(fn) or self._function(fn, direct=False)
@@ -212,27 +212,27 @@ class Digest(Keys):
                 continue
             self.followed[name, id(own)] = (kept(member), own)
             members.append((name, self.of(member)))
-        said = [(name, self._annotation(given)) for name, given in _annotations(cls).items()]
+        annotations = [(name, self._annotation(annotation)) for name, annotation in _annotations(cls).items()]
         more = [self.of(m) for m in vars(cls).get("hash_attrs", ())]  # an aggregate lists what its values do
         made_by = [self.class_(type(cls))] if kind_of_module(type(cls).__module__) == "user" else []  # its metaclass
         theirs = sorted((self.class_(one) for one in registered(cls)), key=repr)
-        return *called, *made_by, *map(self.class_, cls.__bases__), *members, *said, *more, *theirs
+        return *called, *made_by, *map(self.class_, cls.__bases__), *members, *annotations, *more, *theirs
 
     def _field(self, field: dataclasses.Field[Any]) -> Key:
         """What a dataclass knows of a field, its type apart, which is an annotation."""
         facts = field.init, field.kw_only, field.compare, field.repr, field.hash
         return field.name, self.of(field.default), self.of(field.default_factory), facts, self.of(dict(field.metadata))
 
-    def _annotation(self, given: Any) -> Key:
+    def _annotation(self, annotation: Any) -> Key:
         """An annotation: a type by its name, `Annotated[int, 4]` and the like by what is in the brackets too."""
-        if isinstance(given, str):
-            return given
-        inside = given if isinstance(given, (list, tuple)) else typing.get_args(given)
+        if isinstance(annotation, str):
+            return annotation
+        inside = annotation if isinstance(annotation, (list, tuple)) else typing.get_args(annotation)
         if inside:
-            return getattr(typing.get_origin(given), "__qualname__", ""), *map(self._annotation, inside)
-        if isinstance(given, type) or not _is_plain(given):
-            return getattr(given, "__qualname__", type(given).__qualname__)
-        return self.of(given)
+            return getattr(typing.get_origin(annotation), "__qualname__", ""), *map(self._annotation, inside)
+        if isinstance(annotation, type) or not _is_plain(annotation):
+            return getattr(annotation, "__qualname__", type(annotation).__qualname__)
+        return self.of(annotation)
 
     def _by_parts(self, value: Any) -> Key:
         of = type(value).__module__, type(value).__qualname__
@@ -305,8 +305,8 @@ class Digest(Keys):
         self._note_attributes(reads.attributes)
         self._watch_parts(fn, ("__code__", "__defaults__", "__kwdefaults__", *(("__dict__",) if vars(fn) else ())))
         where = Names(Cells(fn), space)
-        found = [(".".join(p), self._read(p, where, direct=direct)) for p in reads.paths if p[0] not in reads.sets]
-        return "python", fn.__qualname__, fn.__name__, code_key(code), *around, self._mapping(vars(fn)), *found
+        read = [(".".join(p), self._read(p, where, direct=direct)) for p in reads.paths if p[0] not in reads.sets]
+        return "python", fn.__qualname__, fn.__name__, code_key(code), *around, self._mapping(vars(fn)), *read
 
     def _note_attributes(self, names: Iterable[str]) -> None:
         for name in _ELSEWHERE.intersection(names):
@@ -359,10 +359,10 @@ class Digest(Keys):
                 return "module", owner.__name__, name
         taken: tuple[str, ...] = ()
         while rest and _has_plain_attributes(value) and not _is_computed(value, rest[0]):
-            found = getattr(value, rest[0], MISSING)
-            if found is MISSING:
+            attribute = getattr(value, rest[0], MISSING)
+            if attribute is MISSING:
                 break
-            value, taken, rest = found, (*taken, rest[0]), rest[1:]
+            value, taken, rest = attribute, (*taken, rest[0]), rest[1:]
         self._watch(name, value, where, taken, direct)
         return (*taken, *rest), self.of(value)
 

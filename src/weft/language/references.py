@@ -99,9 +99,9 @@ class FindReferences:
                 return [node.test, *self._apart(*node.body), *self._apart(*node.orelse)]
             case ast.ListComp() | ast.GeneratorExp() | ast.SetComp() | ast.DictComp():
                 outer, *inner = node.generators
-                made = [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
+                elements = [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
                 loops = [part for g in inner for part in (g.iter, g.target, *g.ifs)]
-                return [outer.iter, *self._apart(outer.target, *outer.ifs, *loops, *made)]
+                return [outer.iter, *self._apart(outer.target, *outer.ifs, *loops, *elements)]
             case ast.Return() | ast.Raise() | ast.Break() | ast.Continue():
                 return [*ast.iter_child_nodes(node), self._leave]
         return list(ast.iter_child_nodes(node))

@@ -57,12 +57,12 @@ def _named(name: str) -> Any:
         return _descriptor(inner.replace("_im2col", "", 1) + ">", int(rank))
     if name.startswith("tensordesc<"):
         return _descriptor(name)
-    found = _SCALARS.get(name)
-    if found is None:
+    type = _SCALARS.get(name)
+    if type is None:
         raise ValueError(
             f"unknown type {name!r} in a signature: known are {', '.join(_SCALARS)}, *T, *kT, tensordesc<T[shape]>"
         )
-    return found
+    return type
 
 
 def _descriptor(name: str, images: int = 0) -> Any:

@@ -85,10 +85,12 @@ def _literals(node: grammar.Node) -> Iterator[grammar.Literal]:
 def _name(message: str, nodes: Mapping[str, grammar.Node]) -> grammar.Node | None:
     match = NAME.search(message)
     if match:
-        return next((found for node in nodes.values() for found in _literals(node) if found.value == match[1]), None)
+        return next(
+            (literal for node in nodes.values() for literal in _literals(node) if literal.value == match[1]), None
+        )
     match = SIZE.search(message)
-    found = _of(match[1], nodes) if match else None
-    return found if isinstance(found, grammar.Literal) else None
+    literal = _of(match[1], nodes) if match else None
+    return literal if isinstance(literal, grammar.Literal) else None
 
 
 def _argument(message: str, nodes: Mapping[str, grammar.Node], values: Mapping[str, Any]) -> grammar.Node | None:

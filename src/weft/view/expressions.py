@@ -73,21 +73,21 @@ PREFIXES = ("gl", "ttgl", "weft", "layouts")
 
 def _callables() -> dict[str, Callable[..., Value]]:
     """Everything that can be called by name."""
-    found: dict[str, Callable[..., Value]] = {}
+    by_name: dict[str, Callable[..., Value]] = {}
     for name in layouts.__all__:
         thing = getattr(layouts, name)
         if isinstance(thing, type) and issubclass(thing, Layout) and name.endswith("Layout") and name != "Layout":
-            found[name] = thing
+            by_name[name] = thing
     for no_map in ("DistributedLayout", "SharedLayout", "AutoLayout", "CoalescedLayout", "PartitionedSharedLayout"):
-        found.pop(no_map, None)
+        by_name.pop(no_map, None)
     for name in ("make_cga_layout", "mfma_scale_layout", "wmma_scale_layout", "natural_k_width", "get_tmem_reg_layout"):
-        found[name] = getattr(layouts, name)
-    found["LinearLayout"] = LinearLayout.from_bases
+        by_name[name] = getattr(layouts, name)
+    by_name["LinearLayout"] = LinearLayout.from_bases
     for name in MAKERS:
-        found[f"LinearLayout.{name}"] = getattr(LinearLayout, name)
-    found["NVMMASharedLayout.get_default_for"] = layouts.NVMMASharedLayout.get_default_for
-    found["PaddedSharedLayout.with_identity_for"] = layouts.PaddedSharedLayout.with_identity_for
-    return found
+        by_name[f"LinearLayout.{name}"] = getattr(LinearLayout, name)
+    by_name["NVMMASharedLayout.get_default_for"] = layouts.NVMMASharedLayout.get_default_for
+    by_name["PaddedSharedLayout.with_identity_for"] = layouts.PaddedSharedLayout.with_identity_for
+    return by_name
 
 
 CALLABLES = _callables()
@@ -244,9 +244,9 @@ class _Evaluator:
             )
         return self.unknown(node, node.name, [*self.names, *CALLABLES])
 
-    def unknown(self, node: grammar.Node, name: str, known: Sequence[str]) -> Any:
-        close = difflib.get_close_matches(name, known, 3, 0.75)
-        hint = f"did you mean {' or '.join(close)}?" if close else f"known are {', '.join(known)}"
+    def unknown(self, node: grammar.Node, name: str, names: Sequence[str]) -> Any:
+        close = difflib.get_close_matches(name, names, 3, 0.75)
+        hint = f"did you mean {' or '.join(close)}?" if close else f"known are {', '.join(names)}"
         return self.fail(node, f"there is no layout or function {name}", hint)
 
     def linear(self, node: grammar.Node) -> LinearLayout:
@@ -317,21 +317,21 @@ class _Evaluator:
         takes = f"the parameters are ({', '.join(parameters)})" if parameters else "it has no parameters"
         at: dict[str, grammar.Node] = {**dict(zip(parameters, node.arguments)), **dict(node.named)}
         try:
-            given = signature.bind(*arguments, **named).arguments
+            bound = signature.bind(*arguments, **named).arguments
         except TypeError as error:
             odd = next((value for key, value in node.named if key not in parameters), node)
             return self.fail(odd, f"{name}: {error}", takes)
         for parameter, kind in (kinds or {}).items():
-            if parameter in given:
-                given[parameter] = self.checked(at[parameter], name, parameter, kind, given[parameter])
+            if parameter in bound:
+                bound[parameter] = self.checked(at[parameter], name, parameter, kind, bound[parameter])
         try:
-            return function(**given)
+            return function(**bound)
         except LayoutError as error:
             if error.span is not None:
                 raise
             right = layouts.example(name)
             hint = error.hint or (takes if right is None else f"a right one, for comparison: {right}")
-            return self.fail(blamed(error.message, at, given) or node, error.message, hint)
+            return self.fail(blamed(error.message, at, bound) or node, error.message, hint)
         except (TypeError, ValueError, AttributeError, IndexError, KeyError) as error:
             return self.fail(node, f"the parameters do not fit: {error}", takes)
 

@@ -138,16 +138,16 @@ def fail(text: str, start: int, end: int, message: str, hint: str | None = None)
 
 
 def _tokens(text: str) -> list[_Token]:
-    found, at = [], 0
+    tokens, at = [], 0
     while at < len(text):
         match = TOKEN.match(text, at)
         if match is None:
             fail(text, at, at + 1, f"{text[at]!r} cannot stand in a layout expression")
         if match.lastgroup:
-            found.append(_Token(match.lastgroup, match.group(), at, match.end()))
+            tokens.append(_Token(match.lastgroup, match.group(), at, match.end()))
         at = match.end()
-    found.append(_Token("end", "", len(text), len(text)))
-    return found
+    tokens.append(_Token("end", "", len(text), len(text)))
+    return tokens
 
 
 def parse(text: str) -> Node:
@@ -188,8 +188,8 @@ class _Parser:
 
     def unexpected(self, expected: str) -> NoReturn:
         token = self.next
-        found = f"`{token.text}`" if token.kind != "end" else "the end"
-        fail(self.text, token.start, token.end, f"expected {expected}, found {found}")
+        shown = f"`{token.text}`" if token.kind != "end" else "the end"
+        fail(self.text, token.start, token.end, f"expected {expected}, found {shown}")
 
     def expect(self, sign: str, what: str) -> _Token:
         if not self.sees(sign):
@@ -232,7 +232,7 @@ class _Parser:
             if self.next.kind == "name" and follows.text == "=":
                 name = self.take()
                 self.take()
-                if any(name.text == known for known, _ in named):
+                if any(name.text == taken for taken, _ in named):
                     fail(
                         self.text, name.start, name.end, f"the argument {name.text} is given twice", "drop one of them"
                     )
@@ -282,34 +282,34 @@ class _Parser:
 
     def items(self, close: str) -> Node:
         """A list, a tuple, or an expression in parentheses."""
-        start, found, commas = self.take(), [], 0
+        start, items, commas = self.take(), [], 0
         while not self.sees(close):
-            found.append(self.expression())
+            items.append(self.expression())
             if not self.sees(close):
                 self.expect(",", f"`,` or `{close}`")
                 commas += 1
         end = self.take()
-        if close == ")" and len(found) == 1 and not commas:
-            return found[0]
-        return Sequence(start.start, end.end, tuple(found))
+        if close == ")" and len(items) == 1 and not commas:
+            return items[0]
+        return Sequence(start.start, end.end, tuple(items))
 
     def mapping(self) -> Dict:
-        start, found = self.take(), list[tuple[Literal, Node]]()
+        start, pairs = self.take(), list[tuple[Literal, Node]]()
         while not self.sees("}"):
             token = self.next
             if token.kind != "string":
                 self.unexpected("the name of a dimension in quotes")
             self.take()
             key = Literal(token.start, token.end, token.text[1:-1])
-            if any(key.value == known.value for known, _ in found):
+            if any(key.value == other.value for other, _ in pairs):
                 fail(
                     self.text, key.start, key.end, f"the name {key.value} is given twice", "drop or rename one of them"
                 )
             self.expect(":", "`:`")
-            found.append((key, self.expression()))
+            pairs.append((key, self.expression()))
             if not self.sees("}"):
                 self.expect(",", "`,` or `}`")
-        return Dict(start.start, self.take().end, tuple(found))
+        return Dict(start.start, self.take().end, tuple(pairs))
 
     def after_nest(self, at: int) -> int | None:
         """Where a number or nested tuple of numbers ends, in tokens; None where there is none."""

@@ -88,19 +88,19 @@ def _element_numbers(layout: Map) -> np.ndarray[tuple[int, ...], np.dtype[np.int
 
 
 def _coordinates(number: int, sizes: Sequence[int]) -> tuple[int, ...]:
-    found = []
+    coordinates = []
     for size in reversed(sizes):
-        found.append(number % size)
+        coordinates.append(number % size)
         number //= size
-    return tuple(reversed(found))
+    return tuple(reversed(coordinates))
 
 
 def _split_place(place: int, layout: Map) -> dict[str, int]:
-    found = {}
+    coordinates = {}
     for name, size in layout.in_dims.items():
-        found[name] = place % size
+        coordinates[name] = place % size
         place //= size
-    return found
+    return coordinates
 
 
 def padded(offset: int, pads: Pads) -> int:
@@ -170,11 +170,11 @@ class _Painter:
             return ()
         warps, blocks = self.ins.get("warp", 1), self.ins.get("block", 1)
         lanes = self.ins.get("lane", 1)
-        found = []
+        swatches = []
         for w in range(min(warps * blocks, 16)):
             name = f"warp {w % warps}" + (f" of block {w // warps}" if blocks > 1 else "")
-            found.append((name, place_colour(w, warps * blocks, lanes // 2, lanes)))
-        return tuple(found)
+            swatches.append((name, place_colour(w, warps * blocks, lanes // 2, lanes)))
+        return tuple(swatches)
 
 
 def _cut(rows: int, columns: int, limit: tuple[int, int] | None) -> tuple[int, int]:
@@ -195,7 +195,7 @@ def tile_grid(layout: Map, limit: tuple[int, int] | None = None, element_bits: i
     numbers = _element_numbers(layout)
     first = np.full(total, -1, np.int64)
     first[numbers[::-1]] = np.arange(len(numbers))[::-1]
-    held = np.bincount(numbers, minlength=total)
+    holders = np.bincount(numbers, minlength=total)
     rows, cols = _cut(total // columns, columns, limit)
     cells = []
     for r in range(rows):
@@ -206,14 +206,14 @@ def tile_grid(layout: Map, limit: tuple[int, int] | None = None, element_bits: i
                 line.append(Cell("", ".", blank()))
                 continue
             place = _split_place(int(first[at]), layout)
-            more = "+" if held[at] > 1 else ""
+            more = "+" if holders[at] > 1 else ""
             line.append(Cell(painter.short(place) + more, painter.full(place) + more, painter.fill(place)))
         cells.append(tuple(line))
     remarks = []
-    copies = int(held.max(initial=0))
+    copies = int(holders.max(initial=0))
     if copies > 1:
         remarks.append(f"+ the first of {copies} places that have the element")
-    if (held == 0).any():
+    if (holders == 0).any():
         remarks.append(". no place has the element")
     outer = [_coordinates(r, sizes[:-1]) for r in range(rows)]
     shape = " x ".join(f"{n} {s}" for n, s in zip(names, sizes))
@@ -255,9 +255,9 @@ def hardware_grid(layout: Map, limit: tuple[int, int] | None = None, element_bit
     rows, cols = _cut(len(places) // columns, columns, limit)
     row_names, cells = [], []
     for r in range(rows):
-        here = places[r * columns : r * columns + cols].tolist()
+        row = places[r * columns : r * columns + cols].tolist()
         row_names.append(_row_name(r, columns, view, painter, element_bits, len(places)))
-        cells.append(tuple(_place_cell(p, numbers, view, painter, sizes) for p in here))
+        cells.append(tuple(_place_cell(p, numbers, view, painter, sizes) for p in row))
     legend = (head, f"each place: the element ({', '.join(names)})", *([". padding"] if pads else []))
     return Grid(
         "hardware",

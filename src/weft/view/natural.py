@@ -69,8 +69,8 @@ def name_of(layout: Layout | LinearLayout, shape: Sequence[int]) -> str | None:
     places = [d for d in ("register", "lane", "warp", "offset", "block") if whole.has_in(d)]
     if len(places) != len(whole.in_dims):
         return None
-    found = describe(whole.transpose_ins(places))
-    return None if found is None else repr(found)
+    named = describe(whole.transpose_ins(places))
+    return None if named is None else repr(named)
 
 
 def _copies(layout: Layout, shape: Sequence[int]) -> int | None:

@@ -37,20 +37,20 @@ class Step:
 
 def plan_steps(plan: Plan) -> list[Step]:
     """The steps of a plan, in order."""
-    found: list[Step] = []
+    shown: list[Step] = []
     for stage in plan.stages:
         if isinstance(stage.how, Trip):
-            found += _trip(stage.how)
+            shown += _trip(stage.how)
         elif isinstance(stage.how, Shears):
             steps = _shears(stage.how, stage.source, stage.result)
-            found += _packed(steps, 1 << stage.how.packed, stage.source, stage.result)
+            shown += _packed(steps, 1 << stage.how.packed, stage.source, stage.result)
         elif isinstance(stage.how, Swaps):
             steps = _swaps(stage.how, stage.source)
-            found += _packed(steps, 1 << len(stage.how.within), stage.source, stage.result)
+            shown += _packed(steps, 1 << len(stage.how.within), stage.source, stage.result)
         else:
             moves = stage.result.invert_and_compose(stage.source, prefer=("block", "warp", "lane"))
-            found.append(Step("rename", "Registers get other names; nothing moves.", moves))
-    return found
+            shown.append(Step("rename", "Registers get other names; nothing moves.", moves))
+    return shown
 
 
 def _map(parts: Mapping[str, Sequence[Mapping[str, int]]], outs: Mapping[str, int]) -> LinearLayout:
@@ -66,13 +66,13 @@ def _units(dim: str, size: int) -> list[dict[str, int]]:
 def _shears(how: Shears, source: LinearLayout, result: LinearLayout) -> list[Step]:
     ins = source.in_dims
     others = {dim: _units(dim, ins[dim]) for dim in ("lane", "warp", "block")}
-    found = []
+    steps = []
     if any(how.before) or any(how.before_by_warp):
         lanes = [{"lane": 1 << i, "register": g} for i, g in enumerate(how.before)]
         warps = [{"warp": 1 << i, "register": h} for i, h in enumerate(how.before_by_warp)]
         parts = {**others, "lane": lanes, "warp": warps}
         chosen = _map({"register": _units("register", ins["register"]), **parts}, ins)
-        found.append(Step("select", "Each lane chooses among its registers what it will send.", chosen))
+        steps.append(Step("select", "Each lane chooses among its registers what it will send.", chosen))
     moved = {
         "register": [{"register": r, "lane": x} for r, x in zip(how.registers, how.lanes_by_register, strict=True)],
         "lane": [{"lane": x} for x in how.lanes],
@@ -81,28 +81,28 @@ def _shears(how: Shears, source: LinearLayout, result: LinearLayout) -> list[Ste
     }
     shuffled = _map(moved, ins)
     if shuffled.sublayout(["register", "lane", "warp"], ["lane"]) != _identity_on_lanes(result):
-        found.append(Step("shuffle", "Each register is read from a lane of the same warp.", shuffled))
+        steps.append(Step("shuffle", "Each register is read from a lane of the same warp.", shuffled))
     else:
-        found.append(Step("rename", "Registers get other names; nothing moves.", shuffled))
+        steps.append(Step("rename", "Registers get other names; nothing moves.", shuffled))
     if any(how.after):
         lanes = [{"lane": 1 << i, "register": f} for i, f in enumerate(how.after)]
         registers = _units("register", result.in_dims["register"])
         parts = {"register": registers, **others, "lane": lanes}
-        found.append(
+        steps.append(
             Step("select", "Each lane puts what it got in order among its registers.", _map(parts, result.in_dims))
         )
-    return found
+    return steps
 
 
 def _swaps(how: Swaps, source: LinearLayout) -> list[Step]:
-    found = []
+    steps = []
     for swap in how.swaps:
         parts = {dim: _units(dim, source.in_dims[dim]) for dim in DIMS}
         register = how.within[swap.bit].bit_length() - 1
         parts["register"][register], parts["lane"][swap.lane] = {"lane": 1 << swap.lane}, {"register": 1 << register}
         text = f"Registers {1 << register} apart change places with lanes {1 << swap.lane} apart: bytes of words are"
-        found.append(Step("swap", f"{text} permuted, one word of two is shuffled.", _map(parts, source.in_dims)))
-    return found
+        steps.append(Step("swap", f"{text} permuted, one word of two is shuffled.", _map(parts, source.in_dims)))
+    return steps
 
 
 def _packed(steps: list[Step], each: int, source: LinearLayout, result: LinearLayout) -> list[Step]:

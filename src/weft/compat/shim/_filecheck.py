@@ -63,13 +63,13 @@ def run_parser(
 ) -> ParsedModule:
     """Trace a kernel for arguments (`MockTensor` stands for an array) and options; nothing more is compiled."""
     values, options = kernel_fn._bind(*args, **(kwargs or {}))
-    given = kernel_fn._options(options, values)
+    parsed = kernel_fn._options(options, values)
     signature, constants, attributes = signature_of(
         kernel_fn.arg_names, kernel_fn._specialization(values), list(values)
     )
     source = ASTSource(kernel_fn, signature, constants, attributes)
     machine = target if isinstance(target, GPUTarget) else as_target(target)  # any: what is traced is only traced
-    return ParsedModule(source.make_ir(make_options(given).language, machine))
+    return ParsedModule(source.make_ir(make_options(parsed).language, machine))
 
 
 def run_filecheck(name: str, module_str: str, check_template: str) -> None:

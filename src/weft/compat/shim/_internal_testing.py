@@ -330,13 +330,13 @@ class _Child:
             self.end(kill=True)
             raise TimeoutError(f"test subprocess {name} exceeded its {limit:g}-second timeout")
         try:
-            found = self._calls.recv()
+            outcome = self._calls.recv()
         except EOFError:
             self._process.join()
             code = self._process.exitcode
             self.end()
             raise RuntimeError(f"the process ended with {code} before it had a result") from None
-        return ProcessResult(found, Path(self._stderr).read_text(errors="replace"))
+        return ProcessResult(outcome, Path(self._stderr).read_text(errors="replace"))
 
     def end(self, kill: bool = False) -> None:
         """Let it end."""
@@ -365,12 +365,12 @@ class _Pool:
                 child.end(kill=True)
                 child = None
         child = child or _Child(call)
-        found = child.result(name, limit)
-        if found.exc is None and self.wanted:
+        result = child.result(name, limit)
+        if result.exc is None and self.wanted:
             self.child = child
         else:
             child.end()
-        return found
+        return result
 
 
 _pool = _Pool()

@@ -71,8 +71,8 @@ def set_iterable_path(iterable: Any, path: tuple[int, ...], value: Any) -> None:
 
 def find_paths_if(iterable: Any, pred: Callable[[tuple[int, ...], Any], bool]) -> list[tuple[int, ...]]:
     """Paths of the leaves for which pred(path, leaf) holds."""
-    found = find_paths(iterable, lambda _: True)
-    return [path for path in found if pred(path, get_iterable_path(iterable, path))]
+    paths = find_paths(iterable, lambda _: True)
+    return [path for path in paths if pred(path, get_iterable_path(iterable, path))]
 
 
 def get_primitive_bitwidth(dtype: str) -> int:

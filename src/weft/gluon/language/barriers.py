@@ -35,9 +35,9 @@ def barrier_handle(name: str, value: Any) -> Any:
     """The handle of an mbarrier."""
     is_word = isinstance(value, shared_memory_descriptor) and value.dtype == dt.int64 and len(value.shape) == 1
     if not is_word or value.shape[0] != blocks_of(value.layout, value.shape):
-        found = f"{value}" if isinstance(value, shared_memory_descriptor) else repr(value)
+        shown = f"{value}" if isinstance(value, shared_memory_descriptor) else repr(value)
         raise hinted(
-            TypeError(f"{name} needs an mbarrier, one int64 of shared memory, got {found}"),
+            TypeError(f"{name} needs an mbarrier, one int64 of shared memory, got {shown}"),
             "bar = gl.allocate_shared_memory(gl.int64, [1], mbarrier.MBarrierLayout()); of several, bars.index(i)",
         )
     return value.handle
@@ -49,8 +49,8 @@ def _memory(value: Any) -> Any:
     return value
 
 
-def _count(name: str, what: str, value: Any) -> Any:
-    return ir.i32_attr(known_number(f"{name}: {what}", value, 1))
+def _count(name: str, parameter: str, value: Any) -> Any:
+    return ir.i32_attr(known_number(f"{name}: {parameter}", value, 1))
 
 
 def _pred(pred: Any, semantic: GluonSemantic) -> Any:

@@ -48,9 +48,9 @@ class Laid(TritonSemantic):
                 "BlockedLayout, SliceLayout, DistributedLinearLayout, DotOperandLayout, NVMMADistributedLayout, "
                 "AutoLayout or CoalescedLayout",
             )
-        made = tile_type(element, tuple(shape), layout)
-        check_threads(layout, made.shape, self.warps, self.lanes, self.options.num_ctas)
-        return made
+        type = tile_type(element, tuple(shape), layout)
+        check_threads(layout, type.shape, self.warps, self.lanes, self.options.num_ctas)
+        return type
 
     def tile_layout(self, value: Any, what: str) -> DistributedLayout:
         """The layout of a tile. Raises ValueError for anything else."""
@@ -91,9 +91,9 @@ class Laid(TritonSemantic):
         if not len(shape):
             return value
         result = self._inferred(value, layout if layout is not None else AutoLayout(), shape)
-        known = ir.splat_value(value.handle.owner.properties["value"]) if _is_constant(value) else None
-        if known is not None:
-            return tensor(self.builder.constant(known, result.to_ir()), result)
+        constant = ir.splat_value(value.handle.owner.properties["value"]) if _is_constant(value) else None
+        if constant is not None:
+            return tensor(self.builder.constant(constant, result.to_ir()), result)
         return self._value(tt.SplatOp, (value.handle,), result)
 
     def _type_beside(self, scalar: dtype, shape: tuple[int, ...], other: Any) -> dtype:
@@ -239,13 +239,13 @@ class Laid(TritonSemantic):
 
     def permute(self, input: tensor, dims: Sequence[Any]) -> tensor:
         """Axes in another order, moving nothing."""
-        made = self._order_of_axes(input, dims)
+        order = self._order_of_axes(input, dims)
         layout = self.tile_layout(input, "permute")
         shape = block_shape(input)
         if not unresolved(layout):
-            layout = naming.transposed(layout, shape, made)
-        result = self._inferred(input, layout, [shape[d] for d in made])
-        return self._value(tt.TransOp, (input.handle,), result, {"order": ir.i32_array(made)})
+            layout = naming.transposed(layout, shape, order)
+        result = self._inferred(input, layout, [shape[d] for d in order])
+        return self._value(tt.TransOp, (input.handle,), result, {"order": ir.i32_array(order)})
 
     def join(self, a: tensor, b: tensor) -> tensor:
         """Two tiles side by side in a new last axis of size 2."""
@@ -274,8 +274,8 @@ class Laid(TritonSemantic):
         if not unresolved(layout):
             layout = naming.split(layout, shape)
         half = self._inferred(a, layout, shape[:-1])
-        made = self.builder.create(tt.SplitOp, (a.handle,), (half.to_ir(), half.to_ir()))
-        left, right = (tensor(r, half) for r in made.results)
+        op = self.builder.create(tt.SplitOp, (a.handle,), (half.to_ir(), half.to_ir()))
+        left, right = (tensor(r, half) for r in op.results)
         return left, right
 
     def fp4_to_fp(self, src: tensor, elem_type: dtype, axis: int) -> tensor:

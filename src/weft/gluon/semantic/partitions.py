@@ -77,7 +77,7 @@ class Partitions(SharedMemory):
         properties = {"partitionNumWarps": _i32s(worker_num_warps)}
         if worker_num_regs is not None:
             properties["requestedRegisters"] = _i32s(worker_num_regs)
-        made = self.builder.create(
+        op = self.builder.create(
             ttg.WarpSpecializeOp,
             captures,
             [r.type for r in results],
@@ -85,7 +85,7 @@ class Partitions(SharedMemory):
             regions=[Region(body), Region(holder)],
         )
         self._trace_workers(holder, workers, worker_num_warps, [c.type for c in captures], generator)
-        return _again(returned, list(made.results))
+        return _again(returned, list(op.results))
 
     def _check_partitions(self, calls: Sequence[Any], warps: Sequence[int], registers: Sequence[int] | None) -> None:
         if self._inside:
@@ -93,9 +93,9 @@ class Partitions(SharedMemory):
         if not calls:
             raise ValueError("warp_specialize needs a function for the default partition")
         workers = len(calls) - 1
-        for what, values in (("warp counts", warps), ("register counts", registers)):
+        for counted, values in (("warp counts", warps), ("register counts", registers)):
             if values is not None and len(values) != workers:
-                raise ValueError(f"warp_specialize got {workers} worker partitions but {len(values)} {what}")
+                raise ValueError(f"warp_specialize got {workers} worker partitions but {len(values)} {counted}")
         for _, args in calls[1:]:
             for value in args:
                 self._check_capture(value)
@@ -120,14 +120,14 @@ class Partitions(SharedMemory):
         blocks = [Block(arg_types=types) for _ in workers]
         at = 0
         for (function, args), block, count in zip(workers, blocks, warps, strict=True):
-            given = []
+            arguments = []
             cursor = at
             for value in args:
                 again, cursor = value.type._unflatten_ir(list(block.args), cursor)
-                given.append(again)
+                arguments.append(again)
             at = cursor
             with self._partition(block, count):
-                returned = generator.call_JitFunction(function, given, kwargs={})
+                returned = generator.call_JitFunction(function, arguments, kwargs={})
                 if returned is not None:
                     raise hinted(
                         ValueError(f"a worker partition cannot return a value, {function.__name__} does"),
@@ -165,8 +165,8 @@ def _again(returned: Any, handles: list[Any]) -> Any:
     """The same values over the results of the operation."""
     if returned is None:
         return None
-    made, cursor = [], 0
+    values, cursor = [], 0
     for value in _values(returned):
         again, cursor = value.type._unflatten_ir(handles, cursor)
-        made.append(again)
-    return _tuple(made) if isinstance(returned, _tuple) else made[0]
+        values.append(again)
+    return _tuple(values) if isinstance(returned, _tuple) else values[0]

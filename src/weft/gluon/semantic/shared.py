@@ -61,8 +61,8 @@ class SharedMemory(Laid):
         self, op: Any, memory: Any, result: shared_memory_descriptor_type, *operands: Any, **properties: Any
     ) -> shared_memory_descriptor:
         """An operation that gives another look at memory."""
-        made = self.builder.create(op, (memory.handle, *operands), (result.to_ir(),), properties)
-        return shared_memory_descriptor(made.results[0], *result.parts())
+        created = self.builder.create(op, (memory.handle, *operands), (result.to_ir(),), properties)
+        return shared_memory_descriptor(created.results[0], *result.parts())
 
     def allocate_shared(self, element_ty: Any, shape: Any, layout: Any, value: Any) -> shared_memory_descriptor:
         """Shared memory for a tile, which may hold a value at first."""
@@ -158,22 +158,22 @@ class SharedMemory(Laid):
         if not isinstance(indices, tensor) or not block_shape(indices) or not indices.dtype.is_int():
             raise TypeError(f"expected the indices to be a tensor of integers, got {indices}")
         if not isinstance(values, tensor) or not block_shape(values) or values.dtype != memory.dtype:
-            found = getattr(values, "type", values)
+            type_found = getattr(values, "type", values)
             wanted = indices.type.with_element_ty(memory.dtype)
-            raise TypeError(f"expected a value for each index, {wanted}, or what is broadcast to it, got {found}")
+            raise TypeError(f"expected a value for each index, {wanted}, or what is broadcast to it, got {type_found}")
         return list(self.broadcast_tensors(values, indices, *masks))
 
     def shared_atomic_scatter(self, memory: Any, name: str, values: Any, indices: Any, axis: Any, mask: Any) -> tensor:
         """Change the elements that indices pick, each step indivisible; what was there, in the layout of the values."""
-        kind, what = memory.dtype, f"atomic_scatter_{name}"
+        kind, function = memory.dtype, f"atomic_scatter_{name}"
         if not kind.is_int() and (name not in ("add", "xchg") or not kind.is_floating()):
             raise hinted(
-                TypeError(f"{what} is for integers, the memory holds {kind}"),
+                TypeError(f"{function} is for integers, the memory holds {kind}"),
                 "of floats there are atomic_scatter_add and atomic_scatter_xchg",
             )
         masks = [] if mask is None else [self.to_tensor(mask)]
         if masks and not masks[0].type.scalar.is_bool():
-            raise TypeError(f"{what}: the mask must be a tensor of bools, got {masks[0].type}")
+            raise TypeError(f"{function}: the mask must be a tensor of bools, got {masks[0].type}")
         values, indices, *masks = self._spread(memory, values, indices, *masks)
         properties = self._picked(memory, indices, axis)
         properties["atomic_rmw_op"] = ir.enum_attr(_step_of(name, kind))

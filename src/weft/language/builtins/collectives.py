@@ -56,11 +56,11 @@ def _combine_region(
         block = semantic.builder.block
         arguments = [tensor(a, t) for a, t in zip(block.args, [*types, *types], strict=True)]
         results = [semantic.to_tensor(r) for r in _results(call_function(combine_fn, arguments, semantic, generator))]
-        found = [r.type for r in results]
-        if found != types:
+        types_returned = [r.type for r in results]
+        if types_returned != types:
             raise TypeError(
                 f"the function of a {what} must return what it combines, ({', '.join(map(str, types))}), "
-                f"but returns ({', '.join(map(str, found))})"
+                f"but returns ({', '.join(map(str, types_returned))})"
             )
         semantic.builder.create(terminator, [r.handle for r in results])
 
@@ -183,13 +183,13 @@ def map_elementwise(
         value = call_function(scalar_fn, scalars, _semantic, _generator)
         results = [_semantic.to_tensor(r) for r in _results(value)]
         _semantic.builder.create(ir.tt.MapElementwiseReturnOp, [r.handle for r in results])
-    found = [r.type for r in results]
-    for given in found:
-        if isinstance(given, block_type):
-            raise TypeError(f"the function of map_elementwise must return scalars, got {given}")
-    kinds = found[::pack]
-    if any(found[offset::pack] != kinds for offset in range(1, pack)):
-        raise TypeError(f"the function of map_elementwise must return {pack} values of each type, got {found}")
+    types_returned = [r.type for r in results]
+    for type in types_returned:
+        if isinstance(type, block_type):
+            raise TypeError(f"the function of map_elementwise must return scalars, got {type}")
+    kinds = types_returned[::pack]
+    if any(types_returned[offset::pack] != kinds for offset in range(1, pack)):
+        raise TypeError(f"the function of map_elementwise must return {pack} values of each type, got {types_returned}")
     mapped = _semantic.map_elementwise(inputs, kinds, pack, block)
     return mapped[0] if isinstance(value, tensor) else _tuple(mapped)
 

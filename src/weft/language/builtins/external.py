@@ -51,12 +51,12 @@ def inline_asm_elementwise(
         "pure": ir.bool_attr(known_flag(is_pure, "is_pure")),
         "packed_element": ir.i32_attr(_known_pack(pack, inputs)),
     }
-    made = _semantic.builder.create(
+    op = _semantic.builder.create(
         ir.tt.ElementwiseInlineAsmOp, [t.handle for t in inputs], [t.to_ir() for t in results], properties
     )
-    if str(_semantic.target) == "cpu" and ir.register_of(made) is None:
+    if str(_semantic.target) == "cpu" and ir.register_of(op) is None:
         raise Unsupported("inline_asm_elementwise", "cpu", works_on=("cuda",))
-    values = [tensor(r, t) for r, t in zip(made.results, results, strict=True)]
+    values = [tensor(r, t) for r, t in zip(op.results, results, strict=True)]
     return values[0] if single else _tuple(values)
 
 
@@ -96,9 +96,9 @@ def dispatch(
     key = tuple(a.dtype for a in args)
     entry = arg_type_symbol_dict.get(key)
     if entry is None:
-        known = "; ".join("(" + ", ".join(map(str, types)) + ")" for types in arg_type_symbol_dict)
+        signatures = "; ".join("(" + ", ".join(map(str, types)) + ")" for types in arg_type_symbol_dict)
         raise TypeError(
-            f"input argument type ({', '.join(map(str, key))}) is not supported by this function: it takes {known}"
+            f"input argument type ({', '.join(map(str, key))}) is not supported by this function: it takes {signatures}"
         )
     symbol, element = entry
     result = ret_type if ret_type is not None else (args[0].type.with_element_ty(element) if args else element)

@@ -21,10 +21,10 @@ def gpu_only(module: str, name: str, works_on: str, *parameters: str) -> Any:
     function.__name__ = function.__qualname__ = name
     function.__module__ = f"weft.language.{module.removeprefix('tl.')}"
     function.__doc__ = f"`{name}`, on {works_on} only."
-    made: Any = builtin(function)
+    wrapper: Any = builtin(function)
     positional = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    made.__signature__ = inspect.Signature(
+    wrapper.__signature__ = inspect.Signature(
         [inspect.Parameter(p, positional) for p in parameters]
         + [inspect.Parameter("_semantic", inspect.Parameter.KEYWORD_ONLY, default=None)]
     )
-    return made
+    return wrapper

@@ -60,20 +60,20 @@ def _make(name: str, entries: str) -> Any:
     function.__doc__ = f"`{name}` of the CUDA math library, for " + "; ".join(
         "(" + ", ".join(map(str, types)) + f") -> {result}" for types, (_, result) in table.items()
     )
-    made: Any = builtin(function)
+    wrapper: Any = builtin(function)
     positional = inspect.Parameter.POSITIONAL_OR_KEYWORD
     parameters = [inspect.Parameter(f"arg{i}", positional) for i in range(count)]
     parameters.append(inspect.Parameter("_semantic", positional, default=None))
-    made.__signature__ = inspect.Signature(parameters)
-    return made
+    wrapper.__signature__ = inspect.Signature(parameters)
+    return wrapper
 
 
 def __getattr__(name: str) -> Any:
     entries = _lines().get(name)
     if entries is None:
         raise AttributeError(f"libdevice has no function `{name}`")
-    made = globals()[name] = _make(name, entries)
-    return made
+    function = globals()[name] = _make(name, entries)
+    return function
 
 
 def __dir__() -> list[str]:

@@ -101,8 +101,8 @@ class Atomics(Memory, Arithmetic):
         order = self._half_order("load", sem, _LOAD_ORDERS, scope)
         places, bits, element = self._as_bits(ptr, "load")
         operands = (places.handle, *self._mask_of(ptr, mask))
-        found = self._value(tt.AtomicLoadOp, operands, ptr.type.with_element_ty(bits), order)
-        return self.cast(found, dt.int1) if element.is_int1() else self.bitcast(found, element)
+        loaded = self._value(tt.AtomicLoadOp, operands, ptr.type.with_element_ty(bits), order)
+        return self.cast(loaded, dt.int1) if element.is_int1() else self.bitcast(loaded, element)
 
     def atomic_store(self, ptr: tensor, val: Any, mask: Any, sem: str | None, scope: str | None) -> None:
         """Write memory; each element in one step."""

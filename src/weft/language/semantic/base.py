@@ -83,8 +83,8 @@ class SemanticBase:
         properties: Mapping[str, Attribute] | None = None,
     ) -> tensor:
         """An operation with one result, as a tensor of `type`."""
-        made = self.builder.create(op, operands, (type.to_ir(),), properties or {})
-        return tensor(made.results[0], type)
+        op_made = self.builder.create(op, operands, (type.to_ir(),), properties or {})
+        return tensor(op_made.results[0], type)
 
     def _same(self, op: type[Operation], value: tensor, *others: tensor) -> tensor:
         """An operation whose result has the type of its first operand."""
@@ -288,9 +288,9 @@ class SemanticBase:
         result = block_of(value.type, tuple(shape))
         owner = value.handle.owner
         if type(owner) is arith.ConstantOp:
-            known = ir.splat_value(owner.properties["value"])
-            if known is not None:
-                return tensor(self.builder.constant(known, result.to_ir()), result)
+            constant = ir.splat_value(owner.properties["value"])
+            if constant is not None:
+                return tensor(self.builder.constant(constant, result.to_ir()), result)
         return self._value(tt.SplatOp, (value.handle,), result)
 
     def unsplat(self, value: tensor) -> tensor:

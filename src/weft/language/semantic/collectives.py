@@ -54,12 +54,12 @@ class Collectives(Shapes):
     ) -> Operation:  # fmt: skip
         """An operation with a region of one block, filled by `region_builder_fn`."""
         block = Block(arg_types=[t.to_ir() for t in arguments])
-        made = self.builder.create(
+        op_made = self.builder.create(
             op, [t.handle for t in inputs], [t.to_ir() for t in results], properties, regions=[Region(block)]
         )
         with self.builder.inside(block):
-            region_builder_fn(made)
-        return made
+            region_builder_fn(op_made)
+        return op_made
 
     def reduction(
         self, inputs: Sequence[tensor], axis: int | None, region_builder_fn: RegionBuilder
@@ -73,8 +73,8 @@ class Collectives(Shapes):
         scalars = [t.type.scalar for t in inputs]
         results = [self._reduced_type(t, axis) for t in inputs]
         properties = {"axis": ir.i32_attr(axis)}
-        made = self._with_region(tt.ReduceOp, inputs, results, properties, scalars * 2, region_builder_fn)
-        return tuple(tensor(r, t) for r, t in zip(made.results, results, strict=True))
+        op = self._with_region(tt.ReduceOp, inputs, results, properties, scalars * 2, region_builder_fn)
+        return tuple(tensor(r, t) for r, t in zip(op.results, results, strict=True))
 
     def _flat(self, input: tensor) -> tensor:
         """All elements in one dimension, in any order."""
@@ -103,8 +103,8 @@ class Collectives(Shapes):
         scalars = [t.type.scalar for t in inputs]
         results = [t.type for t in inputs]
         properties = {"axis": ir.i32_attr(axis), "reverse": ir.bool_attr(bool(reverse))}
-        made = self._with_region(tt.ScanOp, inputs, results, properties, scalars * 2, region_builder_fn)
-        return tuple(tensor(r, t) for r, t in zip(made.results, results, strict=True))
+        op = self._with_region(tt.ScanOp, inputs, results, properties, scalars * 2, region_builder_fn)
+        return tuple(tensor(r, t) for r, t in zip(op.results, results, strict=True))
 
     def map_elementwise(
         self, inputs: Sequence[tensor], result_types: Sequence[dtype], pack: int, block: Block
@@ -112,14 +112,14 @@ class Collectives(Shapes):
         """The scalar function that `block` holds, on every element, `pack` elements a call."""
         self._check_equal_shapes(inputs, "map_elementwise")
         results = [inputs[0].type.with_element_ty(t) for t in result_types]
-        made = self.builder.create(
+        op = self.builder.create(
             tt.MapElementwiseOp,
             [t.handle for t in inputs],
             [t.to_ir() for t in results],
             {"pack": ir.i32_attr(pack)},
             regions=[Region(block)],
         )
-        return tuple(tensor(r, t) for r, t in zip(made.results, results, strict=True))
+        return tuple(tensor(r, t) for r, t in zip(op.results, results, strict=True))
 
     def gather(self, src: tensor, index: tensor, axis: int) -> tensor:
         """Elements picked by an index along an axis."""

@@ -63,13 +63,13 @@ class Descriptors(Memory):
         sizes = [self.make_scalar(unwrap(s), dt.int32) for s in shape]
         steps = [self.make_scalar(unwrap(s), dt.int64) for s in strides]
         block = block_type(element, unwrap_shape(block_shape))
-        made = tensor_descriptor(None, sizes, steps, block)
+        descriptor = tensor_descriptor(None, sizes, steps, block)
         properties = {} if padding in (None, tt.PaddingOption.PAD_ZERO) else {"padding": ir.enum_attr(padding)}
         operands = [base.handle, *[s.handle for s in sizes], *[s.handle for s in steps]]
-        made.handle = self.builder.create(
+        descriptor.handle = self.builder.create(
             tt.MakeTensorDescriptorOp, operands, (descriptor_ir_type(block),), properties
         ).result
-        return made
+        return descriptor
 
     def _checked(self, desc: Any) -> None:
         if not isinstance(desc, tensor_descriptor_base):

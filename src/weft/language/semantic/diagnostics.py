@@ -72,15 +72,15 @@ class Diagnostics(HintChecks):
         if attribute != "tt.divisibility" or block_shape(x):
             return
         index = x.handle.index
-        given: Any = function.arg_attrs
-        known = list(given.data) if given is not None else [ir.empty_dict() for _ in block.args]
-        own = dict(known[index].data)
+        present: Any = function.arg_attrs
+        attributes = list(present.data) if present is not None else [ir.empty_dict() for _ in block.args]
+        own = dict(attributes[index].data)
         before = own.get(attribute)
         if before is not None and ir.int_value(before) % value == 0:
             return
         own[attribute] = ir.i32_attr(value)
-        known[index] = DictionaryAttr(own)
-        function.properties["arg_attrs"] = ArrayAttr(known)
+        attributes[index] = DictionaryAttr(own)
+        function.properties["arg_attrs"] = ArrayAttr(attributes)
 
     def multiple_of(self, x: tensor, values: Sequence[int]) -> tensor:
         """All elements (of each row) are multiples of a number."""

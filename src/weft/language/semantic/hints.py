@@ -50,15 +50,17 @@ class HintChecks(Arithmetic):
             else:
                 promised = self._first_of_group(x, axis, value, step if name == "max_contiguous" else 0)
             along = f" along axis {axis}" if len(shape) > 1 else ""
-            what = " of addresses, counted from where their array begins" if isinstance(scalar, dt.pointer_type) else ""
-            text = f"the hint {name}({value}){along} is false{what}"
+            counted = (
+                " of addresses, counted from where their array begins" if isinstance(scalar, dt.pointer_type) else ""
+            )
+            text = f"the hint {name}({value}){along} is false{counted}"
             self.device_assert(self.equal(x, promised), text, None)
 
     def _address(self, pointer: tensor, kind: dt.dtype) -> tensor:
         """The addresses of pointers, marked for `place_hints`."""
-        found = self._value(tt.PtrToIntOp, (pointer.handle,), kind)
-        found.handle.owner.attributes["tt.from_array"] = ir.unit_attr()
-        return found
+        address = self._value(tt.PtrToIntOp, (pointer.handle,), kind)
+        address.handle.owner.attributes["tt.from_array"] = ir.unit_attr()
+        return address
 
     def _nearest_multiple(self, x: tensor, value: int, step: int) -> tensor:
         """`x`, but where a run of contiguous elements begins the multiple of `value` next to it towards zero."""

@@ -167,8 +167,8 @@ class Shapes(SemanticBase):
             a = self._expand(a, 0)
             shape = block_shape(a)
         half = block_of(a.type.scalar, shape[:-1])
-        made = self.builder.create(tt.SplitOp, (a.handle,), (half.to_ir(), half.to_ir()))
-        left, right = (tensor(r, half) for r in made.results)
+        op = self.builder.create(tt.SplitOp, (a.handle,), (half.to_ir(), half.to_ir()))
+        left, right = (tensor(r, half) for r in op.results)
         return (self.unsplat(left), self.unsplat(right)) if was_pair else (left, right)
 
     @staticmethod

@@ -134,7 +134,7 @@ class CUDABackend(_OwnBackend):
 
     def parse_options(self, opts: dict[str, Any]) -> Any:
         """Options, checked, as attributes; products of float32 are of TF32 unless they say otherwise."""
-        found = super().parse_options({"default_dot_input_precision": "tf32", **opts})
+        options = super().parse_options({"default_dot_input_precision": "tf32", **opts})
         for name, default in {**_OF_LAUNCHES, "arch": f"sm{self.target.arch}"}.items():
-            setattr(found, name, opts.get(name, default))
-        return found
+            setattr(options, name, opts.get(name, default))
+        return options

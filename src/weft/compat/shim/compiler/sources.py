@@ -38,15 +38,15 @@ class IRSource(runtime.IRSource):
 
     def __init__(self, path: str | os.PathLike[str], context: Any = None, backend: Any = None) -> None:
         super().__init__(path)
-        found = _FUNCTION.search(self.src)
-        parameters = _PARAMETER.findall(found[1]) if found else []
+        function = _FUNCTION.search(self.src)
+        parameters = _PARAMETER.findall(function[1]) if function else []
         self.signature = {i: _in_signature(*parameter) for i, parameter in enumerate(parameters)}
         self.name = f"@{self.name}"  # as Triton calls it
 
     def parse_options(self) -> dict[str, int]:
         """The options that the text fixes."""
-        found = re.search(r'"ttg\.num-warps"\s*=\s*(\d+)', self.src)
-        return {"num_warps": int(found[1])} if found else {}
+        match = re.search(r'"ttg\.num-warps"\s*=\s*(\d+)', self.src)
+        return {"num_warps": int(match[1])} if match else {}
 
 
 def _in_signature(type: str, attributes: str) -> str:

@@ -45,9 +45,9 @@ def _base32(key: str) -> str:
 
 def default_cache_dir() -> str:
     """Where kernels are kept: TRITON_CACHE_DIR where it is set, Weft's own cache."""
-    given = os.environ.get("TRITON_CACHE_DIR")
-    if given:
-        return given
+    directory = os.environ.get("TRITON_CACHE_DIR")
+    if directory:
+        return directory
     store = default_store()
     return os.path.join(os.path.expanduser("~"), ".triton", "cache") if store is None else store.directory
 
@@ -188,8 +188,8 @@ class RedisRemoteCacheBackend(RemoteCacheBackend):
 
     def get(self, filenames: list[str]) -> dict[str, bytes]:
         """The contents of those files that are there."""
-        found = self._redis.mget([self._name(f) for f in filenames])
-        return {name: data for name, data in zip(filenames, found, strict=True) if data is not None}
+        values = self._redis.mget([self._name(f) for f in filenames])
+        return {name: data for name, data in zip(filenames, values, strict=True) if data is not None}
 
     def put(self, filename: str, data: bytes) -> None:
         """Write a file."""
@@ -215,8 +215,8 @@ class RemoteCacheManager(CacheManager):
         """Fetch a file; its path here."""
         if self._backend is None:
             return self._here.get_file(filename)
-        found = self._backend.get([filename])
-        return self._here.put(found[filename], filename) if filename in found else None
+        files = self._backend.get([filename])
+        return self._here.put(files[filename], filename) if filename in files else None
 
     def put(self, data: Any, filename: str, binary: bool = True) -> str:
         """Send a file; its path here."""
@@ -231,8 +231,8 @@ class RemoteCacheManager(CacheManager):
         name = f"__grp__{filename}"
         try:
             names = json.loads(self._backend.get([name])[name])
-            found = self._backend.get(names)
-            return {child: self._here.put(found[child], child) for child in names}
+            files = self._backend.get(names)
+            return {child: self._here.put(files[child], child) for child in names}
         except (ValueError, KeyError, TypeError):
             return None
 

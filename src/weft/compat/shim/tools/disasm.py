@@ -46,12 +46,12 @@ def extract(file_path: str, fun: str | None) -> str:
     lines: list[str] = []
     text = ""
     for line in told.splitlines():
-        if found := _FUNCTION.match(line):
-            lines.append(f"Function:{found[1]}")
-        elif found := _INSTRUCTION.match(line):
-            text = found[1].replace(" ;", ";")
-        elif text and (found := _SECOND_HALF.match(line)):
-            lines.append(f"{_control(int(found[1], 16) >> _CONTROL_SHIFT)}\t{text}")
+        if match := _FUNCTION.match(line):
+            lines.append(f"Function:{match[1]}")
+        elif match := _INSTRUCTION.match(line):
+            text = match[1].replace(" ;", ";")
+        elif text and (match := _SECOND_HALF.match(line)):
+            lines.append(f"{_control(int(match[1], 16) >> _CONTROL_SHIFT)}\t{text}")
             text = ""
     return "".join(f"{line}\n" for line in lines)
 

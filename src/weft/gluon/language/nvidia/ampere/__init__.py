@@ -46,11 +46,11 @@ def _check_divides(a: tensor, b: tensor, acc: tensor, layout: NVMMADistributedLa
     k = block_shape(a)[-1]
     depth = 256 // a.dtype.primitive_bitwidth
     rows, columns = layout.instr_shape[-2:]
-    for what, have, need in (("M", m, rows), ("N", n, columns), ("K", k, depth)):
+    for dimension, have, need in (("M", m, rows), ("N", n, columns), ("K", k, depth)):
         if have < need:
             raise LayoutError(
-                f"mma_v2: the instruction is {rows} x {columns} x {depth} (M x N x K) for {a.dtype}; {what} = {have} "
-                f"of {shape_text(block_shape(a))} times {shape_text(block_shape(b))} is {have} of its {need}, "
-                f"{need - have} are left over",
-                hint=f"make {what} a multiple of {need}",
+                f"mma_v2: the instruction is {rows} x {columns} x {depth} (M x N x K) for {a.dtype}; "
+                f"{dimension} = {have} of {shape_text(block_shape(a))} times {shape_text(block_shape(b))} is {have} of "
+                f"its {need}, {need - have} are left over",
+                hint=f"make {dimension} a multiple of {need}",
             )

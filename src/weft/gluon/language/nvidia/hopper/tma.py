@@ -279,8 +279,10 @@ def make_tensor_descriptor(
         raise ValueError("Padding option `nan` is not supported for integer blocks")
     lengths = [_semantic.make_scalar(unwrap(s), dt.int32) for s in sizes]
     moves = [_semantic.make_scalar(unwrap(s), dt.int64) for s in steps]
-    made = tensor_descriptor(None, lengths, moves, block_type(element, block), layout)
+    descriptor = tensor_descriptor(None, lengths, moves, block_type(element, block), layout)
     properties = {} if padding in (None, tt.PaddingOption.PAD_ZERO) else {"padding": ir.enum_attr(padding)}
     operands = [base.handle, *(v.handle for v in lengths), *(v.handle for v in moves)]
-    made.handle = _semantic.builder.create(tt.MakeTensorDescriptorOp, operands, (made.type.to_ir(),), properties).result
-    return made
+    descriptor.handle = _semantic.builder.create(
+        tt.MakeTensorDescriptorOp, operands, (descriptor.type.to_ir(),), properties
+    ).result
+    return descriptor

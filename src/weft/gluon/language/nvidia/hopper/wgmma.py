@@ -106,10 +106,10 @@ def warpgroup_mma_init(value: tensor, _semantic: Semantic = None) -> warpgroup_m
 
 
 def _tensor_type(acc: Any) -> distributed_type:
-    found = acc.type.tensor_type if isinstance(acc, warpgroup_mma_accumulator) else getattr(acc, "type", None)
-    if not isinstance(found, distributed_type):
+    type = acc.type.tensor_type if isinstance(acc, warpgroup_mma_accumulator) else getattr(acc, "type", None)
+    if not isinstance(type, distributed_type):
         raise TypeError(f"expected a tensor or an accumulator of warpgroup_mma, got {acc}")
-    return found
+    return type
 
 
 def _check(a: Any, b: Any, acc: distributed_type) -> None:
@@ -149,14 +149,14 @@ def _check_shapes(a: Any, b: Any, acc: distributed_type, layout: NVMMADistribute
     width = int(layout.instr_shape[1])
     depth = 256 // a.dtype.primitive_bitwidth
     rows = min(16 * layout.warps_per_cta[0], max(m, 64))  # warps beyond the last row compute what others do
-    for what, have, need in (("M", m, rows), ("N", n, width), ("K", k, depth)):
+    for dimension, have, need in (("M", m, rows), ("N", n, width), ("K", k, depth)):
         if have % need:
             raise LayoutError(
                 f"warpgroup_mma: the instruction is {rows} x {width} x {depth} (M x N x K) for {a.dtype} and "
-                f"{layout.warps_per_cta[0]} warps along M; {what} = {have} is {have // need} times {need}, "
+                f"{layout.warps_per_cta[0]} warps along M; {dimension} = {have} is {have // need} times {need}, "
                 f"{have % need} are left over",
-                hint=f"make {what} a multiple of {need}"
-                + (f", or choose instr_shape=[16, {have}, {depth}]" if what == "N" and have % 8 == 0 else ""),
+                hint=f"make {dimension} a multiple of {need}"
+                + (f", or choose instr_shape=[16, {have}, {depth}]" if dimension == "N" and have % 8 == 0 else ""),
             )
 
 
@@ -193,10 +193,10 @@ def warpgroup_mma(
     }
     if unwrap(is_async):
         properties["isAsync"] = ir.bool_attr(True)
-    made = _semantic.builder.create(
+    op = _semantic.builder.create(
         ttng.WarpGroupDotOp, (a.handle, b.handle, acc.handle, use.handle), (type_.to_ir(),), properties
     )
-    result = made.results[0]
+    result = op.results[0]
     return warpgroup_mma_accumulator(result, type_) if unwrap(is_async) else tensor(result, type_)
 
 
@@ -210,14 +210,14 @@ def warpgroup_mma_wait(num_outstanding: Any = 0, deps: Any = None, _semantic: Se
     for value in values:
         if not isinstance(value, (shared_memory_descriptor, warpgroup_mma_accumulator)):
             _tensor_type(value)
-    made = _semantic.builder.create(
+    op = _semantic.builder.create(
         ttng.WarpGroupDotWaitOp,
         [v.handle for v in values],
         [v.handle.type for v in values],
         {"pendings": ir.i32_attr(known_number("num_outstanding", num_outstanding))},
     )
     results: list[Any] = []
-    for value, handle in zip(values, made.results, strict=True):
+    for value, handle in zip(values, op.results, strict=True):
         if isinstance(value, shared_memory_descriptor):
             results.append(shared_memory_descriptor(handle, *value.type.parts()))
         else:

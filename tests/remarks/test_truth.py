@@ -51,7 +51,7 @@ def lies(names: list[str], target: str) -> Iterator[str]:
             yield from (f"{name}: {text}" for text in untrue(made, remarks))
 
 
-@pytest.mark.parametrize("number, name", enumerate(SAMPLE))
+@pytest.mark.parametrize("number, name", list(enumerate(SAMPLE)))
 def test_what_is_told_is_so(number: int, name: str) -> None:
     assert not list(lies([name], TARGETS[number % len(TARGETS)]))
 

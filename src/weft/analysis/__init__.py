@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .global_touches import GlobalTouch, GlobalTouches, of_one_row, of_one_store
     from .hazards import ORDERING, Hazards, Pending
     from .limits import Limit, limit_of_run
-    from .liveness import Lifetime, lifetimes, lines_of_buffers, touched_buffers
+    from .liveness import Lifetime, Numbered, lifetimes, lines_of_buffers, touched_buffers
     from .touches import is_block_barrier, is_cluster_barrier
 
 __all__ = [
@@ -42,6 +42,7 @@ __all__ = [
     "Hazards",
     "ORDERING",
     "Lifetime",
+    "Numbered",
     "Pending",
     "is_block_barrier",
     "is_cluster_barrier",
@@ -56,7 +57,7 @@ __getattr__ = lazy_face(
         "global_touches": "GlobalTouch GlobalTouches of_one_row of_one_store",
         "hazards": "ORDERING Hazards Pending",
         "limits": "Limit limit_of_run",
-        "liveness": "Lifetime lifetimes lines_of_buffers touched_buffers",
+        "liveness": "Lifetime Numbered lifetimes lines_of_buffers touched_buffers",
         "touches": "is_block_barrier is_cluster_barrier",
     },
 )

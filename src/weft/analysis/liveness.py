@@ -26,7 +26,7 @@ from weft.ir.lane import Block, LaneOp, LaneProgram, Value
 from .lane_numbers import origins
 from .touches import touches_of
 
-__all__ = ["Lifetime", "lifetimes", "lines_of_buffers", "touched_buffers"]
+__all__ = ["Lifetime", "Numbered", "lifetimes", "lines_of_buffers", "touched_buffers"]
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ WAITS = {"copy": "wait_async", "wgmma": "await", "bulk": "cp.async.bulk.wait_gro
 """What waits for accesses that happen later, by their kind."""
 
 
-class _Numbered:
+class Numbered:
     """Operations in the order of the text, with the extent of each."""
 
     def __init__(self, program: LaneProgram) -> None:
@@ -79,9 +79,9 @@ def _waits_for_all(op: LaneOp, name: str) -> bool:
     return pending is not None and pending.name == "constant" and pending.attrs["value"] == 0
 
 
-def lifetimes(program: LaneProgram) -> list[Lifetime | None]:
+def lifetimes(program: LaneProgram, numbered: Numbered | None = None) -> list[Lifetime | None]:
     """One for each buffer; None for a buffer that nothing uses."""
-    numbered = _Numbered(program)
+    numbered = numbered or Numbered(program)
     found: list[Lifetime | None] = [None] * len(program.shared)
 
     def add(buffer: int, first: int, last: int) -> None:
@@ -105,7 +105,7 @@ def lifetimes(program: LaneProgram) -> list[Lifetime | None]:
     return found
 
 
-def _used(op: LaneOp, numbered: _Numbered) -> set[int]:
+def _used(op: LaneOp, numbered: Numbered) -> set[int]:
     """The buffers that an operation, or one inside of it, uses: not those whose address it only computes with."""
     found: set[int] = set()
     for touch in touches_of(op):
@@ -119,7 +119,7 @@ def _used(op: LaneOp, numbered: _Numbered) -> set[int]:
     return found
 
 
-def _extend(program: LaneProgram, numbered: _Numbered, found: list[Lifetime | None]) -> None:
+def _extend(program: LaneProgram, numbered: Numbered, found: list[Lifetime | None]) -> None:
     """To the wait for everything that happens later."""
     used = list(found)
     for op, awaited in _with_waits(program.body, numbered):
@@ -139,7 +139,7 @@ def _extend(program: LaneProgram, numbered: _Numbered, found: list[Lifetime | No
                     found[buffer] = Lifetime(life.first, max(life.last, end))
 
 
-def _with_waits(block: Block, numbered: _Numbered) -> Iterator[tuple[LaneOp, dict[str, int]]]:
+def _with_waits(block: Block, numbered: Numbered) -> Iterator[tuple[LaneOp, dict[str, int]]]:
     """Each operation, and where the kinds of accesses that are waited for after it in its own block are, by kind."""
     awaited: dict[str, int] = {}
     for op in reversed(block.ops):
@@ -161,9 +161,8 @@ def touched_buffers(program: LaneProgram) -> list[tuple[LaneOp, str, frozenset[i
     ]
 
 
-def lines_of_buffers(program: LaneProgram) -> list[tuple[Span, Span] | None]:
+def lines_of_buffers(program: LaneProgram, numbered: Numbered) -> list[tuple[Span, Span] | None]:
     """For each buffer the places in the source of its first and last use, by line; None where they are not known."""
-    numbered = _Numbered(program)
     lines: list[tuple[Span, Span] | None] = [None] * len(program.shared)
     for op in numbered.extent:
         if op.span is None:

@@ -170,13 +170,15 @@ class Parameter:
 
 @dataclass
 class Allocation:
-    """A buffer in shared memory; `offset` is set when memory is placed. The span is the source line it serves."""
+    """A buffer in shared memory; `offset` is set when memory is placed. The span is the source line it serves, `lines`
+    are where it is first and last used, as far as that was asked."""
 
     bytes: int
     alignment: int = 16
     offset: int | None = None
     span: Span | None = None
     what: str = ""
+    lines: tuple[Span, Span] | None = None
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from weft.base import Span
@@ -22,9 +24,13 @@ __all__ = ["site_of", "span_of_value", "tile_text"]
 
 def tile_text(type: Attribute) -> str:
     """A tile's shape and elements, without its layout; pointers as `ptr<f16>`."""
-    element = element_of(type)
-    kind = f"ptr<{type_text(pointee_of(element))}>" if is_pointer(element) else type_text(element)
+    kind = _element_text(element_of(type))
     return "x".join((*map(str, shape_of(type)), kind)) if is_tensor(type) else kind
+
+
+@lru_cache(maxsize=256)
+def _element_text(element: Attribute) -> str:
+    return f"ptr<{type_text(pointee_of(element))}>" if is_pointer(element) else type_text(element)
 
 
 def site_of(op: Operation) -> Site:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from weft.analysis import Lifetime, lifetimes, lines_of_buffers, touched_buffers
+from weft.analysis import Lifetime, Numbered, lifetimes, lines_of_buffers, touched_buffers
 from weft.base import OutOfResources
 from weft.ir.lane import Allocation, LaneProgram
 
@@ -32,7 +32,8 @@ ORDERS: tuple[Callable[[Allocation, Lifetime], tuple[int, ...]], ...] = (
 
 def place(program: LaneProgram) -> None:
     """Set every buffer's offset. OutOfResources, with a table of the buffers, where a block cannot have so much."""
-    buffers, lives = program.shared, _alone(program, lifetimes(program))
+    numbered = Numbered(program)
+    buffers, lives = program.shared, _alone(program, lifetimes(program, numbered))
     used = [(i, life) for i, life in enumerate(lives) if life is not None]
     choices = []
     for order in ORDERS:
@@ -47,6 +48,9 @@ def place(program: LaneProgram) -> None:
         if i not in best:
             buffer.bytes = 0  # nothing uses it
     limit = program.machine.shared_bytes
+    if program.remarks or program.shared_bytes > limit:
+        for buffer, lines in zip(buffers, lines_of_buffers(program, numbered), strict=True):
+            buffer.lines = lines
     if program.shared_bytes > limit:
         raise _too_much(program, lives, limit)
 
@@ -108,9 +112,8 @@ def _shared_with(buffers: Sequence[Allocation], others: Offsets, at: int, size: 
 def _too_much(program: LaneProgram, lives: Lives, limit: int) -> OutOfResources:
     rows = [("bytes", "at", "what", "in use")]
     largest = sorted((i for i, life in enumerate(lives) if life), key=lambda i: -program.shared[i].bytes)
-    all_lines = lines_of_buffers(program)
     for i in largest:
-        buffer, lines = program.shared[i], all_lines[i]
+        buffer, lines = program.shared[i], program.shared[i].lines
         what = f"{buffer.what or 'buffer'} of {buffer.span}" if buffer.span else buffer.what or "buffer"
         used = f"lines {lines[0].line} to {lines[1].line}" if lines else "-"
         rows.append((str(buffer.bytes), str(buffer.offset), what, used))

@@ -11,7 +11,7 @@ from math import prod
 
 from xdsl.ir import Operation, SSAValue
 
-from weft.analysis import limit_of_run, lines_of_buffers
+from weft.analysis import limit_of_run
 from weft.base.remarks import AccessWidth, Alternative, Barrier, Conversion, ProductBy, SharedBuffer, Site
 from weft.ir import element_of, pointee_of, shape_of, site_of, span_of, type_text
 from weft.ir.gpu import MemDescType, encoding_of, told_layout
@@ -103,14 +103,10 @@ def tell_product(c: Context, op: Operation, entry: Instruction | None, count: in
 
 def tell_buffers(program: LaneProgram) -> None:
     """Every buffer of shared memory that is used, now that all are placed."""
-    if not program.remarks or not program.shared:
-        return
-    lines = lines_of_buffers(program)
-    for buffer, used in zip(program.shared, lines, strict=True):
+    for buffer in program.shared if program.remarks else ():
         if buffer.bytes:
-            first, last = used or (None, None)
             what = buffer.span, buffer.bytes, buffer.offset or 0, _purpose(buffer)
-            program.remarks.add(SharedBuffer(*what, first, last))
+            program.remarks.add(SharedBuffer(*what, *(buffer.lines or ())))
 
 
 def _purpose(buffer: Allocation) -> str:
@@ -128,7 +124,7 @@ def tell_barriers(
 ) -> None:
     """Say of those that are left which two accesses each is between: of shared memory in the `buffers` of an
     operation, or of global memory."""
-    if not program.remarks:
+    if not program.remarks or not (program.shared if buffers is not None else sides):
         return
     for op in program.body.walk():
         if op.name != "barrier":

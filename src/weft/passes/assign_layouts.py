@@ -297,7 +297,7 @@ def assign_layouts(
                 choices = Choices(machine, warps, blocks, ahead)
                 choices.decide(block)
                 if remarks:
-                    choices.tell(block, remarks)
+                    choices.tell(remarks)
                 assigner = _Assigner(choices)
                 assigner.block(block)
                 for op in reversed(assigner.spent):

@@ -81,7 +81,6 @@ from weft.base.remarks import InstructionDeclined, LayoutChosen, RemarkCollector
 from weft.ir import (
     bit_width,
     element_of,
-    i32,
     int_value,
     ints_of,
     is_pointer,
@@ -93,7 +92,7 @@ from weft.ir import (
     tt,
     walk,
 )
-from weft.ir.gpu import laid_tensor, layout_of, told_layout
+from weft.ir.gpu import told_layout
 from weft.layouts import BlockedLayout, DistributedLayout, DotOperandLayout, LinearLayout, SliceLayout, infer
 from weft.layouts.plan import vector_width
 from weft.machines import Machine
@@ -133,13 +132,18 @@ def linear_of(layout: AnyLayout, shape: Sequence[int]) -> LinearLayout:
     return layout if isinstance(layout, LinearLayout) else layout.to_linear(list(shape))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Vote:
     weight: int
     by: Operation
-    layout: Callable[[], AnyLayout | None]
+    wish: AnyLayout | Callable[[], AnyLayout | None]
+    """The layout, or what finds it when votes are counted."""
     narrow: bool = False
     """Whether it is of an access whose addresses are consecutive, but not aligned to longer vectors than these."""
+
+    def layout(self) -> AnyLayout | None:
+        """The layout that is wished; None if there is none after all."""
+        return self.wish if isinstance(self.wish, DistributedLayout | LinearLayout) else self.wish()
 
 
 class Choices:
@@ -162,10 +166,14 @@ class Choices:
         """The layouts of the two operands of each product whose operands lie in registers."""
         self.narrow: set[AnyLayout] = set()
         """Layouts with short vectors that were chosen for what cannot take longer ones."""
+        self.held: list[SSAValue] = []
+        """The tiles that have a layout of their own."""
         self._leader: dict[SSAValue, SSAValue] = {}
         self._spreads: dict[SSAValue, list[SSAValue]] = {}
         self._votes: dict[SSAValue, list[_Vote]] = {}
         self._chosen: dict[SSAValue, AnyLayout] = {}
+        self._counted: dict[_Vote, AnyLayout | None] = {}
+        """What was wished when votes were counted."""
         self._won: dict[SSAValue, Operation] = {}
         """Who asked for the layout of a group; nobody for the default."""
         self._open: set[SSAValue] = set()
@@ -179,7 +187,8 @@ class Choices:
         self.study(block)
         for op in list(self.accesses):
             self._unite_gather(op)
-        for value in self._held(block):
+        self.held = list(self._held(block))
+        for value in self.held:
             self.of(value)
 
     def _held(self, block: Block) -> Iterator[SSAValue]:
@@ -190,26 +199,32 @@ class Choices:
                 if is_tensor(value.type) and not self.is_free(value) and not self.is_view(value):
                     yield value
 
-    def tell(self, block: Block, remarks: RemarkCollector) -> None:
+    def tell(self, remarks: RemarkCollector) -> None:
         """Say of each group which layout it has, who asked for it, and who for another; after `decide`."""
         groups: dict[SSAValue, tuple[SSAValue, dict[str, None]]] = {}
-        for value in self._held(block):
+        for value in self.held:
             _, names = groups.setdefault(self._find(value), (value, {}))
             if value.name_hint:
                 names[value.name_hint] = None
-        copied = dict(self.spread)  # asking again what is wished of them would change it
+        texts: dict[int, str] = {}
+
+        def text(layout: AnyLayout) -> str:
+            return texts.get(id(layout)) or texts.setdefault(id(layout), told_layout(layout))
+
+        told: set[tuple[int, str]] = set()
         for leader, (first, names) in groups.items():
-            shape = tuple(shape_of(leader.type))
-            chosen, wishes = laid_tensor(shape, i32, self._chosen[leader]), dict[Wish, None]()
+            layout, won, others = text(self._chosen[leader]), self._won.get(leader), dict[Wish, None]()
+            place = id(won.location) if won is not None else 0, layout
+            if not names and place in told:  # one of many that a function makes which was inlined here
+                continue
+            told.add(place)
             for vote in self._votes.get(leader, ()):
-                wish = vote.layout()
-                if wish is not None and layout_of(laid_tensor(shape, i32, wish)) != layout_of(chosen):
-                    wishes[Wish(site_of(vote.by), told_layout(wish))] = None
-            won, layout = self._won.get(leader), told_layout(self._chosen[leader])
+                wish = self._counted.get(vote, vote.wish)
+                if isinstance(wish, DistributedLayout | LinearLayout) and text(wish) != layout:
+                    others[Wish(site_of(vote.by), text(wish))] = None
             by = site_of(won) if won is not None else None
             what = span_of_value(first), tile_text(first.type), tuple(names), layout
-            remarks.add(LayoutChosen(*what, by, tuple(wishes)))
-        self.spread = copied
+            remarks.add(LayoutChosen(*what, by, tuple(others)))
         for op, reason in self.declined.items():
             remarks.add(InstructionDeclined(site_of(op).span, OF_GROUPS, reason))
 
@@ -263,7 +278,7 @@ class Choices:
         by: Operation,
         value: SSAValue,
         weight: int,
-        layout: Callable[[], AnyLayout | None],
+        layout: AnyLayout | Callable[[], AnyLayout | None],
         narrow: bool = False,
     ) -> None:
         if is_tensor(value.type) and not self.is_free(value) and not self.is_view(value):
@@ -325,7 +340,7 @@ class Choices:
         for vote in sorted(self._votes.get(leader, ()), key=lambda v: -v.weight):
             if best is not None and vote.weight < weight and not (weight == LOAD and vote.weight == STORE):
                 break
-            layout = vote.layout()
+            layout = self._counted[vote] = vote.layout()
             if layout is None:
                 continue
             if best is None:
@@ -436,12 +451,12 @@ class Choices:
         self.accesses[op] = layout
         narrow = self._is_narrow(pointer, layout, bits)
         for result in op.results:
-            self._vote(op, result, LOAD, lambda: layout, narrow)
+            self._vote(op, result, LOAD, layout, narrow)
             self._vote(op, result, LOAD, lambda: self._of_addresses(pointer, layout))
         if op.name == "tt.load" and prod(shape) == max(shape) <= self.lanes * self.warps:
             self._vote(op, op.results[0], SPREAD, lambda: self._row(op))
         for i, value in enumerate(op.operands):
-            self._vote(op, value, LOAD if i == 0 else STORE, lambda: layout, narrow)
+            self._vote(op, value, LOAD if i == 0 else STORE, layout, narrow)
 
     def _is_narrow(self, pointer: SSAValue, layout: BlockedLayout, bits: int) -> bool:
         """Whether consecutive addresses are not aligned to vectors as long as they might be."""
@@ -585,7 +600,7 @@ class Choices:
             self.declined[op] = group
         self.products[op] = layout
         self._unite([op.operands[2], result])
-        self._vote(op, result, PRODUCT, lambda: layout)
+        self._vote(op, result, PRODUCT, layout)
 
     def _other(self, op: Operation) -> None:
         if op.name == "tt.reduce":

@@ -108,7 +108,7 @@ class Remark:
 
     def as_dict(self) -> dict[str, Any]:
         """The remark as plain data for JSON; `kind` says which it is."""
-        return {"kind": self.kind, **{f.name: _plain(getattr(self, f.name)) for f in fields(self)}}
+        return {"kind": self.kind, **{name: _plain(value) for name, value in vars(self).items()}}
 
 
 R = TypeVar("R", bound=Remark)
@@ -142,7 +142,7 @@ class Remarks(tuple[Remark, ...]):
 
     def to_json(self, indent: int | None = None) -> str:
         """All as JSON, a list of objects."""
-        return json.dumps(self.as_dicts(), indent=indent)
+        return json.dumps([{"kind": r.kind, **vars(r)} for r in self], indent=indent, default=_parts)
 
     @staticmethod
     def from_json(text: str | bytes) -> Remarks:
@@ -220,18 +220,23 @@ PARTS: dict[str, type[Any]] = {"site": Wish, "cycles": Alternative, "buffers": C
 """What remarks are made of, by a name that the earlier ones of these do not have."""
 
 
-def _plain(value: Any) -> Any:
+def _parts(value: Any) -> dict[str, Any]:
+    """What a place or a part of a remark is made of, by name."""
     if isinstance(value, Span):
         return {"file": value.file, "line": value.line, "column": value.col + 1}
+    return dict(vars(value))
+
+
+def _plain(value: Any) -> Any:
     if isinstance(value, tuple):
         return [_plain(x) for x in value]
-    if isinstance(value, Site | Wish | Alternative | Copy):
-        return {f.name: _plain(getattr(value, f.name)) for f in fields(value)}
+    if isinstance(value, Span | Site | Wish | Alternative | Copy):
+        return {name: _plain(x) for name, x in _parts(value).items()}
     return value
 
 
 def _value(plain: Any) -> Any:
-    """What `_plain` and `as_dict` wrote; each kind of object is known by a name that only it has."""
+    """What `as_dict` and `to_json` wrote; each kind of object is known by a name that only it has."""
     if isinstance(plain, list):
         return tuple(map(_value, plain))
     if not isinstance(plain, Mapping):

@@ -96,38 +96,38 @@ def _stored(element: str, bits: int) -> str:
     return str(bits) if element.startswith("i") else f"the {element} with the bits {bits & 255:#04x}"
 
 
-def told_of(source: Source, found: int) -> tuple[str, str, str]:
+def told_of(source: Source, result: int) -> tuple[str, str, str]:
     """What is wrong, what was found, and a way out."""
     unsigned = source.type.startswith("u")
-    value = found & (1 << 64) - 1 if unsigned else found
+    value = result & (1 << 64) - 1 if unsigned else result
     last = source.extent - 1
     if source.kind in ("divide", "remainder"):
         sign = "//" if source.kind == "divide" else "%"
-        what = "integer division by 0" if source.kind == "divide" else "remainder of an integer division by 0"
-        return what, f"{value} {sign} 0", f"divide by something else there: x {sign} tl.where(y != 0, y, 1)"
+        happened = "integer division by 0" if source.kind == "divide" else "remainder of an integer division by 0"
+        return happened, f"{value} {sign} 0", f"divide by something else there: x {sign} tl.where(y != 0, y, 1)"
     if source.kind == "shift":
         way = f"keep the amount below {source.extent}: n & {last}, or tl.where(n < {source.extent}, x << n, 0)"
-        return "shift by the width of the type or more", f"{source.extent} bits are shifted by {found}", way
+        return "shift by the width of the type or more", f"{source.extent} bits are shifted by {result}", way
     if source.kind == "gather":
-        told = f"the index is {found}, and the axis has elements 0 to {last}"
+        told = f"the index is {result}, and the axis has elements 0 to {last}"
         return "gather outside of the axis", told, f"clamp the index: tl.minimum(tl.maximum(i, 0), {last})"
     if source.kind == "to_int":
-        return _converted(source, found)
-    what = f"{source.type} overflow detected for operation {source.kind}"
-    return what, f"the exact result {_exact(source, found)}", "widen what is combined first, x.to(tl.int64)"
+        return _converted(source, result)
+    happened = f"{source.type} overflow detected for operation {source.kind}"
+    return happened, f"the exact result {_exact(source, result)}", "widen what is combined first, x.to(tl.int64)"
 
 
-def _exact(source: Source, found: int) -> str:
+def _exact(source: Source, result: int) -> str:
     """A product is followed only as far as is needed to know that it is too large."""
     if source.kind == "sum":
-        return f"is {found}"
+        return f"is {result}"
     most = 1 << int(source.type.removeprefix("int")) - 1
-    return f"is above {most - 1}" if found > 0 else f"is below {-most}"
+    return f"is above {most - 1}" if result > 0 else f"is below {-most}"
 
 
-def _converted(source: Source, found: int) -> tuple[str, str, str]:
+def _converted(source: Source, result: int) -> tuple[str, str, str]:
     start, _, end = source.type.partition(" to ")
-    value = struct.unpack("<d", struct.pack("<q", found))[0]
+    value = struct.unpack("<d", struct.pack("<q", result))[0]
     shown = np.float32(value) if start != "fp64" else value
     bits = int(end.lstrip("uint"))
     low, high = (0, 2**bits - 1) if end.startswith("u") else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)

@@ -509,7 +509,7 @@ def text_of(program: LaneProgram) -> str:
 
 def verify(program: LaneProgram) -> None:
     """CompilerCrash where the program breaks a rule: a mistake of the lowering, not of the kernel."""
-    known: set[Value] = set(program.body.arguments)
+    defined: set[Value] = set(program.body.arguments)
 
     def fail(op: LaneOp, message: str) -> None:
         raise CompilerCrash(f"lane program: {op.name}: {message}", "lowering")
@@ -519,7 +519,7 @@ def verify(program: LaneProgram) -> None:
             if op.name not in OPERATIONS and not is_elementwise(op.name):
                 fail(op, "there is no such operation")
             for v in op.operands:
-                if v not in known:
+                if v not in defined:
                     fail(op, f"operand {v} is used before it is made")
             if is_elementwise(op.name):
                 counts = {v.count for v in op.operands} - {1}
@@ -530,8 +530,8 @@ def verify(program: LaneProgram) -> None:
             if op.name == "store" and op.operands[1].count != op.operands[0].count * op.attrs["vector"]:
                 fail(op, f"{op.operands[1].count} values for {op.operands[0].count} addresses of {op.attrs['vector']}")
             for region in op.regions:
-                known.update(region.arguments)
+                defined.update(region.arguments)
                 check(region)
-            known.update(op.results)
+            defined.update(op.results)
 
     check(program.body)

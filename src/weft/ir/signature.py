@@ -54,9 +54,9 @@ def flattened_descriptor(function: FuncOp, index: int) -> int:
 
 def signature_of(function: FuncOp) -> list[str]:
     """The types of a kernel's parameters, a descriptor counting as one."""
-    found: list[str] = []
+    signature: list[str] = []
     index = 0
     while index < len(function.entry.args):
-        found.append(type_string(function.entry.args[index].type))
+        signature.append(type_string(function.entry.args[index].type))
         index += 1 + flattened_descriptor(function, index)
-    return found
+    return signature

@@ -39,7 +39,7 @@ def register_of(op: Operation) -> str | None:
     """The register that an operation reads, if it does that only, into a scalar, and a CPU has one for it."""
     if not isinstance(op, ElementwiseInlineAsmOp) or op.operands or len(op.results) != 1:
         return None
-    found = _READ.fullmatch(op.asm_string.data) if isinstance(op.asm_string, StringAttr) else None
-    if found is None or found[1] not in _KNOWN or not is_int(op.results[0].type):
+    match = _READ.fullmatch(op.asm_string.data) if isinstance(op.asm_string, StringAttr) else None
+    if match is None or match[1] not in _KNOWN or not is_int(op.results[0].type):
         return None
-    return found[1]
+    return match[1]

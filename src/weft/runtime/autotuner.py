@@ -207,14 +207,14 @@ class Autotuner(PickledByName, KernelInterface[Any]):
                 hint='key=["n"]; key=[] measures once for all',
             )
         check_configs(self.configs)
-        for hook, given in (("pre_hook", self.pre_hook), ("post_hook", self.post_hook)):
-            check_function(f"{hook} of autotune", given, _HOOKS[hook])
+        for hook, function in (("pre_hook", self.pre_hook), ("post_hook", self.post_hook)):
+            check_function(f"{hook} of autotune", function, _HOOKS[hook])
         check_function("do_bench of autotune", self._do_bench, BENCH)
         check_length("warmup", self.num_warmups)
         check_length("rep", self.num_reps)
         asked = {"key": self.keys, "reset_to_zero": self.reset_to_zero, "restore_value": self.restore_value}
-        for what, names in asked.items():
-            check_names(self.base_fn.__name__, self.arg_names, what, names, self._given[what])
+        for option, names in asked.items():
+            check_names(self.base_fn.__name__, self.arg_names, option, names, self._given[option])
         warn_of_chosen(self.keys, self.configs)
         check_pruning(self._pruned_by, len(self.configs))
         self._checked = True
@@ -247,10 +247,10 @@ class Autotuner(PickledByName, KernelInterface[Any]):
         verbose = knobs.autotuning.print
         if verbose:
             print(f"Autotuning kernel {self.base_fn.__name__} with config {config}")
-        said = config.all_kwargs()
-        _refuse_conflicts(meta, said)
-        _refuse_conflicts(self.nargs or {}, said)
-        current = {**meta, **said}
+        chosen = config.all_kwargs()
+        _refuse_conflicts(meta, chosen)
+        _refuse_conflicts(self.nargs or {}, chosen)
+        current = {**meta, **chosen}
         full = {**(self.nargs or {}), **current}
         check_call("pre_hook of autotune", self.pre_hook, _HOOKS["pre_hook"], full, reset_only=True)
         check_call("post_hook of autotune", self.post_hook, _HOOKS["post_hook"], full, exception=None)
@@ -271,8 +271,8 @@ class Autotuner(PickledByName, KernelInterface[Any]):
         try:
             if self._do_bench is None and not self._on_gpu((*args, *meta.values())):
                 return self._race(kernel_call, config in self._ahead)  # a launch on a GPU returns before it is done
-            given = called("do_bench of autotune", self.do_bench, BENCH, kernel_call, quantiles=(0.5, 0.2, 0.8))
-            return check_timing(given)
+            timing = called("do_bench of autotune", self.do_bench, BENCH, kernel_call, quantiles=(0.5, 0.2, 0.8))
+            return check_timing(timing)
         except (OutOfResources, CompileTimeAssertionFailure, PTXASError) as error:
             if verbose:
                 print(f"Autotuning failed with {error}")
@@ -319,11 +319,11 @@ class Autotuner(PickledByName, KernelInterface[Any]):
 
     def _derived(self, config: Config, meta: Mapping[str, Any]) -> list[tuple[str, Any]]:
         """What heuristics below make of a configuration: they may look at options of GPUs."""
-        values, given, fn = dict[str, Any](), {**(self.nargs or {}), **meta, **config.all_kwargs()}, self.fn
+        values, known_values, fn = dict[str, Any](), {**(self.nargs or {}), **meta, **config.all_kwargs()}, self.fn
         while not isinstance(fn, JITFunction):
             if isinstance(fn, Heuristics):
                 for name, rule in fn.values.items():
-                    values[name] = rule({**given, **values})
+                    values[name] = rule({**known_values, **values})
             fn = fn.fn
         return sorted(values.items())
 
@@ -339,20 +339,20 @@ class Autotuner(PickledByName, KernelInterface[Any]):
         if many.cores() < 2:
             return
         ahead = [partial(self.fn.run, *args, **{**kwargs, **config.all_kwargs(), "warmup": True}) for config in plain]
-        made = many.compile_many(ahead, return_exceptions=True)
+        results = many.compile_many(ahead, return_exceptions=True)
         self._ahead = set(plain)
-        self._crashed = {c: error for c, error in zip(plain, made, strict=True) if isinstance(error, CompilerCrash)}
+        self._crashed = {c: error for c, error in zip(plain, results, strict=True) if isinstance(error, CompilerCrash)}
 
     def _measure(self, configs: Iterable[Config], args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[Config, Any]:
         self.configs_timings, self._ahead, self._crashed = {}, set(), {}
-        known: dict[Any, Any] = {}
+        timings: dict[Any, Any] = {}
         codes = [(c, self._same_code(c, args, kwargs)) for c in configs]
         self._compile_ahead({same: c for c, same in reversed(codes) if same is not None}.values(), args, kwargs)
         for config, same in codes:
-            timing = known.get(same) if same is not None else None
+            timing = timings.get(same) if same is not None else None
             if timing is None:
                 timing = self._bench(*args, config=config, **kwargs)
-                known[same] = timing
+                timings[same] = timing
             self.configs_timings[config] = timing
         return self.configs_timings
 
@@ -373,18 +373,18 @@ class Autotuner(PickledByName, KernelInterface[Any]):
         config = self.configs[0]
         if len(self.configs) > 1:
             key = self._key(nargs, kwargs)
-            found = self.cache.get(key)
-            if found is None:
+            config_found = self.cache.get(key)
+            if config_found is None:
                 with self._lock:  # one thread measures; others that came for the same key take what it found
-                    found = self.cache.get(key) or self._tune(key, nargs, args, kwargs)
-            config = found
+                    config_found = self.cache.get(key) or self._tune(key, nargs, args, kwargs)
+            config = config_found
         self.best_config = config
-        said = config.all_kwargs()
-        _refuse_conflicts(kwargs, said)
-        _refuse_conflicts(nargs, said)
+        chosen = config.all_kwargs()
+        _refuse_conflicts(kwargs, chosen)
+        _refuse_conflicts(nargs, chosen)
         if config.pre_hook is not None:
-            config.pre_hook({**nargs, **kwargs, **said})
-        return self.fn.run(*args, **kwargs, **said)
+            config.pre_hook({**nargs, **kwargs, **chosen})
+        return self.fn.run(*args, **kwargs, **chosen)
 
     def _tune(
         self, key: tuple[Any, ...], nargs: dict[str, Any], args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -404,34 +404,34 @@ class Autotuner(PickledByName, KernelInterface[Any]):
                 self.cache[key] = best
                 return False
 
-            found = False
+            cache_hit = False
             if len(pruned) == 1:
                 self.cache[key] = pruned[0]  # nothing to compare
                 return pruned[0]
             if self.cache_results:
-                found = self.check_disk_cache(key, pruned, benchmark)
+                cache_hit = self.check_disk_cache(key, pruned, benchmark)
             else:
                 benchmark()
-            if knobs.autotuning.print and not found:
+            if knobs.autotuning.print and not cache_hit:
                 print(
                     f"Triton autotuning for function {self.base_fn.__name__},\nwith key as {key},\n"
                     f"finished after {self.bench_time:.2f}s,\nbest config selected: {self.cache[key]};"
                 )
             if knobs.autotuning.listener is not None:
-                self._tell(knobs.autotuning.listener, key, found)
+                self._tell(knobs.autotuning.listener, key, cache_hit)
             return self.cache[key]
         finally:
             self.nargs = around
 
-    def _tell(self, listener: Callable[..., Any], key: tuple[Any, ...], found: bool) -> None:
+    def _tell(self, listener: Callable[..., Any], key: tuple[Any, ...], cache_hit: bool) -> None:
         """Call a listener with what was chosen, and the seconds that it took unless it was found on disk."""
         listener(
             fn=self._innermost(),
             key=key,
             best_config=self.cache[key],
             configs_timings=self.configs_timings,
-            duration=None if found else self.bench_time,
-            cache_hit=found,
+            duration=None if cache_hit else self.bench_time,
+            cache_hit=cache_hit,
         )
 
     def _innermost(self) -> JITFunction:
@@ -451,11 +451,11 @@ class Autotuner(PickledByName, KernelInterface[Any]):
         place = tuning_key[-1]
         on_cpu = not isinstance(place, _Place)
         machine = str(compiler.as_target()) if on_cpu else place.machine()
-        given = key_text((tuning_key, [sorted(c.all_kwargs().items()) for c in configs]))
-        parts = ["autotune", compiler_key(), fn.current_key(), machine, given]
+        search = key_text((tuning_key, [sorted(c.all_kwargs().items()) for c in configs]))
+        parts = ["autotune", compiler_key(), fn.current_key(), machine, search]
         digest = hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
-        found = store.get(digest)
-        kept = None if found is None else _timings_of(found[0], len(configs))
+        entry = store.get(digest)
+        kept = None if entry is None else _timings_of(entry[0], len(configs))
         if kept is not None:
             timings = dict(zip(configs, kept, strict=True))
             self.configs_timings = timings
@@ -475,12 +475,12 @@ class Autotuner(PickledByName, KernelInterface[Any]):
         pruned = self.configs
         named = self.nargs or {}
         if self.early_config_prune is not None:
-            what, example = "early_config_prune", "def prune(configs, args, **kwargs): return configs[:2]"
-            given = called(what, self.early_config_prune, example, self.configs, named, **kwargs)
-            pruned = list(given) if isinstance(given, Iterable) else [given] if given is not None else []
+            function, example = "early_config_prune", "def prune(configs, args, **kwargs): return configs[:2]"
+            answer = called(function, self.early_config_prune, example, self.configs, named, **kwargs)
+            pruned = list(answer) if isinstance(answer, Iterable) else [answer] if answer is not None else []
             if not all(isinstance(config, Config) for config in pruned):
-                found = f"got {given!r} of type {type(given).__name__}"
-                raise LaunchTypeError(f"{what} gives a list of Configs, {found}", hint=example)
+                shown = f"got {answer!r} of type {type(answer).__name__}"
+                raise LaunchTypeError(f"{function} gives a list of Configs, {shown}", hint=example)
             if not pruned:
                 raise AutotunerError(
                     "No valid autotuner configs after pruning. `early_config_prune` should return at least one config."
@@ -495,8 +495,8 @@ class Autotuner(PickledByName, KernelInterface[Any]):
                 }
                 wrong = next((e for e in estimates.values() if as_number(e) is None), 0.0)
                 if as_number(wrong) is None:
-                    found = f"got {wrong!r} of type {type(wrong).__name__}"
-                    raise LaunchTypeError(f"perf_model gives a number, the less the better, {found}", hint=example)
+                    shown = f"got {wrong!r} of type {type(wrong).__name__}"
+                    raise LaunchTypeError(f"perf_model gives a number, the less the better, {shown}", hint=example)
                 pruned = sorted(estimates, key=lambda c: float(estimates[c]))[:top_k]
         return list(pruned)
 
@@ -529,11 +529,11 @@ def _number(timing: Any) -> Any:
     return (timing,) if isinstance(timing, (int, float)) else tuple(timing)
 
 
-def _refuse_conflicts(given: Mapping[str, Any], said: Mapping[str, Any]) -> None:
+def _refuse_conflicts(passed: Mapping[str, Any], chosen: Mapping[str, Any]) -> None:
     """LaunchError where a launch says what the configuration has said."""
-    if given.keys().isdisjoint(said):
+    if passed.keys().isdisjoint(chosen):
         return
-    conflicts = sorted(given.keys() & said.keys())
+    conflicts = sorted(passed.keys() & chosen.keys())
     raise LaunchError(
         f"Conflicting meta-parameters: {', '.join(conflicts)}. Make sure that you don't re-define auto-tuned symbols.",
         conflicts[0],
@@ -570,11 +570,11 @@ class Heuristics(PickledByName, KernelInterface[Any]):
             check_mapping("what heuristics takes", self.values, RULES, all_callable=True)
             self._checked = True
         for name, rule in self.values.items():
-            known = {**dict(zip(self.arg_names, args, strict=False)), **kwargs}
+            arguments = {**dict(zip(self.arg_names, args, strict=False)), **kwargs}
             try:
-                kwargs[name] = rule(known)
+                kwargs[name] = rule(arguments)
             except KeyError as error:
-                names = ", ".join(k for k in known if k not in ("grid", "warmup"))
+                names = ", ".join(k for k in arguments if k not in ("grid", "warmup"))
                 error.add_note(f"hint: the heuristic of `{name}` asks for {error}; it can ask for {names}")
                 raise
         return self.fn.run(*args, **kwargs)

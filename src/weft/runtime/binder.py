@@ -104,9 +104,9 @@ def grid_of(grid: Any) -> tuple[int, int, int]:
                     hint="use weft.cdiv(n, BLOCK), or // instead of /",
                 ) from None
         if not 0 <= size <= MAX_GRID[axis]:
-            what = "is negative" if size < 0 else f"exceeds {MAX_GRID[axis]}, the most on that axis"
+            fault = "is negative" if size < 0 else f"exceeds {MAX_GRID[axis]}, the most on that axis"
             raise LaunchError(
-                f"grid size {size} on axis {axis} {what}",
+                f"grid size {size} on axis {axis} {fault}",
                 hint="a size of 0 launches nothing: max(size, 0)"
                 if size < 0
                 else "put the long axis first, or flatten: launch the product, divide in the kernel",
@@ -272,8 +272,8 @@ def unknown_keyword(name: str, params: Sequence[KernelParam]) -> UnknownKeyword:
 
 def missing(param: KernelParam, params: Sequence[KernelParam], options: Mapping[str, Any]) -> LaunchError:
     """The error for an argument that was not given; where a keyword is unknown, that is what is wrong."""
-    known = ("target", *compiler.option_names())
-    wrong = next((name for name in options if name not in known), None)
+    options_known = ("target", *compiler.option_names())
+    wrong = next((name for name in options if name not in options_known), None)
     if wrong is not None:
         return unknown_keyword(wrong, params)
     kind = " (a constexpr)" if param.is_constexpr else ""

@@ -89,7 +89,7 @@ def unpack(data: bytes, key: str | None = None) -> tuple[str, dict[str, Any], di
         raise BadEntry("its header is too long")
     try:
         header = json.loads(data[16 : 16 + size])
-        found, facts, sizes = header["key"], header["facts"], header["blobs"]
+        stored_key, facts, sizes = header["key"], header["facts"], header["blobs"]
         offset, blobs = 16 + size, {}
         for name, length in sizes:
             if not isinstance(name, str) or type(length) is not int or not 0 <= length <= len(data) - 32 - offset:
@@ -98,11 +98,11 @@ def unpack(data: bytes, key: str | None = None) -> tuple[str, dict[str, Any], di
             offset += length
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise BadEntry(f"its header cannot be read: {error}") from error
-    if offset != len(data) - 32 or not isinstance(facts, dict) or not isinstance(found, str):
+    if offset != len(data) - 32 or not isinstance(facts, dict) or not isinstance(stored_key, str):
         raise BadEntry("its parts do not add up")
-    if key is not None and found != key:
+    if key is not None and stored_key != key:
         raise BadEntry("it belongs to another kernel")
-    return found, facts, blobs
+    return stored_key, facts, blobs
 
 
 @dataclass(frozen=True)

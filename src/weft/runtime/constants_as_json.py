@@ -42,8 +42,8 @@ def as_json(value: Any) -> Any:
     if isinstance(value, tuple) and hasattr(value, "_fields"):
         return {"named": [_named(type(value)), [as_json(v) for v in value]]}
     if dataclasses.is_dataclass(value):
-        given = {f.name: as_json(getattr(value, f.name)) for f in dataclasses.fields(value) if f.init}
-        return {"dataclass": [_named(type(value)), given]}
+        fields = {f.name: as_json(getattr(value, f.name)) for f in dataclasses.fields(value) if f.init}
+        return {"dataclass": [_named(type(value)), fields]}
     return {"other": f"{type(value).__module__}.{type(value).__qualname__}"}
 
 
@@ -82,11 +82,11 @@ def from_json(value: Any) -> Any:
 
 
 def _function(module: str, name: str, key: str) -> JITCallable:
-    known = list(JITCallable.by_name.get(f"{module}.{name}", ()))
-    for function in known:
+    functions = list(JITCallable.by_name.get(f"{module}.{name}", ()))
+    for function in functions:
         if function.current_key() == key:
             return function
-    told = "has changed since" if known else "is not here"
+    told = "has changed since" if functions else "is not here"
     raise SpecializationError(
         f"Specialization data has the function {name} of module {module} as a constant, and that {told}",
         hint="import its module before preload, or launch the kernel: it is then compiled anew",
@@ -97,12 +97,12 @@ def _class(place: Sequence[str], kind: str = "a class", fits: Callable[[type], b
     """A class by its name. The text may come from a file: what it calls by name is nothing but a class of that kind."""
     module, name = place
     try:
-        found = attrgetter(name)(sys.modules[module])
+        value = attrgetter(name)(sys.modules[module])
     except (KeyError, AttributeError):
         raise SpecializationError(
             f"Specialization data has the class {name} of module {module}, and that is not here",
             hint="import its module before preload",
         ) from None
-    if not isinstance(found, type) or not fits(found):
+    if not isinstance(value, type) or not fits(value):
         raise SpecializationError(f"Specialization data takes {name} of module {module} for {kind}, and it is none")
-    return found
+    return value

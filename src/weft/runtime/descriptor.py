@@ -46,8 +46,8 @@ def _integers(name: str, values: Sequence[Any]) -> list[int]:
     try:
         return [operator.index(getattr(v, "value", v)) for v in values]
     except TypeError as error:
-        given = list(values) if isinstance(values, Iterable) else repr(values)
-        raise LaunchError(f"{name} of a tensor descriptor must hold integers, got {given}") from error
+        listed = list(values) if isinstance(values, Iterable) else repr(values)
+        raise LaunchError(f"{name} of a tensor descriptor must hold integers, got {listed}") from error
 
 
 def _array_facts(base: Any) -> ArrayFacts:

@@ -79,9 +79,9 @@ class AsyncCompileMode:
 
     def submit(self, key: str, work: Callable[[], Any], finish: Callable[[Any], None]) -> FutureKernel:
         """Compile something, unless it is under way."""
-        known = self.future_kernels.get(key)
-        if known is not None:
-            return known
+        submitted = self.future_kernels.get(key)
+        if submitted is not None:
+            return submitted
         work = on_behalf(work)
         future = self.executor.submit(copy_context().run, work) if self.workers else self.executor.submit(work)
         kernel = FutureKernel(finish, future)

@@ -16,9 +16,9 @@ __all__ = ["warn_of_wrapping"]
 _told: set[tuple[str, int, int]] = set()
 
 
-def warn_of_wrapping(found: Iterable[Mapping[str, Any]]) -> None:
+def warn_of_wrapping(wrapped: Iterable[Mapping[str, Any]]) -> None:
     """Warn of each operation that wraps, if it has not been told yet in this process."""
-    for facts in found:
+    for facts in wrapped:
         warning = _warning(facts)
         span = warning.span or Span("<ttir>", 1, 0)
         place = span.file, span.line, span.col

@@ -58,8 +58,8 @@ def _compare(op: Operation) -> None:
     names = arith.CMPI_COMPARISON_OPERATIONS if isinstance(op, arith.CmpiOp) else arith.CMPF_COMPARISON_OPERATIONS
     predicate = op.properties["predicate"]
     if not isinstance(predicate, IntegerAttr) or not 0 <= predicate.value.data < len(names):
-        known = ", ".join(f"{i} {name}" for i, name in enumerate(names))
-        fail(op, f"{predicate} is not a comparison", f"the numbers of the comparisons are {known}")
+        numbered = ", ".join(f"{i} {name}" for i, name in enumerate(names))
+        fail(op, f"{predicate} is not a comparison", f"the numbers of the comparisons are {numbered}")
 
 
 @rule(arith.SelectOp)

@@ -59,10 +59,12 @@ def _ends(op: Operation, block: Block, end: type[Operation], wanted: Sequence[At
     last = block.last_op
     if not isinstance(last, end):
         fail(op, f"{what} must end in {end.name}", f"its last line is then: {written(end.name)}")
-    given = list(last.operands)[1:] if isinstance(last, scf.ConditionOp) else last.operands
-    if _types(given) != list(wanted):
+    handed = list(last.operands)[1:] if isinstance(last, scf.ConditionOp) else last.operands
+    if _types(handed) != list(wanted):
         fail(
-            last, f"expected {_list(wanted)}, got {_list(_types(given))}", f"these are the types of {op.name}'s results"
+            last,
+            f"expected {_list(wanted)}, got {_list(_types(handed))}",
+            f"these are the types of {op.name}'s results",
         )
 
 
@@ -93,10 +95,10 @@ def _func(op: tt.FuncOp) -> None:
         attrs = op.properties.get(name)
         if attrs is not None and (not isinstance(attrs, ArrayAttr) or len(attrs.data) != count):
             fail(op, f"'{name}' must have one dictionary for each of {count}")
-        for given in attrs.data if isinstance(attrs, ArrayAttr) else ():
-            if not isinstance(given, DictionaryAttr):
+        for attributes in attrs.data if isinstance(attrs, ArrayAttr) else ():
+            if not isinstance(attributes, DictionaryAttr):
                 fail(op, f"'{name}' must have one dictionary for each of {count}")
-            for key, value in given.data.items():
+            for key, value in attributes.data.items():
                 wrong = attribute_error(key, value)
                 if wrong is not None:
                     fail(op, wrong, attribute_hint(key))
@@ -161,14 +163,14 @@ def _if(op: scf.IfOp) -> None:
     if op.operands[0].type != i1:
         fail(op, f"the condition is i1, got {show(op.operands[0])}", COMPARE)
     wanted = _types(op.results)
-    for region, what in zip(op.regions, ("the first branch", "the second branch"), strict=True):
-        if what == "the second branch" and not region.blocks:
+    for region, branch in zip(op.regions, ("the first branch", "the second branch"), strict=True):
+        if branch == "the second branch" and not region.blocks:
             if wanted:
                 fail(op, "yields values, so it needs both branches")
             continue
-        block = _block(op, region, what)
-        _takes(op, block, (), what)
-        _ends(op, block, scf.YieldOp, wanted, what)
+        block = _block(op, region, branch)
+        _takes(op, block, (), branch)
+        _ends(op, block, scf.YieldOp, wanted, branch)
 
 
 @rule(scf.WhileOp)

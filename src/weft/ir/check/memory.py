@@ -132,8 +132,8 @@ def _half(op: tt.AtomicLoadOp | tt.AtomicStoreOp, value: SSAValue, orders: Seque
         fail(op, f"through {show(op.ptr)} goes {show(pointee)}, not {show(value)}")
     _order(op)
     if int_value(op.properties["sem"]) not in orders:
-        found = tt.MemSemantic(int_value(op.properties["sem"])).name.lower()
-        fail(op, f"its order is {' or '.join(o.name.lower() for o in orders)}, not {found}")
+        order = tt.MemSemantic(int_value(op.properties["sem"])).name.lower()
+        fail(op, f"its order is {' or '.join(o.name.lower() for o in orders)}, not {order}")
 
 
 @rule(tt.AtomicPollOp)

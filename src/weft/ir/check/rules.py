@@ -91,8 +91,8 @@ def _sibling(op: Operation, value: SSAValue) -> str | None:
     """What does the same for elements of the other kind: arith.addf for arith.addi."""
     stem = re.sub(r"(?:[su]?i|f)$", "", op.name)
     ends = ("i", "si") if is_int(value.type) else ("f",)
-    found = [stem + end for end in ends if stem != op.name and stem + end in OPERATIONS and stem + end != op.name]
-    return f"{found[0]} works on {show(value)}" if found else None
+    siblings = [stem + end for end in ends if stem != op.name and stem + end in OPERATIONS and stem + end != op.name]
+    return f"{siblings[0]} works on {show(value)}" if siblings else None
 
 
 def need_same(op: Operation, what: str, *values: SSAValue) -> None:
@@ -100,8 +100,8 @@ def need_same(op: Operation, what: str, *values: SSAValue) -> None:
     first = values[0].type
     for value in values[1:]:
         if value.type is not first and value.type != first:
-            made = conversion(value.type, first)
-            hint = f"make {show(first)} of the other with {made}" if made else None
+            converter = conversion(value.type, first)
+            hint = f"make {show(first)} of the other with {converter}" if converter else None
             fail(op, f"{what} must be of one type, got {', '.join(show(v) for v in values)}", hint)
 
 
@@ -110,8 +110,8 @@ def need_same_shape(op: Operation, *values: SSAValue) -> None:
     first = values[0].type
     for value in values[1:]:
         if is_tensor(value.type) != is_tensor(first) or shape_of(value.type) != shape_of(first):
-            made = conversion(like(value.type, element_of(first)), first)
-            hint = f"give {show(value)} that shape with {made}" if made in _SHAPING else None
+            converter = conversion(like(value.type, element_of(first)), first)
+            hint = f"give {show(value)} that shape with {converter}" if converter in _SHAPING else None
             fail(op, f"operands and result must have one shape, got {', '.join(show(v) for v in values)}", hint)
 
 

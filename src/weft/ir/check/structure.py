@@ -148,14 +148,14 @@ class _Form:
         many = any(isinstance(d, VarRegionDef) for _, d in definition.regions)
         self.regions = None if many else len(definition.regions)
         self.successors = len(definition.successors)
-        known = OPERATIONS.get(cls.name)
+        registered = OPERATIONS.get(cls.name)
         defaults = ("overflowFlags", "fastmath", "value") if cls.name != "arith.constant" else ()
         self.required = [
             (d.attr_name if getattr(d, "attr_name", None) else getattr(d, "prop_name", None)) or name
             for name, d in definition.properties.items()
             if type(d).__name__ == "PropertyDef" and name not in defaults
         ]
-        self.known = known is cls
+        self.known = registered is cls
         self.ends = cls.has_trait(IsTerminator)
 
 
@@ -163,10 +163,10 @@ _FORMS: dict[type[Operation], _Form] = {}
 
 
 def _form(cls: type[Operation]) -> _Form:
-    known = _FORMS.get(cls)
-    if known is None:
-        known = _FORMS[cls] = _Form(cls)
-    return known
+    form = _FORMS.get(cls)
+    if form is None:
+        form = _FORMS[cls] = _Form(cls)
+    return form
 
 
 def _count(op: Operation, groups: Sequence[tuple[str, bool]], have: int, what: str, equal: bool) -> None:
@@ -361,9 +361,9 @@ def _dominator_tree(blocks: list[Block]) -> tuple[dict[Block, list[Block]], list
         for block in reversed(order):
             if block is blocks[0]:
                 continue
-            known = [b for b in before[block] if b in parent]
-            best = known[0]
-            for other in known[1:]:
+            reached = [b for b in before[block] if b in parent]
+            best = reached[0]
+            for other in reached[1:]:
                 while best is not other:
                     while number[best] < number[other]:
                         best = parent[best]

@@ -310,11 +310,11 @@ def _map(op: Operation) -> None:
     taken = [element_of(v.type) for v in op.operands for _ in range(pack)]
     if first is None or [a.type for a in first.args] != taken:
         fail(op, f"the function takes {', '.join(show(t) for t in taken)}")
-    given = [element_of(v.type) for v in op.results for _ in range(pack)]
+    types = [element_of(v.type) for v in op.results for _ in range(pack)]
     for block in op.regions[0].blocks:
         last = block.last_op
-        if isinstance(last, tt.MapElementwiseReturnOp) and [v.type for v in last.operands] != given:
-            fail(op, f"the function returns {', '.join(show(t) for t in given)}")
+        if isinstance(last, tt.MapElementwiseReturnOp) and [v.type for v in last.operands] != types:
+            fail(op, f"the function returns {', '.join(show(t) for t in types)}")
 
 
 @rule(tt.ExternElementwiseOp)

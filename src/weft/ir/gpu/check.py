@@ -83,8 +83,8 @@ def _wanted(value: SSAValue, layout: LinearLayout) -> str:
 
 def _linear(value: SSAValue) -> LinearLayout | None:
     """The layout of a tile; None for a scalar, and for a layout that is to be inferred."""
-    found = encoding_of(value.type)
-    return None if found is None else found.linear
+    encoding = encoding_of(value.type)
+    return None if encoding is None else encoding.linear
 
 
 # -- element by element --------------------------------------------------------------------------------------------
@@ -164,14 +164,14 @@ def _dot(op: tt.DotOp) -> None:
 
 def _follows(op: Operation, source: SSAValue, result: SSAValue, infer: Callable[[LinearLayout], LinearLayout]) -> None:
     """The result lies as the source makes it."""
-    given, found = _linear(source), _linear(result)
-    if given is None or found is None:
+    source_layout, result_layout = _linear(source), _linear(result)
+    if source_layout is None or result_layout is None:
         return
     try:
-        wanted = infer(given)
+        wanted = infer(source_layout)
     except LayoutError as error:
         fail(op, f"{error.message}\n    {show(source)}", error.hint)
-    if not agree(wanted, found):
+    if not agree(wanted, result_layout):
         move = f"ttg.convert_layout of the result: {_wanted(result, wanted)} -> {show(result)}"
         fail(
             op,
@@ -185,14 +185,14 @@ def _comes_from(
     op: Operation, source: SSAValue, result: SSAValue, infer: Callable[[LinearLayout], LinearLayout]
 ) -> None:
     """The source lies as the result wants it."""
-    found, given = _linear(source), _linear(result)
-    if given is None or found is None:
+    source_layout, result_layout = _linear(source), _linear(result)
+    if result_layout is None or source_layout is None:
         return
     try:
-        wanted = infer(given)
+        wanted = infer(result_layout)
     except LayoutError as error:
         fail(op, f"{error.message}\n    {show(result)}", error.hint)
-    if not agree(wanted, found):
+    if not agree(wanted, source_layout):
         _differ(op, f"for the result {show(result)} the source lies wrongly", source, _wanted(source, wanted))
 
 
@@ -272,8 +272,8 @@ def _threads(op: Operation) -> tuple[int, int, int]:
     attributes = current.attributes if current is not None else {}
 
     def said(name: str) -> int:
-        found = attributes.get(name)
-        return int(found.value.data) if isinstance(found, IntegerAttr) else 0
+        attribute = attributes.get(name)
+        return int(attribute.value.data) if isinstance(attribute, IntegerAttr) else 0
 
     return said("ttg.threads-per-warp"), warps or said("ttg.num-warps"), said("ttg.num-ctas")
 
@@ -286,12 +286,12 @@ def _fits(op: Operation, value: SSAValue, encoding: LayoutAttr) -> None:
     sizes = linear.in_dims
     for dim, count in zip(("lane", "warp", "block"), _threads(op), strict=True):
         if count and dim in sizes and sizes[dim] != count:
-            what = {"lane": "threads in a warp", "warp": "warps", "block": "blocks in a cluster"}[dim]
+            kind = {"lane": "threads in a warp", "warp": "warps", "block": "blocks in a cluster"}[dim]
             name = {"lane": "threads-per-warp", "warp": "num-warps", "block": "num-ctas"}[dim]
             fail(
                 op,
-                f"{show(value)} is laid out for {sizes[dim]} {what}, and here are {count}",
-                f'write "ttg.{name}" = {sizes[dim]} : i32 in the module\'s attributes, or a layout for {count} {what}',
+                f"{show(value)} is laid out for {sizes[dim]} {kind}, and here are {count}",
+                f'write "ttg.{name}" = {sizes[dim]} : i32 in the module\'s attributes, or a layout for {count} {kind}',
             )
 
 

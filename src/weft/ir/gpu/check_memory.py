@@ -346,8 +346,8 @@ def _block(op: Operation, desc: SSAValue, memory: SSAValue) -> TensorType[Attrib
     """The block that the descriptor describes; the memory holds it."""
     if not isinstance(desc.type, TensorDescType):
         fail(op, f"expected a tensor descriptor, got {show(desc)}")
-    block, held = desc.type.block_type, _memory(op, memory)
-    if element_of(signless(block)) != held.element_type or numel_of(block) != prod(held.shape):
+    block, described = desc.type.block_type, _memory(op, memory)
+    if element_of(signless(block)) != described.element_type or numel_of(block) != prod(described.shape):
         fail(op, f"a block of {show(desc)} cannot be {show(memory)}")
     return block
 

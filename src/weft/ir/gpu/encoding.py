@@ -82,10 +82,10 @@ class Placement:
 
     def tensor(self, element: Attribute, encoding: LayoutAttr) -> TensorType[Attribute]:
         """The type of the tile with elements of this type."""
-        known = self._tensors.get(element)
-        if known is None:
-            known = self._tensors[element] = TensorType(element, self.shape, encoding)
-        return known
+        type = self._tensors.get(element)
+        if type is None:
+            type = self._tensors[element] = TensorType(element, self.shape, encoding)
+        return type
 
 
 @irdl_attr_definition
@@ -206,19 +206,19 @@ def told_layout(layout: Layout | LinearLayout) -> str:
 
 def encoding_of(type: Attribute) -> LayoutAttr | None:
     """The encoding of a tile's type; None for a scalar, and for a tile without one."""
-    found = type.encoding if isinstance(type, TensorType) else None
-    return found if isinstance(found, LayoutAttr) else None
+    encoding = type.encoding if isinstance(type, TensorType) else None
+    return encoding if isinstance(encoding, LayoutAttr) else None
 
 
 def layout_of(type: Attribute) -> LinearLayout:
     """The layout of a tile's type. Raises ValueError where it has none."""
-    found = encoding_of(type)
-    if found is None or found.linear is None:
+    encoding = encoding_of(type)
+    if encoding is None or encoding.linear is None:
         raise ValueError(f"{type} has no layout")
-    return found.linear
+    return encoding.linear
 
 
 def name_of(type: Attribute) -> Layout | None:
     """What the layout of a tile's type is called in the text; for messages and for printing only."""
-    found = encoding_of(type)
-    return None if found is None else found.named
+    encoding = encoding_of(type)
+    return None if encoding is None else encoding.named

@@ -65,14 +65,14 @@ class Numbers:
         self.prop = prop
 
     def read(self, reader: ValueReader, parts: Parts) -> None:
-        found: list[int] = []
+        numbers: list[int] = []
         reader.expect("[")
         while reader.texts[reader.at] != "]":
-            found.append(reader.integer())
+            numbers.append(reader.integer())
             if not reader.accept(","):
                 break
         reader.expect("]")
-        parts.properties[self.prop] = i32_array(found)
+        parts.properties[self.prop] = i32_array(numbers)
 
     def write(self, writing: Writing, op: Operation) -> str:
         return f"[{', '.join(map(str, ints_of(op.properties[self.prop])))}]"

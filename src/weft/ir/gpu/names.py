@@ -216,8 +216,8 @@ def layout_text(named: Layout, alias: AliasOf | None = None) -> str:
 
 def _sizes(bases: Sequence[Sequence[Sequence[int]]]) -> list[int]:
     """The shape that bases reach."""
-    found = [basis for own in bases for basis in own]
-    return [1 << max(basis[d].bit_length() for basis in found) for d in range(len(found[0]))] if found else []
+    vectors = [basis for own in bases for basis in own]
+    return [1 << max(basis[d].bit_length() for basis in vectors) for d in range(len(vectors[0]))] if vectors else []
 
 
 def _linear_from(f: Fields) -> Layout:

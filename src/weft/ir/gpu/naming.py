@@ -184,20 +184,20 @@ def _blocked_of(layout: BlockedLayout, shape: Shape, to: Shape) -> BlockedLayout
         return None
     parts: list[list[int]] = [[1] * len(to), [1] * len(to), [1] * len(to)]
     order: list[tuple[int, list[int]]] = []
-    given = (layout.size_per_thread, layout.threads_per_warp, layout.warps_per_cta)
+    fields = (layout.size_per_thread, layout.threads_per_warp, layout.warps_per_cta)
     for before, after in _groups(shape, to):
         if not after:
             continue
-        if any(prod(counts[d] for counts in given) > shape[d] for d in before[1:]):
+        if any(prod(counts[d] for counts in fields) > shape[d] for d in before[1:]):
             return None  # copies in the midst of the group
         if [d for d in layout.order if d in before] != before[::-1]:
             return None  # the group is not read row by row
         room = [to[d] for d in after]
-        for counts, made in zip(given, parts, strict=True):
+        for counts, part in zip(fields, parts, strict=True):
             left = prod(counts[d] for d in before)
             for i in reversed(range(len(after))):
                 take = min(left, room[i]) if i else left
-                made[after[i]] = take
+                part[after[i]] = take
                 left //= take
                 room[i] = max(1, room[i] // take)
         first = min((layout.order.index(d) for d in before), default=len(shape))
@@ -211,7 +211,7 @@ def _groups(shape: Shape, to: Shape) -> list[tuple[list[int], list[int]]]:
 
     A group ends as soon as it can, but takes dimensions of size 1 that follow it.
     """
-    found: list[tuple[list[int], list[int]]] = []
+    groups: list[tuple[list[int], list[int]]] = []
     i = j = 0
     while i < len(shape) and j < len(to):
         before, after = [i], [j]
@@ -232,8 +232,8 @@ def _groups(shape: Shape, to: Shape) -> list[tuple[list[int], list[int]]]:
         while j < len(to) and to[j] == 1:
             after.append(j)
             j += 1
-        found.append((before, after))
-    return found
+        groups.append((before, after))
+    return groups
 
 
 # -- shared memory -------------------------------------------------------------------------------------------------
@@ -241,10 +241,10 @@ def _groups(shape: Shape, to: Shape) -> list[tuple[list[int], list[int]]]:
 
 def _shared(wanted: Callable[[LinearLayout], LinearLayout], layout: SharedLayout, shape: Shape) -> SharedLayout:
     """What becomes of a layout of memory that has no other name."""
-    found = wanted(layout.to_linear(shape))
-    if not any(found.bases.values()):  # one element, which a SharedLinearLayout has no basis for
-        return SwizzledSharedLayout(1, 1, 1, list(range(len(found.out_dims)))[::-1])
-    named: Layout = linear_encoding(found).named
+    linear = wanted(layout.to_linear(shape))
+    if not any(linear.bases.values()):  # one element, which a SharedLinearLayout has no basis for
+        return SwizzledSharedLayout(1, 1, 1, list(range(len(linear.out_dims)))[::-1])
+    named: Layout = linear_encoding(linear).named
     assert isinstance(named, SharedLinearLayout)
     return SharedLinearLayout(named.offset_bases, named.block_bases, _alignment(layout))
 

@@ -64,17 +64,17 @@ def _pairs(r: ValueReader) -> list[list[int]]:
 
 def _fields(r: ValueReader) -> dict[str, Any]:
     """The fields of a layout, `<{a = 1}>` or `<a = 1, b = 2>`; `<{a = 1}, b = 2>` has both."""
-    found: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     if r.texts[r.at] == "{":
-        found = {key: _plain(r, value) for key, value in r.dictionary().items()}
+        fields = {key: _plain(r, value) for key, value in r.dictionary().items()}
         r.accept(",")
     while r.kinds[r.at] == "i":
         name = r.need("i")
         r.expect("=")
-        found[name] = _plain(r, r.attribute())
+        fields[name] = _plain(r, r.attribute())
         if not r.accept(","):
             break
-    return found
+    return fields
 
 
 def _read_layout(r: ValueReader, name: str) -> Attribute:
@@ -151,12 +151,12 @@ def _shape_and_element(text: str, r: ValueReader) -> tuple[tuple[int, ...], Attr
 
 def _layout(text: str, r: ValueReader) -> NamedLayoutAttr:
     inner = _Inner(text, r)
-    found = inner.attribute()
-    if isinstance(found, OpaqueAttr):
-        raise BadType(f"the layout {found.data[:120]} is not known here", f"known are {', '.join(FIELDS)}")
-    if not isinstance(found, NamedLayoutAttr) or inner.kinds[inner.at] != "e":
+    attribute = inner.attribute()
+    if isinstance(attribute, OpaqueAttr):
+        raise BadType(f"the layout {attribute.data[:120]} is not known here", f"known are {', '.join(FIELDS)}")
+    if not isinstance(attribute, NamedLayoutAttr) or inner.kinds[inner.at] != "e":
         raise BadType(f"'{text[:80]}' is not a layout", f"layouts are an alias, #blocked, or {', '.join(FIELDS)}")
-    return found
+    return attribute
 
 
 def _tensor(body: str, r: ValueReader) -> Attribute:

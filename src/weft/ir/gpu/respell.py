@@ -73,10 +73,10 @@ def _want(op: Operation, index: int, named: Layout | None) -> None:
         return
     wanted = _typed(value, named)
     if wanted is not None and op.parent is not None:
-        made = ConvertLayoutOp.create(operands=[value], result_types=[wanted])
-        made.location = op.location
-        op.parent.insert_op_before(made, op)
-        op.operands[index] = made.results[0]
+        conversion = ConvertLayoutOp.create(operands=[value], result_types=[wanted])
+        conversion.location = op.location
+        op.parent.insert_op_before(conversion, op)
+        op.operands[index] = conversion.results[0]
 
 
 def _all_as(op: Operation, first: SSAValue) -> None:

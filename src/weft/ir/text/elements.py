@@ -107,10 +107,10 @@ class Piece(Protocol):
 
 
 def _group(op: Operation, name: str) -> Sequence[SSAValue]:
-    found = getattr(op, name)
-    if found is None:
+    group = getattr(op, name)
+    if group is None:
         return ()
-    return (found,) if isinstance(found, SSAValue) else found
+    return (group,) if isinstance(group, SSAValue) else group
 
 
 class Mark:
@@ -158,12 +158,12 @@ class Values:
         self.group = group
 
     def read(self, reader: ValueReader, parts: Parts) -> None:
-        found: list[tuple[str, int]] = []
+        names: list[tuple[str, int]] = []
         if reader.kinds[reader.at] == "v":
-            found.append((reader.need("v"), reader.at - 1))
+            names.append((reader.need("v"), reader.at - 1))
             while reader.accept(","):
-                found.append((reader.need("v"), reader.at - 1))
-        parts.operands[self.group] = found
+                names.append((reader.need("v"), reader.at - 1))
+        parts.operands[self.group] = names
 
     def write(self, writing: Writing, op: Operation) -> str:
         return ", ".join(writing.name(v) for v in _group(op, self.group))
@@ -281,8 +281,8 @@ class Choice:
         return self.word.get(value, str(value))
 
     def present(self, op: Operation) -> bool:
-        found = op.properties.get(self.prop)
-        return found is not None and (self.default is None or int_value(found) != self.default)
+        attribute = op.properties.get(self.prop)
+        return attribute is not None and (self.default is None or int_value(attribute) != self.default)
 
 
 class Hints:

@@ -192,8 +192,8 @@ def written(name: str) -> str | None:
         return EXAMPLES[name]
     if name in SAME:
         whole = name not in ROWS or ROWS[name].kind == INTEGERS
-        given = ", ".join(f"%{letter}" for letter in "xyz"[: SAME[name]])
-        return f"%r = {name} {given} : tensor<64x{'i32' if whole else 'f32'}>"
+        letters = ", ".join(f"%{letter}" for letter in "xyz"[: SAME[name]])
+        return f"%r = {name} {letters} : tensor<64x{'i32' if whole else 'f32'}>"
     if name in CASTS:
         source, target = _cast_types(ROWS[name].kind)
         return f"%r = {name} %x : tensor<64x{source}>{CASTS[name]}tensor<64x{target}>"

@@ -63,12 +63,12 @@ _PROPERTIES: dict[type[Operation], frozenset[str]] = {}
 
 def property_names(op: type[Operation]) -> frozenset[str]:
     """The names that belong to the operation itself, not to whoever attached an attribute to it."""
-    known = _PROPERTIES.get(op)
-    if known is None:
+    names = _PROPERTIES.get(op)
+    if names is None:
         definition = op.get_irdl_definition()  # type: ignore[attr-defined]
-        known = frozenset(definition.properties) | {"operandSegmentSizes", "resultSegmentSizes", "isExact"}
-        _PROPERTIES[op] = known
-    return known
+        names = frozenset(definition.properties) | {"operandSegmentSizes", "resultSegmentSizes", "isExact"}
+        _PROPERTIES[op] = names
+    return names
 
 
 # -- how types follow from each other ------------------------------------------------------------------------------

@@ -69,33 +69,35 @@ class Reader(ValueReader):
     def value(self, name: str, type: Attribute, at: int) -> SSAValue:
         """The value that `name`, at token `at`, stands for; its type must be the one given."""
         base, _, number = name.partition("#")
-        found = self._values.get(base)
-        if found is None:
+        results = self._values.get(base)
+        if results is None:
             return self._stand_in(name, type, at)
         index = int(number[:9]) if number else 0
-        if index >= len(found):
-            last = f"'{base}#{len(found) - 1}' is the last" if len(found) > 1 else f"write '{base}'"
-            self.fail(f"'{base}' has {len(found)} results, there is no '#{number}'", at, last)
-        value = found[index]
+        if index >= len(results):
+            last = f"'{base}#{len(results) - 1}' is the last" if len(results) > 1 else f"write '{base}'"
+            self.fail(f"'{base}' has {len(results)} results, there is no '#{number}'", at, last)
+        value = results[index]
         if value.type is not type and value.type != type:
             self._wrong_type(name, value.type, type, at)
         return value
 
     def _stand_in(self, name: str, type: Attribute, at: int) -> SSAValue:
-        known = self._pending.get(name)
-        if known is None:
-            known = (Block(arg_types=(type,)).args[0], at)
-            self._pending[name] = known
-        elif known[0].type != type:
-            first = f"line {self.line_of(known[1])} has the other type: let both be that of the definition"
-            self.fail(f"'{name}' is used as {type_text(known[0].type)} and as {type_text(type)}", at, first)
-        return known[0]
+        pending = self._pending.get(name)
+        if pending is None:
+            pending = (Block(arg_types=(type,)).args[0], at)
+            self._pending[name] = pending
+        elif pending[0].type != type:
+            first = f"line {self.line_of(pending[1])} has the other type: let both be that of the definition"
+            self.fail(f"'{name}' is used as {type_text(pending[0].type)} and as {type_text(type)}", at, first)
+        return pending[0]
 
     def _wrong_type(self, name: str, is_: Attribute, used: Attribute, at: int) -> NoReturn:
         """Complain of a value that is used as one of another type."""
-        line, made = self._defined_on(name), conversion(is_, used)
+        line, converter = self._defined_on(name), conversion(is_, used)
         place = f"line {line} defines it: " if line is not None and line != self.line_of(at) else ""
-        way = f"write its type here, or make another value of it with {made}" if made else "write its type here"
+        way = (
+            f"write its type here, or make another value of it with {converter}" if converter else "write its type here"
+        )
         self.fail(f"'{name}' is of type {type_text(is_)}, used here as {type_text(used)}", at, f"{place}{way}")
 
     def _defined_on(self, name: str) -> int | None:
@@ -158,11 +160,11 @@ class Reader(ValueReader):
         """The block of the current region with this label, which may come later."""
         if not self._blocks:
             self.fail("there is no block to go to here", at, "branches stand in the body of a function")
-        known = self._blocks[-1].get(label)
-        if known is None:
-            known = (Block(), at)
-            self._blocks[-1][label] = known
-        return known[0]
+        labelled = self._blocks[-1].get(label)
+        if labelled is None:
+            labelled = (Block(), at)
+            self._blocks[-1][label] = labelled
+        return labelled[0]
 
     def successor(self) -> Block:
         """A block's label, which must be next."""
@@ -194,8 +196,8 @@ class Reader(ValueReader):
         self.expect("}", hint=BODY)
         for label, (_, used) in self._blocks.pop().items():
             if used is not None:
-                known = [name for name in self._labels() if name != label]
-                near = get_close_matches(label, known, 1)
+                others = [name for name in self._labels() if name != label]
+                near = get_close_matches(label, others, 1)
                 hint = f"did you mean '{near[0]}'?" if near else f"begin a block with a line `{label}:` in this region"
                 self.fail(f"there is no block '{label}'", used, hint)
         if isolated:
@@ -219,10 +221,10 @@ class Reader(ValueReader):
     def _labelled_block(self) -> Block:
         at = self.at
         label = self.need("b")
-        known = self._blocks[-1].get(label)
-        if known is not None and known[1] is None:
+        pending = self._blocks[-1].get(label)
+        if pending is not None and pending[1] is None:
             self.fail(f"block '{label}' is defined twice", at, f"rename one, '{label}_1', and the branches to it")
-        block = Block() if known is None else known[0]
+        block = Block() if pending is None else pending[0]
         self._blocks[-1][label] = (block, None)
         if self.accept("("):
             for name, where, type, location in self.arguments(")"):
@@ -235,17 +237,17 @@ class Reader(ValueReader):
 
     def arguments(self, close: str) -> list[tuple[str, int, Attribute, Attribute]]:
         """`%x: T loc(...), ...` up to and with the closing bracket."""
-        found: list[tuple[str, int, Attribute, Attribute]] = []
+        arguments: list[tuple[str, int, Attribute, Attribute]] = []
         while self.texts[self.at] != close:
             at = self.at
             name = self.need("v")
             self.expect(":")
             type = self.type()
-            found.append((name, at, type, self.optional_location()))
+            arguments.append((name, at, type, self.optional_location()))
             if not self.accept(","):
                 break
         self.expect(close)
-        return found
+        return arguments
 
     def _operations(self, block: Block) -> None:
         kinds, texts = self.kinds, self.texts
@@ -344,7 +346,7 @@ class Reader(ValueReader):
         if name in OPERATIONS and self.kinds[at] != "s":
             self.fail(f"'{name}' is known here only in MLIR's generic form, \"{name}\"(...)", at)
         dialect = name.partition(".")[0]
-        dialects = sorted({known.partition(".")[0] for known in OPERATIONS})
+        dialects = sorted({operation.partition(".")[0] for operation in OPERATIONS})
         close = get_close_matches(name, OPERATIONS, 1)
         hint = f"did you mean '{close[0]}'?" if close else None
         if hint is None and dialect in dialects:
@@ -366,18 +368,18 @@ class Reader(ValueReader):
     def _flag_set(self, kind: str) -> Attribute:
         cls: type[FastMathFlagsAttr] | type[IntegerOverflowAttr]
         cls = FastMathFlagsAttr if kind == "fastmath" else IntegerOverflowAttr
-        known = {str(f.value): f for f in cls.enum_type}
+        by_word = {str(f.value): f for f in cls.enum_type}
         flags: list[object] = []
         self.expect("<")
         while True:
             at = self.at
             word = self.need("i", ", a flag,")
-            if word in known:
-                flags.append(known[word])
+            if word in by_word:
+                flags.append(by_word[word])
             elif word == cls.all_value:
-                flags.extend(known.values())
+                flags.extend(by_word.values())
             elif word != "none":
-                self.fail(f"unknown flag '{word}', expected one of {', '.join(known)}", at)
+                self.fail(f"unknown flag '{word}', expected one of {', '.join(by_word)}", at)
             if not self.accept(","):
                 break
         self.expect(">")
@@ -510,10 +512,10 @@ class Reader(ValueReader):
 
 
 def _shape(cls: type[Operation]) -> _Shape:
-    known = _SHAPES.get(cls)
-    if known is None:
-        known = _SHAPES[cls] = _Shape(cls)
-    return known
+    shape = _SHAPES.get(cls)
+    if shape is None:
+        shape = _SHAPES[cls] = _Shape(cls)
+    return shape
 
 
 def _read(reader: Reader) -> Iterator[Operation]:
@@ -534,14 +536,14 @@ def parse_module(text: str, filename: str = "<ttir>") -> ModuleOp:
     """
     reader = Reader(text, filename)
     try:
-        found = list(_read(reader))
+        ops = list(_read(reader))
     except RecursionError:  # few levels, read where many calls are active
         reader.fail(
             "nested too deep for what is left of Python's stack", hint="sys.setrecursionlimit(...) makes it larger"
         )
     reader.undefined()
-    if len(found) == 1 and isinstance(found[0], ModuleOp):
-        return found[0]
-    module = ModuleOp(found)
+    if len(ops) == 1 and isinstance(ops[0], ModuleOp):
+        return ops[0]
+    module = ModuleOp(ops)
     module.location = UNKNOWN
     return module

@@ -122,9 +122,9 @@ def _read_func(r: Reader, name: str) -> Operation:
 
 def _with_attrs(text: str, attrs: Attribute | None, i: int) -> str:
     if isinstance(attrs, ArrayAttr) and i < len(attrs.data):
-        found = attrs.data[i]
-        if isinstance(found, DictionaryAttr) and found.data:
-            return f"{text} {dict_text(found.data)}"
+        attributes = attrs.data[i]
+        if isinstance(attributes, DictionaryAttr) and attributes.data:
+            return f"{text} {dict_text(attributes.data)}"
     return text
 
 
@@ -373,16 +373,16 @@ _PREDICATES = {
 
 
 def _read_compare(r: Reader, name: str) -> Operation:
-    known = _PREDICATES[name]
+    predicates = _PREDICATES[name]
     word = r.texts[r.at].strip('"')  # MLIR takes it as a string too
-    if word not in known:
-        r.fail(f"expected one of {', '.join(known)}, found {r.found()}")
+    if word not in predicates:
+        r.fail(f"expected one of {', '.join(predicates)}, found {r.found()}")
     r.at += 1
     r.expect(",")
     x = r.need("v"), r.at - 1
     r.expect(",")
     y = r.need("v"), r.at - 1
-    properties: dict[str, Attribute] = {"predicate": int_attr(known.index(word), i64)}
+    properties: dict[str, Attribute] = {"predicate": int_attr(predicates.index(word), i64)}
     r.flags(properties)
     attributes = r.dictionary() if r.texts[r.at] == "{" else {}
     r.expect(":")

@@ -86,9 +86,9 @@ class ValueReader(Cursor):
 
     def alias(self, name: str) -> Attribute:
         """What `#name` stands for."""
-        known = self._read.get(name)
-        if known is not None:
-            return known
+        attribute = self._read.get(name)
+        if attribute is not None:
+            return attribute
         place = self._aliases.get(name)
         if place is None:
             self.at -= 1
@@ -115,18 +115,18 @@ class ValueReader(Cursor):
     def alias_at_hand(self, name: str) -> Attribute:
         """What `#name` stands for, where it stands in the text of the current token."""
         self.at += 1
-        found = self.alias(name)
+        attribute = self.alias(name)
         self.at -= 1
-        return found
+        return attribute
 
     # -- types -------------------------------------------------------------------------------------------------
 
     def type(self, where: str = "") -> Attribute:
         """A type, which must be next."""
-        found = self.optional_type()
-        if found is None:
+        type = self.optional_type()
+        if type is None:
             self.fail(f"expected a type{where}, found {self.found()}", hint=TYPES)
-        return found
+        return type
 
     def optional_type(self) -> Attribute | None:
         """A type, if one is next."""
@@ -138,7 +138,7 @@ class ValueReader(Cursor):
             if kind == "i" and text in ("tensor", "vector", "memref", "tuple", "complex"):
                 self.fail(f"the type that begins with '{text}' is not one of tile IR", hint=TYPES)
             try:
-                found = (
+                type = (
                     self._laid_type(text)
                     if kind == "t" and ("#" in text or text.startswith("!ttg."))
                     else read_type(text)
@@ -148,7 +148,7 @@ class ValueReader(Cursor):
                     return None
                 self.fail(str(error), hint=error.hint)
             self.at += 1
-            return found
+            return type
         if kind == "a" and text.startswith("!"):
             if text in self._aliases:
                 self.at += 1
@@ -166,15 +166,15 @@ class ValueReader(Cursor):
 
     def _laid_type(self, text: str) -> Attribute:
         """A type that names a layout; each text is read once."""
-        known = self._laid.get(text)
-        if known is None:
+        type = self._laid.get(text)
+        if type is None:
             if EXTENSIONS.laid_type is None:
                 raise BadType(
                     "an encoding belongs to Triton's GPU dialects, not to tile IR; weft.ir.gpu reads it",
                     "import weft.ir.gpu first",
                 )
-            known = self._laid[text] = EXTENSIONS.laid_type(self, text)
-        return known
+            type = self._laid[text] = EXTENSIONS.laid_type(self, text)
+        return type
 
     def source_in_brackets(self) -> str:
         """The text from '<' up to and with its '>', which must be next."""
@@ -277,30 +277,30 @@ class ValueReader(Cursor):
             return ArrayAttr(self._items("]"))
         if text == "{":
             return DictionaryAttr(self.dictionary())
-        found = self.optional_type()
-        if found is None:
+        attribute = self.optional_type()
+        if attribute is None:
             self.fail(f"expected an attribute, found {self.found()}", hint=ATTRIBUTES)
-        return found
+        return attribute
 
     def dictionary(self) -> dict[str, Attribute]:
         """`{name = attribute, name}`, which must be next; a bare name is `unit`."""
         self.expect("{")
         self.enter()
-        found: dict[str, Attribute] = {}
+        entries: dict[str, Attribute] = {}
         while self.texts[self.at] != "}":
             kind, text = self.kinds[self.at], self.texts[self.at]
             if kind not in "ist":
                 self.fail(f"expected the name of an attribute, found {self.found()}", hint=DICTIONARY)
             name = unescape(text) if kind == "s" else text
-            if name in found:
+            if name in entries:
                 self.fail(f"attribute '{name}' is given twice", hint="keep one of them")
             self.at += 1
-            found[name] = self.attribute() if self.accept("=") else unit_attr()
+            entries[name] = self.attribute() if self.accept("=") else unit_attr()
             if not self.accept(","):
                 break
         self.expect("}")
         self.leave()
-        return found
+        return entries
 
     def _items(self, close: str) -> list[Attribute]:
         self.enter()
@@ -548,49 +548,49 @@ class ValueReader(Cursor):
         if self.texts[self.at] != "loc" or self.texts[self.at + 1] != "(":
             return UNKNOWN
         name = self.texts[self.at + 2]
-        known = self._read.get(name)
-        if known is not None and self.texts[self.at + 3] == ")":
+        location = self._read.get(name)
+        if location is not None and self.texts[self.at + 3] == ")":
             self.at += 4
-            return known
+            return location
         return self.location()
 
     def location(self) -> Attribute:
         """`loc(...)`, which must be next."""
         self.expect("loc", hint=LOCATIONS)
         self.expect("(", hint=LOCATIONS)
-        found = self._location()
+        location = self._location()
         self.expect(")", hint=LOCATIONS)
-        return found
+        return location
 
     def _location(self) -> Attribute:
         kind, text = self.kinds[self.at], self.texts[self.at]
         at = self.at
         self.enter()
         self.at += 1
-        found: Attribute
+        location: Attribute
         if kind == "a":
-            found = self.alias(text)
+            location = self.alias(text)
         elif kind == "s":
-            found = self._named_location(unescape(text))
+            location = self._named_location(unescape(text))
         elif text == "unknown":
-            found = UNKNOWN
+            location = UNKNOWN
         elif text == "callsite":
             self.expect("(", hint=LOCATIONS)
             callee = self._location()
             self.expect("at", hint=LOCATIONS)
-            found = call_site_loc(callee, self._location())
+            location = call_site_loc(callee, self._location())
             self.expect(")", hint=LOCATIONS)
         elif text == "fused":
-            found = self._fused_location()
+            location = self._fused_location()
         elif text == "loc":
             self.at -= 1
-            found = self.location()
+            location = self.location()
         else:
             self.fail(f"expected a location, found '{text[:60]}'", at, LOCATIONS)
-        if not isinstance(found, FileLineColLoc | NameLoc | CallSiteLoc | FusedLoc | type(UNKNOWN)):
+        if not isinstance(location, FileLineColLoc | NameLoc | CallSiteLoc | FusedLoc | type(UNKNOWN)):
             self.fail(f"'{text}' is not a location", at, LOCATIONS)
         self.leave()
-        return found
+        return location
 
     def _named_location(self, name: str) -> Attribute:
         if self.accept(":"):

@@ -57,8 +57,8 @@ class Writer:
 
     def name(self, value: SSAValue) -> str:
         """The name of a value; one that is not defined here gets a name that says so."""
-        known = self._names.get(value)
-        return known if known is not None else f"%undefined_{type_text(value.type)}".replace("<", "_").replace(">", "_")
+        name = self._names.get(value)
+        return name if name is not None else f"%undefined_{type_text(value.type)}".replace("<", "_").replace(">", "_")
 
     def label(self, block: Block) -> str:
         """The label of a block of the current region."""
@@ -98,9 +98,9 @@ class Writer:
         results = op.results
         if not results:
             return ""
-        known = self._names.get(results[0])
-        if known is not None:  # named when a block before this one used it
-            return f"{known} = " if len(results) == 1 else f"{known.removesuffix('#0')}:{len(results)} = "
+        name = self._names.get(results[0])
+        if name is not None:  # named when a block before this one used it
+            return f"{name} = " if len(results) == 1 else f"{name.removesuffix('#0')}:{len(results)} = "
         base = self._suggested(results[0], op.location)
         if base is None and isinstance(op, ConstantOp):
             base = _constant_name(op)
@@ -120,10 +120,10 @@ class Writer:
 
     def type(self, type: Attribute) -> str:
         """A type as text, with aliases for its layouts."""
-        known = self._type_of.get(id(type))
-        if known is None:
-            known = self._type_of[id(type)] = (type, type_text(type, self.alias))
-        return known[1]
+        entry = self._type_of.get(id(type))
+        if entry is None:
+            entry = self._type_of[id(type)] = (type, type_text(type, self.alias))
+        return entry[1]
 
     def signature(self, op: Operation) -> str:
         """The types of all operands and all results, `(T, T) -> T`."""
@@ -131,12 +131,12 @@ class Writer:
 
     def alias(self, text: str, stem: str) -> str:
         """The short name of a layout's text, `#blocked1`; its definition goes to the top of the module."""
-        known = self._layouts.get(text)
-        if known is None:
+        alias = self._layouts.get(text)
+        if alias is None:
             count = self._stems.get(stem, 0)
             self._stems[stem] = count + 1
-            known = self._layouts[text] = f"#{stem}{count or ''}"
-        return known
+            alias = self._layouts[text] = f"#{stem}{count or ''}"
+        return alias
 
     def layouts(self) -> list[str]:
         """The definitions of the layouts that were written."""
@@ -148,15 +148,15 @@ class Writer:
         """` loc(#loc3)`, or nothing where locations are not written."""
         if not self.locations:
             return ""
-        known = self._alias_of.get(id(loc))
-        if known is None:
+        entry = self._alias_of.get(id(loc))
+        if entry is None:
             text = loc_text(loc)
             alias = self._aliases.get(text)
             if alias is None:
                 alias = f"#loc{len(self._aliases)}"
                 self._aliases[text] = alias
-            known = self._alias_of[id(loc)] = (loc, alias)
-        return f" loc({known[1]})"
+            entry = self._alias_of[id(loc)] = (loc, alias)
+        return f" loc({entry[1]})"
 
     def aliases(self) -> list[str]:
         """The definitions of the locations that were written."""

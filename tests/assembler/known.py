@@ -144,4 +144,42 @@ KNOWN: dict[str, list[Program]] = {
             ("mul.wide.u16", "b32", ", 3"),
         )
     ],
+    "sign of a half in a pair, with another pair": [
+        _program(
+            ("and.b64 {d}, %in, -16;", ["b64"], []),
+            ("ld.global.v4.b32 {{%r0, %r1, %r2, %r3}}, [{0}];", ["b32"] * 4, ["%rd0"]),
+            ("mov.b32 {{{d}, {e}}}, {0};", ["b16", "b16"], ["%r1"]),
+            ("mov.b32 {{{d}, {e}}}, {0};", ["b16", "b16"], ["%r0"]),
+            *((f"ld.global.b16 {{d}}, [%in+{THREADS * 4 * i}];", ["b16"], []) for i in (2, 3)),
+            ("mov.b32 {d}, {{{0}, {1}}};", ["b32"], ["%rs0", "%rs2"]),
+            (signed, ["b16"], ["%rs4"]),
+            ("mov.b32 {d}, {{{0}, {1}}};", ["b32"], ["%rs6", "%rs5"] if low else ["%rs5", "%rs6"]),
+            (f"{op}x2 {{d}}, {{0}}, {{1}};", ["b32"], ["%r5", "%r4"]),
+            stored=[("b32", 6)],
+        )
+        for signed, op in (
+            ("neg.f16 {d}, {0};", "mul.rn.f16"),
+            ("neg.bf16 {d}, {0};", "add.rn.bf16"),
+            ("abs.f16 {d}, {0};", "min.f16"),
+            ("mov.b16 {d}, 0xC700;", "mul.rn.f16"),
+            ("mov.b16 {d}, -16160;", "max.bf16"),
+        )
+        for low in (True, False)
+    ]
+    + [
+        _program(
+            ("and.b64 {d}, %in, -16;", ["b64"], []),
+            ("ld.global.v4.b32 {{%r0, %r1, %r2, %r3}}, [{0}];", ["b32"] * 4, ["%rd0"]),
+            ("mov.b32 {{{d}, {e}}}, {0};", ["b16", "b16"], ["%r1"]),
+            ("mov.b32 {{{d}, {e}}}, {0};", ["b16", "b16"], ["%r0"]),
+            (f"ld.global.b16 {{d}}, [%in+{THREADS * 8}];", ["b16"], []),
+            ("mov.b32 {d}, {{{0}, {1}}};", ["b32"], ["%rs0", "%rs2"]),
+            (f"{signed}.f16x2 {{d}}, {{0}};", ["b32"], ["%r3"]),
+            ("mov.b32 {{{d}, {e}}}, {0};", ["b16", "b16"], ["%r5"]),
+            ("mov.b32 {d}, {{{0}, {1}}};", ["b32"], ["%rs5", "%rs4"]),
+            ("mul.rn.f16x2 {d}, {0}, {1};", ["b32"], ["%r6", "%r4"]),
+            stored=[("b32", 7)],
+        )
+        for signed in ("neg", "abs")
+    ],
 }

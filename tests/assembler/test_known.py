@@ -80,6 +80,23 @@ def test_stores_of_inline_assembly_have_the_lower_bits_of_floats_too() -> None:
     assert avoid_faults(text.replace("f32", "s32"), 90) == text.replace("f32", "s32")
 
 
+def test_a_constant_is_what_all_moves_to_a_register_leave() -> None:
+    text = (
+        "\tmov.b16 \t%rs1, 0xC700;\n\tmov.pred \t%p1, 0;\n\tmov.b16 \t%rs2, %rs1;\n\t@%p1 ld.global.b16 %rs2, [%rd1];\n"
+        "\tmov.b32 \t%r1, {%rs3, %rs2};\n\tmov.b32 \t%r2, {%rs2, %rs1};\n"
+        "\tmov.b16 \t%rs4, %rs1;\n\t@!%p2 ld.global.b16 %rs4, [%rd1];\n\tmov.b32 \t%r3, {%rs4, %rs3};"
+    )
+    changed = avoid_faults(text, 90).splitlines()
+    made = "\tcvt.u32.u16 \t%r1, %rs3;\n\tor.b32 \t%r1, %r1, 3338665984;\n\tmov.b32 \t%r2, 3338716928;"
+    assert changed[4:7] == made.splitlines()
+    assert changed[:4] + changed[7:] == text.splitlines()[:4] + text.splitlines()[6:]
+
+
+def test_signs_of_halves_alone_are_left() -> None:
+    text = "\tneg.f16 \t%rs2, %rs1;\n\tmul.rn.f16 \t%rs3, %rs2, %rs1;\n\tmov.b32 \t%r1, {%rs3, %rs1};"
+    assert avoid_faults(text, 90) == text
+
+
 def test_the_page_lists_them() -> None:
     page = re.sub(r"\s+", " ", PAGE.read_text(encoding="utf-8"))
     for fault in FAULTS:

@@ -242,6 +242,68 @@ def _read_as_integers(ptx: str) -> set[str]:
     return found
 
 
+PAIRED = re.compile(r"mov\.b32 \t(%r\d+), \{(%rs\d+), (%rs\d+)\};")
+SIGN = re.compile(r"(neg|abs)\.b?f16(x2)? \t(%rs?\d+), (%rs?\d+);")
+SHORT_COPY = re.compile(r"mov\.b16 \t(%rs\d+), (%rs\d+);")
+SHORT_MOVE = re.compile(r"\t(?:@(!?%p\d+) +)?([a-z][\w.:]*) +\t?(?:\{([^}]*)\}|(%rs\d+)), (.*);")
+NEVER = re.compile(r"mov\.(?:pred|b1) +\t?(%p\d+), 0;")
+
+
+def _negative_half(ptx: str) -> str:
+    pairs = PAIRED.findall(ptx)
+    if not pairs:
+        return ptx
+    paired = {half for _, low, high in pairs for half in (low, high)}
+    copies = SHORT_COPY.findall(ptx)
+    while more := {source for copy, source in copies if copy in paired} - paired:
+        paired |= more
+    paired |= {word for low, high, word in UNPACKED.findall(ptx) if low in paired or high in paired}
+
+    def by_bits(m: re.Match[str]) -> str:
+        how, two, result, x = m.groups()
+        if result not in paired:
+            return m[0]
+        bits = 32 if two else 16
+        if how == "neg":
+            return f"xor.b{bits} \t{result}, {x}, {'0x80008000' if two else '0x8000'};"
+        return f"and.b{bits} \t{result}, {x}, {'0x7FFF7FFF' if two else '0x7FFF'};"
+
+    constants = _short_constants(ptx) if "mov.b16 \t%rs" in ptx else {}
+
+    def in_words(m: re.Match[str]) -> str:
+        word, low, high = m.groups()
+        low_bits, high_bits = constants.get(low), constants.get(high)
+        if max(low_bits or 0, high_bits or 0) < 1 << 15:
+            return m[0]
+        if low_bits is not None and high_bits is not None:
+            return f"mov.b32 \t{word}, {high_bits << 16 | low_bits};"
+        if high_bits is not None:
+            return f"cvt.u32.u16 \t{word}, {low};\n\tor.b32 \t{word}, {word}, {high_bits << 16};"
+        moved = f"cvt.u32.u16 \t{word}, {high};\n\tshl.b32 \t{word}, {word}, 16;"
+        return f"{moved}\n\tor.b32 \t{word}, {word}, {low_bits};"
+
+    return PAIRED.sub(in_words, SIGN.sub(by_bits, ptx))
+
+
+def _short_constants(ptx: str) -> dict[str, int]:
+    """The registers of 16 bits that hold one constant, by moves alone; what a load that never happens leaves is one."""
+    never = set(NEVER.findall(ptx))
+    moves: dict[str, set[str]] = {}
+    for guard, operation, several, one, rest in SHORT_MOVE.findall(ptx):
+        if guard in never:
+            continue
+        for register in REGISTER.findall(several) or [one]:
+            moves.setdefault(register, set()).add(rest if operation == "mov.b16" else "")
+    values: dict[str, int] = {}
+    for register in moves:
+        source, seen = register, {register}
+        while len(known := moves.get(source, ())) == 1 and (source := next(iter(known))) not in seen:
+            seen.add(source)
+        if re.fullmatch(r"-?\d+|0[xX][0-9A-Fa-f]+", source):
+            values[register] = int(source, 0) & 0xFFFF
+    return values
+
+
 FAULTS = (
     AssemblerFault(
         "absolute value of 16 bits, sign-extended",
@@ -317,6 +379,16 @@ FAULTS = (
         "unsigned integers",
         "mov.b32 t, {m, m}; mov.b32 u, {64, 64}; min.f16x2 t, t, u; cvt.u16.u32 h, t;",
         _limited_half,
+    ),
+    AssemblerFault(
+        "sign of a half in a pair, with another pair",
+        "12.8, 12.9, 13.0",
+        0,
+        "mov.b32 {z, _}, v; neg.f16 n, x; mov.b32 p, {n, y}; mov.b32 q, {z, w}; mul.rn.f16x2 r, p, q;",
+        "the negation is dropped, likewise that of a negative constant in the place of n, that of a pair that n is a "
+        "half of, and an absolute value; in sums, minima and fused products too, and for bf16",
+        "xor.b16 n, x, 0x8000; for a constant c: cvt.u32.u16 t, y; shl.b32 t, t, 16; or.b32 p, t, c;",
+        _negative_half,
     ),
 )
 """What is known, in the order in which it is rewritten."""
